@@ -98,12 +98,10 @@ def test_the_walk_finds_something():
 
 
 def _wants_examples(value):
-    """Whether a name is a class that users build."""
-    return (
-        inspect.isclass(value)
-        and not inspect.isabstract(value)
-        and not issubclass(value, Exception)
-    )
+    """Whether a public name is a function, or a class that users build. Doctest runs examples."""
+    is_function = inspect.isfunction(value) and value in public_names().values()
+    built = inspect.isclass(value) and not inspect.isabstract(value)
+    return is_function or (built and not issubclass(value, Exception))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -33,6 +33,17 @@ def polish_optimum(model, solver="auto"):
     ------
     ValueError
         If the steps do not converge.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from skvalue.derivatives import linear_model, polish_optimum
+    >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 1, 0, 1])
+    >>> model = polish_optimum(linear_model(LogisticRegression(tol=0.1).fit(X, y), X, y))
+    >>> slope = model.X.T @ model.gradient() + model.penalty[:, None] * model.theta
+    >>> bool(np.abs(slope).max() < 1e-9)
+    True
     """
     penalty = (model.penalty + model.weights.sum() * model.row_penalty)[:, None]
     for _ in range(_MAX_STEPS):
@@ -65,6 +76,16 @@ def row_products(model, directions, X=None, gradient=None, weights=None):
     -------
     products : ndarray of shape (m, n_rows)
         The products.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from skvalue.derivatives import linear_model, row_products
+    >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array([0.0, 1.0, 3.0])
+    >>> model = linear_model(Ridge().fit(X, y), X, y)
+    >>> row_products(model, np.ones((1, 1, 2))).shape
+    (1, 3)
     """
     if X is None:
         X, gradient, weights = model.X, model.gradient(), model.weights
@@ -97,6 +118,19 @@ def newton_steps(model, hessian, X, gradient, curvature, weights, sign=-1.0):
     steps : ndarray of shape (m, K, p)
         The change of the coefficients, for each row alone; NaN if there is no unique optimum
         without the row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from skvalue.derivatives import Hessian, linear_model, newton_steps
+    >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array([0.0, 1.0, 3.0])
+    >>> model = linear_model(Ridge().fit(X, y), X, y)
+    >>> rows = model.X, model.gradient(), model.curvature(), model.weights
+    >>> steps = newton_steps(model, Hessian(model), *rows)
+    >>> refit = Ridge().fit(X[:2], y[:2])
+    >>> bool(np.isclose((model.theta.T + steps[2])[0, 0], refit.coef_[0]))
+    True
     """
     X = X.toarray() if not isinstance(X, np.ndarray) else X
     (m, p), k = X.shape, gradient.shape[1]
@@ -139,6 +173,17 @@ def corrected_steps(model, hessian, steps, rows=None, joined=None):
     -------
     steps : ndarray of shape (m, K, p)
         The corrected changes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from skvalue.derivatives import Hessian, corrected_steps, linear_model
+    >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 1, 0, 1])
+    >>> model = linear_model(LogisticRegression().fit(X, y), X, y)
+    >>> no_step = np.zeros((1, 1, 2))
+    >>> bool(np.abs(corrected_steps(model, Hessian(model), no_step)).max() < 1e-3)  # the optimum
+    True
     """
     if model.loss is SQUARED:
         return steps
@@ -178,6 +223,18 @@ def coefficients_without(model, rows, solver="auto"):
     -------
     step : ndarray of shape (K, p)
         The change of the coefficients.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from skvalue.derivatives import coefficients_without, linear_model
+    >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array([0.0, 1.0, 3.0])
+    >>> model = linear_model(Ridge().fit(X, y), X, y)
+    >>> change = coefficients_without(model, np.array([1, 2]))
+    >>> refit = Ridge().fit(X[:1], y[:1])
+    >>> bool(np.allclose((model.theta.T + change)[0, 0], refit.coef_[0]))
+    True
     """
     rest = model.without(rows)
     hessian = Hessian(rest, solver=solver)
@@ -203,6 +260,18 @@ def changes_without(model, hessian, players, converge=False):
     step : ndarray of shape (K, p)
         The change; NaN if there is no unique optimum without a row, or if repeated steps do not
         converge.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from skvalue.derivatives import Hessian, changes_without, linear_model
+    >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array([0.0, 1.0, 3.0])
+    >>> model = linear_model(Ridge().fit(X, y), X, y)
+    >>> (change,) = changes_without(model, Hessian(model), [np.array([2])])
+    >>> refit = Ridge().fit(X[:2], y[:2])
+    >>> bool(np.isclose((model.theta.T + change)[0, 0], refit.coef_[0]))
+    True
     """
     if hessian.solver != "cholesky" or any(len(rows) > 1 for rows in players):
         for rows in players:
@@ -241,6 +310,18 @@ def optimum_without(model, rows):
     -------
     step : ndarray of shape (K, p)
         The change of the coefficients.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from skvalue.derivatives import linear_model, optimum_without
+    >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array([0.0, 1.0, 3.0])
+    >>> model = linear_model(Ridge().fit(X, y), X, y)
+    >>> change = optimum_without(model, np.array([2]))
+    >>> refit = Ridge().fit(X[:2], y[:2])
+    >>> bool(np.isclose((model.theta.T + change)[0, 0], refit.coef_[0]))
+    True
     """
     try:
         return (polish_optimum(model.without(rows)).theta - model.theta).T
@@ -260,6 +341,16 @@ def block_size(model):
     -------
     size : int
         The number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from skvalue.derivatives import block_size, linear_model
+    >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array([0.0, 1.0, 3.0])
+    >>> model = linear_model(Ridge().fit(X, y), X, y)
+    >>> block_size(model) > len(y)
+    True
     """
     p, k = model.theta.shape
     return max(1, _BLOCK // (k * max(k * p, len(model.y))))

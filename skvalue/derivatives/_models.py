@@ -228,6 +228,14 @@ def supports(estimator):
     -------
     supported : bool
         Whether it is, or a Pipeline ends in, one of the estimators of `linear_model`.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from skvalue.derivatives import supports
+    >>> supports(Ridge()), supports(DecisionTreeRegressor())
+    (True, False)
     """
     return type(estimator[-1] if isinstance(estimator, Pipeline) else estimator) in _TYPES
 

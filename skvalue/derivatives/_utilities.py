@@ -37,6 +37,19 @@ def evaluate(utility, model, z, y, weights):
     ------
     ValueError
         If the utility is not defined for the targets, or a callable returns something else.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from skvalue.derivatives import evaluate, linear_model
+    >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array([0.0, 1.0, 3.0])
+    >>> model = linear_model(Ridge().fit(X, y), X, y)
+    >>> z = np.array([[1.0], [2.0]])
+    >>> points, value, gradient = evaluate(
+    ...     "neg_mean_squared_error", model, z, np.array([0.0, 1.0]), np.full(2, 0.5))
+    >>> points.tolist(), float(value), gradient.tolist()
+    ([-1.0, -1.0], -1.0, [[-1.0], [-1.0]])
     """
     if callable(utility):
         value, gradient = utility(z[:, 0] if z.shape[1] == 1 else z, y, weights)

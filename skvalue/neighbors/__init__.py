@@ -127,6 +127,12 @@ def check_engine(name, device, X, metric):
         If the engine's library is not installed.
     ValueError
         If the engine does not support X or the metric.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skvalue.neighbors import check_engine
+    >>> check_engine("numba", "cpu", np.zeros((3, 2)), "euclidean")
     """
     get_engine(name, device)
     if name.startswith("faiss") and metric not in ("cosine", "euclidean"):

@@ -26,6 +26,12 @@ def ball_parts(engine, n_rows, n_points, workers=1):
     -------
     parts : list of slices
         The tiles.
+
+    Examples
+    --------
+    >>> from skvalue.neighbors import ball_parts, get_engine
+    >>> ball_parts(get_engine("numba"), n_rows=100, n_points=10)
+    [slice(0, 10, None)]
     """
     return tiles(n_points, engine.ball_tile_size(n_rows, n_points, workers))
 
@@ -55,6 +61,16 @@ def balls(engine, space, points, radius, self_index=None, n_jobs=1):
         each ball. ``found.sum(weights)``, with weights of the same shape, is for each row the sum,
         over the balls that contain it, of the weight of its class in that ball. Conversely,
         ``found.totals(numbers)``, with one number per row, are sums over the rows in each ball.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skvalue.neighbors import balls, get_engine, make_space
+    >>> X, codes = np.array([[2.0], [0.0], [1.0]]), np.array([0, 1, 1], dtype=np.uint8)
+    >>> space = make_space(X, "euclidean", codes, n_classes=2)
+    >>> found = balls(get_engine("numba"), space, np.array([[0.5], [1.5]]), 0.5)
+    >>> found.counts.tolist(), found.sum(np.ones((2, 2))).tolist()
+    ([[0, 1], [2, 1]], [1.0, 1.0, 2.0])
     """
     alone = n_jobs == 1 or len(space) * len(points) < _FEW_PAIRS
     parts = ball_parts(engine, len(space), len(points), 1 if alone else n_workers(n_jobs))

@@ -57,6 +57,13 @@ def append_columns(points, columns):
     -------
     both : ndarray or Rows
         The columns of the first, then those of the second.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skvalue.neighbors import append_columns
+    >>> append_columns(np.array([[1.0], [2.0]]), np.array([[3.0], [4.0]])).tolist()
+    [[1.0, 3.0], [2.0, 4.0]]
     """
     if not isinstance(points, Rows):
         return np.concatenate([points, columns], axis=1)

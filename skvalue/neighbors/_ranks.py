@@ -50,6 +50,12 @@ def rank_parts(engine, n_rows, n_points, n_features, max_rank=None, workers=1):
     -------
     parts : list of slices
         The tiles.
+
+    Examples
+    --------
+    >>> from skvalue.neighbors import get_engine, rank_parts
+    >>> rank_parts(get_engine("numba"), n_rows=100, n_points=10, n_features=2)
+    [slice(0, 10, None)]
     """
     size = engine.rank_tile_size(n_rows, n_points, n_features, workers, max_rank or n_rows)
     return tiles(n_points, size)
@@ -78,6 +84,15 @@ def ranks(engine, space, points, self_index=None, max_rank=None):
     order : Order
         The rows in order of their distance from these points. The arrays are overwritten by the
         next step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skvalue.neighbors import get_engine, make_space, ranks
+    >>> space = make_space(np.array([[2.0], [0.0], [1.0]]), "euclidean")
+    >>> [(places, order)] = ranks(get_engine("numba"), space, np.array([[0.1], [2.1]]))
+    >>> places.tolist(), order.rows.tolist()
+    ([0, 1], [[1, 2, 0], [0, 2, 1]])
     """
     for tile in rank_parts(engine, len(space), len(points), points.shape[1], max_rank):
         some = None if self_index is None else self_index[tile]

@@ -45,6 +45,14 @@ def as_rows(X, dtypes=(np.float64, np.float32)):
     -------
     X : Rows or array-like
         The rows.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> from skvalue.neighbors import as_rows
+    >>> rows = as_rows(sparse.csr_array([[0, 1], [2, 0]]))
+    >>> rows.shape, rows.is_sparse, as_rows([[0, 1], [2, 0]])
+    ((2, 2), True, [[0, 1], [2, 0]])
     """
     if isinstance(X, Rows):
         return X
@@ -74,6 +82,13 @@ def read_rows(X):
     -------
     X : ndarray or csr_array of shape (n, d)
         The rows; CSR if they are sparse.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> from skvalue.neighbors import as_rows, read_rows
+    >>> read_rows(as_rows(sparse.csr_array([[0, 1], [2, 0]]))).toarray().tolist()
+    [[0.0, 1.0], [2.0, 0.0]]
     """
     return X.read() if isinstance(X, Rows) else X
 
@@ -91,6 +106,13 @@ def concatenate_rows(first, second):
     -------
     both : ndarray or Rows
         The rows of the first, then those of the second.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skvalue.neighbors import concatenate_rows
+    >>> concatenate_rows(np.zeros((2, 3)), np.ones((1, 3))).shape
+    (3, 3)
     """
     if not isinstance(first, Rows):
         return np.concatenate([first, read_rows(second)])

@@ -17,6 +17,12 @@ def clipping_margin(n_features, dtype=np.float64):
     -------
     margin : float
         ``2 (d + 16) u + 4 v``, with u and v half the machine epsilon of float64 and of the dtype.
+
+    Examples
+    --------
+    >>> from skvalue.privacy import clipping_margin
+    >>> clipping_margin(100) < 1e-12
+    True
     """
     return float((n_features + 16) * np.finfo(np.float64).eps + 2 * np.finfo(dtype).eps)
 

@@ -206,6 +206,18 @@ def read_corrections(path):
     ValueError
         If a column is absent, a row is no number, or accept is not true, false or nothing, or
         "remove", for the whole row.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from skvalue.review import read_corrections
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "corrections.csv")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("row,column,old,new,accept\\n3,species,setossa,setosa,true\\n")
+    ...     (found,) = read_corrections(path)
+    >>> found.row, found.column, found.old, found.new, found.accept
+    (3, 'species', 'setossa', 'setosa', True)
     """
     refuse_no_file(path, "corrections")
     with open(path, "rb") as file:
@@ -247,6 +259,17 @@ def corrections_of(report):
     ValueError
         If there are no verdicts, the report names no target, or it is one of a regression, whose
         predictions are no entries.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skvalue.review import audit_table, corrections_of
+    >>> X, y = load_iris(return_X_y=True)
+    >>> y[0] = 2
+    >>> report = audit_table(X, y, target="species", random_state=0)
+    >>> (found,) = corrections_of(report.review([0], [True]))
+    >>> found.row, found.column, found.old, found.new  # line 2 of a CSV file
+    (2, 'species', '2', '0')
     """
     target = report.about["target"]
     if not report.verdicts or target is None:

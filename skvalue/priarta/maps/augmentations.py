@@ -42,6 +42,13 @@ def image_augmentations(name, size):
     ----------
     .. [1] Chen, T., Kornblith, S., Norouzi, M. and Hinton, G. "A simple framework for contrastive
        learning of visual representations". ICML, 2020, Appendix A.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skvalue.priarta import image_augmentations
+    >>> image_augmentations("digits", (8, 8))(torch.rand(5, 1, 8, 8)).shape
+    torch.Size([5, 1, 8, 8])
     """
     kornia = needed("kornia.augmentation", "An augmentation of images", "torch")
     if name == "digits":

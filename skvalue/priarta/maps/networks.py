@@ -52,6 +52,13 @@ def resnet18(n_channels=3, side=32):
     ----------
     .. [1] He, K., Zhang, X., Ren, S. and Sun, J. "Deep residual learning for image recognition".
        CVPR, 2016, Table 1.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skvalue.priarta import resnet18
+    >>> resnet18()(torch.zeros(2, 3, 32, 32)).shape
+    torch.Size([2, 512])
     """
     stride = 2 if side >= 64 else 1
     layers, n_in = [*_convolution(n_channels, 64, stride), nn.ReLU()], 64
@@ -77,6 +84,13 @@ def small_cnn(n_channels=1, side=28, width=16):
     -------
     network : torch.nn.Module
         Map from images of shape (n, n_channels, height, width) to arrays of shape (n, 4 width).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skvalue.priarta import small_cnn
+    >>> small_cnn(side=8)(torch.zeros(5, 1, 8, 8)).shape
+    torch.Size([5, 64])
     """
     layers, n_in = [], n_channels
     for n_out, stride in ((width, 1 if side < 16 else 2), (2 * width, 2), (4 * width, 2)):
@@ -99,6 +113,13 @@ def mlp(n_features, width=128):
     -------
     network : torch.nn.Module
         Map from arrays of shape (n, n_features) to arrays of shape (n, width).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skvalue.priarta import mlp
+    >>> mlp(4, width=16)(torch.zeros(5, 4)).shape
+    torch.Size([5, 16])
     """
     return nn.Sequential(
         nn.Linear(n_features, width),

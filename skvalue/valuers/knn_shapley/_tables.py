@@ -51,6 +51,13 @@ def class_game(
     References
     ----------
     Wang and Jia (2023), Theorem 2; Jia et al. (2019), Theorem 1.
+
+    Examples
+    --------
+    >>> from skvalue.valuers.knn_shapley import class_game
+    >>> game = class_game(3, n_neighbors=1, n_classes=2)
+    >>> game.n, game.votes
+    (3, 1)
     """
     from ._class_kernels import ClassTables
 
@@ -100,6 +107,13 @@ def target_game(n, n_neighbors, utility="soft", semivalue="shapley", min_coaliti
     -------
     game : TargetTables
         The tables; the docstring of the class has the formula.
+
+    Examples
+    --------
+    >>> from skvalue.valuers.knn_shapley import target_game
+    >>> game = target_game(3, n_neighbors=1)
+    >>> game.n, game.votes
+    (3, 1)
     """
     from ._target_kernels import TargetTables
 
@@ -242,6 +256,13 @@ def vote_game(class_counts, n_neighbors, n_bits=0, semivalue="shapley", left_out
     ----------
     J. T. Wang, P. Mittal, R. Jia: "Efficient Data Shapley for Weighted Nearest Neighbor
     Algorithms", AISTATS 2024; Theorem 5 and Appendix B.
+
+    Examples
+    --------
+    >>> from skvalue.valuers.knn_shapley import vote_game
+    >>> game = vote_game([3, 2], n_neighbors=3)
+    >>> game.n, game.empty
+    (5, 0.5)
     """
     from ._vote_kernels import VoteTables
 
