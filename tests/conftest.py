@@ -3,6 +3,7 @@
 import os
 import shutil
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,13 @@ from skvalue.neighbors import APPROXIMATE, ENGINES, get_engine
 from .cpu_time import CPUTime
 
 GPU_DRIVER = shutil.which("nvidia-smi")
+REPOSITORY = Path(__file__).resolve().parents[1]
+# Modules that read doc/, examples/ or the files of skvalue/.
+READ_THE_REPOSITORY = {
+    "test_contributing", "test_doc", "test_examples", "test_figures", "test_house",
+    "test_layered_figures", "test_layers", "test_lint", "test_network_market", "test_pages",
+    "test_reproductions",
+}  # fmt: skip
 
 
 def pytest_addoption(parser):
@@ -35,6 +43,17 @@ def pytest_configure(config):
         for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
             os.environ.setdefault(name, "1")  # the workers inherit it
     config.pluginmanager.register(CPUTime(config), "cpu_time")
+
+
+class _Skipped(pytest.Module):
+    def collect(self):
+        pytest.skip("reads files that are in the repository alone", allow_module_level=True)
+
+
+def pytest_pycollect_makemodule(module_path, parent):
+    """Skip what reads the repository where the tests were installed without it."""
+    if module_path.stem in READ_THE_REPOSITORY and not (REPOSITORY / "doc").is_dir():
+        return _Skipped.from_parent(parent, path=module_path)
 
 
 def pytest_collection_finish(session):

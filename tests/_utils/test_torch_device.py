@@ -266,7 +266,7 @@ FITS = {
     "embedding": KNNShapleyValuer(3, embedding=MODULE),
     "gradients": GradientSemivalueValuer(MODULE, n_permutations=3, device="cpu", random_state=0),
     "games": LeaveOneOutValuer(LogisticRegression(), batch="torch", device="cpu"),
-    "simclr": SimCLR(n_epochs=1, early_stopping=True, device="cpu", random_state=0),
+    "simclr": SimCLR(n_epochs=1, device="cpu", random_state=0),
     "vae": GaussianVAE(2, n_epochs=1, device="cpu", random_state=0),
 }
 

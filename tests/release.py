@@ -1,0 +1,155 @@
+"""Try the sdist and the wheel in fresh environments: `pip install uv && python tests/release.py`.
+
+Builds both, and installs the wheel, alone and with each extra, on every Python from 3.11 that is on
+the PATH, with the lowest versions that pyproject.toml allows (of those that have wheels for that
+Python) and with the newest. In each environment it imports skvalue, runs `skvalue --help`,
+`show_versions()`, a small fit, a small audit and a feature of the extra. Prints the tables of
+doc/installation.rst, and exits with 1 if anything failed.
+
+With `--suite` it runs the default tier of the tests of the sdist, in a folder without skvalue/ and
+with the wheel installed, and nothing else.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import tomllib
+from collections import Counter
+from itertools import chain, product
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+ONLY_TORCH = "torch==2.13.0"  # the version that the tests use: each is gigabytes to download
+UV = [sys.executable, "-m", "uv"]
+
+ALWAYS = """
+import skvalue
+from sklearn.datasets import load_iris
+
+skvalue.show_versions()
+X, y = load_iris(return_X_y=True)
+data = {"X_val": X[::2], "y_val": y[::2]}
+valuer = skvalue.KNNShapleyValuer().fit(X, y, **data)
+assert abs(valuer.values_.sum() - (valuer.utility_ - valuer.empty_utility_)) < 1e-9
+assert skvalue.review.audit_table(X, y, random_state=0).values.shape == (150,)
+"""
+TORCH = "skvalue.KNNShapleyValuer(engine='torch').fit(X, y, **data)"
+REPORT = """
+load_iris(as_frame=True).frame.to_csv("iris.csv", index=False)
+from skvalue.commands import main
+assert main(["audit", "iris.csv", "--target", "target", "-o", "iris.html"]) == 0
+"""
+FEATURES = {  # Extra -> what it is for; "" is the base alone. `--suite` installs the extra test.
+    "": "",
+    "all": TORCH + REPORT,
+    "report": REPORT,
+    "plot": "skvalue.inspection.ValueDistributionDisplay(valuer.values_).plot()",
+    "torch": TORCH,
+    "faiss": "skvalue.KNNShapleyValuer(engine='faiss').fit(X, y, **data)",
+    "secure": "import opendp\nskvalue.TKNNShapleyValuer(epsilon=1.0, delta=1e-3).fit(X, y, **data)",
+    "distributed": "import dask.array\n"
+    "skvalue.KNNShapleyValuer().fit(dask.array.from_array(X), y, **data)",
+    "progress": "from sklearn.callback import ProgressBar\n"
+    "skvalue.KNNShapleyValuer().set_callbacks(ProgressBar()).fit(X, y)",
+}
+NAMES = [re.match(r"[\w-]+", text).group() for text in PROJECT["dependencies"]]
+
+
+def run(*command, **options):
+    """What a command prints; a CalledProcessError if it fails."""
+    options = {"check": True, "capture_output": True, "text": True, **options}
+    return subprocess.run([str(part) for part in command], **options).stdout
+
+
+def pythons():
+    """Paths of the interpreters on the PATH, one of each minor version from 3.11."""
+    found = filter(None, (shutil.which(f"python3.{minor}") for minor in range(11, 30)))
+    return [path for path in found if subprocess.run([path, "-V"], capture_output=True).stdout]
+
+
+def build(folder):
+    """The paths of the wheel and of the sdist; the wheel is built from the sdist."""
+    run(*UV, "build", "--quiet", "--out-dir", folder, ROOT)
+    return next(folder.glob("*.whl")), next(folder.glob("*.tar.gz"))
+
+
+def install(environment, python, wheel, extra, resolution):
+    """A fresh environment with the wheel, an extra, and versions of dependencies."""
+    pins, only = environment.parent / "pins.txt", environment.parent / "torch.txt"
+    only.write_text(ONLY_TORCH)
+    options = ["--quiet", "--only-binary", ":all:", "--resolution", resolution]
+    extras = ["--extra", extra] if extra else []
+    run(*UV, "venv", "--quiet", "--clear", "--python", python, environment)
+    options += ["--python", environment]
+    project = ROOT / "pyproject.toml"
+    run(*UV, "pip", "compile", *options, *extras, "-c", only, project, "-o", pins)
+    target = f"{wheel}[{extra}]" if extra else wheel
+    run(*UV, "pip", "install", *options[:3], "--python", environment, target, "-r", pins)
+
+
+def attempt(environment, extra, folder):
+    """Name -> version of what is installed, after all that is tried in an environment."""
+    # The environment of each extra has the same path, so that loops are compiled once.
+    cache = {**os.environ, "NUMBA_CACHE_DIR": str(environment) + "-cache", "PYTHONPATH": ""}
+    run(environment / "bin" / "skvalue", "--help", cwd=folder, env=cache)
+    code = f"{ALWAYS}\n{FEATURES[extra]}"
+    printed = run(environment / "bin" / "python", "-c", code, cwd=folder, env=cache)
+    return dict(re.findall(r"^([\w-]+): ([\d.]+)", printed, re.MULTILINE))
+
+
+def suite(folder):
+    """Run the tests of the sdist on the wheel, where there is nothing else of the repository."""
+    wheel, sdist = build(folder)
+    install(folder / "suite", sys.executable, wheel, "test", "highest")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    source = folder / sdist.name.removesuffix(".tar.gz")
+    shutil.rmtree(source / "skvalue")
+    bare = {**os.environ, "PYTHONPATH": ""}
+    command = [folder / "suite" / "bin" / "python", "-m", "pytest", "tests"]
+    return subprocess.run(command, cwd=source, env=bare).returncode
+
+
+def table(rows):
+    """Print rows as a simple table of reStructuredText; the first row is its head."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    rule = "  ".join("=" * width for width in widths)
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    print(rule, lines[0], rule, *lines[1:], rule, "", sep="\n", flush=True)
+
+
+def releases(folder):
+    """Try all environments, print the tables, and return the number of failures."""
+    wheel, _ = build(folder)
+    ways = [(path, way) for path in pythons() for way in ("lowest-direct", "highest")]
+    passed, versions, failures = Counter(), {way: {} for way in ways}, 0
+    for extra, (python, resolution) in product(FEATURES, ways):
+        environment = folder / f"{Path(python).name}-{resolution}"
+        try:
+            install(environment, python, wheel, extra, resolution)
+            found = attempt(environment, extra, folder)
+        except subprocess.CalledProcessError as error:
+            failures += 1
+            print(f"FAILED: {environment.name} [{extra}]\n{error.stderr}", flush=True)
+            continue
+        print(f"{environment.name} [{extra}]: {found}", file=sys.stderr, flush=True)
+        passed[python, resolution] += 1
+        versions[python, resolution] = found | versions[python, resolution]
+    optional = sorted({*chain(*versions.values())} - {*NAMES, "python", "skvalue"})
+    rows, names = [["package", *(way.partition("-")[0] for _, way in ways)]], ["python", *NAMES]
+    rows += [[name, *(versions[way].get(name, "-") for way in ways)] for name in names + optional]
+    table([*rows, ["passed", *(f"{passed[way]} of {len(FEATURES)}" for way in ways)]])
+    return failures
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--suite", action="store_true", help="run the tests of the sdist")
+    with tempfile.TemporaryDirectory() as temporary:
+        sys.exit(bool((suite if parser.parse_args().suite else releases)(Path(temporary))))
