@@ -46,6 +46,11 @@ def callback_context(estimator, max_subtasks):
     return estimator._init_callback_context(max_subtasks=max_subtasks)
 
 
+def has_callbacks(estimator):
+    """Whether callbacks watch the fit of an estimator."""
+    return hasattr(estimator, "_skl_callbacks")
+
+
 def check_parameters(estimator):
     """Check an estimator's parameters by its `_parameter_constraints`."""
     estimator._validate_params()

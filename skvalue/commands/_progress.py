@@ -3,7 +3,8 @@
 import sys
 from time import monotonic
 
-_LONG = 60  # seconds, from which on the time is announced
+from .._utils.duration import LONG, duration
+
 _SURE = 3  # seconds of work, before which none is
 _OFTEN = 0.5  # seconds between two lines on a terminal
 
@@ -29,24 +30,18 @@ class _Line:
             return
         left = (now - self._first) / (self._done - 1) * max(n - self._done, 0)
         elapsed = now - self._start
-        if elapsed > _SURE and elapsed + left > _LONG and not self._announced:
+        if elapsed > _SURE and elapsed + left > LONG and not self._announced:
             self._announced = True
-            print(f"This takes about {_time(elapsed + left)}.", file=sys.stderr)
+            print(f"This takes about {duration(elapsed + left)}.", file=sys.stderr)
         if sys.stderr.isatty() and elapsed - self._last > _OFTEN:
             self._last = elapsed
-            line = f"{100 * self._done // n} %, about {_time(left)} left"
+            line = f"{100 * self._done // n} %, about {duration(left)} left"
             print(f"\r{line:<40}", end="", file=sys.stderr, flush=True)
 
     def teardown(self, estimator, context):
         """Clear the line."""
         if self._last:
             print(f"\r{'':<40}\r", end="", file=sys.stderr, flush=True)
-
-
-def _time(seconds):
-    if seconds < 90:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
 
 
 def watched(estimator):

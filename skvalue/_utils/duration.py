@@ -1,0 +1,14 @@
+"""Durations in words."""
+
+LONG = 60  # seconds, from which on the time of a fit is announced
+
+
+def duration(seconds):
+    """A duration in seconds, minutes or hours.
+
+    >>> duration(61), duration(100), duration(9000)
+    ('61 seconds', '2 minutes', '2.5 hours')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

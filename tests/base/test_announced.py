@@ -1,0 +1,132 @@
+"""Fits that take more than a minute say so after their first steps; the clock is a fake one."""
+
+import logging
+import time
+
+import numpy as np
+import pytest
+from problems import two_classes
+from sklearn.naive_bayes import GaussianNB
+
+import skvalue
+from skvalue.review import LabelErrorDetector
+
+from ..watch import Watch
+
+
+class Clock:
+    """A clock that advances by ``step`` seconds when it is read, or when a test says so."""
+
+    def __init__(self):
+        self.now, self.step = 0.0, 0.0
+
+    def __call__(self):
+        self.now += self.step
+        return self.now
+
+
+clock = Clock()
+
+
+class Slow(GaussianNB):
+    """A model whose training takes two seconds of the fake clock."""
+
+    def fit(self, X, y, sample_weight=None):
+        clock.now += 2
+        return super().fit(X, y)
+
+
+@pytest.fixture(autouse=True)
+def fake_clock(monkeypatch):
+    clock.now, clock.step = 0.0, 0.0
+    monkeypatch.setattr(time, "perf_counter", clock)
+
+
+BUDGET = {"max_evaluations": 200, "random_state": 0}
+RETRAINING = {
+    "Data Shapley": ("DataShapleyValuer", BUDGET),
+    "Banzhaf": ("DataBanzhafValuer", BUDGET),
+    "Beta": ("BetaShapleyValuer", BUDGET),
+    "Layered": ("LayeredShapleyValuer", {"max_evaluations": 500, "random_state": 0}),
+    "leave-one-out": ("LeaveOneOutValuer", {}),
+    "Data-OOB": ("DataOOBValuer", {"n_estimators": 160, "random_state": 0}),
+}
+OTHERS = {  # with five splits, tasks or steps
+    "KNN": ("KNNShapleyValuer", {"cv": 5}),
+    "TKNN": ("TKNNShapleyValuer", {"cv": 5, "radius": 0.5}),
+    "influence": ("InfluenceValuer", {"cv": 5}),
+    "in-run": ("InRunShapleyValuer", {"n_steps": 5}),
+    "gradients": ("GradientSemivalueValuer", {"n_permutations": 5}),
+    "federated": ("FederatedSemivalueValuer", {"n_rounds": 5}),
+    "unrolled": ("UnrolledValuer", {"n_runs": 5, "n_epochs": 1}),
+}
+PRIVATE = {"epsilon": 1.0, "delta": 1e-5}
+
+
+def announced(caplog, name, options, X_val=True, **extra):
+    """The messages of a fit."""
+    data = two_classes(0)
+    valuer = getattr(skvalue, name)(**options, **extra)
+    points = data.points if X_val and name != "DataOOBValuer" else {}
+    with caplog.at_level(logging.WARNING, "skvalue"):
+        valuer.fit(*data.rows, **points)
+    return [line for line in caplog.messages if "compiles" not in line]
+
+
+@pytest.mark.parametrize("case", RETRAINING)
+def test_fits_of_a_slow_model_are_announced(case, caplog):
+    name, options = RETRAINING[case]
+    [line] = announced(caplog, name, options, estimator=Slow())
+    assert line.startswith(f"{name}.fit takes about ")
+    assert ("max_time limits it; " in line) == (case != "leave-one-out")
+    # 41, 160 and 200 models at two seconds; coalitions of half of the rows count half at first.
+    expected = {"leave-one-out": "82 seconds", "Data-OOB": "5 minutes", "Layered": "minutes"}
+    assert expected.get(case, "3 minutes") in line
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_fits_of_slow_steps_are_announced(case, caplog):
+    name, options = OTHERS[case]
+    clock.step = 15  # seconds of a step: 5 of them are 75
+    [line] = announced(caplog, name, options, X_val="cv" not in options)
+    assert line.startswith(f"{name}.fit takes about ")
+    caplog.clear()
+    clock.step = 1
+    assert not announced(caplog, name, options, X_val="cv" not in options)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("DataShapleyValuer", {**BUDGET, "max_time": 1e9}),
+        ("DataOOBValuer", {"n_estimators": 160, "max_time": 1e9}),
+        ("DataShapleyValuer", {"tol": 10}),  # nobody knows the number
+        ("InRunShapleyValuer", PRIVATE),
+        ("GradientSemivalueValuer", PRIVATE),
+    ],
+)
+def test_fits_with_a_limit_or_epsilon_are_silent(name, options, caplog):
+    clock.step = 15
+    assert not announced(caplog, name, options)
+
+
+def test_fits_that_callbacks_watch_are_silent(caplog):
+    clock.step, data = 15, two_classes(0)
+    for valuer in [skvalue.LeaveOneOutValuer(), LabelErrorDetector(GaussianNB())]:
+        for watch, n_lines in [((Watch(),), 0), ((), 1)]:
+            caplog.clear()
+            with caplog.at_level(logging.WARNING, "skvalue"):
+                valuer.set_callbacks(*watch).fit(*data.rows)
+            assert len(caplog.messages) == n_lines
+
+
+def test_the_message_comes_before_the_second_model(caplog):
+    models = []
+
+    class Counted(Slow):
+        def fit(self, X, y, sample_weight=None):
+            models.append(len(caplog.messages))
+            return super().fit(X, y)
+
+    announced(caplog, "LeaveOneOutValuer", {"estimator": Counted()})
+    assert models == [0, *np.ones(40)]
