@@ -555,7 +555,7 @@ def called():
 
 
 MEASURES = {
-    "arrows between rooms": (arrows, 53),
+    "arrows between rooms": (arrows, 54),
     "sites that charge a ledger": (charges, 1),
     "private imports across rooms": (private_imports, 0),
     "private attributes across rooms, or of scikit-learn": (private_attributes, 0),

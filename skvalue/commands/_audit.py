@@ -8,8 +8,9 @@ from dataclasses import replace
 from .._utils.writing import write_files
 from ..review import LabelErrorDetector, audit_table, corrections_to_csv
 from ._files import check_output
+from ._private import audit_privately
 from ._progress import watched
-from ._rows import add_table, read_rows
+from ._rows import add_privacy, add_table, read_rows
 
 _FAILED = 1  # exit code of a gate
 
@@ -31,6 +32,7 @@ def add_command(commands):
         metavar="FRACTION",
         help="exit with 1 if a larger fraction of rows has another suggestion than its label",
     )
+    add_privacy(parser, "counts of improbable labels, in place of the list, are")
 
 
 def fraction(text):
@@ -87,6 +89,8 @@ def exit_code(found, what, limit):
 
 
 def _run(options):
+    if options.epsilon is not None:
+        return audit_privately(options)
     inputs = [options.table, options.validation, options.output, options.json, options.csv]
     check_outputs(options, inputs[:2])
     check_output(options.corrections, "--corrections", [".csv"], [*inputs, options.tasks])

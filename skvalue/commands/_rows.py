@@ -1,9 +1,12 @@
 """Rows and targets of the tables that a command is given."""
 
 import argparse
+import os
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+
+import skvalue
 
 from .._utils.columns import column_encoder
 from ..review import Correction, find_duplicates, label_spellings, read_table
@@ -89,6 +92,37 @@ def add_table(parser, target_required=True):
     add_reading(parser)
 
 
+def add_privacy(parser, released):
+    """Add the options of private counts or values."""
+    parser.add_argument(
+        "--epsilon",
+        type=float,
+        help=f"above 0: {released} (epsilon, delta)-differentially private; needs --validation, "
+        "whose rows are public",
+    )
+    parser.add_argument("--delta", type=float, default=1e-5, help="default: %(default)s")
+    parser.add_argument(
+        "--equal-rows",
+        action="store_true",
+        help="with --epsilon: rows of --validation that equal rows of the table are other cases",
+    )
+    parser.add_argument(
+        "--ledger", help="with --epsilon: file of a skvalue.privacy.Ledger, which is charged"
+    )
+
+
+def ledger_of(options):
+    """The ledger that is charged, or None."""
+    if options.ledger is None:
+        return None
+    if not os.path.isfile(options.ledger):
+        raise ValueError(
+            "--ledger must be a file that skvalue.privacy.Ledger(path, dataset_name, epsilon=, "
+            f"delta=) has made. Got {options.ledger}."
+        )
+    return skvalue.privacy.Ledger(options.ledger)
+
+
 def add_reading(parser, among=tuple(_READING)):
     """Add the options, or some of them, that say how files are read."""
     reading = parser.add_argument_group("how the tables are read (what is assumed is printed)")
@@ -133,7 +167,7 @@ def read_rows(options):
     reading_val, X_val, y_val, _ = _read(options, options.validation, reading)
     for doubt in reading_val.doubts:
         print(f"question: {options.validation}: {in_words(doubt)}")
-    _check_columns(X, X_val)
+    check_columns(X, X_val)
     if not numeric:
         y_val = _spelled_alike(y_val, rows)
     return replace(rows, X_val=X_val[X.columns], y_val=y_val)
@@ -223,17 +257,15 @@ def _some(entries):
     return f"{len(entries)} ({', '.join(entries[:_SHOWN])}{more})"
 
 
-def _check_columns(X, X_val):
-    """Refuse validation points without the columns of the table, or with other entries."""
-    missing = [name for name in X.columns if name not in X_val.columns]
+def check_columns(X, others, name="--validation", first="the table"):
+    """Refuse a table without the columns of the first, or with other entries."""
+    missing = [column for column in X.columns if column not in others.columns]
     if missing:
-        raise ValueError(
-            f"--validation must have the columns of the table. Got none named {missing[0]!r}."
-        )
-    for name in X.columns:
-        kinds = [getattr(frame[name].dtype, "kind", "O") in "iuf" for frame in (X, X_val)]
-        if kinds == [True, False] and X_val[name].notna().any():
+        raise ValueError(f"{name} must have the columns of {first}. Got none named {missing[0]!r}.")
+    for column in X.columns:
+        kinds = [getattr(frame[column].dtype, "kind", "O") in "iuf" for frame in (X, others)]
+        if kinds == [True, False] and others[column].notna().any():
             raise ValueError(
-                f"--validation must have numbers in the column {name!r}, as the table has. Got "
-                f"others, such as {X_val[name].dropna().iloc[0]!r}."
+                f"{name} must have numbers in the column {column!r}, as {first} has. Got others, "
+                f"such as {others[column].dropna().iloc[0]!r}."
             )

@@ -4,7 +4,7 @@ from .._utils.writing import write_files
 from ._files import KINDS, check_output, pandas, write_frame
 from ._methods import PRIVATE, add_method, make_valuer
 from ._progress import watched
-from ._rows import add_table, read_rows, refuse_common_rows
+from ._rows import add_privacy, add_table, ledger_of, read_rows, refuse_common_rows
 
 
 def add_command(commands):
@@ -14,18 +14,7 @@ def add_command(commands):
     add_table(parser)
     add_method(parser)
     parser.add_argument("-o", "--output", required=True, help="file to write the values to")
-    parser.add_argument(
-        "--epsilon",
-        type=float,
-        help="above 0: the values are (epsilon, delta)-differentially private; needs --validation, "
-        "whose rows are public, and --method tknn",
-    )
-    parser.add_argument(
-        "--equal-rows",
-        action="store_true",
-        help="with --epsilon: rows of --validation that equal rows of the table are other cases",
-    )
-    parser.add_argument("--delta", type=float, default=1e-5, help="default: %(default)s")
+    add_privacy(parser, "the values, of --method tknn, are")
 
 
 def _run(options):
@@ -60,4 +49,5 @@ def _prepare(options):
     if not options.equal_rows:
         refuse_common_rows(rows)
     parameters = {"epsilon": options.epsilon, "delta": options.delta, "task": rows.task}
+    parameters["ledger"] = ledger_of(options)
     return rows.encoded(by_validation=True), parameters

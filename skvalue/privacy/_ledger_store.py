@@ -24,7 +24,7 @@ _who = itemgetter("number", "label", "time", "process")  # what a charge is know
 
 def _check_terms(stored, given, where):
     """Check the terms that a ledger is opened with against those it was made with."""
-    if stored["dataset_name"] != given["dataset_name"]:
+    if given["dataset_name"] not in (None, stored["dataset_name"]):
         raise ValueError(
             f"dataset_name must be {stored['dataset_name']!r}, to which the ledger {where} "
             f"belongs; use another file for another data set. Got {given['dataset_name']!r}."
@@ -161,6 +161,7 @@ class FileStore:
             self._refuse(error)
         with self._begin("DEFERRED") as connection:
             stored, self._seen = self._contents(connection)
+            self._dataset_name = stored["dataset_name"]
             return _check_terms(stored, terms, self.path)
 
     def _contents(self, connection):

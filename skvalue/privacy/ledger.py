@@ -68,9 +68,9 @@ class Ledger:
     path : str, path-like or None
         The SQLite file, on a local disk; it is created if it does not exist. None keeps the ledger
         in memory.
-    dataset_name : str
+    dataset_name : str, default=None
         Name that you give to the data set; a file belongs to one name. Versions with common rows
-        are one data set.
+        are one data set. None is the name of a file that is there.
     epsilon, delta : float, default=None
         The budget. Required for a new ledger; later they may be omitted, and cannot change.
     relation : {"null", "add_remove", "replace"}, default=None
@@ -124,8 +124,9 @@ class Ledger:
     ValueError: the release must fit what is left of the budget epsilon=1, delta=1e-05 of ...
     """
 
-    def __init__(self, path, dataset_name, *, epsilon=None, delta=None, relation=None):
-        if not isinstance(dataset_name, str) or not dataset_name:
+    def __init__(self, path, dataset_name=None, *, epsilon=None, delta=None, relation=None):
+        is_new = path is None or not os.path.lexists(path)
+        if is_new if dataset_name is None else not (isinstance(dataset_name, str) and dataset_name):
             raise TypeError(
                 f"dataset_name must be a string that names the data set. Got {dataset_name!r}."
             )
@@ -143,7 +144,8 @@ class Ledger:
         else:
             self._store = FileStore(os.path.abspath(os.fspath(path)), dataset_name)
             self._key = None
-        self._hold(self._store.open({**terms, "relation": relation}), dataset_name)
+        stored = self._store.open({**terms, "relation": relation})
+        self._hold(stored, stored["dataset_name"])
 
     def _hold(self, terms, dataset_name):
         self.path = self._store.path

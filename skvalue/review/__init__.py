@@ -5,6 +5,7 @@ from ._detector import LabelErrorDetector
 from ._duplicates import find_duplicates
 from ._labels import label_spellings
 from ._mend import Correction, corrections_of, corrections_to_csv, fix_table, read_corrections
+from ._private import LabelCounts, count_improbable_labels
 from ._queue import ReviewQueue, head_to_accept
 from ._read import Reading, read_table
 from ._report import AuditReport
@@ -16,6 +17,7 @@ __all__ = [
     "AuditReport",
     "Correction",
     "Finding",
+    "LabelCounts",
     "LabelErrorDetector",
     "Reading",
     "ReviewQueue",
@@ -24,6 +26,7 @@ __all__ = [
     "corrections_of",
     "corrections_to_csv",
     "count_errors",
+    "count_improbable_labels",
     "draw_rows",
     "find_duplicates",
     "fit_curve",
