@@ -31,7 +31,8 @@ class MarginalMoments(Moments):
     """Sums over the coalitions of each stratum, of shape (n_strata, n), and their numbers `draws`.
 
     `sums` of weighted contributions, `added` of the corrections in them, and `squares` of the
-    differences within pairs.
+    differences within pairs, of which the mean over players is subtracted if the sum of all values
+    is known.
     """
 
     sums: np.ndarray
@@ -39,13 +40,16 @@ class MarginalMoments(Moments):
     squares: np.ndarray
     draws: np.ndarray
 
-    def add(self, label, weights, answers):
+    def add(self, label, weights, answers, efficient):
         """Add a pair of coalitions of a stratum: weights (2, n), answers (2, 2, n)."""
         added = weights * answers[1]
         totals = weights * answers[0] + added
+        difference = totals[0] - totals[1]
+        if efficient:  # the shift of all values removes what is common to them
+            difference -= difference.mean()
         self.sums[label] += totals.sum(axis=0)
         self.added[label] += added.sum(axis=0)
-        self.squares[label] += (totals[0] - totals[1]) ** 2
+        self.squares[label] += difference**2
         self.draws[label] += 2
 
     def copy(self):
@@ -189,7 +193,7 @@ class MarginalDesign(Design):
         for i in range(0, utilities.shape[1], 2):
             pair = slice(self._told + i, self._told + i + 2)
             weights = self._weights_of(masks[pair])
-            self._partial.add(labels[pair.start], weights, utilities[:, i : i + 2])
+            self._partial.add(labels[pair.start], weights, utilities[:, i : i + 2], self.efficient)
         self._totals.extend((utilities[0] + utilities[1]).astype(np.float32))
         self._told += utilities.shape[1]
         if self._told == len(masks):
@@ -252,7 +256,7 @@ class MarginalDesign(Design):
             totals = np.array(self.log.totals[i : i + 2], dtype=np.float64)
             answers = np.stack([totals, np.zeros_like(totals)])
             weights = other._weights_of(masks[i : i + 2])
-            other.moments.add(self.log.labels[i], weights, answers)
+            other.moments.add(self.log.labels[i], weights, answers, other.efficient)
         return other, drawn, best
 
     @property
