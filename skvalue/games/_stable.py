@@ -188,7 +188,7 @@ class StableLogisticGame(Game):
 
         if self._codes is not None:
             masks = masks[:, self._codes]
-        coalition, indices = np.nonzero(masks)
+        coalition, indices = map(np.ascontiguousarray, np.nonzero(masks))
         sizes = np.bincount(coalition, minlength=len(masks))
         starts = np.r_[0, np.cumsum(sizes)]
         coefs = np.zeros((len(masks), self._Z.shape[1]))

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from scipy import sparse
 
+from .._utils.compiled import read_only
 from .._utils.parallel import tiles
 from ._ranks import Order
 from ._rows import Rows, read_rows
@@ -22,13 +23,14 @@ _PAIRS = 4096  # smallest number of pairs for one thread
 
 def block_keys(kind, rows, i, points, v):
     """Exact keys of pairs of row ``i[p]`` of a block and point ``v[p]``, both dense or both CSR."""
+    i, v = np.ascontiguousarray(i), np.ascontiguousarray(v)
     if sparse.issparse(rows):
         points = sparse.csr_array(points)
         return sparse_keys(
             kind, rows.indptr, rows.indices, rows.data, i,
             points.indptr, points.indices, points.data, v,
         )  # fmt: skip
-    return dense_keys(kind, rows, i, points, v)
+    return dense_keys(kind, read_only(rows), i, read_only(points), v)
 
 
 def pair_keys(space, i, points, v, workers=1):
@@ -40,7 +42,7 @@ def pair_keys(space, i, points, v, workers=1):
         parts = tiles(len(i), max(_PAIRS, -(-len(i) // workers)))
 
         def keys_of(part):
-            return dense_keys(space.kind, space.X, i[part], points, v[part])
+            return block_keys(space.kind, space.X, i[part], points, v[part])
 
         if len(parts) <= 1:
             return keys_of(slice(None))

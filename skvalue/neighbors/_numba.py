@@ -9,6 +9,7 @@ from contextlib import nullcontext
 import numpy as np
 from sklearn import get_config
 
+from .._utils.compiled import read_only
 from .._utils.parallel import tiles
 from . import _blocks
 from ._block_balls import BlockBalls
@@ -81,13 +82,17 @@ class NumbaEngine:
             buffers = np.empty(n_points * n, dtype), scratch, np.empty((step, n), dtype=np.int32)
         product, scratch, order = buffers
         product = product[: n_points * n].reshape(n_points, n)
-        if space.kind == GENERIC:
+        X = space.X
+        if space.kind == GENERIC:  # rows are not compared again
             product[:] = space.distances(points)
+            X, points = np.empty((n, 0)), np.empty((n_points, 0))
         else:
             np.matmul(queries, space.work.T, out=product)
+        points = read_only(points)
         params = KeyParameters(
             space.kind, space.half.astype(dtype, copy=False), space.scale.astype(dtype, copy=False),
-            space.X, space.rank_tolerance, space.far_tolerance, space.largest_half, space.mean_half,
+            read_only(X), space.rank_tolerance, space.far_tolerance, space.largest_half,
+            space.mean_half,
         )  # fmt: skip
         left_out = np.full(n_points, -1) if self_index is None else self_index
         absent_ptr = np.concatenate([[0], np.cumsum(left_out >= 0)])
@@ -131,7 +136,8 @@ class NumbaEngine:
                 np.matmul(rows, columns, out=tile)
             ball_kernels.pack_blocks(
                 space.kind, tile, half, blocks.slack[part], threshold, point_slack, order,
-                space.X, points, limit, blocks.classes[part], found.bits[part], counts,
+                read_only(space.X), read_only(points), limit, blocks.classes[part],
+                found.bits[part], counts,
             )  # fmt: skip
         space.buffers.give("products", buffer)
         if self_index is not None:

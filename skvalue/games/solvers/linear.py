@@ -39,7 +39,7 @@ class CompiledForm:
             numbers[fresh] = np.arange(np.count_nonzero(fresh))
         some = masks[fresh].astype(np.float64)
         solved = ridge_tile(
-            self.X, self.y, self.weights, self.penalty, masks, _NEARBY,
+            self.X, self.y, self.weights, self.penalty, np.ascontiguousarray(masks), _NEARBY,
             widest, some @ self.products, some @ self.right, numbers, coefs,
         )  # fmt: skip
         return coefs, solved

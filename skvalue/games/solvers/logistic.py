@@ -32,8 +32,8 @@ class CompiledNewton:
         coefs = np.zeros((len(masks), self.X.shape[1]))
         status = np.zeros(len(masks), dtype=np.int64)
         solve_tile(
-            self.X, positive.astype(np.float64), *self.terms, masks, start, _NEARBY, TOLERANCE,
-            MAX_STEPS, coefs, status,
+            self.X, positive.astype(np.float64), *self.terms, np.ascontiguousarray(masks), start,
+            _NEARBY, TOLERANCE, MAX_STEPS, coefs, status,
         )  # fmt: skip
         return coefs, status
 
@@ -44,8 +44,8 @@ class CompiledNewton:
         coefs = np.zeros((len(masks), self.n_classes, self.X.shape[1]))
         status = np.zeros(len(masks), dtype=np.int64)
         solve_tile(
-            self.X, self.y, *self.terms, masks, self.n_classes, _NEARBY, TOLERANCE, MAX_STEPS,
-            coefs, status,
+            self.X, self.y, *self.terms, np.ascontiguousarray(masks), self.n_classes, _NEARBY,
+            TOLERANCE, MAX_STEPS, coefs, status,
         )  # fmt: skip
         return coefs, status
 

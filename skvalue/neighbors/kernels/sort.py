@@ -118,7 +118,7 @@ def sort_by_bits(bits, order):
     records = np.empty(n, np.uint64)
     for i in range(n):
         records[i] = (np.uint64(bits[i]) << _SHIFT) | np.uint64(i)
-    records = _sort_records(records, 32)
+    records = _sort_records(records, np.int64(32))
     for i in range(n):
         order[i] = np.int32(records[i] & _LOW32)
 
@@ -209,7 +209,7 @@ def _sort_bucket(records, nearest, scale, spare, counts):
         moves += p - q
         if moves > _MOVES * m:  # most keys are in a few bins
             records[p + 1 :] = spare[p + 1 : m]
-            records[:] = _sort_records(records, 0)
+            records[:] = _sort_records(records, np.int64(0))
             return
 
 
@@ -259,7 +259,7 @@ def sort_run(order, keys, start, stop):
             _sift_down(order, keys, start, root, n)
         for end in range(n - 1, 0, -1):
             order[start], order[start + end] = order[start + end], order[start]
-            _sift_down(order, keys, start, 0, end)
+            _sift_down(order, keys, start, np.int64(0), end)
         return
     for p in range(start + 1, stop):
         i = order[p]

@@ -126,7 +126,7 @@ def _order_exactly(params, query, order, a, b):
     for p in range(m):
         exact[p] = exact_key(params.kind, params.rows[run[p]], query)
     place = np.arange(m).astype(np.int32)
-    sort_run(place, exact, 0, m)
+    sort_run(place, exact, np.int64(0), m)
     for p in range(m):
         here = exact[place[p]]
         size = abs(here) if params.kind == EUCLIDEAN else 1.0
@@ -164,7 +164,7 @@ def resolve_head(params, query, query_half, keys, rel, by_rank, blur, unit, orde
     allowed = slack(params.kind, params.tolerance, params.largest_half, query_half)
     allowed = np.float32(allowed * unit)
     whole = keys.itemsize == 4  # the whole key was sorted
-    start = 0
+    start = np.int64(0)  # a literal 0 would compile `_finish_run` twice
     before = rel[0]
     for p in range(n):
         i = order[p]
