@@ -11,18 +11,24 @@ from pathlib import Path
 import pytest
 
 import skvalue
+from tests import house
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
-@pytest.mark.parametrize("name", ["skvalue", "skvalue.priarta", "skvalue.priarta.maps"])
-def test_names_of_stubs_are_there(name):
+STUBS = sorted(house.PACKAGE.rglob("__init__.pyi"))
+
+
+@pytest.mark.parametrize("stub", STUBS, ids=house.dotted)
+def test_names_of_stubs_are_there(stub):
+    name = house.dotted(stub).removesuffix(".__init__")
     package = import_module(name)
-    for public in package.__all__:
-        found = getattr(package, public)
-        of = getattr(found, "__module__", None) or getattr(found, "__name__", name)
-        assert of.startswith(name), public
+    names = {bound for _, _, bound in house.imported(stub)}
+    for bound in names:
+        found = getattr(package, bound)
+        assert getattr(found, "__module__", "skvalue").startswith("skvalue"), bound
     assert dir(package) == package.__all__ == sorted(package.__all__)
+    assert set(package.__all__) <= names
     with pytest.raises(AttributeError, match=f"module '{name}' has no attribute 'nothing'"):
         _ = package.nothing
 

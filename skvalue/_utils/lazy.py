@@ -1,4 +1,4 @@
-"""Public names of a package that are imported at first use, and named once, in its stub."""
+"""Names of a package that are imported at first use, and stand once, in its stub."""
 
 import ast
 from importlib import import_module
@@ -8,22 +8,22 @@ from pathlib import Path
 def attach_stub(package, file):
     """`__getattr__`, `__dir__` and `__all__` of a package, from the imports in its `.pyi` file.
 
-    Editors and type checkers read the same file.
+    As for type checkers, who read the same file, names imported by ``import a as a`` are public.
     """
     lines = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8")).body
-    modules = {
-        alias.name: line.module
+    names = {
+        alias.name: ("." * line.level + (line.module or alias.name), line.module, alias.asname)
         for line in lines
         if isinstance(line, ast.ImportFrom)
         for alias in line.names
     }
-    public = sorted(modules)
+    public = sorted(name for name, (*_, asname) in names.items() if asname)
 
     def __getattr__(name):
-        if name not in modules:
+        if name not in names:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        if modules[name] is None:  # a module of the package itself
-            return import_module(f".{name}", package)
-        return getattr(import_module(f".{modules[name]}", package), name)
+        path, is_name, _ = names[name]
+        module = import_module(path, package)
+        return getattr(module, name) if is_name else module
 
     return __getattr__, lambda: public, public

@@ -1,0 +1,19 @@
+"""Parties that release one noisy statistic each, and a mediator that values and rewards them."""
+
+from .displays import CoalitionValueDisplay as CoalitionValueDisplay
+from .displays import PosteriorMarginalsDisplay as PosteriorMarginalsDisplay
+from .displays import PrivacyTradeOffDisplay as PrivacyTradeOffDisplay
+from .mediator import BayesianSurpriseScorer as BayesianSurpriseScorer
+from .mediator import PosteriorClassifier as PosteriorClassifier
+from .mediator import PosteriorDraws as PosteriorDraws
+from .mediator import PosteriorRegressor as PosteriorRegressor
+from .mediator import PredictiveValueScorer as PredictiveValueScorer
+from .mediator import RhoShapleyReward as RhoShapleyReward
+from .mediator import reward_gain as reward_gain
+from .models import BayesianLinear as BayesianLinear
+from .models import BayesianLogistic as BayesianLogistic
+from .models import GaussianMean as GaussianMean
+from .party import GramRelease as GramRelease
+from .party import LogisticRelease as LogisticRelease
+from .party import MeanRelease as MeanRelease
+from .party import NoisyStatistic as NoisyStatistic

@@ -1,0 +1,42 @@
+"""Derivatives of trained models by the weights of their rows."""
+
+from ._changes import block_size as block_size
+from ._changes import changes_without as changes_without
+from ._changes import coefficients_without as coefficients_without
+from ._changes import corrected_steps as corrected_steps
+from ._changes import newton_steps as newton_steps
+from ._changes import optimum_without as optimum_without
+from ._changes import polish_optimum as polish_optimum
+from ._changes import row_products as row_products
+from ._errors import (
+    AveragedReleases,
+    HalvedMoments,
+    denoised_means,
+    pooled_variances,
+    simulated_variances,
+)
+from ._hessian import Hessian as Hessian
+from ._joining import class_probabilities, joining_values, recorded_positions
+from ._linear_rows import LinearRowModel
+from ._models import LinearModel as LinearModel
+from ._models import linear_model as linear_model
+from ._models import supports as supports
+from ._noise import (
+    SCHEDULES,
+    GradientNoise,
+    gradient_event,
+    gradient_report,
+    is_named,
+    newest_weights,
+    step_noise_std,
+)
+from ._players import GradientModel, LinearGradientModel, gradients_at
+from ._public import RATES, column_scales, public_directions, public_learning_rate, target_scale
+from ._row_models import RowModel, Utility
+from ._runs import Run, descend, point_values, public_run_rate, shuffled_batches, value_rows
+from ._torch_modules import warn_of_dropout
+from ._torch_players import TorchGradientModel
+from ._torch_rows import TorchRowModel
+from ._utilities import AccuracyGap as AccuracyGap
+from ._utilities import evaluate as evaluate
+from ._walk import Walk, needed_positions, walk_permutations, walk_steps, without_tails
