@@ -1,0 +1,105 @@
+"""The engines by name. Each is imported at its first use, since it may need a library."""
+
+from importlib import import_module
+
+from ._rows import Rows
+
+ENGINES = {
+    "numba": "skvalue.neighbors._numba",
+    "torch": "skvalue.neighbors._torch",
+    "faiss": "skvalue.neighbors._faiss",
+    "faiss-ivf": "skvalue.neighbors._faiss_ivf",
+}
+APPROXIMATE = {"faiss-ivf"}  # never chosen by "auto"
+DEVICES = {"auto", "cpu", "cuda"}
+_NEEDS = {"torch": ("torch", "torch"), "faiss": ("faiss", "faiss"), "faiss-ivf": ("faiss", "faiss")}
+
+
+def get_engine(name, device="auto"):
+    """Return an engine.
+
+    Parameters
+    ----------
+    name : {"auto", "numba", "torch", "faiss", "faiss-ivf"}
+        "auto" is "torch" if device="cuda", else "numba", the fastest exact engine on a CPU.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where the engine computes. "auto" is the GPU if the engine is given by name, supports GPUs
+        and finds one.
+
+    Returns
+    -------
+    engine : object
+        The methods are listed in the docstring of this package.
+
+    Raises
+    ------
+    ImportError
+        If the engine's library is not installed; the message contains the pip command.
+    ValueError
+        If the engine does not support the device.
+
+    Examples
+    --------
+    >>> from skvalue.neighbors import get_engine
+    >>> get_engine("auto").name
+    'numba'
+    """
+    if name == "auto":
+        name = "torch" if device == "cuda" else "numba"
+    if name == "numba" and device == "cuda":
+        raise ValueError("engine='numba' runs on the CPU. Got device='cuda': pass engine='torch'.")
+    try:
+        module = import_module(ENGINES[name])
+    except ImportError as error:
+        library, extra = _NEEDS.get(name, (None, None))
+        if error.name != library:
+            raise
+        raise ImportError(
+            f"engine={name!r} needs {library}, which is not installed: "
+            f"pip install 'skvalue[{extra}]'",
+            name=library,
+        ) from error
+    return module.make_engine(device)
+
+
+def check_engine(name, device, X, metric):
+    """Raise an error if the engine is not installed or does not support X.
+
+    Parameters
+    ----------
+    name, device : str
+        As in `get_engine`.
+    X : ndarray or Rows
+        The rows.
+    metric : str or callable
+        The metric.
+
+    Raises
+    ------
+    ImportError
+        If the engine's library is not installed.
+    ValueError
+        If the engine does not support X or the metric.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skvalue.neighbors import check_engine
+    >>> check_engine("numba", "cpu", np.zeros((3, 2)), "euclidean")
+    """
+    get_engine(name, device)
+    if name.startswith("faiss") and metric not in ("cosine", "euclidean"):
+        raise ValueError(
+            f"metric must be 'cosine' or 'euclidean' for engine={name!r}. Got {metric!r}."
+        )
+    if name == "auto" and device == "cuda":
+        name = "torch"
+    if not isinstance(X, Rows):
+        return
+    if X.is_sparse and name not in ("auto", "numba"):
+        raise ValueError(f"engine={name!r} does not take sparse X: pass engine='numba'.")
+    if name.startswith("faiss"):
+        raise ValueError(
+            f"engine={name!r} takes X in memory. Got rows in a file or a Dask array: pass "
+            "engine='numba' or 'torch'."
+        )
