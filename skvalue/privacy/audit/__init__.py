@@ -8,16 +8,6 @@ epsilon. A passed audit proves nothing; a failed one disproves the guarantee, ex
 probability `fail`.
 """
 
-from ._distinguish import DistinguishReport, distinguish, distinguish_scores
-from ._sensitivity import SensitivityReport, search_sensitivity
-from ._variance import VarianceReport, check_variance
+from ..._utils.lazy import attach_stub
 
-__all__ = [
-    "DistinguishReport",
-    "SensitivityReport",
-    "VarianceReport",
-    "check_variance",
-    "distinguish",
-    "distinguish_scores",
-    "search_sensitivity",
-]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

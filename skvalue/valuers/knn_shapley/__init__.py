@@ -1,13 +1,5 @@
 """KNN-Shapley: exact Shapley values of the K-nearest-neighbour model."""
 
-from ._tables import class_game, max_rank_bound, smallest_max_rank, target_game, vote_game
-from ._valuer import KNNShapleyValuer
+from ..._utils.lazy import attach_stub
 
-__all__ = [
-    "KNNShapleyValuer",
-    "class_game",
-    "max_rank_bound",
-    "smallest_max_rank",
-    "target_game",
-    "vote_game",
-]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

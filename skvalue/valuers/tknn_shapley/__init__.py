@@ -1,25 +1,5 @@
 """Threshold-KNN-Shapley: exact or private Shapley values of the threshold-KNN classifier."""
 
-from ._baseline import public_baseline
-from ._capped import capped_balls
-from ._denoising import (
-    CountModel,
-    positive_draws,
-    posterior_draws,
-    size_draws,
-    smoothing_basis,
-    value_sizes,
-)
-from ._game import neighbour_values
-from ._overlap import overlap_bound
-from ._radius import suggest_radius
-from ._targets import target_values
-from ._valuer import TKNNShapleyValuer
+from ..._utils.lazy import attach_stub
 
-__all__ = [
-    "TKNNShapleyValuer",
-    "neighbour_values",
-    "public_baseline",
-    "suggest_radius",
-    "target_values",
-]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)
