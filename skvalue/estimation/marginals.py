@@ -18,9 +18,10 @@ from .subsets import _is_shapley
 
 _GROWTH, _LATER, _EARLY = 1.4, 2.0, 40  # ratios of the edges of strata, below a size and from there
 _RARE = 0.01  # strata of less than this fraction of a uniform size's probability are merged
+_FEW = 20  # size from which the deviations of contributions fall faster, at least
 _NEVER = 1e-12  # probability within a stratum of sizes whose work does not count
 _PAIRS = 32  # pairs of coalitions of a block, about
-_STEP = 1 / 16  # work of a step, in models trained
+_STEP, _COALITION = 1 / 8, 150  # work of a step and of a coalition, in models trained
 _PIECE = 2**21  # contributions asked for at once
 _LOGGED = 2**27  # most contributions kept for another semivalue
 _LARGEST = 16  # of the variance, over that of a fit for another semivalue, for which it is refused
@@ -104,7 +105,7 @@ class MarginalDesign(Design):
     a pair are drawn independently from the same narrow range of sizes, so that their differences
     estimate the variance without bias. Blocks hold the same numbers of pairs of every stratum,
     which are proportional to the standard deviation that is expected (the contributions' falls as
-    1 / (l + 2) over layers l) over the root of the work.
+    1 / (l + 2) over layers l, and faster where steps are taken) over the root of the work.
 
     Parameters
     ----------
@@ -142,12 +143,15 @@ class MarginalDesign(Design):
 
     def _terms(self):
         """Variance that one draw of each stratum is expected to add to a value, up to a factor."""
-        weights = np.r_[self.weights, self.weights[-1:]] / (np.arange(len(self.q) + 1) + 2)
+        sizes = np.arange(len(self.q) + 1)
+        few = max(_FEW, 3 * np.argmax(self.n_trained < len(self.q)))
+        expected = (sizes > 0) / ((sizes + 2) * (1 + sizes / few))
+        weights = np.r_[self.weights, self.weights[-1:]] * expected
         squares = np.add.reduceat(self.probabilities * weights**2, self.edges[:-1])
         return self.mass * squares
 
     def _pairs(self):
-        work = 1 + self._worst() + _STEP * len(self.q)
+        work = _COALITION + self._worst() + _STEP * len(self.q)
         wanted = np.sqrt(self._terms() / work)
         return np.maximum(1, np.round(_PAIRS * wanted / wanted.sum())).astype(np.int64)
 
@@ -268,9 +272,9 @@ def _edges(probabilities, n_trained):
     """First sizes of the strata, and the number of sizes: geometric, with the large ones apart."""
     n = len(probabilities) - 1
     edges = [0, 1]
-    while edges[-1] < n:
+    while edges[-1] <= n:
         ratio = _GROWTH if edges[-1] < _EARLY else _LATER
-        edges.append(min(max(edges[-1] + 1, int(np.ceil(edges[-1] * ratio))), n))
+        edges.append(min(max(edges[-1] + 1, int(np.ceil(edges[-1] * ratio))), n + 1))
     # Where the steps begin, the work of a coalition changes.
     edges = np.unique(np.r_[edges, 1 + np.flatnonzero(np.diff(n_trained == n)), n + 1])
     kept, mass = [0], 0.0

@@ -14,6 +14,105 @@ from .softmax_kernels import residuals, row_joins_all
 _solve_two, _hessian_two = logistic_kernels.solve, logistic_kernels.hessian_inverse
 _solve_many, _hessian_many = softmax_kernels.solve, softmax_kernels.hessian_inverse
 _PRODUCT = 16  # factors of at most 1 / eps whose product is a float64
+_FEW_COLUMNS = 16  # most columns for which every step computes the Hessian anew
+_NEWTON = 12  # most of these steps
+
+
+@compiled(fastmath={"contract", "reassoc"})
+def newton(X, squares, y, w, penalty, coef, vectors, bits, tolerance):
+    """As `logistic_kernels.solve`, by full steps; False if one goes too far.
+
+    ``squares`` are the products of each row's columns with those up to them; ``coef`` is updated.
+    """
+    n, p = X.shape
+    hessian, gradient, step, z, c, r, values = vectors
+    powers, before, size = bits.view(np.float64), 0.0, squares.shape[1]
+    np.dot(X, coef, z)
+    for _ in range(_NEWTON):
+        for i in range(n):
+            values[i], bits[i] = exp_parts(min(max(-z[i], -700.0), 700.0))
+        for i in range(n):
+            q = 1.0 / (1.0 + values[i] * powers[i])
+            r[i], c[i] = w[i] * (q - y[i]), w[i] * q * (1.0 - q)
+        hessian[:] = 0.0
+        for a in range(p):
+            gradient[a] = penalty[a] * coef[a]
+            hessian[(a * (a + 3)) // 2] = penalty[a]
+        for i in range(n):
+            for a in range(p):
+                gradient[a] += r[i] * X[i, a]
+            for a in range(size):
+                hessian[a] += c[i] * squares[i, a]
+        after = 0.0
+        for a in range(p):
+            after += gradient[a] * step[a]
+        if before > 0.0 and not after > -0.5 * before:
+            return False
+        if not cholesky_solve(hessian, gradient, step):
+            return False
+        before = furthest = 0.0
+        for a in range(p):
+            coef[a] -= step[a]
+            before += gradient[a] * step[a]
+        for i in range(n):
+            change = 0.0
+            for a in range(p):
+                change += X[i, a] * step[a]
+            z[i] -= change
+            furthest = max(furthest, abs(change))
+        # Curvatures change by at most that relative amount: so does the next step over this one.
+        if np.sqrt(before) * furthest <= tolerance:
+            return True
+    return False
+
+
+@compiled(fastmath={"contract", "reassoc"})
+def cholesky_solve(packed, b, x):
+    """Solve for x, given the lower triangle of a matrix by rows, which is overwritten."""
+    p, row = len(b), 0
+    for i in range(p):
+        top, column, total = packed[row + i], 0, b[i]
+        for j in range(i + 1):
+            v = packed[row + j]
+            for k in range(j):
+                v -= packed[row + k] * packed[column + k]
+            packed[row + j] = v * packed[column + j] if j < i else v
+            column += j + 1
+        if not v > 1e-13 * top:
+            return False
+        packed[row + i] = 1.0 / np.sqrt(v)
+        for j in range(i):
+            total -= packed[row + j] * x[j]
+        x[i] = total * packed[row + i]
+        row += i + 1
+    for i in range(p - 1, -1, -1):
+        row -= i + 1
+        x[i] *= packed[row + i]
+        for j in range(i):
+            x[j] -= packed[row + j] * x[i]
+    return True
+
+
+@compiled
+def square(x, out):
+    """The products of x's entries with those up to them."""
+    at = 0
+    for a in range(len(x)):
+        for b in range(a + 1):
+            out[at] = x[a] * x[b]
+            at += 1
+
+
+@compiled
+def joined_start(coef, inverse, x, y, w, out):
+    """Coefficients of a coalition and a row, with the losses of the coalition to second order."""
+    np.dot(inverse, x, out)
+    h, z, rho = np.dot(out, x), np.dot(coef, x), 0.0
+    for _ in range(4):
+        q = 1.0 / (1.0 + np.exp(h * rho - z))
+        rho -= (rho - w * (q - y)) / (1.0 + w * h * q * (1.0 - q))
+    for a in range(len(coef)):
+        out[a] = coef[a] - rho * out[a]
 
 
 @compiled
@@ -40,8 +139,22 @@ def join_two(
         np.empty(p),
         np.empty((p, p)),
     )
+    squares = np.empty((n, (p * (p + 1)) // 2))
+    vectors = (
+        squares[0].copy(), scratch[4], scratch[5], z, scratch[2], scratch[3], np.empty(n)
+    )  # fmt: skip
+    for i in range(s):
+        square(Xs[i], squares[i])
     for i in range(len(X)):
         Xs[s], ys[s], ws[s] = X[i], y[i], w[i]
+        if p <= _FEW_COLUMNS:
+            theta[:] = coef
+            if warm:
+                joined_start(coef, inverse, X[i], y[i], w[i], theta)
+            square(Xs[s], squares[s])
+            if newton(Xs, squares, ys, ws, penalty, theta, vectors, bits, tolerance):
+                coefs[i] = theta
+                continue
         theta[:], z[:s] = coef, start
         z[s] = np.dot(X[i], coef)
         sigmoid_less(z, ys, ws, bits, scratch[1], r)
@@ -90,8 +203,8 @@ def join_many(
 
 
 @compiled(fastmath={"contract", "reassoc"})
-def mean_log_losses(margins, out):
-    """Mean over columns of ``log(1 + exp(-margin))``, the probabilities clipped to [eps, 1 - eps].
+def mean_log_losses(margins, signs, out):
+    """Mean of ``log(1 + exp(-sign * margin))`` of every row, probabilities in [eps, 1 - eps].
 
     Logarithms are those of products, of which there are fewer.
     """
@@ -101,7 +214,7 @@ def mean_log_losses(margins, out):
     powers, values = bits.view(np.float64), np.empty(n)
     for i in range(m):
         for v in range(n):
-            x = min(max(-margins[i, v], -40.0), 40.0)
+            x = min(max(-signs[v] * margins[i, v], -40.0), 40.0)
             values[v], bits[v] = exp_parts(x)
         for v in range(n):
             values[v] = min(max(1.0 + values[v] * powers[v], 1.0 / (1.0 - eps)), 1.0 / eps)

@@ -64,7 +64,7 @@ class LinearMarginals:
     @property
     def n_needed(self):
         """Number of rows up to which coefficients may not be unique."""
-        return 2 * self.solver.X.shape[1] if type(self.solver) is LeastSquaresSolver else 0
+        return 2 * self.solver.X.shape[1] if type(self.solver) is LeastSquaresSolver else -1
 
     def alone(self, rows):
         """Utilities of single rows; None if unknown."""
@@ -137,7 +137,7 @@ class LogisticMarginals:
         n_columns = self.solver.X.shape[1] * max(1, self.solver.n_classes - 1)
         if n_rows < max(_FEWEST, _PER_COLUMN * n_columns):
             return n_players
-        return _DRAWN + n_players * (n_columns / n_rows) ** 2
+        return _DRAWN + 2 * n_players * (n_columns / n_rows) ** 2
 
     def alone(self, rows):
         """Utilities of single rows: those of one class."""
@@ -231,7 +231,7 @@ class LogisticMarginals:
             from .joining_kernels import mean_log_losses
 
             out = np.empty(len(margins))
-            mean_log_losses(margins[:, :, 0] * (2.0 * self.scores.y - 1), out)
+            mean_log_losses(margins[:, :, 0], 2.0 * self.scores.y - 1, out)
             return -out
         m, V = len(counts), len(solver.X_val)
         if solver.n_classes == 2:

@@ -86,8 +86,8 @@ def quadratic_forms(X, matrix):
 
 
 def pulls(z, y, w, leverages, signs, loss):
-    """The solutions rho (n, K) of ``rho = w l'(z - s h rho)``, by Newton's method from 0."""
-    rho, identity = np.zeros(z.shape), np.eye(z.shape[1])
+    """The solutions rho (n, K), by Newton's method from 0, of which rows that leave take a step."""
+    rho, identity, first = np.zeros(z.shape), np.eye(z.shape[1]), None
     for _ in range(1 if loss == SQUARED else _ITERATIONS):
         at = z - signs[:, None] * np.einsum("nkl,nl->nk", leverages, rho)
         missing = rho - w[:, None] * slopes(at, y, loss)
@@ -96,7 +96,8 @@ def pulls(z, y, w, leverages, signs, loss):
             rho = rho - missing / (1.0 + bent[:, 0])
         else:
             rho = rho - np.linalg.solve(identity + bent, missing[:, :, None])[:, :, 0]
-    return rho
+        first = rho if first is None else first
+    return np.where(signs[:, None] < 0, first, rho)
 
 
 def utility_changes(X, y, w, theta, inverse, gradient, bend, signs, loss):
@@ -120,7 +121,7 @@ def utility_changes(X, y, w, theta, inverse, gradient, bend, signs, loss):
     Returns
     -------
     changes, lengths : ndarrays of shape (n,)
-        Changes of the utility, and ``d' H d``.
+        Changes of the utility, and ``d' H d`` plus, for large leverages, ``|a' d|^2 / 16``.
     """
     k, p = theta.shape
     along, turned = (inverse @ gradient).reshape(k, p), inverse @ bend @ inverse
@@ -131,11 +132,15 @@ def utility_changes(X, y, w, theta, inverse, gradient, bend, signs, loss):
             part = slice(first, first + step)
             rows = X[part]
             h = quadratic_forms(rows, inverse)
-            rho = pulls(rows @ theta.T, y[part], w[part], h, signs[part], loss)
+            z = rows @ theta.T
+            rho = pulls(z, y[part], w[part], h, signs[part], loss)
+            moved = np.einsum("nkl,nl->nk", h, rho)
+            own = 0.5 * w[part, None] * np.einsum("nkl,nl->nk", turns(z, moved, loss), moved)
+            pull = rho + np.where(signs[part, None] < 0, own, 0.0)
             second = quadratic_forms(rows, turned)
             changes[part] = 0.5 * np.einsum("nk,nkl,nl->n", rho, second, rho)
-            changes[part] -= signs[part] * np.einsum("nk,nk->n", rho, rows @ along.T)
-            lengths[part] = np.einsum("nk,nkl,nl->n", rho, h, rho)
+            changes[part] -= signs[part] * np.einsum("nk,nk->n", pull, rows @ along.T)
+            lengths[part] = np.einsum("nk,nk->n", rho, moved) + (moved**2).sum(axis=1) / 16
     return changes, lengths
 
 
