@@ -8,7 +8,7 @@ from contextlib import redirect_stdout
 
 import skvalue
 
-from . import _audit, _clean, _fix, _methods, _review, _value
+from . import _audit, _buyer, _clean, _fix, _ledger, _methods, _review, _value
 from ._words import in_words
 
 _DONE, _BAD_INPUT, _INTERRUPTED = 0, 2, 130
@@ -81,7 +81,7 @@ def _parser():
     parser = _Parser("skvalue", description=about, epilog=_CODES)
     parser.add_argument("--version", action="version", version=f"skvalue {skvalue.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for module in (_audit, _review, _fix, _clean, _value, _methods):
+    for module in (_audit, _review, _fix, _clean, _value, _methods, _buyer, _ledger):
         module.add_command(commands)
     commands.add_parser("seller", help="a seller's side of PriArTa: summarize and check")
     return parser

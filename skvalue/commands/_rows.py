@@ -106,9 +106,8 @@ def add_privacy(parser, released):
         action="store_true",
         help="with --epsilon: rows of --validation that equal rows of the table are other cases",
     )
-    parser.add_argument(
-        "--ledger", help="with --epsilon: file of a skvalue.privacy.Ledger, which is charged"
-    )
+    about = "with --epsilon: file that `skvalue ledger new` made, which is charged"
+    parser.add_argument("--ledger", help=about)
 
 
 def ledger_of(options):
@@ -117,8 +116,7 @@ def ledger_of(options):
         return None
     if not os.path.isfile(options.ledger):
         raise ValueError(
-            "--ledger must be a file that skvalue.privacy.Ledger(path, dataset_name, epsilon=, "
-            f"delta=) has made. Got {options.ledger}."
+            f"--ledger must be a file that `skvalue ledger new` made. Got {options.ledger}."
         )
     return skvalue.privacy.Ledger(options.ledger)
 

@@ -36,6 +36,8 @@ def _run(options):
 def _prepare(options):
     """Rows as arrays, and parameters of the valuer."""
     if options.epsilon is None:
+        if options.ledger is not None:
+            raise ValueError(f"--ledger must be used with --epsilon. Got {options.ledger}.")
         rows = read_rows(options).encoded()
         return rows, {"task": rows.task}
     if options.method not in PRIVATE:

@@ -27,6 +27,7 @@ _WORDS = [
         r"--\1 must",
     ),
     (r"\by must\b", "the target must"),
+    (r"\bX must\b", "the rows must"),
 ]
 
 

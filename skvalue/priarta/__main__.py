@@ -84,8 +84,8 @@ def _seller(options):
     if options.ledger is not None and not os.path.isfile(options.ledger):
         raise ValueError(
             "--ledger must be the file of a ledger that exists. Got "
-            f"{options.ledger}: create it in Python, with the budget of these rows, by "
-            "skvalue.privacy.Ledger(FILE, NAME, epsilon=..., delta=...)."
+            f"{options.ledger}: create it, with the budget of these rows, by "
+            "`skvalue ledger new FILE NAME --epsilon E --delta D`."
         )
     ledger = None if options.ledger is None else Ledger(options.ledger, options.dataset_name)
     told = {"delta": options.delta, "relation": options.relation, "ledger": ledger}

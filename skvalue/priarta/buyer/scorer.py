@@ -163,7 +163,7 @@ class PriArTaScorer(BaseEstimator):
         self.noise_random_state = noise_random_state
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, *, model=None):
         """Fit the maps on the buyer's rows.
 
         Parameters
@@ -172,6 +172,9 @@ class PriArTaScorer(BaseEstimator):
             The buyer's rows, in a shape that the representation accepts. They are not protected.
         y : Ignored
             Not used, present for API consistency by convention.
+        model : BuyerModel, default=None
+            A model that was exported after a fit to the same rows: its maps, radius and weight are
+            used in place of the parameters, to score summaries in a later process.
 
         Returns
         -------
@@ -181,8 +184,8 @@ class PriArTaScorer(BaseEstimator):
         Raises
         ------
         ValueError
-            If there are fewer than 2 rows, the output of a map is not finite, or parameters are
-            inconsistent.
+            If there are fewer than 2 rows, the output of a map is not finite, parameters are
+            inconsistent, or `model` belongs to other rows.
         ImportError
             If a map needs a package that is not installed.
         """
@@ -192,14 +195,24 @@ class PriArTaScorer(BaseEstimator):
         check_radius(self.epsilon, self.max_norm)
         columns = columns_of(X)
         random = check_random_state(self.random_state)
-        representation = _fit_map(self.representation, REPRESENTATIONS, X, random)
-        rows = as_rows(representation.transform(X), n_rows, "representation")
-        latent = _fit_map(self.latent, LATENTS, rows, random)
-        rows = map_rows(representation, latent, X)
+        if model is None:
+            representation = _fit_map(self.representation, REPRESENTATIONS, X, random)
+            rows = as_rows(representation.transform(X), n_rows, "representation")
+            latent = _fit_map(self.latent, LATENTS, rows, random)
+            rows = map_rows(representation, latent, X)
+        else:
+            rows = model.latent_rows(X)
         _check_size(np.abs(rows).max(), 0.0, _LARGEST, f"with entries up to {_LARGEST:g}")
         centre = rows.mean(axis=0)
-        max_norm = self.max_norm
-        if isinstance(max_norm, str):
+        max_norm = self.max_norm if model is None else model.max_norm
+        if model is not None:
+            if not np.allclose(centre, model.centre, rtol=1e-4, atol=1e-4 * (max_norm or 1.0)):
+                raise ValueError(
+                    "X must have the rows that the model was fitted on, whose mean is its centre. "
+                    f"Got {n_rows} rows with another mean."
+                )
+            centre = model.centre
+        elif isinstance(max_norm, str):
             norms = np.linalg.norm(rows - centre, axis=1)
             max_norm = float(np.quantile(norms, _AUTO_QUANTILE)) or 1.0
         seed = int(random.randint(2**31))
@@ -207,7 +220,9 @@ class PriArTaScorer(BaseEstimator):
         reach = f"that reach from {_NEAREST:g} to {_FARTHEST:g} away from their mean"
         _check_size(np.abs(clipped).max(), _NEAREST, _FARTHEST, reach)
         buyer = Buyer(clipped, max_norm, self.metric, seed)
-        model = BuyerModel(representation, latent, centre, max_norm, self._weight(buyer, clipped))
+        if model is None:
+            weight = self._weight(buyer, clipped)
+            model = BuyerModel(representation, latent, centre, max_norm, weight)
         # The noise floor is that of a seller with as many rows as the buyer.
         event = release_event(self.epsilon, self.delta, model.mean_weight, self.relation)
         scale = 0.0 if event is None else event.scale
