@@ -3,6 +3,7 @@
 import copy
 from dataclasses import dataclass
 from functools import partial
+from threading import get_ident
 
 import numpy as np
 import torch
@@ -59,6 +60,7 @@ class TorchRowModel(RowModel):
             for name, value in [*self.module.named_parameters(), *self.module.named_buffers()]
             if name not in trained
         }
+        self._copies = {}
         self.start_kind = starting_point(self.module, start)
         self._fresh = copy.deepcopy(self.module).cpu() if self.start_kind == "random" else None
         self.probed, self.row_bytes = probe(self.module, self.tensor(X[:_PROBED]))
@@ -231,7 +233,13 @@ class TorchRowModel(RowModel):
 
     def outputs(self, theta, x):
         """Outputs of rows."""
-        return functional_call(self.module, {**self._frozen, **self._named(theta)}, (x,))
+        # `functional_call` changes its module while it runs: each thread has a copy, which shares
+        # the tensors.
+        if (module := self._copies.get(get_ident())) is None:
+            tensors = [*self.module.parameters(), *self.module.buffers()]
+            module = copy.deepcopy(self.module, {id(tensor): tensor for tensor in tensors})
+            self._copies[get_ident()] = module
+        return functional_call(module, {**self._frozen, **self._named(theta)}, (x,))
 
     def row_losses(self, theta, x, y):
         """Loss of each row."""

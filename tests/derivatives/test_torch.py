@@ -1,3 +1,5 @@
+import threading
+import time
 import warnings
 
 import numpy as np
@@ -531,6 +533,35 @@ def test_permutations_at_once_equal_one_by_one(table, monkeypatch, noise, unit, 
     assert expected.n_evaluations_ == 5 * 5
     assert np.ptp(expected.values_) > 1e-3
     np.testing.assert_allclose(values, expected.values_, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("noise", ["iid", "correlated"])
+@pytest.mark.filterwarnings("ignore::skvalue.privacy.SeededNoiseWarning")
+@pytest.mark.filterwarnings("ignore::skvalue.exceptions.ImpreciseValuesWarning")
+def test_threads_do_not_share_a_module(table, noise):
+    """`torch.func.functional_call` changes the module: another thread would see its parameters."""
+    X, y, players, X_val, y_val = table
+    running, shared = {}, []
+
+    class Slow(torch.nn.Linear):
+        def forward(self, x):
+            thread = threading.get_ident()
+            first = running.setdefault(id(self), thread)
+            time.sleep(1e-3)
+            outputs = super().forward(x)
+            shared.append(first != thread)
+            if first == thread:
+                running.pop(id(self))
+            return outputs
+
+    valuer = GradientSemivalueValuer(
+        Slow(4, 3, dtype=torch.float64), n_permutations=3, learning_rate=0.3, clip=0.5,
+        noise_multiplier=0.1, noise=noise, noise_random_state=1, device="cpu", random_state=0,
+        n_jobs=2,
+    ).fit(X, y, groups=players, X_val=X_val, y_val=y_val)  # fmt: skip
+    assert np.isfinite(valuer.values_error_).all()
+    assert len(shared) > 10
+    assert not any(shared)
 
 
 def test_a_bad_gradient_among_permutations_at_once(table):
