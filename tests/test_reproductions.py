@@ -832,11 +832,23 @@ def test_few_wrong_labels_are_left_by_a_review(script, monkeypatch):
 @of("table_checks")
 def test_checks_of_tables_are_measured(run):
     pytest.importorskip("pandas")
-    printed = run("--sets wine breast")
+    printed = run("--sets wine breast --parts together")
     assert "clean tables: question" in printed
     found = dict(line.rsplit(maxsplit=1) for line in printed.splitlines()[-8:])
     for kind in ("spelling", "missing labels", "id", "leak", "equal rows"):
         assert float(found[kind]) == 1, kind
+    rules = "spellings duplicates ids missing orders far"
+    printed = run(f"--sets wine breast --parts rules cells private --rules {rules} --runs 20")
+    found = re.findall(r"^rule (.*?): ([\d.]+) of", printed, re.MULTILINE)
+    for kind, rate in found:
+        if kind in ("spelling: case", "id: 1 to n", "order: sorted by label"):
+            assert float(rate) == 1, kind
+        assert "alarm" not in kind or float(rate) < 0.1, kind
+    area, precision = re.search(r"2 tables: area (.*), average precision (.*)", printed).groups()
+    assert float(area) > 0.94
+    assert float(precision) > 0.65
+    assert min(map(float, re.findall(r": (\S+) of the counts of 20 runs", printed))) > 0.95
+    assert re.findall(r"the audit (\w+)", printed) == ["passes", "fails"]
 
 
 @of("cost_curve")

@@ -21,6 +21,7 @@ _STYLE = """
 .skvalue-sheet h2 {font-size: 1.05em; margin: 1.2em 0 .2em}
 .skvalue-sheet .first {border-left: 4px solid #3d8361; padding-left: .8em}
 .skvalue-sheet .void {border-color: #d1495b}
+.skvalue-sheet td {padding: .1em .8em; text-align: right}
 .skvalue-sheet ul {margin: .2em 0; padding-left: 1.2em}
 .skvalue-sheet ul.ticks {list-style: none; padding-left: 0}
 """

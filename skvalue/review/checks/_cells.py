@@ -19,14 +19,10 @@ def find_improbable_cells(columns, labels, seed):
     A unit error of a number is found; an entry of another row can mostly not be.
     """
     n, found = len(labels), []
-    for column in columns:
-        others = [other for other in columns if other is not column]
-        values = np.column_stack([*([encode(others)] if others else []), labels])
-        score = _numbers if column.is_measure else _categories
-        scores, limit, expected = score(column, values, seed)
+    for column, (scores, limit, expected) in zip(columns, score_columns(columns, labels, seed)):
         rows = np.flatnonzero((scores > limit) & ~column.missing)
         if len(rows) <= max(3, 0.01 * n):  # else the column is skewed
-            found += [(scores[row] / limit, row, column, expected(row)) for row in rows.tolist()]
+            found += [(scores[row], row, column, expected(row)) for row in rows.tolist()]
     if not found:
         return
     found.sort(key=lambda each: -each[0])
@@ -42,6 +38,15 @@ def find_improbable_cells(columns, labels, seed):
         cells=tuple((row, column.name) for _, row, column, _ in found),
         evidence={"score": [float(score) for score, *_ in found]},
     )
+
+
+def score_columns(columns, labels, seed):
+    """Of each column: scores of its entries, their limit, and what is expected in a row."""
+    for column in columns:
+        others = [other for other in columns if other is not column]
+        values = np.column_stack([*([encode(others)] if others else []), labels])
+        score = _numbers if column.is_measure else _categories
+        yield score(column, values, seed)
 
 
 def _text(entry):

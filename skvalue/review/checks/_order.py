@@ -8,6 +8,7 @@ from ._columns import scaled
 from ._finding import Finding
 
 _SHUFFLES, _NEIGHBORS = 200, 10
+_DISTINCT = 3  # different numbers of a column that may be sorted
 _LARGEST = 5000  # rows of which neighbours are searched
 
 
@@ -30,7 +31,8 @@ def find_label_order(codes, rng, words):
 
 def find_row_order(columns, rng):
     """Rows that are like those next to them."""
-    strength, name = max([_trend(c) for c in columns if c.is_measure], default=(0.0, None))
+    numbers = [c for c in columns if c.kind != "category" and c.n_distinct >= _DISTINCT]
+    strength, name = max(map(_trend, numbers), default=(0.0, None))
     n = len(columns[0].entries)
     z, distance = strength * np.sqrt(n), 0.0
     by_column = z > 6 and strength > 0.3
