@@ -72,6 +72,7 @@ SLOW = {
     "audit/plot_review_queue.py",
     "cleaning/plot_clean_then_train.py",
     "cleaning/plot_grid_search_cleaning.py",
+    "cleaning/plot_rows_to_relabel.py",
     "collaborative/plot_price_of_privacy.py",
     "networks/plot_unrolled_images.py",
     "priarta/plot_market.py",

@@ -51,16 +51,6 @@ def compiled(function=None, **options):
         return njit(nogil=True, **options)(function)
 
 
-def read_only(array):
-    """A contiguous view that cannot be written to.
-
-    Data of users may be read-only, for which a loop is compiled again: with this, it is always.
-    """
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
-
-
 @compiled(fastmath={"contract", "reassoc"})
 def exp_parts(x):
     """``exp(x)`` for x in [-700, 700], as a factor near 1 and the bits of a power of two.

@@ -1,6 +1,7 @@
 """Names of a package that are imported at first use, and stand once, in its stub."""
 
 import ast
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -24,6 +25,8 @@ def attach_stub(package, file):
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         path, is_name, _ = names[name]
         module = import_module(path, package)
-        return getattr(module, name) if is_name else module
+        found = getattr(module, name) if is_name else module
+        vars(sys.modules[package])[name] = found  # the next time it is there
+        return found
 
     return __getattr__, lambda: public, public

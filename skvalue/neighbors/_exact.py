@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from scipy import sparse
 
-from .._utils.compiled import read_only
 from .._utils.parallel import tiles
 from ._ranks import Order
 from ._rows import Rows, read_rows
@@ -30,7 +29,8 @@ def block_keys(kind, rows, i, points, v):
             kind, rows.indptr, rows.indices, rows.data, i,
             points.indptr, points.indices, points.data, v,
         )  # fmt: skip
-    return dense_keys(kind, read_only(rows), i, read_only(points), v)
+    rows, points = np.broadcast_to(rows, rows.shape), np.broadcast_to(points, points.shape)
+    return dense_keys(kind, rows, i, points, v)  # of read-only rows, as in `NumbaEngine.ranks`
 
 
 def pair_keys(space, i, points, v, workers=1):

@@ -9,7 +9,6 @@ from contextlib import nullcontext
 import numpy as np
 from sklearn import get_config
 
-from .._utils.compiled import read_only
 from .._utils.parallel import tiles
 from . import _blocks
 from ._block_balls import BlockBalls
@@ -88,11 +87,11 @@ class NumbaEngine:
             X, points = np.empty((n, 0)), np.empty((n_points, 0))
         else:
             np.matmul(queries, space.work.T, out=product)
-        points = read_only(points)
+        # Read-only views, as users' data may be: the loop is compiled for one kind of array.
+        X, points = np.broadcast_to(X, X.shape), np.broadcast_to(points, points.shape)
         params = KeyParameters(
             space.kind, space.half.astype(dtype, copy=False), space.scale.astype(dtype, copy=False),
-            read_only(X), space.rank_tolerance, space.far_tolerance, space.largest_half,
-            space.mean_half,
+            X, space.rank_tolerance, space.far_tolerance, space.largest_half, space.mean_half,
         )  # fmt: skip
         left_out = np.full(n_points, -1) if self_index is None else self_index
         absent_ptr = np.concatenate([[0], np.cumsum(left_out >= 0)])
@@ -117,6 +116,7 @@ class NumbaEngine:
         work, threshold, point_slack, limit = ball_rule(space, points, radius)
         columns = np.ascontiguousarray(work.T)
         threshold, point_slack = threshold.astype(dtype), point_slack.astype(dtype)
+        X, queries = np.broadcast_to(space.X, space.X.shape), np.broadcast_to(points, points.shape)
         found = BlockBalls(space, n_points)
         blocks, counts = found.blocks, found.counts
         buffer = space.buffers.take("products")
@@ -136,8 +136,7 @@ class NumbaEngine:
                 np.matmul(rows, columns, out=tile)
             ball_kernels.pack_blocks(
                 space.kind, tile, half, blocks.slack[part], threshold, point_slack, order,
-                read_only(space.X), read_only(points), limit, blocks.classes[part],
-                found.bits[part], counts,
+                X, queries, limit, blocks.classes[part], found.bits[part], counts,
             )  # fmt: skip
         space.buffers.give("products", buffer)
         if self_index is not None:

@@ -34,7 +34,7 @@ def loss(estimator, load, n, seed):
 
 
 def test_costs_nothing_on_clean_rows():
-    assert loss(LogisticRegression(), load_iris, None, 0) <= 0.005
+    assert loss(GaussianNB(), load_iris, None, 0) <= 0.005
 
 
 @pytest.mark.slow

@@ -22,8 +22,14 @@ from skvalue.selection import ValueFilter, ValueFilteredClassifier
 AUTO = ValueFilter(drop="auto", estimator=LogisticRegression(), cv=2)
 
 
-@parametrize_with_checks([ValueFilter(TKNNShapleyValuer(), drop=2), AUTO])
+@parametrize_with_checks([ValueFilter(TKNNShapleyValuer(), drop=2)])
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([AUTO])
+def test_more_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
