@@ -91,7 +91,9 @@ html_css_files = ["skvalue.css"]
 html_theme = "pydata_sphinx_theme"
 html_title = f"skvalue {version}"
 html_show_sourcelink = False
+html_logo = html_favicon = "images/logo.svg"
 html_theme_options = {
+    "logo": {"text": "skvalue"},
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
     "show_nav_level": 2,

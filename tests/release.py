@@ -6,8 +6,9 @@ Python) and with the newest. In each environment it imports skvalue, runs `skval
 `show_versions()`, a small fit, a small audit and a feature of the extra. Prints the tables of
 doc/installation.rst, and exits with 1 if anything failed.
 
-With `--suite` it runs the default tier of the tests of the sdist, in a folder without skvalue/ and
-with the wheel installed, and nothing else.
+Instead of that, `python tests/release.py suite` runs the default tier of the tests of the sdist with
+the wheel, in a folder without skvalue/; `first` and `readme` run the first and all commands of
+README.md in a fresh clone and environment, and print their times.
 """
 
 import argparse
@@ -20,8 +21,10 @@ import tarfile
 import tempfile
 import tomllib
 from collections import Counter
+from functools import partial
 from itertools import chain, product
 from pathlib import Path
+from time import perf_counter
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -45,7 +48,7 @@ load_iris(as_frame=True).frame.to_csv("iris.csv", index=False)
 from skvalue.commands import main
 assert main(["audit", "iris.csv", "--target", "target", "-o", "iris.html"]) == 0
 """
-FEATURES = {  # Extra -> what it is for; "" is the base alone. `--suite` installs the extra test.
+FEATURES = {  # Extra -> what it is for; "" is the base alone. `suite` installs the extra test.
     "": "",
     "all": TORCH + REPORT,
     "report": REPORT,
@@ -64,7 +67,8 @@ NAMES = [re.match(r"[\w-]+", text).group() for text in PROJECT["dependencies"]]
 def run(*command, **options):
     """What a command prints; a CalledProcessError if it fails."""
     options = {"check": True, "capture_output": True, "text": True, **options}
-    return subprocess.run([str(part) for part in command], **options).stdout
+    words = command[0] if options.get("shell") else [str(part) for part in command]
+    return subprocess.run(words, **options).stdout
 
 
 def pythons():
@@ -148,8 +152,24 @@ def releases(folder):
     return failures
 
 
+def readme(folder, n_commands=None):
+    """Run commands of README.md in a fresh clone and environment, and print their seconds."""
+    run("git", "clone", "--quiet", ROOT, folder / "clone")
+    run(*UV, "venv", "--quiet", "--seed", folder / "fresh")
+    path = f"{folder / 'fresh' / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    bare = {**os.environ, "PATH": path, "PYTHONPATH": "", "MPLBACKEND": "Agg"}
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for command in re.findall(r"^    (pip install .*)$", text, re.MULTILINE)[:n_commands]:
+        start, before = perf_counter(), os.times()
+        run(command, shell=True, cwd=folder / "clone", env=bare, capture_output=False)
+        cpu = sum(os.times()[2:4]) - sum(before[2:4])
+        print(f"{perf_counter() - start:.0f} s, {cpu:.0f} s of CPU: {command}", flush=True)
+
+
 if __name__ == "__main__":
+    doings = {"environments": releases, "suite": suite, "readme": readme}
+    doings["first"] = partial(readme, n_commands=1)
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--suite", action="store_true", help="run the tests of the sdist")
+    parser.add_argument("what", nargs="?", choices=doings, default="environments")
     with tempfile.TemporaryDirectory() as temporary:
-        sys.exit(bool((suite if parser.parse_args().suite else releases)(Path(temporary))))
+        sys.exit(bool(doings[parser.parse_args().what](Path(temporary))))

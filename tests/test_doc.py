@@ -12,11 +12,17 @@ BUILT = {"_build", "_templates", "auto_examples", "generated"}
 PAGES = sorted(page for page in DOC.rglob("*.rst") if not BUILT & set(page.relative_to(DOC).parts))
 
 
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOC)))
-def test_examples_of_a_page(page):
-    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-    result = doctest.testfile(str(page), module_relative=False, optionflags=flags, encoding="utf-8")
-    assert result.failed == 0, "What failed is printed above."
+def test_examples_of_a_page(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    # What follows the title of a card is pasted by itself, so that each card has its own names.
+    for part in page.read_text(encoding="utf-8").split(".. grid-item-card:: "):
+        test = doctest.DocTestParser().get_doctest(part, {}, page.name, str(page), 0)
+        result = doctest.DocTestRunner(optionflags=FLAGS).run(test)
+        assert result.failed == 0, "What failed is printed above."
 
 
 GUIDE = [page for page in PAGES if page.parent.name == "user_guide" and page.stem != "index"]

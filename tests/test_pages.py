@@ -7,7 +7,9 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import deque
 from pathlib import Path
+from posixpath import dirname, normpath
 
 import pytest
 from test_lint import public_names
@@ -109,6 +111,46 @@ def test_search_finds_the_page(pages):
     for query, found in json.loads(result.stdout).items():
         first = list(dict.fromkeys(found))[:3]
         assert SEARCHES[query] in first, (query, first)
+
+
+# What a newcomer wants -> the page, and the section, that has it.
+GOALS = {
+    "install skvalue with an extra": "installation.html#installation",
+    "find the wrong labels of a CSV file": "user_guide/audit.html#commands",
+    "write the table with corrected labels": "user_guide/audit.html#mending-a-table",
+    "train without wrong labels": "user_guide/cleaning.html",
+    "Shapley values of rows of a large table": "user_guide/knn_shapley.html",
+    "price the data of several parties": "user_guide/semivalues.html",
+    "see what a row does to a trained model": "user_guide/influence.html",
+    "release values under differential privacy": "user_guide/private_tknn.html",
+    "find the call that replaces one of cleanlab": "coming_from.html#cleanlab",
+    "look up a parameter": "generated/skvalue.KNNShapleyValuer.html",
+}
+
+
+def ways(pages):
+    """Page -> pages of a shortest way to it from the first page, by links in their texts."""
+    found, queue = {"index.html": []}, deque(["index.html"])
+    while queue:
+        page = queue.popleft()
+        text = (pages / page).read_text(encoding="utf-8")
+        article = re.search(r"<article.*</article>", text, re.DOTALL)
+        for link in re.findall(r'href="([^":#]+\.html)', article[0] if article else ""):
+            target = normpath(f"{dirname(page)}/{link}".lstrip("/"))
+            if target not in found and (pages / target).is_file():
+                found[target] = [*found[page], target]
+                queue.append(target)
+    return found
+
+
+def test_ten_goals_are_at_most_three_clicks_away(pages):
+    """`pytest -s tests/test_pages.py -k goals` prints goals, clicks and ways."""
+    found = ways(pages)
+    for goal, place in GOALS.items():
+        page, _, section = place.partition("#")
+        print(f"{goal:<45} {len(found[page])}  {' -> '.join(found[page])}")
+        assert len(found[page]) <= 3, goal
+        assert f'id="{section}"' in (pages / page).read_text(encoding="utf-8") or not section
 
 
 def test_reproductions_are_listed():

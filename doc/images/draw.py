@@ -1,8 +1,9 @@
-"""Draw the pictures of the first page and of the README: `python doc/images/draw.py`."""
+"""Draw the pictures of the first page and of the README: `python doc/images/draw.py [NAME ...]`."""
 
 import runpy
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
@@ -13,14 +14,20 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
-from skvalue import DataShapleyValuer, KNNShapleyValuer, TKNNShapleyValuer
+from skvalue import (
+    DataShapleyValuer,
+    InfluenceValuer,
+    KNNShapleyValuer,
+    LeaveOneOutValuer,
+    TKNNShapleyValuer,
+)
 from skvalue.datasets import flip_labels
 from skvalue.inspection import noisy_label_auc
 from skvalue.valuers import public_baseline
 
 FOLDER = Path(__file__).resolve().parent
 EXAMPLES = FOLDER.parents[1] / "examples"
-BLUE, RED, GREY = "#30638e", "#d1495b", "#8d8d8d"
+BLUE, RED, BAR = "#30638e", "#d1495b", "#4a8fc7"  # the bars of the logo are seen in the dark
 
 
 def digits(n_val, odd_or_even=False):
@@ -60,6 +67,25 @@ def draw_parties():
     axes.bar(valuer.groups_, valuer.values_, color=colors, width=0.65)
     axes.set(xlabel="party (D has wrong labels)", ylabel="Shapley value of accuracy")
     axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def draw_influence():
+    """Influence of rows, and their values by refits of the model without them."""
+    X, y, validation, flipped, _ = digits(200, odd_or_even=True)
+    X, y, flipped = X[:200] / 16, y[:200], flipped[:200]
+    validation["X_val"] = validation["X_val"] / 16
+    influence = InfluenceValuer(LogisticRegression()).fit(X, y, **validation)
+    model = LogisticRegression(tol=1e-8, max_iter=1000)
+    refits = LeaveOneOutValuer(model, scoring="neg_log_loss", method="refit")
+    refits.fit(X, y, **validation)
+    figure, axes = plt.subplots(figsize=(6, 2.7), layout="constrained")
+    axes.axline((0, 0), slope=1, color="0.7", linewidth=1)
+    for rows, color, label in ((~flipped, BLUE, "label is right"), (flipped, RED, "wrong label")):
+        axes.plot(refits.values_[rows], influence.values_[rows], "o", color=color, label=label)
+    axes.set(xlabel="value of the row by a refit without it", ylabel="influence")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
     return figure
 
 
@@ -119,7 +145,7 @@ def draw_example(name):
     return plt.figure(plt.get_fignums()[0])
 
 
-def shoot_audit(path):
+def shoot_audit(path, height):
     """A picture of the page of an audit, by the browser Chromium."""
     report = runpy.run_path(str(EXAMPLES / "audit" / "plot_audit_table.py"))["report"]
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))))
@@ -127,20 +153,39 @@ def shoot_audit(path):
         page = Path(folder) / "report.html"
         report.to_html(page)
         options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
-        options += ["--window-size=1000,760", f"--screenshot={path}"]
+        options += [f"--window-size=1000,{height}", f"--screenshot={path}"]
         subprocess.run([browser, *options, page.as_uri()], check=True, capture_output=True)
 
 
+def write_logo(path):
+    """Values of five rows, in order: the last is negative."""
+    bars = [(36, BAR), (26, BAR), (17, BAR), (9, BAR), (-13, RED)]
+    shapes = [
+        f'<rect x="{5 + 11 * i}" y="{46 - max(height, 0)}" width="9" height="{abs(height)}" '
+        f'rx="1.5" fill="{color}"/>'
+        for i, (height, color) in enumerate(bars)
+    ]
+    box = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 64">'
+    path.write_text("\n".join([box, *shapes, "</svg>", ""]), encoding="utf-8")
+
+
+PICTURES = {
+    "card_clean": draw_clean,
+    "card_parties": draw_parties,
+    "card_influence": draw_influence,
+    "card_privacy": draw_privacy,
+    "card_large": draw_large,
+    "mislabelled_digits": lambda: draw_example("cleaning/plot_mislabelled_digits.py"),
+}
+
 if __name__ == "__main__":
     plt.switch_backend("Agg")
-    shoot_audit(FOLDER / "audit.png")
-    pictures = {
-        "card_clean": draw_clean,
-        "card_parties": draw_parties,
-        "card_privacy": draw_privacy,
-        "card_large": draw_large,
-        "mislabelled_digits": lambda: draw_example("cleaning/plot_mislabelled_digits.py"),
-    }
-    for name, draw in pictures.items():
+    wanted = sys.argv[1:] or ["logo", "audit", "card_audit", *PICTURES]
+    for name in wanted:
         plt.close("all")
-        draw().savefig(FOLDER / f"{name}.png", dpi=110)
+        if name == "logo":
+            write_logo(FOLDER / "logo.svg")
+        elif name.endswith("audit"):
+            shoot_audit(FOLDER / f"{name}.png", 450 if name.startswith("card") else 760)
+        else:
+            PICTURES[name]().savefig(FOLDER / f"{name}.png", dpi=110)
