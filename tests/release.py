@@ -6,8 +6,8 @@ Python) and with the newest. In each environment it imports skvalue, runs `skval
 `show_versions()`, a small fit, a small audit and a feature of the extra. Prints the tables of
 doc/installation.rst, and exits with 1 if anything failed.
 
-Instead of that, `python tests/release.py suite` runs the default tier of the tests of the sdist with
-the wheel, in a folder without skvalue/; `first` and `readme` run the first and all commands of
+Instead, `python tests/release.py suite` runs the default tier of the tests of the sdist with the
+wheel, in a folder without skvalue/; `first` and `readme` run the first and all commands of
 README.md in a fresh clone and environment, and print their times.
 """
 
@@ -85,7 +85,7 @@ def build(folder):
 
 def install(environment, python, wheel, extra, resolution):
     """A fresh environment with the wheel, an extra, and versions of dependencies."""
-    pins, only = environment.parent / "pins.txt", environment.parent / "torch.txt"
+    pins, only = (environment.with_name(environment.name + end) for end in ("-pins", "-torch"))
     only.write_text(ONLY_TORCH)
     options = ["--quiet", "--only-binary", ":all:", "--resolution", resolution]
     extras = ["--extra", extra] if extra else []
