@@ -79,6 +79,7 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "reset_modules": ("matplotlib", "gallery.log_cpu_time"),
     "reset_modules_order": "both",
+    "image_scrapers": ("gallery.scrape",),
     "image_srcset": ["2x"],
     "thumbnail_size": (640, 340),
 }
