@@ -1,4 +1,16 @@
-"""Warnings of skvalue. Errors are Python's own ValueError, TypeError and ImportError."""
+"""Warnings of skvalue. Errors are Python's own ValueError, TypeError and ImportError.
+
+A class names one kind of warning, to be turned off or into an error:
+
+>>> import warnings
+>>> from sklearn.datasets import load_iris
+>>> from skvalue import KNNShapleyValuer
+>>> from skvalue.exceptions import SameRowsWarning
+>>> X, y = load_iris(return_X_y=True)
+>>> with warnings.catch_warnings(action="error"):
+...     warnings.simplefilter("ignore", SameRowsWarning)
+...     valuer = KNNShapleyValuer().fit(X, y, X_val=X, y_val=y)
+"""
 
 __all__ = [
     "ConstantColumnsWarning",
