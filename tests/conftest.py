@@ -15,11 +15,8 @@ from .cpu_time import CPUTime
 GPU_DRIVER = shutil.which("nvidia-smi")
 REPOSITORY = Path(__file__).resolve().parents[1]
 # Modules that read doc/, examples/ or the files of skvalue/.
-READ_THE_REPOSITORY = {
-    "test_contributing", "test_doc", "test_examples", "test_figures", "test_house",
-    "test_layered_figures", "test_layers", "test_lint", "test_network_market", "test_pages",
-    "test_reproductions",
-}  # fmt: skip
+READ_THE_REPOSITORY = """contributing doc examples figures house layered_figures layers lint
+    network_market pages reproductions""".split()
 
 
 def pytest_addoption(parser):
@@ -52,7 +49,7 @@ class _Skipped(pytest.Module):
 
 def pytest_pycollect_makemodule(module_path, parent):
     """Skip what reads the repository where the tests were installed without it."""
-    if module_path.stem in READ_THE_REPOSITORY and not (REPOSITORY / "doc").is_dir():
+    if module_path.stem[5:] in READ_THE_REPOSITORY and not (REPOSITORY / "doc").is_dir():
         return _Skipped.from_parent(parent, path=module_path)
 
 

@@ -66,9 +66,10 @@ NAMES = [re.match(r"[\w-]+", text).group() for text in PROJECT["dependencies"]]
 
 def run(*command, **options):
     """What a command prints; a CalledProcessError if it fails."""
-    options = {"check": True, "capture_output": True, "text": True, **options}
-    words = command[0] if options.get("shell") else [str(part) for part in command]
-    return subprocess.run(words, **options).stdout
+    words = command[0] if "shell" in options else [str(part) for part in command]
+    return subprocess.run(
+        words, check=True, text=True, **{"capture_output": True, **options}
+    ).stdout
 
 
 def pythons():
