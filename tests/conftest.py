@@ -1,6 +1,7 @@
 """Fixtures shared by all tests."""
 
 import os
+import re
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,8 +16,10 @@ from .cpu_time import CPUTime
 GPU_DRIVER = shutil.which("nvidia-smi")
 REPOSITORY = Path(__file__).resolve().parents[1]
 # Modules that read doc/, examples/ or the files of skvalue/.
-READ_THE_REPOSITORY = """contributing doc examples figures house layered_figures layers lint
-    network_market pages reproductions""".split()
+READS_THE_REPOSITORY = re.compile(
+    "test_(contributing|doc|examples|(layered_)?figures|house|layers|lint|network_market|pages|"
+    "reproductions)$"
+)
 
 
 def pytest_addoption(parser):
@@ -49,7 +52,7 @@ class _Skipped(pytest.Module):
 
 def pytest_pycollect_makemodule(module_path, parent):
     """Skip what reads the repository where the tests were installed without it."""
-    if module_path.stem[5:] in READ_THE_REPOSITORY and not (REPOSITORY / "doc").is_dir():
+    if READS_THE_REPOSITORY.match(module_path.stem) and not (REPOSITORY / "doc").is_dir():
         return _Skipped.from_parent(parent, path=module_path)
 
 
