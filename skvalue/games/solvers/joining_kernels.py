@@ -132,13 +132,8 @@ def join_two(
     )  # fmt: skip
     Xs, ys, ws = np.empty((n, p)), np.empty(n), np.empty(n)
     Xs[:s], ys[:s], ws[:s] = own, own_y, own_w
-    start, z, r, theta, B = (
-        np.dot(own, coef),
-        np.empty(n),
-        np.empty(n),
-        np.empty(p),
-        np.empty((p, p)),
-    )
+    start, theta, B = np.dot(own, coef), np.empty(p), np.empty((p, p))
+    z, r = np.empty(n), np.empty(n)
     squares = np.empty((n, (p * (p + 1)) // 2))
     vectors = (
         squares[0].copy(), scratch[4], scratch[5], z, scratch[2], scratch[3], np.empty(n)
@@ -180,12 +175,8 @@ def join_many(
     Xs, ys, ws = np.empty((n, p)), np.empty(n, np.int64), np.empty(n)
     Xs[:s], ys[:s], ws[:s] = own, own_y, own_w
     start, Z, R = np.dot(own, coef.T), np.empty((n, k)), np.empty((n, k))
-    theta, B, vector, work = (
-        np.empty((k, p)),
-        np.empty((k * p, k * p)),
-        np.empty(k * p),
-        np.empty(k * p),
-    )
+    theta, B = np.empty((k, p)), np.empty((k * p, k * p))
+    vector, work = np.empty(k * p), np.empty(k * p)
     for i in range(len(X)):
         Xs[s], ys[s], ws[s] = X[i], y[i], w[i]
         theta[:], Z[:s] = coef, start
