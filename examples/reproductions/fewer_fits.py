@@ -175,6 +175,7 @@ def valued(case, rows, adjust, fits, seed, checkpoint=None):
     valuer = SemivalueValuer(
         estimator, semivalue=case.semivalue, scoring=scoring, adjust=adjust, max_evaluations=fits,
         checkpoint=checkpoint, n_jobs=1, random_state=seed,
+        sampler="subsets" if case.semivalue == "banzhaf" else "stratified",
     )  # fmt: skip
     start = process_time()
     valuer.fit(X, y, X_val=X_val, y_val=y_val)

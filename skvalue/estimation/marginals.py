@@ -196,7 +196,7 @@ class MarginalDesign(Design):
         labels, masks = self._drawn
         for i in range(0, utilities.shape[1], 2):
             pair = slice(self._told + i, self._told + i + 2)
-            weights = self._weights_of(masks[pair])
+            weights = self.weights_of(masks[pair])
             self._partial.add(labels[pair.start], weights, utilities[:, i : i + 2], self.efficient)
         self._totals.extend((utilities[0] + utilities[1]).astype(np.float32))
         self._told += utilities.shape[1]
@@ -207,7 +207,7 @@ class MarginalDesign(Design):
             moments, self._drawn = self._partial, None
             self._advance(moments, 1, self.fits(masks))
 
-    def _weights_of(self, masks):
+    def weights_of(self, masks):
         """Weight of the contribution of every player to each coalition."""
         sizes = masks.sum(axis=1)[:, None]
         return self.weights[np.clip(np.where(masks, sizes - 1, sizes), 0, self.n - 1)]
@@ -259,7 +259,7 @@ class MarginalDesign(Design):
         for i in range(0, self.moments.count, 2):
             totals = np.array(self.log.totals[i : i + 2], dtype=np.float64)
             answers = np.stack([totals, np.zeros_like(totals)])
-            weights = other._weights_of(masks[i : i + 2])
+            weights = other.weights_of(masks[i : i + 2])
             other.moments.add(self.log.labels[i], weights, answers, other.efficient)
         return other, drawn, best
 

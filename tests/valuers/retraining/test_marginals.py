@@ -162,6 +162,44 @@ def test_estimated_cost():
     assert cost.n_evaluations >= problem.fit(valuer_of("two classes")).n_evaluations_
 
 
+AUTO = {  # number of rows and columns, options of the valuer, and the sampler chosen
+    "log-loss": ("two classes", 400, 4, {}, "marginals"),
+    "ridge": ("ridge", 400, 4, {}, "marginals"),
+    "Banzhaf": ("two classes", 400, 4, {"cls": DataBanzhafValuer}, "marginals"),
+    "few rows": ("two classes", 199, 4, {}, "stratified"),
+    "accuracy": ("two classes", 400, 4, {"scoring": "accuracy"}, "stratified"),
+    "adjusted": ("two classes", 400, 4, {"adjust": True}, "stratified"),
+    "few evaluations": ("ridge", 400, 4, {"max_evaluations": 1000}, "stratified"),
+    "separable": ("two classes", 400, 48, {"estimator": LogisticRegression(C=1e3)}, "stratified"),
+    "truncation": ("two classes", 400, 4, {"truncation": 0.01}, "antithetic"),
+}
+
+
+def lines(name, n, d):
+    """Many columns separate the classes."""
+    noise = 1e-6 if d > 40 else 1.0
+    return noisy_line(0, n=n, d=d, n_classes=GAMES[name][2], noise=noise)
+
+
+@pytest.mark.parametrize("case", list(AUTO))
+def test_auto_is_the_sampler_of_less_error_for_the_work(case):
+    name, n, d, options, sampler = AUTO[case]
+    problem = lines(name, n, d)
+    valuer = valuer_of(name, **{"sampler": "auto", "cls": options.get("cls", DataShapleyValuer)})
+    valuer.set_params(**{name: x for name, x in options.items() if name != "cls"})
+    assert valuer.estimate_cost(*problem.rows, **problem.points).sampler == sampler
+
+
+def test_auto_resumes_with_what_it_chose():
+    problem = lines("two classes", 250, 4)
+    options = {"sampler": "auto", "warm_start": True}
+    valuer = problem.fit(valuer_of("two classes", **options))
+    chosen, named = valuer.values_, problem.fit(valuer_of("two classes"))
+    assert valuer.sampler_ == "marginals"
+    np.testing.assert_array_equal(chosen, named.values_)
+    np.testing.assert_array_equal(problem.fit(valuer).values_, chosen)
+
+
 REFUSED = [
     ({"scoring": None}, "needs a smooth scoring"),
     ({"scoring": "roc_auc"}, "needs a smooth scoring"),
