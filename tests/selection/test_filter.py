@@ -22,14 +22,9 @@ from skvalue.selection import ValueFilter, ValueFilteredClassifier
 AUTO = ValueFilter(drop="auto", estimator=LogisticRegression(), cv=2)
 
 
-@parametrize_with_checks([ValueFilter(TKNNShapleyValuer(), drop=2)])
+@pytest.mark.slow  # tests/test_common.py has those of the defaults
+@parametrize_with_checks([ValueFilter(TKNNShapleyValuer(), drop=2), AUTO])
 def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.slow
-@parametrize_with_checks([AUTO])
-def test_more_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
