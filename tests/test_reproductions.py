@@ -1039,3 +1039,22 @@ def test_influence_beside_other_libraries(script, monkeypatch, run):
     assert (ours.split()[0], ours.split()[2]) == ("skvalue", "0e+00")
     names = ("pyinfluence", "pydvl", "dattri")
     assert [line.split(".")[0] for line in others] == [f"{name}: left out" for name in names]
+
+
+@of("table_checks_peers")
+def test_reports_of_peers_are_counted(script, monkeypatch, run, tmp_path):
+    """A process of its own is replaced by a call, as above."""
+    worker = importlib.import_module("table_checks_worker")
+    reports = iter([[("leak", ["x"], [])], [("id", ["case"], []), ("equal rows", [], range(6))]])
+    monkeypatch.setitem(worker.BY, "skvalue", lambda frame: next(reports))
+
+    def here(self, name):
+        worker.main(name, self.folder / "jobs.json", run=worker.run)
+
+    monkeypatch.setattr(script.Libraries, "start", here)
+    printed = run("--only skvalue --sets wine")
+    found = dict(re.findall(r"^([a-z ,:]+?)  +([\d.]+)$", printed, re.M))
+    assert found["column that numbers the rows"] == "1.00"
+    assert found["column filled in later"] == found["missing labels"] == "0.00"
+    assert found["twelve rows entered twice"] == "0.25"
+    assert found["as they are: reports a table"] == "1.0"

@@ -39,6 +39,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
 import numpy as np
+from other_libraries_processes import print_table, stamp
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
 from sklearn.decomposition import PCA
@@ -61,6 +62,7 @@ IN_MEMORY = {
 FILES = {"agnews": "agnews_minilm", "housing": "california_housing"}
 CLEANLAB = """
 import sys
+import cleanlab
 import numpy as np
 from cleanlab.rank import get_label_quality_scores
 data = np.load(sys.argv[1])
@@ -71,6 +73,7 @@ for key in (name[2:] for name in data.files if name.startswith("p_")):
     for method in ("self_confidence", "normalized_margin"):
         scores = get_label_quality_scores(y, P, method=method, adjust_pred_probs=True)
         found[f"{method}_{key}"] = scores
+print(cleanlab.__version__)
 np.savez(sys.argv[2], **found)
 """
 
@@ -199,18 +202,20 @@ def one_run(key, X, y, given, tables, with_trees):
 
 
 def add_cleanlab(runs, python):
-    """Add cleanlab's scores of the same probabilities, computed by another interpreter."""
+    """Add cleanlab's scores of the same probabilities, by another interpreter; its version."""
     with tempfile.TemporaryDirectory() as folder:
         arrays, files = {}, [str(Path(folder) / name) for name in ("in.npz", "out.npz")]
         for number, run in enumerate(runs.values()):
             arrays |= {f"p_{number}": run["pred_probs"], f"y_{number}": run["given"]}
         np.savez(files[0], **arrays)
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-        subprocess.run([python, "-c", CLEANLAB, *files], check=True, env=environment)
+        command = [python, "-c", CLEANLAB, *files]
+        done = subprocess.run(command, check=True, env=environment, stdout=subprocess.PIPE)
         answers = np.load(files[1])
         for number, run in enumerate(runs.values()):
             for method in ("self_confidence", "normalized_margin"):
                 run["scores"][f"cleanlab {method}"] = answers[f"{method}_{number}"]
+    return done.stdout.decode().strip()
 
 
 def print_ranking(runs, title):
@@ -291,34 +296,59 @@ def print_real(folder, python):
             print(f"{method:28}", *(f"{cell:.3f}" for cell in cells))
 
 
-def print_opendataval(folder, names, draws=5):
+def f1_of_low(values, wrong):
+    """F1 of the lower of two clusters of the values for the wrong rows."""
+    v = values[:, None]
+    means = KMeans(2, n_init=5, random_state=0).fit(v)
+    low = means.labels_ == means.cluster_centers_.argmin()
+    return 2 * (low & wrong).sum() / (low.sum() + wrong.sum())
+
+
+def opendataval_runs(X0, y0, rate, draws):
+    """Scores of 1,000 rows with uniform noise, by draw."""
+    for seed in range(draws):
+        rng = np.random.default_rng(seed)
+        rows = rng.permutation(len(y0))[:1000]
+        X, y = X0[rows], np.unique(y0[rows], return_inverse=True)[1]
+        uniform = np.full((len(y), y.max() + 1), 1.0 / (y.max() + 1))
+        given = add_noise(y, "symmetric", rate, uniform, rng)
+        Z = StandardScaler().fit_transform(X)
+        trees = DataOOBValuer(n_estimators=300, random_state=seed)
+        detector = LabelErrorDetector(random_state=seed).fit(X, given)
+        scores = {
+            "LabelErrorDetector": detector.values_,
+            "KNNShapleyValuer": KNNShapleyValuer(10).fit(Z, given).values_,
+            "DataOOBValuer": trees.fit(X, given).values_,
+        }
+        probabilities = detector.label_scores_.astype(np.float32)
+        yield {
+            "scores": scores, "pred_probs": probabilities, "given": given, "wrong": y != given,
+        }  # fmt: skip
+
+
+def print_opendataval(folder, names, draws, python):
     """F1 of the lower of two clusters: uniform noise, 1,000 rows."""
+    found, about = {}, ""
     for name in names:
         X0, y0 = load_set(name, folder)
         for rate in (0.1, 0.2):
-            found = {}
-            for seed in range(draws):
-                rng = np.random.default_rng(seed)
-                rows = rng.permutation(len(y0))[:1000]
-                X, y = X0[rows], np.unique(y0[rows], return_inverse=True)[1]
-                uniform = np.full((len(y), y.max() + 1), 1.0 / (y.max() + 1))
-                given = add_noise(y, "symmetric", rate, uniform, rng)
-                Z = StandardScaler().fit_transform(X)
-                trees = DataOOBValuer(n_estimators=300, random_state=seed)
-                scores = {
-                    "LabelErrorDetector": LabelErrorDetector(random_state=seed).fit(X, given),
-                    "KNNShapleyValuer": KNNShapleyValuer(10).fit(Z, given),
-                    "DataOOBValuer": trees.fit(X, given),
-                }  # fmt: skip
-                for method, fitted in scores.items():
-                    v = fitted.values_[:, None]
-                    means = KMeans(2, n_init=5, random_state=0).fit(v)
-                    low = means.labels_ == means.cluster_centers_.argmin()
-                    wrong = y != given
-                    f1 = 2 * (low & wrong).sum() / (low.sum() + wrong.sum())
-                    found.setdefault(method, []).append(f1)
-            cells = (f"{method} {np.mean(f1):.3f}" for method, f1 in found.items())
-            print(f"OpenDataVal's protocol, {name}, noise {rate:g}, F1:", *cells, flush=True)
+            runs = dict(enumerate(opendataval_runs(X0, y0, rate, draws)))
+            if python:
+                about = f" cleanlab {add_cleanlab(runs, python)}, of the detector's probabilities."
+            for run in runs.values():
+                for method, values in run["scores"].items():
+                    f1 = f1_of_low(values, run["wrong"])
+                    found.setdefault(method, {}).setdefault(f"{name}, {rate:g}", []).append(f1)
+    print(f"\nOpenDataVal's protocol: F1, medians of {draws} draws. {stamp('skvalue')}{about}\n")
+    cases = list(next(iter(found.values())))
+    print_table(
+        ["method", *cases, "mean"],
+        [
+            [method, *(f"{f1:.3f}" for f1 in [*medians, np.mean(medians)])]
+            for method, of in found.items()
+            for medians in [[np.median(f1) for f1 in of.values()]]
+        ],
+    )
 
 
 def main():
@@ -333,6 +363,7 @@ def main():
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--tables", nargs="+", default=["ranking", "rules", "real", "opendataval"])
     parser.add_argument("--opendataval", nargs="+", default=["2dplanes"])
+    parser.add_argument("--draws", type=int, default=5, help="draws of --opendataval")
     parser.add_argument("--cleanlab", help="Python interpreter that has cleanlab")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -354,7 +385,7 @@ def main():
     if "real" in args.tables:
         print_real(args.data, args.cleanlab)
     if "opendataval" in args.tables:
-        print_opendataval(args.data, args.opendataval)
+        print_opendataval(args.data, args.opendataval, args.draws, args.cleanlab)
 
 
 if __name__ == "__main__":

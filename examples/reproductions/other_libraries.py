@@ -29,13 +29,9 @@ call; where a setting may make it faster, several are measured and the fastest c
 """
 
 import argparse
-import datetime
-import os
-import platform
 import re
 import tempfile
 import textwrap
-from pathlib import Path
 
 import numpy as np
 from other_libraries_exact import (
@@ -45,7 +41,7 @@ from other_libraries_exact import (
     least_frequent,
     values_by_each_other,
 )
-from other_libraries_processes import Libraries
+from other_libraries_processes import Libraries, add_arguments, print_table, read_pythons
 from other_libraries_worker import METHODS
 from scipy.spatial.distance import cdist
 from scipy.stats import spearmanr
@@ -62,18 +58,6 @@ SETTINGS = {
     "shapiq": [{"n_jobs": None}, {"n_jobs": 2}],
     "opendataval": [{"batch_size": 32}, {"batch_size": 1024}],
 }
-
-
-def print_table(header, rows):
-    """A simple table of reStructuredText."""
-    widths = [max(map(len, column)) for column in zip(header, *rows)]
-    rule = "  ".join("=" * width for width in widths)
-    print(rule)
-    for number, row in enumerate([header, *rows]):
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
-        if not number:
-            print(rule)
-    print(rule + "\n")
 
 
 class Notes:
@@ -385,14 +369,8 @@ def parse_arguments(arguments=None):
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--with", dest="named", metavar="NAME=PYTHON", action="append", default=[],
-        help="the interpreter of the environment that holds a library",
-    )  # fmt: skip
-    parser.add_argument("--only", nargs="+", choices=METHODS, default=list(METHODS))
+    add_arguments(parser, METHODS)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--results", metavar="FOLDER", help="where measurements are kept")
-    parser.add_argument("--limit", type=float, default=60, help="seconds after which to stop")
     parser.add_argument("--games", type=int, default=5, help="small games to enumerate")
     parser.add_argument("--balls", nargs="+", type=int, default=[1000, 1100, 5000], metavar="N")
     parser.add_argument("--weighted", nargs="+", type=int, default=[50, 100], metavar="N")
@@ -401,15 +379,7 @@ def parse_arguments(arguments=None):
         help="rows and points of the part on speed",
     )  # fmt: skip
     args = parser.parse_args(arguments)
-    args.pythons = {}
-    for named in args.named:
-        name, _, python = named.partition("=")
-        if name not in METHODS or not Path(python).is_file():
-            parser.error(
-                f"--with must be NAME=PYTHON, NAME one of {', '.join(METHODS)} and PYTHON an "
-                f"interpreter. Got {named!r}."
-            )
-        args.pythons[name] = python
+    args.pythons = read_pythons(parser, args, METHODS)
     sizes = [re.fullmatch(r"(\d+),(\d+)", size) for size in args.sizes]
     if None in sizes:
         parser.error(f"--sizes must be pairs N,M of whole numbers. Got {' '.join(args.sizes)}.")
@@ -422,11 +392,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         args.results = args.results or folder
         libraries, notes = Libraries(args), Notes()
-        print(
-            f"{datetime.date.today()}, {platform.system()} {platform.machine()}, "
-            f"{os.cpu_count()} cores.\n"
-        )
-        print_table(["library", "version", "Python", "NumPy"], libraries.versions)
+        libraries.print_versions()
         for part in args.parts:
             PARTS[part](libraries, args, notes)
         notes.print()

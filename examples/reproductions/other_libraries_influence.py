@@ -26,6 +26,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from other_libraries_processes import stamp
 from sklearn.linear_model import LogisticRegression
 
 LIBRARIES = ["skvalue", "pyinfluence", "pydvl", "dattri"]
@@ -162,6 +163,7 @@ def main(arguments=None):
     data = X[: args.rows], y[: args.rows], X[args.rows :], y[args.rows :]
     model = LogisticRegression(fit_intercept=False, tol=1e-10, solver="newton-cholesky")
     coef = model.fit(*data[:2]).coef_
+    print(stamp())
     print(f"{args.rows} rows of {args.columns} columns, {args.points} validation points\n")
     print(f"{'library':12}{'version':>10}{'difference':>12}{'CPU s':>8}{'ratio':>8}{'LDS':>7}")
     ours = None

@@ -1,9 +1,12 @@
-"""Runs the worker in a process for each library, and keeps what it reports."""
+"""Runs a worker in a process for each library, and keeps what it reports."""
 
+import datetime
 import json
 import os
+import platform
 import subprocess
 import sys
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,11 +15,55 @@ import numpy as np
 WORKER = Path(__file__).with_name("other_libraries_worker.py")
 
 
+def stamp(*names):
+    """The date, the machine and versions of packages, in a line."""
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    versions = "".join(f", {name} {version(name)}" for name in names)
+    return f"{datetime.date.today()}, {machine}{versions}."
+
+
+def print_table(header, rows):
+    """A simple table of reStructuredText."""
+    widths = [max(map(len, column)) for column in zip(header, *rows)]
+    rule = "  ".join("=" * width for width in widths)
+    print(rule)
+    for number, row in enumerate([header, *rows]):
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+        if not number:
+            print(rule)
+    print(rule + "\n")
+
+
+def add_arguments(parser, names):
+    """The options of a script that compares libraries; they are read by `Libraries`."""
+    parser.add_argument(
+        "--with", dest="named", metavar="NAME=PYTHON", action="append", default=[],
+        help="the interpreter of the environment that holds a library",
+    )  # fmt: skip
+    parser.add_argument("--only", nargs="+", choices=names, default=list(names))
+    parser.add_argument("--results", metavar="FOLDER", help="where measurements are kept")
+    parser.add_argument("--limit", type=float, default=60, help="seconds after which to stop")
+
+
+def read_pythons(parser, args, names):
+    """Interpreters by the name of a library."""
+    pythons = {}
+    for named in args.named:
+        name, _, python = named.partition("=")
+        if name not in names or not Path(python).is_file():
+            parser.error(
+                f"--with must be NAME=PYTHON, NAME one of {', '.join(names)} and PYTHON an "
+                f"interpreter. Got {named!r}."
+            )
+        pythons[name] = python
+    return pythons
+
+
 class Libraries:
     """The libraries that are there, their versions and what they answered."""
 
-    def __init__(self, args):
-        self.folder, self.limit = Path(args.results), args.limit
+    def __init__(self, args, worker=WORKER):
+        self.folder, self.limit, self.worker = Path(args.results), args.limit, worker
         self.folder.mkdir(parents=True, exist_ok=True)
         self.pythons, self.versions = {}, []
         for name in args.only:
@@ -33,6 +80,10 @@ class Libraries:
             else:
                 self.pythons[name] = python
                 self.versions.append([name, *found.stdout.split()])
+
+    def print_versions(self):
+        print(stamp() + "\n")
+        print_table(["library", "version", "Python", "NumPy"], self.versions)
 
     @staticmethod
     def environment(name):
@@ -57,13 +108,13 @@ class Libraries:
             todo = [job for job in todo if not Path(job["report"]).exists()]
         reports = [json.loads(path.read_text()) for path in paths]
         for path, report in zip(paths, reports):
-            if "seconds" in report:
+            if path.with_suffix(".npy").exists():
                 report["values"] = np.load(path.with_suffix(".npy"))
         return reports
 
     def start(self, name):
         """Run jobs.json in a process; the report of a job that it leaves without one."""
-        command = [self.pythons[name], str(WORKER), name, str(self.folder / "jobs.json")]
+        command = [self.pythons[name], str(self.worker), name, str(self.folder / "jobs.json")]
         environment = self.environment(name)
         try:
             done = subprocess.run(

@@ -242,7 +242,8 @@ def first_line(error):
     return f"{type(error).__name__}: {text[0].strip()}" if text else type(error).__name__
 
 
-def main(library, jobs):
+def main(library, jobs, run=run):
+    """Run the jobs of a file, and write a report of each."""
     warnings.filterwarnings("ignore")
     about = {"version": version(library), "python": sys.version.split()[0], "numpy": np.__version__}
     for job in json.loads(Path(jobs).read_text()):
