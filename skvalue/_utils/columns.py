@@ -67,7 +67,8 @@ def column_encoder(frame, most_entries=500_000_000):
         for kind, places in of.items()
         if places
     ]
-    return ColumnTransformer(steps, sparse_threshold=0), notes
+    encoder = ColumnTransformer(steps, sparse_threshold=0)
+    return encoder.set_output(transform="default"), notes
 
 
 def split_texts(frame):

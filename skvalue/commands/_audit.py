@@ -6,7 +6,8 @@ from argparse import ArgumentTypeError
 from dataclasses import replace
 
 from .._utils.writing import write_files
-from ..review import LabelErrorDetector, audit_table, corrections_to_csv
+from ..review import LabelErrorDetector, audit_table
+from ._check import add_checks, check_files, report_findings
 from ._files import check_output
 from ._private import audit_privately
 from ._progress import watched
@@ -23,9 +24,7 @@ def add_command(commands):
     parser.add_argument("--fdr", type=float, default=0.1, help="false discovery rate")
     parser.add_argument("--seed", type=int, default=0, help="random state; default: %(default)s")
     add_outputs(parser, required=True)
-    parser.add_argument(
-        "--corrections", help="corrections of the spelling of labels, for `skvalue fix` (.csv)"
-    )
+    add_checks(parser)
     parser.add_argument(
         "--fail-on",
         type=fraction,
@@ -93,21 +92,21 @@ def _run(options):
         return audit_privately(options)
     inputs = [options.table, options.validation, options.output, options.json, options.csv]
     check_outputs(options, inputs[:2])
-    check_output(options.corrections, "--corrections", [".csv"], [*inputs, options.tasks])
+    check_files(options, [*inputs, options.tasks])
     rows = read_rows(options)
     detector = LabelErrorDetector(fdr=options.fdr, task=rows.task, random_state=options.seed)
     report = audit_table(
         rows.X, rows.y, X_val=rows.X_val, y_val=rows.y_val, groups=rows.groups,
         detector=watched(detector), title=os.path.basename(options.table), target=options.target,
+        checks=options.checks,
     )  # fmt: skip
     print(*report.notes, sep="\n")
     report = replace(  # with rows and labels as in the file
-        report, labels=rows.labels, numbers=rows.numbers + 2, said={"read": rows.notes}
-    )
+        report, labels=rows.labels, numbers=rows.numbers + 2,
+        said={**report.said, "read": rows.notes}, findings=rows.all_findings(report.findings),
+    )  # fmt: skip
+    failed = report_findings(report.findings, rows, options)
     print(f"{report}; {report.about['seconds']:.1f} seconds.")
     write_report(report, options)
-    if options.corrections is not None:
-        write_files({options.corrections: corrections_to_csv(rows.fixes)})
-        print(f"{options.corrections}: {len(rows.fixes)} corrections.")
     what = "the fraction of rows whose suggestion differs, without verdicts,"
-    return exit_code(report.fraction_listed, what, options.fail_on)
+    return failed or exit_code(report.fraction_listed, what, options.fail_on)

@@ -8,13 +8,14 @@ from contextlib import redirect_stdout
 
 import skvalue
 
-from . import _audit, _buyer, _clean, _fix, _ledger, _methods, _review, _value
+from . import _audit, _buyer, _check, _clean, _fix, _ledger, _methods, _review, _value
 from ._words import in_words
 
 _DONE, _BAD_INPUT, _INTERRUPTED = 0, 2, 130
 _CODES = (
-    "exit codes: 0 done; 1 a gate of --fail-on failed; 2 the input was refused, for the reason on "
-    "the standard error; 130 interrupted by Ctrl-C. Nothing is written with 2 and 130."
+    "exit codes: 0 done; 1 a gate of --fail-on or --fail-on-findings failed; 2 the input was "
+    "refused, for the reason on the standard error; 130 interrupted by Ctrl-C. Nothing is written "
+    "with 2 and 130."
 )
 _LONGEST = 1000  # letters of a message
 
@@ -37,8 +38,8 @@ def main(arguments=None):
     Returns
     -------
     code : int
-        0 if the command did what it was asked for, 1 if a gate of ``--fail-on`` failed, 2 if
-        the input was refused, which one sentence on the standard error says, 130 after Ctrl-C.
+        0 if the command did what it was asked for, 1 if a gate failed, 2 if the input
+        was refused, which one sentence on the standard error says, 130 after Ctrl-C.
     """
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     if arguments[:1] == ["seller"]:  # which has a parser of its own, and starts without pandas
@@ -81,7 +82,7 @@ def _parser():
     parser = _Parser("skvalue", description=about, epilog=_CODES)
     parser.add_argument("--version", action="version", version=f"skvalue {skvalue.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for module in (_audit, _review, _fix, _clean, _value, _methods, _buyer, _ledger):
+    for module in (_audit, _check, _review, _fix, _clean, _value, _methods, _buyer, _ledger):
         module.add_command(commands)
     commands.add_parser("seller", help="a seller's side of PriArTa: summarize and check")
     return parser

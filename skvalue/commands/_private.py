@@ -13,7 +13,9 @@ from ._files import check_output
 from ._rows import _read, check_columns, ledger_of, read_rows, refuse_common_rows
 from ._words import in_words
 
-_OF_ROWS = ("json", "csv", "tasks", "corrections", "groups", "fail_on")
+_OF_ROWS = (
+    "json", "csv", "tasks", "corrections", "findings", "groups", "fail_on", "fail_on_findings",
+)  # fmt: skip
 
 
 def audit_privately(options):

@@ -9,7 +9,8 @@ import numpy as np
 import skvalue
 
 from .._utils.columns import column_encoder
-from ..review import Correction, find_duplicates, label_spellings, read_table
+from ..review import Correction, Finding, find_duplicates, label_spellings, read_table
+from ..review.checks import SEVERITIES, find_spellings
 from ._files import pandas
 from ._words import in_words
 
@@ -35,9 +36,9 @@ _READING = {  # option -> its arguments; the others of `read_table` have the sam
 class Rows:
     """Columns and targets of a table, and of the validation points, or None.
 
-    `y` has one label for all spellings of it; `labels` are those of the file, and `fixes` the
-    corrections that make one of the other. `reading` is what was read, with the row numbers;
-    `notes` are the sentences on it that were printed.
+    `y` has one label for all spellings of it; `labels` are those of the file, and `findings` what
+    was found of them. `reading` is what was read, with the row numbers, `numbers_val` those of the
+    validation points; `notes` are the sentences on it that were printed.
     """
 
     X: object
@@ -48,13 +49,48 @@ class Rows:
     task: str
     labels: np.ndarray
     reading: object
-    fixes: list = field(default_factory=list)
+    findings: list = field(default_factory=list)
     notes: list = field(default_factory=list)
+    numbers_val: np.ndarray | None = None
 
     @property
     def numbers(self):
         """The number of each row in the file, from 0."""
         return self.reading.frame.index.to_numpy()
+
+    def all_findings(self, found):
+        """What was found of the labels of the file, and of the rows; worst first."""
+        rest = [each for each in found if each.kind not in ("spelling", "rare labels")]
+        found = [*self.findings, *rest]
+        return sorted(found, key=lambda each: SEVERITIES.index(each.severity))
+
+    def corrections(self, findings, target):
+        """What can be corrected: spellings, and, for a person to accept, all else."""
+        made = [
+            self._correction(row, target, new, each.sentence, each.severity == "warning")
+            for each in findings
+            for row, _, new in each.fix
+        ]
+        for each in findings:
+            if each.kind == "missing labels":
+                lost = self.reading.unlabelled.tolist()
+                made += [Correction(n + 2, target, "", "", "no label", False) for n in lost]
+            if each.kind == "equal rows" and each.severity == "warning":
+                made += self._copies(target)
+        return made
+
+    def _copies(self, target):
+        """Corrections that leave out rows that equal an earlier one, with its label."""
+        codes, first = find_duplicates(self.X).codes, {}
+        for row, code in enumerate(codes.tolist()):
+            earlier = first.setdefault(code, row)
+            if earlier < row and self.y[earlier] == self.y[row]:
+                why = f"equals row {self.numbers[earlier] + 2}: accept = remove leaves it out"
+                yield self._correction(row, target, None, why, False)
+
+    def _correction(self, row, target, new, why, accept):
+        label = str(self.labels[row])
+        return Correction(int(self.numbers[row]) + 2, target, label, new, why, accept)
 
     def fit_arguments(self):
         """The validation set, and groups, as keyword arguments of `fit`."""
@@ -143,19 +179,21 @@ def reading_of(options):
 def read_rows(options):
     """The rows of the table, and the validation points if there are any."""
     reading, X, y, groups = _read(options, options.table)
-    said = "; ".join([f"target {options.target}", *reading.said])
+    said = "; ".join([f"target {options.target}"] * (y is not None) + reading.said)
     notes = [f"{options.table}: {len(X)} rows, {X.shape[1]} columns, {said}."]
     notes += [f"question: {in_words(doubt)}" for doubt in reading.doubts]
-    if len(reading.unlabelled):
-        lost = _some(reading.unlabelled + 2)
-        notes.append(f"left out, without a label: {lost} (the header is row 1).")
-    numeric = y.dtype.kind == "f" or options.task == "regression"
+    numeric = y is None or y.dtype.kind == "f" or options.task == "regression"
     task = "regression" if numeric else "classification"
     rows = Rows(X, y, None, None, groups, task, y, reading, notes=notes)
+    if len(reading.unlabelled):
+        lost, n = reading.unlabelled, len(X) + len(reading.unlabelled)
+        rows_lost = ", ".join(map(str, lost[:_SHOWN] + 2)) + ", ..." * (len(lost) > _SHOWN)
+        said = f"{len(lost)} of {n} rows have no label and are left out: rows {rows_lost}."
+        rows.findings.append(Finding("missing labels", "error", said, columns=(options.target,)))
     if not numeric:
         rows = _one_class_each(rows, options.target)
-    print(*rows.notes, sep="\n")
-    if len(np.unique(rows.y)) < 2:
+    print(*rows.notes, *rows.findings, sep="\n")
+    if y is not None and len(np.unique(rows.y)) < 2:
         raise ValueError(
             f"--target must be a column of at least two values. Got {options.target!r}, which "
             f"holds {rows.y[0]!r} only."
@@ -168,7 +206,8 @@ def read_rows(options):
     check_columns(X, X_val)
     if not numeric:
         y_val = _spelled_alike(y_val, rows)
-    return replace(rows, X_val=X_val[X.columns], y_val=y_val)
+    numbers_val = reading_val.frame.index.to_numpy()
+    return replace(rows, X_val=X_val[X.columns], y_val=y_val, numbers_val=numbers_val)
 
 
 def refuse_common_rows(rows):
@@ -201,6 +240,8 @@ def _read(options, path, like=None):
     X = frame[[name for name in frame.columns if name not in left_out]].reset_index(drop=True)
     if not X.shape[1]:
         raise ValueError(f"{path} must have a column other than the target. Got none.")
+    if options.target is None:
+        return reading, X, None, groups
     y = frame[options.target].to_numpy()
     if options.task == "regression":
         y = y.astype(np.float64)
@@ -210,31 +251,14 @@ def _read(options, path, like=None):
 
 
 def _one_class_each(rows, target):
-    """The rows with one class for all spellings of a label, and notes on labels."""
-    texts = [str(label) for label in rows.y.tolist()]
-    found = label_spellings(texts)
-    why = "differs in its spelling alone"
-    fixes = [
-        Correction(int(number) + 2, target, label, found.same[label], why)
-        for number, label in zip(rows.numbers, texts)
-        if label in found.same
-    ]
-    notes = [
-        f"warning: {other!r} ({texts.count(other)} rows) differs from {common!r} in spelling: one "
-        "class."
-        for other, common in found.same.items()
-    ]
-    notes += [
-        f"question: {other!r} ({texts.count(other)} rows) is nearly {common!r}: a typing error?"
-        for other, common in found.typos.items()
-    ]
-    if found.rare:
-        notes.append(f"note: too few rows to say anything: labels {_some(map(repr, found.rare))}.")
-    rows = replace(rows, notes=[*rows.notes, *notes])
-    if not fixes:
-        return rows
-    y = np.array([found.same.get(label, label) for label in texts], dtype=object)
-    return replace(rows, y=y, fixes=fixes)
+    """The rows with one class for all spellings of a label, and what was found of labels."""
+    y = np.array([str(label) for label in rows.y.tolist()], dtype=object)
+    found = list(find_spellings(y, np.ones(len(y), dtype=bool), target))
+    rows = replace(rows, findings=[*rows.findings, *found])
+    fixes = [fix for each in found if each.severity == "warning" for fix in each.fix]
+    for row, _, label in fixes:
+        y[row] = label
+    return replace(rows, y=y) if fixes else rows
 
 
 def _spelled_alike(y_val, rows):
@@ -246,13 +270,6 @@ def _spelled_alike(y_val, rows):
     common = {same.get(label, label): meant for label, meant in known.items()}
     found = [known.get(label, common.get(same.get(label, label), label)) for label in texts]
     return np.array(found, dtype=rows.y.dtype)
-
-
-def _some(entries):
-    """The number of entries, and the first ones."""
-    entries = list(map(str, entries))
-    more = ", ..." if len(entries) > _SHOWN else ""
-    return f"{len(entries)} ({', '.join(entries[:_SHOWN])}{more})"
 
 
 def check_columns(X, others, name="--validation", first="the table"):

@@ -1,5 +1,6 @@
 """An audit of a table: a detector is fitted, and a report made of what it found."""
 
+import os
 from functools import partial
 from time import perf_counter
 
@@ -12,20 +13,29 @@ from sklearn.utils.validation import check_consistent_length
 
 from .._utils.columns import column_encoder, split_texts
 from .._utils.embedding import embed
+from .._utils.sklearn import StrOptions, validate_params
 from ._contents import contents_of, kind_of, plain_labels, telling_columns
 from ._detector import LabelErrorDetector
 from ._duplicates import id_column, rows_in
 from ._encoding import TextEncoder
+from ._overview import overview_of
+from ._read import read_table
 from ._report import AuditReport
 from ._worth import worth_of
+from .checks import check_table, rows_shown
 
 _WORDS = "all words, by TF-IDF, for the linear model, and their 50 main components for the forest"
 _N_REASONS = 3  # rows for a label, and rows against it
+_FEWEST, _MOST = 20, 1000  # rows and columns of a table that is checked
+_LARGEST, _WIDEST = 5000, 50  # rows and columns of one whose entries are
 
 
+@validate_params(
+    {"checks": [StrOptions({"all", "fast"}), None]}, prefer_skip_nested_validation=False
+)
 def audit_table(
     X,
-    y,
+    y=None,
     *,
     X_val=None,
     y_val=None,
@@ -34,22 +44,24 @@ def audit_table(
     groups=None,
     pred_probs=None,
     n_rows=100,
-    title="Table",
+    checks="all",
+    title=None,
     target=None,
     random_state=None,
 ):
-    """Find the rows whose labels are doubtful, and report them.
+    """Find the rows whose labels are doubtful, and what else may be wrong, and report them.
 
     Parameters
     ----------
-    X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
-        The rows. If the detector has neither an embedding nor an estimator, columns of a pandas
-        frame are encoded by what they hold (numbers, dates, categories, identifiers). Texts, in a
-        list or in columns, are encoded twice: the logistic regression gets all words (TF-IDF), the
-        forest their 50 main components. Images, an array of shape (n_samples,
-        height, width) or (n_samples, height, width, 3), are their pixels without an embedding.
-    y : array-like of shape (n_samples,)
-        Their labels, or targets. A named series names the target in the report.
+    X : array-like, sparse matrix or data frame of shape (n_samples, n_features), or str or path
+        The rows, or the file of a table, which :func:`~skvalue.review.read_table` reads. If the
+        detector has neither an embedding nor an estimator, columns of a pandas frame are encoded by
+        what they hold (numbers, dates, categories, identifiers). Texts, in a list or in columns,
+        are encoded twice: the logistic regression gets all words (TF-IDF), the forest their 50 main
+        components. Images, an array of shape (n_samples, height, width) or (n_samples, height,
+        width, 3), are their pixels without an embedding.
+    y : array-like of shape (n_samples,), default=None
+        Their labels, or targets. A named series names the target in the report. None for a file.
     X_val, y_val : array-like, default=None
         Other rows, of the same columns, and their labels. The notes of the report then say how many
         of them are in X, and how well they are predicted with and without the listed rows.
@@ -62,10 +74,15 @@ def audit_table(
         As of :meth:`skvalue.LabelErrorDetector.fit`.
     n_rows : int, default=100
         Number of rows of the list that the page shows, besides those to review.
-    title : str, default="Table"
-        Title of the report.
+    checks : {"all", "fast"} or None, default="all"
+        What else is looked for: see :func:`~skvalue.review.check_table`. "fast" leaves out single
+        entries, which cost a forest for each column, and which are left out of tables of more than
+        5,000 rows or 50 columns. Pictures, sparse matrices and tables of fewer than 20 rows or more
+        than 1,000 columns are not checked.
+    title : str, default=None
+        Title of the report; None is the name of the file, or "Table".
     target : str, default=None
-        Name of the target.
+        Name of the target; for a file, its column.
     random_state : int, RandomState instance or None, default=None
         Seed of the default detector.
 
@@ -77,7 +94,8 @@ def audit_table(
     Raises
     ------
     ValueError
-        As of :meth:`skvalue.LabelErrorDetector.fit`; if contents have another length than y.
+        As of :meth:`skvalue.LabelErrorDetector.fit`, and of `read_table` for a file; if contents
+        have another length than y, or y is given for a file.
 
     See Also
     --------
@@ -93,25 +111,31 @@ def audit_table(
     >>> [sorted(group.tolist()) for group in report.conflicts]  # labels of equal texts differ
     [[3, 9, 15, 21, 27]]
     """
-    start = perf_counter()
+    start, numbers, said = perf_counter(), None, {}
+    if isinstance(X, str | os.PathLike):
+        title = os.path.basename(X) if title is None else title
+        X, y, numbers, said = _read(X, y, target)
     labels = plain_labels(np.asarray(y).reshape(-1))
-    kind = kind_of(X)
+    kind, validation = kind_of(X), (X_val, y_val) if contents is None else (None, None)
     contents = X if contents is None else contents
     if detector is None:
         detector = LabelErrorDetector(random_state=random_state)
     detector, notes = clone(detector), []
     if kind == "image" and detector.embedding is None:
         X = np.asarray(X).reshape(len(X), -1)
+        X_val = None if X_val is None else np.asarray(X_val).reshape(len(X_val), -1)
         notes = [f"images: their {X.shape[1]} pixels"]
     elif detector.embedding is None and detector.estimator is None and pred_probs is None:
         embedding, notes = _embedding(X, kind)
         detector.set_params(embedding=embedding)
-    target = getattr(y, "name", None) if target is None else target
+    target = getattr(y, "name", None) if target is None else str(target)
     detector.fit(X, y, groups=groups, pred_probs=pred_probs)
     y_given = np.asarray(y).reshape(-1)
     if contents is not None and not issparse(contents):
         check_consistent_length(contents, y_given)
     rows, shown = _rows(detector, n_rows, X is not None)
+    findings, said["unchecked"] = _findings(checks, contents, labels, *validation, target, detector)
+    shown.update(row for each in findings for row in rows_shown(each))
     codes, suggested, worth = _codes(detector, y_given)
     order = partial(telling_columns, given=codes, suggested=suggested)
     notes = notes + list(detector.preparation_)
@@ -119,19 +143,11 @@ def audit_table(
         notes += _validation_notes(detector, X, y_given, X_val, y_val)
     return AuditReport(
         about={
-            "title": title,
-            "target": None if target is None else str(target),
-            "task": "classification" if hasattr(detector, "classes_") else "regression",
-            "kind": kind_of(contents) if contents is not None else "table",
+            "title": "Table" if title is None else title,
+            "target": target,
             "n_samples": len(y_given),
-            "n_features": getattr(detector, "n_features_in_", 1),
-            "score": _score(detector),
             "seconds": perf_counter() - start,
-            "fdr": detector.fdr,
-            "confidence": detector.confidence,
-            "n_verdicts": detector.n_verdicts,
-            "id": None if contents is None else id_column(contents),
-            "duplicates": detector.duplicates_.verdict,
+            **_about(detector, contents),
         },
         notes=notes,
         values=detector.values_,
@@ -145,7 +161,59 @@ def audit_table(
         duplicates=detector.duplicates_.groups,
         similar=list(detector.duplicates_.similar),
         worth=worth,
+        numbers=numbers,
+        said=said,
+        findings=findings,
+        overview=[] if contents is None else overview_of(contents),
     )
+
+
+def _about(detector, contents):
+    """What a report says of the detector and the contents."""
+    return {
+        "task": "classification" if hasattr(detector, "classes_") else "regression",
+        "kind": kind_of(contents) if contents is not None else "table",
+        "n_features": getattr(detector, "n_features_in_", 1),
+        "score": _score(detector),
+        "fdr": detector.fdr,
+        "confidence": detector.confidence,
+        "n_verdicts": detector.n_verdicts,
+        "id": None if contents is None else id_column(contents),
+        "duplicates": detector.duplicates_.verdict,
+    }
+
+
+def _read(path, y, target):
+    """Columns, target and row numbers of a file, and sentences on how it was read."""
+    if y is not None:
+        raise ValueError("y must be None if X is a file, of which target names a column. Got both.")
+    if target is None:
+        raise ValueError(f"target must name a column of the file. Got None for {path}.")
+    reading = read_table(path, target)
+    frame, n_lost = reading.frame, len(reading.unlabelled)
+    lost = f"{n_lost} rows without a label are left out."
+    said = [*reading.said, *reading.doubts, *[lost] * bool(n_lost)]
+    numbers, frame = frame.index.to_numpy() + 2, frame.reset_index(drop=True)
+    return frame.drop(columns=target), frame[target], numbers, {"read": said}
+
+
+def _findings(checks, X, y, X_val, y_val, target, detector):
+    """What else may be wrong, and sentences on what was not checked."""
+    rows, points = (
+        np.array(each, dtype=object)[:, None] if kind_of(each) == "text" else each
+        for each in (X, X_val)
+    )
+    y_val = None if y_val is None else plain_labels(np.asarray(y_val).reshape(-1))
+    n, width = (0, 0) if rows is None or np.ndim(rows) != 2 else np.shape(rows)
+    if checks is None or issparse(X) or n < _FEWEST or width > _MOST:
+        return [], ["columns, far rows, the order of rows, and single entries"]
+    cells = checks == "all" and n <= _LARGEST and width <= _WIDEST
+    task = "classification" if hasattr(detector, "classes_") else "regression"
+    found = check_table(
+        rows, y, points, y_val, target=target or "target", cells=cells, task=task,
+        random_state=detector.random_state,
+    )  # fmt: skip
+    return found, [] if cells else ["whether single entries fit the rest of their row"]
 
 
 def _codes(detector, y):

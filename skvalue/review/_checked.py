@@ -7,6 +7,8 @@ import numpy as np
 
 from .._utils.untrusted import choice, flag, integer, named_fields, number, refuse
 from ._contents import plain_labels
+from ._overview import KINDS
+from .checks import SEVERITIES, Finding
 
 _LARGEST = 1e300  # of a number
 _LETTERS = 100_000  # of a sentence, or a picture
@@ -49,6 +51,8 @@ def checked(record):
         "similar": [_pair(pair, n) for pair in _list(record["similar"], "similar")],
         "worth": _or_none(_worth)(record["worth"], "worth"),
         "said": _said(record["said"]),
+        "findings": [_finding(each, n) for each in _list(record["findings"], "findings")],
+        "overview": [_column(each) for each in _list(record["overview"], "overview")],
     }
 
 
@@ -56,12 +60,12 @@ def _about(about, n):
     checks = {
         "title": _string,
         "target": _or_none(_string),
+        "n_samples": partial(integer, lowest=n, highest=n),
+        "seconds": partial(number, lowest=0, highest=1e9, strict=False),
         "task": partial(choice, among=("classification", "regression")),
         "kind": partial(choice, among=("table", "text", "image")),
-        "n_samples": partial(integer, lowest=n, highest=n),
         "n_features": partial(integer, lowest=0, highest=10**9),
         "score": _string,
-        "seconds": partial(number, lowest=0, highest=1e9, strict=False),
         "fdr": partial(number, lowest=0, highest=1),
         "confidence": _or_none(partial(number, lowest=0.499999, highest=1)),
         "n_verdicts": partial(integer, lowest=1, highest=10**9),
@@ -87,9 +91,52 @@ def _worth(worth, name):
 
 
 def _said(said):
-    if not isinstance(said, dict) or not set(said) <= {"read", "labels"}:
-        refuse("said", "a dict of read and labels", said)
+    if not isinstance(said, dict) or not set(said) <= {"read", "unchecked"}:
+        refuse("said", "a dict of read and unchecked", said)
     return {name: [_string(each, name) for each in _list(said[name], name)] for name in said}
+
+
+def _finding(finding, n):
+    row = partial(integer, lowest=0, highest=n - 1)
+    cell, fix = partial(_tuple, checks=(row, _string)), (row, _string, _string)
+    checks = {
+        "kind": _string,
+        "severity": partial(choice, among=SEVERITIES),
+        "sentence": _string,
+        "rows": partial(_tuple, each=partial(integer, lowest=0, highest=10**12)),
+        "columns": partial(_tuple, each=_string),
+        "cells": partial(_tuple, each=cell),
+        "evidence": _evidence,
+        "fix": partial(_tuple, each=partial(_tuple, checks=fix)),
+    }
+    found = Finding(**dict(zip(checks, named_fields(finding, "findings", **checks))))
+    if not found.of_validation:
+        _tuple(list(found.rows), "findings['rows']", each=row)
+    return found
+
+
+def _tuple(entries, name, checks=None, each=None):
+    """A tuple of entries with a check for each place, or one for all."""
+    checks = [each] * len(_list(entries, name)) if checks is None else checks
+    if len(_list(entries, name)) != len(checks):
+        refuse(name, f"a list of {len(checks)} entries", entries)
+    return tuple(check(entry, name) for check, entry in zip(checks, entries))
+
+
+def _evidence(evidence, name):
+    """Numbers, strings and lists of them."""
+    for entry in evidence.values() if isinstance(evidence, dict) else [None]:
+        for each in entry if isinstance(entry, list) else [entry]:
+            (_string if isinstance(each, str) else _or_none(_number))(each, name)
+    return evidence
+
+
+def _column(column):
+    count = partial(integer, lowest=0, highest=10**12)
+    checks = {"column": _string, "kind": partial(choice, among=KINDS), "missing": count}
+    checks |= {"distinct": count, "said": _string}
+    checks |= {"bars": lambda bars, name: list(_tuple(bars, name, each=count))}
+    return dict(zip(checks, named_fields(column, "overview", **checks)))
 
 
 def _groups(groups, name, n):

@@ -117,6 +117,15 @@ def number_text(number, grouped=True):
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def plural(n, word):
+    """A number and a word, with an s unless there is one.
+
+    >>> plural(1, "row"), plural(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{n:,} {word}{'' if n == 1 else 's'}"
+
+
 def _cell(entry):
     """A short text of an entry."""
     if entry is None or entry != entry or str(entry) in ("<NA>", "NaT"):

@@ -181,7 +181,7 @@ def corrections_to_csv(corrections):
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
     for c in corrections:
-        accept = _REMOVE if c.new is None else str(c.accept).lower()
+        accept = _REMOVE if c.new is None and c.accept else str(c.accept).lower()
         texts = map(guarded, (c.column, c.old, c.new or "", c.why))
         writer.writerow([c.row, *texts, accept])
     return out.getvalue()

@@ -10,11 +10,21 @@ import numpy as np
 
 from .._utils.optional import needed
 from ._contents import number_text
+from ._overview import bars_path
 from ._worth import most_wrong
+from .checks import rows_shown
 
 _MOST_CONFUSED = 8  # pairs of label and suggestion that the page counts
 _MOST_GROUPS = 50  # groups of equal or nearly equal rows that the page shows
 _MOST_ROWS = 10  # rows of such a group
+_MOST_FIXED = 5000  # rows of which one button changes the label
+_SECTIONS = {  # of the page -> kinds of findings; other kinds are of columns
+    "target": ("missing labels", "spelling", "rare labels", "weak model"),
+    "equal": ("equal rows", "conflicts", "nearly equal rows"),
+    "validation": ("copies in validation", "conflicts in validation"),
+    "rows": ("far rows", "empty rows", "improbable entries"),
+    "order": ("order of labels", "order of rows"),
+}
 
 
 def page(report, files):
@@ -80,9 +90,32 @@ def _context(report):
         "similar": [_differences(pair) for pair in _groups(report, report.similar)],
         "classes": classes if report.about["task"] != "regression" else [],
         "n_wrong": sum(report.verdicts.values()),
+        "found": _sections(report),
+        "counts": Counter(each.severity for each in report.findings),
+        "first": next((f for f in report.findings if f.severity in ("error", "warning")), None),
+        "bars_path": bars_path,
         "most_wrong": most_wrong(report.fraction_listed),
         "number_text": number_text,
     }
+
+
+def _sections(report):
+    """Section of the page -> its findings, as it shows them."""
+    of_kind = {kind: name for name, kinds in _SECTIONS.items() for kind in kinds}
+    found = {name: [] for name in (*_SECTIONS, "columns")}
+    for each in report.findings:
+        rows, said = rows_shown(each), each.evidence.get("said", ())
+        of_row = dict(zip((row for row, _ in each.cells), said if isinstance(said, list) else ()))
+        section = of_kind.get(each.kind, "columns")
+        rows = () if section == "equal" else rows  # whose groups the page shows
+        shown = [{**_mention(report, row), "said": of_row.get(row)} for row in rows]
+        fix = each.fix if len(each.fix) <= _MOST_FIXED else ()
+        numbers = [int(report.row_numbers[row]) for row, _, _ in fix]
+        entry = {"finding": each, "shown": shown, "numbers": numbers}
+        if fix:
+            entry |= {"old": str(report.labels[fix[0][0]]), "new": fix[0][2]}
+        found[section].append(entry)
+    return found
 
 
 def _agreeing(report):

@@ -1,7 +1,7 @@
 """The report of an audit: arrays, and what they are written to."""
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,6 +19,7 @@ from ._verdicts import check_verdicts
 _FIELDS = (
     "about", "notes", "values", "labels", "suggestions", "listed", "to_review", "conflicts",
     "rows", "contents", "verdicts", "numbers", "duplicates", "similar", "worth", "said",
+    "findings", "overview",
 )  # fmt: skip
 _FORMAT, _VERSION = "skvalue.AuditReport", 1
 _LIMIT = 100_000_000  # characters of a report that is read
@@ -74,7 +75,13 @@ class AuditReport:
         ``kappa`` by Cohen; ``weak``, whether z < 3 or kappa < 0.2: such models say nothing of a
         label; and ``classes``, the ``label``, ``n`` and ``accuracy`` of each.
     said : dict of lists of str
-        Sentences that the page shows on how the file was read, "read", and on its labels, "labels".
+        Sentences that the page shows on how the file was read, "read", and on what was not checked,
+        "unchecked".
+    findings : list of Finding
+        What :func:`~skvalue.review.check_table` found, worst first.
+    overview : list of dict
+        ``column``, ``kind``, ``missing``, ``distinct``, ``said`` (the range or the commonest entry)
+        and ``bars`` (the counts of a histogram) of each column, of at most 200.
 
     Attributes
     ----------
@@ -120,6 +127,8 @@ class AuditReport:
     similar: list = field(default_factory=list)
     worth: dict | None = None
     said: dict = field(default_factory=dict)
+    findings: list = field(default_factory=list)
+    overview: list = field(default_factory=list)
 
     @property
     def fraction_listed(self):
@@ -338,6 +347,8 @@ def _write(text, path):
 
 def _plain(entry):
     """Numbers, strings, lists and dicts with the same entries; other objects as strings."""
+    if is_dataclass(entry):
+        entry = asdict(entry)
     if isinstance(entry, dict):
         return {str(key): _plain(value) for key, value in entry.items()}
     if isinstance(entry, np.ndarray):

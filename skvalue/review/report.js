@@ -25,7 +25,8 @@ for (const th of document.querySelectorAll("#list th[data-key]")) th.onclick = (
   body.append(...rows);
 };
 
-// Verdicts, by row: {say: "wrong", "right", "remove" or "keep", label: the label instead}.
+// Verdicts, by row: {say: "wrong", "right", "remove" or "keep", label: the label instead}. Those on
+// a spelling, "merge" or "apart", are by all of its rows.
 const page = document.body.dataset, verdicts = new Map();
 const widgets = [...document.querySelectorAll(".verdict")];
 const ofRow = Map.groupBy ? Map.groupBy(widgets, (e) => e.dataset.row) : widgets.reduce(
@@ -42,7 +43,7 @@ function show(row) {
   }
 }
 function keep() {
-  $("done").textContent = verdicts.size;
+  for (const e of document.querySelectorAll(".done")) e.textContent = verdicts.size;
   try { localStorage.setItem(page.key, JSON.stringify([...verdicts])); } catch { /* no storage */ }
 }
 for (const e of widgets)
@@ -79,15 +80,20 @@ function corrections() {
   const lines = [["row", "column", "old", "new", "why", "accept", "is_error", "id"]];
   for (const [row, { say, label }] of verdicts) {
     const { old, id } = ofRow.get(row)[0].dataset, changed = label !== "" && label !== old;
-    const accept = say === "remove" ? say : String(say === "wrong" && changed);
+    const accept = say === "remove" ? say
+      : String((say === "wrong" || say === "merge") && changed);
     const error = { wrong: "true", right: "false" }[say] || "";
     const why = { wrong: "the label is wrong", right: "the label is right",
-      remove: "the row is entered twice", keep: "the row is no copy" }[say];
-    lines.push([row, page.target, old, say === "wrong" ? label : old, why, accept, error, id]);
+      remove: "the row is entered twice", keep: "the row is no copy",
+      merge: "another spelling of the label", apart: "another label" }[say];
+    const entry = say === "wrong" || say === "merge" ? label : old;
+    for (const number of row.split(" "))
+      if (number === row || !["wrong", "remove"].includes((verdicts.get(number) || {}).say))
+        lines.push([number, page.target, old, entry, why, accept, error, id]);
   }
   return lines.map((line) => line.map(field).join(",")).join("\n") + "\n";
 }
-$("save").onclick = () => {
+for (const e of document.querySelectorAll(".save")) e.onclick = () => {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([corrections()], { type: "text/csv" }));
   link.download = page.file;

@@ -53,7 +53,7 @@ def test_audit_writes_a_page_and_its_gate_fails(audited, capsys):
     folder, wrong, code = audited
     assert code == 1
     html = (folder / "report.html").read_text(encoding="utf-8")
-    assert "train.csv: which labels are wrong?" in html
+    assert "train.csv: what is wrong?" in html
     record = json.loads((folder / "report.json").read_text())
     assert len(record["values"]) == 200
     notes = " ".join(record["notes"])

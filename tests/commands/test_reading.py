@@ -69,10 +69,13 @@ KINDS = {  # kind of file -> its bytes, and what the audit says about it
     "latin-1": (text_of(columns()).encode("latin-1"), "encoding cp1252"),
     "semicolons": (text_of(columns(), ";").encode(), "fields separated by ;"),
     "tabs, UTF-16": (text_of(columns(), "\t").encode("utf-16"), "fields separated by tabs"),
-    "labels missing": (text_of(label("", columns())), "left out, without a label: 8 (2, 17, 32,"),
+    "labels missing": (
+        text_of(label("", columns())),
+        "8 of 120 rows have no label and are left out: rows 2, 17, 32,",
+    ),
     "mixed case": (
         text_of(label(str.upper, columns())),
-        "differs from 'ja' in spelling: one class",
+        "differs in its spelling alone from 'ja': one class?",
     ),
     "spaces": (text_of(label(lambda cell: f" {cell} ", columns())), "target kauf"),
     "dd.mm.yyyy": (text_of(day_first(columns())), "dates of day, month, year in tag"),
@@ -105,7 +108,8 @@ def test_twelve_files_are_audited_at_the_first_try(kind, tmp_path, capsys):
     assert "date tag: as seconds" in said
     assert "question" not in said
     record = json.loads(report.read_text(encoding="utf-8"))
-    assert sentence in " ".join([*record["said"]["read"], *record["notes"]])
+    findings = [each["sentence"] for each in record["findings"]]
+    assert sentence in " ".join([*record["said"]["read"], *record["notes"], *findings])
     assert len(record["listed"]) < 25
     given = [cell.strip() for cell in record["labels"]]
     assert {cell.lower() for cell in given} <= {"ja", "nein", ""}

@@ -1,6 +1,7 @@
 """What may be wrong with a table: checks of its labels, rows, columns and entries."""
 
 from ._check_table import check_table
-from ._finding import Finding
+from ._finding import SEVERITIES, Finding, rows_shown
+from ._labels_and_rows import find_spellings
 
-__all__ = ["Finding", "check_table"]
+__all__ = ["SEVERITIES", "Finding", "check_table", "find_spellings", "rows_shown"]

@@ -24,7 +24,7 @@ from ._missing import find_missing_by_label
 from ._order import find_label_order, find_row_order
 from ._weak import find_weak_model
 
-_LARGEST = 5000  # rows that models are fitted to
+_LARGEST, _WIDEST = 5000, 50  # rows that models are fitted to, and columns whose entries are tested
 _FEWEST = 20  # rows with a label
 _CLASS = 5  # rows, below which a class is too small for models
 _WORDS = {
@@ -33,12 +33,12 @@ _WORDS = {
         classes=False, label="fifth of the target", labels="targets", group="fifth of the targets"
     ),
 }
-_TEXT, _LEVELS = 0.5, 50  # strings that differ more are no categories
+_TEXT = 0.5  # fraction of the rows, above which different strings are no categories
 
 
 def check_table(
     X,
-    y,
+    y=None,
     X_val=None,
     y_val=None,
     *,
@@ -53,8 +53,9 @@ def check_table(
     ----------
     X : data frame or array of shape (n_samples, n_features)
         The rows, of any types of columns.
-    y : array-like of shape (n_samples,)
-        Their labels as they stand in the file, None where there is none; or targets.
+    y : array-like of shape (n_samples,), default=None
+        Their labels as they stand in the file, None where there is none; or targets. Without y,
+        what needs labels is not looked for.
     X_val : data frame or array of shape (n_points, n_features), default=None
         Validation points; those that equal a row of the table, or nearly, are reported.
     y_val : array-like of shape (n_points,), default=None
@@ -64,7 +65,7 @@ def check_table(
         Name of the target.
     cells : bool, default=True
         Whether to look for improbable entries, which costs a forest for each column. Tables of
-        more than 5,000 rows are not searched.
+        more than 5,000 rows or 50 columns are not searched.
     task : {"auto", "classification", "regression"}, default="auto"
         What the target is. For a regression, the fifth of the targets to which a row belongs takes
         the place of its label; spellings and rare labels are not looked for.
@@ -101,8 +102,9 @@ def check_table(
     >>> found[0].fix
     ((0, 'bill', 'paid'),)
     """
-    columns, y = columns_of(X), one_column(y, "y")
+    columns = columns_of(X)
     n = len(columns[0].entries)
+    y = np.zeros(n) if y is None else one_column(y, "y")  # one class: nothing to tell
     check_length(y, "y", n, "X")
     if y_val is not None:
         y_val = one_column(y_val, "y_val")
@@ -136,8 +138,7 @@ def check_table(
 
 
 def _is_text(column):
-    limit = max(_LEVELS, _TEXT * len(column.entries))
-    return column.kind == "category" and column.n_distinct > limit
+    return column.kind == "category" and column.n_distinct > _TEXT * len(column.entries)
 
 
 def _of_models(columns, labels, known, words, seed, cells):
@@ -162,5 +163,5 @@ def _of_models(columns, labels, known, words, seed, cells):
     yield from find_empty_rows(columns)
     if n <= _LARGEST:
         yield from find_far_rows(columns)
-        if cells:
+        if cells and len(columns) <= _WIDEST:
             yield from find_improbable_cells(columns, codes, seed)

@@ -45,5 +45,20 @@ class Finding:
     evidence: dict = field(default_factory=dict)
     fix: tuple = ()
 
+    @property
+    def of_validation(self):
+        """Whether its rows are those of the validation points."""
+        return self.kind.endswith("in validation")
+
     def __str__(self):
         return f"{self.severity} {self.kind}: {self.sentence}"
+
+
+def rows_shown(finding, most=20):
+    """The first rows of a finding, those of its entries first; none of validation points.
+
+    >>> rows_shown(Finding("far rows", "question", "Two.", rows=(7, 9)), most=1)
+    [7]
+    """
+    rows = [row for row, _ in finding.cells] or finding.rows
+    return [] if finding.of_validation else list(dict.fromkeys(rows))[:most]

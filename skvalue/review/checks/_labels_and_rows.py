@@ -4,9 +4,12 @@ from collections import Counter
 
 import numpy as np
 
+from .._contents import plural
 from .._duplicates import differing, groups_of
 from .._labels import label_spellings
 from ._finding import Finding
+
+_SHOWN = 5  # rare labels
 
 
 def find_missing_labels(known, target):
@@ -26,13 +29,14 @@ def find_spellings(labels, known, target):
     ):
         for other, common in same.items():
             rows = tuple(np.flatnonzero(known & (labels == other)).tolist())
-            said = f"The label {other!r} ({counts[other]} rows) {how} {common!r}: one class?"
+            said = (
+                f"The label {other!r} ({plural(counts[other], 'row')}) {how} {common!r}: one class?"
+            )
             fix = tuple((row, target, common) for row in rows)
             yield Finding("spelling", severity, said, rows, (target,), fix=fix)
     if found.rare:
-        said = (
-            f"{len(found.rare)} labels have too few rows to be checked, such as {found.rare[0]!r}."
-        )
+        shown = ", ".join(map(repr, found.rare[:_SHOWN]))
+        said = f"Too few rows to say anything of {plural(len(found.rare), 'label')}: {shown}."
         evidence = {label: counts[label] for label in found.rare}
         yield Finding("rare labels", "note", said, (), (target,), evidence=evidence)
 
@@ -49,24 +53,24 @@ def find_equal_rows(found, codes, words):
         why = (
             "entered twice?" if sure else "the columns are so coarse that these may be other cases."
         )
-        said = f"{n_copies} rows equal an earlier row: {why}"
+        said = f"{plural(n_copies, 'row')} equal to an earlier one: {why}"
         rows = tuple(int(row) for group in groups for row in group)
         yield Finding("equal rows", "warning" if sure else "note", said, rows)
     known = np.flatnonzero(codes >= 0)
     bad = known[differing(codes[known], found.codes[known])]
     if len(bad):
         n_groups, sure = len(np.unique(found.codes[bad])), sure and words.classes
-        why = "at most one of them is right." if sure else "which other columns might explain."
-        said = f"{n_groups} groups of equal rows have different {words.labels}, {why}"
+        why = "at most one of these" if sure else "must they be the same, and which one"
+        said = f"{plural(n_groups, 'group')} of equal rows with different {words.labels}: {why}"
+        said += " is right." if sure else " is right?"
         yield Finding("conflicts", "error" if sure else "question", said, tuple(bad.tolist()))
     if len(found.similar):
-        said = (
-            f"{len(found.similar)} pairs of rows agree in all texts and, to 0.3 % of their range, "
-            "in all numbers: rounded copies?"
+        said = plural(len(found.similar), "pair") + (
+            " of rows that agree in all texts and, to 0.3 % of their range, in all numbers: "
+            "rounded copies?"
         )
-        yield Finding(
-            "nearly equal rows", "question", said, tuple(np.unique(found.similar).tolist())
-        )
+        rows = tuple(np.unique(found.similar).tolist())
+        yield Finding("nearly equal rows", "question", said, rows)
 
 
 def find_common_rows(matched, verdict, codes, codes_val, words):
