@@ -42,7 +42,7 @@ def column_encoder(frame, most_entries=500_000_000):
         )
     of = {kind: [i for i, other in enumerate(kinds) if other == kind] for kind in _DONE}
     numbers = [
-        FunctionTransformer(_floats),
+        _function(_floats),
         SimpleImputer(strategy="median", add_indicator=True),
         StandardScaler(),
     ]
@@ -52,9 +52,9 @@ def column_encoder(frame, most_entries=500_000_000):
     words = TfidfVectorizer(max_features=_WORDS, token_pattern=r"\S+")
     steps = [
         ("number", make_pipeline(*numbers), of["number"]),
-        ("date", make_pipeline(FunctionTransformer(_seconds), *numbers), of["date"]),
-        ("category", make_pipeline(FunctionTransformer(_strings), categories), of["category"]),
-        *((f"text{i}", make_pipeline(FunctionTransformer(_strings), words), i) for i in of["text"]),
+        ("date", make_pipeline(_function(_seconds), *numbers), of["date"]),
+        ("category", make_pipeline(_function(_strings), categories), of["category"]),
+        *((f"text{i}", make_pipeline(_function(_strings), words), i) for i in of["text"]),
     ]
     steps = [step for step in steps if step[2] != []]
     if not steps:
@@ -67,8 +67,7 @@ def column_encoder(frame, most_entries=500_000_000):
         for kind, places in of.items()
         if places
     ]
-    encoder = ColumnTransformer(steps, sparse_threshold=0)
-    return encoder.set_output(transform="default"), notes
+    return ColumnTransformer(steps, sparse_threshold=0), notes
 
 
 def split_texts(frame):
@@ -143,6 +142,11 @@ def _width(column, kind):
     """The largest number of columns that a column becomes."""
     categories = min(column.nunique() + 1, MOST_CATEGORIES) if kind == "category" else 0
     return {"number": 2, "date": 2, "category": categories, "text": _WORDS}.get(kind, 0)
+
+
+def _function(function):
+    """The step that applies a function of frames, whatever transformers are set to return."""
+    return FunctionTransformer(function).set_output(transform="default")
 
 
 def _floats(frame):

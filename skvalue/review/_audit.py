@@ -250,7 +250,8 @@ def _validation_notes(detector, X, y, X_val, y_val):
         encoder = detector.embedding_
         X, X_val = embed(encoder, X), embed(encoder, X_val, "X_val")
         if isinstance(encoder, TextEncoder):
-            X, X_val = (encoder.split(rows, FunctionTransformer())[0] for rows in (X, X_val))
+            same = FunctionTransformer().set_output(transform="default")
+            X, X_val = (encoder.split(rows, same)[0] for rows in (X, X_val))
     kept = np.delete(np.arange(len(y)), detector.report_.row)
     if len(np.unique(y[kept])) < 2:
         return
