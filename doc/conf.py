@@ -94,6 +94,7 @@ html_title = f"skvalue {version}"
 html_show_sourcelink = False
 html_logo = html_favicon = "images/logo.svg"
 html_theme_options = {
+    "header_links_before_dropdown": 4,
     "logo": {"text": "skvalue"},
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
