@@ -109,8 +109,9 @@ class MarginalGame:
         contributions : ndarray of shape (n_players,)
             What all players add, to second order.
         lengths : ndarray of shape (n_players,)
-            Squared lengths of the steps, in the metric of the Hessian; infinite, and the
-            contribution 0, where there is no step: where a class comes or goes, or it is too long.
+            Squared lengths of the steps, in the metric of the Hessian plus a sixteenth of that of
+            the player's decision, if it is a row; infinite, and the contribution 0, where there is
+            no step: where a class comes or goes, or it is too long.
         """
         of_row = mask if self._codes is None else mask[self._codes]
         S = np.flatnonzero(of_row & self._weighted)
