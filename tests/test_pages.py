@@ -82,6 +82,13 @@ def test_every_estimator_is_in_the_table_of_the_api():
     assert sorted(listed) == [name for name in skvalue.__all__ if name[0].isupper()]
 
 
+def test_methods_that_value_unseen_rows_are_listed():
+    [answer] = re.findall(r"unseen rows.*?``DataShapley", (DOC / "faq.rst").read_text(), re.DOTALL)
+    listed = set(re.findall(r"~skvalue\.(\w+)", answer))
+    names = [name for name in skvalue.__all__ if re.fullmatch(r"(?!Base)\w+Valuer", name)]
+    assert listed == {name for name in names if hasattr(getattr(skvalue, name), "score_samples")}
+
+
 # What a reader types in the search field -> pages, of which one is among the first three.
 SEARCHES = {
     "influence functions": "user_guide/influence",
@@ -99,6 +106,8 @@ SEARCHES = {
     "cleanlab": "coming_from",
     "duplicates": "user_guide/audit",
     "market": "user_guide/priarta",
+    "unseen rows": "user_guide/contract",
+    "score_samples": "user_guide/contract",
 }
 
 

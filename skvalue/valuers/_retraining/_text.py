@@ -116,7 +116,8 @@ random_state : int, RandomState or None, default=None
 
 [values]
 values_ : ndarray of shape (n_samples,) or (n_groups,)
-    Values in the order of the rows, or of `groups_`; higher is better.
+    Values in the order of the rows, or of `groups_`; higher is better. Rows that were not in `fit`
+    need a new fit; `score_samples` of `KNNShapleyValuer`, among others, needs none.
 
 [errors]
 values_error_ : ndarray of shape (n_samples,) or (n_groups,)
