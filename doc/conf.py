@@ -51,6 +51,7 @@ autosummary_context = {
     "valuers": skvalue.valuers.__all__,
 }
 numpydoc_show_class_members = False  # the template lists them
+autodoc_typehints = "none"  # docstrings have the types
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",

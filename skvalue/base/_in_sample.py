@@ -2,6 +2,7 @@
 
 from abc import ABCMeta, abstractmethod
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin
@@ -33,6 +34,9 @@ class BaseInSampleValuer(
     _capabilities = Capabilities()
     # Of methods without these parameters.
     epsilon = noise_multiplier = reader = ledger = class_weight = None
+    if TYPE_CHECKING:  # set by `fit`
+        utility_: float
+        empty_utility_: float
 
     # The hook -------------------------------------------------------------------------------
 

@@ -75,8 +75,9 @@ def _sentence(found, pay):
 
 
 def manipulation_gain(
-    valuer, X, y, groups, *, party, X_val=None, y_val=None, release=None, attacks="default",
-    pay="share", n_folds=10, n_repeats=3, level=0.95, random_state=None,
+    valuer, X, y, groups, *, party, X_val=None, y_val=None, release=None,
+    attacks: object = "default", pay="share", n_folds=10, n_repeats=3, level=0.95,
+    random_state=None,
 ):  # fmt: skip
     """Measure what a party gains by manipulating the rows that it sends.
 

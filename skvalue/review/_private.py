@@ -3,6 +3,7 @@
 import warnings
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -83,7 +84,7 @@ class LabelCounts:
     error: float
     public_rate: np.ndarray
     threshold: float
-    privacy: object
+    privacy: Any
     model: object
 
     def probability_of(self, X, y):

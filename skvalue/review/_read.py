@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -67,7 +68,7 @@ class Reading:
     b'age,label\\n29,no\\n'
     """
 
-    frame: object
+    frame: Any
     said: list
     doubts: list
     unlabelled: np.ndarray

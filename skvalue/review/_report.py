@@ -3,6 +3,7 @@
 import json
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from sklearn.utils import Bunch
@@ -141,7 +142,7 @@ class AuditReport:
         return np.arange(2, len(self.values) + 2) if self.numbers is None else self.numbers
 
     @cached_property
-    def statement(self):
+    def statement(self) -> Any:
         """What the verdicts say about the list, or None without verdicts."""
         if not self.verdicts:
             return None

@@ -1,5 +1,7 @@
 """Base class of the classifier and the regressor fitted without rows of low value."""
 
+from typing import TYPE_CHECKING, Any
+
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, get_routing_for_object
@@ -18,6 +20,8 @@ _DELEGATED = ("predict", "predict_proba", "predict_log_proba", "decision_functio
 class BaseFilteredModel(BaseValueFilter):
     """Base class of models that value the training rows before they are fitted."""
 
+    if TYPE_CHECKING:  # set by `fit`
+        dropped_indices_: Any
     _parameter_constraints: dict = {
         **BaseValueFilter._parameter_constraints,
         "estimator": [HasMethods(["fit", "predict"])],
@@ -28,12 +32,12 @@ class BaseFilteredModel(BaseValueFilter):
         self,
         estimator,
         valuer=None,
-        drop=0.1,
+        drop: float | str = 0.1,
         *,
         mode="drop",
         fdr=0.1,
         scoring=None,
-        cv=5,
+        cv: object = 5,
         memory=None,
         n_jobs=None,
     ):

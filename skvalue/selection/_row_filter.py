@@ -109,13 +109,13 @@ class ValueFilter(BaseValueFilter):
     def __init__(
         self,
         valuer=None,
-        drop=0.1,
+        drop: float | str = 0.1,
         *,
         stratify=False,
         fdr=0.1,
         estimator=None,
         scoring=None,
-        cv=5,
+        cv: object = 5,
         memory=None,
         n_jobs=None,
     ):

@@ -254,14 +254,14 @@ class InRunShapleyValuer(BaseValuer):
 
     def __init__(
         self,
-        model="auto",
+        model: object = "auto",
         *,
         loss=None,
         order=1,
         n_steps=10,
         batch_size=None,
-        learning_rate="auto",
-        clip="auto",
+        learning_rate: float | str = "auto",
+        clip: float | str | None = "auto",
         standardize=True,
         epsilon=None,
         delta=1e-5,
@@ -269,7 +269,7 @@ class InRunShapleyValuer(BaseValuer):
         ledger=None,
         noise_random_state=None,
         task="auto",
-        cv=5,
+        cv: object = 5,
         device="auto",
         random_state=None,
     ):

@@ -263,7 +263,9 @@ class InfluenceValuer(BaseValuer):
         "n_jobs": [Integral, None],
     }
 
-    def __init__(self, estimator=None, *, utility="neg_loss", order=1, cv=5, n_jobs=None):
+    def __init__(
+        self, estimator=None, *, utility: object = "neg_loss", order=1, cv: object = 5, n_jobs=None
+    ):
         self.estimator = estimator
         self.utility = utility
         self.order = order

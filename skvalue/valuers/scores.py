@@ -97,7 +97,7 @@ class ScoresValuer(BaseInSampleValuer):
         "cv": ["cv_object", StrOptions({"leave-one-out"})],
     }
 
-    def __init__(self, scores, *, task="auto", cv=5):
+    def __init__(self, scores, *, task="auto", cv: object = 5):
         self.scores = scores
         self.task = task
         self.cv = cv

@@ -148,7 +148,7 @@ class UnrolledValuer(BaseInSampleValuer):
 
     def __init__(
         self,
-        model="auto",
+        model: object = "auto",
         *,
         loss=None,
         start="auto",
@@ -156,13 +156,13 @@ class UnrolledValuer(BaseInSampleValuer):
         learning_rate=0.05,
         momentum=0.9,
         weight_decay=0.0,
-        eps="auto",
-        schedule="constant",
-        batch_size=100,
+        eps: float | str = "auto",
+        schedule: object = "constant",
+        batch_size: int | None = 100,
         n_epochs=20,
         n_runs=1,
         task="auto",
-        cv=5,
+        cv: object = 5,
         device="auto",
         random_state=None,
     ):

@@ -53,10 +53,10 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
         self,
         model,
         *,
-        semivalue="shapley",
+        semivalue: object = "shapley",
         n_particles=None,
         n_permutations=400,
-        min_ess=100,
+        min_ess: float = 100,
         random_state=None,
     ):
         self.model = model

@@ -98,7 +98,9 @@ class RhoShapleyReward(BaseEstimator):
         "random_state": ["random_state"],
     }
 
-    def __init__(self, rho="max", *, control="temper", n_draws=1000, random_state=None):
+    def __init__(
+        self, rho: float | str = "max", *, control="temper", n_draws=1000, random_state=None
+    ):
         self.rho = rho
         self.control = control
         self.n_draws = n_draws

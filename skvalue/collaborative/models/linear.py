@@ -84,11 +84,11 @@ class BayesianLinear(RegressionModel):
 
     def __init__(
         self,
-        precision=0.1,
+        precision: object = 0.1,
         *,
         a0=1.0,
         b0=0.03,
-        mean=0.0,
+        mean: object = 0.0,
         x_covariance=None,
         moments="plugin",
         moment_draws=32,

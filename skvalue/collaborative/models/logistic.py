@@ -112,10 +112,10 @@ class BayesianLogistic(RegressionModel):
 
     def __init__(
         self,
-        precision=1.0,
+        precision: object = 1.0,
         *,
-        mean=0.0,
-        classes=(0, 1),
+        mean: object = 0.0,
+        classes: object = (0, 1),
         x_covariance=None,
         moments="plugin",
         moment_draws=32,

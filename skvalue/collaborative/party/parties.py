@@ -93,12 +93,12 @@ class GramRelease(BasePartyRelease):
 
     def __init__(
         self,
-        epsilon="auto",
+        epsilon: float | str | None = "auto",
         *,
         renyi_epsilon=None,
-        renyi_order=2,
-        x_bound=1.0,
-        y_bound=1.0,
+        renyi_order: float = 2,
+        x_bound: float | str = 1.0,
+        y_bound: float | str = 1.0,
         fit_intercept=False,
         prior=None,
         delta=1e-5,
@@ -204,12 +204,12 @@ class LogisticRelease(BasePartyRelease):
 
     def __init__(
         self,
-        epsilon="auto",
+        epsilon: float | str | None = "auto",
         *,
         renyi_epsilon=None,
-        renyi_order=2,
-        x_bound=1.0,
-        classes=(0, 1),
+        renyi_order: float = 2,
+        x_bound: float | str = 1.0,
+        classes: object = (0, 1),
         fit_intercept=False,
         prior=None,
         delta=1e-5,
@@ -307,10 +307,10 @@ class MeanRelease(BasePartyRelease):
 
     def __init__(
         self,
-        epsilon="auto",
+        epsilon: float | str | None = "auto",
         *,
         renyi_epsilon=None,
-        renyi_order=2,
+        renyi_order: float = 2,
         lower=-1.0,
         upper=1.0,
         prior=None,

@@ -164,10 +164,10 @@ class SimCLR(TrainedTransformer):
 
     def __init__(
         self,
-        backbone="auto",
+        backbone: object = "auto",
         *,
         image_shape=None,
-        augmentations="auto",
+        augmentations: object = "auto",
         output="projection",
         projection_dim=64,
         temperature=0.5,
@@ -176,7 +176,7 @@ class SimCLR(TrainedTransformer):
         learning_rate=3e-3,
         weight_decay=1e-4,
         device="auto",
-        mixed_precision="auto",
+        mixed_precision: bool | str = "auto",
         random_state=None,
     ):
         self.backbone = backbone

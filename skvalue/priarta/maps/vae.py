@@ -144,7 +144,7 @@ class GaussianVAE(TrainedTransformer):
         learning_rate=2e-3,
         weight_decay=0.0,
         device="auto",
-        mixed_precision="auto",
+        mixed_precision: bool | str = "auto",
         random_state=None,
     ):
         self.latent_dim = latent_dim

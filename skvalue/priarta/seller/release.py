@@ -80,7 +80,7 @@ class SellerRelease(BaseEstimator):
     def __init__(
         self,
         model,
-        epsilon=0.8,
+        epsilon: float | None = 0.8,
         *,
         delta=1e-5,
         relation="replace",
