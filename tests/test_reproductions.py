@@ -4,6 +4,7 @@ import importlib
 import json
 import re
 import shlex
+from argparse import Namespace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -1058,3 +1059,26 @@ def test_reports_of_peers_are_counted(script, monkeypatch, run, tmp_path):
     assert found["column filled in later"] == found["missing labels"] == "0.00"
     assert found["twelve rows entered twice"] == "0.25"
     assert found["as they are: reports a table"] == "1.0"
+
+
+@of("private_methods")
+def test_private_methods_approach_values_without_noise(script, monkeypatch, tmp_path, rng):
+    monkeypatch.setattr(script, "EPSILONS", (0.1, 1e4))
+    of_parties = script.measure_parties(Namespace(methods=["PriArTa", "federated"], draws=1))
+    assert list(of_parties) == ["PriArTa", "federated"]
+    assert of_parties["PriArTa"][1] > 0.9
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % 2
+    rows = X[:40], y[:40], {"X_val": X[40:], "y_val": y[40:]}
+    for method in (script.by_tknn, script.by_in_run):
+        noisy, exact = method(rows, [1e4, None])
+        assert np.corrcoef(noisy, exact)[0, 1] > 0.9
+
+
+@pytest.mark.slow
+@of("sampler_times")
+def test_errors_of_samplers_are_saved(script, run, tmp_path):
+    run("--games 'ridge, R2, 200 rows' --rows 40 --budgets 10 100 --seeds 3 --save times.json")
+    (curves,) = json.loads((tmp_path / "times.json").read_text())["curves"].values()
+    assert list(curves) == list(script.SAMPLERS)
+    few, many = curves["stratified"]
+    assert many[1] < few[1]

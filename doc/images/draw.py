@@ -1,5 +1,10 @@
-"""Draw the pictures of the first page and of the README: `python doc/images/draw.py [NAME ...]`."""
+"""Draw the pictures of the pages and of the README: `python doc/images/draw.py [NAME ...]`.
 
+`private_methods` and `sampler_times` are drawn from the json files beside them, which the scripts
+of these names in examples/reproductions write.
+"""
+
+import json
 import runpy
 import shutil
 import subprocess
@@ -139,6 +144,52 @@ def draw_large():
     return figure
 
 
+def draw_lines(axes, curves, **labels):
+    """A line for each name of curves, of x and y, and a legend below."""
+    for number, (name, (x, y)) in enumerate(curves.items()):
+        style = {"color": f"C{number}", "marker": "osv^D<>"[number % 7], "markersize": 5}
+        axes.plot(x, y, linewidth=1.8, label=name, **style)
+    axes.set(**labels)
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "ncols": 2}
+    axes.legend(frameon=False, fontsize=9, **below)
+
+
+def draw_private_methods():
+    """Utility by epsilon, of every private method."""
+    found = json.loads((FOLDER / "private_methods.json").read_text())
+    epsilons = found["epsilons"]
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 5), layout="constrained")
+    rows = {name: (epsilons, cells[:-1]) for name, cells in found["rows"].items()}
+    draw_lines(left, rows, title="Values of rows", ylabel="AUROC of wrong labels")
+    for number, cells in enumerate(found["rows"].values()):  # without noise, at the right edge
+        left.plot([1.02], [cells[-1]], "<", color=f"C{number}", clip_on=False,
+                  transform=left.get_yaxis_transform())  # fmt: skip
+    left.axhline(found["free"], color="0.3", linestyle="--", linewidth=1.2)
+    left.annotate("public baseline", (epsilons[-1], found["free"]), ha="right", va="top",
+                  fontsize=9)  # fmt: skip
+    parties = {name: (epsilons, cells) for name, cells in found["parties"].items()}
+    label = "rank correlation with values without noise"
+    draw_lines(right, parties, title="Values of parties", ylabel=label)
+    for axes in (left, right):
+        axes.set(xscale="log", xlabel="epsilon, delta = 1e-5")
+    return figure
+
+
+def draw_sampler_times():
+    """Errors of Shapley values by CPU time, of every sampler."""
+    curves = json.loads((FOLDER / "sampler_times.json").read_text())["curves"]
+    figure, panels = plt.subplots(1, len(curves), figsize=(10, 5), layout="constrained")
+    for axes, (title, of_game) in zip(panels, curves.items()):
+        lines = {name: zip(*cells) for name, cells in of_game.items() if cells}
+        draw_lines(
+            axes, lines, title=title, xlabel="CPU seconds of a fit", ylabel="error of a value"
+        )
+        axes.set(xscale="log", yscale="log")
+    return figure
+
+
 def draw_example(name):
     """The first figure of a script of the gallery."""
     runpy.run_path(str(EXAMPLES / name))
@@ -176,6 +227,8 @@ PICTURES = {
     "card_privacy": draw_privacy,
     "card_large": draw_large,
     "mislabelled_digits": lambda: draw_example("cleaning/plot_mislabelled_digits.py"),
+    "private_methods": draw_private_methods,
+    "sampler_times": draw_sampler_times,
 }
 
 if __name__ == "__main__":
