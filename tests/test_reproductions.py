@@ -942,11 +942,12 @@ def test_adjusted_values_beside_others(script, monkeypatch, run):
 
 @of("marginal_contributions")
 def test_contributions_from_one_fit(run):
-    printed = run('--cases "wide 60" --seeds 2').splitlines()[-1]
+    *_, printed, memory = run('--cases "wide 60" --seeds 2').splitlines()
     seconds, error, honest, *_, ratio = [
         float(x) for x in re.findall(r"[\d.]+(?:e-\d+)?", printed)[1:]
     ]
     assert min(seconds, error, honest, ratio) > 0
+    assert memory.endswith("GB")
 
 
 # Other libraries ----------------------------------------------------------------------------------
