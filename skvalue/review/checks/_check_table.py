@@ -26,6 +26,7 @@ from ._weak import find_weak_model
 
 _LARGEST, _WIDEST = 5000, 50  # rows that models are fitted to, and columns whose entries are tested
 _FEWEST = 20  # rows with a label
+_AMOUNTS, _MANY = 20, 4  # whole numbers are amounts if more differ, each in fewer rows on average
 _CLASS = 5  # rows, below which a class is too small for models
 _WORDS = {
     "classification": Bunch(classes=True, label="label", labels="labels", group="class"),
@@ -67,8 +68,10 @@ def check_table(
         Whether to look for improbable entries, which costs a forest for each column. Tables of
         more than 5,000 rows or 50 columns are not searched.
     task : {"auto", "classification", "regression"}, default="auto"
-        What the target is. For a regression, the fifth of the targets to which a row belongs takes
-        the place of its label; spellings and rare labels are not looked for.
+        What the target is. "auto" takes numbers as targets of a regression if they are not whole,
+        or if more than 20 differ, each in less than four rows on average. For a regression, the
+        fifth of the targets to which a row belongs takes the place of its label; spellings and
+        rare labels are not looked for.
     random_state : int, RandomState instance or None, default=None
         Seed of folds, forests and shuffles.
 
@@ -115,7 +118,11 @@ def check_table(
         raise ValueError(f"y must hold at least {_FEWEST} labels. Got {known[:n].sum()}.")
     is_text, seed = column.kind == "category", seed_of(random_state)
     labels = labels.astype(str) if is_text else labels
-    words = _WORDS[check_task(task, labels[:n][known[:n]])]
+    told = labels[:n][known[:n]]
+    n_distinct = 0 if is_text else len(np.unique(told))
+    if task == "auto" and n_distinct > _AMOUNTS and len(told) < _MANY * n_distinct:
+        task = "regression"
+    words = _WORDS[check_task(task, told)]
     if is_text and not words.classes:
         raise ValueError(f"y must hold numbers with task='regression'. Got {labels[0]!r}.")
     found = [*find_missing_labels(known[:n], target)]
