@@ -8,7 +8,7 @@ rows
     AUROC of low values for wrong labels, which are a fifth of those of 1,000 rows of Adult, with
     500 public validation points. The value of a row is shown to its owner
     (`TKNNShapleyValuer`, `InRunShapleyValuer`, `LayeredShapleyValuer` for one row), or every row is
-    released by its owner, who trusts nobody (`GradientSemivalueValuer`).
+    released by its owner, who trusts no server (`GradientSemivalueValuer`).
 parties
     Spearman's correlation of the values of six parties of 500 rows with those without noise; the
     guarantee is for a row of a party. Parties differ in the fraction of their targets that are

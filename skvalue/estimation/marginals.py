@@ -18,7 +18,7 @@ from .subsets import _is_shapley
 
 _GROWTH, _LATER, _EARLY = 1.4, 2.0, 40  # ratios of the edges of strata, below a size and from there
 _RARE = 0.01  # strata of less than this fraction of a uniform size's probability are merged
-_FEW = 20  # size from which the deviations of contributions fall faster, at least
+_FEW = 20  # size from which the spread of contributions falls faster, at least
 _NEVER = 1e-12  # probability within a stratum of sizes whose work does not count
 _PAIRS = 32  # pairs of coalitions of a block, about
 _STEP, _COALITION = 1 / 8, 150  # work of a step and of a coalition, in models trained

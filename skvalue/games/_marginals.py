@@ -145,7 +145,18 @@ class MarginalGame:
         return fit * (1 + count) + len(self._weighted) * step, fit
 
     def utilities(self, masks):
-        """Utilities of coalitions, an array of shape (m,), in this thread."""
+        """Compute utilities in this thread.
+
+        Parameters
+        ----------
+        masks : ndarray of shape (n_coalitions, n_players)
+            Boolean masks of coalitions.
+
+        Returns
+        -------
+        utilities : ndarray of shape (n_coalitions,)
+            Utility of each coalition.
+        """
         utilities, some = np.full(len(masks), self.game.empty_utility), masks.any(axis=1)
         if some.any():
             utilities[some], failed, *one_class = self.game._compute(masks[some], n_jobs=1)

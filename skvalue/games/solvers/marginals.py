@@ -67,7 +67,7 @@ class LinearMarginals:
         return 2 * self.solver.X.shape[1] if type(self.solver) is LeastSquaresSolver else -1
 
     def work(self, n_rows):
-        """Operations of a fit on so many rows, of the fit with a row more, and of a row's step."""
+        """Operations of a fit on ``n_rows`` rows, of one with a row more, and of a row's step."""
         n, p = self.solver.X.shape
         fit = 2000 + 0.01 * n * p**2
         return fit, fit if n_rows else 100, 50 + p**2

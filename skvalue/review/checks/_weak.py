@@ -1,4 +1,4 @@
-"""Columns that say too little about the labels for models to judge them."""
+"""Columns that say too little about the labels for models to predict them."""
 
 import numpy as np
 from sklearn.preprocessing import StandardScaler
@@ -27,7 +27,7 @@ def find_weak_model(columns, codes, classes, seed, words):
             "question",
             f"On unseen rows, models tell the right {words.label} in {worth['accuracy']:.0%} "
             f"({worth['low']:.0%} to {worth['high']:.0%}), always {worth['commonest']!r} is right "
-            f"in {worth['commonest_rate']:.0%}: too little to judge {words.labels}. Is a column "
+            f"in {worth['commonest_rate']:.0%}: too little to check {words.labels}. Is a column "
             "missing?",
             evidence={key: worth[key] for key in ("accuracy", "commonest_rate", "z", "kappa")},
         )
