@@ -174,7 +174,7 @@ def _compare(hashes):
         _, others, counts = np.unique(rest, return_inverse=True, return_counts=True)
         differ_in_one |= counts[others] > 1
     n_near = differ_in_one.sum()
-    coincidence = n_near + 1 >= n_equal or n_near > _COARSE * len(first)
+    coincidence = n_near >= n_equal or n_near > _COARSE * len(first)
     return codes, "none" if not n_equal else "perhaps coincidence" if coincidence else "copies"
 
 

@@ -130,6 +130,16 @@ def test_what_is_planted_is_found(table, kinds):
     assert severities == sorted(severities)
 
 
+@pytest.mark.parametrize("n_copies", [1, 5])
+def test_rows_entered_twice_with_their_numbers(n_copies):
+    X, y = clean()
+    again = np.append(np.arange(N), np.arange(n_copies))
+    X = X.assign(case=np.arange(N)).iloc[again]
+    found = {each.kind: each for each in check_table(X, y[again], cells=False, random_state=0)}
+    assert found["equal rows"].severity == "warning"
+    assert found["id"].columns == ("case",)
+
+
 @pytest.mark.parametrize(("table", "seed"), [(clean, 0), (clean, 1), (regression, 2)])
 def test_nothing_is_found_in_clean_tables(table, seed):
     assert not check_table(*table(seed), random_state=0)

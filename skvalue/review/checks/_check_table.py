@@ -130,11 +130,12 @@ def check_table(
         found += find_spellings(labels[:n], known[:n], target)
         same = label_spellings(labels[known].tolist()).same
         labels = np.array([same.get(label, label) for label in labels.tolist()])
-    found += [*find_ids(columns), *find_empty(columns)]
+    equal = find_duplicates(X)
+    different = np.unique(equal.codes, return_index=True)[1]  # a copy has the number of its row
+    found += [*find_ids([c.take(different) for c in columns]), *find_empty(columns)]
     unused = {name for each in found if each.kind in ("id", "constant") for name in each.columns}
     columns = [c for c in columns if c.name not in unused and not _is_text(c)]
     codes = np.where(known, np.unique(labels, return_inverse=True)[1], -1)
-    equal = find_duplicates(X)
     found += find_equal_rows(equal, codes[:n], words)
     if X_val is not None:
         both = codes[:n], None if y_val is None else codes[n:]

@@ -3,6 +3,7 @@
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
+from .._contents import plural
 from ._columns import scaled
 from ._finding import Finding
 
@@ -23,8 +24,8 @@ def find_far_rows(columns):
         yield Finding(
             "far rows",
             "question",
-            f"{len(far)} rows are far from all others: another unit, another kind of case, or a "
-            "rare one?",
+            f"{plural(len(far), 'row')} far from all others: another unit, another kind of case, "
+            "or a rare one?",
             rows=tuple(far.tolist()),
             evidence={"distance": distance[far].tolist()},
         )
@@ -35,5 +36,5 @@ def find_empty_rows(columns):
     lost = np.mean([column.missing for column in columns], axis=0)
     rows = np.flatnonzero((lost > _MOSTLY) & (lost > 2 * np.median(lost) + 0.1))
     if len(rows):
-        said = f"{len(rows)} rows have more than half of their entries missing."
+        said = f"{plural(len(rows), 'row')} with more than half of the entries missing."
         yield Finding("empty rows", "question", said, tuple(rows.tolist()))

@@ -88,7 +88,7 @@ def find_common_rows(matched, verdict, codes, codes_val, words):
         )
     near = {int(b) - len(rows) for a, b in pairs if a < len(rows) <= b}
     if near:
-        said = f"{len(near)} validation points nearly equal a row of the table: rounded copies?"
+        said = f"{plural(len(near), 'validation point')} nearly equal to a row: rounded copies?"
         yield Finding("copies in validation", "question", said, tuple(sorted(near)))
     if codes_val is not None:
         codes, groups = np.concatenate([codes, codes_val]), np.concatenate([rows, points])
@@ -97,6 +97,7 @@ def find_common_rows(matched, verdict, codes, codes_val, words):
         bad = bad[bad >= 0]
         bad = bad[shared[bad]]
         if len(bad):
-            said = f"{len(bad)} validation points equal a row with different {words.labels}."
+            n_points = plural(len(bad), "validation point")
+            said = f"{n_points} equal to a row with different {words.labels}."
             sure = severity if words.classes else "question"
             yield Finding("conflicts in validation", sure, said, tuple(bad.tolist()))
