@@ -5,8 +5,8 @@ All contributions from one fit: CPU time at equal error
 `sampler="marginals"` and today's default, stratified subsets with control variates (adjust=True),
 on one thread: CPU seconds of a fit with the default budget (median over seeds), the error (root
 mean square over rows, from the spread over seeds), the stated error over it, and the quotient of
-the CPU times at equal error. The utility is minus the log-loss, or R2 of ridge regression, on 300
-validation points; a tenth of the labels is wrong.
+the CPU times at equal error. The utility is minus the log-loss (with `--accuracy` the accuracy), or
+R2 of ridge regression, on 300 validation points; a tenth of the labels is wrong.
 
     python examples/reproductions/marginal_contributions.py --data FOLDER
 
@@ -15,7 +15,6 @@ of adult, resampled with jitter, twice. `--curve` values more and more rows of p
 with jitter above 5,000) with several budgets, two seeds each, by both samplers and, with
 `--pydvl PYTHON`, by the permutations of pyDVL under that interpreter, as far as a fit takes less
 than `--limit` CPU seconds; `--save FILE.json` keeps what is measured, `--draw FILE.png` draws it.
-`--accuracy` estimates what contributions to the accuracy, which the sampler refuses, would save.
 """
 
 import argparse
@@ -90,13 +89,13 @@ def load(folder, name, n, jitter=0.0):
     return X_train, y_train, X[points], y[points]
 
 
-def fit(rows, seed, n_jobs=1, **options):
+def fit(rows, seed, n_jobs=1, scoring="neg_log_loss", **options):
     """A fitted valuer and its CPU seconds."""
     X, y, X_val, y_val = rows
     regression = y.dtype.kind == "f"
     valuer = DataShapleyValuer(
         Ridge() if regression else LogisticRegression(),
-        scoring="r2" if regression else "neg_log_loss",
+        scoring="r2" if regression else scoring,
         random_state=seed, n_jobs=n_jobs, **options,
     )  # fmt: skip
     start = process_time()
@@ -116,13 +115,13 @@ def measured(rows, n_seeds, **options):
     )
 
 
-def compare(folder, case, n_seeds):
+def compare(folder, case, n_seeds, scoring="neg_log_loss"):
     name, n = case.split()
     rows = load(folder, name, int(n))
     for sampler in ("marginals", "stratified"):  # compilation
-        fit([part[:100] for part in rows], 0, sampler=sampler)
-    ours = measured(rows, n_seeds, sampler="marginals")
-    other = measured(rows, n_seeds, sampler="stratified", adjust=True)
+        fit([part[:100] for part in rows], 0, sampler=sampler, scoring=scoring)
+    ours = measured(rows, n_seeds, sampler="marginals", scoring=scoring)
+    other = measured(rows, n_seeds, sampler="stratified", adjust=True, scoring=scoring)
     ratio = other[0] * other[1] ** 2 / (ours[0] * ours[1] ** 2)
     cells = [f"{s:6.2f} s {e:.2e} {t / e:5.2f}" for s, e, t in (ours, other)]
     print(f"{case:24} {cells[0]}   {cells[1]}   {ratio:8.1f}", flush=True)
@@ -234,41 +233,6 @@ def draw(curves, path):
     plt.close(figure)
 
 
-def accuracy(folder, case, n_coalitions=6, n_players=64):
-    """What contributions to the accuracy would save at best, by the variances of both estimators.
-
-    Contributions are those of trained models, so that steps cost nothing of precision, and a block
-    has the best numbers of coalitions of each stratum. Work is counted, see `MarginalGame.work`,
-    without that of the decisions at all validation points.
-    """
-    name, n = case.split()
-    n = int(n)
-    game, smooth = (
-        ModelGame(LogisticRegression(), *load(folder, name, n), scoring=scoring)
-        for scoring in ("accuracy", "neg_log_loss")
-    )
-    marginal, rng = MarginalGame(smooth), np.random.default_rng(0)
-    design = MarginalDesign(size_weights("shapley", n), marginal.n_trained)
-    ours = theirs = 0.0
-    for mass, first, last in zip(design.mass, design.edges, design.edges[1:]):
-        sizes = rng.integers(max(first, 1), max(last, 2), n_coalitions)
-        masks = rng.permuted(np.arange(n) < sizes[:, None], axis=1)
-        players = rng.permutation(n)[:n_players]
-        others = np.repeat(masks, n_players, axis=0)
-        others[np.arange(len(others)), np.tile(players, n_coalitions)] ^= True
-        some = others.any(axis=1)
-        utilities, changed = game.utility(masks), np.full(len(others), game.empty_utility)
-        changed[some] = game.utility(others[some])
-        told = changed.reshape(n_coalitions, -1) - utilities[:, None]
-        told = np.where(masks[:, players], -told, told)
-        variance = (told - told.mean(axis=1, keepdims=True)).var(axis=0, ddof=1).mean()
-        ours += mass * np.sqrt(variance * np.mean([marginal.work(s)[0] for s in sizes]))
-        fraction = np.clip(sizes.mean() / n, 1 / n, 1 - 1 / n)
-        theirs += mass * np.sqrt(utilities.var(ddof=1) / (fraction * (1 - fraction)))
-    gain = theirs**2 * marginal.work(n // 2)[1] / ours**2
-    print(f"{case:24} accuracy: work of subsets over that of contributions {gain:8.1f}", flush=True)
-
-
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -283,24 +247,22 @@ def main():
     parser.add_argument("--limit", type=float, default=60, help="CPU seconds of a fit")
     parser.add_argument("--save", default="marginal_contributions.json", metavar="FILE.json")
     parser.add_argument("--draw", metavar="FILE.png")
-    parser.add_argument("--accuracy", action="store_true", help="only what accuracy would save")
+    parser.add_argument("--accuracy", action="store_true", help="as utility of classifiers")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     if args.large:
         large(args.data, 100_000, args.large)
-        return
-    if args.accuracy:
-        for case in args.cases:
-            accuracy(args.data, case)
         return
     if args.curve or args.draw:
         curves = curve(args) if args.curve else json.loads(Path(args.save).read_text())
         if args.draw:
             draw(curves, args.draw)
         return
+    scoring = "accuracy" if args.accuracy else "neg_log_loss"
+    print(f"Utility of classifiers: {scoring}")
     print("CPU seconds, error, stated/true: marginals; stratified, adjusted; time at equal error")
     for case in args.cases:
-        compare(args.data, case, args.seeds)
+        compare(args.data, case, args.seeds, scoring)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     print(f"largest memory {memory:.1f} GB")
 

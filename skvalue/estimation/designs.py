@@ -29,11 +29,10 @@ def choose_sampler(semivalue, n, limit=None):
     return "subsets" if isinstance(semivalue, str) and semivalue == "banzhaf" else "stratified"
 
 
-def make_design(sampler, semivalue, n, truncation=None, adjustment=None, n_trained=None, **options):
+def make_design(sampler, semivalue, n, truncation=None, adjustment=None, marginal=None, **options):
     """The design of a sampler by name, for n players; ``options`` are those of `Design`.
 
-    The `Adjustment` is used by "stratified" and "subsets" only, ``n_trained`` by "marginals", see
-    `MarginalDesign`.
+    The `Adjustment` is used by "stratified" and "subsets" only, the `MarginalGame` by "marginals".
 
     Raises ValueError if "exact" would enumerate too many coalitions.
     """
@@ -46,7 +45,7 @@ def make_design(sampler, semivalue, n, truncation=None, adjustment=None, n_train
             )
         return ExactDesign(q, **options)
     if sampler == "marginals":
-        return MarginalDesign(q, n_trained, **options)
+        return MarginalDesign(q, marginal.n_trained, marginal.smooth, **options)
     if sampler in ORDERS:
         return OrderDesign(q, sampler, truncation, **options)
     return SubsetDesign(q, sampler == "stratified", adjustment, **options)

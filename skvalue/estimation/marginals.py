@@ -114,13 +114,17 @@ class MarginalDesign(Design):
     n_trained : ndarray of int of shape (n + 1,)
         Number of players whose contributions to a coalition of every size are those of models
         trained for real.
+    smooth : bool, default=True
+        Whether the utility has derivatives. Else the standard deviation of the contributions falls
+        as 1 / sqrt(l + 2): rows change the predictions of few points.
     **options
         As those of `Design`.
     """
 
-    def __init__(self, q, n_trained, **options):
+    def __init__(self, q, n_trained, smooth=True, **options):
         n = len(q)
-        self.q, self.n_trained, self.efficient = q, n_trained, _is_shapley(q)
+        self.q, self.n_trained, self.smooth = q, n_trained, smooth
+        self.efficient = _is_shapley(q)
         sizes = np.arange(n + 1)
         self.probabilities = (sizes * np.r_[0.0, q] + (n - sizes) * np.r_[q, 0.0]) / (n + 1)
         self.edges = _edges(self.probabilities, n_trained)
@@ -145,7 +149,8 @@ class MarginalDesign(Design):
         """Variance that one draw of each stratum is expected to add to a value, up to a factor."""
         sizes = np.arange(len(self.q) + 1)
         few = max(_FEW, 3 * np.argmax(self.n_trained < len(self.q)))
-        expected = (sizes > 0) / ((sizes + 2) * (1 + sizes / few))
+        fall = (sizes + 2) * (1 + sizes / few) if self.smooth else np.sqrt(sizes + 2)
+        expected = (sizes > 0) / fall
         weights = np.r_[self.weights, self.weights[-1:]] * expected
         squares = np.add.reduceat(self.probabilities * weights**2, self.edges[:-1])
         return self.mass * squares
@@ -244,7 +249,8 @@ class MarginalDesign(Design):
                 f"{_LOGGED:,} are kept. Got {self.moments.count * self.n:,}."
             )
         other = copy(self)
-        other.q, other.efficient, own = q, _is_shapley(q), MarginalDesign(q, self.n_trained)
+        other.q, other.efficient = q, _is_shapley(q)
+        own = MarginalDesign(q, self.n_trained, self.smooth)
         other._set_weights()
         never = (other.weights == 0) & (q > 0)
         drawn = (other._terms() / np.maximum(self.moments.draws, 1)).sum()

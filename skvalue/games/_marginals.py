@@ -18,7 +18,7 @@ class MarginalGame:
     Parameters
     ----------
     game : ModelGame
-        The game, whose models a batched solver on the CPU trains, with a smooth scorer.
+        The game, whose models a batched solver on the CPU trains.
     n_drawn : callable, default=None
         Number of players that are trained for real, for each size of a coalition; None is a
         rule for the kind of model.
@@ -27,6 +27,8 @@ class MarginalGame:
     ----------
     exact : bool
         Whether steps are exact, as for squared losses.
+    smooth : bool
+        Whether the utility has derivatives, which the accuracy has not.
     n_trained : ndarray of int of shape (n_players + 1,)
         For coalitions of each number of players, of how many players the contributions are to be
         trained: all, if the coalitions are too small for steps, and none, if steps are exact.
@@ -57,6 +59,7 @@ class MarginalGame:
         self._marginals = make_marginals(game._solver, game._training)
         self.counts = np.zeros(3, dtype=np.int64)
         self.exact, self.n_players = self._marginals.exact, game.n_players
+        self.smooth = game._solver.scores.name != "accuracy"
         weights = game._training.sample_weight
         n_rows = len(game._training.y)
         self._weighted = np.ones(n_rows, dtype=bool) if weights is None else weights > 0
@@ -110,8 +113,8 @@ class MarginalGame:
             What all players add, to second order.
         lengths : ndarray of shape (n_players,)
             Squared lengths of the steps, in the metric of the Hessian plus a sixteenth of that of
-            the player's decision, if it is a row; infinite, and the contribution 0, where there is
-            no step: where a class comes or goes, or it is too long.
+            the player's decision, if it is a row; for the accuracy, their roots. Infinite, and the
+            contribution 0, where there is no step: where a class comes or goes, or it is too long.
         """
         of_row = mask if self._codes is None else mask[self._codes]
         S = np.flatnonzero(of_row & self._weighted)

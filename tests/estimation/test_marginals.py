@@ -17,10 +17,15 @@ CODES = 2 ** np.arange(N)
 SEMIVALUES = ["shapley", "banzhaf", (4, 1), (1, 4)]
 STEPS = ["exact", "noisy", "wrong sign", "unknown"]
 LOG_LOSS = (LogisticRegression(), "neg_log_loss")
+ACCURACY = (LogisticRegression(), "accuracy")
 TRAINED = {  # estimator, scoring, number of classes, options of the game
     "two classes": (*LOG_LOSS, 2, {}),
     "three classes": (*LOG_LOSS, 3, {}),
     "Brier": (LogisticRegression(), "neg_brier_score", 2, {}),
+    "accuracy": (*ACCURACY, 2, {}),
+    "accuracy, three classes": (*ACCURACY, 3, {}),
+    "accuracy, groups": (*ACCURACY, 2, {"groups": np.arange(2 * N) % N}),
+    "accuracy, groups of three classes": (*ACCURACY, 3, {"groups": np.arange(2 * N) % N}),
     "ridge": (Ridge(), "r2", 0, {}),
     "groups": (*LOG_LOSS, 2, {"groups": np.arange(2 * N) % N}),
     "rare class": (*LOG_LOSS, 2, {}),
@@ -104,7 +109,7 @@ def replicates(semivalue, kind, n_seeds, n_blocks=8):
     n_trained = np.array([N, N, *[3] * (N - 1)])
     values, variances, added = [], [], []
     for seed in range(n_seeds):
-        design = MarginalDesign(q, n_trained, seed=seed)
+        design = MarginalDesign(q, n_trained, "accuracy" not in kind, seed=seed)
         design.limit = 1 + n_blocks * design.cost
         play(design, utilities, *steps)
         assert design.block == n_blocks
@@ -125,10 +130,13 @@ def check_unbiased(values, variances, true):
     assert 0.8 < np.sqrt(variances.mean() / np.mean(errors**2)) < 1.5
 
 
-@pytest.mark.parametrize("semivalue", SEMIVALUES[:2], ids=str)
-@pytest.mark.parametrize("kind", STEPS)
-def test_unbiased(semivalue, kind):
-    values, variances, _, true = replicates(semivalue, kind, 40)
+@pytest.mark.parametrize(
+    ("kind", "semivalue", "n_seeds"),
+    [*product(STEPS, SEMIVALUES[:2], [40]), ("accuracy, three classes", "shapley", 20)],
+    ids=str,
+)
+def test_unbiased(kind, semivalue, n_seeds):
+    values, variances, _, true = replicates(semivalue, kind, n_seeds)
     check_unbiased(values, variances, true)
 
 

@@ -1,11 +1,13 @@
 """Contributions of all players to a coalition, by steps and by training."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier
 
-from skvalue.games import MarginalGame, ModelGame
+from skvalue.games import MarginalGame, ModelGame, solvers
 from tests.problems import noisy_line
 
 SQUARED = [
@@ -15,6 +17,7 @@ SQUARED = [
 LOGISTIC = [
     (2, "neg_log_loss"), (2, "neg_brier_score"), (3, "neg_log_loss"), (3, "neg_brier_score"),
 ]  # fmt: skip
+ACCURACY = [(2, "accuracy"), (3, None)]
 ROWS = ["rows", "weights", "groups", "groups and weights"]
 N = 120
 
@@ -70,6 +73,35 @@ def test_steps_of_log_losses_are_of_second_order(n_classes, scoring, rows):
         assert known.mean() > 0.5
 
 
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize(("n_classes", "scoring"), ACCURACY)
+def test_steps_of_the_accuracy_change_the_predictions_of_trained_models(n_classes, scoring, rows):
+    marginal = marginal_game(LogisticRegression(), scoring, n_classes, rows)
+    assert not marginal.smooth
+    changed, equal = [], []
+    for seed, size in product(range(5), (marginal.n_players - 1, marginal.n_players // 2)):
+        mask = coalition(marginal.n_players, size, seed)
+        (steps, lengths), wanted = marginal.steps(mask), by_utilities(marginal, mask)
+        known = np.isfinite(lengths)
+        changed.append(wanted[known] != 0)
+        equal.append(np.isclose(steps, wanted)[known])
+    equal, changed = np.concatenate(equal), np.concatenate(changed)
+    assert changed.mean() > 0.03
+    assert (~equal).mean() < (0.3 if "groups" in rows else 0.1) * changed.mean()
+
+
+@pytest.mark.parametrize("rows", ["rows", "groups"])
+@pytest.mark.parametrize(("n_classes", "scoring"), ACCURACY)
+def test_steps_of_the_accuracy_in_blocks_and_of_many_columns(n_classes, scoring, rows, monkeypatch):
+    marginal = marginal_game(LogisticRegression(), scoring, n_classes, rows)
+    mask = coalition(marginal.n_players, marginal.n_players // 2)
+    whole = marginal.steps(mask)
+    monkeypatch.setattr(solvers.marginals, "_ANSWERS", 1000)
+    np.testing.assert_array_equal(marginal.steps(mask), whole)
+    monkeypatch.setattr(solvers.marginals, "_BENT", 0)
+    assert (marginal.steps(mask)[0] == whole[0]).mean() > 0.8
+
+
 def test_errors_of_steps_fall_faster_than_their_squares():
     """Ten times the rows: a tenth of the contributions, and a thousandth of their errors."""
     errors = []
@@ -83,7 +115,7 @@ def test_errors_of_steps_fall_faster_than_their_squares():
 
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 6, 12, 30])
-@pytest.mark.parametrize(("n_classes", "scoring"), [*LOGISTIC, (0, "r2")])
+@pytest.mark.parametrize(("n_classes", "scoring"), [*LOGISTIC, *ACCURACY, (0, "r2")])
 def test_trained_contributions_are_differences_of_utilities(n_classes, scoring, size, rows):
     estimator = LogisticRegression() if n_classes else Ridge()
     marginal = marginal_game(estimator, scoring, n_classes, rows, n=60)
@@ -105,7 +137,7 @@ def test_no_step_where_a_class_comes_or_goes():
         assert np.isfinite(lengths[1:]).all()
 
 
-@pytest.mark.parametrize("scoring", ["neg_log_loss", "neg_brier_score"])
+@pytest.mark.parametrize("scoring", ["neg_log_loss", "neg_brier_score", "accuracy"])
 def test_one_class(scoring):
     X, y = np.random.default_rng(0).normal(size=(40, 2)), np.r_[np.zeros(35), np.ones(5)]
     game = ModelGame(LogisticRegression(), X, y, X_val=X, y_val=y, scoring=scoring)
@@ -128,8 +160,8 @@ def test_separable_data():
 
 
 REFUSED = [
-    (LogisticRegression(), "accuracy", "smooth scoring"),
-    (LogisticRegression(), None, "smooth scoring"),
+    (LogisticRegression(), "roc_auc", "or 'accuracy' with LogisticRegression"),
+    (Ridge(), "neg_max_error", "'neg_mean_squared_error' or 'r2' with Ridge"),
     (LogisticRegression(penalty=None), "neg_log_loss", "LogisticRegression, Ridge"),
     (KNeighborsClassifier(), "neg_log_loss", "KNeighborsClassifier"),
 ]

@@ -15,22 +15,25 @@ from .steps import (
     curvatures,
     gram,
     group_changes,
+    group_steps,
+    row_steps,
     slopes,
+    third_derivatives,
     turns,
     utility_changes,
 )
 
-SCORERS = ("neg_log_loss", "neg_brier_score", "neg_mean_squared_error", "r2")
 _FEWEST, _PER_COLUMN = 8, 1.4  # rows, and rows per column, from which on a step is taken
 _LONGEST = 1.0  # squared length from which on a step is not taken
 _DRAWN = 16  # fewest players trained for real
 _ANSWERS = 2_000_000  # most predictions at once
+_BENT = 32  # most coefficients of which steps of accuracy use third derivatives
 
 
 def make_marginals(solver, training):
     """The marginal contributions of a batched solver.
 
-    Raises ValueError if it is another solver, or the scorer is not smooth.
+    Raises ValueError if it is another solver or another scorer.
     """
     kinds = {LogisticSolver: LogisticMarginals, RidgeSolver: LinearMarginals}
     kind = {**kinds, LeastSquaresSolver: LinearMarginals}.get(type(solver))
@@ -40,10 +43,10 @@ def make_marginals(solver, training):
             "parameters, dense data and a scorer that batched solvers on the CPU support. Got "
             f"{training.estimator!r}."
         )
-    if solver.scores.name not in SCORERS:
+    if solver.scores.name not in kind.scorers:
         raise ValueError(
-            f"sampler='marginals' needs a smooth scoring, one of {', '.join(map(repr, SCORERS))}. "
-            f"Got {training.scoring!r}."
+            f"sampler='marginals' needs scoring to be {' or '.join(map(repr, kind.scorers))} with "
+            f"{training.estimator!r}. Got {training.scoring!r}."
         )
     solver.prepare()
     return kind(solver)
@@ -53,6 +56,7 @@ class LinearMarginals:
     """Ridge and least-squares regression: steps are exact."""
 
     exact = True
+    scorers = ("neg_mean_squared_error", "r2")
 
     def __init__(self, solver):
         self.solver, self.scores = solver, solver.scores
@@ -134,6 +138,7 @@ class LogisticMarginals:
     """Logistic regression with two and more classes."""
 
     exact = False
+    scorers = ("neg_log_loss", "neg_brier_score", "accuracy")
 
     def __init__(self, solver):
         self.solver, self.scores = solver, solver.scores
@@ -259,6 +264,8 @@ class LogisticMarginals:
         if solver.n_classes > 2:
             return solver.score_votes(flat, counts, sizes, partial(softmax, axis=2))
         flat[counts[:, 1] == 0], flat[counts[:, 0] == 0] = -np.inf, np.inf
+        if self.scores.name == "accuracy":
+            return self.scores.of_classes(flat > 0, sizes)
         probabilities = np.stack([expit(-flat), expit(flat)], axis=2)
         return self.scores.of_classes(complete_probabilities(probabilities, counts), sizes)
 
@@ -296,14 +303,45 @@ class LogisticMarginals:
     def _changes(self, S, own, classes, counts, signs, codes):
         """Changes of the utility along steps, and their lengths."""
         solver, (theta, hessian), loss = self.solver, own, _loss(classes)
-        gradient, bend = self._utility_derivatives(theta, classes, counts)
-        along = np.linalg.solve(hessian, gradient).reshape(theta.shape)
         X, w = solver.X[S], solver.weights[S]
-        bend = bend - gram(X, w[:, None, None] * turns(X @ theta.T, X @ along.T, loss))
         known = np.isin(solver.y, classes)
         y = np.searchsorted(classes, np.where(known, solver.y, classes[0]))
         rows = solver.X, y, np.where(known, solver.weights, 0.0)
+        if self.scores.name == "accuracy":
+            third = third_derivatives(X, w, X @ theta.T, loss) if len(hessian) <= _BENT else None
+            parts = rows, theta, hessian, third
+            return self._accuracy_changes(*parts, classes, counts, signs, codes)
+        gradient, bend = self._utility_derivatives(theta, classes, counts)
+        along = np.linalg.solve(hessian, gradient).reshape(theta.shape)
+        bend = bend - gram(X, w[:, None, None] * turns(X @ theta.T, X @ along.T, loss))
         return _changes(rows, theta, hessian, gradient, bend, signs, loss, codes)
+
+    def _accuracy_changes(self, rows, theta, hessian, third, classes, counts, signs, codes):
+        """Changes of the accuracy along steps, computed from all predictions, and their lengths."""
+        loss, lengths, changes = _loss(classes), np.full(len(signs), np.inf), np.zeros(len(signs))
+
+        def scores(steps):
+            margins = self._margins(theta + steps.reshape(-1, *theta.shape))
+            return self._utilities(margins, np.tile(counts, (len(steps), 1)), classes)
+
+        own, inverse = scores(np.zeros((1, len(hessian)))), np.linalg.inv(hessian)
+        size = max(1, _ANSWERS // (len(self.solver.X_val) * len(theta) + len(hessian) ** 2))
+        with np.errstate(all="ignore"):
+            if codes is not None:
+                steps, lengths = group_steps(*rows, theta, hessian, signs, loss, codes)
+            for first in range(0, len(signs), size):
+                part = slice(first, first + size)
+                if codes is None:
+                    some = [array[part] for array in rows]
+                    newton, d, lengths[part] = row_steps(*some, theta, inverse, signs[part], loss)
+                else:
+                    newton = d = steps[part]
+                if third is not None:
+                    squares = (newton[:, :, None] * newton[:, None]).reshape(len(d), -1)
+                    d = d - 0.5 * squares @ third.reshape(-1, len(hessian)) @ inverse
+                changes[part] = scores(d) - own
+            # As many predictions are wrong as squared lengths are large: errors are their roots.
+            return changes, np.sqrt(lengths)
 
     def _utility_derivatives(self, theta, classes, counts):
         """First and second derivatives of the utility by the coefficients."""

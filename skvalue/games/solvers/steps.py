@@ -131,32 +131,63 @@ def utility_changes(X, y, w, theta, inverse, gradient, bend, signs, loss):
         for first in range(0, len(X), step):
             part = slice(first, first + step)
             rows = X[part]
-            h = quadratic_forms(rows, inverse)
-            z = rows @ theta.T
-            rho = pulls(z, y[part], w[part], h, signs[part], loss)
-            moved = np.einsum("nkl,nl->nk", h, rho)
-            own = 0.5 * w[part, None] * np.einsum("nkl,nl->nk", turns(z, moved, loss), moved)
-            pull = rho + np.where(signs[part, None] < 0, own, 0.0)
+            rho, pull, lengths[part] = _row_pulls(
+                rows, y[part], w[part], theta, inverse, signs[part], loss
+            )
             second = quadratic_forms(rows, turned)
             changes[part] = 0.5 * np.einsum("nk,nkl,nl->n", rho, second, rho)
             changes[part] -= signs[part] * np.einsum("nk,nk->n", pull, rows @ along.T)
-            lengths[part] = np.einsum("nk,nk->n", rho, moved) + (moved**2).sum(axis=1) / 16
     return changes, lengths
+
+
+def _row_pulls(X, y, w, theta, inverse, signs, loss):
+    """Solutions rho (n, K), what multiplies rows in first-order steps (n, K), and lengths (n,)."""
+    h, z = quadratic_forms(X, inverse), X @ theta.T
+    rho = pulls(z, y, w, h, signs, loss)
+    moved = np.einsum("nkl,nl->nk", h, rho)
+    own = 0.5 * w[:, None] * np.einsum("nkl,nl->nk", turns(z, moved, loss), moved)
+    lengths = np.einsum("nk,nk->n", rho, moved) + (moved**2).sum(axis=1) / 16
+    return rho, rho + np.where(signs[:, None] < 0, own, 0.0), lengths
+
+
+def row_steps(X, y, w, theta, inverse, signs, loss):
+    """Newton's steps (n, K p) of rows, those with all of d but T of S, and lengths (n,)."""
+    rho, pull, lengths = _row_pulls(X, y, w, theta, inverse, signs, loss)
+    newton, own = (
+        (-signs[:, None, None] * part[:, :, None] * X[:, None]).reshape(len(X), -1) @ inverse
+        for part in (rho, pull)
+    )
+    return newton, own, lengths
+
+
+def third_derivatives(X, w, z, loss):
+    """Third derivatives of the losses of rows with decisions z, (K p, K p, K p)."""
+    k, p = z.shape[1], X.shape[1]
+    return np.array([
+        gram(X, w[:, None, None] * turns(z, X[:, a, None] * np.eye(k)[c], loss))
+        for c in range(k) for a in range(p)
+    ])  # fmt: skip
 
 
 def group_changes(X, y, w, theta, hessian, gradient, bend, signs, loss, codes):
     """As `utility_changes`, of groups of rows that join or leave together: one Newton step each."""
+    d, lengths = group_steps(X, y, w, theta, hessian, signs, loss, codes)
+    return d @ gradient + 0.5 * np.einsum("ij,ij->i", d @ bend, d), lengths
+
+
+def group_steps(X, y, w, theta, hessian, signs, loss, codes):
+    """Newton's step (n, K p) of each group, and its squared length; 0 and inf if it has none."""
     z = X @ theta.T
     pull, curve = w[:, None] * slopes(z, y, loss), w[:, None, None] * curvatures(z, loss)
     order, n_groups = np.argsort(codes, kind="stable"), len(signs)
     starts = np.searchsorted(codes[order], np.arange(n_groups + 1))
-    changes, lengths = np.zeros(n_groups), np.full(n_groups, np.inf)
+    steps, lengths = np.zeros((n_groups, len(hessian))), np.full(n_groups, np.inf)
     for g in range(n_groups):
         rows = order[starts[g] : starts[g + 1]]
         moved = hessian + signs[g] * gram(X[rows], curve[rows])
         try:
-            d = -signs[g] * np.linalg.solve(moved, (pull[rows].T @ X[rows]).ravel())
+            steps[g] = -signs[g] * np.linalg.solve(moved, (pull[rows].T @ X[rows]).ravel())
         except np.linalg.LinAlgError:  # no optimum without the group
             continue
-        changes[g], lengths[g] = gradient @ d + 0.5 * d @ bend @ d, d @ hessian @ d
-    return changes, lengths
+        lengths[g] = steps[g] @ hessian @ steps[g]
+    return steps, lengths

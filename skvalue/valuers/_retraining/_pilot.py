@@ -34,13 +34,17 @@ def marginals_pay(game, semivalue, by_model):
     Returns
     -------
     pay : bool
-        The answer; False if the game has no steps.
+        The answer; False if the game has no steps, and for the accuracy, of which the pilot,
+        without control variates, promises too much.
     """
     try:
         marginal = MarginalGame(game)
     except ValueError:
         return False
-    design = MarginalDesign(size_weights(semivalue, game.n_players), marginal.n_trained)
+    if not marginal.smooth:
+        return False
+    q = size_weights(semivalue, game.n_players)
+    design = MarginalDesign(q, marginal.n_trained, marginal.smooth)
     with one_thread():
         ours, theirs, work = _expected(marginal, design)
     if by_model:

@@ -28,14 +28,15 @@ sampler : {"auto", "stratified", "subsets", "marginals", "permutation", "antithe
     of which the contributions of all rows follow by a Newton step each, of second order; small
     subsets are trained with every row, and steps are corrected by models trained for some rows, so
     that values are unbiased. It needs `LogisticRegression`, `Ridge` or `LinearRegression` on dense
-    numbers, and a smooth `scoring`: "neg_log_loss", "neg_brier_score", "neg_mean_squared_error" or
-    "r2"; see :ref:`marginal_contributions`. "exact": all coalitions. "auto" is "exact" if there are
-    few coalitions, "subsets" for Banzhaf values and "stratified" otherwise. With at least 200
-    players that "marginals" can value, and defaults of `adjust` and `group_values`, a pilot of
-    four coalitions of each range of sizes decides whether it is "marginals": where the squared
-    errors that it promises, times the operations of the fits (with `max_evaluations`: their
-    number), are less than a third of those of subsets. The pilot's fits are not counted; it reads
-    no clock, so that the choice does not depend on the machine. See `sampler_`.
+    numbers, and as `scoring` "neg_log_loss", "neg_brier_score", "accuracy" (the default of
+    classifiers), "neg_mean_squared_error" or "r2"; see :ref:`marginal_contributions`. "exact": all
+    coalitions. "auto" is "exact" if there are few coalitions, "subsets" for Banzhaf values and
+    "stratified" otherwise. With at least 200 players that "marginals" can value, a `scoring` other
+    than accuracy, and defaults of `adjust` and `group_values`, a pilot of four coalitions of each
+    range of sizes decides whether it is "marginals": where the squared errors that it promises,
+    times the operations of the fits (with `max_evaluations`: their number), are less than a third
+    of those of subsets. The pilot's fits are not counted; it reads no clock, so that the choice
+    does not depend on the machine. See `sampler_`.
 group_values : {"players", "faithful"}, default="players"
     With `groups`: what the value of a group is. "players": groups play, and the value is that of
     the group as one player. A group gains by splitting itself up. "faithful": rows play, and the

@@ -17,6 +17,8 @@ GAMES = {
     "two classes, Brier": (LogisticRegression(), "neg_brier_score", 2),
     "three classes": (LogisticRegression(), "neg_log_loss", 3),
     "three classes, Brier": (LogisticRegression(), "neg_brier_score", 3),
+    "accuracy": (LogisticRegression(), None, 2),
+    "accuracy of three classes": (LogisticRegression(), "accuracy", 3),
     "ridge": (Ridge(), "r2", 0),
     "least squares": (LinearRegression(), "neg_mean_squared_error", 0),
 }
@@ -46,7 +48,7 @@ def test_values_of_an_enumeration(name, semivalue):
 
 
 @pytest.mark.parametrize("rows", ["rows", "groups", "sample_weight", "cv"])
-@pytest.mark.parametrize("name", ["two classes", "three classes", "ridge"])
+@pytest.mark.parametrize("name", ["two classes", "three classes", "accuracy", "ridge"])
 def test_values_of_the_stratified_sampler(name, rows):
     problem, rng = problem_of(name), np.random.default_rng(0)
     options = {
@@ -201,8 +203,7 @@ def test_auto_resumes_with_what_it_chose():
 
 
 REFUSED = [
-    ({"scoring": None}, "needs a smooth scoring"),
-    ({"scoring": "roc_auc"}, "needs a smooth scoring"),
+    ({"scoring": "roc_auc"}, "needs scoring to be 'neg_log_loss' or"),
     ({"estimator": KNeighborsClassifier()}, "Got KNeighborsClassifier"),
     ({"estimator": LogisticRegression(class_weight="balanced")}, "balanced"),
     ({"batch": "never"}, "sampler='marginals' needs LogisticRegression"),
