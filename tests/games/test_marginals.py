@@ -96,9 +96,9 @@ def test_steps_of_the_accuracy_in_blocks_and_of_many_columns(n_classes, scoring,
     marginal = marginal_game(LogisticRegression(), scoring, n_classes, rows)
     mask = coalition(marginal.n_players, marginal.n_players // 2)
     whole = marginal.steps(mask)
-    monkeypatch.setattr(solvers.marginals, "_ANSWERS", 1000)
+    monkeypatch.setattr(solvers.marginals, "MOST_PREDICTIONS", 1000)
     np.testing.assert_array_equal(marginal.steps(mask), whole)
-    monkeypatch.setattr(solvers.marginals, "_BENT", 0)
+    monkeypatch.setattr(solvers.marginals, "MOST_COEFFICIENTS", 0)
     assert (marginal.steps(mask)[0] == whole[0]).mean() > 0.8
 
 

@@ -26,8 +26,8 @@ from .steps import (
 _FEWEST, _PER_COLUMN = 8, 1.4  # rows, and rows per column, from which on a step is taken
 _LONGEST = 1.0  # squared length from which on a step is not taken
 _DRAWN = 16  # fewest players trained for real
-_ANSWERS = 2_000_000  # most predictions at once
-_BENT = 32  # most coefficients of which steps of accuracy use third derivatives
+MOST_PREDICTIONS = 2_000_000  # most predictions at once
+MOST_COEFFICIENTS = 32  # of which steps of accuracy use third derivatives
 
 
 def make_marginals(solver, training):
@@ -81,7 +81,7 @@ class LinearMarginals:
         if not self.solver.fit_intercept:
             return None
         X_val, y = self.solver.X_val, self.solver.y[rows]
-        step = max(1, _ANSWERS // len(X_val))
+        step = max(1, MOST_PREDICTIONS // len(X_val))
         parts = [
             np.repeat(y[first : first + step, None], len(X_val), axis=1)
             for first in range(0, len(y), step)
@@ -176,7 +176,7 @@ class LogisticMarginals:
                 utilities[places] = self._utilities(None, more[None])[0]
                 continue
             warm = own is not None and len(classes) == len(present)
-            size = max(1, _ANSWERS // (len(solver.X_val) * len(classes)))
+            size = max(1, MOST_PREDICTIONS // (len(solver.X_val) * len(classes)))
             for first in range(0, len(places), size):
                 some = places[first : first + size]
                 coefs = self._train(S, rows[some], classes, own if warm else None)
@@ -308,7 +308,11 @@ class LogisticMarginals:
         y = np.searchsorted(classes, np.where(known, solver.y, classes[0]))
         rows = solver.X, y, np.where(known, solver.weights, 0.0)
         if self.scores.name == "accuracy":
-            third = third_derivatives(X, w, X @ theta.T, loss) if len(hessian) <= _BENT else None
+            third = (
+                third_derivatives(X, w, X @ theta.T, loss)
+                if len(hessian) <= MOST_COEFFICIENTS
+                else None
+            )
             parts = rows, theta, hessian, third
             return self._accuracy_changes(*parts, classes, counts, signs, codes)
         gradient, bend = self._utility_derivatives(theta, classes, counts)
@@ -325,7 +329,7 @@ class LogisticMarginals:
             return self._utilities(margins, np.tile(counts, (len(steps), 1)), classes)
 
         own, inverse = scores(np.zeros((1, len(hessian)))), np.linalg.inv(hessian)
-        size = max(1, _ANSWERS // (len(self.solver.X_val) * len(theta) + len(hessian) ** 2))
+        size = max(1, MOST_PREDICTIONS // (len(self.solver.X_val) * len(theta) + len(hessian) ** 2))
         with np.errstate(all="ignore"):
             if codes is not None:
                 steps, lengths = group_steps(*rows, theta, hessian, signs, loss, codes)
