@@ -11,7 +11,7 @@ from ._check import add_checks, check_files, report_findings
 from ._files import check_output
 from ._private import audit_privately
 from ._progress import watched
-from ._rows import add_privacy, add_table, read_rows
+from ._rows import add_privacy, add_table, read_rows, refuse_privacy
 
 _FAILED = 1  # exit code of a gate
 
@@ -90,6 +90,7 @@ def exit_code(found, what, limit):
 def _run(options):
     if options.epsilon is not None:
         return audit_privately(options)
+    refuse_privacy(options)
     inputs = [options.table, options.validation, options.output, options.json, options.csv]
     check_outputs(options, inputs[:2])
     check_files(options, [*inputs, options.tasks])
@@ -109,4 +110,4 @@ def _run(options):
     print(f"{report}; {report.about['seconds']:.1f} seconds.")
     write_report(report, options)
     what = "the fraction of rows whose suggestion differs, without verdicts,"
-    return failed or exit_code(report.fraction_listed, what, options.fail_on)
+    return max(failed, exit_code(report.fraction_listed, what, options.fail_on))

@@ -146,6 +146,14 @@ def add_privacy(parser, released):
     parser.add_argument("--ledger", help=about)
 
 
+def refuse_privacy(options):
+    """Refuse what is only used with --epsilon: a ledger that would not be charged."""
+    for name in ("ledger", "equal_rows"):
+        if options.epsilon is None and getattr(options, name):
+            option = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{option} must be used with --epsilon. Got no epsilon.")
+
+
 def ledger_of(options):
     """The ledger that is charged, or None."""
     if options.ledger is None:

@@ -4,7 +4,7 @@ from .._utils.writing import write_files
 from ._files import KINDS, check_output, pandas, write_frame
 from ._methods import PRIVATE, add_method, make_valuer
 from ._progress import watched
-from ._rows import add_privacy, add_table, ledger_of, read_rows, refuse_common_rows
+from ._rows import add_privacy, add_table, ledger_of, read_rows, refuse_common_rows, refuse_privacy
 
 
 def add_command(commands):
@@ -36,8 +36,7 @@ def _run(options):
 def _prepare(options):
     """Rows as arrays, and parameters of the valuer."""
     if options.epsilon is None:
-        if options.ledger is not None:
-            raise ValueError(f"--ledger must be used with --epsilon. Got {options.ledger}.")
+        refuse_privacy(options)
         rows = read_rows(options).encoded()
         return rows, {"task": rows.task}
     if options.method not in PRIVATE:

@@ -22,12 +22,11 @@ from ._overview import overview_of
 from ._read import read_table
 from ._report import AuditReport
 from ._worth import worth_of
-from .checks import check_table, rows_shown
+from .checks import LARGEST, WIDEST, check_table, rows_shown
 
 _WORDS = "all words, by TF-IDF, for the linear model, and their 50 main components for the forest"
 _N_REASONS = 3  # rows for a label, and rows against it
 _FEWEST, _MOST = 20, 1000  # rows and columns of a table that is checked
-_LARGEST, _WIDEST = 5000, 50  # rows and columns of one whose entries are
 
 
 @validate_params(
@@ -207,7 +206,7 @@ def _findings(checks, X, y, X_val, y_val, target, detector):
     n, width = (0, 0) if rows is None or np.ndim(rows) != 2 else np.shape(rows)
     if checks is None or issparse(X) or n < _FEWEST or width > _MOST:
         return [], ["columns, far rows, the order of rows, and single entries"]
-    cells = checks == "all" and n <= _LARGEST and width <= _WIDEST
+    cells = checks == "all" and n <= LARGEST and width <= WIDEST
     task = "classification" if hasattr(detector, "classes_") else "regression"
     found = check_table(
         rows, y, points, y_val, target=target or "target", cells=cells, task=task,

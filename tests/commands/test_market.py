@@ -108,8 +108,11 @@ def test_a_private_fit_charges_a_ledger(tmp_path, capsys):
         frame.assign(label=np.where(frame["a"] > 0, "x", "y")).to_csv(tmp_path / name, index=False)
     words = ["value", tmp_path / "mine.csv", "--target", "label", "--method", "tknn"]
     words += ["--validation", tmp_path / "public.csv", "-o", tmp_path / "out.csv"]
-    assert command(*words, "--ledger", file) == 2
-    assert "--ledger must be used with --epsilon" in capsys.readouterr().err
+    audit = ["audit", *words[1:4], "-o", tmp_path / "page.html"]
+    for some, option in [(words, ["--ledger", file]), (audit, ["--ledger", file]),
+                         (words, ["--equal-rows"]), (audit, ["--equal-rows"])]:  # fmt: skip
+        assert command(*some, *option) == 2
+        assert f"{option[0]} must be used with --epsilon" in capsys.readouterr().err
     assert command(*words, "--epsilon", 0.8, "--ledger", file) == 2
     assert "--ledger must be a file that `skvalue ledger new` made" in capsys.readouterr().err
     Ledger(file, "patients", epsilon=1.0, delta=1e-5)

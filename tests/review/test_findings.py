@@ -198,8 +198,11 @@ def test_check_without_a_target(folder, tmp_path, capsys):
 def test_findings_of_an_audit(folder, tmp_path, capsys):
     page, report = tmp_path / "page.html", tmp_path / "page.json"
     words = ["audit", folder / "bills.csv", "--target", "bill", "-o", page, "--json", report]
-    assert command(*words, "--checks", "fast", "--fail-on-findings", "warning") == 1
+    assert (
+        command(*words, "--checks", "fast", "--fail-on-findings", "warning", "--fail-on", 0.9) == 1
+    )
     said = capsys.readouterr().out
+    assert "gate passed: the fraction" in said
     assert re.search("gate failed: \\d findings are warnings or worse", said)
     html = page.read_text(encoding="utf-8")
     assert headings(html)[0] == "What was read"

@@ -1,7 +1,15 @@
 """What may be wrong with a table: checks of its labels, rows, columns and entries."""
 
-from ._check_table import check_table
+from ._check_table import LARGEST, WIDEST, check_table
 from ._finding import SEVERITIES, Finding, rows_shown
 from ._labels_and_rows import find_spellings
 
-__all__ = ["SEVERITIES", "Finding", "check_table", "find_spellings", "rows_shown"]
+__all__ = [
+    "LARGEST",
+    "SEVERITIES",
+    "WIDEST",
+    "Finding",
+    "check_table",
+    "find_spellings",
+    "rows_shown",
+]

@@ -24,7 +24,7 @@ from ._missing import find_missing_by_label
 from ._order import find_label_order, find_row_order
 from ._weak import find_weak_model
 
-_LARGEST, _WIDEST = 5000, 50  # rows that models are fitted to, and columns whose entries are tested
+LARGEST, WIDEST = 5000, 50  # rows that models are fitted to, columns whose entries are tested
 _FEWEST = 20  # rows with a label
 _AMOUNTS, _MANY = 20, 4  # whole numbers are amounts if more differ, each in fewer rows on average
 _CLASS = 5  # rows, below which a class is too small for models
@@ -159,7 +159,7 @@ def _of_models(columns, labels, known, words, seed, cells):
         names, fifths = np.arange(1, 6), np.searchsorted(limits, labels)
     yield from find_label_order(fifths[known], rng, words)
     rows = np.flatnonzero(known)
-    rows = rows if len(rows) <= _LARGEST else np.sort(rng.choice(rows, _LARGEST, False))
+    rows = rows if len(rows) <= LARGEST else np.sort(rng.choice(rows, LARGEST, False))
     rows = rows[np.bincount(fifths[rows])[fifths[rows]] >= _CLASS]
     present, told = np.unique(fifths[rows], return_inverse=True)
     if len(present) > 1:
@@ -169,7 +169,7 @@ def _of_models(columns, labels, known, words, seed, cells):
         yield from find_weak_model(some, told, names[present].tolist(), seed, words)
     yield from find_row_order(columns, rng)
     yield from find_empty_rows(columns)
-    if n <= _LARGEST:
+    if n <= LARGEST:
         yield from find_far_rows(columns)
-        if cells and len(columns) <= _WIDEST:
+        if cells and len(columns) <= WIDEST:
             yield from find_improbable_cells(columns, codes, seed)
