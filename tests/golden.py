@@ -107,7 +107,6 @@ ALSO = {
         *each(SAMPLED, estimator=(Ridge(0.5), LinearRegression()), game=("regression",)),
         SAMPLED | {"estimator": GaussianNB()}, SAMPLED | {"batch": "torch", "device": "cpu"},
         SAMPLED | {"truncation": 0.05, "sampler": "permutation"}, SAMPLED | {"tol": 0.02},
-        SAMPLED | {"sign_level": 0.8}, SAMPLED | {"stable_bottom": 3},
         SAMPLED | {"batch": "never", "max_evaluations": 60}, SAMPLED | {"scoring": "neg_log_loss"},
     ],
     "LayeredShapley": [

@@ -25,8 +25,3 @@ def bernstein_halfwidth(errors, count, span, level):
         return np.full(np.shape(errors), np.inf)
     log = np.log(4 / (1 - level))
     return np.sqrt(2 * log) * errors + 7 * span * log / (3 * (count - 1))
-
-
-def decided(values, halfwidths):
-    """Whether the interval of each value excludes zero."""
-    return np.abs(values) > halfwidths

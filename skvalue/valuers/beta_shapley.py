@@ -78,8 +78,6 @@ class BetaShapleyValuer(BaseSemivalueValuer):
         max_evaluations=None,
         max_time=None,
         tol=None,
-        sign_level=None,
-        stable_bottom=None,
         task="auto",
         cv: object = 5,
         class_weight=None,
@@ -93,10 +91,9 @@ class BetaShapleyValuer(BaseSemivalueValuer):
         super().__init__(
             estimator, scoring=scoring, empty_utility=empty_utility, error_score=error_score,
             sampler=sampler, group_values=group_values, adjust=adjust, truncation=truncation,
-            max_evaluations=max_evaluations, max_time=max_time, tol=tol, sign_level=sign_level,
-            stable_bottom=stable_bottom, task=task, cv=cv, class_weight=class_weight, batch=batch,
-            device=device, checkpoint=checkpoint, warm_start=warm_start, n_jobs=n_jobs,
-            random_state=random_state,
+            max_evaluations=max_evaluations, max_time=max_time, tol=tol, task=task, cv=cv,
+            class_weight=class_weight, batch=batch, device=device, checkpoint=checkpoint,
+            warm_start=warm_start, n_jobs=n_jobs, random_state=random_state,
         )  # fmt: skip
         self.alpha = alpha
         self.beta = beta

@@ -10,7 +10,7 @@ from ..._utils.parallel import ordered_map
 from ...estimation import MarginalDesign, corrections, draw_players
 from ...games import MarginalGame
 
-BLOCKS = 4  # of coalitions, in a fit without limits or goals
+BLOCKS = 4  # of coalitions, in a fit without limits or `tol`
 
 
 def evaluator(game, design, n_jobs):

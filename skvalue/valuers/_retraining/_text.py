@@ -71,12 +71,6 @@ max_time : float, default=None
     "permutation" instead.
 tol : float, default=None
     Stop when no standard error is larger than `tol`.
-sign_level : float, default=None
-    Stop when the sign of every value is decided at this confidence level; with `tol`, only
-    values whose standard error is larger than `tol` must be decided.
-stable_bottom : int, default=None
-    Stop when 95 % of the `stable_bottom` rows of lowest value are the same as with half as many
-    coalitions. If several of `tol`, `sign_level` and `stable_bottom` are set, all must be met.
 
 [data]
 task : {"auto", "classification", "regression"}, default="auto"
@@ -144,7 +138,7 @@ correction_ : ndarray of shape (n_samples,) or (n_groups,)
     With sampler="marginals": what the models trained for rows drawn at random added to the values
     that follow from steps. Its size, relative to `values_error_`, says how good the steps are.
 stop_reason_ : str
-    "exact", "max_evaluations", "max_time", goals reached, "callback", "interrupted" or
+    "exact", "max_evaluations", "max_time", "tol", "callback", "interrupted" or
     "error".
 
 [counts]

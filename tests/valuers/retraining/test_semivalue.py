@@ -336,21 +336,6 @@ def test_max_evaluations_ends_what_a_goal_does_not():
     assert valuer.n_evaluations_ <= 1200
 
 
-def test_sign_level_stops_when_signs_are_decided():
-    valuer = fit(quick(max_evaluations=200_000, sign_level=0.9, tol=0.004, adjust=False))
-    assert valuer.stop_reason_ == "tol, sign_level"
-    assert (valuer.sign_decided(0.9) | (valuer.values_error_ <= 0.004)).all()
-    assert (valuer.values_error_ > 0.004).any()
-
-
-@pytest.mark.slow
-def test_stable_bottom_stops_when_the_lowest_stay():
-    valuer = fit(quick(max_evaluations=None, stable_bottom=3))
-    assert valuer.stop_reason_ == "stable_bottom"
-    more = fit(quick(max_evaluations=2 * valuer.n_evaluations_, random_state=1))
-    assert len(set(np.argsort(valuer.values_)[:3]) & set(np.argsort(more.values_)[:3])) >= 2
-
-
 def test_max_time_stops_after_a_while():
     start = time.perf_counter()
     valuer = fit(quick(max_evaluations=None, max_time=0.5))
