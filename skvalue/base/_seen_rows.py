@@ -59,38 +59,25 @@ def _matches(X, rows, others, chosen):
 
 
 class SeenRows:
-    """Look-up of fitted values by row; X are the rows of fit."""
+    """Look-up of fitted values by row; X are the rows of fit.
+
+    Identical rows are a group. A row whose hash collides with that of another one is not found.
+    """
 
     def __init__(self, X):
-        # Identical rows are those of equal hash, told apart where the hashes collide.
-        hashes = hash_rows(X)
-        order = np.argsort(hashes, kind="stable")
-        hashes = hashes[order]
-        is_first = np.r_[True, hashes[1:] != hashes[:-1]]
-        run = np.cumsum(is_first) - 1
-        first = order[is_first][run]
-        left = np.flatnonzero(~is_first)  # places in the order, not yet compared
-        while len(left):
-            left = left[~_matches(X, order[left], X, first[left])]
-            _, starts, inverse = np.unique(run[left], return_index=True, return_inverse=True)
-            first[left] = order[left[starts]][inverse.reshape(-1)]
-            left = left[first[left] != order[left]]
-        self.X = X
-        self._group = np.empty_like(order)  # of each row: the number of the first identical row
-        self._group[order] = first
-        # The first of each group, in the order of their hashes.
-        self._firsts, self._hashes = order[first == order], hashes[first == order]
+        hashes, first, group = np.unique(hash_rows(X), return_index=True, return_inverse=True)
+        later = np.flatnonzero(first[group] != np.arange(len(X)))
+        group[later[~_matches(X, later, X, first[group[later]])]] = len(hashes)
+        self.X, self._hashes, self._firsts, self._group = X, hashes, first, group
 
     def _find(self, X):
         """The group of each row of X, or -1."""
-        hashes, group = hash_rows(X), np.full(len(X), -1)
-        starts = np.searchsorted(self._hashes, hashes, side="left")
-        counts = np.searchsorted(self._hashes, hashes, side="right") - starts
-        for step in range(counts.max(initial=0)):  # more than one step if hashes collide
-            rows = np.flatnonzero(counts > step)
-            candidates = self._firsts[starts[rows] + step]
-            same = _matches(X, rows, self.X, candidates)
-            group[rows[same]] = candidates[same]
+        hashes = hash_rows(X)
+        place = np.searchsorted(self._hashes[:-1], hashes)
+        rows = np.flatnonzero(self._hashes[place] == hashes)
+        rows = rows[_matches(X, rows, self.X, self._firsts[place[rows]])]
+        group = np.full(len(X), -1)
+        group[rows] = place[rows]
         return group
 
     def lookup(self, X, y, y_fit, values):
