@@ -1,6 +1,5 @@
 """Data-OOB: how well models predict a row that they were not trained on. Kwon and Zou (2023)."""
 
-from dataclasses import dataclass
 from itertools import count as numbers_from
 from numbers import Integral, Real
 from time import perf_counter
@@ -64,28 +63,14 @@ def default_models(n_rows, n_features):
     return int(np.clip(60 / seconds, _FEWEST, _MODELS))
 
 
-@dataclass(frozen=True, eq=False)
-class Scores:
-    """Sums of out-of-bag scores and of their squares by player, and of how many models."""
-
-    total: np.ndarray
-    squares: np.ndarray
-    count: np.ndarray
-    n_models: int
-
-    def plus(self, other):
-        """The sums over both."""
-        return Scores(
-            self.total + other.total, self.squares + other.squares, self.count + other.count,
-            self.n_models + other.n_models,
-        )  # fmt: skip
-
-
 def out_of_bag_scores(estimator, problem, seed, numbers):
-    """The scores of some models; none is trained on a bag whose rows all have weight 0."""
+    """Sums (3, n_players) of scores, of their squares and of ones; and the number of models.
+
+    No model is trained on a bag whose rows all have weight 0.
+    """
     X, y, n = problem.X, problem.labels(problem.y), problem.n_players
     weights, codes = problem.sample_weight, problem.groups
-    total, squares, count = np.zeros(n), np.zeros(n), np.zeros(n, dtype=np.int64)
+    sums = np.zeros((3, n))
     if codes is not None:
         sizes = np.bincount(codes, minlength=n)
         members = np.split(np.argsort(codes, kind="stable"), np.cumsum(sizes)[:-1])
@@ -109,10 +94,8 @@ def out_of_bag_scores(estimator, problem, seed, numbers):
                 scores = -((np.asarray(answers, dtype=np.float64) - y[tested]) ** 2)
             if codes is not None:  # the score of a group is the mean over its rows
                 scores = np.bincount(codes[tested], scores, n)[out] / sizes[out]
-            total[out] += scores
-            squares[out] += scores**2
-            count += out
-    return Scores(total, squares, count, len(numbers))
+            sums[:, out] += scores, scores**2, np.ones(len(scores))
+    return sums, len(numbers)
 
 
 class DataOOBValuer(BaseRetrainingValuer):
@@ -274,39 +257,37 @@ class DataOOBValuer(BaseRetrainingValuer):
         n, n_models = problem.n_players, self._n_models(problem)
         start, reason = perf_counter(), None
         n_chunks = None if n_models is None else -(-n_models // _CHUNK)
-        sums = Scores(np.zeros(n), np.zeros(n), np.zeros(n, dtype=np.int64), 0)
+        sums, n_trained = np.zeros((3, n)), 0
         with run.steps(n_chunks, "models trained") as done, one_thread():
             while reason is None:  # as many models again, until each row was out of bag twice
-                tasks = _tasks(task, sums.n_models, n_models)
-                for part in run.fits(out_of_bag_scores, tasks, self.n_jobs):
-                    sums = sums.plus(part)
+                tasks = _tasks(task, n_trained, n_models)
+                for part, count in run.fits(out_of_bag_scores, tasks, self.n_jobs):
+                    sums, n_trained = sums + part, n_trained + count
                     reason = self._goal(sums, start)
                     if reason is not None:
                         break
-                    if n_models is None or sums.n_models < n_models:
+                    if n_models is None or n_trained < n_models:
                         done()
                 else:
-                    reason = "n_estimators" if sums.count.min() >= 2 else None
+                    reason = "n_estimators" if sums[2].min() >= 2 else None
             done()
-        if sums.count.min() < 2:
+        if sums[2].min() < 2:
             return None
-        values, error = out_of_bag_mean(sums.total, sums.squares, sums.count)
+        values, error = out_of_bag_mean(*sums)
         if run.stopped or run.interrupted:
             reason = "interrupted" if run.interrupted else "callback"
         run.late = n_models is not None and reason == "max_time"
-        few = sums.n_models < _MODELS and self.n_estimators is None
+        few = n_trained < _MODELS and self.n_estimators is None
         if few and reason == "n_estimators":
             run.warn(
-                f"The values are based on {sums.n_models} models, the default for data of this "
+                f"The values are based on {n_trained} models, the default for data of this "
                 f"size: their median standard error is {np.median(error):.2g}, the values' "
                 f"standard deviation {np.std(values):.2g}. Set n_estimators, max_time or tol "
                 "for another precision.",
                 ImpreciseValuesWarning,
             )
         empty = 1 / problem.n_classes if problem.n_classes else -problem.y.var()
-        attributes = {
-            "values_error_": error, "n_evaluations_": sums.n_models, "stop_reason_": reason
-        }  # fmt: skip
+        attributes = {"values_error_": error, "n_evaluations_": n_trained, "stop_reason_": reason}
         return Result(values, float(values.mean()), float(empty), problem, attributes=attributes)
 
     def _model(self, problem):
@@ -339,9 +320,9 @@ class DataOOBValuer(BaseRetrainingValuer):
 
     def _goal(self, sums, start):
         """The rule by which training ends now, if any."""
-        fewest = sums.count.min()
+        fewest = sums[2].min()
         known = self.tol is not None and fewest >= _RELIABLE
-        if known and out_of_bag_mean(sums.total, sums.squares, sums.count)[1].max() <= self.tol:
+        if known and out_of_bag_mean(*sums)[1].max() <= self.tol:
             return "tol"
         late = self.max_time is not None and perf_counter() - start > self.max_time
         return "max_time" if late and fewest >= 2 else None
