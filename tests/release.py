@@ -117,7 +117,7 @@ def suite(folder):
     source = folder / sdist.name.removesuffix(".tar.gz")
     shutil.rmtree(source / "skvalue")
     bare = {**os.environ, "PYTHONPATH": ""}
-    command = [folder / "suite" / "bin" / "python", "-m", "pytest", "tests"]
+    command = [folder / "suite" / "bin" / "pytest", "-n", "2", "--dist", "loadgroup", "tests"]
     return subprocess.run(command, cwd=source, env=bare).returncode
 
 

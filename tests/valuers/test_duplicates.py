@@ -52,21 +52,23 @@ def copied(problem, owner, times=4, step=0.0, seed=0):
 @pytest.mark.parametrize(("valuer", "problem"), CASES)
 def test_copies_within_the_radius_change_no_value(valuer, problem):
     valuer, problem = VALUERS[valuer], PROBLEMS[problem]
-    valuer.set_params(duplicate_radius=1e-5 if valuer.metric == "cosine" else 0.01)
-    honest = problem.fit(valuer, groups=OWNER).values_
-    pairs = np.unique(np.c_[valuer.clusters_, OWNER], axis=0)
-    shared = len(pairs) > len(np.unique(valuer.clusters_))
-    for step in (0.0, 0.002):
-        more, groups = copied(problem, OWNER, step=step)
-        values = more.fit(valuer, groups=groups).values_
-        np.testing.assert_allclose(values, honest, rtol=1e-12, atol=1e-15)
-    # Under other names, the party's values add up to what it had, where no row is shared.
-    names = np.r_[OWNER, np.repeat([10, 11, 12], 15)]
-    found = more.fit(valuer, groups=names)
-    if not shared:
-        own = found.values_[(found.groups_ == 0) | (found.groups_ >= 10)].sum()
-        assert own == pytest.approx(honest[0], rel=1e-12, abs=1e-15)
-    assert found.values_.sum() == pytest.approx(honest.sum(), abs=1e-12)
+    for owner in ("groups", "first"):
+        radius = 1e-5 if valuer.metric == "cosine" else 0.01
+        valuer.set_params(duplicate_owner=owner, duplicate_radius=radius)
+        honest = problem.fit(valuer, groups=OWNER).values_
+        pairs = np.unique(np.c_[valuer.clusters_, OWNER], axis=0)
+        shared = len(pairs) > len(np.unique(valuer.clusters_))
+        for step in (0.0, 0.002):
+            more, groups = copied(problem, OWNER, step=step)
+            values = more.fit(valuer, groups=groups).values_
+            np.testing.assert_allclose(values, honest, rtol=1e-12, atol=1e-15)
+        # Under other names, the party's values add up to what it had, where no row is shared.
+        names = np.r_[OWNER, np.repeat([10, 11, 12], 15)]
+        found = more.fit(valuer, groups=names)
+        if not shared:
+            own = found.values_[(found.groups_ == 0) | (found.groups_ >= 10)].sum()
+            assert own == pytest.approx(honest[0], rel=1e-12, abs=1e-15)
+        assert found.values_.sum() == pytest.approx(honest.sum(), abs=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -83,8 +85,13 @@ def test_one_row_of_each_cluster_plays(valuer):
     _, first = np.unique(clusters, return_index=True)
     assert valuer.merged_fraction_ == 1 - len(first) / 60
     alone = problem._replace(X=problem.X[first], y=problem.y[first]).fit(plain)
-    expected = (alone.values_ / np.bincount(clusters))[clusters]
-    np.testing.assert_allclose(problem.fit(valuer).values_, expected, atol=1e-14)
+    for owner, expected in (
+        ("rows", (alone.values_ / np.bincount(clusters))[clusters]),
+        ("groups", (alone.values_ / np.bincount(clusters))[clusters]),
+        ("first", np.bincount(first, alone.values_, 60)),
+    ):
+        valuer.set_params(duplicate_owner=owner)
+        np.testing.assert_allclose(problem.fit(valuer).values_, expected, atol=1e-14)
     assert valuer.utility_ == pytest.approx(alone.utility_, abs=1e-12)
     new = problem.X_val[:3]
     np.testing.assert_allclose(valuer.transform(new), alone.transform(new), atol=1e-12)
@@ -96,9 +103,10 @@ def test_who_has_the_value_of_a_shared_cluster():
     more = problem._replace(X=X, y=np.append(problem.y, problem.y[[0, 0]]))
     groups = np.r_[0, np.full(19, 2), 1, 1]  # row 0, and twice with another party
     alone = problem.fit(KNNShapleyValuer()).values_[0]
-    valuer = KNNShapleyValuer(duplicates="quotient", duplicate_radius=0)
-    values = more.fit(valuer, groups=groups).values_
-    np.testing.assert_allclose(values[:2], [alone / 2, alone / 2], atol=1e-15)
+    for owner, first in (("rows", 1 / 3), ("groups", 1 / 2), ("first", 1)):
+        valuer = KNNShapleyValuer(duplicates="quotient", duplicate_radius=0, duplicate_owner=owner)
+        values = more.fit(valuer, groups=groups).values_
+        np.testing.assert_allclose(values[:2], [alone * first, alone * (1 - first)], atol=1e-15)
 
 
 def test_the_radius_is_that_of_public_points():

@@ -116,16 +116,19 @@ class TKNNShapleyValuer(BaseValuer):
         these weights when `score_samples` values a row that joins them.
     duplicates : {"quotient"}, default=None
         What to do about copies. "quotient": of each cluster of rows of one label, connected by
-        distances of at most `duplicate_radius`, the first row plays, and its value is divided
-        equally among the `groups` that have rows in it, without groups among its rows, so that
-        copies within the radius are not paid. Copies that are moved by more are paid as without it:
-        on digits, rows sent four times and moved by 1.5 radii still gain more than half. It needs
-        dense rows and `X_val`, and no `epsilon`; there is no `validation_error_`, `contributions`
-        and `add_validation` with it.
+        distances of at most `duplicate_radius`, the first row plays, and its value is divided, so
+        that copies within the radius are not paid. Copies that are moved by more are paid as
+        without it: on digits, rows sent four times and moved by 1.5 radii still gain more than
+        half. It needs dense rows and `X_val`, and no `epsilon`; there is no `validation_error_`,
+        `contributions` and `add_validation` with it.
     duplicate_radius : float or "auto", default="auto"
         Largest distance of a copy. "auto": such that about 1 % of honest rows have an honest
         neighbour of their label within it, from the distances between the validation points. 0
         finds exact copies only; use it where most columns are categories.
+    duplicate_owner : {"groups", "rows", "first"}, default="groups"
+        Who has the value of a cluster: the `groups` that have rows in it (without groups, its
+        rows), or all its rows, in equal parts; or the first of its rows in X, where rows are in the
+        order of trusted times.
     n_jobs : int, default=None
         Number of threads. None uses as many as a matrix product would.
     epsilon : float, default=None
@@ -256,6 +259,7 @@ class TKNNShapleyValuer(BaseValuer):
         class_weight=None,
         duplicates=None,
         duplicate_radius: float | str = "auto",
+        duplicate_owner="groups",
         n_jobs=None,
         epsilon=None,
         delta=1e-5,
@@ -277,6 +281,7 @@ class TKNNShapleyValuer(BaseValuer):
         self.class_weight = class_weight
         self.duplicates = duplicates
         self.duplicate_radius = duplicate_radius
+        self.duplicate_owner = duplicate_owner
         self.n_jobs = n_jobs
         self.epsilon = epsilon
         self.delta = delta
