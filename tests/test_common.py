@@ -34,6 +34,7 @@ from skvalue import (
     DataOOBValuer,
     DataShapleyValuer,
     KNNShapleyValuer,
+    LayeredShapleyValuer,
     LeaveOneOutValuer,
     SemivalueValuer,
 )
@@ -101,6 +102,7 @@ def test_estimators_are_found():
 
 
 NAMED = (BetaShapleyValuer, DataBanzhafValuer, SemivalueValuer)  # DataShapleyValuer, other weights
+LONG = (*NAMED, LayeredShapleyValuer, LeaveOneOutValuer)  # DataShapleyValuer fits models as they do
 
 
 def build_quick(cls):
@@ -271,7 +273,7 @@ def test_few_groups_are_left_out_one_by_one(cls, data):
 
 
 @pytest.mark.parametrize(
-    "cls", [pytest.param(cls, marks=[pytest.mark.slow] * (cls in NAMED)) for cls in VALUERS]
+    "cls", [pytest.param(cls, marks=[pytest.mark.slow] * (cls in LONG)) for cls in VALUERS]
 )
 def test_processes_of_joblib_give_the_same_values(cls, rng):
     X, X_val = rng.normal(size=(40, 300)), rng.normal(size=(20, 300))

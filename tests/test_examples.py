@@ -73,12 +73,14 @@ SLOW = {
     "cleaning/plot_clean_then_train.py",
     "cleaning/plot_grid_search_cleaning.py",
     "cleaning/plot_rows_to_relabel.py",
+    "collaborative/plot_paying_for_data.py",
     "collaborative/plot_price_of_privacy.py",
     "networks/plot_unrolled_images.py",
     "priarta/plot_market.py",
     "privacy/plot_in_run_values.py",
     "privacy/plot_private_values.py",
     "retraining/plot_compare_valuations.py",
+    "retraining/plot_data_shapley.py",
     "retraining/plot_layered_shapley.py",
 }
 

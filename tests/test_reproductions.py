@@ -242,6 +242,7 @@ def test_private_table_of_images(run):
 
 @of("private_tknn_tables")
 @pytest.mark.usefixtures("wind")
+@pytest.mark.slow
 def test_private_tables_of_tknn(run):
     small = "--epsilons 0.5 --repeats 2 --targets 20 --shadows 2"
     printed = run(f"--data . --sets cpu wind {small}")
@@ -729,6 +730,7 @@ def test_noise_of_every_kind_has_its_rate(script, rng):
 
 
 @of("label_errors")
+@pytest.mark.slow
 def test_a_run_prints_its_tables(script, capsys):
     (key, *data), *_ = script.runs_of("wine", None, 0, 120, [0.1], ["symmetric"])
     runs = {key: script.one_run(key, *data, ["ranking", "rules"], False)}
@@ -743,6 +745,7 @@ def test_a_run_prints_its_tables(script, capsys):
 
 
 @of("label_errors_confidence")
+@pytest.mark.slow
 def test_lists_named_with_confidence(script, monkeypatch, run):
     monkeypatch.setattr(script, "SETTINGS", [(200, 60, 2, 50)])
     above, named = map(float, re.findall(r"(?:in|draws,) (\d+\.\d+)", run()))
@@ -761,6 +764,7 @@ def test_equal_rows_of_a_folder(script, run, tmp_path):
 
 
 @of("influence_figures")
+@pytest.mark.slow
 def test_errors_of_influence(script, monkeypatch, run):
     for name in ("MODELS", "TIMED"):
         few = {k: v for k, v in getattr(script, name).items() if k == "RidgeClassifier"}
@@ -789,6 +793,7 @@ def test_values_and_their_uses(script, monkeypatch, run, tmp_path):
 
 
 @of("audit_cost")
+@pytest.mark.slow
 def test_an_audit_is_timed(run):
     pytest.importorskip("jinja2")
     printed = run("--rows 150")
@@ -797,6 +802,7 @@ def test_an_audit_is_timed(run):
 
 
 @of("review_queue")
+@pytest.mark.slow
 def test_reviews_with_a_queue_are_measured(script, monkeypatch, run):
     pytest.importorskip("pandas")
     monkeypatch.setattr(script, "RATES", (0.2,))
@@ -853,6 +859,7 @@ def test_checks_of_tables_are_measured(run):
 
 
 @of("cost_curve")
+@pytest.mark.slow
 def test_curves_of_cost(script, monkeypatch, run, tmp_path):
     pytest.importorskip("matplotlib")
     names = ["KNN", "TKNN, epsilon=1", "influence"]
@@ -927,6 +934,7 @@ def test_other_estimators_find_exact_values(script, semivalue, rng):
 
 @of("fewer_fits")
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.slow
 def test_adjusted_values_beside_others(script, monkeypatch, run):
     small = script.Case("wine", "naive Bayes", n=40, fits=1100, reference=4000)
     for cases in ("PEER_CASES", "OWN_CASES"):
@@ -941,6 +949,7 @@ def test_adjusted_values_beside_others(script, monkeypatch, run):
 
 
 @of("marginal_contributions")
+@pytest.mark.slow
 def test_contributions_from_one_fit(run):
     *_, printed, memory = run('--cases "wide 60" --seeds 2').splitlines()
     seconds, error, honest, *_, ratio = [
@@ -1003,6 +1012,7 @@ def test_other_libraries_are_stopped(run):
 
 
 @of("other_libraries")
+@pytest.mark.slow
 def test_other_libraries_number_exceptions(script, monkeypatch, tmp_path, run):
     """A library that is found but cannot be imported is reported, not fatal."""
     monkeypatch.setattr(script, "WANTED", ["sparse"])

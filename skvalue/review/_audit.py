@@ -133,9 +133,11 @@ def audit_table(
     if contents is not None and not issparse(contents):
         check_consistent_length(contents, y_given)
     rows, shown = _rows(detector, n_rows, X is not None)
-    findings, said["unchecked"] = _findings(checks, contents, labels, *validation, target, detector)
-    shown.update(row for each in findings for row in rows_shown(each))
     codes, suggested, worth = _codes(detector, y_given)
+    findings, said["unchecked"] = _findings(
+        checks, contents, labels, *validation, target, detector, worth
+    )
+    shown.update(row for each in findings for row in rows_shown(each))
     order = partial(telling_columns, given=codes, suggested=suggested)
     notes = notes + list(detector.preparation_)
     if X_val is not None:
@@ -196,7 +198,7 @@ def _read(path, y, target):
     return frame.drop(columns=target), frame[target], numbers, {"read": said}
 
 
-def _findings(checks, X, y, X_val, y_val, target, detector):
+def _findings(checks, X, y, X_val, y_val, target, detector, worth):
     """What else may be wrong, and sentences on what was not checked."""
     rows, points = (
         np.array(each, dtype=object)[:, None] if kind_of(each) == "text" else each
@@ -210,7 +212,7 @@ def _findings(checks, X, y, X_val, y_val, target, detector):
     task = "classification" if hasattr(detector, "classes_") else "regression"
     found = check_table(
         rows, y, points, y_val, target=target or "target", cells=cells, task=task,
-        random_state=detector.random_state,
+        worth=worth, random_state=detector.random_state,
     )  # fmt: skip
     return found, [] if cells else ["whether single entries fit the rest of their row"]
 

@@ -138,7 +138,9 @@ def test_errors_come_through(n_jobs):
         list(ordered_map(fail, [(i,) for i in range(9)], n_jobs))
 
 
-@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
+@pytest.mark.parametrize(
+    "backend", ["loky", "threading", pytest.param("multiprocessing", marks=pytest.mark.slow)]
+)
 def test_a_joblib_back_end_gives_the_same_values(backend, rng):
     """One pool of processes serves all valuers, and starts in seconds."""
     X, y = rng.normal(size=(300, 3)), rng.integers(0, 2, 300)

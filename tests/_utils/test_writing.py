@@ -76,7 +76,10 @@ WRITERS = {
 }
 
 
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name == "audit.html")) for name in WRITERS],
+)
 def test_modes_stay_and_links_are_followed(name, table, tmp_path):
     """Nothing is opened through a link that another user placed beside the file."""
     path, victim = tmp_path / name, tmp_path / "victim"

@@ -192,6 +192,7 @@ def test_infinite_values_are_refused(report):
         AuditReport.from_json(text)
 
 
+@pytest.mark.slow
 def test_mutated_reports_are_refused_or_shown(report, reviewed):
     """Whatever a field holds: a page that escapes it, or a sentence."""
     rng, texts = np.random.default_rng(0), [report.to_json(), reviewed.to_json()]

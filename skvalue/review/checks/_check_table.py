@@ -22,7 +22,7 @@ from ._labels_and_rows import (
 from ._leaks import find_leaks
 from ._missing import find_missing_by_label
 from ._order import find_label_order, find_row_order
-from ._weak import find_weak_model
+from ._weak import find_weak_model, worth_of_models
 
 LARGEST, WIDEST = 5000, 50  # rows that models are fitted to, columns whose entries are tested
 _FEWEST = 20  # rows with a label
@@ -46,6 +46,7 @@ def check_table(
     target="target",
     cells=True,
     task="auto",
+    worth=None,
     random_state=None,
 ):
     """Find what is, or may be, wrong with a table.
@@ -72,6 +73,9 @@ def check_table(
         or if more than 20 differ, each in less than four rows on average. For a regression, the
         fifth of the targets to which a row belongs takes the place of its label; spellings and
         rare labels are not looked for.
+    worth : dict, default=None
+        What predictions of unseen rows are worth, as :attr:`~skvalue.review.AuditReport.worth` has
+        it. None trains models to tell whether labels can be checked.
     random_state : int, RandomState instance or None, default=None
         Seed of folds, forests and shuffles.
 
@@ -141,7 +145,7 @@ def check_table(
         both = codes[:n], None if y_val is None else codes[n:]
         found += find_common_rows(match_rows(X, X_val), equal.verdict, *both, words)
     if columns:
-        found += _of_models(columns, labels[:n], known[:n], words, seed, cells)
+        found += _of_models(columns, labels[:n], known[:n], words, seed, cells, worth)
     return sorted(found, key=lambda each: SEVERITIES.index(each.severity))
 
 
@@ -149,7 +153,7 @@ def _is_text(column):
     return column.kind == "category" and column.n_distinct > _TEXT * len(column.entries)
 
 
-def _of_models(columns, labels, known, words, seed, cells):
+def _of_models(columns, labels, known, words, seed, cells, worth):
     """Findings of rules that need more than one column, or the labels."""
     n, rng = len(labels), np.random.default_rng(seed)
     names, codes = np.unique(labels, return_inverse=True)
@@ -166,7 +170,9 @@ def _of_models(columns, labels, known, words, seed, cells):
         some = [column.take(rows) for column in columns]
         yield from find_missing_by_label(some, told, words)
         yield from find_leaks(some, told, seed, words)
-        yield from find_weak_model(some, told, names[present].tolist(), seed, words)
+        if worth is None:
+            worth = worth_of_models(some, told, names[present].tolist(), seed)
+        yield from find_weak_model(worth, words)
     yield from find_row_order(columns, rng)
     yield from find_empty_rows(columns)
     if n <= LARGEST:

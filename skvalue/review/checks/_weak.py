@@ -11,8 +11,8 @@ from ._finding import Finding
 _SPLITS = 5
 
 
-def find_weak_model(columns, codes, classes, seed, words):
-    """Held-out predictions that are hardly better than the commonest label."""
+def worth_of_models(columns, codes, classes, seed):
+    """What held-out predictions of the default models are worth, see `worth_of`."""
     Z = StandardScaler().fit_transform(encode(columns))
     folds = make_folds(_SPLITS, Z, codes, np.arange(len(codes)), True, seed)
     scores = {name: np.zeros((len(codes), len(classes))) for name in ("forest", "logistic")}
@@ -20,7 +20,11 @@ def find_weak_model(columns, codes, classes, seed, words):
         for train, test in folds:
             scores[name][test] = held_out(model, Z, codes, train, test, np.arange(len(classes)))
     predicted = mix(scores, lambda p: log_loss(p, codes))[0].argmax(axis=1)
-    worth = worth_of(predicted, codes, classes)
+    return worth_of(predicted, codes, classes)
+
+
+def find_weak_model(worth, words):
+    """Held-out predictions that are hardly better than the commonest label."""
     if worth["weak"]:
         yield Finding(
             "weak model",
