@@ -31,8 +31,9 @@ def script(request, monkeypatch):
     return importlib.import_module(request.param)
 
 
-def of(name):
-    return pytest.mark.parametrize("script", [name], indirect=True, ids=[name])
+def of(name, *marks):
+    param = pytest.param(name, marks=marks, id=name)
+    return pytest.mark.parametrize("script", [param], indirect=True)
 
 
 @pytest.fixture
@@ -137,8 +138,7 @@ def test_joint_sensitivity_is_its_sum(script):
         assert total <= script.joint_sensitivity(k) ** 2 <= 1.01 * total
 
 
-@pytest.mark.slow
-@of("private_knn")
+@of("private_knn", pytest.mark.slow)
 def test_noise_is_on_the_values_of_the_original_game(script, rng):
     X, X_val = rng.normal(size=(40, 3)), rng.normal(size=(12, 3))
     data = X, rng.integers(0, 3, 40), X_val, np.arange(12) % 3
@@ -240,9 +240,8 @@ def test_private_table_of_images(run):
     assert (cells[1], cells[5], cells[7]) == ("0.958 (0.002)", "0.495 (0.005)", "-")
 
 
-@of("private_tknn_tables")
+@of("private_tknn_tables", pytest.mark.slow)
 @pytest.mark.usefixtures("wind")
-@pytest.mark.slow
 def test_private_tables_of_tknn(run):
     small = "--epsilons 0.5 --repeats 2 --targets 20 --shadows 2"
     printed = run(f"--data . --sets cpu wind {small}")
@@ -328,8 +327,7 @@ def test_agnews_reproduction(run, tmp_path, rng):
     assert "given" in printed
 
 
-@pytest.mark.slow
-@of("retraining_baselines")
+@of("retraining_baselines", pytest.mark.slow)
 @pytest.mark.usefixtures("wind")
 def test_retraining_baselines(run):
     small = "--tasks mislabel --seeds 2 --coalitions 2100 --trees 40"
@@ -461,8 +459,7 @@ def images(folder, name, channels, side, n):
     np.savez(folder / f"{name}.npz", X=X, y=y)
 
 
-@pytest.mark.slow  # trains a network for each of ten settings
-@of("gradient_parties")
+@of("gradient_parties", pytest.mark.slow)  # trains a network for each of ten settings
 def test_gradient_parties_print_published_and_measured_figures(run, tmp_path):
     images(tmp_path, "mnist", 1, 28, 400)
     small = "--parties 10 --size 5 --permutations 4 --repeats 1 --round-permutations 4"
@@ -645,8 +642,7 @@ def test_priarta_markets_print_scores_and_gains(run, tmp_path):
 # Imbalance, several semivalues, in-run and unrolled values ----------------------------------------
 
 
-@of("imbalance")
-@pytest.mark.slow
+@of("imbalance", pytest.mark.slow)
 def test_remedies_for_imbalance_cost_nothing_on_clean_labels(script, run):
     sizes = {"rules": (0.05, "negative"), "n_train": 1000}
     results = [script.measure("creditcard", None, 0.0, seed, **sizes) for seed in range(3)]
@@ -672,8 +668,7 @@ def test_exact_copies_are_not_paid_under_the_quotient(script, run):
     assert "adult: no adult.npz in --data=None: left out" in printed
 
 
-@of("markets")
-@pytest.mark.slow
+@of("markets", pytest.mark.slow)
 def test_rules_of_markets_hold_on_digits(script, run):
     printed = run("--sets digits --parts twins garbage error --draws 1")
     assert printed.count("holds") == 7
@@ -729,8 +724,7 @@ def test_noise_of_every_kind_has_its_rate(script, rng):
     assert script.precision_at_number(-wrong.astype(float), wrong) == 1
 
 
-@of("label_errors")
-@pytest.mark.slow
+@of("label_errors", pytest.mark.slow)
 def test_a_run_prints_its_tables(script, capsys):
     (key, *data), *_ = script.runs_of("wine", None, 0, 120, [0.1], ["symmetric"])
     runs = {key: script.one_run(key, *data, ["ranking", "rules"], False)}
@@ -744,8 +738,7 @@ def test_a_run_prints_its_tables(script, capsys):
     assert "fdr 0.1, confidence 0.95" in printed
 
 
-@of("label_errors_confidence")
-@pytest.mark.slow
+@of("label_errors_confidence", pytest.mark.slow)
 def test_lists_named_with_confidence(script, monkeypatch, run):
     monkeypatch.setattr(script, "SETTINGS", [(200, 60, 2, 50)])
     above, named = map(float, re.findall(r"(?:in|draws,) (\d+\.\d+)", run()))
@@ -763,8 +756,7 @@ def test_equal_rows_of_a_folder(script, run, tmp_path):
     assert "{'copies': 1}; 0 groups of rows that are not equal" in printed
 
 
-@of("influence_figures")
-@pytest.mark.slow
+@of("influence_figures", pytest.mark.slow)
 def test_errors_of_influence(script, monkeypatch, run):
     for name in ("MODELS", "TIMED"):
         few = {k: v for k, v in getattr(script, name).items() if k == "RidgeClassifier"}
@@ -792,8 +784,7 @@ def test_values_and_their_uses(script, monkeypatch, run, tmp_path):
     assert float(rows[0][3]) > 0.6  # AUROC
 
 
-@of("audit_cost")
-@pytest.mark.slow
+@of("audit_cost", pytest.mark.slow)
 def test_an_audit_is_timed(run):
     pytest.importorskip("jinja2")
     printed = run("--rows 150")
@@ -801,8 +792,7 @@ def test_an_audit_is_timed(run):
     assert 0 < float(re.search(r"^page: ([\d.]+) MB$", printed, re.MULTILINE)[1]) < 1
 
 
-@of("review_queue")
-@pytest.mark.slow
+@of("review_queue", pytest.mark.slow)
 def test_reviews_with_a_queue_are_measured(script, monkeypatch, run):
     pytest.importorskip("pandas")
     monkeypatch.setattr(script, "RATES", (0.2,))
@@ -813,8 +803,7 @@ def test_reviews_with_a_queue_are_measured(script, monkeypatch, run):
     assert left < 0.25 < 0.5 < random
 
 
-@pytest.mark.slow
-@of("review_queue")
+@of("review_queue", pytest.mark.slow)
 def test_few_wrong_labels_are_left_by_a_review(script, monkeypatch):
     """Digits, tumours and made tables, of which some have classes that overlap."""
     pd = pytest.importorskip("pandas")
@@ -835,8 +824,7 @@ def test_few_wrong_labels_are_left_by_a_review(script, monkeypatch):
     assert found["wrong"].sum() <= 0.1 * found["changed"].sum()
 
 
-@pytest.mark.slow
-@of("table_checks")
+@of("table_checks", pytest.mark.slow)
 def test_checks_of_tables_are_measured(run):
     pytest.importorskip("pandas")
     printed = run("--sets wine breast --parts together")
@@ -858,8 +846,7 @@ def test_checks_of_tables_are_measured(run):
     assert re.findall(r"the audit (\w+)", printed) == ["passes", "fails"]
 
 
-@of("cost_curve")
-@pytest.mark.slow
+@of("cost_curve", pytest.mark.slow)
 def test_curves_of_cost(script, monkeypatch, run, tmp_path):
     pytest.importorskip("matplotlib")
     names = ["KNN", "TKNN, epsilon=1", "influence"]
@@ -893,8 +880,7 @@ def test_the_tables_of_costs_are_printed(script, capsys):
     assert len(re.findall(r"^T?KNN: [\d.]+ \[", said, re.MULTILINE)) == 2
 
 
-@pytest.mark.slow
-@of("neighbor_costs")
+@of("neighbor_costs", pytest.mark.slow)
 def test_processes_are_timed_in_turn(script, capsys):
     script.print_leave_one_out(None, ["wine"], 150, None, 1)
     said = capsys.readouterr().out
@@ -932,9 +918,8 @@ def test_other_estimators_find_exact_values(script, semivalue, rng):
         np.testing.assert_allclose(found, exact, atol=1e-10)
 
 
-@of("fewer_fits")
+@of("fewer_fits", pytest.mark.slow)
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.slow
 def test_adjusted_values_beside_others(script, monkeypatch, run):
     small = script.Case("wine", "naive Bayes", n=40, fits=1100, reference=4000)
     for cases in ("PEER_CASES", "OWN_CASES"):
@@ -948,8 +933,7 @@ def test_adjusted_values_beside_others(script, monkeypatch, run):
     assert run("--replicates 2 --save results.json") == printed  # all is in the file
 
 
-@of("marginal_contributions")
-@pytest.mark.slow
+@of("marginal_contributions", pytest.mark.slow)
 def test_contributions_from_one_fit(run):
     *_, printed, memory = run('--cases "wide 60" --seeds 2').splitlines()
     seconds, error, honest, *_, ratio = [
@@ -1011,8 +995,7 @@ def test_other_libraries_are_stopped(run):
     assert [row[3] for row in rows] == ["> 0.01 s"] * 2
 
 
-@of("other_libraries")
-@pytest.mark.slow
+@of("other_libraries", pytest.mark.slow)
 def test_other_libraries_number_exceptions(script, monkeypatch, tmp_path, run):
     """A library that is found but cannot be imported is reported, not fatal."""
     monkeypatch.setattr(script, "WANTED", ["sparse"])
@@ -1085,8 +1068,7 @@ def test_private_methods_approach_values_without_noise(script, monkeypatch, tmp_
         assert np.corrcoef(noisy, exact)[0, 1] > 0.9
 
 
-@pytest.mark.slow
-@of("sampler_times")
+@of("sampler_times", pytest.mark.slow)
 def test_errors_of_samplers_are_saved(script, run, tmp_path):
     run("--games 'ridge, R2, 200 rows' --rows 40 --budgets 10 100 --seeds 3 --save times.json")
     (curves,) = json.loads((tmp_path / "times.json").read_text())["curves"].values()

@@ -110,18 +110,8 @@ TOGETHER = [  # rows are copied, and labels changed, last
 ]
 
 
-@pytest.mark.parametrize(
-    ("table", "kinds"),
-    [
-        pytest.param(
-            table, kinds, marks=[pytest.mark.slow] * slow, id=f"{table.__name__}-{kinds[0]}"
-        )
-        for table, kinds, slow in (
-            *((clean, kinds, False) for kinds in TOGETHER),
-            *((regression, kinds, kinds is not TOGETHER[-1]) for kinds in TOGETHER),
-        )
-    ],
-)
+@pytest.mark.parametrize("kinds", TOGETHER, ids=lambda kinds: kinds[0])
+@pytest.mark.parametrize("table", [clean, pytest.param(regression, marks=pytest.mark.slow)])
 def test_what_is_planted_is_found(table, kinds):
     assert {*KINDS} == {kind for kinds in TOGETHER for kind in kinds}
     (X, y), rng = table(), np.random.default_rng(1)
