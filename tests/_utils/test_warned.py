@@ -1,11 +1,18 @@
 """Warnings of many fits: counted, in threads too, and issued once."""
 
 import warnings
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 
-from skvalue._utils.warned import counted_map, counted_warnings, summaries, tell, warn_all
+from skvalue._utils.warned import (
+    counted_map,
+    counted_warnings,
+    ready_to_count,
+    summaries,
+    tell,
+    warn_all,
+)
 
 
 def work(number):
@@ -57,6 +64,24 @@ def test_other_threads_keep_their_warnings():
     with warnings.catch_warnings(record=True) as shown:
         assert count() == {}
     assert [str(w.message) for w in shown] == ["number 7", "always the same"]
+
+
+def test_a_task_that_outlives_its_fit_changes_no_filters():
+    begun, leave = Event(), Event()
+
+    def task():
+        with counted_warnings():
+            begun.set()
+            leave.wait()
+
+    thread = Thread(target=task)
+    with ready_to_count():
+        thread.start()
+        begun.wait()
+    with pytest.warns(UserWarning, match="always the same"):
+        leave.set()
+        thread.join()
+        work(1)
 
 
 def test_a_category_that_takes_no_text():

@@ -74,8 +74,9 @@ def check_table(
         fifth of the targets to which a row belongs takes the place of its label; spellings and
         rare labels are not looked for.
     worth : dict, default=None
-        What predictions of unseen rows are worth, as :attr:`~skvalue.review.AuditReport.worth` has
-        it. None trains models to tell whether labels can be checked.
+        What predictions of unseen rows are worth, as ``worth`` of an
+        :class:`~skvalue.review.AuditReport`. None trains models to tell whether labels can be
+        checked.
     random_state : int, RandomState instance or None, default=None
         Seed of folds, forests and shuffles.
 
