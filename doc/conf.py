@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-import jinja2
 from docutils import nodes
+from jinja2 import PackageLoader
 from jinja2.sandbox import SandboxedEnvironment
-from numpydoc.docscrape_sphinx import SphinxDocString
+from numpydoc import docscrape_sphinx
 
 import skvalue
 import skvalue.valuers
@@ -111,14 +111,9 @@ def _skip_foreign_members(app, what, name, member, skip, options):
     return skip or not module.startswith("skvalue")
 
 
-# numpydoc compiles its template again for each docstring, a seventh of a build.
-_template = SandboxedEnvironment(loader=jinja2.PackageLoader("numpydoc", "templates")).get_template(
-    "numpydoc_docstring.rst"
-)
-_load_config = SphinxDocString.load_config
-SphinxDocString.load_config = lambda self, config: _load_config(
-    self, {**config, "template": _template}
-)
+# numpydoc compiles its template again for each docstring, a twentieth of a build.
+_templates = SandboxedEnvironment(loader=PackageLoader("numpydoc", "templates"))
+docscrape_sphinx.SandboxedEnvironment = lambda loader: _templates
 
 
 def _link_scikit_learn(app, env, node, content):
