@@ -13,7 +13,7 @@ from ._in_sample import BaseInSampleValuer
 from ._input import make_problem
 from ._points import mean_over_points
 from ._problem import Capabilities, Points, Problem, Split, takes_validation_set
-from ._record import Fitted, Result
+from ._record import Result
 from ._release import PRIVACY_CONSTRAINTS, warn_of_guarantee
 from ._rows import check_rows
 from ._run import Run

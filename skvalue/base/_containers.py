@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.utils import get_tags
 
 from .._utils.sklearn import safe_indexing
-from ..neighbors import Rows
+from ..neighbors import Rows, concatenate_rows
 
 
 def follow_input_tags(tags, estimator):
@@ -58,21 +58,13 @@ def contained(X):
         return X
     if sparse.issparse(X):
         return X.tocsr()
-    if isinstance(X, (list, tuple)) and len(X) and isinstance(X[0], (str, bytes, dict)):
-        return _objects(X)  # an array of texts would have the width of the longest for each
+    texts = isinstance(X, (list, tuple)) and len(X) and isinstance(X[0], (str, bytes, dict))
     try:
-        array = np.asarray(X)
+        # An array of texts would have the width of the longest for each.
+        array = np.asarray(X, dtype=object if texts else None)
     except ValueError:  # from rows of unequal lengths
-        return _objects(X)
-    if array.dtype.kind in "USO" and array.ndim == 1:
-        return _objects(array.tolist())
+        return np.fromiter(X, dtype=object, count=len(X))
     return np.asarray(X, dtype=object) if array.dtype.kind in "US" else array
-
-
-def _objects(items):
-    array = np.empty(len(items), dtype=object)
-    array[:] = items
-    return array
 
 
 def holds_strings(X):
@@ -99,7 +91,7 @@ def stack_rows(first, second):
         return sparse.vstack([first, second], format="csr")
     if hasattr(first, "iloc"):
         return sys.modules["pandas"].concat([first, second], ignore_index=True)
-    return first.vstack(second) if is_frame(first) else np.concatenate([first, second])
+    return first.vstack(second) if is_frame(first) else concatenate_rows(first, second)
 
 
 def row_hashes(X):

@@ -12,7 +12,6 @@ from .._utils.fits import swap_in
 from .._utils.sklearn import fit_context
 from ._input import make_problem
 from ._problem import Capabilities
-from ._record import Fitted
 from ._run import Run
 from ._updates import merged
 
@@ -129,26 +128,14 @@ class BaseInSampleValuer(
     def values_(self):
         """Values of the rows, or of the groups; they are not pickled after a private fit."""
         check_is_fitted(self, "_fitted")
-        if self._fitted.result.values is None:
-            raise AttributeError(
-                "values_ of a private fit is for the curator only and is not pickled. "
-                "score_samples(X, y) values rows from what was released."
-            )
-        return self._fitted.result.values
+        return self._kept("values_", self._fitted.values)
 
     @property
     def groups_(self):
         """The groups, if `groups` was passed; they are not pickled after a private fit."""
         check_is_fitted(self, "_fitted")
-        fitted = self._fitted
-        if fitted.problem.group_names is None:
-            dropped = fitted.hides_values and fitted.result.values is None
-            raise AttributeError(
-                "groups_ of a private fit is for the curator only and is not pickled."
-                if dropped
-                else f"{type(self).__name__} has no groups_: no groups were passed to fit."
-            )
-        return fitted.problem.group_names
+        absent = f"{type(self).__name__} has no groups_: no groups were passed to fit."
+        return self._kept("groups_", self._fitted.problem.group_names, absent)
 
     def values_for(self, i, *, return_baseline=False, return_error=False):
         """Value of one row, as its owner may see it.
@@ -188,8 +175,8 @@ class BaseInSampleValuer(
         """
         values = self.values_
         i = self._fitted.problem.position(i, len(values))
-        if self._fitted.result.answers is not None:
-            values[i] = self._fitted.result.answers.answer(i)
+        if self._fitted.answers is not None:
+            values[i] = self._fitted.answers.answer(i)
         found = [float(values[i])]
         for name, wanted in (("baseline_", return_baseline), ("values_error_", return_error)):
             if wanted and not hasattr(self, name):
@@ -200,16 +187,21 @@ class BaseInSampleValuer(
 
     # Internals ------------------------------------------------------------------------------
 
-    def _for_curator(self, name):
-        """An array of the players that is hidden as the values of a private fit are."""
-        fitted = self._record(name, error=AttributeError)
-        if name not in fitted.result.curator:
+    def _kept(self, name, entry, absent=""):
+        """An entry of the record; an error if pickling dropped it, or if the fit has none."""
+        if entry is None:
+            dropped = self._fitted.hides_values and self._fitted.values is None
             raise AttributeError(
                 f"{name} of a private fit is for the curator only and is not pickled."
-                if fitted.hides_values
-                else f"{name} is set by private fits only: pass epsilon."
+                if dropped
+                else absent
             )
-        return fitted.result.curator[name]
+        return entry
+
+    def _for_curator(self, name):
+        """An array of the players that is hidden as the values of a private fit are."""
+        entry = self._record(name, error=AttributeError).curator.get(name)
+        return self._kept(name, entry, f"{name} is set by private fits only: pass epsilon.")
 
     @property
     def _is_private(self):
@@ -227,7 +219,7 @@ class BaseInSampleValuer(
             raise KeyboardInterrupt
         if result is None:
             raise RuntimeError("The fit was stopped by a callback before any value was computed.")
-        self._swap_in(result if whole is None else merged(whole, self._fitted.result, result))
+        self._swap_in(result if whole is None else merged(whole, self._fitted, result))
         run.end(result)
         return self
 
@@ -250,7 +242,7 @@ class BaseInSampleValuer(
                 del public[name]
         if release is not None:  # a private fit keeps no rows
             problem = replace(problem, X=None, y=None, sample_weight=None)
-        fitted = Fitted(replace(result, problem=problem, error=None))
+        fitted = replace(result, problem=problem, error=None)
         swap_in(self, **public, _fitted=fitted, _n_features_out=1)
 
     def _record(self, what, needs_rows=False, needs_points=False, error=ValueError):
@@ -273,7 +265,7 @@ class BaseInSampleValuer(
         hidden = {"validation_error_", "values_error_"}
         hidden = {name for name in hidden if isinstance(getattr(type(self), name, None), property)}
         if "_fitted" in vars(self) and self._fitted.hides_values:
-            hidden |= {"values_", "groups_", *self._fitted.result.curator}
+            hidden |= {"values_", "groups_", *self._fitted.curator}
         names = (name for name in object.__dir__(self) if name not in hidden)
         return [name for name in names if hasattr(self, name)]
 

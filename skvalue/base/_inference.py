@@ -33,7 +33,7 @@ def validation_error(fitted, point_moments):
     if "error" not in fitted.cache:
         first, second = point_moments(fitted)
         weights = fitted.problem.splits[0].points.weights
-        fitted.cache["error"] = standard_error(fitted.result.values, first, second, weights)
+        fitted.cache["error"] = standard_error(fitted.values, first, second, weights)
     return fitted.cache["error"]
 
 
@@ -49,7 +49,7 @@ def harmful(fitted, point_moments, fdr):
             FewValidationPointsWarning,
             stacklevel=3,
         )
-    values, error = fitted.result.values, validation_error(fitted, point_moments)
+    values, error = fitted.values, validation_error(fitted, point_moments)
     n_effective = 1 / (points.weights**2).sum()
     if n_effective <= 1:
         return np.zeros(len(values), dtype=bool)
@@ -60,7 +60,7 @@ def harmful(fitted, point_moments, fdr):
 
 def contributions(fitted, point_values, i):
     """Contribution of each validation point to the value of a row, or of a group."""
-    problem, n = fitted.problem, len(fitted.result.values)
+    problem, n = fitted.problem, len(fitted.values)
     i = problem.position(i, n)
     members = np.array([i]) if problem.groups is None else np.flatnonzero(problem.groups == i)
     n_points = len(problem.splits[0].points) if problem.has_validation_set else len(problem.y)

@@ -13,7 +13,7 @@ from ._seen_rows import SeenRows
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What a method computes: values of the players, and other public attributes."""
+    """What a method computes: values of the players, and other attributes; the record of a fit."""
 
     values: np.ndarray
     utility: float
@@ -25,39 +25,12 @@ class Result:
     answers: object = None  # releases one value at a time, `answers.answer(i)`; see `values_for`
     curator: dict = field(default_factory=dict)  # other arrays of players, hidden like the values
     error: Exception | None = None  # raised after the values are set
-
-
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """The result of a fit, and what is computed from it later."""
-
-    result: Result
-    cache: dict = field(default_factory=dict)  # of later calls, such as `transform`
-
-    @property
-    def problem(self):
-        """The problem that was solved."""
-        return self.result.problem
-
-    @property
-    def statistic(self):
-        """What the method keeps for `score_samples`."""
-        return self.result.statistic
-
-    @property
-    def attributes(self):
-        """The public attributes, and what else the method computed by name."""
-        return self.result.attributes
-
-    @property
-    def release(self):
-        """The release of a private fit, or None."""
-        return self.result.release
+    cache: dict = field(default_factory=dict, init=False)  # of later calls, such as `transform`
 
     @property
     def is_private(self):
         """Whether the fit was private."""
-        return self.result.release is not None
+        return self.release is not None
 
     @property
     def hides_values(self):
@@ -67,8 +40,8 @@ class Fitted:
     @property
     def row_values(self):
         """The value of each row, or of its group."""
-        groups, values = self.problem.groups, self.result.values
-        return values if groups is None else values[groups]
+        groups = self.problem.groups
+        return self.values if groups is None else self.values[groups]
 
     def lookup(self, X, codes):
         """Values of the rows that were in fit, and a mask of these rows."""
@@ -84,10 +57,10 @@ class Fitted:
 
     def __getstate__(self):
         # Values of a private fit are for the curator: they are not pickled.
-        result = self.result
+        state = {**vars(self), "cache": {}}
         if self.hides_values:
             problem = replace(self.problem, groups=None, group_names=None)
-            result = replace(result, values=None, curator={}, problem=problem)
+            state |= {"values": None, "curator": {}, "problem": problem}
         if self.is_private:  # with the seed the noise could be removed
-            result = replace(result, release=replace(result.release, noise_random_state=None))
-        return {"result": result, "cache": {}}
+            state["release"] = replace(self.release, noise_random_state=None)
+        return state

@@ -357,7 +357,7 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         fitted = self._record("values_error_", error=AttributeError)
         recorded = fitted.statistic[0]
         if recorded.released is None:
-            return fitted.result.attributes["values_error_"]
+            return fitted.attributes["values_error_"]
         if "error" not in fitted.cache:
             # A private fit has one split.
             points, attributes = fitted.problem.splits[0].points, fitted.attributes

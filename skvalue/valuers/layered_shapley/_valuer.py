@@ -446,7 +446,7 @@ class LayeredShapleyValuer(BaseScoringValuer):
         fitted = self._record("values_error_", error=AttributeError)
         if fitted.hides_values:
             return self._for_curator("values_error_")
-        return fitted.result.attributes["values_error_"]
+        return fitted.attributes["values_error_"]
 
     def prediction(self):
         """Predict each value of a private fit from its own row and public points.
@@ -469,13 +469,13 @@ class LayeredShapleyValuer(BaseScoringValuer):
         fitted = self._record("prediction")
         if fitted.is_private and not fitted.attributes["shrinkage"].spread:
             raise ValueError(f"prediction needs at least {LEAST} validation points.")
-        if fitted.result.answers is not None:
-            return fitted.result.answers.predict(np.arange(len(fitted.result.values)))
-        if "prediction" not in fitted.result.curator:
+        if fitted.answers is not None:
+            return fitted.answers.predict(np.arange(len(fitted.values)))
+        if "prediction" not in fitted.curator:
             raise ValueError(
                 "prediction needs a private fit that was not pickled. Fit with epsilon."
             )
-        return fitted.result.curator["prediction"]
+        return fitted.curator["prediction"]
 
     def _refuse_published(self, what, error):
         fitted = getattr(self, "_fitted", None)
