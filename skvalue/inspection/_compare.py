@@ -1,4 +1,4 @@
-"""Several valuers on the same rows: values, seconds, removal curves, wrong labels found."""
+"""Several valuers on the same rows: seconds, removal curves, wrong labels found; a display."""
 
 from time import perf_counter
 
@@ -9,12 +9,15 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.utils import Bunch, check_random_state, column_or_1d, indexable
 
 from .._utils.checks import check_groups, check_length, check_numbers
+from .._utils.plotting import GREY, open_axes
 from .._utils.sklearn import HasMethods, safe_indexing, validate_params
 from .._utils.targets import check_task
 from ..base import takes_validation_set
-from ._curves import _CONSTRAINTS as _CURVE
-from ._curves import value_removal_curve
+from ._curves import CONSTRAINTS, value_removal_curve
+from ._displays import ValueRemovalDisplay
 from ._scores import noisy_label_auc
+
+_OF_CURVES = "X", "y", "fractions", "scoring", "n_repeats", "groups", "n_jobs", "random_state"
 
 
 def wrong_label_curve(values, is_wrong):
@@ -62,19 +65,16 @@ def wrong_label_curve(values, is_wrong):
 @validate_params(
     {
         "valuers": [dict],
-        "X_val": [*_CURVE["X"], None],
+        "X_val": [*CONSTRAINTS["X"], None],
         "y_val": ["array-like", None],
         "wrong": ["array-like", None],
         "estimator": [HasMethods(["fit"]), None],
-        "X_test": [*_CURVE["X_test"], None],
+        "X_test": [*CONSTRAINTS["X_test"], None],
         "y_test": ["array-like", None],
-        **{name: _CURVE[name] for name in (
-            "X", "y", "first", "fractions", "scoring", "n_repeats", "groups", "n_jobs",
-            "random_state",
-        )},
+        **{name: CONSTRAINTS[name] for name in _OF_CURVES},
     },
     prefer_skip_nested_validation=True,
-)  # fmt: skip
+)
 def compare(
     valuers,
     X,
@@ -86,7 +86,6 @@ def compare(
     X_test=None,
     y_test=None,
     estimator=None,
-    first="lowest",
     fractions=None,
     scoring=None,
     n_repeats=5,
@@ -114,7 +113,7 @@ def compare(
     estimator : estimator, default=None
         The model that is trained without the rows of lowest value; None means
         `LogisticRegression()` for classes and `Ridge()` for other targets.
-    first, fractions, scoring, n_repeats : optional
+    fractions, scoring, n_repeats : optional
         As in `value_removal_curve`.
     groups : array-like of shape (n_samples,), default=None
         Group of every row; groups are valued and removed.
@@ -188,9 +187,9 @@ def compare(
     values = {name: valuer.values_ for name, valuer in fitted.items()}
     removal = {
         name: value_removal_curve(
-            estimator, X, y, of_rows, X_test, y_test, first=first, fractions=fractions,
-            scoring=scoring, n_repeats=n_repeats, baseline=place == 0, groups=groups,
-            n_jobs=n_jobs, random_state=seed,
+            estimator, X, y, of_rows, X_test, y_test, fractions=fractions, scoring=scoring,
+            n_repeats=n_repeats, baseline=place == 0, groups=groups, n_jobs=n_jobs,
+            random_state=seed,
         )
         for place, (name, of_rows) in enumerate(values.items())
     }  # fmt: skip
@@ -204,3 +203,95 @@ def compare(
         removal=removal,
         detection=detection,
     )
+
+
+class ComparisonDisplay:
+    """Removal curves of several valuers, and the wrong labels that each finds.
+
+    Parameters
+    ----------
+    comparison : Bunch
+        Result of `compare`.
+    score_name : str, default="score"
+        Label of the vertical axis of the removal curves.
+
+    Attributes
+    ----------
+    axes_ : list of matplotlib Axes
+        Axes of the removal curves, and of the wrong labels found if they are known.
+    figure_ : matplotlib Figure
+        Figure that contains the axes.
+    lines_ : dict of str to list of matplotlib Line2D
+        Lines of each valuer.
+
+    See Also
+    --------
+    compare : Fit and compare.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from skvalue import DataOOBValuer, KNNShapleyValuer
+    >>> from skvalue.datasets import flip_labels
+    >>> from skvalue.inspection import ComparisonDisplay, compare
+    >>> X, y = load_iris(return_X_y=True)
+    >>> labels, flipped = flip_labels(y[::2], 0.1, random_state=0)
+    >>> comparison = compare(
+    ...     {"KNN-Shapley": KNNShapleyValuer(), "Data-OOB": DataOOBValuer(random_state=0)},
+    ...     X[::2], labels, X_val=X[1::2], y_val=y[1::2], wrong=flipped,
+    ...     estimator=GaussianNB(), n_repeats=1, random_state=0,
+    ... )
+    >>> display = ComparisonDisplay(comparison).plot()
+    >>> list(display.lines_), len(display.axes_)
+    (['KNN-Shapley', 'Data-OOB'], 2)
+    """
+
+    def __init__(self, comparison, *, score_name="score"):
+        self.comparison = comparison
+        self.score_name = score_name
+
+    def plot(self, axes=None):
+        """Draw the display.
+
+        Parameters
+        ----------
+        axes : list of matplotlib Axes, default=None
+            Axes to draw on, one without known wrong labels, else two; None creates a new figure.
+
+        Returns
+        -------
+        display : ComparisonDisplay
+            The display itself.
+
+        Raises
+        ------
+        ValueError
+            If there are too few axes.
+        """
+        detection = self.comparison.detection
+        n_axes = 1 if detection is None else 2
+        if axes is None:
+            figure = open_axes(None, type(self).__name__).figure
+            figure.clear()
+            figure.set_size_inches(5.5 * n_axes, 4.4)
+            axes = [figure.add_subplot(1, n_axes, place + 1) for place in range(n_axes)]
+        if len(axes) < n_axes:
+            raise ValueError(f"axes must have {n_axes} entries. Got {len(axes)}.")
+        removal = self.comparison.removal
+        left = ValueRemovalDisplay(removal, score_name=self.score_name).plot(axes[0])
+        self.lines_ = {name: [line] for name, line in zip(removal, left.lines_)}
+        if detection is not None:
+            right = open_axes(axes[1], type(self).__name__)
+            for name, curve in detection.items():
+                label = f"{name} (AUROC {curve.auc:.2f})"
+                color = self.lines_[name][0].get_color()
+                self.lines_[name] += right.plot(
+                    curve.inspected, curve.found, label=label, color=color
+                )
+            right.plot([0, 1], [0, 1], color=GREY, linestyle="--", label="at random")
+            right.set(xlabel="fraction of rows inspected, lowest value first")
+            right.set(ylabel="fraction of wrong labels found")
+            right.legend(frameon=False)
+        self.axes_, self.figure_ = list(axes[:n_axes]), axes[0].figure
+        return self

@@ -8,10 +8,11 @@ from scipy.stats import rankdata
 from sklearn.base import is_classifier
 from sklearn.utils import Bunch, check_array, check_random_state, column_or_1d, indexable
 
-from .._utils.checks import check_groups, check_numbers, check_weights
+from .._utils.checks import check_groups, check_numbers
+from .._utils.plotting import BLUE, open_axes
 from .._utils.sklearn import HasMethods, Interval, validate_params
 from ..games import check_scorer
-from ._curves import draw_seeds, rows_of, score_on
+from ._curves import draw_seeds, score_on
 
 
 def minus_loss(model, X, y):
@@ -76,7 +77,6 @@ def _check_values(values, n, n_points, per):
         "fraction": [Interval(Real, 0, 1, closed="neither")],
         "scoring": [str, callable, None],
         "groups": ["array-like", None],
-        "sample_weight": ["array-like", None],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     },
@@ -94,7 +94,6 @@ def linear_datamodeling_score(
     fraction=0.5,
     scoring=None,
     groups=None,
-    sample_weight=None,
     n_jobs=None,
     random_state=None,
 ):
@@ -133,8 +132,6 @@ def linear_datamodeling_score(
         of shape (n_validation, n_samples) returns one number per validation point.
     groups : array-like of shape (n_samples,), default=None
         Group of every row. Whole groups are then removed.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Sample weights for the estimator's fit.
     n_jobs : int, default=None
         Number of joblib jobs for the fits.
     random_state : int, RandomState instance or None, default=None
@@ -193,8 +190,6 @@ def linear_datamodeling_score(
         players = np.arange(len(y))
     n, n_points = int(players.max()) + 1, len(y_val)
     values = _check_values(values, n, n_points, "row" if names is None else "group")
-    if sample_weight is not None:
-        sample_weight = check_weights(sample_weight, "sample_weight", len(y))
     classes = np.unique(y) if is_classifier(estimator) else None
     if classes is not None and not np.isin(y_val, classes).all():
         unseen = np.setdiff1d(y_val, classes).tolist()
@@ -208,11 +203,9 @@ def linear_datamodeling_score(
     # A function is not wrapped in a scorer, which may return one number only.
     scorer = minus_loss if scoring is None else scoring
     scorer = scorer if callable(scorer) else check_scorer(estimator, scoring, None, classes)
-    kept = [np.arange(len(y)), *(rows_of(np.flatnonzero(~gone), players) for gone in removed)]
+    kept = [np.arange(len(y)), *(np.flatnonzero(~gone[players]) for gone in removed)]
     utilities = Parallel(n_jobs=n_jobs)(
-        delayed(score_on)(
-            estimator, seeds, X, y, rows, sample_weight, classes, X_val, y_val, scorer
-        )
+        delayed(score_on)(estimator, seeds, X, y, rows, classes, X_val, y_val, scorer)
         for rows in kept
     )
     if values.ndim == 1:
@@ -236,3 +229,74 @@ def linear_datamodeling_score(
         changes=changes,
         removed=removed,
     )
+
+
+class LinearDatamodelingDisplay:
+    """Predicted against actual changes of the utility, as rows are removed.
+
+    For values of each validation point: histogram of the scores of the points.
+
+    Parameters
+    ----------
+    result : Bunch
+        Result of `linear_datamodeling_score`.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes of the plot.
+    figure_ : matplotlib Figure
+        Figure that contains the axes.
+    points_ : matplotlib PathCollection
+        One point per subset; None for values of each validation point.
+    bars_ : matplotlib BarContainer
+        Histogram of the scores; None for values of the whole validation set.
+    mean_line_ : matplotlib Line2D
+        Vertical line at the mean of the scores; None like the bars.
+
+    See Also
+    --------
+    linear_datamodeling_score : Compute the score.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.utils import Bunch
+    >>> from skvalue.inspection import LinearDatamodelingDisplay
+    >>> result = Bunch(
+    ...     score=1.0, score_error=0.0, scores=np.ones(1), predicted=np.array([[0.1, 0.2, 0.3]]),
+    ...     changes=np.array([[0.1, 0.4, 0.5]]),
+    ... )
+    >>> LinearDatamodelingDisplay(result).plot().ax_.get_title()
+    'LDS = 1.00 ± 0.00'
+    """
+
+    def __init__(self, result):
+        self.result = result
+
+    def plot(self, ax=None):
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None creates a new figure.
+
+        Returns
+        -------
+        display : LinearDatamodelingDisplay
+            The display itself.
+        """
+        ax, result = open_axes(ax, type(self).__name__), self.result
+        self.points_ = self.bars_ = self.mean_line_ = None
+        if len(result.scores) == 1:
+            self.points_ = ax.scatter(result.predicted[0], result.changes[0], s=16, color=BLUE)
+            ax.set(xlabel="sum of the values of the removed rows", ylabel="decrease of the utility")
+        else:
+            edges = np.linspace(min(0.0, result.scores.min()), 1.0, 21)
+            *_, self.bars_ = ax.hist(result.scores, edges, color=BLUE, alpha=0.7)
+            self.mean_line_ = ax.axvline(result.score, color="0.2", linewidth=1.2)
+            ax.set(xlabel="rank correlation at a validation point", ylabel="validation points")
+        ax.set_title(f"LDS = {result.score:.2f} ± {result.score_error:.2f}")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

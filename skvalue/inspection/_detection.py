@@ -5,40 +5,14 @@ from numbers import Integral
 import numpy as np
 from scipy.special import ndtr, ndtri
 from sklearn.base import clone
-from sklearn.utils import Bunch, check_array, check_random_state, column_or_1d, indexable
+from sklearn.utils import Bunch, check_random_state, column_or_1d, indexable
 
+from .._utils.checks import check_groups, check_numbers
+from .._utils.plotting import BLUE, GREY, RED, draw_band, open_axes
 from .._utils.sklearn import HasMethods, Interval, safe_indexing, validate_params
 from ._scores import noisy_label_auc
 
-_COUNT = Interval(Integral, 1, None, closed="left")
-
-
-def detection_limit(report, n_replaced=1):
-    """Largest AUROC of any detector of parties in which some units were replaced.
-
-    Under mu-GDP, detecting that one unit was replaced is no easier than telling N(0, 1) from
-    N(mu, 1); if r units of a party were replaced, no easier than telling N(0, 1) from N(r mu, 1).
-
-    Parameters
-    ----------
-    report : PrivacyReport
-        Report of a fit with Gaussian noise.
-    n_replaced : int, default=1
-        Number of units replaced in a party: if the unit is "example" and all labels of a party are
-        flipped, its number of rows.
-
-    Returns
-    -------
-    auroc : float
-        Upper bound of the AUROC.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> [round(detection_limit(SimpleNamespace(detection_ceiling=0.583), r), 3) for r in (1, 4)]
-    [0.583, 0.799]
-    """
-    return float(ndtr(n_replaced * ndtri(report.detection_ceiling)))
+_COLORS = (BLUE, RED, "#edae49", GREY, "#00798c")
 
 
 @validate_params(
@@ -48,7 +22,7 @@ def detection_limit(report, n_replaced=1):
         "wrong": ["array-like"],
         "epsilons": ["array-like"],
         "sizes": ["array-like", None],
-        "n_repeats": [_COUNT],
+        "n_repeats": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
     },
     prefer_skip_nested_validation=True,
@@ -70,7 +44,9 @@ def detection_curve(
     """AUROC of detecting bad parties by their values, by epsilon and size of the parties.
 
     The limit that the privacy guarantee sets for any detector and the AUROC without noise are
-    returned as well.
+    returned as well. The limit is that of Gaussian noise: under mu-GDP, detecting that r rows of a
+    party were replaced is no easier than telling N(0, 1) from N(r mu, 1), with r = 1 if the unit of
+    privacy is the party.
 
     Parameters
     ----------
@@ -134,30 +110,26 @@ def detection_curve(
     >>> bool(curves.scores[0, 0, 0] > 0.9)
     True
     """
-    X, y, groups = indexable(X, y, column_or_1d(groups))
-    rng = check_random_state(random_state)
-    wrong = column_or_1d(wrong)
-    names, codes, counts = np.unique(groups, return_inverse=True, return_counts=True)
+    X, y = indexable(X, y)
+    names, codes = check_groups(groups, len(y))
+    rng, wrong, counts = check_random_state(random_state), column_or_1d(wrong), np.bincount(codes)
     if len(wrong) != len(names):
         raise ValueError(
             f"wrong must have one entry per group ({len(names)}), in their sorted order. Got "
             f"{len(wrong)}."
         )
-    epsilons = column_or_1d(check_array(epsilons, ensure_2d=False, dtype=np.float64))
-    sizes = [counts.max()] if sizes is None else sizes
-    sizes = column_or_1d(check_array(sizes, ensure_2d=False, dtype=np.int64))
+    epsilons = check_numbers(epsilons, "epsilons")
+    sizes = check_numbers([counts.max()] if sizes is None else sizes, "sizes").astype(np.int64)
     if len(sizes) > 1 and not 1 <= sizes.min() <= sizes.max() <= counts.min():
         raise ValueError(
             f"sizes must be between 1 and the rows of the smallest group ({counts.min()}). Got "
             f"{sizes.min()} to {sizes.max()}."
         )
-    order = np.argsort(codes, kind="stable")
-    place = np.empty(len(codes), dtype=np.int64)  # position of every row in its group
-    place[order] = np.arange(len(codes)) - np.repeat(np.cumsum(counts) - counts, counts)
     scores = np.empty((len(sizes), len(epsilons) + 1, n_repeats))
     limits = np.empty((len(sizes), len(epsilons)))
     for at, size in enumerate(sizes):
-        rows = np.flatnonzero(place < size)
+        first = [np.flatnonzero(codes == group)[:size] for group in range(len(names))]
+        rows = np.sort(np.concatenate(first))
         data = safe_indexing(X, rows), safe_indexing(y, rows)
         for which, epsilon in enumerate([*epsilons, None]):
             for repeat in range(n_repeats):
@@ -166,9 +138,12 @@ def detection_curve(
                 fitted.fit(*data, groups=codes[rows], X_val=X_val, y_val=y_val)
                 scores[at, which, repeat] = noisy_label_auc(fitted.values_, wrong)
             if epsilon is not None:
+                # Replacing one unit is no easier to detect than N(0, 1) to tell from N(mu, 1);
+                # replacing all r rows of a party, than from N(r mu, 1).
                 per_row = getattr(fitted, "unit", "party") == "example"
                 n_replaced = min(size, counts.max()) if per_row else 1
-                limits[at, which] = detection_limit(fitted.privacy_, n_replaced)
+                ceiling = fitted.privacy_.detection_ceiling
+                limits[at, which] = ndtr(n_replaced * ndtri(ceiling))
     return Bunch(
         epsilons=epsilons,
         sizes=sizes,
@@ -176,3 +151,97 @@ def detection_curve(
         limits=limits,
         clean_scores=scores[:, -1],
     )
+
+
+class DetectionDisplay:
+    """AUROC of detecting bad parties, by size of the parties or epsilon, with its limit.
+
+    It is drawn against epsilon if there is one size, and against the size otherwise.
+
+    If the privacy guarantee holds, no method can detect them better than the limit.
+
+    Parameters
+    ----------
+    curves : Bunch or dict of str to Bunch
+        Results of `detection_curve`. Several, by name, must have the same sizes and epsilons.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes of the plot.
+    figure_ : matplotlib Figure
+        Figure that contains the axes.
+    lines_ : list of matplotlib Line2D
+        Means over repeats, one line per curve.
+    limit_line_ : matplotlib Line2D
+        Line of the limit.
+    clean_line_ : matplotlib Line2D
+        Line of the AUROC without noise, of the first curve.
+
+    See Also
+    --------
+    detection_curve : Compute the curves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.utils import Bunch
+    >>> from skvalue.inspection import DetectionDisplay
+    >>> curves = Bunch(
+    ...     sizes=np.array([8, 32]), epsilons=np.array([1.0]), scores=np.full((2, 1, 3), 0.7),
+    ...     limits=np.array([[0.9], [1.0]]), clean_scores=np.ones((2, 3)),
+    ... )
+    >>> display = DetectionDisplay(curves).plot()
+    >>> display.limit_line_.get_ydata().tolist()
+    [0.9, 1.0]
+    """
+
+    def __init__(self, curves):
+        self.curves = curves
+
+    def plot(self, ax=None):
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None creates a new figure.
+
+        Returns
+        -------
+        display : DetectionDisplay
+            The display itself.
+
+        Raises
+        ------
+        ValueError
+            If there are several sizes and several epsilons.
+        """
+        curves = self.curves
+        if hasattr(curves, "scores"):
+            curves = {"with noise": curves}
+        first = next(iter(curves.values()))
+        by_size = len(first.sizes) > 1
+        if by_size and len(first.epsilons) > 1:
+            raise ValueError(
+                f"curves must have one size or one epsilon. Got {len(first.sizes)} and "
+                f"{len(first.epsilons)}."
+            )
+        ax = open_axes(ax, type(self).__name__)
+        x, label = (first.sizes, "rows of a party") if by_size else (first.epsilons, "epsilon")
+        one = (slice(None), 0) if by_size else 0
+        self.lines_ = [
+            draw_band(ax, x, curve.scores[one], color=color, marker="o", label=name)[0]
+            for (name, curve), color in zip(curves.items(), _COLORS * 9)
+        ]
+        limits = first.limits[one]
+        dark = {"color": "0.2", "linewidth": 1.2}
+        (self.limit_line_,) = ax.plot(x, limits, "--", label="limit of any method", **dark)
+        clean = np.broadcast_to(first.clean_scores.mean(axis=-1), len(x))
+        (self.clean_line_,) = ax.plot(x, clean, label="no noise, no privacy", **dark)
+        ax.set(xscale="log", xlabel=label, ylabel="AUROC of finding bad parties")
+        ax.set_xticks(x, [f"{value:g}" for value in x])
+        ax.minorticks_off()
+        ax.legend(frameon=False)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

@@ -1,5 +1,7 @@
 """Displays of values as in scikit-learn; matplotlib is imported only to draw."""
 
+from itertools import cycle
+
 import numpy as np
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
@@ -8,7 +10,6 @@ from .._utils.checks import check_names, check_numbers
 from .._utils.plotting import BLUE, GREY, RED, draw_band, open_axes
 from ._curves import value_removal_curve
 
-_CURVE_COLORS = {"lowest": BLUE, "highest": RED}
 _MANY_KINDS = 20  # more colours cannot be distinguished in one plot
 
 
@@ -19,7 +20,7 @@ def _span(values):
 
 
 def _colors(n_kinds):
-    """One colour per kind of row."""
+    """One colour per curve, or kind of row."""
     if n_kinds < 3:
         return BLUE, RED
     from matplotlib import colormaps
@@ -28,19 +29,17 @@ def _colors(n_kinds):
 
 
 class ValueRemovalDisplay:
-    """Test score against the fraction of rows removed, or added, in the order of their values.
+    """Test score against the fraction of rows removed in the order of their values.
 
-    Use `from_estimator` to refit an estimator, or `from_curves` if the curves are computed.
+    Use `from_estimator` to refit an estimator.
 
     Parameters
     ----------
-    curves : list of Bunch
-        Results of `value_removal_curve` or of `value_addition_curve`. The random baseline is that
-        of the first curve that has one.
+    curves : Bunch or dict of str to Bunch
+        Results of `value_removal_curve`, by the name in the legend, such as the method whose values
+        they are for. The random baseline is that of the first curve that has one.
     score_name : str, default="score"
         Label of the vertical axis.
-    names : list of str, default=None
-        Name of each curve in the legend; None means "lowest value first" or "highest value first".
 
     Attributes
     ----------
@@ -74,33 +73,15 @@ class ValueRemovalDisplay:
     ['lowest value first', 'highest value first', 'at random']
     """
 
-    def __init__(self, curves, *, score_name="score", names=None):
+    def __init__(self, curves, *, score_name="score"):
         self.curves = curves
         self.score_name = score_name
-        self.names = names
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator,
-        X,
-        y,
-        values,
-        X_test,
-        y_test,
-        *,
-        first=("lowest", "highest"),
-        fractions=None,
-        scoring=None,
-        n_repeats=5,
-        groups=None,
-        sample_weight=None,
-        n_jobs=None,
-        random_state=None,
-        score_name=None,
-        ax=None,
+        cls, estimator, X, y, values, X_test, y_test, *, score_name=None, ax=None, **options
     ):
-        """Refit the estimator as rows are removed, and draw the scores.
+        """Refit the estimator as rows are removed in both orders, and draw the scores.
 
         Parameters
         ----------
@@ -114,74 +95,29 @@ class ValueRemovalDisplay:
             Values of the training rows, or of the groups if `groups` is passed.
         X_test, y_test : array-likes
             Test rows, which must not have been used to compute the values.
-        first : str or tuple of str, default=("lowest", "highest")
-            Whether the rows of the lowest or of the highest value are removed first; one curve for
-            each.
-        fractions, scoring, n_repeats, groups, sample_weight, n_jobs, random_state : optional
-            As in `value_removal_curve`.
         score_name : str, default=None
             Label of the vertical axis; None means `scoring` if it is a string, else "score".
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a new figure.
+        **options : dict
+            Further arguments of `value_removal_curve`, such as `fractions` and `scoring`.
 
         Returns
         -------
         display : ValueRemovalDisplay
             The drawn display.
         """
-        curves = [
-            value_removal_curve(
-                estimator, X, y, values, X_test, y_test, first=name, fractions=fractions,
-                scoring=scoring, n_repeats=n_repeats, baseline=place == 0, groups=groups,
-                sample_weight=sample_weight, n_jobs=n_jobs, random_state=random_state,
-            )
-            for place, name in enumerate([first] if isinstance(first, str) else first)
-        ]  # fmt: skip
+        data = estimator, X, y, values, X_test, y_test
+        curves = {
+            "lowest value first": value_removal_curve(*data, **options),
+            "highest value first": value_removal_curve(
+                *data, **options, first="highest", baseline=False
+            ),
+        }
         if score_name is None:
+            scoring = options.get("scoring")
             score_name = scoring if isinstance(scoring, str) else "score"
-        return cls.from_curves(curves, score_name=score_name, ax=ax)
-
-    @classmethod
-    def from_curves(cls, curves, *, score_name="score", ax=None):
-        """Draw curves that are already computed.
-
-        Parameters
-        ----------
-        curves : Bunch, list of Bunch, or dict of str to Bunch
-            Results of `value_removal_curve` or of `value_addition_curve`; a dict gives the name of
-            each, such as the method whose values it is for.
-        score_name : str, default="score"
-            Label of the vertical axis.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None creates a new figure.
-
-        Returns
-        -------
-        display : ValueRemovalDisplay
-            The drawn display.
-
-        Raises
-        ------
-        ValueError
-            If there are curves of both kinds, two unnamed curves of the same `first`, or no curve.
-        """
-        names = None
-        if isinstance(curves, dict) and "kind" not in curves:
-            names, curves = list(curves), list(curves.values())
-        curves = [curves] if isinstance(curves, dict) else list(curves)
-        kinds = sorted({curve.kind for curve in curves})
-        if len(kinds) != 1:
-            raise ValueError(
-                "curves must be one or more of the same kind, removal or addition. Got "
-                f"{' and '.join(kinds) or 'none'}."
-            )
-        firsts = [curve.first for curve in curves]
-        if names is None and len(set(firsts)) < len(firsts):
-            raise ValueError(
-                "curves must differ in `first`, or have names: pass a dict of names to curves. Got "
-                f"{' and '.join(firsts)}."
-            )
-        return cls(curves, score_name=score_name, names=names).plot(ax)
+        return cls(curves, score_name=score_name).plot(ax)
 
     def plot(self, ax=None):
         """Draw the display.
@@ -196,26 +132,23 @@ class ValueRemovalDisplay:
         display : ValueRemovalDisplay
             The display itself.
         """
-        ax = open_axes(ax, type(self).__name__)
-        styles = [
-            {"label": f"{curve.first} value first", "color": _CURVE_COLORS[curve.first]}
-            for curve in self.curves
-        ]
-        if self.names is not None:
-            styles = [{"label": name, "color": f"C{k}"} for k, name in enumerate(self.names)]
+        ax, curves = open_axes(ax, type(self).__name__), self.curves
+        if hasattr(curves, "scores"):
+            curves = {f"{curves.first} value first": curves}
         drawn = [
-            draw_band(ax, curve.fractions, curve.scores.T, marker="o", **style)
-            for curve, style in zip(self.curves, styles)
+            draw_band(ax, curve.fractions, curve.scores.T, marker="o", label=name, color=color)
+            for (name, curve), color in zip(curves.items(), cycle(_colors(len(curves))))
         ]
-        baseline = next((curve for curve in self.curves if curve.random_scores is not None), None)
+        shown = list(curves.values())
+        baseline = next((curve for curve in shown if curve.random_scores is not None), None)
         if baseline is not None:
             style = {"label": "at random", "color": GREY, "linestyle": "--"}
             drawn.append(draw_band(ax, baseline.fractions, baseline.random_scores.T, **style))
         self.lines_, self.bands_ = map(list, zip(*drawn))
-        verb = "removed" if self.curves[0].kind == "removal" else "added"
-        what = "rows" if self.curves[0].get("n_groups") is None else "groups"
-        order = "" if self.names is None else f", {self.curves[0].first} value first"
-        ax.set(xlabel=f"fraction of {what} {verb}{order}", ylabel=self.score_name)
+        what = "rows" if shown[0].n_groups is None else "groups"
+        firsts = {curve.first for curve in shown}
+        order = f", {firsts.pop()} value first" if len(firsts) == 1 else ""
+        ax.set(xlabel=f"fraction of {what} removed{order}", ylabel=self.score_name)
         ax.legend(frameon=False)
         self.ax_, self.figure_ = ax, ax.figure
         return self

@@ -3,10 +3,10 @@
 from abc import ABCMeta
 from dataclasses import dataclass
 from numbers import Integral, Real
-from uuid import uuid4
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.utils import column_or_1d, indexable
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._utils.checks import check_length, refuse_dict
@@ -17,9 +17,9 @@ from .._utils.warned import warn
 from ..base import BaseInSampleValuer
 from ._auto_drop import choose_drop
 from ._choice import is_zero, keep_all, lower_weights, select_rows
-from ._metadata import as_rows, given
+from ._metadata import given
 from ._report import Report, make_report, notices
-from ._valuer import check_request, fit_valuer, fresh_valuer, warn_not_private
+from ._valuer import check_request, fit_valuer, fresh_valuer
 
 
 class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
@@ -68,61 +68,66 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
 
         Returns indexable X and y, the choice, and the fitted attributes by name.
         """
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
         if not hasattr(X, "shape"):  # as skorch's SliceDict has, which an embedding may take
             refuse_dict(X)
         valuer = fresh_valuer(self.valuer, self._task)
         blank = blank_of(self)  # a fit that fails changes nothing
         validate_data(blank, X, y, skip_check_array=True)
         attributes = columns_on(blank)
-        X, y = as_rows(X, y)
+        X, y = indexable(X, y)
+        y = column_or_1d(y, warn=True) if np.ndim(y) == 2 else y
         valuer_params = {**given(**passed), **of_valuer}
         for weights in (params.get("sample_weight"), valuer_params.get("sample_weight")):
             if np.ndim(weights):  # other lengths would not be cut with the rows
                 check_length(weights, "sample_weight", len(y))
         groups = valuer_params.get("groups")
         check_request(self, valuer, valuer_params.get("X_val"), groups, len(y))
-        if is_zero(self.drop):
-            nothing = keep_all(len(y))
-            report = make_report(nothing, np.ones(len(y)), y, drop=0, groups=groups, fdr=self.fdr)
-            attributes |= _selected(self.drop, nothing.dropped, ChosenRows(None, report))
-            return X, y, nothing, attributes
-        if getattr(valuer, "epsilon", None) is not None:
-            warn_not_private(valuer, getattr(self, "_family", None))
-        fitted = fit_valuer(valuer, X, y, valuer_params, self.memory)
+        drop, chosen, fitted = self.drop, "", None
+        choice, weights = keep_all(len(y)), np.ones(len(y))
+        if not is_zero(drop):
+            if getattr(valuer, "epsilon", None) is not None:
+                warn(
+                    f"The rows are chosen by private values ({type(valuer).__name__} with "
+                    f"epsilon={valuer.epsilon}), but a model trained on them is not private: it "
+                    "uses the rows themselves."
+                )
+            fitted = fit_valuer(valuer, X, y, valuer_params, self.memory)
+            classes = self._holds_classes(fitted, y)
+            if drop == "auto":
+                drop, attributes["drop_scores_"] = choose_drop(
+                    blank, valuer, X, y, valuer_params=valuer_params, params=params, classes=classes
+                )
+                chosen = f" (drop={drop} chosen by 'auto')"
+            rule = {"classes": classes, "groups": groups, "stratify": self.stratify}
+            choice = select_rows(fitted, drop, y, fdr=self.fdr, **rule)
+            weights = lower_weights(choice) if self.mode == "weight" else 1.0 - choice.dropped_rows
+            for message in notices(choice, weights, y, drop=drop, mode=self.mode, **rule):
+                warn(message)
+            attributes["valuer_"] = fitted
+        report = make_report(
+            choice, weights, y, drop=drop, groups=groups, fdr=self.fdr, chosen=chosen
+        )
+        # In a private fit of this notion, values are released to their owners, not all together.
+        privacy = getattr(fitted, "privacy_", None)
+        curator = getattr(privacy, "notion", None) == "joint"
+        values = None if fitted is None else choice.values[choice.players]
+        attributes |= {
+            "drop_": drop,
+            "sample_indices_": np.flatnonzero(weights),
+            "dropped_indices_": np.flatnonzero(weights == 0),
+            "_chosen": ChosenRows(values, report, curator, privacy is not None),
+        }
+        return X, y, choice, attributes
+
+    def _holds_classes(self, fitted, y):
+        """Whether y holds classes; refuses `stratify` if it does not."""
         if self._task == "auto" and isinstance(fitted, BaseInSampleValuer):
             classes = hasattr(fitted, "classes_")
         else:
             classes = check_task(self._task, y) == "classification"
         if self.stratify and not classes:
             raise ValueError("stratify=True needs classes. Got a regression target.")
-        drop, chosen = self.drop, ""
-        if drop == "auto":
-            drop, attributes["drop_scores_"] = choose_drop(
-                blank, fresh_valuer(self.valuer, self._task), X, y, valuer_params=valuer_params,
-                params=params, classes=classes,
-            )  # fmt: skip
-            chosen = f" (drop={drop} chosen by 'auto')"
-        choice = select_rows(
-            fitted, drop, y, classes=classes, groups=groups, fdr=self.fdr, stratify=self.stratify
-        )
-        dropped, weights = choice.dropped_rows, (~choice.dropped_rows).astype(np.float64)
-        if self.mode == "weight":
-            dropped, weights = np.zeros_like(dropped), lower_weights(choice)
-        about = {"drop": drop, "groups": groups}
-        if not is_zero(drop):  # drop="auto" may choose it
-            rule = {"mode": self.mode, "classes": classes, "stratify": self.stratify}
-            for message in notices(choice, weights, y, **rule, **about):
-                warn(message, UserWarning)
-        report = make_report(choice, weights, y, fdr=self.fdr, chosen=chosen, **about)
-        # In a private fit of this notion, values are released to their owners, not all together.
-        privacy = getattr(fitted, "privacy_", None)
-        curator = getattr(privacy, "notion", None) == "joint"
-        rows = ChosenRows(choice.values[choice.players], report, curator, privacy is not None)
-        return X, y, choice, attributes | _selected(drop, dropped, rows, valuer_=fitted)
+        return classes
 
     def _of_curator(self, name):
         check_is_fitted(self, "_chosen")
@@ -140,12 +145,6 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         # Notebooks display, and store, all attributes whose names end in "_".
         hidden = self._chosen.hidden if "_chosen" in vars(self) else set()
         return [name for name in super().__dir__() if name not in hidden]
-
-    def __sklearn_clone__(self):
-        # A search warns once that its models are not private: the clones have a common name.
-        clone = super().__sklearn_clone__()
-        clone._family = vars(self).setdefault("_family", uuid4().hex)
-        return clone
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,14 +166,3 @@ class ChosenRows:
     def __getstate__(self):
         values = None if self.for_curator else self.values
         return {**vars(self), "values": values, "report": None if self.private else self.report}
-
-
-def _selected(drop, dropped, rows, **attributes):
-    """The fitted attributes of a choice."""
-    return {
-        "drop_": drop,
-        "sample_indices_": np.flatnonzero(~dropped),
-        "dropped_indices_": np.flatnonzero(dropped),
-        "_chosen": rows,
-        **attributes,
-    }

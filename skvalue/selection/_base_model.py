@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from sklearn import get_config
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, get_routing_for_object
@@ -91,8 +92,10 @@ class BaseFilteredModel(BaseValueFilter):
         self._check_task()
         if self.mode == "weight":
             self._check_weighable()
-        of_estimator, of_valuer = route(self, "fit", given(**params))
-        of_estimator = {**requested(self.estimator, given(**passed)), **of_estimator}
+        of_estimator, of_valuer = given(**params), {}
+        if get_config()["enable_metadata_routing"]:
+            of_estimator, of_valuer = route(self, "fit", of_estimator)
+            of_estimator = {**requested(self.estimator, given(**passed)), **of_estimator}
         X, y, choice, attributes = self._choose(X, y, passed, of_estimator, of_valuer)
         fitted = fit_on_choice(clone(self.estimator), X, y, of_estimator, choice, self.mode)
         swap_in(self, **attributes, estimator_=fitted)
@@ -120,8 +123,10 @@ class BaseFilteredModel(BaseValueFilter):
 
     def _delegate(self, method, *args, **params):
         check_is_fitted(self)
-        of_estimator, _ = route(self, method, given(**params))
-        return getattr(self.estimator_, method)(*args, **of_estimator)
+        params = given(**params)
+        if get_config()["enable_metadata_routing"]:
+            params, _ = route(self, method, params)
+        return getattr(self.estimator_, method)(*args, **params)
 
     def predict(self, X, **params):
         """Predict with the fitted estimator.

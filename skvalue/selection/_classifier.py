@@ -3,17 +3,8 @@
 from sklearn.utils import ClassifierTags, get_tags
 from sklearn.utils.metaestimators import available_if
 
+from .._utils.sklearn import estimator_has
 from ._base_model import BaseFilteredModel
-
-
-def _has(method):
-    """Check for `available_if` that the estimator, fitted or not, has a method."""
-
-    def check(self):
-        getattr(getattr(self, "estimator_", self.estimator), method)
-        return True
-
-    return check
 
 
 class ValueFilteredClassifier(BaseFilteredModel):
@@ -154,7 +145,7 @@ class ValueFilteredClassifier(BaseFilteredModel):
         """The class labels of the estimator."""
         return self.estimator_.classes_
 
-    @available_if(_has("predict_proba"))
+    @available_if(estimator_has("predict_proba"))
     def predict_proba(self, X, **params):
         """Predict class probabilities with the fitted estimator.
 
@@ -172,7 +163,7 @@ class ValueFilteredClassifier(BaseFilteredModel):
         """
         return self._delegate("predict_proba", X, **params)
 
-    @available_if(_has("predict_log_proba"))
+    @available_if(estimator_has("predict_log_proba"))
     def predict_log_proba(self, X, **params):
         """Predict logarithms of class probabilities with the fitted estimator.
 
@@ -190,7 +181,7 @@ class ValueFilteredClassifier(BaseFilteredModel):
         """
         return self._delegate("predict_log_proba", X, **params)
 
-    @available_if(_has("decision_function"))
+    @available_if(estimator_has("decision_function"))
     def decision_function(self, X, **params):
         """Decision function of the fitted estimator.
 

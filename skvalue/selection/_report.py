@@ -4,7 +4,7 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.utils import Bunch
 
-from ._choice import what
+from ._choice import is_zero, what
 
 _SHOWN = 10  # rows in the representation of a report
 _ARBITRARY = 0.05  # fraction of the selected rows chosen by position alone that is tolerated
@@ -68,6 +68,8 @@ def _reasons(choice, players, drop, groups, fdr, y):
 
 def notices(choice, weights, y, *, drop, groups, mode, classes, stratify):
     """Messages about a choice that may not be meant."""
+    if is_zero(drop):  # chosen by drop="auto"
+        return
     n, counted, named = len(choice.values), what(groups), int(choice.named.sum())
     if not named:
         if drop == "negative" and not (choice.values < 0).any():

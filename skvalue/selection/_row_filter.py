@@ -2,13 +2,12 @@
 
 from sklearn import get_config
 from sklearn.utils import get_tags
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 
 from .._utils.fits import swap_in
 from .._utils.sklearn import HasMethods, fit_context, safe_indexing
 from ._base_filter import BaseValueFilter
-from ._metadata import given
+from ._metadata import given, route
 from ._valuer import fresh_valuer
 
 
@@ -160,14 +159,17 @@ class ValueFilter(BaseValueFilter):
         ------
         ValueError
             If no row would be left, drop="significant" is used without X_val, drop="auto" is used
-            without an estimator, or the valuer takes no sample_weight or raises it.
+            without an estimator, or the valuer raises it.
         """
         if self.drop == "auto" and self.estimator is None:
             raise ValueError(
                 "drop='auto' needs an estimator to cross-validate: pass estimator=. Got None."
             )
         passed = dict(X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val)
-        *_, attributes = self._choose(X, y, passed, {}, self._routed(params))
+        of_valuer = given(**params)
+        if get_config()["enable_metadata_routing"]:
+            _, of_valuer = route(self, "fit", of_valuer)
+        *_, attributes = self._choose(X, y, passed, {}, of_valuer)
         swap_in(self, **attributes)
         return self
 
@@ -197,18 +199,6 @@ class ValueFilter(BaseValueFilter):
         passed = dict(X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val)
         self.fit(X, y, **passed, **params)
         return safe_indexing(X, self.sample_indices_), safe_indexing(y, self.sample_indices_)
-
-    def _routed(self, params):
-        """Metadata for the valuer's fit."""
-        params = given(**params)
-        if get_config()["enable_metadata_routing"]:
-            return dict(process_routing(self, "fit", **params)["valuer"]["fit"]) if params else {}
-        valuer = fresh_valuer(self.valuer)
-        if "sample_weight" in params and not has_fit_parameter(valuer, "sample_weight"):
-            raise ValueError(
-                f"sample_weight needs a valuer whose fit takes it. Got {type(valuer).__name__}."
-            )
-        return params
 
     def get_metadata_routing(self):
         """Get the metadata routing of this object.

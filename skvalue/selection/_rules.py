@@ -6,28 +6,20 @@ import numpy as np
 from scipy.stats import rankdata
 
 
-def drop_count(drop, n):
-    """Number of rows of a fraction (float, rounded down) or a count (int).
-
-    >>> drop_count(0.29, 100), drop_count(0.5, 5), drop_count(1, 5), drop_count(0.0, 5)
-    (29, 2, 1, 0)
-    >>> drop_count(np.float32(0.29), 100)
-    29
-    """
-    if isinstance(drop, Integral):
-        return int(drop)
-    # 0.29 * 100 is just below 29, by the precision of the type of the fraction.
-    return int(float(drop) * n * (1 + float(np.finfo(type(drop)).eps)) + 1e-9)
-
-
 def quotas(drop, sizes):
-    """Numbers of rows to drop of classes of these sizes; a count is split by largest remainders.
+    """Numbers of rows to drop of classes of these sizes, for a fraction or a count.
+
+    A fraction is rounded down in each class, a count is split by largest remainders.
 
     >>> quotas(0.1, np.array([95, 25])).tolist(), quotas(11, np.array([95, 25])).tolist()
     ([9, 2], [9, 2])
+    >>> quotas(0.29, np.array([100])).tolist(), quotas(np.float32(0.29), np.array([100])).tolist()
+    ([29], [29])
     """
     if not isinstance(drop, Integral):
-        return np.array([drop_count(drop, size) for size in sizes])
+        # 0.29 * 100 is just below 29, by the precision of the type of the fraction.
+        precision = 1 + float(np.finfo(type(drop)).eps)
+        return (float(drop) * sizes * precision + 1e-9).astype(np.int64)
     counts, remainders = np.divmod(int(drop) * sizes, sizes.sum())
     counts[np.argsort(-remainders, kind="stable")[: int(drop) - counts.sum()]] += 1
     return counts
