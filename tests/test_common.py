@@ -12,7 +12,7 @@ from joblib import parallel_config
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import Ridge
 from sklearn.model_selection import (
     GridSearchCV,
     KFold,
@@ -20,8 +20,8 @@ from sklearn.model_selection import (
     LeaveOneOut,
     cross_validate,
 )
-from sklearn.naive_bayes import GaussianNB
-from sklearn.pipeline import make_pipeline
+from sklearn.naive_bayes import BernoulliNB, GaussianNB
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -70,7 +70,7 @@ INIT_PARAMS = {
     "LayeredShapleyValuer": {"max_evaluations": 100, "random_state": 0},
     "ScoresValuer": {"scores": Agreement()},
     "SemivalueValuer": {"max_evaluations": 200, "random_state": 0},
-    "ValueFilteredClassifier": {"estimator": LogisticRegression()},
+    "ValueFilteredClassifier": {"estimator": GaussianNB()},
     "ValueFilteredRegressor": {"estimator": Ridge()},
 }
 # Rooms whose estimators value whole data sets: their checks are in tests of their own.
@@ -108,10 +108,25 @@ LONG = (*NAMED, LayeredShapleyValuer, LeaveOneOutValuer)  # DataShapleyValuer fi
 def build_quick(cls):
     """Few and small models a fit: scikit-learn's checks fit hundreds of times."""
     estimator = build(cls)
-    quick = {"max_evaluations": 100, "cv": 2}
+    quick = {"max_evaluations": 100, "n_estimators": 10, "n_permutations": 2, "cv": 2}
     if cls in NAMED:
         quick["estimator"] = GaussianNB()
     return estimator.set_params(**{k: quick[k] for k in quick if k in estimator.get_params()})
+
+
+def each_with_one_of(classes, options):
+    """Each class with each option: in the default tier with one of them, in the slow one with all.
+
+    The options take turns.
+    """
+    return [
+        pytest.param(
+            cls, option, id=f"{cls.__name__}-{getattr(option, '__name__', option)}",
+            marks=[pytest.mark.slow] * ((place + number) % len(options) > 0),
+        )
+        for place, cls in enumerate(classes)
+        for number, option in enumerate(options)
+    ]  # fmt: skip
 
 
 # Parameters without a default.
@@ -121,8 +136,7 @@ REQUIRED = {
 }
 
 
-@pytest.mark.parametrize("container", ["pandas", "polars"])
-@pytest.mark.parametrize("cls", estimators(), ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize(("cls", "container"), each_with_one_of(estimators(), ["pandas", "polars"]))
 def test_frames_as_outputs_of_scikit_learn(cls, container, data):
     pytest.importorskip(container)
     X, y = data[0][:30], data[1][:30]
@@ -137,7 +151,10 @@ def test_frames_as_outputs_of_scikit_learn(cls, container, data):
             estimator.set_params(embedding=StandardScaler()).fit(X, y)
 
 
-@pytest.mark.parametrize("cls", estimators(), ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize(
+    "cls",  # a thousand trees, in all checks of the slow tier too
+    [pytest.param(cls, marks=[pytest.mark.slow] * (cls is DataOOBValuer)) for cls in estimators()],
+)
 def test_built_bare(cls, data):
     """Only required parameters, and so no seed."""
     X, y = data[0][:30], data[1][:30]
@@ -150,9 +167,41 @@ def test_built_bare(cls, data):
     cls(**REQUIRED.get(cls.__name__, {})).fit(X, y)
 
 
-@parametrize_with_checks([build_quick(cls) for cls in estimators()])
+def in_two_tiers(estimators, slow, **options):
+    """As `parametrize_with_checks`, with those checks in the slow tier for which ``slow`` says so.
+
+    It gets the class, the name of the check, its options, and its number.
+    """
+    mark = parametrize_with_checks(estimators, **options)
+    cases = [getattr(case, "values", case) for case in mark.args[1]]
+    marks = [list(getattr(case, "marks", ())) for case in mark.args[1]]
+    for number, ((estimator, check), of_case) in enumerate(zip(cases, marks)):
+        cls = type(estimator[-1] if isinstance(estimator, Pipeline) else estimator)
+        if slow(cls, check.func.__name__, check.keywords, number):
+            of_case.append(pytest.mark.slow)
+    cases = [pytest.param(*case, marks=of_case) for case, of_case in zip(cases, marks)]
+    return pytest.mark.parametrize(mark.args[0], cases, **mark.kwargs)
+
+
+def is_repeated(cls, name, options, number):
+    """Sparse matrices after sparse arrays, files after memory, and methods of other weights."""
+    if cls in NAMED:  # a third of the checks, each class another one
+        return number % 3 != NAMED.index(cls)
+    return "sparse_matrix" in name or (options.get("readonly_memmap") and cls in LONG)
+
+
+# Of models that are trained one by one on sparse rows; those of NAMED refuse these.
+SPARSE = (
+    skvalue.ValueFilteredClassifier, DataOOBValuer, DataShapleyValuer, LayeredShapleyValuer,
+    LeaveOneOutValuer,
+)  # fmt: skip
+
+
+@in_two_tiers([build_quick(cls) for cls in estimators()], is_repeated)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn(estimator, check):
+    if "sparse" in check.func.__name__ and isinstance(estimator, SPARSE):
+        estimator = clone(estimator).set_params(estimator=BernoulliNB())
     check(estimator)
 
 
@@ -177,8 +226,9 @@ def expected_of_a_pipeline(pipeline):
     return PIPELINE | (nan if get_tags(pipeline[-1]).input_tags.allow_nan else {})
 
 
-@parametrize_with_checks(
+@in_two_tiers(
     [make_pipeline(StandardScaler(), build_quick(cls)) for cls in IN_PIPELINES],
+    slow=lambda cls, *_: cls is DataShapleyValuer,
     expected_failed_checks=expected_of_a_pipeline,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
@@ -188,16 +238,16 @@ def test_scikit_learn_in_a_pipeline(estimator, check):
 
 @pytest.fixture
 def data(rng):
-    X = rng.normal(size=(60, 4))
-    return X, np.where(X[:, 0] + 0.3 * rng.normal(size=60) > 0, "yes", "no")
+    X = rng.normal(size=(40, 4))
+    return X, np.where(X[:, 0] + 0.3 * rng.normal(size=40) > 0, "yes", "no")
 
 
 @each_valuer
 def test_values_and_fit_transform_agree(cls, data):
     X, y = data
-    valuer = build(cls)
+    valuer = build_quick(cls)
     values = valuer.fit_transform(X, y)
-    assert values.shape == (60, 1)
+    assert values.shape == (40, 1)
     assert valuer.values_.dtype == np.float64
     np.testing.assert_array_equal(values[:, 0], valuer.values_)
     if hasattr(valuer, "transform"):
@@ -219,7 +269,7 @@ def test_leave_one_out_by_name(cls, groups, data):
 @each_valuer
 def test_pickle_keeps_everything(cls, data):
     X, y = data
-    valuer = build(cls).fit(X[:40], y[:40])
+    valuer = build_quick(cls).fit(X[:30], y[:30])
     copy = pickle.loads(pickle.dumps(valuer))
     np.testing.assert_array_equal(copy.values_, valuer.values_)
     if hasattr(valuer, "transform"):
@@ -229,12 +279,12 @@ def test_pickle_keeps_everything(cls, data):
 @each_valuer
 def test_clone_and_refit(cls, data):
     X, y = data
-    valuer = build(cls).fit(X, y)
-    again = clone(valuer).fit(X, y)
+    valuer = build_quick(cls).fit(X[:30], y[:30])
+    again = clone(valuer).fit(X[:30], y[:30])
     np.testing.assert_array_equal(again.values_, valuer.values_)
-    points = {"X_val": X[30:], "y_val": y[30:]} if build(cls)._capabilities.points else {}
-    valuer.fit(X[:30], y[:30], **points)
-    fresh = build(cls).fit(X[:30], y[:30], **points)
+    points = {"X_val": X[20:], "y_val": y[20:]} if valuer._capabilities.points else {}
+    valuer.fit(X[:20], y[:20], **points)
+    fresh = build_quick(cls).fit(X[:20], y[:20], **points)
     np.testing.assert_array_equal(fresh.values_, valuer.values_)
 
 
@@ -265,7 +315,7 @@ def test_numbers_of_numpy_are_parameters(cls):
 def test_few_groups_are_left_out_one_by_one(cls, data):
     X, y = data
     names = np.array(["a", "b", "c"])[np.arange(len(y)) % 3]
-    valuer = build(cls).fit(X, y, groups=names)
+    valuer = build_quick(cls).set_params(cv=5).fit(X, y, groups=names)
     one_by_one = clone(valuer).set_params(cv=LeaveOneGroupOut()).fit(X, y, groups=names)
     np.testing.assert_array_equal(valuer.values_, one_by_one.values_)
     with pytest.raises(ValueError, match="n_splits=4 greater than the number of groups: 3"):
@@ -303,11 +353,12 @@ class EndsAtOnce:
             raise self.error
 
 
-@each_valuer
-@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize(
+    ("cls", "error"), each_with_one_of(VALUERS, [KeyboardInterrupt, MemoryError])
+)
 def test_a_fit_that_ends_without_values_changes_nothing(cls, error, data):
     X, y = data
-    valuer = build(cls).set_callbacks(EndsAtOnce(error))
+    valuer = build_quick(cls).set_callbacks(EndsAtOnce(error))
     with pytest.raises(error):
         valuer.fit(X, y)
     with pytest.raises(NotFittedError):
@@ -324,21 +375,20 @@ def test_a_fit_that_ends_without_values_changes_nothing(cls, error, data):
     assert all(vars(valuer)[name] is before[name] for name in before if name != "_sample_weight")
 
 
-@each_valuer
-@pytest.mark.parametrize("container", ["pandas", "polars"])
+@pytest.mark.parametrize(("cls", "container"), each_with_one_of(VALUERS, ["pandas", "polars"]))
 def test_data_frames(cls, data, container):
     frames = pytest.importorskip(container)
     X, y = data
     names = ["a", "b", "c", "d"]
     frame = frames.DataFrame(dict(zip(names, X.T)))
-    valuer = build(cls).set_output(transform=container)
-    points = {"X_val": frame[:20], "y_val": y[:20]} if build(cls)._capabilities.points else {}
+    valuer = build_quick(cls).set_output(transform=container)
+    points = {"X_val": frame[:20], "y_val": y[:20]} if build_quick(cls)._capabilities.points else {}
     result = valuer.fit_transform(frame, frames.Series(y), **points)
     assert isinstance(result, frames.DataFrame)
     assert list(result.columns) == [f"{cls.__name__.lower()}0"]
     assert list(valuer.feature_names_in_) == names
-    points = {"X_val": X[:20], "y_val": y[:20]} if build(cls)._capabilities.points else {}
-    plain = build(cls).fit(X, y, **points)
+    points = {"X_val": X[:20], "y_val": y[:20]} if build_quick(cls)._capabilities.points else {}
+    plain = build_quick(cls).fit(X, y, **points)
     np.testing.assert_array_equal(valuer.values_, plain.values_)
     with pytest.raises(ValueError, match="X_val must be like X: The feature names should match"):
         valuer.fit(frame, y, X_val=frame[names[::-1]], y_val=y)
@@ -348,12 +398,12 @@ def test_data_frames(cls, data, container):
 def test_validation_set_through_a_pipeline(cls, data):
     X, y = data
     with config_context(enable_metadata_routing=True):
-        step = build(cls).set_fit_request(X_val=True, y_val=True)
+        step = build_quick(cls).set_fit_request(X_val=True, y_val=True)
         pipeline = make_pipeline(StandardScaler(), step, transform_input=["X_val"])
-        pipeline.fit(100 + 9 * X[:40], y[:40], X_val=100 + 9 * X[40:], y_val=y[40:])
-    scaler = StandardScaler().fit(X[:40])
-    direct = build(cls).fit(
-        scaler.transform(X[:40]), y[:40], X_val=scaler.transform(X[40:]), y_val=y[40:]
+        pipeline.fit(100 + 9 * X[:30], y[:30], X_val=100 + 9 * X[30:], y_val=y[30:])
+    scaler = StandardScaler().fit(X[:30])
+    direct = build_quick(cls).fit(
+        scaler.transform(X[:30]), y[:30], X_val=scaler.transform(X[30:]), y_val=y[30:]
     )
     np.testing.assert_allclose(pipeline[-1].values_, direct.values_, atol=1e-12)
 
@@ -389,15 +439,16 @@ def in_cross_validation(step, X, y, given):
     return cross_validate(step, X, y, params=given, return_estimator=True, **FOLDS)["estimator"][0]
 
 
-@pytest.mark.parametrize("fit", [in_pipeline, in_search, in_cross_validation])
-@pytest.mark.parametrize("cls", estimators(), ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize(
+    ("cls", "fit"), each_with_one_of(estimators(), [in_pipeline, in_search, in_cross_validation])
+)
 def test_metadata_are_routed(cls, fit, data, rng):
     """Entries of rows go with the rows of a fold, validation points are passed whole."""
     X, y = data[0], data[0][:, 1] if cls is skvalue.ValueFilteredRegressor else data[1]
-    n, points = 30, slice(30, 50)
+    n, points = 30, slice(30, 40)
     metadata = {
         "groups": np.tile(np.arange(5), 6), "sample_weight": 1 + rng.random(n),
-        "X_val": X[points], "y_val": y[points], "sample_weight_val": 1 + rng.random(20),
+        "X_val": X[points], "y_val": y[points], "sample_weight_val": 1 + rng.random(10),
     }  # fmt: skip
     with config_context(enable_metadata_routing=True):
         estimator, names = with_requests(cls)
@@ -438,7 +489,7 @@ def test_nan_is_refused_with_assume_finite(cls, where, data):
             return
         points = {"X_val": X[30:], "y_val": y[30:]}
     if where != "y":
-        X[40 if points else 3, 1] = np.inf if where == "infinite X" else np.nan
+        X[35 if points else 3, 1] = np.inf if where == "infinite X" else np.nan
     found = outcome(cls, X[:30], y[:30], points)
     with config_context(assume_finite=True):
         np.testing.assert_array_equal(outcome(cls, X[:30], y[:30], points), found)

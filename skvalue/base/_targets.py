@@ -76,8 +76,6 @@ def warn_of_numbers(y, name="y", has_regression=True):
     y = np.asarray(y)
     if y.dtype.kind not in "iuf":
         return
-    if y.dtype.kind != "f" and len(y) and int(y.max()) - int(y.min()) < 20:
-        return  # at most 20 values, without counting them
     found = np.unique(y)
     few = len(y) < 4 * len(found)
     if len(found) > 20 and (few or found[-1] - found[0] > len(found) - 1):

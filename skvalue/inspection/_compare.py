@@ -17,8 +17,6 @@ from ._curves import CONSTRAINTS, value_removal_curve
 from ._displays import ValueRemovalDisplay
 from ._scores import noisy_label_auc
 
-_OF_CURVES = "X", "y", "fractions", "scoring", "n_repeats", "groups", "n_jobs", "random_state"
-
 
 def wrong_label_curve(values, is_wrong):
     """Fraction of the wrong labels found by the fraction of rows inspected, lowest values first.
@@ -64,6 +62,7 @@ def wrong_label_curve(values, is_wrong):
 
 @validate_params(
     {
+        **CONSTRAINTS,
         "valuers": [dict],
         "X_val": [*CONSTRAINTS["X"], None],
         "y_val": ["array-like", None],
@@ -71,7 +70,6 @@ def wrong_label_curve(values, is_wrong):
         "estimator": [HasMethods(["fit"]), None],
         "X_test": [*CONSTRAINTS["X_test"], None],
         "y_test": ["array-like", None],
-        **{name: CONSTRAINTS[name] for name in _OF_CURVES},
     },
     prefer_skip_nested_validation=True,
 )

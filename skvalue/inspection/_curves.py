@@ -26,7 +26,7 @@ CONSTRAINTS = {
     "groups": ["array-like", None],
     "n_jobs": [Integral, None],
     "random_state": ["random_state"],
-}
+}  # of all functions that train models, by the names of their parameters
 _PASS_GROUPS = " Pass groups= with values of groups."
 
 

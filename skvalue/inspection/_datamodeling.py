@@ -8,11 +8,11 @@ from scipy.stats import rankdata
 from sklearn.base import is_classifier
 from sklearn.utils import Bunch, check_array, check_random_state, column_or_1d, indexable
 
-from .._utils.checks import check_groups, check_numbers
+from .._utils.checks import check_groups
 from .._utils.plotting import BLUE, open_axes
-from .._utils.sklearn import HasMethods, Interval, validate_params
+from .._utils.sklearn import Interval, validate_params
 from ..games import check_scorer
-from ._curves import draw_seeds, score_on
+from ._curves import CONSTRAINTS, draw_seeds, score_on
 
 
 def minus_loss(model, X, y):
@@ -53,10 +53,7 @@ def jackknife_error(predicted, changes):
 
 def _check_values(values, n, n_points, per):
     """The values as float64, of shape (n,) or (n_validation, n)."""
-    if np.ndim(values) < 2:
-        values = check_numbers(values, "values")
-    else:
-        values = check_array(values, dtype=np.float64, input_name="values")
+    values = check_array(values, ensure_2d=False, dtype=np.float64, input_name="values")
     if values.shape not in ((n,), (n_points, n)):
         raise ValueError(
             f"values must have one entry per {per}, {(n,)}, or one per validation point and {per}, "
@@ -67,18 +64,11 @@ def _check_values(values, n, n_points, per):
 
 @validate_params(
     {
-        "values": ["array-like"],
-        "estimator": [HasMethods(["fit"])],
-        "X": ["array-like", "sparse matrix"],
-        "y": ["array-like"],
-        "X_val": ["array-like", "sparse matrix"],
-        "y_val": ["array-like"],
+        **CONSTRAINTS,
+        "X_val": CONSTRAINTS["X"],
+        "y_val": CONSTRAINTS["y"],
         "n_subsets": [Interval(Integral, 3, None, closed="left")],
         "fraction": [Interval(Real, 0, 1, closed="neither")],
-        "scoring": [str, callable, None],
-        "groups": ["array-like", None],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
     },
     prefer_skip_nested_validation=True,
 )
