@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import norm
 from sklearn.base import BaseEstimator
 
-from skvalue.inspection import DetectionDisplay, detection_curve, detection_limit
+from skvalue.inspection import DetectionDisplay, detection_curve
 from skvalue.privacy import detection_ceiling, mu_from_epsilon
 
 
@@ -25,7 +25,7 @@ class Recorder(BaseEstimator):
         good = np.array([y[groups == party].mean() for party in parties])
         weight = 1.0 if self.epsilon is None else self.epsilon
         self.values_ = weight * good + (weight < 1) * np.linspace(1, 0, len(good))
-        self.privacy_ = SimpleNamespace(detection_ceiling=0.6)
+        self.privacy_ = SimpleNamespace(detection_ceiling=detection_ceiling(1.0, 5e-5))
         return self
 
 
@@ -38,14 +38,6 @@ def parties():
     return {"X": X, "y": y, "groups": groups, "wrong": wrong, "X_val": X[:2], "y_val": y[:2]}
 
 
-def test_limit_of_one_row_is_the_ceiling():
-    report = SimpleNamespace(detection_ceiling=detection_ceiling(1.0, 5e-5))
-    assert detection_limit(report) == pytest.approx(0.583, abs=5e-4)
-    # Eight rows replaced: eight times the distance, as at the epsilon whose mu is eight times it.
-    mu = 8 * mu_from_epsilon(1.0, 5e-5)
-    assert detection_limit(report, 8) == pytest.approx(norm.cdf(mu / np.sqrt(2)))
-
-
 def test_detection_by_size_and_epsilon(parties):
     Recorder.calls.clear()
     curves = detection_curve(
@@ -56,9 +48,10 @@ def test_detection_by_size_and_epsilon(parties):
     np.testing.assert_array_equal(curves.clean_scores, np.ones((2, 2)))
     np.testing.assert_array_equal(curves.scores[:, 1], np.ones((2, 2)))
     np.testing.assert_array_equal(curves.scores[:, 0], np.zeros((2, 2)))
-    np.testing.assert_allclose(curves.limits[0], 0.6)
-    limit = detection_limit(SimpleNamespace(detection_ceiling=0.6), 5)
-    np.testing.assert_allclose(curves.limits[1], limit)
+    np.testing.assert_allclose(curves.limits[0], 0.583, atol=5e-4)
+    # Five rows replaced: five times the distance, as at the epsilon whose mu is five times it.
+    mu = 5 * mu_from_epsilon(1.0, 5e-5)
+    np.testing.assert_allclose(curves.limits[1], norm.cdf(mu / np.sqrt(2)))
     assert [call[1] for call in Recorder.calls] == [6] * 6 + [30] * 6
     assert all(call[2] == [5] * 6 for call in Recorder.calls[6:])
     assert len({call[0]["random_state"] for call in Recorder.calls}) == 12
@@ -67,7 +60,7 @@ def test_detection_by_size_and_epsilon(parties):
 def test_limit_of_whole_parties_does_not_grow_with_their_rows(parties):
     curves = detection_curve(Recorder(), epsilons=[1.0], n_repeats=1, random_state=0, **parties)
     assert curves.sizes.tolist() == [10]
-    np.testing.assert_allclose(curves.limits, 0.6)
+    np.testing.assert_allclose(curves.limits, 0.583, atol=5e-4)
 
 
 def test_detection_errors(parties):

@@ -11,7 +11,6 @@ from skvalue import KNNShapleyValuer
 from skvalue.inspection import (
     ValueDistributionDisplay,
     ValueRemovalDisplay,
-    value_addition_curve,
     value_removal_curve,
 )
 from skvalue.selection import ValueFilter
@@ -47,41 +46,30 @@ class TestRemoval:
         assert display.ax_.get_ylabel() == "score"
         assert display.figure_ is display.ax_.figure
 
-    def test_one_direction_on_given_axes(self, rows):
-        _, ax = plt.subplots()
-        display = ValueRemovalDisplay.from_estimator(
-            GaussianNB(), *rows, first="lowest", scoring="accuracy", ax=ax, **OPTIONS
-        )
-        assert display.ax_ is ax
-        assert len(display.lines_) == 2
-        assert ax.get_ylabel() == "accuracy"
-
-    def test_values_of_groups(self, rows):
+    def test_values_of_groups_on_given_axes(self, rows):
         X, y, _, X_test, y_test = rows
         groups = np.arange(len(y)) % 10
         valuer = KNNShapleyValuer().fit(X, y, groups=groups)
+        _, ax = plt.subplots()
         display = ValueRemovalDisplay.from_estimator(
-            GaussianNB(), X, y, valuer.values_, X_test, y_test, groups=groups, **OPTIONS
-        )
-        assert display.ax_.get_xlabel() == "fraction of groups removed"
+            GaussianNB(), X, y, valuer.values_, X_test, y_test, groups=groups,
+            scoring="accuracy", ax=ax, **OPTIONS,
+        )  # fmt: skip
+        assert display.ax_ is ax
+        assert ax.get_xlabel() == "fraction of groups removed"
+        assert ax.get_ylabel() == "accuracy"
         display = ValueDistributionDisplay.from_estimator(valuer, by=np.arange(10) < 2)
         assert list(display.bars_) == [False, True]
         assert ValueDistributionDisplay.from_estimator(valuer).ax_.get_ylabel() == "groups"
 
     def test_curves_at_hand(self, rows):
-        curve = value_addition_curve(GaussianNB(), *rows, **OPTIONS, baseline=False)
-        display = ValueRemovalDisplay.from_curves(curve, score_name="hits")
-        assert display.ax_.get_xlabel() == "fraction of rows added"
+        curve = value_removal_curve(GaussianNB(), *rows, **OPTIONS, baseline=False)
+        display = ValueRemovalDisplay(curve, score_name="hits").plot()
+        assert display.ax_.get_xlabel() == "fraction of rows removed, lowest value first"
         assert display.ax_.get_ylabel() == "hits"
         assert len(display.lines_) == 1
-        assert display.plot() is display
-
-    def test_refuses_mixed_curves(self, rows):
-        added = value_addition_curve(GaussianNB(), *rows, **OPTIONS)
-        removed = value_removal_curve(GaussianNB(), *rows, **OPTIONS)
-        for curves in ([added, removed], [], [removed, removed]):
-            with pytest.raises(ValueError, match="curves must .* Got"):
-                ValueRemovalDisplay.from_curves(curves)
+        both = ValueRemovalDisplay({"one": curve, "other": curve})
+        assert [line.get_label() for line in both.plot().lines_] == ["one", "other"]
 
 
 class TestDistribution:
@@ -124,7 +112,8 @@ class TestDistribution:
 
     @pytest.mark.parametrize("n_kinds", [3, 10, 11, 20])
     def test_every_kind_has_a_colour(self, n_kinds):
-        bars = ValueDistributionDisplay.from_values(range(n_kinds), by=range(n_kinds)).bars_
+        kinds = range(n_kinds)
+        bars = ValueDistributionDisplay.from_values(kinds, by=kinds, bins=1).bars_
         assert len({bar[0].get_facecolor() for bar in bars.values()}) == n_kinds
 
     @pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
