@@ -54,8 +54,8 @@ COLUMNS = ColumnTransformer([
 ])  # fmt: skip
 MODEL = make_pipeline(COLUMNS, LogisticRegression())
 TREE = make_pipeline(COLUMNS, DecisionTreeClassifier(max_depth=4))
-OOB = DataOOBValuer(TREE, n_estimators=20, random_state=0)
-SHAPLEY = DataShapleyValuer(MODEL, max_evaluations=140, random_state=0, batch="never")
+OOB = DataOOBValuer(TREE, n_estimators=12, random_state=0)
+SHAPLEY = DataShapleyValuer(MODEL, max_evaluations=60, random_state=0, batch="never")
 few_coalitions = pytest.mark.filterwarnings("ignore::skvalue.exceptions.FailedCoalitionsWarning")
 
 
@@ -67,7 +67,7 @@ def test_wrong_labels_in_a_frame(valuer):
 
 @few_coalitions
 def test_data_shapley_of_a_frame():
-    train, val = slice(0, 40), slice(40, None)
+    train, val = slice(0, 20), slice(20, None)
     valuer = clone(SHAPLEY).fit(FRAME[train], LABELS[train], X_val=FRAME[val], y_val=LABELS[val])
     gain = valuer.utility_ - valuer.empty_utility_
     assert valuer.values_.sum() == pytest.approx(gain)
@@ -78,17 +78,21 @@ def test_data_shapley_of_a_frame():
 @few_coalitions
 def test_gradient_boosting_takes_categories_and_gaps():
     frame = FRAME.astype({"workclass": "category"})
-    model = HistGradientBoostingClassifier(max_iter=5, categorical_features="from_dtype")
-    valuer = DataOOBValuer(model, n_estimators=10, random_state=0).fit(frame, LABELS)
+    model = HistGradientBoostingClassifier(max_iter=3, categorical_features="from_dtype")
+    valuer = DataOOBValuer(model, n_estimators=6, random_state=0).fit(frame, LABELS)
     assert noisy_label_auc(valuer.values_, WRONG) > 0.7
     ages = frame[["age", "hours"]].to_numpy()
-    shapley = DataShapleyValuer(model, sampler="permutation", max_evaluations=21, random_state=0)
-    shapley.fit(ages[:20], LABELS[:20], X_val=ages, y_val=LABELS)
-    assert shapley.values_.shape == (20,)
+    shapley = DataShapleyValuer(model, sampler="permutation", max_evaluations=9, random_state=0)
+    shapley.fit(ages[:8], LABELS[:8], X_val=ages, y_val=LABELS)
+    assert shapley.values_.shape == (8,)
 
 
 @few_coalitions
-@pytest.mark.parametrize("valuer", [KNNShapleyValuer(embedding=COLUMNS), OOB], ids=["knn", "oob"])
+@pytest.mark.parametrize(
+    "valuer",
+    [KNNShapleyValuer(embedding=COLUMNS), pytest.param(OOB, marks=pytest.mark.slow)],
+    ids=["knn", "oob"],
+)
 def test_filters_and_searches_of_frames(valuer):
     kept, labels = ValueFilter(valuer, drop=0.1).fit_resample(FRAME, LABELS)
     assert isinstance(kept, pd.DataFrame)
@@ -105,14 +109,17 @@ TEXTS = [
 TOPICS, TURNED = flip_labels(np.where(np.arange(60) % 2, "business", "sport"), 0.1, random_state=0)
 OF_TEXTS = make_pipeline(TfidfVectorizer(), LogisticRegression())
 KNN_OF_TEXTS = KNNShapleyValuer(embedding=TfidfVectorizer())
-VALUERS_OF_TEXTS = [KNN_OF_TEXTS, clone(SHAPLEY).set_params(estimator=OF_TEXTS, cv=2)]
-VALUERS_OF_TEXTS += [DataOOBValuer(OF_TEXTS, n_estimators=20, random_state=0)]
+VALUERS_OF_TEXTS = {
+    "knn": (KNN_OF_TEXTS, TEXTS),
+    "shapley": (clone(SHAPLEY).set_params(estimator=OF_TEXTS, cv=2, max_evaluations=120), TEXTS),
+    "oob": (DataOOBValuer(OF_TEXTS, n_estimators=12, random_state=0), pd.Series(TEXTS)),
+}
 
 
 @few_coalitions
-@pytest.mark.parametrize("texts", [TEXTS, pd.Series(TEXTS)], ids=["list", "series"])
-@pytest.mark.parametrize("valuer", VALUERS_OF_TEXTS, ids=lambda valuer: type(valuer).__name__)
-def test_texts(valuer, texts):
+@pytest.mark.parametrize("name", VALUERS_OF_TEXTS)
+def test_texts(name):
+    valuer, texts = VALUERS_OF_TEXTS[name]
     assert noisy_label_auc(valuer.fit(texts, TOPICS).values_, TURNED) > 0.6
     model = ValueFilteredClassifier(OF_TEXTS, KNN_OF_TEXTS)
     assert cross_val_score(model, texts, TOPICS, cv=2).mean() > 0.8

