@@ -4,6 +4,7 @@ import ast
 import inspect
 import pickle
 import sys
+from collections import Counter
 from numbers import Integral
 
 import numpy as np
@@ -20,7 +21,7 @@ from sklearn.model_selection import (
     LeaveOneOut,
     cross_validate,
 )
-from sklearn.naive_bayes import BernoulliNB, GaussianNB
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils import get_tags
@@ -115,18 +116,12 @@ def build_quick(cls):
 
 
 def each_with_one_of(classes, options):
-    """Each class with each option: in the default tier with one of them, in the slow one with all.
-
-    The options take turns.
-    """
+    """Each class with each option; in the default tier with one of them, which take turns."""
     return [
-        pytest.param(
-            cls, option, id=f"{cls.__name__}-{getattr(option, '__name__', option)}",
-            marks=[pytest.mark.slow] * ((place + number) % len(options) > 0),
-        )
+        pytest.param(cls, option, marks=[pytest.mark.slow] * ((place + number) % len(options) > 0))
         for place, cls in enumerate(classes)
         for number, option in enumerate(options)
-    ]  # fmt: skip
+    ]
 
 
 # Parameters without a default.
@@ -170,38 +165,33 @@ def test_built_bare(cls, data):
 def in_two_tiers(estimators, slow, **options):
     """As `parametrize_with_checks`, with those checks in the slow tier for which ``slow`` says so.
 
-    It gets the class, the name of the check, its options, and its number.
+    It gets the class, the name of the check, and its number among those of the class.
     """
-    mark = parametrize_with_checks(estimators, **options)
-    cases = [getattr(case, "values", case) for case in mark.args[1]]
-    marks = [list(getattr(case, "marks", ())) for case in mark.args[1]]
-    for number, ((estimator, check), of_case) in enumerate(zip(cases, marks)):
+    mark, numbers, cases = parametrize_with_checks(estimators, **options), Counter(), []
+    for case in mark.args[1]:
+        estimator, check = getattr(case, "values", case)
         cls = type(estimator[-1] if isinstance(estimator, Pipeline) else estimator)
-        if slow(cls, check.func.__name__, check.keywords, number):
-            of_case.append(pytest.mark.slow)
-    cases = [pytest.param(*case, marks=of_case) for case, of_case in zip(cases, marks)]
+        marks = [*getattr(case, "marks", ())]
+        if slow(cls, check.func.__name__, numbers[cls]):
+            marks.append(pytest.mark.slow)
+        numbers[cls] += 1
+        cases.append(pytest.param(estimator, check, marks=marks))
     return pytest.mark.parametrize(mark.args[0], cases, **mark.kwargs)
 
 
-def is_repeated(cls, name, options, number):
-    """Sparse matrices after sparse arrays, files after memory, and methods of other weights."""
-    if cls in NAMED:  # a third of the checks, each class another one
-        return number % 3 != NAMED.index(cls)
-    return "sparse_matrix" in name or (options.get("readonly_memmap") and cls in LONG)
-
-
-# Of models that are trained one by one on sparse rows; those of NAMED refuse these.
-SPARSE = (
-    skvalue.ValueFilteredClassifier, DataOOBValuer, DataShapleyValuer, LayeredShapleyValuer,
-    LeaveOneOutValuer,
-)  # fmt: skip
+def is_repeated(cls, name, number):
+    """Sparse matrices after sparse arrays; valuers, which have one `fit` in common, take turns."""
+    if "sparse_matrix" in name or cls not in VALUERS or cls is KNNShapleyValuer:
+        return "sparse_matrix" in name
+    if "sparse" in name and cls in (DataOOBValuer, DataShapleyValuer, *LONG):
+        return cls is not DataOOBValuer
+    turns = 3 if cls in NAMED else 2  # those of NAMED differ in their weights alone
+    return (VALUERS.index(cls) + number) % turns > 0
 
 
 @in_two_tiers([build_quick(cls) for cls in estimators()], is_repeated)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn(estimator, check):
-    if "sparse" in check.func.__name__ and isinstance(estimator, SPARSE):
-        estimator = clone(estimator).set_params(estimator=BernoulliNB())
     check(estimator)
 
 
@@ -228,7 +218,7 @@ def expected_of_a_pipeline(pipeline):
 
 @in_two_tiers(
     [make_pipeline(StandardScaler(), build_quick(cls)) for cls in IN_PIPELINES],
-    slow=lambda cls, *_: cls is DataShapleyValuer,
+    slow=lambda cls, _, number: cls is not KNNShapleyValuer and number % 4 > 0,
     expected_failed_checks=expected_of_a_pipeline,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
@@ -254,8 +244,9 @@ def test_values_and_fit_transform_agree(cls, data):
         np.testing.assert_allclose(valuer.transform(X[::-1])[::-1], values)
 
 
-@each_with_points
-@pytest.mark.parametrize("groups", [None, np.arange(10) % 5], ids=["rows", "groups"])
+@pytest.mark.parametrize(
+    ("cls", "groups"), each_with_one_of(TAKE_POINTS, [None, np.arange(10) % 5])
+)
 def test_leave_one_out_by_name(cls, groups, data):
     X, y = data[0][:10], np.tile(["no", "yes"], 5)
     splitter = LeaveOneOut() if groups is None else LeaveOneGroupOut()
@@ -323,12 +314,19 @@ def test_few_groups_are_left_out_one_by_one(cls, data):
 
 
 @pytest.mark.parametrize(
-    "cls", [pytest.param(cls, marks=[pytest.mark.slow] * (cls in LONG)) for cls in VALUERS]
+    "cls",
+    [
+        pytest.param(cls, marks=[pytest.mark.slow] * (cls in LONG))
+        for cls in VALUERS
+        if "n_jobs" in build(cls).get_params()
+    ],
 )
 def test_processes_of_joblib_give_the_same_values(cls, rng):
     X, X_val = rng.normal(size=(40, 300)), rng.normal(size=(20, 300))
     y, y_val = np.arange(40) % 2, np.arange(20) % 2
     few = {"max_evaluations": 60, "n_permutations": 20, "batch": "never", "cv": 5}
+    if cls in (DataShapleyValuer, *LONG):
+        few["estimator"] = GaussianNB()
     names = build(cls).get_params()
     valuer = build(cls).set_params(**{k: v for k, v in few.items() if k in names})
     given = {"X_val": X_val, "y_val": y_val} if valuer._capabilities.points else {}

@@ -147,13 +147,14 @@ def compare(
     >>> from skvalue.inspection import compare
     >>> X, y = load_iris(return_X_y=True)
     >>> labels, flipped = flip_labels(y[::2], 0.1, random_state=0)
-    >>> valuers = {"KNN-Shapley": KNNShapleyValuer(), "Data-OOB": DataOOBValuer(random_state=0)}
+    >>> out_of_bag = DataOOBValuer(n_estimators=20, random_state=0)
     >>> comparison = compare(
-    ...     valuers, X[::2], labels, X_val=X[1::2], y_val=y[1::2], wrong=flipped,
-    ...     estimator=GaussianNB(), n_repeats=1, random_state=0,
+    ...     {"KNN-Shapley": KNNShapleyValuer(), "Data-OOB": out_of_bag}, X[::2], labels,
+    ...     X_val=X[1::2], y_val=y[1::2], wrong=flipped, estimator=GaussianNB(), n_repeats=1,
+    ...     random_state=0,
     ... )
-    >>> {name: round(curve.auc, 2) for name, curve in comparison.detection.items()}
-    {'KNN-Shapley': 0.99, 'Data-OOB': 0.99}
+    >>> {name: bool(curve.auc > 0.9) for name, curve in comparison.detection.items()}
+    {'KNN-Shapley': True, 'Data-OOB': True}
     """
     if not valuers:
         raise ValueError("valuers must name at least one valuer. Got {}.")
@@ -235,10 +236,11 @@ class ComparisonDisplay:
     >>> from skvalue.inspection import ComparisonDisplay, compare
     >>> X, y = load_iris(return_X_y=True)
     >>> labels, flipped = flip_labels(y[::2], 0.1, random_state=0)
+    >>> out_of_bag = DataOOBValuer(n_estimators=20, random_state=0)
     >>> comparison = compare(
-    ...     {"KNN-Shapley": KNNShapleyValuer(), "Data-OOB": DataOOBValuer(random_state=0)},
-    ...     X[::2], labels, X_val=X[1::2], y_val=y[1::2], wrong=flipped,
-    ...     estimator=GaussianNB(), n_repeats=1, random_state=0,
+    ...     {"KNN-Shapley": KNNShapleyValuer(), "Data-OOB": out_of_bag}, X[::2], labels,
+    ...     X_val=X[1::2], y_val=y[1::2], wrong=flipped, estimator=GaussianNB(), n_repeats=1,
+    ...     random_state=0,
     ... )
     >>> display = ComparisonDisplay(comparison).plot()
     >>> list(display.lines_), len(display.axes_)

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -29,10 +30,12 @@ clock = Clock()
 
 
 class Slow(GaussianNB):
-    """A model whose training takes two seconds of the fake clock."""
+    """A model whose training takes two seconds of the fake clock, until it is interrupted."""
 
     def fit(self, X, y, sample_weight=None):
         clock.now += 2
+        if clock.now > 160:  # the fit is announced by now
+            raise KeyboardInterrupt
         return super().fit(X, y)
 
 
@@ -68,7 +71,7 @@ def announced(caplog, name, options, X_val=True, **extra):
     data = two_classes(0)
     valuer = getattr(skvalue, name)(**options, **extra)
     points = data.points if X_val and name != "DataOOBValuer" else {}
-    with caplog.at_level(logging.WARNING, "skvalue"):
+    with caplog.at_level(logging.WARNING, "skvalue"), suppress(KeyboardInterrupt):
         valuer.fit(*data.rows, **points)
     return [line for line in caplog.messages if "compiles" not in line]
 
@@ -98,8 +101,8 @@ def test_fits_of_slow_steps_are_announced(case, caplog):
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("DataShapleyValuer", {**BUDGET, "max_time": 1e9}),
-        ("DataOOBValuer", {"n_estimators": 160, "max_time": 1e9}),
+        ("DataShapleyValuer", {"max_evaluations": 80, "max_time": 1e9}),
+        ("DataOOBValuer", {"n_estimators": 20, "max_time": 1e9}),
         ("DataShapleyValuer", {"tol": 10}),  # nobody knows the number
         ("InRunShapleyValuer", PRIVATE),
         ("GradientSemivalueValuer", PRIVATE),

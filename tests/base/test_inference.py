@@ -32,7 +32,7 @@ by_class_name = pytest.mark.parametrize("name", CLASSES)
 @pytest.mark.parametrize("grouped", [False, True])
 def test_validation_error_is_that_of_a_mean(name, rng, grouped):
     valuer, n_classes = EXACT[name]
-    X, y, X_val, y_val = on_a_grid(rng, n_classes=n_classes, n=40, n_val=25)
+    X, y, X_val, y_val = on_a_grid(rng, n_classes=n_classes, n=40, n_val=10)
     groups = rng.permutation(np.arange(40) % 6) if grouped else None
     split = by_point(valuer, X, y, X_val, y_val)
     if grouped:
@@ -45,8 +45,8 @@ def test_validation_error_is_that_of_a_mean(name, rng, grouped):
 @by_class_name
 def test_validation_error_with_weights(name, rng):
     valuer, n_classes = EXACT[name]
-    X, y, X_val, y_val = on_a_grid(rng, n_classes=n_classes, n=30, n_val=20)
-    w = rng.random(20)
+    X, y, X_val, y_val = on_a_grid(rng, n_classes=n_classes, n=30, n_val=8)
+    w = rng.random(8)
     w /= w.sum()
     split = by_point(valuer, X, y, X_val, y_val)
     fitted = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val, sample_weight_val=w)
@@ -55,8 +55,9 @@ def test_validation_error_with_weights(name, rng):
 
 
 @by_name
-@pytest.mark.parametrize("points_of", ["validation", "leave-one-out", 4])
-@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize(
+    ("points_of", "grouped"), [("validation", True), ("leave-one-out", False), (4, True)]
+)
 def test_contributions_sum_to_the_value(name, rng, points_of, grouped):
     valuer, n_classes = EXACT[name]
     X, y, X_val, y_val = on_a_grid(rng, n_classes=n_classes, n=40)
@@ -80,8 +81,8 @@ def test_contributions_sum_to_the_value(name, rng, points_of, grouped):
 @by_class_name
 def test_contributions_are_the_values_at_each_point(name, rng):
     valuer, n_classes = EXACT[name]
-    X, y, X_val, y_val = on_a_grid(rng, n_classes=n_classes, n=30, n_val=12)
-    split = by_point(valuer, X, y, X_val, y_val) / 12
+    X, y, X_val, y_val = on_a_grid(rng, n_classes=n_classes, n=30, n_val=6)
+    split = by_point(valuer, X, y, X_val, y_val) / 6
     fitted = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val)
     for i in (2, 17):
         np.testing.assert_allclose(fitted.contributions(i).contributions, split[:, i], atol=1e-14)

@@ -30,20 +30,16 @@ MODELS = [ValueFilteredClassifier(LogisticRegression(), **options) for options i
 MODELS += [ValueFilteredRegressor(Ridge(), **options) for options in ({}, WEIGHT)]
 
 
-@parametrize_with_checks(MODELS[3:])  # tests/test_common.py has those of the defaults
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.slow
+@pytest.mark.slow  # tests/test_common.py has those of the defaults
 @parametrize_with_checks(
     [
         MODELS[0],
+        MODELS[3],
         ValueFilteredClassifier(LogisticRegression(), **WEIGHT),
         ValueFilteredRegressor(Ridge(), **AUTO),
     ]
 )
-def test_more_scikit_learn_checks(estimator, check):
+def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
