@@ -4,9 +4,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..neighbors import Rows
 from ..privacy import Release
-from ._containers import is_plain, n_rows_of, row_hashes
+from ._containers import n_rows_of
 from ._problem import Problem
 from ._seen_rows import SeenRows
 
@@ -49,11 +48,8 @@ class Result:
         if problem.X is None:
             return np.zeros(n_rows_of(X)), np.zeros(n_rows_of(X), dtype=bool)
         if "seen" not in self.cache:
-            as_they_are = isinstance(problem.X, Rows) or is_plain(problem.X)
-            self.cache["seen"] = SeenRows(problem.X if as_they_are else row_hashes(problem.X))
-        seen = self.cache["seen"]
-        X = X if seen.X is problem.X else row_hashes(X)
-        return seen.lookup(X, codes, problem.y, self.row_values)
+            self.cache["seen"] = SeenRows(problem.X)
+        return self.cache["seen"].lookup(X, codes, problem.y, self.row_values)
 
     def __getstate__(self):
         # Values of a private fit are for the curator: they are not pickled.

@@ -1,9 +1,9 @@
 """Which rows of a new array are rows that the valuer was fitted on."""
 
 import numpy as np
-from scipy import sparse
 
-from ..neighbors import Rows, read_rows
+from ..neighbors import Rows
+from ._containers import row_hashes
 
 _BLOCK = 2**22  # numbers in a block that is read at a time
 
@@ -42,50 +42,20 @@ def _hash_sparse(X):
     return sums[X.indptr[1:]] - sums[X.indptr[:-1]]
 
 
-def _matches(X, rows, others, chosen):
-    """Which rows of X equal the chosen rows of another array; NaN equals NaN in dense arrays."""
-    size = max(1, _BLOCK // X.shape[1])
-    found = [np.zeros(0, dtype=bool)]
-    for start in range(0, len(rows), size):
-        part = slice(start, start + size)
-        first, second = read_rows(X[rows[part]]), read_rows(others[chosen[part]])
-        if sparse.issparse(first) or sparse.issparse(second):
-            different = (sparse.csr_array(first) != sparse.csr_array(second)).tocsr()
-            found.append(np.diff(different.indptr) == 0)
-        else:
-            same = (first == second) | ((first != first) & (second != second))
-            found.append(same.all(axis=1))
-    return np.concatenate(found)
-
-
 class SeenRows:
-    """Look-up of fitted values by row; X are the rows of fit.
-
-    Identical rows are a group. A row whose hash collides with that of another one is not found.
-    """
+    """Look-up of fitted values by row; X are the rows of fit. Identical rows are a group."""
 
     def __init__(self, X):
-        hashes, first, group = np.unique(hash_rows(X), return_index=True, return_inverse=True)
-        later = np.flatnonzero(first[group] != np.arange(len(X)))
-        group[later[~_matches(X, later, X, first[group[later]])]] = len(hashes)
-        self.X, self._hashes, self._firsts, self._group = X, hashes, first, group
-
-    def _find(self, X):
-        """The group of each row of X, or -1."""
-        hashes = hash_rows(X)
-        place = np.searchsorted(self._hashes[:-1], hashes)
-        rows = np.flatnonzero(self._hashes[place] == hashes)
-        rows = rows[_matches(X, rows, self.X, self._firsts[place[rows]])]
-        group = np.full(len(X), -1)
-        group[rows] = place[rows]
-        return group
+        self._hashes, self._group = np.unique(row_hashes(X), return_inverse=True)
 
     def lookup(self, X, y, y_fit, values):
         """Mean value of the identical rows of fit, and a mask of the rows that have any.
 
         With y, rows are identical only if their labels are.
         """
-        wanted = self._find(X)
+        hashes = row_hashes(X)
+        wanted = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
+        wanted[self._hashes[wanted] != hashes] = -1
         found = np.zeros(len(y_fit), dtype=bool)
         found[wanted[wanted >= 0]] = True
         rows = np.flatnonzero(found[self._group])

@@ -97,7 +97,7 @@ def match_rows(X, others):
 def _whole(X):
     """Codes of the rows of an array or sparse matrix."""
     codes = hash_rows(_rounded(X.reshape(len(X), -1))) if is_numeric(X) else row_hashes(X)
-    return np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1)
+    return np.unique(codes, return_inverse=True)[1]
 
 
 def _columns(X, n=None):

@@ -159,37 +159,6 @@ def test_seen_rows_have_their_fitted_values(name, rng):
     np.testing.assert_allclose(scores, same @ valuer.values_ / same.sum(axis=1))
 
 
-def colliding_rows():
-    """Two rows of float64 with the same 64-bit hash, and no column in common.
-
-    The second number of a row is combined with the hash of the first by exclusive or.
-    """
-
-    def hash_first(number):
-        word = int(np.float64(number).view(np.uint64)) ^ 0x9E3779B97F4A7C15
-        word = word * 0xBF58476D1CE4E5B9 % 2**64
-        return word ^ word >> 29
-
-    row = np.array([1.0, 2.0])
-    word = int(row[1].view(np.uint64)) ^ hash_first(row[0])
-    for first in np.arange(2.0, 4000.0):
-        second = np.uint64(word ^ hash_first(first)).view(np.float64)
-        if 1e-3 < abs(second) < 1e3:
-            return np.array([row, [first, second]])
-    raise AssertionError("no second row is of a moderate size")
-
-
-def test_equal_hashes_are_not_enough(rng):
-    collide = colliding_rows()
-    X, y = np.r_[collide[:1], rng.normal(size=(9, 2))], np.arange(10) % 2
-    valuer = KNNShapleyValuer(3).fit(X, y, X_val=X + 0.1, y_val=y)
-    plain = clone(valuer).fit(X + 0.25, y, X_val=X + 0.35, y_val=y)  # has never seen these rows
-    found, scored = valuer.transform(collide)[:, 0], plain.transform(collide + 0.25)[:, 0]
-    assert found[0] == valuer.values_[0]
-    assert found[1] == pytest.approx(scored[1])
-    assert found[1] != pytest.approx(valuer.values_[0])
-
-
 @pytest.mark.parametrize("name", ["knn", "tknn", "tknn-euclidean"])
 def test_unknown_labels_are_averaged(name, rng):
     valuer, X, y, X_val, y_val = data(name, rng)
