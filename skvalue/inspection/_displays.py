@@ -165,8 +165,6 @@ class ValueDistributionDisplay:
         Values of the rows, or of groups.
     by : ndarray of the same shape, default=None
         Kind of every row or group; each kind has its own histogram.
-    counted : str, default="rows"
-        What has values, the label of the vertical axis: "rows" or "groups".
 
     Attributes
     ----------
@@ -194,10 +192,9 @@ class ValueDistributionDisplay:
     ['clean', 'flipped']
     """
 
-    def __init__(self, values, *, by=None, counted="rows"):
+    def __init__(self, values, *, by=None):
         self.values = values
         self.by = by
-        self.counted = counted
 
     @classmethod
     def from_estimator(cls, estimator, *, by=None, bins=50, ax=None):
@@ -225,11 +222,10 @@ class ValueDistributionDisplay:
         if by is None and hasattr(estimator, "dropped_indices_"):
             by = np.full(len(estimator.values_), "kept", dtype=object)
             by[estimator.dropped_indices_] = "dropped"
-        counted = "groups" if hasattr(estimator, "groups_") else "rows"
-        return cls.from_values(estimator.values_, by=by, counted=counted, bins=bins, ax=ax)
+        return cls.from_values(estimator.values_, by=by, bins=bins, ax=ax)
 
     @classmethod
-    def from_values(cls, values, *, by=None, counted="rows", bins=50, ax=None):
+    def from_values(cls, values, *, by=None, bins=50, ax=None):
         """Draw values that are already computed.
 
         Parameters
@@ -238,8 +234,6 @@ class ValueDistributionDisplay:
             Values of the rows, or of groups.
         by : array-like of the same shape, default=None
             Kind of every row or group, such as a mask of mislabelled rows.
-        counted : str, default="rows"
-            What has values, the label of the vertical axis: "rows" or "groups".
         bins : int, default=50
             Number of bins.
         ax : matplotlib Axes, default=None
@@ -261,7 +255,7 @@ class ValueDistributionDisplay:
             by = column_or_1d(by)
             if len(by) != len(values):
                 raise ValueError(f"by must have an entry per value ({len(values)}). Got {len(by)}.")
-        return cls(values, by=by, counted=counted).plot(ax, bins=bins)
+        return cls(values, by=by).plot(ax, bins=bins)
 
     def plot(self, ax=None, *, bins=50):
         """Draw the display.
@@ -302,7 +296,7 @@ class ValueDistributionDisplay:
                 label=None if kind is None else str(kind),
             )  # fmt: skip
         self.zero_line_ = ax.axvline(0, color="0.2", linewidth=0.8)
-        ax.set(xlabel="value", ylabel="density" if density else self.counted)
+        ax.set(xlabel="value", ylabel="density" if density else "count")
         if density:
             ax.legend(frameon=False)
         self.ax_, self.figure_ = ax, ax.figure

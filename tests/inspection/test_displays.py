@@ -60,7 +60,6 @@ class TestRemoval:
         assert ax.get_ylabel() == "accuracy"
         display = ValueDistributionDisplay.from_estimator(valuer, by=np.arange(10) < 2)
         assert list(display.bars_) == [False, True]
-        assert ValueDistributionDisplay.from_estimator(valuer).ax_.get_ylabel() == "groups"
 
     def test_curves_at_hand(self, rows):
         curve = value_removal_curve(GaussianNB(), *rows, **OPTIONS, baseline=False)
@@ -77,7 +76,7 @@ class TestDistribution:
         values = np.array([-0.2, 0.15, 0.16, 0.3])
         display = ValueDistributionDisplay.from_values(values, bins=5)
         assert [bar.get_height() for bar in display.bars_[None]] == [1, 0, 0, 2, 1]
-        assert display.ax_.get_ylabel() == "rows"
+        assert display.ax_.get_ylabel() == "count"
         assert set(display.zero_line_.get_xdata()) == {0}
         assert display.ax_.get_legend() is None
 
