@@ -324,7 +324,9 @@ def test_few_groups_are_left_out_one_by_one(cls, data):
 def test_processes_of_joblib_give_the_same_values(cls, rng):
     X, X_val = rng.normal(size=(40, 300)), rng.normal(size=(20, 300))
     y, y_val = np.arange(40) % 2, np.arange(20) % 2
-    few = {"max_evaluations": 60, "n_permutations": 20, "batch": "never", "cv": 5}
+    few = {
+        "max_evaluations": 40, "n_estimators": 8, "n_permutations": 4, "batch": "never", "cv": 2,
+    }  # fmt: skip
     if cls in (DataShapleyValuer, *LONG):
         few["estimator"] = GaussianNB()
     names = build(cls).get_params()

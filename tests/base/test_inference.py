@@ -111,7 +111,7 @@ def test_harmful_holds_its_false_discovery_rate(valuer, rng):
     X_big, y_big = draw(20_000, 0.1)
     truth = clone(valuer).fit(X, y, X_val=X_big, y_val=y_big).values_ < 0
     fractions, power = [], []
-    for _ in range(30):
+    for _ in range(20):
         X_val, y_val = draw(600, 0.1)
         found = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val).harmful(fdr=0.2)
         fractions.append((found & ~truth).sum() / max(found.sum(), 1))
