@@ -1,5 +1,6 @@
 """What a party gains when it manipulates the rows that it sends."""
 
+import inspect
 from numbers import Integral
 
 import numpy as np
@@ -12,17 +13,34 @@ from .._utils.plotting import open_axes
 from .manipulations import ATTACKS, Sent
 
 
-def _payment(valuer, sent, points, pay):
+def _values(valuer, release, sent, points):
+    """Names of the senders, and their values at the given validation points."""
+    names = np.unique(sent.names)
+    if hasattr(valuer, "score_summaries"):
+        datasets = [sent.X[sent.names == name] for name in names]
+        return names, valuer.transform(datasets)[:, 0]
+    valuer, given = clone(valuer), {}
+    if points is not None:
+        given = {"X_val": sent.X_val[points], "y_val": sent.y_val[points]}
+    if release is None:
+        valuer.fit(sent.X, sent.y, groups=sent.names, **given)
+        return valuer.groups_, valuer.values_
+    releases = {
+        int(name): clone(release).fit(*(part[sent.names == name] for part in sent[:2])).release_
+        for name in names
+    }
+    if "X_val" not in inspect.signature(valuer.fit).parameters:
+        given = {}
+    valuer.fit(releases, **given)
+    return np.array(valuer.parties_), valuer.values_
+
+
+def _paid(names, values, pay):
     """What the party receives: its share of a budget, or the sum of the values of its names."""
-    valuer = clone(valuer)
-    valuer.fit(
-        sent.X, sent.y, groups=sent.names, X_val=sent.X_val[points], y_val=sent.y_val[points]
-    )
-    own, values = valuer.groups_ <= 0, valuer.values_
     if pay == "value":
-        return values[own].sum()
+        return values[names <= 0].sum()
     values = np.maximum(values, 0.0)
-    return values[own].sum() / (values.sum() or 1.0)
+    return values[names <= 0].sum() / (values.sum() or 1.0)
 
 
 def _estimate(whole, left, level):
@@ -32,12 +50,12 @@ def _estimate(whole, left, level):
     first repeat. The error is that of the jackknife and that of the mean over repeats.
     """
     folds, repeats = len(left), len(whole)
-    by_points = (folds - 1) / folds * ((left - left.mean()) ** 2).sum()
+    by_points = (folds - 1) / max(folds, 1) * ((left - left.mean()) ** 2).sum() if folds else 0.0
     by_luck = whole.var(ddof=1) / repeats if repeats > 1 else 0.0
     variance = by_points + by_luck
     if not variance > 0:
         return whole.mean(), 0.0, whole.mean()
-    spread = by_points**2 / (folds - 1) + by_luck**2 / max(repeats - 1, 1)
+    spread = by_points**2 / max(folds - 1, 1) + by_luck**2 / max(repeats - 1, 1)
     bound = whole.mean() - student.ppf(level, variance**2 / spread) * np.sqrt(variance)
     return whole.mean(), np.sqrt(variance), bound
 
@@ -58,8 +76,8 @@ def _sentence(found, pay):
 
 
 def manipulation_gain(
-    valuer, X, y, groups, *, party, X_val, y_val, attacks: object = "default", pay="share",
-    n_folds=10, n_repeats=3, random_state=None,
+    valuer, X, y, groups, *, party, X_val=None, y_val=None, release=None,
+    attacks: object = "default", pay="share", n_folds=10, n_repeats=3, random_state=None,
 ):  # fmt: skip
     """Measure what a party gains by manipulating the rows that it sends.
 
@@ -69,8 +87,10 @@ def manipulation_gain(
 
     Parameters
     ----------
-    valuer : estimator
-        A valuer, whose `fit` takes `groups`; it is cloned.
+    valuer : valuer or scorer
+        A valuer whose `fit` takes `groups`; a scorer of parties such as `PredictiveValueScorer`,
+        with `release`; or a fitted `PriArTaScorer`, for which scores count as values. Only the last
+        is not cloned.
     X : array-like of shape (n_samples, n_features)
         Rows of all parties, numbers.
     y : array-like of shape (n_samples,)
@@ -79,8 +99,13 @@ def manipulation_gain(
         Party of every row.
     party : label
         The party that manipulates, one of `groups`. It may have the rows of the next party.
-    X_val, y_val : array-likes of shapes (n_validation, n_features) and (n_validation,)
-        Validation points. The party may see them.
+    X_val, y_val : array-likes of shapes (n_validation, n_features) and (n_validation,), \
+            default=None
+        Validation points, which the valuer needs. Without them, distances and noise have the scale
+        of X, "also validation points" is left out, and errors are those over repeats only.
+    release : estimator, default=None
+        For scorers of parties: what each party fits on its rows, such as `GramRelease`, with the
+        attribute `release_`. It is cloned.
     attacks : "default", sequence of str, or dict of str to callable, default="default"
         Names of manipulations, see `skvalue.inspection.manipulations`, or functions
         ``attack(sent, rng)``, where ``sent`` is a named tuple of X, y, names, X_val and y_val and
@@ -134,20 +159,23 @@ def manipulation_gain(
     ([True, False], True)
     """
     sent = _checked(X, y, groups, party, X_val, y_val)
-    attacks = _chosen(attacks)
+    attacks = _chosen(attacks, sent.y_val is not None)
     if pay not in ("share", "value"):
         raise ValueError(f"pay must be 'share' or 'value'. Got {pay!r}.")
     for name, number, least in (("n_folds", n_folds, 2), ("n_repeats", n_repeats, 1)):
         if not isinstance(number, Integral) or number < least:
             raise ValueError(f"{name} must be an integer of at least {least}. Got {number!r}.")
-    seed = int(check_random_state(random_state).randint(2**31))
-    points = np.arange(len(sent.y_val))
-    places = np.random.default_rng(seed).permutation(len(points)) % n_folds
-    folds = [np.flatnonzero(places != fold) for fold in range(n_folds)]
+    seed, folds = int(check_random_state(random_state).randint(2**31)), []
+    points = None
+    if sent.y_val is not None:
+        points = np.arange(len(sent.y_val))
+        places = np.random.default_rng(seed).permutation(len(points)) % n_folds
+        folds = [np.flatnonzero(places != fold) for fold in range(n_folds)]
 
     def payment(attack, repeat, some):
+        # The party may see all validation points.
         played = attack(sent, np.random.default_rng([seed, repeat]))
-        return _payment(valuer, played, some, pay)
+        return _paid(*_values(valuer, release, played, some), pay)
 
     plays = {None: lambda sent, rng: sent, **attacks}  # first the honest rows
     whole = {
@@ -185,12 +213,16 @@ def _checked(X, y, groups, party, X_val, y_val):
             f"party must be one of at least two groups, which are {names.tolist()}. Got {party!r}."
         )
     codes = (codes - names.tolist().index(party)) % len(names)
+    if (X_val is None) != (y_val is None):
+        raise ValueError("X_val and y_val must be passed together. Got only one of them.")
+    if X_val is None:
+        return Sent(X, y, codes, X, None)
     X_val, y_val = check_array(X_val, dtype=np.float64), one_column(y_val, "y_val")
     check_consistent_length(X_val, y_val)
     return Sent(X, y, codes, X_val, y_val)
 
 
-def _chosen(attacks):
+def _chosen(attacks, has_points):
     """Name -> function of the manipulations to play."""
     if isinstance(attacks, dict) and attacks and all(map(callable, attacks.values())):
         return attacks
@@ -200,7 +232,7 @@ def _chosen(attacks):
             "attacks must be 'default', names of manipulations, or a dict of functions. Got "
             f"{attacks!r}."
         )
-    return {name: ATTACKS[name] for name in names}
+    return {name: ATTACKS[name] for name in names if has_points or "validation" not in name}
 
 
 class ManipulationDisplay:

@@ -11,7 +11,7 @@ from sklearn.neighbors import NearestNeighbors
 
 
 class Sent(NamedTuple):
-    """The rows of all parties as they are sent, and public points."""
+    """The rows of all parties as they are sent, and public points, of which y may be None."""
 
     X: np.ndarray
     y: np.ndarray
@@ -19,7 +19,7 @@ class Sent(NamedTuple):
     # whose rows it may have, and larger ones for the others.
     names: np.ndarray
     X_val: np.ndarray
-    y_val: np.ndarray
+    y_val: np.ndarray | None
 
     @property
     def own(self):
@@ -107,7 +107,7 @@ def garbage(sent, rng, besides=False):
     """As many rows of noise, with labels by their frequencies, in place of the rows or besides."""
     n = len(sent.own)
     X = rng.normal(sent.X_val.mean(axis=0), sent.X_val.std(axis=0), (n, sent.X.shape[1]))
-    y = rng.choice(sent.y_val, size=n)
+    y = rng.choice(sent.y if sent.y_val is None else sent.y_val, size=n)
     found = sent.plus(X, y)
     return found if besides else found.kept(np.setdiff1d(np.arange(len(found.y)), sent.own))
 

@@ -78,10 +78,12 @@ def test_a_task_that_outlives_its_fit_changes_no_filters():
     with ready_to_count():
         thread.start()
         begun.wait()
-    with pytest.warns(UserWarning, match="always the same"):
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
         leave.set()
         thread.join()
         work(1)
+    assert [str(w.message) for w in shown] == ["number 1", "always the same"]
 
 
 def test_a_category_that_takes_no_text():

@@ -7,6 +7,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
 from skvalue import (
+    BayesianSurpriseScorer,
     DataBanzhafValuer,
     DataShapleyValuer,
     FederatedSemivalueValuer,
@@ -14,9 +15,11 @@ from skvalue import (
     InRunShapleyValuer,
     KNNShapleyValuer,
     LeaveOneOutValuer,
+    PredictiveValueScorer,
     PriArTaScorer,
     TKNNShapleyValuer,
 )
+from skvalue.collaborative import BayesianLinear, GramRelease
 from skvalue.inspection import ManipulationDisplay, manipulation_gain
 from skvalue.inspection.manipulations import ATTACKS, Sent
 from tests.problems import noisy_line, split, two_classes
@@ -28,9 +31,8 @@ QUICK = dict(n_folds=2, n_repeats=2, random_state=0)
 
 def gain(valuer, problem=PROBLEM, party="b", groups=PARTIES, **options):
     options = {**QUICK, **options}
-    return manipulation_gain(
-        valuer, *problem.rows, groups, party=party, **problem.points, **options
-    )
+    points = {} if "release" in options or hasattr(valuer, "model_") else problem.points
+    return manipulation_gain(valuer, *problem.rows, groups, party=party, **points, **options)
 
 
 def digits(seed, n=500):
@@ -201,16 +203,50 @@ def test_every_valuer_with_groups(valuer):
     assert np.isfinite(result.change_error).all()
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_scorers_of_parties():
+    rng = np.random.default_rng(0)
+    X = 0.3 * rng.normal(size=(260, 2))
+    y = np.clip(X @ [0.8, -0.5] + 0.1 * rng.normal(size=260), -1, 1)
+    groups = np.repeat(list("abc"), 60)
+    options = dict(party="b", release=GramRelease(None), **QUICK)
+    points = dict(X_val=X[180:], y_val=y[180:])
+    quick = dict(n_particles=40, min_ess=0, random_state=0)
+    names = ["rows under 4 names", "garbage only"]
+    scorer = PredictiveValueScorer(BayesianLinear(), **quick)
+    result = manipulation_gain(
+        scorer, X[:180], y[:180], groups, **points, **options, attacks=names, pay="value"
+    )
+    assert result.gain[0] > 0.3  # Shapley values of names
+    assert result.change[1] < 0
+    surprise = BayesianSurpriseScorer(BayesianLinear(), **quick)
+    for given in (points, {}):
+        result = manipulation_gain(
+            surprise, X[:180], y[:180], groups, **given, **options, attacks=["rows 4 times"]
+        )
+        assert result.gain[0] > 0.3
+
+
 def test_a_score_is_not_a_price():
     """PriArTa: k names are paid k times, and a made-up summary has the largest score."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
     X[200:] += 1.0
     scorer = PriArTaScorer(max_norm=3.0).fit(X[:100])
-    honest, far = X[200:], np.full((100, 3), 3.0 / np.sqrt(3))
-    scores = scorer.transform([honest, far, X[100:200], *np.split(honest, 4)])[:, 0]
-    assert scores[3:].sum() / scores[0] == pytest.approx(4.0, abs=0.4)
-    assert scores.argmax() == 1
+    groups = np.repeat([0, 1], 100)[:200]
+
+    def made_up(sent, rng):
+        far = sent.X.copy()
+        far[sent.own] = 3.0 / np.sqrt(3)
+        return sent._replace(X=far)
+
+    attacks = {"4 names": ATTACKS["4 names, at random"], "made up": made_up}
+    result = manipulation_gain(
+        scorer, X[100:], np.zeros(200), groups, party=1, attacks=attacks, pay="value", **QUICK
+    )
+    assert result.gain[0] == pytest.approx(3.0, abs=0.4)
+    far = np.full((100, 3), 3.0 / np.sqrt(3))
+    assert scorer.transform([X[100:200], X[200:], far]).argmax() == 2
 
 
 @pytest.mark.parametrize(
@@ -229,6 +265,10 @@ def test_a_score_is_not_a_price():
 def test_refuses(options, message):
     with pytest.raises(ValueError, match=message):
         gain(KNNShapleyValuer(), **options)
+    with pytest.raises(ValueError, match="X_val and y_val must be passed together"):
+        manipulation_gain(
+            KNNShapleyValuer(), *PROBLEM.rows, PARTIES, party="b", y_val=PROBLEM.y_val
+        )
 
 
 class TestDisplay:
