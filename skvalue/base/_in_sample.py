@@ -16,6 +16,20 @@ from ._run import Run
 from ._updates import merged
 
 
+class _OfUnseenRows:
+    """A method that valuers of the rows of fit alone do not have; its error says what to use."""
+
+    def __set_name__(self, owner, name):
+        self._name = name
+
+    def __get__(self, valuer, cls):
+        raise AttributeError(
+            f"{cls.__name__} has no {self._name}: it values the rows of fit alone. Fit again with "
+            "the new rows among the others, or take a method that values unseen rows, such as "
+            "KNNShapleyValuer, InfluenceValuer or InRunShapleyValuer."
+        )
+
+
 class BaseInSampleValuer(
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
@@ -36,6 +50,8 @@ class BaseInSampleValuer(
     if TYPE_CHECKING:  # set by `fit`
         utility_: float
         empty_utility_: float
+    else:
+        transform, score_samples = _OfUnseenRows(), _OfUnseenRows()
 
     # The hook -------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from test_axioms import EXACT, by_name, problem
 
-from skvalue import DataOOBValuer, KNNShapleyValuer, TKNNShapleyValuer
+from skvalue import DataOOBValuer, DataShapleyValuer, KNNShapleyValuer, TKNNShapleyValuer
 from skvalue.exceptions import (
     IncompleteFitWarning,
     QuadraticCostWarning,
@@ -183,6 +183,13 @@ def test_unknown_labels_are_averaged(name, rng):
             fractions / weights.sum() if weights.any() else np.full(len(labels), 1 / len(labels))
         )
         assert score == pytest.approx(fractions @ labels, abs=1e-13)
+
+
+@pytest.mark.parametrize("name", ["score_samples", "transform"])
+def test_a_method_of_the_rows_of_fit_alone_names_those_of_unseen_rows(name):
+    assert not hasattr(DataShapleyValuer, name)
+    with pytest.raises(AttributeError, match=f"DataShapleyValuer has no {name}.*KNNShapleyValuer"):
+        getattr(DataShapleyValuer(), name)
 
 
 def test_float32_rows_are_found_again(rng):
