@@ -153,12 +153,27 @@ class RhoShapleyReward(BaseEstimator):
         rho = (min(1.0, bound) if bound > 0 else 0.2) if self.rho == "max" else self.rho
         targets = rho_targets(values, grand_value, rho)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        control, game = tempered if self.control == "temper" else noisy, scorer._game
-        made = control(game, targets, grand_value, self.n_draws, scorer.min_ess, rng)
-        parties = list(scorer.parties_)
+        game, tempers = scorer._game, self.control == "temper"
+        particles, value_of = game.particles, game.utility.on(game.particles)
+        whole = particles.loglik.sum(axis=1)
+        settings, attained, similarity, rewards, weak = [], [], [], {}, []
+        made = (tempered if tempers else noisy)(game, targets, grand_value, rng)
+        for party, target, (setting, row, logliks, powers) in zip(scorer.parties_, targets, made):
+            value, divergence = grand_value, 0.0  # of the posterior of all parties
+            if target < grand_value:
+                value = value_of(row[None])[0][0] if target > 0 else 0.0
+                divergence = particles.divergence_between(whole, row)
+                weights = particles.weights(row)
+                if target > 0 and 1 / (weights @ weights) < scorer.min_ess:
+                    weak.append(party)
+            draws = particles.draw(game.model, logliks, powers, row, self.n_draws, rng)
+            settings.append(setting)
+            attained.append(value)
+            similarity.append(0.0 - divergence)
+            rewards[party] = make_posterior(game.model, draws)
         swap_in(
             self,
-            parties_=parties,
+            parties_=list(scorer.parties_),
             values_=values,
             standalone_values_=alone,
             grand_value_=grand_value,
@@ -166,12 +181,12 @@ class RhoShapleyReward(BaseEstimator):
             rho_max_=bound,
             target_rewards_=targets,
             individually_rational_=targets >= alone - 1e-9,
-            attained_rewards_=made.attained,
-            similarity_=made.similarity,
-            rewards_={p: make_posterior(game.model, x) for p, x in zip(parties, made.samples)},
-            **made.setting,
+            attained_rewards_=np.array(attained),
+            similarity_=np.array(similarity),
+            rewards_=rewards,
+            **{"temper_" if tempers else "tau_": np.array(settings)},
         )
-        self._warn([parties[place] for place in made.weak])
+        self._warn(weak)
         return self
 
     def _warn(self, weak):
