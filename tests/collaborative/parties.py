@@ -1,6 +1,7 @@
 """Simulated parties, their releases, and posteriors and surprises in closed form."""
 
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import digamma, gammaln
@@ -11,10 +12,19 @@ from skvalue.collaborative import (
     GramRelease,
     NoisyStatistic,
 )
-from skvalue.collaborative.models import NIG
 from skvalue.collaborative.party import unpacked
 from skvalue.exceptions import NestedReleasesWarning
 from skvalue.privacy import SeededNoiseWarning
+
+
+class NIG(NamedTuple):
+    """Normal-inverse-gamma: w | s2 ~ N(mean, s2 precision^-1), s2 ~ InverseGamma(a, b)."""
+
+    mean: np.ndarray
+    precision: np.ndarray
+    a: float
+    b: float
+
 
 A0, B0 = 20.0, 0.5
 PRECISION = B0 / (A0 - 1) / 0.25  # weights of variance 1/4
@@ -100,7 +110,8 @@ def exact_table(model, releases):
 
 def exact_surprise(model, releases, powers):
     """Surprise of exact Gram matrices, raised to powers, under the prior of a `BayesianLinear`."""
-    prior, size = model.prior_, len(model.prior_.mean) + 1
+    prior = NIG(model.prior_mean_, model.prior_precision_, model.a0, model.b0)
+    size = len(prior.mean) + 1
     gram = sum(k * unpacked(r.vector, size, r) for k, r in zip(powers, releases))
     count = sum(k * r.n_samples for k, r in zip(powers, releases))
     precision = prior.precision + gram[:-1, :-1]

@@ -11,15 +11,12 @@ from skvalue.collaborative import (
     GramRelease,
     LogisticRelease,
 )
-from skvalue.collaborative.models import (
-    NIG,
-    joint_moments,
-    statistic_moments,
-)
+from skvalue.collaborative.models import joint_moments, statistic_moments
 from skvalue.collaborative.party import gram_vector, logistic_vector
 from skvalue.privacy import svec, svec_index
 
 from .parties import (
+    NIG,
     Sampled,
     every_coalition,
     exact_surprise,
@@ -40,8 +37,8 @@ class TestNormalInverseGamma:
     POSTERIOR = NIG(np.array([0.4, 0.2]), np.array([[9.0, 1.0], [1.0, 7.0]]), 9.0, 2.5)
 
     def model(self, prior):
-        model = BayesianLinear()
-        model.prior_ = prior
+        model = BayesianLinear(a0=prior.a, b0=prior.b)
+        model.prior_mean_, model.prior_precision_ = prior.mean, prior.precision
         return model
 
     def test_divergence_by_simulation(self, rng):

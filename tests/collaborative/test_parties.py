@@ -14,7 +14,7 @@ from skvalue.exceptions import (
     NormalApproximationWarning,
     VoidGuaranteeWarning,
 )
-from skvalue.privacy import Ledger, SeededNoiseWarning, epsilon_from_mu, mu_from_epsilon
+from skvalue.privacy import Ledger, SeededNoiseWarning, epsilon_from_mu
 
 
 @pytest.fixture
@@ -83,11 +83,6 @@ def test_epsilon_is_that_of_differential_privacy(rows, party, order):
     noise = party(epsilon=0.5, delta=1e-9).fit(*X).release_.noise_scale
     assert noise > 1.2 * party(epsilon=0.5).fit(*X).release_.noise_scale
     assert party(None).fit(*X).release_.noise_scale == 0
-    if party is GramRelease:
-        with pytest.warns(NestedReleasesWarning):
-            path = party().path(*X, epsilons=[0.5, 2.0])
-        mu = np.array([release.sensitivity / release.noise_scale for release in path])
-        np.testing.assert_allclose(mu, [mu_from_epsilon(e, 1e-5) for e in (0.5, 2)], rtol=1e-9)
 
 
 def test_noise_is_fresh_and_as_stated(rows):
@@ -103,7 +98,7 @@ def test_noise_is_fresh_and_as_stated(rows):
 def test_what_leaves_is_on_a_grid(rows):
     party = GramRelease(renyi_epsilon=0.5)
     with pytest.warns(NestedReleasesWarning):
-        high, low = party.path(*rows, epsilons=[2.0, 0.1])
+        high, low = party.path(*rows, renyi_epsilons=[2.0, 0.1])
     added = np.sqrt(low.noise_scale**2 - high.noise_scale**2)
     alone = party.fit(*rows).release_
     for release, scale in ((alone, alone.noise_scale), (high, high.noise_scale), (low, added)):
@@ -211,10 +206,8 @@ class TestPath:
 
     @pytest.mark.parametrize("epsilons", [[], [0.1, 0], [np.inf], ["a"], [None]])
     def test_refuses(self, rows, epsilons):
-        with pytest.raises(ValueError, match="epsilons must hold finite numbers above 0"):
-            GramRelease().path(*rows, epsilons=epsilons)
-        with pytest.raises(ValueError, match="Either epsilons or renyi_epsilons must hold.* Got"):
-            GramRelease().path(*rows, epsilons=[1.0], renyi_epsilons=[1.0])
+        with pytest.raises(ValueError, match="renyi_epsilons must (be|hold) .*above 0.* Got"):
+            GramRelease().path(*rows, renyi_epsilons=epsilons)
 
 
 @pytest.mark.parametrize(

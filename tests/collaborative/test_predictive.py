@@ -68,8 +68,6 @@ class TestValues:
         assert scorer.values_.sum() == pytest.approx(scorer.grand_value_, abs=1e-12)
         assert scorer.coalition_values_[0] == 0
         assert scorer.standalone_values_[0] == pytest.approx(utility([0]), abs=1e-5)
-        assert scorer.gain(["a", "b"]) == pytest.approx(utility([0, 1]), abs=1e-5)
-        assert scorer.gain(temper=0.0) == 0
         assert abs(scorer.values_[3]) < 1e-15  # no rows
         assert scorer.values_[2] < 0 < scorer.values_[0]
 
@@ -210,10 +208,6 @@ class TestRewards:
         scheme = RhoShapleyReward(0.5, control=control, random_state=0).fit(scorer)
         np.testing.assert_allclose(scheme.attained_rewards_, scheme.target_rewards_, rtol=0.02)
         assert scheme.target_rewards_.max() == scorer.grand_value_
-        if control == "temper":
-            low = int(np.argmin(scheme.temper_))
-            gain = scorer.gain(temper=scheme.temper_[low])
-            assert gain == pytest.approx(scheme.target_rewards_[low])
 
     def test_a_party_of_negative_value_receives_the_prior(self):
         scheme = RhoShapleyReward(0.5, random_state=0).fit(means(FACTS[:3]))

@@ -105,7 +105,7 @@ def test_noise_ignored_turns_the_trade_off_round():
     """A party that is taken at its word gains by noise; one whose noise is known loses."""
     _, parties = simulate(1)
     party = GramRelease(noise_random_state=3)
-    path = quietly(party.path, *parties[1], epsilons=[0.004, 0.1, 12.5])
+    path = quietly(party.path, *parties[1], renyi_epsilons=[0.004, 0.1, 12.5])
     values = {}
     for aware in (True, False):
         model = linear_model(noise_aware=aware)

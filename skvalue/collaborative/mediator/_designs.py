@@ -1,12 +1,9 @@
-"""Coalitions of parties, their log-likelihoods, and semivalues from their values."""
+"""Coalitions of parties, and semivalues from their values."""
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from ...samplers import draw_orders, prefix_marginals, prefix_masks
 from ...semivalues import size_weights, tabulated_semivalue
-
-_BLOCK = 4_000_000  # log-likelihoods in a block
 
 
 class AllCoalitions:
@@ -15,24 +12,6 @@ class AllCoalitions:
     def __init__(self, n):
         self.masks = (np.arange(2**n)[:, None] >> np.arange(n) & 1).astype(bool)
         self.singles, self.grand = 1 << np.arange(n), 2**n - 1
-
-    def rows(self, loglik):
-        """Blocks of log-likelihoods of the coalitions (R, J), from those of parties (J, n).
-
-        Parties are added one after another, so that a column of zeros does not change the rounding
-        of a sum.
-        """
-        n = loglik.shape[1]
-        columns = np.ascontiguousarray(loglik.T)
-        low = min(n, 8, max(0, int(np.log2(max(_BLOCK // len(loglik), 1)))))
-        for high in range(2 ** (n - low)):
-            rows = np.zeros((2**low, len(loglik)))
-            for i in range(n - low):
-                if high >> i & 1:
-                    rows[0] += columns[low + i]
-            for i in range(low):
-                np.add(rows[: 2**i], columns[i], out=rows[2**i : 2 ** (i + 1)])
-            yield rows
 
     def semivalues(self, values, semivalue):
         """Semivalues of the parties, and their standard errors, which are 0."""
@@ -49,16 +28,10 @@ class PrefixCoalitions:
         masks = prefix_masks(
             np.repeat(positions, n, axis=0), np.tile(np.arange(1, n + 1), 2 * n_pairs)
         )
-        unique, places = np.unique(np.packbits(masks, axis=1), axis=0, return_inverse=True)
-        unique = np.unpackbits(unique, axis=1, count=n).astype(bool)
+        unique, places = np.unique(masks, axis=0, return_inverse=True)
         self._places = places.reshape(n_pairs, 2, n)
         self.masks = np.concatenate([unique, np.eye(n, dtype=bool)])
         self.singles, self.grand = len(unique) + np.arange(n), self._places[0, 0, -1]
-
-    def rows(self, loglik):
-        """Blocks of log-likelihoods of the coalitions (R, J), from those of parties (J, n)."""
-        for block in gen_batches(len(self.masks), max(1, _BLOCK // len(loglik))):
-            yield self.masks[block].astype(float) @ loglik.T
 
     def semivalues(self, values, semivalue):
         """Mean marginal contributions, and their standard errors over pairs of permutations."""

@@ -23,10 +23,10 @@ def grid_particles(model, logliks, design):
     """
     particles = _nodes(model, logliks, _first_nodes(model, logliks))
     for refinement in range(_REFINEMENTS + 1):
-        found = evaluated(partial(surprise, particles), particles, design)
+        found = evaluated(partial(surprise, particles), particles, design.masks)
         weak = found[2] < _FEW_NODES
         if not weak.any():
-            return particles, found, 1.0, None
+            return particles, found, None
         if refinement < _REFINEMENTS:
             phi = _more_nodes(particles, design.masks[weak])
             particles = _nodes(model, logliks, phi)
@@ -34,7 +34,7 @@ def grid_particles(model, logliks, design):
         f"{weak.sum()} of {len(weak)} coalitions have fewer than {_FEW_NODES} nodes of the "
         "grid: their values are not accurate."
     )
-    return particles, found, 1.0, warning
+    return particles, found, warning
 
 
 def _first_nodes(model, logliks, size=4001):

@@ -76,7 +76,7 @@ def sample_particles(model, logliks, design, n_particles, min_ess, rng):
     """Sample the prior, each party's and all parties' posterior, then those of weak coalitions.
 
     Posteriors of coalitions with an effective sample size below `min_ess` are sampled as well.
-    Returns particles, `surprise` of the coalitions, the mean acceptance rate, and a warning.
+    Returns particles, `surprise` of the coalitions, and a warning.
     """
     n = len(logliks)
     anchors = np.unique(np.concatenate([np.eye(n), np.ones((1, n))]), axis=0)[::-1]
@@ -85,20 +85,19 @@ def sample_particles(model, logliks, design, n_particles, min_ess, rng):
     n_moves = 8 if prior.shape[1] <= 4 else 12
     stages = [(prior, np.zeros(n), 0.0)]
     for _ in range(_ROUNDS):
-        more, acceptance = anneal(model, logliks, anchors, size, _REPLICATES, n_moves, rng)
-        stages += more
+        stages += anneal(model, logliks, anchors, size, _REPLICATES, n_moves, rng)
         particles = _mixture(logliks, stages)
-        found = evaluated(partial(surprise, particles), particles, design)
+        found = evaluated(partial(surprise, particles), particles, design.masks)
         ess = found[2]
         weak = np.flatnonzero(ess < min_ess)
         if len(weak) == 0:
-            return particles, found, acceptance, None
+            return particles, found, None
         anchors = design.masks[weak[np.argsort(ess[weak])][:_MORE_ANCHORS]].astype(float)
     warning = (
         f"{len(weak)} of {len(ess)} coalitions have an effective sample size below "
         f"min_ess={min_ess:g} (the smallest is {ess.min():.0f}): increase n_particles."
     )
-    return particles, found, acceptance, warning
+    return particles, found, warning
 
 
 def _mixture(logliks, stages):

@@ -1,7 +1,7 @@
 """Base of the scorers of parties: coalitions evaluated from releases, and their semivalues."""
 
 from abc import ABCMeta, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 
 import numpy as np
@@ -33,8 +33,8 @@ class PartyGame:
     model: object
     releases: list
     order: np.ndarray  # the user's index of each party in the canonical order
-    utility: object = None  # `Surprise` or `PredictiveGain`
-    particles: Particles | None = None
+    utility: object  # `Surprise` or `PredictiveGain`
+    particles: Particles
 
 
 class PartyScorer(BaseEstimator, metaclass=ABCMeta):
@@ -71,19 +71,18 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
         """Value the parties."""
 
     def _bind(self, releases):
-        """Checked releases by party, and their game without particles."""
+        """Checked releases by party, and the model bound to them."""
         releases = check_releases(releases)
-        texts = [release.to_json() for release in releases.values()]
-        order = np.array(sorted(range(len(texts)), key=texts.__getitem__))
-        ordered = [list(releases.values())[i] for i in order]
         check_prior(self.model, releases)
-        game = PartyGame(bind(self.model, ordered), ordered, order)
+        model = bind(self.model, list(releases.values()))
         warn_of_few_rows(releases)
-        return releases, game
+        return releases, model
 
-    def _value(self, releases, game, utility):
+    def _value(self, releases, model, utility):
         """Evaluate the coalitions by a utility, and set the fitted attributes."""
-        model, order, n = game.model, game.order, len(releases)
+        texts, n = [release.to_json() for release in releases.values()], len(releases)
+        order = np.array(sorted(range(n), key=texts.__getitem__))
+        ordered = [list(releases.values())[i] for i in order]
         semivalue = check_semivalue(self.semivalue, custom=True)
         seeds = check_random_state(self.random_state).randint(2**32, size=4, dtype=np.uint32)
         rng, enumerated = np.random.default_rng(seeds), n <= EXACT_PARTIES
@@ -92,19 +91,19 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
         else:
             design = PrefixCoalitions(n, self.n_permutations, rng.spawn(1)[0])
         # One matrix: the log-likelihood of every party at every particle.
-        logliks = likelihoods(model, game.releases)
+        logliks = likelihoods(model, ordered)
         if hasattr(model, "prior_quantile"):
-            particles, found, acceptance, warning = grid_particles(model, logliks, design)
+            particles, found, warning = grid_particles(model, logliks, design)
         else:
             size = self.n_particles or max(160, min(600, 600 * (EXACT_PARTIES + 1) // (n + 1)))
-            particles, found, acceptance, warning = sample_particles(
+            particles, found, warning = sample_particles(
                 model, logliks, design, size, self.min_ess, rng
             )
         # Its columns, added up for coalitions, give their utilities; surprises are known already.
         values, replicates, ess = found
         points = None
         if not isinstance(utility, Surprise):
-            values, replicates, points = evaluated(utility.on(particles), particles, design)
+            values, replicates, points = evaluated(utility.on(particles), particles, design.masks)
         empty = ~design.masks.any(axis=1)
         values[empty], replicates[empty] = 0.0, 0.0
         # Utilities of coalitions give semivalues, also within replicates, for standard errors.
@@ -121,7 +120,6 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
             grand_value_=float(values[design.grand]),
             grand_value_error_=float(_error(replicates[design.grand])),
             ess_=ess,
-            acceptance_=acceptance,
             n_evaluations_=len(design.masks),
         )
         if enumerated:
@@ -134,7 +132,8 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
         if points is not None:
             by_point = np.array([design.semivalues(x, semivalue)[0] for x in points.T])
             learnt |= dict(validation_error_=_error(by_point.T)[back])
-        swap_in(self, **learnt, _game=replace(game, utility=utility, particles=particles))
+        game = PartyGame(model, ordered, order, utility, particles)
+        swap_in(self, **learnt, _game=game)
         if warning is not None:  # last, since a filter may turn the warning into an error
             warn(warning, ConvergenceWarning)
 
@@ -158,12 +157,6 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
         powers = np.zeros(len(self.parties_))
         powers[[self.parties_.index(party) for party in coalition]] = temper
         return powers[self._game.order]
-
-    def _value_of(self, coalition, temper):
-        """Value of a coalition, with its likelihood raised to a power."""
-        powers, game = self._powers(coalition, temper), self._game
-        row = powers @ game.particles.loglik.T
-        return float(game.utility.on(game.particles)(row[None])[0][0])
 
     def sample(self, coalition="all", n_draws=1000, temper=1.0, random_state=None):
         """Draws from the posterior of a coalition.

@@ -7,12 +7,14 @@ from scipy.special import logsumexp
 from sklearn import get_config
 from sklearn.utils import gen_batches
 
+_BLOCK = 4_000_000  # log-likelihoods in a block of coalitions
 _LEAST = 1e-280  # smaller means of densities are computed from their logarithms
 
 
-def evaluated(utility, particles, design):
-    """The arrays that a utility returns, for all coalitions of a design."""
-    blocks = [utility(rows) for rows in design.rows(particles.loglik)]
+def evaluated(utility, particles, masks):
+    """The arrays that a utility returns, for all coalitions (masks of parties)."""
+    batches = gen_batches(len(masks), max(1, _BLOCK // len(particles.loglik)))
+    blocks = [utility(masks[batch].astype(float) @ particles.loglik.T) for batch in batches]
     return [np.concatenate(column) for column in zip(*blocks)]
 
 

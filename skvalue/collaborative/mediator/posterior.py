@@ -197,21 +197,6 @@ class PosteriorRegressor(RegressorMixin, PosteriorDraws):
         mean = self.samples_.mean(axis=0, keepdims=True)
         return self.model.predict_mean(mean, X)[0]
 
-    def predict_std(self, X):
-        """Standard deviation of the mean of the target over draws.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Rows.
-
-        Returns
-        -------
-        std : ndarray of shape (n_rows,)
-            Uncertainty about the mean, without the noise of the targets.
-        """
-        return self.model.predict_mean(self.samples_, _rows(self, self.model, X)).std(axis=0)
-
 
 class PosteriorClassifier(ClassifierMixin, PosteriorDraws):
     """Draws from a posterior of a classification model, as a fitted classifier.

@@ -66,8 +66,6 @@ class PredictiveValueScorer(PartyScorer):
     ess_ : ndarray of shape (n_coalitions,)
         Effective sample sizes of the evaluated coalitions, in the order of `coalition_values_` if
         it exists.
-    acceptance_ : float
-        Mean acceptance rate of the Metropolis moves.
     n_evaluations_ : int
         Number of coalitions evaluated.
     model_ : model
@@ -127,29 +125,7 @@ class PredictiveValueScorer(PartyScorer):
             If there are no releases, they do not suit the model, are inconsistent, or state another
             prior than that of the model, or the validation points are missing or do not suit them.
         """
-        releases, game = self._bind(releases)
-        X_val, y_val = check_points(self, game.model, X_val, y_val, "_val")
-        self._value(releases, game, PredictiveGain(game.model, X_val, y_val))
+        releases, model = self._bind(releases)
+        X_val, y_val = check_points(self, model, X_val, y_val, "_val")
+        self._value(releases, model, PredictiveGain(model, X_val, y_val))
         return self
-
-    def gain(self, coalition="all", temper=1.0):
-        """Value of a coalition, with its likelihood raised to a power.
-
-        Parameters
-        ----------
-        coalition : sequence of parties or "all", default="all"
-            Parties of the coalition.
-        temper : float, default=1.0
-            Power of the likelihood, in [0, 1].
-
-        Returns
-        -------
-        value : float
-            Mean log predictive density of the validation points, less that of the prior.
-
-        Raises
-        ------
-        ValueError
-            If a party is unknown or `temper` is outside [0, 1].
-        """
-        return self._value_of(coalition, temper)

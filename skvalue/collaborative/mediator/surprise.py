@@ -69,8 +69,6 @@ class BayesianSurpriseScorer(PartyScorer):
     ess_ : ndarray of shape (n_coalitions,)
         Effective sample sizes of the evaluated coalitions, in the order of `coalition_values_` if
         it exists.
-    acceptance_ : float
-        Mean acceptance rate of the Metropolis moves.
     n_evaluations_ : int
         Number of coalitions evaluated.
     model_ : model
@@ -174,4 +172,6 @@ class BayesianSurpriseScorer(PartyScorer):
         ValueError
             If a party is unknown or `temper` is outside [0, 1].
         """
-        return self._value_of(coalition, temper)
+        powers, game = self._powers(coalition, temper), self._game
+        row = powers @ game.particles.loglik.T
+        return float(game.utility.on(game.particles)(row[None])[0][0])

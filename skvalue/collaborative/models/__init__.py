@@ -5,5 +5,5 @@ from ._models import bind, check_prior, check_releases, warn_of_few_rows
 from ._moments import SecondMoments, inverse_wishart_prior
 from ._smc import anneal, loglik_table, metropolis
 from .gaussian_mean import GaussianMean
-from .linear import NIG, BayesianLinear
+from .linear import BayesianLinear
 from .logistic import BayesianLogistic, statistic_moments

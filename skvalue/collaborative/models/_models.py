@@ -17,9 +17,13 @@ from ._moments import plugin_second_moments, posterior_second_moments
 
 
 class PriorModel(BaseEstimator):
-    """Base class of models of releases, with the methods that `BayesianSurpriseScorer` lists."""
+    """Base class of models of releases, with the methods that `BayesianSurpriseScorer` lists.
 
-    _prior_parameters = ()
+    A class has the kind of its releases, the fields that must be equal in all of them, and the
+    parameters of its prior.
+    """
+
+    _kind, _common_fields, _prior_parameters = "", (), ()
 
     def prior_statement(self):
         """The prior as text; equal priors have equal texts.
@@ -34,18 +38,6 @@ class PriorModel(BaseEstimator):
         check_parameters(self)
         facts = {name: _stated(getattr(self, name)) for name in self._prior_parameters}
         return json.dumps({"model": type(self).__name__, **facts})
-
-
-class RegressionModel(PriorModel):
-    """Base class of models of regression, which need second moments of the features."""
-
-    _parameter_constraints: dict = {
-        "mean": [Real, "array-like"],
-        "precision": [Interval(Real, 0, None, closed="neither"), "array-like"],
-        "x_covariance": ["array-like", None],
-        "moments": [StrOptions({"plugin", "hierarchical"})],
-        "moment_draws": [Interval(Integral, 1, 256, closed="both")],
-    }
 
     def bind(self, releases):
         """Copy of the model with what its likelihood needs of the releases, after their check.
@@ -67,19 +59,56 @@ class RegressionModel(PriorModel):
             classes, or a parameter of the prior has the wrong shape.
         """
         check_parameters(self)
-        names = ["n_features", "intercept", "bounds", "classes"]
-        facts = common_facts(releases, self._kind, names, type(self).__name__)
         bound = clone(self)
-        bound.n_features_in_, bound.intercept_ = facts["n_features"], facts["intercept"]
-        size = bound.n_features_in_ + bound.intercept_
-        mean = np.broadcast_to(np.asarray(self.mean, float), size)
-        bound._bind_prior(mean, positive_definite(self.precision, size, "precision"), facts)
-        bound._facts = {r: bound._learn(r) for r in releases if r.n_samples}
+        bound._bind(releases, self._common_facts(releases))
         return bound
 
-    @abstractmethod
-    def _bind_prior(self, mean, precision, facts):
-        """Set the attributes of the prior, after a check of the releases' common facts."""
+    def _common_facts(self, releases):
+        """The public fields that must be equal in all releases."""
+        kind, name = self._kind, type(self).__name__
+        for release in releases:
+            if release.kind != kind:
+                raise ValueError(
+                    f"releases must be of kind {kind!r} for {name}. Got {release.kind!r}."
+                )
+        facts = {}
+        for name in self._common_fields:
+            values = {getattr(release, name) for release in releases}
+            if name == "classes" and len(values) > 1:
+                values -= {()}  # releases without labels are not compared
+            if len(values) > 1:
+                shown = ", ".join(sorted(map(repr, values)))
+                raise ValueError(f"releases must agree in {name}. Got {shown}.")
+            (facts[name],) = values
+        return facts
+
+    def _bind(self, releases, facts):
+        """Set what the likelihood needs, from releases of the common `facts`."""
+
+
+class RegressionModel(PriorModel):
+    """Base class of models of regression, which need second moments of the features."""
+
+    _common_fields = ("n_features", "intercept", "bounds", "classes")
+
+    _parameter_constraints: dict = {
+        "mean": [Real, "array-like"],
+        "precision": [Interval(Real, 0, None, closed="neither"), "array-like"],
+        "x_covariance": ["array-like", None],
+        "moments": [StrOptions({"plugin", "hierarchical"})],
+        "moment_draws": [Interval(Integral, 1, 256, closed="both")],
+    }
+
+    def _bind(self, releases, facts):
+        self.n_features_in_, self.intercept_ = facts["n_features"], facts["intercept"]
+        size = self.n_features_in_ + self.intercept_
+        self.prior_mean_ = np.broadcast_to(np.asarray(self.mean, float), size)
+        self.prior_precision_ = positive_definite(self.precision, size, "precision")
+        self._bind_classes(facts["classes"])
+        self._facts = {r: self._learn(r) for r in releases if r.n_samples}
+
+    def _bind_classes(self, classes):
+        """Check the classes of the releases, and set those of the model, if it has some."""
 
     @abstractmethod
     def _learn(self, release):
@@ -164,25 +193,6 @@ def check_prior(model, releases):
     (wanted,), held = stated, model.prior_statement()
     if wanted != held:
         raise ValueError(f"model must have the prior that releases state, {wanted}. Got {held}.")
-
-
-def common_facts(releases, kind, names, model):
-    """The public fields `names`, which must be equal in all releases."""
-    for release in releases:
-        if release.kind != kind:
-            raise ValueError(
-                f"releases must be of kind {kind!r} for {model}. Got {release.kind!r}."
-            )
-    facts = {}
-    for name in names:
-        values = {getattr(release, name) for release in releases}
-        if name == "classes" and len(values) > 1:
-            values -= {()}  # releases without labels are not compared
-        if len(values) > 1:
-            shown = ", ".join(sorted(map(repr, values)))
-            raise ValueError(f"releases must agree in {name}. Got {shown}.")
-        (facts[name],) = values
-    return facts
 
 
 def positive_definite(value, size, name):

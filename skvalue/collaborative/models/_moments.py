@@ -107,7 +107,7 @@ def posterior_second_moments(gram, count, variance, bound, intercept, n_draws):
     """
     model = SecondMoments(gram, count, variance, bound, intercept)
     rng, anchors = np.random.default_rng(0), np.ones((1, 1))
-    stages, _ = anneal(model, [model.loglik], anchors, _PARTICLES, _REPLICATES, _MOVES, rng)
+    stages = anneal(model, [model.loglik], anchors, _PARTICLES, _REPLICATES, _MOVES, rng)
     phi = stages[-1][0]
     phi = phi[np.linspace(0, len(phi) - 1, n_draws).astype(int)]
     return model.second(phi), model.loglik(phi)

@@ -73,14 +73,13 @@ def metropolis(prior, logliks, weights, phi, loglik, factors, steps, n_moves, rn
     """Random-walk Metropolis moves for the targets prior times weighted likelihoods.
 
     phi is (B, N, d), with one target per row of weights (B, n); loglik holds its weighted
-    log-likelihoods, or is None to compute them. Returns phi, log-likelihoods, adapted step sizes
-    and the mean acceptance rate.
+    log-likelihoods, or is None to compute them. Returns phi, log-likelihoods and adapted step
+    sizes.
     """
     n_anchors, n_particles, d = phi.shape
     if loglik is None:
         loglik = _weighted(logliks, phi, weights)
     log_prior = prior.log_prior(phi.reshape(-1, d)).reshape(n_anchors, n_particles)
-    accepted = 0.0
     for _ in range(n_moves):
         jump = rng.standard_normal(phi.shape) @ np.swapaxes(factors, 1, 2)
         trial = phi + steps[:, None, None] * jump
@@ -91,10 +90,8 @@ def metropolis(prior, logliks, weights, phi, loglik, factors, steps, n_moves, rn
         phi = np.where(accept[:, :, None], trial, phi)
         loglik = np.where(accept, trial_loglik, loglik)
         log_prior = np.where(accept, trial_prior, log_prior)
-        rates = accept.mean(axis=1)
-        accepted += rates.mean() / n_moves
-        steps = steps * np.exp(0.5 * (rates - _ACCEPTANCE))
-    return phi, loglik, steps, accepted
+        steps = steps * np.exp(0.5 * (accept.mean(axis=1) - _ACCEPTANCE))
+    return phi, loglik, steps
 
 
 def anneal(prior, logliks, anchors, n_particles, n_replicates, n_moves, rng):
@@ -102,8 +99,7 @@ def anneal(prior, logliks, anchors, n_particles, n_replicates, n_moves, rng):
 
     `prior` has the methods `sample_prior` and `log_prior`; `logliks` are functions of phi, one per
     party. Anchors (n_anchors, n_parties) are powers of the parties' likelihoods. Particles are in
-    replicates that never mix. Returns stages (phi, powers, log evidence) and the mean acceptance
-    rate.
+    replicates that never mix. Returns stages (phi, powers, log evidence).
     """
     n_anchors = len(anchors)
     phi = prior.sample_prior(n_anchors * n_particles, rng)
@@ -111,7 +107,7 @@ def anneal(prior, logliks, anchors, n_particles, n_replicates, n_moves, rng):
     loglik = _weighted(logliks, phi, anchors)
     kappa, evidence = np.zeros(n_anchors), np.zeros(n_anchors)
     steps = np.full(n_anchors, 2.38 / np.sqrt(phi.shape[2]))
-    stages, rates = [], []
+    stages = []
     active = np.flatnonzero(anchors.any(axis=1))
     while len(active):
         part, targets = loglik[active], anchors[active]
@@ -124,12 +120,11 @@ def anneal(prior, logliks, anchors, n_particles, n_replicates, n_moves, rng):
         moved = np.take_along_axis(phi[active], places[:, :, None], axis=1)
         part = np.take_along_axis(part, places, axis=1)
         powers = kappa[active, None] * targets
-        moved, tempered, steps[active], rate = metropolis(
+        moved, tempered, steps[active] = metropolis(
             prior, logliks, powers, moved, kappa[active, None] * part, _factors(moved),
             steps[active], n_moves, rng,
         )  # fmt: skip
         phi[active], loglik[active] = moved, tempered / kappa[active, None]
-        rates.append(rate)
         stages += [(moved[k], powers[k], evidence[b]) for k, b in enumerate(active)]
         active = active[kappa[active] < 1]
-    return stages, float(np.mean(rates)) if rates else 1.0
+    return stages

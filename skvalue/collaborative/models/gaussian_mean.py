@@ -4,10 +4,9 @@ from numbers import Real
 
 import numpy as np
 from scipy.special import ndtri
-from sklearn.base import clone
 
-from ..._utils.sklearn import Interval, check_parameters
-from ._models import PriorModel, common_facts
+from ..._utils.sklearn import Interval
+from ._models import PriorModel
 
 
 class GaussianMean(PriorModel):
@@ -45,6 +44,7 @@ class GaussianMean(PriorModel):
         "prior_mean": [Real],
         "prior_variance": [Interval(Real, 0, None, closed="neither")],
     }
+    _kind, _common_fields = "gaussian", ("bounds",)
     task = "density"
     _prior_parameters = ("variance", "prior_mean", "prior_variance")
 
@@ -52,28 +52,6 @@ class GaussianMean(PriorModel):
         self.variance = variance
         self.prior_mean = prior_mean
         self.prior_variance = prior_variance
-
-    def bind(self, releases):
-        """Copy of the model, after a check of the releases.
-
-        Parameters
-        ----------
-        releases : sequence of NoisyStatistic
-            The parties' releases.
-
-        Returns
-        -------
-        model : GaussianMean
-            The copy.
-
-        Raises
-        ------
-        ValueError
-            If the releases are of another kind or have different bounds.
-        """
-        check_parameters(self)
-        common_facts(releases, "gaussian", ["bounds"], "GaussianMean")
-        return clone(self)
 
     def sample_prior(self, size, rng):
         """Draws from the prior.

@@ -1,7 +1,6 @@
 """Bayesian linear regression with unknown variance from exact or noisy Gram matrices."""
 
 from numbers import Real
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import gammaln
@@ -10,15 +9,6 @@ from ..._utils.sklearn import Interval
 from ..party import unpacked
 from ._gaussian import joint_moments, noisy_gram_loglik
 from ._models import RegressionModel
-
-
-class NIG(NamedTuple):
-    """Normal-inverse-gamma: w | s2 ~ N(mean, s2 precision^-1), s2 ~ InverseGamma(a, b)."""
-
-    mean: np.ndarray
-    precision: np.ndarray
-    a: float
-    b: float
 
 
 class BayesianLinear(RegressionModel):
@@ -103,9 +93,10 @@ class BayesianLinear(RegressionModel):
         self.moment_draws = moment_draws
         self.noise_aware = noise_aware
 
-    def _bind_prior(self, mean, precision, facts):
-        self.prior_ = NIG(mean, precision, float(self.a0), float(self.b0))
-        self.prior_rows_ = 2 * self.a0
+    @property
+    def prior_rows_(self):
+        """Number of rows that the prior of the variance is worth."""
+        return 2 * self.a0
 
     def sample_prior(self, size, rng):
         """Draws from the prior.
@@ -122,9 +113,8 @@ class BayesianLinear(RegressionModel):
         phi : ndarray of shape (size, n_weights + 1)
             Draws of the weights and the log variance.
         """
-        mean, precision, a, b = self.prior_
-        s2 = b / rng.gamma(a, size=size)
-        factor = np.linalg.cholesky(precision)
+        mean, factor = self.prior_mean_, np.linalg.cholesky(self.prior_precision_)
+        s2 = self.b0 / rng.gamma(self.a0, size=size)
         z = np.linalg.solve(factor.T, rng.standard_normal((len(mean), size))).T
         return np.column_stack([mean + np.sqrt(s2)[:, None] * z, np.log(s2)])
 
@@ -141,10 +131,9 @@ class BayesianLinear(RegressionModel):
         log_density : ndarray of shape (n_draws,)
             Log densities of phi, which include the Jacobian of the logarithm.
         """
-        mean, precision, a, b = self.prior_
+        a, b, factor = self.a0, self.b0, np.linalg.cholesky(self.prior_precision_)
         w, log_s2 = phi[:, :-1], np.clip(phi[:, -1], -40.0, 40.0)
-        factor = np.linalg.cholesky(precision)
-        square = np.sum(((w - mean) @ factor) ** 2, axis=1)
+        square = np.sum(((w - self.prior_mean_) @ factor) ** 2, axis=1)
         return (
             np.log(np.diag(factor)).sum()
             - 0.5 * w.shape[1] * (np.log(2 * np.pi) + log_s2)

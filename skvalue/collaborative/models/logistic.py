@@ -127,15 +127,12 @@ class BayesianLogistic(RegressionModel):
         self.moments = moments
         self.moment_draws = moment_draws
 
-    def _bind_prior(self, mean, precision, facts):
-        if facts["classes"] and tuple(self.classes) != facts["classes"]:
+    def _bind_classes(self, classes):
+        if classes and tuple(self.classes) != classes:
             raise ValueError(
-                f"classes must be those of the releases, {facts['classes']!r}. Got "
-                f"{self.classes!r}."
+                f"classes must be those of the releases, {classes!r}. Got {self.classes!r}."
             )
         self.classes_ = np.asarray(self.classes)
-        self.prior_mean_, self.prior_precision_ = mean, precision
-        self._factor = np.linalg.cholesky(precision)
 
     def sample_prior(self, size, rng):
         """Draws from the prior.
@@ -152,8 +149,9 @@ class BayesianLogistic(RegressionModel):
         phi : ndarray of shape (size, n_weights)
             Draws of the weights.
         """
-        z = rng.standard_normal((len(self.prior_mean_), size))
-        return self.prior_mean_ + np.linalg.solve(self._factor.T, z).T
+        factor = np.linalg.cholesky(self.prior_precision_)
+        z = rng.standard_normal((len(factor), size))
+        return self.prior_mean_ + np.linalg.solve(factor.T, z).T
 
     def log_prior(self, phi):
         """Log density of the prior.
@@ -168,8 +166,9 @@ class BayesianLogistic(RegressionModel):
         log_density : ndarray of shape (n_draws,)
             Log densities.
         """
-        square = np.sum(((phi - self.prior_mean_) @ self._factor) ** 2, axis=1)
-        constant = np.log(np.diag(self._factor)).sum() - 0.5 * phi.shape[1] * np.log(2 * np.pi)
+        factor = np.linalg.cholesky(self.prior_precision_)
+        square = np.sum(((phi - self.prior_mean_) @ factor) ** 2, axis=1)
+        constant = np.log(np.diag(factor)).sum() - 0.5 * phi.shape[1] * np.log(2 * np.pi)
         return constant - 0.5 * square
 
     def _learn(self, release):

@@ -8,6 +8,7 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from ..._utils.checks import check_positive
 from ..._utils.fits import swap_in
 from ..._utils.sklearn import HasMethods, Interval, StrOptions, fit_context
 from ..._utils.warned import warn
@@ -99,7 +100,9 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
             )
         epsilon = self.renyi_epsilon
         if epsilon is None and self.epsilon is not None:
-            epsilon = self._renyi(1.0 if self.epsilon == "auto" else self.epsilon)
+            # The Renyi epsilon of the least Gaussian noise for (epsilon, delta).
+            mu = mu_from_epsilon(1.0 if self.epsilon == "auto" else self.epsilon, self.delta)
+            epsilon = 0.5 * self.renyi_order * mu**2
         exact, void, columns = self._exact(X, y)
         noisy, report = exact, None
         if epsilon is not None:
@@ -111,7 +114,7 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
-    def path(self, X, y=None, *, epsilons=None, renyi_epsilons=None):
+    def path(self, X, y=None, *, renyi_epsilons):
         """Releases of the same rows with several epsilons and nested noise.
 
         For plots of values and rewards against epsilon. Each release adds noise to the one with the
@@ -124,8 +127,8 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
             The party's rows.
         y : array-like of shape (n_samples,)
             Targets or classes of the rows.
-        epsilons, renyi_epsilons : sequence of float
-            Values of `epsilon` or of `renyi_epsilon`; these parameters are not used.
+        renyi_epsilons : sequence of float
+            Values of `renyi_epsilon`, which is not used, and neither is `epsilon`.
 
         Returns
         -------
@@ -135,28 +138,19 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
         Raises
         ------
         ValueError
-            If not exactly one of both is given, it is empty or has an entry that is not above 0, or
-            as in `fit`.
+            If there is no value, or one that is not above 0, or as in `fit`.
         """
-        given = [values for values in (epsilons, renyi_epsilons) if values is not None]
-        good = len(given) == 1 and all(
-            isinstance(e, Real) and not isinstance(e, bool) and 0 < e < np.inf for e in given[0]
-        )
-        if not good or len(given[0]) == 0:
-            raise ValueError(
-                "Either epsilons or renyi_epsilons must hold finite numbers above 0. Got "
-                f"{epsilons!r} and {renyi_epsilons!r}."
-            )
-        if renyi_epsilons is None:
-            renyi_epsilons = [self._renyi(epsilon) for epsilon in epsilons]
+        epsilons = [check_positive(epsilon, "renyi_epsilons") for epsilon in renyi_epsilons]
+        if not epsilons:
+            raise ValueError("renyi_epsilons must hold numbers above 0. Got none.")
         warn(
             "Several releases of one path together have only the guarantee of the largest epsilon "
             "among them, and releases of two paths compose: publish one.",
             NestedReleasesWarning,
         )
         exact, void, _ = self._exact(X, y)
-        stated = [replace(exact, renyi_epsilon=epsilon) for epsilon in renyi_epsilons]
-        order = np.argsort(renyi_epsilons, kind="stable")[::-1]
+        stated = [replace(exact, renyi_epsilon=epsilon) for epsilon in epsilons]
+        order = np.argsort(epsilons, kind="stable")[::-1]
         first = stated[order[0]]
         vector, scale = self._release(first, void).of(exact.vector), first.noise_scale
         releases = [None] * len(stated)
@@ -188,10 +182,6 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
                 NormalApproximationWarning,
             )
         return exact, void, columns
-
-    def _renyi(self, epsilon):
-        """The Renyi epsilon of the least Gaussian noise for (epsilon, delta)."""
-        return 0.5 * self.renyi_order * mu_from_epsilon(epsilon, self.delta) ** 2
 
     def _release(self, stated, void):
         """The release of a statistic with the noise that its parameters state."""

@@ -9,7 +9,7 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from ..._utils.untrusted import choice, flag, integer, read_record, refuse
+from ..._utils.untrusted import choice, flag, integer, number, read_record, refuse
 from ...privacy import GaussianEvent
 from ._statistics import KINDS
 
@@ -18,35 +18,26 @@ _MOST_CHARACTERS = 50_000_000
 _MOST_FEATURES = 1000
 _MOST_SAMPLES = 10**12
 _MOST_WORDS = 2000
+_LARGEST = sys.float_info.max
 
 
-def _labels(labels, kind):
-    """Two labels that JSON can hold, or none, as a tuple."""
-    good = isinstance(labels, list | tuple) and (
-        len(labels) == 0
-        or (
-            kind == "logistic"
-            and len(labels) == 2
-            and all(
-                (isinstance(label, str) and len(label) <= _MOST_WORDS)
-                or (isinstance(label, Integral | bool) and abs(label) < 2**63)
-                or (isinstance(label, float) and math.isfinite(label))
-                for label in labels
-            )
-            and labels[0] != labels[1]
-        )
-    )
+def _is_label(label):
+    """Whether JSON can hold a label."""
+    if isinstance(label, str):
+        return len(label) <= _MOST_WORDS
+    if isinstance(label, float):
+        return math.isfinite(label)
+    return isinstance(label, Integral) and abs(label) < 2**63
+
+
+def _checked_labels(labels, kind):
+    """Two labels of "logistic", or none, as a tuple."""
+    good = isinstance(labels, list | tuple) and all(map(_is_label, labels))
+    if good and labels:
+        good = kind == "logistic" and len(labels) == 2 and labels[0] != labels[1]
     if not good:
         refuse("classes", "two different strings or numbers for kind='logistic', or none", labels)
     return tuple(labels)
-
-
-def _number(value, name, rule="a finite number above 0", lowest=0.0, strict=True):
-    good = isinstance(value, Real) and not isinstance(value, bool)
-    good = good and lowest <= value and abs(value) <= sys.float_info.max
-    if not good or (strict and value == lowest):
-        refuse(name, rule, value)
-    return float(value)
 
 
 @dataclass(frozen=True)
@@ -116,57 +107,48 @@ class NoisyStatistic:
         choice(self.kind, "kind", KINDS)
         fix(self, "n_samples", integer(self.n_samples, "n_samples", 0, _MOST_SAMPLES))
         if self.renyi_epsilon is not None:
-            epsilon = _number(self.renyi_epsilon, "renyi_epsilon", "None or a number above 0")
-            fix(self, "renyi_epsilon", epsilon)
-        order = _number(self.renyi_order, "renyi_order", "a finite number above 1", 1.0)
-        fix(self, "renyi_order", order)
+            fix(self, "renyi_epsilon", number(self.renyi_epsilon, "renyi_epsilon", 0, _LARGEST))
+        fix(self, "renyi_order", number(self.renyi_order, "renyi_order", 1, _LARGEST))
         lowest, highest = (0, 0) if self.kind == "gaussian" else (1, _MOST_FEATURES)
         fix(self, "n_features", integer(self.n_features, "n_features", lowest, highest))
         if flag(self.intercept, "intercept") and self.kind == "gaussian":
             refuse("intercept", "True for kind='linear' or kind='logistic' only", self.intercept)
-        if self.classes != ():
-            fix(self, "classes", _labels(self.classes, self.kind))
+        fix(self, "classes", _checked_labels(self.classes, self.kind))
         if self.prior is not None and (
             not isinstance(self.prior, str) or not 0 < len(self.prior) <= _MOST_WORDS
         ):
             refuse("prior", f"None or a text of at most {_MOST_WORDS} characters", self.prior)
-        self._check_bounds()
-        self._check_statistic()
-
-    def _check_bounds(self):
-        size, bounds = KINDS[self.kind].n_bounds, self.bounds
-        if not isinstance(bounds, list | tuple) or len(bounds) != size:
-            refuse("bounds", f"a sequence of {size} numbers for kind={self.kind!r}", bounds)
-        if self.kind != "gaussian":
-            bounds = tuple(_number(bound, "bounds") for bound in bounds)
-        else:
-            bounds = tuple(_number(end, "bounds", "finite numbers", -math.inf) for end in bounds)
-            if not bounds[0] < bounds[1]:
-                refuse("bounds", "in increasing order", bounds)
-        object.__setattr__(self, "bounds", bounds)
-        if max(map(abs, bounds)) > 1e50 or not self.sensitivity > 0:
-            refuse("bounds", "of sizes whose squares neither overflow nor underflow", bounds)
+        fix(self, "bounds", self._checked_bounds())
         if not self.noise_scale < 1e100:
             refuse(
                 "renyi_epsilon", "large enough for a noise scale below 1e100", self.renyi_epsilon
             )
+        fix(self, "statistic", self._checked_statistic())
 
-    def _check_statistic(self):
+    def _checked_bounds(self):
+        size, bounds = KINDS[self.kind].n_bounds, self.bounds
+        if not isinstance(bounds, list | tuple) or len(bounds) != size:
+            refuse("bounds", f"a sequence of {size} numbers for kind={self.kind!r}", bounds)
+        # Squares of bounds neither overflow nor underflow.
+        lowest = -1e50 if self.kind == "gaussian" else 1e-50
+        bounds = tuple(number(bound, "bounds", lowest, 1e50) for bound in bounds)
+        if self.kind == "gaussian" and not bounds[0] < bounds[1]:
+            refuse("bounds", "in increasing order", bounds)
+        return bounds
+
+    def _checked_statistic(self):
         kind, given = KINDS[self.kind], self.statistic
         size = kind.size(self.n_features, self.intercept)
         if not isinstance(given, list | tuple | np.ndarray) or len(given) != size:
             length = len(given) if isinstance(given, list | tuple | np.ndarray) else given
             refuse("statistic", f"a sequence of {size} numbers", length)
-        numbers = tuple(
-            _number(entry, "statistic", "of finite numbers", -math.inf, strict=False)
-            for entry in given
-        )
         most = self.n_samples * kind.largest(self.bounds, self.intercept)
-        reach, largest = most * (1 + 1e-9) + 40 * self.noise_scale, max(map(abs, numbers))
-        if largest > reach:
-            allowed = f"what {self.n_samples} rows, their bounds and the noise allow"
-            refuse("statistic", f"within {reach:g}, {allowed}", largest)
-        object.__setattr__(self, "statistic", numbers)
+        reach = most * (1 + 1e-9) + 40 * self.noise_scale
+        for entry in given:
+            if not isinstance(entry, Real) or isinstance(entry, bool) or not abs(entry) <= reach:
+                rule = f"of numbers within {reach:g}, what {self.n_samples} rows, their bounds and"
+                refuse("statistic", f"{rule} the noise allow", entry)
+        return tuple(map(float, given))
 
     @property
     def sensitivity(self):
