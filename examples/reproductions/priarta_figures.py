@@ -166,8 +166,7 @@ def statements(scores):
 def classifier(shape, seed):
     """A network for the buyer's task."""
     torch.manual_seed(seed)
-    name = "small_cnn" if min(shape[1:]) <= 28 else "resnet18"
-    backbone, n_outputs = make_backbone(name, shape)
+    backbone, n_outputs = make_backbone(shape)
     return nn.Sequential(backbone, nn.Linear(n_outputs, 10))
 
 

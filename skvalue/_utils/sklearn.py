@@ -21,6 +21,7 @@ from sklearn.utils._param_validation import Interval as _Interval
 from sklearn.utils.validation import _check_feature_names as check_feature_names
 from sklearn.utils.validation import _estimator_has as estimator_has
 from sklearn.utils.validation import _get_feature_names as get_feature_names
+from sklearn.utils.validation import _num_samples as num_samples
 
 
 class Interval(_Interval):

@@ -101,7 +101,7 @@ def read_record(text, label, version, names, limit, name="text"):
     return record
 
 
-def named_fields(record, name, **checks):
+def named_fields(record, name, /, **checks):
     """Checked values of a dict of exactly the fields in `checks`, in their order.
 
     A check takes a value and its name, and returns the value to use or refuses it.

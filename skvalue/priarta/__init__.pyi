@@ -14,9 +14,6 @@ from .maps import Identity as Identity
 from .maps import PrincipalComponents as PrincipalComponents
 from .maps.augmentations import corrupt_features as corrupt_features
 from .maps.augmentations import image_augmentations as image_augmentations
-from .maps.networks import mlp as mlp
-from .maps.networks import resnet18 as resnet18
-from .maps.networks import small_cnn as small_cnn
 from .maps.simclr import SimCLR as SimCLR
 from .maps.simclr import nt_xent_loss as nt_xent_loss
 from .maps.vae import GaussianVAE as GaussianVAE

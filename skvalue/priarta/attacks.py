@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from numbers import Integral
 
 import numpy as np
-from scipy.stats import rankdata
 from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
 
 from .._utils.sklearn import Interval, validate_params
 from ..privacy import detection_ceiling, svec_index
@@ -117,9 +117,8 @@ def membership_attack(seller, X, *, rows=None, n_runs=200):
         np.arange(len(exact_moments[0])) < made.n_dimensions, made.noise.mean, made.noise.moment
     )
     direction = (exact_moments[0] - exact_moments[1]) / unit**2
-    first, second = (np.array([_vector(s) for s in found]) @ direction for found in releases)
-    ranks = rankdata(np.concatenate([first, second]))[:n_runs]
-    auroc = (ranks.sum() - n_runs * (n_runs + 1) / 2) / n_runs**2
+    statistics = np.array([_vector(summary) for summary in [*releases[0], *releases[1]]])
+    auroc = roc_auc_score(np.repeat([1, 0], n_runs), statistics @ direction)
     error = math.sqrt((2 * n_runs + 1) / (12 * n_runs**2))
     ceiling = detection_ceiling(made.epsilon, made.delta, made.relation)
     return MembershipAttack(float(auroc), error, float(ceiling), made.epsilon, made.delta, n_runs)

@@ -49,7 +49,7 @@ def test_a_buyer_scores_what_sellers_sent(metric, market, capsys):
 @pytest.mark.parametrize("representation", ["identity", "pca"])
 def test_every_exported_model_scores(representation, latent, market, tmp_path, capsys):
     if latent == "vae":
-        pytest.importorskip("safetensors")
+        pytest.importorskip("torch")
     names = ["--representation", representation, "--latent", latent, "-o", tmp_path / "m"]
     assert command("buyer", "export", market / "mine.csv", *names, "--epsilon", 0.5) == 0
     assert "tells whoever has it" in capsys.readouterr().out

@@ -67,7 +67,6 @@ def test_auto():
 @pytest.mark.parametrize(
     ("name", "shape", "message"),
     [
-        ("flips", (5,), "augmentations must be 'auto', 'colour', 'digits', 'table'"),
         ("table", (1, 8, 8), "augmentations='table' takes rows"),
         ("digits", (5,), "augmentations='digits' takes images"),
         ("colour", (1, 8, 8), "augmentations='colour' takes images of three channels"),

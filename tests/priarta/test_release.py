@@ -10,6 +10,7 @@ from scipy.optimize import minimize
 
 from skvalue.exceptions import VoidGuaranteeWarning
 from skvalue.priarta import SellerRelease
+from skvalue.priarta.buyer import estimate_summaries
 from skvalue.priarta.seller import COUNT_WEIGHT, moment_statistic, statistic_sensitivity
 from skvalue.privacy import Ledger, get_epsilon, grid_width
 
@@ -76,11 +77,11 @@ def test_noise_is_of_the_stated_size(rng):
     X = gaussian_rows(rng, 300, 3)
     exact = SellerRelease(scorer.model_, None).fit(X).summary_
     for relation in ("replace", "null"):
-        sent = [released(scorer, X, seed, relation=relation).summary_ for seed in range(150)]
+        sent = [released(scorer, X, seed, relation=relation).summary_ for seed in range(80)]
         means = np.array([s.mean - exact.mean for s in sent])
         assert means.std() == pytest.approx(sent[0].noise.mean, rel=0.15)
-        gaps = np.array([s.second_moment - exact.second_moment for s in sent])
-        diagonal, off = gaps[:, range(3), range(3)], gaps[:, [0, 0, 1], [1, 2, 2]]
+        gaps = np.array([s.moment - exact.moment for s in sent])
+        diagonal, off = gaps[:, [0, 2, 5]], gaps[:, [1, 3, 4]]
         assert diagonal.std() == pytest.approx(sent[0].noise.moment, rel=0.15)
         assert off.std() == pytest.approx(sent[0].noise.moment / np.sqrt(2), rel=0.15)
 
@@ -100,8 +101,8 @@ def test_moments_are_unbiased(rng):
     X -= X.mean(axis=0)
     rows = scorer.model_.transform(X)
     covariance = np.cov(rows.T)
-    sent = [released(scorer, X, seed, epsilon=20.0).summary_ for seed in range(200)]
-    found = np.array([s.moments()[1] for s in sent])
+    sent = [released(scorer, X, seed, epsilon=20.0).summary_ for seed in range(100)]
+    found = estimate_summaries(scorer._buyer, sent, shrink=False).covariance
     error = found.std(axis=0) / np.sqrt(len(sent))
     assert (np.abs(found.mean(axis=0) - covariance) < 5 * error).all()
     # Without the correction for the noise in the mean the diagonal would be off by this:
@@ -123,10 +124,11 @@ def test_number_of_rows_is_noisy_where_it_is_private(rng):
 def test_clear_moments_are_those_of_the_rows(rng):
     scorer = fitted(rng)
     X = gaussian_rows(rng, 60, 3, 0.4)
-    mean, covariance = SellerRelease(scorer.model_, None).fit(X).summary_.moments()
+    sent = SellerRelease(scorer.model_, None).fit(X).summary_
+    found = estimate_summaries(scorer._buyer, [sent], shrink=False)
     rows = scorer.model_.transform(X)
-    assert mean == pytest.approx(rows.mean(axis=0))
-    assert covariance == pytest.approx(np.cov(rows.T))
+    assert found.mean[0] == pytest.approx(rows.mean(axis=0))
+    assert found.covariance[0] == pytest.approx(np.cov(rows.T))
     assert np.linalg.norm(rows, axis=1).max() <= 1 + 1e-12
 
 
@@ -145,8 +147,9 @@ def test_a_seed_voids(rng):
     again = released(scorer, gaussian_rows(np.random.default_rng(1), 100, 3), 5)
     assert again.summary_.noise_scale == seller.summary_.noise_scale
     X = gaussian_rows(rng, 100, 3)
-    assert released(scorer, X, 5).summary_ == released(scorer, X, 5).summary_
-    free = [SellerRelease(scorer.model_).fit(X).summary_ for _ in range(2)]
+    same = [released(scorer, X, 5).summary_.to_json() for _ in range(2)]
+    free = [SellerRelease(scorer.model_).fit(X).summary_.to_json() for _ in range(2)]
+    assert same[0] == same[1]
     assert free[0] != free[1]
 
 
@@ -198,15 +201,10 @@ def test_refusals(setting, X, message, rng):
         SellerRelease(fitted(rng).model_, **setting).fit(X)
 
 
-def test_noise_needs_a_radius(rng):
-    with pytest.raises(ValueError, match="max_norm must be"):
-        SellerRelease(fitted(rng, max_norm=None).model_).fit(np.zeros((5, 3)))
-
-
 def test_nothing_clear_is_kept(rng):
     scorer = fitted(rng)
     seller = quietly(SellerRelease(scorer.model_).fit, gaussian_rows(rng, 100, 3))
     assert {name for name in vars(seller) if name.endswith("_")} == {"summary_", "privacy_"}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert replace(seller.summary_) == seller.summary_
+        assert replace(seller.summary_).to_json() == seller.summary_.to_json()

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 torch = pytest.importorskip("torch")
 
-from skvalue._utils.torch_device import find_device, gains_from_bfloat16, seeded
+from skvalue._utils.torch_device import find_device, gains_from_bfloat16
 from skvalue.exceptions import IncompleteFitWarning
 from skvalue.priarta import GaussianVAE, SimCLR, nt_xent_loss
 from skvalue.priarta.maps import Examples, example_shape
@@ -110,7 +111,7 @@ def test_images_of_every_form_are_the_same_images(digits):
         np.testing.assert_allclose(other.transform(form), rows, atol=1e-5)
         np.testing.assert_allclose(other.transform(X), rows, atol=1e-5)
         assert other.n_features_in_ == 64
-    colour = SimCLR("small_cnn", **SMALL).fit(np.repeat(X[..., None], 3, axis=3))
+    colour = SimCLR(**SMALL).fit(np.repeat(X[..., None], 3, axis=3))
     assert colour.network_.backbone[0].in_channels == 3
 
 
@@ -120,9 +121,8 @@ def test_channels_come_last():
     examples = Examples.of(images, None)
     assert examples.shape == (3, 4, 5)
     tensor = examples.tensor(images)
-    assert tensor.dtype == torch.uint8
-    assert tensor[1, 2, 3, 4] == images[1, 3, 4, 2]
-    assert float(examples.unit(tensor).max()) == np.float32(images.max() / 255)
+    assert tensor.dtype == torch.float32
+    assert tensor[1, 2, 3, 4] == np.float32(images[1, 3, 4, 2] / 255)
 
 
 def test_scales():
@@ -146,21 +146,6 @@ def test_tables(rng):
     simclr = SimCLR(projection_dim=5, **SMALL).fit(X)
     assert simclr.transform(X).shape == (200, 5)
     assert np.unique(simclr.transform(X).round(6), axis=0).shape == (200, 5)
-
-
-def test_a_module_of_the_users_own(digits):
-    X = digits[0][:100]
-    own = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 9), torch.nn.Dropout(0.5))
-    before = own[1].weight.detach().clone()
-    simclr = SimCLR(own, output="backbone", **SMALL).fit(X)
-    assert simclr.transform(X).shape == (100, 9)
-    np.testing.assert_array_equal(simclr.transform(X), simclr.transform(X))
-    assert torch.equal(own[1].weight, before)
-    assert own.training
-    with pytest.raises(ValueError, match="a torch module cannot be exported: the receiver would"):
-        simclr.to_arrays()
-    with pytest.raises(ValueError, match=r"must give a tensor of shape \(n, n_outputs\)"):
-        SimCLR(torch.nn.Flatten(0), **SMALL).fit(X)
 
 
 def test_views_of_the_users_own(digits):
@@ -251,7 +236,6 @@ def test_it_travels(digits, output, kind):
     X = {"bytes": (X * 15).astype(np.uint8), "floats": X, "table": X.reshape(100, -1)}[kind]
     simclr = SimCLR(output=output, projection_dim=7, **SMALL).fit(X)
     arrays, config = simclr.to_arrays()
-    assert any("head" in name for name in arrays) == (output == "projection")
     copy = SimCLR.from_arrays(arrays, json.loads(json.dumps(config)))
     np.testing.assert_allclose(copy.transform(X), simclr.transform(X), atol=1e-6)
     again, same = copy.to_arrays()
@@ -269,10 +253,9 @@ def test_an_untrusted_folder_is_checked(digits):
         with pytest.raises(ValueError, match=match):
             SimCLR.from_arrays(arrays, config)
 
-    refuses("config must be a record of the fields backbone, b.*Got", config=config | {"code": 1})
+    refuses("config must be a record of the fields bytes, o.*Got", config=config | {"code": 1})
     refuses("config must be a record of the fields .* Got 'list'", config=[])
     for name, *values in (
-        ("backbone", "os.system", ["mlp"]),
         ("shape", [1, 8], [1, 2**12, 2**13], [1, -8, 8], [1.0, 8, 8], "188"),
         ("bytes", 1),
         ("projection_dim", 10**9, True),
@@ -280,7 +263,7 @@ def test_an_untrusted_folder_is_checked(digits):
     ):
         for value in values:
             refuses(rf"config\['{name}'\] must be", config=config | {name: value})
-    refuses("'mlp' takes rows of a table", config=config | {"backbone": "mlp"})
+    refuses("X must hold images whose .* Got 4 x 4", config=config | {"shape": [1, 4, 4]})
     refuses("must be a float32 array of shape .65536", config=config | {"projection_dim": 2**16})
     refuses("missing", {name: array for name, array in arrays.items() if name != word})
     refuses("'odd' is not among them", arrays | {"odd": np.zeros(3)})
@@ -290,7 +273,7 @@ def test_an_untrusted_folder_is_checked(digits):
     refuses(f"{variance} must be of variances", arrays | {variance: -arrays[variance]})
     refuses(r"scale must be a float64 array of shape \(1\)", arrays | {"scale": np.zeros(3)})
     refuses("scale must be of positive", arrays | {"scale": np.zeros(1)})
-    huge = config | {"backbone": "mlp", "shape": [2**20], "projection_dim": 2**16}
+    huge = config | {"shape": [2**20], "projection_dim": 2**16}
     vectors = {"centre": np.zeros(2**20), "scale": np.ones(2**20)}
     refuses("arrays must hold exactly", vectors, huge)  # and nothing of that size was allocated
 
@@ -315,29 +298,34 @@ def test_refusals(fit, message, digits):
 
 
 def test_on_a_gpu(gpu, digits):
-    X = digits[0][:1000]
-    simclr = SimCLR(device="cuda", **SMALL).fit(X)
+    X = digits[0][:130]
+    simclr = SimCLR(device="cuda", **SMALL | {"n_epochs": 1}).fit(X)
     assert next(simclr.network_.parameters()).device.type == "cpu"
     rows = simclr.transform(X)
     np.testing.assert_allclose(simclr.set_params(device="cpu").transform(X), rows, atol=1e-3)
 
 
+@contextmanager
+def watched(seen):
+    """Adds the mode, the device and the precision of what linear layers return to a set."""
+
+    def see(layer, inputs, out):
+        if isinstance(layer, torch.nn.Linear):
+            seen.add((layer.training, out.device.type, out.dtype))
+
+    hook = torch.nn.modules.module.register_module_forward_hook(see)
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
 def watched_fit(X, **options):
     """A fit, and the devices and precisions of its training."""
-    Watched.seen.clear()
-    simclr = SimCLR(Watched(6, 4), random_state=0, **options).fit(X)
-    return simclr, {(device, dtype) for training, device, dtype in Watched.seen if training}
-
-
-class Watched(torch.nn.Linear):
-    """A layer that remembers where its outputs were, and in what precision."""
-
     seen = set()
-
-    def forward(self, x):
-        out = super().forward(x)
-        self.seen.add((self.training, out.device.type, out.dtype))
-        return out
+    with watched(seen):
+        simclr = SimCLR(random_state=0, **options).fit(X)
+    return simclr, {(device, dtype) for training, device, dtype in seen if training}
 
 
 def test_a_gpu_learns_in_mixed_precision_and_transforms_in_full(gpu, rng):
@@ -345,9 +333,10 @@ def test_a_gpu_learns_in_mixed_precision_and_transforms_in_full(gpu, rng):
     simclr, learnt = watched_fit(X, n_epochs=2, device="cuda")
     device = find_device("cuda")
     assert learnt == {(device, torch.bfloat16 if gains_from_bfloat16(device) else torch.float32)}
-    Watched.seen.clear()
-    simclr.transform(X)
-    assert Watched.seen == {(False, device, torch.float64)}
+    seen = set()
+    with watched(seen):
+        simclr.transform(X)
+    assert seen == {(False, device, torch.float64)}
 
 
 def test_a_gpu_that_emulates_bfloat16_learns_in_full(rng, monkeypatch):
@@ -370,11 +359,6 @@ def test_the_loss_is_in_full_in_mixed_precision(rng):
     ("mixed_precision", "dtype"), [("auto", torch.float32), (True, torch.bfloat16)]
 )
 def test_precision_on_a_cpu(mixed_precision, dtype, rng):
-    X = rng.normal(size=(64, 6))
-    options = dict(n_epochs=2, device="cpu", mixed_precision=mixed_precision)
-    with seeded(0):
-        simclr, learnt = watched_fit(X, **options)
-    with seeded(0):
-        again = watched_fit(X, **options)[0]
+    options = dict(n_epochs=1, device="cpu", mixed_precision=mixed_precision)
+    learnt = watched_fit(rng.normal(size=(64, 6)), **options)[1]
     assert {dtype for _, dtype in learnt} == {dtype}
-    np.testing.assert_array_equal(again.transform(X), simclr.transform(X))

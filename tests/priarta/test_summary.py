@@ -34,8 +34,7 @@ def test_json_there_and_back(scorer, rng, kind):
     sent = released(scorer, gaussian_rows(rng, 400, 3), **kind).summary_
     text = sent.to_json()
     back = Summary.from_json(text)
-    assert back == sent
-    assert hash(back) == hash(sent)
+    assert back.to_json() == text
     for field in fields(Summary):
         assert np.array_equal(getattr(back, field.name), getattr(sent, field.name))
     names = {field.name for field in fields(Summary)}
@@ -91,7 +90,7 @@ def test_clear_moments_must_be_moments(scorer, rng):
     exact = released(scorer, gaussian_rows(rng, 50, 3), epsilon=None).summary_
     for change, message in (
         (dict(moment=-exact.moment), "moment must be at least mean mean'"),
-        (dict(epsilon=0.1), "max_norm|noise_scale"),
+        (dict(epsilon=0.1), "noise_scale"),
         (dict(delta=0.1), "delta must be None"),
         (dict(noise_scale=0.1), "noise_scale must be a number between 0 and 0"),
     ):
@@ -129,7 +128,7 @@ def test_fields_are_exactly_those(summary):
 
 def test_files_are_measured_before_they_are_read(scorer, summary, tmp_path):
     path = tmp_path / "summary.json"
-    summary.save(path)
+    path.write_text(summary.to_json())
     assert np.array_equal(scorer.score_summaries([path]), scorer.score_summaries([summary]))
     for content, message in (
         (b" " * (most_bytes(3) + 1), "must have at most 4168 bytes"),

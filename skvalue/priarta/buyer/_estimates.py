@@ -1,10 +1,10 @@
 """Estimates of sellers' moments, and the buyer's scores, from noisy moments."""
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
+from ..seller import symmetric
 from ._shrinkage import priors_of, shrink_moments
 from .metrics import factored_wasserstein, psd_factor, symmetric_kl
 
@@ -66,10 +66,9 @@ def estimate(buyer, means, moments, n_samples, noise, shrink):
             target, means[noisy], moments[noisy], noise[noisy], buyer.priors, buyer.max_norm
         )
     factor = psd_factor(covariances * (n_samples / (n_samples - 1))[:, None, None])
-    if buyer.max_norm is not None:
-        # The unbiased covariance of two opposite rows has trace 2 max_norm^2.
-        means = means * _shorten(means, buyer.max_norm, 1)[:, None]
-        factor = factor * _shorten(factor, 2**0.5 * buyer.max_norm, (1, 2))[:, None, None]
+    means = means * _shorten(means, buyer.max_norm, 1)[:, None]
+    # The unbiased covariance of two opposite rows has trace 2 max_norm^2.
+    factor = factor * _shorten(factor, 2**0.5 * buyer.max_norm, (1, 2))[:, None, None]
     return Estimates(means, factor)
 
 
@@ -83,17 +82,8 @@ def estimate_summaries(buyer, summaries, shrink):
     d = len(buyer.mean)
     means = np.array([summary.mean for summary in summaries]).reshape(-1, d)
     packed = np.array([summary.moment for summary in summaries]).reshape(-1, d * (d + 1) // 2)
-    moments = packed[:, _places(d)].reshape(-1, d, d)
     rest = np.array([(s.n_samples, *s.noise[:2]) for s in summaries]).reshape(-1, 3)
-    return estimate(buyer, means, moments, rest[:, 0], rest[:, 1:], shrink)
-
-
-@lru_cache(maxsize=4)
-def _places(d):
-    """Index in the packed lower triangle of each entry of a full symmetric matrix."""
-    full = np.zeros((d, d), dtype=np.intp)
-    full[np.tril_indices(d)] = np.arange(d * (d + 1) // 2)
-    return np.maximum(full, full.T).ravel()
+    return estimate(buyer, means, symmetric(packed, d), rest[:, 0], rest[:, 1:], shrink)
 
 
 def outer(rows):

@@ -23,46 +23,36 @@ _SIZES = np.concatenate([[0.0], 10.0 ** np.arange(-2, 12.25, 0.25)])  # in varia
 class Prior:
     """Normal prior of a gap: principal directions and relative variances.
 
-    Fitted to vectors (n_samples, p), one per row of the buyer; None gives an isotropic prior.
+    Fitted to vectors (n_samples, p), one per row of the buyer; equal ones give an isotropic prior.
     """
 
-    def __init__(self, vectors=None):
-        self.directions, self.values, self.rest = None, np.empty(0), 1.0
-        if vectors is None or not np.ptp(vectors, axis=0).any():
-            return
-        found = PCA(min(_MOST_DIRECTIONS, *vectors.shape), random_state=0).fit(vectors)
-        p, values = vectors.shape[1], found.explained_variance_
-        mean = (values.sum() + found.noise_variance_ * (p - len(values))) / p
-        self.directions = found.components_.T
-        self.values = values / mean + _FLOOR
-        self.rest = found.noise_variance_ / mean + _FLOOR
+    def __init__(self, vectors):
+        p = vectors.shape[1]
+        self.directions, self.values, self.rest = np.empty((p, 0)), np.empty(0), 1.0
+        if np.ptp(vectors, axis=0).any():
+            found = PCA(min(_MOST_DIRECTIONS, *vectors.shape), random_state=0).fit(vectors)
+            values, rest = found.explained_variance_, found.noise_variance_
+            mean = (values.sum() + rest * (p - len(values))) / p
+            self.directions = found.components_.T
+            self.values, self.rest = values / mean + _FLOOR, rest / mean + _FLOOR
 
     def estimate(self, gap, longest):
         """Posterior means of gaps (k, p) to the buyer, observed with standard normal noise.
 
         ``longest`` (k,) bounds the root mean square length of a gap under the prior.
         """
-        along = np.empty((len(gap), 0)) if self.directions is None else gap @ self.directions
-        squares = along**2
-        free = gap.shape[1] - along.shape[1]
-        if free:
-            left = np.maximum((gap**2).sum(axis=1) - squares.sum(axis=1), 0.0)[:, None]
-            squares, values = np.hstack([squares, left]), np.append(self.values, self.rest)
-        else:
-            values = self.values
-        times = np.ones(len(values))
-        times[-1:] = max(free, 1)
+        p, n = self.directions.shape
+        along = gap @ self.directions
+        left = np.maximum((gap**2).sum(axis=1) - (along**2).sum(axis=1), 0.0) if n < p else 0.0
+        squares = np.column_stack([along**2, np.broadcast_to(left, len(gap))])
+        times = np.append(np.ones(n), p - n)
         # (scales, directions) and (scales, k): log-likelihoods up to a constant.
-        variance = 1 + _SIZES[:, None] * values
+        variance = 1 + _SIZES[:, None] * np.append(self.values, self.rest)
         fit = -0.5 * ((times * np.log(variance)).sum(axis=1)[:, None] + (1 / variance) @ squares.T)
-        fit = np.where(_SIZES[:, None] * gap.shape[1] > longest**2, -np.inf, fit)
+        fit = np.where(_SIZES[:, None] * p > longest**2, -np.inf, fit)
         weight = np.exp(fit - fit.max(axis=0))
         kept = (weight / weight.sum(axis=0)).T @ (1 - 1 / variance)
-        if not free:
-            return (kept * along) @ self.directions.T
-        rest = kept[:, -1:]
-        if self.directions is None:
-            return rest * gap
+        rest = kept[:, -1:] if n < p else 0.0
         return rest * gap + ((kept[:, :-1] - rest) * along) @ self.directions.T
 
 

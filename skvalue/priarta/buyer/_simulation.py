@@ -6,9 +6,8 @@ from ..seller import noise_of, release_event
 from ._estimates import estimate, outer
 from .metrics import psd_factor
 
-DEFAULT_WEIGHT = 0.6
-WEIGHTS = (0.3, 0.45, 0.6, 0.85, 1.2)
-_FLOOR_QUANTILE = 0.95
+_WEIGHTS = (0.6, 0.3, 0.45, 0.85, 1.2)  # of equally good ones the first is taken
+_FLOOR_QUANTILE, _ERROR_DRAWS = 0.95, 64
 
 
 def simulate_scores(buyer, mean, factor, noise, n_samples, n_effective, shrink, n_draws, rng):
@@ -31,10 +30,10 @@ def simulate_scores(buyer, mean, factor, noise, n_samples, n_effective, shrink, 
     return buyer.score(drawn.mean, drawn.factor)
 
 
-def score_error(buyer, mean, factor, summary, shrink, n_draws, rng):
+def score_error(buyer, mean, factor, summary, shrink, rng):
     """Standard deviation of the scores of simulated releases like a summary, with these moments."""
     n = summary.n_samples
-    args = buyer, mean, factor, summary.noise, n, n - 1, shrink, n_draws, rng
+    args = buyer, mean, factor, summary.noise, n, n - 1, shrink, _ERROR_DRAWS, rng
     return simulate_scores(*args).std(ddof=1)
 
 
@@ -61,7 +60,7 @@ def choose_weight(buyer, rows, epsilon, delta, relation, shrink):
     moments = [(part.mean(axis=0), psd_factor(np.atleast_2d(np.cov(part.T)))) for part in parts]
     n_draws = max(8, min(64, 100_000 // d**2))
     errors = []
-    for weight in WEIGHTS:
+    for weight in _WEIGHTS:
         scale = release_event(epsilon, delta, weight, relation).scale
         noise = noise_of(relation, scale, weight, n, buyer.max_norm)
         rng = np.random.default_rng(buyer.seed)
@@ -71,8 +70,7 @@ def choose_weight(buyer, rows, epsilon, delta, relation, shrink):
             for mean, factor in moments
         ]
         errors.append(np.mean(np.square(gaps)) if gaps else 0.0)
-    best = int(np.argmin(errors))
-    return WEIGHTS[best] if errors[best] < errors[WEIGHTS.index(DEFAULT_WEIGHT)] else DEFAULT_WEIGHT
+    return _WEIGHTS[int(np.argmin(errors))]
 
 
 def _symmetric(rng, n_draws, d):

@@ -18,10 +18,16 @@ def psd_factor(covariance):
     array([[0., 4.],
            [0., 0.]])
     """
-    values, vectors = np.linalg.eigh(_square(covariance))
+    values, vectors = _eigen(_square(covariance))
+    return vectors * np.sqrt(values)[..., None, :]
+
+
+def _eigen(matrix):
+    """Eigenvalues, those below rounding error as zero, and eigenvectors."""
+    values, vectors = np.linalg.eigh(matrix)
     largest = np.abs(values).max(axis=-1, keepdims=True)
     rounding = values.shape[-1] * np.finfo(float).eps * largest
-    return vectors * np.sqrt(np.where(values > rounding, values, 0.0))[..., None, :]
+    return np.where(values > rounding, values, 0.0), vectors
 
 
 def wasserstein(mean, covariance, mean_other, covariance_other):
@@ -167,25 +173,17 @@ def symmetric_kl(mean, covariance, mean_other, covariance_other, *, ridge=0.0):
         raise ValueError(f"ridge must be a finite number, not negative. Got {ridge!r}.")
     mean, covariance = _moments(mean, covariance)
     mean_other, covariance_other = _moments(mean_other, covariance_other)
-    d = mean.shape[-1]
-    first, second, whole = [], [], True
-    for matrix, places in ((covariance, first), (covariance_other, second)):
-        values, vectors = np.linalg.eigh(matrix)
-        rounding = d * np.finfo(float).eps * np.abs(values).max(axis=-1, keepdims=True)
-        values = np.where(values > rounding, values, 0.0) + ridge
-        whole = whole & (values > 0).all(axis=-1)
-        safe = np.where(values > 0, values, 1.0)
-        scaled = np.swapaxes(vectors, -1, -2)
-        places += [
-            (vectors * values[..., None, :]) @ scaled,
-            (vectors / safe[..., None, :]) @ scaled,
-        ]
-    traces = sum(
-        np.einsum("...ij,...ji->...", inverse, matrix)
-        for inverse, matrix in ((second[1], first[0]), (first[1], second[0]))
-    )
-    shift = mean - mean_other
-    distance = np.einsum("...i,...ij,...j->...", shift, first[1] + second[1], shift)
+    shift, d, whole, pair = mean - mean_other, mean.shape[-1], True, []
+    for matrix in (covariance, covariance_other):
+        values, vectors = _eigen(matrix)
+        values = (values + ridge)[..., None, :]
+        whole = whole & (values > 0).all(axis=(-1, -2))
+        inverse = vectors / np.where(values > 0, values, 1.0)
+        pair.append([part @ np.swapaxes(vectors, -1, -2) for part in (vectors * values, inverse)])
+    (first, inverse), (second, inverse_other) = pair
+    traces = np.einsum("...ij,...ji->...", inverse_other, first)
+    traces = traces + np.einsum("...ij,...ji->...", inverse, second)
+    distance = np.einsum("...i,...ij,...j->...", shift, inverse + inverse_other, shift)
     divergence = 0.5 * np.maximum(traces - 2 * d + distance, 0.0)
     return np.where(whole, divergence, np.inf)[()]
 

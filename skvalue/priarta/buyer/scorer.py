@@ -14,7 +14,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..._utils.fits import columns_of, swap_in
-from ..._utils.sklearn import HasMethods, Interval, StrOptions, check_feature_names, fit_context
+from ..._utils.sklearn import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    check_feature_names,
+    fit_context,
+    num_samples,
+)
 from ...privacy import SeededNoiseWarning, clip_rows
 from ..maps import (
     LATENTS,
@@ -23,18 +30,16 @@ from ..maps import (
     FittedMap,
     as_rows,
     class_named,
-    count_rows,
-    map_rows,
     name_of,
 )
-from ..seller import RELEASE_CONSTRAINTS, SellerRelease, check_radius, noise_of, release_event
+from ..seller import RELEASE_CONSTRAINTS, SellerRelease, noise_of, release_event
 from ._estimates import METRICS, Buyer, estimate_summaries
 from ._reading import read_summaries
-from ._simulation import DEFAULT_WEIGHT, choose_weight, noise_floor, score_error
+from ._simulation import choose_weight, noise_floor, score_error
 from .metrics import factored_wasserstein, principal_contributions
 
 _AUTO_QUANTILE = 0.95  # of the buyer's norms
-_NEAREST, _FARTHEST, _LARGEST = 1e-50, 1e50, 1e100  # of latent rows, so that moments are finite
+_NEAREST, _FARTHEST = 1e-50, 1e50  # of latent rows
 _AT_ONCE = 50  # sellers per block, so that their matrices fit in the cache
 
 
@@ -63,9 +68,9 @@ class PriArTaScorer(BaseEstimator):
         Sellers that use `SellerRelease` on their own machines choose their own.
     delta : float, default=1e-5
         Delta of the guarantee.
-    max_norm : float, "auto" or None, default="auto"
+    max_norm : float or "auto", default="auto"
         Radius around the buyer's mean to which latent rows are clipped. "auto" takes the 95 %
-        quantile of the norms of the buyer's rows. None does not clip, and allows no `epsilon`.
+        quantile of the norms of the buyer's rows.
     relation : {"replace", "null", "add_remove"}, default="replace"
         Neighbouring relation of the sellers, see `SellerRelease`.
     mean_weight : float or "auto", default="auto"
@@ -87,7 +92,7 @@ class PriArTaScorer(BaseEstimator):
     ----------
     model_ : BuyerModel
         Model that `export` writes, with the `mean_weight` used.
-    max_norm_ : float or None
+    max_norm_ : float
         Radius to which latent rows are clipped.
     noise_floor_ : float
         95 % quantile of the score of a seller with the buyer's distribution and number of rows, and
@@ -124,11 +129,7 @@ class PriArTaScorer(BaseEstimator):
         "latent": [StrOptions(set(LATENTS)), HasMethods(["transform"]), callable],
         "metric": [StrOptions(set(METRICS))],
         **RELEASE_CONSTRAINTS,
-        "max_norm": [
-            Interval(Real, _NEAREST, _FARTHEST, closed="both"),
-            StrOptions({"auto"}),
-            None,
-        ],
+        "max_norm": [Interval(Real, _NEAREST, _FARTHEST, closed="both"), StrOptions({"auto"})],
         "mean_weight": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "shrink": ["boolean"],
         "random_state": ["random_state"],
@@ -143,7 +144,7 @@ class PriArTaScorer(BaseEstimator):
         metric="wasserstein",
         epsilon=None,
         delta=1e-5,
-        max_norm: float | str | None = "auto",
+        max_norm: float | str = "auto",
         relation="replace",
         mean_weight: float | str = "auto",
         shrink=True,
@@ -189,39 +190,44 @@ class PriArTaScorer(BaseEstimator):
         ImportError
             If a map needs a package that is not installed.
         """
-        n_rows = count_rows(X)
+        n_rows = num_samples(X)
         if n_rows < 2:
             raise ValueError(f"X must have at least 2 rows. Got {n_rows}.")
-        check_radius(self.epsilon, self.max_norm)
         columns = columns_of(X)
         random = check_random_state(self.random_state)
         if model is None:
             representation = _fit_map(self.representation, REPRESENTATIONS, X, random)
             rows = as_rows(representation.transform(X), n_rows, "representation")
             latent = _fit_map(self.latent, LATENTS, rows, random)
-            rows = map_rows(representation, latent, X)
+            rows = as_rows(latent.transform(rows), n_rows, "latent")
+            centre = rows.mean(axis=0)
         else:
-            rows = model.latent_rows(X)
-        _check_size(np.abs(rows).max(), 0.0, _LARGEST, f"with entries up to {_LARGEST:g}")
-        centre = rows.mean(axis=0)
-        max_norm = self.max_norm if model is None else model.max_norm
-        if model is not None:
-            if not np.allclose(centre, model.centre, rtol=1e-4, atol=1e-4 * (max_norm or 1.0)):
+            rows, centre = model.latent_rows(X), model.centre
+            far = np.abs(rows.mean(axis=0) - centre) > 1e-4 * (np.abs(centre) + model.max_norm)
+            if far.any():
                 raise ValueError(
                     "X must have the rows that the model was fitted on, whose mean is its centre. "
                     f"Got {n_rows} rows with another mean."
                 )
-            centre = model.centre
-        elif isinstance(max_norm, str):
+        # Moments of the rows around the centre must neither overflow nor underflow.
+        size = np.abs(rows - centre).max()
+        if size != 0 and not _NEAREST <= size <= _FARTHEST:
+            raise ValueError(
+                f"X must give latent rows that reach from {_NEAREST:g} to {_FARTHEST:g} away from "
+                f"their mean. Got {size:g}: scale its columns, or pass "
+                "representation=Identity(standardize=True)."
+            )
+        max_norm = self.max_norm if model is None else model.max_norm
+        if isinstance(max_norm, str):
             norms = np.linalg.norm(rows - centre, axis=1)
             max_norm = float(np.quantile(norms, _AUTO_QUANTILE)) or 1.0
-        seed = int(random.randint(2**31))
-        clipped = clip_rows(rows - centre, max_norm)
-        reach = f"that reach from {_NEAREST:g} to {_FARTHEST:g} away from their mean"
-        _check_size(np.abs(clipped).max(), _NEAREST, _FARTHEST, reach)
-        buyer = Buyer(clipped, max_norm, self.metric, seed)
+        rows = clip_rows(rows - centre, max_norm)
+        buyer = Buyer(rows, max_norm, self.metric, seed=int(random.randint(2**31)))
         if model is None:
-            weight = self._weight(buyer, clipped)
+            weight = self.mean_weight
+            if isinstance(weight, str):
+                release = self.epsilon or 1.0, self.delta, self.relation
+                weight = choose_weight(buyer, rows, *release, self.shrink)
             model = BuyerModel(representation, latent, centre, max_norm, weight)
         # The noise floor is that of a seller with as many rows as the buyer.
         event = release_event(self.epsilon, self.delta, model.mean_weight, self.relation)
@@ -238,14 +244,6 @@ class PriArTaScorer(BaseEstimator):
             **columns,
         )
         return self
-
-    def _weight(self, buyer, rows):
-        if not isinstance(self.mean_weight, str):
-            return self.mean_weight
-        if buyer.max_norm is None:
-            return DEFAULT_WEIGHT
-        epsilon = self.epsilon or 1.0
-        return choose_weight(buyer, rows, epsilon, self.delta, self.relation, self.shrink)
 
     # Sellers ----------------------------------------------------------------------------------
 
@@ -343,7 +341,7 @@ class PriArTaScorer(BaseEstimator):
             scores.append(self._buyer.score(estimates.mean, estimates.factor))
         return np.concatenate([*scores, []])[:, None]
 
-    def score_errors(self, summaries, *, n_draws=64):
+    def score_errors(self, summaries):
         """Standard errors of scores, estimated from the summaries alone.
 
         Rows are assumed to have a Gaussian distribution with the estimated moments. The error is
@@ -354,8 +352,6 @@ class PriArTaScorer(BaseEstimator):
         ----------
         summaries : sequence of Summary, str or path-like
             As in `score_summaries`.
-        n_draws : int, default=64
-            Number of simulated releases per seller.
 
         Returns
         -------
@@ -370,9 +366,7 @@ class PriArTaScorer(BaseEstimator):
         summaries, estimates = self._estimates(summaries)
         rng = np.random.default_rng(self._buyer.seed)
         each = zip(estimates.mean, estimates.factor, summaries)
-        return np.array(
-            [score_error(self._buyer, *seller, self.shrink, n_draws, rng) for seller in each]
-        )
+        return np.array([score_error(self._buyer, *seller, self.shrink, rng) for seller in each])
 
     def noise_floor(self, summaries):
         """Scores below which a seller does not differ significantly from the buyer.
@@ -453,9 +447,7 @@ class PriArTaScorer(BaseEstimator):
         )
 
     def export(self, folder):
-        """Write the model for sellers to a folder: a file of arrays and a JSON file, no pickle.
-
-        Arrays are in safetensors format if a map is a network, else in npz format.
+        """Write the model for sellers to a folder: a JSON file and an npz file of arrays.
 
         THE BUYER IS NOT PROTECTED: weights, centre and radius are fitted on its rows without noise,
         and disclose information on them to anyone with the folder.
@@ -469,8 +461,6 @@ class PriArTaScorer(BaseEstimator):
         ------
         ValueError
             If a map cannot be exported, or the folder has a model.
-        ImportError
-            If a map is a network and safetensors is not installed.
         """
         check_is_fitted(self, "model_")
         self.model_.save(folder)
@@ -486,15 +476,6 @@ class PriArTaScorer(BaseEstimator):
         tags.input_tags.two_d_array = False
         tags.non_deterministic = self.epsilon is not None
         return tags
-
-
-def _check_size(size, least, most, rule):
-    """Raise a ValueError if moments would overflow or underflow; a size of 0 is accepted."""
-    if size and not least <= size <= most:
-        raise ValueError(
-            f"X must give latent rows {rule}. Got {size:g}: scale its columns, or pass "
-            "representation=Identity(standardize=True)."
-        )
 
 
 def _fit_map(given, names, X, random):

@@ -6,9 +6,7 @@ from ._modules import LATENTS as LATENTS
 from ._modules import REPRESENTATIONS as REPRESENTATIONS
 from ._modules import as_rows as as_rows
 from ._modules import class_named as class_named
-from ._modules import count_rows as count_rows
 from ._modules import name_of as name_of
-from ._modules import unit_of as unit_of
 from ._training import learning_rate_factor as learning_rate_factor
 from ._training import train as train
 from .augmentations import corrupt_features as corrupt_features
@@ -20,10 +18,8 @@ from .linear import PrincipalComponents as PrincipalComponents
 from .model import BuyerModel as BuyerModel
 from .model import as_model as as_model
 from .model import map_rows as map_rows
-from .networks import choose_backbone as choose_backbone
 from .networks import make_backbone as make_backbone
 from .networks import mlp as mlp
-from .networks import projection_head as projection_head
 from .networks import resnet18 as resnet18
 from .networks import small_cnn as small_cnn
 from .simclr import SimCLR as SimCLR

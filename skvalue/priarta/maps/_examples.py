@@ -6,9 +6,6 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from ..._utils.checks import hidden_entries
-from ._modules import unit_of
-
-_LIMIT = 10.0  # standard deviations to which entries of a table are clipped
 
 
 def example_shape(shape, image_shape):
@@ -41,13 +38,12 @@ def example_shape(shape, image_shape):
 class Examples:
     """Conversion of X to tensors, with a shape and a scale from the buyer's rows.
 
-    Images are scaled to [0, 1]: bytes are divided by 255, other numbers by the buyer's range, and
-    clipped. Columns of a table are centred, divided by the buyer's standard deviation and clipped
-    to 10 standard deviations.
+    Images are scaled to [0, 1] and clipped: bytes are divided by 255, other numbers by the buyer's
+    range. Rows of a table are centred, divided by the scale and clipped to `limit`.
     """
 
-    def __init__(self, shape, is_bytes, centre, scale):
-        self.shape, self.bytes = tuple(shape), bool(is_bytes)
+    def __init__(self, shape, is_bytes, centre, scale, limit=10.0):
+        self.shape, self.bytes, self.limit = tuple(shape), bool(is_bytes), limit
         self.centre, self.scale = np.asarray(centre, float), np.asarray(scale, float)
 
     @property
@@ -56,12 +52,10 @@ class Examples:
 
     @classmethod
     def of(cls, X, image_shape):
-        """Shape and scale from the buyer's rows."""
+        """Shape and scale from the buyer's rows; those of a table have columns of scale one."""
         shape = example_shape(X.shape, image_shape)
         if len(shape) == 1:
-            unit = unit_of(X, axis=0)
-            scaled = X / unit
-            centre, scale = unit * scaled.mean(axis=0), unit * scaled.std(axis=0)
+            centre, scale = X.mean(axis=0, dtype=float), X.std(axis=0, dtype=float)
             # The scale of a column that is constant up to rounding is one.
             constant = scale <= 1e-9 * np.maximum(np.abs(centre), 1e-300)
             return cls(shape, False, centre, np.where(constant, 1.0, scale))
@@ -71,24 +65,18 @@ class Examples:
         return cls(shape, False, [low], [high - low if high > low else 1.0])
 
     def tensor(self, X):
-        """X as a tensor of shape (n, *shape): bytes unscaled, other numbers scaled."""
+        """X as a tensor of shape (n, *shape), in float32."""
         if not self.is_table and self.bytes != (X.dtype == np.uint8):
             want, got = ("uint8", str(X.dtype)) if self.bytes else ("floating-point", "uint8")
             raise ValueError(f"X must hold {want} images, as those of fit. Got {got}.")
-        if self.is_table:
-            X = ((X.astype(float) - self.centre) / self.scale).clip(-_LIMIT, _LIMIT)
-        elif X.dtype != np.uint8:
-            X = ((X - self.centre[0]) / self.scale[0]).clip(0.0, 1.0)
-        if X.dtype != np.uint8:
-            X = X.astype(np.float32)
+        dtype = np.float32 if self.bytes else np.float64  # for bytes, single precision is enough
+        X = (X.astype(dtype) - self.centre.astype(dtype)) / self.scale.astype(dtype)
+        low, high = (-self.limit, self.limit) if self.is_table else (0.0, 1.0)
+        X = X.clip(low, high).astype(np.float32)
         if not self.is_table:
             channels, height, width = self.shape
             X = X.reshape(-1, height, width, channels).transpose(0, 3, 1, 2)
         return torch.from_numpy(np.ascontiguousarray(X))
-
-    def unit(self, batch):
-        """A batch as floats, with bytes scaled to [0, 1]."""
-        return batch.float() / 255.0 if batch.dtype == torch.uint8 else batch
 
 
 @hidden_entries("X")

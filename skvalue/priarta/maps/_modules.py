@@ -17,6 +17,8 @@ from importlib import import_module
 
 import numpy as np
 
+from ..._utils.optional import needed
+
 # Name -> "module:class", imported on use. The folder that a buyer exports has only these names, so
 # that a seller's machine loads no other code.
 REPRESENTATIONS = {
@@ -29,14 +31,12 @@ LATENTS = {
     "pca": "skvalue.priarta.maps.linear:PrincipalComponents",
     "vae": "skvalue.priarta.maps.vae:GaussianVAE",
 }
-NETWORKS = {"simclr", "vae"}
 
 
 def class_named(name, names):
     """Class of a name of `REPRESENTATIONS` or `LATENTS`, which is imported."""
-    if name not in names:
-        known = ", ".join(sorted(names))
-        raise ValueError(f"name must be one of {known}. Got {name!r}.")
+    if name in ("simclr", "vae"):
+        needed("torch", f"The map {name!r}", "torch")
     module, word = names[name].split(":")
     return getattr(import_module(module), word)
 
@@ -45,28 +45,6 @@ def name_of(fitted, names):
     """Name under which exactly the class of an object is registered, or None."""
     where = f"{type(fitted).__module__}:{type(fitted).__qualname__}"
     return next((name for name, target in names.items() if target == where), None)
-
-
-def count_rows(X):
-    """Number of rows of an array, a table, a sparse matrix or a list."""
-    shape = getattr(X, "shape", None)
-    if shape is not None and len(shape) > 0:
-        return int(shape[0])
-    if not hasattr(X, "__len__"):
-        raise TypeError(f"X must have rows. Got {type(X).__name__}.")
-    return len(X)
-
-
-def unit_of(X, axis=None):
-    """Power of two near the largest entries of X: squares of X / unit neither over- nor underflow.
-
-    Division by it is exact.
-
-    >>> X = np.array([3e200, 4e200])
-    >>> print(f"{unit_of(X) * np.linalg.norm(X / unit_of(X)):.3g}")
-    5e+200
-    """
-    return np.exp2(np.clip(np.frexp(np.abs(X).max(axis=axis, initial=0.0))[1], -1000, 1000))
 
 
 def as_rows(values, n_rows, name):

@@ -1,20 +1,26 @@
 """Training loop of the representation and the latent map. Importing this imports torch."""
 
+import copy
 import math
 from abc import ABCMeta, abstractmethod
 from numbers import Integral, Real
 
+import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from ..._utils.fits import blank_of, columns_on, swap_in
-from ..._utils.sklearn import Interval, StrOptions
-from ..._utils.torch_device import find_device, gains_from_bfloat16, seeded
+from ..._utils.parallel import tiles
+from ..._utils.sklearn import Interval, StrOptions, fit_context
+from ..._utils.torch_device import default_settings, find_device, gains_from_bfloat16, seeded
 from ..._utils.warned import warn
 from ...base import Run
 from ...exceptions import IncompleteFitWarning
+
+_ROWS = 512  # per batch of `transform`
 
 
 def learning_rate_factor(step, n_steps):
@@ -90,48 +96,59 @@ class TrainedTransformer(
         "random_state": ["random_state"],
     }
 
-    def _set_loaded(self, network, learnt, n_features):
-        """Set a loaded network and its record."""
-        swap_in(
-            self,
-            network_=network,
-            loss_curve_=[],
-            n_iter_=0,
-            n_features_in_=n_features,
-            _learnt=learnt,
-        )
-        return self
+    @abstractmethod
+    def _checked(self, X, host, reset):
+        """X as an array; `host` has, or with `reset` gets, the attributes of its columns."""
 
     @abstractmethod
-    def _prepare(self, X, host, rng, device):
-        """The network, its loss as a function of row indices, the number of rows, and the record.
+    def _prepare(self, X, rng, device):
+        """The network, its loss as a function of row indices, and the scale of the rows."""
 
-        `host` gets the attributes of the columns of X.
-        """
+    @abstractmethod
+    def _outputs(self, network, batch):
+        """What `transform` returns for a batch."""
 
-    def _fitted(self, X):
-        """Train with callbacks, and set the fitted attributes, also if stopped or interrupted.
+    @fit_context(prefer_skip_nested_validation=True)
+    @default_settings()
+    def fit(self, X, y=None):
+        """Train on the buyer's rows, or their representation.
 
-        A fit that fails, or is interrupted in its first epoch, leaves the previous fit unchanged.
+        With callbacks, a fit that is stopped or interrupted keeps the epochs that were trained. One
+        that fails, or is interrupted in its first epoch, leaves the previous fit unchanged.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows of numbers. `SimCLR` takes images, too, see there.
+        y : Ignored
+            Not used, present for API consistency by convention.
+
+        Returns
+        -------
+        self : object
+            The fitted map.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of its range or does not suit `X`.
+        ImportError
+            If images are to be augmented and kornia is not installed.
+        RuntimeError
+            If the loss is no longer finite.
         """
         device, host, losses = find_device(self.device), blank_of(self), []
         rng = check_random_state(self.random_state)
-        network, loss_of, n_rows, learnt = self._prepare(X, host, rng, device)
+        X = self._checked(X, host, reset=True)
+        network, loss_of, examples = self._prepare(X, rng, device)
         run = Run(self)
         with run.steps(self.n_epochs, "epochs trained") as done:
-            for loss in train(self, network, loss_of, n_rows, rng, device):
+            for loss in train(self, network, loss_of, len(X), rng, device):
                 losses.append(loss)
                 done()
         if run.interrupted and not losses:
             raise KeyboardInterrupt
-        swap_in(
-            self,
-            network_=network.cpu().eval(),
-            loss_curve_=losses,
-            n_iter_=len(losses),
-            _learnt=learnt,
-            **columns_on(host),
-        )
+        self._swap_in(network, losses, examples, columns_on(host))
         run.close()
         if run.interrupted:
             raise KeyboardInterrupt
@@ -141,3 +158,47 @@ class TrainedTransformer(
                 IncompleteFitWarning,
             )
         return self
+
+    def _swap_in(self, network, losses, examples, columns):
+        """Set the fitted attributes, also of a network that was loaded."""
+        swap_in(
+            self,
+            network_=network.cpu().eval(),
+            loss_curve_=losses,
+            n_iter_=len(losses),
+            _examples=examples,
+            **columns,
+        )
+
+    @default_settings()
+    def transform(self, X):
+        """Outputs of the network.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, or images, like those of `fit`.
+
+        Returns
+        -------
+        rows : ndarray of shape (n_samples, n_outputs)
+            The outputs, in float64.
+
+        Raises
+        ------
+        ValueError
+            If the rows are not like those of `fit`.
+        """
+        check_is_fitted(self)
+        X = self._checked(X, self, reset=False)
+        device = find_device(self.device)
+        # Tables are transformed in double precision, where the effect of the other rows of a batch
+        # on rounding is negligible. For images, in single precision, last bits can depend on them.
+        dtype = torch.float64 if self._examples.is_table else torch.float32
+        network = copy.deepcopy(self.network_).to(device, dtype)
+        rows = np.empty((len(X), self._n_features_out))
+        with torch.no_grad():
+            for part in tiles(len(X), _ROWS):
+                batch = self._examples.tensor(X[part]).to(device, dtype)
+                rows[part] = self._outputs(network, batch).cpu().numpy()
+        return rows

@@ -117,11 +117,6 @@ def make_augmentations(name, shape, pool):
     """
     if name == "auto":
         name = "table" if len(shape) == 1 else "digits" if shape[0] == 1 else "colour"
-    if name not in AUGMENTATIONS:
-        raise ValueError(
-            f"augmentations must be 'auto', {', '.join(map(repr, AUGMENTATIONS))} or a callable. "
-            f"Got {name!r}."
-        )
     if (name == "table") != (len(shape) == 1) or (name == "colour" and shape[0] != 3):
         takes = dict(table="rows of a table", digits="images", colour="images of three channels")
         raise ValueError(

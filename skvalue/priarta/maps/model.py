@@ -3,18 +3,28 @@
 import hashlib
 import json
 import os
+from functools import partial
 from numbers import Real
 
 import numpy as np
+from numpy.lib.npyio import NpzFile
 
-from ..._utils.untrusted import checked_array, read_record, read_text, refuse
+from ..._utils.sklearn import num_samples
+from ..._utils.untrusted import (
+    checked_array,
+    choice,
+    named_fields,
+    read_record,
+    read_text,
+    refuse,
+    refuse_no_file,
+)
 from ..._utils.writing import write_files
 from ...privacy import clip_rows
-from ._modules import LATENTS, NETWORKS, REPRESENTATIONS, as_rows, class_named, count_rows, name_of
-from ._weights_file import load_weights, weights_file
+from ._modules import LATENTS, REPRESENTATIONS, as_rows, class_named, name_of
 
 _FORMAT, _VERSION = "skvalue.priarta.BuyerModel", 1
-_CONFIG = "config.json"
+_CONFIG, _WEIGHTS = "config.json", "weights.npz"
 _PARTS = {"representation": REPRESENTATIONS, "latent": LATENTS}
 _MOST_CONFIG_BYTES = 4_000_000
 
@@ -30,8 +40,8 @@ class BuyerModel:
         Fitted maps, see the user guide.
     centre : array-like of shape (n_dimensions,)
         The buyer's mean, around which moments are taken.
-    max_norm : float or None
-        Radius around the centre to which latent rows are clipped; None does not clip.
+    max_norm : float
+        Radius around the centre to which latent rows are clipped.
     mean_weight : float, default=0.6
         Weight of the mean in a noisy release, in units where rows have norm at most 1. A larger
         weight gives a more accurate mean and a less accurate second moment.
@@ -62,7 +72,7 @@ class BuyerModel:
         self.representation = representation
         self.latent = latent
         self.centre = np.array(centre, dtype=np.float64)
-        self.max_norm = None if max_norm is None else _positive(max_norm, "max_norm", 1e50)
+        self.max_norm = _positive(max_norm, "max_norm", 1e50)
         self.mean_weight = _positive(mean_weight, "mean_weight", 1e3)
         if self.centre.ndim != 1 or self.centre.size == 0 or not np.isfinite(self.centre).all():
             raise ValueError("centre must be a sequence of finite numbers. Got something else.")
@@ -121,7 +131,7 @@ class BuyerModel:
     # A folder ---------------------------------------------------------------------------------
 
     def save(self, folder):
-        """Write the model as a JSON file and a file of arrays: npz, or safetensors for networks.
+        """Write the model as a JSON file and an npz file of arrays.
 
         Parameters
         ----------
@@ -132,8 +142,6 @@ class BuyerModel:
         ------
         ValueError
             If a map cannot be exported, or the folder has a model.
-        ImportError
-            If there is a network and safetensors is not installed.
         """
         config, arrays = self._exported()
         if os.path.lexists(os.path.join(folder, _CONFIG)):
@@ -141,9 +149,11 @@ class BuyerModel:
                 f"folder must be one without a model: sellers may use the model that it has, whose "
                 f"summaries fit no other. Got {os.fspath(folder)!r}: delete it or name another one."
             )
-        name, weights = weights_file(arrays, _has_network(config))
         record = {**config, "fingerprint": self.fingerprint}
-        contents = {name: weights, _CONFIG: json.dumps(record, indent=1, allow_nan=False)}
+        contents = {
+            _WEIGHTS: lambda file: np.savez(file, **arrays),
+            _CONFIG: json.dumps(record, indent=1, allow_nan=False),
+        }
         os.makedirs(folder, exist_ok=True)
         write_files({os.path.join(folder, name): contents[name] for name in contents})
 
@@ -173,9 +183,7 @@ class BuyerModel:
         text = read_text(os.path.join(folder, _CONFIG), _MOST_CONFIG_BYTES, _CONFIG)
         names = {"representation", "latent", "max_norm", "mean_weight", "fingerprint"}
         config = read_record(text, _FORMAT, _VERSION, names, _MOST_CONFIG_BYTES, _CONFIG)
-        for part in _PARTS:
-            _check_record(config[part], part)
-        arrays = load_weights(folder, _has_network(config))
+        arrays = _load_weights(folder)
         for name in arrays:
             if name != "centre" and not name.startswith(("representation/", "latent/")):
                 refuse("names of the weights", "the centre's or those of a map", name)
@@ -229,24 +237,35 @@ class BuyerModel:
 
 def map_rows(representation, latent, X):
     """Rows transformed by both maps, and checked."""
-    rows = as_rows(representation.transform(X), count_rows(X), "representation")
+    rows = as_rows(representation.transform(X), num_samples(X), "representation")
     return as_rows(latent.transform(rows), len(rows), "latent")
 
 
-def _has_network(config):
-    return any(config[part]["name"] in NETWORKS for part in _PARTS)
-
-
-def _check_record(record, part):
-    good = isinstance(record, dict) and set(record) == {"name", "config"}
-    if not good or not isinstance(record["name"], str) or not isinstance(record["config"], dict):
-        refuse(part, "an object with a name and a config", record)
+def _load_weights(folder):
+    """Read named arrays from an untrusted folder; together they are no larger than the file."""
+    path = os.path.join(folder, _WEIGHTS)
+    refuse_no_file(path, _WEIGHTS)
+    try:
+        with open(path, "rb") as file, NpzFile(file, allow_pickle=False) as arrays:
+            # A small compressed file could fill the memory.
+            size = sum(part.file_size for part in arrays.zip.infolist())
+            if size > os.path.getsize(path):
+                raise ValueError(f"{size} bytes in fewer")
+            return {name: arrays[name] for name in arrays.files}
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # a damaged file can raise anything
+        raise ValueError(
+            f"{_WEIGHTS} must be an uncompressed npz file of numbers. Got {error}."
+        ) from None
 
 
 def _load_map(record, part, arrays):
-    cls, prefix = class_named(record["name"], _PARTS[part]), f"{part}/"
+    names, prefix = _PARTS[part], f"{part}/"
+    is_name = partial(choice, among=names)
+    name, config = named_fields(record, part, name=is_name, config=lambda config, _: config)
     weights = {key.removeprefix(prefix): a for key, a in arrays.items() if key.startswith(prefix)}
-    return cls.from_arrays(weights, record["config"])
+    return class_named(name, names).from_arrays(weights, config)
 
 
 def _positive(value, name, largest):

@@ -3,27 +3,22 @@
 Importing this imports torch.
 """
 
-import copy
 from functools import partial
 from numbers import Integral, Real
-from typing import NamedTuple
 
 import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from ..._utils.parallel import tiles
-from ..._utils.sklearn import Interval, StrOptions, fit_context
-from ..._utils.torch_device import default_settings, find_device, seeded
+from ..._utils.sklearn import Interval, StrOptions
+from ..._utils.torch_device import seeded
 from ..._utils.untrusted import choice, flag, integer, named_fields, refuse
 from ._arrays import load_arrays, read_scale, state_arrays
 from ._examples import Examples, read_examples
 from ._training import TrainedTransformer
 from .augmentations import AUGMENTATIONS, make_augmentations
-from .networks import BACKBONES, choose_backbone, make_backbone, outputs_of, with_head
-
-_ROWS = 512  # per batch of `transform`
+from .networks import make_network
 
 
 def nt_xent_loss(first, second, temperature=0.5):
@@ -66,6 +61,11 @@ def nt_xent_loss(first, second, temperature=0.5):
 class SimCLR(TrainedTransformer):
     """Representation learned without labels, from random views of examples.
 
+    Examples are rows of a table, or images, of bytes or of floats of any range: arrays of shape
+    (n, height, width) or (n, height, width, channels), or flat ones with `image_shape`. The network
+    is a perceptron for tables, has three convolutions for images whose shorter side has 8 to 28
+    pixels, and is a ResNet-18 for those of up to 96.
+
     The network is trained on two random views of each example of a batch, such that the outputs of
     the two have nearly the same direction, away from the views of other examples. The
     representation thus ignores the augmentations: a rotated copy of a data set is mapped to nearly
@@ -73,11 +73,6 @@ class SimCLR(TrainedTransformer):
 
     Parameters
     ----------
-    backbone : {"auto", "mlp", "resnet18", "small_cnn"} or torch.nn.Module, default="auto"
-        The network. "auto" takes "mlp" for rows of a table, "small_cnn" for images of 8 to 28
-        pixels and "resnet18" for images of up to 96. A module takes tensors of shape (n,
-        n_features) or (n, channels, height, width) and returns (n, n_outputs); it is copied, and
-        cannot be exported.
     image_shape : tuple of int, default=None
         (height, width) or (height, width, channels), for flattened images.
     augmentations : {"auto", "colour", "digits", "table"} or callable, default="auto"
@@ -153,7 +148,6 @@ class SimCLR(TrainedTransformer):
     """
 
     _parameter_constraints = {
-        "backbone": [StrOptions({"auto", *BACKBONES}), nn.Module],
         "image_shape": ["array-like", None],
         "augmentations": [StrOptions({"auto", *AUGMENTATIONS}), callable],
         "output": [StrOptions({"backbone", "projection"})],
@@ -164,7 +158,6 @@ class SimCLR(TrainedTransformer):
 
     def __init__(
         self,
-        backbone: object = "auto",
         *,
         image_shape=None,
         augmentations: object = "auto",
@@ -179,7 +172,6 @@ class SimCLR(TrainedTransformer):
         mixed_precision: bool | str = "auto",
         random_state=None,
     ):
-        self.backbone = backbone
         self.image_shape = image_shape
         self.augmentations = augmentations
         self.output = output
@@ -193,107 +185,36 @@ class SimCLR(TrainedTransformer):
         self.mixed_precision = mixed_precision
         self.random_state = random_state
 
-    @fit_context(prefer_skip_nested_validation=True)
-    @default_settings()
-    def fit(self, X, y=None):
-        """Train on the buyer's rows.
+    def _checked(self, X, host, reset):
+        return read_examples(host, X, image_shape=self.image_shape, reset=reset)
 
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features), (n, height, width) or (n, height, width, channels)
-            Rows of a table, flat images with ``image_shape``, or images. Images are uint8, or
-            floats of any range.
-        y : Ignored
-            Not used, present for API consistency by convention.
-
-        Returns
-        -------
-        self : SimCLR
-            The fitted representation.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of its range or does not suit `X`.
-        ImportError
-            If images are to be augmented and kornia is not installed.
-        RuntimeError
-            If the loss is no longer finite.
-        """
-        return self._fitted(X)
-
-    def _prepare(self, X, host, rng, device):
-        X = read_examples(host, X, image_shape=self.image_shape, reset=True)
+    def _prepare(self, X, rng, device):
         examples = Examples.of(X, self.image_shape)
         rows = examples.tensor(X)
         augment = self.augmentations
         if isinstance(augment, str):
             augment = make_augmentations(augment, examples.shape, rows)
-        network, learnt = self._build(examples, rng)
+        with seeded(rng.randint(2**31)):
+            network = make_network(examples.shape, self.projection_dim)
         network = network.to(device)
 
         def loss_of(chosen):
-            batch = examples.unit(rows[chosen].to(device))
+            batch = rows[chosen].to(device)
             with torch.no_grad(), torch.autocast(device, enabled=False):
                 views = augment(torch.cat([batch, batch]))
-            projected = network.head(network.backbone(views).flatten(1))
+            projected = network.head(network.backbone(views))
             return nt_xent_loss(*projected.chunk(2), self.temperature)
 
-        return network, loss_of, len(rows), learnt
+        return network, loss_of, examples
 
-    def _build(self, examples, rng):
-        """Backbone and head with initial weights, and the record of the fit."""
-        name = choose_backbone(examples.shape) if self.backbone == "auto" else self.backbone
-        with seeded(rng.randint(2**31)):
-            if isinstance(name, str):
-                backbone, n_outputs = make_backbone(name, examples.shape)
-            else:
-                backbone, name = copy.deepcopy(name).cpu(), None
-                n_outputs = outputs_of(backbone, examples.shape)
-            network = with_head(backbone, n_outputs, self.projection_dim)
-        return network, _Learnt(examples, name, n_outputs, self.projection_dim)
+    def _outputs(self, network, batch):
+        out = network.backbone(batch)
+        return nn.functional.normalize(network.head(out)) if self.output == "projection" else out
 
     @property
     def _n_features_out(self):
-        projected = self.output == "projection"
-        return self._learnt.projection_dim if projected else self._learnt.n_outputs
-
-    @default_settings()
-    def transform(self, X):
-        """Representations of examples.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features), (n, height, width) or (n, height, width, channels)
-            Examples like those of `fit`.
-
-        Returns
-        -------
-        rows : ndarray of shape (n, n_outputs)
-            Projections of norm one, or outputs of the backbone.
-
-        Raises
-        ------
-        ValueError
-            If the examples are not like those of `fit`.
-        """
-        check_is_fitted(self)
-        device = find_device(self.device)
-        X = read_examples(self, X, image_shape=self.image_shape, reset=False)
-        examples = self._learnt.examples
-        # Tables are transformed in double precision, where the effect of the other rows of a batch
-        # on rounding is negligible. For images, in single precision, last bits can depend on them.
-        dtype = torch.float64 if examples.is_table else torch.float32
-        network = copy.deepcopy(self.network_).to(device, dtype)
-        rows = np.empty((len(X), self._n_features_out))
-        with torch.no_grad():
-            for part in tiles(len(X), _ROWS):
-                batch = examples.unit(examples.tensor(X[part]).to(device))
-                out = network.backbone(batch.to(dtype)).flatten(1)
-                if self.output == "projection":
-                    out = nn.functional.normalize(network.head(out), dim=1)
-                rows[part] = out.cpu().numpy()
-        return rows
+        head = self.network_.head
+        return head[-1].out_features if self.output == "projection" else head[0].in_features
 
     def to_arrays(self):
         """Weights of the network by name, and its configuration.
@@ -304,31 +225,15 @@ class SimCLR(TrainedTransformer):
             Weights, and the centre and scale of examples.
         config : dict
             Configuration, for JSON.
-
-        Raises
-        ------
-        ValueError
-            If the backbone is a module passed by the user.
         """
         check_is_fitted(self)
-        learnt = self._learnt
-        if learnt.name is None:
-            raise ValueError(
-                "A backbone that is a torch module cannot be exported: the receiver would have to "
-                f"run its code. Use one of {', '.join(BACKBONES)}, or transfer the representation "
-                "by other means."
-            )
-        arrays = state_arrays(self.network_)
-        if self.output == "backbone":
-            arrays = {name: array for name, array in arrays.items() if "head." not in name}
-        examples = learnt.examples
-        arrays |= {"centre": examples.centre, "scale": examples.scale}
+        examples = self._examples
+        arrays = state_arrays(self.network_) | {"centre": examples.centre, "scale": examples.scale}
         config = {
-            "backbone": learnt.name,
             "shape": list(examples.shape),
             "bytes": examples.bytes,
             "output": self.output,
-            "projection_dim": learnt.projection_dim,
+            "projection_dim": self.network_.head[-1].out_features,
         }
         return arrays, config
 
@@ -353,10 +258,9 @@ class SimCLR(TrainedTransformer):
         ValueError
             If names, shapes or values are invalid.
         """
-        name, shape, is_bytes, output, dim = named_fields(
+        shape, is_bytes, output, dim = named_fields(
             config,
             "config",
-            backbone=partial(choice, among=BACKBONES),
             shape=_checked_shape,
             bytes=flag,
             output=partial(choice, among=("backbone", "projection")),
@@ -364,28 +268,13 @@ class SimCLR(TrainedTransformer):
         )
         n_scales = shape[0] if len(shape) == 1 else 1
         *scales, arrays = read_scale(arrays, n_scales, n_scales)
-
-        def build():
-            backbone, n_outputs = make_backbone(name, shape)
-            return with_head(backbone, n_outputs, dim if output == "projection" else None)
-
         channels, *sides = shape
         image_shape = (*sides, channels) if sides else None
-        simclr = cls(name, image_shape=image_shape, output=output, projection_dim=dim)
-        network = load_arrays(build, arrays)
-        with torch.device("meta"):
-            n_outputs = make_backbone(name, shape)[1]
-        learnt = _Learnt(Examples(shape, is_bytes, *scales), name, n_outputs, dim)
-        return simclr._set_loaded(network, learnt, int(np.prod(shape)))
-
-
-class _Learnt(NamedTuple):
-    """State of a fit except the network."""
-
-    examples: Examples
-    name: str | None  # of the backbone; None for a module passed by the user
-    n_outputs: int
-    projection_dim: int
+        simclr = cls(image_shape=image_shape, output=output, projection_dim=dim)
+        network = load_arrays(partial(make_network, shape, dim), arrays)
+        columns = {"n_features_in_": int(np.prod(shape))}
+        simclr._swap_in(network, [], Examples(shape, is_bytes, *scales), columns)
+        return simclr
 
 
 def _checked_shape(shape, name):

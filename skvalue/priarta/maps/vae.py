@@ -3,10 +3,8 @@
 Importing this imports torch.
 """
 
-import copy
 from functools import partial
 from numbers import Integral, Real
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -14,15 +12,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from ..._utils.checks import hidden_entries
-from ..._utils.parallel import tiles
-from ..._utils.sklearn import Interval, fit_context
-from ..._utils.torch_device import default_settings, find_device, seeded
+from ..._utils.sklearn import Interval
+from ..._utils.torch_device import seeded
 from ..._utils.untrusted import integer, named_fields
 from ._arrays import load_arrays, read_scale, state_arrays
-from ._modules import unit_of
+from ._examples import Examples
 from ._training import TrainedTransformer
 
-_ROWS = 4096  # per batch of `transform`
 _LIMIT = 1e4  # to which scaled entries are clipped
 
 
@@ -158,42 +154,19 @@ class GaussianVAE(TrainedTransformer):
         self.mixed_precision = mixed_precision
         self.random_state = random_state
 
-    @fit_context(prefer_skip_nested_validation=True)
-    @default_settings()
-    def fit(self, X, y=None):
-        """Train on the representation of the buyer's rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows of numbers.
-        y : Ignored
-            Not used, present for API consistency by convention.
-
-        Returns
-        -------
-        self : GaussianVAE
-            The fitted map.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of its range.
-        RuntimeError
-            If the loss is no longer finite.
-        """
-        return self._fitted(X)
-
-    def _prepare(self, X, host, rng, device):
+    def _checked(self, X, host, reset):
         with hidden_entries("X"):
-            X = validate_data(host, X, dtype=float, ensure_min_samples=2)
+            return validate_data(host, X, reset=reset, dtype=float, ensure_min_samples=1 + reset)
+
+    def _prepare(self, X, rng, device):
         with seeded(rng.randint(2**31)):
-            network = _network(X.shape[1], self.hidden_dim, self.latent_dim)
-        unit = unit_of(X)
-        centre = unit * (X / unit).mean(axis=0)
-        scale = float(unit * np.sqrt(np.mean(((X - centre) / unit) ** 2))) or 1.0
-        learnt = _Learnt(centre, scale, self.hidden_dim, self.latent_dim)
-        rows, network = learnt.tensor(X), network.to(device)
+            encoder = _two_layers(X.shape[1], self.hidden_dim, 2 * self.latent_dim)
+            decoder = _two_layers(self.latent_dim, self.hidden_dim, X.shape[1])
+        network = nn.ModuleDict({"encoder": encoder, "decoder": decoder}).to(device)
+        centre = X.mean(axis=0)
+        scale = float(np.sqrt(np.mean((X - centre) ** 2))) or 1.0
+        examples = Examples(X.shape[1:], False, centre, [scale], _LIMIT)
+        rows = examples.tensor(X)
 
         def loss_of(chosen):
             x = rows[chosen].to(device)
@@ -201,43 +174,14 @@ class GaussianVAE(TrainedTransformer):
             drawn = mean + torch.randn_like(mean) * torch.exp(0.5 * log_variance)
             return negative_elbo(x, network.decoder(drawn).float(), mean, log_variance, self.beta)
 
-        return network, loss_of, len(rows), learnt
+        return network, loss_of, examples
+
+    def _outputs(self, network, batch):
+        return network.encoder(batch).chunk(2, dim=1)[0]
 
     @property
     def _n_features_out(self):
-        return self._learnt.latent_dim
-
-    @default_settings()
-    def transform(self, X):
-        """Latent means of rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows of numbers.
-
-        Returns
-        -------
-        means : ndarray of shape (n_samples, latent_dim)
-            Means of the latent distributions.
-
-        Raises
-        ------
-        ValueError
-            If `X` has another number of columns than in `fit`.
-        """
-        check_is_fitted(self)
-        device = find_device(self.device)
-        with hidden_entries("X"):
-            X = validate_data(self, X, reset=False, dtype=float)
-        # Double precision makes the effect of other rows in the batch on rounding negligible.
-        encoder = copy.deepcopy(self.network_.encoder).to(device, torch.float64)
-        means = np.empty((len(X), self._n_features_out))
-        with torch.no_grad():
-            for part in tiles(len(X), _ROWS):
-                x = self._learnt.tensor(X[part]).to(device, torch.float64)
-                means[part] = encoder(x).chunk(2, dim=1)[0].cpu().numpy()
-        return means
+        return self.network_.encoder[-1].out_features // 2
 
     def to_arrays(self):
         """Weights of the encoder by name, and its configuration.
@@ -250,14 +194,12 @@ class GaussianVAE(TrainedTransformer):
             Configuration, for JSON.
         """
         check_is_fitted(self)
-        arrays = state_arrays(self.network_)
-        arrays = {name: array for name, array in arrays.items() if name.startswith("encoder.")}
-        learnt = self._learnt
-        arrays |= {"centre": learnt.centre, "scale": np.array([learnt.scale])}
+        examples, encoder = self._examples, nn.ModuleDict({"encoder": self.network_.encoder})
+        arrays = state_arrays(encoder) | {"centre": examples.centre, "scale": examples.scale}
         sizes = {
-            "n_features": len(learnt.centre),
-            "hidden_dim": learnt.hidden_dim,
-            "latent_dim": learnt.latent_dim,
+            "n_features": len(examples.centre),
+            "hidden_dim": self.network_.encoder[0].out_features,
+            "latent_dim": self._n_features_out,
         }
         return arrays, sizes
 
@@ -286,34 +228,16 @@ class GaussianVAE(TrainedTransformer):
         n_features, hidden, latent = named_fields(
             config, "config", n_features=size, hidden_dim=size, latent_dim=size
         )
-        centre, scale, arrays = read_scale(arrays, n_features, 1)
+        *scales, arrays = read_scale(arrays, n_features, 1)
+
+        def encoder():
+            return nn.ModuleDict({"encoder": _two_layers(n_features, hidden, 2 * latent)})
+
         vae = cls(latent, hidden_dim=hidden)
-        network = load_arrays(lambda: _network(n_features, hidden, latent, False), arrays)
-        learnt = _Learnt(centre, float(scale[0]), hidden, latent)
-        return vae._set_loaded(network, learnt, n_features)
-
-
-class _Learnt(NamedTuple):
-    """State of a fit except the network."""
-
-    centre: np.ndarray
-    scale: float
-    hidden_dim: int
-    latent_dim: int
-
-    def tensor(self, X):
-        """Rows as the encoder takes them."""
-        scaled = (X - self.centre) / self.scale
-        return torch.from_numpy(scaled.clip(-_LIMIT, _LIMIT).astype(np.float32))
-
-
-def _network(n_features, hidden, latent, with_decoder=True):
-    """Encoder to means and log variances, and decoder, as one module."""
-    network = nn.Module()
-    network.encoder = _two_layers(n_features, hidden, 2 * latent)
-    if with_decoder:
-        network.decoder = _two_layers(latent, hidden, n_features)
-    return network
+        examples = Examples((n_features,), False, *scales, _LIMIT)
+        columns = {"n_features_in_": n_features}
+        vae._swap_in(load_arrays(encoder, arrays), [], examples, columns)
+        return vae
 
 
 def _two_layers(n_in, hidden, n_out):

@@ -7,6 +7,7 @@ from .mechanism import (
     noise_of,
     release_event,
     statistic_sensitivity,
+    symmetric,
 )
-from .release import RELEASE_CONSTRAINTS, SellerRelease, check_radius
+from .release import RELEASE_CONSTRAINTS, SellerRelease
 from .summary import Summary, most_bytes

@@ -1,16 +1,16 @@
 """Checks of the fields of a summary, which may come from an untrusted file."""
 
-import math
 import re
 
 import numpy as np
 
+from ..._utils.checks import RELATIONS
 from ..._utils.untrusted import choice, flag, integer, number, refuse
 from ...privacy import get_epsilon
+from .mechanism import symmetric
 
 MOST_DIMENSIONS = 4096
 _MOST_SAMPLES = 10**12
-_RELATIONS = ("null", "add_remove", "replace")
 _LEAST_NOISE = 1e-3  # with less, epsilon is too large to compute
 
 
@@ -18,18 +18,14 @@ def checked_facts(summary):
     """Check all fields of a summary but the moments; returns those that are converted."""
     if not isinstance(summary.model, str) or not re.fullmatch("[0-9a-f]{64}", summary.model):
         refuse("model", "a fingerprint of 64 hexadecimal digits", summary.model)
-    choice(summary.relation, "relation", _RELATIONS)
+    choice(summary.relation, "relation", RELATIONS)
     flag(summary.seeded, "seeded")
     noisy, fixed = summary.epsilon is not None, {}
     fixed["n_samples"] = integer(summary.n_samples, "n_samples", 2, _MOST_SAMPLES)
-    if summary.max_norm is not None:
-        fixed["max_norm"] = number(summary.max_norm, "max_norm", 1e-50, 1e50)
-    elif noisy:
-        refuse("max_norm", "a number where there is noise", None)
+    fixed["max_norm"] = number(summary.max_norm, "max_norm", 1e-50, 1e50, strict=False)
     fixed["mean_weight"] = number(summary.mean_weight, "mean_weight", 1e-3, 1e3, strict=False)
     lowest, highest = (_LEAST_NOISE, 1e50) if noisy else (0.0, 0.0)
-    scale = number(summary.noise_scale, "noise_scale", lowest, highest, strict=False)
-    fixed["noise_scale"] = scale
+    fixed["noise_scale"] = number(summary.noise_scale, "noise_scale", lowest, highest, strict=False)
     if noisy:
         fixed["epsilon"] = number(summary.epsilon, "epsilon", 0.0, 1e6)
         fixed["delta"] = number(summary.delta, "delta", 0, 1.0)
@@ -43,8 +39,7 @@ def checked_facts(summary):
 
 def checked_moments(summary):
     """Mean and moment of a summary as checked arrays; its other fields must be checked before."""
-    d, noise = summary.n_dimensions, summary.noise
-    radius = math.inf if summary.max_norm is None else summary.max_norm
+    d, noise, radius = summary.n_dimensions, summary.noise, summary.max_norm
     checked = {}
     for name, size, reach in (
         ("mean", d, radius + 40 * noise.mean),
@@ -62,8 +57,7 @@ def checked_moments(summary):
 
 def _check_exact(mean, moment):
     """Raise a ValueError for exact moments that no rows can have."""
-    second = np.zeros((len(mean), len(mean)))
-    second[np.tril_indices(len(mean))] = moment  # `eigvalsh` reads this half
+    second = symmetric(moment, len(mean))
     least = np.linalg.eigvalsh(second - np.outer(mean, mean)).min()
     if least < -1e-9 * max(np.trace(second), 1e-300):
         refuse("moment", "at least mean mean', where there is no noise", "a smaller one")

@@ -76,7 +76,15 @@ def unpack(statistic, d, mean_weight, n_samples):
 
 
 def noise_of(relation, scale, mean_weight, n_samples, max_norm):
-    """`Noise` of a release of n_samples rows; `max_norm` is None without noise."""
-    radius = max_norm or 0.0
+    """`Noise` of a release of n_samples rows."""
     count = scale / COUNT_WEIGHT if relation == "add_remove" else None
-    return Noise(scale / (mean_weight * n_samples) * radius, scale / n_samples * radius**2, count)
+    mean = scale / (mean_weight * n_samples) * max_norm
+    return Noise(mean, scale / n_samples * max_norm**2, count)
+
+
+def symmetric(moments, d):
+    """Symmetric matrices (..., d, d) from their lower triangles (..., d (d + 1) / 2)."""
+    rows, columns = np.tril_indices(d)
+    full = np.empty((*moments.shape[:-1], d, d))
+    full[..., rows, columns] = full[..., columns, rows] = moments
+    return full

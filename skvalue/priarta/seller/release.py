@@ -4,9 +4,9 @@ from numbers import Integral, Real
 
 from sklearn.base import BaseEstimator
 
-from ..._utils.sklearn import Interval, StrOptions, fit_context
+from ..._utils.sklearn import Interval, StrOptions, fit_context, num_samples
 from ...privacy import Ledger, Release, make_report, sentences, warn_of_large_delta
-from ..maps import as_model, count_rows
+from ..maps import as_model
 from .mechanism import moment_statistic, release_event, unpack
 from .summary import Summary
 
@@ -116,24 +116,21 @@ class SellerRelease(BaseEstimator):
             If the rows do not suit the model, are fewer than 2, or the release exceeds the ledger's
             budget; no noise is drawn then.
         """
-        model, n_rows = as_model(self.model), count_rows(X)
-        check_radius(self.epsilon, model.max_norm)
+        model, n_rows = as_model(self.model), num_samples(X)
         if n_rows < 2:
             raise ValueError(f"X must have at least 2 rows, to have a covariance. Got {n_rows}.")
-        weight, radius, seed = model.mean_weight, model.max_norm or 1.0, self.noise_random_state
+        weight, radius, seed = model.mean_weight, model.max_norm, self.noise_random_state
         event = release_event(self.epsilon, self.delta, weight, self.relation)
-        hidden = event is not None and self.relation == "add_remove"  # the number of rows
-        rows = model.transform(X) / radius
-        statistic = moment_statistic(rows, weight, self.relation if hidden else "replace")
+        statistic = moment_statistic(model.transform(X) / radius, weight, self.relation)
         if event is not None:
             warn_of_large_delta(self.delta, n_rows)
             statistic = Release(event, self.ledger, type(self).__name__, seed).of(statistic)
-        n_samples = None if hidden else n_rows
+        n_samples = None if self.relation == "add_remove" else n_rows
         mean, moment, n_samples = unpack(statistic, model.n_dimensions, weight, n_samples)
         summary = Summary(
             model=model.fingerprint,
             n_samples=n_samples,
-            max_norm=model.max_norm,
+            max_norm=radius,
             centre=model.centre,
             relation=self.relation,
             epsilon=self.epsilon,
@@ -152,14 +149,6 @@ class SellerRelease(BaseEstimator):
         tags.non_deterministic = True
         tags.input_tags.two_d_array = False
         return tags
-
-
-def check_radius(epsilon, max_norm):
-    """Raise a ValueError where rows have no bound, and so no noise is enough."""
-    if epsilon is not None and max_norm is None:
-        raise ValueError(
-            "max_norm must be a number with epsilon: without a radius no noise is enough. Got None."
-        )
 
 
 def _report_of(summary):
