@@ -101,11 +101,8 @@ def noisy_posterior(model, releases, powers):
 
 def exact_table(model, releases):
     """Surprise of all coalitions under a `GaussianMean`, by number."""
-    prior = model.prior_mean, model.prior_variance
-    return np.array([
-        gaussian_kl(*noisy_posterior(model, releases, powers), *prior)
-        for powers in every_coalition(len(releases))
-    ])  # fmt: skip
+    posterior = noisy_posterior(model, releases, every_coalition(len(releases)))
+    return gaussian_kl(*posterior, model.prior_mean, model.prior_variance)
 
 
 def exact_surprise(model, releases, powers):

@@ -31,8 +31,8 @@ def _no_window():
 @pytest.fixture(scope="module")
 def game():
     _, parties = simulate(1)
-    scorer = surprise_of(dict(zip("abc", release_all(parties, (0.2, 0.1, 0.2)))), n_particles=160)
-    return parties, scorer, RhoShapleyReward(0.2, random_state=0).fit(scorer)
+    scorer = surprise_of(dict(zip("abc", release_all(parties, (0.2, 0.1, 0.2)))), n_particles=48)
+    return parties, scorer, RhoShapleyReward(0.2, n_draws=100, random_state=0).fit(scorer)
 
 
 @pytest.mark.usefixtures("_no_window")

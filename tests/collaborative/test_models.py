@@ -99,7 +99,7 @@ class TestLinear:
         """Every coalition within 0.05, on average over some runs, of the conjugate posterior."""
         _, parties = simulate(3, counts=(60, 80, 120))
         releases = release_all(parties, [None] * 3)
-        runs = [surprise_of(releases, random_state=seed) for seed in range(4)]
+        runs = [surprise_of(releases, n_particles=300, random_state=seed) for seed in range(4)]
         exact = [exact_surprise(runs[0].model_, releases, k) for k in every_coalition(3)]
         found = np.mean([run.coalition_values_ for run in runs], axis=0)
         assert min(exact[1:]) > 4
@@ -108,7 +108,7 @@ class TestLinear:
     def test_tempered_values_are_in_closed_form(self):
         _, parties = simulate(3, counts=(60, 80, 120))
         releases = release_all(parties, [None] * 3)
-        scorer = surprise_of(releases, n_particles=1200)
+        scorer = surprise_of(releases, n_particles=600)
         for kappa in (0.001, 0.01, 0.1, 0.3, 0.7, 1.0):
             exact = exact_surprise(scorer.model_, releases, [kappa] * 3)
             assert scorer.surprise(temper=kappa) == pytest.approx(exact, abs=0.1)
@@ -117,7 +117,8 @@ class TestLinear:
         _, parties = simulate(5)
         releases = release_all(parties, [0.2, 0.5, 2.5])
         values = [
-            surprise_of(releases, linear_model(x_covariance=c)) for c in (None, 0.15 * np.eye(2))
+            surprise_of(releases, linear_model(x_covariance=c), n_particles=160)
+            for c in (None, 0.15 * np.eye(2))
         ]
         np.testing.assert_allclose(*(v.coalition_values_ for v in values), atol=0.25)
 
@@ -147,7 +148,7 @@ class TestLogistic:
 
     @pytest.mark.parametrize("intercept", [None, 0.7])
     def test_moments_by_simulation(self, rng, intercept):
-        X, signs = self.rows(rng, 300_000, intercept)
+        X, signs = self.rows(rng, 100_000, intercept)
         constant = intercept is not None
         terms = [logistic_vector(x[None], s[None], constant) for x, s in zip(X[:3], signs[:3])]
         w, second, U = self.W, self.SECOND, X
@@ -162,8 +163,8 @@ class TestLogistic:
         every = np.column_stack([signs[:, None] * U, U[:, rows] * U[:, columns] * weights])
         np.testing.assert_allclose(every[:3], terms)
         mean, covariance = statistic_moments(w[None], second, constant)
-        np.testing.assert_allclose(mean[0], every.mean(axis=0), atol=4e-3)
-        np.testing.assert_allclose(covariance[0], np.cov(every.T), atol=4e-3)
+        np.testing.assert_allclose(mean[0], every.mean(axis=0), atol=7e-3)
+        np.testing.assert_allclose(covariance[0], np.cov(every.T), atol=7e-3)
 
     @pytest.mark.parametrize("intercept", [None, 0.7])
     def test_normal_likelihood_is_near_the_full_data_posterior(self, rng, intercept):
@@ -176,7 +177,7 @@ class TestLogistic:
         if intercept is not None:
             X = np.column_stack([np.ones(400), X])
         model = BayesianLogistic(classes=(-1, 1))
-        scorer = surprise_of([release], model)
+        scorer = surprise_of([release], model, n_particles=240)
         w = scorer.model_.sample_prior(20_000, rng)
         logs = -np.logaddexp(0, -signs[:, None] * (X @ w.T)).sum(axis=0)
         weights = np.exp(logs - logs.max())

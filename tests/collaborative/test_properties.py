@@ -109,7 +109,7 @@ def test_noise_ignored_turns_the_trade_off_round():
     values = {}
     for aware in (True, False):
         model = linear_model(noise_aware=aware)
-        scorers = [surprise_of([release], model, n_particles=240) for release in path]
+        scorers = [surprise_of([release], model, n_particles=80) for release in path]
         values[aware] = [scorer.grand_value_ for scorer in scorers]
     assert values[True][0] < values[True][1] < values[True][2]
     assert values[False][0] > 2 * values[False][2]

@@ -30,7 +30,9 @@ from .parties import (
 @pytest.fixture(scope="module")
 def game():
     _, parties = simulate(1)
-    scorer = surprise_of(dict(zip("abc", release_all(parties, (0.2, 0.1, 0.2)))), n_particles=120)
+    scorer = surprise_of(
+        dict(zip("abc", release_all(parties, (0.2, 0.1, 0.2)))), n_particles=40, min_ess=0
+    )
     w, X = simulate(1)[0][:2], np.random.default_rng(5).normal(size=(300, 2)) * 0.15**0.5
     noise = np.exp(simulate(1)[0][2] / 2) * np.random.default_rng(6).normal(size=300)
     return scorer, X, X @ w + noise
@@ -39,7 +41,7 @@ def game():
 @pytest.fixture(scope="module")
 def schemes(game):
     return {
-        control: RhoShapleyReward(0.2, control=control, random_state=0).fit(game[0])
+        control: RhoShapleyReward(0.2, control=control, n_draws=300, random_state=0).fit(game[0])
         for control in ("temper", "noise")
     }
 
@@ -60,12 +62,12 @@ class TestTargets:
 
     def test_p4_all_parties_gain(self, game, schemes):
         scorer, *_ = game
-        scheme = RhoShapleyReward(random_state=0).fit(scorer)
+        scheme = RhoShapleyReward(n_draws=20, random_state=0).fit(scorer)
         assert scheme.rho_ == min(1.0, scheme.rho_max_)
         assert scheme.individually_rational_.all()
         assert np.all(scheme.attained_rewards_ >= scorer.standalone_values_ - 1e-6)
         with pytest.warns(UserWarning, match="rho=3 is above rho_max_"):
-            greedy = RhoShapleyReward(3.0, random_state=0).fit(scorer)
+            greedy = RhoShapleyReward(3.0, n_draws=20, random_state=0).fit(scorer)
         assert not greedy.individually_rational_.all()
 
     def test_p6_smaller_rho_gives_more(self, game):
@@ -105,23 +107,27 @@ class TestControls:
         assert np.all(np.diff(values) > 0)
 
     def test_tempered_value_increases_on_a_sampled_pool(self, game):
-        scorer = game[0]
-        values = [scorer.surprise(temper=kappa) for kappa in np.linspace(0, 1, 60)]
+        scorer, *_ = game
+        values = [scorer.surprise(temper=kappa) for kappa in np.linspace(0, 1, 30)]
         assert values[0] == pytest.approx(0, abs=1e-12)
         assert values[-1] == pytest.approx(scorer.grand_value_)
         assert np.all(np.diff(values) > 0)
 
-    def test_p5_tempering_stays_closer_than_noise(self, game, schemes):
-        scorer, X, y = game
-        again = RhoShapleyReward(0.2, control="noise", random_state=1).fit(scorer)
-        noisy = [schemes["noise"], again]
-        temper = schemes["temper"]
+    def test_p5_tempering_stays_closer_than_noise(self):
+        """On average over the noise."""
+        releases = [noisy_sum(100, 30.0, e) for e in (0.2, 0.02, 0.1)]
+        scorer = surprise_of(releases, GaussianMean(0.1))
+        y = 0.3 + 0.1**0.5 * np.random.default_rng(0).normal(size=300)
+        temper = RhoShapleyReward(0.3, random_state=0).fit(scorer)
+        noisy = [
+            RhoShapleyReward(0.3, control="noise", random_state=s).fit(scorer) for s in range(3)
+        ]
         below = temper.temper_ < 1
         mean = np.mean([scheme.similarity_ for scheme in noisy], axis=0)
         assert np.all(temper.similarity_[below] > mean[below])
-        for party in "ab":
-            mnlp = [scheme.rewards_[party].mnlp(X, y) for scheme in noisy]
-            assert temper.rewards_[party].mnlp(X, y) < np.mean(mnlp)
+        for party in np.flatnonzero(below):
+            mnlp = [scheme.rewards_[party].mnlp(None, y) for scheme in noisy]
+            assert temper.rewards_[party].mnlp(None, y) < np.mean(mnlp)
 
     def test_of_several_crossings_the_first_is_taken(self):
         """The value may rise again as noise is added."""

@@ -16,7 +16,7 @@ from skvalue.collaborative.party import (
 from skvalue.privacy.audit import search_sensitivity
 
 
-def farthest(statistic, bounds, n_features=2, starts=4):
+def farthest(statistic, bounds, n_features=2, starts=2):
     """Largest distance of the terms of two rows, by local search from random starts."""
     x_bound, y_bound = bounds
     rng = np.random.default_rng(0)

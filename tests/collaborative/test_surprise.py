@@ -57,7 +57,7 @@ def parties():
 
 @pytest.fixture(scope="module")
 def scorer(parties):
-    return surprise_of(dict(zip("abc", release_all(parties, (0.2, 0.1, 0.2)))))
+    return surprise_of(dict(zip("abc", release_all(parties, (0.2, 0.1, 0.2)))), n_particles=160)
 
 
 class TestAxioms:
@@ -68,7 +68,7 @@ class TestAxioms:
         assert scorer.values_.sum() == pytest.approx(scorer.grand_value_, abs=1e-10)
         assert scorer.grand_value_ == table[-1]
         np.testing.assert_array_equal(scorer.standalone_values_, table[[1, 2, 4]])
-        assert scorer.ess_.min() > 500
+        assert scorer.ess_.min() > 100
         assert scorer.n_evaluations_ == 8
 
     def test_v1_no_value_is_negative(self, parties):
@@ -125,7 +125,9 @@ class TestAxioms:
 class TestComputation:
     def test_standard_errors_are_honest(self, parties):
         releases = release_all(parties, (0.2, 0.1, 0.2))
-        runs = [surprise_of(releases, n_particles=160, random_state=seed) for seed in range(12)]
+        runs = [
+            surprise_of(releases, n_particles=48, min_ess=0, random_state=seed) for seed in range(8)
+        ]
         found = np.std([run.coalition_values_ for run in runs], axis=0, ddof=1)[1:]
         stated = np.mean([run.coalition_values_error_ for run in runs], axis=0)[1:]
         assert 0.5 < (found / stated).mean() < 2
@@ -139,9 +141,9 @@ class TestComputation:
         facts = [
             (i, 20 + 10 * i, 0.3 * (20 + 10 * i) + rng.normal(), 0.05 + 0.02 * i) for i in range(n)
         ]
-        sampled = means(facts, n_permutations=300)
+        sampled = means(facts, n_permutations=100)
         assert not hasattr(sampled, "coalition_values_")
-        assert sampled.n_evaluations_ < 300 * 13 + 2
+        assert sampled.n_evaluations_ < 100 * 13 + 2
         assert sampled.values_.sum() == pytest.approx(sampled.grand_value_)
         table = exact_table(sampled.model_, list(sampled.releases_.values()))
         assert sampled.grand_value_ == pytest.approx(table[-1], abs=1e-4)
@@ -150,11 +152,11 @@ class TestComputation:
         assert np.any(gaps > 1e-6)
         assert np.all(sampled.values_error_ > 0)
 
-    def test_thirty_parties(self):
-        scorer = means([(i, 50, 15.0, 0.1) for i in range(30)], n_permutations=200)
+    def test_twenty_equal_parties(self):
+        scorer = means([(i, 50, 15.0, 0.1) for i in range(20)], n_permutations=200)
         assert scorer.values_.sum() == pytest.approx(scorer.grand_value_)
-        gap = np.abs(scorer.values_ - scorer.grand_value_ / 30)
-        assert 0 < gap.max() < scorer.grand_value_ / 60
+        gap = np.abs(scorer.values_ - scorer.grand_value_ / 20)
+        assert 0 < gap.max() < scorer.grand_value_ / 40
         assert np.all(gap < 5 * scorer.values_error_)
 
     def test_tables_of_many_blocks_are_in_closed_form(self):
@@ -171,18 +173,18 @@ class TestComputation:
     def test_small_samples_are_made_up_for_or_warned_about(self, parties):
         releases = release_all(parties, (12.5, 12.5, 12.5))
         scorer = BayesianSurpriseScorer(linear_model(), n_particles=40, random_state=0)
-        with pytest.warns(ConvergenceWarning, match="effective sample size below min_ess=5000"):
+        message = "effective sample size below min_ess=5000"
+        with (
+            warnings.catch_warnings(action="error"),
+            pytest.raises(ConvergenceWarning, match=message),
+        ):
             scorer.set_params(min_ess=5000).fit(releases)
-        strict = clone(scorer)
-        with warnings.catch_warnings(action="error"), pytest.raises(ConvergenceWarning):
-            strict.fit(releases)
-        np.testing.assert_array_equal(strict.values_, scorer.values_)  # no work is lost
-        few = len(clone(scorer).set_params(min_ess=0).fit(releases)._game.particles.phi)
+        assert scorer.values_.sum() == pytest.approx(scorer.grand_value_)  # no work is lost
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            target = 1.2 * clone(scorer).set_params(min_ess=0).fit(releases).ess_[1:].min()
-            enough = clone(scorer).set_params(min_ess=target).fit(releases)
-        assert len(enough._game.particles.phi) > few
+            few = clone(scorer).set_params(min_ess=0).fit(releases)
+            enough = clone(few).set_params(min_ess=1.2 * few.ess_[1:].min()).fit(releases)
+        assert len(enough._game.particles.phi) > len(few._game.particles.phi)
 
     def test_samples_have_the_coalition_s_distribution(self, scorer):
         model = scorer.model_

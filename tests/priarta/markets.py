@@ -22,7 +22,7 @@ def quietly(function, *arguments, **options):
 
 
 def fitted(rng, n=500, d=3, **parameters):
-    parameters = {"max_norm": 1.0, **parameters}
+    parameters = {"max_norm": 1.0, "mean_weight": 0.6, **parameters}
     return PriArTaScorer(**parameters).fit(gaussian_rows(rng, n, d))
 
 

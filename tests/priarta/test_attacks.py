@@ -17,7 +17,7 @@ X = np.zeros((40, 2))
 def test_attack_reaches_the_ceiling(setting):
     rows = FAR if not setting else [[1.0, 0.0], [0.0, 0.0]]
     seller = SellerRelease(MODEL, epsilon=8.0, **setting)
-    attack = membership_attack(seller, X, rows=rows, n_runs=250)
+    attack = membership_attack(seller, X, rows=rows, n_runs=120)
     assert attack.holds
     scale = seller.fit(X).summary_.noise_scale
     change = statistic_sensitivity(MODEL.mean_weight, "replace" if not setting else "null")

@@ -73,7 +73,7 @@ def test_refusals(display, shape):
 
 @DISPLAYS
 def test_many_names_have_room(display, shape):
-    display = display_of(display, shape, 60)
+    display = display_of(display, shape, 30)
     display.plot().figure_.canvas.draw()
     boxes = [label.get_window_extent() for label in display.ax_.get_yticklabels()]
     middles = np.sort([(box.y0 + box.y1) / 2 for box in boxes])

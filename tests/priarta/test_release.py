@@ -21,9 +21,11 @@ def in_ball(z):
     return z / max(1.0, np.linalg.norm(z))
 
 
-@pytest.mark.parametrize("weight", [0.3, 0.6, 1.4, 2.0])
-@pytest.mark.parametrize("relation", ["replace", "null", "add_remove"])
-def test_sensitivity_is_exact(weight, relation, rng):
+@pytest.mark.parametrize(
+    ("relation", "weight"),
+    [*(("replace", weight) for weight in (0.3, 0.6, 1.4, 2.0)), ("null", 0.6), ("add_remove", 0.6)],
+)
+def test_sensitivity_is_exact(relation, weight, rng):
     others = gaussian_rows(rng, 5, 3)
 
     def change(z):
@@ -112,7 +114,7 @@ def test_moments_are_unbiased(rng):
 def test_number_of_rows_is_noisy_where_it_is_private(rng):
     scorer = fitted(rng)
     X = gaussian_rows(rng, 500, 3)
-    sent = [released(scorer, X, seed, relation="add_remove").summary_ for seed in range(200)]
+    sent = [released(scorer, X, seed, relation="add_remove").summary_ for seed in range(80)]
     counts, scale = [s.n_samples for s in sent], sent[0].noise_scale
     assert np.mean(counts) == pytest.approx(500, abs=5 * scale / COUNT_WEIGHT / 200**0.5)
     assert np.std(counts) == pytest.approx(scale / COUNT_WEIGHT, rel=0.2)

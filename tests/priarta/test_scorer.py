@@ -1,25 +1,27 @@
 """The buyer's side: scores, errors, floors, and the table of checks for per-data-set scorers."""
 
-import inspect
 import pickle
 from dataclasses import replace
+from functools import partial
 from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.decomposition import TruncatedSVD
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
 from skvalue import priarta
-from skvalue.priarta import PriArTaScorer, SellerRelease, Summary, wasserstein
+from skvalue.priarta import PriArTaScorer, Summary, wasserstein
 from skvalue.priarta.buyer import estimate_summaries
 from skvalue.priarta.buyer import scorer as scorer_module
 
 from .markets import fitted, gaussian_rows, quietly, released
+
+quick = partial(PriArTaScorer, mean_weight=0.6)  # the choice of a weight takes simulations
 
 
 @pytest.fixture
@@ -35,7 +37,7 @@ def market(rng):
 
 def test_exact_scores_are_distances_of_clipped_moments(market):
     buyer, sellers = market
-    scorer = PriArTaScorer(max_norm=0.5).fit(buyer)
+    scorer = quick(max_norm=0.5).fit(buyer)
     rows = [scorer.model_.transform(X) for X in (buyer, *sellers)]
     moments = [(r.mean(axis=0), np.cov(r.T)) for r in rows]
     expected = [wasserstein(*moments[0], *m) for m in moments[1:]]
@@ -55,7 +57,7 @@ def test_exact_scores_are_distances_of_clipped_moments(market):
 def test_metrics_order_sellers(market, metric, epsilon):
     buyer, sellers = market
     near, far = buyer[:300], sellers[2] * np.array([1, 3, 1, 3])
-    scorer = PriArTaScorer(metric=metric, epsilon=epsilon, noise_random_state=0).fit(buyer)
+    scorer = quick(metric=metric, epsilon=epsilon, noise_random_state=0).fit(buyer)
     score = quietly(scorer.transform, [np.tile(near, (9, 1)), np.tile(far, (9, 1))])[:, 0]
     assert np.isfinite(score).all()
     assert score[0] < score[1]
@@ -65,7 +67,7 @@ def test_metrics_order_sellers(market, metric, epsilon):
 @pytest.mark.parametrize("shift", [0.0, 0.3])
 def test_private_distances_are_near_the_exact_ones(n, limit, shift):
     rng = np.random.default_rng(n)
-    scorer = PriArTaScorer(max_norm=1.0).fit(gaussian_rows(rng, 5000, 16))
+    scorer = quick(max_norm=1.0).fit(gaussian_rows(rng, 2000, 16))
     errors = []
     for seed in range(10):
         X = gaussian_rows(rng, n, 16, shift)
@@ -98,11 +100,11 @@ def test_weight_is_chosen_without_sellers_and_is_about_the_best(shrink):
     chosen = PriArTaScorer(**setting).fit(buyer).model_.mean_weight
     assert PriArTaScorer(**setting, random_state=0).fit(buyer).model_.mean_weight == chosen
     halves = [buyer[buyer[:, 0] > 0], buyer[buyer[:, 0] <= 0]]
+    exact = quick(max_norm=1.0).fit(buyer).transform(halves)
     rmse = {}
     for weight in (chosen, 0.1, 3.0):
         scorer = PriArTaScorer(**setting, mean_weight=weight).fit(buyer)
-        exact = PriArTaScorer(max_norm=1.0).fit(buyer).transform(halves)
-        sent = [[released(scorer, X, seed).summary_ for X in halves] for seed in range(40)]
+        sent = [[released(scorer, X, seed).summary_ for X in halves] for seed in range(20)]
         errors = np.array([scorer.score_summaries(both) - exact for both in sent])
         rmse[weight] = np.sqrt(np.mean(errors**2))
     # Where moments are shrunk, a weight that is too large costs little.
@@ -133,10 +135,10 @@ def test_without_shrinking_estimates_are_the_moments_of_summaries(epsilon, rng):
 )
 def test_errors_are_those_of_fresh_sellers(n, epsilon, shift, width):
     rng = np.random.default_rng(1)
-    scorer = PriArTaScorer(max_norm=1.0, mean_weight=0.6).fit(gaussian_rows(rng, 3000, 4))
+    scorer = quick(max_norm=1.0).fit(gaussian_rows(rng, 3000, 4))
     sent = [
         released(scorer, gaussian_rows(rng, n, 4, shift, width), seed, epsilon=epsilon).summary_
-        for seed in range(100)
+        for seed in range(60)
     ]
     deviation = scorer.score_summaries(sent).std()
     errors = scorer.score_errors(sent[:20])
@@ -150,11 +152,11 @@ def test_errors_are_those_of_fresh_sellers(n, epsilon, shift, width):
     ids=str,
 )  # fmt: skip
 def test_noise_floor_holds_sellers_like_the_buyer(setting):
-    rng = np.random.default_rng(2)
+    rng, same = np.random.default_rng(2), dict(max_norm=1.0, mean_weight=0.6)
     below = []
-    for seed in range(20):
+    for seed in range(14):
         buyer, seller = gaussian_rows(rng, 400, 3), gaussian_rows(rng, 400, 3)
-        scorer = PriArTaScorer(max_norm=1.0, noise_random_state=seed, **setting).fit(buyer)
+        scorer = PriArTaScorer(noise_random_state=seed, **same, **setting).fit(buyer)
         summary = quietly(scorer.summarize, [seller])
         below.append(scorer.score_summaries(summary)[0, 0] <= scorer.noise_floor(summary)[0])
         if setting.get("relation") != "add_remove":
@@ -163,7 +165,7 @@ def test_noise_floor_holds_sellers_like_the_buyer(setting):
 
 
 def test_noise_floor_falls_with_rows_and_epsilon(market):
-    plain, shrunk = (PriArTaScorer(max_norm=1.0, shrink=s).fit(market[0]) for s in (False, True))
+    plain, shrunk = (quick(max_norm=1.0, shrink=s).fit(market[0]) for s in (False, True))
     few, many = market[1][0], np.tile(market[1][0], (10, 1))
     sent = [
         released(plain, X, epsilon=epsilon).summary_
@@ -177,7 +179,7 @@ def test_noise_floor_falls_with_rows_and_epsilon(market):
 
 def test_explanation_names_the_direction(market):
     buyer, sellers = market
-    scorer = PriArTaScorer().fit(buyer)
+    scorer = quick().fit(buyer)
     summaries = scorer.summarize(sellers)
     parts = scorer.explain(summaries)
     assert parts.shape == (3, 2, 4)
@@ -201,7 +203,8 @@ def double(X):
 @pytest.mark.parametrize("latent", ["gaussian", "pca", priarta.PrincipalComponents(2)], ids=str)
 def test_any_map_will_do(market, representation, latent):
     buyer, sellers = market
-    scores = PriArTaScorer(representation, latent=latent).fit(buyer).transform(sellers)[:, 0]
+    scorer = quick(representation, latent=latent).fit(buyer)
+    scores = scorer.transform(sellers)[:, 0]
     assert scores[0] < scores[1] < scores[2]
 
 
@@ -211,7 +214,7 @@ def test_torch_module_is_run_in_evaluation_mode(market):
     torch.manual_seed(0)
     module = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3), torch.nn.Dropout())
     module.train()
-    scorer = PriArTaScorer(module).fit(buyer)
+    scorer = quick(module).fit(buyer)
     assert module.training
     scores = [scorer.transform(sellers) for _ in range(2)]
     assert np.array_equal(*scores)
@@ -223,58 +226,23 @@ def test_torch_module_is_run_in_evaluation_mode(market):
 
 def test_given_maps_are_not_fitted_in_place(market):
     scaler, own = StandardScaler(), priarta.PrincipalComponents(2)
-    PriArTaScorer(scaler, latent=own).fit(market[0])
+    quick(scaler, latent=own).fit(market[0])
     assert not hasattr(scaler, "mean_")
     assert not hasattr(own, "mean_")
 
 
 def test_images_are_flattened(rng):
     images = rng.normal(size=(50, 4, 4))
-    scorer = PriArTaScorer("pca").fit(images)
+    scorer = quick("pca").fit(images)
     assert scorer.transform([images[:20], images[20:]]).shape == (2, 1)
 
 
 # Contract ----------------------------------------------------------------------------------------
 
 
-CLASSES = [
-    cls
-    for cls in (getattr(priarta, name) for name in priarta.__all__)
-    if inspect.isclass(cls) and issubclass(cls, BaseEstimator)
-]
-
-
-def build(cls):
-    return cls("folder") if cls is SellerRelease else cls()
-
-
-def test_the_walk_finds_something():
-    assert {PriArTaScorer, SellerRelease} <= set(CLASSES)
-
-
-@pytest.mark.parametrize("cls", CLASSES)
-def test_clone_pickle_and_names(cls):
-    estimator = build(cls)
-    assert repr(clone(estimator)) == repr(pickle.loads(pickle.dumps(estimator))) == repr(estimator)
-    name = next(iter(estimator.get_params(deep=False)))
-    assert clone(estimator).set_params(**{name: 3}).get_params(deep=False)[name] == 3
-    assert [name for name in vars(estimator) if name.endswith("_")] == []
-
-
-@pytest.mark.parametrize("cls", CLASSES)
-def test_every_parameter_is_documented_and_constrained(cls):
-    parameters = set(inspect.signature(cls).parameters)
-    assert parameters == set(cls._parameter_constraints)
-    section = cls.__doc__.split("Parameters\n")[1].split("Attributes")[0]
-    documented = set()
-    for line in section.splitlines():
-        documented |= {name.strip() for name in line.split(" :")[0].split(",")}
-    assert parameters <= documented
-
-
 def test_refit_and_pickle_score_alike(market):
     buyer, sellers = market
-    scorer = PriArTaScorer("pca", latent="gaussian").fit(buyer)
+    scorer = quick("pca", latent="gaussian").fit(buyer)
     scores = scorer.transform(sellers)
     assert np.array_equal(pickle.loads(pickle.dumps(scorer)).transform(sellers), scores)
     again = clone(scorer).fit(buyer)
@@ -307,14 +275,14 @@ def test_tags():
 
 def test_private_scores_are_fresh_each_time(market):
     buyer, sellers = market
-    scorer = PriArTaScorer(epsilon=3.0).fit(buyer)
+    scorer = quick(epsilon=3.0).fit(buyer)
     assert not np.array_equal(scorer.transform(sellers), scorer.transform(sellers))
 
 
 def test_refuses_other_models(market, rng):
     buyer, sellers = market
-    scorer = PriArTaScorer().fit(buyer)
-    other = PriArTaScorer().fit(sellers[1])
+    scorer = quick().fit(buyer)
+    other = quick().fit(sellers[1])
     good, bad = scorer.summarize(sellers[:1])[0], other.summarize(sellers[:1])[0]
     message = "summaries must be made with this buyer's model, .* at place 1"
     for method in ("score_summaries", "score_errors", "noise_floor", "explain"):
@@ -353,15 +321,15 @@ def test_refuses_other_models(market, rng):
 def test_refusals(market, call, error, message):
     buyer, sellers = market
     with pytest.raises(error, match=message):
-        call(PriArTaScorer().fit(buyer), sellers)
+        call(quick().fit(buyer), sellers)
 
 
 def test_tables_and_sparse_rows(market):
     buyer, sellers = market
     names = list("abcd")
     tables = [pd.DataFrame(X, columns=names) for X in sellers]
-    scorer = PriArTaScorer().fit(pd.DataFrame(buyer, columns=names))
-    assert scorer.transform(tables) == pytest.approx(PriArTaScorer().fit(buyer).transform(sellers))
+    scorer = quick().fit(pd.DataFrame(buyer, columns=names))
+    assert scorer.transform(tables) == pytest.approx(quick().fit(buyer).transform(sellers))
     for bad, message in (
         (tables[0], "datasets must be"),
         ({"a": tables[0]}, "Got a mapping: pass its values"),
@@ -370,11 +338,11 @@ def test_tables_and_sparse_rows(market):
         with pytest.raises(ValueError, match=message):
             scorer.transform(bad)
     assert not hasattr(scorer.fit(buyer), "feature_names_in_")
-    sparse = PriArTaScorer(TruncatedSVD(2, random_state=0)).fit(csr_array(buyer))
+    sparse = quick(TruncatedSVD(2, random_state=0)).fit(csr_array(buyer))
     scores = sparse.transform([csr_array(X) for X in sellers])
     assert scores[0, 0] < scores[2, 0]
     with pytest.raises(TypeError, match="Expected sequence or array-like, got .*int"):
-        PriArTaScorer().fit(3)
+        quick().fit(3)
 
 
 def test_no_seller_to_score(market):

@@ -94,7 +94,11 @@ def test_priors_are_of_rows_and_of_their_products(rng):
     for prior, vectors in zip(priors_of(rows, seed=0), (rows, products)):
         gaps = rng.normal(size=(3, vectors.shape[1]))
         np.testing.assert_allclose(prior.estimate(gaps, ANY), Prior(vectors).estimate(gaps, ANY))
-    # Where there are many dimensions few rows are taken: of products 2^22 numbers, or two rows.
+
+
+@pytest.mark.slow
+def test_few_rows_are_taken_where_there_are_many_dimensions(rng):
+    """Of products 2^22 numbers, or two rows."""
     wide = gaussian_rows(rng, 12, 1200)
     assert priors_of(wide, seed=0)[1].directions.shape == (1200 * 1201 / 2, 5)
 

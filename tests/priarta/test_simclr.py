@@ -31,7 +31,7 @@ def table(rng):
     return rng.normal(size=(150, 6)) * [9, 5, 2, 1, 1, 1]
 
 
-@parametrize_with_checks([SimCLR(n_epochs=2), GaussianVAE(2, n_epochs=2)])
+@parametrize_with_checks([SimCLR(n_epochs=1), GaussianVAE(2, n_epochs=1)])
 def test_scikit_learn(estimator, check):
     check(estimator)
 

@@ -1,4 +1,4 @@
-"""What all estimators of parties and mediators share: clones, pickles, documented parameters."""
+"""What all estimators of parties, mediators, sellers and buyers share."""
 
 import inspect
 import pickle
@@ -6,37 +6,36 @@ import pickle
 import pytest
 from sklearn.base import BaseEstimator, clone
 
-from skvalue import collaborative
+from skvalue import collaborative, priarta
+
+pytest.importorskip("torch")  # networks are among the classes
 
 CLASSES = [
     cls
-    for cls in (getattr(collaborative, name) for name in collaborative.__all__)
+    for package in (collaborative, priarta)
+    for cls in (getattr(package, name) for name in package.__all__)
     if isinstance(cls, type)
     and issubclass(cls, BaseEstimator)
     and not cls.__name__.startswith("Posterior")
 ]
 ARGUMENTS = {
-    name: [collaborative.BayesianLinear()]
-    for name in ("BayesianSurpriseScorer", "PredictiveValueScorer")
+    "BayesianSurpriseScorer": [collaborative.BayesianLinear()],
+    "PredictiveValueScorer": [collaborative.BayesianLinear()],
+    "SellerRelease": ["folder"],
 }
 
 
-def build(cls):
-    return cls(*ARGUMENTS.get(cls.__name__, []))
-
-
 def test_the_walk_finds_something():
-    assert len(CLASSES) == 9
+    assert len(CLASSES) == 15
 
 
 @pytest.mark.parametrize("cls", CLASSES)
 def test_clone_pickle_and_names(cls):
-    estimator = build(cls)
+    estimator = cls(*ARGUMENTS.get(cls.__name__, []))
     assert repr(clone(estimator)) == repr(pickle.loads(pickle.dumps(estimator))) == repr(estimator)
     name = next(iter(estimator.get_params(deep=False)))
     assert clone(estimator).set_params(**{name: 3}).get_params(deep=False)[name] == 3
-    fitted = [name for name in vars(estimator) if name.endswith("_")]
-    assert fitted == []
+    assert [name for name in vars(estimator) if name.endswith("_")] == []
 
 
 @pytest.mark.parametrize("cls", CLASSES)
