@@ -189,7 +189,7 @@ def shares(values, budget, unit=None):
     return whole / round(per_one) if abs(per_one - round(per_one)) < 1e-9 else whole * unit
 
 
-def payments(values, price, *, errors=None, undecided="pay", level=0.95):
+def payments(values, price, *, errors=None, undecided="pay"):
     """Pay a price per unit of value; a negative payment is a charge.
 
     Payments are linear in the values: those of several names of a party add up to what it would be
@@ -205,12 +205,10 @@ def payments(values, price, *, errors=None, undecided="pay", level=0.95):
     errors : array-like of shape (n_parties,), default=None
         Standard errors of the values, such as `validation_error_`; needed by "reserve" only.
     undecided : {"pay", "reserve"}, default="pay"
-        "reserve" pays 0 to a party whose value is not distinguished from 0 by `errors`. Its
-        payment under "pay" belongs in a reserve until more validation points decide the sign. The
-        rule is not linear: names with few rows are undecided more often.
-    level : float, default=0.95
-        Confidence level, in (0, 1), of the normal interval around a value that must exclude 0,
-        with "reserve".
+        "reserve" pays 0 to a party whose value is not distinguished from 0 by `errors`: the normal
+        interval of 95 % around it contains 0. Its payment under "pay" belongs in a reserve until
+        more validation points decide the sign. The rule is not linear: names with few rows are
+        undecided more often.
 
     Returns
     -------
@@ -236,8 +234,6 @@ def payments(values, price, *, errors=None, undecided="pay", level=0.95):
         raise ValueError(f"undecided must be 'pay' or 'reserve'. Got {undecided!r}.")
     if undecided == "pay":
         return price * values
-    if not 0 < level < 1:
-        raise ValueError(f"level must be between 0 and 1. Got {level}.")
     if errors is None:
         raise ValueError("errors must be given with undecided='reserve'. Got None.")
     errors = _finite(errors, "errors")
@@ -246,7 +242,7 @@ def payments(values, price, *, errors=None, undecided="pay", level=0.95):
             f"errors must have one nonnegative entry per party, {len(values)} in total. Got "
             f"{errors.tolist()}."
         )
-    decided = np.abs(values) > ndtri((1 + level) / 2) * errors
+    decided = np.abs(values) > ndtri(0.975) * errors
     return np.where(decided, price * values, 0.0)
 
 

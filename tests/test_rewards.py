@@ -140,8 +140,6 @@ class TestPayments:
         np.testing.assert_array_equal(paid, [2.0, -2.0, 0.0, 0.0, 1.0])
         reserve = payments(values, 2.0) - paid
         np.testing.assert_array_equal(reserve, [0, 0, 2.0, 0, 0])
-        easy = payments(values, 2.0, errors=errors, undecided="reserve", level=0.9)
-        np.testing.assert_array_equal(easy, payments(values, 2.0))
 
 
 class TestPeriods:
@@ -178,7 +176,6 @@ class TestPeriods:
         (partial(payments, undecided="reserve"), ([1.0], 2.0), "errors"),
         (partial(payments, undecided="reserve", errors=[1.0, 2.0]), ([1.0], 2.0), "errors"),
         (partial(payments, undecided="reserve", errors=[-1.0]), ([1.0], 2.0), "errors"),
-        (partial(payments, undecided="reserve", errors=[1.0], level=1), ([1.0], 2.0), "level"),
         (by_period, ([1.0],), "values_of_periods"),
         (by_period, ([[1.0, np.inf]],), "values_of_periods"),
         (by_period, ([[1.0], [np.nan]],), "values_of_periods"),

@@ -2,7 +2,6 @@
 
 import numpy as np
 import torch
-from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from ..._utils.checks import hidden_entries
@@ -80,26 +79,15 @@ class Examples:
 
 
 @hidden_entries("X")
-def read_examples(estimator, X, *, image_shape, reset):
-    """Validated X: an array of finite numbers of two to four dimensions.
+def read_examples(estimator, X, reset):
+    """Validated X: an array of finite numbers of two or more dimensions.
 
     `n_features_in_` is the number of entries of an example of any shape.
     """
     if isinstance(X, (list, tuple)):
         X = np.asarray(X)
-    ndim = getattr(X, "ndim", 2)
-    if ndim <= 2 and (reset or ndim < 2 or image_shape is None):
-        X = validate_data(estimator, X, reset=reset, dtype="numeric", ensure_min_samples=1 + reset)
-    else:
-        X = check_array(
-            X, allow_nd=True, dtype="numeric", ensure_min_samples=1 + reset, input_name="X"
-        )
-        n_features = int(np.prod(X.shape[1:]))
-        if reset:
-            estimator.n_features_in_ = n_features
-        elif n_features != estimator.n_features_in_:
-            raise ValueError(
-                f"X has {n_features} features, but {type(estimator).__name__} is expecting "
-                f"{estimator.n_features_in_} features as input."
-            )
-    return X
+    shape = X.shape if getattr(X, "ndim", 2) > 2 else None
+    if shape is not None:
+        X = X.reshape(shape[0], int(np.prod(shape[1:])))
+    X = validate_data(estimator, X, reset=reset, dtype="numeric", ensure_min_samples=1 + reset)
+    return X if shape is None else X.reshape(shape)

@@ -186,7 +186,7 @@ class SimCLR(TrainedTransformer):
         self.random_state = random_state
 
     def _checked(self, X, host, reset):
-        return read_examples(host, X, image_shape=self.image_shape, reset=reset)
+        return read_examples(host, X, reset)
 
     def _prepare(self, X, rng, device):
         examples = Examples.of(X, self.image_shape)
