@@ -25,7 +25,7 @@ def shapley(v):
     return enumerate_semivalue(lambda players: v[sum(1 << i for i in players)], n)
 
 
-GAMES = [monotone_game(n, np.random.default_rng(seed)) for n in (2, 3, 4) for seed in range(60)]
+GAMES = [monotone_game(n, np.random.default_rng(seed)) for n in (2, 3, 4) for seed in range(30)]
 GAMES = [v for v in GAMES if shapley(v).max() > 0]
 
 
@@ -33,22 +33,22 @@ class TestTargets:
     def test_by_hand(self):
         np.testing.assert_allclose(rho_targets([1, 2, -1], 8.0, 2.0), [2, 8, 0])
 
-    @pytest.mark.parametrize("v", GAMES[::7])
-    def test_one_party_gets_everything(self, v):
-        assert rho_targets(shapley(v), v[-1], 0.3).max() == v[-1]
+    def test_one_party_gets_everything(self):
+        for v in GAMES[::9]:
+            assert rho_targets(shapley(v), v[-1], 0.3).max() == v[-1]
 
     def test_null_and_symmetric_parties(self):
         targets = rho_targets([0.0, 1.5, 1.5, 2.0], 5.0, 0.4)
         assert targets[0] == 0
         assert targets[1] == targets[2] < targets[3]
 
-    @pytest.mark.parametrize("v", GAMES[::7])
-    def test_group_welfare_falls_with_rho(self, v):
-        phi = shapley(v)
-        totals = [rho_targets(phi, v[-1], rho).sum() for rho in (1e-9, 0.2, 0.5, 1.0, 3.0)]
-        assert np.all(np.diff(totals) <= 1e-12)
-        if phi.min() > 0:
-            assert totals[0] == pytest.approx(len(phi) * v[-1], rel=1e-6)
+    def test_group_welfare_falls_with_rho(self):
+        for v in GAMES[::9]:
+            phi = shapley(v)
+            totals = [rho_targets(phi, v[-1], rho).sum() for rho in (1e-9, 0.2, 0.5, 1.0, 3.0)]
+            assert np.all(np.diff(totals) <= 1e-12)
+            if phi.min() > 0:
+                assert totals[0] == pytest.approx(len(phi) * v[-1], rel=1e-6)
 
     @settings(max_examples=60, deadline=None)
     @given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.floats(0.02, 1.0))
@@ -97,7 +97,7 @@ class TestLargestRho:
                 continue
             assert np.all(rho_targets(phi, v[-1], bound) >= single - 1e-9)
             tight += np.any(rho_targets(phi, v[-1], bound * 1.02) < single - 1e-9)
-        assert tight > 100
+        assert tight > 50
 
     def test_where_nothing_or_everything_binds(self):
         assert largest_rho([1.0, 2.0], [0.0, 1.0], 3.0) == np.inf
@@ -127,9 +127,8 @@ class TestShares:
 
 
 class TestPayments:
-    @pytest.mark.parametrize("seed", range(5))
-    def test_names_of_one_party_add_up(self, seed):
-        rows, names = np.random.default_rng(seed).normal(size=(2, 60))
+    def test_names_of_one_party_add_up(self):
+        rows, names = np.random.default_rng(0).normal(size=(2, 60))
         for codes in (np.zeros(60, int), np.arange(60) % 7, np.argsort(np.argsort(names)) // 9):
             values = np.bincount(codes, rows)
             assert payments(values, 40.0).sum() == pytest.approx(40 * rows.sum(), abs=1e-12 * 2400)
@@ -156,33 +155,33 @@ class TestPeriods:
         np.testing.assert_allclose(late - shapley(v), [*without[:2], 0], atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("function", "arguments", "name"),
-    [
-        (rho_targets, ([0.0, -1.0], 1.0, 0.5), "values"),
-        (rho_targets, ([1.0, np.nan], 1.0, 1.0), "values"),
-        (rho_targets, ([[1.0]], 1.0, 1.0), "values"),
-        (rho_targets, ([1.0], 0.0, 0.5), "grand_value"),
-        (rho_targets, ([1.0], 1.0, -1), "rho"),
-        (largest_rho, ([1.0, 2.0], [1.0], 3.0), "standalone"),
-        (largest_rho, ([1.0], [-1.0], 3.0), "standalone"),
-        (largest_rho, ([0.0], [1.0], 3.0), "values"),
-        (shares, ([0.0, -1.0], 10.0), "values"),
-        (shares, ([1.0], 1.1, 0.25), "budget"),
-        (shares, ([1.0], np.inf), "budget"),
-        (payments, ([1.0], -2.0), "price"),
-        (payments, ([np.nan], 2.0), "values"),
-        (partial(payments, undecided="drop"), ([1.0], 2.0), "undecided"),
-        (partial(payments, undecided="reserve"), ([1.0], 2.0), "errors"),
-        (partial(payments, undecided="reserve", errors=[1.0, 2.0]), ([1.0], 2.0), "errors"),
-        (partial(payments, undecided="reserve", errors=[-1.0]), ([1.0], 2.0), "errors"),
-        (by_period, ([1.0],), "values_of_periods"),
-        (by_period, ([[1.0, np.inf]],), "values_of_periods"),
-        (by_period, ([[1.0], [np.nan]],), "values_of_periods"),
-        (by_period, ([[1.0], [2.0]], [1.0]), "lengths"),
-        (by_period, ([[1.0], [2.0]], [1.0, 0.0]), "lengths"),
-    ],
-)
-def test_refuses(function, arguments, name):
-    with pytest.raises(ValueError, match=f"{name} must"):
-        function(*arguments)
+REFUSED = [
+    (rho_targets, ([0.0, -1.0], 1.0, 0.5), "values"),
+    (rho_targets, ([1.0, np.nan], 1.0, 1.0), "values"),
+    (rho_targets, ([[1.0]], 1.0, 1.0), "values"),
+    (rho_targets, ([1.0], 0.0, 0.5), "grand_value"),
+    (rho_targets, ([1.0], 1.0, -1), "rho"),
+    (largest_rho, ([1.0, 2.0], [1.0], 3.0), "standalone"),
+    (largest_rho, ([1.0], [-1.0], 3.0), "standalone"),
+    (largest_rho, ([0.0], [1.0], 3.0), "values"),
+    (shares, ([0.0, -1.0], 10.0), "values"),
+    (shares, ([1.0], 1.1, 0.25), "budget"),
+    (shares, ([1.0], np.inf), "budget"),
+    (payments, ([1.0], -2.0), "price"),
+    (payments, ([np.nan], 2.0), "values"),
+    (partial(payments, undecided="drop"), ([1.0], 2.0), "undecided"),
+    (partial(payments, undecided="reserve"), ([1.0], 2.0), "errors"),
+    (partial(payments, undecided="reserve", errors=[1.0, 2.0]), ([1.0], 2.0), "errors"),
+    (partial(payments, undecided="reserve", errors=[-1.0]), ([1.0], 2.0), "errors"),
+    (by_period, ([1.0],), "values_of_periods"),
+    (by_period, ([[1.0, np.inf]],), "values_of_periods"),
+    (by_period, ([[1.0], [np.nan]],), "values_of_periods"),
+    (by_period, ([[1.0], [2.0]], [1.0]), "lengths"),
+    (by_period, ([[1.0], [2.0]], [1.0, 0.0]), "lengths"),
+]
+
+
+def test_refuses():
+    for function, arguments, name in REFUSED:
+        with pytest.raises(ValueError, match=f"{name} must"):
+            function(*arguments)

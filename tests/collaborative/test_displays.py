@@ -31,7 +31,9 @@ def _no_window():
 @pytest.fixture(scope="module")
 def game():
     _, parties = simulate(1)
-    scorer = surprise_of(dict(zip("abc", release_all(parties, (0.2, 0.1, 0.2)))), n_particles=48)
+    scorer = surprise_of(
+        dict(zip("abc", release_all(parties, (0.2, 0.1, 0.2)))), n_particles=48, min_ess=0
+    )
     return parties, scorer, RhoShapleyReward(0.2, n_draws=100, random_state=0).fit(scorer)
 
 

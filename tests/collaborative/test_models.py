@@ -166,7 +166,7 @@ class TestLogistic:
         np.testing.assert_allclose(mean[0], every.mean(axis=0), atol=7e-3)
         np.testing.assert_allclose(covariance[0], np.cov(every.T), atol=7e-3)
 
-    @pytest.mark.parametrize("intercept", [None, 0.7])
+    @pytest.mark.parametrize("intercept", [pytest.param(None, marks=pytest.mark.slow), 0.7])
     def test_normal_likelihood_is_near_the_full_data_posterior(self, rng, intercept):
         """Without noise: what the statistic says is nearly what the rows say."""
         X, signs = self.rows(rng, 400, intercept)

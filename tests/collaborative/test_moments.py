@@ -51,8 +51,15 @@ class TestHierarchical:
             found = np.quantile(function(draws), levels)
             np.testing.assert_allclose(found, expected, atol=0.03 * deviation)
 
-    @pytest.mark.parametrize("intercept", [False, True])
-    @pytest.mark.parametrize("kind", ["linear", "logistic"])
+    @pytest.mark.parametrize(
+        ("kind", "intercept"),
+        [
+            ("linear", True),
+            ("logistic", False),
+            pytest.param("linear", False, marks=pytest.mark.slow),
+            pytest.param("logistic", True, marks=pytest.mark.slow),
+        ],
+    )
     def test_likelihood_by_averaging_over_the_prior(self, rng, kind, intercept):
         X = rng.uniform(-1, 1, size=(100, 1))
         y = X[:, 0] / 2 + 0.2 * rng.normal(size=100)

@@ -79,6 +79,9 @@ class TestValues:
         each = [tabulated_semivalue(table, semivalue) for table in tables]
         error = np.std(each, axis=0, ddof=1) / np.sqrt(len(POINTS))
         np.testing.assert_allclose(scorer.validation_error_, error, atol=1e-5)
+
+    @pytest.mark.parametrize("semivalue", ["shapley", (4, 1)])
+    def test_semivalues_of_many_parties(self, semivalue):
         many = [(i, 50, 15.0 + i, 0.1) for i in range(13)]
         sampled = means(many, semivalue=semivalue, n_permutations=100, random_state=0)
         table = gains(sampled, every_coalition(13)).mean(axis=1)

@@ -201,7 +201,7 @@ class TestPosteriors:
         )
         releases = [quietly(party.fit, X[i::2], y[i::2]).release_ for i in range(2)]
         model = BayesianLogistic(0.5, classes=("no", "yes"))
-        scorer = surprise_of(releases, model, n_particles=200)
+        scorer = surprise_of(releases, model, n_particles=80)
         reward = RhoShapleyReward(0.2, random_state=0).fit(scorer).rewards_[0]
         assert isinstance(reward, PosteriorClassifier)
         assert is_classifier(reward)

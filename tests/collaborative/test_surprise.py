@@ -152,6 +152,7 @@ class TestComputation:
         assert np.any(gaps > 1e-6)
         assert np.all(sampled.values_error_ > 0)
 
+    @pytest.mark.slow
     def test_twenty_equal_parties(self):
         scorer = means([(i, 50, 15.0, 0.1) for i in range(20)], n_permutations=200)
         assert scorer.values_.sum() == pytest.approx(scorer.grand_value_)

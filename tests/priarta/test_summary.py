@@ -49,41 +49,40 @@ def test_size(rng, d):
     assert len(sent.summary_.to_json().encode()) <= most_bytes(d) == 8 * d * d + 4096
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "message"),
-    [
-        ("model", "ab", "model must be a fingerprint"),
-        ("model", 3, "model must be a fingerprint"),
-        *(("n_samples", n, "n_samples must be an integer") for n in (1, 10**13, True)),
-        *(("max_norm", norm, "max_norm must be a number") for norm in (0, 1e60, None)),
-        *(("relation", word, "relation must be one of") for word in ("near", ["null"])),
-        ("epsilon", 0, "epsilon must be a number between"),
-        ("epsilon", None, "noise_scale must be a number between 0 and 0"),
-        ("delta", 1.0, "delta must be"),
-        ("mean_weight", 0, "mean_weight must be"),
-        *(("noise_scale", scale, "noise_scale must be") for scale in (0.0, 1e60)),
-        *((name, value, "epsilon must be no smaller than the noise allows") for name, value in (
-            ("epsilon", 0.79), ("delta", 9e-6), ("mean_weight", 2.0), ("noise_scale", 0.5))),
-        ("seeded", "no", "seeded must be a bool"),
-        ("seeded", False, "guarantee must be '.0.8, 1e-05.-differential privacy of a row"),
-        ("centre", "AAAA", "centre must be base64 of 8 bytes per number. Got '3 bytes'"),
-        *(("centre", text, "centre must be base64 text") for text in ("!!", [0.0])),
-        ("centre", "", "centre must be a sequence of 0 numbers, for 1 to 4096"),
-        ("mean", "AAAAAAAAAAA=", "mean must be a sequence of 3 numbers"),
-        ("mean", np.array([0, 0, np.nan]), "mean must be of finite numbers"),
-        ("mean", np.array([0, 0, 40.0]), "mean must be within .* what the radius, 400 rows"),
-        ("moment", np.zeros(5), "moment must be a sequence of 6 numbers"),
-        ("moment", np.full(6, np.inf), "moment must be of finite numbers"),
-        ("moment", np.full(6, 40.0), "moment must be within .* what the radius, 400 rows"),
-    ],
-)  # fmt: skip
-def test_json_is_not_trusted(summary, field, value, message):
+REFUSED = [
+    ("model", "ab", "model must be a fingerprint"),
+    ("model", 3, "model must be a fingerprint"),
+    *(("n_samples", n, "n_samples must be an integer") for n in (1, 10**13, True)),
+    *(("max_norm", norm, "max_norm must be a number") for norm in (0, 1e60, None)),
+    *(("relation", word, "relation must be one of") for word in ("near", ["null"])),
+    ("epsilon", 0, "epsilon must be a number between"),
+    ("epsilon", None, "noise_scale must be a number between 0 and 0"),
+    ("delta", 1.0, "delta must be"),
+    ("mean_weight", 0, "mean_weight must be"),
+    *(("noise_scale", scale, "noise_scale must be") for scale in (0.0, 1e60)),
+    *((name, value, "epsilon must be no smaller than the noise allows") for name, value in (
+        ("epsilon", 0.79), ("delta", 9e-6), ("mean_weight", 2.0), ("noise_scale", 0.5))),
+    ("seeded", "no", "seeded must be a bool"),
+    ("seeded", False, "guarantee must be '.0.8, 1e-05.-differential privacy of a row"),
+    ("centre", "AAAA", "centre must be base64 of 8 bytes per number. Got '3 bytes'"),
+    *(("centre", text, "centre must be base64 text") for text in ("!!", [0.0])),
+    ("centre", "", "centre must be a sequence of 0 numbers, for 1 to 4096"),
+    ("mean", "AAAAAAAAAAA=", "mean must be a sequence of 3 numbers"),
+    ("mean", np.array([0, 0, np.nan]), "mean must be of finite numbers"),
+    ("mean", np.array([0, 0, 40.0]), "mean must be within .* what the radius, 400 rows"),
+    ("moment", np.zeros(5), "moment must be a sequence of 6 numbers"),
+    ("moment", np.full(6, np.inf), "moment must be of finite numbers"),
+    ("moment", np.full(6, 40.0), "moment must be within .* what the radius, 400 rows"),
+]  # fmt: skip
+
+
+def test_json_is_not_trusted(summary):
     record = json.loads(summary.to_json())
-    if isinstance(value, np.ndarray):
-        value = base64.b64encode(value.astype("<f8").tobytes()).decode()
-    record[field] = value
-    with pytest.raises(ValueError, match=message):
-        Summary.from_json(json.dumps(record))
+    for field, value, message in REFUSED:
+        if isinstance(value, np.ndarray):
+            value = base64.b64encode(value.astype("<f8").tobytes()).decode()
+        with pytest.raises(ValueError, match=message):
+            Summary.from_json(json.dumps({**record, field: value}))
 
 
 def test_clear_moments_must_be_moments(scorer, rng):
