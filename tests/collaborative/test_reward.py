@@ -41,7 +41,7 @@ def game():
 @pytest.fixture(scope="module")
 def schemes(game):
     return {
-        control: RhoShapleyReward(0.2, control=control, n_draws=300, random_state=0).fit(game[0])
+        control: RhoShapleyReward(0.2, control=control, n_draws=150, random_state=0).fit(game[0])
         for control in ("temper", "noise")
     }
 

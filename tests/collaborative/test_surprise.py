@@ -81,7 +81,7 @@ class TestAxioms:
         real = release_all(parties[:2], (0.2, 0.5))
         empty = NoisyStatistic("linear", 0, (1.0,) * 6, 0.1, 2.0, (1.0, 1.0), 2)
         releases = {"a": real[0], "no rows": empty, "b": real[1]}
-        scorer = surprise_of(releases, n_particles=80)
+        scorer = surprise_of(releases, n_particles=40, min_ess=0)
         assert scorer.values_[1] == 0.0
         assert scorer.standalone_values_[1] == 0.0
         scheme = RhoShapleyReward(0.5, random_state=0).fit(scorer)
@@ -110,13 +110,12 @@ class TestAxioms:
         for name, value in zip(again.parties_, again.values_):
             assert value == scorer.values_[scorer.parties_.index(name)]
         assert again.surprise(["a", "c"]) == scorer.surprise(["c", "a"])
+        # The same seed gives the same bits.
         listed = clone(scorer).fit([scorer.releases_[name] for name in "abc"])
         np.testing.assert_array_equal(listed.coalition_values_, scorer.coalition_values_)
         assert listed.parties_ == [0, 1, 2]
 
-    def test_seeds_repeat(self, scorer):
-        again = clone(scorer).fit(scorer.releases_)
-        np.testing.assert_array_equal(again.coalition_values_, scorer.coalition_values_)
+    def test_other_seeds_differ_a_little(self, scorer):
         other = clone(scorer).set_params(random_state=1).fit(scorer.releases_)
         assert (other.coalition_values_[1:] != scorer.coalition_values_[1:]).all()
         np.testing.assert_allclose(other.values_, scorer.values_, atol=0.3)
@@ -124,7 +123,7 @@ class TestAxioms:
 
 class TestComputation:
     def test_standard_errors_are_honest(self, parties):
-        releases = release_all(parties, (0.2, 0.1, 0.2))
+        releases = release_all(parties[:2], (0.2, 0.1))
         runs = [
             surprise_of(releases, n_particles=48, min_ess=0, random_state=seed) for seed in range(8)
         ]
@@ -179,7 +178,7 @@ class TestComputation:
             warnings.catch_warnings(action="error"),
             pytest.raises(ConvergenceWarning, match=message),
         ):
-            scorer.set_params(min_ess=5000).fit(releases)
+            scorer.set_params(min_ess=5000).fit(releases[:2])
         assert scorer.values_.sum() == pytest.approx(scorer.grand_value_)  # no work is lost
         with warnings.catch_warnings():
             warnings.simplefilter("error")

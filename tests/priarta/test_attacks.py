@@ -17,7 +17,7 @@ X = np.zeros((40, 2))
     "setting",
     [
         dict(),
-        dict(relation="add_remove"),
+        pytest.param(dict(relation="add_remove"), marks=pytest.mark.slow),
         pytest.param(dict(relation="null"), marks=pytest.mark.slow),
     ],
 )

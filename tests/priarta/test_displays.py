@@ -57,7 +57,11 @@ def test_directions(market):
 
 DISPLAYS = pytest.mark.parametrize(
     ("display", "shape"),
-    [(SellerScoresDisplay, ()), (PairwiseDistancesDisplay, None), (DirectionsDisplay, (2, 3))],
+    [
+        (SellerScoresDisplay, ()),
+        (PairwiseDistancesDisplay, None),
+        pytest.param(DirectionsDisplay, (2, 3), marks=pytest.mark.slow),
+    ],
 )
 
 

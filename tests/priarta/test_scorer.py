@@ -69,7 +69,7 @@ def test_private_distances_are_near_the_exact_ones(n, limit, shift):
     rng = np.random.default_rng(n)
     scorer = quick(max_norm=1.0).fit(gaussian_rows(rng, 2000, 16))
     errors = []
-    for seed in range(10):
+    for seed in range(6):
         X = gaussian_rows(rng, n, 16, shift)
         exact = scorer.transform([X])[0, 0]
         sent = released(scorer, X, seed, epsilon=0.8).summary_
@@ -138,7 +138,7 @@ def test_errors_are_those_of_fresh_sellers(n, epsilon, shift, width):
     scorer = quick(max_norm=1.0).fit(gaussian_rows(rng, 3000, 4))
     sent = [
         released(scorer, gaussian_rows(rng, n, 4, shift, width), seed, epsilon=epsilon).summary_
-        for seed in range(60)
+        for seed in range(40)
     ]
     deviation = scorer.score_summaries(sent).std()
     errors = scorer.score_errors(sent[:20])

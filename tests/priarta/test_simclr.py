@@ -22,7 +22,7 @@ from skvalue.priarta.maps import Examples, example_shape
 
 from ..conftest import simulate_a_gpu
 
-SMALL = {"n_epochs": 2, "batch_size": 64, "random_state": 0}
+SMALL = {"n_epochs": 1, "batch_size": 64, "random_state": 0}
 NETWORKS = pytest.mark.parametrize("cls", [SimCLR, GaussianVAE])
 
 
@@ -58,23 +58,30 @@ def digits():
 
 @pytest.fixture(scope="module")
 def fitted(digits):
-    return SimCLR(n_epochs=8, batch_size=128, random_state=0).fit(digits[0][:1000])
+    return SimCLR(n_epochs=3, batch_size=128, random_state=0).fit(digits[0][:1000])
 
 
-def test_augmented_copies_come_near_and_classes_stay_apart(digits, fitted):
-    X, y = digits
+def test_augmented_copies_come_near(digits, fitted):
+    X = digits[0]
     moved = np.roll(X, 1, axis=2)  # a shift by one pixel of eight
     raw = np.linalg.norm((moved - X).reshape(len(X), -1), axis=1).mean()
     raw /= np.linalg.norm((X - X[::-1]).reshape(len(X), -1), axis=1).mean()
     rows, copies = fitted.transform(X), fitted.transform(moved)
     near = np.linalg.norm(rows - copies, axis=1).mean()
     near /= np.linalg.norm(rows - rows[::-1], axis=1).mean()
-    assert near < 0.6 * raw
+    assert near < 0.7 * raw
+    assert fitted.loss_curve_[-1] < fitted.loss_curve_[0] - 0.15
+    assert fitted.n_iter_ == len(fitted.loss_curve_) == 3
+
+
+@pytest.mark.slow
+def test_classes_stay_apart(digits):
+    X, y = digits
+    simclr = SimCLR(n_epochs=8, batch_size=128, random_state=0).fit(X[:1000])
+    rows, copies = simclr.transform(X), simclr.transform(np.roll(X, 1, axis=2))
     classifier = KNeighborsClassifier().fit(rows[:1000], y[:1000])
     assert classifier.score(rows[1000:], y[1000:]) > 0.8
     assert classifier.score(copies[1000:], y[1000:]) > 0.6
-    assert fitted.loss_curve_[-1] < fitted.loss_curve_[0] - 0.3
-    assert fitted.n_iter_ == len(fitted.loss_curve_) == 8
 
 
 def test_outputs(digits, fitted):
@@ -111,7 +118,7 @@ def test_images_of_every_form_are_the_same_images(digits):
         np.testing.assert_allclose(other.transform(form), rows, atol=1e-5)
         np.testing.assert_allclose(other.transform(X), rows, atol=1e-5)
         assert other.n_features_in_ == 64
-    colour = SimCLR(**SMALL).fit(np.repeat(X[..., None], 3, axis=3))
+    colour = clone(grey).fit(np.repeat(X[..., None], 3, axis=3))
     assert colour.network_.backbone[0].in_channels == 3
 
 
@@ -156,7 +163,7 @@ def test_views_of_the_users_own(digits):
         return batch + 0.1 * torch.randn_like(batch)
 
     SimCLR(augmentations=views, **SMALL).fit(digits[0][:130])
-    assert [shape for shape, _, _ in seen] == [(128, 1, 8, 8)] * 4
+    assert [shape for shape, _, _ in seen] == [(128, 1, 8, 8)] * 2
     assert {(low, high) for _, low, high in seen} == {(0.0, 1.0)}
 
 
@@ -299,7 +306,7 @@ def test_refusals(fit, message, digits):
 
 def test_on_a_gpu(gpu, digits):
     X = digits[0][:130]
-    simclr = SimCLR(device="cuda", **SMALL | {"n_epochs": 1}).fit(X)
+    simclr = SimCLR(device="cuda", **SMALL).fit(X)
     assert next(simclr.network_.parameters()).device.type == "cpu"
     rows = simclr.transform(X)
     np.testing.assert_allclose(simclr.set_params(device="cpu").transform(X), rows, atol=1e-3)

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 from skvalue.priarta import GaussianVAE, negative_elbo
 
-SMALL = {"n_epochs": 2, "batch_size": 64, "random_state": 0}
+SMALL = {"n_epochs": 1, "batch_size": 64, "random_state": 0}
 
 
 def test_the_loss_is_that_of_densities(rng):
