@@ -2,81 +2,51 @@
 
 import numpy as np
 from scipy import sparse
-from sklearn import get_config
 
 from ._distances import DistanceSpace
 from ._rows import Rows, read_rows
 from ._space import (
-    POINTS,
     DenseSpace,
     Space,
     all_small,
     check_norms,
+    far_center,
     finite_distances,
     inverse_from,
+    squared_norms,
 )
 from .kernels.kinds import COSINE, EUCLIDEAN, GENERIC
 
-_SPARSE_METRICS = {"cityblock", "l1", "l2", "manhattan"}  # of scikit-learn, that take sparse rows
-_THIN = 0.05  # a sparse tile of points of lower density stays sparse in products
-
-
-def budget():
-    """Largest size of one array of one task, in bytes."""
-    return get_config()["working_memory"] * 2**20 / 32
-
-
-def _squares(block):
-    """Squared norms of the rows of a block."""
-    if sparse.issparse(block):
-        return np.asarray(block.multiply(block).sum(axis=1)).ravel().astype(block.dtype)
-    return np.vecdot(block, block)
-
-
-def inner(left, right):
-    """Inner products (n_left, n_right) as an ndarray, of dense or sparse rows."""
-    if not sparse.issparse(left) and not sparse.issparse(right):
-        return left @ right.T
-    if sparse.issparse(left) and sparse.issparse(right):
-        return (left @ right.T.tocsr()).toarray()
-    return left @ right.T if sparse.issparse(left) else (right @ left.T).T
+_SPARSE_METRICS = ["cityblock", "cosine", "euclidean", "l1", "l2", "manhattan"]
 
 
 class BlockSpace(Space):
     """Rows that are read block by block."""
 
     def _measure(self):
-        X, metric, self.budget = self.X, self.metric, budget()
+        X = self.X
         n, d = X.shape
-        if X.is_sparse and metric not in _SPARSE_METRICS | {"euclidean", "cosine"}:
+        if X.is_sparse and self.metric not in _SPARSE_METRICS:
             raise ValueError(
-                f"metric must be one of {sorted(_SPARSE_METRICS | {'cosine', 'euclidean'})} for "
-                f"sparse X. Got {metric!r}."
+                f"metric must be one of {_SPARSE_METRICS} for sparse X. Got {self.metric!r}."
             )
         if self.kind == EUCLIDEAN and not X.is_sparse:  # centering makes a sparse X dense
             room = max(16, min(4096, int(self.budget // (X.dtype.itemsize * d))))
             some = X[np.arange(0, n, max(1, -(-n // room)))].read()
-            center = some.mean(axis=0, dtype=np.float64).astype(X.dtype)
-            if np.vecdot(center, center) > 0.25 * _squares(some).mean(dtype=np.float64):
-                self.center = center
+            self.center = far_center(some, squared_norms(some).mean(dtype=np.float64))
         if self.kind == GENERIC:
             return d
-        with np.errstate(over="ignore"):  # refused below
-            for part, block in self.blocks(1):
-                squares = _squares(self.centred(block))
-                if self.kind == EUCLIDEAN:
-                    check_norms(squares, block)
-                    self.half[part] = squares / 2
-                else:
-                    self.scale[part] = inverse_from(squares, block)
+        for part, block in self.blocks(1):
+            squares = squared_norms(self.centred(block))
+            if self.kind == EUCLIDEAN:
+                check_norms(squares, block)
+                self.half[part] = squares / 2
+            else:
+                self.scale[part] = inverse_from(squares, block)
         if self.kind == EUCLIDEAN and all_small(self.half)[0]:
             for part, block in self.blocks(1):
                 check_norms(self.half[part], self.centred(block), small=self.half[part] >= 0)
         return max(1, int(np.diff(X.source.indptr).max(initial=0))) if X.is_sparse else d
-
-    def centred(self, block):
-        """A block of rows minus the center, if there is one."""
-        return block if self.center is None else block - self.center
 
     def blocks(self, n_points):
         """Read the rows in blocks whose product with ``n_points`` points fits in memory."""
@@ -92,28 +62,6 @@ class BlockSpace(Space):
             return sparse.csr_array(points)
         return points.toarray() if sparse.issparse(points) else np.asarray(points)
 
-    def queries(self, points):
-        """See `Space.queries`; sparse points become dense if they are dense and few enough."""
-        points = self.read(points)
-        half = np.zeros(points.shape[0])
-        if self.kind == GENERIC:
-            return points, half
-        if self.kind == EUCLIDEAN:
-            work = self.centred(points)
-            squares = _squares(work)
-            check_norms(squares, work, POINTS)
-            half = squares.astype(np.float64) / 2
-        else:
-            scale = inverse_from(_squares(points), points, POINTS)
-            scaled_by = sparse.diags_array(scale)
-            work = scaled_by @ points if sparse.issparse(points) else points * scale[:, None]
-        if sparse.issparse(work):
-            work = sparse.csr_array(work)
-            dense_bytes = work.shape[0] * work.shape[1] * work.dtype.itemsize
-            if work.nnz > _THIN * work.shape[0] * work.shape[1] and dense_bytes <= self.budget:
-                work = work.toarray()
-        return work, half
-
     def distances(self, points, rows=slice(None)):
         X, points = self.X[rows], self.read(points)
         out = np.empty((points.shape[0], len(X)))
@@ -125,7 +73,9 @@ class BlockSpace(Space):
         """``scale * <x, q>`` of a block of rows, (n_block, n_points); else minus the distances."""
         if self.kind == GENERIC:
             return -finite_distances(block, queries, self.metric)
-        product = inner(self.centred(block), queries)
+        product = self.centred(block) @ queries.T
+        if sparse.issparse(product):
+            product = product.toarray()
         if self.kind == COSINE:
             product *= self.scale[part, None]
         return product

@@ -16,8 +16,8 @@ from .kernels.kinds import GENERIC
 
 def ranks(space, points, self_index, max_rank):
     """Rank the rows for a tile of points, see `NumbaEngine.ranks`."""
-    queries, query_half = space.queries(points)
     points, n = space.read(points), len(space)
+    queries, query_half = space.queries(points)
     n_points = points.shape[0]
     keys = np.empty((n_points, n), dtype=np.float64 if space.kind == GENERIC else space.X.dtype)
     for part, block in space.blocks(n_points):

@@ -36,9 +36,6 @@ class DistanceSpace(Space):
         dense[lines, points.indices] = points.data  # zeros that are stored are distances
         return dense
 
-    def queries(self, points):
-        return points, np.zeros(len(points))
-
     def distances(self, points, rows=slice(None)):
         return points[:, self.columns[rows]]
 

@@ -8,11 +8,10 @@ ENGINES = {
     "numba": "skvalue.neighbors._numba",
     "torch": "skvalue.neighbors._torch",
     "faiss": "skvalue.neighbors._faiss",
-    "faiss-ivf": "skvalue.neighbors._faiss_ivf",
+    "faiss-ivf": "skvalue.neighbors._faiss",
 }
 APPROXIMATE = {"faiss-ivf"}  # never chosen by "auto"
 DEVICES = {"auto", "cpu", "cuda"}
-_NEEDS = {"torch": ("torch", "torch"), "faiss": ("faiss", "faiss"), "faiss-ivf": ("faiss", "faiss")}
 
 
 def get_engine(name, device="auto"):
@@ -51,15 +50,15 @@ def get_engine(name, device="auto"):
     try:
         module = import_module(ENGINES[name])
     except ImportError as error:
-        library, extra = _NEEDS.get(name, (None, None))
+        library = name.partition("-")[0]  # and the extra
         if error.name != library:
             raise
         raise ImportError(
             f"engine={name!r} needs {library}, which is not installed: "
-            f"pip install 'skvalue[{extra}]'",
+            f"pip install 'skvalue[{library}]'",
             name=library,
         ) from error
-    return module.make_engine(device)
+    return module.make_engine(name, device)
 
 
 def check_engine(name, device, X, metric):

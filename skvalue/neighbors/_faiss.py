@@ -1,10 +1,12 @@
-"""The FAISS engine: flat k-nearest and range search. Importing this imports faiss.
+"""The FAISS engines: k-nearest and range search. Importing this imports faiss.
 
 FAISS computes in float32, whatever the dtype of X; near-ties are resolved from the rows in float64.
-A k-nearest search is meant for few ranks: it is fast with `max_rank` and slow without.
+A k-nearest search is meant for few ranks: it is fast with `max_rank` and slow without. "faiss" has
+a flat index and is exact. "faiss-ivf" has an inverted file: rows are grouped around centres, and a
+point is compared with the rows of the nearest groups only. Neighbours near the edge of another
+group may be missed; ranks among the rows found are exact.
 """
 
-from abc import ABC, abstractmethod
 from contextlib import nullcontext
 from threading import Lock
 from typing import NamedTuple
@@ -17,10 +19,11 @@ from ._block_balls import BlockBalls
 from ._exact import EXACT_RANKS, pair_keys, ranked
 from ._rows import read_rows
 from ._space import POINTS, Space, ball_rule
-from .kernels.kinds import COSINE, GENERIC
+from .kernels.kinds import COSINE
 
 _LOCK = Lock()  # one search at a time, since faiss runs each in several threads
 _GPU_RANKS = 2048  # largest number of neighbours that a search on a GPU returns
+_PROBED = 8  # one in 8 groups is searched, and at least 16
 
 
 def check_device(device):
@@ -36,9 +39,9 @@ def check_device(device):
     return "cuda" if seen else "cpu"
 
 
-def make_engine(device):
-    """Return the engine on a device, see `check_device`."""
-    return FlatEngine(check_device(device))
+def make_engine(name, device):
+    """Return the engine "faiss" or "faiss-ivf" on a device, see `check_device`."""
+    return FaissEngine(name, check_device(device))
 
 
 def _room():
@@ -46,21 +49,17 @@ def _room():
     return int(get_config()["working_memory"] * 2**20 // 384)
 
 
-class FaissEngine(ABC):
+class FaissEngine:
     """Ranks and balls by a FAISS index.
 
     K-nearest searches run on ``device``, range searches on the CPU.
     """
 
-    name = "faiss"
     bytes_per_pair = 1 / 8  # kept by `balls`
+    most_gpu_groups = 2048  # that a GPU searches
 
-    def __init__(self, device):
-        self.device = device
-
-    @abstractmethod
-    def _build(self, vectors, kind):
-        """The index of the rows."""
+    def __init__(self, name, device):
+        self.name, self.device = name, device
 
     def rank_tile_size(self, n_rows, n_points, n_features, workers, max_rank):
         """Number of points in one call of `ranks`; each of their ranks takes up to 48 bytes."""
@@ -74,35 +73,34 @@ class FaissEngine(ABC):
         """Context manager of one task: tasks run in parallel, their searches one after another."""
         return nullcontext()
 
-    def _make(self, space, on_gpu):
-        if space.kind == GENERIC:
-            raise ValueError(
-                f"metric must be 'cosine' or 'euclidean' for engine={self.name!r}. Got "
-                f"{space.metric!r}."
-            )
+    def _vectors(self, rows, name):
+        """Rows or points in float32."""
         with np.errstate(over="ignore"):
-            rows = space.work * space.scale[:, None] if space.kind == COSINE else space.work
             vectors = np.ascontiguousarray(rows, dtype=np.float32)
-        self._check(vectors, "X")
-        index = self._build(vectors, space.kind)
-        if on_gpu:
-            index = faiss.index_cpu_to_gpu(faiss.StandardGpuResources(), 0, index)
-        return index
-
-    def _check(self, vectors, name):
-        with np.errstate(over="ignore"):
             if np.isfinite(np.vecdot(vectors, vectors)).all():
-                return
+                return vectors
         raise ValueError(
             f"{name} must have squared norms that fit float32 for engine={self.name!r}. Scale it, "
             "or pass engine='numba'."
         )
 
-    def _queries(self, queries):
-        with np.errstate(over="ignore"):
-            queries = np.ascontiguousarray(queries, dtype=np.float32)
-        self._check(queries, POINTS)
-        return queries
+    def _make(self, space, on_gpu):
+        rows = space.work * space.scale[:, None] if space.kind == COSINE else space.work
+        vectors, n = self._vectors(rows, "X"), len(space)
+        most = self.most_gpu_groups if self.device == "cuda" else n
+        n_groups = int(max(1, min(4 * np.sqrt(n), n // 39, most)))  # faiss wants 39 rows per group
+        index = faiss.index_factory(
+            vectors.shape[1],
+            "Flat" if self.name == "faiss" else f"IVF{n_groups},Flat",
+            faiss.METRIC_INNER_PRODUCT if space.kind == COSINE else faiss.METRIC_L2,
+        )
+        index.train(vectors)
+        index.add(vectors)
+        if self.name != "faiss":
+            index.nprobe = min(n_groups, max(16, n_groups // _PROBED))
+        if on_gpu:
+            index = faiss.index_cpu_to_gpu(faiss.StandardGpuResources(), 0, index)
+        return index
 
     def _index(self, space, on_gpu=False):
         cached, name = space.buffers.cached, f"{self.name} {'gpu' if on_gpu else 'cpu'}"
@@ -114,7 +112,7 @@ class FaissEngine(ABC):
     def search(self, space, queries, k):
         """Keys, which increase with the distance, and rows, both of shape (n_points, k)."""
         index = self._index(space, self.device == "cuda" and k <= _GPU_RANKS)
-        queries = self._queries(queries)
+        queries = self._vectors(queries, POINTS)
         found, order = index.search(queries, k)
         short = np.flatnonzero((order < 0).any(axis=1))
         if len(short):  # fewer than k rows in the groups searched: search all groups
@@ -150,7 +148,7 @@ class FaissEngine(ABC):
         points = read_rows(points)
         n_points, index = len(points), self._index(space)
         queries, _, slack, limit = ball_rule(space, points, radius)
-        queries = self._queries(queries)
+        queries = self._vectors(queries, POINTS)
         tolerance = float(np.finfo(np.float32).eps) * (8.0 + points.shape[1])
         slack = slack * (tolerance / space.ball_tolerance)
         reach = slack.max() + tolerance * space.largest_half + 1e-30
@@ -185,7 +183,7 @@ class IndexSearch(NamedTuple):
 
     def size(self, k):
         """Number of points at a time."""
-        return _room() // k
+        return int(self.space.budget // (12 * k))
 
     def nearest(self, lines, k):
         """Sorted keys and rows, (n_lines, k)."""
@@ -194,12 +192,3 @@ class IndexSearch(NamedTuple):
         keys[order == self.left_out[lines, None]] = np.inf
         place = np.argsort(keys, axis=1, kind="stable")
         return np.take_along_axis(keys, place, axis=1), np.take_along_axis(order, place, axis=1)
-
-
-class FlatEngine(FaissEngine):
-    """Exact ranks and balls by a flat index."""
-
-    def _build(self, vectors, kind):
-        index = (faiss.IndexFlatIP if kind == COSINE else faiss.IndexFlatL2)(vectors.shape[1])
-        index.add(vectors)
-        return index

@@ -144,6 +144,6 @@ class NumbaEngine:
         return found
 
 
-def make_engine(device):
+def make_engine(name, device):
     """Return the engine; ``device`` is not "cuda"."""
     return NumbaEngine()

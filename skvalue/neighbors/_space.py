@@ -7,12 +7,14 @@ from threading import Lock
 
 import numpy as np
 from scipy import sparse
+from sklearn import get_config
 from sklearn.metrics.pairwise import PAIRWISE_DISTANCE_FUNCTIONS, pairwise_distances
 
 from .._utils.parallel import row_map
 from ._rows import read_rows
 from .kernels.kinds import COSINE, EUCLIDEAN, GENERIC
 
+_THIN = 0.05  # a sparse tile of points of lower density stays sparse in products
 POINTS = "What is compared with X (X_val, or rows to value)"  # for error messages
 
 # Metrics by name. The first two take one matrix product; the others are computed by scikit-learn.
@@ -23,19 +25,18 @@ METRICS = {"euclidean", "cosine"} | (
 METRICS |= {"braycurtis", "canberra", "chebyshev", "correlation", "hamming", "sqeuclidean"}
 
 
-def _center(X):
-    """Mean of at most 2047 rows in the dtype of X, which is near enough to the mean of all."""
-    return X[:: max(1, len(X) // 1024)].mean(axis=0, dtype=np.float64).astype(X.dtype)
-
-
-def _squared_norms(X):
-    with np.errstate(over="ignore", under="ignore"):  # refused by `check_norms`
+def squared_norms(X):
+    """Squared norms of dense or sparse rows; those that overflow are refused by `check_norms`."""
+    with np.errstate(over="ignore", under="ignore"):
+        if sparse.issparse(X):
+            return np.asarray(X.multiply(X).sum(axis=1)).ravel().astype(X.dtype)
         return np.vecdot(X, X)
 
 
-def is_far(center, mean_norm):
-    """Whether the center is far from the origin, compared with the mean squared norm."""
-    return bool(_squared_norms(center) > 0.25 * mean_norm)
+def far_center(some, mean_norm):
+    """Mean of some rows, if it is far from the origin compared with the mean squared norm."""
+    center = some.mean(axis=0, dtype=np.float64).astype(some.dtype)
+    return center if squared_norms(center) > 0.25 * mean_norm else None
 
 
 def check_norms(squares, rows, name="X", small=None):
@@ -127,6 +128,8 @@ class Space(ABC):
         self.half = np.zeros(len(X), dtype=X.dtype)
         self.scale = np.ones(len(X), dtype=X.dtype)
         self.center = None  # for "euclidean": subtracted before products are computed
+        # Largest size of one array of one task, in bytes; threads would not see the setting.
+        self.budget = get_config()["working_memory"] * 2**20 / 32
         length = self._measure()  # the number of terms of an inner product
         eps = float(np.finfo(X.dtype).eps)
         self.largest_half = float(self.half.max())
@@ -160,23 +163,6 @@ class Space(ABC):
         """
 
     @abstractmethod
-    def queries(self, points):
-        """Prepare points for the product.
-
-        Parameters
-        ----------
-        points : ndarray or Rows of shape (n_points, d)
-            The points, in the dtype of the rows.
-
-        Returns
-        -------
-        work : ndarray or csr_array of shape (n_points, d)
-            The factor of the product.
-        half : ndarray of shape (n_points,)
-            Half their squared norms; zeros for other metrics than "euclidean".
-        """
-
-    @abstractmethod
     def distances(self, points, rows=slice(None)):
         """Compute distances for a metric that is not computed by a matrix product.
 
@@ -193,6 +179,44 @@ class Space(ABC):
             The distances.
         """
 
+    def centred(self, rows):
+        """Rows minus the center, if there is one."""
+        return rows if self.center is None else rows - self.center
+
+    def queries(self, points):
+        """Prepare points for the product.
+
+        Parameters
+        ----------
+        points : ndarray or Rows of shape (n_points, d)
+            The points, in the dtype of the rows.
+
+        Returns
+        -------
+        work : ndarray or csr_array of shape (n_points, d)
+            The factor of the product; sparse if the rows are, and the points thin or too many.
+        half : ndarray of shape (n_points,)
+            Half their squared norms; zeros for other metrics than "euclidean".
+        """
+        points = self.read(points)
+        half = np.zeros(points.shape[0])
+        if self.kind == GENERIC:
+            return points, half
+        work = self.centred(points)
+        squares = squared_norms(work)
+        if self.kind == EUCLIDEAN:
+            check_norms(squares, work, POINTS)
+            half = squares.astype(np.float64) / 2
+        else:
+            scale = inverse_from(squares, points, POINTS)
+            scaled_by = sparse.diags_array(scale)
+            work = scaled_by @ points if sparse.issparse(points) else points * scale[:, None]
+        if sparse.issparse(work):
+            n_numbers = work.shape[0] * work.shape[1]
+            if work.nnz > _THIN * n_numbers and n_numbers * work.dtype.itemsize <= self.budget:
+                return work.toarray(), half
+        return work, half
+
     def __len__(self):
         return len(self.X)
 
@@ -208,16 +232,17 @@ class DenseSpace(Space):
     def _measure(self):
         X = self.work = self.X
         if self.kind == EUCLIDEAN:
-            norms = row_map(_squared_norms, X)
-            # Far from the origin products suffer from cancellation: subtract the mean.
-            center = _center(X)
-            if is_far(center, norms.mean(dtype=np.float64)):
-                self.center, self.work = center, X - center
-                norms = row_map(_squared_norms, self.work)
+            norms = row_map(squared_norms, X)
+            # Far from the origin products suffer from cancellation: subtract the mean, for which
+            # that of at most 2047 rows is near enough.
+            self.center = far_center(X[:: max(1, len(X) // 1024)], norms.mean(dtype=np.float64))
+            if self.center is not None:
+                self.work = X - self.center
+                norms = row_map(squared_norms, self.work)
             check_norms(norms, self.work, small=all_small(norms))
             self.half = norms / 2
         elif self.kind == COSINE:
-            self.scale = inverse_from(row_map(_squared_norms, X), X)  # 0 for zeros, as scikit-learn
+            self.scale = inverse_from(row_map(squared_norms, X), X)  # 0 for zeros, as scikit-learn
         return X.shape[1]
 
     @cached_property
@@ -233,7 +258,7 @@ class DenseSpace(Space):
         rows, half, scale = self.work[some], self.half[some], self.scale[some]
         points = (rows if self.kind == EUCLIDEAN else rows * scale[:, None])[::4]
         keys = half[:, None] - scale[:, None] * (rows @ points.T)
-        wide = self.X[some].astype(np.float64) - (0 if self.center is None else self.center)
+        wide = self.centred(self.X[some].astype(np.float64))
         norms = np.vecdot(wide, wide)
         if self.kind == EUCLIDEAN:
             exact, size = norms[:, None] / 2 - wide @ wide[::4].T, (norms[::4] + norms[:, None]) / 2
@@ -247,17 +272,6 @@ class DenseSpace(Space):
 
     def read(self, points):
         return read_rows(points)
-
-    def queries(self, points):
-        if self.kind == EUCLIDEAN:
-            work = points if self.center is None else points - self.center
-            squares = _squared_norms(work)
-            check_norms(squares, work, POINTS)
-            return work, squares.astype(np.float64) / 2
-        half = np.zeros(len(points))
-        if self.kind == COSINE:
-            return points * inverse_from(_squared_norms(points), points, POINTS)[:, None], half
-        return points, half
 
     def distances(self, points, rows=slice(None)):
         return finite_distances(points, self.X[rows], self.metric)

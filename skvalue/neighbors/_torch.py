@@ -39,7 +39,7 @@ def _device_lock(gpu):
         yield
 
 
-def make_engine(device):
+def make_engine(name, device):
     """Return the engine on a device, see `find_device`."""
     return TorchEngine(find_device(device))
 

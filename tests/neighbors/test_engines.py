@@ -339,13 +339,13 @@ def test_faiss_keeps_to_the_memory(repeats, rng, monkeypatch):
     faiss = pytest.importorskip("faiss")
     engine, sizes = get_engine("faiss", "cpu"), []
     assert engine.rank_tile_size(10**6, 10**4, 8, 1, 50) == 10**4
-    search = faiss.IndexFlatL2.search
+    search = faiss.IndexFlat.search
 
     def watched(self, queries, k):
         sizes.append(len(queries) * k)
         return search(self, queries, k)
 
-    monkeypatch.setattr(faiss.IndexFlatL2, "search", watched)
+    monkeypatch.setattr(faiss.IndexFlat, "search", watched)
     X = np.repeat(rng.normal(size=(2000 // repeats, 3)), repeats, axis=0)
     seen, points = [], X[rng.integers(0, 2000, 900)]
 
