@@ -26,20 +26,15 @@ class ClassBlocks:
         self.half[padding] = np.inf  # never inside
 
 
-def _class_blocks(space):
-    """The class blocks of a space, computed once."""
-    cached = space.buffers.cached
-    with space.buffers.lock:
-        if "class blocks" not in cached:
-            cached["class blocks"] = ClassBlocks(space)
-    return cached["class blocks"]
-
-
 class BlockBalls:
     """The balls of a tile: one byte for each block of eight rows and point, one bit per row."""
 
     def __init__(self, space, n_points):
-        self._buffers, self._codes, self.blocks = space.buffers, space.codes, _class_blocks(space)
+        self._buffers, self._codes, cached = space.buffers, space.codes, space.buffers.cached
+        with space.buffers.lock:
+            if "class blocks" not in cached:
+                cached["class blocks"] = ClassBlocks(space)
+        self.blocks = cached["class blocks"]
         n_blocks = len(self.blocks.classes)
         self._memory = space.buffers.take("bits")
         if self._memory is None or self._memory.size < n_blocks * n_points:

@@ -8,7 +8,6 @@ from ._rows import Rows, read_rows
 from ._space import (
     DenseSpace,
     Space,
-    all_small,
     check_norms,
     far_center,
     finite_distances,
@@ -43,7 +42,7 @@ class BlockSpace(Space):
                 self.half[part] = squares / 2
             else:
                 self.scale[part] = inverse_from(squares, block)
-        if self.kind == EUCLIDEAN and all_small(self.half)[0]:
+        if self.kind == EUCLIDEAN and self.half.max() < np.finfo(X.dtype).tiny:  # all are small
             for part, block in self.blocks(1):
                 check_norms(self.half[part], self.centred(block), small=self.half[part] >= 0)
         return max(1, int(np.diff(X.source.indptr).max(initial=0))) if X.is_sparse else d

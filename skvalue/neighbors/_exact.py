@@ -3,12 +3,10 @@
 Imports numba. `skvalue.neighbors.kernels.ties` does the same for one point at a time.
 """
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 from scipy import sparse
 
-from .._utils.parallel import tiles
+from .._utils.parallel import thread_map, tiles
 from ._ranks import Order
 from ._rows import Rows, read_rows
 from .kernels.kinds import COSINE, EUCLIDEAN, GENERIC
@@ -39,15 +37,11 @@ def pair_keys(space, i, points, v, workers=1):
     Pairs of rows in memory are divided among ``workers`` threads; other rows are read once.
     """
     if not isinstance(space.X, Rows):
+        if workers == 1 or len(i) <= _PAIRS:
+            return block_keys(space.kind, space.X, i, points, v)
         parts = tiles(len(i), max(_PAIRS, -(-len(i) // workers)))
-
-        def keys_of(part):
-            return block_keys(space.kind, space.X, i[part], points, v[part])
-
-        if len(parts) <= 1:
-            return keys_of(slice(None))
-        with ThreadPoolExecutor(len(parts)) as pool:
-            return np.concatenate(list(pool.map(keys_of, parts)))
+        tasks = [(space.kind, space.X, i[part], points, v[part]) for part in parts]
+        return np.concatenate(list(thread_map(block_keys, tasks, workers)))
     if space.X.is_sparse:  # in memory, so that no block is read
         index = space.X.index
         i = i + index.start if isinstance(index, slice) else index[i]

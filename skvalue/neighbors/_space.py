@@ -56,11 +56,6 @@ def check_norms(squares, rows, name="X", small=None):
         )
 
 
-def all_small(squares):
-    """A mask: all rows if even the largest squared norm has lost digits, else no row."""
-    return np.full(len(squares), squares.max(initial=0) < np.finfo(squares.dtype).tiny)
-
-
 def inverse_from(squares, rows, name="X"):
     """Inverse norm of each row; 0 for a row of zeros, whose cosine with any row is 0."""
     check_norms(squares, rows, name, squares < np.finfo(rows.dtype).tiny)
@@ -239,7 +234,8 @@ class DenseSpace(Space):
             if self.center is not None:
                 self.work = X - self.center
                 norms = row_map(squared_norms, self.work)
-            check_norms(norms, self.work, small=all_small(norms))
+            all_small = norms.max() < np.finfo(X.dtype).tiny
+            check_norms(norms, self.work, small=np.full(len(X), all_small))
             self.half = norms / 2
         elif self.kind == COSINE:
             self.scale = inverse_from(row_map(squared_norms, X), X)  # 0 for zeros, as scikit-learn

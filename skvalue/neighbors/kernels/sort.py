@@ -10,7 +10,7 @@ import numpy as np
 from ..._utils.compiled import compiled
 
 _TOP = np.uint32((1 << 22) - 1)
-_LONG_RUN = 48  # a longer run is heap-sorted, not insertion-sorted
+_LONG_RUN = 48  # rows of a run from which insertion is slow
 _ONE, _ELEVEN, _LOW11 = np.uint32(1), np.uint32(11), np.uint32(2047)
 _ROW_BITS, _ROW = np.uint32(21), np.uint32((1 << 21) - 1)
 _CHUNK = 512  # rows at a time, for vectorization
@@ -234,32 +234,16 @@ def sort_many(keys, lowest, unit, span, max_rank, row_bits, space):
 
 
 @compiled
-def _sift_down(order, keys, start, root, end):
-    while 2 * root + 1 < end:
-        child = 2 * root + 1
-        if child + 1 < end and keys[order[start + child]] < keys[order[start + child + 1]]:
-            child += 1
-        if keys[order[start + root]] >= keys[order[start + child]]:
-            return
-        order[start + root], order[start + child] = order[start + child], order[start + root]
-        root = child
-
-
-@compiled
 def sort_run(order, keys, start, stop):
     """Sort ``order[start:stop]`` by ``keys`` in place."""
-    n = stop - start
     in_order = True
     for p in range(start + 1, stop):
         in_order = in_order and keys[order[p - 1]] <= keys[order[p]]
     if in_order:
         return
-    if n > _LONG_RUN:
-        for root in range(n // 2 - 1, -1, -1):
-            _sift_down(order, keys, start, root, n)
-        for end in range(n - 1, 0, -1):
-            order[start], order[start + end] = order[start + end], order[start]
-            _sift_down(order, keys, start, np.int64(0), end)
+    if stop - start > _LONG_RUN:
+        run = order[start:stop]
+        run[:] = run[np.argsort(keys[run])]
         return
     for p in range(start + 1, stop):
         i = order[p]

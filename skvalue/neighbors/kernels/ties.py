@@ -185,11 +185,7 @@ def resolve_head(params, query, query_half, keys, rel, by_rank, blur, unit, orde
 @compiled
 def sort_runs(starts, keys):
     """Positions that sort ``keys`` within each run; runs begin at ``starts``."""
-    place = np.arange(len(keys))
+    place = np.arange(len(keys)).astype(np.int32)
     for r in range(len(starts) - 1):
-        a, b = starts[r], starts[r + 1]
-        for p in range(a + 1, b):
-            if keys[p] < keys[p - 1]:
-                place[a:b] = a + np.argsort(keys[a:b])
-                break
+        sort_run(place, keys, starts[r], starts[r + 1])
     return place

@@ -97,18 +97,6 @@ def add_class_values(game, order, n_ranked, labels, class_counts, codes, weights
                 level -= match * (w * (inv[p] - inv[p + 1]))
                 p -= 1
                 continue
-            j = row[p - 1]
-            if j >= 0:  # a tie of two rows, the most common kind, without a loop
-                i = ~i
-                first, second = is_code[labels[j]], is_code[labels[i]]
-                both = first + second
-                drop = w * (inv[p] - inv[p + 1])
-                common = level - both * (0.5 * drop)
-                values[i] += common + second * (match_gain + w * inv[p])
-                values[j] += common + first * (match_gain + w * inv[p])
-                level -= both * (0.5 * (w * (inv[p - 1] - inv[p]) + drop))
-                p -= 2
-                continue
             stop = p + 1
             tied = 0
             total = 0.0

@@ -15,13 +15,12 @@ from ..._utils.parallel import n_workers, one_blas_thread
 from ..._utils.sklearn import Interval, StrOptions, fit_context
 from ...base import PRIVACY_CONSTRAINTS, BaseValuer, Capabilities, make_problem, mean_over_points
 from ...exceptions import RadiusWarning
-from ...neighbors import METRICS, Rows, ball_parts, balls, get_engine
+from ...neighbors import Rows, ball_parts, balls, get_engine
 from ...privacy import Release, calibrate_counts
 from ...semivalues import check_semivalue
 from .._neighbors import (
-    COPY_CONSTRAINTS,
-    ENGINE_CONSTRAINTS,
     LARGEST_RADIUS,
+    NEIGHBOR_CONSTRAINTS,
     check_neighbors,
     estimated_cost,
     started,
@@ -228,14 +227,7 @@ class TKNNShapleyValuer(BaseValuer):
 
     _parameter_constraints: dict = {
         "radius": [Interval(Real, 0, LARGEST_RADIUS, closed="both"), StrOptions({"auto"})],
-        "metric": [StrOptions(METRICS | {"precomputed"}), callable],
-        "semivalue": [str, tuple, list],
-        "task": [StrOptions({"auto", "classification", "regression"})],
-        **ENGINE_CONSTRAINTS,
-        **COPY_CONSTRAINTS,
-        "cv": ["cv_object", StrOptions({"leave-one-out"})],
-        "class_weight": [StrOptions({"balanced"}), None],
-        "n_jobs": [Integral, None],
+        **NEIGHBOR_CONSTRAINTS,
         **PRIVACY_CONSTRAINTS,
         "max_contributions": [
             Interval(Integral, 1, None, closed="left"),
