@@ -55,7 +55,7 @@ class BlockSpace(Space):
         room = int(self.budget // (self.X.dtype.itemsize * (d + 3 * n_points)))
         return self.X.blocks(min(max(room, 16), 2**16))
 
-    def read(self, points):
+    def read(self, points, far=None):
         points = read_rows(points)
         if self.X.is_sparse:
             return sparse.csr_array(points)

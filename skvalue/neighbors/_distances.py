@@ -26,7 +26,6 @@ class DistanceSpace(Space):
         return 1
 
     def read(self, points, far=None):
-        """See `Space.read`; with ``far``, the distance of rows whose distance is not stored."""
         points = read_rows(points)
         if not sparse.issparse(points):
             return points

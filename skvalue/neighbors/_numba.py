@@ -13,9 +13,7 @@ from .._utils.parallel import tiles
 from . import _blocks
 from ._block_balls import BlockBalls
 from ._block_space import BlockSpace
-from ._distances import DistanceSpace
 from ._ranks import Order
-from ._rows import read_rows
 from ._space import ball_rule
 from .kernels import ball as ball_kernels
 from .kernels import rank as rank_kernels
@@ -25,20 +23,10 @@ from .kernels.ties import KeyParameters
 _ROWS = 512  # rows of one product of the ball engine: the tile stays in the cache
 
 
-def _budget():
-    """Memory of one task in bytes: an eighth of scikit-learn's working memory."""
-    return get_config()["working_memory"] * 2**20 / 8
-
-
 def _even_size(n_points, largest, workers):
     """Size of tiles, at most ``largest``, of which each worker gets the same number."""
     rounds = -(-n_points // (largest * workers))
     return -(-n_points // (rounds * workers))
-
-
-def rank_head(n_rows):
-    """Number of ranks that are resolved exactly, see `rank_kernels.rank_tile`: all if few rows."""
-    return n_rows if n_rows <= 4096 else 1024
 
 
 class NumbaEngine:
@@ -51,12 +39,13 @@ class NumbaEngine:
         """Number of points in one call of `ranks`."""
         # A product with few points spends most of its time packing the rows, especially wide ones.
         wide = 512 if n_features > 128 else 128
-        room = int(_budget() // (4 * n_rows))
+        # An eighth of the working memory holds the keys of a tile.
+        room = int(get_config()["working_memory"] * 2**17 // (4 * n_rows))
         return _even_size(n_points, max(1, min(wide, room)), workers)
 
     def ball_tile_size(self, n_rows, n_points, workers):
         """Number of points in one call of `balls`."""
-        largest = max(1, min(512, int(8 * _budget() // n_rows)))
+        largest = max(1, min(512, int(get_config()["working_memory"] * 2**20 // n_rows)))
         return min(largest, max(64, _even_size(n_points, largest, workers)))
 
     def device_lock(self):
@@ -93,6 +82,7 @@ class NumbaEngine:
             space.kind, space.half.astype(dtype, copy=False), space.scale.astype(dtype, copy=False),
             X, space.rank_tolerance, space.far_tolerance, space.largest_half, space.mean_half,
         )  # fmt: skip
+        head = n if n <= 4096 else 1024  # ranks that are resolved exactly, see `rank_tile`
         left_out = np.full(n_points, -1) if self_index is None else self_index
         absent_ptr = np.concatenate([[0], np.cumsum(left_out >= 0)])
         absent = left_out[left_out >= 0].astype(np.int64)
@@ -101,7 +91,7 @@ class NumbaEngine:
             size = part.stop - part.start
             rank_kernels.rank_tile(
                 params, product[part], points[part], query_half[part], absent_ptr[part.start :],
-                absent, max_rank, rank_head(n), scratch, order, n_ranked,
+                absent, max_rank, head, scratch, order, n_ranked,
             )  # fmt: skip
             yield part, Order(order[:size], n_ranked[:size])
         space.buffers.give("ranks", buffers)
@@ -110,8 +100,7 @@ class NumbaEngine:
         """Find the rows in the balls of a tile of points, see `neighbors.balls`."""
         if isinstance(space, BlockSpace):
             return _blocks.balls(space, points, radius, self_index)
-        known = isinstance(space, DistanceSpace)
-        points = space.read(points, np.inf) if known else read_rows(points)
+        points = space.read(points, np.inf)  # rows whose distance is not stored are in no ball
         dtype, n_points = space.work.dtype, len(points)
         work, threshold, point_slack, limit = ball_rule(space, points, radius)
         columns = np.ascontiguousarray(work.T)

@@ -143,13 +143,15 @@ class Space(ABC):
         """Set `half`, `scale` and `center`; return the number of terms of an inner product."""
 
     @abstractmethod
-    def read(self, points):
+    def read(self, points, far=None):
         """Read points into memory, dense or sparse as the rows are.
 
         Parameters
         ----------
         points : ndarray or Rows of shape (n_points, d)
             The points.
+        far : float, default=None
+            For the metric "precomputed": distance of rows whose distance is not stored.
 
         Returns
         -------
@@ -266,7 +268,7 @@ class DenseSpace(Space):
         largest = np.divide(error, size, out=np.zeros_like(error), where=size > 0).max()
         return min(self.rank_tolerance, max(2 * float(largest), float(np.finfo(rows.dtype).eps)))
 
-    def read(self, points):
+    def read(self, points, far=None):
         return read_rows(points)
 
     def distances(self, points, rows=slice(None)):

@@ -198,7 +198,7 @@ class TorchEngine:
 
     def balls(self, space, points, radius, self_index=None):
         """Find the rows in the balls of a tile of points, see `neighbors.balls`."""
-        points = space.read(points)
+        points = space.read(points, np.inf)
         n, n_points = len(space), len(points)
         queries, threshold, slack, limit = ball_rule(space, points, radius)
         dtype = torch.float64 if space.kind == GENERIC else None

@@ -198,8 +198,13 @@ def test_refused(rng, tmp_path):
     private = dict(valuer=TKNNShapleyValuer(epsilon=1.0), X_val=X, y_val=y)
     for parameters, rows, target, message in [
         (dict(engine="faiss", metric="manhattan"), X, y, "metric must be"),
-        (dict(engine="faiss-ivf"), X, y, "needs max_rank, and classes"),
-        (dict(engine="faiss-ivf", max_rank=9), X, y + 0.5, "needs max_rank.* and a regression"),
+        (dict(engine="faiss-ivf"), X, y, "engine is approximate and needs max_rank"),
+        (
+            dict(engine="faiss-ivf", max_rank=9),
+            X,
+            y + 0.5,
+            "engine is approximate and needs classes",
+        ),
         (dict(engine="torch"), thin, y, "engine='torch' does not take sparse X"),
         (dict(engine="faiss"), thin, y, "engine='faiss' does not take sparse X"),
         (dict(engine="faiss"), disk, y, "engine='faiss' takes X in memory"),
@@ -208,7 +213,7 @@ def test_refused(rng, tmp_path):
         (dict(engine="faiss"), X * 1e25, y, "X must have squared norms that fit float32"),
         (private, thin, y, "X must be dense and in memory with epsilon"),
         (private, disk, y, "X must be dense and in memory with epsilon"),
-        (private | dict(engine="torch"), X, y, "epsilon needs engine='numba' or 'auto'"),
+        (private | dict(engine="torch"), X, y, "engine must be 'numba' or 'auto' with epsilon"),
         (dict(valuer=TKNNShapleyValuer(), engine="faiss-ivf"), X, y, "'engine' parameter"),
     ]:
         parameters = {"valuer": KNNShapleyValuer(2), **parameters}

@@ -114,11 +114,9 @@ def _leave_one_out(X, codes, metric, radii, regression=False):
         levels = np.searchsorted(radii, distances) + n_levels * np.arange(size)[:, None]
         # Numbers of points within each radius, and of those with the label, or sums of targets.
         known = np.tile(codes, size) if regression else (codes[part, None] == codes).ravel()
-        counts = (
-            np.bincount(levels.ravel(), weights, minlength=size * n_levels)
-            for weights in (None, known)
-        )
-        inside, known = (np.cumsum(some.reshape(size, n_levels)[:, :-1], axis=1) for some in counts)
+        rings = [np.bincount(levels.ravel(), some, size * n_levels) for some in (None, known)]
+        rings = np.reshape(rings, (2, size, n_levels))
+        inside, known = np.cumsum(rings[..., :-1], axis=2)
         if regression:
             utilities[:, part] = target_utility(inside, known, codes[part, None]).T
         else:

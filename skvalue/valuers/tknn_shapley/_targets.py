@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...neighbors import make_space
 from ...semivalues import size_weights
 
 
@@ -91,14 +90,15 @@ def target_utility(counts, sums, targets):
 
 
 class TargetGame(NamedTuple):
-    """The game of targets; its terms at a point are the coefficients of a neighbour's value."""
+    """The game of targets; its terms at a point are the coefficients of a neighbour's value.
+
+    It has the methods of `LabelGame`.
+    """
 
     prior: float  # predicted by an empty ball; all targets are relative to it
     semivalue: object
 
-    def space(self, X, metric, y):
-        """See `LabelGame`, which has the same methods."""
-        return make_space(X, metric)
+    n_classes = 0
 
     def count(self, found, y):
         """Numbers of rows in the balls, sums of their targets and of the squares."""

@@ -15,14 +15,16 @@ from ..._utils.parallel import n_workers, one_blas_thread
 from ..._utils.sklearn import Interval, StrOptions, fit_context
 from ...base import PRIVACY_CONSTRAINTS, BaseValuer, Capabilities, make_problem, mean_over_points
 from ...exceptions import RadiusWarning
-from ...neighbors import Rows, ball_parts, balls, get_engine
+from ...neighbors import Rows, ball_parts, balls, check_engine, get_engine, make_space
 from ...privacy import Release, calibrate_counts
 from ...semivalues import check_semivalue
 from .._neighbors import (
     LARGEST_RADIUS,
     NEIGHBOR_CONSTRAINTS,
-    check_neighbors,
     estimated_cost,
+    n_at_points,
+    refuse,
+    rows_of_players,
     started,
     without_copies,
 )
@@ -47,14 +49,12 @@ def value_tile(number, engine, space, game, y, points, radius):
 
 def share_of_one_value(result):
     """Fractions of the balls that contain no row, and of those that contain all rows."""
-    sizes, largest = [], []
-    for split, counts in zip(result.problem.splits, result.statistic):
-        counts = np.concatenate(counts, axis=1)
-        sizes.append(counts.sum(axis=0) if result.problem.n_classes else counts[0])
-        others = result.problem.n_rows(split) - (split.points.self_index is not None)
-        largest.append(np.full(len(sizes[-1]), others))
-    sizes, largest = np.concatenate(sizes), np.concatenate(largest)
-    return np.mean(sizes == 0), np.mean(sizes == largest)
+    problem, none, every = result.problem, [], []
+    for split, counts in zip(problem.splits, result.statistic):
+        sizes = np.concatenate(counts, axis=1)[: problem.n_classes or 1].sum(axis=0)
+        none.append(sizes == 0)
+        every.append(sizes == n_at_points(problem, split))
+    return np.mean(np.concatenate(none)), np.mean(np.concatenate(every))
 
 
 class TKNNShapleyValuer(BaseValuer):
@@ -87,7 +87,7 @@ class TKNNShapleyValuer(BaseValuer):
         X_val those from the validation points to the rows, of shape (n_validation, n_samples);
         either may be sparse, and rows whose distance is not stored (a stored zero is a distance)
         are in no ball. With X_val, the entries of X are not used, and `radius` must be a number.
-        It needs engine="numba" or "auto", and no epsilon.
+        It needs epsilon=None.
     semivalue : {"shapley", "banzhaf", "leave-one-out"} or tuple (alpha, beta), default="shapley"
         The semivalue; a tuple is Beta(alpha, beta)-Shapley.
     task : {"auto", "classification", "regression"}, default="auto"
@@ -330,8 +330,9 @@ class TKNNShapleyValuer(BaseValuer):
         """Arguments of `value_tile` for each part of the points of each split."""
         engine = get_engine(self.engine, self.device)
         for number, split in enumerate(problem.splits):
-            (X, y), game = self._rows(problem, split), self._game(problem, split)
-            space = game.space(X, self.metric, y)
+            (X, y), game = rows_of_players(problem, split), self._game(problem, split)
+            labels = (y, game.n_classes) if game.n_classes else ()
+            space = make_space(X, self.metric, *labels)
             for part in parts[number]:
                 yield number, engine, space, game, y, split.points[part], radius
 
@@ -381,41 +382,29 @@ class TKNNShapleyValuer(BaseValuer):
     def _settled(self, problem):
         """Public attributes that follow from the parameters; refuses those that do not fit."""
         check_semivalue(self.semivalue)
-        if self._is_private and self.duplicates is not None:
+        check_engine(self.engine, self.device, problem.X, self.metric)
+        private, known = self._is_private, problem.capabilities.pairwise
+        if private and isinstance(problem.X, Rows):
             raise ValueError(
-                "duplicates must be None with epsilon: which rows are copies depends on private "
-                f"rows. Got {self.duplicates!r}."
+                "X must be dense and in memory with epsilon. Got sparse rows, rows in a file or a "
+                "Dask array."
             )
-        if self._is_private and self.task == "regression":
-            raise ValueError(
-                "task must not be 'regression' with epsilon: sums of targets have no bound. Got "
-                f"task='regression' and epsilon={self.epsilon}."
-            )
-        if problem.capabilities.pairwise:
-            self._check_distances(problem)
-        approximate = check_neighbors(
-            problem, self.engine, self.device, self.metric, self._is_private
-        )
-        return {"radius_": self._chosen_radius(problem), "approximate_": approximate}
-
-    def _check_distances(self, problem):
-        """Refuse what known distances do not support."""
-        if self._is_private:
-            raise ValueError(
-                "metric='precomputed' needs epsilon=None: the noise depends on the distances "
-                f"between validation points. Got epsilon={self.epsilon}."
-            )
-        if get_engine(self.engine, self.device).name != "numba":
-            raise ValueError(
-                "metric='precomputed' needs engine='numba' or 'auto', on the CPU. Got "
-                f"engine={self.engine!r} and device={self.device!r}."
-            )
-        points = problem.splits[0].points.X
-        if self.radius == "auto" and (problem.has_validation_set or isinstance(points, Rows)):
-            raise ValueError(
-                "radius must be a number with metric='precomputed', unless X is dense and there is "
-                "no X_val: 'auto' needs the distances between the validation points. Got 'auto'."
-            )
+        no_radius = problem.has_validation_set or isinstance(problem.X, Rows)
+        refuse(self, [
+            ("duplicates", "must be None with epsilon: private rows say which rows are copies",
+             private and self.duplicates is not None),
+            ("task", "must not be 'regression' with epsilon: sums of targets have no bound",
+             private and self.task == "regression"),
+            ("engine", "must be 'numba' or 'auto' with epsilon",
+             private and self.engine not in ("auto", "numba")),
+            ("device", "must not be 'cuda' with epsilon", private and self.device == "cuda"),
+            ("metric", "must not be 'precomputed' with epsilon: the noise depends on the distances "
+             "between validation points", private and known),
+            ("radius", "must be a number with metric='precomputed', unless X is dense and there is "
+             "no X_val: 'auto' needs the distances between the validation points",
+             known and self.radius == "auto" and no_radius),
+        ])  # fmt: skip
+        return {"radius_": self._chosen_radius(problem), "approximate_": False}
 
     def _chosen_radius(self, problem):
         """The radius for the validation points, or for the rows, which are then held out."""
@@ -425,26 +414,17 @@ class TKNNShapleyValuer(BaseValuer):
         if problem.has_validation_set:  # always with epsilon: the rows are private
             points = problem.splits[0].points
             X, y, name = points.X, points.y, "y_val"
-        if not problem.n_classes:
-            if len(y) < 3:
-                raise ValueError(
-                    f"radius='auto' needs at least 3 targets in {name}. Got {len(y)}: pass a "
-                    "number as radius."
-                )
-            prior = problem.splits[0].points.prior if problem.has_validation_set else y.mean()
-            return choose_radius(X, y - prior, self.metric, regression=True)
-        n_labels = len(np.unique(y))
-        if len(y) < 3 or n_labels < 2:
+        what = "labels of 2 classes" if problem.n_classes else "targets"
+        n_values = len(np.unique(y))
+        if len(y) < 3 or (problem.n_classes and n_values < 2):
             raise ValueError(
-                f"radius='auto' needs at least 3 labels in {name}, of 2 classes. Got {len(y)}, of "
-                f"{n_labels}: pass a number as radius."
+                f"radius='auto' needs at least 3 {what} in {name}. Got {len(y)}, {n_values} of "
+                "them different: pass a number as radius."
             )
-        return choose_radius(X, y, self.metric)
-
-    def _rows(self, problem, split):
-        """As `Problem.rows`; with metric="precomputed" the players' positions in place of X."""
-        X, y = problem.rows(split)
-        return (problem.row_numbers(split) if problem.capabilities.pairwise else X), y
+        if problem.n_classes:
+            return choose_radius(X, y, self.metric)
+        prior = problem.splits[0].points.prior if problem.has_validation_set else y.mean()
+        return choose_radius(X, y - prior, self.metric, regression=True)
 
     # After the fit --------------------------------------------------------------------------
 
@@ -472,7 +452,8 @@ class TKNNShapleyValuer(BaseValuer):
 
     def _balls(self, game, X, y, points, self_index=None):
         """The balls around points, for rows X with classes or targets y."""
-        engine, space = get_engine(self.engine, self.device), game.space(X, self.metric, y)
+        labels = (y, game.n_classes) if game.n_classes else ()
+        engine, space = get_engine(self.engine, self.device), make_space(X, self.metric, *labels)
         return balls(engine, space, points, self.radius_, self_index, self.n_jobs)
 
     def _terms(self, fitted, number, joins=False):
@@ -494,7 +475,7 @@ class TKNNShapleyValuer(BaseValuer):
             new, at = np.arange(len(X)), _columns(X, points.index)
         if y is not None:
             return game.add(self._balls(game, new, y, at), terms * points.weights, y)
-        X_fit, y_fit = self._rows(fitted.problem, split)
+        X_fit, y_fit = rows_of_players(fitted.problem, split)
         factors = game.predict(game.count(self._balls(game, X_fit, y_fit, X), y_fit))
         found = self._balls(LabelGame(1, self.semivalue), new, None, at)  # of any label
         sums = [found.sum(line[None]) for line in terms * points.weights]
@@ -516,7 +497,7 @@ class TKNNShapleyValuer(BaseValuer):
 
     def _point_values(self, fitted, number, players):
         split = fitted.problem.splits[number]
-        (X, y), self_index = self._rows(fitted.problem, split), split.points.self_index
+        (X, y), self_index = rows_of_players(fitted.problem, split), split.points.self_index
         if self_index is not None:
             place = np.full(len(X), -1)
             place[players] = np.arange(len(players))
@@ -532,7 +513,7 @@ class TKNNShapleyValuer(BaseValuer):
             members = (np.flatnonzero(problem.groups == i) for i in range(problem.n_players))
             values = (self._point_values(fitted, 0, players) for players in members)
             return np.array([[squares @ v, squares @ v**2] for v in values]).T
-        (X, y), (game, terms) = self._rows(problem, split), self._terms(fitted, 0)
+        (X, y), (game, terms) = rows_of_players(problem, split), self._terms(fitted, 0)
         found = self._balls(game, X, y, split.points.X)
         return [game.add(found, some * squares, y) for some in (terms, game.squares(terms))]
 

@@ -67,7 +67,7 @@ def test_sums_without_validation_set_and_of_rows_that_join(problem):
     ],
 )
 def test_refuses(valuer, problem):
-    with pytest.raises(ValueError, match="empty_utility must be None for"):
+    with pytest.raises(ValueError, match="empty_utility must be None"):
         problem.fit(valuer.set_params(empty_utility="prior"))
 
 

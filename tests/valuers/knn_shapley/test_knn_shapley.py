@@ -189,9 +189,8 @@ HARD = dict(utility="hard")
         (dict(engine="abacus"), "'engine' parameter"),
         (dict(metric="hamming distance"), "'metric' parameter"),
         (dict(max_rank=4), "max_rank must be at least n_neighbors=5. Got 4"),
-        (dict(max_rank="auto"), "max_rank='auto' and tol"),
-        (dict(tol=0.1), "need each other. Got max_rank=None and tol=0.1"),
-        (dict(max_rank=7, tol=0.1), "need each other. Got max_rank=7 and tol=0.1"),
+        (dict(max_rank="auto"), "tol is the largest error with max_rank='auto'.* Got None"),
+        (dict(max_rank=7, tol=0.1), "needed with it only. Got 0.1"),
         (dict(max_rank="auto", tol=-1.0), "'tol' parameter"),
         (dict(semivalue="shapely"), "semivalue must be"),
         (
@@ -200,21 +199,19 @@ HARD = dict(utility="hard")
         ),
         (dict(semivalue="banzhaf", min_coalition=2), "min_coalition needs semivalue='shapley'"),
         (dict(min_coalition=11), "min_coalition must be .* 11. Got 11"),
-        (dict(weights="distance"), "weights='distance' needs utility='hard'. Got .*='soft'"),
-        (dict(weights="distance", utility="original"), "utility='hard'. Got .*'original'"),
+        (dict(weights="distance"), "weights needs utility='hard'. Got 'distance'"),
         (dict(weights="wide"), "'weights' parameter"),
         (HARD | dict(max_rank=8), "max_rank must be None with utility='hard'. Got 8"),
         (HARD | dict(max_rank="auto", tol=0.1), "max_rank must be None with utility='hard'"),
         (HARD | dict(min_coalition=2), "min_coalition must be 0 with utility='hard'. Got 2"),
         (HARD | dict(n_bits=0), "'n_bits' parameter"),
-        (HARD | dict(engine="torch"), "needs engine='numba' or 'auto'.* Got engine='torch'"),
-        (HARD | dict(engine="faiss"), "needs engine='numba' or 'auto'.* Got engine='faiss'"),
+        (HARD | dict(engine="torch"), "engine must be 'numba' or 'auto'.* Got 'torch'"),
     ],
     ids=str,
 )
 def test_refused_parameters(rng, parameters, message):
-    if parameters.get("engine", "") in ("torch", "faiss"):
-        pytest.importorskip(parameters["engine"])
+    if parameters.get("engine") == "torch":
+        pytest.importorskip("torch")
     with pytest.raises(ValueError, match=message):
         KNNShapleyValuer(**parameters).fit(rng.normal(size=(12, 2)), np.arange(12) % 2)
 
@@ -226,12 +223,12 @@ def test_refused_data(rng):
         (dict(max_rank=9), "max_rank must be None for a regression.* Got 9"),
         (dict(max_rank="auto", tol=0.1), "max_rank must be None for a regression.* Got 'auto'"),
         (dict(task="classification"), "y must hold classes when task="),
-        (HARD, "utility='hard' needs classes"),
+        (HARD, "utility needs classes.* Got 'hard'"),
     ]:
         with pytest.raises(ValueError, match=message):
             KNNShapleyValuer(**parameters).fit(X, y + 0.5)
-    with pytest.raises(ValueError, match="utility='hard' needs dense rows"):
+    with pytest.raises(ValueError, match="utility needs dense rows"):
         KNNShapleyValuer(utility="hard").fit(csr_array(X), y)
     precomputed = KNNShapleyValuer(utility="hard", metric="precomputed")
-    with pytest.raises(ValueError, match="utility='hard' needs dense rows, or distances"):
+    with pytest.raises(ValueError, match="utility needs dense rows, or distances"):
         precomputed.fit(cdist(X, X), y, X_val=csr_array(cdist(X[:3], X)), y_val=y[:3])

@@ -216,7 +216,7 @@ def test_refused(rng):
     ]:
         with pytest.raises(ValueError, match=message):
             TKNNShapleyValuer(**parameters).fit(X, target)
-    for points, found in ((X[:2], "Got 2, of 2"), (X[::2], "Got 5, of 1")):
+    for points, found in ((X[:2], "Got 2, 2 of"), (X[::2], "Got 5, 1 of")):
         labels = y[:2] if len(points) == 2 else y[::2]
         with pytest.raises(ValueError, match=f"radius='auto' needs at least 3 labels.* {found}"):
             TKNNShapleyValuer().fit(X, y, X_val=points, y_val=labels)
