@@ -86,16 +86,14 @@ def check_engine(name, device, X, metric):
     >>> from skvalue.neighbors import check_engine
     >>> check_engine("numba", "cpu", np.zeros((3, 2)), "euclidean")
     """
-    get_engine(name, device)
+    name = get_engine(name, device).name
     if name.startswith("faiss") and metric not in ("cosine", "euclidean"):
         raise ValueError(
             f"metric must be 'cosine' or 'euclidean' for engine={name!r}. Got {metric!r}."
         )
-    if name == "auto" and device == "cuda":
-        name = "torch"
     if not isinstance(X, Rows):
         return
-    if X.is_sparse and name not in ("auto", "numba"):
+    if X.is_sparse and name != "numba":
         raise ValueError(f"engine={name!r} does not take sparse X: pass engine='numba'.")
     if name.startswith("faiss"):
         raise ValueError(

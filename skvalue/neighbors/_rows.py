@@ -218,8 +218,7 @@ class Rows:
         if mapped is not None:
             step = max(1024, _MAPPED // max(1, abs(self.source.strides[0])))
         for part in tiles(len(self), step):
-            rows = self if step >= len(self) else self[part]
-            out[part] = self.source[rows.index]
+            out[part] = self.source[self[part].index]
             if mapped is not None and mapped.mode != "c" and hasattr(mmap, "MADV_DONTNEED"):
                 mapped.base.madvise(mmap.MADV_DONTNEED)  # else the pages read stay in memory
         return out

@@ -19,14 +19,6 @@ _MOVES = 16  # of a row, on average, in the insertion that ends the sort of a bu
 _WORD_ONE, _SHIFT, _LOW32 = np.uint64(1), np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
-@compiled(inline="always")
-def _code(rel, factor):
-    scaled = rel * factor
-    if scaled > np.float32(4194303.0):
-        scaled = np.float32(4194303.0)
-    return np.uint32(np.int32(scaled))
-
-
 @compiled
 def _prefix(counts):
     total = counts[0] - counts[0]
@@ -41,7 +33,8 @@ def count_codes(rel, factor, codes, low, high, max_rank):
     """Histogram of the codes; return the largest code needed and whether a bin has many rows."""
     n = len(rel)
     for i in range(n):
-        codes[i] = _code(rel[i], factor)
+        scaled = rel[i] * factor
+        codes[i] = np.int32(scaled if scaled < np.float32(_TOP) else np.float32(_TOP))
     low[:] = 0
     high[:] = 0
     for i in range(n):

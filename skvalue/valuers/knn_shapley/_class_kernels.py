@@ -5,31 +5,9 @@ a row ``i`` that is tied with the one before it. The value of tied players is th
 orders, in closed form.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from ..._utils.compiled import compiled
-
-
-class ClassTables(NamedTuple):
-    """Tables of the classification game of n players, see `class_game`.
-
-    (A NamedTuple, which compiled loops take.)
-
-    ``inv[r] = 1 / max(r, k)``, for another semivalue `SizeTables.near`, with cumulative sums
-    ``sums``; the value at rank r is
-    ``matches * base_match + base + match * (gain + inv[r]) - sum_{j > r} match_j drop_j`` with
-    ``drop_j = inv[j - 1] - inv[j]``.
-    """
-
-    n: int
-    votes: int
-    inv: np.ndarray
-    sums: np.ndarray
-    base: float
-    base_match: float
-    gain: float
 
 
 @compiled

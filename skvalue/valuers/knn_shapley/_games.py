@@ -21,7 +21,7 @@ class ClassGame(NamedTuple):
     utility: str
     semivalue: object
     min_coalition: int
-    empty: float | None = None  # utility of no rows, where it is not the default
+    empty: float  # utility of no rows
 
     by_distance = False  # whether values depend on the distances, not on their order alone
 
@@ -31,9 +31,7 @@ class ClassGame(NamedTuple):
 
     def empty_utility(self, points):
         """Utility of no rows."""
-        if self.empty is not None:
-            return self.empty
-        return 0.0 if self.utility == "original" else 1.0 / self.n_classes
+        return self.empty
 
     def add(self, players, order, points, values, unranked):
         """Add the values at some points to those of all rows; return the utility at each point."""

@@ -1,10 +1,72 @@
 """Tables of the KNN-Shapley games: values as a function of rank, and the error of `max_rank`."""
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from ._sizes import near_rows
+
+
+class ClassTables(NamedTuple):
+    """Tables of the classification game of n players, see `class_game`.
+
+    (A NamedTuple, which compiled loops take.)
+
+    ``inv[r] = 1 / max(r, k)``, for another semivalue `SizeTables.near`, with cumulative sums
+    ``sums``; the value at rank r is
+    ``matches * base_match + base + match * (gain + inv[r]) - sum_{j > r} match_j drop_j`` with
+    ``drop_j = inv[j - 1] - inv[j]``.
+    """
+
+    n: int
+    votes: int
+    inv: np.ndarray
+    sums: np.ndarray
+    base: float
+    base_match: float
+    gain: float
+
+
+class TargetTables(NamedTuple):
+    """Tables of the regression game of n players, see `target_game`.
+
+    (A NamedTuple, which compiled loops take.)
+
+    With z_r the centred target at rank r, u that of the point, and Z_r the sum of z before r, the
+    value at rank r is ``base - a_r z_r^2 - 2 z_r (b_r Z_r + sum_{j > r} b_{j-1} z_j) + 2 u q_r z_r
+    + sum_{j > r} ((a_{j-1} - a_j) z_j^2 + 2 (b_{j-1} - b_j) z_j Z_j - 2 u (q_{j-1} - q_j) z_j)``.
+    """
+
+    n: int
+    votes: int
+    weight: float
+    soft: bool
+    a: np.ndarray
+    b: np.ndarray
+    q: np.ndarray
+    d1: float
+    e1: float
+    e2: float
+    alone: float  # n times the probability that a player joins the empty coalition
+
+
+class VoteTables(NamedTuple):
+    """Tables of the game of a majority vote, see `vote_game`.
+
+    (A NamedTuple, which compiled loops take.)
+
+    ``steps[r]`` is the probability that the coalition that a row joins has K - 1 of the r - 1
+    nearest others and the next one; ``sizes[c, d, s]`` that it has s rows, in the game of the
+    classes c and d.
+    """
+
+    n: int
+    n_neighbors: int
+    scale: int  # the largest weight; 1 without weights
+    empty: float
+    steps: np.ndarray
+    sizes: np.ndarray
 
 
 def class_game(
@@ -59,8 +121,6 @@ def class_game(
     >>> game.n, game.votes
     (3, 1)
     """
-    from ._class_kernels import ClassTables
-
     votes = min(n_neighbors, n)
     soft = utility == "soft"
     sizes, inv, _ = near_rows(n, votes if soft else n_neighbors, semivalue, min_coalition)
@@ -115,8 +175,6 @@ def target_game(n, n_neighbors, utility="soft", semivalue="shapley", min_coaliti
     >>> game.n, game.votes
     (3, 1)
     """
-    from ._target_kernels import TargetTables
-
     soft = utility == "soft"
     votes = min(n_neighbors, n)
     sizes, near, joint = near_rows(n, n_neighbors, semivalue, min_coalition)
@@ -264,8 +322,6 @@ def vote_game(class_counts, n_neighbors, n_bits=0, semivalue="shapley", left_out
     >>> game.n, game.empty
     (5, 0.5)
     """
-    from ._vote_kernels import VoteTables
-
     counts = np.asarray(class_counts)
     n, n_classes = int(counts.sum()) - left_out, len(counts)
     near = near_rows(n, n_neighbors, semivalue).near
@@ -277,6 +333,6 @@ def vote_game(class_counts, n_neighbors, n_bits=0, semivalue="shapley", left_out
             some = near_rows(int(both), n_neighbors, semivalue).sizes / both
             sizes[pairs == both, : len(some)] = some
     return VoteTables(
-        n=n, n_neighbors=n_neighbors, weighted=n_bits > 0, scale=2**n_bits, empty=1.0 / n_classes,
+        n=n, n_neighbors=n_neighbors, scale=2**n_bits, empty=1.0 / n_classes,
         steps=steps, sizes=sizes,
     )  # fmt: skip

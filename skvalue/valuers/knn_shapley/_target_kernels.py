@@ -5,34 +5,9 @@ a row ``i`` that is tied with the one before it. The value of tied players is th
 orders, in closed form.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from ..._utils.compiled import compiled
-
-
-class TargetTables(NamedTuple):
-    """Tables of the regression game of n players, see `target_game`.
-
-    (A NamedTuple, which compiled loops take.)
-
-    With z_r the centred target at rank r, u that of the point, and Z_r the sum of z before r, the
-    value at rank r is ``base - a_r z_r^2 - 2 z_r (b_r Z_r + sum_{j > r} b_{j-1} z_j) + 2 u q_r z_r
-    + sum_{j > r} ((a_{j-1} - a_j) z_j^2 + 2 (b_{j-1} - b_j) z_j Z_j - 2 u (q_{j-1} - q_j) z_j)``.
-    """
-
-    n: int
-    votes: int
-    weight: float
-    soft: bool
-    a: np.ndarray
-    b: np.ndarray
-    q: np.ndarray
-    d1: float
-    e1: float
-    e2: float
-    alone: float  # n times the probability that a player joins the empty coalition
 
 
 @compiled

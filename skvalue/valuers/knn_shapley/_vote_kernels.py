@@ -7,32 +7,11 @@ Rows differ for each other by their signed weights alone, of which there are few
 one row follows from the table with it, so that a point takes time linear in the number of rows.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from ..._utils.compiled import compiled
 
 _TIED = 1e-14  # distances that differ by less, relative to their size, are equal
-
-
-class VoteTables(NamedTuple):
-    """Tables of the game of a majority vote, see `vote_game`.
-
-    (A NamedTuple, which compiled loops take.)
-
-    ``steps[r]`` is the probability that the coalition that a row joins has K - 1 of the r - 1
-    nearest others and the next one; ``sizes[c, d, s]`` that it has s rows, in the game of the
-    classes c and d.
-    """
-
-    n: int
-    n_neighbors: int
-    weighted: bool
-    scale: int  # the largest weight
-    empty: float
-    steps: np.ndarray
-    sizes: np.ndarray
 
 
 @compiled
@@ -252,7 +231,7 @@ def add_vote_values(game, order, n_ranked, distances, labels, codes, weights, va
                     continue
                 d = distances[v, i]
                 first[n] = d - before > _TIED * d
-                if first[n] and game.weighted and d > nearest:
+                if first[n] and reach > 1 and d > nearest:
                     weight = round(reach * nearest / d)
                 before = d
                 players[n], signed[n] = i, weight if labels[i] == code else -weight

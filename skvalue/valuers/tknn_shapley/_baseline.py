@@ -1,10 +1,10 @@
 """The values that cost no privacy: those of public points and of the row itself."""
 
 import numpy as np
-from sklearn.utils import check_X_y
+from sklearn.utils import check_array
 from sklearn.utils.validation import column_or_1d
 
-from ..._utils.checks import check_validation_weights
+from ..._utils.checks import check_length, check_validation_weights
 from ...base import codes_or_other
 from ...neighbors import balls, get_engine, make_space
 from ._game import by_label
@@ -54,15 +54,14 @@ def public_baseline(
     >>> public_baseline([[1.0], [1.2], [5.0]], [0, 1, 0], [[1.1]], [0], 0.5, "euclidean").tolist()
     [0.5, -0.5, 0.0]
     """
-    X, _ = check_X_y(X, np.zeros(len(X)), order="C", dtype=[np.float64, np.float32])
-    X_val, _ = check_X_y(X_val, np.zeros(len(X_val)), order="C", dtype=X.dtype)
+    X = check_array(X, order="C", dtype=[np.float64, np.float32])
+    X_val = check_array(X_val, order="C", dtype=X.dtype)
     if X_val.shape[1] != X.shape[1]:
         raise ValueError(f"X_val must have {X.shape[1]} columns, as X. Got {X_val.shape[1]}.")
     classes, codes_val = np.unique(column_or_1d(y_val), return_inverse=True)
     codes = codes_or_other(y, classes)
-    for name, labels, rows in (("y", codes, X), ("y_val", codes_val, X_val)):
-        if len(labels) != len(rows):
-            raise ValueError(f"{name} must have {len(rows)} entries. Got {len(labels)}.")
+    check_length(codes, "y", len(X))
+    check_length(codes_val, "y_val", len(X_val), of="X_val")
     weights = check_validation_weights(sample_weight_val, len(X_val))
     space = make_space(X, metric, codes, len(classes) + 1)
     signs = by_label(

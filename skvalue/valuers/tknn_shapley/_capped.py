@@ -3,24 +3,11 @@
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import issparse
 from scipy.spatial.distance import cdist
 from sklearn import get_config
 from sklearn.metrics import pairwise_distances
 
 from ...neighbors import balls, make_space
-
-
-def _pair_distances(X, X_val, metric):
-    """Distances in float64, such that those of a row do not depend on the other rows.
-
-    In a matrix product the rounding of a row may depend on its position, and rounding breaks ties.
-    """
-    X = X.astype(np.float64)
-    metric = "euclidean" if metric == "l2" else metric
-    if issparse(X) or metric not in ("cosine", "euclidean"):
-        return pairwise_distances(X, X_val, metric=metric)
-    return np.nan_to_num(cdist(X, X_val, metric), nan=1.0)  # cosine distances of rows of zeros
 
 
 def capped_balls(X, X_val, radius, metric, cap):
@@ -33,7 +20,13 @@ def capped_balls(X, X_val, radius, metric, cap):
     step = max(1, int(get_config()["working_memory"] * 2**20 // (64 * len(X_val))))
     for start in range(0, len(X), step):
         part = slice(start, min(start + step, len(X)))
-        distances = _pair_distances(X[part], X_val, metric)
+        rows = X[part].astype(np.float64)
+        # In a matrix product the rounding of a row may depend on its position and break ties.
+        if metric in ("cosine", "euclidean", "l2"):
+            distances = cdist(rows, X_val, "euclidean" if metric == "l2" else metric)
+            distances = np.nan_to_num(distances, nan=1.0)  # cosine distances of rows of zeros
+        else:
+            distances = pairwise_distances(rows, X_val, metric=metric)
         inside = distances <= closed
         distances[~inside] = np.inf
         nearest = np.argsort(distances, axis=1, kind="stable")[:, :cap]

@@ -18,7 +18,6 @@ makes the total of the values of all rows that of the draws.
 """
 
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -119,13 +118,6 @@ def positive_draws(draws):
     return np.maximum(np.where(mean > 4 * std, draws, cut), 0.0)
 
 
-class Posterior(NamedTuple):
-    """Draws (n_draws, n_validation) of the counts with and without the point's label."""
-
-    same: np.ndarray
-    other: np.ndarray
-
-
 def other_fractions(labels, near, landmarks):
     """Fraction of other labels among the public points near each, for each width of "near"."""
     others = labels[:, None] != labels[landmarks]
@@ -165,7 +157,7 @@ class CountModel:
         )
 
     def draws(self, noisy, rng, n_draws=_N_DRAWS):
-        """The `Posterior`, given counts with noise."""
+        """Draws of the counts with and without the labels, (2, n_draws, n_validation)."""
         gap, totals = np.subtract(*noisy, dtype=float), self._totals(noisy, rng, n_draws)
         unit = self._scale**2 * self._process.weights
         spread, fraction = self._picked(gap, totals, unit, rng)
@@ -181,7 +173,7 @@ class CountModel:
         rest = residual - inside @ self._process.vectors.T
         other = expected + field @ self._process.vectors.T + nugget / (nugget + noise) * rest
         other = np.clip(other, 0, totals)
-        return Posterior(totals - other, other)
+        return np.stack([totals - other, other])
 
     def _picked(self, gap, totals, unit, rng):
         """Draws of the variance of the process, and of the index of the fraction."""
@@ -243,11 +235,9 @@ def size_draws(posterior, n_classes, semivalue="shapley", joins=False):
     # Powers of two, so that few tables are computed. Counts beyond a million are approximated.
     largest = max(same.max(), other.max()) + 1
     table = 1 << int(np.clip(largest, _TABLE, 2**20) - 1).bit_length()
-    pairs = ((np.maximum(same, 1), other), (same, np.maximum(other, 1)))
-    if joins:
-        pairs = ((same + 1, other), (same, other + 1))
-    value_same, _ = real_neighbour_values(*pairs[0], n_classes, semivalue, table)
-    _, value_other = real_neighbour_values(*pairs[1], n_classes, semivalue, table)
+    rule = n_classes, semivalue, table
+    value_same, _ = real_neighbour_values(np.maximum(same + joins, 1), other, *rule)
+    _, value_other = real_neighbour_values(same, np.maximum(other + joins, 1), *rule)
     # Sizes near 0, which some semivalues have, are clipped: their logarithms are taken.
     least = 1e-3 / np.maximum(same + other, 1)
     return np.stack([np.maximum(value_same, least), np.minimum(value_other, -least)])
@@ -259,9 +249,9 @@ def value_sizes(posterior, sizes):
     Geometric means over the draws, times the factor, at most 1, which makes the mean log of the
     total size of the values of all rows that of the draws.
     """
-    counts, sizes = np.stack(posterior), np.abs(sizes)
+    sizes = np.abs(sizes)
     means = np.exp(np.log(sizes).mean(axis=1, keepdims=True))
-    mass = np.maximum((counts * sizes).sum(axis=(0, 2)), 1e-300)
-    claimed = np.maximum((counts * means).sum(axis=(0, 2)), 1e-300)
+    mass = np.maximum((posterior * sizes).sum(axis=(0, 2)), 1e-300)
+    claimed = np.maximum((posterior * means).sum(axis=(0, 2)), 1e-300)
     factor = min(1.0, np.exp(np.log(mass / claimed).mean()))
     return factor * means[0, 0], -factor * means[1, 0]

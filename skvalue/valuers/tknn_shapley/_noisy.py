@@ -68,9 +68,9 @@ class NoisyGame:
         posterior = model.draws(counts, rng)
         sizes, drawn = self._sizes(posterior)
         unknown, biased = [], []
-        for i in range(0, len(posterior.same), len(posterior.same) // _N_ERROR_DRAWS):
-            clean = np.stack([posterior.same[i], posterior.other[i]])
-            again = clean + self.noise * rng.standard_normal(clean.shape)
+        n_draws = posterior.shape[1]
+        for i in range(0, n_draws, n_draws // _N_ERROR_DRAWS):
+            again = posterior[:, i] + self.noise * rng.standard_normal(counts.shape)
             unknown.append(sizes - drawn[:, i])
             biased.append(self._sizes(model.draws(again, rng))[0] - drawn[:, i])
         return np.array([unknown, biased])

@@ -17,10 +17,9 @@ def counted_balls(points, radius, metric, max_contributions):
         bound = overlap_bound(points, radius, metric)
         if max_contributions == "auto":
             max_contributions = most_balls(points, radius, metric)
-    cap = None
-    if max_contributions is not None and max_contributions < bound:
-        cap = max_contributions
-    return cap or bound, cap
+    if max_contributions is None or max_contributions >= bound:
+        return bound, None
+    return max_contributions, max_contributions
 
 
 def overlap_bound(X_val, radius, metric):
@@ -41,9 +40,8 @@ def overlap_bound(X_val, radius, metric):
     if metric == "euclidean":
         squared = relative * np.vecdot(_centred(X_val), _centred(X_val))
     elif metric == "cosine":
-        closed = (
-            1e-12 + 2 * relative
-        )  # balls are closed, and contain distances that round to the radius
+        # Balls are closed, and contain distances that round to the radius.
+        closed = 1e-12 + 2 * relative
         angle, reach = np.sqrt(2 * closed), np.arccos(max(1 - radius - closed, -1))
     for start in range(0, n, step):
         part = slice(start, start + step)

@@ -469,9 +469,8 @@ class TKNNShapleyValuer(BaseValuer):
         split = fitted.problem.splits[number]
         (game, terms), points = self._terms(fitted, number, joins=True), split.points
         new, at = X, points.X  # new rows, and the points around them
-        if (
-            fitted.problem.capabilities.pairwise
-        ):  # X are distances from the rows of fit, of which the points are
+        # X may be distances from the rows of fit, of which the points are.
+        if fitted.problem.capabilities.pairwise:
             new, at = np.arange(len(X)), _columns(X, points.index)
         if y is not None:
             return game.add(self._balls(game, new, y, at), terms * points.weights, y)

@@ -100,7 +100,7 @@ def test_the_fraction_of_other_labels_is_learned(wrong):
     total = 60 * (2 + np.sin(np.linspace(0, 6, n)))
     clean = np.stack([(1 - wrong) * total, wrong * total])
     means = [
-        posterior(clean + noise * rng.normal(size=clean.shape), noise, *line(n)).other.mean(axis=0)
+        posterior(clean + noise * rng.normal(size=clean.shape), noise, *line(n))[1].mean(axis=0)
         for _ in range(10)
     ]
     assert np.mean(means) == pytest.approx(clean[1].mean(), abs=2.0)
@@ -113,7 +113,7 @@ def test_labels_are_mixed_where_public_points_of_both_are_near():
     clean = np.where(labels, [[10.0], [90.0]], [[90.0], [10.0]])
     assert (clean.sum(axis=0) == total).all()
     noisy = clean + noise * rng.normal(size=clean.shape)
-    found = posterior(noisy, noise, *line(n), labels=labels).other.mean(axis=0)
+    found = posterior(noisy, noise, *line(n), labels=labels)[1].mean(axis=0)
     assert found[labels].mean() == pytest.approx(90, abs=8)
     assert found[~labels].mean() == pytest.approx(10, abs=4)
 
@@ -168,7 +168,7 @@ def test_the_total_of_the_sizes_is_that_of_the_draws():
     rng = np.random.default_rng(0)
     same, other = np.exp(rng.normal(3, 2, (2, 64, 20)))
     sizes = size_draws((same, other), 2)
-    value_same, value_other = value_sizes((same, other), sizes)
+    value_same, value_other = value_sizes(np.array([same, other]), sizes)
     drawn = (same * sizes[0] - other * sizes[1]).sum(axis=1)
     claimed = (same * value_same - other * value_other).sum(axis=1)
     assert np.log(claimed).mean() == pytest.approx(np.log(drawn).mean(), abs=1e-12)
@@ -176,7 +176,7 @@ def test_the_total_of_the_sizes_is_that_of_the_draws():
     same, other = 300 + rng.normal(size=(2, 64, 20))
     sizes = size_draws((same, other), 2)
     means = np.exp(np.log(np.abs(sizes)).mean(axis=1))
-    assert (np.abs(value_sizes((same, other), sizes)) <= means * (1 + 1e-12)).all()
+    assert (np.abs(value_sizes(np.array([same, other]), sizes)) <= means * (1 + 1e-12)).all()
 
 
 def test_smoothing_brings_counts_nearer_to_the_truth():
@@ -187,5 +187,5 @@ def test_smoothing_brings_counts_nearer_to_the_truth():
     clean = np.array([0.6, 0.4])[:, None] * smooth
     noisy = clean + rng.normal(0, 80, (2, n))
     draws = posterior(noisy, 80.0, distances, landmarks, reach)
-    for found, truth, raw in zip((draws.same, draws.other), clean, noisy):
+    for found, truth, raw in zip(draws, clean, noisy):
         assert np.abs(found.mean(axis=0) - truth).mean() < 0.35 * np.abs(raw - truth).mean()
