@@ -21,8 +21,7 @@ def frequencies(y_val, weights=None):
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize("utility", ["soft", "original"])
-@pytest.mark.parametrize("semivalue", ["shapley", "banzhaf", (2, 1)])
-@pytest.mark.parametrize("k", [1, 5, 20])
+@pytest.mark.parametrize(("semivalue", "k"), [("shapley", 5), ("banzhaf", 1), ((2, 1), 20)])
 def test_only_the_step_from_the_empty_coalition_changes(problem, utility, semivalue, k):
     problem = PROBLEMS[problem]
     plain = KNNShapleyValuer(k, utility=utility, semivalue=semivalue)

@@ -85,7 +85,7 @@ def test_beta_one_one_is_the_shapley_value(rng, n_classes, utility):
     ids=str,
 )
 def test_changes_joining_rows_and_contributions(rng, parameters, n_classes):
-    X, y, X_val, y_val = grid_game(rng, 30, 12, n_classes)
+    X, y, X_val, y_val = grid_game(rng, 16, 8, n_classes)
     valuer = KNNShapleyValuer(3, **parameters)
     check_after_the_fit(valuer, X, y, X_val, y_val, [[0.5, 0.5]], y[:1])
     if n_classes:

@@ -37,7 +37,7 @@ def weights_of(parameters, n):
 @each_game
 def test_values_are_within_tol_of_enumeration(rng, parameters):
     n, k, truncated = 7, 1, 0
-    for tol in (0.0, 0.02, 0.1, 0.2, 0.4):
+    for tol in (0.0, 0.02, 0.1, 0.4):
         for side in (2, 30):
             X, y, X_val, _ = grid_game(rng, n, 1, 2, side)
             near = np.argsort(np.abs(X - X_val[0]).sum(axis=1))

@@ -43,11 +43,12 @@ def report_of(valuer):
     return str(valuer.privacy_).replace("\n", " ")
 
 
-def exact_counts(data, radius=0.3, **parameters):
+RAW = dict(denoise=False)  # smoothing takes most of the time of a small fit
+
+
+def exact_counts(data, radius=0.3, n_draws=5, **parameters):
     """Counts of own and of other labels: medians of little integer noise."""
-    found = [
-        fit(data, radius, epsilon=50.0, denoise=False, **parameters).counts_ for _ in range(35)
-    ]
+    found = [fit(data, radius, epsilon=50.0, **RAW, **parameters).counts_ for _ in range(n_draws)]
     return np.median(found, axis=0)
 
 
@@ -88,7 +89,7 @@ def test_almost_no_noise_gives_the_exact_values(semivalue, n_classes):
     little = dict(radius=0.05, epsilon=50.0, semivalue=semivalue)
     exact = fit(game, **little | dict(epsilon=None))
     assert exact.values_.any()
-    draws = [fit(game, denoise=False, **little).values_ for _ in range(25)]
+    draws = [fit(game, **RAW, **little).values_ for _ in range(5)]
     np.testing.assert_allclose(np.median(draws, axis=0), exact.values_, atol=1e-12)
     if semivalue == "banzhaf":  # of large balls it is too small next to little noise
         return
@@ -162,12 +163,12 @@ def test_counts_are_of_labels_alike_and_not_and_unknown_labels_are_other(data, i
     strange = np.where(np.arange(len(y)) % 7 == 0, 99, y)
     alike = y_val[:, None] == strange
     clean = np.stack([(inside & alike).sum(axis=1), (inside & ~alike).sum(axis=1)])
-    draws = [fit((X, strange, X_val, y_val)).counts_ for _ in range(30)]
-    scale = calibrate_counts(1.0, 1e-5, overlap_bound(X_val, 0.3, "cosine"), "add_remove").scale
-    assert np.abs(np.mean(draws, axis=0) - clean).max() < 5.5 * scale / 30**0.5
+    draws = [fit((X, strange, X_val, y_val), epsilon=50.0, **RAW).counts_ for _ in range(9)]
+    scale = calibrate_counts(50.0, 1e-5, overlap_bound(X_val, 0.3, "cosine"), "add_remove").scale
+    assert np.abs(np.mean(draws, axis=0) - clean).max() < 5.5 * scale / 9**0.5 < 2.5
     assert np.issubdtype(draws[0].dtype, np.integer)
     for labels in (y.astype(str), y.astype(str).astype(object), [{0: "a", 1: 5}[k] for k in y]):
-        fit((X, np.asarray(labels, dtype=object), X_val, y_val))
+        fit((X, np.asarray(labels, dtype=object), X_val, y_val), **RAW)
     one_class = fit((X, np.zeros_like(y), X_val, y_val))
     assert np.isfinite(one_class.values_).all()
 
@@ -196,11 +197,11 @@ def test_own_row_is_taken_off_and_new_rows_come_on_top(data, inside):
 
 def test_groups_and_weights(data, inside):
     groups = np.arange(400) % 9
-    rows = fit(data, noise_random_state=0)
-    grouped = fit(data, groups=groups, noise_random_state=0)
+    rows = fit(data, noise_random_state=0, **RAW)
+    grouped = fit(data, groups=groups, noise_random_state=0, **RAW)
     np.testing.assert_allclose(grouped.values_, np.bincount(groups, rows.values_))
     assert "groups as wholes" in report_of(grouped)
-    weighted = fit(data, weights=np.eye(60)[0], max_contributions="auto")
+    weighted = fit(data, weights=np.eye(60)[0], max_contributions="auto", **RAW)
     assert (weighted.values_[~inside[0]] == 0).all()
 
 
@@ -211,7 +212,7 @@ def test_groups_and_weights(data, inside):
 def test_no_row_is_in_more_balls_than_the_bound(rng, metric):
     for width in (0.1, 0.5, 2.0):
         centres = np.round(rng.normal(size=(40, 2)) * width, 1) + [1, 0]
-        rows = np.concatenate([centres, rng.normal(size=(10_000, 2)) * width + [1, 0], [[0, 0]]])
+        rows = np.concatenate([centres, rng.normal(size=(3000, 2)) * width + [1, 0], [[0, 0]]])
         for radius in (0.0, 0.01, 0.1, 0.4, 1.0, 1.3):
             bound = overlap_bound(centres, radius, metric)
             inside = pairwise_distances(rows, centres, metric=metric) <= radius * (1 + 1e-12)
@@ -235,7 +236,7 @@ def test_a_row_does_not_move_others_into_balls():
     centres = np.vstack([centre, -centre, centres[::2] + 100])
     labels = np.arange(len(centres)) % 2
     for X in (rows, np.vstack([rows, outlier])):
-        valuer = TKNNShapleyValuer(0.49963, metric="euclidean", epsilon=8.0)
+        valuer = TKNNShapleyValuer(0.49963, metric="euclidean", epsilon=8.0, **RAW)
         valuer.fit(X, np.zeros(len(X), dtype=int), X_val=centres, y_val=labels)
         assert np.abs(valuer.counts_[:, 0]).max() < 100  # no row is in this ball
 
@@ -264,19 +265,19 @@ def test_the_bound_is_used_and_a_cap_below_it(data):
     bound = overlap_bound(data[2], 0.02, "cosine")
     assert 1 < bound < 30
     for cap, expected in ((None, bound), (3, 3), (bound + 5, bound)):
-        valuer = fit(data, 0.02, max_contributions=cap)
+        valuer = fit(data, 0.02, max_contributions=cap, **RAW)
         assert f"at most {expected} of" in report_of(valuer)
 
 
 @pytest.mark.parametrize("radius", [0.02, 0.3, "auto"])
 def test_the_cap_that_the_validation_points_choose(data, radius):
     X, y, X_val, y_val = data
-    valuer = fit(data, radius, max_contributions="auto")
+    valuer = fit(data, radius, max_contributions="auto", **RAW)
     in_balls = (pairwise_distances(X_val, metric="cosine") <= valuer.radius_ + 1e-12).sum(axis=0)
     bound = overlap_bound(X_val, valuer.radius_, "cosine")
     expected = f"at most {min(in_balls.max(), bound)} of"
     assert expected in report_of(valuer)
-    others = fit((X[:50] + 3, y[:50], X_val, y_val), radius, max_contributions="auto")
+    others = fit((X[:50] + 3, y[:50], X_val, y_val), radius, max_contributions="auto", **RAW)
     assert expected in report_of(others)  # whatever the rows
     assert radius == 0.02 or in_balls.max() < bound
 
@@ -291,7 +292,7 @@ def test_a_cap_that_caps_nothing_leaves_balls_of_no_radius_closed(rng):
     X_val = np.concatenate([X_val, np.outer(np.arange(1, 19), [1.0, 3.7])])
     game = X, y, X_val, np.arange(27) % 2
     assert overlap_bound(X_val, 0.0, "cosine") >= 18
-    counts = exact_counts(game, 0.0, max_contributions=17)
+    counts = exact_counts(game, 0.0, n_draws=35, max_contributions=17)
     exact = fit(game, 0.0, epsilon=None).counts_
     np.testing.assert_array_equal(counts, same_and_other(exact, game[3]))
 
@@ -299,7 +300,7 @@ def test_a_cap_that_caps_nothing_leaves_balls_of_no_radius_closed(rng):
 @pytest.mark.parametrize("metric", ["cosine", "euclidean", "l2", "correlation", "manhattan"])
 def test_the_balls_of_a_row_do_not_depend_on_other_rows(metric, rng):
     # Every row is as far from a point as from its mirror image: rounding must not choose.
-    for _ in range(20):
+    for _ in range(10):
         X, X_val = (0.1 * rng.integers(-2, 3, (n, 30)) + 0.3 for n in (60, 20))
         X, X_val[::2] = (X + X[:, ::-1]) / 2, X_val[1::2, ::-1]
         X[7] = 0
@@ -318,7 +319,7 @@ def test_capped_rows_count_for_their_nearest_points(data):
         expected[label, near] += 1
     found = exact_counts(data, max_contributions=4)
     np.testing.assert_array_equal(found, same_and_other(expected, y_val))
-    capped = fit(data, max_contributions=4, epsilon=50.0, denoise=False)
+    capped = fit(data, max_contributions=4, epsilon=50.0, **RAW)
     assert np.isfinite(capped.score_samples(X, y)).all()
 
 
@@ -327,7 +328,7 @@ def test_capped_rows_count_for_their_nearest_points(data):
 
 @pytest.mark.parametrize("relation", ["null", "add_remove", "replace"])
 def test_the_report_states_the_parameters(data, relation):
-    valuer = fit(data, relation=relation, epsilon=0.7, delta=1e-6)
+    valuer = fit(data, relation=relation, epsilon=0.7, delta=1e-6, **RAW)
     assert valuer.privacy_.epsilon == pytest.approx(0.7, rel=1e-6)
     assert valuer.privacy_.epsilon <= 0.7 * (1 + 1e-9)
     assert valuer.privacy_.relation == relation
@@ -345,7 +346,7 @@ def test_replacing_costs_noise_for_twice_as_many_counts(data):
     scales = []
     for relation in ("null", "add_remove", "replace"):
         ledger = Ledger(None, "rows", epsilon=2.0, delta=1e-5)
-        fit(data, relation=relation, ledger=ledger)
+        fit(data, relation=relation, ledger=ledger, **RAW)
         scales.append(ledger.charges[0].event.scale)
     assert scales[0] == scales[1]
     assert scales[2] == pytest.approx(2**0.5 * scales[1], rel=1e-3)
@@ -356,7 +357,7 @@ def test_grid_search_charges_every_candidate(data, tmp_path):
     X, y, X_val, y_val = data
     ledger = Ledger(tmp_path / "budget.sqlite", "rows", epsilon=10.0, delta=1e-5)
     model = ValueFilteredClassifier(
-        LogisticRegression(), TKNNShapleyValuer(0.3, epsilon=0.5, ledger=ledger)
+        LogisticRegression(), TKNNShapleyValuer(0.3, epsilon=0.5, ledger=ledger, **RAW)
     )
     search = GridSearchCV(model, {"drop": [0.05, 0.1, 0.2]}, cv=2)
     search.fit(X, y, X_val=X_val, y_val=y_val)
@@ -382,7 +383,7 @@ def contents(value, seen):
 
 
 def test_a_notebook_keeps_no_value(data):
-    shown = fit(data, groups=np.arange(400) % 7)._repr_html_()
+    shown = fit(data, groups=np.arange(400) % 7, **RAW)._repr_html_()
     assert ">counts_" in shown
     for name in ("values_", "baseline_", "groups_"):
         assert f">{name}" not in shown
@@ -448,7 +449,7 @@ def test_a_fitted_valuer_holds_no_row_or_clean_count(data):
 
 def test_an_exact_fit_after_a_private_one_has_all_methods(data):
     X, y, X_val, y_val = data
-    valuer = fit(data).set_params(epsilon=None).fit(X, y, X_val=X_val, y_val=y_val)
+    valuer = fit(data, **RAW).set_params(epsilon=None).fit(X, y, X_val=X_val, y_val=y_val)
     assert valuer.values_for(2) == valuer.values_[2]
     for name, parameter in (("baseline_", "baseline"), ("values_error_", "error")):
         with pytest.raises(AttributeError, match=f"{name} is set by private fits only: pass eps"):
@@ -461,7 +462,7 @@ def test_an_exact_fit_after_a_private_one_has_all_methods(data):
 def test_refusals(data):
     X, y, X_val, y_val = data
     val = dict(X_val=X_val, y_val=y_val)
-    private = TKNNShapleyValuer(0.3, epsilon=1.0)
+    private = TKNNShapleyValuer(0.3, epsilon=1.0, **RAW)
     for points, message in (
         ({}, "X_val and y_val must be passed with epsilon"),
         (dict(X_val=X_val, y_val=np.zeros(60)), "y_val must have at least 2 classes"),
@@ -471,7 +472,7 @@ def test_refusals(data):
             private.fit(X, y, **points)
     with pytest.raises(ValueError, match="reader must be 'curator'"):
         private.fit_transform(X, y, **val)
-    curator = TKNNShapleyValuer(0.3, epsilon=1.0, reader="curator")
+    curator = TKNNShapleyValuer(0.3, epsilon=1.0, reader="curator", **RAW)
     assert curator.fit_transform(X, y, **val).shape == (400, 1)
     for parameters, message in (
         (dict(epsilon=0), "epsilon must be a finite number above 0"),
@@ -484,7 +485,7 @@ def test_refusals(data):
     ):
         with pytest.raises(ValueError, match=message):
             fit(data, **parameters)
-    fitted = fit(data)
+    fitted = fit(data, **RAW)
     for name, call in {
         "add_validation": lambda: fitted.add_validation(X_val[:1], y_val[:1]),
         "contributions": lambda: fitted.contributions(0),
@@ -499,9 +500,9 @@ def test_refusals(data):
 
 def test_a_radius_from_the_validation_points_is_free(data):
     X, y, X_val, y_val = data
-    valuer = fit(data, "auto")
+    valuer = fit(data, "auto", **RAW)
     assert valuer.radius_ == suggest_radius(X_val, y_val)
-    assert fit((X[:50] + 3, y[:50], X_val, y_val), "auto").radius_ == valuer.radius_
+    assert fit((X[:50] + 3, y[:50], X_val, y_val), "auto", **RAW).radius_ == valuer.radius_
     text = report_of(valuer)
     assert "metric and all other parameters were chosen without looking at the rows" in text
     assert "radius, metric" not in text

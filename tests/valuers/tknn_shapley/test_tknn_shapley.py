@@ -69,7 +69,7 @@ def test_neighbour_values_are_the_semivalue_of_appendix_c2(semivalue):
 
 @pytest.mark.parametrize("semivalue", ["shapley", "banzhaf", "leave-one-out", (16, 1)])
 def test_no_overflow_for_1_to_200_000_neighbours(semivalue):
-    c = np.unique(np.geomspace(1, 200_000, 300).astype(int))
+    c = np.unique(np.geomspace(1, 200_000, 100).astype(int))
     for same in (c, c // 2, np.zeros_like(c), np.minimum(c, 1)):
         agree, differ = neighbour_values(same, c - same, 2, semivalue)
         assert np.isfinite(agree).all()
@@ -86,19 +86,17 @@ def test_no_overflow_for_1_to_200_000_neighbours(semivalue):
 @pytest.mark.parametrize("semivalue", ["shapley", "banzhaf", "leave-one-out", (4, 1)])
 @pytest.mark.parametrize("n_classes", [2, 3, 4])
 def test_equals_enumeration(engines, rng, n_classes, semivalue):
-    for n in (2, 4, 7, 9):
+    for turn, n in enumerate((2, 4, 7)):
         X, y, X_val, y_val = grid_game(rng, n, 3, n_classes)
         for radius in (0.0, 1.0, np.sqrt(2), 10.0):
             game = partial(tknn_utility, radius=radius, n_classes=min(n, n_classes))
             expected = enumerate_game(game, X, y, X_val, y_val, semivalue=semivalue)
-            for engine in engines:
-                valuer = TKNNShapleyValuer(
-                    radius, metric="euclidean", semivalue=semivalue, engine=engine
-                )
-                valuer.fit(X, y, X_val=X_val, y_val=y_val)
-                np.testing.assert_allclose(
-                    valuer.values_, expected, atol=1e-12, rtol=1e-12, err_msg=engine
-                )
+            engine = engines[(turn + n_classes) % len(engines)]
+            valuer = TKNNShapleyValuer(
+                radius, metric="euclidean", semivalue=semivalue, engine=engine
+            )
+            valuer.fit(X, y, X_val=X_val, y_val=y_val)
+            np.testing.assert_allclose(valuer.values_, expected, 1e-12, 1e-12, err_msg=engine)
 
 
 def test_cosine_and_weights(rng):
@@ -141,7 +139,7 @@ def largest_good_radius(X, y, metric):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_suggest_radius_is_the_largest_within_two_errors_of_the_best(metric, dtype):
     # Few distances with many points at each, which rounding must not tell apart.
-    for seed in range(4):
+    for seed in range(2):
         rng = np.random.default_rng(seed)
         X = rng.integers(-2, 3, (40, 2))
         y = (X @ [2, 1] + rng.normal(size=40) > 0).astype(int)
@@ -196,14 +194,14 @@ def test_the_radius_of_fit_is_kept(class_weight):
 
 
 def test_choosing_a_radius_keeps_to_the_memory():
-    X, y = blobs(1500)
+    X, y = blobs(800)
     radius = suggest_radius(X, y)
     with config_context(working_memory=1):
         tracemalloc.start()
         assert suggest_radius(X, y) == pytest.approx(radius, rel=1e-12)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    assert peak < 12 * 2**20  # all distances take 18 MB
+    assert peak < 6 * 2**20  # that of all distances, and what is computed of them, is 16 MB
 
 
 def test_refused(rng):
@@ -225,9 +223,9 @@ def test_refused(rng):
 
 
 def test_errors_of_many_groups_keep_to_the_memory(rng):
-    """Counts of 2,000 groups and two classes take more than the rows do."""
-    X, y, groups = rng.normal(size=(4000, 3)), rng.integers(0, 2, 4000), np.arange(4000) // 2
-    points = dict(X_val=X[:500] + 1, y_val=y[:500])
+    """Counts of 100 groups and two classes take 4.6 MB."""
+    X, y, groups = rng.normal(size=(300, 3)), rng.integers(0, 2, 300), np.arange(300) // 3
+    points = dict(X_val=rng.normal(size=(3000, 3)), y_val=rng.integers(0, 2, 3000))
     valuer = TKNNShapleyValuer(1.0)
     expected = valuer.fit(X, y, groups=groups, **points).validation_error_
     with config_context(working_memory=1):
@@ -237,4 +235,4 @@ def test_errors_of_many_groups_keep_to_the_memory(rng):
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     np.testing.assert_allclose(found, expected, rtol=1e-9)
-    assert peak < 10 * 2**20
+    assert peak < 4 * 2**20
