@@ -31,7 +31,7 @@ def check(rows, distances, exact_up_to=None):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("n", [1, 2, 7, 100, 3000])
+@pytest.mark.parametrize("n", [1, 2, 7, 2000])
 def test_order_on_integers_is_exact(engine, rng, n, dtype):
     X, Q = rng.integers(-4, 5, (n, 3)), rng.integers(-4, 5, (11, 3))
     rows = ranks(engine, X.astype(dtype), Q.astype(dtype))
@@ -101,7 +101,7 @@ def test_rounding_does_not_cut_a_tie(engine, rng, dtype):
             assert tied[1:].all()
     # Copies of far rows: their keys differ by rounding, here and there across an edge of a code.
     X = np.repeat(rng.normal(size=(40, 30)), 50, axis=0).astype(dtype)
-    Q = rng.normal(size=(300, 30)).astype(dtype)
+    Q = rng.normal(size=(100, 30)).astype(dtype)
     for order, tied in ranks(engine, X, Q, max_rank=120):
         assert len(order) == 150
         assert tied.sum() == 147

@@ -1,7 +1,7 @@
 """Rows that are sparse, in a file or a Dask array: the values of the same rows in memory."""
 
-import gc
 import pickle
+from itertools import product
 
 import numpy as np
 import pytest
@@ -23,7 +23,13 @@ VALUERS = {
     "tknn": TKNNShapleyValuer(0.4),
     "tknn-euclidean": TKNNShapleyValuer(1.5, metric="euclidean"),
 }
-by_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def cases(names, *some):
+    """Kinds of rows and valuers: by default some of them, and the others in the slow tests."""
+    others = [pytest.param(*case, marks=pytest.mark.slow)
+              for case in product(KINDS, names) if case not in some]  # fmt: skip
+    return pytest.mark.parametrize(("kind", "name"), [*some, *others])
 
 
 def convert(X, kind, folder):
@@ -33,7 +39,7 @@ def convert(X, kind, folder):
     if kind == "csc":
         return sparse.csc_matrix(X)
     if kind == "dask":
-        chunks = (17, 2) if len(X) < 1000 else (512, -1)
+        chunks = (25, 3) if len(X) < 1000 else (512, -1)
         return pytest.importorskip("dask.array").from_array(X, chunks=chunks)
     width = X.shape[1] + (3 if kind == "columns" else 0)
     path = folder / f"{kind}-{np.random.default_rng().integers(2**40)}.bin"
@@ -52,8 +58,10 @@ def problem(rng, n=120, n_points=40, d=5, dtype=np.float64):
     return X.astype(dtype), y, X_val.astype(dtype), rng.integers(0, 3, n_points)
 
 
-@by_kind
-@pytest.mark.parametrize("name", VALUERS)
+@cases(
+    VALUERS, *product(["csr", "memmap"], VALUERS), ("csc", "knn"), ("columns", "tknn-euclidean"),
+    ("dask", "knn"), ("dask", "tknn"),
+)  # fmt: skip
 def test_values_are_those_of_the_same_rows_in_memory(kind, name, rng, tmp_path):
     dtype = np.float32 if kind in ("csr", "columns") else np.float64
     X, y, X_val, y_val = problem(rng, dtype=dtype)
@@ -69,8 +77,10 @@ def test_values_are_those_of_the_same_rows_in_memory(kind, name, rng, tmp_path):
         np.testing.assert_allclose(valuer.values_, plain.values_, atol=1e-13)
 
 
-@by_kind
-@pytest.mark.parametrize("name", ["knn", "knn-regression", "tknn-euclidean"])
+@cases(
+    ["knn", "knn-regression", "tknn-euclidean"], ("csr", "knn"), ("csr", "knn-regression"),
+    ("csr", "tknn-euclidean"), ("memmap", "knn"), ("dask", "tknn-euclidean"),
+)  # fmt: skip
 def test_all_else_that_a_valuer_does(kind, name, rng, tmp_path):
     X, y, X_val, y_val = problem(rng)
     other = convert(X, kind, tmp_path)
@@ -94,10 +104,11 @@ def test_sparse_validation_points_of_dense_rows(rng):
     np.testing.assert_array_equal(valuer.values_, plain)
 
 
-@pytest.mark.parametrize("valuer", [KNNShapleyValuer(5), TKNNShapleyValuer(0.95)])
-@pytest.mark.parametrize("density", [0.002, 0.2])
+@pytest.mark.parametrize(
+    ("valuer", "density"), [(KNNShapleyValuer(5), 0.2), (TKNNShapleyValuer(0.95), 0.002)]
+)
 def test_wide_sparse_rows_are_not_densified(valuer, density, rng, monkeypatch):
-    d = 20_000 if density < 0.1 else 500
+    d = 8000 if density < 0.1 else 500
     cells = rng.choice(700 * d, int(density * 700 * d), replace=False)
     X = sparse.csr_array((rng.random(len(cells)), np.divmod(cells, d)), shape=(700, d))
     y = rng.integers(0, 2, 700)
@@ -148,9 +159,13 @@ def test_zeros_and_doubles_of_a_sparse_format_do_not_matter(rng):
     np.testing.assert_array_equal(explicit.data, before.data)  # not changed in place
 
 
-@pytest.mark.parametrize("kind", ["memmap", "dask"])
 @pytest.mark.parametrize(
-    "valuer", [KNNShapleyValuer(), TKNNShapleyValuer(40.0, metric="euclidean")]
+    ("kind", "valuer"),
+    [
+        ("dask", TKNNShapleyValuer(40.0, metric="euclidean")),
+        ("memmap", KNNShapleyValuer()),
+        pytest.param("dask", KNNShapleyValuer(), marks=pytest.mark.slow),
+    ],
 )
 def test_never_more_than_a_block_is_read(kind, valuer, rng, tmp_path, monkeypatch):
     # Twice the numbers that are checked at a time.
@@ -201,11 +216,8 @@ def test_integers_in_a_file_are_read_as_float64(rng, tmp_path):
 @pytest.mark.parametrize("kind", ["memmap", "columns"])
 def test_a_pickle_of_rows_in_a_file_names_the_file(kind, rng, tmp_path):
     X = rng.normal(size=(5000, 6))
-    rows = as_rows(convert(X, kind, tmp_path))[3000:][::2]
-    data = pickle.dumps(rows)
+    data = pickle.dumps(as_rows(convert(X, kind, tmp_path))[3000:][::2])
     assert len(data) < 20_000
-    del rows
-    gc.collect()
     np.testing.assert_array_equal(pickle.loads(data).read(), X[3000::2])
 
 

@@ -16,7 +16,7 @@ from skvalue.neighbors import get_engine, make_space, ranks
 
 from ..conftest import simulate_a_gpu
 
-N, V = 2000, 600  # three tiles of validation points, with the memory of the simulated GPU
+N, V = 800, 240
 
 
 def problem(rng):
@@ -39,7 +39,7 @@ def copied(monkeypatch):
 
 
 def test_threads_compute_on_the_gpu_of_their_caller(rng, monkeypatch, copied):
-    simulate_a_gpu(monkeypatch)
+    monkeypatch.setattr(simulate_a_gpu(monkeypatch), "FREE", 2**23)  # several tiles
     rows, points = problem(rng)
     for valuer in (KNNShapleyValuer(5, device="cuda"), TKNNShapleyValuer(1.0, device="cuda")):
         expected = clone(valuer).set_params(device="cpu").fit(*rows, **points).values_
@@ -49,7 +49,7 @@ def test_threads_compute_on_the_gpu_of_their_caller(rng, monkeypatch, copied):
     assert {tensor.gpu for tensor in copied} == {1}
 
 
-@pytest.mark.parametrize("mode", ["error", "warn"])
+@pytest.mark.parametrize("mode", ["error", pytest.param("warn", marks=pytest.mark.slow)])
 def test_deterministic_algorithms_are_not_needed(rng, gpu, mode):
     rows, points = problem(rng)
     valuer = KNNShapleyValuer(5, engine="torch")
