@@ -26,8 +26,10 @@ VALUERS = {
     "tknn, euclidean": TKNNShapleyValuer(duplicates="quotient", radius=1.0, metric="euclidean"),
 }
 CASES = [
-    (valuer, problem) for valuer in VALUERS for problem in PROBLEMS
-    if (valuer, problem) != ("knn, votes", "regression")
+    pytest.param(valuer, problem, marks=() if problem == some else pytest.mark.slow)
+    for valuer, some in zip(VALUERS, ["shared rows", "two classes", "three classes", "imbalanced",
+                                      "regression"])
+    for problem in PROBLEMS if (valuer, problem) != ("knn, votes", "regression")
 ]  # fmt: skip
 
 

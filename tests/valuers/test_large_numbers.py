@@ -43,21 +43,21 @@ def scaled(X, columns, factor):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::scipy.linalg.LinAlgWarning")
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("regression", [False, True], ids=["classes", "targets"])
-@pytest.mark.parametrize("columns", [[1], [0, 1, 2]], ids=["one column", "all"])
-@pytest.mark.parametrize("factor", [1e100, 1e160, 1e300])
 @pytest.mark.parametrize("name", VALUERS)
-def test_refused(name, factor, columns, regression):
+def test_refused(name):
     valuer = VALUERS[name]
-    X, y, points = data(regression)
-    large = points | {"X_val": scaled(points["X_val"], columns, factor)}
-    for where, rows, given in [
-        ("X", scaled(X, columns, factor), points), ("X_val", X, large),
-        ("X", scaled(X, columns, factor), large), ("X", scaled(X, columns, factor), {}),
+    for regression, columns, factor in [
+        (False, [1], 1e100), (True, [0, 1, 2], 1e160), (False, [0, 1, 2], 1e300),
     ]:  # fmt: skip
-        expected = rf"{where} must hold numbers of at most 1e\+75 in absolute value"
-        with pytest.raises(ValueError, match=expected):
-            valuer.fit(rows, y, **given)
+        X, y, points = data(regression)
+        large = points | {"X_val": scaled(points["X_val"], columns, factor)}
+        for where, rows, given in [
+            ("X", scaled(X, columns, factor), points), ("X_val", X, large),
+            ("X", scaled(X, columns, factor), large), ("X", scaled(X, columns, factor), {}),
+        ]:  # fmt: skip
+            expected = rf"{where} must hold numbers of at most 1e\+75 in absolute value"
+            with pytest.raises(ValueError, match=expected):
+                valuer.fit(rows, y, **given)
 
 
 @pytest.mark.parametrize("name", ["in-run", "gradients", "influence", "influence, second order"])
