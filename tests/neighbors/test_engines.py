@@ -336,11 +336,11 @@ def test_new_rows_are_ranked_tile_by_tile(engine, regression, rng, monkeypatch):
         return one_tile(self, space, points, *args)
 
     monkeypatch.setattr(type(working), "ranks", watched)
-    with config_context(working_memory=0.5):
+    with config_context(working_memory=0.2):
         found = valuer.score_samples(new, labels), valuer.transform(new)
         room = working.rank_tile_size(600, 90, 3, 1, 5)
     assert sum(sizes) >= 90
-    assert max(sizes) <= min(room, 89)
+    assert max(sizes) <= room < 90
     for one, other in zip(found, expected):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-12)
 
