@@ -143,17 +143,8 @@ def test_copies_beyond_the_radius_are_paid():
 
 
 @pytest.mark.slow
-def test_few_honest_rows_are_merged():
-    merged = []
-    for seed in range(10):
-        valuer = digits(seed).fit(KNNShapleyValuer(duplicates="quotient"))
-        merged.append(valuer.merged_fraction_)
-    assert 0.002 < np.mean(merged) < 0.02
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["digits", "breast cancer", "wine", "made"])
-def test_few_honest_rows_of_other_tables_are_merged(name):
+def test_few_honest_rows_are_merged(name):
     X, y = {
         "digits": lambda: load_digits(return_X_y=True),
         "breast cancer": lambda: load_breast_cancer(return_X_y=True),

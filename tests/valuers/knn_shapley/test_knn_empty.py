@@ -68,14 +68,3 @@ def test_sums_without_validation_set_and_of_rows_that_join(problem):
 def test_refuses(valuer, problem):
     with pytest.raises(ValueError, match="empty_utility must be None"):
         problem.fit(valuer.set_params(empty_utility="prior"))
-
-
-@pytest.mark.parametrize("utility", ["soft", "original"])
-def test_engines_agree(utility):
-    pytest.importorskip("torch")
-    options = dict(utility=utility, empty_utility="prior")
-    numba, torch = (
-        PROBLEMS["imbalanced"].fit(KNNShapleyValuer(engine=engine, **options))
-        for engine in ("numba", "torch")
-    )
-    np.testing.assert_allclose(numba.values_, torch.values_, atol=1e-6)

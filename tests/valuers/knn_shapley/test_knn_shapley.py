@@ -9,7 +9,6 @@ from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
 from skvalue import KNNShapleyValuer, TKNNShapleyValuer
-from skvalue.valuers.knn_shapley import max_rank_bound
 
 
 def oracle(X, y, X_val, y_val, k, utility, n_classes, weights=None):
@@ -80,26 +79,6 @@ def test_soft_recursion_of_the_paper(rng):
         s[i - 1] = s[i] + (m[i - 1] - m[i]) / (n - 1) * weight
     valuer = KNNShapleyValuer(k).fit(X, y, X_val=[x], y_val=[label])
     np.testing.assert_allclose(valuer.values_[order], s, atol=1e-13)
-
-
-@pytest.mark.parametrize(
-    ("max_rank", "parameters"),
-    [(5, {}), (20, {}), (100, {}), (50, dict(semivalue=(1, 8))), (50, dict(min_coalition=40))],
-    ids=str,
-)
-def test_max_rank_keeps_its_bound(engine, rng, max_rank, parameters):
-    # The labels change sides with distance, which is what ties among far rows get most wrong.
-    X, game = rng.normal(size=(400, 1)), dict(X_val=[[0.0], [0.1]], y_val=[0, 1])
-    for y in (np.abs(X[:, 0]) < 0.7, rng.integers(0, 2, 400)):
-        exact = KNNShapleyValuer(5, engine=engine, **parameters).fit(X, y.astype(int), **game)
-        valuer = KNNShapleyValuer(5, max_rank=max_rank, engine=engine, **parameters)
-        valuer.fit(X, y.astype(int), **game)
-        error = np.abs(valuer.values_ - exact.values_).max()
-        bound = max_rank_bound(400, max_rank, 5, **parameters)
-        assert 0 < error <= valuer.truncation_error_ == bound
-        if not parameters:
-            assert valuer.values_.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_)
-    assert exact.truncation_error_ == 0
 
 
 def test_max_rank_bound_is_nearly_reached():
