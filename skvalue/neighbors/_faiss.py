@@ -23,6 +23,7 @@ from .kernels.kinds import COSINE
 
 _LOCK = Lock()  # one search at a time, since faiss runs each in several threads
 _GPU_RANKS = 2048  # largest number of neighbours that a search on a GPU returns
+_EPS = float(np.finfo(np.float32).eps)
 _PROBED = 8  # one in 8 groups is searched, and at least 16
 
 
@@ -44,11 +45,6 @@ def make_engine(name, device):
     return FaissEngine(name, check_device(device))
 
 
-def _room():
-    """Number of ranks that are searched at a time."""
-    return int(get_config()["working_memory"] * 2**20 // 384)
-
-
 class FaissEngine:
     """Ranks and balls by a FAISS index.
 
@@ -63,7 +59,8 @@ class FaissEngine:
 
     def rank_tile_size(self, n_rows, n_points, n_features, workers, max_rank):
         """Number of points in one call of `ranks`; each of their ranks takes up to 48 bytes."""
-        return int(max(1, min(n_points, _room() // min(n_rows, max_rank + 2))))
+        room = get_config()["working_memory"] * 2**20 // 384
+        return int(max(1, min(n_points, room // min(n_rows, max_rank + 2))))
 
     def ball_tile_size(self, n_rows, n_points, workers):
         """Number of points in one call of `balls`; a pair takes up to 48 bytes."""
@@ -123,22 +120,18 @@ class FaissEngine:
                 index.nprobe = probed
         return (-found if space.kind == COSINE else found / 2), order
 
-    @staticmethod
-    def _tolerance(space):
-        """Rounding error of float32 keys, and the rank from which near-ties count as ties."""
-        eps = float(np.finfo(np.float32).eps)
-        if space.X.dtype == np.float32:
-            return 4.0 * eps, EXACT_RANKS
-        return eps * (8.0 + np.sqrt(space.X.shape[1])), len(space)
-
     def ranks(self, space, points, self_index=None, max_rank=None):
         """Rank the rows for a tile of points, see `neighbors.ranks`."""
         points, n = read_rows(points), len(space)
         queries, query_half = space.queries(points)
         left_out = np.full(len(points), -1) if self_index is None else self_index
+        # Rounding error of float32 keys, and the rank from which near-ties count as ties.
+        tolerance, head = 4.0 * _EPS, EXACT_RANKS
+        if space.X.dtype != np.float32:
+            tolerance, head = _EPS * (8.0 + np.sqrt(space.X.shape[1])), n
         yield from ranked(
             space, points, query_half, IndexSearch(self, space, queries, left_out), left_out >= 0,
-            n if max_rank is None else max_rank, *self._tolerance(space),
+            n if max_rank is None else max_rank, tolerance, head,
         )  # fmt: skip
 
     def balls(self, space, points, radius, self_index=None):
@@ -149,7 +142,7 @@ class FaissEngine:
         n_points, index = len(points), self._index(space)
         queries, _, slack, limit = ball_rule(space, points, radius)
         queries = self._vectors(queries, POINTS)
-        tolerance = float(np.finfo(np.float32).eps) * (8.0 + points.shape[1])
+        tolerance = _EPS * (8.0 + points.shape[1])
         slack = slack * (tolerance / space.ball_tolerance)
         reach = slack.max() + tolerance * space.largest_half + 1e-30
         with _LOCK:

@@ -21,11 +21,6 @@ def _mapping(array):
     return None
 
 
-def _of_joblib(mapped):
-    """Whether the file is one of joblib's, which pass arrays in memory to worker processes."""
-    return "joblib_memmapping_folder" in Path(mapped.filename or "").parent.name
-
-
 def _is_dask(X):
     module = sys.modules.get("dask.array")
     return module is not None and isinstance(X, module.Array)
@@ -54,10 +49,11 @@ def as_rows(X, dtypes=(np.float64, np.float32)):
     >>> rows.shape, rows.is_sparse, as_rows([[0, 1], [2, 0]])
     ((2, 2), True, [[0, 1], [2, 0]])
     """
-    if isinstance(X, Rows):
-        return X
     mapped = _mapping(X)
-    if not (sparse.issparse(X) or _is_dask(X) or (mapped is not None and not _of_joblib(mapped))):
+    folder = "" if mapped is None else Path(mapped.filename or "").parent.name
+    # Files of joblib pass arrays in memory to worker processes.
+    in_file = mapped is not None and "joblib_memmapping_folder" not in folder
+    if not (sparse.issparse(X) or _is_dask(X) or in_file):
         return X
     dtype = np.dtype(X.dtype if X.dtype in dtypes else dtypes[0])
     if sparse.issparse(X):
@@ -134,10 +130,8 @@ class _StackedRows:
         index = np.arange(self.shape[0])[index]
         below = index >= len(first)
         out = np.empty((len(index), self.shape[1]), dtype=first.dtype)
-        if not below.all():
-            out[~below] = read_rows(first[index[~below]])
-        if below.any():
-            out[below] = read_rows(second[index[below] - len(first)])
+        out[~below] = read_rows(first[index[~below]])
+        out[below] = read_rows(second[index[below] - len(first)])
         return out
 
 

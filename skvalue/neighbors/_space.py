@@ -294,13 +294,13 @@ def ball_rule(space, points, radius):
     ``slack + ball_tolerance * half`` of the threshold, if its exact key is at most the limit.
     """
     work, point_half = space.queries(points)
+    n_points = len(point_half)
     closed = 1e-12  # the ball is closed: a distance that rounds to the radius is inside
     if space.kind == EUCLIDEAN:
         slack = space.ball_tolerance * point_half
         return work, point_half - radius**2 / 2, slack, radius**2 * (1 + closed)
-    n_points = len(point_half)
+    slack = np.full(n_points, space.ball_tolerance)
     if space.kind == COSINE:
-        slack = np.full(n_points, space.ball_tolerance)
         return work, np.full(n_points, 1.0 - radius), slack, radius - 1.0 + closed
     limit = radius * (1 + closed)
     return work, np.full(n_points, -limit), np.zeros(n_points), limit

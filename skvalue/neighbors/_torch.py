@@ -189,10 +189,9 @@ class TorchEngine:
             for lines, order, tied in self.device_ranks(space, points, self_index, max_rank):
                 order = torch.where(tied, ~order, order).to(torch.int32).cpu().numpy()
                 n_ranked = count_ranked(tied.cpu().numpy() if max_rank < n else tied, max_rank)
-                found.append((lines, order, n_ranked))
-        for lines, order, n_ranked in found:
-            n_in = n if self_index is None else n - (self_index[lines] >= 0)
-            yield lines, Order(order, np.minimum(n_ranked, n_in))
+                n_in = n if self_index is None else n - (self_index[lines] >= 0)
+                found.append((lines, Order(order, np.minimum(n_ranked, n_in))))
+        yield from found
 
     # Balls ----------------------------------------------------------------------------------
 

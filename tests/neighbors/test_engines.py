@@ -211,8 +211,8 @@ def test_refused(rng, tmp_path):
         (dict(engine="numba", device="cuda"), X, y, "engine='numba' runs on the CPU"),
         (dict(device="tpu"), X, y, "'device' parameter"),
         (dict(engine="faiss"), X * 1e25, y, "X must have squared norms that fit float32"),
-        (private, thin, y, "X must be dense and in memory with epsilon"),
-        (private, disk, y, "X must be dense and in memory with epsilon"),
+        (private, thin, y, "epsilon must be None for sparse X, rows in a file"),
+        (private, disk, y, "epsilon must be None for sparse X, rows in a file"),
         (private | dict(engine="torch"), X, y, "engine must be 'numba' or 'auto' with epsilon"),
         (dict(valuer=TKNNShapleyValuer(), engine="faiss-ivf"), X, y, "'engine' parameter"),
     ]:

@@ -114,7 +114,6 @@ def join_class_values(game, order, n_ranked, n_players, labels, class_counts, co
             if labels[left_out[v]] == code:
                 matches -= 1
         value_other = matches * game.base_match + game.base
-        value_same = value_other + game.base_match + game.gain
         later = 0.0
         stop = n_ranked[v]
         while stop > 0:
@@ -138,7 +137,7 @@ def join_class_values(game, order, n_ranked, n_players, labels, class_counts, co
                     i = row[s] if row[s] >= 0 else ~row[s]
                     if i >= n_players:
                         rest[i - n_players] += w * (value_other - later - tied * one)
-                        extra[i - n_players, code] += w * (value_same - value_other + mean)
+                        extra[i - n_players, code] += w * (game.base_match + game.gain + mean)
             if size:
                 later += tied * (inv[before + 1] - inv[before + size + 1]) / size
             stop = start

@@ -192,12 +192,11 @@ def target_game(n, n_neighbors, utility="soft", semivalue="shapley", min_coaliti
     b = (excess * few).sum() / pairs / others + last**2 * joint
     q = near.copy()
     # The farthest row counts only in coalitions of fewer than K rows.
-    from_second = slice(1, None)
-    c1 = (sizes * joined**2 * k)[from_second].sum() / others
-    drop = (sizes * (p**2 - joined**2))[from_second]
-    e1 = (drop * k[from_second]).sum() / others
-    e2 = (drop * k[from_second] * (k[from_second] - 1)).sum() / (others * pairs)
-    d1 = (sizes * (joined - p) * k)[from_second].sum() / others
+    c1 = (sizes * joined**2 * k)[1:].sum() / others
+    drop = (sizes * (p**2 - joined**2))[1:]
+    e1 = (drop * k[1:]).sum() / others
+    e2 = (drop * k[1:] * (k[1:] - 1)).sum() / (others * pairs)
+    d1 = (sizes * (joined - p) * k)[1:].sum() / others
     b[n] = (c1 + e2) / n
     a[n] = 2 * b[n] + ((sizes * joined**2).sum() - 2 * c1 + e1 - 2 * e2) / n
     q[n] = ((sizes * joined).sum() - d1) / n

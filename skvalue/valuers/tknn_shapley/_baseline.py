@@ -64,7 +64,6 @@ def public_baseline(
     check_length(codes_val, "y_val", len(X_val), of="X_val")
     weights = check_validation_weights(sample_weight_val, len(X_val))
     space = make_space(X, metric, codes, len(classes) + 1)
-    signs = by_label(
-        codes_val, np.full(len(X_val), 0.5), np.full(len(X_val), -0.5), len(classes) + 1
-    )
+    half = np.full(len(X_val), 0.5)
+    signs = by_label(codes_val, half, -half, len(classes) + 1)
     return balls(get_engine("auto"), space, X_val, radius, n_jobs=n_jobs).sum(signs * weights)

@@ -22,7 +22,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from ...semivalues import absence_moments
+from ...semivalues import absence_moments, check_semivalue
 
 _SCALES = 10.0 ** np.arange(0, 6.01, 0.5)
 _NUGGET = 1e-6  # fraction of signal without smoothness, so that exact counts are reproduced
@@ -210,8 +210,7 @@ def real_neighbour_values(same, other, n_classes, semivalue="shapley", table=_TA
     Terms that depend only on the number of neighbours are interpolated up to ``table`` neighbours,
     and fall as the inverse of their number beyond.
     """
-    semivalue = semivalue if isinstance(semivalue, str) else tuple(semivalue)
-    alone, joined = _tables(semivalue, int(table))
+    alone, joined = _tables(check_semivalue(semivalue), table)
     c = same + other
     inside = np.minimum(c, table)
     lower = inside.astype(np.int64)

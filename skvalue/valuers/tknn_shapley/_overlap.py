@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.metrics import pairwise_distances
 
-from ..._utils.parallel import one_blas_thread
+from ..._utils.parallel import one_blas_thread, tiles
 from ...neighbors import balls, get_engine, make_space
 
 # Not "l2": far from the origin, scikit-learn's rounding violates the triangle inequality.
@@ -15,8 +15,9 @@ def counted_balls(points, radius, metric, max_contributions):
     """Largest number of balls that can contain one row, and a cap of it, or None."""
     with one_blas_thread():  # idle BLAS threads would spin, and take cores from the tiles
         bound = overlap_bound(points, radius, metric)
-        if max_contributions == "auto":
-            max_contributions = most_balls(points, radius, metric)
+        if max_contributions == "auto":  # the most balls that contain one of their centres
+            found = balls(get_engine("auto"), make_space(points, metric), points, radius)
+            max_contributions = max(1, int(found.counts.max()))
     if max_contributions is None or max_contributions >= bound:
         return bound, None
     return max_contributions, max_contributions
@@ -43,23 +44,12 @@ def overlap_bound(X_val, radius, metric):
         # Balls are closed, and contain distances that round to the radius.
         closed = 1e-12 + 2 * relative
         angle, reach = np.sqrt(2 * closed), np.arccos(max(1 - radius - closed, -1))
-    for start in range(0, n, step):
-        part = slice(start, start + step)
+    for part in tiles(n, step):
         distances = _distances(X_val, part, radius, metric)[0]
         within = 2 * reach * (1 + 1e-6) + angle
         near = distances**2 <= within**2 + squared[part, None] + squared
         most = max(most, int(near.sum(axis=1).max()))
     return most
-
-
-def most_balls(X_val, radius, metric):
-    """Largest number of balls that contain one of their centres.
-
-    >>> most_balls(np.array([[0.0], [1.0], [1.5], [2.0]]), radius=0.6, metric="euclidean")
-    3
-    """
-    space = make_space(X_val, metric, np.zeros(len(X_val), dtype=np.int64), 1)
-    return max(1, int(balls(get_engine("auto"), space, X_val, radius).counts.max()))
 
 
 def public_geometry(X_val, radius, metric, max_landmarks=_MAX_LANDMARKS):

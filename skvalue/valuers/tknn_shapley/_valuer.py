@@ -331,8 +331,7 @@ class TKNNShapleyValuer(BaseValuer):
         engine = get_engine(self.engine, self.device)
         for number, split in enumerate(problem.splits):
             (X, y), game = rows_of_players(problem, split), self._game(problem, split)
-            labels = (y, game.n_classes) if game.n_classes else ()
-            space = make_space(X, self.metric, *labels)
+            space = make_space(X, self.metric, y if game.n_classes else None, game.n_classes or 1)
             for part in parts[number]:
                 yield number, engine, space, game, y, split.points[part], radius
 
@@ -384,13 +383,10 @@ class TKNNShapleyValuer(BaseValuer):
         check_semivalue(self.semivalue)
         check_engine(self.engine, self.device, problem.X, self.metric)
         private, known = self._is_private, problem.capabilities.pairwise
-        if private and isinstance(problem.X, Rows):
-            raise ValueError(
-                "X must be dense and in memory with epsilon. Got sparse rows, rows in a file or a "
-                "Dask array."
-            )
-        no_radius = problem.has_validation_set or isinstance(problem.X, Rows)
+        in_blocks = isinstance(problem.X, Rows)
         refuse(self, [
+            ("epsilon", "must be None for sparse X, rows in a file or a Dask array",
+             private and in_blocks),
             ("duplicates", "must be None with epsilon: private rows say which rows are copies",
              private and self.duplicates is not None),
             ("task", "must not be 'regression' with epsilon: sums of targets have no bound",
@@ -402,7 +398,7 @@ class TKNNShapleyValuer(BaseValuer):
              "between validation points", private and known),
             ("radius", "must be a number with metric='precomputed', unless X is dense and there is "
              "no X_val: 'auto' needs the distances between the validation points",
-             known and self.radius == "auto" and no_radius),
+             known and self.radius == "auto" and (problem.has_validation_set or in_blocks)),
         ])  # fmt: skip
         return {"radius_": self._chosen_radius(problem), "approximate_": False}
 
@@ -452,8 +448,8 @@ class TKNNShapleyValuer(BaseValuer):
 
     def _balls(self, game, X, y, points, self_index=None):
         """The balls around points, for rows X with classes or targets y."""
-        labels = (y, game.n_classes) if game.n_classes else ()
-        engine, space = get_engine(self.engine, self.device), make_space(X, self.metric, *labels)
+        engine = get_engine(self.engine, self.device)
+        space = make_space(X, self.metric, y if game.n_classes else None, game.n_classes or 1)
         return balls(engine, space, points, self.radius_, self_index, self.n_jobs)
 
     def _terms(self, fitted, number, joins=False):
@@ -477,8 +473,8 @@ class TKNNShapleyValuer(BaseValuer):
         X_fit, y_fit = rows_of_players(fitted.problem, split)
         factors = game.predict(game.count(self._balls(game, X_fit, y_fit, X), y_fit))
         found = self._balls(LabelGame(1, self.semivalue), new, None, at)  # of any label
-        sums = [found.sum(line[None]) for line in terms * points.weights]
-        return np.einsum("kx,kx->x", factors, np.stack(sums))
+        weighted = terms * points.weights
+        return np.einsum("kx,kx->x", factors, [found.sum(line[None]) for line in weighted])
 
     def _score_privately(self, fitted, X, y):
         """As `_score_new`, by what was released; without y, by the public labels in the ball."""
