@@ -177,7 +177,18 @@ class Space(ABC):
         """
 
     def centred(self, rows):
-        """Rows minus the center, if there is one."""
+        """Subtract the center, if there is one.
+
+        Parameters
+        ----------
+        rows : ndarray or csr_array of shape (n_rows, d)
+            Some rows or points.
+
+        Returns
+        -------
+        rows : ndarray or csr_array of shape (n_rows, d)
+            The rows minus the center.
+        """
         return rows if self.center is None else rows - self.center
 
     def queries(self, points):
@@ -205,9 +216,9 @@ class Space(ABC):
             check_norms(squares, work, POINTS)
             half = squares.astype(np.float64) / 2
         else:
-            scale = inverse_from(squares, points, POINTS)
-            scaled_by = sparse.diags_array(scale)
-            work = scaled_by @ points if sparse.issparse(points) else points * scale[:, None]
+            scale = inverse_from(squares, points, POINTS)[:, None]
+            is_sparse = sparse.issparse(points)
+            work = points.multiply(scale).tocsr() if is_sparse else points * scale
         if sparse.issparse(work):
             n_numbers = work.shape[0] * work.shape[1]
             if work.nnz > _THIN * n_numbers and n_numbers * work.dtype.itemsize <= self.budget:
