@@ -382,24 +382,18 @@ class TKNNShapleyValuer(BaseValuer):
         """Public attributes that follow from the parameters; refuses those that do not fit."""
         check_semivalue(self.semivalue)
         check_engine(self.engine, self.device, problem.X, self.metric)
-        private, known = self._is_private, problem.capabilities.pairwise
-        in_blocks = isinstance(problem.X, Rows)
-        refuse(self, [
-            ("epsilon", "must be None for sparse X, rows in a file or a Dask array",
-             private and in_blocks),
-            ("duplicates", "must be None with epsilon: private rows say which rows are copies",
-             private and self.duplicates is not None),
-            ("task", "must not be 'regression' with epsilon: sums of targets have no bound",
-             private and self.task == "regression"),
-            ("engine", "must be 'numba' or 'auto' with epsilon",
-             private and self.engine not in ("auto", "numba")),
-            ("device", "must not be 'cuda' with epsilon", private and self.device == "cuda"),
-            ("metric", "must not be 'precomputed' with epsilon: the noise depends on the distances "
-             "between validation points", private and known),
-            ("radius", "must be a number with metric='precomputed', unless X is dense and there is "
-             "no X_val: 'auto' needs the distances between the validation points",
-             known and self.radius == "auto" and (problem.has_validation_set or in_blocks)),
-        ])  # fmt: skip
+        if self._is_private:
+            known, in_blocks = self.metric == "precomputed", isinstance(problem.X, Rows)
+            merges, other_engine = self.duplicates is not None, self.engine not in ("auto", "numba")
+            rules = [
+                ("epsilon", "must be None for sparse X, rows in a file or a Dask array", in_blocks),
+                ("duplicates", "must be None with epsilon: copies are private", merges),
+                ("task", "must not be 'regression' with epsilon", self.task == "regression"),
+                ("engine", "must be 'numba' or 'auto' with epsilon", other_engine),
+                ("device", "must not be 'cuda' with epsilon", self.device == "cuda"),
+                ("metric", "must not be 'precomputed' with epsilon", known),
+            ]
+            refuse(self, rules)
         return {"radius_": self._chosen_radius(problem), "approximate_": False}
 
     def _chosen_radius(self, problem):
@@ -407,6 +401,11 @@ class TKNNShapleyValuer(BaseValuer):
         if self.radius != "auto" or "radius_" in problem.former:
             return problem.former.get("radius_", self.radius)
         X, y, name = problem.X, problem.y, "y"
+        if self.metric == "precomputed" and (problem.has_validation_set or isinstance(X, Rows)):
+            raise ValueError(
+                "radius must be a number with metric='precomputed', unless X is dense and there is "
+                "no X_val: 'auto' needs the distances between the validation points. Got 'auto'."
+            )
         if problem.has_validation_set:  # always with epsilon: the rows are private
             points = problem.splits[0].points
             X, y, name = points.X, points.y, "y_val"
