@@ -60,7 +60,7 @@ def problem(rng, n=120, n_points=40, d=5, dtype=np.float64):
 
 @cases(
     VALUERS, *product(["csr", "memmap"], VALUERS), ("csc", "knn"), ("columns", "tknn-euclidean"),
-    ("dask", "knn"), ("dask", "tknn"),
+    ("dask", "knn"),
 )  # fmt: skip
 def test_values_are_those_of_the_same_rows_in_memory(kind, name, rng, tmp_path):
     dtype = np.float32 if kind in ("csr", "columns") else np.float64

@@ -19,7 +19,7 @@ def oracle(X, y, X_val, y_val, k, utility, n_classes, weights=None):
 
 @pytest.mark.parametrize("utility", ["soft", "original"])
 @pytest.mark.parametrize("n_classes", [0, 2, 3, 4])
-@pytest.mark.parametrize("n_games", [25, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_games", [15, pytest.param(500, marks=pytest.mark.slow)])
 def test_equals_enumeration(engines, rng, n_games, n_classes, utility):
     # Grids give ties, duplicates and whole games of tied rows; n_classes = 0 is a regression.
     for game in range(n_games):
