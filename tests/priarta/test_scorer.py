@@ -202,7 +202,7 @@ def double(X):
         ("pca", "pca"),
         (priarta.Identity(standardize=True), priarta.PrincipalComponents(2)),
         (StandardScaler(), "pca"),
-        (double, "gaussian"),
+        pytest.param(double, "gaussian", id="function-gaussian"),
     ],
     ids=str,
 )
