@@ -117,11 +117,11 @@ def solve_dual(gram, t, k, c, free, rtol, max_steps, a, work):
 
 
 @compiled
-def dual_tile(gram, gram_val, t, masks, c, free, rtol, max_steps, margins, status):
-    """Margins (m, V) at the validation points of the models of a tile of coalitions.
+def dual_tile(gram, X, t, masks, c, free, rtol, max_steps, coefs, status):
+    """Coefficients (m, p) of the models of a tile of coalitions.
 
-    ``gram`` (n, n) and ``gram_val`` (n, V) are the inner products of rows with rows and validation
-    points; ``c`` is the weight of the losses.
+    ``gram`` (n, n) are the inner products of rows, without the constant column if ``free``; ``c``
+    is the weight of the losses.
     """
     most = 0
     for row in range(len(masks)):
@@ -135,7 +135,9 @@ def dual_tile(gram, gram_val, t, masks, c, free, rtol, max_steps, margins, statu
                 block[i, j] = gram[rows[i], rows[j]]
         b, solved = solve_dual(block, labels, k, c, free, rtol, max_steps, a, work)
         status[row] = SOLVED if solved else UNSOLVED
-        margins[row, :] = b
+        coefs[row] = 0.0
         for i in range(k):
-            for v in range(margins.shape[1]):
-                margins[row, v] += a[i] * gram_val[rows[i], v]
+            for j in range(X.shape[1]):
+                coefs[row, j] += a[i] * X[rows[i], j]
+        if free:
+            coefs[row, -1] = b

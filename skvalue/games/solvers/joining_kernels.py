@@ -7,12 +7,8 @@ added, so that a few steps of the loops of the batched solvers remain.
 import numpy as np
 
 from ..._utils.compiled import compiled, exp_parts
-from . import logistic_kernels, softmax_kernels
-from .logistic_kernels import row_joins, sigmoid_less
-from .softmax_kernels import residuals, row_joins_all
+from .logistic_kernels import hessian_inverse, residuals, row_joins, scratch_of, solve
 
-_solve_two, _hessian_two = logistic_kernels.solve, logistic_kernels.hessian_inverse
-_solve_many, _hessian_many = softmax_kernels.solve, softmax_kernels.hessian_inverse
 _PRODUCT = 16  # factors of at most 1 / eps whose product is a float64
 _FEW_COLUMNS = 16  # most columns for which every step computes the Hessian anew
 _NEWTON = 12  # most of these steps
@@ -116,80 +112,48 @@ def joined_start(coef, inverse, x, y, w, out):
 
 
 @compiled
-def join_two(
+def join(
     own, own_y, own_w, scale, penalty, coef, inverse, warm, X, y, w, tolerance, max_steps, coefs
 ):
-    """Coefficients of a coalition of two classes with each row of X; NaN where not converged.
+    """Coefficients (n, K, p) of a coalition with each row of X; NaN where not converged.
 
     ``coef`` and ``inverse`` are those of the coalition ``own`` alone, if ``warm``.
     """
     s, p = own.shape
-    n = s + 1
-    bits = np.empty(n, np.int64)
-    scratch = (
-        bits, bits.view(np.float64), np.empty(n), np.empty(n), np.empty(p), np.empty(p),
-        np.empty(p), np.empty(p), np.empty(p),
-    )  # fmt: skip
+    k, n = len(coef), s + 1
     Xs, ys, ws = np.empty((n, p)), np.empty(n), np.empty(n)
     Xs[:s], ys[:s], ws[:s] = own, own_y, own_w
-    start, theta, B = np.dot(own, coef), np.empty(p), np.empty((p, p))
-    z, r = np.empty(n), np.empty(n)
-    squares = np.empty((n, (p * (p + 1)) // 2))
-    vectors = (
-        squares[0].copy(), scratch[4], scratch[5], z, scratch[2], scratch[3], np.empty(n)
-    )  # fmt: skip
-    for i in range(s):
+    start, Z, R = np.dot(coef, own.T), np.empty((k, n)), np.empty((k, n))
+    theta, B, scratch = np.empty((k, p)), np.empty((k * p, k * p)), scratch_of(k, n, p)
+    bits, dZ, trial, gradient, _, step, change, work = scratch
+    few = k == 1 and p <= _FEW_COLUMNS
+    squares = np.empty((n, (p * (p + 1)) // 2 if few else 1))
+    vectors = squares[0].copy(), gradient, step, Z[0], dZ[0], trial[0], np.empty(n)
+    for i in range(s if few else 0):
         square(Xs[i], squares[i])
     for i in range(len(X)):
         Xs[s], ys[s], ws[s] = X[i], y[i], w[i]
-        if p <= _FEW_COLUMNS:
-            theta[:] = coef
+        theta[:] = coef
+        if few:
             if warm:
-                joined_start(coef, inverse, X[i], y[i], w[i], theta)
+                joined_start(coef[0], inverse, X[i], y[i], w[i], theta[0])
             square(Xs[s], squares[s])
-            if newton(Xs, squares, ys, ws, penalty, theta, vectors, bits, tolerance):
+            if newton(Xs, squares, ys, ws, penalty, theta[0], vectors, bits, tolerance):
                 coefs[i] = theta
                 continue
-        theta[:], z[:s] = coef, start
-        z[s] = np.dot(X[i], coef)
-        sigmoid_less(z, ys, ws, bits, scratch[1], r)
+            theta[:] = coef
+        Z[:, :s] = start
+        for c in range(k):
+            Z[c, s] = np.dot(coef[c], X[i])
+        residuals(Z, ys, ws, bits, R)
         near = warm
         if near:
             B[:] = inverse
-            q = 1.0 / (1.0 + np.exp(-z[s]))
-            near = row_joins(B, X[i], w[i] * q * (1.0 - q), scratch[8])
+            near = row_joins(B, X[i], R, s, y[i], w[i], 1.0, change, work)
         if not near:
-            _hessian_two(Xs, z, ws, penalty, B, scratch[8])
+            hessian_inverse(Xs, R, ys, ws, penalty, B, work)
         coefs[i] = np.nan
-        if _solve_two(Xs, ys, ws, scale, penalty, theta, z, r, B, scratch, tolerance, max_steps):
-            coefs[i] = theta
-
-
-@compiled
-def join_many(
-    own, own_y, own_w, scale, penalty, coef, inverse, warm, X, y, w, tolerance, max_steps, coefs
-):
-    """As `join_two`, for three or more classes: coefficients of shape (n, K, p)."""
-    s, p = own.shape
-    k, n = len(coef), s + 1
-    Xs, ys, ws = np.empty((n, p)), np.empty(n, np.int64), np.empty(n)
-    Xs[:s], ys[:s], ws[:s] = own, own_y, own_w
-    start, Z, R = np.dot(own, coef.T), np.empty((n, k)), np.empty((n, k))
-    theta, B = np.empty((k, p)), np.empty((k * p, k * p))
-    vector, work = np.empty(k * p), np.empty(k * p)
-    for i in range(len(X)):
-        Xs[s], ys[s], ws[s] = X[i], y[i], w[i]
-        theta[:], Z[:s] = coef, start
-        Z[s] = np.dot(coef, X[i])
-        residuals(Z, ys, ws, R)
-        near = warm
-        if near:
-            B[:] = inverse
-            near = row_joins_all(B, X[i], R[s], y[i], w[i], 1.0, vector, work)
-        if not near:
-            _hessian_many(Xs, R, ys, ws, penalty, B)
-        coefs[i] = np.nan
-        if _solve_many(Xs, ys, ws, scale, penalty, theta, Z, R, B, tolerance, max_steps):
+        if solve(Xs, ys, ws, scale, penalty, theta, Z, R, B, scratch, tolerance, max_steps):
             coefs[i] = theta
 
 

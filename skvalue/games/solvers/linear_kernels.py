@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..._utils.compiled import compiled
-from .logistic_kernels import invert, row_joins
+from .logistic_kernels import invert, rank_joins
 
 _SAFE = 1e-7  # smallest pivot of a matrix with a unit diagonal that is inverted
 _FRESH = 100  # rank-one updates after which an inverse is recomputed
@@ -70,7 +70,7 @@ def ridge_tile(X, y, w, penalty, masks, nearby, widest, grams, rights, numbers, 
             for i in range(n):
                 if mask[i] != old[i]:
                     weight = w[i] if mask[i] else -w[i]
-                    warm = warm and row_joins(inverse, X[i], weight, work)
+                    warm = warm and rank_joins(inverse, X[i], weight, work)
                     for a in range(p):
                         right[a] += weight * y[i] * X[i, a]
                     changes += 1

@@ -1,13 +1,11 @@
 """Marginal contributions of all players to one coalition, for the models of batched solvers."""
 
-from functools import partial
-
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit
 
-from .base import complete_probabilities
 from .linear import LeastSquaresSolver, RidgeSolver
 from .logistic import MAX_STEPS, TOLERANCE, LogisticSolver
+from .status import SOLVED
 from .steps import (
     LOGISTIC,
     SOFTMAX,
@@ -181,25 +179,24 @@ class LogisticMarginals:
                 some = places[first : first + size]
                 coefs = self._train(S, rows[some], classes, own if warm else None)
                 converged = np.isfinite(coefs).all(axis=(1, 2))
-                margins = self._margins(np.where(converged[:, None, None], coefs, 0.0))
-                found = self._utilities(margins, np.tile(more, (len(some), 1)), classes)
+                coefs = np.where(converged[:, None, None], coefs, 0.0)
+                found = self._utilities(coefs, np.tile(more, (len(some), 1)), classes)
                 utilities[some] = np.where(converged, found, np.nan)
         return utilities
+
+    def _rows_of(self, classes):
+        """Rows of the solver's coefficients that the models of some classes have."""
+        return classes[len(classes) == 2 :] - (self.solver.n_classes == 2)
 
     def _fit(self, S, classes):
         """Coefficients (K, p) of a coalition of the given classes and the Hessian; or None."""
         solver, mask = self.solver, np.zeros((1, len(self.solver.X)), dtype=bool)
         mask[0, S] = True
         X, w = solver.X[S], solver.weights[S]
-        if len(classes) == 2:
-            zero = np.zeros(X.shape[1])
-            start = solver.start if solver.n_classes == 2 and len(S) >= X.shape[1] else zero
-            coefs, status = solver.engine.solve(mask, solver.y == classes[1], start)
-        else:
-            coefs, status = solver.engine.solve_many(mask, solver.counts(mask))
-            coefs = coefs[0, classes]
-        if status[0] != 1:
+        coefs, status = solver.engine.solve(mask, solver.counts(mask))
+        if status[0] != SOLVED:
             return None
+        coefs = coefs[0, self._rows_of(classes)]
         loss = _loss(classes)
         curve = curvatures(X @ coefs.T, loss)
         hessian = gram(X, w[:, None, None] * curve) + np.diag(np.tile(solver.penalty, len(coefs)))
@@ -213,61 +210,37 @@ class LogisticMarginals:
 
     def _train(self, S, rows, classes, own):
         """Coefficients (n, K, p) of S with each of some rows; NaN where not converged."""
-        from .joining_kernels import join_many, join_two
+        from .joining_kernels import join
 
-        solver, k, p = self.solver, len(classes), self.solver.X.shape[1]
-        k = 1 if k == 2 else k
+        solver, (k, p) = self.solver, (len(self._rows_of(classes)), self.solver.X.shape[1])
         coefs, inverse = np.zeros((k, p)), np.zeros((k * p, k * p))
         if own is not None:
             coefs, inverse = own[0], np.linalg.inv(own[1])
-        codes = np.searchsorted(classes, solver.y)
-        out = np.empty((len(rows), k, p))
-        X, w = solver.X, solver.weights
-        parts = X[S], codes[S], w[S], solver.scale, solver.penalty
-        terms = X[rows], codes[rows], w[rows], TOLERANCE, MAX_STEPS
-        if k == 1:
-            parts = parts[0], codes[S].astype(float), *parts[2:]
-            terms = terms[0], codes[rows].astype(float), *terms[2:]
-            join_two(*parts, coefs[0].copy(), inverse, own is not None, *terms, out[:, 0])
-        else:
-            join_many(*parts, coefs, inverse, own is not None, *terms, out)
+        codes, out = np.searchsorted(classes, solver.y).astype(float), np.empty((len(rows), k, p))
+        join(
+            solver.X[S], codes[S], solver.weights[S], solver.scale, solver.penalty, coefs, inverse,
+            own is not None, solver.X[rows], codes[rows], solver.weights[rows], TOLERANCE,
+            MAX_STEPS, out,
+        )  # fmt: skip
         return out
 
-    def _margins(self, coefs):
-        """Decisions (m, V, K) at the validation points."""
-        X_val = self.solver.X_val
-        m, k, p = coefs.shape
-        return (coefs.reshape(m * k, p) @ X_val.T).reshape(m, k, len(X_val)).transpose(0, 2, 1)
+    def _utilities(self, coefs, counts, classes=None):
+        """Utilities of models of coefficients (m, K, p) of some classes, of rows by class.
 
-    def _utilities(self, margins, counts, classes=None):
-        """Utilities of models with decisions (m, V, K) of some classes, of rows by class."""
-        solver = self.solver
-        fast = self.scores.name == "neg_log_loss" and self.scores.equal and solver.n_classes == 2
-        if fast and margins is not None:
-            from .joining_kernels import mean_log_losses
+        Those of one class have no coefficients: None.
+        """
+        solver, sizes = self.solver, counts.sum(axis=1)
+        every = np.zeros((len(counts), solver.n_vectors, solver.X.shape[1]))
+        if coefs is not None:
+            every[:, self._rows_of(classes)] = coefs
+            if self.scores.name == "neg_log_loss" and self.scores.equal and solver.n_classes == 2:
+                from .joining_kernels import mean_log_losses
 
-            out = np.empty(len(margins))
-            mean_log_losses(margins[:, :, 0], 2.0 * self.scores.y - 1, out)
-            return -out
-        m, V = len(counts), len(solver.X_val)
-        if solver.n_classes == 2:
-            flat = np.zeros((m, V)) if margins is None else margins[:, :, 0]
-        else:
-            flat = np.full((m, V, solver.n_classes), -np.inf)
-            if margins is None:
-                flat[:, :, counts[0].argmax()] = 0.0
-            elif len(classes) == 2:
-                flat[:, :, classes[0]], flat[:, :, classes[1]] = 0.0, margins[:, :, 0]
-            else:
-                flat[:, :, classes] = margins
-        sizes = counts.sum(axis=1)
-        if solver.n_classes > 2:
-            return solver.score_votes(flat, counts, sizes, partial(softmax, axis=2))
-        flat[counts[:, 1] == 0], flat[counts[:, 0] == 0] = -np.inf, np.inf
-        if self.scores.name == "accuracy":
-            return self.scores.of_classes(flat > 0, sizes)
-        probabilities = np.stack([expit(-flat), expit(flat)], axis=2)
-        return self.scores.of_classes(complete_probabilities(probabilities, counts), sizes)
+                losses = np.empty(len(coefs))
+                margins = coefs[:, 0] @ solver.X_val.T
+                mean_log_losses(margins, 2.0 * self.scores.y - 1, losses)
+                return -losses
+        return solver.score(every, counts, sizes)
 
     def steps(self, S, signs, codes):
         """As `LinearMarginals.steps`; no step where a class comes or goes, or steps are long."""
@@ -284,15 +257,15 @@ class LogisticMarginals:
         own = self._fit(S, classes) if len(classes) > 1 else None
         if len(classes) > 1 and own is None:
             return np.nan, np.zeros(len(signs)), np.full(len(signs), np.inf)
-        margins = None if own is None else self._margins(own[0][None])
-        utility, changes = self._utilities(margins, counts[None], classes)[0], np.zeros(len(signs))
+        coefs = None if own is None else own[0][None]
+        utility, changes = self._utilities(coefs, counts[None], classes)[0], np.zeros(len(signs))
         if len(classes) < n_classes:  # probabilities depend on the number of rows
             sizes = after.sum(axis=1)
             for size in np.unique(sizes[known]):
-                other = counts.copy()
-                other[counts.argmax()] += size - counts.sum()
+                other = np.minimum(counts, 1)
+                other[counts.argmax()] += size - len(classes)
                 here = known & (sizes == size)
-                changes[here] = self._utilities(margins, other[None], classes)[0] - utility
+                changes[here] = self._utilities(coefs, other[None], classes)[0] - utility
         if own is not None:
             steps, long = self._changes(S, own, classes, counts, signs, codes)
             changes, lengths = changes + np.where(known, steps, 0.0), np.maximum(lengths, long)
@@ -325,8 +298,8 @@ class LogisticMarginals:
         loss, lengths, changes = _loss(classes), np.full(len(signs), np.inf), np.zeros(len(signs))
 
         def scores(steps):
-            margins = self._margins(theta + steps.reshape(-1, *theta.shape))
-            return self._utilities(margins, np.tile(counts, (len(steps), 1)), classes)
+            coefs = theta + steps.reshape(-1, *theta.shape)
+            return self._utilities(coefs, np.tile(counts, (len(steps), 1)), classes)
 
         own, inverse = scores(np.zeros((1, len(hessian)))), np.linalg.inv(hessian)
         size = max(1, MOST_PREDICTIONS // (len(self.solver.X_val) * len(theta) + len(hessian) ** 2))

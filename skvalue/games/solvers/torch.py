@@ -12,7 +12,7 @@ from .base import ANSWERS
 from .linear import LeastSquaresSolver, RidgeSolver
 from .logistic import MAX_STEPS, TOLERANCE, LogisticSolver
 from .logistic_kernels import FLAT
-from .status import ONE_CLASS, SOLVED, TWO_CLASSES, UNSOLVED
+from .status import ONE_CLASS, SOLVED, UNSOLVED
 
 _MAX_TILE = 4096
 _SAFE = 1e-7  # smallest pivot of a matrix with a unit diagonal that is inverted
@@ -69,36 +69,25 @@ class TorchNewton(TorchEngine):
 
     def __init__(self, solver):
         super().__init__(solver)
+        self.solver = solver
         self.flat, self.onehot = FLAT * self.to(solver.scale), self.to(solver.onehot.T)
 
     @default_settings()
     @torch.no_grad()
-    def solve(self, masks, positive, start):
-        """Coefficients (m, p) of coalitions of two classes, and the status of all."""
-        first = masks[:, positive].any(axis=1)
-        both = first & masks[:, ~positive].any(axis=1)
-        coefs = np.where((masks.sum(axis=1) >= len(start))[:, None], start, 0.0)
+    def solve(self, masks, counts):
+        """Coefficients (m, K, p) of coalitions, and their status; see `LogisticSolver`."""
+        n_vectors, start = self.solver.n_vectors, self.solver.start
+        coefs = np.zeros((len(masks), n_vectors, len(start)))
         status = np.full(len(masks), ONE_CLASS)
-        problem = Classes(self, self.to(np.stack([~positive, positive])))
-        coefs[both], solved = minimise(problem, self.to(masks[both]), self.to(coefs[both]))
-        status[both] = np.where(solved, SOLVED, UNSOLVED)
-        return coefs, status
-
-    @default_settings()
-    @torch.no_grad()
-    def solve_many(self, masks, counts):
-        """Coefficients (m, C, p) of coalitions of at least three classes, and the status of all."""
-        coefs = np.zeros((len(masks), self.n_classes, self.X.shape[1]))
-        present = counts > 0
-        n_present = present.sum(axis=1)
-        status = np.where(n_present < 2, ONE_CLASS, TWO_CLASSES)
-        for seen in np.unique(present[n_present > 2], axis=0):
+        present, large = counts > 0, masks.sum(axis=1) >= len(start)
+        for seen in np.unique(present[present.sum(axis=1) > 1], axis=0):
             some = np.flatnonzero((present == seen).all(axis=1))
-            problem = Classes(self, self.onehot[np.flatnonzero(seen)])
-            found, solved = minimise(
-                problem, self.to(masks[some]), self.to(np.zeros((len(some), problem.width)))
-            )
-            coefs[np.ix_(some, seen)] = found.reshape(len(some), seen.sum(), -1)
+            classes = np.flatnonzero(seen)
+            problem = Classes(self, self.onehot[classes])
+            starts = np.where(large[some, None], np.tile(start, problem.k), 0.0)
+            found, solved = minimise(problem, self.to(masks[some]), self.to(starts))
+            rows = classes[problem.first :] - (len(seen) == 2)
+            coefs[np.ix_(some, rows)] = found.reshape(len(some), problem.k, -1)
             status[some] = np.where(solved, SOLVED, UNSOLVED)
         return coefs, status
 
