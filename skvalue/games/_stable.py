@@ -8,7 +8,6 @@ from scipy.special import expit, lambertw
 from .._utils.parallel import ordered_map, tiles
 from ..privacy import clip_rows
 from ._protocol import Game
-from .solvers import SOLVED
 
 _STEEPEST = float(lambertw(np.exp(-1)).real)  # largest t sigmoid(-t)
 _TOLERANCE = 1e-11
@@ -184,20 +183,20 @@ class StableLogisticGame(Game):
         return utilities, np.zeros(len(masks), dtype=bool)
 
     def _tile(self, masks):
-        from .solvers.stable_kernels import stable_tile
+        from .solvers.dual_kernels import dual_tile
+        from .solvers.stable_kernels import primal_tile
 
-        if self._codes is not None:
-            masks = masks[:, self._codes]
-        coalition, indices = map(np.ascontiguousarray, np.nonzero(masks))
-        sizes = np.bincount(coalition, minlength=len(masks))
-        starts = np.r_[0, np.cumsum(sizes)]
-        coefs = np.zeros((len(masks), self._Z.shape[1]))
-        status = np.full(len(masks), SOLVED)
-        stable_tile(
-            self._Z, self._t, indices, starts, 1.0 / (self.l2 * sizes), self.tolerance / self.kappa,
-            self.kappa, _MAX_STEPS, coefs, status,
-        )  # fmt: skip
-        if not (status == SOLVED).all():
+        masks = masks if self._codes is None else masks[:, self._codes]
+        sizes, rtol = masks.sum(axis=1), self.tolerance / self.kappa
+        c, few = 1.0 / (self.l2 * sizes), sizes <= self._Z.shape[1]
+        coefs, solved = np.empty((len(masks), self._Z.shape[1])), np.empty(len(masks), dtype=bool)
+        coefs[few], solved[few] = dual_tile(
+            self._Z, self._t, masks[few], c[few], False, rtol, _MAX_STEPS
+        )
+        coefs[~few], solved[~few] = primal_tile(
+            self._Z, self._t, masks[~few], c[~few], rtol, self.kappa, _MAX_STEPS
+        )
+        if not solved.all():
             raise RuntimeError(
                 "A model did not converge to the tolerance: l2 and max_norm are too extreme. "
                 f"Got l2={self.l2:g}, norm of rows {self.kappa:g}."

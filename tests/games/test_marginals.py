@@ -148,6 +148,18 @@ def test_one_class(scoring):
     assert np.allclose(steps[known], by_utilities(marginal, mask)[known])
 
 
+def test_of_two_classes_of_three_the_number_of_rows_counts():
+    # All columns are 0 and all groups have as many rows of either class: the model stays the same.
+    X, y = np.zeros((20, 1)), np.r_[np.tile([0, 1], 9), 2, 2]
+    game = ModelGame(
+        LogisticRegression(), X, y, X_val=X, y_val=y, scoring="neg_log_loss",
+        groups=np.arange(20) // 6,
+    )  # fmt: skip
+    marginal, mask = MarginalGame(game), np.arange(4) < 2
+    steps, _ = marginal.steps(mask)
+    np.testing.assert_allclose(steps[:3], by_utilities(marginal, mask)[:3], atol=1e-9)
+
+
 def test_separable_data():
     X = np.random.default_rng(0).normal(size=(60, 2))
     X[:, 0] += np.where(np.arange(60) % 2, 5, -5)

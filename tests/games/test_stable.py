@@ -51,21 +51,21 @@ def test_stable_game_is_scikit_learn_with_a_falling_C(l2, intercept, rng):
 @pytest.mark.parametrize("size", [1, 3, 9])
 def test_gradient_is_within_the_tolerance(size, rng):
     # One-class coalitions too; five columns, so that nine rows are solved in the primal.
-    from skvalue.games.solvers.stable_kernels import stable_tile
+    from skvalue.games.solvers.dual_kernels import dual_tile
+    from skvalue.games.solvers.stable_kernels import primal_tile
 
     X, y, X_val, y_val = rows(rng)
     l2 = 0.3
     game = StableLogisticGame(X, y, X_val, y_val, l2=l2)
     for labels in (y[:size], np.ones(size, int)):
-        Z, t = game._Z[:size], labels.astype(float)
-        coefs, status = np.zeros((1, 5)), np.zeros(1, int)
-        stable_tile(
-            Z, t, np.arange(size), np.array([0, size]), np.array([1 / (l2 * size)]),
-            game.tolerance / game.kappa, game.kappa, 200, coefs, status,
-        )  # fmt: skip
-        s = 1 / (1 + np.exp(-Z @ coefs[0]))
-        gradient = Z.T @ (s - t) / size + l2 * coefs[0]
-        assert status[0] == 1
+        Z, t, rtol = game._Z[:size], labels.astype(float), game.tolerance / game.kappa
+        given = Z, t, np.ones((1, size), dtype=bool), np.array([1 / (l2 * size)])
+        dual = size <= 5
+        tile, options = (dual_tile, (False, rtol)) if dual else (primal_tile, (rtol, game.kappa))
+        (coef,), solved = tile(*given, *options, 200)
+        s = 1 / (1 + np.exp(-Z @ coef))
+        gradient = Z.T @ (s - t) / size + l2 * coef
+        assert solved[0]
         assert np.linalg.norm(gradient) <= game.tolerance
 
 
@@ -132,11 +132,11 @@ def test_dual_is_what_the_primal_gives(intercept, rng):
         masks[:10] = rng.permuted(np.tile(np.arange(40) < 3, (10, 1)), axis=1)
         np.testing.assert_allclose(game.utility(masks), loop.utility(masks), atol=1e-6)
     assert isinstance(game._solver, LogisticSolver)
-    assert game._solver._dual is not None
+    assert game._solver._few == 10
 
 
 def test_dual_of_weighted_rows_is_left_to_the_primal(rng):
     X, y, X_val, y_val = rows(rng, n=30, d=8)
     game = ModelGame(LogisticRegression(), X, y, X_val, y_val, sample_weight=rng.random(30))
     game.utility(coalitions(rng, 30, 3))
-    assert game._solver._dual is None
+    assert game._solver._few == 0

@@ -37,7 +37,7 @@ def test_logistic(n_classes, parameters, rng):
     game = check_equal(model, classes(n_classes), all_kinds(rng, 50), scoring="neg_log_loss")
     status = game._solver.tile_scores(masks := coalitions(rng, 50, "random"), masks.sum(axis=1))[1]
     assert (status <= 1).all()  # solved, or of one class: none is left to the loop
-    assert game._solver._dual is None  # nor to the compiled solver of few rows
+    assert game._solver._few == 0  # nor to the compiled solver of few rows
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -2,13 +2,12 @@
 
 The coefficients are ``w = sum_i a_i x_i`` over the k rows of the coalition, so that a Newton step
 solves k equations for any number of features (Rasmussen and Williams, "Gaussian Processes for
-Machine Learning", Algorithm 3.1). Inner products of rows are computed once for all coalitions.
+Machine Learning", Algorithm 3.1).
 """
 
 import numpy as np
 
 from ..._utils.compiled import compiled
-from .status import SOLVED, UNSOLVED
 
 
 @compiled
@@ -117,27 +116,24 @@ def solve_dual(gram, t, k, c, free, rtol, max_steps, a, work):
 
 
 @compiled
-def dual_tile(gram, X, t, masks, c, free, rtol, max_steps, coefs, status):
-    """Coefficients (m, p) of the models of a tile of coalitions.
+def dual_tile(X, t, masks, c, free, rtol, max_steps):
+    """Coefficients (m, p) of the models of coalitions, and a mask of those that converged.
 
-    ``gram`` (n, n) are the inner products of rows, without the constant column if ``free``; ``c``
-    is the weight of the losses.
+    c are the weights of the losses of each coalition. If ``free``, the last column is constant, and
+    its coefficient is not penalised.
     """
-    most = 0
-    for row in range(len(masks)):
-        most = max(most, masks[row].sum())
-    work, block, a = np.empty((8 + most, max(most, 1))), np.empty((most, most)), np.empty(most)
-    for row in range(len(masks)):
-        rows = np.flatnonzero(masks[row])
-        labels, k = t[rows], len(rows)
-        for i in range(k):
-            for j in range(k):
-                block[i, j] = gram[rows[i], rows[j]]
-        b, solved = solve_dual(block, labels, k, c, free, rtol, max_steps, a, work)
-        status[row] = SOLVED if solved else UNSOLVED
-        coefs[row] = 0.0
-        for i in range(k):
-            for j in range(X.shape[1]):
-                coefs[row, j] += a[i] * X[rows[i], j]
+    most = 1
+    for m in range(len(masks)):
+        most = max(most, masks[m].sum())
+    work, a = np.empty((8 + most, most)), np.empty(most)
+    coefs, solved = np.empty((len(masks), X.shape[1])), np.empty(len(masks), np.bool_)
+    for m in range(len(masks)):
+        rows = np.flatnonzero(masks[m])
+        part, k = X[rows], len(rows)
         if free:
-            coefs[row, -1] = b
+            part[:, -1] = 0.0
+        gram = np.dot(part, part.T)
+        b, solved[m] = solve_dual(gram, t[rows], k, c[m], free, rtol, max_steps, a, work)
+        np.dot(a[:k], part, coefs[m])
+        coefs[m, -1] += b
+    return coefs, solved

@@ -7,14 +7,13 @@ from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
 from .base import BatchedSolver, complete_probabilities, one_class
-from .status import ONE_CLASS
+from .status import ONE_CLASS, SOLVED, UNSOLVED
 
 TOLERANCE = 1e-7  # of the Newton decrement before the last step, in standard errors of the fit
 MAX_STEPS = 200
 _NEARBY = 4  # most differing rows for which a coalition starts from the one before
 _MAX_COEFFICIENTS = 200
 _DUAL_TOLERANCE = 1e-9  # of the gradient, relative to the largest possible gradient of the losses
-_MAX_PRODUCTS = 2**25  # most products of rows with rows and points that are kept for the dual
 
 
 class CompiledNewton:
@@ -73,8 +72,10 @@ class LogisticSolver(BatchedSolver):
             self.penalty = np.r_[self.penalty, 0.0]
         self.scale = (self.weights @ np.abs(self.X)) / len(X)
         self.n_vectors = self.n_classes if self.n_classes > 2 else 1
-        self.start = self._gram = None
-        self._few = 0  # most rows of a coalition that is solved in the dual
+        self.start = None
+        unweighted = self.has_dual and self.n_classes == 2 and training.sample_weight is None
+        # Most rows of a coalition that is solved in the dual.
+        self._few = X.shape[1] // 2 if unweighted and X.shape[1] >= 4 else 0
         self.engine = self.engine_class(self)
 
     def fits(self):
@@ -91,13 +92,6 @@ class LogisticSolver(BatchedSolver):
         if self.n_classes == 2:  # the fit on all rows starts large ones
             whole = np.ones((1, len(self.X)), dtype=bool)
             self.start = self.engine.solve(whole, self.counts(whole))[0][0, 0]
-            d = np.count_nonzero(self.penalty)
-            n, n_val = len(self.X), len(self.X_val)
-            if (
-                self.has_dual and self.training.sample_weight is None
-                and d >= 4 and n * (n + n_val) <= _MAX_PRODUCTS
-            ):  # fmt: skip
-                self._gram, self._few = self.X[:, :d] @ self.X[:, :d].T, d // 2
 
     def tile_scores(self, masks, sizes):
         counts = self.counts(masks)
@@ -106,21 +100,16 @@ class LogisticSolver(BatchedSolver):
         few = sizes <= self._few
         two = few & (counts > 0).all(axis=1)
         if two.any():
-            coefs[two, 0], status[two] = self._dual(masks[two])
+            from .dual_kernels import dual_tile
+
+            coefs[two, 0], solved = dual_tile(
+                self.X, (self.y == 1) * 1.0, masks[two], np.full(two.sum(), 1 / self.penalty[0]),
+                self.penalty[-1] == 0, _DUAL_TOLERANCE, MAX_STEPS,
+            )  # fmt: skip
+            status[two] = np.where(solved, SOLVED, UNSOLVED)
         if not few.all():
             coefs[~few], status[~few] = self.engine.solve(masks[~few], counts[~few])
         return self.score(coefs, counts, sizes), status
-
-    def _dual(self, masks):
-        """Coefficients (m, p) of coalitions of fewer rows than features, and their status."""
-        from .dual_kernels import dual_tile
-
-        coefs, status = np.empty((len(masks), self.X.shape[1])), np.empty(len(masks), np.int64)
-        dual_tile(
-            self._gram, self.X, (self.y == 1) * 1.0, masks, 1 / self.penalty[0],
-            self.penalty[-1] == 0, _DUAL_TOLERANCE, MAX_STEPS, coefs, status,
-        )  # fmt: skip
-        return coefs, status
 
     def score(self, coefs, counts, sizes):
         """Scores of models of coefficients (m, K, p), of coalitions of ``counts`` of each class."""

@@ -3,9 +3,8 @@
 import numpy as np
 
 from ..._utils.compiled import compiled
-from .dual_kernels import loss, solve_dual
+from .dual_kernels import loss
 from .logistic_kernels import invert
-from .status import SOLVED, UNSOLVED
 
 
 @compiled
@@ -61,36 +60,15 @@ def solve_primal(rows, t, k, c, rtol, kappa, max_steps, coef, scratch, inverse):
 
 
 @compiled
-def stable_tile(Z, t, indices, starts, c, rtol, kappa, max_steps, coefs, status):
-    """Coefficients (m, p) of the coalitions ``indices[starts[i] : starts[i + 1]]``.
-
-    Coalitions of at most as many rows as columns are solved in the dual.
-    """
-    p, most = Z.shape[1], 1
-    for row in range(len(c)):
-        most = max(most, starts[row + 1] - starts[row])
-    few = min(most, p)
-    work, gram = np.empty((8 + few, few)), np.empty((few, few))
-    rows, labels, a = np.empty((most, p)), np.empty(most), np.empty(few)
-    scratch = (np.empty(most), np.empty(most), np.empty(p), np.empty(p), np.empty(p))
+def primal_tile(X, t, masks, c, rtol, kappa, max_steps):
+    """As `dual_tile`, where all coefficients are penalised."""
+    n, p = X.shape
+    scratch = (np.empty(n), np.empty(n), np.empty(p), np.empty(p), np.empty(p))
     inverse = np.empty((p, p))
-    for row in range(len(c)):
-        first = starts[row]
-        k = starts[row + 1] - first
-        for i in range(k):
-            rows[i] = Z[indices[first + i]]
-            labels[i] = t[indices[first + i]]
-        if k > p:
-            solved = solve_primal(
-                rows, labels, k, c[row], rtol, kappa, max_steps, coefs[row], scratch, inverse
-            )
-        else:
-            for i in range(k):
-                for j in range(i + 1):
-                    gram[i, j] = gram[j, i] = np.dot(rows[i], rows[j])
-            _, solved = solve_dual(gram, labels, k, c[row], False, rtol, max_steps, a, work)
-            coefs[row] = 0.0
-            for i in range(k):
-                for j in range(p):
-                    coefs[row, j] += a[i] * rows[i, j]
-        status[row] = SOLVED if solved else UNSOLVED
+    coefs, solved = np.empty((len(masks), p)), np.empty(len(masks), np.bool_)
+    for m in range(len(masks)):
+        rows = np.flatnonzero(masks[m])
+        solved[m] = solve_primal(
+            X[rows], t[rows], len(rows), c[m], rtol, kappa, max_steps, coefs[m], scratch, inverse
+        )
+    return coefs, solved
