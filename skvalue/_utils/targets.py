@@ -108,11 +108,11 @@ def encode_labels(y, y_val=None, cure="", new_classes=False):
     return classes, codes.astype(small), None if y_val is None else codes_val.astype(small)
 
 
-def label_codes(y, classes, name):
+def label_codes(y, classes, name, cure=""):
     """Codes of the labels ``y``; raises ValueError for a label that is not in ``classes``."""
     codes, unseen = _look_up(one_column(y, name, warn=True), classes)
     if len(unseen):
-        raise _of_unseen(unseen, name)
+        raise _of_unseen(unseen, name, cure)
     return codes.astype(np.min_scalar_type(len(classes) - 1))
 
 

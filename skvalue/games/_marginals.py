@@ -89,7 +89,7 @@ class MarginalGame:
             places = np.flatnonzero(~mask[players] & self._weighted[players])
             S, marginals = np.flatnonzero(mask & self._weighted), self._marginals
             rows = players[places]
-            found = marginals.joined(S, rows) if len(S) else marginals.alone(rows)
+            found = marginals.joined(S, rows)
             changes[places] = np.nan if found is None else found - base
         left, step = np.flatnonzero(np.isnan(changes)), max(1, _PIECE // self.n_players)
         for first in range(0, len(left), step):

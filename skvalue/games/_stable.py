@@ -111,7 +111,7 @@ class StableLogisticGame(Game):
     is `LogisticRegression` with ``C = 1 / (l2 k)`` on rows with a constant column, whose
     coefficient is penalised too. Rows and validation points are clipped to a norm. Coalitions of
     one class need no special rule, the empty coalition has w = 0, and replacing one of k rows
-    changes the utility by at most `replace_bound`.
+    changes the utility by at most ``2 (kappa L)^2 / (l2 k) + 2 kappa L tol / l2``, see `stability`.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ class StableLogisticGame(Game):
         sample_weight_val=None, groups=None, loss="validation", n_jobs=None,
     ):  # fmt: skip
         self.l2, self.loss, self.n_jobs, self._codes = float(l2), loss, n_jobs, groups
-        self.kappa, self.slope, self.tolerance = stability(l2, max_norm, fit_intercept)
+        self.kappa, _, self.tolerance = stability(l2, max_norm, fit_intercept)
         Z, Z_val = clip_rows(X, max_norm), clip_rows(X_val, max_norm)
         if fit_intercept:
             Z, Z_val = (np.column_stack([part, np.ones(len(part))]) for part in (Z, Z_val))
@@ -219,19 +219,3 @@ class StableLogisticGame(Game):
         return validation_bounds(
             self._signed_val.T, self._weights, self.l2, self._max_norm, self._intercept
         )
-
-    def replace_bound(self, size):
-        """Bound on the change of a coalition's utility when one of its rows is replaced.
-
-        Parameters
-        ----------
-        size : int
-            Number of rows in the coalition, at least 1.
-
-        Returns
-        -------
-        bound : float
-            ``2 (kappa L)^2 / (l2 k) + 2 kappa L tol / l2``.
-        """
-        steep = self.kappa * self.slope
-        return (2 * steep**2 / size + 2 * steep * self.tolerance) / self.l2

@@ -10,7 +10,8 @@ from sklearn.utils.metadata_routing import MetadataRouter, get_routing_for_objec
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import has_fit_parameter
 
-from .._utils.checks import hidden_entries, shown
+from .._utils.checks import check_weights, hidden_entries
+from .._utils.targets import label_codes
 from .solvers import Training, check_scorer, empty_utility_of
 
 
@@ -27,12 +28,14 @@ def make_training(
     if not classifier and not is_regressor(estimator):
         raise ValueError(f"estimator must be a classifier or a regressor. Got {estimator!r}.")
     y, y_val, classes = _targets(y, y_val, classifier)
-    sample_weight = _weights(sample_weight, len(y), "sample_weight")
     if sample_weight is not None:
+        sample_weight = check_weights(sample_weight, "sample_weight", len(y))
         check_takes_weights(estimator, sample_weight)
-    weights_val = _weights(sample_weight_val, len(y_val), "sample_weight_val")
-    if weights_val is not None and np.ptp(weights_val) == 0:
-        weights_val = None  # equal weights are left out: not every scorer accepts them
+    weights_val = sample_weight_val
+    if weights_val is not None:
+        weights_val = check_weights(weights_val, "sample_weight_val", len(y_val), of="X_val")
+        if np.ptp(weights_val) == 0:  # not every scorer accepts weights
+            weights_val = None
     scorer = check_scorer(estimator, scoring, weights_val, classes)
     if empty_utility is None or isinstance(empty_utility, str):
         if empty_utility not in (None, "prior"):
@@ -91,28 +94,11 @@ def _targets(y, y_val, classifier):
             f"continuous values such as {y[0]}."
         )
     classes = np.unique(y)
-    unseen = np.setdiff1d(y_val, classes)
-    if len(unseen):
-        raise ValueError(
-            "y_val must hold only labels that y has. Got unseen labels: "
-            f"{shown(unseen)}. A regression needs a regressor."
-        )
+    label_codes(y_val, classes, "y_val", " A regression needs a regressor.")  # refuses new ones
     # Not every estimator accepts small integer types; labels from 2**63 on fit only uint64.
     if y.dtype.kind in "ui" and classes[-1] <= np.iinfo(np.int64).max:
         y, y_val, classes = map(np.int64, (y, y_val, classes))
     return y, y_val, classes
-
-
-def _weights(weights, n, name):
-    if weights is None:
-        return None
-    weights = column_or_1d(np.asarray(weights, dtype=np.float64))
-    if len(weights) != n or not np.isfinite(weights).all() or weights.min(initial=0) < 0:
-        raise ValueError(
-            f"{name} must hold {n} numbers, none of them negative. Got {len(weights)} with a "
-            f"minimum of {weights.min(initial=np.inf)}."
-        )
-    return weights
 
 
 def _error_score(error_score, empty_utility):

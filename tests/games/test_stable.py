@@ -6,6 +6,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skvalue.games import ModelGame, StableLogisticGame, clip_rows, stability
 from skvalue.games.solvers.logistic import LogisticSolver
+from skvalue.valuers.layered_shapley import change_bounds
 
 from ..problems import two_classes
 
@@ -84,8 +85,9 @@ def test_no_row_moves_a_utility_by_more_than_the_bound(rng):
                 game = StableLogisticGame(X, labels, X_val, np.ones(1), fit_intercept=False)
                 found.append(game.utility(np.ones((1, k), dtype=bool))[0])
             worst[k] = max(worst.get(k, 0), abs(found[0] - found[1]))
-        assert worst[k] <= game.replace_bound(k)
-    assert worst[1] > 0.5 * game.replace_bound(1)  # 0.401 of 0.791
+    _, bounds = change_bounds(9, 1.0, 1.0, fit_intercept=False)  # of a row among k
+    assert all(worst[k] <= bounds[k - 1] for k in worst)
+    assert worst[1] > 0.5 * bounds[0]  # 0.401 of 0.664
     assert worst[10] < 0.2 * worst[1]
 
 

@@ -117,7 +117,7 @@ def test_a_device_that_is_not_there_is_refused(no_gpu):
 def test_without_torch_the_command_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.delitem(sys.modules, "skvalue.games.solvers.torch", raising=False)
-    with pytest.raises(ImportError, match=r"need torch.*pip install 'skvalue\[torch\]'"):
+    with pytest.raises(ImportError, match=r"needs torch: pip install 'skvalue\[torch\]'"):
         ModelGame(LogisticRegression(), *classes(2), batch="torch")
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from ..._utils.optional import needed
 from .bayes import BayesSolver
 from .centroid import CentroidSolver
 from .linear import LeastSquaresSolver, RidgeSolver
@@ -58,9 +59,12 @@ def find_solver(training, batch):
                 "device='cuda' needs a batched solver: batch='auto' or 'torch'. Got batch='never'."
             )
         return None
-    by_torch = batch == "torch" or training.device == "cuda"
-    for solver in _torch_solvers() if by_torch else SOLVERS:
-        if (built := solver.build(training)) is not None:
+    engines, by_torch = {}, batch == "torch" or training.device == "cuda"
+    if by_torch:
+        needed("torch", "batch='torch'", "torch")
+        from .torch import ENGINES as engines
+    for solver in engines or SOLVERS:
+        if (built := solver.build(training, engines.get(solver))) is not None:
             return built
     if by_torch:
         raise ValueError(
@@ -69,17 +73,3 @@ def find_solver(training, batch):
             f"{training.estimator!r}."
         )
     return None
-
-
-def _torch_solvers():
-    try:
-        from .torch import SOLVERS as solvers
-    except ImportError as error:
-        if error.name != "torch":
-            raise
-        raise ImportError(
-            "batch='torch' and device='cuda' need torch, which is not installed: "
-            "pip install 'skvalue[torch]'",
-            name="torch",
-        ) from error
-    return solvers

@@ -23,6 +23,7 @@ class BatchedSolver(ABC):
     """
 
     name = ""  # value of `ModelGame.solver`
+    engine_class = None  # computes coefficients; `torch` has others
     in_threads = True  # whether tiles are computed in parallel threads
     methods = ("predict",)  # response methods that it supports
 
@@ -40,7 +41,7 @@ class BatchedSolver(ABC):
         self.tile = int(np.clip(ANSWERS // width, 8, _TILE))
 
     @classmethod
-    def build(cls, training):
+    def build(cls, training, engine_class=None):
         """The solver, or None if it does not support the estimator, the data or the scorer.
 
         Raises the ValueError of the estimator for parameters that it refuses.
@@ -59,7 +60,11 @@ class BatchedSolver(ABC):
         if training.classes is None and training.y.dtype.kind not in "fiub":
             return None
         solver = cls(training, X, X_val)
-        return solver if solver.fits() else None
+        if not solver.fits():
+            return None
+        if engine_class := engine_class or cls.engine_class:
+            solver.engine = engine_class(solver)
+        return solver
 
     @staticmethod
     def allows(parameters):

@@ -62,7 +62,6 @@ class LinearSolver(BatchedSolver):
         if self.fit_intercept:
             self.X, self.X_val = (np.c_[part, np.ones(len(part))] for part in (self.X, self.X_val))
             self.penalty = np.r_[self.penalty, 0.0]
-        self.engine = self.engine_class(self)
 
     def prepare(self):
         self.engine.prepare()

@@ -49,7 +49,6 @@ class LogisticSolver(BatchedSolver):
     estimator = LogisticRegression
     methods = ("predict", "predict_proba", "decision_function")
     engine_class = CompiledNewton
-    has_dual = True  # whether coalitions of few rows are solved in the dual, on the CPU
 
     @staticmethod
     def allows(parameters):
@@ -72,11 +71,7 @@ class LogisticSolver(BatchedSolver):
             self.penalty = np.r_[self.penalty, 0.0]
         self.scale = (self.weights @ np.abs(self.X)) / len(X)
         self.n_vectors = self.n_classes if self.n_classes > 2 else 1
-        self.start = None
-        unweighted = self.has_dual and self.n_classes == 2 and training.sample_weight is None
-        # Most rows of a coalition that is solved in the dual.
-        self._few = X.shape[1] // 2 if unweighted and X.shape[1] >= 4 else 0
-        self.engine = self.engine_class(self)
+        self.start, self._few = None, 0
 
     def fits(self):
         if self.n_classes == 2:
@@ -92,6 +87,9 @@ class LogisticSolver(BatchedSolver):
         if self.n_classes == 2:  # the fit on all rows starts large ones
             whole = np.ones((1, len(self.X)), dtype=bool)
             self.start = self.engine.solve(whole, self.counts(whole))[0][0, 0]
+            d, compiled = np.count_nonzero(self.penalty), type(self.engine) is CompiledNewton
+            if d >= 4 and compiled and self.training.sample_weight is None:
+                self._few = d // 2  # most rows of a coalition that is solved in the dual
 
     def tile_scores(self, masks, sizes):
         counts = self.counts(masks)

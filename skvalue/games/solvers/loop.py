@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.dummy import DummyClassifier
 from sklearn.utils.metaestimators import available_if
 
 from ..._utils.fits import follows_interrupt
@@ -13,37 +14,18 @@ from ..._utils.parallel import one_thread
 from ..._utils.sklearn import InvalidParameterError, safe_indexing, validated
 
 
-class OneClass(ClassifierMixin, BaseEstimator):
-    """The model of a coalition of `n_rows` rows of the class of code `present`.
-
-    It predicts this class; the probability of a class is (count + 1) / (n + C).
-    """
-
-    def __init__(self, classes, present, n_rows):
-        self.classes, self.present, self.n_rows = classes, present, n_rows
-        self.classes_ = classes
-
-    def predict(self, X):
-        return np.full(_n_rows(X), self.classes[self.present])
-
-    def predict_proba(self, X):
-        certain = np.ones((_n_rows(X), 1))
-        return extend_probabilities(certain, [self.present], len(self.classes), self.n_rows)
+class OneClass(DummyClassifier):
+    """Predicts the one class of its rows; decisions are 0."""
 
     def decision_function(self, X):
-        n_classes = len(self.classes)
-        return np.zeros(_n_rows(X)) if n_classes == 2 else np.zeros((_n_rows(X), n_classes))
-
-
-def _n_rows(X):
-    return X.shape[0] if hasattr(X, "shape") else len(X)
+        return np.zeros(len(self.predict(X)))
 
 
 class MissingClasses(ClassifierMixin, BaseEstimator):
     """A fitted model of `n_rows` rows that lack some of the classes.
 
     With k of C classes in n rows its probabilities are multiplied by (n + k) / (n + C), and each
-    missing class gets 1 / (n + C), the same rule as for one class.
+    missing class gets 1 / (n + C).
     """
 
     def __init__(self, model, classes, n_rows):
@@ -55,9 +37,12 @@ class MissingClasses(ClassifierMixin, BaseEstimator):
 
     @available_if(lambda self: hasattr(self.model, "predict_proba"))
     def predict_proba(self, X):
-        seen = np.searchsorted(self.classes, self.model.classes_)
+        seen, total = self.model.classes_, self.n_rows + len(self.classes)
         probabilities = self.model.predict_proba(X)
-        return extend_probabilities(probabilities, seen, len(self.classes), self.n_rows)
+        out = np.full((len(probabilities), len(self.classes)), 1.0 / total)
+        scale = (self.n_rows + len(seen)) / total
+        out[:, np.searchsorted(self.classes, seen)] = probabilities * scale
+        return out
 
     def score(self, X, y, sample_weight=None):
         given = {} if sample_weight is None else {"sample_weight": sample_weight}
@@ -69,26 +54,17 @@ class MissingClasses(ClassifierMixin, BaseEstimator):
         return getattr(self.model, name)
 
 
-def extend_probabilities(probabilities, seen, n_classes, n_rows):
-    """Probabilities of all classes from those of the classes ``seen`` in ``n_rows`` rows."""
-    out = np.full((len(probabilities), n_classes), 1.0 / (n_rows + n_classes))
-    out[:, seen] = probabilities * ((n_rows + len(seen)) / (n_rows + n_classes))
-    return out
-
-
 def train(estimator, X, y, sample_weight, classes, rows):
     """The model of one coalition, and whether it has one class; regression if `classes` is None."""
-    y_rows = y[rows]
-    if classes is not None:
-        present = np.unique(y_rows)
-        if len(present) == 1:
-            code = int(np.searchsorted(classes, present[0]))
-            return OneClass(classes, code, len(rows)), True
-    given = {} if sample_weight is None else {"sample_weight": sample_weight[rows]}
-    model = clone(estimator).fit(safe_indexing(X, rows), y_rows, **given)
-    if classes is not None and len(present) < len(classes):
+    y_rows, n_classes = y[rows], 0 if classes is None else len(np.unique(y[rows]))
+    if n_classes == 1:
+        model = OneClass().fit(rows, y_rows)
+    else:
+        given = {} if sample_weight is None else {"sample_weight": sample_weight[rows]}
+        model = clone(estimator).fit(safe_indexing(X, rows), y_rows, **given)
+    if classes is not None and n_classes < len(classes):
         model = MissingClasses(model, classes, len(rows))
-    return model, False
+    return model, n_classes == 1
 
 
 @contextmanager

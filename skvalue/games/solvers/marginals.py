@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.special import expit
 
-from .linear import LeastSquaresSolver, RidgeSolver
-from .logistic import MAX_STEPS, TOLERANCE, LogisticSolver
+from .linear import CompiledForm, LeastSquaresSolver
+from .logistic import MAX_STEPS, TOLERANCE, CompiledNewton
 from .status import SOLVED
 from .steps import (
     LOGISTIC,
@@ -33,8 +33,8 @@ def make_marginals(solver, training):
 
     Raises ValueError if it is another solver or another scorer.
     """
-    kinds = {LogisticSolver: LogisticMarginals, RidgeSolver: LinearMarginals}
-    kind = {**kinds, LeastSquaresSolver: LinearMarginals}.get(type(solver))
+    kinds = {CompiledNewton: LogisticMarginals, CompiledForm: LinearMarginals}
+    kind = kinds.get(type(getattr(solver, "engine", None)))
     if kind is None:
         raise ValueError(
             "sampler='marginals' needs LogisticRegression, Ridge or LinearRegression, with the "
@@ -74,9 +74,9 @@ class LinearMarginals:
         fit = 2000 + 0.01 * n * p**2
         return fit, fit if n_rows else 100, 50 + p**2
 
-    def alone(self, rows):
-        """Utilities of single rows; None if unknown."""
-        if not self.solver.fit_intercept:
+    def joined(self, S, rows):
+        """Utilities of a coalition of rows S with each of other rows; None if unknown."""
+        if len(S) or not self.solver.fit_intercept:
             return None
         X_val, y = self.solver.X_val, self.solver.y[rows]
         step = max(1, MOST_PREDICTIONS // len(X_val))
@@ -85,10 +85,6 @@ class LinearMarginals:
             for first in range(0, len(y), step)
         ]
         return np.concatenate([self.scores.of_targets(p, np.ones(len(p))) for p in parts])
-
-    def joined(self, S, rows):
-        """Utilities of a coalition of rows S with each of other rows; None if unknown."""
-        return None
 
     def steps(self, S, signs, codes):
         """The utility of a coalition of rows S, and what each player adds to it.
@@ -152,13 +148,6 @@ class LogisticMarginals:
         """As that of `LinearMarginals`; measured on data of 6 to 55 columns."""
         p = self.solver.X.shape[1] * max(1, self.solver.n_classes - 1)
         return 4000 + 3 * n_rows * p, 1000 + (n_rows + p) * p, 50 + p**2
-
-    def alone(self, rows):
-        """Utilities of single rows: those of one class."""
-        solver = self.solver
-        of_class = [self._utilities(None, np.eye(solver.n_classes, dtype=int)[[c]])[0]
-                    for c in range(solver.n_classes)]  # fmt: skip
-        return np.array(of_class)[solver.y[rows]]
 
     def joined(self, S, rows):
         """Utilities of a coalition of rows S with each of other rows; NaN where not converged."""

@@ -28,23 +28,18 @@ class TorchEngine:
         self.device = find_device(solver.training.device)
         solver.name = f"{solver.name} (torch, {self.device})"
         solver.in_threads = False  # torch itself uses several threads per tile
-        n_classes, (n, p) = solver.n_classes, solver.X.shape
-        self.n_classes, self.unpenalised = n_classes, np.flatnonzero(solver.penalty == 0)
+        n_classes, (n, p), memory = solver.n_classes, solver.X.shape, block_bytes(self.device)
         blocks = max(n_classes, 1) if n_classes != 2 else 1
         self.rows, self.columns = np.tril_indices(p)
         self.X = self.to(solver.X)
         self.weights, self.penalty = self.to(solver.weights), self.to(solver.penalty)
         # Products of columns take half of the memory, for all rows or some at a time.
-        self.step = int(np.clip(self._memory() // (16 * len(self.rows)), 1, n))
+        self.step = int(np.clip(memory // (16 * len(self.rows)), 1, n))
         self.pairs = None
         each = 8 * (8 * n * blocks + 4 * (p * blocks) ** 2)
         width = max(n_classes, 1) * len(solver.X_val)
-        fitting = min(ANSWERS // width, self._memory() // (2 * each))
+        fitting = min(ANSWERS // width, memory // (2 * each))
         solver.tile = int(np.clip(fitting, 1, _MAX_TILE))
-
-    def _memory(self):
-        """Most bytes per block."""
-        return block_bytes(self.device)
 
     def to(self, array):
         """A copy on the device, float64."""
@@ -69,7 +64,7 @@ class TorchNewton(TorchEngine):
 
     def __init__(self, solver):
         super().__init__(solver)
-        self.solver = solver
+        self.solver, self.unpenalised = solver, np.flatnonzero(solver.penalty == 0)
         self.flat, self.onehot = FLAT * self.to(solver.scale), self.to(solver.onehot.T)
 
     @default_settings()
@@ -101,9 +96,8 @@ class Classes:
     def __init__(self, engine, onehot):
         self.engine, self.X, self.onehot = engine, engine.X, onehot
         self.first = int(len(onehot) == 2)
-        self.k, p = len(onehot) - self.first, self.X.shape[1]
-        self.penalty = engine.penalty.repeat(self.k)
-        self.width, self.flat = self.k * p, engine.flat.repeat(self.k)
+        self.k = len(onehot) - self.first
+        self.penalty, self.flat = engine.penalty.repeat(self.k), engine.flat.repeat(self.k)
 
     def _margins(self, coefs):
         Z = coefs.reshape(len(coefs), self.k, self.X.shape[1]) @ self.X.T
@@ -138,7 +132,7 @@ class Classes:
 def minimise(problem, masks, coefs):
     """Newton's method with step halving for nonempty coalitions, starting from `coefs`.
 
-    Returns the minima (m, width) and a mask of those that converged, by the tolerances of the
+    Returns the minima (m, k p) and a mask of those that converged, by the tolerances of the
     compiled solvers.
     """
     W, sizes = masks * problem.engine.weights, masks.sum(dim=1)
@@ -207,22 +201,4 @@ class TorchForm(TorchEngine):
         return torch.where(solved[:, None], coefs, 0.0).cpu().numpy(), solved.cpu().numpy()
 
 
-class TorchLogisticSolver(LogisticSolver):
-    """Logistic regression by torch."""
-
-    engine_class, has_dual = TorchNewton, False
-
-
-class TorchRidgeSolver(RidgeSolver):
-    """Ridge regression by torch."""
-
-    engine_class = TorchForm
-
-
-class TorchLeastSquaresSolver(LeastSquaresSolver):
-    """Least squares by torch; coalitions of few rows are solved one by one."""
-
-    engine_class = TorchForm
-
-
-SOLVERS = [TorchLeastSquaresSolver, TorchLogisticSolver, TorchRidgeSolver]
+ENGINES = {LeastSquaresSolver: TorchForm, LogisticSolver: TorchNewton, RidgeSolver: TorchForm}

@@ -11,8 +11,7 @@ def contribution_bounds(n_layers, l2, max_norm, fit_intercept=True):
     """Bounds of the marginal contributions to coalitions of 0, 1, ..., n_layers rows.
 
     A row that joins k others, which also changes the weights of the mean loss, changes the utility
-    by no more than the replacement of a row among k + 1: see
-    `skvalue.games.StableLogisticGame.replace_bound`.
+    by no more than the replacement of a row among k + 1: see `skvalue.games.StableLogisticGame`.
 
     >>> contribution_bounds(2, l2=1.0, max_norm=1.0, fit_intercept=False).round(3).tolist()
     [0.791, 0.396, 0.264]
