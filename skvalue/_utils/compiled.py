@@ -60,17 +60,7 @@ def exp_parts(x):
     """
     k = np.floor(x * 1.4426950408889634 + 0.5)
     r = (x - k * _LN2_HIGH) - k * _LN2_LOW
-    e = _TAYLOR[13]
-    e = e * r + _TAYLOR[12]
-    e = e * r + _TAYLOR[11]
-    e = e * r + _TAYLOR[10]
-    e = e * r + _TAYLOR[9]
-    e = e * r + _TAYLOR[8]
-    e = e * r + _TAYLOR[7]
-    e = e * r + _TAYLOR[6]
-    e = e * r + _TAYLOR[5]
-    e = e * r + _TAYLOR[4]
-    e = e * r + _TAYLOR[3]
-    e = e * r + _TAYLOR[2]
-    e = e * r + _TAYLOR[1]
-    return e * r + _TAYLOR[0], (np.int64(k) + 1023) << 52
+    e = 0.0
+    for i in range(len(_TAYLOR) - 1, -1, -1):
+        e = e * r + _TAYLOR[i]
+    return e, (np.int64(k) + 1023) << 52

@@ -161,7 +161,9 @@ def test_weights_that_are_refused(data):
         ModelGame(
             TREE, *data, scoring=lambda m, X, y: 1.0, empty_utility=0, sample_weight_val=range(20)
         )
-    with pytest.raises(ValueError, match="sample_weight must be non-negative and not all zero. Got"):
+    with pytest.raises(
+        ValueError, match="sample_weight must be non-negative and not all zero. Got"
+    ):
         ModelGame(TREE, *data, sample_weight=-np.ones(40))
 
 

@@ -125,7 +125,7 @@ def join(
     Xs[:s], ys[:s], ws[:s] = own, own_y, own_w
     start, Z, R = np.dot(coef, own.T), np.empty((k, n)), np.empty((k, n))
     theta, B, scratch = np.empty((k, p)), np.empty((k * p, k * p)), scratch_of(k, n, p)
-    bits, dZ, trial, gradient, _, step, change, work = scratch
+    bits, dZ, trial, _, step, gradient, _, change, work = scratch
     few = k == 1 and p <= _FEW_COLUMNS
     squares = np.empty((n, (p * (p + 1)) // 2 if few else 1))
     vectors = squares[0].copy(), gradient, step, Z[0], dZ[0], trial[0], np.empty(n)

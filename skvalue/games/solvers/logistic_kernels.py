@@ -223,8 +223,9 @@ def is_flat(gradient, scale, size):
 @compiled
 def scratch_of(k, n, p):
     """Arrays in which `solve` works; the last two serve `row_joins`, too."""
+    steps = np.empty((k, p))
     return (
-        np.empty(n, np.int64), np.empty((k, n)), np.empty((k, n)), np.empty(k * p),
+        np.empty(n, np.int64), np.empty((k, n)), np.empty((k, n)), steps, steps.reshape(k * p),
         np.empty(k * p), np.empty(k * p), np.empty(k * p), np.empty(k * p),
     )  # fmt: skip
 
@@ -237,10 +238,10 @@ def solve(X, y, w, scale, penalty, coef, Z, R, inverse, scratch, tolerance, max_
     inverse Hessian. Stops when the Newton decrement, the error in standard errors of the fit, is
     below the tolerance; returns whether it converged.
     """
-    bits, dZ, trial, gradient, ahead, step, change, work = scratch
+    bits, dZ, trial, steps, step, gradient, ahead, change, work = scratch
     (k, p), n = coef.shape, len(y)
-    steps, refresh = step.reshape(k, p), _REFRESH if k == 1 else _REFRESH_MANY
-    steps[:] = 0.0
+    refresh = _REFRESH if k == 1 else _REFRESH_MANY
+    step[:] = 0.0
     gradient_at(X, R, penalty, coef, steps, 0.0, gradient)
     for count in range(max_steps):
         np.dot(inverse, gradient, step)
@@ -248,9 +249,11 @@ def solve(X, y, w, scale, penalty, coef, Z, R, inverse, scratch, tolerance, max_
         done = slope <= 0.0 and -slope <= tolerance * tolerance
         if done and is_flat(gradient, scale, n):
             for c in range(k):  # the last step; the logits are updated so that they do not drift
-                coef[c] -= steps[c]
                 np.dot(X, steps[c], dZ[c, :n])
-                Z[c, :n] -= dZ[c, :n]
+                for i in range(n):
+                    Z[c, i] -= dZ[c, i]
+                for a in range(p):
+                    coef[c, a] -= steps[c, a]
             return True
         if done or not slope < 0.0 or (count and count % refresh == 0):
             hessian_inverse(X, R, y, w, penalty, inverse, work)
@@ -277,7 +280,8 @@ def solve(X, y, w, scale, penalty, coef, Z, R, inverse, scratch, tolerance, max_
                 break
             t *= max(0.1, slope / (slope - after))
         for c in range(k):
-            Z[c, :n] = trial[c, :n]
+            for i in range(n):
+                Z[c, i] = trial[c, i]
             for a in range(p):
                 steps[c, a] *= -t
                 coef[c, a] += steps[c, a]
@@ -299,13 +303,12 @@ def solve_tile(
     many rows of two classes. ``scale`` is the mean of ``w |x|``.
     """
     n, p = X.shape
-    most = n_classes if n_classes > 2 else 1
     rows, place, flips = np.empty(n, np.int64), np.full(n, -1, np.int64), np.empty(n, np.int64)
     Xs, ys, ws = np.empty((n, p)), np.empty(n), np.empty(n)
-    all_Z, all_R = np.empty((most, n)), np.empty((most, n))
     counts, before = np.zeros(n_classes, np.int64), np.zeros(n_classes, np.int64)
     local = np.zeros(n_classes, np.int64)  # codes among the classes of a coalition
     coef, inverse, scratch = np.zeros((1, p)), np.empty((p, p)), scratch_of(1, n, p)
+    Z, R = np.empty((1, n)), np.empty((1, n))
     size, warm = 0, False
     for m in range(len(masks)):
         mask = masks[m]
@@ -322,7 +325,6 @@ def solve_tile(
             local[e] = present
             present += counts[e] > 0
         k = present if present > 2 else 1
-        Z, R, change, work = all_Z[:k], all_R[:k], scratch[6], scratch[7]
         for i in flips[:differ]:
             at, sign = (size, 1.0) if mask[i] else (place[i], -1.0)
             code = float(local[y[i]])
@@ -330,7 +332,7 @@ def solve_tile(
                 for c in range(k):
                     Z[c, at] = np.dot(X[i], coef[c])
                 residual(Z, at, code, w[i], R)
-                warm = row_joins(inverse, X[i], R, at, code, w[i], sign, change, work)
+                warm = row_joins(inverse, X[i], R, at, code, w[i], sign, scratch[7], scratch[8])
             if mask[i]:
                 rows[size], place[i] = i, size
                 Xs[size], ys[size], ws[size] = X[i], code, w[i]
@@ -338,7 +340,7 @@ def solve_tile(
             else:
                 size -= 1
                 rows[at], Xs[at], ys[at], ws[at] = rows[size], Xs[size], ys[size], ws[size]
-                for c in range(k):
+                for c in range(k if warm else 0):
                     Z[c, at], R[c, at] = Z[c, size], R[c, size]
                 place[rows[at]], place[i] = at, -1
         if present < 2:
@@ -348,7 +350,7 @@ def solve_tile(
         if not warm:
             if len(coef) != k:
                 coef, inverse = np.empty((k, p)), np.empty((k * p, k * p))
-                scratch = scratch_of(k, n, p)
+                Z, R, scratch = np.empty((k, n)), np.empty((k, n)), scratch_of(k, n, p)
             coef[:] = 0.0
             if k == 1 and size >= p:
                 coef += start
@@ -359,7 +361,7 @@ def solve_tile(
         if k > 1 or not warm:
             residuals(Z, y_in, w_in, scratch[0], R)
         if not warm:
-            hessian_inverse(X_in, R, y_in, w_in, penalty, inverse, scratch[7])
+            hessian_inverse(X_in, R, y_in, w_in, penalty, inverse, scratch[8])
         warm = solve(
             X_in, y_in, w_in, scale, penalty, coef, Z, R, inverse, scratch, tolerance, max_steps
         )
