@@ -144,12 +144,7 @@ def _is_number(value):
 
 def check_epsilon(epsilon, name="epsilon"):
     """Return epsilon as a float, or refuse it."""
-    if not _is_number(epsilon) or epsilon <= 0:
-        raise ValueError(
-            f"{name} must be a finite number above 0 (smaller is more private, 1 is a common "
-            f"choice). Got {epsilon!r}."
-        )
-    return float(epsilon)
+    return check_positive(epsilon, name, " (smaller is more private, 1 is a common choice)")
 
 
 def check_delta(delta, name="delta"):
@@ -162,10 +157,10 @@ def check_delta(delta, name="delta"):
     return float(delta)
 
 
-def check_positive(value, name):
+def check_positive(value, name, hint=""):
     """Return a finite positive number as a float, or refuse it."""
     if not _is_number(value) or value <= 0:
-        raise ValueError(f"{name} must be a finite number above 0. Got {value!r}.")
+        raise ValueError(f"{name} must be a finite number above 0{hint}. Got {value!r}.")
     return float(value)
 
 

@@ -90,28 +90,18 @@ def _float32_backends():
 
 def _set_full_precision():
     """Set full float32 precision, and return a function that undoes it."""
-    backends = _float32_backends()
-    if backends:  # the old setting cannot be read after a user has used the new one
-        before = [backend.fp32_precision for backend in backends]
-        lowered = [pair for pair in zip(backends, before) if pair[1] != "ieee"]
-        for backend, _ in lowered:
+    undo, backends, cudnn = ExitStack(), _float32_backends(), torch.backends.cudnn
+    # The old setting cannot be read after a user has used the new one.
+    for backend, before in [(backend, backend.fp32_precision) for backend in backends]:
+        if before != "ieee":
+            undo.callback(setattr, backend, "fp32_precision", before)
             backend.fp32_precision = "ieee"
-
-        def undo():
-            for backend, precision in lowered:
-                backend.fp32_precision = precision
-
-        return undo
-    of_products, of_convolutions = torch.get_float32_matmul_precision(), torch.backends.cudnn
-    allowed = of_convolutions.allow_tf32
-    torch.set_float32_matmul_precision("highest")
-    of_convolutions.allow_tf32 = False
-
-    def undo():
-        torch.set_float32_matmul_precision(of_products)
-        of_convolutions.allow_tf32 = allowed
-
-    return undo
+    if not backends:
+        undo.callback(torch.set_float32_matmul_precision, torch.get_float32_matmul_precision())
+        undo.callback(setattr, cudnn, "allow_tf32", cudnn.allow_tf32)
+        torch.set_float32_matmul_precision("highest")
+        cudnn.allow_tf32 = False
+    return undo.close
 
 
 @contextmanager

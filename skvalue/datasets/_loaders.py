@@ -56,10 +56,9 @@ def _read_npz(name, folder):
 
 
 @validate_params(
-    {"name": [str], "folder": [str, os.PathLike, None], "data_home": [str, os.PathLike, None]},
-    prefer_skip_nested_validation=True,
+    {"name": [str], "folder": [str, os.PathLike, None]}, prefer_skip_nested_validation=True
 )
-def fetch_benchmark(name, folder=None, data_home=None):
+def fetch_benchmark(name, folder=None):
     """Load a data set used to compare valuation methods.
 
     Parameters
@@ -69,10 +68,7 @@ def fetch_benchmark(name, folder=None, data_home=None):
         or "wind", with two classes each. From a folder: any file in it.
     folder : str or path-like, default=None
         A folder of files ``name.npz`` with the arrays X and y, written by `numpy.savez`. None
-        fetches the data set from OpenML.
-    data_home : str or path-like, default=None
-        Folder in which scikit-learn caches downloads from OpenML, see
-        `sklearn.datasets.fetch_openml`.
+        fetches the data set from OpenML, to the folder of `sklearn.datasets.get_data_home`.
 
     Returns
     -------
@@ -119,7 +115,5 @@ def fetch_benchmark(name, folder=None, data_home=None):
             f"name must be one of {', '.join(_OPENML_IDS)} without a folder. Got {name!r}."
         )
     # The parser "liac-arff" and plain arrays do not need pandas.
-    fetched = datasets.fetch_openml(
-        data_id=_OPENML_IDS[name], data_home=data_home, as_frame=False, parser="liac-arff"
-    )
+    fetched = datasets.fetch_openml(data_id=_OPENML_IDS[name], as_frame=False, parser="liac-arff")
     return Bunch(name=name, X=fetched.data, y=fetched.target, feature_names=fetched.feature_names)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._utils.parallel import thread_map
+from .._utils.parallel import ordered_map
 from ._players import gradients_at
 from ._walk import marginals_along
 
@@ -122,10 +122,11 @@ def simulated_variances(model, weights, rate, released, point_weights, n_draws, 
     n_releases = released.skip + len(released.weights)
     centers = denoised_means(released.means, released.noise_std**2 / n_releases, start)
     generators = map(np.random.default_rng, np.random.SeedSequence(0).spawn(n_draws))
-    draws = thread_map(
+    draws = ordered_map(
         lambda rng: redrawn_values(model, weights, rate, released, centers, rng),
         [(rng,) for rng in generators],
         n_jobs,
+        shared=True,
     )
     moments = HalvedMoments()
     for values in draws:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn import get_config
 
-from .._utils.parallel import background_map, may_overlap, one_blas_thread, ordered_map, tiles
+from .._utils.parallel import background_map, one_blas_thread, ordered_map, tiles
 from ..privacy import clip_and_noise
 from ._noise import newest_weights
 
@@ -65,10 +65,11 @@ def walk_permutations(
     """
     walks = _Walks(model, weights, n_permutations, rate, seed, noise, skip, record, names)
     if noise is not None and noise.averages:
-        past, threaded = np.zeros((model.n_players, model.n_parameters)), may_overlap(n_jobs)
+        past = np.zeros((model.n_players, model.n_parameters))
+        steps = (([walks.steps(t, past) for t in some],) for some in walks.bundles(0))
+        walked = background_map(walks.walked, steps, n_jobs)
         with one_blas_thread():
-            steps = (([walks.steps(t, past) for t in some],) for some in walks.bundles(0))
-            yield from chain.from_iterable(background_map(walks.walked, steps, threaded))
+            yield from chain.from_iterable(walked)
         return
     yield from [Walk()] * skip
     if model.walk_together is not None and model.batch_size(n_permutations - skip)[0] > 1:

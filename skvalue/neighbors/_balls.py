@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 from sklearn import get_config
 
-from .._utils.parallel import n_workers, thread_map, tiles
+from .._utils.parallel import n_workers, ordered_map, tiles
 
 _FEW_PAIRS = 2**18  # below this, starting threads takes longer than the work
 
@@ -103,7 +103,7 @@ class BallTiles:
                     self._kept[number] = tile
                 return tile.counts if what == "counts" else getattr(tile, what)(argument)
 
-        return list(thread_map(task, list(enumerate(arguments)), self._n_jobs))
+        return list(ordered_map(task, list(enumerate(arguments)), self._n_jobs, shared=True))
 
     @cached_property
     def counts(self):

@@ -18,7 +18,6 @@ from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limi
 from skvalue import DataOOBValuer, DataShapleyValuer, KNNShapleyValuer, TKNNShapleyValuer
 from skvalue._utils.parallel import (
     background_map,
-    may_overlap,
     n_workers,
     one_blas_thread,
     one_thread,
@@ -154,7 +153,8 @@ def test_a_joblib_back_end_gives_the_same_values(backend, rng):
 
 def test_row_map_is_the_function_of_all_rows(rng):
     X = rng.normal(size=(5000, 300))
-    norms = row_map(lambda block: np.vecdot(block, block), X, n_jobs=2)
+    with threadpool_limits(2, user_api="blas"):
+        norms = row_map(lambda block: np.vecdot(block, block), X)
     np.testing.assert_array_equal(norms, np.vecdot(X, X))
 
 
@@ -260,8 +260,8 @@ def test_tiles_are_spread_over_a_dask_cluster(cluster):
     assert os.getpid() not in workers
 
 
-@pytest.mark.parametrize("threaded", [False, True])
-def test_results_come_while_items_are_made(threaded):
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_results_come_while_items_are_made(n_jobs):
     threads = {"items": set(), "results": set()}
 
     def items():
@@ -273,31 +273,32 @@ def test_results_come_while_items_are_made(threaded):
         threads["results"].add(threading.get_ident())
         return slow_first(i)
 
-    assert list(background_map(result, items(), threaded)) == list(range(20))
-    assert (threads["items"] == threads["results"]) == (not threaded)
-    assert list(background_map(result, [], threaded)) == []
+    assert list(background_map(result, items(), n_jobs)) == list(range(20))
+    assert (threads["items"] == threads["results"]) == (n_jobs == 1)
+    assert list(background_map(result, [], n_jobs)) == []
 
 
 def test_items_are_not_made_far_ahead_and_errors_come_through():
     made = []
-    results = background_map(lambda i: i, ((made.append(i) or i,) for i in range(100)))
+    results = background_map(lambda i: i, ((made.append(i) or i,) for i in range(100)), 2)
     assert next(results) == 0
     assert len(made) <= 2
     results.close()
     assert len(made) <= 2
     with pytest.raises(ZeroDivisionError):
-        list(background_map(lambda i: 1 / i, [(1,), (0,), (1,)]))
+        list(background_map(lambda i: 1 / i, [(1,), (0,), (1,)], 2))
 
 
-def test_what_may_overlap():
+def test_a_second_thread_is_one_that_blas_or_joblib_leaves():
+    def is_second():
+        return next(background_map(threading.get_ident, [()])) != threading.get_ident()
+
     with threadpool_limits(2, user_api="blas"):
-        assert may_overlap(None)
-        assert not may_overlap(1)
+        assert is_second()
         with one_blas_thread():
-            assert blas_threads() == 1
-            assert not may_overlap(None)
+            assert not is_second()
         with parallel_config(n_jobs=2):
-            assert not may_overlap(None)
+            assert not is_second()
         assert blas_threads() == 2
 
 

@@ -53,9 +53,9 @@ NUMBERS["2dplanes"] = 727  # Table 7 of the TKNN-Shapley paper.
 
 @pytest.mark.parametrize(("name", "number"), NUMBERS.items())
 def test_without_a_folder_openml_is_asked(openml, name, number):
-    data = fetch_benchmark(name, data_home="cache")
+    data = fetch_benchmark(name)
     openml.assert_called_once()
-    asked = {"data_id": number, "data_home": "cache", "as_frame": False}  # a frame needs pandas
+    asked = {"data_id": number, "as_frame": False}  # a frame needs pandas
     assert asked.items() <= openml.call_args.kwargs.items()
     assert data.name == name
     assert data.feature_names == ["a", "b"]
@@ -69,7 +69,7 @@ def test_unknown_name_is_refused(openml):
     openml.assert_not_called()
 
 
-@pytest.mark.parametrize("name", ["name", "folder", "data_home"])
+@pytest.mark.parametrize("name", ["name", "folder"])
 def test_wrong_types_are_refused(name):
     with pytest.raises(ValueError, match=f"'{name}' parameter of fetch_benchmark .* Got 3"):
         fetch_benchmark(**{"name": "cpu", name: 3})

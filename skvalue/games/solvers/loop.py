@@ -118,8 +118,7 @@ def fit_and_score(training, packed):
     results do not depend on the number of workers. If all rows together fail, or error_score is
     "raise", an error is raised. Parameters of the estimator are always checked with all rows.
     """
-    error_score, weights = training.error_score, training.sample_weight_val
-    given = {} if weights is None else {"sample_weight": weights}
+    error_score = training.error_score
     utilities, (failed, one_class) = np.empty(len(packed)), np.zeros((2, len(packed)), dtype=bool)
     with one_thread():
         for i, bits in enumerate(packed):
@@ -130,7 +129,7 @@ def fit_and_score(training, packed):
                         training.estimator, training.X, training.y, training.sample_weight,
                         training.classes, rows,
                     )  # fmt: skip
-                    score = training.scorer(model, training.X_val, training.y_val, **given)
+                    score = training.score(model)
             except Exception as error:
                 if follows_interrupt(error):
                     raise KeyboardInterrupt from error

@@ -39,7 +39,6 @@ class Scores:
         self.name = scorer_name(training.scoring, training.classes is not None)
         weights = training.sample_weight_val
         self.equal = weights is None
-        self.given = {} if self.equal else {"sample_weight": weights}
         weights = np.ones(len(training.y_val)) if self.equal else weights
         self.weights = weights / weights.sum()
         if training.classes is not None:
@@ -95,10 +94,10 @@ class Scores:
         return self._one_by_one((PrecomputedRegressor(row) for row in predictions), sizes)
 
     def _one_by_one(self, models, sizes):
-        training, scores = self.training, np.empty(len(sizes))
+        scores = np.empty(len(sizes))
         for i, model in enumerate(models):
             try:
-                score = training.scorer(model, training.X_val, training.y_val, **self.given)
+                score = self.training.score(model)
             except Exception:
                 scores[i] = np.nan  # the loop handles the error
                 continue

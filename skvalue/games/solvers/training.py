@@ -28,3 +28,9 @@ class Training:
         """Number of rows of positive weight."""
         weights = self.sample_weight
         return len(self.y) if weights is None else int(np.count_nonzero(weights))
+
+    def score(self, model):
+        """What the scorer returns for a model."""
+        weights = self.sample_weight_val
+        given = {} if weights is None else {"sample_weight": weights}
+        return self.scorer(model, self.X_val, self.y_val, **given)
