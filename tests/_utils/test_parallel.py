@@ -138,13 +138,12 @@ def test_errors_come_through(n_jobs):
 
 
 @pytest.mark.parametrize(
-    "backend", ["loky", "threading", pytest.param("multiprocessing", marks=pytest.mark.slow)]
+    "backend", ["threading", "multiprocessing", pytest.param("loky", marks=pytest.mark.slow)]
 )
 def test_a_joblib_back_end_gives_the_same_values(backend, rng):
-    """One pool of processes serves all valuers, and starts in seconds."""
     X, y = rng.normal(size=(300, 3)), rng.integers(0, 2, 300)
     for valuer in (
-        KNNShapleyValuer(), TKNNShapleyValuer(), DataOOBValuer(n_estimators=20, random_state=0)
+        KNNShapleyValuer(), TKNNShapleyValuer(), DataOOBValuer(n_estimators=20, random_state=0),
     ):  # fmt: skip
         plain = valuer.fit(X, y).values_
         with parallel_config(backend=backend, n_jobs=2):
@@ -205,17 +204,17 @@ def test_a_back_end_without_a_generator_gets_few_tasks_at_a_time(tmp_path):
 CLUSTER = pytest.mark.xdist_group("cluster")
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    """Two worker processes of Dask on this machine."""
+@pytest.fixture(scope="module", params=[False, pytest.param(True, marks=pytest.mark.slow)])
+def cluster(request):
+    """Two workers of Dask in this process, or processes on this machine: whether they are."""
     distributed = pytest.importorskip("distributed")
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None
+            n_workers=2, threads_per_worker=1, dashboard_address=None, processes=request.param
         ) as cluster,
-        distributed.Client(cluster) as client,
+        distributed.Client(cluster),  # which joblib finds
     ):
-        yield client  # the one that joblib finds
+        yield request.param
 
 
 @CLUSTER
@@ -246,18 +245,19 @@ def test_a_dask_cluster_gives_the_same_values(valuer, kind, cluster, rng, tmp_pa
     np.testing.assert_allclose(values, plain, atol=1e-13)
 
 
-def process(_):
+def worker(_):
     time.sleep(0.1)
-    return os.getpid()
+    return os.getpid(), threading.get_ident()
 
 
 @CLUSTER
 def test_tiles_are_spread_over_a_dask_cluster(cluster):
     with parallel_config(backend="dask"):
-        workers = set(ordered_map(process, [(i,) for i in range(10)]))
+        workers = set(ordered_map(worker, [(i,) for i in range(10)]))
         assert n_workers(None) == 2
     assert len(workers) == 2
-    assert os.getpid() not in workers
+    assert worker(0) not in workers
+    assert len({process for process, _ in workers} - {os.getpid()}) == 2 * cluster
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
@@ -321,8 +321,8 @@ def test_steps_are_those_that_were_counted_whatever_else_computes(valuer, rng, m
 
 
 def test_fits_in_threads(rng):
-    X, y = rng.normal(size=(1000, 20)), rng.integers(0, 2, 1000)
-    sizes = [250, 1000, 450, 700] * 2
+    X, y = rng.normal(size=(600, 20)), rng.integers(0, 2, 600)
+    sizes = [250, 600, 350, 450] * 2
 
     def fit(n):
         return KNNShapleyValuer().fit(X[:n], y[:n], X_val=X[:100], y_val=y[:100]).values_

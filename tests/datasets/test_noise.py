@@ -54,7 +54,7 @@ def test_new_label_is_uniform_among_the_others():
 
 def test_rows_are_drawn_uniformly():
     y, X = np.array([0] * 8 + [1] * 2), np.eye(10)
-    draws = 1000
+    draws = 300
     times = np.zeros((2, 10))
     for seed in range(draws):
         times[0] += flip_labels(y, 2, random_state=seed)[1]

@@ -81,7 +81,8 @@ def test_regression(data, masks):
 
 
 @pytest.mark.parametrize(
-    "backend", ["loky", "threading", pytest.param("multiprocessing", marks=pytest.mark.slow)]
+    "backend",
+    ["threading", *(pytest.param(b, marks=pytest.mark.slow) for b in ("loky", "multiprocessing"))],
 )
 def test_same_bits_for_any_workers(backend, data, masks):
     game = ModelGame(SGDClassifier(), *data, scoring="balanced_accuracy", random_state=3)

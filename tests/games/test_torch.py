@@ -11,7 +11,7 @@ from sklearn.naive_bayes import GaussianNB
 from skvalue import LeaveOneOutValuer
 from skvalue.games import ModelGame
 
-from .test_batched import KINDS, check_same, classes, coalitions, targets
+from .test_batched import KINDS, check_same, classes, coalitions, some, targets
 
 torch = pytest.importorskip("torch")
 
@@ -26,8 +26,8 @@ def check_equal(estimator, data, masks, device="cpu", **parameters):
     return by_torch
 
 
-def all_kinds(rng, n):
-    return np.concatenate([coalitions(rng, n, kind) for kind in KINDS])
+def all_kinds(rng, n, each=10):
+    return np.concatenate([some(coalitions(rng, n, kind), each) for kind in KINDS])
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -76,9 +76,9 @@ def test_linear(estimator, rng):
 def test_tiles_fit_into_the_working_memory(estimator, rng):
     data = targets() if isinstance(estimator, Ridge) else classes(3)
     game = ModelGame(estimator, *data, batch="torch", device="cpu")
-    masks = rng.random((20, len(data[0]))) < 0.5
+    masks = rng.random((6, len(data[0]))) < 0.5
     expected = game.utility(masks)
-    with config_context(working_memory=0.04):
+    with config_context(working_memory=0.08):
         small = ModelGame(estimator, *data, batch="torch", device="cpu")
     assert small._solver.tile < game._solver.tile
     assert small._solver.engine.step < len(data[0]) <= game._solver.engine.step
@@ -125,7 +125,7 @@ def test_without_torch_the_command_is_named(monkeypatch):
 def test_on_a_gpu(estimator, rng, gpu):
     if isinstance(estimator, LogisticRegression):
         for n_classes in (2, 3):
-            masks = all_kinds(rng, 50)
+            masks = all_kinds(rng, 50, each=3)
             check_equal(estimator, classes(n_classes), masks, "cuda", scoring="neg_log_loss")
     else:
-        check_equal(estimator, targets(), all_kinds(rng, 40), "cuda")
+        check_equal(estimator, targets(), all_kinds(rng, 40, each=3), "cuda")

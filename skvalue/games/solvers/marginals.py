@@ -1,7 +1,6 @@
 """Marginal contributions of all players to one coalition, for the models of batched solvers."""
 
 import numpy as np
-from scipy.special import expit
 
 from .linear import CompiledForm, LeastSquaresSolver
 from .logistic import MAX_STEPS, TOLERANCE, CompiledNewton
@@ -14,6 +13,7 @@ from .steps import (
     gram,
     group_changes,
     group_steps,
+    probabilities,
     row_steps,
     slopes,
     third_derivatives,
@@ -325,11 +325,10 @@ class LogisticMarginals:
             targets = (y[:, None] == classes).astype(float)
             curve = curvatures(z, loss)
             if loss == LOGISTIC:
-                off = 2 * scale * expit(z) - scale + targets[:, :1] - targets[:, 1:]
+                off = 2 * scale * probabilities(z, loss) - scale + targets[:, :1] - targets[:, 1:]
                 off = off if solver.n_classes > 2 else off / 2
             else:
-                q = np.exp(z - z.max(axis=1, keepdims=True))
-                off = scale * q / q.sum(axis=1, keepdims=True) - targets
+                off = scale * probabilities(z, loss) - targets
             first = -2 * scale * np.einsum("nkl,nl->nk", curve, off)
             twice = 2 if loss == LOGISTIC and solver.n_classes > 2 else 1
             second = -2 * scale * (twice * scale * curve @ curve + turns(z, off, loss))

@@ -21,45 +21,37 @@ _ITERATIONS = 5
 _BLOCK = 2**20  # most entries of a block of leverages
 
 
+def probabilities(z, loss):
+    """Probabilities of the classes that have decisions z (n, K): the second of two, or all."""
+    return expit(z) if loss == LOGISTIC else softmax(z, axis=1)
+
+
 def slopes(z, y, loss):
     """Derivatives of the losses by the decisions z (n, K); y are targets or codes of classes."""
     if loss == SOFTMAX:
-        q = softmax(z, axis=1)
-        q[np.arange(len(y)), y] -= 1.0
-        return q
-    return (z if loss == SQUARED else expit(z)) - y[:, None]
+        return probabilities(z, loss) - (y[:, None] == np.arange(z.shape[1]))
+    return (z if loss == SQUARED else probabilities(z, loss)) - y[:, None]
 
 
 def curvatures(z, loss):
-    """Second derivatives of the losses, (n, K, K)."""
+    """Second derivatives of the losses, (n, K, K): ``diag(q) - q q'`` for the probabilities q."""
     if loss == SQUARED:
         return np.ones((len(z), 1, 1))
-    if loss == LOGISTIC:
-        q = expit(z)[:, :, None]
-        return q * (1 - q)
-    q = softmax(z, axis=1)
-    return _spread(q)
+    q = probabilities(z, loss)
+    return _diagonal(q) - q[:, :, None] * q[:, None, :]
 
 
 def turns(z, change, loss):
     """Derivatives of `curvatures` along changes of the decisions (n, K)."""
     if loss == SQUARED:
         return np.zeros((len(z), 1, 1))
-    if loss == LOGISTIC:
-        q = expit(z)
-        return (q * (1 - q) * (1 - 2 * q) * change)[:, :, None]
-    q = softmax(z, axis=1)
+    q = probabilities(z, loss)
     moved = q * (change - (q * change).sum(axis=1, keepdims=True))
-    out = -moved[:, :, None] * q[:, None, :] - q[:, :, None] * moved[:, None, :]
-    out[:, np.arange(q.shape[1]), np.arange(q.shape[1])] += moved
-    return out
+    return _diagonal(moved) - moved[:, :, None] * q[:, None, :] - q[:, :, None] * moved[:, None, :]
 
 
-def _spread(q):
-    """``diag(q) - q q'`` of every row."""
-    out = -q[:, :, None] * q[:, None, :]
-    out[:, np.arange(q.shape[1]), np.arange(q.shape[1])] += q
-    return out
+def _diagonal(q):
+    return q[:, :, None] * np.eye(q.shape[1])
 
 
 def gram(X, weights):
