@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
 from scipy.special import comb
 from scipy.stats import hypergeom
 
@@ -61,13 +60,23 @@ def rows(task, n=N):
     return dict(components=X, points=points, **data)
 
 
+def features_of(controls, masks, labels):
+    """Features of coalitions: the columns of the stratum of each; all others are 0."""
+    described = controls.describe(masks)
+    features = np.zeros((len(masks), controls.n_features))
+    for k in range(controls.n_strata):
+        block = controls.block(described[labels == k], k)
+        features[np.ix_(labels == k, controls.columns(k))] = block
+    return features
+
+
 def check_expectations(strata, data):
     masks, labels, _ = all_coalitions(strata)
     for kind in KINDS:
         controls = make_controls(strata, **data, kinds=[kind])
         assert controls.kinds == ((kind,) if kind != "counts" or "codes" in data else ())
         beta = np.random.default_rng(1).normal(size=(controls.n_features, 2))
-        x = controls.features(controls.describe(masks), labels)
+        x = features_of(controls, masks, labels)
         for found, expected in zip(controls.expected(beta), enumerated(strata, x @ beta)):
             np.testing.assert_allclose(found, expected, atol=1e-12, err_msg=kind)
 
@@ -102,7 +111,6 @@ def test_expectations_of_few_players_agree_with_enumeration(n):
     check_expectations(strata_of("shapley", n), rows("regression", n))
     data = rows("2 classes", n)
     check_expectations(strata_of("shapley", n), {**data, "class_weights": np.full(4, 0.25)})
-    check_expectations(strata_of("shapley", n), {**data, "class_weights": np.ones(1)})
 
 
 def test_expectations_of_groups_agree_with_enumeration():
@@ -110,12 +118,13 @@ def test_expectations_of_groups_agree_with_enumeration():
     masks, labels, _ = all_coalitions(strata)
     groups, X, y = np.arange(20) % N, rng.normal(size=(20, 2)), np.arange(20) % 2
     points = ranked_rows(X, y, X[:3], y[:3], False)
-    controls = make_controls(strata, codes=y, components=X, points=points, groups=groups)
+    data = dict(codes=y, class_weights=np.ones(2), components=X, points=points)
+    controls = make_controls(strata, **data, groups=groups)
     assert controls.kinds == ("sizes", "quadratic", "additive")
     beta = rng.normal(size=(controls.n_features, 1))
     described = controls.describe(masks)
     for found, expected in zip(
-        controls.expected(beta), enumerated(strata, controls.features(described, labels) @ beta)
+        controls.expected(beta), enumerated(strata, features_of(controls, masks, labels) @ beta)
     ):
         np.testing.assert_allclose(found, expected, atol=1e-12)
     # Means per player of the sums over rows: of the indicators of classes, the first columns.
@@ -129,7 +138,8 @@ def larger(n, n_points=5, seed=0, stratified=True):
     X, y = rng.normal(size=(n, 3)), rng.integers(0, 4, size=n)
     points = ranked_rows(X, y, rng.normal(size=(n_points, 3)), np.arange(n_points) % 4, False)
     strata = SizeStrata.of(np.full(n, 1 / n), stratified)
-    return make_controls(strata, codes=y, components=X, points=points), strata, y, points
+    data = dict(codes=y, class_weights=np.full(4, 0.25), components=X, points=points)
+    return make_controls(strata, **data), strata, y, points
 
 
 def test_descriptions_of_one_coalition_have_the_same_bits_as_those_of_many():
@@ -153,16 +163,10 @@ def test_features_agree_with_their_definitions():
     labels = strata.stratum[sizes]
 
     def local(kind, **data):
-        """Columns of the stratum of each coalition; all others must be 0."""
+        """Features in the stratum of each coalition."""
         controls = make_controls(strata, kinds=[kind], **data)
         described = controls.describe(masks)
-        features = controls.features(described, labels)
-        own = [features[m, controls.columns(k)] for m, k in enumerate(labels)]
-        assert (features != 0).sum() == sum((row != 0).sum() for row in own)
-        for k in range(strata.n_strata):
-            rows = np.flatnonzero(labels == k)
-            block = controls.block(described[rows], k)
-            np.testing.assert_array_equal(block, [own[m] for m in rows])
+        own = [controls.block(described[[m]], k)[0] for m, k in enumerate(labels)]
         width = min(map(len, own))
         for s, row in zip(sizes, own):  # of the first stratum, once more, by size
             if len(row) > width:
@@ -244,7 +248,8 @@ def test_expectations_of_many_players_agree_with_the_mean_over_players(size):
     X, y = rng.normal(size=(n, 2)), rng.integers(0, 3, size=n)
     points = (np.stack([rng.permutation(n) for _ in range(2)]), rng.random((2, n)))
     kinds = ("sizes", "counts", "quadratic", "neighbors", "additive")
-    controls = make_controls(strata, codes=y, components=X, points=points, kinds=kinds)
+    data = dict(codes=y, class_weights=np.full(3, 1 / 3), components=X, points=points)
+    controls = make_controls(strata, **data, kinds=kinds)
     beta = rng.normal(size=(controls.n_features, 1))
     inside, outside = (side[0, :, 0] for side in controls.expected(beta))
     assert np.ptp(inside) > 0
@@ -256,20 +261,17 @@ def test_expectations_of_many_players_agree_with_the_mean_over_players(size):
         np.testing.assert_allclose(side, 1.0, rtol=1e-10)
 
 
-def test_kinds_without_data_are_left_out_and_unknown_ones_are_errors():
+def test_kinds_without_data_are_left_out():
     strata = strata_of("shapley")
     assert make_controls(strata).kinds == ("sizes", "additive")
     assert make_controls(strata, kinds=[]).n_features == 0
-    with pytest.raises(ValueError, match=r"kinds must be among .* Got 'cubic'\."):
-        make_controls(strata, kinds=["sizes", "cubic"])
 
 
 @pytest.mark.parametrize("width", [5, 100])
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
-def test_standard_components(width, form):
+def test_standard_components(width):
     X = np.random.default_rng(0).normal(size=(200, width)) * np.arange(1, width + 1)
     X[:, 0] = 7.0
-    Z = standard_components(form(X), 6, random_state=0)
+    Z = standard_components(X, 6, random_state=0)
     assert Z.shape == (200, min(6, width - 1))
     np.testing.assert_allclose(Z.T @ Z / 199, np.eye(Z.shape[1]), atol=1e-8)
     np.testing.assert_allclose(Z.mean(axis=0), 0, atol=1e-10)

@@ -6,7 +6,7 @@ player is in S or not, is added back exactly::
 
     controls = make_controls(strata, codes=y, components=X)
     described = controls.describe(masks)
-    x = controls.features(described, labels)
+    x = controls.block(described[labels == k], k)  # features of a stratum
     inside, outside = controls.expected(beta)  # each (n_strata, n_players, n_fits)
 """
 

@@ -2,8 +2,6 @@
 
 import numpy as np
 
-_BITS, _BYTES = 48, 6  # players per number of a description; float64 has integers up to 2^53
-
 
 class Additive:
     """``h(|S|) (1[j in S] - |S| / n)`` for every player j and two profiles h, in all strata.
@@ -15,13 +13,13 @@ class Additive:
         ``h(s) (-b_i s/n + (sum_j b_j - b_i) s / (n (n - 1)))``
 
     The profiles are 1/s and 1 / max(s, n/8). There are 2 n columns: use only with many coalitions
-    (20 n or more). A description holds the members as bits of exact integers.
+    (20 n or more). A description holds the members as the bits of its numbers.
     """
 
     def __init__(self, strata):
         n = len(strata.stratum) - 1
         self.band, self.width = np.zeros(strata.n_strata, dtype=np.int64), 2 * n
-        self._n, self.n_described = n, -(-n // _BITS)
+        self._n, self.n_described = n, -(-n // 64)
         s = np.arange(n + 1)
         profiles = [1 / np.maximum(s, least) for least in (1, n / 8)]
         pairs = max(n * (n - 1), 1)
@@ -34,17 +32,14 @@ class Additive:
         self._profiles = np.array(profiles)
 
     def describe(self, masks, starts, members):
-        packed = np.zeros((len(masks), self.n_described * _BYTES), dtype=np.uint8)
-        bits = np.packbits(masks, axis=1, bitorder="little")
+        bits = np.packbits(masks, axis=1)
+        packed = np.zeros((len(masks), 8 * self.n_described), dtype=np.uint8)
         packed[:, : bits.shape[1]] = bits
-        words = np.zeros((len(masks), self.n_described, 8), dtype=np.uint8)
-        words[:, :, :_BYTES] = packed.reshape(len(masks), self.n_described, _BYTES)
-        return words.view("<u8")[:, :, 0].astype(np.float64)
+        return packed.view(np.float64)
 
     def local(self, described, sizes):
-        words = np.ascontiguousarray(described).astype("<u8")[:, :, None].view(np.uint8)
-        bits = np.unpackbits(words[:, :, :_BYTES].reshape(len(described), -1), axis=1,
-                             count=self._n, bitorder="little")  # fmt: skip
+        packed = np.ascontiguousarray(described).view(np.uint8)
+        bits = np.unpackbits(packed, axis=1, count=self._n)
         centered = bits - sizes[:, None] / self._n
         return np.hstack(self._profiles[:, sizes, None] * centered)
 

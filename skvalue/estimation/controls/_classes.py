@@ -18,15 +18,10 @@ class Counts:
         from .sums_kernels import count_expectations
 
         codes = np.array(codes, dtype=np.int64)
-        n, n_strata = len(codes), strata.n_strata
-        if class_weights is None:
-            class_weights = np.bincount(codes) / n
-        # Rows and validation points may lack classes.
-        C = max(codes.max() + 1, len(class_weights))
-        totals, weights = np.bincount(codes, minlength=C), np.zeros(C)
-        weights[: len(class_weights)] = class_weights
+        n, n_strata, C = len(codes), strata.n_strata, len(class_weights)
+        totals = np.bincount(codes, minlength=C)
         self.band = np.arange(n_strata)
-        self._weights = np.eye(C) if C <= 2 else np.stack([weights, np.ones(C)])
+        self._weights = np.eye(C) if C <= 2 else np.stack([class_weights, np.ones(C)])
         self.n_described = self.width = _FUNCTIONS * len(self._weights)
         self._codes, self._log = codes, np.log(np.arange(1, n + C + 1))
         # E of the functions by (stratum, distinct number of rows of the class, whether the

@@ -14,11 +14,8 @@ def columns_of_rows(codes, targets, components):
     More: indicators of the 12 most frequent classes, and 6 components. Regression: 1, 7
     components, the standardised target and its products with them. At most 18 columns.
     """
-    n = next(len(x) for x in (codes, targets, components) if x is not None)
-    X = np.empty((n, 0)) if components is None else np.asarray(components, dtype=np.float64)
-    one = np.ones((n, 1))
-    if codes is None and targets is None:
-        return np.c_[one, X[:, :_COLUMNS]]
+    X = np.asarray(components, dtype=np.float64)
+    one = np.ones((len(X), 1))
     if codes is None:
         X, y = X[:, : _COLUMNS // 2], targets - np.mean(targets)
         y = y[:, None] / max(y.std(), np.finfo(float).tiny)

@@ -1,12 +1,10 @@
 """What the features need of the rows."""
 
 import numpy as np
-from scipy import sparse
 from sklearn.decomposition import PCA
 from sklearn.metrics import euclidean_distances
 from sklearn.preprocessing import StandardScaler
 
-_DENSE = 64  # fewer columns of a sparse matrix are made dense
 _NEGLIGIBLE = 1e-10  # of the largest variance
 
 
@@ -15,7 +13,7 @@ def standard_components(X, n_components=14, random_state=None):
 
     Parameters
     ----------
-    X : ndarray or sparse matrix of shape (n_rows, n_columns)
+    X : ndarray of shape (n_rows, n_columns)
         Finite numbers.
     n_components : int, default=14
         The most components.
@@ -34,17 +32,10 @@ def standard_components(X, n_components=14, random_state=None):
     >>> standard_components(np.hstack([x, 2 * x, 0 * x])).shape
     (5, 1)
     """
-    if sparse.issparse(X):
-        if min(X.shape) < _DENSE:
-            X = X.toarray()
-    else:
-        X = np.asarray(X, dtype=np.float64)
-    if X.shape[0] < 2:
-        return np.zeros((X.shape[0], 0))
-    scaled = StandardScaler(with_mean=not sparse.issparse(X)).fit_transform(X)
-    solver = "arpack" if sparse.issparse(X) else "auto"
-    pca = PCA(min(n_components, *X.shape), svd_solver=solver, random_state=random_state)
-    scores = pca.fit_transform(scaled)
+    if len(X) < 2:
+        return np.zeros((len(X), 0))
+    pca = PCA(min(n_components, *X.shape), random_state=random_state)
+    scores = pca.fit_transform(StandardScaler().fit_transform(X))
     variances = pca.explained_variance_
     kept = variances > _NEGLIGIBLE * variances.max()
     return scores[:, kept] / np.sqrt(variances[kept])

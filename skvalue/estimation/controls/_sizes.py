@@ -22,9 +22,6 @@ class Sizes:
         self._means = [np.einsum("ks,skw->kw", p, table) for p in strata.side_probabilities]
         self._table = table[sizes, np.maximum(strata.stratum, 0)]
 
-    def describe(self, masks, starts, members):
-        return np.empty((len(masks), 0))
-
     def local(self, described, sizes):
         return self._table[sizes]
 

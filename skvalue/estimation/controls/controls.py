@@ -31,20 +31,20 @@ def make_controls(
         Strata of sizes of n players. The expectations are those of its importance weights: any
         semivalue.
     codes : ndarray of int of shape (n_rows,), default=None
-        Class of every row, 0 to C - 1. Kinds: "counts", "quadratic".
+        Class of every row, 0 to C - 1, passed together with `class_weights`. Kinds: "counts",
+        "quadratic".
     targets : ndarray of float of shape (n_rows,), default=None
         Target of every row of a regression; standardised here. Kind: "quadratic".
     components : ndarray of float of shape (n_rows, d), default=None
         Standardised columns of the rows, the most important ones first: about the first 6 are used.
-        Kind: "quadratic".
+        Kind: "quadratic", with `codes` or `targets`.
     points : tuple of (order, matches), default=None
         Of V validation points: the rows by their distance, the nearest first, an int array of shape
         (V, n), and a float array of the same shape: 1 where the row at this place has the label of
         the point and 0 elsewhere, or minus the squared difference of their targets. Kind:
         "neighbors".
     class_weights : ndarray of shape (C,), default=None
-        Weight of each class in "counts", such as its frequency among validation points. None is the
-        frequency among the rows.
+        Weight of each class in "counts", such as its frequency among validation points.
     groups : ndarray of int of shape (n_rows,), default=None
         Player of every row, 0 to n - 1. None: every row is a player. With groups there are no
         "counts" and "neighbors", whose expectations are known for rows only.
@@ -62,7 +62,8 @@ def make_controls(
     >>> import numpy as np
     >>> from skvalue.samplers import SizeStrata
     >>> strata = SizeStrata.of(np.full(6, 1 / 6))
-    >>> controls = make_controls(strata, codes=np.array([0, 0, 1, 1, 1, 0]), kinds=["counts"])
+    >>> codes, weights = np.array([0, 0, 1, 1, 1, 0]), np.array([0.5, 0.5])
+    >>> controls = make_controls(strata, codes=codes, class_weights=weights, kinds=["counts"])
     >>> controls.describe(np.array([[True, True, False, False, True, False]])).shape
     (1, 11)
     """
@@ -76,13 +77,11 @@ def make_controls(
 
     made = {}
     for kind in kinds:
-        if kind not in KINDS:
-            raise ValueError(f"kinds must be among {KINDS}. Got {kind!r}.")
         if kind == "sizes":
             made[kind] = [Sizes(strata)]
         elif kind == "additive":
             made[kind] = [Additive(strata)]
-        elif kind == "quadratic" and not (codes is targets is components is None):
+        elif kind == "quadratic" and components is not None:
             phi = sums = columns_of_rows(codes, targets, components)
             if groups is not None:
                 sums = np.zeros((n, phi.shape[1]))
@@ -145,7 +144,7 @@ class Controls:
     def describe(self, masks):
         """Describe coalitions by numbers from which their features follow.
 
-        The number of columns is about 40 plus, with "additive", one for 48 players. A row does not
+        The number of columns is about 40 plus, with "additive", one for 64 players. A row does not
         depend on the other rows of the call, not even in its last bit.
 
         Parameters
@@ -202,7 +201,7 @@ class Controls:
         Returns
         -------
         features : ndarray of shape (m, n_local)
-            The columns ``columns(stratum)`` of `features`.
+            The columns ``columns(stratum)`` of the features; all others are 0.
         """
         sizes = described[:, 0].astype(np.int64)
         blocks = [
@@ -210,27 +209,6 @@ class Controls:
             for part in self._parts if part.band[stratum] >= 0
         ]  # fmt: skip
         return np.concatenate([described[:, :0], *blocks], axis=1)
-
-    def features(self, described, labels):
-        """Compute the features of coalitions.
-
-        Parameters
-        ----------
-        described : ndarray of shape (m, n_described)
-            From `describe`.
-        labels : ndarray of int of shape (m,)
-            Stratum of every coalition.
-
-        Returns
-        -------
-        features : ndarray of shape (m, n_features)
-            The features; see `block` for those that are not 0.
-        """
-        features = np.zeros((len(described), self.n_features))
-        for stratum in np.unique(labels):
-            rows = np.flatnonzero(labels == stratum)
-            features[np.ix_(rows, self.columns(stratum))] = self.block(described[rows], stratum)
-        return features
 
     def expected(self, beta):
         """Compute the expectations of linear combinations of the features.
