@@ -5,7 +5,7 @@ from numbers import Integral
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression
 
 from .._utils.parallel import one_blas_thread, tiles
 from .._utils.sklearn import HasMethods, Interval, StrOptions
@@ -29,6 +29,7 @@ from ..derivatives import (
     row_products,
     supports,
 )
+from ._retraining._plan import estimator_of
 
 _BLOCK = 2**21  # numbers in a block
 _MOST = 1e75  # of the design, so that products of four numbers are finite
@@ -89,21 +90,17 @@ def first_order_values(trained):
     return -row_products(trained.model, trained.hessian.solve(direction))[0]
 
 
-def second_order_values(trained, players):
-    """Decrease of the utility after two Newton steps without each player's rows.
-
-    ``players``: rows of each player. Single rows have a closed form if the Hessian is factorised.
-    """
-    weights = trained.weights
-    found = [
-        decrease if np.ndim(decrease) == 0 else weights @ decrease
-        for decrease in second_order_decreases(trained, players)
-    ]
-    return np.array(found)
+def means(trained, decreases):
+    """Decreases of the utility, of which each is a mean over points, or has an entry per point."""
+    return np.array([x if np.ndim(x) == 0 else trained.weights @ x for x in decreases])
 
 
 def second_order_decreases(trained, players):
-    """As `second_order_values`, for each player in turn, at each point if the utility is a mean."""
+    """Decrease of the utility after two Newton steps without each player's rows, in turn.
+
+    At each point if the utility is a mean. ``players``: rows of each player. Single rows have a
+    closed form if the Hessian is factorised.
+    """
     steps = changes_without(trained.model, trained.hessian, players)
     for rows, step in zip(players, steps):
         if not np.isfinite(step).all():
@@ -139,7 +136,7 @@ def joining_values(trained, X, targets, order):
             joined = X[part], targets[part], weights[part]
             steps = corrected_steps(model, hessian, steps, joined=joined)
         values += [-trained.decrease(step) for step in steps]
-    return np.array([v if np.ndim(v) == 0 else trained.weights @ v for v in values])
+    return means(trained, values)
 
 
 def value_split(number, arguments, groups, order):
@@ -150,7 +147,8 @@ def value_split(number, arguments, groups, order):
     else:
         players = rows_of_players(groups, len(trained.model.y))
         values = np.zeros(len(trained.model.y))
-        values[[rows[0] for rows in players]] = second_order_values(trained, players)
+        decreases = second_order_decreases(trained, players)
+        values[[rows[0] for rows in players]] = means(trained, decreases)
     utility = np.full(len(trained.y), trained.value)
     return number, values, utility, trained
 
@@ -285,13 +283,8 @@ class InfluenceValuer(BaseValuer):
             products=not hasattr(self.estimator, "steps"),
         )  # fmt: skip
 
-    def _model(self, problem):
-        if self.estimator is not None:
-            return self.estimator
-        return LogisticRegression() if problem.n_classes else Ridge()
-
     def _value(self, problem, run):
-        model = self._model(problem)
+        model = estimator_of(self, problem)
         if not supports(model):
             raise ValueError(
                 "estimator must be LogisticRegression, Ridge, LinearRegression, RidgeClassifier, "
