@@ -29,7 +29,6 @@ class ExactDesign(Design):
     """All 2^n coalitions."""
 
     exact = True
-    correction = 0.0  # of contributions, which there are none of
 
     def __init__(self, q, **options):
         self.q, self.total = q, 2 ** len(q)

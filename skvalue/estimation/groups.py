@@ -16,6 +16,7 @@ import numpy as np
 
 from .._utils.parallel import one_thread
 from .adjust import FOLDS
+from .intervals import summed
 from .subsets import SUBSETS
 
 
@@ -45,19 +46,18 @@ def group_values(design, codes):
     -------
     values : ndarray of shape (n_groups,)
         Sums of the semivalues of rows, unbiased given the numbers of draws in the strata.
-    covariance : ndarray of shape (n_groups, n_groups)
-        Their covariance; infinite if a stratum has one coalition.
+    variances : ndarray of shape (n_groups,)
+        Their squared standard errors; infinite if a stratum has one coalition.
     freedom : ndarray of shape (n_groups,)
         Degrees of freedom of the variances.
     """
     totals = np.bincount(codes).astype(np.float64)
     if design.exact:
-        variance = 0.0 if design.has_reliable_errors else np.inf
-        covariance = np.full((len(totals), len(totals)), variance)
-        return np.bincount(codes, design.values()), covariance, np.full(len(totals), np.inf)
-    strata, count = design.strata, design.moments.count
-    labels, gains = design.log.labels[:count].astype(np.int64), design.log.gains[:count]
-    folds, member = np.arange(count) // SUBSETS % FOLDS, codes[:, None] == np.arange(len(totals))
+        variances, freedom = design.variances()  # equal for all players
+        return np.bincount(codes, design.values()), variances[: len(totals)], freedom[: len(totals)]
+    strata, (labels, _, gains) = design.strata, design.logged()
+    folds = np.arange(len(gains)) // SUBSETS % FOLDS
+    member = codes[:, None] == np.arange(len(totals))
     # Utilities less the mean of the other folds, which does not depend on the coalition.
     table, places = (FOLDS, strata.n_strata), folds * strata.n_strata + labels
     n_drawn = np.bincount(places, minlength=np.prod(table)).reshape(table)
@@ -74,23 +74,17 @@ def group_values(design, codes):
     known = np.broadcast_to(known, (*table, len(codes))) @ member
     n_drawn, start = n_drawn.sum(axis=0), 0
     means, squares = np.zeros((2, strata.n_strata, len(totals)))
-    covariance = np.zeros((len(totals), len(totals)))
     with one_thread(), np.errstate(divide="ignore", invalid="ignore"):
-        within, pairs = 1 / (n_drawn - 1.0), 1 / (n_drawn * (n_drawn - 1.0))
         for masks, of, _ in design.drawn():
             part, sizes = slice(start, start + len(masks)), masks.sum(axis=1)
-            start, of = part.stop, of.astype(np.int64)
+            start = part.stop
             factors = group_factors(design.q, sizes, masks.astype(np.float64) @ member, totals)
             scores = factors * (left[part] / strata.probabilities[of, sizes])[:, None]
             scores += known[folds[part], of]
             np.add.at(means, of, scores / n_drawn[of, None])
             np.add.at(squares, of, scores**2 / n_drawn[of, None])
-            covariance += scores.T @ (scores * pairs[of, None])
-        used = n_drawn > 0
-        covariance -= means[used].T @ (means[used] * within[used, None])
-        variances = (squares - means**2)[used] * within[used, None]
-        # Satterthwaite's degrees of freedom of a sum of variances.
-        total = variances.sum(axis=0)
-        freedom = 1 / ((variances / total) ** 2 * within[used, None]).sum(axis=0)
+        within = n_drawn[n_drawn > 0, None] - 1.0
+        variances = np.maximum(squares - means**2, 0.0)[n_drawn > 0] / within
+        variances, freedom = summed(np.where(within > 0, variances, np.inf), within)
     values = totals * design.q[-1] * (design.full - design.empty_utility) + means.sum(axis=0)
-    return values, covariance, np.where(np.isfinite(freedom), np.maximum(freedom, 1.0), 1.0)
+    return values, variances, freedom

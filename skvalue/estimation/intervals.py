@@ -1,7 +1,21 @@
-"""Confidence intervals of estimated values."""
+"""Degrees of freedom, and confidence intervals, of estimated values."""
 
 import numpy as np
 from scipy.stats import t as student
+
+
+def summed(variances, freedom):
+    """Sum of independent variances over the first axis, and its degrees of freedom.
+
+    Satterthwaite's; infinite for a sum of 0, and 1 for an infinite one.
+    """
+    total = variances.sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Squares of ratios cannot overflow.
+        ratios = np.where(variances > 0, variances / total, 0.0)
+        found = 1 / (ratios**2 / freedom).sum(axis=0)
+    found = np.where(np.isfinite(found), np.maximum(found, 1.0), 1.0)
+    return total, np.where(total == 0, np.inf, found)
 
 
 def t_halfwidth(errors, freedom, level):

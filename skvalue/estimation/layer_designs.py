@@ -122,7 +122,6 @@ class LayerEstimate:
     # Coalitions that other rows are valued on: (members, weights, utilities), one size each. The
     # weights of a size sum to one, at least on average.
     core: list = field(default_factory=list)
-    has_values: bool = False  # whether all layers have an estimate, and not only the enumerated
 
 
 def n_steps(plan):
@@ -144,16 +143,16 @@ def play_layers(plan, utilities, seeds):
 
     Yields
     ------
-    estimate : LayerEstimate
-        After the enumerated layers, and after each shuffle.
+    estimate : LayerEstimate or None
+        After the enumerated layers, if these are all, else None; then after each shuffle.
     """
     exact = LayerEstimate(np.zeros((len(plan.counts), plan.n)), np.zeros(plan.n))
     for k in np.flatnonzero(plan.enumerated):
         _enumerate(int(k), plan, utilities, seeds(0), exact)
-    exact.has_values = len(plan.sampled) == 0
-    yield exact  # there may be nothing to keep yet, but a callback may stop the fit here
-    if exact.has_values:
+    if len(plan.sampled) == 0:
+        yield exact
         return
+    yield None  # nothing to keep yet, but a callback may stop the fit here
     if plan.design != "blocks":
         known, draw = len(exact.core), _play_iid if plan.design == "iid" else _play_poisson
         for k in plan.sampled:
@@ -162,7 +161,6 @@ def play_layers(plan, utilities, seeds):
             exact.variance += _variance_of_single_draws(plan, exact.layers)
         elif len(exact.core) == known:  # no coalition was drawn: the error is unknown
             exact.variance += np.inf
-        exact.has_values = True
         yield exact
         return
     layers, values, core = np.zeros_like(exact.layers), [], []
@@ -174,7 +172,7 @@ def play_layers(plan, utilities, seeds):
         if done > 1 and core:  # without draws, the variance over shuffles is 0 but unknown
             variance = _of_mean(np.var(values, axis=0, ddof=1), done)
         scaled = [(members, weights / done, known) for members, weights, known in core]
-        yield LayerEstimate(exact.layers + layers / done, variance, exact.core + scaled, True)
+        yield LayerEstimate(exact.layers + layers / done, variance, exact.core + scaled)
 
 
 def _enumerate(k, plan, utilities, rng, estimate):

@@ -13,8 +13,7 @@ _ENUMERATED = 2**20  # largest number of coalitions of a layer that is enumerate
 
 def n_subsets(n, k):
     """Number of subsets of size k; infinite above the largest float."""
-    small = min(int(k), n - int(k)) <= 3
-    return float(comb(n, int(k)) if small else binom(n, k))
+    return float(np.rint(binom(n, k)))
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from .design import Design, Moments
+from .intervals import summed
 from .subsets import _is_shapley
 
 _GROWTH, _LATER, _EARLY = 1.4, 2.0, 40  # ratios of the edges of strata, below a size and from there
@@ -22,7 +23,6 @@ _FEW = 20  # size from which the spread of contributions falls faster, at least
 _NEVER = 1e-12  # probability within a stratum of sizes whose work does not count
 _PAIRS = 32  # pairs of coalitions of a block, about
 _STEP, _COALITION = 1 / 8, 150  # work of a step and of a coalition, in models trained
-_PIECE = 2**21  # contributions asked for at once
 _LOGGED = 2**27  # most contributions kept for another semivalue
 _LARGEST = 16  # of the variance, over that of a fit for another semivalue, for which it is refused
 
@@ -41,20 +41,21 @@ class MarginalMoments(Moments):
     squares: np.ndarray
     draws: np.ndarray
 
-    def add(self, label, weights, answers, efficient):
-        """Add a pair of coalitions of a stratum: weights (2, n), answers (2, 2, n)."""
+    def add(self, labels, weights, answers, efficient):
+        """Add pairs of coalitions of some strata: weights (m, n), answers (2, m, n)."""
         added = weights * answers[1]
         totals = weights * answers[0] + added
-        difference = totals[0] - totals[1]
+        differences = totals[::2] - totals[1::2]
         if efficient:  # the shift of all values removes what is common to them
-            difference -= difference.mean()
-        self.sums[label] += totals.sum(axis=0)
-        self.added[label] += added.sum(axis=0)
-        self.squares[label] += difference**2
-        self.draws[label] += 2
-
-    def copy(self):
-        return MarginalMoments(**{name: array.copy() for name, array in self.arrays().items()})
+            differences -= differences.mean(axis=1, keepdims=True)
+        new = {name: array.copy() for name, array in self.arrays().items()}
+        for label in np.unique(labels):
+            own = labels == label
+            new["sums"][label] += totals[own].sum(axis=0)
+            new["added"][label] += added[own].sum(axis=0)
+            new["squares"][label] += (differences[own[::2]] ** 2).sum(axis=0)
+            new["draws"][label] += own.sum()
+        return MarginalMoments(**new)
 
     def merge(self, other):
         ours, theirs = self.arrays(), other.arrays()
@@ -64,37 +65,6 @@ class MarginalMoments(Moments):
     def count(self):
         """Number of coalitions so far."""
         return int(self.draws.sum())
-
-
-class ContributionLog:
-    """Strata, members and contributions of all coalitions, while they are few enough to be kept."""
-
-    def __init__(self, labels=(), packed=(), totals=()):
-        self.labels, self.packed, self.totals = list(labels), list(packed), list(totals)
-
-    def write(self, start, labels, packed, totals):
-        """Write coalitions from ``start`` on."""
-        for kept, new in zip((self.labels, self.packed, self.totals), (labels, packed, totals)):
-            kept[start:] = list(new)
-        if sum(map(len, self.totals)) > _LOGGED:
-            self.totals = []
-
-    def append(self, start, other, count):
-        """Write the first ``count`` coalitions of another log from ``start`` on."""
-        full = len(self.totals) >= start and len(other.totals) >= count
-        totals = other.totals[:count] if full else []
-        self.totals = self.totals if full else []
-        self.write(start, other.labels[:count], other.packed[:count], totals)
-
-    def arrays(self, count):
-        """Name -> array of the first ``count`` coalitions."""
-        parts = {"labels": self.labels, "packed": self.packed, "totals": self.totals}
-        return {name: np.array(part[:count]) for name, part in parts.items()}
-
-    @classmethod
-    def of_arrays(cls, arrays):
-        """The inverse of `arrays`."""
-        return cls(*(arrays[name] for name in ("labels", "packed", "totals")))
 
 
 class MarginalDesign(Design):
@@ -121,6 +91,8 @@ class MarginalDesign(Design):
         As those of `Design`.
     """
 
+    entries = 2**21  # most contributions asked for at once
+
     def __init__(self, q, n_trained, smooth=True, **options):
         n = len(q)
         self.q, self.n_trained, self.smooth = q, n_trained, smooth
@@ -133,7 +105,6 @@ class MarginalDesign(Design):
         self.pairs = self._pairs()
         self.cost = int(2 * (self.pairs * (1 + self._worst())).sum())
         super().__init__(n, **options)
-        self.log = ContributionLog()
 
     def _set_weights(self):
         n, p = len(self.q), self.probabilities
@@ -169,9 +140,8 @@ class MarginalDesign(Design):
 
     def _ask(self, blocks):
         if self._drawn is None:
-            self._drawn, self._told, self._partial = self._draw(), 0, self.moments.copy()
-            self._totals = []
-        at_once = 2 * max(1, min(_PIECE // self.n, self.size) // 2)
+            self._drawn, self._told, self._answers = self._draw(), 0, []
+        at_once = 2 * max(1, min(self.entries // self.n, self.size) // 2)
         return self._drawn[1][self._told : self._told + at_once]
 
     def _draw(self):
@@ -188,29 +158,25 @@ class MarginalDesign(Design):
 
     def generators(self, count):
         """A random number generator for each of the next ``count`` coalitions."""
-        keys = [(self.number, self.block, self._told + i) for i in range(count)]
-        return [
-            np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key)) for key in keys
-        ]
+        return [self.random(self.block, self._told + i) for i in range(count)]
 
     def fits(self, masks):
         """Number of models trained for the contributions to some coalitions."""
         return int((1 + self.n_trained[masks.sum(axis=1)]).sum())
 
     def _tell(self, utilities):
-        labels, masks = self._drawn
-        for i in range(0, utilities.shape[1], 2):
-            pair = slice(self._told + i, self._told + i + 2)
-            weights = self.weights_of(masks[pair])
-            self._partial.add(labels[pair.start], weights, utilities[:, i : i + 2], self.efficient)
-        self._totals.extend((utilities[0] + utilities[1]).astype(np.float32))
+        self._answers.append(utilities)
         self._told += utilities.shape[1]
-        if self._told == len(masks):
-            start = self.moments.count
-            if len(self.log.totals) == start:
-                self.log.write(start, labels, np.packbits(masks, axis=1), self._totals)
-            moments, self._drawn = self._partial, None
-            self._advance(moments, 1, self.fits(masks))
+        labels, masks = self._drawn
+        if self._told < len(masks):
+            return
+        answers, weights = np.concatenate(self._answers, axis=1), self.weights_of(masks)
+        moments, log = self.moments.add(labels, weights, answers, self.efficient), ()
+        if moments.count * self.n <= _LOGGED:
+            totals = answers.sum(axis=0).astype(np.float32)
+            log = (*self.log, (labels, np.packbits(masks, axis=1), totals))
+        self._drawn = None
+        self._advance(moments, 1, self.fits(masks), log)
 
     def weights_of(self, masks):
         """Weight of the contribution of every player to each coalition."""
@@ -232,18 +198,12 @@ class MarginalDesign(Design):
         return (self.mass / np.maximum(self.moments.draws, 1)) @ sums
 
     def variances(self):
-        moments, counts = self.moments, self.moments.draws
-        factors = (self.mass / np.maximum(counts, 1)) ** 2
-        parts = factors[:, None] * moments.squares
-        spread = parts.sum(axis=0)
-        scaled = np.divide(parts, spread, out=np.zeros_like(parts), where=spread > 0)
-        # Satterthwaite's degrees of freedom, of one for every pair.
-        inverse = (scaled**2 / np.maximum(counts / 2, 1)[:, None]).sum(axis=0)
-        freedom = 1 / np.where(spread > 0, inverse, 1.0)
-        return spread, np.maximum(freedom, 1.0)
+        counts = np.maximum(self.moments.draws, 1)[:, None]
+        # One degree of freedom for every pair.
+        return summed((self.mass[:, None] / counts) ** 2 * self.moments.squares, counts / 2)
 
     def reweighted(self, q):
-        if len(self.log.totals) < self.moments.count:
+        if sum(len(labels) for labels, *_ in self.log) < self.moments.count:
             raise ValueError(
                 "reweight needs the contributions to all coalitions, of which at most "
                 f"{_LOGGED:,} are kept. Got {self.moments.count * self.n:,}."
@@ -261,12 +221,10 @@ class MarginalDesign(Design):
                 f"variance is expected to be more than {_LARGEST} times that of a fit of its own."
             )
         other.moments = self._no_moments()
-        masks = np.unpackbits(np.array(self.log.packed), axis=1, count=self.n).astype(bool)
-        for i in range(0, self.moments.count, 2):
-            totals = np.array(self.log.totals[i : i + 2], dtype=np.float64)
+        for masks, labels, totals in self.drawn():
             answers = np.stack([totals, np.zeros_like(totals)])
-            weights = other.weights_of(masks[i : i + 2])
-            other.moments.add(self.log.labels[i], weights, answers, other.efficient)
+            weights = other.weights_of(masks)
+            other.moments = other.moments.add(labels, weights, answers, other.efficient)
         return other, drawn, best
 
     @property

@@ -169,6 +169,11 @@ class OrderDesign(Design):
     def values(self):
         return self.moments.mean
 
+    @property
+    def bias(self):
+        """Bound of the bias of truncation."""
+        return self.moments.bias
+
     def variances(self):
         return self.moments.variances, np.full(self.n, max(self.moments.count - 1.0, 1.0))
 

@@ -19,6 +19,10 @@ class Stopping:
         """Most coalitions of each of some games, with that of all players; None without a limit."""
         return None if self.max_evaluations is None else self.max_evaluations // n_games
 
+    def allow(self, n_games, n_blocks, cost):
+        """Increase the default to some blocks in each game, so that there is a standard error."""
+        self.max_evaluations = max(self.max_evaluations, n_games * (1 + n_blocks * cost))
+
     def refuse_few(self, designs, sampler):
         """Raise ValueError if the limit allows less than one replicate in every game."""
         costs = [1 + (design.total if design.exact else design.cost) for design in designs]
@@ -29,10 +33,6 @@ class Stopping:
                 f"max_evaluations must be at least {least} for sampler={sampler!r} and "
                 f"{max(design.n for design in designs)} players{games}. Got {self.max_evaluations}."
             )
-
-    def is_late(self, seconds):
-        """Whether `max_time` is over after a number of seconds."""
-        return self.max_time is not None and seconds > self.max_time
 
 
 def default_evaluations(n_players, n_rows, n_features):

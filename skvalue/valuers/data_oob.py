@@ -8,15 +8,18 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import is_regressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from sklearn.utils import Bunch
 
 from .._utils.checks import seed_of
 from .._utils.parallel import one_thread
 from .._utils.sklearn import HasMethods, Interval, StrOptions, safe_indexing, validated
 from ..base import Result, make_problem
-from ..exceptions import ImpreciseValuesWarning
 from ..games import check_takes_weights, on_all_rows, seeded, train
-from ._retraining._base import BaseRetrainingValuer, capabilities_of
+from ._retraining._base import (
+    BaseRetrainingValuer,
+    capabilities_of,
+    expected_cost,
+    few_by_default,
+)
 
 _CHUNK = 16  # models per task, for any number of workers, so that sums have the same bits
 _MODELS, _FEWEST = 800, 50  # most and fewest models by default
@@ -236,17 +239,8 @@ class DataOOBValuer(BaseRetrainingValuer):
         while (seconds := perf_counter() - start) < _LONG_ENOUGH:
             models += 1
             out_of_bag_scores(*task, range(models, models + 1))
-        limits = [] if self.max_time is None else [float(self.max_time)]
-        if count is not None:
-            workers = min(effective_n_jobs(self.n_jobs), -(-count // _CHUNK))
-            limits.append(count * seconds / models / workers)
-        return Bunch(
-            seconds=min(limits, default=None),
-            n_evaluations=count,
-            seconds_per_evaluation=seconds / models,
-            n_players=problem.n_players,
-            solver="loop",
-        )
+        workers = min(effective_n_jobs(self.n_jobs), -(-(count or _CHUNK) // _CHUNK))
+        return expected_cost(problem, seconds / models, count, "loop", workers, self.max_time)
 
     @property
     def _capabilities(self):
@@ -279,13 +273,7 @@ class DataOOBValuer(BaseRetrainingValuer):
         run.late = n_models is not None and reason == "max_time"
         few = n_trained < _MODELS and self.n_estimators is None
         if few and reason == "n_estimators":
-            run.warn(
-                f"The values are based on {n_trained} models, the default for data of this "
-                f"size: their median standard error is {np.median(error):.2g}, the values' "
-                f"standard deviation {np.std(values):.2g}. Set n_estimators, max_time or tol "
-                "for another precision.",
-                ImpreciseValuesWarning,
-            )
+            run.warn(*few_by_default(n_trained, "models", "n_estimators", values, error))
         empty = 1 / problem.n_classes if problem.n_classes else -problem.y.var()
         attributes = {"values_error_": error, "n_evaluations_": n_trained, "stop_reason_": reason}
         return Result(values, float(values.mean()), float(empty), problem, attributes=attributes)
@@ -314,8 +302,7 @@ class DataOOBValuer(BaseRetrainingValuer):
     def _n_models(self, problem):
         """Number of models, if it is not a rule that ends the fit."""
         if self.n_estimators is None and self.max_time is self.tol is None:
-            n_features = (*getattr(problem.X, "shape", ()), 1)[1]
-            return default_models(len(problem.y), n_features)
+            return default_models(*problem.shape)
         return self.n_estimators
 
     def _goal(self, sums, start):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skvalue.estimation import SAMPLERS, RunState, Stopping, combine, make_design, t_halfwidth
+from skvalue.estimation import SAMPLERS, RunState, Stopping, make_design, t_halfwidth
 from skvalue.games import FunctionGame, airport_game, gloves_game, voting_game
 from skvalue.semivalues import tabulated_semivalue
 
@@ -59,7 +59,12 @@ def estimate(game, sampler, semivalue, limit, seed, rows=None, **options):
     """Values, errors, degrees of freedom, and the design."""
     design = played(game, sampler, semivalue, limit, seed, **options)
     design.adjust(rows)
-    return (*combine([design], [None], game.n_players), design)
+    return (*result(design), design)
+
+
+def result(design):
+    """Values, errors and degrees of freedom."""
+    return RunState([design], [np.arange(design.n)], design.n, Stopping()).result()
 
 
 def noisy_game(n, noise=0.1, seed=3):

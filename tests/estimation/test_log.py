@@ -1,4 +1,4 @@
-"""The log of the coalitions of subset samplers: they are drawn again, bit by bit."""
+"""The log of the coalitions of subset samplers."""
 
 import numpy as np
 import pytest
@@ -29,8 +29,8 @@ def play(design, most=np.inf):
     return np.concatenate(asked)
 
 
-def drawn(design, known=0):
-    return tuple(map(np.concatenate, zip(*design.drawn(known))))
+def drawn(design):
+    return tuple(map(np.concatenate, zip(*design.drawn())))
 
 
 def check(design, masks):
@@ -41,7 +41,7 @@ def check(design, masks):
 
 
 @pytest.mark.parametrize("sampler", ["stratified", "subsets"])
-def test_all_coalitions_are_drawn_again(sampler):
+def test_all_coalitions_are_kept(sampler):
     design = new_design(sampler=sampler)
     check(design, play(design)[1:])
     assert design.moments.count == 31 * 32  # complete blocks within the limit
@@ -53,39 +53,25 @@ def test_pieces_do_not_depend_on_the_calls():
         play(design)
     lengths = [[len(labels) for _, labels, _ in design.drawn()] for design in designs]
     assert lengths[0] == lengths[1] == [4096, 4992 - 4096]
-    for new, old in zip(drawn(designs[0], known=4096), drawn(designs[0])):
-        np.testing.assert_array_equal(new, old[4096:])
 
 
 def test_resumes_with_the_log():
     first, whole = new_design(limit=500), new_design(limit=1200)
-    play(first)
+    play(first, most=5)
+    first.ask()
+    first.forget()  # a call that was interrupted leaves no trace
     resumed = new_design(limit=1200)
     resumed.restore(first.arrays())
-    assert len(drawn(resumed)[2]) == 480
     play(resumed)
     check(resumed, play(whole)[1:])
     for name, array in whole.arrays().items():
         np.testing.assert_array_equal(resumed.arrays()[name], array, err_msg=name)
 
 
-def test_an_interrupted_call_leaves_no_trace():
-    design, whole = new_design(), new_design()
-    play(design, most=3)
-    design.ask()
-    design.drop_unfinished()  # what the call had written is overwritten
-    first = design.moments.count
-    design.log.write(first, 999, 7, np.zeros(50), np.ones(50), 32)
-    play(design)
-    check(design, play(whole)[1:])
-
-
 def test_merged_designs_keep_all_coalitions():
-    designs = [new_design(seed) for seed in (0, 2**80, 5)]  # a seed may have 128 bits
-    masks = [play(design)[1:] for design in designs]
-    first = designs[0]
-    for other in designs[1:]:
-        first.merge(other)
+    first, second = (new_design(seed) for seed in (0, 2**80))  # a seed may have 128 bits
+    masks = [play(design)[1:] for design in (first, second)]
+    first.merge(second)
     check(first, np.concatenate(masks))
     resumed = new_design(0, limit=4000)
     resumed.restore(first.arrays())

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from skvalue.estimation import combine
 from skvalue.estimation.reweight import expected_variances
 from skvalue.games import FunctionGame
 from skvalue.samplers import SizeStrata
 from skvalue.semivalues import size_weights, tabulated_semivalue
 
 from .test_games import all_masks, noisy_game, played, small_half
+from .test_games import result as result_of
 
 SLOW = pytest.mark.slow
 TARGETS = ["banzhaf", (4, 1), small_half]
@@ -24,7 +24,7 @@ def play(game, sampler, semivalue, seed=0, limit=1500, arrays=None):
 def result(design, semivalue=None):
     if semivalue is not None:
         design, *_ = design.reweighted(size_weights(semivalue, design.n))
-    return combine([design], [None], design.n)
+    return result_of(design)
 
 
 @pytest.mark.parametrize("sampler", ["stratified", "subsets", "exact"])

@@ -13,18 +13,18 @@ from ...games import MarginalGame
 BLOCKS = 4  # of coalitions, in a fit without limits or `tol`
 
 
-def evaluator(game, design, n_jobs):
-    """The function that returns what a design of marginal contributions is told of its masks."""
-    if not isinstance(design, MarginalDesign):  # of one player
+def evaluator(game, design):
+    """The function that returns what a design is told of its masks."""
+    if not isinstance(design, MarginalDesign):
         return game.utility
-    return partial(_contributions, MarginalGame(game), design, n_jobs)
+    return partial(_contributions, MarginalGame(game), design)
 
 
-def _contributions(game, design, n_jobs, masks):
+def _contributions(game, design, masks):
     if design.full is None:
         return game.game.utility(masks)
     tasks = [(game, mask, rng) for mask, rng in zip(masks, design.generators(len(masks)))]
-    answers, counts = zip(*ordered_map(_counted, tasks, n_jobs))
+    answers, counts = zip(*ordered_map(_counted, tasks, game.game.n_jobs))
     trained, failed, one_class = np.sum(counts, axis=0).tolist()
     game.game.n_evaluations += trained
     game.game.n_failed += failed

@@ -7,14 +7,14 @@ from ...estimation import MarginalDesign, draw_players
 from ...games import MarginalGame
 from ...semivalues import size_weights
 
-FEWEST_PLAYERS = 200  # for a pilot
+_FEWEST_PLAYERS = 200
 _COALITIONS = 4  # of every stratum
 _PLAYERS, _FEW = 64, 8  # trained with a small coalition, and with a large one
 # Of squared errors times work: control variates are not in the pilot, which is itself noisy.
 _ADVANTAGE = 3.0
 
 
-def marginals_pay(game, semivalue, by_model):
+def marginals_pay(games, semivalue, limit):
     """Whether sampler="marginals" promises smaller errors than subsets, for the same work.
 
     A few coalitions of every stratum tell how much the contributions of a few players differ
@@ -23,33 +23,37 @@ def marginals_pay(game, semivalue, by_model):
 
     Parameters
     ----------
-    game : ModelGame
-        The game.
+    games : list of ModelGame
+        The games, of which the first one is played.
     semivalue : str, tuple or callable
         The semivalue, see `skvalue.semivalues.check_semivalue`.
-    by_model : bool
-        Whether every model trained counts the same, as in `max_evaluations`; else operations are
-        counted, see `MarginalGame.work`.
+    limit : int or None
+        Most models to train in each game, which then count the same; None counts operations, see
+        `MarginalGame.work`.
 
     Returns
     -------
     pay : bool
-        The answer; False if the game has no steps, and for the accuracy, of which the pilot,
-        without control variates, promises too much.
+        The answer; False for few players, if the game has no steps, and for the accuracy, of which
+        the pilot, without control variates, promises too much.
     """
+    if min(game.n_players for game in games) < _FEWEST_PLAYERS:
+        return False
     try:
-        marginal = MarginalGame(game)
+        marginal = MarginalGame(games[0])
     except ValueError:
         return False
     if not marginal.smooth:
         return False
-    q = size_weights(semivalue, game.n_players)
-    design = MarginalDesign(q, marginal.n_trained, marginal.smooth)
+    n = marginal.n_players
+    design = MarginalDesign(size_weights(semivalue, n), marginal.n_trained, marginal.smooth)
+    if limit is not None and limit <= 2 * design.cost:
+        return False
     with one_thread():
         ours, theirs, work = _expected(marginal, design)
-    if by_model:
+    if limit is not None:
         return bool(_ADVANTAGE * ours * design.cost < theirs)
-    return bool(_ADVANTAGE * ours * work < theirs * marginal.work(game.n_players // 2)[1])
+    return bool(_ADVANTAGE * ours * work < theirs * marginal.work(n // 2)[1])
 
 
 def _expected(marginal, design):

@@ -118,22 +118,15 @@ values_ : ndarray of shape (n_samples,) or (n_groups,)
 values_error_ : ndarray of shape (n_samples,) or (n_groups,)
     Standard error of every value over the draw of coalitions; infinite if there is only one
     replicate, 0 if values are exact.
-values_covariance_ : ndarray of shape (n_groups, n_groups)
-    With ``group_values="faithful"`` and `groups`: covariance of the values over the draw of
-    coalitions.
 adjustment_ : Bunch
-    ``used``: whether values are adjusted. ``r2``: fraction of the variance of the utilities that
-    the surrogate explains, by stratum of sizes, on coalitions that it was not fitted on (None
-    without a surrogate). ``error_ratio``: ratio of the standard errors to those without
-    adjustment, estimated. ``n_fits_saved``: number of further coalitions that would decrease the
-    errors as much.
+    ``used``: whether values are adjusted. ``error_ratio``: ratio of the standard errors to those
+    without adjustment, estimated. ``n_fits_saved``: number of further coalitions that would
+    decrease the errors as much.
 truncation_bias_ : ndarray of shape (n_samples,) or (n_groups,)
     With `truncation`: bound on the bias of every value, if the utilities of all later prefixes
     stay within `truncation` of the utility of all rows.
 sampler_ : str
     The sampler used.
-approximate_ : bool
-    With sampler="marginals": False, because steps are corrected.
 correction_ : ndarray of shape (n_samples,) or (n_groups,)
     With sampler="marginals": what the models trained for rows drawn at random added to the values
     that follow from steps. Its size, relative to `values_error_`, says how good the steps are.
@@ -146,10 +139,6 @@ n_evaluations_ : int
     Number of coalitions on which the values are based. If `max_time` or an interruption ends the
     fit within a replicate (with `truncation`, within a round of about 1,000 coalitions), those of
     this replicate are not used: the permutations that end first would bias the values.
-n_failed_ : int
-    Number of coalitions whose fit or score failed.
-n_one_class_ : int
-    Number of coalitions of one class, which predict it.
 utility_, empty_utility_ : float
     Utilities of all rows and of the empty coalition, means over splits.
 classes_ : ndarray of shape (n_classes,)

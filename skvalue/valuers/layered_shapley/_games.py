@@ -5,14 +5,15 @@ that a private fit chose are set.
 """
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.utils import Bunch
 
 from ..._utils.fits import blank_of
 from ...estimation import default_evaluations, plan_layers
-from ...games import ModelGame, StableLogisticGame
+from ...games import StableLogisticGame
 from ...samplers import layer_counts
-from .._retraining._plan import estimator_of
+from .._retraining._base import expected_cost
+from .._retraining._plan import make_game as model_game
+from .._retraining._plan import n_workers
 from ._bounds import marginal_bounds
 
 
@@ -32,12 +33,8 @@ def make_game(valuer, problem, X, y, points, groups=None):
             fit_intercept=valuer.fit_intercept, sample_weight_val=points.weights, groups=codes,
             loss="validation" if valuer.scoring is None else "training", n_jobs=valuer.n_jobs,
         )  # fmt: skip
-    return ModelGame(
-        estimator_of(valuer, problem), X, problem.labels(y), points.X, problem.labels(points.y),
-        scoring=valuer.scoring, error_score=valuer.error_score, empty_utility=valuer.empty_utility,
-        sample_weight_val=points.weights, groups=groups, batch=valuer.batch, random_state=0,
-        n_jobs=valuer.n_jobs,
-    )  # fmt: skip
+    rows = Bunch(X=X, y=problem.labels(y), weights=None, groups=groups)
+    return model_game(valuer, problem, rows, points)
 
 
 def game_of(valuer, problem, split):
@@ -75,17 +72,17 @@ def plan_of(valuer, game, shape, n_games):
         plan = plan_layers(valuer.design, n, counts, max_evaluations=limit // n_games)
     if valuer.max_time is None:
         return plan
-    in_time = int(valuer.max_time / n_games / seconds_per_coalition(game, plan, valuer.n_jobs))
+    seconds = seconds_per_coalition(game, plan) / n_workers(game)
+    in_time = int(valuer.max_time / n_games / seconds)
     if in_time < plan.cost:
         plan = plan_layers(valuer.design, n, counts, max_evaluations=in_time)
     return plan
 
 
-def seconds_per_coalition(game, plan, n_jobs):
-    """Seconds per coalition of a plan, measured at a few of its sizes."""
+def seconds_per_coalition(game, plan):
+    """Seconds per coalition of a plan for one worker, measured at a few of its sizes."""
     sizes = [max(1, min(size, game.n_players)) for size in plan.typical_sizes]
-    seconds = float(np.mean([game.evaluation_cost(size) for size in sizes]))
-    return seconds / (effective_n_jobs(n_jobs) if game.solver == "loop" else 1)
+    return float(np.mean([game.evaluation_cost(size) for size in sizes]))
 
 
 def cost_of(valuer, problem, plan=None, count=None):
@@ -94,8 +91,5 @@ def cost_of(valuer, problem, plan=None, count=None):
     if plan is None:
         plans = [plan_of(valuer, game, problem.shape, len(games)) for game in games]
         plan, count = plans[0], sum(each.cost for each in plans)
-    seconds = seconds_per_coalition(games[0], plan, valuer.n_jobs)
-    return Bunch(
-        seconds=count * seconds, n_evaluations=int(count), seconds_per_evaluation=seconds,
-        n_players=problem.n_players, solver=games[0].solver,
-    )  # fmt: skip
+    seconds = seconds_per_coalition(games[0], plan)
+    return expected_cost(problem, seconds, int(count), games[0].solver, n_workers(games[0]))

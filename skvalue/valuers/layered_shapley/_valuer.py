@@ -164,10 +164,6 @@ class LayeredShapleyValuer(BaseScoringValuer):
         with epsilon.
     n_evaluations_ : int
         Number of coalitions evaluated.
-    n_failed_ : int
-        Number of coalitions whose fit or score failed.
-    n_one_class_ : int
-        Number of coalitions of one class, which predict it.
     utility_, empty_utility_ : float
         Utility of all rows and of the empty coalition, means over splits. If all layers are used,
         the sum of the values is their difference, up to the error of the values. With epsilon,
@@ -302,6 +298,8 @@ class LayeredShapleyValuer(BaseScoringValuer):
         self.ledger = ledger
         self.noise_random_state = noise_random_state
 
+    device = "auto"  # of games
+
     @property
     def _capabilities(self):
         refused = ""
@@ -343,8 +341,6 @@ class LayeredShapleyValuer(BaseScoringValuer):
         if self.epsilon is not None:
             return self._private_value(problem, run)
         games = [game_of(self, problem, split) for split in problem.splits]
-        for game in [] if problem.is_plain else games:
-            game.require_trainable()
         plans = [plan_of(self, game, problem.shape, len(games)) for game in games]
         if self._trains:
             games[0].warn_unbatched()
@@ -357,7 +353,7 @@ class LayeredShapleyValuer(BaseScoringValuer):
                     if 0 < games[i].n_failed == games[i].n_evaluations:
                         _ = utilities[i].full  # an error if all rows together fail, too
                     done()
-        played = [i for i, found in enumerate(estimates) if found is not None and found.has_values]
+        played = [i for i, found in enumerate(estimates) if found is not None]
         if not played:
             return None
         splits, weight = [problem.splits[i] for i in played], 1 / len(played)
@@ -382,8 +378,6 @@ class LayeredShapleyValuer(BaseScoringValuer):
             {
                 "layer_values_": layers, "values_error_": np.sqrt(variance), "counts_": counts,
                 "truncation_bias_": left_out, "n_evaluations_": n_evaluated,
-                "n_failed_": sum(game.n_failed for game in games),
-                "n_one_class_": sum(game.n_one_class for game in games),
             },
         )  # fmt: skip
 

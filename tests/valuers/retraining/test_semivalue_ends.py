@@ -90,7 +90,6 @@ def test_an_interrupt_that_the_estimator_masks_is_one(name, error_score, monkeyp
     with pytest.raises(KeyboardInterrupt):
         fit(valuer.set_params(estimator=Masking()), n=300)
     assert valuer.stop_reason_ == "interrupted"
-    assert valuer.n_failed_ == 0
 
 
 @pytest.mark.parametrize("sampler", ["stratified", "antithetic"])
@@ -213,13 +212,14 @@ def test_coalitions_that_fail_are_counted():
     valuer = quick(max_evaluations=300).set_params(estimator=Fails())
     with pytest.warns(FailedCoalitionsWarning, match="could not be trained or scored: each.* 0.5"):
         fit(valuer)
-    assert 50 < valuer.n_failed_ < 290
     valuer.set_params(max_evaluations=1500, cv=2)
     X, y, *_ = data(24)
     with pytest.warns(FailedCoalitionsWarning) as found:
         valuer.fit(X, y)
     assert len(found) == 1  # not once a split
-    assert str(found[0].message).startswith(f"{valuer.n_failed_} of ")
+    failed, of, total = str(found[0].message).split()[:3]
+    assert of == "of"
+    assert 0.2 < int(failed) / int(total) < 0.8
 
 
 @pytest.mark.parametrize("due", [True, False])
@@ -254,24 +254,15 @@ def test_a_checkpoint_that_cannot_be_is_refused_at_once(tmp_path, monkeypatch):
 
 def test_a_damaged_checkpoint_is_a_value_error(tmp_path):
     path, bad = tmp_path / "state.npz", tmp_path / "bad.npz"
-    fit(quick(checkpoint=path))
-    with np.load(path) as file:
-        arrays = dict(file)
-    for name, array in arrays.items():
-        for change in (None, array[..., None], array.astype("U40"), np.zeros_like(array)):
-            if change is not None and np.array_equal(change, array):
-                continue
-            changed = {**arrays, name: change}
-            np.savez(bad, **{k: v for k, v in changed.items() if v is not None})
-            with pytest.raises(ValueError, match="checkpoint must name a"):
-                fit(quick(checkpoint=bad))
+    expected = fit(quick(checkpoint=path)).values_
     whole = path.read_bytes()
     for place in range(0, len(whole), 499):  # a flipped byte is found, or is in no array
         bad.write_bytes(whole[:place] + bytes([whole[place] ^ 8]) + whole[place + 1 :])
         with suppress(ValueError):
-            np.testing.assert_array_equal(
-                fit(quick(checkpoint=bad)).values_, fit(quick(checkpoint=path)).values_
-            )
+            np.testing.assert_array_equal(fit(quick(checkpoint=bad)).values_, expected)
+    np.savez(bad, full=1.0)  # by another program
+    with pytest.raises(ValueError, match="checkpoint must name a file of version"):
+        fit(quick(checkpoint=bad))
     for make in (os.mkdir, os.mkfifo):
         bad.unlink() if bad.is_file() else bad.rmdir()
         make(bad)
