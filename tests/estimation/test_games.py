@@ -78,7 +78,7 @@ def noisy_game(n, noise=0.1, seed=3):
 
 @pytest.mark.parametrize("part", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in (1, 2))])
 @pytest.mark.parametrize(
-    "number", [*range(14), *(pytest.param(i, marks=pytest.mark.slow) for i in range(14, 30))]
+    "number", [*range(6), *(pytest.param(i, marks=pytest.mark.slow) for i in range(6, 30))]
 )
 def test_agrees_with_enumeration(number, part):
     # Two semivalues a game; with the slow parts all of them.
@@ -93,8 +93,7 @@ def test_agrees_with_enumeration(number, part):
             assert (off <= 4 * errors + 1e-9).all(), (sampler, semivalue, (off / errors).max())
 
 
-@pytest.mark.parametrize("number", range(10))
-@pytest.mark.parametrize("semivalue", SEMIVALUES)
+@pytest.mark.parametrize(("number", "semivalue"), [*enumerate(SEMIVALUES)])
 def test_exhaustive_is_exact(number, semivalue):
     game = random_game(number)
     exact = tabulated_semivalue(game.utility(all_masks(game.n_players)), semivalue)

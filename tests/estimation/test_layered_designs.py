@@ -51,7 +51,7 @@ def check_unbiased(n, design, scale, n_seeds, rng):
 
 @pytest.mark.parametrize("design", LAYER_DESIGNS)
 def test_unbiased(design, rng):
-    check_unbiased(8, design, 2.0, 200, rng)
+    check_unbiased(8, design, 2.0, 80, rng)
 
 
 def test_unbiased_with_blocks_of_circles(rng):
@@ -60,9 +60,9 @@ def test_unbiased_with_blocks_of_circles(rng):
     game = FunctionGame(lambda masks: (masks @ numbers) ** 2, n, cache_size=0)
     plan = plan_layers("blocks", n, np.r_[np.inf, 3.5 * np.arange(2, 13)], n_shuffles=3)
     assert sum(plan.in_circles(k) for k in plan.sampled) > 5
-    found = np.array([values_of(estimate(plan, game, seed)[0]) for seed in range(40)])
-    error = found.std(axis=0, ddof=1) / 40**0.5
-    assert (np.abs(found.mean(axis=0) - numbers * numbers.sum()) <= 4 * error).all()
+    found = np.array([values_of(estimate(plan, game, seed)[0]) for seed in range(15)])
+    error = found.std(axis=0, ddof=1) / 15**0.5
+    assert (np.abs(found.mean(axis=0) - numbers * numbers.sum()) <= 5 * error).all()
     assert (error > 0).all()
 
 
@@ -124,19 +124,19 @@ def test_the_core_weighs_every_layer(design, rng):
     game = FunctionGame(lambda masks: masks.sum(axis=1) ** 0.5, 9, cache_size=0)
     plan = plan_layers(design, 9, wanted(9, 2.0), n_shuffles=3)
     total = np.zeros(9)
-    for seed in range(150):
+    for seed in range(60):
         for members, weights, utilities in estimate(plan, game, seed)[0].core:
             np.testing.assert_allclose(utilities, members.shape[1] ** 0.5)
             assert (np.diff(np.sort(members, axis=1), axis=1) > 0).all()
-            total[members.shape[1]] += weights.sum() / 150
+            total[members.shape[1]] += weights.sum() / 60
     np.testing.assert_allclose(total[1:], 1.0, atol=0.5)
 
 
 @pytest.mark.parametrize("design", LAYER_DESIGNS)
 def test_players_are_equally_often_in_the_core(design):
     game = FunctionGame(lambda masks: masks.sum(axis=1) ** 0.5, 40, cache_size=0)
-    plan = plan_layers(design, 40, np.r_[np.inf, 1 / np.arange(1, 40)], max_evaluations=3000)
-    core = [kept for seed in range(10) for kept in estimate(plan, game, seed)[0].core]
+    plan = plan_layers(design, 40, np.r_[np.inf, 1 / np.arange(1, 40)], max_evaluations=2000)
+    core = [kept for seed in range(5) for kept in estimate(plan, game, seed)[0].core]
     counts = np.bincount(np.concatenate([members.ravel() for members, *_ in core]), minlength=40)
     assert 0.6 * counts.mean() < counts.min() <= counts.max() < 1.4 * counts.mean()
 
@@ -146,7 +146,7 @@ def test_cost_is_about_what_is_planned(design, rng):
     game, _ = random_game(12, rng)
     for limit in (60, 300, 1500):
         plan = plan_layers(design, 12, wanted(12, 1.0), max_evaluations=limit)
-        evaluated = np.mean([estimate(plan, game, seed)[1].n_evaluated for seed in range(20)])
+        evaluated = np.mean([estimate(plan, game, seed)[1].n_evaluated for seed in range(8)])
         assert evaluated <= 1.2 * max(limit, plan.cost) + 15
     counts = plan_layers("blocks", 12, wanted(12, 1.0), max_evaluations=300).counts
     assert counts[1] > counts[6]

@@ -103,7 +103,7 @@ def trained(kind):
     return utilities - utilities[0], exact, steps, np.vstack([np.zeros((1, N)), lengths])
 
 
-def replicates(semivalue, kind, n_seeds, n_blocks=8):
+def replicates(semivalue, kind, n_seeds, n_blocks=2):
     """Values, their variances and corrections over seeds, and the true values."""
     (utilities, *steps), q = steps_of(kind), size_weights(semivalue, N)
     n_trained = np.array([N, N, *[3] * (N - 1)])
@@ -131,12 +131,12 @@ def check_unbiased(values, variances, true):
 
 
 @pytest.mark.parametrize(
-    ("kind", "semivalue", "n_seeds"),
-    [*product(STEPS, SEMIVALUES[:2], [40]), ("accuracy, three classes", "shapley", 20)],
+    ("kind", "semivalue"),
+    [*zip([*STEPS, "accuracy, three classes"], ["shapley", "banzhaf"] * 2 + ["shapley"])],
     ids=str,
 )
-def test_unbiased(kind, semivalue, n_seeds):
-    values, variances, _, true = replicates(semivalue, kind, n_seeds)
+def test_unbiased(kind, semivalue):
+    values, variances, _, true = replicates(semivalue, kind, 40)
     check_unbiased(values, variances, true)
 
 
@@ -147,7 +147,7 @@ def test_unbiased(kind, semivalue, n_seeds):
     ids=str,
 )
 def test_unbiased_over_many_seeds(kind, semivalue):
-    values, variances, _, true = replicates(semivalue, kind, 300)
+    values, variances, _, true = replicates(semivalue, kind, 300, 8)
     check_unbiased(values, variances, true)
 
 
@@ -165,8 +165,8 @@ def test_shapley_values_sum_to_the_gain():
 
 
 def test_larger_budgets_have_smaller_errors():
-    few, many = (replicates("shapley", "noisy", 10, blocks)[1].mean() for blocks in (2, 32))
-    assert 8 < few / many < 32
+    few, many = (replicates("shapley", "noisy", 6, blocks)[1].mean() for blocks in (1, 9))
+    assert 6 < few / many < 14
 
 
 @pytest.mark.parametrize("other", SEMIVALUES, ids=str)
@@ -174,7 +174,7 @@ def test_another_semivalue_from_the_same_contributions(other):
     utilities = table()
     exact, q = contributions(utilities), size_weights(other, N)
     design = MarginalDesign(size_weights("shapley", N), np.full(N + 1, N), seed=3)
-    design.limit = 1 + 30 * design.cost
+    design.limit = 1 + 12 * design.cost
     play(design, utilities, exact, exact, exact)
     again, drawn, own = design.reweighted(q)
     true = tabulated_semivalue(utilities, lambda _: q)
@@ -212,9 +212,9 @@ def test_players_are_drawn_with_the_stated_probabilities(count):
     rng = np.random.default_rng(0)
     lengths = np.r_[rng.exponential(size=20), 0, 5, np.inf]
     drawn = np.zeros(len(lengths))
-    for _ in range(4000):
+    for _ in range(1500):
         players, probabilities = draw_players(lengths, count, rng)
         drawn[players] += 1
     assert np.isclose(probabilities.sum(), min(count, len(lengths)))
-    assert np.allclose(drawn / 4000, probabilities, atol=0.035)
-    assert (drawn[probabilities == 1] == 4000).all()
+    assert np.allclose(drawn / 1500, probabilities, atol=0.05)
+    assert (drawn[probabilities == 1] == 1500).all()

@@ -143,10 +143,10 @@ def test_more_models_until_every_row_was_out_twice(data):
 
 def test_the_default_number_of_models_is_bounded(data):
     X, y = data
-    assert DataOOBValuer(random_state=0).fit(X, y).n_evaluations_ == 800
-    large = np.zeros((60_000, 60), dtype=np.float32)
+    assert DataOOBValuer(DummyClassifier()).fit(X, y).n_evaluations_ == 800
+    large = np.zeros((2_000, 1500), dtype=np.float32)
     with pytest.warns(ImpreciseValuesWarning, match="based on 50 models, the default for data of"):
-        valuer = DataOOBValuer(DummyClassifier()).fit(large, np.arange(60_000) % 2)
+        valuer = DataOOBValuer(DummyClassifier()).fit(large, np.arange(2_000) % 2)
     assert (valuer.n_evaluations_, valuer.stop_reason_) == (50, "n_estimators")
 
 
@@ -180,9 +180,9 @@ def test_estimated_seconds_are_those_of_a_fit(data):
 
 def test_goals_of_the_number_of_models(data):
     X, y = data
-    valuer = DataOOBValuer(tol=0.05, random_state=0).fit(X, y)
+    valuer = DataOOBValuer(tol=0.08, random_state=0).fit(X, y)
     assert valuer.stop_reason_ == "tol"
-    assert valuer.values_error_.max() <= 0.05
+    assert valuer.values_error_.max() <= 0.08
     same = DataOOBValuer(n_estimators=valuer.n_evaluations_, random_state=0).fit(X, y)
     np.testing.assert_array_equal(valuer.values_, same.values_)
     assert valuer.n_evaluations_ % 16 == 0
@@ -198,7 +198,7 @@ def test_goals_of_the_number_of_models(data):
     # The last: models that are being trained when `tol` is met end after the fit, in their threads,
     # which have the state of `warnings` in common with the others.
     with parallel_config("threading", n_jobs=2):
-        two = DataOOBValuer(tol=0.05, random_state=0).fit(X, y)
+        two = DataOOBValuer(tol=0.08, random_state=0).fit(X, y)
     assert two.n_evaluations_ == valuer.n_evaluations_
 
 
@@ -225,7 +225,7 @@ def test_errors_cover_the_limit(data):
 def test_finds_wrong_labels():
     X, y = load_breast_cancer(return_X_y=True)
     y_noisy, wrong = flip_labels(y, 0.1, random_state=0)
-    valuer = DataOOBValuer(n_estimators=100, random_state=0).fit(X, y_noisy)
+    valuer = DataOOBValuer(n_estimators=50, random_state=0).fit(X, y_noisy)
     assert noisy_label_auc(valuer.values_, wrong) > 0.95
 
 

@@ -73,11 +73,12 @@ def decreases(estimator, X, y, X_val, y_val, utility, players):
 @by_name
 def test_values_equal_the_change_under_refits(name):
     estimator, X, y, X_val, y_val, utility = problem(name)
-    exact = decreases(estimator, X, y, X_val, y_val, utility, np.arange(200))
+    some = np.arange(0, 200, 4)
+    exact = decreases(estimator, X, y, X_val, y_val, utility, some)
     second = InfluenceValuer(estimator, order=2).fit(X, y, X_val=X_val, y_val=y_val)
-    assert np.abs(second.values_ - exact).max() < 0.01 * np.abs(exact).max()
+    assert np.abs(second.values_[some] - exact).max() < 0.01 * np.abs(exact).max()
     first = InfluenceValuer(estimator).fit(X, y, X_val=X_val, y_val=y_val)
-    assert np.corrcoef(first.values_, exact)[0, 1] > 0.94
+    assert np.corrcoef(first.values_[some], exact)[0, 1] > 0.94
     fitted = clone(estimator).fit(X, y)
     assert first.utility_ == pytest.approx(utility(fitted, X_val, y_val), rel=1e-9)
     assert first.utility_ > first.empty_utility_
@@ -121,8 +122,8 @@ def test_contributions_sum_to_values(name, order, groups):
 @pytest.mark.parametrize("name", ["binary", "multiclass", "ridge", "poisson"])
 def test_rows_that_join(name):
     estimator, X, y, X_val, y_val, utility = problem(name)
-    new, labels = X[150:], y[150:]
-    X, y = X[:150], y[:150]
+    new, labels = X[180:], y[180:]
+    X, y = X[:180], y[:180]
     second = InfluenceValuer(estimator, order=2).fit(X, y, X_val=X_val, y_val=y_val)
     joined = [
         utility(clone(estimator).fit(np.r_[X, [row]], np.r_[y, [label]]), X_val, y_val)
@@ -138,7 +139,7 @@ def test_rows_that_join(name):
         np.testing.assert_allclose(first.transform(new), 0, atol=1e-15)
     if name in ("binary", "multiclass"):
         p = clone(estimator).fit(X, y).predict_proba(new)
-        by_label = [second.score_samples(new, [label] * 50) for label in second.classes_]
+        by_label = [second.score_samples(new, [label] * 20) for label in second.classes_]
         expected = (p * np.array(by_label).T).sum(axis=1)
         np.testing.assert_allclose(second.transform(new)[:, 0], expected, atol=1e-12)
 

@@ -155,9 +155,10 @@ def test_images_dropout_and_frozen_layers(rng):
         lean = clone(valuer).fit(X, y, **points)
     values = clone(valuer).fit(X, y, **points).values_
     np.testing.assert_allclose(lean.values_, values, rtol=1e-4, atol=1e-7)
-    with pytest.warns(UserWarning, match="Dropout is off"):
+    with pytest.warns(UserWarning, match="Dropout is off") as found:
         again = clone(valuer).set_params(model=net.train()).fit(X, y, **points)
     np.testing.assert_array_equal(again.values_, values)
+    assert found[0].filename == __file__
 
 
 class Skorch:

@@ -157,7 +157,7 @@ def test_one_query_is_one_entry_of_all(rng):
 
 @pytest.mark.parametrize("release", ["query", "all", "publish"])
 def test_little_noise_gives_the_exact_values(release, problem):
-    noisy = fit(problem, epsilon=1e6, release=release, tol=0.05)
+    noisy = fit(problem, epsilon=1e6, release=release, tol=0.1)
     exact = fit(problem, epsilon=None, tol=0.01).values_
     rows = [3] if release == "query" else range(40)
     np.testing.assert_allclose([noisy.values_for(i) for i in rows], exact[rows], atol=4e-4)
@@ -189,7 +189,7 @@ def test_queries_are_charged_and_kept(problem):
 
 def test_queries_at_the_same_time_are_no_more_than_were_paid_for(problem, monkeypatch):
     def slow(self, *arguments, charge=Ledger.charge, **options):
-        time.sleep(0.2)
+        time.sleep(0.05)
         return charge(self, *arguments, **options)
 
     monkeypatch.setattr(Ledger, "charge", slow)
@@ -262,19 +262,19 @@ def test_nothing_of_the_rows_or_of_an_exact_fit_is_kept(release, problem):
 def test_noise_is_fresh_and_of_the_scale(rng):
     problem = two_classes(rng, 12, names=None)
     exact = fit(problem, epsilon=1e9).values_for(2)
-    draws = [fit(problem, random_state=0).values_for(2) for _ in range(150)]
-    assert len(set(draws)) == 150
+    draws = [fit(problem, random_state=0).values_for(2) for _ in range(80)]
+    assert len(set(draws)) == 80
     scale = fit(problem).noise_scale_
-    # The mean of 150 absolute values of Laplace noise: within 6 deviations.
-    assert np.mean(np.abs(np.array(draws) - exact)) == pytest.approx(scale, rel=6 / np.sqrt(150))
+    # The mean of 80 absolute values of Laplace noise: within 6 deviations.
+    assert np.mean(np.abs(np.array(draws) - exact)) == pytest.approx(scale, rel=6 / np.sqrt(80))
 
 
 def test_secret_coalitions_are_fresh(problem):
     exact = fit(problem, epsilon=None, tol=0.01).values_[2]
     options = dict(design="iid", epsilon=1e6, random_state=0, tol=0.4)
-    found = [fit(problem, **options).values_for(2) for _ in range(30)]
+    found = [fit(problem, **options).values_for(2) for _ in range(15)]
     assert len(set(np.round(found, 6))) > 5  # random_state does not decide
-    assert np.mean(found) == pytest.approx(exact, abs=6 * np.std(found) / np.sqrt(30) + 1e-3)
+    assert np.mean(found) == pytest.approx(exact, abs=6 * np.std(found) / np.sqrt(15) + 1e-3)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Layered Shapley as an estimator: exact where it enumerates, core sets, groups of rows, errors."""
 
-from itertools import combinations
+from itertools import combinations, product
 from math import comb
 
 import numpy as np
@@ -69,9 +69,16 @@ def test_a_new_row_has_the_value_of_one_that_joins(parameters, rng):
     np.testing.assert_array_equal(valuer.transform(X[::-1])[::-1, 0], valuer.values_)
 
 
-@pytest.mark.parametrize("n_fits", [20, pytest.param(400, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("allocation", ALLOCATIONS)
-@pytest.mark.parametrize("design", LAYER_DESIGNS)
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("design", "allocation", "n_fits"),
+    [
+        *zip(LAYER_DESIGNS, (*ALLOCATIONS, ALLOCATIONS[0]), [15] * 3),
+        *(pytest.param(*case, 400, marks=SLOW) for case in product(LAYER_DESIGNS, ALLOCATIONS)),
+    ],
+)
 def test_core_sets_of_samples_value_new_rows(design, allocation, n_fits, rng):
     # Mean over fits of the values of a new row, against the value in the game with it; and of the
     # values of the fit, against exact ones.
@@ -113,8 +120,8 @@ def test_same_seed_same_bits(rng):
 
 @pytest.mark.parametrize("design", ["blocks", "iid"])
 def test_errors_are_about_right(design, rng):
-    problem, options = two_classes(rng, 20), dict(l2=0.1, design=design, max_evaluations=600)
-    fits = [problem.fit(LayeredShapleyValuer(random_state=s, **options)) for s in range(30)]
+    problem, options = two_classes(rng, 20), dict(l2=0.1, design=design, max_evaluations=300)
+    fits = [problem.fit(LayeredShapleyValuer(random_state=s, **options)) for s in range(20)]
     deviation = np.std([fit.values_ for fit in fits], axis=0, ddof=1)
     stated = np.sqrt(np.mean([fit.values_error_**2 for fit in fits], axis=0))
     assert 0.65 < np.median(stated / deviation) < (1.5 if design == "blocks" else 2.5)
@@ -152,15 +159,15 @@ def test_a_model_that_fails_is_an_error(rng):
 
 
 def test_a_default_fit_is_bounded_and_its_cost_is_known(rng):
-    problem = two_classes(rng, 60)
+    problem = two_classes(rng, 30)
 
     def cost(valuer):
         return valuer.estimate_cost(*problem.rows, **problem.points)
 
     valuer = LayeredShapleyValuer(random_state=0)
     found = cost(valuer)
-    assert found.n_evaluations <= 40 * 60
-    assert found.n_players == 60
+    assert found.n_evaluations <= 40 * 30
+    assert found.n_players == 30
     expected = found.n_evaluations * found.seconds_per_evaluation
     assert found.seconds == pytest.approx(expected, rel=0.01)
     assert problem.fit(valuer).n_evaluations_ == pytest.approx(found.n_evaluations, rel=0.2)

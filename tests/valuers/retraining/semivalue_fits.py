@@ -33,5 +33,5 @@ def fit(valuer, n=24, **options):
 
 def quick(**options):
     """A valuer whose estimator is cheap and trains coalitions one by one."""
-    options = {"max_evaluations": 1000, "random_state": 0, **options}
+    options = {"max_evaluations": 500, "random_state": 0, **options}
     return SemivalueValuer(Centroids(), batch="never", **options)

@@ -64,15 +64,21 @@ def test_one_class_is_no_failure():
     assert not [w for w in found if "coalitions could not" in str(w.message)]
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+OF_FITS = [
+    DataOOBValuer(SLOW, n_estimators=20, random_state=0),
+    DataShapleyValuer(SLOW, max_evaluations=40, random_state=0),
+    LayeredShapleyValuer(SLOW, n_layers=2, max_evaluations=100, random_state=0),
+]
+
+
 @pytest.mark.parametrize(
-    "valuer",
+    ("valuer", "n_jobs"),
     [
-        DataShapleyValuer(SLOW, max_evaluations=100, random_state=0),
-        LayeredShapleyValuer(SLOW, max_evaluations=300, random_state=0),
-        DataOOBValuer(SLOW, n_estimators=40, random_state=0),
+        *((valuer, 1) for valuer in OF_FITS),
+        (OF_FITS[0], 2),
+        *(pytest.param(valuer, 2, marks=pytest.mark.slow) for valuer in OF_FITS[1:]),
     ],
-    ids=lambda valuer: type(valuer).__name__,
+    ids=lambda part: str(part).partition("(")[0],
 )
 def test_warnings_of_fits_are_told_once(valuer, n_jobs):
     options = {} if hasattr(valuer, "cv") else dict(X_val=None, y_val=None)
@@ -143,14 +149,3 @@ def test_a_ledger_without_epsilon_and_a_large_delta():
         with pytest.warns(VoidGuaranteeWarning, match="delta=0.0416667 and n=24"):
             fit(valuer)
         assert told(valuer.set_params(delta=1e-3)) == []
-
-
-def test_dropout_is_told_once_at_the_line_of_the_fit():
-    torch = pytest.importorskip("torch")
-    module = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Dropout())
-    X, y, X_val, y_val = data()
-    with pytest.warns(UserWarning, match="Dropout is off") as found:
-        GradientSemivalueValuer(module, n_permutations=2, random_state=0).fit(
-            X.astype("f4"), y, X_val=X_val.astype("f4"), y_val=y_val
-        )
-    assert [w.filename for w in found if "Dropout" in str(w.message)] == [__file__]

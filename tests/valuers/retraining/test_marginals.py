@@ -1,5 +1,7 @@
 """sampler="marginals" of the semivalue valuers."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from joblib import parallel_config
@@ -35,20 +37,46 @@ def valuer_of(name, cls=DataShapleyValuer, **options):
     return cls(estimator, scoring=scoring, **options)
 
 
-@pytest.mark.parametrize("semivalue", SEMIVALUES, ids=str)
-@pytest.mark.parametrize("name", list(GAMES)[:-1])  # least squares have heavy tails
+@pytest.fixture(scope="module")
+def default():
+    """A fit of the default budget."""
+    return problem_of("two classes").fit(valuer_of("two classes"))
+
+
+def each(*columns):
+    """All combinations; of each entry one is in the default tier, the others are slow."""
+    combinations = [*product(*(enumerate(column) for column in columns))]
+    length = max(map(len, columns))
+    first = {tuple(i % len(column) for column in columns) for i in range(length)}
+    return [
+        pytest.param(*values, marks=() if places in first else pytest.mark.slow)
+        for places, values in (zip(*one) for one in combinations)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "semivalue"),
+    each(list(GAMES)[:-1], SEMIVALUES),  # least squares have heavy tails
+    ids=str,
+)
 def test_values_of_an_enumeration(name, semivalue):
     problem = problem_of(name, n=8)
     options = {"cls": SemivalueValuer, "semivalue": semivalue}
     true = problem.fit(valuer_of(name, sampler="exact", **options)).values_
-    valuer = problem.fit(valuer_of(name, max_evaluations=6000, **options))
+    fits = 1500 if name == "ridge" else 6000
+    valuer = problem.fit(valuer_of(name, max_evaluations=fits, **options))
     z = (valuer.values_ - true) / valuer.values_error_
     assert np.sqrt(np.mean(z**2)) < 2.2
     assert np.sqrt(np.mean(valuer.values_error_**2)) < true.std()
 
 
-@pytest.mark.parametrize("rows", ["rows", "groups", "sample_weight", "cv"])
-@pytest.mark.parametrize("name", ["two classes", "three classes", "accuracy", "ridge"])
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    each(
+        ["two classes", "three classes", "accuracy", "ridge"],
+        ["rows", "groups", "sample_weight", "cv"],
+    ),
+)
 def test_values_of_the_stratified_sampler(name, rows):
     problem, rng = problem_of(name), np.random.default_rng(0)
     options = {
@@ -71,7 +99,7 @@ def test_values_of_the_stratified_sampler(name, rows):
         assert 0 < moved < 1
 
 
-@pytest.mark.parametrize("name", ["two classes", "ridge"])
+@pytest.mark.parametrize("name", ["two classes", pytest.param("ridge", marks=pytest.mark.slow)])
 def test_errors_of_banzhaf_values_are_smaller_than_those_of_the_default(name):
     problem = problem_of(name, n=300)
     ours, other = (
@@ -81,38 +109,34 @@ def test_errors_of_banzhaf_values_are_smaller_than_those_of_the_default(name):
     assert np.mean(ours.values_error_**2) < np.mean(other.values_error_**2) / 2
 
 
-def test_the_default_budget_is_four_blocks():
-    problem = problem_of("two classes")
-    valuer = problem.fit(valuer_of("two classes"))
-    design = valuer.n_evaluations_ - 1
-    assert valuer.stop_reason_ == "max_evaluations"
-    assert design > 4 * 32
+def test_the_default_budget_is_four_blocks(default):
+    assert default.stop_reason_ == "max_evaluations"
+    assert default.n_evaluations_ - 1 > 4 * 32
 
 
 @pytest.mark.parametrize(
     "jobs", ["threads", "joblib threads", pytest.param("loky", marks=pytest.mark.slow)]
 )
-def test_values_do_not_depend_on_workers(jobs):
-    problem = problem_of("two classes", n=100)
-    one = problem.fit(valuer_of("two classes"))
+def test_values_do_not_depend_on_workers(jobs, default):
+    problem = problem_of("two classes")
     if jobs == "threads":
         many = problem.fit(valuer_of("two classes", n_jobs=2))
     else:
         with parallel_config("loky" if jobs == "loky" else "threading", n_jobs=2):
             many = problem.fit(valuer_of("two classes", n_jobs=None))
-    np.testing.assert_array_equal(one.values_, many.values_)
+    np.testing.assert_array_equal(default.values_, many.values_)
 
 
-@pytest.mark.parametrize("name", ["two classes", "two classes, Brier"])
-def test_warm_start_and_checkpoint_repeat_no_random_number(name, tmp_path):
+def test_warm_start_and_checkpoint_repeat_no_random_number(tmp_path):
+    name, (few, most) = "two classes", (4000, 8000)
     problem = problem_of(name)
-    whole = problem.fit(valuer_of(name, max_evaluations=12_000))
-    part = problem.fit(valuer_of(name, max_evaluations=6_000, warm_start=True))
-    problem.fit(part.set_params(max_evaluations=12_000))
+    whole = problem.fit(valuer_of(name, max_evaluations=most))
+    part = problem.fit(valuer_of(name, max_evaluations=few, warm_start=True))
+    problem.fit(part.set_params(max_evaluations=most))
     np.testing.assert_array_equal(part.values_, whole.values_)
     kept = {"checkpoint": tmp_path / "state.npz"}
-    problem.fit(valuer_of(name, max_evaluations=6_000, **kept))
-    again = problem.fit(valuer_of(name, max_evaluations=12_000, **kept))
+    assert problem.fit(valuer_of(name, max_evaluations=few, **kept)).n_evaluations_ < few
+    again = problem.fit(valuer_of(name, max_evaluations=most, **kept))
     np.testing.assert_array_equal(again.values_, whole.values_)
     np.testing.assert_array_equal(again.values_error_, whole.values_error_)
 
@@ -133,32 +157,31 @@ def test_budgets_below_a_block_are_refused():
         problem_of("two classes").fit(valuer_of("two classes", max_evaluations=100))
 
 
-@pytest.mark.parametrize("name", ["two classes"])
-def test_reweight_and_merge(name):
+def test_reweight_and_merge():
+    name, options = "two classes", {"max_evaluations": 5000}
     problem = problem_of(name)
-    valuer = problem.fit(valuer_of(name, max_evaluations=12_000))
+    valuer = problem.fit(valuer_of(name, **options))
     own = valuer.reweight("shapley")
     np.testing.assert_allclose(own.values_, valuer.values_, atol=1e-6)
     np.testing.assert_allclose(own.values_error_, valuer.values_error_, rtol=1e-3)
     beta = valuer.reweight((2, 1))
-    fitted = problem.fit(
-        valuer_of(name, SemivalueValuer, semivalue=(2, 1), max_evaluations=12_000, random_state=1)
-    )
+    other = valuer_of(name, SemivalueValuer, semivalue=(2, 1), random_state=1, **options)
+    fitted = problem.fit(other)
     z = (beta.values_ - fitted.values_) / np.hypot(beta.values_error_, fitted.values_error_)
     assert np.sqrt(np.mean(z**2)) < 2.2
-    other = problem.fit(valuer_of(name, max_evaluations=12_000, random_state=1))
+    other = problem.fit(valuer_of(name, random_state=1, **options))
     mean = (valuer.values_ + other.values_) / 2
     merged = valuer.merge(other)
     np.testing.assert_allclose(merged.values_, mean)
     assert np.isfinite(merged.reweight((2, 1)).values_).all()
 
 
-def test_estimated_cost():
+def test_estimated_cost(default):
     problem = problem_of("two classes")
     cost = valuer_of("two classes").estimate_cost(*problem.rows, **problem.points)
     assert cost.sampler == "marginals"
     assert 0 < cost.seconds < 60
-    assert cost.n_evaluations >= problem.fit(valuer_of("two classes")).n_evaluations_
+    assert cost.n_evaluations >= default.n_evaluations_
 
 
 AUTO = {  # number of rows and columns, options of the valuer, and the sampler chosen
@@ -216,10 +239,8 @@ def test_what_does_not_fit_is_refused(parameters, message):
         problem_of("two classes").fit(valuer)
 
 
-def test_intervals():
-    problem = problem_of("two classes")
-    valuer = problem.fit(valuer_of("two classes"))
-    low, high = valuer.confidence_interval().T
-    assert ((low < valuer.values_) & (valuer.values_ < high)).all()
+def test_intervals(default):
+    low, high = default.confidence_interval().T
+    assert ((low < default.values_) & (default.values_ < high)).all()
     with pytest.raises(ValueError, match="independent replicates"):
-        valuer.confidence_interval(method="bernstein")
+        default.confidence_interval(method="bernstein")

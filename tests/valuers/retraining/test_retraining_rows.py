@@ -49,12 +49,12 @@ BY_NAME = make_pipeline(
     ColumnTransformer([("part", StandardScaler(), ["a", "c"])]), LogisticRegression()
 )
 WORDS = [" ".join(["left"] * (i % 5) + ["right"] * (5 - i % 5) + [f"row{i}"]) for i in range(24)]
-FITS = {"batch": "never", "max_evaluations": 60, "cv": 2, "random_state": 0}
+FITS = {"batch": "never", "max_evaluations": 30, "cv": 2, "random_state": 0}
 VALUERS = {
     "shapley": DataShapleyValuer(BY_NAME, **FITS),
     "one-out": LeaveOneOutValuer(BY_NAME, cv=2, batch="never"),
     "layered": LayeredShapleyValuer(BY_NAME, **FITS),
-    "oob": DataOOBValuer(BY_NAME, n_estimators=20, random_state=0),
+    "oob": DataOOBValuer(BY_NAME, n_estimators=12, random_state=0),
 }
 each = pytest.mark.parametrize("name", VALUERS)
 
@@ -64,15 +64,15 @@ def frame_of(container, rows=X, names=NAMES):
 
 
 @each
-@pytest.mark.parametrize("container", [pd, pl], ids=["pandas", "polars"])
-def test_columns_by_name(name, container):
-    valuer, kind = clone(VALUERS[name]), container.__name__
-    values = valuer.set_output(transform=kind).fit_transform(frame_of(container), Y)
-    assert isinstance(values, container.DataFrame)
-    assert list(valuer.feature_names_in_) == NAMES
+def test_columns_by_name(name):
     plain = clone(VALUERS[name]).set_params(estimator=BY_NUMBER).fit(X, Y)
-    np.testing.assert_array_equal(valuer.values_, plain.values_)
-    assert valuer.n_features_in_ == 3
+    for container in (pd, pl):
+        valuer, kind = clone(VALUERS[name]), container.__name__
+        values = valuer.set_output(transform=kind).fit_transform(frame_of(container), Y)
+        assert isinstance(values, container.DataFrame)
+        assert list(valuer.feature_names_in_) == NAMES
+        np.testing.assert_array_equal(valuer.values_, plain.values_)
+        assert valuer.n_features_in_ == 3
 
 
 @each
@@ -138,7 +138,9 @@ def test_a_numeric_frame_uses_the_batched_solver():
     np.testing.assert_array_equal(valuer.fit(frame_of(pd), Y).values_, valuer.fit(X, Y).values_)
 
 
-@pytest.mark.parametrize("rows", ["frame", "polars", "texts", "sparse", "gaps"])
+@pytest.mark.parametrize(
+    "rows", ["frame", pytest.param("polars", marks=pytest.mark.slow), "texts", "sparse", "gaps"]
+)
 def test_rows_that_join_and_rows_of_fit(rows):
     y, model = Y, BY_NAME
     if rows in ("frame", "polars"):
@@ -150,7 +152,7 @@ def test_rows_that_join_and_rows_of_fit(rows):
         data, model = sparse.csr_array(X), LogisticRegression()
     else:
         data, model = np.where(X > 1.5, np.nan, X), DecisionTreeClassifier()
-    valuer = LayeredShapleyValuer(model, n_layers=2, **FITS)
+    valuer = LayeredShapleyValuer(model, n_layers=1, **FITS)
     first, last = slice(0, 16), slice(16, 24)
     valuer.fit(data[first], y[first], X_val=data[last], y_val=y[last])
     np.testing.assert_allclose(valuer.score_samples(data[first], y[first]), valuer.values_)
@@ -167,10 +169,10 @@ def test_checkpoint(rows, tmp_path):
     other = {"frame": frame_of(pd, X + 1), "texts": WORDS[::-1], "sparse": sparse.csr_array(X + 1)}
     model = {"texts": make_pipeline(CountVectorizer(), LogisticRegression()), "frame": BY_NAME}
     options = {**FITS, "sampler": "permutation", "estimator": model.get(rows, LogisticRegression())}
-    whole = SemivalueValuer(**{**options, "max_evaluations": 120}).fit(data, Y)
+    whole = SemivalueValuer(**{**options, "max_evaluations": 60}).fit(data, Y)
     path = tmp_path / "state.npz"
     SemivalueValuer(**options, checkpoint=path).fit(data, Y)
-    options["max_evaluations"] = 120
+    options["max_evaluations"] = 60
     resumed = SemivalueValuer(**options, checkpoint=path).fit(data, Y)
     np.testing.assert_array_equal(resumed.values_, whole.values_)
     with pytest.raises(ValueError, match="checkpoint resumes a fit on the same data"):
@@ -261,7 +263,7 @@ def test_hint_of_what_keeps_models_from_batches():
     ]:
         for cls in (SemivalueValuer, LayeredShapleyValuer):
             with pytest.warns(UnbatchedFitWarning, match=what) as told:
-                cls(estimator, max_evaluations=60, cv=2, random_state=0).fit(X, Y)
+                cls(estimator, max_evaluations=26, cv=2, random_state=0).fit(X, Y)
             hints = [w for w in told if w.category is UnbatchedFitWarning]
             assert len(hints) == 1
             assert hints[0].filename == __file__
@@ -272,7 +274,7 @@ def test_hint_of_what_keeps_models_from_batches():
             (make_pipeline(StandardScaler(), DecisionTreeClassifier()), "auto"),
             (LogisticRegression(l1_ratio=1.0, solver="liblinear"), "auto"),
         ]:
-            SemivalueValuer(model, batch=batch, max_evaluations=60, cv=2).fit(X, Y)
+            SemivalueValuer(model, batch=batch, max_evaluations=26, cv=2).fit(X, Y)
 
 
 def test_the_task_is_that_of_the_estimator():

@@ -36,6 +36,9 @@ pytestmark = [
 ]
 
 
+TIGHT = LogisticRegression(tol=1e-10, solver="newton-cholesky")
+
+
 # What the values are -------------------------------------------------------------------------
 
 
@@ -58,7 +61,7 @@ def test_few_rows_are_valued_by_enumeration(valuer):
         X, y, X_val, y_val, estimator = X[:6], y[:6], X[6:], y[6:], Ridge()
     else:
         X, y, X_val, y_val = data(6)
-        estimator = LogisticRegression(tol=1e-10)
+        estimator = TIGHT
     valuer.set_params(estimator=estimator).fit(X, y, X_val=X_val, y_val=y_val)
     game = ModelGame(estimator, X, y, X_val, y_val, scoring=valuer.scoring, batch="never")
 
@@ -81,16 +84,16 @@ def test_few_rows_are_valued_by_enumeration(valuer):
 @pytest.mark.parametrize("sampler", ["stratified", "subsets", "antithetic"])
 def test_estimates_are_near_exact_values_and_sum_up(sampler):
     exact = fit(SemivalueValuer(Centroids(), sampler="exact"), 10)
-    valuer = fit(quick(sampler=sampler, max_evaluations=1500), 10)
+    valuer = fit(quick(sampler=sampler, max_evaluations=600), 10)
     assert (np.abs(valuer.values_ - exact.values_) <= 4 * valuer.values_error_).all()
     assert valuer.values_.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_)
     assert valuer.sampler_ == sampler
-    assert valuer.n_evaluations_ <= 1500
+    assert valuer.n_evaluations_ <= 600
 
 
 def test_named_valuers_are_the_semivalue_valuer():
     named = {DataShapleyValuer: "shapley", DataBanzhafValuer: "banzhaf", BetaShapleyValuer: (16, 1)}
-    options = {"max_evaluations": 300, "random_state": 0}
+    options = {"max_evaluations": 70, "random_state": 0}
     for cls, semivalue in named.items():
         by_name = fit(cls(Centroids(), **options))
         general = fit(SemivalueValuer(Centroids(), semivalue, **options))
@@ -100,11 +103,11 @@ def test_named_valuers_are_the_semivalue_valuer():
 
 @pytest.mark.parametrize("cv", [3, KFold(4), LeaveOneOut()], ids=str)
 def test_cross_validation_is_the_mean_over_splits(cv):
-    X, y, *_ = data(8)
+    X, y, *_ = data(6)
     y[:4] = ["no", "yes", "no", "yes"]
     valuer = SemivalueValuer(Centroids(), cv=cv, max_evaluations=10_000)
     valuer.fit(X, y)
-    total, utilities = np.zeros(8), []
+    total, utilities = np.zeros(6), []
     for players, points in check_cv(cv, y, classifier=True).split(X, y):
         game = clone(valuer).fit(X[players], y[players], X_val=X[points], y_val=y[points])
         total[players] += game.values_
@@ -117,7 +120,7 @@ def test_cross_validation_is_the_mean_over_splits(cv):
 def test_errors_of_cross_validation_are_those_of_a_mean():
     X, y, *_ = data(30)
     one = [
-        quick(sampler="antithetic", max_evaluations=4000, random_state=s).fit(X, y) for s in (1, 2)
+        quick(sampler="antithetic", max_evaluations=1500, random_state=s).fit(X, y) for s in (1, 2)
     ]
     scaled = (one[0].values_ - one[1].values_) / np.hypot(*(v.values_error_ for v in one))
     assert 0.7 < np.sqrt(np.mean(scaled**2)) < 1.3
@@ -157,11 +160,11 @@ def test_mislabelled_rows_are_worth_less():
 
 
 def test_equal_rows_have_equal_values_and_utilities_add_up():
-    X, y, X_val, y_val = data(8)
+    X, y, X_val, y_val = data(5)
     X, y = np.r_[X, X[:2]], np.r_[y, y[:2]]
     valuer = DataShapleyValuer(Centroids(), sampler="exact")
     values = valuer.fit(X, y, X_val=X_val, y_val=y_val).values_
-    np.testing.assert_allclose(values[:2], values[8:], atol=1e-14)
+    np.testing.assert_allclose(values[:2], values[5:], atol=1e-14)
     halves = [
         clone(valuer).fit(X, y, X_val=X_val[part], y_val=y_val[part]).values_
         for part in (slice(0, 20), slice(20, 40))
@@ -186,7 +189,7 @@ def test_weights_of_validation_points():
 def test_weights_of_rows_are_cut_with_the_coalition(batch, groups):
     X, y, X_val, y_val = data(12 if groups is not None else 6)
     weights = np.random.default_rng(0).random(len(X)) * 3
-    model = LogisticRegression(tol=1e-10)
+    model = TIGHT
     points = dict(X_val=X_val, y_val=y_val, groups=groups)
     valuer = DataShapleyValuer(model, scoring="neg_log_loss", batch=batch)
     valuer.fit(X, y, sample_weight=weights, **points)
@@ -266,8 +269,8 @@ def test_weights_through_a_pipeline_of_steps():
 
 def test_errors_are_those_of_other_random_numbers():
     values, errors = [], []
-    for seed in range(12):
-        valuer = fit(quick(random_state=seed, max_evaluations=600), 20)
+    for seed in range(10):
+        valuer = fit(quick(random_state=seed, max_evaluations=300), 20)
         values.append(valuer.values_)
         errors.append(valuer.values_error_)
     ratio = np.sqrt(np.mean(errors, axis=0) ** 2 / np.var(values, axis=0, ddof=1))
@@ -275,7 +278,7 @@ def test_errors_are_those_of_other_random_numbers():
 
 
 def test_intervals_nest_and_bernstein_is_the_wider():
-    valuer = fit(quick(sampler="antithetic", max_evaluations=4000))
+    valuer = fit(quick(sampler="antithetic"))
     by_t = [np.diff(valuer.confidence_interval(level), axis=1) for level in (0.5, 0.95)]
     assert (by_t[0] < by_t[1]).all()
     wide = np.diff(valuer.confidence_interval(0.95, "bernstein"), axis=1)
@@ -317,30 +320,28 @@ def test_warnings_made_errors_lose_no_work():
         warnings.simplefilter("error", ImpreciseValuesWarning)
         with pytest.raises(ImpreciseValuesWarning):
             fit(valuer)
-    done = fit(quick(max_evaluations=None))
-    np.testing.assert_array_equal(valuer.values_, done.values_)
-    assert fit(valuer).n_evaluations_ == done.n_evaluations_
+    values, count = valuer.values_, valuer.n_evaluations_
+    np.testing.assert_array_equal(fit(valuer).values_, values)
+    assert valuer.n_evaluations_ == count > 900
 
 
 def test_tol_stops_at_a_precision():
     valuer = fit(quick(max_evaluations=None, tol=0.01))
     assert valuer.stop_reason_ == "tol"
     assert valuer.values_error_.max() <= 0.01
-    finer = fit(quick(max_evaluations=None, tol=0.0015))
+    finer = fit(quick(max_evaluations=None, tol=0.0025))
     assert finer.n_evaluations_ > valuer.n_evaluations_
 
 
 def test_max_evaluations_ends_what_a_goal_does_not():
-    valuer = fit(quick(max_evaluations=1200, tol=1e-9))
-    assert valuer.stop_reason_ == "max_evaluations"
-    assert valuer.n_evaluations_ <= 1200
+    assert fit(quick(max_evaluations=300, tol=1e-9)).stop_reason_ == "max_evaluations"
 
 
 def test_max_time_stops_after_a_while():
     start = time.perf_counter()
-    valuer = fit(quick(max_evaluations=None, max_time=0.5))
+    valuer = fit(quick(max_evaluations=None, max_time=0.2))
     assert valuer.stop_reason_ == "max_time"
-    assert 0.4 < time.perf_counter() - start < 5
+    assert 0.15 < time.perf_counter() - start < 5
     assert np.isfinite(valuer.values_error_).all()
 
 
@@ -364,7 +365,7 @@ def test_max_time_is_too_short_for_an_enumeration():
 
 def test_estimated_cost():
     X, y = (problem := data(50)).rows
-    valuer = quick(max_evaluations=2000)
+    valuer = quick()
     cost = valuer.estimate_cost(X, y, **problem.points)
     start = time.perf_counter()
     problem.fit(valuer)
@@ -388,10 +389,10 @@ def test_estimated_cost():
 )
 def test_the_same_bits_for_any_number_of_jobs(sampler):
     # Processes give the same bits in tests/games/test_model.py.
-    one = fit(quick(sampler=sampler, max_evaluations=300))
+    one = fit(quick(sampler=sampler, max_evaluations=200))
     with joblib.parallel_config("threading"):
         for n_jobs in (2, 3):
-            other = fit(quick(sampler=sampler, max_evaluations=300, n_jobs=n_jobs))
+            other = fit(quick(sampler=sampler, max_evaluations=200, n_jobs=n_jobs))
             np.testing.assert_array_equal(other.values_, one.values_)
             np.testing.assert_array_equal(other.values_error_, one.values_error_)
 
@@ -405,19 +406,19 @@ def test_the_same_bits_for_any_number_of_threads_of_a_batched_solver():
 
 
 def test_batched_and_one_by_one_agree():
-    options = {"max_evaluations": 200, "random_state": 0}
-    batched = fit(DataShapleyValuer(LogisticRegression(tol=1e-10), **options))
-    single = fit(DataShapleyValuer(LogisticRegression(tol=1e-10), batch="never", **options))
+    options = {"max_evaluations": 100, "random_state": 0}
+    batched = fit(DataShapleyValuer(TIGHT, **options))
+    single = fit(DataShapleyValuer(TIGHT, batch="never", **options))
     np.testing.assert_allclose(batched.values_, single.values_, atol=1e-6)
 
 
 @pytest.mark.parametrize("sampler", ["stratified", "subsets", "permutation", "antithetic"])
 def test_warm_start_resumes(sampler):
-    whole = fit(quick(sampler=sampler, max_evaluations=900))
-    valuer = quick(sampler=sampler, max_evaluations=400, warm_start=True)
+    whole = fit(quick(sampler=sampler, max_evaluations=500))
+    valuer = quick(sampler=sampler, max_evaluations=200, warm_start=True)
     first = fit(valuer).values_
-    assert valuer.n_evaluations_ <= 400
-    fit(valuer.set_params(max_evaluations=900))
+    assert valuer.n_evaluations_ <= 200
+    fit(valuer.set_params(max_evaluations=500))
     assert (valuer.values_ != first).all()
     np.testing.assert_array_equal(valuer.values_, whole.values_)
     np.testing.assert_array_equal(valuer.values_error_, whole.values_error_)
@@ -425,7 +426,7 @@ def test_warm_start_resumes(sampler):
 
 
 def test_warm_start_refuses_other_data_and_parameters():
-    valuer = fit(quick(warm_start=True))
+    valuer = fit(quick(warm_start=True, max_evaluations=100))
     again = "set warm_start=False to start again."
     with pytest.raises(ValueError, match=f"Got another X, y, X_val and y_val, or cv: {again}"):
         fit(valuer, n=23)
@@ -437,7 +438,7 @@ def test_warm_start_refuses_other_data_and_parameters():
 
 
 def test_merging_two_fits():
-    one, two = (fit(quick(max_evaluations=2000, random_state=s, cv=3)) for s in (1, 2))
+    one, two = (fit(quick(max_evaluations=800, random_state=s)) for s in (1, 2))
     both = copy.deepcopy(one)
     both.merge(two)
     assert both.n_evaluations_ == one.n_evaluations_ + two.n_evaluations_ - 1
@@ -450,15 +451,15 @@ def test_merging_two_fits():
     with pytest.raises(ValueError, match="other random numbers.* same seed 2 in both"):
         both.merge(two)
     for other in (
-        fit(quick(random_state=3), n=20),
-        fit(quick(random_state=3, semivalue="banzhaf")),
+        fit(quick(random_state=3, max_evaluations=100), n=20),
+        fit(quick(random_state=3, max_evaluations=100, semivalue="banzhaf")),
     ):
         with pytest.raises(ValueError, match="same class, fitted on the same data"):
             one.merge(other)
 
 
 def test_merging_replicates_is_pooling_them():
-    whole = fit(quick(sampler="permutation", max_evaluations=1 + 23 * 20))
+    whole = fit(quick(sampler="permutation", max_evaluations=1 + 23 * 8))
     one, two = (fit(clone(whole).set_params(random_state=s)) for s in (1, 2))
     mean = (one.values_ + two.values_) / 2
     np.testing.assert_allclose(one.merge(two).values_, mean, atol=1e-14)
@@ -503,14 +504,11 @@ def test_a_label_of_validation_points_alone():
 
 
 def test_a_default_count_leaves_room_for_two_replicates():
-    with pytest.warns(ImpreciseValuesWarning):
-        valuer = fit(quick(max_evaluations=None, sampler="antithetic"), 300)
-    assert valuer.n_evaluations_ > 2 * 2 * 299
-    assert np.isfinite(valuer.values_error_).all()
-    X, y, *_ = data(30)
+    X, y, *_ = data(16)
     y[:4] = ["no", "yes", "no", "yes"]
     with pytest.warns(ImpreciseValuesWarning):
         valuer = quick(max_evaluations=None).set_params(cv=LeaveOneOut()).fit(X, y)
+    assert valuer.n_evaluations_ == 16 * (1 + 2 * 32)
     assert np.isfinite(valuer.values_error_).all()
 
 
@@ -524,11 +522,11 @@ def test_truncation_that_saves_nothing_keeps_its_only_round():
 
 
 def test_truncation_reports_its_bias():
-    valuer = fit(quick(truncation=0.05, max_evaluations=2000), 40)
+    valuer = fit(quick(truncation=0.05, max_evaluations=1200), 40)
     assert valuer.sampler_ == "antithetic"
     assert (valuer.truncation_bias_ >= 0).all()
     assert 0 < valuer.truncation_bias_.max() < 0.15
-    plain = fit(quick(sampler="antithetic", max_evaluations=2000), 40)
+    plain = fit(quick(sampler="antithetic", max_evaluations=1200), 40)
     assert valuer.values_error_.mean() < plain.values_error_.mean()
     off = np.abs(valuer.values_ - plain.values_)
     error = np.hypot(valuer.values_error_, plain.values_error_)
