@@ -43,13 +43,11 @@ def random_game(number):
     )
 
 
-def played(game, sampler, semivalue, limit, seed, arrays=None, **options):
-    """The design of a game after all its coalitions; it resumes from arrays."""
+def played(game, sampler, semivalue, limit, seed, **options):
+    """The design of a game after all its coalitions."""
     n, empty_utility = game.n_players, game.empty_utility
     design = make_design(sampler, semivalue, n, seed=seed, empty_utility=empty_utility, **options)
     design.limit = limit
-    if arrays is not None:
-        design.restore(arrays)
     while (masks := design.ask()) is not None:
         design.tell(game.utility(masks))
     return design

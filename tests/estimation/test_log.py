@@ -29,33 +29,23 @@ def play(design, most=np.inf):
     return np.concatenate(asked)
 
 
-def drawn(design):
-    return tuple(map(np.concatenate, zip(*design.drawn())))
-
-
 def check(design, masks):
-    again, labels, gains = drawn(design)
+    again, labels, gains = map(np.concatenate, zip(*design.drawn()))
     np.testing.assert_array_equal(again, masks)
     np.testing.assert_array_equal(design.strata.stratum[masks.sum(axis=1)], labels)
     np.testing.assert_array_equal(gains, utility(masks))
 
 
 @pytest.mark.parametrize("sampler", ["stratified", "subsets"])
-def test_all_coalitions_are_kept(sampler):
-    design = new_design(sampler=sampler)
-    check(design, play(design)[1:])
-    assert design.moments.count == 31 * 32  # complete blocks within the limit
-
-
-def test_pieces_do_not_depend_on_the_calls():
-    designs = [new_design(limit=5000, size=size) for size in (64, 4096)]
+def test_all_coalitions_are_kept_in_pieces_that_do_not_depend_on_the_calls(sampler):
+    designs = [new_design(limit=5000, size=size, sampler=sampler) for size in (64, 4096)]
     for design in designs:
-        play(design)
-    lengths = [[len(labels) for _, labels, _ in design.drawn()] for design in designs]
-    assert lengths[0] == lengths[1] == [4096, 4992 - 4096]
+        check(design, play(design)[1:])
+        lengths = [len(labels) for _, labels, _ in design.drawn()]
+        assert lengths == [4096, 4992 - 4096]  # complete blocks within the limit
 
 
-def test_resumes_with_the_log():
+def test_resumes_and_merges_with_the_log():
     first, whole = new_design(limit=500), new_design(limit=1200)
     play(first, most=5)
     first.ask()
@@ -63,16 +53,13 @@ def test_resumes_with_the_log():
     resumed = new_design(limit=1200)
     resumed.restore(first.arrays())
     play(resumed)
-    check(resumed, play(whole)[1:])
+    masks = play(whole)[1:]
+    check(resumed, masks)
     for name, array in whole.arrays().items():
         np.testing.assert_array_equal(resumed.arrays()[name], array, err_msg=name)
-
-
-def test_merged_designs_keep_all_coalitions():
-    first, second = (new_design(seed) for seed in (0, 2**80))  # a seed may have 128 bits
-    masks = [play(design)[1:] for design in (first, second)]
-    first.merge(second)
-    check(first, np.concatenate(masks))
-    resumed = new_design(0, limit=4000)
-    resumed.restore(first.arrays())
-    check(resumed, np.concatenate([*masks, play(resumed)]))
+    other = new_design(2**80)  # a seed may have 128 bits
+    masks = np.concatenate([masks, play(other)[1:]])
+    resumed.merge(other)
+    again = new_design(limit=4000)
+    again.restore(resumed.arrays())
+    check(again, np.concatenate([masks, play(again)]))

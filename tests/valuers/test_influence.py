@@ -22,6 +22,8 @@ from skvalue.derivatives import AccuracyGap
 from skvalue.exceptions import FewValidationPointsWarning
 from skvalue.inspection import linear_datamodeling_score, noisy_label_auc
 
+from ..cases import one_of_each
+
 EXACT = {"tol": 1e-10, "max_iter": 1000, "solver": "newton-cholesky"}
 LOGISTIC = LogisticRegression(**EXACT)
 
@@ -100,9 +102,10 @@ def test_groups(name):
     assert error < 0.5 * first_error
 
 
-@by_name
-@pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("groups", [None, np.arange(40) % 9], ids=["rows", "groups"])
+@pytest.mark.parametrize(
+    ("name", "order", "groups"),
+    one_of_each([*MODELS], [1, 2], [None, np.arange(40) % 9, np.arange(40) // 8]),
+)
 def test_contributions_sum_to_values(name, order, groups):
     estimator, X, y, X_val, y_val, _ = problem(name, n=40, n_points=20)
     valuer = InfluenceValuer(estimator, order=order)

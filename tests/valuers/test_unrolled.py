@@ -205,6 +205,13 @@ SETS = {
 }  # fmt: skip
 
 
+LARGER = [
+    ("diabetes", 40), ("diabetes", 80), ("diabetes", 200), ("iris", 39), ("iris", 78),
+    ("cancer", 40), ("cancer", 80), ("cancer", 200), ("wine", 39), ("wine", 78),
+    ("digits", 100), ("digits", 200),
+]  # fmt: skip
+
+
 def rows_of(name, n):
     """Rows and validation points; with the same number of rows of each class if there are some."""
     X, y = SETS[name](return_X_y=True)
@@ -255,14 +262,14 @@ def cases(default, slow):
     return default + [pytest.param(*case, marks=pytest.mark.slow) for case in slow]
 
 
-@pytest.mark.parametrize("batch_size", [100, 16])
-@pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
 @pytest.mark.parametrize(
-    ("name", "n"),
+    ("name", "n", "optimizer", "batch_size"),
     cases(
-        [("diabetes", 80), ("iris", 39), ("cancer", 40)],
-        [("diabetes", 40), ("diabetes", 200), ("iris", 78), ("cancer", 80), ("cancer", 200),
-         ("wine", 39), ("wine", 78), ("digits", 100), ("digits", 200)],
+        [("diabetes", 80, "adamw", 100), ("iris", 39, "sgd", 100), ("cancer", 40, "adamw", 16)],
+        [
+            (*rows, optimizer, batch_size)
+            for rows in LARGER for optimizer in ("adamw", "sgd") for batch_size in (100, 16)
+        ],
     ),
 )  # fmt: skip
 def test_values_order_rows_as_their_removals_do(name, n, optimizer, batch_size):

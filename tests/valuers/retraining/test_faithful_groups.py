@@ -11,6 +11,7 @@ from skvalue import (
     GradientSemivalueValuer,
     SemivalueValuer,
 )
+from tests.cases import one_of_each
 from tests.problems import noisy_line, two_classes, unrelated
 
 OWNER = np.arange(60) % 4
@@ -61,8 +62,7 @@ def gain(valuer, problem, cv=False, **options):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("problem", PROBLEMS)
-@pytest.mark.parametrize("valuer", VALUERS)
+@pytest.mark.parametrize(("valuer", "problem"), one_of_each([*VALUERS], [*PROBLEMS]))
 def test_shells_gain_nothing(valuer, problem):
     assert abs(gain(VALUERS[valuer], PROBLEMS[problem])) < 1e-12
 

@@ -36,6 +36,7 @@ pytestmark = [
 ]
 
 
+SLOW = pytest.mark.slow
 TIGHT = LogisticRegression(tol=1e-10, solver="newton-cholesky")
 
 
@@ -120,7 +121,7 @@ def test_cross_validation_is_the_mean_over_splits(cv):
 def test_errors_of_cross_validation_are_those_of_a_mean():
     X, y, *_ = data(30)
     one = [
-        quick(sampler="antithetic", max_evaluations=1500, random_state=s).fit(X, y) for s in (1, 2)
+        quick(sampler="antithetic", max_evaluations=800, random_state=s).fit(X, y) for s in (1, 2)
     ]
     scaled = (one[0].values_ - one[1].values_) / np.hypot(*(v.values_error_ for v in one))
     assert 0.7 < np.sqrt(np.mean(scaled**2)) < 1.3
@@ -384,9 +385,7 @@ def test_estimated_cost():
 # The same bits -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "sampler", ["stratified", pytest.param("antithetic", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("sampler", ["stratified", pytest.param("antithetic", marks=SLOW)])
 def test_the_same_bits_for_any_number_of_jobs(sampler):
     # Processes give the same bits in tests/games/test_model.py.
     one = fit(quick(sampler=sampler, max_evaluations=200))
@@ -412,7 +411,14 @@ def test_batched_and_one_by_one_agree():
     np.testing.assert_allclose(batched.values_, single.values_, atol=1e-6)
 
 
-@pytest.mark.parametrize("sampler", ["stratified", "subsets", "permutation", "antithetic"])
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        "stratified",
+        "antithetic",
+        *(pytest.param(s, marks=SLOW) for s in ("subsets", "permutation")),
+    ],
+)
 def test_warm_start_resumes(sampler):
     whole = fit(quick(sampler=sampler, max_evaluations=500))
     valuer = quick(sampler=sampler, max_evaluations=200, warm_start=True)
