@@ -143,7 +143,7 @@ def test_more_models_until_every_row_was_out_twice(data):
 
 def test_the_default_number_of_models_is_bounded(data):
     X, y = data
-    assert DataOOBValuer(DummyClassifier()).fit(X, y).n_evaluations_ == 800
+    assert DataOOBValuer().estimate_cost(X, y).n_evaluations == 800
     large = np.zeros((2_000, 1500), dtype=np.float32)
     with pytest.warns(ImpreciseValuesWarning, match="based on 50 models, the default for data of"):
         valuer = DataOOBValuer(DummyClassifier()).fit(large, np.arange(2_000) % 2)

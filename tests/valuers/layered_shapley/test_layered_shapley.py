@@ -120,8 +120,8 @@ def test_same_seed_same_bits(rng):
 
 @pytest.mark.parametrize("design", ["blocks", "iid"])
 def test_errors_are_about_right(design, rng):
-    problem, options = two_classes(rng, 20), dict(l2=0.1, design=design, max_evaluations=300)
-    fits = [problem.fit(LayeredShapleyValuer(random_state=s, **options)) for s in range(20)]
+    problem, options = two_classes(rng, 20), dict(l2=0.1, design=design, max_evaluations=250)
+    fits = [problem.fit(LayeredShapleyValuer(random_state=s, **options)) for s in range(16)]
     deviation = np.std([fit.values_ for fit in fits], axis=0, ddof=1)
     stated = np.sqrt(np.mean([fit.values_error_**2 for fit in fits], axis=0))
     assert 0.65 < np.median(stated / deviation) < (1.5 if design == "blocks" else 2.5)

@@ -263,7 +263,7 @@ def test_hint_of_what_keeps_models_from_batches():
     ]:
         for cls in (SemivalueValuer, LayeredShapleyValuer):
             with pytest.warns(UnbatchedFitWarning, match=what) as told:
-                cls(estimator, max_evaluations=26, cv=2, random_state=0).fit(X, Y)
+                cls(estimator, max_evaluations=12, cv=2, random_state=0).fit(X[:8], Y[:8])
             hints = [w for w in told if w.category is UnbatchedFitWarning]
             assert len(hints) == 1
             assert hints[0].filename == __file__
@@ -274,7 +274,7 @@ def test_hint_of_what_keeps_models_from_batches():
             (make_pipeline(StandardScaler(), DecisionTreeClassifier()), "auto"),
             (LogisticRegression(l1_ratio=1.0, solver="liblinear"), "auto"),
         ]:
-            SemivalueValuer(model, batch=batch, max_evaluations=26, cv=2).fit(X, Y)
+            SemivalueValuer(model, batch=batch, max_evaluations=12, cv=2).fit(X[:8], Y[:8])
 
 
 def test_the_task_is_that_of_the_estimator():

@@ -147,7 +147,7 @@ def test_interrupted_leave_one_out_has_the_splits_that_are_done():
 @pytest.mark.parametrize("sampler", ["stratified", "antithetic"])
 def test_goals_are_reached_where_an_undisturbed_fit_reaches_them(sampler):
     X, y, *_ = data(30)
-    options = dict(sampler=sampler, max_evaluations=None, cv=2, tol=0.02)
+    options = dict(sampler=sampler, max_evaluations=None, cv=2, tol=0.02, adjust=False)
     whole = quick(**options).fit(X, y)
     valuer = quick(**options, warm_start=True).set_callbacks(Watch(interrupt_at=6))
     with pytest.raises(KeyboardInterrupt):
