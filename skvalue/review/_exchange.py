@@ -1,17 +1,17 @@
 """Rows to review as tasks of Label Studio, and verdicts from files."""
 
 import json
-import os
 import re
+from pathlib import Path
 
 from .._utils.untrusted import refuse, refuse_no_file
 from .._utils.warned import warn
-from ._read_text import decode, name_columns, split
+from ._read_text import decode, split
 
 _NUMBER = re.compile(r"[-+]?[\d.,\s]*\d[\d.,]*([eE][-+]?\d+)?\s*%?")
 _SKIPPED = {"skip", "skipped", "unsure", "unclear", "don't know", "cannot tell", "?"}
-_WORDS = dict.fromkeys(("true", "1", "yes", "wahr", "vrai", "verdadero", "ja"), True)
-_WORDS |= dict.fromkeys(("false", "0", "no", "falsch", "faux", "falso", "nein"), False)
+WORDS = dict.fromkeys(("true", "1", "yes", "wahr", "vrai", "verdadero", "ja"), True)
+WORDS |= dict.fromkeys(("false", "0", "no", "falsch", "faux", "falso", "nein"), False)
 
 
 def guarded(entry):
@@ -65,40 +65,46 @@ def _as_text(content):
 def verdicts_of(path, labels, numbers):
     """Places of rows and verdicts of a CSV file, or of what Label Studio exported."""
     refuse_no_file(path, "verdicts")
-    with open(path, "rb") as file:
-        content = file.read()
-    try:
-        is_json = os.path.splitext(path)[1].lower() == ".json"
-        text = content.decode("utf-8-sig") if is_json else decode(content)[0]
-        found = _of_tasks(json.loads(text), labels) if is_json else _of_lines(text, numbers)
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"verdicts must be CSV or JSON text. Got {path}: {error}.") from None
+    content = Path(path).read_bytes()
+    if Path(path).suffix.lower() == ".json":
+        try:
+            tasks = json.loads(content.decode("utf-8-sig"))
+        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+            raise ValueError(f"verdicts must be CSV or JSON text. Got {path}: {error}.") from None
+        found = _of_tasks(tasks, labels)
+    else:
+        found = _of_lines(read_lines(content, "verdicts", ("row", "is_error")), numbers)
     if not found:
         raise ValueError(f"verdicts must hold at least one verdict. Got {path}, which has none.")
     return list(found), list(found.values())
 
 
-def _of_lines(text, numbers):
-    """Row -> verdict of a CSV text; corrections have the numbers of rows for people."""
+def read_lines(content, name, columns):
+    """The lines of a CSV file, given its bytes, as dicts with these columns and others."""
     try:
-        names, rows = name_columns(split(text)[0].records, header=True)
+        fields, _ = split(decode(content)[0], header=True)
     except ValueError as error:
-        raise ValueError(f"verdicts must be a CSV file. Got one that is none: {error}") from None
-    if not {"row", "is_error"} <= set(names):
-        refuse("verdicts", "a CSV file with the columns row and is_error", names)
+        raise ValueError(f"{name} must be a CSV file. Got one that is none: {error}") from None
+    if not set(columns) <= set(fields.names):
+        refuse(name, f"a CSV file with the columns {', '.join(columns)}", fields.names)
+    return [dict(zip(fields.names, row)) for row in fields.rows]
+
+
+def _of_lines(lines, numbers):
+    """Row -> verdict of the lines of a file; corrections have the numbers of rows for people."""
     found, places = {}, None
-    if "accept" in names:
+    if "accept" in lines[0]:
         places = {number: place for place, number in enumerate(numbers.tolist())}
-    for line in (dict(zip(names, row)) for row in rows):
+    for line in lines:
         word = line["is_error"].strip().lower()
         if word == "":
             continue
-        if word not in _WORDS:
+        if word not in WORDS:
             refuse("is_error", "true, false or nothing", line["is_error"])
-        row = _row_of(line["row"])
+        row = row_of(line["row"])
         if places is not None and row not in places:
             refuse("row", "a row of the report", row)
-        found[row if places is None else places[row]] = _WORDS[word]
+        found[row if places is None else places[row]] = WORDS[word]
     return found
 
 
@@ -111,7 +117,7 @@ def _of_tasks(tasks, labels):
     known = set(given)
     for task in tasks if isinstance(tasks, list) else [None]:
         try:
-            row, chosen = _row_of(task["data"]["row"]), _choices(task["annotations"])
+            row, chosen = row_of(task["data"]["row"]), _choices(task["annotations"])
         except (TypeError, KeyError, IndexError, AttributeError):
             refuse("verdicts", "tasks with annotations, as Label Studio exports them", task)
         if row >= len(labels):
@@ -142,7 +148,7 @@ def _choices(annotations):
     return last.values()
 
 
-def _row_of(text):
+def row_of(text):
     """A row number."""
     if not str(text).strip().isdecimal():
         refuse("row", "a row number", text)

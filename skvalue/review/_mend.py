@@ -3,14 +3,16 @@
 import csv
 import io
 import re
+from collections import defaultdict
 from dataclasses import dataclass
+from pathlib import Path
 
 from .._utils.untrusted import refuse, refuse_no_file
-from ._exchange import guarded, unguarded
-from ._read_text import decode, name_columns, split
+from ._exchange import WORDS, guarded, read_lines, row_of, unguarded
+from ._read_text import decode, split
 
 COLUMNS = ("row", "column", "old", "new", "why", "accept")
-_TRUE, _FALSE, _REMOVE = ("true", "1", "yes"), ("false", "0", "no", ""), "remove"
+_REMOVE = "remove"
 _FIRST = 2  # number of the first row below the header
 
 
@@ -21,8 +23,9 @@ class Correction:
     Parameters
     ----------
     row : int
-        Row as a spreadsheet counts: the header is row 1, the first row of entries is row 2. Empty
-        lines and those before the header do not count; a file without a header starts at row 2.
+        Row as a spreadsheet counts, and as `read_table`: the header is row 1, the line after it
+        is row 2, and empty lines count. Lines before the header do not; a file without a header
+        starts at row 2.
     column : str
         Name of the column.
     old : str
@@ -95,35 +98,31 @@ def fix_table(raw, corrections, *, encoding=None, separator=None, header=None, s
     text, codec = decode(raw, encoding)
     if text.encode(codec) != raw:
         refuse("encoding", "one that gives the bytes of the file back", encoding)
-    fields, _ = split(text, separator, skip_lines)
-    names, rows = name_columns(fields.records, header)
-    edits = {}
+    fields, _ = split(text, separator, skip_lines, header)
+    rows = dict(zip((fields.numbers + _FIRST).tolist(), fields.rows))
+    edits = defaultdict(dict)
     for change in sorted((c for c in corrections if c.accept), key=lambda c: c.row):
-        place, of_row = (
-            _place(change, names, rows, codec),
-            edits.setdefault(change.row - _FIRST, {}),
-        )
+        place, of_row = _place(change, fields.names, rows, codec), edits[change.row]
         if place in of_row or None in of_row or (of_row and place is None):
             raise ValueError(f"corrections must change a field once. Got {change} as well.")
         of_row[place] = change
-    lines, start = fields.lines, skip_lines
-    start += bool(re.fullmatch(r"sep=.\s*", lines[start], re.IGNORECASE))
-    parts = ["\ufeff" * text.startswith("\ufeff"), *lines[:start]]
-    for row, end in enumerate(fields.ends, len(rows) - len(fields.records)):
-        record, start = "".join(lines[start:end]), end
-        parts.append(_edited(record, edits.get(row, {}), fields.separator))
+    records = [
+        _edited(record, edits[row], fields.separator) if row in edits else record
+        for row, record in zip(rows, fields.texts)
+    ]
     changes = [change for of_row in edits.values() for change in of_row.values()]
-    return "".join([*parts, *lines[start:]]).encode(codec), changes
+    return "".join([fields.before, *records, fields.after]).encode(codec), changes
 
 
 def _place(change, names, rows, codec):
     """Number of the column that a correction changes, None for the whole row, or an error."""
-    if not _FIRST <= change.row < len(rows) + _FIRST:
-        refuse("row", f"a row from {_FIRST} to {len(rows) + 1}, the header being 1", change.row)
+    if change.row not in rows:
+        rule = f"a row from {min(rows)} to {max(rows)}, the header being 1, that is not empty"
+        refuse("row", rule, change.row)
     if change.column not in names:
         refuse("column", f"one of {', '.join(names[:20])}", change.column)
     place = names.index(change.column)
-    found = rows[change.row - _FIRST][place]
+    found = rows[change.row][place]
     if found.strip() != change.old.strip():
         raise ValueError(
             f"old must be what the table holds, or it has changed since. Got row {change.row}, "
@@ -144,7 +143,7 @@ def _edited(record, edits, separator):
     if None in edits:
         return record[:at]
     field, parts = re.compile(rf'"(?:[^"]|"")*"|[^{re.escape(separator)}\r\n]*'), [record[:at]]
-    for place in range(max(edits, default=-1) + 1):
+    for place in range(max(edits) + 1):
         found = field.match(record, at)
         new = edits[place].new if place in edits else None
         if new is None:
@@ -220,25 +219,21 @@ def read_corrections(path):
     (3, 'species', 'setossa', 'setosa', True)
     """
     refuse_no_file(path, "corrections")
-    with open(path, "rb") as file:
-        (header, *lines) = split(decode(file.read())[0])[0].records
-    missing = [name for name in COLUMNS if name not in header and name != "why"]
-    if missing:
-        refuse("corrections", f"a CSV file with the columns {', '.join(COLUMNS)}", header)
-    return [_correction(dict(zip(header, fields))) for fields in lines]
+    needed = [name for name in COLUMNS if name != "why"]
+    lines = read_lines(Path(path).read_bytes(), "corrections", needed)
+    return [_correction(line) for line in lines]
 
 
-def _correction(entries):
+def _correction(line):
     """The correction of a line of a file."""
-    row, word = entries.get("row", "").strip(), entries.get("accept", "").strip().lower()
-    if not row.isdecimal():
-        refuse("row", "a row number", row)
-    if word not in (*_TRUE, *_FALSE, _REMOVE):
+    word = line["accept"].strip().lower()
+    if word not in (*WORDS, "", _REMOVE):
         refuse("accept", "true, false or remove", word)
     texts = ("column", "old", "new", "why")
-    column, old, new, why = (unguarded(entries.get(name, "")) for name in texts)
+    column, old, new, why = (unguarded(line.get(name, "")) for name in texts)
     new = None if word == _REMOVE else new
-    return Correction(int(row), column, old, new, why, word not in _FALSE)
+    accept = word == _REMOVE or WORDS.get(word, False)
+    return Correction(row_of(line["row"]), column, old, new, why, accept)
 
 
 def corrections_of(report):
@@ -276,11 +271,9 @@ def corrections_of(report):
         refuse("report", "one with verdicts and the name of the target", report)
     if report.about["task"] == "regression":
         refuse("report", "one of classes, since a prediction is no entry of a table", report)
-    found, numbers = [], report.numbers
-    labels, suggestions = (map(str, each.tolist()) for each in (report.labels, report.suggestions))
-    for row, (label, suggestion) in enumerate(zip(labels, suggestions)):
-        if report.verdicts.get(row):
-            number = row + _FIRST if numbers is None else int(numbers[row])
-            why = "wrong by a verdict"
-            found.append(Correction(number, target, label, suggestion, why, suggestion != label))
+    found, why = [], "wrong by a verdict"
+    for row in sorted(row for row, is_error in report.verdicts.items() if is_error):
+        number, label = int(report.row_numbers[row]), str(report.labels[row])
+        suggestion = str(report.suggestions[row])
+        found.append(Correction(number, target, label, suggestion, why, suggestion != label))
     return found

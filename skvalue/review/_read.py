@@ -3,16 +3,17 @@
 import os
 import re
 import unicodedata
-from collections import Counter
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .._utils.checks import shown
 from .._utils.optional import needed
 from .._utils.untrusted import refuse, refuse_no_file
-from ._read_columns import MISSING, Column, Conventions, find_codes, read_column
-from ._read_text import Fields, decode, name_columns, split
+from ._read_columns import MISSING, Cells, Conventions, find_codes, read_column
+from ._read_text import Fields, decode, split
 
 _ARROW = (".parquet", ".arrow", ".feather")
 _MOST_COLUMNS = 10_000
@@ -21,12 +22,10 @@ _LONGEST_LABEL = 1000  # characters
 
 @dataclass(frozen=True)
 class _Source:
-    """The text of a file, and what a table of the same columns has in common with it."""
+    """The text of a file, and how a table of the same columns is to be read."""
 
     fields: Fields
     codec: str
-    mark: str  # of the byte order
-    n_before: int  # records before the first row
     decimal: str | None
     dates: str | None
     task: str
@@ -89,11 +88,9 @@ class Reading:
         """
         if self.source is None:
             return None
-        fields, n_before = self.source.fields, self.source.n_before
-        first = fields.numbers[0] + n_before
-        places = {number - first: place for place, number in enumerate(fields.numbers)}
-        kept = [*range(n_before), *(places[row] for row in rows)]
-        text = self.source.mark + "".join(map(fields.lines_of, kept))
+        fields = self.source.fields
+        texts = dict(zip(fields.numbers.tolist(), fields.texts))
+        text = fields.before + "".join(texts[row] for row in rows)
         return text.encode(self.source.codec)
 
 
@@ -186,60 +183,41 @@ def read_table(
     if like is not None:
         decimal, dates = decimal or like.decimal, dates or like.dates
         task = like.task if task == "auto" else task
-    if os.path.splitext(path)[1].lower() in _ARROW:
-        return _labelled(Reading(_read_arrow(path), [], [], np.zeros(0, dtype=np.intp)), target)
-    with open(path, "rb") as file:
-        content, codec = decode(file.read(), encoding)
-    fields, said = split(content, separator, skip_lines)
-    names, rows = name_columns(fields.records, header)
+    no_rows = np.zeros(0, dtype=np.intp)
+    if Path(path).suffix.lower() in _ARROW:
+        return _labelled(Reading(_read_arrow(path), [], [], no_rows), target)
+    content, codec = decode(Path(path).read_bytes(), encoding)
+    fields, said = split(content, separator, skip_lines, header)
+    names, missing = fields.names, [missing] if isinstance(missing, str) else list(missing or ())
     if len(names) > _MOST_COLUMNS:
         refuse("the file", f"a table of at most {_MOST_COLUMNS} columns", len(names))
     kept = {*_listed_names(text, names, "text"), *(() if like is None else like.text)}
     if task == "classification":
         kept.add(target)
     codes = _codes_by_column(missing, names)
-    asked = {name for name in names if f"={name}" not in np.atleast_1d(missing)}
-    columns, cells, counts = _columns(names, rows, kept, codes)
+    columns = {
+        name: read_column(cells, codes[name], name in kept)
+        for name, cells in zip(names, zip(*fields.rows))
+    }
     known = Conventions(columns.values(), decimal, dates)
     known.doubts += _broken_letters(content)
     if target in columns:
-        columns[target] = _target_column(target, columns, counts[target], task, known)
+        columns[target] = _target_column(target, columns[target], task, known)
     frame = {
-        name: _entries(name, cells[name], counts[name], columns[name], known, name in asked)
-        for name in names
+        name: _entries(name, column, known, f"={name}" not in missing)
+        for name, column in columns.items()
     }
     if strict and known.doubts:
         raise ValueError(" ".join(known.doubts))
     said = [f"encoding {codec}"] * (codec != "utf-8") + said
     said += [f"{what} in {_listed(where)}" for what, where in known.said.items()]
-    n_before, texts = len(fields.records) - len(rows), [n for n in names if _is_text(columns[n])]
+    texts = {name for name in names if columns[name].kind == "text"}
     if target in columns:
         task = "classification" if target in texts else "regression"
-    source = _Source(
-        fields, codec, "\ufeff" * content.startswith("\ufeff"), n_before,
-        known.common_key("number"), known.common_key("date"), task, set(texts) - {target},
-    )  # fmt: skip
-    index = np.array(fields.numbers[n_before:]) - fields.numbers[0] - n_before
-    frame = needed("pandas", "read_table").DataFrame(frame, index=index)
-    empty = np.zeros(0, dtype=np.intp)
-    return _labelled(Reading(frame, said, known.doubts, empty, source), target)
-
-
-def _columns(names, rows, text, codes):
-    """Name -> readings of its column, its entries, and how often each is there."""
-    cells = {name: [c.strip() for c in column] for name, column in zip(names, zip(*rows))}
-    counts = {name: Counter(column) for name, column in cells.items()}
-    columns = {
-        name: Column(missing=("", *codes[name]))
-        if name in text
-        else read_column(counts[name], codes[name])
-        for name in names
-    }
-    return columns, cells, counts
-
-
-def _is_text(column):
-    return column.kind == "text"
+    keys = known.common_key("number"), known.common_key("date")
+    source = _Source(fields, codec, *keys, task, texts - {target})
+    frame = needed("pandas", "read_table").DataFrame(frame, index=fields.numbers)
+    return _labelled(Reading(frame, said, known.doubts, no_rows, source), target)
 
 
 def _listed(names):
@@ -259,16 +237,16 @@ def _listed_names(names, among, parameter):
 def _codes_by_column(missing, names):
     """Column -> entries that mean missing."""
     codes = {name: set() for name in names}
-    for entry in [missing] if isinstance(missing, str) else missing or ():
+    for entry in missing:
         code, sign, name = str(entry).rpartition("=")
         for column in _listed_names(name, names, "missing") if sign else names:
             codes[column].add(code if sign else name)
     return codes
 
 
-def _target_column(target, columns, counts, task, known):
+def _target_column(target, column, task, known):
     """The column of the target: numbers for a regression, else text; adds doubts and sentences."""
-    column = columns[target]
+    counts = column.counts
     if task == "regression":
         if column.kind != "number":
             refuse("task", f"'classification', since {target!r} holds other than numbers", task)
@@ -281,50 +259,46 @@ def _target_column(target, columns, counts, task, known):
     if len(longest) > _LONGEST_LABEL:
         rule = f"a column of labels of at most {_LONGEST_LABEL} characters"
         refuse("target", rule, f"{longest[:40]}... of {len(longest)}")
-    n, n_rows = len(values), sum(counts.values())
+    n, n_rows = len(values), len(column.cells)
     if task == "auto" and whole and n > 20 and (n_rows < 4 * n or np.ptp(values) > n - 1):
         known.doubts.append(
             f"{target!r} has {n} different whole numbers, read as classes. Pass task='regression' "
             "if they are amounts, else task='classification'."
         )
     kept = [c for c in counts if c and c.lower() in MISSING]
-    said = f"{_quoted(kept)} no missing label but a class" if kept else ""
-    return Column(missing=tuple(set(column.missing) - set(kept)) or ("",), said=said)
+    said = f"{shown(kept)} no missing label but a class" if kept else ""
+    missing = tuple(set(column.missing) - set(kept)) or ("",)
+    return Cells(column.cells, counts, missing=missing, said=said)
 
 
-def _quoted(words):
-    return ", ".join(repr(word) for word in list(words)[:5])
-
-
-def _entries(name, cells, counts, column, known, asked):
+def _entries(name, column, known, asked):
     """The entries of a column as its type; adds doubts and sentences."""
-    lost, distinct = {*column.missing, *column.odd}, list(counts)
+    cells, counts, lost = column.cells, column.counts, {*column.missing, *column.odd}
     if column.said:
         known.said[column.said].append(name)
     if column.kind == "text":
         if column.looks_typed:
             known.doubts.append(
                 f"{name!r} stays text, though it looks like numbers or dates, such as "
-                f"{_quoted(distinct[:3])}. Pass text={name!r} to accept that."
+                f"{shown(list(counts)[:3])}. Pass text={name!r} to accept that."
             )
         return np.array([None if c in lost else c for c in cells], dtype=object)
-    present = [c for c in distinct if c not in lost]
+    present = [c for c in counts if c not in lost]
     values = known.choose(name, column, present[0]) if present else np.zeros(0)
     if column.odd:
         n = sum(counts[c] for c in column.odd)
         known.doubts.append(
-            f"{name!r}: {_quoted(column.odd)} ({n} rows) read as missing, since all others are "
+            f"{name!r}: {shown(column.odd)} ({n} rows) read as missing, since all others are "
             f"{column.kind}s. Pass missing='{column.odd[0]}={name}' to accept that, or "
             f"text={name!r}."
         )
     words = [c for c in column.missing if c]
     if words:
-        known.said[f"{_quoted(words)} missing"].append(name)
+        known.said[f"{shown(words)} missing"].append(name)
     places = {c: i for i, c in enumerate(present)}
-    blank = np.full(1, "NaT", values.dtype) if column.kind == "date" else np.full(1, np.nan)
-    codes = np.fromiter((places.get(c, -1) for c in cells), np.intp, len(cells))
+    codes = np.array([places.get(c, -1) for c in cells])
     if column.kind == "date":
-        return np.append(values, blank)[codes]
+        return np.append(values, np.datetime64("NaT"))[codes]
     if asked:
         times = np.array([counts[c] for c in present], dtype=np.intp)
         for code, n in find_codes(values, times):
@@ -335,7 +309,7 @@ def _entries(name, cells, counts, column, known, asked):
     whole = len(values) and codes.min() >= 0 and np.all(np.floor(values) == values)
     if whole and np.abs(values).max() < 2**53:
         return values.astype(np.int64)[codes]
-    return np.append(values, blank)[codes]
+    return np.append(values, np.nan)[codes]
 
 
 def _broken_letters(text):
@@ -367,7 +341,7 @@ def _read_arrow(path):
     from pyarrow import ipc, parquet
 
     try:
-        if os.path.splitext(path)[1].lower() == ".parquet":
+        if Path(path).suffix.lower() == ".parquet":
             return parquet.read_table(path).to_pandas()
         with pyarrow.OSFile(os.fspath(path)) as file:
             try:

@@ -46,55 +46,60 @@ def _number_pattern(decimal, group):
 _NUMBERS = {".": _number_pattern(".", ","), ",": _number_pattern(",", ".")}
 
 
-@dataclass
-class Column:
-    """The readings of a column: `kind` "text", "number" or "date", and key -> an entry per cell.
+@dataclass(frozen=True)
+class Cells:
+    """The entries of a column of a file, and their readings.
 
-    Keys are a decimal mark, an order of day, month and year, or "" where there is no choice.
+    `kind` is "text", "number" or "date"; `readings`: key -> an entry for each distinct cell that is
+    not missing. Keys are a decimal mark, an order of day, month and year, or "" where there is no
+    choice.
     """
 
+    cells: list
+    counts: Counter  # of the distinct cells
     kind: str = "text"
     readings: dict = field(default_factory=dict)
-    missing: tuple = ()  # words that count as missing
+    missing: tuple = ("",)  # words that count as missing
     odd: tuple = ()  # words that do, though they are not known to mean it
     said: str = ""
     looks_typed: bool = False
 
 
-def read_column(cells, missing=()):
-    """All readings of a column, given its distinct entries and how often each is there."""
-    words = tuple(c for c in cells if c.lower() in MISSING or c in missing)
-    body = [c for c in cells if c not in words]
+def read_column(cells, missing, as_text):
+    """All readings of the cells of a column; some words are asked to mean missing."""
+    cells = [c.strip() for c in cells]
+    counts = Counter(cells)
+    if as_text:
+        return Cells(cells, counts, missing=("", *missing))
+    words = tuple(c for c in counts if c.lower() in MISSING or c in missing)
+    body, odd = [c for c in counts if c not in words], ()
     if not body:
-        return Column("number", {"": np.zeros(0)}, words)
-    column = _typed(body)
-    if column.kind == "text" and not column.said:
+        return Cells(cells, counts, "number", {"": np.zeros(0)}, words)
+    kind, readings, said = _typed(body)
+    if kind == "text" and not said:
         odd = tuple(c for c in body if not re.match(r"\W*\d", c))
-        n_odd, most = sum(cells[c] for c in odd), 0.1 * sum(cells.values())
-        if 0 < len(odd) <= 5 and n_odd <= most and len(odd) < len(body):
-            column = _typed([c for c in body if c not in odd])
-            column.odd = odd
-    if column.kind == "text":
-        column.looks_typed = not column.said and _look_typed(body, cells)
-        column.missing = tuple(c for c in words if c == "" or c in missing)
-        column.odd = ()
-    else:
-        column.missing = words
-    return column
+        n_odd = sum(counts[c] for c in odd)
+        if 0 < len(odd) <= 5 and n_odd <= 0.1 * len(cells) and len(odd) < len(body):
+            kind, readings, said = _typed([c for c in body if c not in odd])
+    if kind != "text":
+        return Cells(cells, counts, kind, readings, words, odd, said)
+    typed = not said and _look_typed(body, counts)
+    words = tuple(c for c in words if c == "" or c in missing)
+    return Cells(cells, counts, missing=words, said=said, looks_typed=typed)
 
 
 def _typed(cells):
-    """The type that fits all entries, with its readings."""
+    """The kind that fits all cells, its readings, and what was done, in words."""
     if all(map(str.isdecimal, cells)):
         zero = next((c for c in cells if len(c) > 1 and c[0] == "0"), None)
         if zero is not None or max(map(len, cells)) > 15:
-            return Column(said="digits that stay text")
+            return "text", {}, "digits that stay text"
         if all(len(c) == 8 and c[:2] in ("19", "20") for c in cells):
             dates = _days(cells, "%Y%m%d")
             if dates is not None:
-                return Column("date", {"ymd": dates})
+                return "date", {"ymd": dates}, ""
     if any(re.fullmatch(r"\d+[eE]\d+", c) for c in cells) and len(set(map(len, cells))) == 1:
-        return Column(said="codes such as 1E5 that stay text")
+        return "text", {}, "codes such as 1E5 that stay text"
     found, said = _numbers(cells), ""
     if not found:
         parts = [_AFFIX.fullmatch(c) for c in cells]
@@ -103,9 +108,9 @@ def _typed(cells):
             found = _numbers([p["number"].strip() for p in parts])
             said = f"{''.join(*around)!r} cut off"
     if found:
-        return Column("number", found, said=said)
+        return "number", found, said
     dates = _dates(cells)
-    return Column("date", dates) if dates else Column()
+    return "date" if dates else "text", dates, ""
 
 
 def _numbers(cells):
@@ -181,11 +186,11 @@ class Conventions:
 
     def __init__(self, columns, decimal, dates):
         self.given = {"number": decimal, "date": dates}
-        self.common = {"number": Counter(), "date": Counter()}
+        self.common = {"number": set(), "date": set()}
         self.said, self.doubts = defaultdict(list), []
         for column in columns:
             if column.kind in self.common and len(column.readings) == 1:
-                self.common[column.kind].update(set(column.readings) - {"", "ymd"})
+                self.common[column.kind] |= set(column.readings) - {"", "ymd"}
         if len(self.common["number"]) > 1 and decimal is None:
             self.doubts.append(
                 "some columns have a decimal comma, others a decimal point: each is read by its "
@@ -199,22 +204,21 @@ class Conventions:
 
     def choose(self, name, column, example):
         """The entries of a column by the reading that the option or the other columns ask for."""
-        keys, option = list(column.readings), {"number": "decimal", "date": "dates"}[column.kind]
-        given, common = self.given[column.kind], self.common[column.kind]
-        if len(keys) > 1:
-            fitting = [key for key in keys if key == given or (given is None and common[key])]
-            if len(fitting) != 1:
+        keys, key = list(column.readings), self.common_key(column.kind)
+        if key not in keys:
+            key = keys[0]
+            if len(keys) > 1:
+                option = {"number": "decimal", "date": "dates"}[column.kind]
                 first, second = (str(column.readings[key][0])[:10] for key in keys)
                 self.doubts.append(
                     f"{name!r}: {example!r} can be {first} or {second}, read as {first}. Pass "
                     f"{option}={keys[0]!r} or {option}={keys[1]!r}."
                 )
-            keys = fitting if len(fitting) == 1 else keys
-        if keys[0] in _ORDERS:
-            self.said[f"dates of {_ORDERS[keys[0]]}"].append(name)
-        elif keys[0] == "," or (keys[0] and len(column.readings) > 1):
-            self.said[_MARK[keys[0]]].append(name)
-        return column.readings[keys[0]]
+        if key in _ORDERS:
+            self.said[f"dates of {_ORDERS[key]}"].append(name)
+        elif key == "," or (key and len(keys) > 1):
+            self.said[_MARK[key]].append(name)
+        return column.readings[key]
 
 
 def find_codes(values, times):

@@ -9,6 +9,7 @@ import io
 import re
 from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -69,7 +70,7 @@ def decode(raw, encoding=None):
     text = raw.decode("cp1252", errors="replace")
     if "\ufffd" not in text and _fraction_western(text) >= _WESTERN:
         return text, "cp1252"
-    raise ValueError(f"the encoding is unknown{_proposal(raw)}. Pass encoding=.")
+    raise ValueError("the encoding is unknown. Pass encoding=.")
 
 
 def _fraction_western(text):
@@ -87,68 +88,59 @@ def _fraction_western(text):
     return good / total if total else 1.0
 
 
-def _proposal(raw):
-    try:
-        from charset_normalizer import from_bytes
-    except ImportError:
-        return ""
-    best = from_bytes(raw[:200_000]).best()
-    return f" (charset-normalizer proposes {best.encoding})" if best else ""
-
-
 # Separator and header -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Fields:
-    """The lines of a text, and its records split into fields.
+    """The rows of a text, split into fields.
 
-    Record i ends with the line of the number `ends[i]`, counted from 1, and is the record of the
-    number `numbers[i]`, from 0, among all of them, empty lines included; record 0 is the header if
-    there is one.
+    Empty lines are no rows, but count in `numbers`, in which the row after the header is 0. The
+    text is `before`, the `texts` of the rows, with the empty lines above them, and `after`.
     """
 
-    lines: list
+    names: list  # of the columns
+    rows: list
+    numbers: np.ndarray  # of the rows
     separator: str
-    records: list
-    ends: list
-    numbers: list
-
-    def lines_of(self, i):
-        """The lines of record i, line ends included."""
-        return "".join(self.lines[self.ends[i - 1] if i else 0 : self.ends[i]])
+    before: str
+    texts: list
+    after: str
 
 
-def split(text, separator=None, skip_lines=0):
-    """Fields of a text, and sentences on what was assumed."""
+def split(text, separator=None, skip_lines=0, header=None):
+    """Fields of a text, and sentences on what was assumed; options as of `read_table`."""
     lines, start = list(io.StringIO(text.removeprefix("\ufeff"), newline="")), skip_lines
     told = re.fullmatch(r"sep=(.)\s*", "".join(lines[start : start + 1]), re.IGNORECASE)
     if told:
         separator, start = separator or told[1], start + 1
     parsed = {c: _parse(lines, start, c) for c in (separator or _SEPARATORS)}
-    fitting = {
-        c: fields
-        for c, fields in parsed.items()
-        if fields is not None and len(fields.records) > 1 and len(fields.records[0]) > 1
-        if all(len(record) == len(fields.records[0]) for record in fields.records)
-    }
+    fitting = {c: records for c, (records, _, _) in parsed.items() if _is_table(records)}
     if not fitting:
         raise ValueError(_why_ragged(lines, parsed))
-    best, *others = sorted(fitting.values(), key=lambda f: -len(f.records[0]))
-    width, said = len(best.records[0]), []
-    name = "tabs" if best.separator == "\t" else best.separator
-    if others and len(others[0].records[0]) == width:
+    best, *others = sorted(fitting, key=lambda c: -len(fitting[c][0]))
+    records, ends, numbers = parsed[best]
+    width, said = len(records[0]), []
+    if others and len(fitting[others[0]][0]) == width:
         raise ValueError(
-            f"both {best.separator!r} and {others[0].separator!r} give {width} fields in every "
-            "line. Pass separator=."
+            f"both {best!r} and {others[0]!r} give {width} fields in every line. Pass separator=."
         )
-    if best.separator != "," or others:
-        said.append(f"fields separated by {name}")
-    return best, said
+    if best != "," or others:
+        said.append(f"fields separated by {'tabs' if best.isspace() else best}")
+    names, rows = _name_columns(records, header)
+    n_before, ends = len(records) - len(rows), [start, *ends]
+    texts = ["".join(lines[first:end]) for first, end in pairwise(ends[n_before:])]
+    numbers = np.array(numbers[n_before:]) - numbers[0] - n_before
+    mark = "\ufeff" * text.startswith("\ufeff")
+    before, after = "".join([mark, *lines[: ends[n_before]]]), "".join(lines[ends[-1] :])
+    return Fields(names, rows, numbers, best, before, texts, after), said
 
 
 def _parse(lines, start, separator):
-    """The fields by a separator, without empty lines, or None if quotes do not match."""
+    """Records by a separator, the lines with which they end, counted from 1, and their numbers.
+
+    Empty lines are no records, but count in the numbers. Records are None if quotes do not match.
+    """
     reader = csv.reader(lines[start:], delimiter=separator, strict=True)
     records, ends, numbers = [], [], []
     try:
@@ -158,40 +150,47 @@ def _parse(lines, start, separator):
                 ends.append(start + reader.line_num)
                 numbers.append(number)
     except csv.Error:
-        return None
-    return Fields(lines, separator, records, ends, numbers)
+        return None, ends, numbers
+    return records, ends, numbers
+
+
+def _is_table(records):
+    """Whether there are two records or more, of as many fields, and more than one."""
+    widths = set(map(len, records or ()))
+    return len(widths) == 1 and widths != {1} and len(records) > 1
 
 
 def _why_ragged(lines, parsed):
     """Why no separator gives the same number of fields in every line."""
-    unclosed = [c for c, f in parsed.items() if f is None and c in "".join(lines[:1])]
-    parsed = [fields for fields in parsed.values() if fields is not None and fields.records]
+    first = "".join(lines[:1])
+    unclosed = [c for c, (records, *_) in parsed.items() if records is None and c in first]
+    parsed = {c: (records, ends) for c, (records, ends, _) in parsed.items() if records}
     if unclosed:
         return f"a quote is not closed, if fields are separated by {unclosed[0]!r}."
     if not parsed:
         return "the file must have a header and rows. Got none, or quotes that do not match."
-    if all(len(fields.records) < 2 for fields in parsed):
+    if all(len(records) < 2 for records, _ in parsed.values()):
         return "the file must have at least one row. Got a header alone."
 
-    def usual(fields):
-        width, times = Counter(map(len, fields.records)).most_common(1)[0]
+    def usual(separator):
+        width, times = Counter(map(len, parsed[separator][0])).most_common(1)[0]
         return (width > 1) * times, width
 
-    fields = max(parsed, key=usual)
-    times, width = usual(fields)
+    best = max(parsed, key=usual)
+    (records, ends), (times, width) = parsed[best], usual(best)
     if not times:
         return "no separator (comma, semicolon, tab, |) gives two columns. Pass separator=."
-    odd = [i for i, record in enumerate(fields.records) if len(record) != width]
+    odd = [i for i, record in enumerate(records) if len(record) != width]
     got = (
-        f"line {fields.ends[odd[0]]} must have {width} fields, as most lines have (separated by "
-        f"{fields.separator!r}). Got {len(fields.records[odd[0]])}"
+        f"line {ends[odd[0]]} must have {width} fields, as most lines have (separated by "
+        f"{best!r}). Got {len(records[odd[0]])}"
     )
     if odd[-1] < 5 and odd == list(range(len(odd))):
-        return f"{got}: is it a title? Pass skip_lines={fields.ends[odd[-1]]}."
+        return f"{got}: is it a title? Pass skip_lines={ends[odd[-1]]}."
     return f"{got}: mend it, or pass separator=."
 
 
-def name_columns(records, header=None):
+def _name_columns(records, header=None):
     """Names of the columns, and the rows below them; `header` as of `read_table`."""
     if header is False:
         return [f"column {i + 1}" for i in range(len(records[0]))], records

@@ -17,6 +17,7 @@ from skvalue.review import (
     corrections_to_csv,
     fix_table,
     read_corrections,
+    read_table,
 )
 
 WORDS = ['says "no"', "a; b, c", "two\nlines", "x|y\tz", "", " 1.234,50 ", "Köln", "Besançon"]
@@ -87,15 +88,15 @@ RAW = b'name;sold;why\n"Ann";yes ;\n\nBo;no;"a ""b"""\n'
     ("corrections", "options", "message"),
     [
         ([(2, "sold", "no", "yes")], {}, "Got row 2, column 'sold': expected 'no', found 'yes"),
-        ([(3, "sold", "yes", "no")], {}, "Got row 3, column 'sold': expected 'yes', found 'no"),
-        ([(1, "sold", "sold", "x")], {}, "row must be a row from 2 to 3, the header being 1"),
-        ([(4, "sold", "no", "x")], {}, "row must be a row from 2 to 3"),
-        ([(3, "size", "no", "x")], {}, "column must be one of name, sold, why"),
-        ([(3, "sold", "no", "x"), (3, "sold", "no", "y")], {}, "must change a field once"),
+        ([(4, "sold", "yes", "no")], {}, "Got row 4, column 'sold': expected 'yes', found 'no"),
+        ([(1, "sold", "sold", "x")], {}, "row must be a row from 2 to 4, the header being 1"),
+        ([(3, "sold", "no", "x")], {}, "row must be a row from 2 to 4, .* that is not empty"),
+        ([(4, "size", "no", "x")], {}, "column must be one of name, sold, why"),
+        ([(4, "sold", "no", "x"), (4, "sold", "no", "y")], {}, "must change a field once"),
         ([(2, "why", "", "x"), (2, "why", "", "y")], {}, "must change a field once"),
-        ([(3, "sold", "no", "x"), (3, "name", "Bo", None)], {}, "must change a field once"),
-        ([(3, "name", "Bo", None), (3, "sold", "no", "x")], {}, "must change a field once"),
-        ([(3, "sold", "no", "Łódź")], {"encoding": "cp1252"}, "of characters that the encoding"),
+        ([(4, "sold", "no", "x"), (4, "name", "Bo", None)], {}, "must change a field once"),
+        ([(4, "name", "Bo", None), (4, "sold", "no", "x")], {}, "must change a field once"),
+        ([(4, "sold", "no", "Łódź")], {"encoding": "cp1252"}, "of characters that the encoding"),
         ([], {"encoding": "utf-16"}, "encoding='utf-16' does not fit the file"),
         ([], {"encoding": "utf-8-sig"}, "encoding must be one that gives the bytes"),
         ([], {"separator": "|"}, "or quotes that do not match"),
@@ -106,11 +107,13 @@ def test_what_cannot_be_applied_is_refused(corrections, options, message):
         fix_table(RAW, [Correction(*each) for each in corrections], **options)
 
 
-def test_spaces_around_an_entry_empty_lines_and_quotes():
-    fixed = fix_table(RAW, [Correction(2, "sold", "yes", "no"), Correction(3, "why", 'a "b"', "c")])
+def test_spaces_around_an_entry_empty_lines_and_quotes(tmp_path):
+    fixed = fix_table(RAW, [Correction(2, "sold", "yes", "no"), Correction(4, "why", 'a "b"', "c")])
     assert fixed[0] == b'name;sold;why\n"Ann";no;\n\nBo;no;"c"\n'
-    fixed = fix_table(RAW, [Correction(2, "why", "", "x;y"), Correction(3, "name", "Bo", None)])
+    fixed = fix_table(RAW, [Correction(2, "why", "", "x;y"), Correction(4, "name", "Bo", None)])
     assert fixed[0] == b'name;sold;why\n"Ann";yes ;"x;y"\n\n'
+    (tmp_path / "t.csv").write_bytes(RAW)  # the rows of an audit have the same numbers
+    assert read_table(tmp_path / "t.csv").frame.index.tolist() == [2 - 2, 4 - 2]
 
 
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
@@ -126,7 +129,9 @@ def test_corrections_of_a_spreadsheet(tmp_path):
     path = tmp_path / "corrections.csv"
     text = "row;column;old;new;why;accept\r\n2;sold;ja;nein;;WAHR\r\n"
     path.write_bytes(text.encode("cp1252"))
-    with pytest.raises(ValueError, match="accept must be true, false or remove. Got 'wahr'"):
+    assert read_corrections(path)[0].accept
+    path.write_bytes(text.replace("WAHR", "vielleicht").encode("cp1252"))
+    with pytest.raises(ValueError, match="accept must be true, false or remove. Got 'vielleicht'"):
         read_corrections(path)
     text = 'row;column;old;new;why;accept\r\n2;sold;ja;"n;ö";äh;TRUE\r\n4;sold;ja;nein;;\r\n\r\n'
     path.write_bytes((text + "7;sold;ja;;;remove\r\n").encode("cp1252"))
