@@ -5,11 +5,10 @@ from sklearn.utils import Bunch
 
 from ..._utils.checks import check_length, one_column, seed_of
 from ..._utils.targets import check_task
+from .._columns import Column, columns_of, entries_of
 from .._duplicates import find_duplicates, match_rows
 from .._labels import label_spellings
-from .._table import entries_of
 from ._cells import find_improbable_cells
-from ._columns import Column, columns_of
 from ._columns_alone import find_empty, find_ids
 from ._far import find_empty_rows, find_far_rows
 from ._finding import SEVERITIES

@@ -1,48 +1,8 @@
 """Columns of a table, scaled and encoded for the checks."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from .._table import MISSING, entries_of
-
 _LEVELS = 20  # columns of a category
-_MEASURE = 10  # different numbers, from which a column is scaled by its quantiles
-
-
-@dataclass(frozen=True, eq=False)
-class Column:
-    """The name, kind and entries of a column, as of `entries_of`."""
-
-    name: str
-    kind: str
-    entries: np.ndarray
-
-    @property
-    def missing(self):
-        """Whether each entry is missing."""
-        return self.entries == MISSING if self.kind == "category" else np.isnan(self.entries)
-
-    @property
-    def n_distinct(self):
-        """Number of different entries, missing ones aside."""
-        return len(np.unique(self.entries[~self.missing]))
-
-    @property
-    def is_measure(self):
-        """Whether it holds numbers, of which at least ten differ."""
-        return self.kind != "category" and self.n_distinct >= _MEASURE
-
-    def take(self, rows):
-        """The column of some rows."""
-        return Column(self.name, self.kind, self.entries[rows])
-
-
-def columns_of(X):
-    """The columns of a frame or a two-dimensional array."""
-    if hasattr(X, "columns"):
-        return [Column(str(name), *entries_of(X[name])) for name in X.columns]
-    return [Column(f"x{j}", *entries_of(column)) for j, column in enumerate(np.asarray(X).T)]
 
 
 def robust(values):

@@ -12,13 +12,9 @@ _MOSTLY = 0.5  # fraction of missing entries
 def find_ids(columns):
     """Columns that have another value in every row, as numbers and keys of rows do."""
     for column in columns:
-        if identifies(column.kind, column.entries):
-            yield Finding(
-                "id",
-                "warning",
-                f"{column.name!r} has another value in every row: not used.",
-                columns=(column.name,),
-            )
+        if identifies(column):
+            said = f"{column.name!r} has another value in every row: not used."
+            yield Finding("id", "warning", said, columns=(column.name,))
 
 
 def find_empty(columns):
@@ -28,9 +24,8 @@ def find_empty(columns):
         _, counts = np.unique(column.entries, return_counts=True)
         lost, where = column.missing.mean(), (name,)
         if len(counts) == 1:
-            yield Finding(
-                "constant", "note", f"{name!r} has the same entry in all rows.", (), where
-            )
+            said = f"{name!r} has the same entry in all rows."
+            yield Finding("constant", "note", said, (), where)
         elif counts.max() >= _NEARLY * n and n >= _FEWEST:
             said = f"{name!r} has another entry in {n - counts.max()} of {n} rows only."
             yield Finding("nearly constant", "note", said, (), where)

@@ -21,14 +21,11 @@ def find_far_rows(columns):
     far = np.flatnonzero(logs > high + _FACTOR * (high - low))
     far = far[np.argsort(-distance[far], kind="stable")]
     if len(far):
-        yield Finding(
-            "far rows",
-            "question",
-            f"{plural(len(far), 'row')} far from all others: another unit, another kind of case, "
-            "or a rare one?",
-            rows=tuple(far.tolist()),
-            evidence={"distance": distance[far].tolist()},
+        said = plural(len(far), "row") + (
+            " far from all others: another unit, another kind of case, or a rare one?"
         )
+        evidence = {"distance": distance[far].tolist()}
+        yield Finding("far rows", "question", said, tuple(far.tolist()), evidence=evidence)
 
 
 def find_empty_rows(columns):

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.tree import DecisionTreeClassifier
 
 from ._columns import encode
@@ -17,33 +17,32 @@ _TREES, _LEAVES = 60, 32
 def find_leaks(columns, codes, seed, words):
     """Columns each of which tells the label nearly alone, or better than all others together."""
     n_splits = max(2, min(5, np.bincount(codes).min()))
-    folds = StratifiedKFold(n_splits, shuffle=True, random_state=seed).split(codes, codes)
-    folds = list(folds)
+    folds = StratifiedKFold(n_splits, shuffle=True, random_state=seed)
+    folds = list(folds.split(codes, codes))
     alone = {column.name: _area(codes, _by_one(column, codes, folds)) for column in columns}
+    forest = RandomForestClassifier(_TREES, min_samples_leaf=2, random_state=seed)
     for column in sorted(columns, key=lambda column: -alone[column.name])[:_MOST]:
-        one = alone[column.name]
+        one, others = alone[column.name], 0.5
         if one < _SUSPECT:
             break
         rest = [other for other in columns if other is not column]
-        others = _area(codes, _by_forest(encode(rest), codes, folds, seed)) if rest else 0.5
+        if rest:
+            others = _area(codes, _held_out(forest, encode(rest), codes, folds))
         if one >= _SURE or one > others:
-            yield Finding(
-                "leak",
-                "question",
+            said = (
                 f"{column.name!r} alone tells the {words.label} almost without error ({one:.1%} of "
                 f"pairs in order; all other columns together {others:.1%}): is it known before the "
-                "outcome?",
-                columns=(column.name,),
-                evidence={"alone": one, "others": others},
+                "outcome?"
             )
+            evidence = {"alone": one, "others": others}
+            yield Finding("leak", "question", said, columns=(column.name,), evidence=evidence)
 
 
 def _area(codes, scores):
     """Area under the curve; of several classes, each against the rest, weighted by size."""
     if scores.shape[1] == 2:
         return float(roc_auc_score(codes, scores[:, 1]))
-    parts = [roc_auc_score(codes == k, scores[:, k]) for k in range(scores.shape[1])]
-    return float(np.average(parts, weights=np.bincount(codes)))
+    return float(roc_auc_score(np.eye(scores.shape[1])[codes], scores, average="weighted"))
 
 
 def _by_one(column, codes, folds):
@@ -62,13 +61,5 @@ def _by_one(column, codes, folds):
     return scores
 
 
-def _by_forest(values, codes, folds, seed):
-    forest = RandomForestClassifier(_TREES, min_samples_leaf=2, random_state=seed)
-    return _held_out(forest, values, codes, folds)
-
-
 def _held_out(model, values, codes, folds):
-    scores = np.zeros((len(codes), codes.max() + 1))
-    for train, test in folds:
-        scores[test] = model.fit(values[train], codes[train]).predict_proba(values[test])
-    return scores
+    return cross_val_predict(model, values, codes, cv=folds, method="predict_proba")

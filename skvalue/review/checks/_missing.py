@@ -20,11 +20,10 @@ def find_missing_by_label(columns, codes, words):
         rates = (lost / sizes)[sizes >= _CLASS]
         gap = float(np.ptp(rates)) if len(rates) > 1 else 0.0
         if p < _LEVEL / len(tested) and gap >= _GAP:
-            yield Finding(
-                "missing by label",
-                "question",
+            said = (
                 f"{column.name!r} is missing in {100 * gap:.0f} of 100 rows more of one "
-                f"{words.group} than of another: was it filled in after the outcome was known?",
-                columns=(column.name,),
-                evidence={"gap": gap, "p": float(p)},
+                f"{words.group} than of another: was it filled in after the outcome was known?"
             )
+            evidence = {"gap": gap, "p": float(p)}
+            where = (column.name,)
+            yield Finding("missing by label", "question", said, (), where, evidence=evidence)

@@ -21,12 +21,9 @@ def find_label_order(codes, rng, words):
     z = (same - np.mean(shuffled)) / max(np.std(shuffled), 1e-9)
     above = (same - by_chance) / max(1 - by_chance, 1e-9)
     if z > 5 and above > 0.1:
-        yield Finding(
-            "order of labels",
-            "note",
-            f"Rows of one {words.group} stand together: shuffle them before they are split.",
-            evidence={"z": float(z), "above": float(above)},
-        )
+        said = f"Rows of one {words.group} stand together: shuffle them before they are split."
+        evidence = {"z": float(z), "above": float(above)}
+        yield Finding("order of labels", "note", said, evidence=evidence)
 
 
 def find_row_order(columns, rng):
@@ -34,21 +31,18 @@ def find_row_order(columns, rng):
     numbers = [c for c in columns if c.kind != "category" and c.n_distinct >= _DISTINCT]
     strength, name = max(map(_trend, numbers), default=(0.0, None))
     n = len(columns[0].entries)
-    z, distance = strength * np.sqrt(n), 0.0
+    z, z_near, distance = strength * np.sqrt(n), 0.0, 0.0
     by_column = z > 6 and strength > 0.3
-    z_near = 0.0
     if not by_column and n <= _LARGEST:
         distance, z_near = _distance_of_neighbors(scaled(columns, squash=True), rng)
     if by_column or (z_near > 5 and distance > 0.1):
-        which = f", most of all in {name!r}" if by_column else ""
-        yield Finding(
-            "order of rows",
-            "question",
+        which, where = (f", most of all in {name!r}", (name,)) if by_column else ("", ())
+        said = (
             f"Rows that stand together are alike{which}: are they sorted, or of one source or time "
-            "after another? If so, name the column of the source as groups.",
-            columns=(name,) if by_column else (),
-            evidence={"z": float(max(z, z_near)), "strength": float(max(strength, distance))},
+            "after another? If so, name the column of the source as groups."
         )
+        evidence = {"z": float(max(z, z_near)), "strength": float(max(strength, distance))}
+        yield Finding("order of rows", "question", said, (), where, evidence=evidence)
 
 
 def _trend(column):
