@@ -1,4 +1,7 @@
-"""The fields of a report from elsewhere, whose entries may be anything."""
+"""The fields of a report from elsewhere, whose entries may be anything.
+
+A check takes an entry and its name, and returns what to use, or refuses it with a ValueError.
+"""
 
 import re
 from functools import partial
@@ -14,147 +17,14 @@ _LARGEST = 1e300  # of a number
 _LETTERS = 100_000  # of a sentence, or a picture
 _PICTURE = re.compile(r"data:image/(png|jpeg);base64,[A-Za-z0-9+/=]*")
 _OTHERS = 100  # rows for or against a label
-_NUMBERS = ("probability", "forest", "logistic", "ridge", "neighbors", "influence")
+_NUMBERS = ("probability", "forest", "logistic", "ridge", "neighbors")
+
+
+# Entries of any field -----------------------------------------------------------------------
 
 _number = partial(number, lowest=-_LARGEST, highest=_LARGEST)
-
-
-def checked(record):
-    """The arguments of a report from the record of its file, or a ValueError."""
-    values, n = _array(record["values"], "values"), len(record["values"])
-    for name in ("rows", "contents", "verdicts"):
-        if not isinstance(record[name], dict):
-            refuse(name, "a dict", record[name])
-    about = _about(record["about"], n)
-    contents, verdicts = (
-        {_row_number(row, name, n): entry for row, entry in record[name].items()}
-        for name in ("contents", "verdicts")
-    )
-    for row, entry in contents.items():
-        _check_content(entry, about["kind"], f"contents[{row}]")
-    if not all(isinstance(wrong, bool) for wrong in verdicts.values()):
-        refuse("verdicts", "a record of true and false", verdicts)
-    return {
-        "about": about,
-        "notes": [_string(note, "notes") for note in _list(record["notes"], "notes")],
-        "values": values,
-        "labels": _labels(record["labels"], "labels", n),
-        "suggestions": _labels(record["suggestions"], "suggestions", n),
-        "listed": _rows(record["listed"], "listed", n),
-        "to_review": _rows(record["to_review"], "to_review", n),
-        "conflicts": _groups(record["conflicts"], "conflicts", n),
-        "rows": _shown_rows(record["rows"], n),
-        "contents": contents,
-        "verdicts": verdicts,
-        "numbers": _or_none(partial(_numbers, n=n))(record["numbers"], "numbers"),
-        "duplicates": _groups(record["duplicates"], "duplicates", n),
-        "similar": [_pair(pair, n) for pair in _list(record["similar"], "similar")],
-        "worth": _or_none(_worth)(record["worth"], "worth"),
-        "said": _said(record["said"]),
-        "findings": [_finding(each, n) for each in _list(record["findings"], "findings")],
-        "overview": [_column(each) for each in _list(record["overview"], "overview")],
-    }
-
-
-def _about(about, n):
-    checks = {
-        "title": _string,
-        "target": _or_none(_string),
-        "n_samples": partial(integer, lowest=n, highest=n),
-        "seconds": partial(number, lowest=0, highest=1e9, strict=False),
-        "task": partial(choice, among=("classification", "regression")),
-        "kind": partial(choice, among=("table", "text", "image")),
-        "n_features": partial(integer, lowest=0, highest=10**9),
-        "score": _string,
-        "fdr": partial(number, lowest=0, highest=1),
-        "confidence": _or_none(partial(number, lowest=0.499999, highest=1)),
-        "n_verdicts": partial(integer, lowest=1, highest=10**9),
-        "id": _or_none(_string),
-        "duplicates": partial(choice, among=("none", "copies", "perhaps coincidence")),
-    }
-    return dict(zip(checks, named_fields(about, "about", **checks)))
-
-
-def _worth(worth, name):
-    fraction = partial(number, lowest=0, highest=1, strict=False)
-    checks = dict.fromkeys(("accuracy", "low", "high"), fraction)
-    checks |= {"commonest": _string, "commonest_rate": fraction, "z": _number, "kappa": _number}
-    checks |= {"weak": flag, "classes": _list}
-    worth = dict(zip(checks, named_fields(worth, name, **checks)))
-    checks = {
-        "label": _string,
-        "n": partial(integer, lowest=0, highest=10**9),
-        "accuracy": fraction,
-    }
-    classes = [named_fields(each, name, **checks) for each in worth["classes"]]
-    return {**worth, "classes": [dict(zip(checks, each)) for each in classes]}
-
-
-def _said(said):
-    if not isinstance(said, dict) or not set(said) <= {"read", "unchecked"}:
-        refuse("said", "a dict of read and unchecked", said)
-    return {name: [_string(each, name) for each in _list(said[name], name)] for name in said}
-
-
-def _finding(finding, n):
-    row = partial(integer, lowest=0, highest=n - 1)
-    cell, fix = partial(_tuple, checks=(row, _string)), (row, _string, _string)
-    checks = {
-        "kind": _string,
-        "severity": partial(choice, among=SEVERITIES),
-        "sentence": _string,
-        "rows": partial(_tuple, each=partial(integer, lowest=0, highest=10**12)),
-        "columns": partial(_tuple, each=_string),
-        "cells": partial(_tuple, each=cell),
-        "evidence": _evidence,
-        "fix": partial(_tuple, each=partial(_tuple, checks=fix)),
-    }
-    found = Finding(**dict(zip(checks, named_fields(finding, "findings", **checks))))
-    if not found.of_validation:
-        _tuple(list(found.rows), "findings['rows']", each=row)
-    return found
-
-
-def _tuple(entries, name, checks=None, each=None):
-    """A tuple of entries with a check for each place, or one for all."""
-    checks = [each] * len(_list(entries, name)) if checks is None else checks
-    if len(_list(entries, name)) != len(checks):
-        refuse(name, f"a list of {len(checks)} entries", entries)
-    return tuple(check(entry, name) for check, entry in zip(checks, entries))
-
-
-def _evidence(evidence, name):
-    """Numbers, strings and lists of them."""
-    for entry in evidence.values() if isinstance(evidence, dict) else [None]:
-        for each in entry if isinstance(entry, list) else [entry]:
-            (_string if isinstance(each, str) else _or_none(_number))(each, name)
-    return evidence
-
-
-def _column(column):
-    count = partial(integer, lowest=0, highest=10**12)
-    checks = {"column": _string, "kind": partial(choice, among=KINDS), "missing": count}
-    checks |= {"distinct": count, "said": _string}
-    checks |= {"bars": lambda bars, name: list(_tuple(bars, name, each=count))}
-    return dict(zip(checks, named_fields(column, "overview", **checks)))
-
-
-def _groups(groups, name, n):
-    """Groups of at least two rows, apart from each other."""
-    found = [_rows(group, name, n) for group in _list(groups, name)]
-    _rows([row for group in found for row in group.tolist()], name, n)
-    if any(len(group) < 2 for group in found):
-        refuse(name, "groups of at least two rows", groups)
-    return found
-
-
-def _pair(rows, n):
-    found = _rows(rows, "similar", n)
-    return found if len(found) == 2 else refuse("similar", "pairs of rows", rows)
-
-
-def _or_none(check):
-    return lambda entry, name: None if entry is None else check(entry, name)
+_fraction = partial(number, lowest=0, highest=1, strict=False)
+_count = partial(integer, lowest=0, highest=10**12)
 
 
 def _string(entry, name):
@@ -163,80 +33,204 @@ def _string(entry, name):
     return entry
 
 
-def _list(entries, name):
-    if not isinstance(entries, list):
-        refuse(name, "a list", entries)
-    return entries
+def _picture(entry, name):
+    """A picture that the page holds itself: nothing is to be loaded."""
+    if not _PICTURE.fullmatch(_string(entry, name)):
+        refuse(name, "a PNG or JPEG picture as a data URI", entry)
+    return entry
 
 
-def _array(entries, name, n=None):
-    """Numbers, or bools, as an array."""
-    if not isinstance(entries, list) or (n is not None and len(entries) != n):
-        refuse(name, f"a list of {'' if n is None else n} entries", entries)
-    for entry in entries:
-        if not isinstance(entry, bool):
-            _number(entry, name)
-    array = np.asarray(entries)
-    return array if array.dtype.kind in "biu" and n is not None else array.astype(np.float64)
+def _or_none(check):
+    return lambda entry, name: None if entry is None else check(entry, name)
+
+
+def _each(check, most=None):
+    """A check of the entries of a list, of at most so many."""
+
+    def check_all(entries, name):
+        if not isinstance(entries, list) or (most is not None and len(entries) > most):
+            refuse(name, "a list" if most is None else f"a list of at most {most}", entries)
+        return [check(entry, name) for entry in entries]
+
+    return check_all
+
+
+def _tuple(*checks):
+    """A check of a list with an entry for each of the checks."""
+
+    def check_all(entries, name):
+        if not isinstance(entries, list) or len(entries) != len(checks):
+            refuse(name, f"a list of {len(checks)} entries", entries)
+        return tuple(check(entry, name) for check, entry in zip(checks, entries))
+
+    return check_all
+
+
+def _record(**checks):
+    """A check of a dict of exactly these fields."""
+    return lambda record, name: dict(zip(checks, named_fields(record, name, **checks)))
+
+
+def _dict_of(check_key, check):
+    """A check of a dict of any fields."""
+
+    def check_all(entries, name):
+        if not isinstance(entries, dict):
+            refuse(name, "a dict", entries)
+        return {check_key(k, name): check(entry, f"{name}[{k}]") for k, entry in entries.items()}
+
+    return check_all
+
+
+# Fields of a report -------------------------------------------------------------------------
+
+
+def checked(record):
+    """The arguments of a report from the record of its file, or a ValueError."""
+    values = np.array(_each(_number)(record["values"], "values"))
+    n = len(values)
+    row = partial(integer, lowest=0, highest=n - 1)
+    rows, labels = partial(_rows, row=row), partial(_labels, n=n)
+    groups, of_row = partial(_groups, rows=rows), partial(_row_of_key, row=row)
+    about = _about(n)(record["about"], "about")
+    content = {"table": _dict_of(_string, _string), "text": _string, "image": _picture}
+    checks = {
+        "notes": _each(_string),
+        "labels": labels,
+        "suggestions": labels,
+        "listed": rows,
+        "to_review": rows,
+        "conflicts": groups,
+        "rows": partial(_shown_rows, rows=rows),
+        "contents": _dict_of(of_row, content[about["kind"]]),
+        "verdicts": _dict_of(of_row, flag),
+        "numbers": _or_none(partial(_numbers, n=n)),
+        "duplicates": groups,
+        "similar": _each(partial(_pair, rows=rows)),
+        "worth": _or_none(_WORTH),
+        "said": _dict_of(partial(choice, among=("read", "unchecked")), _each(_string)),
+        "findings": _each(partial(_finding, row=row)),
+        "overview": _each(_OVERVIEW),
+    }
+    found = {name: check(record[name], name) for name, check in checks.items()}
+    return {"about": about, "values": values, **found}
+
+
+def _about(n):
+    return _record(
+        title=_string,
+        target=_or_none(_string),
+        n_samples=partial(integer, lowest=n, highest=n),
+        seconds=partial(number, lowest=0, highest=1e9, strict=False),
+        task=partial(choice, among=("classification", "regression")),
+        kind=partial(choice, among=("table", "text", "image")),
+        n_features=_count,
+        score=_string,
+        fdr=partial(number, lowest=0, highest=1),
+        confidence=_or_none(partial(number, lowest=0.499999, highest=1)),
+        n_verdicts=partial(integer, lowest=1, highest=10**9),
+        id=_or_none(_string),
+        duplicates=partial(choice, among=("none", "copies", "perhaps coincidence")),
+    )
+
+
+_WORTH = _record(
+    accuracy=_fraction,
+    low=_fraction,
+    high=_fraction,
+    commonest=_string,
+    commonest_rate=_fraction,
+    z=_number,
+    kappa=_number,
+    weak=flag,
+    classes=_each(_record(label=_string, n=_count, accuracy=_fraction)),
+)
+
+_OVERVIEW = _record(
+    column=_string,
+    kind=partial(choice, among=KINDS),
+    missing=_count,
+    distinct=_count,
+    said=_string,
+    bars=_each(_count),
+)
+
+
+def _finding(finding, name, row):
+    fields = _record(
+        kind=_string,
+        severity=partial(choice, among=SEVERITIES),
+        sentence=_string,
+        rows=_each(_count),
+        columns=_each(_string),
+        cells=_each(_tuple(row, _string)),
+        evidence=_dict_of(_string, _evidence),
+        fix=_each(_tuple(row, _string, _string)),
+    )(finding, name)
+    found = Finding(**{k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()})
+    if not found.of_validation:
+        _each(row)(fields["rows"], f"{name}['rows']")
+    return found
+
+
+def _evidence(entry, name):
+    """A number, a string or nothing, or a list of them."""
+    for each in entry if isinstance(entry, list) else [entry]:
+        (_string if isinstance(each, str) else _or_none(_number))(each, name)
+    return entry
 
 
 def _labels(entries, name, n):
     """Labels: all of them strings, or numbers."""
-    texts = isinstance(entries, list) and all(isinstance(entry, str) for entry in entries)
-    if texts and len(entries) == n:
-        return plain_labels(np.array(entries, dtype=object))
-    return _array(entries, name, n)
+    if isinstance(entries, list) and all(isinstance(entry, str) for entry in entries):
+        labels = plain_labels(np.array(entries, dtype=object))
+    else:
+        _each(lambda entry, name: isinstance(entry, bool) or _number(entry, name))(entries, name)
+        labels = np.asarray(entries)
+        labels = labels if labels.dtype.kind in "biu" else labels.astype(np.float64)
+    return labels if len(labels) == n else refuse(name, f"a list of {n} entries", entries)
 
 
-def _rows(rows, name, n):
+def _rows(entries, name, row, most=None):
     """Different row numbers."""
-    found = np.array([integer(row, name, 0, n - 1) for row in _list(rows, name)], dtype=np.intp)
-    if len(np.unique(found)) < len(found):
-        refuse(name, "different row numbers", rows)
+    found = np.array(_each(row, most)(entries, name), dtype=np.intp)
+    return found if len(np.unique(found)) == len(found) else refuse(name, "different rows", entries)
+
+
+def _groups(entries, name, rows):
+    """Groups of at least two rows, apart from each other."""
+    found = _each(rows)(entries, name)
+    rows([row for group in entries for row in group], name)
+    if any(len(group) < 2 for group in found):
+        refuse(name, "groups of at least two rows", entries)
     return found
 
 
-def _numbers(numbers, name, n):
+def _pair(entries, name, rows):
+    found = rows(entries, name)
+    return found if len(found) == 2 else refuse(name, "pairs of rows", entries)
+
+
+def _numbers(entries, name, n):
     """Rows of a file, in its order."""
-    found = np.array(
-        [integer(row, name, 2, 10**12) for row in _list(numbers, name)], dtype=np.int64
-    )
+    found = np.array(_each(partial(integer, lowest=2, highest=10**12))(entries, name), np.int64)
     if len(found) != n or (np.diff(found) < 1).any():
-        refuse(name, f"{n} increasing numbers", numbers)
+        refuse(name, f"{n} increasing numbers", entries)
     return found
 
 
-def _row_number(text, name, n):
-    return integer(int(text) if text.isdecimal() and len(text) < 20 else text, name, 0, n - 1)
+def _row_of_key(key, name, row):
+    return row(int(key) if key.isdecimal() and len(key) < 20 else key, name)
 
 
-def _check_content(entry, kind, name):
-    """Columns, a text, or a picture that the page holds itself: nothing is to be loaded."""
-    if kind == "table":
-        for cell in entry.values() if isinstance(entry, dict) else [entry]:
-            _string(cell if isinstance(entry, dict) else None, name)
-    elif kind == "text":
-        _string(entry, name)
-    elif not _PICTURE.fullmatch(_string(entry, name)):
-        refuse(name, "a PNG or JPEG picture as a data URI", entry)
-
-
-def _shown_rows(rows, n):
-    """The columns, of equal lengths, the row numbers among which are such."""
-    columns = {"row": [], **rows}
-    lengths = {len(column) if isinstance(column, list) else -1 for column in columns.values()}
-    if len(lengths) != 1 or -1 in lengths:
-        refuse("rows", "columns of one length", sorted(lengths))
-    _rows(columns["row"], "rows['row']", n)
-    for name, column in columns.items():
-        if name in ("supporters", "opponents"):
-            for others in column:
-                _rows(_list(others, name)[: _OTHERS + 1], name, n)
-                if len(others) > _OTHERS:
-                    refuse(name, f"lists of at most {_OTHERS} rows", others)
-        elif name in _NUMBERS:
-            for entry in column:
-                _or_none(_number)(entry, f"rows[{name!r}]")
-        elif name != "row":
-            refuse("rows", "the columns of a report", name)
+def _shown_rows(columns, name, rows):
+    """Columns on the rows of the list, of equal lengths."""
+    checks = dict.fromkeys(_NUMBERS, _each(_or_none(_number))) | {"row": rows}
+    checks |= dict.fromkeys(("supporters", "opponents"), _each(partial(rows, most=_OTHERS)))
+    if not isinstance(columns, dict) or not set(columns) <= set(checks):
+        refuse(name, f"a dict of columns among {', '.join(checks)}", columns)
+    columns = {"row": [], **columns}
+    lengths = {len(checks[key](column, f"rows[{key!r}]")) for key, column in columns.items()}
+    if len(lengths) != 1:
+        refuse(name, "columns of one length", sorted(lengths))
     return columns

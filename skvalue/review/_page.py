@@ -18,6 +18,7 @@ _MOST_CONFUSED = 8  # pairs of label and suggestion that the page counts
 _MOST_GROUPS = 50  # groups of equal or nearly equal rows that the page shows
 _MOST_ROWS = 10  # rows of such a group
 _MOST_FIXED = 5000  # rows of which one button changes the label
+_OPINIONS = ("forest", "logistic", "ridge", "neighbors")
 _SECTIONS = {  # of the page -> kinds of findings; other kinds are of columns
     "target": ("missing labels", "spelling", "rare labels", "weak model"),
     "equal": ("equal rows", "conflicts", "nearly equal rows"),
@@ -69,14 +70,11 @@ def _key(report):
 
 def _context(report):
     """The names of the template."""
-    rows = {row: i for i, row in enumerate(report.rows["row"])}
-    place = {row: i + 1 for i, row in enumerate(report.listed.tolist())}
-    shown = [_entry(report, row, i, place) for row, i in rows.items() if row in place]
-    shown = sorted(shown, key=lambda entry: entry["rank"])
-    pairs = Counter(
-        (str(report.labels[row]), str(report.suggestions[row])) for row in report.listed.tolist()
-    )
-    classes = sorted(set(map(_text, report.labels.tolist())))
+    pairs, classes, shown = Counter(), [], _listed(report)
+    if report.about["task"] != "regression":
+        both = ((report.labels[row], report.suggestions[row]) for row in report.listed)
+        pairs = Counter((str(label), str(suggestion)) for label, suggestion in both)
+        classes = sorted(set(map(_text, report.labels.tolist())))
     return {
         "about": report.about,
         "report": report,
@@ -84,11 +82,11 @@ def _context(report):
         "said": report.statement,
         "shown": shown,
         "labels": sorted({entry["label"] for entry in shown}),
-        "pairs": pairs.most_common(_MOST_CONFUSED) if report.about["task"] != "regression" else [],
+        "pairs": pairs.most_common(_MOST_CONFUSED),
         "conflicts": _groups(report, report.conflicts),
         "equal": _groups(report, _agreeing(report)),
         "similar": [_differences(pair) for pair in _groups(report, report.similar)],
-        "classes": classes if report.about["task"] != "regression" else [],
+        "classes": classes,
         "n_wrong": sum(report.verdicts.values()),
         "found": _sections(report),
         "counts": Counter(each.severity for each in report.findings),
@@ -140,29 +138,30 @@ def _differences(pair):
     return {"rows": pair, "columns": columns}
 
 
-def _entry(report, row, i, place):
-    """What the page says on a row of the list; `i` is its place in `report.rows`."""
-    columns, said = report.rows, report.statement
-    opinions = {
-        name: columns[name][i]
-        for name in ("forest", "logistic", "ridge", "neighbors", "influence")
-        if name in columns and columns[name][i] is not None
-    }
-    return {
-        **_mention(report, row),
-        "rank": place[row],
-        "suggestion": _text(report.suggestions[row]),
-        "value": float(report.values[row]),
-        "probability": columns["probability"][i] if "probability" in columns else None,
-        "opinions": opinions,
-        "review": row in set(report.to_review.tolist()),
-        "q": None if said is None else float(said.q_values[row]),
-        "named": said is not None and bool(said.label_error[row]),
-        **{
-            name: [_mention(report, other) for other in columns.get(name, [[]] * (i + 1))[i]]
-            for name in ("supporters", "opponents")
-        },
-    }
+def _listed(report):
+    """What the page says on the rows of the list, most doubtful first."""
+    records = (dict(zip(report.rows, cells)) for cells in zip(*report.rows.values()))
+    of_row, said = {record["row"]: record for record in records}, report.statement
+    to_review, shown = set(report.to_review.tolist()), []
+    for rank, row in enumerate(report.listed.tolist(), 1):
+        if row not in of_row:
+            continue
+        record = of_row[row]
+        entry = {
+            **_mention(report, row),
+            "rank": rank,
+            "suggestion": _text(report.suggestions[row]),
+            "value": float(report.values[row]),
+            "probability": record.get("probability"),
+            "opinions": {name: record[name] for name in _OPINIONS if record.get(name) is not None},
+            "review": row in to_review,
+        }
+        if said is not None:
+            entry |= {"q": float(said.q_values[row]), "named": bool(said.label_error[row])}
+        for name in ("supporters", "opponents"):
+            entry[name] = [_mention(report, other) for other in record.get(name, ())]
+        shown.append(entry)
+    return shown
 
 
 def _mention(report, row):

@@ -1,8 +1,9 @@
 """The report of an audit: arrays, and what they are written to."""
 
 import json
-from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,9 @@ from .._utils.writing import write_files
 from ._checked import checked
 from ._exchange import guarded, label_studio_tasks, verdicts_of
 from ._page import page
-from ._statement import Evidence, make_statement
+from ._statement import make_statement
 from ._verdicts import check_verdicts
 
-_FIELDS = (
-    "about", "notes", "values", "labels", "suggestions", "listed", "to_review", "conflicts",
-    "rows", "contents", "verdicts", "numbers", "duplicates", "similar", "worth", "said",
-    "findings", "overview",
-)  # fmt: skip
 _FORMAT, _VERSION = "skvalue.AuditReport", 1
 _LIMIT = 100_000_000  # characters of a report that is read
 
@@ -136,7 +132,7 @@ class AuditReport:
         """Fraction of all rows whose suggestion differs."""
         return len(self.listed) / len(self.values)
 
-    @property
+    @cached_property
     def row_numbers(self):
         """The place of each row in its file as a spreadsheet counts, for people."""
         return np.arange(2, len(self.values) + 2) if self.numbers is None else self.numbers
@@ -146,8 +142,8 @@ class AuditReport:
         """What the verdicts say about the list, or None without verdicts."""
         if not self.verdicts:
             return None
-        evidence = Evidence(self.listed, None, verdicts=self.verdicts)
-        said = make_statement(evidence, self.values, self.about["fdr"], self.about["confidence"])
+        rule = self.about["fdr"], self.about["confidence"]
+        said = make_statement(self.listed, self.verdicts, self.values, *rule)
         return Bunch(**{name.rstrip("_"): entry for name, entry in said.items()})
 
     def review(self, rows, is_error):
@@ -283,7 +279,7 @@ class AuditReport:
             The JSON text, if there is no path.
         """
         record = {"format": _FORMAT, "version": _VERSION}
-        record |= {name: _plain(getattr(self, name)) for name in _FIELDS}
+        record |= {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
         return _write(json.dumps(record, allow_nan=False), path)
 
     @classmethod
@@ -305,7 +301,8 @@ class AuditReport:
         ValueError
             If the text is no such report.
         """
-        record = read_record(text, _FORMAT, _VERSION, _FIELDS, _LIMIT, "report")
+        names = [each.name for each in fields(cls)]
+        record = read_record(text, _FORMAT, _VERSION, names, _LIMIT, "report")
         return cls(**checked(record))
 
     def to_label_studio(self, path=None):
@@ -333,8 +330,6 @@ class AuditReport:
 
     def _repr_html_(self):
         """The page in a frame, so that it and the notebook do not change each other."""
-        from html import escape
-
         style = "width: 100%; height: 640px; border: 1px solid #8886"
         return f'<iframe style="{style}" srcdoc="{escape(self.to_html())}"></iframe>'
 
@@ -352,13 +347,10 @@ def _plain(entry):
         entry = asdict(entry)
     if isinstance(entry, dict):
         return {str(key): _plain(value) for key, value in entry.items()}
-    if isinstance(entry, np.ndarray):
+    if isinstance(entry, (np.ndarray, np.generic)):
         entry = entry.tolist()
     if isinstance(entry, (list, tuple)):
         return [_plain(value) for value in entry]
-    if isinstance(entry, np.generic):
-        entry = entry.item()
     if isinstance(entry, float) and not np.isfinite(entry):
         return None
-    known = entry is None or isinstance(entry, (bool, int, float, str))
-    return entry if known else str(entry)
+    return entry if entry is None or isinstance(entry, (int, float, str)) else str(entry)
