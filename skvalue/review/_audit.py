@@ -1,23 +1,23 @@
 """An audit of a table: a detector is fitted, and a report made of what it found."""
 
 import os
-from functools import partial
 from time import perf_counter
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import clone
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_consistent_length
 
 from .._utils.columns import column_encoder, split_texts
 from .._utils.embedding import embed
 from .._utils.sklearn import StrOptions, validate_params
+from ._columns import columns_of
 from ._contents import contents_of, kind_of, plain_labels, telling_columns
 from ._detector import LabelErrorDetector
-from ._duplicates import id_column, rows_in
+from ._duplicates import identifies, match_rows
 from ._encoding import TextEncoder
+from ._held_out import default_models
 from ._overview import overview_of
 from ._read import read_table
 from ._report import AuditReport
@@ -113,13 +113,16 @@ def audit_table(
     start, numbers, said = perf_counter(), None, {}
     if isinstance(X, str | os.PathLike):
         title = os.path.basename(X) if title is None else title
-        X, y, numbers, said = _read(X, y, target)
-    labels = plain_labels(np.asarray(y).reshape(-1))
-    kind, validation = kind_of(X), (X_val, y_val) if contents is None else (None, None)
+        X, y, numbers, said["read"] = _read(X, y, target)
+    target = getattr(y, "name", None) if target is None else str(target)
+    given, y = y, np.asarray(y).reshape(-1)
+    labels, kind = plain_labels(y), kind_of(X)
+    validation = (X_val, y_val) if contents is None else (None, None)
     contents = X if contents is None else contents
-    if detector is None:
-        detector = LabelErrorDetector(random_state=random_state)
-    detector, notes = clone(detector), []
+    detector = (
+        LabelErrorDetector(random_state=random_state) if detector is None else clone(detector)
+    )
+    notes = []
     if kind == "image" and detector.embedding is None:
         X = np.asarray(X).reshape(len(X), -1)
         X_val = None if X_val is None else np.asarray(X_val).reshape(len(X_val), -1)
@@ -127,28 +130,38 @@ def audit_table(
     elif detector.embedding is None and detector.estimator is None and pred_probs is None:
         embedding, notes = _embedding(X, kind)
         detector.set_params(embedding=embedding)
-    target = getattr(y, "name", None) if target is None else str(target)
-    detector.fit(X, y, groups=groups, pred_probs=pred_probs)
-    y_given = np.asarray(y).reshape(-1)
+    detector.fit(X, given, groups=groups, pred_probs=pred_probs)
     if contents is not None and not issparse(contents):
-        check_consistent_length(contents, y_given)
-    rows, shown = _rows(detector, n_rows, X is not None)
-    codes, suggested, worth = _codes(detector, y_given)
+        check_consistent_length(contents, y)
+    task = "classification" if hasattr(detector, "classes_") else "regression"
+    codes, suggested, worth = _codes(detector)
+    rows, shown = _rows(detector, n_rows)
     findings, said["unchecked"] = _findings(
-        checks, contents, labels, *validation, target, detector, worth
+        checks, contents, labels, *validation, target, task, worth, detector.random_state
     )
-    shown.update(row for each in findings for row in rows_shown(each))
-    order = partial(telling_columns, given=codes, suggested=suggested)
-    notes = notes + list(detector.preparation_)
+    shown = sorted(shown.union(*map(rows_shown, findings)))
+    framed = hasattr(contents, "columns")
+    is_table = framed or (not issparse(contents) and np.ndim(contents) == 2)
+    columns = columns_of(contents) if is_table else []
+    order = telling_columns(columns, shown, codes, suggested) if columns else {}
+    notes = [*notes, *detector.preparation_]
     if X_val is not None:
-        notes += _validation_notes(detector, X, y_given, X_val, y_val)
+        notes += _validation_notes(detector, X, y, X_val, y_val)
     return AuditReport(
         about={
             "title": "Table" if title is None else title,
             "target": target,
-            "n_samples": len(y_given),
+            "n_samples": len(y),
             "seconds": perf_counter() - start,
-            **_about(detector, contents),
+            "task": task,
+            "kind": kind_of(contents),
+            "n_features": getattr(detector, "n_features_in_", 1),
+            "score": _score(detector),
+            "fdr": detector.fdr,
+            "confidence": detector.confidence,
+            "n_verdicts": detector.n_verdicts,
+            "id": next((c.name for c in columns if framed and identifies(c)), None),
+            "duplicates": detector.duplicates_.verdict,
         },
         notes=notes,
         values=detector.values_,
@@ -158,30 +171,15 @@ def audit_table(
         to_review=detector.to_review_,
         conflicts=detector.conflicts_,
         rows=rows,
-        contents={} if contents is None else contents_of(contents, sorted(shown), order),
+        contents=contents_of(contents, shown, order),
         duplicates=detector.duplicates_.groups,
         similar=list(detector.duplicates_.similar),
         worth=worth,
         numbers=numbers,
         said=said,
         findings=findings,
-        overview=[] if contents is None else overview_of(contents),
+        overview=overview_of(columns),
     )
-
-
-def _about(detector, contents):
-    """What a report says of the detector and the contents."""
-    return {
-        "task": "classification" if hasattr(detector, "classes_") else "regression",
-        "kind": kind_of(contents) if contents is not None else "table",
-        "n_features": getattr(detector, "n_features_in_", 1),
-        "score": _score(detector),
-        "fdr": detector.fdr,
-        "confidence": detector.confidence,
-        "n_verdicts": detector.n_verdicts,
-        "id": None if contents is None else id_column(contents),
-        "duplicates": detector.duplicates_.verdict,
-    }
 
 
 def _read(path, y, target):
@@ -195,10 +193,10 @@ def _read(path, y, target):
     lost = f"{n_lost} rows without a label are left out."
     said = [*reading.said, *reading.doubts, *[lost] * bool(n_lost)]
     numbers, frame = frame.index.to_numpy() + 2, frame.reset_index(drop=True)
-    return frame.drop(columns=target), frame[target], numbers, {"read": said}
+    return frame.drop(columns=target), frame[target], numbers, said
 
 
-def _findings(checks, X, y, X_val, y_val, target, detector, worth):
+def _findings(checks, X, y, X_val, y_val, target, task, worth, random_state):
     """What else may be wrong, and sentences on what was not checked."""
     rows, points = (
         np.array(each, dtype=object)[:, None] if kind_of(each) == "text" else each
@@ -209,24 +207,22 @@ def _findings(checks, X, y, X_val, y_val, target, detector, worth):
     if checks is None or issparse(X) or n < _FEWEST or width > _MOST:
         return [], ["columns, far rows, the order of rows, and single entries"]
     cells = checks == "all" and n <= LARGEST and width <= WIDEST
-    task = "classification" if hasattr(detector, "classes_") else "regression"
     found = check_table(
         rows, y, points, y_val, target=target or "target", cells=cells, task=task,
-        worth=worth, random_state=detector.random_state,
+        worth=worth, random_state=random_state,
     )  # fmt: skip
     return found, [] if cells else ["whether single entries fit the rest of their row"]
 
 
-def _codes(detector, y):
+def _codes(detector):
     """Codes of labels and suggestions, or of fifths of targets; what the models are worth."""
+    codes = detector._evidence[1]
     if not hasattr(detector, "classes_"):
-        fifths = np.quantile(y.astype(np.float64), [0.2, 0.4, 0.6, 0.8])
-        both = y.astype(np.float64), detector.suggested_label_
+        fifths = np.quantile(codes, [0.2, 0.4, 0.6, 0.8])
+        both = codes, detector.suggested_label_
         return *(np.searchsorted(fifths, numbers) for numbers in both), None
-    classes = detector.classes_
-    codes = np.searchsorted(classes, y)
-    suggested = detector.label_scores_.argmax(axis=1)
-    return codes, suggested, worth_of(suggested, codes, plain_labels(classes).astype(str).tolist())
+    suggested, classes = detector.label_scores_.argmax(axis=1), plain_labels(detector.classes_)
+    return codes, suggested, worth_of(suggested, codes, classes.astype(str).tolist())
 
 
 def _embedding(X, kind):
@@ -245,7 +241,8 @@ def _embedding(X, kind):
 
 def _validation_notes(detector, X, y, X_val, y_val):
     """Sentences: what validation points say about the rows and the list."""
-    n_equal = rows_in(X, X_val).sum()
+    codes, codes_val, _ = match_rows(X, X_val)
+    n_equal = np.isin(codes_val, codes).sum()
     yield f"validation: {n_equal} of {len(y_val)} rows are equal to a row of the table."
     if detector.embedding is not None:
         encoder = detector.embedding_
@@ -257,8 +254,7 @@ def _validation_notes(detector, X, y, X_val, y_val):
     if len(np.unique(y[kept])) < 2:
         return
     classes = hasattr(detector, "classes_")
-    forest = RandomForestClassifier if classes else RandomForestRegressor
-    forest = forest(min_samples_leaf=5, random_state=0)
+    forest = default_models(classes, 0)["forest"]
     whole = forest.fit(X, y).score(X_val, y_val)
     without = forest.fit(X[kept], y[kept]).score(X_val, y_val)
     yield (
@@ -267,27 +263,21 @@ def _validation_notes(detector, X, y, X_val, y_val):
     )
 
 
-def _rows(detector, n_rows, has_rows):
+def _rows(detector, n_rows):
     """Columns of the rows that a page shows, and all rows that it mentions."""
-    listed = detector.report_.row
-    chosen = np.isin(listed, detector.to_review_)
+    report, others = detector.report_, ("supporters", "opponents")
+    chosen = np.isin(report.row, detector.to_review_)
     chosen[:n_rows] = True
-    rows = listed[chosen]
-    columns = {"row": rows.tolist()}
-    for name in ("probability", "forest", "logistic", "ridge"):
-        if name in detector.report_:
-            columns[name] = detector.report_[name][chosen].tolist()
-    if has_rows and detector._evidence.vectors is not None and len(rows):
-        reasons = detector.reasons(rows, n_rows=_N_REASONS)
+    names = ("row", "probability", "forest", "logistic", "ridge")
+    columns = {name: report[name][chosen].tolist() for name in names if name in report}
+    if detector._evidence[0] is not None and chosen.any():
+        reasons = detector.reasons(report.row[chosen], n_rows=_N_REASONS)
         columns["neighbors"] = reasons.neighbors.tolist()
-        for name in ("supporters", "opponents"):
-            columns[name] = [others.tolist() for others in reasons[name]]
-    mentioned = set(columns["row"])
-    for name in ("supporters", "opponents"):
-        mentioned.update(other for others in columns.get(name, ()) for other in others)
+        columns |= {name: [each.tolist() for each in reasons[name]] for name in others}
+    mentioned = set(columns["row"]).union(*(each for n in others for each in columns.get(n, ())))
     equal = detector.duplicates_
     for groups in (detector.conflicts_, equal.groups, equal.similar):
-        mentioned.update(row for group in groups[:50] for row in group[:10].tolist())
+        mentioned.update(*(group[:10].tolist() for group in groups[:50]))
     return columns, mentioned
 
 

@@ -8,12 +8,12 @@ from scipy.sparse import issparse
 
 from .._utils.optional import needed
 from .._utils.untrusted import refuse
-from ._table import entries_of
+from ._columns import SPACES, named_columns
 
 _SIDE = 64  # pixels of the longer side of a picture
 _COLUMNS = 40  # columns of a row that are shown
 _COMPARED = 500  # columns among which these are chosen
-_LEVELS, _SPACES = 20, 2  # of a category, and of a text on average
+_LEVELS = 20  # of a category
 _LETTERS = 300  # of an entry of a column
 _TEXT = 2000  # letters of a text
 _LABEL = 1000  # letters of a label
@@ -44,10 +44,10 @@ def plain_labels(labels):
     return np.array(texts, dtype=object)
 
 
-def contents_of(X, rows, order=None):
+def contents_of(X, rows, order):
     """Row -> its columns (dict), text or picture (data URI).
 
-    ``order``: row -> the columns, those first that matter for its label.
+    ``order``: row -> the numbers of its columns, those first that matter for its label.
     """
     kind = kind_of(X)
     if kind == "image":
@@ -57,20 +57,9 @@ def contents_of(X, rows, order=None):
     if kind == "text":
         texts = np.asarray(X, dtype=object)
         return {row: _cut(texts[row], _TEXT) for row in rows}
-    if issparse(X) or (not hasattr(X, "columns") and np.ndim(X) != 2):
-        return {}
-    names, columns = _columns(X)
-    places = dict.fromkeys(rows, range(len(names))) if order is None else order(columns, rows)
-    return {row: {names[j]: _cell(columns[j][row]) for j in places[row][:_COLUMNS]} for row in rows}
-
-
-def _columns(X):
-    """Names and entries of the columns."""
-    if hasattr(X, "columns"):
-        names = list(X.columns)[:_COMPARED]
-        return list(map(str, names)), [np.asarray(X[name]) for name in names]
-    X = np.asarray(X)
-    return [f"x{j}" for j in range(min(X.shape[1], _COMPARED))], list(X.T[:_COMPARED])
+    columns = [(name, np.asarray(entries)) for name, entries in named_columns(X)] if order else []
+    shown = {row: [columns[j] for j in order[row][:_COLUMNS]] for row in order}
+    return {row: {name: _cell(entries[row]) for name, entries in shown[row]} for row in shown}
 
 
 def telling_columns(columns, rows, given, suggested):
@@ -80,25 +69,25 @@ def telling_columns(columns, rows, given, suggested):
     frequent an entry (a tenth of the numbers, a category) is under the one than under the other.
     """
     n_classes, evidence = max(given.max(), suggested.max()) + 1, []
-    for column in columns:
-        kind, entries = entries_of(column)
-        if kind == "category":
-            if np.mean([entry.count(" ") for entry in entries]) >= _SPACES:
-                evidence.append(dict.fromkeys(rows, np.inf))
-                continue
+    for column in columns[:_COMPARED]:
+        entries = column.entries
+        if column.n_spaces >= SPACES:
+            evidence.append(np.full(len(rows), np.inf))
+            continue
+        if column.kind == "category":
             _, codes, counts = np.unique(entries, return_inverse=True, return_counts=True)
             place = np.argsort(np.argsort(-counts, kind="stable"))
             bins = np.minimum(place, _LEVELS)[codes]
         else:
-            known = ~np.isnan(entries)
+            known = ~column.missing
             tenths = np.quantile(entries[known], np.arange(1, 10) / 10) if known.any() else [0.0]
             bins = np.where(known, np.searchsorted(tenths, entries), 10)
         counts = np.ones((n_classes, bins.max() + 1))
         np.add.at(counts, (given, bins), 1)
         logs = np.log(counts / counts.sum(axis=1, keepdims=True))
         told = logs[suggested[rows], bins[rows]] - logs[given[rows], bins[rows]]
-        evidence.append(dict(zip(rows, np.abs(told))))
-    return {row: sorted(range(len(columns)), key=lambda j: -evidence[j][row]) for row in rows}
+        evidence.append(np.abs(told))
+    return dict(zip(rows, np.argsort(-np.transpose(evidence), axis=1, kind="stable")))
 
 
 def number_text(number, grouped=True):

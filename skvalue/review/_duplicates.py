@@ -10,18 +10,17 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import Bunch
 
 from ..base import hash_rows, is_numeric, row_hashes, stack_rows
-from ._table import entries_of
+from ._columns import columns_of
 
 _NEAR = 0.2  # of the median distance from the nearest row: held out together
 _WIDE = 64  # columns, above which distances are between projections
 _SAME = 0.003  # of the 5-95 % range of a column: numbers that may be one, typed or rounded twice
 _APART = 5.0  # times farther than its nearest is the second nearest row of a similar pair
-_COARSE = (
-    0.05  # fraction of rows that differ from another in one entry, above which coincidence copies
-)
+_COARSE = 0.05  # fraction of rows that differ in one entry, above which coincidence copies
 _MOST = 100  # columns that are compared one by one
 _FEWEST = 30  # rows of which an identifier is told
 _LEVEL = 0.05  # of the test that coincidence makes fewer similar pairs
+NO_PAIRS = np.zeros((0, 2), dtype=np.intp)
 _NUMBERS, _DISTINCT = 3, 20  # columns of numbers, of more entries than this, of a similar pair
 
 
@@ -60,22 +59,9 @@ def find_duplicates(X, vectors=None):
     >>> found.codes.tolist(), found.verdict
     ([0, 1, 0, 2], 'perhaps coincidence')
     """
-    columns = _columns(X)
-    if columns is None:
-        codes = by_first_row(_whole(X))
-        verdict, similar = "copies" if len(np.unique(codes)) < len(codes) else "none", []
-    else:
-        hashes = _hashes(np.column_stack([_levels(*column) for column in columns]))
-        codes, verdict = _compare(hashes)
-        similar = _nearly_equal(columns, hashes, codes)
-    similar = np.array(similar, dtype=np.intp).reshape(-1, 2)
+    codes, hashes, similar = _compare(X)
+    verdict = _verdict(codes, hashes)
     return Bunch(codes=codes, verdict=verdict, similar=similar, near=_near_pairs(codes, vectors))
-
-
-def rows_in(X, others):
-    """Which of the other rows equal a row of X."""
-    codes, codes_others, _ = match_rows(X, others)
-    return np.isin(codes_others, codes)
 
 
 def match_rows(X, others):
@@ -85,50 +71,36 @@ def match_rows(X, others):
     """
     n, parts = len(X) if not issparse(X) else X.shape[0], (X, others)
     rows = stack_rows(*(p if hasattr(p, "shape") else np.array(p, dtype=object) for p in parts))
-    columns = _columns(rows, n)
-    if columns is None:
-        codes = _whole(rows)
-        return codes[:n], codes[n:], []
-    hashes = _hashes(np.column_stack([_levels(*column) for column in columns]))
-    codes = by_first_row(np.unique(hashes.sum(axis=1), return_inverse=True)[1])
-    return codes[:n], codes[n:], _nearly_equal(columns, hashes, codes)
+    codes, _, similar = _compare(rows, n)
+    return codes[:n], codes[n:], similar
 
 
-def _whole(X):
-    """Codes of the rows of an array or sparse matrix."""
-    codes = hash_rows(_rounded(X.reshape(len(X), -1))) if is_numeric(X) else row_hashes(X)
-    return np.unique(codes, return_inverse=True)[1]
+def _compare(X, n=None):
+    """Numbers of the groups of equal rows, hashes of their entries, and nearly equal pairs.
 
-
-def _columns(X, n=None):
-    """Kind and entries of each column that does not identify the first n rows (None: all rows).
-
-    None if there are too many columns. Texts are one column.
+    Columns that identify the first n rows (None: all rows) are left out. There are no hashes if
+    rows have too many columns, and are compared as wholes.
     """
-    if hasattr(X, "columns"):
-        columns = [entries_of(X[name]) for name in X.columns]
-    elif issparse(X) or X.ndim > 2 or (X.ndim == 2 and X.shape[1] > _MOST):
-        return None
-    elif X.ndim == 1:
-        return [entries_of(X)]
-    else:
-        columns = [entries_of(column) for column in X.T]
-    kept = [column for column in columns if not identifies(column[0], column[1][:n])]
-    return kept or columns
+    if not hasattr(X, "columns"):
+        X = X if issparse(X) else np.asarray(X)
+        X = X[:, None] if X.ndim == 1 else X
+        if issparse(X) or X.ndim > 2 or X.shape[1] > _MOST:
+            whole = hash_rows(_rounded(X.reshape(len(X), -1))) if is_numeric(X) else row_hashes(X)
+            codes = np.unique(whole, return_inverse=True)[1]
+            return by_first_row(codes), None, NO_PAIRS
+    columns = columns_of(X)
+    columns = [c for c in columns if not identifies(c.take(slice(n)))] or columns
+    hashes = _hashes(np.column_stack([_levels(column) for column in columns]))
+    codes = by_first_row(np.unique(hashes.sum(axis=1), return_inverse=True)[1])
+    return codes, hashes, _nearly_equal(columns, hashes, codes)
 
 
-def id_column(X):
-    """Name of the first column of a frame that identifies the rows, or None."""
-    names = X.columns if hasattr(X, "columns") else ()
-    return next((str(name) for name in names if identifies(*entries_of(X[name]))), None)
-
-
-def identifies(kind, entries):
+def identifies(column):
     """Whether a column numbers the rows: a counter, a key of at least five digits, or a code."""
-    n = len(entries)
-    if n < _FEWEST or kind == "date" or len(np.unique(entries)) < n:
+    entries, n = column.entries, len(column.entries)
+    if n < _FEWEST or column.kind == "date" or len(np.unique(entries)) < n:
         return False
-    if kind == "category":
+    if column.kind == "category":
         return np.mean([" " in entry for entry in entries]) < 0.05
     if not (np.isfinite(entries) & (entries == np.round(entries))).all():
         return False
@@ -140,11 +112,12 @@ def identifies(kind, entries):
     return bool(same_length and n >= 100 and digits.max() < 2 / 9 * n)
 
 
-def _levels(kind, entries):
+def _levels(column):
     """Codes of the entries of a column: numbers to six digits, texts without case and spaces."""
-    if kind == "category":
+    entries = column.entries
+    if column.kind == "category":
         entries = np.array([entry.strip().casefold() for entry in entries], dtype=object)
-    elif kind == "number":
+    elif column.kind == "number":
         entries = _rounded(entries)
     return np.unique(entries, return_inverse=True)[1]
 
@@ -163,33 +136,39 @@ def _hashes(levels):
     return hashes
 
 
-def _compare(hashes):
-    """Numbers of the groups of equal rows, and whether coincidence may have made them."""
-    whole = hashes.sum(axis=1)
-    codes = by_first_row(np.unique(whole, return_inverse=True)[1])
+def _verdict(codes, hashes):
+    """Whether coincidence may have made equal rows, by those that differ in a single entry."""
     first = np.unique(codes, return_index=True)[1]
-    n_equal, differ_in_one = len(codes) - len(first), np.zeros(len(first), dtype=bool)
-    for column in hashes.T if n_equal else ():
+    n_equal = len(codes) - len(first)
+    if not n_equal:
+        return "none"
+    if hashes is None:
+        return "copies"
+    whole, differ_in_one = hashes.sum(axis=1), np.zeros(len(first), dtype=bool)
+    for column in hashes.T:
         rest = (whole - column)[first]
         _, others, counts = np.unique(rest, return_inverse=True, return_counts=True)
         differ_in_one |= counts[others] > 1
     n_near = differ_in_one.sum()
     coincidence = n_near >= n_equal or n_near > _COARSE * len(first)
-    return codes, "none" if not n_equal else "perhaps coincidence" if coincidence else "copies"
+    return "perhaps coincidence" if coincidence else "copies"
 
 
 def _nearly_equal(columns, hashes, codes):
     """Pairs of rows with equal texts, and numbers whose differences may be of typing."""
-    numbers, table = [], []
-    for j, (kind, entries) in enumerate(columns):
-        if kind == "number" and len(np.unique(entries)) > _DISTINCT:
-            low, high = np.nanquantile(entries, [0.05, 0.95])
-            numbers.append(j)
-            table.append(np.nan_to_num(entries / max(high - low, 1e-300), nan=-9.0))
+    is_number = np.array(
+        [
+            column.kind == "number" and len(np.unique(column.entries)) > _DISTINCT
+            for column in columns
+        ]
+    )
     first = np.unique(codes, return_index=True)[1]
-    if len(numbers) < _NUMBERS or len(first) < 3:
-        return []
-    points, texts = np.column_stack(table)[first], np.delete(hashes, numbers, axis=1).sum(axis=1)
+    if is_number.sum() < _NUMBERS or len(first) < 3:
+        return NO_PAIRS
+    table = np.column_stack([columns[j].entries for j in np.flatnonzero(is_number)])
+    low, high = np.nanquantile(table, [0.05, 0.95], axis=0)
+    points = np.nan_to_num(table / np.maximum(high - low, 1e-300), nan=-9.0)[first]
+    texts = hashes[:, ~is_number].sum(axis=1)
     distances, nearest = cKDTree(points).query(
         points, 3, p=np.inf, distance_upper_bound=_SAME * _APART
     )
@@ -198,9 +177,9 @@ def _nearly_equal(columns, hashes, codes):
     pair = (near < _SAME) & (near > 0) & (next_one >= _APART * near) & (nearest[other, 1] == rows)
     pair = np.flatnonzero(pair & (rows < other) & (texts[first] == texts[first[other]]))
     between = np.sum((near >= _SAME) & np.isfinite(near))  # by coincidence, up to 5 times farther
-    by_coincidence = between / 2 / (_APART ** len(numbers) - 1)
+    by_coincidence = between / 2 / (_APART ** is_number.sum() - 1)
     if poisson.sf(len(pair) - 1, by_coincidence) > _LEVEL:
-        return []
+        return NO_PAIRS
     return np.column_stack([first[pair], first[other[pair]]])
 
 
@@ -208,7 +187,7 @@ def _near_pairs(codes, vectors):
     """Pairs of different rows that are each other's nearest, at a short distance."""
     first = np.unique(codes, return_index=True)[1]
     if vectors is None or len(first) < 3:
-        return np.zeros((0, 2), dtype=np.intp)
+        return NO_PAIRS
     vectors = vectors[first]
     if vectors.shape[1] > _WIDE:
         vectors = TruncatedSVD(_WIDE, random_state=0).fit_transform(vectors)
@@ -224,17 +203,6 @@ def by_first_row(groups):
     """The groups, numbered in the order of their first rows."""
     _, first, codes = np.unique(groups, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[codes]
-
-
-def merge_groups(first, second):
-    """Groups of the rows that are connected by one of two groupings."""
-    rows = np.arange(len(first))
-    edges = [(rows, groups + len(rows)) for groups in (first, second)]
-    edges[1] = (rows, edges[1][1] + first.max() + 1)
-    here, there = np.concatenate(edges, axis=1)
-    n = there.max() + 1
-    parts = connected_components(coo_array((np.ones(len(here)), (here, there)), (n, n)), False)[1]
-    return by_first_row(parts[rows])
 
 
 def merge_pairs(codes, pairs):

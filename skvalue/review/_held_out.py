@@ -18,13 +18,11 @@ _WIDE_LEAF = 20  # rows, of the forest that predicts the spread
 
 def default_models(classifier, seed):
     """The forest and the linear model, by name; columns are scaled."""
-    forest = RandomForestClassifier if classifier else RandomForestRegressor
-    return {
-        "forest": forest(_TREES, min_samples_leaf=5, random_state=seed),
-        "logistic" if classifier else "ridge": (
-            LogisticRegression(max_iter=200) if classifier else Ridge()
-        ),
-    }
+    if classifier:
+        forest, linear = RandomForestClassifier, {"logistic": LogisticRegression(max_iter=200)}
+    else:
+        forest, linear = RandomForestRegressor, {"ridge": Ridge()}
+    return {"forest": forest(_TREES, min_samples_leaf=5, random_state=seed), **linear}
 
 
 def make_folds(cv, X, y, groups, classifier, seed):
@@ -86,6 +84,11 @@ def held_out(model, X, y, train, test, classes):
     return scores
 
 
+def in_row_order(parts, folds):
+    """What was found of the test rows of each fold, as one array in the order of the rows."""
+    return np.concatenate(parts)[np.argsort(np.concatenate([test for _, test in folds]))]
+
+
 def own(scores, codes):
     """The entry of each row at its label."""
     return scores[np.arange(len(codes)), codes]
@@ -120,9 +123,7 @@ def spread_of(X, residuals, folds, seed, n_jobs):
     size = np.abs(residuals)
     logs = np.log(np.maximum(size, 1e-2 * np.median(size) + np.finfo(float).tiny))
     forest = RandomForestRegressor(_TREES, min_samples_leaf=_WIDE_LEAF, random_state=seed)
-    spread = np.empty(len(size))
     tasks = fold_tasks([(forest, X)], logs, folds, None)
-    for (_, test), found in zip(folds, ordered_map(held_out, tasks, n_jobs)):
-        spread[test] = np.exp(found)
+    spread = np.exp(in_row_order([*ordered_map(held_out, tasks, n_jobs)], folds))
     ratio = np.median(size / spread)
     return spread * (ratio if ratio > 0 else 1.0)

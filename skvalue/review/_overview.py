@@ -2,45 +2,38 @@
 
 import numpy as np
 
+from ._columns import SPACES
 from ._contents import number_text
-from ._table import MISSING, entries_of
 
 KINDS = ("number", "date", "category", "text")  # of columns
 _MOST = 200  # columns
 _BARS, _HEIGHT, _WIDTH, _PITCH = 12, 24, 7, 8  # of a histogram, in pixels
-_SPACES = 2  # of a text on average
 _NAME, _ENTRY = 100, 40  # letters that are shown
 
 
-def overview_of(X):
-    """A dict for each column of a frame or array of two dimensions, of at most 200 columns.
+def overview_of(columns):
+    """A dict for each of the first 200 columns.
 
     ``column``, ``kind``, ``missing`` and ``distinct`` (numbers of entries), ``said`` (the range or
     the commonest entry) and ``bars`` (counts of a histogram).
     """
-    if hasattr(X, "columns"):
-        columns = [(str(name), X[name]) for name in X.columns[:_MOST]]
-    elif isinstance(X, np.ndarray) and X.ndim == 2:
-        columns = [(f"x{j}", column) for j, column in enumerate(X.T[:_MOST])]
-    else:
-        return []
-    return [{"column": name[:_NAME], **_line(*entries_of(column))} for name, column in columns]
+    return [{"column": column.name[:_NAME], **_line(column)} for column in columns[:_MOST]]
 
 
-def _line(kind, entries):
-    missing = entries == MISSING if kind == "category" else np.isnan(entries)
-    known, lost = entries[~missing], int(missing.sum())
+def _line(column):
+    kind, missing = column.kind, column.missing
+    known = column.entries[~missing]
     known = known if kind == "category" else known[np.isfinite(known)]
     levels, counts = np.unique(known, return_counts=True)
-    line = {"kind": kind, "missing": lost, "distinct": len(levels), "said": "", "bars": []}
+    line = {"kind": kind, "missing": int(missing.sum()), "distinct": len(levels)}
     if not len(known):
-        return line
+        return {**line, "said": "", "bars": []}
+    if column.n_spaces >= SPACES:
+        said = f"{column.n_spaces + 1:.0f} words on average"
+        return {**line, "kind": "text", "said": said, "bars": []}
     if kind == "category":
-        spaces = np.mean([entry.count(" ") for entry in known])
         often = np.argsort(-counts, kind="stable")[:_BARS]
         said = f"commonest: {levels[often[0]][:_ENTRY]} ({counts[often[0]]:,})"
-        if spaces >= _SPACES:
-            return {**line, "kind": "text", "said": f"{spaces + 1:.0f} words on average"}
         return {**line, "said": said, "bars": counts[often].tolist()}
     low, high = (_text(kind, entry) for entry in (levels[0], levels[-1]))
     if len(levels) > _BARS:
@@ -60,8 +53,8 @@ def bars_path(bars):
     >>> bars_path([1, 2])
     'M0 24v-12h7v12z M8 24v-24h7v24z'
     """
-    tallest = max(bars, default=0)
-    heights = [round(_HEIGHT * n / tallest) for n in bars] if tallest else []
+    tallest = max([1, *bars])
+    heights = [round(_HEIGHT * n / tallest) for n in bars]
     return " ".join(
         f"M{_PITCH * i} {_HEIGHT}v-{h}h{_WIDTH}v{h}z" for i, h in enumerate(heights) if h
     )

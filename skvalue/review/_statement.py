@@ -1,7 +1,5 @@
 """What verdicts on rows say about the list that a fit has made."""
 
-from dataclasses import dataclass, field
-
 import numpy as np
 from scipy.stats import norm
 from sklearn.utils import Bunch
@@ -13,21 +11,14 @@ _FEWEST = 10  # verdicts that a curve is fitted to
 _LEVEL = 0.95  # confidence of the interval of the error rate
 
 
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """What a fit has found, for `review` and `reasons`."""
+def make_statement(listed, verdicts, values, fdr, confidence):
+    """What verdicts (row -> whether its label is wrong) say: the attributes that `review` sets.
 
-    listed: np.ndarray  # rows whose suggestion differs, most doubtful first
-    codes: np.ndarray  # of the labels; targets for regression
-    vectors: object = None  # of the rows, scaled; None if there are none
-    verdicts: dict = field(default_factory=dict)  # row -> whether its label is wrong
-
-
-def make_statement(evidence, values, fdr, confidence):
-    """What the verdicts say: the attributes that are set by `review`."""
-    listed, n = evidence.listed, len(values)
+    ``listed``: the rows whose suggestion differs, most doubtful first.
+    """
+    n = len(values)
     place = {row: number for number, row in enumerate(listed.tolist())}
-    seen = {place[row]: wrong for row, wrong in evidence.verdicts.items() if row in place}
+    seen = {place[row]: wrong for row, wrong in verdicts.items() if row in place}
     places, wrong = np.array(list(seen), dtype=np.intp), np.array(list(seen.values()), dtype=bool)
     by_list, count, low, high = np.ones(len(listed)), wrong.sum(), wrong.sum(), len(listed)
     if len(seen) >= _FEWEST:
@@ -46,9 +37,9 @@ def make_statement(evidence, values, fdr, confidence):
     q_values = np.ones(n)
     q_values[listed] = by_list
     named = values[listed][by_list <= fdr]
-    rows = np.array(list(evidence.verdicts), dtype=np.intp)
-    verdicts = np.array(list(evidence.verdicts.values()), dtype=bool)
-    q_values[rows] = np.where(verdicts, 0.0, 1.0)
+    rows = np.array(list(verdicts), dtype=np.intp)
+    is_error = np.array(list(verdicts.values()), dtype=bool)
+    q_values[rows] = np.where(is_error, 0.0, 1.0)
     return {
         "q_values_": q_values,
         "label_error_": q_values <= fdr,
@@ -57,5 +48,5 @@ def make_statement(evidence, values, fdr, confidence):
             rate=float(count / n), low=float(low / n), high=float(high / n),
             confidence=confidence or _LEVEL,
         ),
-        "verdicts_": Bunch(row=rows, is_error=verdicts),
+        "verdicts_": Bunch(row=rows, is_error=is_error),
     }  # fmt: skip
