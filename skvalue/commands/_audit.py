@@ -2,64 +2,24 @@
 
 import json
 import os
-from argparse import ArgumentTypeError
 from dataclasses import replace
 
 from .._utils.writing import write_files
 from ..review import LabelErrorDetector, audit_table
-from ._check import add_checks, check_files, report_findings
-from ._files import check_output
+from ._check import exit_code, refuse_corrections, report_findings
+from ._files import OF_CHECKS, OF_REPORT, check_outputs
+from ._options import CHECKS, PRIVACY, REPORT, TABLE, new_command, refuse_privacy
 from ._private import audit_privately
 from ._progress import watched
-from ._rows import add_privacy, add_table, read_rows, refuse_privacy
-
-_FAILED = 1  # exit code of a gate
+from ._rows import read_rows
 
 
 def add_command(commands):
     """Add ``skvalue audit``."""
-    parser = commands.add_parser("audit", help="report which labels are doubtful")
-    parser.set_defaults(run=_run)
-    add_table(parser)
+    options = (*TABLE, "--seed", *REPORT, *CHECKS, "--fail-on", *PRIVACY)
+    required, about = ("--target", "--output"), "report which labels are doubtful"
+    parser = new_command(commands, "audit", about, _run, options, required)
     parser.add_argument("--fdr", type=float, default=0.1, help="false discovery rate")
-    parser.add_argument("--seed", type=int, default=0, help="random state; default: %(default)s")
-    add_outputs(parser, required=True)
-    add_checks(parser)
-    parser.add_argument(
-        "--fail-on",
-        type=fraction,
-        metavar="FRACTION",
-        help="exit with 1 if a larger fraction of rows has another suggestion than its label",
-    )
-    add_privacy(parser, "counts of improbable labels, in place of the list, are")
-
-
-def fraction(text):
-    """A number from 0 to 1, of the words of a command."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number <= 1:
-        raise ArgumentTypeError(f"must be a number from 0 to 1. Got {text!r}.")
-    return number
-
-
-def add_outputs(parser, required=False):
-    """Add the files that a report is written to."""
-    parser.add_argument("-o", "--output", required=required, help="page to write (.html)")
-    parser.add_argument("--json", help="file for `skvalue review` (.json)")
-    parser.add_argument("--csv", help="the list, for verdicts in its column is_error (.csv)")
-    parser.add_argument("--tasks", help="the rows to review as tasks of Label Studio (.json)")
-
-
-def check_outputs(options, inputs):
-    """Refuse, before any work, files that could not be written."""
-    kinds = {"output": ".html", "json": ".json", "csv": ".csv", "tasks": ".json"}
-    for option, kind in kinds.items():
-        path = getattr(options, option)
-        check_output(path, f"--{option}", [kind], inputs)
-        inputs = [*inputs, path]
 
 
 def write_report(report, options):
@@ -77,23 +37,20 @@ def write_report(report, options):
         print(f"{path}: {os.path.getsize(path):,} bytes.")
 
 
-def exit_code(found, what, limit):
-    """1 if a fraction is above the limit, else 0; prints which."""
+def compare(found, what, limit):
+    """The exit code for a fraction, which is to be at most the limit, if there is one."""
     if limit is None:
         return 0
-    failed = found > limit
-    verb, sign = ("failed", "above") if failed else ("passed", "at most")
-    print(f"gate {verb}: {what} is {found:.4f}, {sign} {limit:g}.")
-    return _FAILED if failed else 0
+    sign = "above" if found > limit else "at most"
+    return exit_code(found > limit, f"{what} is {found:.4f}, {sign} {limit:g}")
 
 
 def _run(options):
     if options.epsilon is not None:
         return audit_privately(options)
     refuse_privacy(options)
-    inputs = [options.table, options.validation, options.output, options.json, options.csv]
-    check_outputs(options, inputs[:2])
-    check_files(options, [*inputs, options.tasks])
+    check_outputs(options, OF_REPORT | OF_CHECKS, [options.table, options.validation])
+    refuse_corrections(options)
     rows = read_rows(options)
     detector = LabelErrorDetector(fdr=options.fdr, task=rows.task, random_state=options.seed)
     report = audit_table(
@@ -110,4 +67,4 @@ def _run(options):
     print(f"{report}; {report.about['seconds']:.1f} seconds.")
     write_report(report, options)
     what = "the fraction of rows whose suggestion differs, without verdicts,"
-    return max(failed, exit_code(report.fraction_listed, what, options.fail_on))
+    return max(failed, compare(report.fraction_listed, what, options.fail_on))

@@ -2,42 +2,35 @@
 
 from .._utils.writing import write_files
 from ..priarta.__main__ import read_rows
-from ._files import KINDS, check_output, pandas, write_frame
+from ._files import KINDS, check_outputs, pandas, write_frame
+from ._options import new_command
 
 
 def add_command(commands):
     """Add ``skvalue buyer export`` and ``skvalue buyer score``."""
     about = "a buyer's side of PriArTa: export a model for sellers, score their summaries"
     steps = commands.add_parser("buyer", help=about).add_subparsers(required=True, metavar="STEP")
-    about_rows = "an .npz, .npy or .csv (no header) file of your rows, which are not protected"
-    export = steps.add_parser("export", help="write the folder that sellers need")
-    export.set_defaults(run=_export)
-    export.add_argument("rows", help=about_rows)
+    export = new_command(steps, "export", "write the folder that sellers need", _export)
+    score = new_command(steps, "score", "score the summaries of sellers", _score)
+    score.add_argument("model", help="folder that export wrote")
+    about = "an .npz, .npy or .csv (no header) file of your rows, which are not protected"
+    for step in (export, score):
+        step.add_argument("rows", help=about)
     maps = "identity", "pca", "simclr"
     export.add_argument("--representation", choices=maps, default=maps[0], help="of a row")
-    maps = "gaussian", "pca", "vae"
-    export.add_argument("--latent", choices=maps, default=maps[0], help="what is summarized")
-    export.add_argument(
-        "--epsilon", type=float, help="that sellers will probably choose; default: 1"
-    )
+    about = "that sellers will probably choose; default: 1"
+    export.add_argument("--epsilon", type=float, help=about)
     export.add_argument("--seed", type=int, default=0, help="default: %(default)s")
     export.add_argument("-o", "--output", required=True, help="new folder")
-    score = steps.add_parser("score", help="score the summaries of sellers")
-    score.set_defaults(run=_score)
-    score.add_argument("model", help="folder that export wrote")
-    score.add_argument("rows", help="the file of rows that export had")
     score.add_argument("summaries", nargs="+", help="files of the sellers")
-    metrics = "wasserstein", "kl"
-    for step in (export, score):
-        step.add_argument("--metric", choices=metrics, default=metrics[0], help="of the scores")
     score.add_argument("-o", "--output", help="file to write the scores to")
 
 
 def _export(options):
     from ..priarta import PriArTaScorer
 
-    chosen = {name: getattr(options, name) for name in ("latent", "metric", "epsilon")}
-    scorer = PriArTaScorer(options.representation, **chosen, random_state=options.seed)
+    chosen = {"epsilon": options.epsilon, "random_state": options.seed}
+    scorer = PriArTaScorer(options.representation, **chosen)
     scorer.fit(read_rows(options.rows)).export(options.output)
     print(f"{options.output}: a model of {scorer.model_.n_dimensions} dimensions for sellers.")
     print("It is fitted without noise on your rows, about which it tells whoever has it.")
@@ -46,9 +39,9 @@ def _export(options):
 def _score(options):
     from ..priarta import BuyerModel, PriArTaScorer
 
-    check_output(options.output, "-o", KINDS, [options.rows, *options.summaries])
+    check_outputs(options, {"output": KINDS}, [options.rows, *options.summaries])
     model, paths = BuyerModel.load(options.model), options.summaries
-    scorer = PriArTaScorer(metric=options.metric).fit(read_rows(options.rows), model=model)
+    scorer = PriArTaScorer().fit(read_rows(options.rows), model=model)
     scores = {
         "summary": paths,
         "score": scorer.score_summaries(paths)[:, 0],

@@ -7,48 +7,21 @@ from dataclasses import asdict
 from .._utils.writing import write_files
 from ..review import check_table, corrections_to_csv
 from ..review.checks import SEVERITIES, rows_shown
-from ._files import check_output
-from ._rows import add_table, read_rows
+from ._files import OF_CHECKS, check_outputs
+from ._options import CHECKS, TABLE, new_command
+from ._rows import read_rows
 
-_FAILED = 1  # exit code of a gate
 _SHOWN = 10  # rows of a finding that are printed
 
 
 def add_command(commands):
     """Add ``skvalue check``."""
-    parser = commands.add_parser("check", help="say what may be wrong with a table")
-    parser.set_defaults(run=_run)
-    add_table(parser, target_required=False)
-    parser.add_argument("--seed", type=int, default=0, help="random state; default: %(default)s")
-    add_checks(parser)
+    options = (*TABLE, "--seed", *CHECKS)
+    new_command(commands, "check", "say what may be wrong with a table", _run, options)
 
 
-def add_checks(parser):
-    """Add the options on what is checked, and what is done with it."""
-    parser.add_argument(
-        "--checks",
-        choices=("all", "fast"),
-        default="all",
-        help="fast: no search for single entries that do not fit their row, which is left out of "
-        "tables of more than 5,000 rows or 50 columns; default: %(default)s",
-    )
-    parser.add_argument("--findings", help="what was found, for programs (.json)")
-    parser.add_argument(
-        "--corrections",
-        help="what can be corrected, for `skvalue fix` (.csv): spellings are accepted; typing "
-        "errors, missing labels and rows that are entered twice wait for your accept",
-    )
-    parser.add_argument(
-        "--fail-on-findings",
-        choices=SEVERITIES[:3],
-        help="exit with 1 if there is a finding of this severity, or a worse one",
-    )
-
-
-def check_files(options, inputs):
-    """Refuse, before any work, files that could not be written."""
-    check_output(options.findings, "--findings", [".json"], inputs)
-    check_output(options.corrections, "--corrections", [".csv"], [*inputs, options.findings])
+def refuse_corrections(options):
+    """Refuse corrections without a target, which they are of."""
     if options.corrections is not None and options.target is None:
         raise ValueError("--corrections must be used with --target. Got no target.")
 
@@ -73,8 +46,13 @@ def report_findings(findings, rows, options):
     if limit is None:
         return 0
     n = sum(counts[name] for name in SEVERITIES[: SEVERITIES.index(limit) + 1])
-    print(f"gate {'failed' if n else 'passed'}: {n} findings are {limit}s or worse.")
-    return _FAILED if n else 0
+    return exit_code(n > 0, f"{n} findings are {limit}s or worse")
+
+
+def exit_code(failed, said):
+    """1 if a gate failed, else 0; prints which, and why."""
+    print(f"gate {'failed' if failed else 'passed'}: {said}.")
+    return int(failed)
 
 
 def _line(finding, numbers):
@@ -89,8 +67,7 @@ def _to_json(findings, rows):
     """Findings with rows as a spreadsheet counts them."""
     found = []
     for each in findings:
-        numbers = rows.numbers_val + 2 if each.of_validation else rows.numbers + 2
-        of = dict(zip(range(len(numbers)), numbers.tolist()))
+        of = (2 + (rows.numbers_val if each.of_validation else rows.numbers)).tolist()
         entry = asdict(each) | {"rows": [of[row] for row in each.rows]}
         entry["cells"] = [(of[row], column) for row, column in each.cells]
         entry["fix"] = [(of[row], column, new) for row, column, new in each.fix]
@@ -102,7 +79,8 @@ def _to_json(findings, rows):
 
 
 def _run(options):
-    check_files(options, [options.table, options.validation])
+    check_outputs(options, OF_CHECKS, [options.table, options.validation])
+    refuse_corrections(options)
     rows = read_rows(options)
     found = check_table(
         rows.X, rows.y, rows.X_val, rows.y_val, target=options.target or "target",

@@ -7,24 +7,21 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from .._utils.untrusted import refuse
 from .._utils.writing import write_files
-from ..review import LabelErrorDetector
 from ..selection import ValueFilter
-from ._files import KINDS, check_output, ending_of, pandas, write_frame
+from ._files import KINDS, check_outputs, ending_of, write_frame
 from ._fix import read_report
-from ._methods import METHODS, make_valuer
+from ._methods import DETECTOR, METHODS, make_valuer
+from ._options import TABLE, new_command
 from ._progress import watched
-from ._rows import add_table, read_rows
+from ._rows import read_rows
 
-_RULES = ("negative", "significant", "auto")
-_DETECTOR = "detector"
 _MOST = 0.5  # fraction of a class that may go without --force, if not of all rows
 
 
 def add_command(commands):
     """Add ``skvalue clean``."""
-    parser = commands.add_parser("clean", help="write the table without its rows of low value")
-    parser.set_defaults(run=_run)
-    add_table(parser, target_required=False)
+    about, options = "write the table without its rows of low value", (*TABLE, "--seed", "--output")
+    parser = new_command(commands, "clean", about, _run, options, ("--output",))
     parser.add_argument(
         "--from",
         dest="named_by",
@@ -34,11 +31,10 @@ def add_command(commands):
     )
     parser.add_argument(
         "--method",
-        choices=[_DETECTOR, *METHODS],
-        default=_DETECTOR,
+        choices=[DETECTOR, *METHODS],
+        default=DETECTOR,
         help="default: the probability of each label by models that have not seen its row",
     )
-    parser.add_argument("--seed", type=int, default=0, help="random state; default: %(default)s")
     parser.add_argument(
         "--drop",
         type=_drop,
@@ -55,29 +51,23 @@ def add_command(commands):
     parser.add_argument(
         "--force", action="store_true", help="write it though a class loses most of its rows"
     )
-    parser.add_argument("-o", "--output", required=True, help="file to write the kept rows to")
     parser.add_argument("--report", help="file to write the dropped rows and the reasons to")
 
 
 def _drop(text):
-    """A rule, or a fraction, or a number of rows."""
-    if text in _RULES:
-        return text
+    """A number of rows, a fraction, or a rule."""
     try:
         return int(text) if text.isdigit() else float(text)
     except ValueError:
-        rule = f"a fraction, a number of rows, or one of {', '.join(_RULES)}"
-        raise argparse.ArgumentTypeError(f"must be {rule}. Got {text!r}") from None
+        return text
 
 
 def _run(options):
-    inputs = [options.table, options.validation]
-    check_output(options.output, "-o", KINDS, inputs)
-    check_output(options.report, "--report", KINDS, [*inputs, options.output])
+    check_outputs(options, {"output": KINDS, "report": KINDS}, [options.table, options.validation])
     named_by = None if options.named_by is None else read_report(options.named_by)
     if options.target is None and named_by is None:
         raise ValueError("--target must name a column without --from. Got none.")
-    if named_by is None and options.method == _DETECTOR and options.validation is not None:
+    if named_by is None and options.method == DETECTOR and options.validation is not None:
         raise ValueError(
             "--validation needs a --method that takes validation points, such as knn: the "
             f"detector has none. Got {options.validation}."
@@ -113,10 +103,7 @@ def _run(options):
 def _filter(options, rows):
     """The fitted filter of the rows."""
     classes = rows.task == "classification"
-    if options.method == _DETECTOR:
-        valuer = LabelErrorDetector(task=rows.task, random_state=options.seed)
-    else:
-        valuer = make_valuer(options.method, random_state=options.seed, task=rows.task)
+    valuer = make_valuer(options.method, random_state=options.seed, task=rows.task)
     estimator = LogisticRegression(max_iter=1000) if classes else Ridge()
     return ValueFilter(
         watched(valuer),
@@ -131,8 +118,7 @@ def _named(report, rows):
     if not report.verdicts:
         refuse("--from", "a report with verdicts, as `skvalue review --json` writes it", report)
     labels, known = (list(map(str, y.tolist())) for y in (rows.labels, report.labels))
-    numbers = np.arange(len(known)) + 2 if report.numbers is None else report.numbers
-    if labels != known or (rows.numbers + 2 != numbers).any():
+    if labels != known or (rows.numbers + 2 != report.numbers).any():
         raise ValueError(
             "--from must be the report of this table, which has not changed since. Got other "
             "labels, or other rows."
@@ -158,7 +144,7 @@ def _refuse_loss(y, kept):
 
 def _dropped(report, table):
     """The dropped rows, lowest value first, after their row number, value and reason."""
-    rows, pd = table.iloc[report["row"]], pandas()
-    columns = {"row": rows.index, "value": report["value"], "reason": report["reason"]}
-    columns = {f"dropped_{name}": entries for name, entries in columns.items()}
-    return pd.concat([pd.DataFrame(columns), rows.reset_index(drop=True)], axis=1)
+    rows = table.iloc[report["row"]].rename_axis("dropped_row").reset_index()
+    rows.insert(1, "dropped_value", report["value"])
+    rows.insert(2, "dropped_reason", report["reason"])
+    return rows

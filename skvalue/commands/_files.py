@@ -1,10 +1,14 @@
 """Files that are written as a whole or not at all."""
 
 import os
+from functools import partial
 
 from .._utils.optional import needed
 
 KINDS = (".csv", ".tsv", ".parquet", ".arrow", ".feather")
+# Options of files -> what their names may end in.
+OF_REPORT = {"output": (".html",), "json": (".json",), "csv": (".csv",), "tasks": (".json",)}
+OF_CHECKS = {"findings": (".json",), "corrections": (".csv",)}
 
 
 def pandas():
@@ -17,34 +21,36 @@ def ending_of(path):
     return os.path.splitext(path)[1].lower()
 
 
-def check_output(path, name, kinds, others=()):
-    """Refuse a path that could not be written, or that is one of the others, before any work."""
-    if path is None:
-        return
-    folder = os.path.dirname(os.path.realpath(path))
-    if ending_of(path) not in kinds:
-        raise ValueError(f"{name} must end in one of {', '.join(kinds)}. Got {path}.")
-    if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
-        raise ValueError(f"{name} must be in a folder that can be written. Got {path}.")
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise ValueError(f"{name} must be a file. Got {path}, a folder, a pipe or a device.")
-    if os.path.realpath(path) in [os.path.realpath(other) for other in others if other]:
-        raise ValueError(f"{name} must be a file that is not used otherwise. Got {path}.")
-    if ending_of(path) in KINDS[2:]:
-        needed("pyarrow", f"a {ending_of(path)} file")
+def check_outputs(options, kinds, inputs):
+    """Refuse, before any work, files that could not be written, or are used otherwise.
+
+    ``kinds``: option -> what the name of its file may end in; ``inputs``: files that are read.
+    """
+    used = {os.path.realpath(path) for path in inputs if path is not None}
+    for option, endings in kinds.items():
+        path, name = getattr(options, option), f"--{option}"
+        if path is None:
+            continue
+        final, ending = os.path.realpath(path), ending_of(path)
+        folder = os.path.dirname(final)
+        if ending not in endings:
+            raise ValueError(f"{name} must end in one of {', '.join(endings)}. Got {path}.")
+        if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
+            raise ValueError(f"{name} must be in a folder that can be written. Got {path}.")
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise ValueError(f"{name} must be a file. Got {path}, a folder, a pipe or a device.")
+        if final in used:
+            raise ValueError(f"{name} must be a file that is not used otherwise. Got {path}.")
+        if ending in KINDS[2:]:
+            needed("pyarrow", f"a {ending} file")
+        used.add(final)
 
 
 def write_frame(frame, path):
-    """Write a frame; the end of the final path says in which format."""
-
-    def write(file):
-        kind = ending_of(path)
-        if kind in (".csv", ".tsv"):
-            text = frame.to_csv(index=False, sep="\t" if kind == ".tsv" else ",")
-            file.write(text.encode("utf-8"))
-        elif kind == ".parquet":
-            frame.to_parquet(file, index=False)
-        else:
-            frame.reset_index(drop=True).to_feather(file)
-
-    return write
+    """The function that writes a frame to a file; the end of its final path says how."""
+    kind = ending_of(path)
+    if kind in (".csv", ".tsv"):
+        return partial(frame.to_csv, index=False, sep="\t" if kind == ".tsv" else ",")
+    if kind == ".parquet":
+        return partial(frame.to_parquet, index=False)
+    return frame.reset_index(drop=True).to_feather

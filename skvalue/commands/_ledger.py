@@ -2,38 +2,29 @@
 
 import os
 
+from .._utils.checks import RELATIONS
 from ..privacy import Ledger, OpaqueEvent, get_epsilon
-from ._rows import ledger_of
-
-_RELATIONS = "replace", "add_remove", "null"
+from ._options import ledger_of, new_command
 
 
 def add_command(commands):
     """Add ``skvalue ledger new``, ``show`` and ``spend``."""
     about = "the privacy budget of a data set, in a file"
     steps = commands.add_parser("ledger", help=about).add_subparsers(required=True, metavar="STEP")
-    for name, run, about in [
-        ("new", _new, "create a ledger"),
-        ("show", _show, "print what is spent, and what is left"),
-        ("spend", _spend, "record what another program releases; refused beyond the budget"),
-    ]:
-        step = steps.add_parser(name, help=about)
-        step.set_defaults(run=run)
+    new = new_command(steps, "new", "create a ledger", _new)
+    show = new_command(steps, "show", "print what is spent, and what is left", _show)
+    about = "record what another program releases; refused beyond the budget"
+    spend = new_command(steps, "spend", about, _spend)
+    for step in (new, show, spend):
         step.add_argument("ledger", help="file of the ledger")
-        if name == "show":
-            continue
-        if name == "new":
-            step.add_argument("name", help="of the data set; versions of it are one data set")
+    new.add_argument("name", help="of the data set; versions of it are one data set")
+    for step, relation in ((new, "that of the first release"), (spend, "replace")):
         step.add_argument("--epsilon", type=float, required=True, help="above 0")
         step.add_argument("--delta", type=float, required=True, help="such as 1e-5")
-        relation = {"default": "replace"} if name == "spend" else {}
-        step.add_argument(
-            "--relation", choices=_RELATIONS, **relation,
-            help="neighbouring relation; default: "
-            + ("%(default)s" if relation else "that of the first release"),
-        )  # fmt: skip
-        if name == "spend":
-            step.add_argument("--label", default="", help="what is released")
+        about = f"neighbouring relation; default: {relation}"
+        step.add_argument("--relation", choices=RELATIONS, help=about)
+    spend.set_defaults(relation="replace")
+    spend.add_argument("--label", default="", help="what is released")
 
 
 def _new(options):

@@ -6,6 +6,8 @@ from sklearn.linear_model import Ridge
 
 import skvalue
 
+from ._options import new_command
+
 METHODS = {
     "knn": "KNNShapleyValuer",
     "tknn": "TKNNShapleyValuer",
@@ -17,12 +19,13 @@ METHODS = {
     "leave-one-out": "LeaveOneOutValuer",
     "influence": "InfluenceValuer",
 }
+DETECTOR = "detector"  # which `clean` has as well
 PRIVATE = {"tknn"}  # methods that take --epsilon
 
 
 def make_valuer(name, *, random_state=None, **parameters):
     """The valuer of a method, which gets the random state, and the task, if it has one."""
-    valuer = getattr(skvalue, METHODS[name])()
+    valuer = getattr(skvalue, METHODS.get(name, "LabelErrorDetector"))()
     if "random_state" in valuer.get_params():
         parameters["random_state"] = random_state
     if "task" not in valuer.get_params() and parameters.pop("task", None) == "regression":
@@ -30,16 +33,9 @@ def make_valuer(name, *, random_state=None, **parameters):
     return valuer.set_params(**parameters)
 
 
-def add_method(parser):
-    """Add the options of a method."""
-    parser.add_argument("--method", choices=METHODS, default="knn", help="default: %(default)s")
-    parser.add_argument("--seed", type=int, default=0, help="random state; default: %(default)s")
-
-
 def add_command(commands):
     """Add ``skvalue methods``."""
-    parser = commands.add_parser("methods", help="list the methods of `value` and `clean`")
-    parser.set_defaults(run=_run)
+    new_command(commands, "methods", "list the methods of `value` and `clean`", _run)
 
 
 def _run(options):

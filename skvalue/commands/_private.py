@@ -9,8 +9,9 @@ import numpy as np
 
 from .._utils.writing import write_files
 from ..review import count_improbable_labels
-from ._files import check_output
-from ._rows import _read, check_columns, ledger_of, read_rows, refuse_common_rows
+from ._files import check_outputs
+from ._options import ledger_of
+from ._rows import _read, check_columns, read_rows, refuse_common_rows
 from ._words import in_words
 
 _OF_ROWS = (
@@ -26,11 +27,10 @@ def audit_privately(options):
             raise ValueError(f"{option} must not be used with --epsilon: no row is listed. Got it.")
     if options.validation is None:
         raise ValueError("--epsilon must be used with --validation: public rows. Got none.")
-    check_output(options.output, "--output", [".html"], [options.table, options.validation])
+    check_outputs(options, {"output": (".html",)}, [options.table, options.validation])
     with redirect_stdout(sys.stderr):  # for the curator, who has the rows
-        public = read_rows(
-            Namespace(**{**vars(options), "table": options.validation, "validation": None})
-        )
+        of_public = vars(options) | {"table": options.validation, "validation": None}
+        public = read_rows(Namespace(**of_public))
         reading, X, y, _ = _read(options, options.table, public.reading)
         for doubt in reading.doubts:
             print(f"question: {options.table}: {in_words(doubt)}")

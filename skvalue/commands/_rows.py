@@ -1,35 +1,18 @@
 """Rows and targets of the tables that a command is given."""
 
-import argparse
-import os
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-import skvalue
-
+from .._utils.checks import shown
 from .._utils.columns import column_encoder
 from ..review import Correction, Finding, find_duplicates, label_spellings, read_table
 from ..review.checks import SEVERITIES, find_spellings
 from ._files import pandas
+from ._options import reading_of
 from ._words import in_words
 
 _SHOWN = 20  # rows, or labels, that are named
-_READING = {  # option -> its arguments; the others of `read_table` have the same names
-    "--sep": dict(dest="separator", help="what separates fields, such as ';' or tab"),
-    "--encoding": dict(help="such as utf-8 or latin-1"),
-    "--decimal": dict(choices=(".", ","), help="decimal mark"),
-    "--dates": dict(choices=("dmy", "mdy"), help="order of day and month, such as of 03/04/2026"),
-    "--missing": dict(
-        action="append", metavar="CODE[=COLUMN]", help="an entry that means missing; repeatable"
-    ),
-    "--text": dict(action="append", metavar="COLUMN", help="a column to keep as text; repeatable"),
-    "--header": dict(
-        action=argparse.BooleanOptionalAction, help="whether the first line names the columns"
-    ),
-    "--skip-lines": dict(type=int, default=0, metavar="N", help="lines before the header"),
-    "--strict": dict(action="store_true", help="refuse what can be read in two ways"),
-}
 
 
 @dataclass(frozen=True)
@@ -110,80 +93,6 @@ class Rows:
         return replace(self, X=encoder.transform(self.X), X_val=X_val)
 
 
-def add_table(parser, target_required=True):
-    """Add the options that say which rows there are."""
-    parser.add_argument("table", help="a CSV or TSV file, or a .parquet, .arrow or .feather file")
-    parser.add_argument("--target", required=target_required, help="name of the column to predict")
-    parser.add_argument("--validation", help="a table of the same columns: the validation points")
-    parser.add_argument(
-        "--task",
-        choices=("auto", "classification", "regression"),
-        default="auto",
-        help="what the target is; default: regression if it has numbers with decimals",
-    )
-    parser.add_argument("--ignore", action="append", metavar="COLUMN", help="a column to leave out")
-    parser.add_argument(
-        "--groups", metavar="COLUMN", help="column whose entries name groups of rows"
-    )
-    add_reading(parser)
-
-
-def add_privacy(parser, released):
-    """Add the options of private counts or values."""
-    parser.add_argument(
-        "--epsilon",
-        type=float,
-        help=f"above 0: {released} (epsilon, delta)-differentially private; needs --validation, "
-        "whose rows are public",
-    )
-    parser.add_argument("--delta", type=float, default=1e-5, help="default: %(default)s")
-    parser.add_argument(
-        "--equal-rows",
-        action="store_true",
-        help="with --epsilon: rows of --validation that equal rows of the table are other cases",
-    )
-    about = "with --epsilon: file that `skvalue ledger new` made, which is charged"
-    parser.add_argument("--ledger", help=about)
-
-
-def refuse_privacy(options):
-    """Refuse what is only used with --epsilon: a ledger that would not be charged."""
-    for name in ("ledger", "equal_rows"):
-        if options.epsilon is None and getattr(options, name):
-            option = f"--{name.replace('_', '-')}"
-            raise ValueError(f"{option} must be used with --epsilon. Got no epsilon.")
-
-
-def ledger_of(options):
-    """The ledger that is charged, or None."""
-    if options.ledger is None:
-        return None
-    if not os.path.isfile(options.ledger):
-        raise ValueError(
-            f"--ledger must be a file that `skvalue ledger new` made. Got {options.ledger}."
-        )
-    return skvalue.privacy.Ledger(options.ledger)
-
-
-def add_reading(parser, among=tuple(_READING)):
-    """Add the options, or some of them, that say how files are read."""
-    reading = parser.add_argument_group("how the tables are read (what is assumed is printed)")
-    for option in among:
-        reading.add_argument(option, **_READING[option])
-
-
-def reading_of(options):
-    """The arguments of `read_table` that options hold."""
-    names = {
-        arguments.get("dest", option[2:].replace("-", "_"))
-        for option, arguments in _READING.items()
-    }
-    given = {name: getattr(options, name) for name in names if hasattr(options, name)}
-    if given["separator"] in ("tab", "\\t"):
-        given["separator"] = "\t"
-    return given
-
-
 def read_rows(options):
     """The rows of the table, and the validation points if there are any."""
     reading, X, y, groups = _read(options, options.table)
@@ -195,17 +104,12 @@ def read_rows(options):
     rows = Rows(X, y, None, None, groups, task, y, reading, notes=notes)
     if len(reading.unlabelled):
         lost, n = reading.unlabelled, len(X) + len(reading.unlabelled)
-        rows_lost = ", ".join(map(str, lost[:_SHOWN] + 2)) + ", ..." * (len(lost) > _SHOWN)
-        said = f"{len(lost)} of {n} rows have no label and are left out: rows {rows_lost}."
+        which = shown((lost + 2).tolist(), _SHOWN)
+        said = f"{len(lost)} of {n} rows have no label and are left out: rows {which}."
         rows.findings.append(Finding("missing labels", "error", said, columns=(options.target,)))
     if not numeric:
         rows = _one_class_each(rows, options.target)
     print(*rows.notes, *rows.findings, sep="\n")
-    if y is not None and len(np.unique(rows.y)) < 2:
-        raise ValueError(
-            f"--target must be a column of at least two values. Got {options.target!r}, which "
-            f"holds {rows.y[0]!r} only."
-        )
     if options.validation is None:
         return rows
     reading_val, X_val, y_val, _ = _read(options, options.validation, reading)

@@ -1,24 +1,23 @@
 """``skvalue value``: the values of the rows of a table."""
 
 from .._utils.writing import write_files
-from ._files import KINDS, check_output, pandas, write_frame
-from ._methods import PRIVATE, add_method, make_valuer
+from ._files import KINDS, check_outputs, pandas, write_frame
+from ._methods import METHODS, PRIVATE, make_valuer
+from ._options import PRIVACY, TABLE, ledger_of, new_command, refuse_privacy
 from ._progress import watched
-from ._rows import add_privacy, add_table, ledger_of, read_rows, refuse_common_rows, refuse_privacy
+from ._rows import read_rows, refuse_common_rows
 
 
 def add_command(commands):
     """Add ``skvalue value``."""
-    parser = commands.add_parser("value", help="write the value of every row, or group of rows")
-    parser.set_defaults(run=_run)
-    add_table(parser)
-    add_method(parser)
-    parser.add_argument("-o", "--output", required=True, help="file to write the values to")
-    add_privacy(parser, "the values, of --method tknn, are")
+    about = "write the value of every row, or group of rows"
+    options, required = (*TABLE, "--seed", "--output", *PRIVACY), ("--target", "--output")
+    parser = new_command(commands, "value", about, _run, options, required)
+    parser.add_argument("--method", choices=METHODS, default="knn", help="default: %(default)s")
 
 
 def _run(options):
-    check_output(options.output, "-o", KINDS, [options.table, options.validation])
+    check_outputs(options, {"output": KINDS}, [options.table, options.validation])
     rows, parameters = _prepare(options)
     valuer = make_valuer(options.method, random_state=options.seed, **parameters)
     watched(valuer).fit(rows.X, rows.y, **rows.fit_arguments())

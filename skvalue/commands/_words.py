@@ -22,10 +22,7 @@ _WORDS = [
     (r", so that `cv` holds out rows", ""),
     (r"the same rows as X\b", "the rows of the table"),
     (r"a valuer that has the method harmful\. Got \w+", "--validation and another --method"),
-    (
-        r"(?<!-)\b(decimal|dates|missing|text|task|target|epsilon|delta|drop) must",
-        r"--\1 must",
-    ),
+    (r"(?<!-)\b(decimal|dates|missing|text|task|target|epsilon|delta|drop) must", r"--\1 must"),
     (r"\by must\b", "the target must"),
     (r"\bX must\b", "the rows must"),
 ]
