@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import KFold, StratifiedKFold, check_cv
+from sklearn.model_selection import KFold, StratifiedKFold
 
 from .._utils.parallel import ordered_map
 from ..base import rows_at
@@ -25,47 +25,27 @@ def default_models(classifier, seed):
     return {"forest": forest(_TREES, min_samples_leaf=5, random_state=seed), **linear}
 
 
-def make_folds(cv, X, y, groups, classifier, seed):
+def make_folds(cv, y, groups, classifier, seed):
     """Splits into rows to train on and rows to predict; each row is predicted once.
 
-    ``groups``: numbers from 0 by first row; a group is on one side of each split. An integer
-    stratifies the groups by the label of their first row.
+    ``groups``: numbers from 0 by first row; a group is on one side of each split. Groups are
+    stratified by the label of their first row.
     """
-    if isinstance(cv, (int, np.integer)):
-        first = np.unique(groups, return_index=True)[1]
-        most = np.unique(y[first], return_counts=True)[1].max() if classifier else len(first)
-        n_splits = min(int(cv), most, len(first))
-        if n_splits < 2:
-            raise ValueError(
-                f"cv={cv} needs two rows of a class that are no duplicates, and groups apart. "
-                f"Got {len(first)} groups or different rows."
-            )
-        splitter = StratifiedKFold if classifier else KFold
-        splitter = splitter(n_splits, shuffle=True, random_state=seed)
-        fold = np.empty(len(first), dtype=np.intp)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # small classes: see `known`
-            for number, (_, test) in enumerate(splitter.split(first, y[first])):
-                fold[test] = number
-        fold = fold[groups]
-        return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_splits)]
-    splits = list(check_cv(cv, y, classifier=classifier).split(X, y, groups))
-    times = np.bincount(np.concatenate([test for _, test in splits]), minlength=len(y))
-    if times.min() < 1 or times.max() > 1:
+    first = np.unique(groups, return_index=True)[1]
+    most = np.unique(y[first], return_counts=True)[1].max() if classifier else len(first)
+    n_splits = min(int(cv), most, len(first))
+    if n_splits < 2:
         raise ValueError(
-            f"cv={cv!r} must hold out each row once. Got rows held out {times.min()} to "
-            f"{times.max()} times."
+            f"cv={cv} needs two rows of a class that are no duplicates, and groups apart. Got "
+            f"{len(first)} groups or different rows."
         )
-    if any(np.intersect1d(groups[train], groups[test]).size for train, test in splits):
-        raise ValueError(
-            f"cv={cv!r} must keep duplicates, and groups, on one side of a split: pass an int."
-        )
-    return splits
-
-
-def fold_tasks(models, y, folds, classes):
-    """The arguments of `held_out`, for every model with its rows, and every fold."""
-    return [(model, X, y, *fold, classes) for model, X in models for fold in folds]
+    splitter = StratifiedKFold if classifier else KFold
+    splitter = splitter(n_splits, shuffle=True, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # small classes: see `known`
+        tests = [test for _, test in splitter.split(first, y[first])]
+    fold = in_row_order([np.full(len(test), k) for k, test in enumerate(tests)], tests)[groups]
+    return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_splits)]
 
 
 def held_out(model, X, y, train, test, classes):
@@ -84,9 +64,9 @@ def held_out(model, X, y, train, test, classes):
     return scores
 
 
-def in_row_order(parts, folds):
+def in_row_order(parts, tests):
     """What was found of the test rows of each fold, as one array in the order of the rows."""
-    return np.concatenate(parts)[np.argsort(np.concatenate([test for _, test in folds]))]
+    return np.concatenate(parts)[np.argsort(np.concatenate(tests))]
 
 
 def own(scores, codes):
@@ -123,7 +103,8 @@ def spread_of(X, residuals, folds, seed, n_jobs):
     size = np.abs(residuals)
     logs = np.log(np.maximum(size, 1e-2 * np.median(size) + np.finfo(float).tiny))
     forest = RandomForestRegressor(_TREES, min_samples_leaf=_WIDE_LEAF, random_state=seed)
-    tasks = fold_tasks([(forest, X)], logs, folds, None)
-    spread = np.exp(in_row_order([*ordered_map(held_out, tasks, n_jobs)], folds))
+    tasks = [(forest, X, logs, *fold, None) for fold in folds]
+    found = list(ordered_map(held_out, tasks, n_jobs))
+    spread = np.exp(in_row_order(found, [test for _, test in folds]))
     ratio = np.median(size / spread)
     return spread * (ratio if ratio > 0 else 1.0)

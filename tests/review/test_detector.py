@@ -10,7 +10,6 @@ from sklearn.base import clone
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import average_precision_score
-from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KernelDensity, KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -74,20 +73,16 @@ def test_default_finds_wrong_labels_and_suggests_right_ones():
     assert set(found.to_review_) <= set(report.row)
 
 
-def test_scores_are_held_out_probabilities():
-    """They are those of a cross-validation, and a row has no effect on its own score."""
-    X, y, _, _ = blobs(80)
-    folds = GroupKFold(4)
-    groups = np.arange(80) % 4
-    found = detector(QUICK, cv=folds).fit(X, y, groups=groups)
-    expected = cross_val_predict(QUICK, X, y, groups=groups, cv=folds, method="predict_proba")
-    assert_allclose(found.label_scores_, expected)
-    assert_array_equal(found.values_, expected[np.arange(80), np.searchsorted(found.classes_, y)])
-    changed = y.copy()
-    changed[groups == 1] = np.roll(y[groups == 1], 1)
-    again = detector(QUICK, cv=folds).fit(X, changed, groups=groups)
-    assert_array_equal(again.label_scores_[groups == 1], found.label_scores_[groups == 1])
-    assert (again.label_scores_[groups != 1] != found.label_scores_[groups != 1]).any()
+def test_rows_and_their_groups_are_held_out():
+    """A nearest row would know the label of each row it has seen, and so would its pair."""
+    X, y, _, wrong = blobs(80)
+    nearest, rng = KNeighborsClassifier(1), np.random.default_rng(0)
+    assert detector(nearest, cv=4).fit(X, y).values_[wrong].mean() < 0.3
+    pairs = np.concatenate([X, X + 0.3 * rng.normal(size=X.shape)]), np.tile(y, 2)
+    alone = detector(nearest, cv=4).fit(*pairs)
+    together = detector(nearest, cv=4).fit(*pairs, groups=np.tile(np.arange(80), 2))
+    wrong = np.tile(wrong, 2)
+    assert together.values_[wrong].mean() < alone.values_[wrong].mean() - 0.3
 
 
 def test_probabilities_from_outside_train_nothing():
@@ -284,14 +279,10 @@ def test_equal_rows_of_coarse_columns_may_be_different_cases(rng):
     assert np.isin(named, found.report_.row).any()  # equality says nothing: they stay in the list
 
 
-@pytest.mark.filterwarnings("ignore:The groups parameter is ignored")
-def test_folds_that_are_refused():
-    X, _, y, _ = blobs(40)
-    X[1::2], y[1::2] = X[::2], y[::2]
-    with pytest.raises(ValueError, match="must hold out each row once"):
-        detector(QUICK, cv=ShuffleSplit(3, random_state=0)).fit(X, y)
-    with pytest.raises(ValueError, match="must keep duplicates, and groups, on one side"):
-        detector(QUICK, cv=KFold(2, shuffle=True, random_state=0)).fit(X, y)
+def test_too_few_groups_for_folds():
+    X, y, _, _ = blobs(40)
+    with pytest.raises(ValueError, match="needs two rows of a class .* Got 2 groups"):
+        detector(QUICK).fit(X, y, groups=np.arange(40) % 2)
 
 
 def test_a_label_that_no_fold_could_learn_is_not_listed():
