@@ -56,13 +56,14 @@ from sklearn.utils import Bunch
 from skvalue.privacy import DiscreteGaussianEvent, calibrate_counts, get_epsilon
 from skvalue.privacy.audit import distinguish_scores
 from skvalue.review import (
+    _columns,
     check_table,
     count_improbable_labels,
     find_duplicates,
     label_spellings,
 )
-from skvalue.review.checks import _cells, _columns, _columns_alone, _far, _leaks, _missing, _order
-from skvalue.review.checks._weak import find_weak_model
+from skvalue.review.checks import _cells, _columns_alone, _far, _leaks, _order
+from skvalue.review.checks._weak import find_weak_model, worth_of_models
 
 IN_MEMORY = {"wine": load_wine, "breast": load_breast_cancer, "digits": load_digits}
 TARGETS = {
@@ -305,7 +306,7 @@ def ids(name, X, y, rng, hits):
 
 def missing(name, X, y, rng, hits):
     codes, columns = np.unique(y.astype(str), return_inverse=True)[1], _columns.columns_of(X)
-    found = [f.columns[0] for f in _missing.find_missing_by_label(columns, codes, WORDS)]
+    found = [f.columns[0] for f in _leaks.find_missing_by_label(columns, codes, WORDS)]
     hits["missing by label: alarm"].append(bool(found))
     if found:
         print(name, "missing by label:", *found)
@@ -313,9 +314,7 @@ def missing(name, X, y, rng, hits):
     for more in (0.1, 0.2, 0.4):
         lost = rng.random(len(X)) < np.where(usual, 0.05, 0.05 + more)
         new = _columns.columns_of(pd.DataFrame({"new": np.where(lost, np.nan, 1.0)}))
-        found = [
-            f.columns[0] for f in _missing.find_missing_by_label([*columns, *new], codes, WORDS)
-        ]
+        found = [f.columns[0] for f in _leaks.find_missing_by_label([*columns, *new], codes, WORDS)]
         size = "n >= 500" if len(X) >= 500 else "n < 500"
         hits[f"missing by label: +{100 * more:.0f} points, {size}"].append("new" in found)
 
@@ -355,8 +354,9 @@ def far(name, X, y, rng, hits):
 
 def weak(name, X, y, rng, hits):
     classes, codes = np.unique(y.astype(str), return_inverse=True)
+    columns = _columns.columns_of(X)
     for kind, labels in {"as it is": codes, "labels drawn apart": rng.permutation(codes)}.items():
-        found = find_weak_model(_columns.columns_of(X), labels, classes.tolist(), 0, WORDS)
+        found = find_weak_model(worth_of_models(columns, labels, classes.tolist(), 0), WORDS)
         hits[f"weak model: {kind}"].append(any(True for _ in found))
 
 

@@ -99,7 +99,8 @@ def _kind(column, name):
         has_both = 0 < len(present) < len(column)
         return "category" if has_both else "constant"
     if kind in "iuf":
-        return "identifier" if _are_counted(present, len(column)) else "number"
+        values = present.to_numpy().astype(np.float64)
+        return "identifier" if are_counted(values, len(column)) else "number"
     if kind == "b":
         return "category"
     if kind in "mM":
@@ -116,14 +117,13 @@ def _kind(column, name):
     return "names" if distinct > _NAMES * len(present) else "category"
 
 
-def _are_counted(present, n):
-    """Whether numbers count or name the rows: whole and all different, and one of three things.
+def are_counted(values, n):
+    """Whether numbers count or name n rows: whole and all different, and one of three things.
 
     They fill half of their range, or rise (or fall) from every row to the next, or have one length
     of at least 5 digits, the first of which is any as often.
     """
-    values = present.to_numpy().astype(np.float64)
-    if len(values) < n / 2 or (values % 1).any() or not present.is_unique:
+    if len(values) < n / 2 or (values % 1).any() or len(np.unique(values)) < len(values):
         return False
     steps = np.diff(values)
     if len(values) == n and (steps == 1).all():

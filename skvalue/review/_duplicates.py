@@ -9,6 +9,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import Bunch
 
+from .._utils.columns import are_counted
 from ..base import hash_rows, is_numeric, row_hashes, stack_rows
 from ._columns import columns_of
 
@@ -102,14 +103,7 @@ def identifies(column):
         return False
     if column.kind == "category":
         return np.mean([" " in entry for entry in entries]) < 0.05
-    if not (np.isfinite(entries) & (entries == np.round(entries))).all():
-        return False
-    steps, first = np.diff(entries), [f"{abs(entry):.0f}" for entry in entries]
-    if np.ptp(entries) + 1 <= 2 * n or (steps > 0).all() or (steps < 0).all():
-        return True
-    digits = np.bincount([int(digit[0]) for digit in first])
-    same_length = len(set(map(len, first))) == 1 and len(first[0]) >= 5
-    return bool(same_length and n >= 100 and digits.max() < 2 / 9 * n)
+    return are_counted(entries, n)
 
 
 def _levels(column):
