@@ -6,19 +6,17 @@ from time import perf_counter
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import clone
-from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_consistent_length
 
 from .._utils.columns import column_encoder, split_texts
 from .._utils.embedding import embed
 from .._utils.sklearn import StrOptions, validate_params
 from ._columns import columns_of
-from ._contents import contents_of, kind_of, plain_labels, telling_columns
+from ._contents import contents_of, kind_of, overview_of, plain_labels, telling_columns
 from ._detector import LabelErrorDetector
 from ._duplicates import identifies, match_rows
 from ._encoding import TextEncoder
 from ._held_out import default_models
-from ._overview import overview_of
 from ._read import read_table
 from ._report import AuditReport
 from ._worth import worth_of
@@ -119,10 +117,9 @@ def audit_table(
     labels, kind = plain_labels(y), kind_of(X)
     validation = (X_val, y_val) if contents is None else (None, None)
     contents = X if contents is None else contents
-    detector = (
-        LabelErrorDetector(random_state=random_state) if detector is None else clone(detector)
-    )
-    notes = []
+    if detector is None:
+        detector = LabelErrorDetector(random_state=random_state)
+    detector, notes = clone(detector), []
     if kind == "image" and detector.embedding is None:
         X = np.asarray(X).reshape(len(X), -1)
         X_val = None if X_val is None else np.asarray(X_val).reshape(len(X_val), -1)
@@ -175,7 +172,7 @@ def audit_table(
         duplicates=detector.duplicates_.groups,
         similar=list(detector.duplicates_.similar),
         worth=worth,
-        numbers=numbers,
+        numbers=np.arange(2, len(y) + 2) if numbers is None else numbers,
         said=said,
         findings=findings,
         overview=overview_of(columns),
@@ -248,8 +245,7 @@ def _validation_notes(detector, X, y, X_val, y_val):
         encoder = detector.embedding_
         X, X_val = embed(encoder, X), embed(encoder, X_val, "X_val")
         if isinstance(encoder, TextEncoder):
-            same = FunctionTransformer().set_output(transform="default")
-            X, X_val = (encoder.split(rows, same)[0] for rows in (X, X_val))
+            X, X_val = (encoder.split(rows)[0] for rows in (X, X_val))
     kept = np.delete(np.arange(len(y)), detector.report_.row)
     if len(np.unique(y[kept])) < 2:
         return

@@ -1,16 +1,12 @@
-"""The fields of a report from elsewhere, whose entries may be anything.
-
-A check takes an entry and its name, and returns what to use, or refuses it with a ValueError.
-"""
+"""The fields of a report from elsewhere, whose entries may be anything."""
 
 import re
 from functools import partial
 
 import numpy as np
 
-from .._utils.untrusted import choice, flag, integer, named_fields, number, refuse
-from ._contents import plain_labels
-from ._overview import KINDS
+from .._utils.untrusted import choice, flag, integer, number, refuse
+from ._contents import KINDS, plain_labels
 from .checks import SEVERITIES, Finding
 
 _LARGEST = 1e300  # of a number
@@ -20,7 +16,25 @@ _OTHERS = 100  # rows for or against a label
 _NUMBERS = ("probability", "forest", "logistic", "ridge", "neighbors")
 
 
-# Entries of any field -----------------------------------------------------------------------
+def _check(entry, pattern, name):
+    """The entry to use, or a ValueError.
+
+    A pattern is a check, which takes an entry and its name, or is made of patterns: [one for all
+    entries of a list], (one, for each place, of a list), {field: one of it}.
+    """
+    if isinstance(pattern, dict):
+        if not isinstance(entry, dict) or set(entry) != set(pattern):
+            refuse(name, f"a dict of {', '.join(pattern)}", entry)
+        return {key: _check(entry[key], pattern[key], f"{name}[{key!r}]") for key in entry}
+    if not isinstance(pattern, (list, tuple)):
+        return pattern(entry, name)
+    if not isinstance(entry, list) or (isinstance(pattern, tuple) and len(entry) != len(pattern)):
+        refuse(name, f"a list of {len(pattern)} entries" if len(pattern) > 1 else "a list", entry)
+    patterns = pattern if isinstance(pattern, tuple) else pattern * len(entry)
+    return type(pattern)(_check(each, p, name) for each, p in zip(entry, patterns))
+
+
+# Checks -------------------------------------------------------------------------------------
 
 _number = partial(number, lowest=-_LARGEST, highest=_LARGEST)
 _fraction = partial(number, lowest=0, highest=1, strict=False)
@@ -40,182 +54,60 @@ def _picture(entry, name):
     return entry
 
 
-def _or_none(check):
-    return lambda entry, name: None if entry is None else check(entry, name)
+def _or_none(pattern):
+    return lambda entry, name: None if entry is None else _check(entry, pattern, name)
 
 
-def _each(check, most=None):
-    """A check of the entries of a list, of at most so many."""
-
-    def check_all(entries, name):
-        if not isinstance(entries, list) or (most is not None and len(entries) > most):
-            refuse(name, "a list" if most is None else f"a list of at most {most}", entries)
-        return [check(entry, name) for entry in entries]
-
-    return check_all
-
-
-def _tuple(*checks):
-    """A check of a list with an entry for each of the checks."""
-
-    def check_all(entries, name):
-        if not isinstance(entries, list) or len(entries) != len(checks):
-            refuse(name, f"a list of {len(checks)} entries", entries)
-        return tuple(check(entry, name) for check, entry in zip(checks, entries))
-
-    return check_all
-
-
-def _record(**checks):
-    """A check of a dict of exactly these fields."""
-    return lambda record, name: dict(zip(checks, named_fields(record, name, **checks)))
-
-
-def _dict_of(check_key, check):
+def _dict_of(pattern, of_key=_string):
     """A check of a dict of any fields."""
 
-    def check_all(entries, name):
+    def check(entries, name):
         if not isinstance(entries, dict):
             refuse(name, "a dict", entries)
-        return {check_key(k, name): check(entry, f"{name}[{k}]") for k, entry in entries.items()}
+        keys = [of_key(key, name) for key in entries]
+        return {key: _check(e, pattern, f"{name}[{key}]") for key, e in zip(keys, entries.values())}
 
-    return check_all
-
-
-# Fields of a report -------------------------------------------------------------------------
+    return check
 
 
-def checked(record):
-    """The arguments of a report from the record of its file, or a ValueError."""
-    values = np.array(_each(_number)(record["values"], "values"))
-    n = len(values)
-    row = partial(integer, lowest=0, highest=n - 1)
-    rows, labels = partial(_rows, row=row), partial(_labels, n=n)
-    groups, of_row = partial(_groups, rows=rows), partial(_row_of_key, row=row)
-    about = _about(n)(record["about"], "about")
-    content = {"table": _dict_of(_string, _string), "text": _string, "image": _picture}
-    checks = {
-        "notes": _each(_string),
-        "labels": labels,
-        "suggestions": labels,
-        "listed": rows,
-        "to_review": rows,
-        "conflicts": groups,
-        "rows": partial(_shown_rows, rows=rows),
-        "contents": _dict_of(of_row, content[about["kind"]]),
-        "verdicts": _dict_of(of_row, flag),
-        "numbers": _or_none(partial(_numbers, n=n)),
-        "duplicates": groups,
-        "similar": _each(partial(_pair, rows=rows)),
-        "worth": _or_none(_WORTH),
-        "said": _dict_of(partial(choice, among=("read", "unchecked")), _each(_string)),
-        "findings": _each(partial(_finding, row=row)),
-        "overview": _each(_OVERVIEW),
-    }
-    found = {name: check(record[name], name) for name, check in checks.items()}
-    return {"about": about, "values": values, **found}
-
-
-def _about(n):
-    return _record(
-        title=_string,
-        target=_or_none(_string),
-        n_samples=partial(integer, lowest=n, highest=n),
-        seconds=partial(number, lowest=0, highest=1e9, strict=False),
-        task=partial(choice, among=("classification", "regression")),
-        kind=partial(choice, among=("table", "text", "image")),
-        n_features=_count,
-        score=_string,
-        fdr=partial(number, lowest=0, highest=1),
-        confidence=_or_none(partial(number, lowest=0.499999, highest=1)),
-        n_verdicts=partial(integer, lowest=1, highest=10**9),
-        id=_or_none(_string),
-        duplicates=partial(choice, among=("none", "copies", "perhaps coincidence")),
-    )
-
-
-_WORTH = _record(
-    accuracy=_fraction,
-    low=_fraction,
-    high=_fraction,
-    commonest=_string,
-    commonest_rate=_fraction,
-    z=_number,
-    kappa=_number,
-    weak=flag,
-    classes=_each(_record(label=_string, n=_count, accuracy=_fraction)),
-)
-
-_OVERVIEW = _record(
-    column=_string,
-    kind=partial(choice, among=KINDS),
-    missing=_count,
-    distinct=_count,
-    said=_string,
-    bars=_each(_count),
-)
-
-
-def _finding(finding, name, row):
-    fields = _record(
-        kind=_string,
-        severity=partial(choice, among=SEVERITIES),
-        sentence=_string,
-        rows=_each(_count),
-        columns=_each(_string),
-        cells=_each(_tuple(row, _string)),
-        evidence=_dict_of(_string, _evidence),
-        fix=_each(_tuple(row, _string, _string)),
-    )(finding, name)
-    found = Finding(**{k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()})
-    if not found.of_validation:
-        _each(row)(fields["rows"], f"{name}['rows']")
-    return found
-
-
-def _evidence(entry, name):
-    """A number, a string or nothing, or a list of them."""
-    for each in entry if isinstance(entry, list) else [entry]:
-        (_string if isinstance(each, str) else _or_none(_number))(each, name)
+def _plain(entry, name):
+    """A string, a bool or a number, as it is."""
+    if not isinstance(entry, bool):
+        (_string if isinstance(entry, str) else _number)(entry, name)
     return entry
 
 
 def _labels(entries, name, n):
     """Labels: all of them strings, or numbers."""
-    if isinstance(entries, list) and all(isinstance(entry, str) for entry in entries):
-        labels = plain_labels(np.array(entries, dtype=object))
-    else:
-        _each(lambda entry, name: isinstance(entry, bool) or _number(entry, name))(entries, name)
-        labels = np.asarray(entries)
-        labels = labels if labels.dtype.kind in "biu" else labels.astype(np.float64)
-    return labels if len(labels) == n else refuse(name, f"a list of {n} entries", entries)
+    found = _check(entries, [_plain], name)
+    is_text = {isinstance(entry, str) for entry in found}
+    if len(found) != n or len(is_text) > 1:
+        refuse(name, f"{n} labels, all of them strings or numbers", entries)
+    return plain_labels(np.array(found, dtype=object if True in is_text else None))
 
 
 def _rows(entries, name, row, most=None):
     """Different row numbers."""
-    found = np.array(_each(row, most)(entries, name), dtype=np.intp)
-    return found if len(np.unique(found)) == len(found) else refuse(name, "different rows", entries)
+    found = np.array(_check(entries, [row], name), dtype=np.intp)
+    if len(np.unique(found)) < len(found) or (most is not None and len(found) > most):
+        refuse(name, f"different rows, at most {most}" if most else "different rows", entries)
+    return found
 
 
 def _groups(entries, name, rows):
     """Groups of at least two rows, apart from each other."""
-    found = _each(rows)(entries, name)
+    found = _check(entries, [rows], name)
     rows([row for group in entries for row in group], name)
     if any(len(group) < 2 for group in found):
         refuse(name, "groups of at least two rows", entries)
     return found
 
 
-def _pair(entries, name, rows):
-    found = rows(entries, name)
-    return found if len(found) == 2 else refuse(name, "pairs of rows", entries)
-
-
 def _numbers(entries, name, n):
     """Rows of a file, in its order."""
-    found = np.array(_each(partial(integer, lowest=2, highest=10**12))(entries, name), np.int64)
-    if len(found) != n or (np.diff(found) < 1).any():
-        refuse(name, f"{n} increasing numbers", entries)
+    found = np.array(_check(entries, [_count], name), dtype=np.int64)
+    if len(found) != n or found.min(initial=2) < 2 or (np.diff(found) < 1).any():
+        refuse(name, f"{n} increasing numbers from 2", entries)
     return found
 
 
@@ -225,12 +117,89 @@ def _row_of_key(key, name, row):
 
 def _shown_rows(columns, name, rows):
     """Columns on the rows of the list, of equal lengths."""
-    checks = dict.fromkeys(_NUMBERS, _each(_or_none(_number))) | {"row": rows}
-    checks |= dict.fromkeys(("supporters", "opponents"), _each(partial(rows, most=_OTHERS)))
-    if not isinstance(columns, dict) or not set(columns) <= set(checks):
-        refuse(name, f"a dict of columns among {', '.join(checks)}", columns)
+    others = [partial(rows, most=_OTHERS)]
+    patterns = {"row": rows, "supporters": others, "opponents": others}
+    patterns |= {key: [_or_none(_number)] for key in _NUMBERS}
+    if not isinstance(columns, dict) or not set(columns) <= set(patterns):
+        refuse(name, f"a dict of columns among {', '.join(patterns)}", columns)
     columns = {"row": [], **columns}
-    lengths = {len(checks[key](column, f"rows[{key!r}]")) for key, column in columns.items()}
-    if len(lengths) != 1:
-        refuse(name, "columns of one length", sorted(lengths))
+    found = _check(columns, {key: patterns[key] for key in columns}, name)
+    if len(set(map(len, found.values()))) != 1:
+        refuse(name, "a dict of columns of one length", columns)
     return columns
+
+
+def _evidence(entry, name):
+    """A plain entry or None, or a list of them."""
+    each = _or_none(_plain)
+    return _check(entry, [each] if isinstance(entry, list) else each, name)
+
+
+def _finding(finding, name, row):
+    pattern = {
+        "kind": _string,
+        "severity": partial(choice, among=SEVERITIES),
+        "sentence": _string,
+        "rows": [_count],
+        "columns": [_string],
+        "cells": [(row, _string)],
+        "evidence": _dict_of(_evidence),
+        "fix": [(row, _string, _string)],
+    }
+    fields = _check(finding, pattern, name)
+    found = Finding(**{k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()})
+    if not found.of_validation:
+        _check(fields["rows"], [row], f"{name}['rows']")
+    return found
+
+
+# Fields of a report -------------------------------------------------------------------------
+
+_WORTH = dict.fromkeys(("accuracy", "low", "high", "commonest_rate"), _fraction)
+_WORTH |= {"commonest": _string, "z": _number, "kappa": _number, "weak": flag}
+_WORTH |= {"classes": [{"label": _string, "n": _count, "accuracy": _fraction}]}
+_OVERVIEW = {"column": _string, "said": _string, "kind": partial(choice, among=KINDS)}
+_OVERVIEW |= {"missing": _count, "distinct": _count, "bars": [_count]}
+
+
+def checked(record):
+    """The arguments of a report from the record of its file, or a ValueError."""
+    values = np.array(_check(record["values"], [_number], "values"))
+    n = len(values)
+    row = partial(integer, lowest=0, highest=n - 1)
+    rows, labels = partial(_rows, row=row), partial(_labels, n=n)
+    groups, of_row = partial(_groups, rows=rows), partial(_row_of_key, row=row)
+    about = {
+        "title": _string,
+        "target": _or_none(_string),
+        "n_samples": partial(integer, lowest=n, highest=n),
+        "seconds": partial(number, lowest=0, highest=1e9, strict=False),
+        "task": partial(choice, among=("classification", "regression")),
+        "kind": partial(choice, among=("table", "text", "image")),
+        "n_features": _count,
+        "score": _string,
+        "fdr": partial(number, lowest=0, highest=1),
+        "confidence": _or_none(partial(number, lowest=0.499999, highest=1)),
+        "n_verdicts": partial(integer, lowest=1, highest=10**9),
+        "id": _or_none(_string),
+        "duplicates": partial(choice, among=("none", "copies", "perhaps coincidence")),
+    }
+    about = _check(record["about"], about, "about")
+    content = {"table": _dict_of(_string), "text": _string, "image": _picture}[about["kind"]]
+    patterns = dict.fromkeys(("labels", "suggestions"), labels)
+    patterns |= dict.fromkeys(("listed", "to_review"), rows)
+    patterns |= dict.fromkeys(("conflicts", "duplicates"), groups)
+    patterns |= {
+        "notes": [_string],
+        "rows": partial(_shown_rows, rows=rows),
+        "contents": _dict_of(content, of_row),
+        "numbers": partial(_numbers, n=n),
+        "verdicts": _dict_of(flag, of_row),
+        "similar": lambda pairs, name: [*map(np.array, _check(pairs, [(row, row)], name))],
+        "worth": _or_none(_WORTH),
+        "said": _dict_of([_string], partial(choice, among=("read", "unchecked"))),
+        "findings": [partial(_finding, row=row)],
+        "overview": [_OVERVIEW],
+    }
+    found = {name: _check(record[name], pattern, name) for name, pattern in patterns.items()}
+    return {"about": about, "values": values, **found}

@@ -1,4 +1,4 @@
-"""What a report shows of rows: columns, texts or pictures."""
+"""What a report shows of rows: columns, texts or pictures; and of each column."""
 
 import base64
 import io
@@ -17,6 +17,10 @@ _LEVELS = 20  # of a category
 _LETTERS = 300  # of an entry of a column
 _TEXT = 2000  # letters of a text
 _LABEL = 1000  # letters of a label
+KINDS = ("number", "date", "category", "text")  # of columns
+_MOST = 200  # columns of an overview
+_BARS, _HEIGHT, _WIDTH, _PITCH = 12, 24, 7, 8  # of a histogram, in pixels
+_NAME, _ENTRY = 100, 40  # letters that are shown
 
 
 def kind_of(X):
@@ -136,11 +140,54 @@ def _picture(image, low, high):
     scaled = (np.asarray(image, dtype=np.float64) - low) * (255 / max(high - low, 1e-300))
     scaled = np.squeeze(np.clip(np.rint(scaled), 0, 255).astype(np.uint8))
     if scaled.ndim == 3 and scaled.shape[2] != 3:
-        raise ValueError(
-            f"images must have shape (height, width) or (height, width, 3). Got {np.shape(image)}."
-        )
+        refuse("images", "of shape (height, width) or (height, width, 3)", np.shape(image))
     picture, file = needed("PIL.Image", "the picture of a row").fromarray(scaled), io.BytesIO()
     picture.thumbnail((_SIDE, _SIDE))
     kind = "png" if scaled.ndim == 2 else "jpeg"
     picture.save(file, kind, **({"optimize": True} if kind == "png" else {"quality": 85}))
     return f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode()}"
+
+
+def overview_of(columns):
+    """A dict for each of the first 200 columns.
+
+    ``column``, ``kind``, ``missing`` and ``distinct`` (numbers of entries), ``said`` (the range or
+    the commonest entry) and ``bars`` (counts of a histogram).
+    """
+    return [{"column": column.name[:_NAME], **_line(column)} for column in columns[:_MOST]]
+
+
+def _line(column):
+    kind, missing = column.kind, column.missing
+    known = column.entries[~missing]
+    known = known if kind == "category" else known[np.isfinite(known)]
+    levels, counts = np.unique(known, return_counts=True)
+    line = {"kind": kind, "missing": int(missing.sum()), "distinct": len(levels)}
+    if not len(known):
+        return {**line, "said": "", "bars": []}
+    if column.n_spaces >= SPACES:
+        said = f"{column.n_spaces + 1:.0f} words on average"
+        return {**line, "kind": "text", "said": said, "bars": []}
+    if kind == "category":
+        often = np.argsort(-counts, kind="stable")[:_BARS]
+        said = f"commonest: {levels[often[0]][:_ENTRY]} ({counts[often[0]]:,})"
+        return {**line, "said": said, "bars": counts[often].tolist()}
+    low, high = (number_text(entry, grouped=False) for entry in (levels[0], levels[-1]))
+    if kind == "date":
+        low, high = levels[[0, -1]].astype("datetime64[s]").astype("datetime64[D]").astype(str)
+    if len(levels) > _BARS:
+        counts = np.histogram(np.clip(known, *np.quantile(known, [0.01, 0.99])), _BARS)[0]
+    return {**line, "said": low if low == high else f"{low} to {high}", "bars": counts.tolist()}
+
+
+def bars_path(bars):
+    """The outline of a histogram, as SVG draws it.
+
+    >>> bars_path([1, 2])
+    'M0 24v-12h7v12z M8 24v-24h7v24z'
+    """
+    tallest = max([1, *bars])
+    heights = [round(_HEIGHT * n / tallest) for n in bars]
+    return " ".join(
+        f"M{_PITCH * i} {_HEIGHT}v-{h}h{_WIDTH}v{h}z" for i, h in enumerate(heights) if h
+    )

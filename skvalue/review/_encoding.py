@@ -45,11 +45,11 @@ class TextEncoder(TransformerMixin, BaseEstimator):
         blocks = [self.columns_.transform(X[self.others_])] if self.others_ else []
         return sparse.hstack([sparse.csr_array(b) for b in (*blocks, *topics, *words)]).tocsr()
 
-    def split(self, X, scaler):
-        """Dense vectors, and all words; the numbers of columns are scaled in both."""
+    def split(self, X, scaler=None):
+        """Dense vectors, and all words; the scaler is for the numbers of columns in both."""
         n_numbers, n_dense = self.sizes_
         dense = X[:, :n_dense].toarray()
-        if n_numbers:
+        if n_numbers and scaler is not None:
             dense[:, :n_numbers] = scaler.fit_transform(dense[:, :n_numbers])
         wide = sparse.hstack([sparse.csr_array(dense[:, :n_numbers]), X[:, n_dense:]])
         return dense, wide.tocsr()

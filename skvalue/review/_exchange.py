@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+from .._utils.checks import shown
 from .._utils.untrusted import refuse, refuse_no_file
 from .._utils.warned import warn
 from ._read_text import decode, split
@@ -36,30 +37,20 @@ def _is_formula(entry):
 def label_studio_tasks(report):
     """The rows to review as tasks, with the suggestion as a prediction."""
     probability = dict(zip(report.rows["row"], report.rows.get("probability", ())))
-    labels, suggestions = report.labels.tolist(), report.suggestions.tolist()
     tasks = []
     for row in report.to_review.tolist():
-        suggestion = str(suggestions[row])
+        content = report.contents.get(row, "")
+        if isinstance(content, dict):
+            content = "\n".join(f"{name}: {entry}" for name, entry in content.items())
+        data = {"row": row, "content": content, "given": str(report.labels[row])}
+        data["suggestion"] = str(report.suggestions[row])
         choice = {"from_name": "label", "to_name": "content", "type": "choices"}
-        choice["value"] = {"choices": [suggestion]}
+        choice["value"] = {"choices": [data["suggestion"]]}
         prediction = {"model_version": "skvalue", "result": [choice]}
         if row in probability:
             prediction["score"] = float(probability[row])
-        data = {
-            "row": row,
-            "content": _as_text(report.contents.get(row, "")),
-            "given": str(labels[row]),
-            "suggestion": suggestion,
-        }
         tasks.append({"data": data, "predictions": [prediction]})
     return tasks
-
-
-def _as_text(content):
-    """One string of the columns of a row; texts and pictures are strings."""
-    if isinstance(content, dict):
-        return "\n".join(f"{name}: {entry}" for name, entry in content.items())
-    return content
 
 
 def verdicts_of(path, labels, numbers):
@@ -92,9 +83,8 @@ def read_lines(content, name, columns):
 
 def _of_lines(lines, numbers):
     """Row -> verdict of the lines of a file; corrections have the numbers of rows for people."""
-    found, places = {}, None
-    if "accept" in lines[0]:
-        places = {number: place for place, number in enumerate(numbers.tolist())}
+    of_file = "accept" in lines[0]
+    places, found = {number: place for place, number in enumerate(numbers.tolist())}, {}
     for line in lines:
         word = line["is_error"].strip().lower()
         if word == "":
@@ -102,9 +92,9 @@ def _of_lines(lines, numbers):
         if word not in WORDS:
             refuse("is_error", "true, false or nothing", line["is_error"])
         row = row_of(line["row"])
-        if places is not None and row not in places:
+        if of_file and row not in places:
             refuse("row", "a row of the report", row)
-        found[row if places is None else places[row]] = WORDS[word]
+        found[places[row] if of_file else row] = WORDS[word]
     return found
 
 
@@ -131,8 +121,7 @@ def _of_tasks(tasks, labels):
     if unclear:
         warn(
             f"{len(unclear)} rows have no verdict, since annotators contradict each other or chose "
-            f"several labels: rows {', '.join(map(str, unclear[:20]))}"
-            + (", ..." if len(unclear) > 20 else "")
+            f"several labels: rows {shown(unclear, 20)}"
         )
     return found
 

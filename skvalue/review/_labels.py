@@ -90,7 +90,7 @@ def _is_typo(text, other):
     same_number = len(text.split()) == len(other.split())
     if same_number and any(a != b and _is_form(a, b) for a, b in words):
         return False
-    return _distance(text, other) <= most
+    return _few_edits(text, other, most)
 
 
 def _is_form(a, b):
@@ -100,15 +100,13 @@ def _is_form(a, b):
     return prefixed or (long[:-1] == short and long[-1] in "sern")
 
 
-def _distance(a, b):
-    """Number of letters to insert, delete, replace or swap with the next one, to make b of a."""
-    before, last = None, list(range(len(b) + 1))
-    for i, x in enumerate(a, 1):
-        now = [i]
-        for j, z in enumerate(b, 1):
-            cost = min(last[j] + 1, now[-1] + 1, last[j - 1] + (x != z))
-            if before is not None and j > 1 and x == b[j - 2] and a[i - 2] == z:
-                cost = min(cost, before[j - 2] + 1)
-            now.append(cost)
-        before, last = last, now
-    return last[-1]
+def _few_edits(a, b, most):
+    """Whether so many letters to insert, delete, replace or swap with the next one make b of a."""
+    start = next((i for i, (x, z) in enumerate(zip(a, b)) if x != z), min(len(a), len(b)))
+    a, b = a[start:], b[start:]
+    if not a or not b or not most:
+        return max(len(a), len(b)) <= most
+    rest = [(a[1:], b), (a, b[1:]), (a[1:], b[1:])]
+    if a[:2] == b[1::-1]:
+        rest.append((a[2:], b[2:]))
+    return any(_few_edits(*pair, most - 1) for pair in rest)

@@ -261,7 +261,7 @@ def corrections_of(report):
     >>> from skvalue.review import audit_table, corrections_of
     >>> X, y = load_iris(return_X_y=True)
     >>> y[0] = 2
-    >>> report = audit_table(X, y, target="species", random_state=0)
+    >>> report = audit_table(X[::3], y[::3], target="species", checks=None, random_state=0)
     >>> (found,) = corrections_of(report.review([0], [True]))
     >>> found.row, found.column, found.old, found.new  # line 2 of a CSV file
     (2, 'species', '2', '0')
@@ -273,7 +273,7 @@ def corrections_of(report):
         refuse("report", "one of classes, since a prediction is no entry of a table", report)
     found, why = [], "wrong by a verdict"
     for row in sorted(row for row, is_error in report.verdicts.items() if is_error):
-        number, label = int(report.row_numbers[row]), str(report.labels[row])
+        number, label = int(report.numbers[row]), str(report.labels[row])
         suggestion = str(report.suggestions[row])
         found.append(Correction(number, target, label, suggestion, why, suggestion != label))
     return found

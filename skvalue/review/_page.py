@@ -9,8 +9,7 @@ from importlib.resources import files as package_files
 import numpy as np
 
 from .._utils.optional import needed
-from ._contents import number_text
-from ._overview import bars_path
+from ._contents import bars_path, number_text
 from ._worth import most_wrong
 from .checks import rows_shown
 
@@ -50,27 +49,25 @@ def _hash(text):
 
 def _names(report, files):
     """Names of files for the commands of the page; words of more than one part are quoted."""
-    known = {name: os.path.basename(files.get(name) or "") for name in ("table", "report")}
-    stem = os.path.splitext(known["table"] or report.about["title"])[0]
-    names = {
-        **known,
-        "corrections": f"{stem}.corrections.csv",
-        "fixed": f"{stem}.fixed.csv",
-        "page": f"{stem}.html",
-    }
+    names = {name: os.path.basename(files.get(name) or "") for name in ("table", "report")}
+    stem = os.path.splitext(names["table"] or report.about["title"])[0]
+    names |= {"corrections": f"{stem}.corrections.csv", "fixed": f"{stem}.fixed.csv"}
+    names["page"] = f"{stem}.html"
     return {name: f'"{file}"' if " " in file else file for name, file in names.items()}
 
 
 def _key(report):
     """What the browser keeps verdicts under: the same for the same table and list only."""
     parts = (report.about["title"], report.about["target"], report.labels.tolist())
-    text = repr((*parts, report.row_numbers.tolist(), report.listed.tolist()))
+    text = repr((*parts, report.numbers.tolist(), report.listed.tolist()))
     return "skvalue-" + sha256(text.encode()).hexdigest()[:32]
 
 
 def _context(report):
     """The names of the template."""
     pairs, classes, shown = Counter(), [], _listed(report)
+    differ = {row for group in report.conflicts for row in group.tolist()}
+    agreeing = [group for group in report.duplicates if not differ & set(group.tolist())]
     if report.about["task"] != "regression":
         both = ((report.labels[row], report.suggestions[row]) for row in report.listed)
         pairs = Counter((str(label), str(suggestion)) for label, suggestion in both)
@@ -84,7 +81,7 @@ def _context(report):
         "labels": sorted({entry["label"] for entry in shown}),
         "pairs": pairs.most_common(_MOST_CONFUSED),
         "conflicts": _groups(report, report.conflicts),
-        "equal": _groups(report, _agreeing(report)),
+        "equal": _groups(report, agreeing),
         "similar": [_differences(pair) for pair in _groups(report, report.similar)],
         "classes": classes,
         "n_wrong": sum(report.verdicts.values()),
@@ -108,18 +105,12 @@ def _sections(report):
         rows = () if section == "equal" else rows  # whose groups the page shows
         shown = [{**_mention(report, row), "said": of_row.get(row)} for row in rows]
         fix = each.fix if len(each.fix) <= _MOST_FIXED else ()
-        numbers = [int(report.row_numbers[row]) for row, _, _ in fix]
+        numbers = [int(report.numbers[row]) for row, _, _ in fix]
         entry = {"finding": each, "shown": shown, "numbers": numbers}
         if fix:
             entry |= {"old": str(report.labels[fix[0][0]]), "new": fix[0][2]}
         found[section].append(entry)
     return found
-
-
-def _agreeing(report):
-    """Groups of equal rows whose labels do not differ."""
-    differ = {int(row) for group in report.conflicts for row in group}
-    return [group for group in report.duplicates if not differ & set(group.tolist())]
 
 
 def _groups(report, groups):
@@ -172,7 +163,7 @@ def _mention(report, row):
         content = {name: cell for name, cell in content.items() if name != report.about["id"]}
     return {
         "row": row,
-        "number": int(report.row_numbers[row]),
+        "number": int(report.numbers[row]),
         "id": row_id,
         "label": _text(report.labels[row]),
         "old": str(report.labels[row]),

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 
@@ -15,9 +14,9 @@ from .._utils.checks import check_length, one_column, seed_of, shown
 from .._utils.columns import column_encoder
 from .._utils.targets import check_task
 from ..privacy import Release, calibrate_counts, make_report, sentences, warn_of_large_delta
+from ._held_out import default_models
 
-_TREES, _SPLITS = 100, 5
-_PROTECTED = "whether a row is there and what it holds"
+_IMPROBABLE, _SPLITS = 0.1, 5  # probability of a label
 _NOT_PROTECTED = (
     sentences.PUBLIC_POINTS,
     "what the public model says of a row, from a reader who knows this row",
@@ -32,7 +31,8 @@ _ASSUMED = (
     sentences.OTHER_RELEASES,
 )
 _SAID = (
-    "Improbable are labels with a probability below {:g} by a model of the public points alone. "
+    f"Improbable are labels with a probability below {_IMPROBABLE} by a model of the public points "
+    "alone. "
     "These are rows that a public model disagrees with, not an error rate: the last column is the "
     "fraction of the public points whose labels are improbable to models that have not seen them. "
     "No row is listed. Counts have noise, of the standard errors in the last line, and can be "
@@ -58,8 +58,6 @@ class LabelCounts:
         Standard errors of `n_rows`, and of `n_improbable` and `n_other`.
     public_rate : ndarray of shape (n_classes,)
         Fraction of the public points of each class whose label is improbable, held out.
-    threshold : float
-        Probability below which a label is improbable.
     privacy : skvalue.privacy.PrivacyReport
         What is protected, from whom, and what is not.
     model : classifier
@@ -69,9 +67,11 @@ class LabelCounts:
     --------
     >>> import numpy as np
     >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
     >>> from skvalue.review import count_improbable_labels
     >>> X, y = load_iris(return_X_y=True)
-    >>> counts = count_improbable_labels(X[::2], y[::2], X[1::2], y[1::2], epsilon=1.0)
+    >>> both = X[::2], y[::2], X[1::2], y[1::2]
+    >>> counts = count_improbable_labels(*both, epsilon=1.0, estimator=GaussianNB())
     >>> counts.probability_of(X[:1], y[:1]) > 0.9  # for the owner of row 0
     array([ True])
     """
@@ -83,7 +83,6 @@ class LabelCounts:
     n_rows_error: float
     error: float
     public_rate: np.ndarray
-    threshold: float
     privacy: Any
     model: object
 
@@ -116,23 +115,22 @@ class LabelCounts:
         """
         lines = ("".join(f"<td>{escape(cell)}</td>" for cell in line) for line in self._lines())
         table = f"<table><tr>{'</tr><tr>'.join(lines)}</tr></table>"
-        said = f"<h1>Improbable labels</h1>{table}<p>{_SAID.format(self.threshold)}</p>"
+        said = f"<h1>Improbable labels</h1>{table}<p>{_SAID}</p>"
         body = f'<body><div class="skvalue-sheet">{said}</div>'
         return self.privacy.to_html().replace("<body>", body, 1)
 
     def _lines(self):
         """The table of counts."""
         yield "label", "rows", "improbable", "of public points"
-        for label, *counts, rate in zip(
-            self.classes, self.n_rows, self.n_improbable, self.public_rate
-        ):
+        columns = self.classes, self.n_rows, self.n_improbable, self.public_rate
+        for label, *counts, rate in zip(*columns):
             yield str(label), *map(str, counts), f"{rate:.1%}"
         yield "other", str(self.n_other), "", ""
         yield "error", f"{self.n_rows_error:.1f}", f"{self.error:.1f}", ""
 
     def __str__(self):
         lines = ["".join(f"{cell:>17}" for cell in line) for line in self._lines()]
-        return "\n".join([*lines, _SAID.format(self.threshold), str(self.privacy)])
+        return "\n".join([*lines, _SAID, str(self.privacy)])
 
 
 def count_improbable_labels(
@@ -143,7 +141,6 @@ def count_improbable_labels(
     *,
     epsilon,
     delta=1e-5,
-    threshold=0.1,
     estimator=None,
     ledger=None,
     random_state=None,
@@ -168,8 +165,6 @@ def count_improbable_labels(
         Their labels: at least two classes, one of at least five points.
     epsilon, delta : float
         The guarantee of all counts together, for adding or removing a row.
-    threshold : float, default=0.1
-        Probability below which a label is improbable.
     estimator : classifier, default=None
         What is fitted to the public points; its probabilities for a row must not depend on other
         rows. None is a random forest, with the columns of a data frame encoded by the public
@@ -195,23 +190,22 @@ def count_improbable_labels(
     Examples
     --------
     >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
     >>> from skvalue.review import count_improbable_labels
     >>> X, y = load_iris(return_X_y=True)
-    >>> counts = count_improbable_labels(X[::2], y[::2], X[1::2], y[1::2], epsilon=1.0)
+    >>> both = X[::2], y[::2], X[1::2], y[1::2]
+    >>> counts = count_improbable_labels(*both, epsilon=1.0, estimator=GaussianNB())
     >>> counts.n_improbable.shape, counts.privacy.guarantee
     ((3,), '(1, 1e-05)-differential privacy')
     """
     event = calibrate_counts(epsilon, delta)
-    if not 0 < threshold < 1:
-        raise ValueError(f"threshold must be strictly between 0 and 1. Got {threshold!r}.")
     y, y_val, seed = one_column(y, "y"), one_column(y_val, "y_val"), seed_of(random_state)
     check_length(y, "y", len(X))
     if check_task("auto", y_val, "y_val") == "regression" or len(np.unique(y_val)) < 2:
         raise ValueError(f"y_val must hold two classes or more. Got {shown(np.unique(y_val))}.")
     if estimator is None:
         encoder = column_encoder(X_val)[0] if hasattr(X_val, "iloc") else "passthrough"
-        forest = RandomForestClassifier(_TREES, min_samples_leaf=5, random_state=seed)
-        estimator = make_pipeline(encoder, forest)
+        estimator = make_pipeline(encoder, default_models(True, seed)["forest"])
     model, folds = clone(estimator), StratifiedKFold(_SPLITS, shuffle=True, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # classes of few points, and unknown entries of rows
@@ -219,19 +213,20 @@ def count_improbable_labels(
         scores = model.fit(X_val, y_val).predict_proba(X)
     classes = model.classes_.tolist()
     codes_val, codes = _codes(y_val, classes), _codes(y, classes)
-    improbable = (_at(scores, codes) < threshold) & (codes < len(classes))
+    improbable = (_at(scores, codes) < _IMPROBABLE) & (codes < len(classes))
     cells = np.bincount(2 * codes + improbable, minlength=2 * len(classes) + 1)
     warn_of_large_delta(delta, len(y))
     report = make_report(
-        event, delta, notion="central", unit="row", protects=_PROTECTED, against="every reader",
+        event, delta, notion="central", unit="row",
+        protects="whether a row is there and what it holds", against="every reader",
         not_protected=_NOT_PROTECTED, assumptions=_ASSUMED, noise_random_state=noise_random_state,
     )  # fmt: skip
     release = Release(event, ledger, "improbable labels", noise_random_state, report)
     noisy, errors = release.of(cells), (2**0.5 * event.scale, event.scale)
     pairs = noisy[:-1].reshape(-1, 2)
-    rate = np.bincount(codes_val, _at(held_out, codes_val) < threshold) / np.bincount(codes_val)
+    rate = np.bincount(codes_val, _at(held_out, codes_val) < _IMPROBABLE) / np.bincount(codes_val)
     counts = classes, pairs.sum(axis=1), pairs[:, 1], int(noisy[-1])
-    return LabelCounts(*counts, *errors, rate, threshold, report, model)
+    return LabelCounts(*counts, *errors, rate, report, model)
 
 
 def _codes(y, classes):

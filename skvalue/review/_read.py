@@ -8,28 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.utils import Bunch
 
 from .._utils.checks import shown
 from .._utils.optional import needed
 from .._utils.untrusted import refuse, refuse_no_file
 from ._read_columns import MISSING, Cells, Conventions, find_codes, read_column
-from ._read_text import Fields, decode, split
+from ._read_text import decode, split
 
 _ARROW = (".parquet", ".arrow", ".feather")
 _MOST_COLUMNS = 10_000
-_LONGEST_LABEL = 1000  # characters
-
-
-@dataclass(frozen=True)
-class _Source:
-    """The text of a file, and how a table of the same columns is to be read."""
-
-    fields: Fields
-    codec: str
-    decimal: str | None
-    dates: str | None
-    task: str
-    text: set
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +34,11 @@ class Reading:
         What was assumed: the encoding, separator, decimal mark, dates and words for missing.
     doubts : list of str
         What can be read in two ways, with the parameter of `read_table` that decides.
-    unlabelled : ndarray of shape (n_unlabelled,)
+    unlabelled : ndarray of shape (n_unlabelled,), default=None
         Numbers of the rows without a label.
-    source : object, default=None
-        The text of the file, for `to_bytes`; None if it is no text.
+    source : Bunch, default=None
+        The text of the file, for `to_bytes`, and how a table of the same columns is to be read;
+        None if it is no text.
 
     Examples
     --------
@@ -70,8 +59,8 @@ class Reading:
     frame: Any
     said: list
     doubts: list
-    unlabelled: np.ndarray
-    source: object = field(default=None, repr=False)
+    unlabelled: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    source: Bunch | None = field(default=None, repr=False)
 
     def to_bytes(self, rows):
         """The bytes of the file with some of its rows alone, each as the file has it.
@@ -90,8 +79,7 @@ class Reading:
             return None
         fields = self.source.fields
         texts = dict(zip(fields.numbers.tolist(), fields.texts))
-        text = fields.before + "".join(texts[row] for row in rows)
-        return text.encode(self.source.codec)
+        return "".join([fields.before, *(texts[row] for row in rows)]).encode(self.source.codec)
 
 
 def read_table(
@@ -183,9 +171,8 @@ def read_table(
     if like is not None:
         decimal, dates = decimal or like.decimal, dates or like.dates
         task = like.task if task == "auto" else task
-    no_rows = np.zeros(0, dtype=np.intp)
     if Path(path).suffix.lower() in _ARROW:
-        return _labelled(Reading(_read_arrow(path), [], [], no_rows), target)
+        return _labelled(Reading(_read_arrow(path), [], []), target)
     content, codec = decode(Path(path).read_bytes(), encoding)
     fields, said = split(content, separator, skip_lines, header)
     names, missing = fields.names, [missing] if isinstance(missing, str) else list(missing or ())
@@ -215,9 +202,10 @@ def read_table(
     if target in columns:
         task = "classification" if target in texts else "regression"
     keys = known.common_key("number"), known.common_key("date")
-    source = _Source(fields, codec, *keys, task, texts - {target})
+    source = Bunch(fields=fields, codec=codec, decimal=keys[0], dates=keys[1], task=task)
+    source.text = texts - {target}
     frame = needed("pandas", "read_table").DataFrame(frame, index=fields.numbers)
-    return _labelled(Reading(frame, said, known.doubts, no_rows, source), target)
+    return _labelled(Reading(frame, said, known.doubts, source=source), target)
 
 
 def _listed(names):
@@ -255,10 +243,6 @@ def _target_column(target, column, task, known):
     whole = column.kind == "number" and bool(np.all(np.floor(values) == values))
     if task == "auto" and column.kind == "number" and not whole:
         return column
-    longest = max(counts, key=len)
-    if len(longest) > _LONGEST_LABEL:
-        rule = f"a column of labels of at most {_LONGEST_LABEL} characters"
-        refuse("target", rule, f"{longest[:40]}... of {len(longest)}")
     n, n_rows = len(values), len(column.cells)
     if task == "auto" and whole and n > 20 and (n_rows < 4 * n or np.ptp(values) > n - 1):
         known.doubts.append(

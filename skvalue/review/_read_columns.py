@@ -199,8 +199,8 @@ class Conventions:
 
     def common_key(self, kind):
         """The decimal mark, or order of dates, by the option or by all columns that have one."""
-        keys = list(self.common[kind])
-        return self.given[kind] or (keys[0] if len(keys) == 1 else None)
+        common = self.common[kind]
+        return self.given[kind] or (min(common) if len(common) == 1 else None)
 
     def choose(self, name, column, example):
         """The entries of a column by the reading that the option or the other columns ask for."""

@@ -115,18 +115,18 @@ def split(text, separator=None, skip_lines=0, header=None):
     if told:
         separator, start = separator or told[1], start + 1
     parsed = {c: _parse(lines, start, c) for c in (separator or _SEPARATORS)}
-    fitting = {c: records for c, (records, _, _) in parsed.items() if _is_table(records)}
-    if not fitting:
+    width = {c: _width(records) for c, records in parsed.items()}
+    best, *others = sorted(width, key=lambda c: -width[c])
+    if not width[best]:
         raise ValueError(_why_ragged(lines, parsed))
-    best, *others = sorted(fitting, key=lambda c: -len(fitting[c][0]))
-    records, ends, numbers = parsed[best]
-    width, said = len(records[0]), []
-    if others and len(fitting[others[0]][0]) == width:
+    if others and width[others[0]] == width[best]:
         raise ValueError(
-            f"both {best!r} and {others[0]!r} give {width} fields in every line. Pass separator=."
+            f"both {best!r} and {others[0]!r} give {width[best]} fields in every line. Pass "
+            "separator=."
         )
-    if best != "," or others:
-        said.append(f"fields separated by {'tabs' if best.isspace() else best}")
+    is_usual = best == "," and not any(width[c] for c in others)
+    said = [] if is_usual else [f"fields separated by {'tabs' if best.isspace() else best}"]
+    records, ends, numbers = zip(*parsed[best])
     names, rows = _name_columns(records, header)
     n_before, ends = len(records) - len(rows), [start, *ends]
     texts = ["".join(lines[first:end]) for first, end in pairwise(ends[n_before:])]
@@ -137,56 +137,52 @@ def split(text, separator=None, skip_lines=0, header=None):
 
 
 def _parse(lines, start, separator):
-    """Records by a separator, the lines with which they end, counted from 1, and their numbers.
+    """Records by a separator, each with the line, from 1, with which it ends, and its number.
 
-    Empty lines are no records, but count in the numbers. Records are None if quotes do not match.
+    Empty lines are no records, but count in the numbers. None if quotes do not match.
     """
     reader = csv.reader(lines[start:], delimiter=separator, strict=True)
-    records, ends, numbers = [], [], []
     try:
-        for number, record in enumerate(reader):
-            if record:
-                records.append(record)
-                ends.append(start + reader.line_num)
-                numbers.append(number)
+        return [(r, start + reader.line_num, number) for number, r in enumerate(reader) if r]
     except csv.Error:
-        return None, ends, numbers
-    return records, ends, numbers
+        return None
 
 
-def _is_table(records):
-    """Whether there are two records or more, of as many fields, and more than one."""
-    widths = set(map(len, records or ()))
-    return len(widths) == 1 and widths != {1} and len(records) > 1
+def _width(records):
+    """Number of fields of two records or more, 0 if it differs or is one."""
+    widths = {len(record) for record, *_ in records or ()}
+    return max(widths) if len(widths) == 1 and widths != {1} and len(records) > 1 else 0
 
 
 def _why_ragged(lines, parsed):
     """Why no separator gives the same number of fields in every line."""
     first = "".join(lines[:1])
-    unclosed = [c for c, (records, *_) in parsed.items() if records is None and c in first]
-    parsed = {c: (records, ends) for c, (records, ends, _) in parsed.items() if records}
+    unclosed = [c for c, records in parsed.items() if records is None and c in first]
+    parsed = {c: records for c, records in parsed.items() if records}
     if unclosed:
         return f"a quote is not closed, if fields are separated by {unclosed[0]!r}."
     if not parsed:
         return "the file must have a header and rows. Got none, or quotes that do not match."
-    if all(len(records) < 2 for records, _ in parsed.values()):
+    if all(len(records) < 2 for records in parsed.values()):
         return "the file must have at least one row. Got a header alone."
 
     def usual(separator):
-        width, times = Counter(map(len, parsed[separator][0])).most_common(1)[0]
+        widths = Counter(len(record) for record, *_ in parsed[separator])
+        width, times = widths.most_common(1)[0]
         return (width > 1) * times, width
 
     best = max(parsed, key=usual)
-    (records, ends), (times, width) = parsed[best], usual(best)
+    times, width = usual(best)
     if not times:
         return "no separator (comma, semicolon, tab, |) gives two columns. Pass separator=."
-    odd = [i for i, record in enumerate(records) if len(record) != width]
+    odd = [i for i, (record, *_) in enumerate(parsed[best]) if len(record) != width]
+    record, end, _ = parsed[best][odd[0]]
     got = (
-        f"line {ends[odd[0]]} must have {width} fields, as most lines have (separated by "
-        f"{best!r}). Got {len(records[odd[0]])}"
+        f"line {end} must have {width} fields, as most lines have (separated by {best!r}). Got "
+        f"{len(record)}"
     )
     if odd[-1] < 5 and odd == list(range(len(odd))):
-        return f"{got}: is it a title? Pass skip_lines={ends[odd[-1]]}."
+        return f"{got}: is it a title? Pass skip_lines={parsed[best][odd[-1]][1]}."
     return f"{got}: mend it, or pass separator=."
 
 

@@ -15,8 +15,7 @@ from .._utils.writing import write_files
 from ._checked import checked
 from ._exchange import guarded, label_studio_tasks, verdicts_of
 from ._page import page
-from ._statement import make_statement
-from ._verdicts import check_verdicts
+from ._verdicts import check_verdicts, make_statement
 
 _FORMAT, _VERSION = "skvalue.AuditReport", 1
 _LIMIT = 100_000_000  # characters of a report that is read
@@ -59,9 +58,9 @@ class AuditReport:
         shows.
     verdicts : dict of int to bool
         Row -> whether its label is wrong.
-    numbers : ndarray of shape (n_samples,) or None
-        The place of each row in its file as a spreadsheet counts: the header is row 1. None if
-        that is 2, 3, ... for rows 0, 1, ...
+    numbers : ndarray of shape (n_samples,)
+        The place of each row in its file as a spreadsheet counts: the header is row 1. Without a
+        file, 2, 3, ... for rows 0, 1, ...
     duplicates, similar : list of ndarray
         Groups of equal rows, and pairs of nearly equal ones, as of
         :func:`~skvalue.review.find_duplicates`.
@@ -84,8 +83,6 @@ class AuditReport:
     ----------
     fraction_listed : float
         Fraction of all rows in `listed`.
-    row_numbers : ndarray of shape (n_samples,)
-        `numbers`, or 2, 3, ... where that is None.
     statement : Bunch or None
         What the verdicts say: ``q_values``, ``label_error``, ``error_rate`` and ``threshold``, as
         of :class:`~skvalue.LabelErrorDetector`; None without verdicts.
@@ -101,7 +98,7 @@ class AuditReport:
     >>> from skvalue.review import audit_table
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> y, flipped = flip_labels(y, 0.1, random_state=0)
-    >>> report = audit_table(X, y, random_state=0)
+    >>> report = audit_table(X, y, checks=None, random_state=0)
     >>> report
     AuditReport of 150 rows: the suggestion differs from the label in 23 (15.3 %); no verdicts yet
     >>> report.to_frame()[["row", "label", "suggestion"]].shape
@@ -118,8 +115,8 @@ class AuditReport:
     conflicts: list
     rows: dict
     contents: dict
+    numbers: np.ndarray
     verdicts: dict = field(default_factory=dict)
-    numbers: np.ndarray | None = None
     duplicates: list = field(default_factory=list)
     similar: list = field(default_factory=list)
     worth: dict | None = None
@@ -131,11 +128,6 @@ class AuditReport:
     def fraction_listed(self):
         """Fraction of all rows whose suggestion differs."""
         return len(self.listed) / len(self.values)
-
-    @cached_property
-    def row_numbers(self):
-        """The place of each row in its file as a spreadsheet counts, for people."""
-        return np.arange(2, len(self.values) + 2) if self.numbers is None else self.numbers
 
     @cached_property
     def statement(self) -> Any:
@@ -191,7 +183,7 @@ class AuditReport:
         ValueError
             If the file has no verdict, or something else in the place of one.
         """
-        return self.review(*verdicts_of(path, self.labels, self.row_numbers))
+        return self.review(*verdicts_of(path, self.labels, self.numbers))
 
     def to_frame(self):
         """Return the list as a pandas data frame, most doubtful row first.
@@ -214,7 +206,7 @@ class AuditReport:
             "suggestion": self.suggestions[listed],
             "value": self.values[listed],
             "to_review": np.isin(listed, self.to_review),
-            "is_error": np.array([self.verdicts.get(row) for row in listed.tolist()], dtype=object),
+            "is_error": np.array(list(map(self.verdicts.get, listed.tolist())), dtype=object),
         }
         if said is not None:
             columns["q_value"] = said.q_values[listed]
@@ -335,10 +327,7 @@ class AuditReport:
 
 
 def _write(text, path):
-    if path is None:
-        return text
-    write_files({path: text})
-    return None
+    return text if path is None else write_files({path: text})
 
 
 def _plain(entry):

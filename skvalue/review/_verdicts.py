@@ -4,10 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit
+from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
+from sklearn.utils import Bunch
 
 from .._utils.checks import check_length, one_column
+from .._utils.warned import warn
 
+_FEWEST = 10  # verdicts that a curve is fitted to
+_LEVEL = 0.95  # confidence of the interval of the error rate
 _PRIOR = np.array([1.0, -1.0, 1.0, -1.0]), np.array([1, 0, 0, 1]), np.full(4, 0.5)
 
 
@@ -65,13 +70,8 @@ class Curve:
     """Probability that the label is right by place, and what its uncertainty is made of."""
 
     right: np.ndarray  # probability of each place
-    design: np.ndarray  # columns of the logistic regression at each place
-    covariance: np.ndarray  # of its coefficients
-
-    @property
-    def slopes(self):
-        """Derivatives of the probabilities by the coefficients, of shape (n_listed, 2)."""
-        return (self.right * (1 - self.right))[:, None] * self.design
+    slopes: np.ndarray  # its derivatives by the coefficients, of shape (n_listed, 2)
+    covariance: np.ndarray  # of the coefficients
 
 
 def fit_curve(n_listed, places, is_error):
@@ -113,7 +113,8 @@ def fit_curve(n_listed, places, is_error):
     design = np.column_stack([np.ones(len(rows)), rows])
     information = (design * (weights * p * (1 - p))[:, None]).T @ design
     covariance = np.linalg.inv(information + 1e-3 * np.eye(2))
-    return Curve(expit(intercept + slope * x), np.column_stack([np.ones(n_listed), x]), covariance)
+    p = expit(intercept + slope * x)
+    return Curve(p, (p * (1 - p))[:, None] * np.column_stack([np.ones(n_listed), x]), covariance)
 
 
 def list_qvalues(curve, z=0.0):
@@ -185,3 +186,44 @@ def count_errors(curve, places, is_error):
     total = curve.slopes[unseen].sum(axis=0)
     variance = total @ curve.covariance @ total + np.sum(p * (1 - p))
     return float(np.sum(is_error) + np.sum(1 - p)), float(np.sqrt(variance))
+
+
+def make_statement(listed, verdicts, values, fdr, confidence):
+    """What verdicts (row -> whether its label is wrong) say: the attributes that `review` sets.
+
+    ``listed``: the rows whose suggestion differs, most doubtful first.
+    """
+    n = len(values)
+    place = {row: number for number, row in enumerate(listed.tolist())}
+    seen = {place[row]: wrong for row, wrong in verdicts.items() if row in place}
+    places, wrong = np.array(list(seen), dtype=np.intp), np.array(list(seen.values()), dtype=bool)
+    by_list, count, low, high = np.ones(len(listed)), wrong.sum(), wrong.sum(), len(listed)
+    if len(seen) >= _FEWEST:
+        curve = fit_curve(len(listed), places, wrong)
+        by_list = list_qvalues(curve, 0.0 if confidence is None else norm.ppf(confidence))
+        count, error = count_errors(curve, places, wrong)
+        within = norm.ppf(0.5 + (confidence or _LEVEL) / 2) * error
+        high = min(count + within, high - np.sum(~wrong))
+        low = max(count - within, low)
+    elif len(seen) < len(listed):
+        warn(
+            f"{len(seen)} verdicts on rows of the list say nothing about its other rows: at least "
+            f"{_FEWEST} do, and n_verdicts is the recommended number.",
+            UserWarning,
+        )
+    q_values = np.ones(n)
+    q_values[listed] = by_list
+    named = values[listed][by_list <= fdr]
+    rows = np.array(list(verdicts), dtype=np.intp)
+    is_error = np.array(list(verdicts.values()), dtype=bool)
+    q_values[rows] = np.where(is_error, 0.0, 1.0)
+    return {
+        "q_values_": q_values,
+        "label_error_": q_values <= fdr,
+        "threshold_": float(named.max(initial=-np.inf)),
+        "error_rate_": Bunch(
+            rate=float(count / n), low=float(low / n), high=float(high / n),
+            confidence=confidence or _LEVEL,
+        ),
+        "verdicts_": Bunch(row=rows, is_error=is_error),
+    }  # fmt: skip

@@ -3,13 +3,3 @@
 from ._check_table import LARGEST, WIDEST, check_table
 from ._finding import SEVERITIES, Finding, rows_shown
 from ._labels_and_rows import find_spellings
-
-__all__ = [
-    "LARGEST",
-    "SEVERITIES",
-    "WIDEST",
-    "Finding",
-    "check_table",
-    "find_spellings",
-    "rows_shown",
-]

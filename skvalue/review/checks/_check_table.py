@@ -12,14 +12,8 @@ from ._cells import find_improbable_cells
 from ._columns_alone import find_empty, find_ids
 from ._far import find_empty_rows, find_far_rows
 from ._finding import SEVERITIES
-from ._labels_and_rows import (
-    find_common_rows,
-    find_equal_rows,
-    find_missing_labels,
-    find_spellings,
-)
-from ._leaks import find_leaks
-from ._missing import find_missing_by_label
+from ._labels_and_rows import find_common_rows, find_equal_rows, find_missing_labels, find_spellings
+from ._leaks import find_leaks, find_missing_by_label
 from ._order import find_label_order, find_row_order
 from ._weak import find_weak_model, worth_of_models
 
@@ -99,8 +93,8 @@ def check_table(
     >>> import pandas as pd
     >>> from skvalue.review import check_table
     >>> rng = np.random.default_rng(0)
-    >>> y = rng.choice(["paid", "open"], 200).astype(object)
-    >>> X = pd.DataFrame({"age": rng.uniform(18, 80, 200), "case": np.arange(200)})
+    >>> y = rng.choice(["paid", "open"], 100).astype(object)
+    >>> X = pd.DataFrame({"age": rng.uniform(18, 80, 100), "case": np.arange(100)})
     >>> X["reminder"] = np.where(y == "open", "sent", "none")
     >>> y[0] = "Paid"
     >>> found = check_table(X, y, target="bill", random_state=0)
@@ -157,7 +151,7 @@ def _of_models(columns, labels, known, words, seed, cells, worth):
     """Findings of rules that need more than one column, or the labels."""
     n, rng = len(labels), np.random.default_rng(seed)
     names, codes = np.unique(labels, return_inverse=True)
-    fifths = codes if words.classes else np.zeros(n, dtype=np.intp)
+    fifths = codes
     if not words.classes:
         limits = np.quantile(labels[known], [0.2, 0.4, 0.6, 0.8])
         names, fifths = np.arange(1, 6), np.searchsorted(limits, labels)

@@ -29,9 +29,8 @@ def find_spellings(labels, known, target):
     ):
         for other, common in same.items():
             rows = tuple(np.flatnonzero(known & (labels == other)).tolist())
-            said = (
-                f"The label {other!r} ({plural(counts[other], 'row')}) {how} {common!r}: one class?"
-            )
+            n_rows = plural(counts[other], "row")
+            said = f"The label {other!r} ({n_rows}) {how} {common!r}: one class?"
             fix = tuple((row, target, common) for row in rows)
             yield Finding("spelling", severity, said, rows, (target,), fix=fix)
     if found.rare:
@@ -49,21 +48,20 @@ def find_equal_rows(found, codes, words):
     sure = found.verdict == "copies"
     groups = groups_of(found.codes)
     if groups:
-        n_copies = sum(map(len, groups)) - len(groups)
-        why = (
-            "entered twice?" if sure else "the columns are so coarse that these may be other cases."
-        )
-        said = f"{plural(n_copies, 'row')} equal to an earlier one: {why}"
-        rows = tuple(int(row) for group in groups for row in group)
+        n_copies = plural(sum(map(len, groups)) - len(groups), "row")
+        why = "the columns are so coarse that these may be other cases."
+        said = f"{n_copies} equal to an earlier one: {'entered twice?' if sure else why}"
+        rows = tuple(np.concatenate(groups).tolist())
         yield Finding("equal rows", "warning" if sure else "note", said, rows)
     known = np.flatnonzero(codes >= 0)
     bad = known[differing(codes[known], found.codes[known])]
     if len(bad):
-        n_groups, sure = len(np.unique(found.codes[bad])), sure and words.classes
-        why = "at most one of these" if sure else "must they be the same, and which one"
-        said = f"{plural(n_groups, 'group')} of equal rows with different {words.labels}: {why}"
-        said += " is right." if sure else " is right?"
-        yield Finding("conflicts", "error" if sure else "question", said, tuple(bad.tolist()))
+        n_groups = plural(len(np.unique(found.codes[bad])), "group")
+        severity, why = "question", "must they be the same, and which one is right?"
+        if sure and words.classes:
+            severity, why = "error", "at most one of these is right."
+        said = f"{n_groups} of equal rows with different {words.labels}: {why}"
+        yield Finding("conflicts", severity, said, tuple(bad.tolist()))
     if len(found.similar):
         said = plural(len(found.similar), "pair") + (
             " of rows that agree in all texts and, to 0.3 % of their range, in all numbers: "
@@ -83,9 +81,8 @@ def find_common_rows(matched, verdict, codes, codes_val, words):
     severity = "question" if verdict == "perhaps coincidence" else "error"
     if shared.any():
         said = f"{shared.sum()} of {len(points)} validation points equal a row of the table."
-        yield Finding(
-            "copies in validation", severity, said, tuple(np.flatnonzero(shared).tolist())
-        )
+        rows_shared = tuple(np.flatnonzero(shared).tolist())
+        yield Finding("copies in validation", severity, said, rows_shared)
     near = {int(b) - len(rows) for a, b in pairs if a < len(rows) <= b}
     if near:
         said = f"{plural(len(near), 'validation point')} nearly equal to a row: rounded copies?"
@@ -97,7 +94,7 @@ def find_common_rows(matched, verdict, codes, codes_val, words):
         bad = bad[bad >= 0]
         bad = bad[shared[bad]]
         if len(bad):
-            n_points = plural(len(bad), "validation point")
-            said = f"{n_points} equal to a row with different {words.labels}."
-            sure = severity if words.classes else "question"
-            yield Finding("conflicts in validation", sure, said, tuple(bad.tolist()))
+            severity = severity if words.classes else "question"
+            said = plural(len(bad), "validation point")
+            said += f" equal to a row with different {words.labels}."
+            yield Finding("conflicts in validation", severity, said, tuple(bad.tolist()))

@@ -17,7 +17,7 @@ _SPLITS = 5
 def worth_of_models(columns, codes, classes, seed):
     """What held-out predictions of the default models are worth, see `worth_of`."""
     Z = StandardScaler().fit_transform(encode(columns))
-    folds = make_folds(_SPLITS, Z, codes, np.arange(len(codes)), True, seed)
+    folds = make_folds(_SPLITS, codes, np.arange(len(codes)), True, seed)
     scores = {
         name: cross_val_predict(model, Z, codes, cv=folds, method="predict_proba")
         for name, model in default_models(True, seed).items()
