@@ -29,14 +29,14 @@ def command(*words):
 def tables(tmp_path_factory):
     """A folder with train.csv and val.csv, and which labels of the first are wrong."""
     folder, rng = tmp_path_factory.mktemp("tables"), np.random.default_rng(0)
-    size, colour = rng.normal(size=260), rng.choice(["red", "blue"], 260)
+    size, colour = rng.normal(size=180), rng.choice(["red", "blue"], 180)
     label = np.where(size + 2 * (colour == "red") > 1, "high", "low")
     label, wrong = flip_labels(label, 0.08, random_state=0)
     frame = pd.DataFrame({"size": size.round(3), "colour": colour, "label": label})
     frame.loc[::15, "size"] = np.nan
-    frame[:200].to_csv(folder / "train.csv", index=False)
-    frame[200:].to_csv(folder / "val.csv", index=False)
-    return folder, wrong[:200]
+    frame[:120].to_csv(folder / "train.csv", index=False)
+    frame[120:].to_csv(folder / "val.csv", index=False)
+    return folder, wrong[:120]
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +46,7 @@ def audited(tables):
     words = ["audit", folder / "train.csv", "--target", "label", "-o", folder / "report.html"]
     words += ["--validation", folder / "val.csv", "--json", folder / "report.json"]
     words += ["--csv", folder / "list.csv", "--tasks", folder / "tasks.json", "--fail-on", "0.01"]
+    words += ["--checks", "fast"]
     return folder, wrong, command(*words)
 
 
@@ -55,7 +56,7 @@ def test_audit_writes_a_page_and_its_gate_fails(audited, capsys):
     html = (folder / "report.html").read_text(encoding="utf-8")
     assert "train.csv: what is wrong?" in html
     record = json.loads((folder / "report.json").read_text())
-    assert len(record["values"]) == 200
+    assert len(record["values"]) == 120
     notes = " ".join(record["notes"])
     assert "number size: scaled" in notes
     assert "category colour: one column per category" in notes
@@ -80,7 +81,7 @@ def test_review_says_what_verdicts_say(audited, tmp_path, capsys):
         f"{len(verdicts)} rows were looked at; the label of {wrong[verdicts['row']].sum()}" in said
     )
     assert re.search(r"\d+ of \d+ listed rows are named: on average, at most 10 %", said)
-    rate = float(re.search(r"([\d.]+) % of 200 rows are listed and wrong", said)[1])
+    rate = float(re.search(r"([\d.]+) % of 120 rows are listed and wrong", said)[1])
     assert abs(rate / 100 - wrong.mean()) < 0.04
     assert "gate passed: the error rate of the list, by the verdicts, is 0.0" in said
     assert "of rows are wrong and listed" in (tmp_path / "new.html").read_text(encoding="utf-8")
@@ -92,20 +93,9 @@ def test_review_says_what_verdicts_say(audited, tmp_path, capsys):
     assert f"{len(verdicts)} rows were looked at" in capsys.readouterr().out
 
 
-def test_the_gate_of_an_audit_says_what_it_compares(tables, tmp_path, capsys):
-    folder, _ = tables
-    few = tmp_path / "few.csv"
-    pd.read_csv(folder / "train.csv")[:40].to_csv(few, index=False)
-    words = ["audit", few, "--target", "label", "-o", tmp_path / "few.html", "--fail-on", "1"]
-    assert command(*words, "--task", "classification") == 0
-    said = capsys.readouterr().out
-    assert "gate passed: the fraction of rows whose suggestion differs, without verdicts," in said
-    assert re.search(r"; \d+\.\d seconds\.", said)
-
-
 def test_bad_input_is_one_sentence_and_leaves_no_file(audited, tmp_path, capsys):
     folder = audited[0]
-    (tmp_path / "one.csv").write_text("a,label\n1,x\n2,x\n")
+    (tmp_path / "one.csv").write_text("a,label\n1,x\n1,x\n2,x\n")
     (tmp_path / "broken.csv").write_text("a,label\n1,x\n2\n")
     (tmp_path / "verdicts.csv").write_text("row,is_error\n999,true\n")
     (tmp_path / "other.json").write_text("{}")
@@ -117,7 +107,7 @@ def test_bad_input_is_one_sentence_and_leaves_no_file(audited, tmp_path, capsys)
         tmp_path / "verdicts.csv",
     )
     for words, message in [
-        (["audit", tmp_path / "one.csv", *page], "--target must be a column of at least two"),
+        (["audit", tmp_path / "one.csv", *page], "the target must have at least 2 classes"),
         (["audit", tmp_path / "broken.csv", *page], "must have 2 fields, as most lines have"),
         (["audit", train, "--target", "x", *page[2:]], "--target must be a column of the file"),
         (
@@ -125,7 +115,7 @@ def test_bad_input_is_one_sentence_and_leaves_no_file(audited, tmp_path, capsys)
             "--output must end in one of .html",
         ),
         (["audit", train, *page, "--fdr", "2"], "--fdr must be"),
-        (["review", report, verdicts, *page[2:]], "rows must be row numbers from 0 to 199"),
+        (["review", report, verdicts, *page[2:]], "rows must be row numbers from 0 to 119"),
         (["review", tmp_path / "other.json", verdicts], "report must be of format"),
         (["review", tmp_path / "none.json", verdicts], "report must be a file that exists"),
         (["review", report, tmp_path / "none.csv"], "No such file"),
@@ -146,16 +136,16 @@ def test_a_gate_is_a_fraction(audited, limit, capsys):
     assert "--fail-on: must be a number from 0 to 1" in capsys.readouterr().err
 
 
-def test_a_reader_who_stops_reading_does_not_lose_the_page(tables, tmp_path):
-    """As with ``| head -1``: the rest is written to nobody, and the gate still fails."""
-    words = ["audit", tables[0] / "train.csv", "--target", "label", "--fail-on", "0.01"]
-    words = [sys.executable, "-m", "skvalue", *map(str, words), "-o", str(tmp_path / "page.html")]
+def test_a_reader_who_stops_reading_does_not_lose_the_file(tables, tmp_path):
+    """As with ``python -m skvalue | head -1``: the rest is written to nobody."""
+    words = ["value", tables[0] / "train.csv", "--target", "label", "-o", tmp_path / "values.csv"]
+    words = [sys.executable, "-m", "skvalue", *map(str, words)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.close()
         said = process.stderr.read().decode()
-    assert process.returncode == 1, said
+    assert process.returncode == 0, said
     assert "Broken pipe" not in said
-    assert (tmp_path / "page.html").stat().st_size > 10_000
+    assert len(pd.read_csv(tmp_path / "values.csv")) == 120
 
 
 @pytest.mark.skipif(not find_spec("pyarrow"), reason="no pyarrow")
@@ -169,10 +159,12 @@ def test_dates_and_decimal_numbers_of_parquet(tmp_path, capsys):
     frame.loc[3, ["day", "price"]] = None
     frame.to_parquet(tmp_path / "train.parquet")
     words = ["audit", tmp_path / "train.parquet", "--target", "label", "-o", tmp_path / "page.html"]
-    assert command(*words) == 0
+    assert command(*words, "--checks", "fast", "--fail-on", "1") == 0
     said = capsys.readouterr().out
     assert "number price: scaled" in said
     assert "date day: as seconds" in said
+    assert "gate passed: the fraction of rows whose suggestion differs, without verdicts," in said
+    assert re.search(r"; \d+\.\d seconds\.", said)
 
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
@@ -199,6 +191,7 @@ frame.src = "page.html";
 </script>"""
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="needs the browser Chromium on the PATH")
 def test_from_the_table_to_the_page_and_to_a_mended_table(tmp_path, capsys):
@@ -210,7 +203,7 @@ def test_from_the_table_to_the_page_and_to_a_mended_table(tmp_path, capsys):
     raw = ("Größe;Text;Urteil\r\n" + "".join(lines)).encode("cp1252")
     (tmp_path / "alt.csv").write_bytes(raw)
     words = ["audit", tmp_path / "alt.csv", "--target", "Urteil", "--json", tmp_path / "alt.json"]
-    assert command(*words, "-o", tmp_path / "page.html") == 0
+    assert command(*words, "-o", tmp_path / "page.html", "--checks", "fast") == 0
     (tmp_path / "probe.html").write_text(PROBE, encoding="utf-8")
     chromium = [
         CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files",

