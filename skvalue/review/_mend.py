@@ -258,10 +258,13 @@ def corrections_of(report):
     Examples
     --------
     >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from skvalue import LabelErrorDetector
     >>> from skvalue.review import audit_table, corrections_of
     >>> X, y = load_iris(return_X_y=True)
     >>> y[0] = 2
-    >>> report = audit_table(X[::3], y[::3], target="species", checks=None, random_state=0)
+    >>> detector = LabelErrorDetector(GaussianNB(), random_state=0)
+    >>> report = audit_table(X, y, detector=detector, target="species", checks=None)
     >>> (found,) = corrections_of(report.review([0], [True]))
     >>> found.row, found.column, found.old, found.new  # line 2 of a CSV file
     (2, 'species', '2', '0')

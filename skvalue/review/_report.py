@@ -94,15 +94,18 @@ class AuditReport:
     Examples
     --------
     >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from skvalue import LabelErrorDetector
     >>> from skvalue.datasets import flip_labels
     >>> from skvalue.review import audit_table
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> y, flipped = flip_labels(y, 0.1, random_state=0)
-    >>> report = audit_table(X, y, checks=None, random_state=0)
+    >>> detector = LabelErrorDetector(GaussianNB(), random_state=0)
+    >>> report = audit_table(X, y, detector=detector, checks=None)
     >>> report
-    AuditReport of 150 rows: the suggestion differs from the label in 23 (15.3 %); no verdicts yet
+    AuditReport of 150 rows: the suggestion differs from the label in 22 (14.7 %); no verdicts yet
     >>> report.to_frame()[["row", "label", "suggestion"]].shape
-    (23, 3)
+    (22, 3)
     """
 
     about: dict

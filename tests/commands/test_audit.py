@@ -158,13 +158,11 @@ def test_dates_and_decimal_numbers_of_parquet(tmp_path, capsys):
     })  # fmt: skip
     frame.loc[3, ["day", "price"]] = None
     frame.to_parquet(tmp_path / "train.parquet")
-    words = ["audit", tmp_path / "train.parquet", "--target", "label", "-o", tmp_path / "page.html"]
-    assert command(*words, "--checks", "fast", "--fail-on", "1") == 0
+    words = ["value", tmp_path / "train.parquet", "--target", "label", "-o", tmp_path / "v.csv"]
+    assert command(*words) == 0
     said = capsys.readouterr().out
     assert "number price: scaled" in said
     assert "date day: as seconds" in said
-    assert "gate passed: the fraction of rows whose suggestion differs, without verdicts," in said
-    assert re.search(r"; \d+\.\d seconds\.", said)
 
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)

@@ -120,6 +120,10 @@ def test_what_is_refused(audited, tmp_path, capsys):
     assert {path.name for path in tmp_path.iterdir()} == {"ok.csv", "table.parquet"}
 
 
+def _lines(raw):
+    return raw.decode("cp1252").split("\r\n")
+
+
 @pytest.fixture(scope="module")
 def reviewed(tmp_path_factory):
     """A folder with a table of a spreadsheet, its report with verdicts, and the wrong rows."""
@@ -146,10 +150,20 @@ def reviewed(tmp_path_factory):
 
 
 def test_fix_of_a_table_with_rows_without_a_label(reviewed, tmp_path, capsys):
+    """Report, corrections and values name rows of the file."""
     folder, raw, wrong = reviewed
-    new = tmp_path / "new.csv"
+    new, values = tmp_path / "new.csv", tmp_path / "values.csv"
+    labelled = np.delete(np.arange(120), [3, 50])
+    record = json.loads((folder / "report.json").read_text())
+    assert record["numbers"] == (labelled + 2).tolist()
+    assert record["labels"] == [row.split(";")[1] for row in _lines(raw)[1:-1] if row[-1] != ";"]
+    for row, shown in record["contents"].items():
+        size = _lines(raw)[labelled[int(row)] + 1].split(";")[0]
+        assert float(shown["größe"]) == float(size.replace(",", "."))
+    assert command("value", folder / "t.csv", "--target", "art", "-o", values) == 0
+    assert pd.read_csv(values)["row"].tolist() == labelled.tolist()
     assert command("fix", folder / "t.csv", folder / "report.json", "-o", new) == 0
-    lines = raw.decode("cp1252").split("\r\n")
+    lines = _lines(raw)
     for row in wrong:
         size, label = lines[row + 1].split(";")
         lines[row + 1] = f"{size};{'nein' if label.lower() == 'ja' else 'ja'}"
@@ -199,7 +213,7 @@ def test_corrections_of_the_page(reviewed, tmp_path, capsys):
     """From an audit to the new file, by the file that the buttons of the page save."""
     folder, raw, wrong = reviewed
     path, new = tmp_path / "t.corrections.csv", tmp_path / "new.csv"
-    lines = raw.decode("cp1252").split("\r\n")
+    lines = _lines(raw)
     labels = [line.split(";")[1] for line in lines[1:-1]]
     out = ["row,column,old,new,why,accept,is_error,id"]
     for row in (0, 1, 2, *wrong):

@@ -196,13 +196,12 @@ def test_validation_points_that_are_rows(table):
 
 def test_large_tables_and_arrays():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(5200, 3))
     y = rng.integers(2, size=5200)
-    X[:, 2] = y + 0.1 * rng.normal(size=5200)
+    X = (y + 0.1 * rng.normal(size=5200))[:, None]
     X[7] = 1e6
     found = check_table(X, y, worth=STRONG, random_state=0)
-    assert [(each.kind, each.columns) for each in found] == [("leak", ("x2",))]
-    assert str(found[0]).startswith("question leak: 'x2' alone tells the label")
+    assert [(each.kind, each.columns) for each in found] == [("leak", ("x0",))]
+    assert str(found[0]).startswith("question leak: 'x0' alone tells the label")
 
 
 def test_bad_input():

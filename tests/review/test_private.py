@@ -115,8 +115,6 @@ def test_rows_of_a_frame_are_encoded_by_the_public_points():
     after, others = exact(swapped, y, *public, estimator=None)
     assert others == 0
     assert sum(rows for rows, _ in after.values()) == 100
-    with pytest.raises(ValueError, match="kind"):
-        count(X[["size"]], y, *public, estimator=None)
 
 
 def test_what_is_released_and_said():

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 
 from skvalue import LabelErrorDetector
 from skvalue.datasets import flip_labels
@@ -170,7 +170,7 @@ def test_bad_input():
     with pytest.raises(ValueError, match="batch_size must be an integer of at least 1. Got 0"):
         queue_of(X, given, batch_size=0)
     with pytest.raises(ValueError, match="y must hold classes"):
-        ReviewQueue().fit(X, X[:, 0])
+        ReviewQueue(LabelErrorDetector(Ridge(), cv=2)).fit(X, X[:, 0])
     queue = queue_of(X, given)
     for rows, labels, message in [
         ([60], ["a"], "rows must be row numbers from 0 to 59"),

@@ -23,7 +23,7 @@ def read(tmp_path):
     return read
 
 
-@pytest.mark.parametrize("n", [20, pytest.param(120, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [12, pytest.param(120, marks=pytest.mark.slow)])
 def test_variants_of_a_table(read, n):
     """Only 999 and -1 in the place of missing counts are asked about; the option decides."""
     rng, counts, wrong = np.random.default_rng(0), Counter(), []

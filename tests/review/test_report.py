@@ -28,8 +28,10 @@ pytest.importorskip("jinja2")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 
 
-audit = partial(audit_table, checks=None)  # test_findings.py has what the checks find
+# Others have what the checks find (test_findings.py), and all rows of the list.
+audit = partial(audit_table, checks=None, n_rows=10)
 FAST = LabelErrorDetector(cv=2, random_state=0)
+QUICK = LabelErrorDetector(cv=2, n_verdicts=10, random_state=0)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +79,7 @@ def test_an_audit_where_transformers_return_frames(container, iris, report):
     pytest.importorskip(container)
     with config_context(transform_output=container), warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        again = audit(iris[0], iris[1], X_val=iris[0][:9], y_val=iris[1][:9], detector=FAST)
+        again = audit(*iris[:2], X_val=iris[0][:9], y_val=iris[1][:9], detector=QUICK)
     np.testing.assert_array_equal(again.values, report.values)
 
 
@@ -372,7 +374,7 @@ def test_validation_rows_are_equal_whatever_the_type_of_their_numbers(gap):
     y, X_val = np.arange(40) % 2, X[:30].astype({"a": object})
     X_val.loc[31] = [gap, 1, "x"]
     X_val["a"] = X_val["a"].astype(float)
-    report = audit(X, y, X_val=X_val, y_val=y[:31], detector=FAST)
+    report = audit(X, y, X_val=X_val, y_val=y[:31], detector=QUICK)
     assert "validation: 30 of 31 rows are equal to a row of the table." in report.notes
 
 
@@ -439,7 +441,7 @@ def test_columns_that_tell_the_suggestion_from_the_label_come_first(rng):
     X["size"] = rng.normal(size=300)
     y = np.where(X["size"] > 0, "big", "small")
     y, wrong = flip_labels(y, 0.05, random_state=0)
-    report = audit(X, y, detector=FAST, target="class")
+    report = audit(X, y, detector=QUICK, target="class", n_rows=100)
     found = [row for row in report.listed if wrong[row]]
     assert len(found) > 5
     first = [next(iter(report.contents[row])) for row in found]
@@ -454,7 +456,7 @@ def test_numbers_and_names_of_files_as_people_write_them(rng):
     X = rng.normal(size=(80, 2))
     y = np.round(1e6 * (3 + X[:, 0]), 2)
     y[5] = 9_876_543.21
-    report = audit(X, y, detector=FAST, title="my prices.csv", target="price")
+    report = audit(X, y, detector=QUICK, title="my prices.csv", target="price")
     html = report.to_html(files={"table": "tables/my prices.csv", "report": "reports/p.json"})
     assert "9,876,543" in html
     assert "e+06" not in html
@@ -468,7 +470,7 @@ def test_duplicates_have_buttons_and_differences(rng):
     X = pd.concat([X, X[:4], X[10:12].assign(a=lambda f: f["a"] * 1.0001)], ignore_index=True)
     y = np.where(X["a"] > 20, "more", "less")
     y[200] = "less" if y[0] == "more" else "more"
-    report = audit(X, y, detector=FAST, target="y")
+    report = audit(X, y, detector=QUICK, target="y")
     assert [group.tolist() for group in report.duplicates] == [[i, 200 + i] for i in range(4)]
     assert [sorted(group.tolist()) for group in report.conflicts] == [[0, 200]]
     assert [pair.tolist() for pair in report.similar] == [[10, 204], [11, 205]]
@@ -520,7 +522,7 @@ def test_texts_and_conflicts():
     texts = [f"a {word} film of {year}" for year in range(1960, 1980) for word in ("good", "bad")]
     labels = np.array(["yes", "no"] * 20)
     labels[0] = "no"
-    report = audit([*texts, texts[0]], [*labels, "yes"], detector=FAST)
+    report = audit([*texts, texts[0]], [*labels, "yes"], detector=QUICK)
     assert report.about["kind"] == "text"
     assert report.notes[0].startswith("texts: all words, by TF-IDF, for the linear model")
     assert [sorted(group.tolist()) for group in report.conflicts] == [[0, 40]]
@@ -545,8 +547,8 @@ def test_texts_in_a_list_and_in_a_column_give_one_list(tmp_path):
     frame = pd.DataFrame({"number": np.arange(len(y)), "review": texts})
     frame.assign(label=y).to_csv(tmp_path / "reviews.csv", index=False)
     frame = read_table(tmp_path / "reviews.csv", target="label").frame
-    in_file = audit(frame[["number", "review"]], frame["label"], detector=FAST)
-    in_list = audit(texts, y, detector=FAST)
+    in_file = audit(frame[["number", "review"]], frame["label"], detector=QUICK)
+    in_list = audit(texts, y, detector=QUICK)
     np.testing.assert_array_equal(in_file.listed, in_list.listed)
     np.testing.assert_array_equal(in_file.values, in_list.values)
     assert "text review: all words" in " ".join(in_file.notes)
@@ -557,7 +559,7 @@ def test_texts_beside_other_columns(rng):
     texts, y, wrong = reviews()
     frame = pd.DataFrame({"review": texts, "size": rng.normal(size=len(y)), "constant": 1})
     frame.loc[::9, "review"] = None
-    report = audit(frame, y, X_val=frame[:40], y_val=y[:40], detector=FAST)
+    report = audit(frame, y, X_val=frame[:40], y_val=y[:40], detector=QUICK)
     assert average_precision_score(wrong, -report.values) > 0.6
     assert any("number size" in note for note in report.notes)
     assert any("40 of 40 rows are equal to a row of the table" in note for note in report.notes)
@@ -566,7 +568,7 @@ def test_texts_beside_other_columns(rng):
 def test_regression():
     X, y = make_regression(80, 4, noise=1.0, random_state=0)
     y[7] += 500
-    report = audit(X, y, detector=FAST)
+    report = audit(X, y, detector=QUICK)
     assert report.about["task"] == "regression"
     assert report.listed[0] == 7
     assert "target → prediction" in report.to_html()
@@ -658,7 +660,7 @@ frame.src = "report.html";
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="needs the browser Chromium on the PATH")
 def test_the_page_in_a_browser(iris, report, tmp_path):
-    """Sorted and filtered without a network; no wider than a phone; pictures at two sizes."""
+    """Sorted and filtered without a network; no wider than a phone; a picture in dark mode."""
     report.to_html(tmp_path / "report.html")
     (tmp_path / "probe.html").write_text(PROBE, encoding="utf-8")
     chromium = [
@@ -693,11 +695,9 @@ def test_the_page_in_a_browser(iris, report, tmp_path):
     assert "injected" not in found["title"]
     assert found["phone"] <= 400
     page = (tmp_path / "report.html").as_uri()
-    for width, dark in ((1280, False), (500, True)):  # headless windows are no narrower than 500
-        picture = tmp_path / f"{width}.png"
-        options = [f"--window-size={width},1200", f"--screenshot={picture}"]
-        options += ["--force-dark-mode"] * dark
-        subprocess.run([*chromium, *options, page], capture_output=True, timeout=120, check=True)
-        pixels = imread(picture)
-        assert pixels.shape[:2] == (1200, width)
-        assert pixels[..., :3].std() > 0.05  # an empty page has 0
+    picture = tmp_path / "dark.png"  # headless windows are no narrower than 500
+    options = ["--window-size=500,1200", f"--screenshot={picture}", "--force-dark-mode"]
+    subprocess.run([*chromium, *options, page], capture_output=True, timeout=120, check=True)
+    pixels = imread(picture)
+    assert pixels.shape[:2] == (1200, 500)
+    assert pixels[..., :3].std() > 0.05  # an empty page has 0

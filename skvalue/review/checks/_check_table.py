@@ -92,16 +92,13 @@ def check_table(
     >>> import numpy as np
     >>> import pandas as pd
     >>> from skvalue.review import check_table
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.choice(["paid", "open"], 100).astype(object)
-    >>> X = pd.DataFrame({"age": rng.uniform(18, 80, 100), "case": np.arange(100)})
-    >>> X["reminder"] = np.where(y == "open", "sent", "none")
-    >>> y[0] = "Paid"
-    >>> found = check_table(X, y, target="bill", random_state=0)
+    >>> age = np.random.default_rng(0).uniform(18, 80, 100)
+    >>> X = pd.DataFrame({"age": age, "case": np.arange(100), "country": "DE"})
+    >>> found = check_table(X)  # with labels, leaks and others are found
     >>> [(each.severity, each.kind, *each.columns) for each in found]
-    [('warning', 'spelling', 'bill'), ('warning', 'id', 'case'), ('question', 'leak', 'reminder')]
-    >>> found[0].fix
-    ((0, 'bill', 'paid'),)
+    [('warning', 'id', 'case'), ('note', 'constant', 'country')]
+    >>> found[0].sentence
+    "'case' has another value in every row: not used."
     """
     columns = columns_of(X)
     n = len(columns[0].entries)
