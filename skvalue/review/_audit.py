@@ -114,22 +114,18 @@ def audit_table(
         X, y, numbers, said["read"] = _read(X, y, target)
     target = getattr(y, "name", None) if target is None else str(target)
     given, y = y, np.asarray(y).reshape(-1)
-    labels, kind = plain_labels(y), kind_of(X)
-    validation = (X_val, y_val) if contents is None else (None, None)
+    labels, validation = plain_labels(y), (X_val, y_val) if contents is None else (None, None)
     contents = X if contents is None else contents
     if detector is None:
         detector = LabelErrorDetector(random_state=random_state)
     detector, notes = clone(detector), []
-    if kind == "image" and detector.embedding is None:
+    if detector.embedding is None and kind_of(X) == "image":
         X = np.asarray(X).reshape(len(X), -1)
         X_val = None if X_val is None else np.asarray(X_val).reshape(len(X_val), -1)
         notes = [f"images: their {X.shape[1]} pixels"]
     elif detector.embedding is None and detector.estimator is None and pred_probs is None:
-        embedding, notes = _embedding(X, kind)
-        detector.set_params(embedding=embedding)
+        detector.embedding, notes = _embedding(X)
     detector.fit(X, given, groups=groups, pred_probs=pred_probs)
-    if contents is not None and not issparse(contents):
-        check_consistent_length(contents, y)
     task = "classification" if hasattr(detector, "classes_") else "regression"
     codes, suggested, worth = _codes(detector)
     rows, shown = _rows(detector, n_rows)
@@ -137,13 +133,8 @@ def audit_table(
         checks, contents, labels, *validation, target, task, worth, detector.random_state
     )
     shown = sorted(shown.union(*map(rows_shown, findings)))
-    framed = hasattr(contents, "columns")
-    is_table = framed or (not issparse(contents) and np.ndim(contents) == 2)
-    columns = columns_of(contents) if is_table else []
-    order = telling_columns(columns, shown, codes, suggested) if columns else {}
-    notes = [*notes, *detector.preparation_]
-    if X_val is not None:
-        notes += _validation_notes(detector, X, y, X_val, y_val)
+    row_id, of_row, overview = _shown(contents, shown, codes, suggested)
+    notes += [*detector.preparation_, *_validation_notes(detector, X, y, X_val, y_val)]
     return AuditReport(
         about={
             "title": "Table" if title is None else title,
@@ -154,11 +145,9 @@ def audit_table(
             "kind": kind_of(contents),
             "n_features": getattr(detector, "n_features_in_", 1),
             "score": _score(detector),
-            "fdr": detector.fdr,
-            "confidence": detector.confidence,
-            "n_verdicts": detector.n_verdicts,
-            "id": next((c.name for c in columns if framed and identifies(c)), None),
+            "id": row_id,
             "duplicates": detector.duplicates_.verdict,
+            **{name: getattr(detector, name) for name in ("fdr", "confidence", "n_verdicts")},
         },
         notes=notes,
         values=detector.values_,
@@ -168,15 +157,25 @@ def audit_table(
         to_review=detector.to_review_,
         conflicts=detector.conflicts_,
         rows=rows,
-        contents=contents_of(contents, shown, order),
+        contents=of_row,
         duplicates=detector.duplicates_.groups,
         similar=list(detector.duplicates_.similar),
         worth=worth,
         numbers=np.arange(2, len(y) + 2) if numbers is None else numbers,
         said=said,
         findings=findings,
-        overview=overview_of(columns),
+        overview=overview,
     )
+
+
+def _shown(contents, rows, codes, suggested):
+    """The column that identifies rows, or None, what is shown of some rows, and of each column."""
+    framed = hasattr(contents, "columns")
+    is_table = framed or (not issparse(contents) and np.ndim(contents) == 2)
+    columns = columns_of(contents) if is_table else []
+    order = telling_columns(columns, rows, codes, suggested) if columns else {}
+    row_id = next((column.name for column in columns if framed and identifies(column)), None)
+    return row_id, contents_of(contents, rows, order), overview_of(columns)
 
 
 def _read(path, y, target):
@@ -195,6 +194,8 @@ def _read(path, y, target):
 
 def _findings(checks, X, y, X_val, y_val, target, task, worth, random_state):
     """What else may be wrong, and sentences on what was not checked."""
+    if X is not None and not issparse(X):
+        check_consistent_length(X, y)
     rows, points = (
         np.array(each, dtype=object)[:, None] if kind_of(each) == "text" else each
         for each in (X, X_val)
@@ -222,9 +223,9 @@ def _codes(detector):
     return codes, suggested, worth_of(suggested, codes, classes.astype(str).tolist())
 
 
-def _embedding(X, kind):
+def _embedding(X):
     """The embedding of texts and of pandas frames, None for other rows, and what it does."""
-    if kind == "text":
+    if kind_of(X) == "text":
         return TextEncoder(), [f"texts: {_WORDS}"]
     if not hasattr(X, "iloc"):
         return None, []
@@ -238,6 +239,8 @@ def _embedding(X, kind):
 
 def _validation_notes(detector, X, y, X_val, y_val):
     """Sentences: what validation points say about the rows and the list."""
+    if X_val is None:
+        return
     codes, codes_val, _ = match_rows(X, X_val)
     n_equal = np.isin(codes_val, codes).sum()
     yield f"validation: {n_equal} of {len(y_val)} rows are equal to a row of the table."
