@@ -118,11 +118,11 @@ def gradient_model(
 # Rows as parties: Tables 2 and 6 -----------------------------------------------------------------
 
 
-def all_values(model, k, rate, seed, total=None, clip=1.0, noise="iid", burn_ins=BURN_INS):
+def all_values(model, k, rate, seed, total=None, noise="iid", burn_ins=BURN_INS):
     """Values by every semivalue and burn-in from one pass of k permutations: {(name, q): values}.
 
-    ``total`` is the standard deviation of the noise on the mean of k releases, ``clip`` the model's
-    bound. A valuer computes one semivalue per fit; walks are the same for all of them.
+    ``total`` is the standard deviation of the noise on the mean of k releases. A valuer computes
+    one semivalue per fit; walks are the same for all of them.
     """
     n = model.n_players
     releases = None
@@ -132,7 +132,8 @@ def all_values(model, k, rate, seed, total=None, clip=1.0, noise="iid", burn_ins
         def noise_of(shape, _stream):
             return scale * rng.standard_normal(shape)
 
-        releases = GradientNoise(noise_of, scale, clip, np.ones(n), noise)
+        noise_of.scale = scale
+        releases = GradientNoise(noise_of, np.ones(n), noise)
     weights = {name: n * size_weights(kind, n) for name, kind in SEMIVALUES.items()}
     sums = {(name, q): np.zeros(n) for name in SEMIVALUES for q in burn_ins}
     walks = walk_permutations(
@@ -166,9 +167,7 @@ def print_rows(args):
             for level in args.levels:
                 total, clip = LEVELS[name][level]
                 for noise in ("iid", "correlated"):
-                    runs[level, noise] = all_values(
-                        make(clip=clip), k, rate, seed, total, clip, noise
-                    )
+                    runs[level, noise] = all_values(make(clip=clip), k, rate, seed, total, noise)
             for run, values in runs.items():
                 for key, some in values.items():
                     found.setdefault((run, *key), []).append(noisy_label_auc(some, wrong))
@@ -215,7 +214,7 @@ def print_noise(args):
         for clip, totals in TRIED.items():
             model = gradient_model(given, "mnist", X, y, X_val, y_val, np.arange(n), clip=clip)
             for total, (noise, q) in itertools.product(totals, [("iid", 0.0), ("correlated", 0.9)]):
-                values = all_values(model, k, rate, seed, total, clip, noise, (q,))
+                values = all_values(model, k, rate, seed, total, noise, (q,))
                 for name in SEMIVALUES:
                     score = noisy_label_auc(values[name, q], wrong)
                     found.setdefault((clip, total, name), {}).setdefault(noise, []).append(score)
@@ -284,7 +283,7 @@ def print_sweeps(args):
                 model = make(clip=None if total is None else 1.0)
                 count = max(20, k // 10) if total is None else k
                 for (semivalue, q), values in all_values(
-                    model, count, rate, seed, total, 1.0, noise, qs
+                    model, count, rate, seed, total, noise, qs
                 ).items():
                     score = noisy_label_auc(values, wrong)
                     found.setdefault((label, semivalue), {}).setdefault(q, []).append(score)
@@ -496,9 +495,12 @@ def stated_by_permutations(valuer, X, y, X_val, y_val):
         utility="neg_loss",
     )  # fmt: skip
     rng, std = np.random.default_rng(0), np.sqrt(k) * valuer.noise_multiplier
-    releases = GradientNoise(
-        lambda shape, _stream: std * rng.standard_normal(shape), std, 1.0, np.ones(n), valuer.noise
-    )
+
+    def noise_of(shape, _stream):
+        return std * rng.standard_normal(shape)
+
+    noise_of.scale = std
+    releases = GradientNoise(noise_of, np.ones(n), valuer.noise)
     walks = walk_permutations(
         model, np.ones(n), k, valuer.learning_rate, np.random.SeedSequence(0), noise=releases,
         skip=int(valuer.burn_in * k), n_jobs=1,

@@ -39,4 +39,4 @@ from ._torch_players import TorchGradientModel
 from ._torch_rows import TorchRowModel
 from ._utilities import AccuracyGap as AccuracyGap
 from ._utilities import evaluate as evaluate
-from ._walk import Walk, needed_positions, walk_permutations, walk_steps, without_tails
+from ._walk import Walk, needed_positions, walk_permutations, without_tails

@@ -139,7 +139,7 @@ def step(thetas, s, release, rate, past, j, weight, t):
 def walk(kind, X, y, bounds, clip, per_example, order, rate, noise, grids, past, weight, t, thetas):
     """Take one step per player of ``order``, starting from ``thetas[0]``.
 
-    Returns the player whose gradient is not finite (-1: none; with noise such gradients are zero).
+    Returns the step at which a gradient is not finite (-1: none; with noise it is zero).
     """
     gradient = np.empty(thetas.shape[1])
     logits = np.empty(X.shape[1] if X.ndim == 3 else thetas.shape[1] // X.shape[1])
@@ -151,7 +151,7 @@ def walk(kind, X, y, bounds, clip, per_example, order, rate, noise, grids, past,
         if len(noise):
             add_noise(gradient, noise, s, grids[j])
         elif not finite:  # with noise, an error would depend on private rows
-            return j
+            return s
         step(thetas, s, gradient, rate, past, j, weight, t)
     return -1
 

@@ -35,10 +35,13 @@ class GradientNoise:
     """How the gradients of the players of a walk are released, and how releases are averaged."""
 
     draw: object  # ``draw(shape, stream)`` returns noise, see `skvalue.privacy.noise_source`
-    noise_std: float  # of `draw`
-    clip: float
     factors: np.ndarray  # of the noise of each player: one over the number of averaged examples
     schedule: object = "correlated"  # as in `newest_weights`
+
+    @property
+    def noise_std(self):
+        """Standard deviations of the noise of the players."""
+        return self.draw.scale * self.factors
 
     @property
     def averages(self):

@@ -3,11 +3,13 @@
 from abc import ABCMeta, abstractmethod
 
 import numpy as np
+from sklearn import get_config
 
 from .._utils.parallel import tiles
 from ..privacy import grid_width
 
 _TILE = 2**15  # outputs evaluated at a time: they stay in the cache of a core
+_BUNDLE = 2**16  # parameters of short walks that are taken in one task: else threads wait
 
 
 class GradientModel(metaclass=ABCMeta):
@@ -15,16 +17,13 @@ class GradientModel(metaclass=ABCMeta):
 
     A walk starts at `start` and takes one step ``theta - learning_rate * g`` per player; the
     utilities of its parameters are then computed together. Parameters and gradients are flat
-    float64 arrays on the CPU, on any device of the model.
+    float64 arrays on the CPU, on any device of the model. A model of classes or targets has
+    `outputs` too, which value rows that join without a label.
     """
 
     n_parameters: int
     n_players: int
-    # `walk`: a loop over many steps that runs in threads, as `walk_steps` without model and clip.
-    # `walk_together`: a step of many walks at once, see `TorchGradientModel`; a model with it has
-    # ``batch_size(n_walks)``: the numbers of walks, and of steps, that are computed together.
-    # A model of classes or targets has `outputs` too, which value rows that join without a label.
-    walk = walk_together = None
+    in_threads: bool  # whether walks run in threads
 
     @abstractmethod
     def start(self, rng):
@@ -44,8 +43,34 @@ class GradientModel(metaclass=ABCMeta):
         return self.gradients(np.asarray(theta)[None], np.array([player]))[0]
 
     @abstractmethod
+    def batch_size(self, n_walks):
+        """Numbers of walks, of at most `n_walks`, and of their steps, to take in one `walk`."""
+
+    @abstractmethod
+    def walk(self, orders, rates, noise, noise_std, thetas, past=None, weight=1.0, t=1):
+        """Take the steps of b walks from ``thetas`` (b, p), one per player of ``orders`` (b, m).
+
+        ``noise`` of each walk (m, p) or (0, p) has the standard deviations ``noise_std``
+        (n_players,). If steps are along averages of releases, ``past`` (n_players, p) has the means
+        of the t - 1 previous releases and is updated; ``weight`` is that of `newest_weights`.
+
+        Returns the parameters (b, m + 1, p) before the first and after each step, in the library of
+        the model; the last ones (b, p); and the first step (b,) at which a gradient is not finite
+        (-1: none), from which on the walk is undefined.
+        """
+
+    @abstractmethod
+    def as_array(self, thetas):
+        """Parameters of `walk` as a float64 array on the CPU."""
+
+    @abstractmethod
     def utilities(self, thetas):
         """Mean utilities (T,) of parameters (T, p) over the validation points; higher is better."""
+
+
+def steps_in_memory(p):
+    """Number of steps whose parameters, noise and copies fit into the working memory."""
+    return max(1, int(get_config()["working_memory"] * 2**20 // (5 * 8 * p)))
 
 
 def gradients_at(model, theta):
@@ -62,6 +87,8 @@ class LinearGradientModel(GradientModel):
     constant column is appended. If ``basis`` (n_outputs * (n_features + 1), n_components) is given,
     parameters and gradients are coordinates along its orthonormal columns.
     """
+
+    in_threads = True
 
     def __init__(
         self, X, y, players, X_val, y_val, weights, *, kind, n_classes, clip, unit, utility,
@@ -119,12 +146,28 @@ class LinearGradientModel(GradientModel):
             return np.einsum("icr,tr->tic", self._X, thetas)
         return np.einsum("id,tcd->tic", self._X, thetas.reshape(len(thetas), self._n_outputs, -1))
 
-    def walk(self, order, rate, noise, noise_std, past, weight, t, thetas):
-        """Steps along many players, see `walk_steps`."""
-        return self._kernels.walk(
-            self._kind, self._X, self._y, self._bounds, self._clip, self._per_example, order, rate,
-            noise, grid_width(noise_std), past, weight, t, thetas,
-        )  # fmt: skip
+    def batch_size(self, n_walks):
+        """Numbers of walks, and of their steps, that are taken in one task."""
+        size = max(1, _BUNDLE // (self.n_players * self.n_parameters))
+        return min(n_walks, size), steps_in_memory(self.n_parameters)
+
+    def walk(self, orders, rates, noise, noise_std, thetas, past=None, weight=1.0, t=1):
+        """Steps along many players, one walk after the other."""
+        path = np.empty((len(orders), orders.shape[1] + 1, self.n_parameters))
+        path[:, 0], grids = thetas, grid_width(noise_std)
+        past = path[0, :0] if past is None else past
+        lost = [
+            self._kernels.walk(
+                self._kind, self._X, self._y, self._bounds, self._clip, self._per_example, *walk,
+                grids, past, weight, t, steps,
+            )
+            for *walk, steps in zip(orders, rates, noise, path)
+        ]  # fmt: skip
+        return path, path[:, -1].copy(), np.array(lost)
+
+    def as_array(self, thetas):
+        """The same."""
+        return thetas
 
     def utilities(self, thetas):
         """Utilities of many parameters on the validation points."""

@@ -6,11 +6,11 @@ import numpy as np
 
 from .._utils.parallel import tiles
 from ..exceptions import ConstantColumnsWarning
-from ..privacy import on_grid
 
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 
 _REPEATS = 3
+_BLOCK = 64  # steps of a walk whose parameters are kept
 _TINY = 1e-6
 
 
@@ -77,14 +77,7 @@ def public_learning_rate(make_model, n_points, n_players, size, rng, noise_std=0
         rows = rng.choice(train, n_players * size)
         model = make_model(rows, np.repeat(np.arange(n_players), size), np.sort(test))
         first = model.start(rng)
-        seed = rng.integers(2**63)  # the same noise for all rates
-        if model.walk is None:
-            ends = _final_parameters_of_rates(model, first, noise_std, np.random.default_rng(seed))
-        else:
-            ends = np.stack([
-                _final_parameters(model, first, rate, noise_std, np.random.default_rng(seed))
-                for rate in RATES
-            ])  # fmt: skip
+        ends = _final_parameters(model, first, noise_std, rng.integers(2**63))
         finite = np.isfinite(ends).all(axis=1)
         utilities = model.utilities(np.vstack([first, np.where(finite[:, None], ends, 0.0)]))
         gains += np.where(finite, utilities[1:] - utilities[0], -np.inf)
@@ -97,30 +90,20 @@ def smallest_rate(rates, gains, fraction):
     return rates[int((gains >= fraction * best).argmax())] if best > 0 else rates[0]
 
 
-def _final_parameters(model, theta, rate, noise_std, rng, block=64):
-    """Parameters after a step along every player; infinite if a gradient is not finite."""
-    n, p = model.n_players, model.n_parameters
-    thetas, ones, none = np.empty((block + 1, p)), np.ones(n), np.empty((0, p))
-    thetas[0] = theta
-    for part in tiles(n, block):
-        players = np.arange(part.start, part.stop)
-        noise = rng.normal(scale=noise_std, size=(len(players), p)) if noise_std else none
-        some, noise_stds = thetas[: len(players) + 1], ones * (noise_std or 1.0)
-        bad = model.walk(players, rate, noise, noise_stds, none, 1.0, 1, some)
-        if bad >= 0:
-            return np.full(p, np.inf)
-        thetas[0] = some[-1]
-    return thetas[0]
-
-
-def _final_parameters_of_rates(model, theta, noise_std, rng):
-    """`_final_parameters` at all rates, for a model without `walk`."""
-    rates = np.array(RATES)[:, None]
-    thetas = np.repeat(theta[None], len(rates), axis=0)
-    with np.errstate(invalid="ignore", over="ignore"):
-        for player in range(model.n_players):
-            found = model.gradients(thetas, np.full(len(rates), player))
-            if noise_std:
-                found = on_grid(found + rng.normal(scale=noise_std, size=len(theta)), noise_std)
-            thetas = thetas - rates * found
-    return thetas
+def _final_parameters(model, theta, noise_std, seed):
+    """Parameters after a step along every player at each rate; infinite if one is not finite."""
+    n, p, ends = model.n_players, model.n_parameters, []
+    n_walks, n_steps = model.batch_size(len(RATES))
+    for some in tiles(len(RATES), n_walks):
+        rates, rng = RATES[some], np.random.default_rng(seed)  # the same noise for all rates
+        thetas = np.repeat(theta[None], len(rates), axis=0)
+        for part in tiles(n, min(n_steps, _BLOCK)):
+            players = np.arange(part.start, part.stop)
+            noise = rng.normal(scale=noise_std, size=(len(players) if noise_std else 0, p))
+            _, thetas, lost = model.walk(
+                np.tile(players, (len(rates), 1)), rates, [noise] * len(rates),
+                np.full(n, noise_std or 1.0), thetas,
+            )  # fmt: skip
+            thetas[lost >= 0] = np.inf
+        ends.append(thetas)
+    return np.concatenate(ends)

@@ -14,6 +14,7 @@ from ._torch_modules import as_targets
 from ._torch_rows import TorchRowModel
 
 _FEW = 16  # least rows of a large network per batch on a CPU: smaller batches are slower
+_SLACK = 1e-9  # relative rounding error allowed in a clipped norm
 _CACHE = 2**24  # bytes of a CPU's cache for the steps of many walks, or for validation points
 
 
@@ -26,6 +27,8 @@ class TorchGradientModel(GradientModel):
     validation point has, have zero gradients. ``non_finite="zero"`` replaces gradients that are not
     finite in private fits, in which an error would depend on the rows.
     """
+
+    in_threads = False
 
     @default_settings()
     def __init__(
@@ -85,36 +88,39 @@ class TorchGradientModel(GradientModel):
         room = self._memory() // 2
         walks = min(room, _CACHE) // n_bytes if self.device == "cpu" else room // n_bytes
         walks = int(max(1, min(n_walks, walks)))
-        return walks, int(min(max(1, room // (walks * 20 * self.n_parameters)), self.n_players))
+        return walks, int(max(1, room // (walks * 20 * self.n_parameters)))
 
     @default_settings()
-    def walk_together(self, orders, rate, noise, noise_std, thetas, needed, kept):
-        """Take the steps of b walks along ``orders`` (b, n_steps), one step of all walks at a time.
-
-        ``noise`` (b, n_steps, p) or (b, 0, p) has standard deviations ``noise_std`` (n_players,).
-        Returns the final parameters (b, p), the utilities (b, n_steps) after each step (NaN where
-        the mask ``needed`` (n_steps,) is False), the norms (b, n_steps) of the clipped gradients,
-        which show those that are not finite, and the parameters after some steps, ``kept`` (m, 2)
-        of walk and step.
-        """
+    def walk(self, orders, rates, noise, noise_std, thetas, past=None, weight=1.0, t=1):
+        """One step of all walks at a time."""
         device, (b, n_steps) = self.device, orders.shape
         theta = torch.as_tensor(thetas, dtype=torch.float64, device=device)
-        path = torch.empty((b, n_steps, theta.shape[1]), dtype=self.dtype, device=device)
+        rates = torch.as_tensor(np.reshape(rates, (b, 1)), device=device)
+        path = torch.empty((b, n_steps + 1, theta.shape[1]), dtype=self.dtype, device=device)
         norms = torch.empty((b, n_steps), dtype=torch.float64, device=device)
         grids = grid_width(noise_std)[:, None]
+        path[:, 0] = theta
         for s in range(n_steps):
             players = orders[:, s]
             release = self._gradients_together(theta.to(self.dtype), players)
             norms[:, s] = torch.linalg.vector_norm(release, dim=1)
-            if noise.shape[1]:
-                release = _with_noise(release, noise[:, s], grids[players])
-            theta = theta - rate * release
-            path[:, s] = theta
-        utilities = np.full((b, n_steps), np.nan)
-        some = path if needed.all() else path[:, torch.as_tensor(needed, device=device)]
-        utilities[:, needed] = self.utilities(some.flatten(0, 1)).reshape(b, -1)
-        models = path[kept[:, 0], kept[:, 1]].double().cpu().numpy()
-        return theta.cpu().numpy(), utilities, norms.cpu().numpy(), models
+            if len(noise[0]):
+                release = _with_noise(release, np.array([z[s] for z in noise]), grids[players])
+            if past is not None:
+                before = torch.as_tensor(past[players], device=device)
+                away = release - before
+                release = before + weight * away
+                past[players] = (before + away / t).cpu().numpy()
+            theta = theta - rates * release
+            path[:, s + 1] = theta
+        norms = norms.cpu().numpy()
+        self._check_norms(norms)
+        lost = ~np.isfinite(norms)
+        return path, theta.cpu().numpy(), np.where(lost.any(axis=1), lost.argmax(axis=1), -1)
+
+    def as_array(self, thetas):
+        """On the CPU."""
+        return thetas.double().cpu().numpy()
 
     @default_settings()
     def utilities(self, thetas):
@@ -195,6 +201,14 @@ class TorchGradientModel(GradientModel):
         if self.clip is None:
             return torch.ones_like(norms), counted
         return torch.clamp(torch.where(counted, norms, 0.0) / self.clip, min=1.0), counted
+
+    def _check_norms(self, norms):
+        """Raise RuntimeError for norms above the bound, for which noise would be too small."""
+        if self.clip is not None and (norms > self.clip * (1 + _SLACK)).any():
+            raise RuntimeError(
+                f"the model must clip gradients to norm {self.clip:g}, or the noise is too small. "
+                f"Got a norm of {np.nanmax(norms):g}."
+            )
 
     def _clipped(self, gradients):
         """Rows of float64, clipped to the norm `clip`."""

@@ -2,42 +2,15 @@
 
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn import get_config
 
-from .._utils.parallel import background_map, one_blas_thread, ordered_map, tiles
-from ..privacy import clip_and_noise
+from .._utils.parallel import background_map, one_blas_thread, ordered_map
 from ._noise import newest_weights
+from ._players import steps_in_memory
 
-_SLACK = 1e-9  # relative rounding error allowed in a clipped norm
-_BUNDLE = 2**16  # parameters of the walks of one task
 _DRAWN = 2**16  # numbers of noise drawn at a time
-
-
-def walk_steps(model, order, rate, noise, noise_std, past, weight, t, thetas, clip=None):
-    """Take one step per player of ``order`` from ``thetas[0]``; writes all later ``thetas``.
-
-    ``noise`` (len(order), p) or (0, p) has the standard deviations ``noise_std`` (n_players,);
-    ``past`` (n_players, p) has the means of the t - 1 previous releases and is updated, or is empty
-    if steps are along the releases themselves; ``weight`` is that of `newest_weights`. Returns a
-    player whose gradient is not finite, at which the walk ends (-1: none).
-    """
-    for s, j in enumerate(order):
-        release = np.array(model.gradient(thetas[s], j), dtype=np.float64)
-        norm = np.sqrt(release @ release)
-        if not np.isfinite(norm):
-            return j
-        _check_norms(norm[None], clip)
-        if len(noise):
-            release = clip_and_noise(release[None], clip, noise[s], noise_std[j])[0]
-        if len(past):
-            away = release - past[j]
-            release = past[j] + weight * away
-            past[j] += away / t
-        thetas[s + 1] = thetas[s] - rate * release
-    return -1
 
 
 class Walk(NamedTuple):
@@ -66,17 +39,14 @@ def walk_permutations(
     walks = _Walks(model, weights, n_permutations, rate, seed, noise, skip, record, names)
     if noise is not None and noise.averages:
         past = np.zeros((model.n_players, model.n_parameters))
-        steps = (([walks.steps(t, past) for t in some],) for some in walks.bundles(0))
+        steps = (([walks.steps([t], past) for t in some],) for some in walks.bundles(0))
         walked = background_map(walks.walked, steps, n_jobs)
         with one_blas_thread():
             yield from chain.from_iterable(walked)
         return
     yield from [Walk()] * skip
-    if model.walk_together is not None and model.batch_size(n_permutations - skip)[0] > 1:
-        yield from walks.in_batches()
-        return
-    n_jobs = 1 if model.walk is None else n_jobs  # pure Python does not run in parallel threads
     tasks = [(some,) for some in walks.bundles(skip)]
+    n_jobs = n_jobs if model.in_threads else 1
     yield from chain.from_iterable(ordered_map(walks.apart, tasks, n_jobs))
 
 
@@ -106,14 +76,14 @@ def needed_positions(weights):
 
 @dataclass
 class _Steps:
-    """The steps along one permutation, in blocks; utilities are computed later."""
+    """The steps along permutations that are walked together; utilities are computed later."""
 
-    t: int
-    order: np.ndarray
-    utilities: np.ndarray  # NaN where they are not needed
-    blocks: list = field(default_factory=list)  # parts of the order, and parameters along them
-    models: list = field(default_factory=list)
-    final: np.ndarray | None = None
+    numbers: Any  # of the permutations
+    orders: np.ndarray
+    utilities: np.ndarray  # (n_walks, n_players + 1), NaN where they are not needed
+    blocks: list = field(default_factory=list)  # parts of the orders, and parameters along them
+    models: list = field(default_factory=list)  # of each block: walks, and parameters asked for
+    finals: np.ndarray | None = None
     past: np.ndarray | None = None
 
 
@@ -127,111 +97,89 @@ class _Walks:
         self.record = [()] * n_permutations if record is None else record
         self.n_permutations, self.children = n_permutations, seed.spawn(n_permutations)
         self.names = range(n) if names is None else names
-        self.clip = None if noise is None else noise.clip
-        self.noise_std = np.ones(n) if noise is None else noise.factors * noise.noise_std
+        self.noise_std = np.ones(n) if noise is None else noise.noise_std
         self.newest = newest_weights("iid" if noise is None else noise.schedule, n_permutations)
-        self.parts = _parts(n, _block_size(n, p))
+        # Steps along averages are those of one walk at a time, for which others have to wait.
+        one = noise is not None and noise.averages and not model.in_threads
+        self.n_walks, n_steps = model.batch_size(1 if one else n_permutations - skip)
+        # Numbers that are drawn in one call have one seed, so this size must not depend on memory.
+        self.n_drawn = max(1, _DRAWN // p)
+        self.parts = _parts(n, max(1, n_steps // self.n_drawn) * self.n_drawn)
 
     def bundles(self, first):
-        """The permutations from ``first`` on, several short ones per task: else threads wait."""
-        n, p = self.model.n_players, self.model.n_parameters
-        size = 1 if self.model.walk is None else max(1, _BUNDLE // (n * p))
+        """The permutations from ``first`` on, as many in a bundle as are walked in one task."""
         numbers = range(first, self.n_permutations)
-        return [numbers[start : start + size] for start in range(0, len(numbers), size)]
+        return [numbers[part] for part in _parts(len(numbers), self.n_walks)]
 
-    def steps(self, t, past):
-        """Take the steps along permutation t; ``past`` is that of `walk_steps`."""
-        model, n = self.model, self.model.n_players
-        rng = np.random.default_rng(self.children[t])
-        steps = _Steps(t, rng.permutation(n), np.full(n + 1, np.nan), final=model.start(rng))
+    def steps(self, numbers, past=None):
+        """Take the steps along some permutations; ``past`` is that of `GradientModel.walk`."""
+        model, n, t = self.model, self.model.n_players, numbers[0]
+        generators = [np.random.default_rng(self.children[t]) for t in numbers]
+        orders = np.array([rng.permutation(n) for rng in generators])
+        thetas = np.array([model.start(rng) for rng in generators])
+        steps = _Steps(numbers, orders, np.full((len(orders), n + 1), np.nan))
+        rates = [self.rate] * len(orders)
         for part in self.parts:
-            thetas, order = np.empty((part.stop - part.start + 1, len(steps.final))), steps.order
-            thetas[0] = steps.final
-            noise = self.drawn(t, order, part)
-            args = self.rate, noise, self.noise_std, past, self.newest[t], t + 1, thetas
-            if model.walk is None:
-                bad = walk_steps(model, order[part], *args, clip=self.clip)
-            else:
-                bad = model.walk(order[part], *args)
-            if bad >= 0:
-                _refuse(self.names[bad], part, t)
-            steps.final = thetas[-1].copy()
+            noise = [self.drawn(t, order, part) for t, order in zip(numbers, orders)]
+            path, thetas, lost = model.walk(
+                orders[:, part], rates, noise, self.noise_std, thetas, past, self.newest[t], t + 1
+            )
+            for walk in np.flatnonzero(lost >= 0):
+                step = part.start + lost[walk]
+                _refuse(self.names[orders[walk, step]], step, numbers[walk])
             if t >= self.skip:
-                steps.blocks.append((part, thetas))
+                steps.blocks.append((part, path))
             if len(self.parts) > 1:  # only one block fits into memory
                 self.evaluate(steps)
-        if t >= self.skip and len(past):
+        steps.finals = thetas
+        if t >= self.skip and past is not None:
             steps.past = past.copy()
         return steps
 
     def evaluate(self, steps):
         """Compute the utilities of the blocks, and drop those."""
-        for part, thetas in steps.blocks:
+        for part, path in steps.blocks:
             first = part.start + (part.start > 0)  # the one before is that of the last block
-            thetas, later = thetas[first - part.start :], slice(first, part.stop + 1)
-            steps.utilities[later] = _needed_utilities(self.model, thetas, self.needed[later])
-            kept = [r - first for r in self.record[steps.t] if first <= r <= part.stop]
-            steps.models.append(thetas[kept])
+            path = path[:, first - part.start :]
+            later = slice(first, part.stop + 1)
+            steps.utilities[:, later] = _needed_utilities(self.model, path, self.needed[later])
+            kept = [
+                (walk, r - first)
+                for walk, t in enumerate(steps.numbers)
+                for r in self.record[t]
+                if first <= r <= part.stop
+            ]
+            kept = np.array(kept, dtype=int).reshape(-1, 2)
+            steps.models.append((kept[:, 0], self.model.as_array(path[kept[:, 0], kept[:, 1]])))
         steps.blocks = []
 
     def walked(self, some):
-        """The `Walk` of each of some permutations, from its steps."""
+        """The `Walk` of each of some permutations, from their steps."""
         found = []
         for steps in some:
             self.evaluate(steps)
-            if steps.t < self.skip:
+            if steps.numbers[0] < self.skip:
                 found.append(Walk())
                 continue
-            marginals = _marginals(steps.utilities, self.weights, steps.order)
-            ends, models = steps.utilities[[0, -1]], np.concatenate(steps.models)
-            found.append(Walk(marginals, ends, models, steps.final, steps.past))
+            of, models = map(np.concatenate, zip(*steps.models))
+            for walk, (utilities, order) in enumerate(zip(steps.utilities, steps.orders)):
+                marginals = _marginals(utilities, self.weights, order)
+                ends, final = utilities[[0, -1]], steps.finals[walk]
+                found.append(Walk(marginals, ends, models[of == walk], final, steps.past))
         return found
 
     def apart(self, numbers):
         """The `Walk` of each of some permutations that do not depend on others."""
-        none = np.empty((0, self.model.n_parameters))
-        return self.walked([self.steps(t, none) for t in numbers])
-
-    def in_batches(self):
-        """Yield the `Walk` of each permutation of a model with `walk_together`, many at once."""
-        model, n, numbers = self.model, self.model.n_players, range(self.skip, self.n_permutations)
-        n_walks, n_steps = model.batch_size(len(numbers))
-        for batch in tiles(len(numbers), n_walks):
-            generators = [np.random.default_rng(self.children[t]) for t in numbers[batch]]
-            orders = np.array([rng.permutation(n) for rng in generators])
-            thetas = np.array([model.start(rng) for rng in generators])
-            utilities, norms = np.empty((len(orders), n + 1)), np.empty(orders.shape)
-            utilities[:, 0] = model.utilities(thetas)
-            pairs = [(walk, r) for walk, t in enumerate(numbers[batch]) for r in self.record[t]]
-            wanted = np.array(pairs, dtype=int).reshape(-1, 2)
-            models = thetas[wanted[:, 0]]  # of position 0; others are replaced
-            for part in _parts(n, _whole_draws(n_steps, model.n_parameters)):
-                noise = np.array([self.drawn(t, o, part) for t, o in zip(numbers[batch], orders)])
-                later = slice(part.start + 1, part.stop + 1)
-                here = (later.start <= wanted[:, 1]) & (wanted[:, 1] < later.stop)
-                thetas, utilities[:, later], norms[:, part], models[here] = model.walk_together(
-                    orders[:, part], self.rate, noise, self.noise_std, thetas, self.needed[later],
-                    wanted[here] - [0, later.start],
-                )  # fmt: skip
-            for walk, (t, order, of_steps) in enumerate(zip(numbers[batch], orders, norms)):
-                _check_norms(of_steps, self.clip)
-                bad = np.flatnonzero(~np.isfinite(of_steps))
-                if len(bad):
-                    _refuse(self.names[order[bad[0]]], slice(bad[0], bad[0] + 1), t)
-                yield Walk(
-                    _marginals(utilities[walk], self.weights, order), utilities[walk][[0, -1]],
-                    models[wanted[:, 0] == walk], thetas[walk],
-                )  # fmt: skip
+        return self.walked([self.steps(numbers)])
 
     def drawn(self, t, order, part):
         """Noise of the steps ``part`` of permutation t, which starts at a multiple of a draw."""
         n, p = self.model.n_players, self.model.n_parameters
         if self.noise is None:
             return np.empty((0, p))
-        size = _draw_size(p)
         found = [
-            self.noise.draw((min(size, n - start), p), (t, start))
-            for start in range(part.start, part.stop, size)
+            self.noise.draw((min(self.n_drawn, n - start), p), (t, start))
+            for start in range(part.start, part.stop, self.n_drawn)
         ]
         found = found[0] if len(found) == 1 else np.concatenate(found)
         found *= self.noise.factors[order[part], None]
@@ -241,20 +189,22 @@ class _Walks:
 def marginals_along(model, weights, order, theta, steps):
     """Weighted marginal utilities (n_players,) of one walk from ``theta`` by steps (n, p)."""
     needed, utilities = needed_positions(weights), np.empty(len(order) + 1)
-    for part in _parts(len(order), _block_size(*steps.shape)):
+    for part in _parts(len(order), steps_in_memory(steps.shape[1])):
         thetas = np.cumsum(np.vstack([theta, steps[order[part]]]), axis=0)
         theta, first = thetas[-1], part.start + (part.start > 0)
         utilities[first : part.stop + 1] = _needed_utilities(
-            model, thetas[first - part.start :], needed[first : part.stop + 1]
+            model, thetas[None, first - part.start :], needed[first : part.stop + 1]
         )
     return _marginals(utilities, weights, order)
 
 
-def _needed_utilities(model, thetas, needed):
-    """Utilities of the parameters, NaN where they are not needed."""
-    utilities = np.full(len(thetas), np.nan)
+def _needed_utilities(model, path, needed):
+    """Utilities (b, n) of parameters (b, n, p), NaN where they are not needed."""
+    utilities = np.full(path.shape[:2], np.nan)
     if needed.any():
-        utilities[needed] = model.utilities(thetas if needed.all() else thetas[needed])
+        path = path if needed.all() else path[:, np.flatnonzero(needed)]
+        found = model.utilities(path.reshape(-1, path.shape[2]))
+        utilities[:, needed] = found.reshape(path.shape[:2])
     return utilities
 
 
@@ -264,41 +214,13 @@ def _marginals(utilities, weights, order):
     return marginals
 
 
-def _check_norms(norms, clip):
-    """Raise RuntimeError for gradients of norms above `clip`, for which the noise is too small."""
-    if clip is None:
-        return
-    above = norms[np.isfinite(norms) & (norms > clip * (1 + _SLACK))]
-    if len(above):
-        raise RuntimeError(
-            f"the model must clip gradients to norm {clip:g}, or the noise is too small. Got a "
-            f"norm of {above[0]:g}."
-        )
-
-
-def _refuse(name, part, t):
+def _refuse(name, step, t):
     name = getattr(name, "item", lambda: name)()
-    steps = f"{part.start + 1}" + (f" to {part.stop}" if part.stop > part.start + 1 else "")
     raise ValueError(
         "Every party's gradient must be finite. Got one that is not, of the party "
-        f"{name!r} at step {steps} of permutation {t + 1}: its rows are too large, or the "
+        f"{name!r} at step {step + 1} of permutation {t + 1}: its rows are too large, or the "
         "learning rate is."
     )
-
-
-def _block_size(n, p):
-    """Number of steps whose parameters, noise and copies fit into the working memory."""
-    budget = get_config()["working_memory"] * 2**20
-    return min(n, _whole_draws(int(budget // (5 * 8 * p)), p))
-
-
-def _draw_size(p):
-    """Number of steps whose noise is drawn in one call; seeds depend on it, so memory must not."""
-    return max(1, _DRAWN // p)
-
-
-def _whole_draws(size, p):
-    return max(1, size // _draw_size(p)) * _draw_size(p)
 
 
 def _parts(n, block):

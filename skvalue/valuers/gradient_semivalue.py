@@ -280,7 +280,7 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
             for split, basis, seed in zip(problem.splits, bases, seeds):
                 present, model, factors = self._players_model(played, split, clip, basis)
                 if release is not None:
-                    noise = GradientNoise(draw, draw.scale, clip, factors, self.noise)
+                    noise = GradientNoise(draw, factors, self.noise)
                 names = present if played.groups is None else problem.group_names[present]
                 weights, (valued, codes) = self._weights(len(present)), problem.players_in(split)
                 walked.append(Walked(valued))
@@ -306,7 +306,7 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
             if played is not problem:  # sums over as many rows are of a kind
                 kinds = np.bincount(problem.groups)[some.players]
             if noise is not None:  # of one split; parties of equal noise are of a kind
-                kinds = noise.noise_std * noise.factors
+                kinds = noise.noise_std
             spread = pooled_variances(some.moments, kinds)
             values[some.players] += some.moments.mean() / n_splits
             variances[some.players] += spread / count / n_splits**2
@@ -434,6 +434,6 @@ class Walked:
         """What is kept of them; ``newest`` are the weights after the burn-in."""
         released = None
         if noise is not None and noise.averages:
-            stds, newest = noise.noise_std * noise.factors, newest[: self.moments.count]
+            stds, newest = noise.noise_std, newest[: self.moments.count]
             released = AveragedReleases(self.past, stds, newest, skip)
         return Recorded(np.concatenate(self.models), np.array(self.finals), released)

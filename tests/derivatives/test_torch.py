@@ -14,10 +14,11 @@ from skvalue.derivatives import (
     GradientModel,
     TorchGradientModel,
     public_learning_rate,
-    walk_steps,
     warn_of_dropout,
 )
 from skvalue.privacy import clip_and_noise
+
+from .plain import plain_walk
 
 cross_entropy = torch.nn.functional.cross_entropy
 
@@ -181,9 +182,8 @@ def test_walks_together_release_the_same_bits(images, rng, unit):
     orders, thetas = np.array([[2], [0], [1], [2]]), np.zeros((4, model.n_parameters))
     noise = noise_std[orders, None] * rng.normal(size=(4, 1, model.n_parameters))
     noise[0, 0, 0] *= 1e18  # beyond the grid
-    needed, kept = np.ones(1, dtype=bool), np.array([[1, 0]])
-    found, *_, models = model.walk_together(orders, 1.0, noise, noise_std, thetas, needed, kept)
-    np.testing.assert_array_equal(models[0], found[1])
+    path, found, _ = model.walk(orders, np.ones(4), noise, noise_std, thetas)
+    np.testing.assert_array_equal(model.as_array(path[:, 1]), found)
     gradients = model.gradients(thetas, orders[:, 0])
     expected = clip_and_noise(gradients, None, noise[:, 0], noise_std[orders])
     np.testing.assert_array_equal(-found, expected)
@@ -417,20 +417,9 @@ def test_gpu_agrees_with_the_cpu(gpu, images, rng, unit):
         )
     np.testing.assert_allclose(*(model.utilities(thetas) for model in on.values()), rtol=1e-9)
     orders, noise = np.array([[0, 2, 1], [2, 1, 0]]), rng.normal(size=(2, 3, 183))
-    walked = [
-        model.walk_together(
-            orders,
-            0.1,
-            noise,
-            np.ones(3),
-            thetas[:2],
-            np.array([True, False, True]),
-            np.array([[0, 2], [1, 1]]),
-        )
-        for model in on.values()
-    ]
-    for found, expected in zip(*walked):
-        np.testing.assert_allclose(found, expected, rtol=1e-9)
+    args = orders, [0.1, 0.2], noise, np.ones(3), thetas[:2]
+    walked = [model.as_array(model.walk(*args)[0]) for model in on.values()]
+    np.testing.assert_allclose(*walked, rtol=1e-9)
 
 
 def test_a_loss_with_tensors_of_its_own_on_a_gpu(gpu, images, rng):
@@ -512,23 +501,24 @@ def test_permutations_at_once_equal_one_by_one(table, monkeypatch, noise, unit, 
     )  # fmt: skip
     walks, steps = [], []
 
-    def watched(self, orders, *args, original=TorchGradientModel.walk_together):
+    def watched(self, orders, *args, original=TorchGradientModel.walk):
         walks.append(len(orders))
         steps.append(orders.shape[1])
         return original(self, orders, *args)
 
-    monkeypatch.setattr(TorchGradientModel, "walk_together", watched)
+    monkeypatch.setattr(TorchGradientModel, "walk", watched)
     if width == 8200:
         monkeypatch.setattr(TorchGradientModel, "batch_size", lambda self, n_walks: (2, 1))
     values = valuer.fit(X, y, **fit).values_
     if noise == "correlated":
         # Averages of releases depend on the permutations before: those are walked one by one.
-        assert not walks
+        assert walks == [1] * 7
     elif width == 5:
         assert walks == [5]
     else:
         assert (max(walks), set(steps)) == (2, {1})
-    monkeypatch.setattr(TorchGradientModel, "walk_together", None)
+    monkeypatch.setattr(TorchGradientModel, "as_array", lambda self, thetas: np.asarray(thetas))
+    monkeypatch.setattr(TorchGradientModel, "walk", plain_walk)
     expected = clone(valuer).fit(X, y, **fit)
     assert expected.n_evaluations_ == 5 * 5
     assert np.ptp(expected.values_) > 1e-3
@@ -578,11 +568,7 @@ def test_a_bad_gradient_among_permutations_at_once(table):
 
 
 def test_noise_relies_on_clipped_gradients(table, monkeypatch):
-    def with_longer_norms(self, *args, original=TorchGradientModel.walk_together):
-        thetas, utilities, norms, models = original(self, *args)
-        return thetas, utilities, 2 * norms, models
-
-    monkeypatch.setattr(TorchGradientModel, "walk_together", with_longer_norms)
+    monkeypatch.setattr(torch, "clamp", lambda x, min: torch.ones_like(x))  # clips nothing
     X, y, players, X_val, y_val = table
     valuer = GradientSemivalueValuer(
         torch.nn.Linear(4, 3), n_permutations=2, noise_multiplier=1.0, noise="iid", clip=0.01,
@@ -610,24 +596,20 @@ def test_coordinates_one_by_one_and_at_once(images, rng, unit):
             np.testing.assert_allclose(g, projected, rtol=1e-11)
 
 
-class StepByStep(TorchGradientModel):
-    """Walks one path at a time."""
-
-    def walk(self, *args):
-        return walk_steps(self, *args)
-
-
 @pytest.mark.parametrize("noise_std", [0.0, 0.3])
 def test_learning_rates_at_once_and_one_by_one(table, noise_std):
     X, y, *_ = table
     ends = {}
-    for cls in (TorchGradientModel, StepByStep):
-        thetas = ends[cls] = []
+    for size in (8, 1):
+        thetas = ends[size] = []
 
-        class Watched(cls):
+        class Watched(TorchGradientModel):
             def utilities(self, some, thetas=thetas):
                 thetas.append(some)
                 return super().utilities(some)
+
+            def batch_size(self, n_walks, size=size):
+                return size, 3
 
         def make_model(rows, players, points, cls=Watched):
             parts = X[rows], y[rows], players, X[points], y[points]

@@ -6,19 +6,15 @@ import numpy as np
 import pytest
 from sklearn.metrics import log_loss
 
-from skvalue.derivatives import (
-    GradientModel,
-    LinearGradientModel,
-    walk_permutations,
-    walk_steps,
-)
+from skvalue.derivatives import LinearGradientModel, walk_permutations
 from skvalue.privacy import clip_and_noise
 from skvalue.semivalues import enumerate_semivalue, size_weights
 
 from ..valuers.gradient_semivalue.test_gradient_semivalue import KINDS, SEMIVALUES, problem
+from .plain import PlainModel, plain_walk
 
 
-class Bits(GradientModel):
+class Bits(PlainModel):
     """A game as a model: a step writes a player down, and a table knows the utilities."""
 
     def __init__(self, n, utility):
@@ -61,20 +57,23 @@ def test_compiled_walks_equal_plain_ones(rng, kind, noise):
         X, y, groups, X_val, y_val, np.full(15, 1 / 15), kind=kind, n_classes=KINDS[kind],
         clip=0.5, unit="example", utility="neg_loss",
     )  # fmt: skip
-    past = np.zeros((5 if noise in ("correlated", "own") else 0, model.n_parameters))
-    pasts = [past, past.copy()]
+    past = np.zeros((5, model.n_parameters)) if noise in ("correlated", "own") else None
+    pasts = [past, past if past is None else past.copy()]
     for t in (1, 2, 3):
         weight = 1 / t if noise == "correlated" else 0.6
-        order, stds = np.array([3, 1, 0, 4, 2]), np.arange(1, 6) / 5
-        z = stds[order, None] * rng.normal(size=(5, model.n_parameters))
-        z = z[:0] if noise == "none" else z
-        results = []
-        for steps, own in zip((model.walk, lambda *a: walk_steps(model, *a, clip=0.5)), pasts):
-            thetas = np.zeros((6, model.n_parameters))
-            assert steps(order, 0.4, z, stds, own, weight, t, thetas) == -1
-            results.append(thetas)
-        np.testing.assert_allclose(*results, atol=1e-12)
-        np.testing.assert_allclose(*pasts, atol=1e-12)
+        orders, stds = np.array([[3, 1, 0, 4, 2], [0, 1, 2, 3, 4]]), np.arange(1, 6) / 5
+        orders = orders if past is None else orders[:1]
+        z = stds[orders, None] * rng.normal(size=(*orders.shape, model.n_parameters))
+        z = z[:, :0] if noise == "none" else z
+        starts = rng.normal(size=(len(orders), model.n_parameters))
+        results = [
+            walk(orders, [0.4, 0.2], z, stds, starts, own, weight, t)
+            for walk, own in zip((model.walk, lambda *a: plain_walk(model, *a)), pasts)
+        ]
+        for found, expected in zip(*results):
+            np.testing.assert_allclose(found, expected, atol=1e-12)
+        if past is not None:
+            np.testing.assert_allclose(*pasts, atol=1e-12)
 
 
 @pytest.mark.parametrize("equal", [True, False])
@@ -123,15 +122,14 @@ def test_compiled_walks_release_the_same_bits(rng, kind, unit):
         X, y, np.arange(200) // 2, X_val, y_val, np.full(15, 1 / 15), kind=kind,
         n_classes=KINDS[kind], clip=0.5, unit=unit, utility="neg_loss",
     )  # fmt: skip
-    p, none = model.n_parameters, np.empty((0, model.n_parameters))
-    noise_std = 7.3 / np.arange(1, 101)
-    for j in range(100):
-        noise = rng.normal(scale=noise_std[j], size=(1, p))
-        noise[0, 0] *= 1e18 if j == 0 else 1.0  # beyond the grid
-        thetas = np.zeros((2, p))
-        model.walk(np.array([j]), 1.0, noise, noise_std, none, 1.0, 1, thetas)
-        expected = clip_and_noise(model.gradient(thetas[0], j)[None], None, noise, noise_std[j])
-        np.testing.assert_array_equal(-thetas[1], expected[0])
+    p, players, noise_std = model.n_parameters, np.arange(100)[:, None], 7.3 / np.arange(1, 101)
+    noise = noise_std[players, None] * rng.normal(size=(100, 1, p))
+    noise[0, 0, 0] *= 1e18  # beyond the grid
+    start = np.zeros((100, p))
+    _, ends, _ = model.walk(players, np.ones(100), noise, noise_std, start)
+    gradients = model.gradients(start, players[:, 0])
+    expected = clip_and_noise(gradients, None, noise[:, 0], noise_std[players])
+    np.testing.assert_array_equal(-ends, expected)
 
 
 def test_labels_that_no_validation_point_has(rng):
@@ -158,13 +156,12 @@ def test_a_row_without_a_finite_gradient_moves_no_other():
             X, y, np.zeros(3, int), X_val, y_val, np.full(2, 0.5), kind="linear", n_classes=0,
             clip=0.7, unit="example", utility="neg_loss",
         )  # fmt: skip
-        thetas, none, ones = np.zeros((2, 2)), np.empty((0, 2)), np.ones(1)
-        order = np.zeros(1, int)
-        noise = np.zeros((1, 2))
-        assert model.walk(order, 1.0, noise, 1e-9 * ones, none, 1.0, 1, thetas) == -1
-        found.append(-3 * thetas[1])
+        order, start, std = np.zeros((1, 1), int), np.zeros((1, 2)), 1e-9 * np.ones(1)
+        _, ends, lost = model.walk(order, [1.0], np.zeros((1, 1, 2)), std, start)
+        assert lost == -1
+        found.append(-3 * ends[0])
         if row > 1:
-            assert model.walk(order, 1.0, none, ones, none, 1.0, 1, thetas) == 0
-            assert np.isnan(model.gradient(thetas[0], 0)).all()
+            assert model.walk(order, [1.0], np.zeros((1, 0, 2)), std, start)[2] == 0
+            assert np.isnan(model.gradient(start[0], 0)).all()
     assert np.linalg.norm(found[1]) > 1.3  # of two rows, nearly in one direction
     assert np.linalg.norm(found[0] - found[1]) <= 0.7 + 1e-12

@@ -1,6 +1,7 @@
 """Semivalues from private gradients: what noise is drawn, what is charged, what can be found."""
 
 import pickle
+from contextlib import contextmanager
 from unittest.mock import patch
 
 import numpy as np
@@ -65,17 +66,26 @@ def test_bad_schedules(rng, noise, message):
 # What leaves --------------------------------------------------------------------------------
 
 
+@contextmanager
+def watched_walks():
+    """The parameters along each walk of built-in models."""
+    taken, walk = [], LinearGradientModel.walk
+
+    def watched(self, *args):
+        found = walk(self, *args)
+        taken.extend(found[0])
+        return found
+
+    with patch.object(LinearGradientModel, "walk", watched):
+        yield taken
+
+
 @seeded
 def test_what_leaves_is_on_a_grid(rng):
     X, y, X_val, y_val = problem(rng, 2)
-    owner, taken, utilities = np.arange(24) // 3, [], LinearGradientModel.utilities
-
-    def watched(self, thetas):
-        taken.append(np.array(thetas))
-        return utilities(self, thetas)
-
+    owner = np.arange(24) // 3
     for unit, rows in (("party", 1), ("example", 3)):
-        with patch.object(LinearGradientModel, "utilities", watched):
+        with watched_walks() as taken:
             GradientSemivalueValuer(
                 n_permutations=9, learning_rate=1.0, noise_multiplier=1.0, noise="iid", n_jobs=1,
                 unit=unit, noise_random_state=0,
@@ -83,7 +93,6 @@ def test_what_leaves_is_on_a_grid(rng):
         steps = np.array([walk[1] for walk in taken])  # from zero, along one release each
         assert len(steps) == 9
         assert not (steps % grid_width(3.0 / rows)).any()
-        taken.clear()
 
 
 # Privacy ------------------------------------------------------------------------------------
@@ -191,22 +200,12 @@ def test_noise_of_a_party_of_several_rows(rng):
     groups = np.repeat([0, 1, 2], [2, 6, 32])
     spreads = {}
     for unit in ("party", "example"):
-        taken = []
         valuer = GradientSemivalueValuer(
             n_permutations=200, noise_multiplier=50.0, noise="iid", unit=unit, learning_rate=1.0,
             n_jobs=1, noise_random_state=0, random_state=0,
         )  # fmt: skip
-        original = LinearGradientModel.utilities
-
-        def utilities(self, thetas, taken=taken, original=original):
-            taken.append(np.array(thetas))
-            return original(self, thetas)
-
-        LinearGradientModel.utilities = utilities
-        try:
+        with watched_walks() as taken:
             valuer.fit(X, y, X_val=X_val, y_val=y_val, groups=groups)
-        finally:
-            LinearGradientModel.utilities = original
         steps = np.diff(np.array(taken), axis=1)
         orders = drawn_orders(0, 3, 200)
         by_party = np.array([step[np.argsort(order)] for step, order in zip(steps, orders)])
