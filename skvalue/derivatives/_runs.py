@@ -7,13 +7,14 @@ term, the Shapley value of the game of the step. To second order it adds
 P. Mittal, D. Song, R. Jia: "Data Shapley in One Training Run", ICLR 2025, Theorems 3 and 4).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from .._utils.parallel import tiles
 from ..privacy import clip_and_noise, clipping_margin
 from ._public import smallest_rate
+from ._row_models import Utility
 
 RUN_RATES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
@@ -22,14 +23,24 @@ _REPEATS = 3
 _MOST = 1.25  # largest sum of values to first order over the gain of utility
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Run:
-    """A run: parameters before every step and after the last, and the rows of every step."""
+    """A run so far: parameters before every step and after the last. It holds no row."""
 
-    thetas: np.ndarray  # (n_steps + 1, p)
-    batches: tuple  # indices of rows of each step; None: all rows
+    utility: Utility
+    n: int  # number of rows
+    clip: float | None
     learning_rate: float
     order: int
+    thetas: list  # (p,) each
+    batches: list = field(
+        default_factory=list
+    )  # indices of rows of each step; None: all, or secret
+
+    @property
+    def max_norm(self):
+        """Bound of the gradients that are added up, see `norm_bound`."""
+        return norm_bound(self.clip, self.n, self.utility.model.n_parameters)
 
     def direction(self, t):
         """The step t, if it enters values (order 2)."""
@@ -55,56 +66,55 @@ def norm_bound(clip, n, p):
     return clip * (1 - clipping_margin(p) - n**2 * np.finfo(np.float64).eps)
 
 
-def descend(utility, rows, n, theta, *, n_steps, learning_rate, order, clip, batches, draw=None):
-    """Yield the parameters, the batch and the products of the rows after every step.
+def descend(run, rows, batches, n_steps, draw=None):
+    """Make the steps of a run; after each, yield the batch and the products of its rows.
 
-    ``rows`` are those of the model of a `Utility`. ``batches`` yields indices of rows, or None for
-    all. With ``draw``, noise is added to the sum of clipped gradients of each step, which is
-    divided by the public size of `batches`.
+    ``rows`` are those of the model. ``batches`` yields indices of rows, or None for all. With
+    ``draw``, noise is added to the sum of clipped gradients of each step, which is divided by the
+    public size of `batches`.
     """
-    model, max_norm = utility.model, norm_bound(clip, n, len(theta))
+    utility, model, max_norm = run.utility, run.utility.model, run.max_norm
     for t, (batch, size) in zip(range(n_steps), batches):
-        some = rows if batch is None else rows[batch]
+        theta, some = run.thetas[t], rows if batch is None else rows[batch]
         direction = utility.gradient(theta)[None]
         total, products = model.gradient_sum_and_products(theta, some, direction, max_norm)
         if draw is not None:
             noise = draw((1, len(total)), (t,))
             total = clip_and_noise(total[None], None, noise, draw.scale)[0]
-        step = -learning_rate / size * total
+        step = -run.learning_rate / size * total
         if not np.isfinite(step).all():
             raise ValueError(
                 f"learning_rate must be smaller: the parameters diverged in step {t}. Got "
-                f"{learning_rate:g}."
+                f"{run.learning_rate:g}."
             )
-        if order == 2:
+        if run.order == 2:
             direction = utility.gradient(theta, step)[None]
             products = model.gradient_sum_and_products(theta, some, direction, max_norm)[1]
-        theta = theta + step
-        yield theta, batch, -learning_rate / size * products[0]
+        run.thetas.append(theta + step)
+        run.batches.append(batch if draw is None else None)  # samples of a private run are secret
+        yield batch, -run.learning_rate / size * products[0]
 
 
-def value_rows(utility, run, rows, clip, n_fit):
-    """Values of rows along a run in which each is in every step, with weight 1 / n_fit."""
-    model, values = utility.model, np.zeros(len(rows))
-    max_norm = norm_bound(clip, n_fit, model.n_parameters)
+def value_rows(run, rows):
+    """Values of rows along a run in which each is in every step, with weight ``1 / run.n``."""
+    utility, model, values = run.utility, run.utility.model, np.zeros(len(rows))
     for t, theta in enumerate(run.thetas[:-1]):
         direction = utility.gradient(theta, run.direction(t))[None]
-        products = model.gradient_sum_and_products(theta, rows, direction, max_norm)[1]
-        values -= run.learning_rate / n_fit * products[0]
+        products = model.gradient_sum_and_products(theta, rows, direction, run.max_norm)[1]
+        values -= run.learning_rate / run.n * products[0]
     return values
 
 
-def point_values(utility, run, rows, clip):
-    """Yield a slice of the validation points and the rows' values at each, (k, n)."""
-    model, n = utility.model, len(rows)
-    max_norm = norm_bound(clip, n, model.n_parameters)
+def point_values(run, rows):
+    """Yield a slice of the validation points and the values of the run's rows at each, (k, n)."""
+    utility, model, n = run.utility, run.utility.model, run.n
     for part in tiles(len(utility.points), max(1, _BLOCK // max(model.n_parameters, n))):
         values = np.zeros((part.stop - part.start, n))
-        for t, batch in enumerate(run.batches):
-            directions = utility.point_gradients(run.thetas[t], part, run.direction(t))
+        for t, (theta, batch) in enumerate(zip(run.thetas, run.batches)):
+            directions = utility.point_gradients(theta, part, run.direction(t))
             some = rows if batch is None else rows[batch]
             where = slice(None) if batch is None else batch
-            products = model.gradient_sum_and_products(run.thetas[t], some, directions, max_norm)[1]
+            products = model.gradient_sum_and_products(theta, some, directions, run.max_norm)[1]
             values[:, where] -= run.learning_rate / products.shape[1] * products
         yield part, values
 

@@ -35,28 +35,21 @@ def _tail_table(contributions, scale):
     pmf = np.exp(-0.5 * (np.arange(-radius, radius + 1) / width) ** 2)
     pmf /= pmf.sum()
     if not single:
-        pmf, radius = _power(pmf, contributions, scale)
+        pmf = _power(pmf, contributions, scale)
+        radius = len(pmf) // 2
     return radius, np.cumsum(pmf[::-1])[::-1]
 
 
 def _power(pmf, count, scale):
     """Distribution of the sum of ``count`` copies, cut where the mass is below 1e-42."""
-    total, done, base, size, left = None, 0, pmf, 1, count
-    while True:
-        if left & 1:
-            total = base if total is None else np.convolve(total, base)
-            done += size
-            total = _cut(total, scale * math.sqrt(done))
-        left >>= 1
-        if not left:
-            return total, len(total) // 2
-        base = _cut(np.convolve(base, base), scale * math.sqrt(2 * size))
-        size *= 2
-
-
-def _cut(pmf, width):
-    middle, reach = len(pmf) // 2, math.ceil(_REACH * width) + 2
-    return pmf[max(middle - reach, 0) : middle + reach + 1]
+    if count == 1:
+        return pmf
+    half = _power(pmf, count // 2, scale)
+    total = np.convolve(half, half)
+    if count % 2:
+        total = np.convolve(total, pmf)
+    middle, reach = len(total) // 2, math.ceil(_REACH * scale * math.sqrt(count)) + 2
+    return total[max(middle - reach, 0) : middle + reach + 1]
 
 
 def _tail(y, contributions, scale):

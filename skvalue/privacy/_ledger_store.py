@@ -66,11 +66,9 @@ class MemoryStore:
 
     @contextmanager
     def transaction(self):
-        def append(event, label, time, process, relation):
+        def append(row, relation):
             self._terms["relation"] = relation
-            row = {"number": len(self._rows) + 1, "event": event, "label": label}
-            self._rows.append({**row, "time": time, "process": process})
-            return row["number"]
+            self._rows.append(row)
 
         yield (*self.read(), append)
 
@@ -123,8 +121,11 @@ class FileStore:
             self._refuse("another kind of file")
 
     @contextmanager
-    def _connect(self):
-        """A connection; what SQLite finds wrong with the file is a ValueError."""
+    def _begin(self, kind="IMMEDIATE"):
+        """A connection inside a transaction, which excludes all other writers if "IMMEDIATE".
+
+        An error rolls it back; what SQLite finds wrong with the file is a ValueError.
+        """
         try:
             with closing(sqlite3.connect(
                 f"{Path(self.path).as_uri()}?mode=rw", timeout=_TIMEOUT, isolation_level=None,
@@ -133,22 +134,11 @@ class FileStore:
                 connection.row_factory = sqlite3.Row
                 # A commit is on the disk when it returns.
                 connection.execute("PRAGMA synchronous=FULL")
+                connection.execute(f"BEGIN {kind}")
                 yield connection
+                connection.execute("COMMIT")
         except sqlite3.Error as error:
             self._refuse(error)
-
-    @contextmanager
-    def _begin(self, kind="IMMEDIATE"):
-        """A connection inside a transaction, which excludes all other writers if "IMMEDIATE"."""
-        with self._connect() as connection:
-            connection.execute(f"BEGIN {kind}")
-            try:
-                yield connection
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
-            connection.execute("COMMIT")
 
     def open(self, terms):
         try:
@@ -212,15 +202,12 @@ class FileStore:
         added = []
         with self._begin() as connection:
 
-            def append(event, label, time, process, relation):
+            def append(row, relation):
                 connection.execute("UPDATE terms SET relation = ?", (relation,))
-                cursor = connection.execute(
-                    "INSERT INTO charges (event, label, time, process) VALUES (?, ?, ?, ?)",
-                    (event, label, time, process),
+                connection.execute(
+                    "INSERT INTO charges VALUES (:number, :event, :label, :time, :process)", row
                 )
-                row = {"number": cursor.lastrowid, "event": event, "label": label}
-                added.append({**row, "time": time, "process": process})
-                return cursor.lastrowid
+                added.append(row)
 
             terms, rows = self._present(connection)
             yield terms, rows, append

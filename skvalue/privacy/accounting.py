@@ -137,7 +137,7 @@ def _profile(parts):
     single = _single(parts)
     if single is not None:
         return partial(_delta, single)
-    composed, total = compose_plds(parts), _summed(parts)
+    composed, total = compose_plds(frozenset(parts.items())), _summed(parts)
 
     def delta(epsilon):
         found = float(composed.get_delta_for_epsilon(epsilon))
@@ -152,7 +152,7 @@ def _raw_epsilon(parts, delta):
     single = _single(parts)
     if single is not None:
         return _epsilon(single, delta)
-    epsilon = float(compose_plds(parts).get_epsilon_for_delta(delta))
+    epsilon = float(compose_plds(frozenset(parts.items())).get_epsilon_for_delta(delta))
     total = _summed(parts)
     if total is not None and total[1] <= delta:
         epsilon = min(epsilon, total[0])
@@ -230,9 +230,8 @@ def _sampler_slack(parts, epsilon):
     """Upper bound of what inexact sampling of integer noise adds to delta at an epsilon."""
     touched = 0
     for event, count in parts.items():
-        noise = event.event if isinstance(event, PoissonSampledEvent) else event
-        if isinstance(noise, DiscreteGaussianEvent):
-            touched += count * noise.contributions
+        if isinstance(event, DiscreteGaussianEvent):
+            touched += count * event.contributions
     return touched * _SAMPLER_ERROR * (1 + math.exp(min(epsilon, 700.0))) if touched else 0.0
 
 

@@ -169,28 +169,24 @@ class OpaqueEvent:
         )
 
 
-_NOISE = (GaussianEvent, DiscreteGaussianEvent, LaplaceEvent)
-
-
 @dataclass(frozen=True)
 class PoissonSampledEvent:
-    """A noise event applied to a secret sample that is drawn only for it.
+    """Gaussian noise on a secret sample that is drawn only for it.
 
     Each row is in the sample with `probability`, independently of all other rows and of all other
     samples; then `event` is applied to the sample, which is not released. Several releases from
-    one sample are ONE such event around all of them together (a noise event of the joint
+    one sample are ONE such event around all of them together (a `GaussianEvent` of the joint
     sensitivity), never several events.
 
     Parameters
     ----------
-    event : noise event
+    event : GaussianEvent
         The release from the sample, with the sensitivity to the presence of one row: its relation
         is "null" or "add_remove".
     probability : float
         In (0, 1].
     relation : {"null", "add_remove", "replace"}, default=None
-        Relation of the guarantee; None means that of the event. "replace" is supported only for
-        Gaussian noise.
+        Relation of the guarantee; None means that of the event.
 
     Examples
     --------
@@ -204,10 +200,8 @@ class PoissonSampledEvent:
     relation: str | None = None
 
     def __post_init__(self):
-        if not isinstance(self.event, _NOISE):
-            raise TypeError(
-                f"event must be one noise event, such as GaussianEvent. Got {self.event!r}."
-            )
+        if not isinstance(self.event, GaussianEvent):
+            raise TypeError(f"event must be a GaussianEvent. Got {self.event!r}.")
         if self.event.relation == "replace":
             raise ValueError(
                 "event must state the sensitivity to one row's presence in the sample, under "
@@ -219,11 +213,6 @@ class PoissonSampledEvent:
         relation = self.event.relation if self.relation is None else check_relation(self.relation)
         if relation == "add_remove" and self.event.relation == "null":
             raise ValueError("relation must not be 'add_remove' for an event stated under 'null'.")
-        if relation == "replace" and not isinstance(self.event, GaussianEvent):
-            raise ValueError(
-                "relation must be 'null' or 'add_remove' unless the sampled event is a "
-                f"GaussianEvent. Got 'replace' with {type(self.event).__name__}."
-            )
         _set(self, probability=probability, relation=relation)
 
 
@@ -296,8 +285,11 @@ class ComposedEvent:
 
 _EVENTS = {
     cls.__name__: cls
-    for cls in (*_NOISE, OpaqueEvent, PoissonSampledEvent, SelfComposedEvent, ComposedEvent)
-}
+    for cls in (
+        GaussianEvent, DiscreteGaussianEvent, LaplaceEvent, OpaqueEvent, PoissonSampledEvent,
+        SelfComposedEvent, ComposedEvent,
+    )
+}  # fmt: skip
 
 
 def require_event(event):

@@ -196,12 +196,15 @@ class Ledger:
         self._require_affordable(event, *self._read())
         with self._lock, self._store.transaction() as (terms, rows, append):
             self._require_affordable(event, terms, _events(rows))
-            relation = terms["relation"] or event.relation
-            time = datetime.now(UTC).isoformat(timespec="milliseconds")
-            number = append(record, str(label), time, os.getpid(), relation)
-        return Charge(number, event, str(label), time, os.getpid())
+            row = {
+                "number": len(rows) + 1, "event": record, "label": str(label),
+                "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+                "process": os.getpid(),
+            }  # fmt: skip
+            append(row, terms["relation"] or event.relation)
+        return Charge(**{**row, "event": event})
 
-    def plan(self, n_fits, event=None, *, epsilon=None, delta=None, relation="replace"):
+    def plan(self, n_fits, epsilon=None):
         """Check before the first fit that a number of fits is within the budget.
 
         A grid search has one fit for each candidate and split, and one more if it refits.
@@ -210,13 +213,8 @@ class Ledger:
         ----------
         n_fits : int
             Number of fits.
-        event : event, default=None
-            Event of the release of each fit.
-        epsilon, delta : float, default=None
-            Instead of an event: Gaussian noise for this epsilon in each fit. ``delta=None`` means
-            the delta of the ledger.
-        relation : {"null", "add_remove", "replace"}, default="replace"
-            Neighbouring relation of this Gaussian noise.
+        epsilon : float, default=None
+            Epsilon of Gaussian noise in each fit, at the ledger's delta; None only asks.
 
         Returns
         -------
@@ -233,16 +231,12 @@ class Ledger:
             If a ledger in memory is used outside its process.
         """
         n_fits = check_count(n_fits, "n_fits")
-        if event is not None and epsilon is not None:
-            raise ValueError("event and epsilon must not both be given: each defines the noise.")
         terms, charged = self._read()
+        terms = {**terms, "relation": terms["relation"] or "replace"}
         if epsilon is not None:
-            delta = terms["delta"] if delta is None else delta
-            event = calibrate_gaussian(epsilon, delta, relation=relation)
-        if event is not None:
-            relation = event.relation
-            self._require_affordable(SelfComposedEvent(event, n_fits), terms, charged, n_fits)
-        return _affordable(n_fits, charged, {**terms, "relation": terms["relation"] or relation})
+            noise = calibrate_gaussian(epsilon, terms["delta"], relation=terms["relation"])
+            self._require_affordable(SelfComposedEvent(noise, n_fits), terms, charged, n_fits)
+        return _affordable(n_fits, charged, terms)
 
     @property
     def charges(self):

@@ -1,6 +1,6 @@
 """In-Run Data Shapley: what each row adds to the utility in the steps of one training run."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from numbers import Integral, Real
 
@@ -38,25 +38,6 @@ _MODELS = {"auto": None, "softmax": "classification", "linear": "regression"}
 _N_ERROR_DRAWS = 16  # of noise, for standard errors: each costs as much as a run
 
 
-@dataclass(frozen=True, eq=False)
-class Trained:
-    """The run of one split. It holds no row: new rows are valued by it."""
-
-    utility: Utility
-    run: Run
-    scales: tuple  # means and scales of columns, centre and scale of targets
-    n: int  # number of rows
-
-    def rows(self, X, y, n_classes):
-        """Rows in the form that the model takes."""
-        return self.utility.model.rows(*standardized(X, y, self.scales, n_classes))
-
-    def ends(self):
-        """Utilities after the last step, and before the first."""
-        value, thetas = self.utility.value, self.run.thetas
-        return value(thetas[-1]), value(thetas[0])
-
-
 @lru_cache(maxsize=32)  # of samples it takes seconds
 def run_event(n_steps, clip, probability, epsilon, delta):
     """The releases of a run: noisy sums of clipped gradients, for replacing a row.
@@ -77,7 +58,7 @@ def run_event(n_steps, clip, probability, epsilon, delta):
     return calibrate(event, epsilon, delta)
 
 
-def noise_errors(trained, rows, points, values, clip, noise_std, by_player, batch_size):
+def noise_errors(run, rows, points, values, noise_std, by_player, batch_size):
     """Standard errors of the players' private values over noise and samples, from what is public.
 
     Runs are repeated with other noise. The gradient of the rows is that of the released run, plus
@@ -85,27 +66,26 @@ def noise_errors(trained, rows, points, values, clip, noise_std, by_player, batc
     points also say how much the sum over a secret sample of rows varies. All rows share one run, so
     that the changes of a player's rows are added before they are squared.
     """
-    utility, run, n = trained.utility, trained.run, trained.n
-    model, rng = utility.model, np.random.default_rng(0)
+    model, n, rng = run.utility.model, run.n, np.random.default_rng(0)
     none, squares = np.zeros((0, model.n_parameters)), 0.0
     rate = 1.0 if batch_size is None else batch_size / n
     spread = np.sqrt((1 - rate) / (rate * n * len(points)))  # of the mean over a sample
 
     def mean_gradient(theta):
-        return model.gradient_sum_and_products(theta, points, none, clip)[0] / len(points)
+        return model.gradient_sum_and_products(theta, points, none, run.clip)[0] / len(points)
 
-    released = np.array([*map(mean_gradient, run.thetas[:-1])])
+    released = [mean_gradient(theta) for theta in run.thetas[:-1]]
     for _ in range(_N_ERROR_DRAWS):
-        thetas = run.thetas.copy()
-        for t in range(len(run.batches)):
-            change = mean_gradient(thetas[t]) - released[t] if t else 0.0
+        thetas = run.thetas[:1]
+        for t, gradient in enumerate(released):
+            change = mean_gradient(thetas[t]) - gradient if t else 0.0
             noise = noise_std / n * rng.standard_normal(model.n_parameters)
             if spread:
-                gradients = clip_rows(model.row_gradients(thetas[t], points), clip)
+                gradients = clip_rows(model.row_gradients(thetas[t], points), run.clip)
                 noise += spread * rng.standard_normal(len(points)) @ gradients
             step = run.thetas[t + 1] - run.thetas[t] - run.learning_rate * (change + noise)
-            thetas[t + 1] = thetas[t] + step
-        again = value_rows(utility, replace(run, thetas=thetas), rows, clip, n)
+            thetas.append(thetas[t] + step)
+        again = value_rows(replace(run, thetas=thetas), rows)
         squares = squares + by_player(again - values) ** 2
     return np.sqrt(squares / _N_ERROR_DRAWS)
 
@@ -322,46 +302,36 @@ class InRunShapleyValuer(BaseValuer):
         standardize = isinstance(self.model, str) and self.standardize
         seeds = np.random.SeedSequence(seed_of(self.random_state)).spawn(len(problem.splits))
         draw = None if release is None else release.source()
-        started, added = [], []  # of each split: utility, scales and steps; values of its rows
+        runs, added = [], []  # of each split: its run and the scales; values of its rows
         with run.steps(len(problem.splits) * n_steps, "steps made") as done:
             for split, seed in zip(problem.splits, seeds):
                 scales = public_units(split.points, n_classes, standardize)
                 utility = self._utility_on(split.points, scales, n_classes)
-                rng = np.random.default_rng(seed)
-                n, initial = problem.n_rows(split), utility.model.start(rng)
-                X, y = standardized(*problem.rows(split), scales, n_classes)
-                rows = utility.model.rows(X, y)
+                rng, n = np.random.default_rng(seed), problem.n_rows(split)
+                way = Run(utility, n, clip, rate, self.order, [utility.model.start(rng)])
+                rows = utility.model.rows(*standardized(*problem.rows(split), scales, n_classes))
                 batches = shuffled_batches(n, self.batch_size, rng)
                 if draw is not None and self.batch_size is not None:
                     batches = secret_samples(n, self.batch_size, draw.noise_random_state)
-                steps = [(initial, None)]
-                started.append((utility, scales, n, steps))
+                runs.append((way, scales))
                 added.append(np.zeros(n))
-                for theta, batch, products in descend(
-                    utility, rows, n, initial, n_steps=n_steps, order=self.order, clip=clip,
-                    learning_rate=rate, batches=batches, draw=draw,
-                ):  # fmt: skip
+                for batch, products in descend(way, rows, batches, n_steps, draw):
                     added[-1][slice(None) if batch is None else batch] += products
-                    steps.append((theta, batch))
                     done()
-        found, values, curator = [], np.zeros(len(problem.y)), {}
-        for (utility, scales, n, steps), split, new in zip(started, problem.splits, added):
-            if len(steps) == 1:  # of a fit that was stopped
-                break
-            thetas, batches = zip(*steps)
-            batches = batches[1:] if release is None else (None,) * (len(steps) - 1)  # secret
-            way = Run(np.array(thetas), batches, rate, self.order)
-            found.append(Trained(utility, way, scales, n))
-            if release is not None:
-                new, curator = self._private_values(problem, found[0], clip, noise_std)
-            values[split.players] += new
-        if not found:
+        runs = [(way, scales) for way, scales in runs if way.batches]  # of a fit that was stopped
+        if not runs:
             return None
-        end, empty = np.mean([*map(Trained.ends, found)], axis=0)
+        values, curator = np.zeros(len(problem.y)), {}
+        if release is not None:
+            added[0], curator = self._private_values(problem, *runs[0], noise_std)
+        for split, new, _ in zip(problem.splits, added, runs):
+            values[split.players] += new
+        ends = [[way.utility.value(way.thetas[i]) for i in (0, -1)] for way, _ in runs]
+        empty, end = np.mean(ends, axis=0)
         return Result(
-            problem.sum_by_group(values / len(found)), float(end), float(empty),
-            replace(problem, splits=problem.splits[: len(found)]), statistic=found,
-            attributes={"clip_": clip, "learning_rate_": rate, **self._public(problem, found[0])},
+            problem.sum_by_group(values / len(runs)), float(end), float(empty),
+            replace(problem, splits=problem.splits[: len(runs)]), statistic=runs,
+            attributes={"clip_": clip, "learning_rate_": rate, **self._public(problem, *runs[0])},
             release=release, curator=curator,
         )  # fmt: skip
 
@@ -441,59 +411,55 @@ class InRunShapleyValuer(BaseValuer):
         label = "InRunShapleyValuer: gradients of a run"
         return Release(event, self.ledger, label, self.noise_random_state, report)
 
-    def _private_values(self, problem, trained, clip, noise_std):
+    def _private_values(self, problem, way, scales, noise_std):
         """Values from what is public and each row alone; their baseline and standard errors."""
-        utility, run, n, (split,) = trained.utility, trained.run, trained.n, problem.splits
-        rows = trained.rows(*problem.rows(split), problem.n_classes)
-        values = value_rows(utility, run, rows, clip, n)
-        points, size = split.points, len(split.points)
-        public = trained.rows(points.X, points.y, problem.n_classes)
-        steps = descend(
-            utility, public, size, run.thetas[0], n_steps=len(run.batches), order=1, clip=clip,
-            learning_rate=run.learning_rate, batches=shuffled_batches(size, None, None),
-        )  # fmt: skip
-        thetas = np.array([run.thetas[0], *next(zip(*steps))])
-        baseline = value_rows(utility, replace(run, thetas=thetas), rows, clip, n)
-        noise_std = noise_std * n / (self.batch_size or n)
+        (split,), n_classes = problem.splits, problem.n_classes
+        points, n = split.points, len(split.points)
+        rows, public = (
+            way.utility.model.rows(*standardized(X, y, scales, n_classes))
+            for X, y in (problem.rows(split), (points.X, points.y))
+        )
+        values, free = value_rows(way, rows), replace(way, n=n, thetas=way.thetas[:1], batches=[])
+        for _ in descend(free, public, shuffled_batches(n, None, None), len(way.batches)):
+            pass
+        baseline = value_rows(replace(way, thetas=free.thetas), rows)
+        noise_std = noise_std * way.n / (self.batch_size or way.n)
         errors = noise_errors(
-            trained, rows, public, values, clip, noise_std, problem.sum_by_group, self.batch_size
+            way, rows, public, values, noise_std, problem.sum_by_group, self.batch_size
         )
         curator = {"baseline_": problem.sum_by_group(baseline), "values_error_": errors}
         return values, curator
 
-    def _public(self, problem, trained):
+    def _public(self, problem, way, scales):
         """`trajectory_` and `model_`, if there is one run."""
         if not problem.has_validation_set:
             return {}
-        theta = trained.run.thetas[-1]
         if isinstance(self.model, str):
-            model = linear_estimator(theta, trained.scales, problem)
+            model = linear_estimator(way.thetas[-1], scales, problem)
         else:
-            model = trained.utility.model.trained(theta)
-        return {"trajectory_": trained.run.thetas, "model_": model}
+            model = way.utility.model.trained(way.thetas[-1])
+        return {"trajectory_": np.array(way.thetas), "model_": model}
 
     # After the fit --------------------------------------------------------------------------
 
     def _score_new(self, fitted, number, X, y):
-        trained, clip = fitted.statistic[number], fitted.attributes["clip_"]
-        n_classes, n, final = fitted.problem.n_classes, len(X), fitted.statistic[number].run.thetas
+        (way, scales), n_classes, n = fitted.statistic[number], fitted.problem.n_classes, len(X)
+        model = way.utility.model
         if y is None:
-            X_new, _ = standardized(X, None, trained.scales, n_classes)
-            expected = trained.utility.model.probabilities(final[-1], X_new)
+            X_new, _ = standardized(X, None, scales, n_classes)
+            expected = model.probabilities(way.thetas[-1], X_new)
         if y is None and n_classes:
             by_label = [self._score_new(fitted, number, X, np.full(n, c)) for c in range(n_classes)]
             return (expected * np.array(by_label).T).sum(axis=1)
         if y is None:
-            y = expected * trained.scales[3] + trained.scales[2]
-        rows = trained.rows(X, y, n_classes)
-        return value_rows(trained.utility, trained.run, rows, clip, trained.n)
+            y = expected * scales[3] + scales[2]
+        return value_rows(way, model.rows(*standardized(X, y, scales, n_classes)))
 
     def _by_point(self, fitted, number):
         """Values of all rows of a split at each of some points, see `point_values`."""
-        problem, trained = fitted.problem, fitted.statistic[number]
-        split = problem.splits[number]
-        rows = trained.rows(*problem.rows(split), problem.n_classes)
-        return point_values(trained.utility, trained.run, rows, fitted.attributes["clip_"])
+        problem, (way, scales) = fitted.problem, fitted.statistic[number]
+        X, y = standardized(*problem.rows(problem.splits[number]), scales, problem.n_classes)
+        return point_values(way, way.utility.model.rows(X, y))
 
     def _point_values(self, fitted, number, players):
         parts = [values[:, players].sum(axis=1) for _, values in self._by_point(fitted, number)]

@@ -6,7 +6,7 @@ from math import factorial
 import numpy as np
 import pytest
 
-from skvalue.derivatives import LinearRowModel, Utility, descend, shuffled_batches
+from skvalue.derivatives import LinearRowModel, Run, Utility, descend, shuffled_batches
 from skvalue.privacy import clipping_margin
 
 N, RATE = 6, 0.7
@@ -83,13 +83,10 @@ def test_a_step_is_valued_by_the_shapley_value_of_its_game(n_classes, order, cli
         half = utility.gradient(theta, step) - gradient  # half the Hessian times the step
         return gradient @ step + half @ step
 
-    steps = descend(
-        utility, rows, N, theta, n_steps=1, learning_rate=RATE, order=order, clip=clip,
-        batches=shuffled_batches(N, None, None),
-    )  # fmt: skip
-    ((end, batch, products),) = steps
+    run = Run(utility, N, clip, RATE, order, [theta])
+    ((batch, products),) = descend(run, rows, shuffled_batches(N, None, None), 1)
     assert batch is None
-    np.testing.assert_allclose(end, theta - RATE / N * each.sum(axis=0), atol=1e-12)
+    np.testing.assert_allclose(run.thetas[1], theta - RATE / N * each.sum(axis=0), atol=1e-12)
     np.testing.assert_allclose(products, shapley(game, N), atol=1e-12)
     assert products.sum() == pytest.approx(game(list(range(N))), abs=1e-12)
 
@@ -188,12 +185,9 @@ def test_batches_of_an_epoch_hold_every_row_once():
 
 def test_a_run_that_diverges_names_the_learning_rate():
     utility, rows = linear(0)
-    steps = descend(
-        utility, rows, N, np.zeros(4), n_steps=3000, learning_rate=1e3, order=1, clip=None,
-        batches=shuffled_batches(N, None, None),
-    )  # fmt: skip
+    run = Run(utility, N, None, 1e3, 1, [np.zeros(4)])
     with (
         pytest.raises(ValueError, match="learning_rate must be smaller"),
         np.errstate(all="ignore"),
     ):
-        list(steps)
+        list(descend(run, rows, shuffled_batches(N, None, None), 3000))

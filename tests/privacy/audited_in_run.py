@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from skvalue import InRunShapleyValuer
-from skvalue.derivatives import LinearRowModel, Utility, descend, shuffled_batches
+from skvalue.derivatives import LinearRowModel, Run, Utility, descend, shuffled_batches
 from skvalue.privacy import Ledger, get_epsilon
 from skvalue.privacy.audit import search_sensitivity
 
@@ -74,11 +74,9 @@ def search(event, clip=CLIP):
         X, y = np.array([x for x, _ in rows])[:, None], np.array([t for _, t in rows])
         model = LinearRowModel(1)
         utility = Utility(model, model.rows(X[:1], y[:1]), np.ones(1))
-        steps = descend(
-            utility, model.rows(X, y), 3, np.zeros(2), n_steps=1, learning_rate=1.0, order=1,
-            clip=clip, batches=shuffled_batches(3, None, None),
-        )  # fmt: skip
-        return -3 * next(steps)[0]
+        run = Run(utility, 3, clip, 1.0, 1, [np.zeros(2)])
+        next(descend(run, model.rows(X, y), shuffled_batches(3, None, None), 1))
+        return -3 * run.thetas[1]
 
     records = [(x, t) for x in (0.0, 2.0) for t in (-9.0, 0.01, 9.0)]
     return search_sensitivity(

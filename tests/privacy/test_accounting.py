@@ -171,44 +171,6 @@ def test_sampling_with_certainty_is_no_sampling():
     assert get_delta(sure, 1.0, "replace") == get_delta(GaussianEvent(4.0, 2.0), 1.0)
 
 
-def test_sampled_lattice(pld):
-    # One coordinate is dp-accounting's own, with connect-the-dots.
-    event = PoissonSampledEvent(DiscreteGaussianEvent(5.0), 0.01)
-    theirs = pld.from_discrete_gaussian_mechanism(5.0, sampling_prob=0.01, use_connect_dots=True)
-    found = get_epsilon(SelfComposedEvent(event, 1000), 1e-5)
-    assert found == pytest.approx(theirs.self_compose(1000).get_epsilon_for_delta(1e-5), rel=1e-9)
-    assert found == pytest.approx(0.2115, abs=2e-4)
-
-    # Several coordinates on one sample: against sums over the lattice of the mixture.
-    scale, m, q = 1.2, 3, 0.2
-    single = normal_pmf(scale, 60)
-    base = np.convolve(np.convolve(single, single), single)
-    y = np.arange(-180, 181)
-    away = base * np.exp(m * (2 * y - m) / (2 * scale**2 * m))  # likelihood ratio on the sum
-    mixed = (1 - q) * base + q * away
-    for epsilon in (0.3, 1.0):
-        factor = math.exp(epsilon)
-        expected = max(
-            np.maximum(mixed - factor * base, 0).sum(), np.maximum(base - factor * mixed, 0).sum()
-        )
-        found = get_delta(PoissonSampledEvent(DiscreteGaussianEvent(scale, m), q), epsilon)
-        assert expected * (1 - 1e-12) <= found <= expected * 1.001
-
-
-def test_samples_of_wide_noise_are_those_of_gaussian_noise():
-    """Against integrals of the mixture, of which the costlier direction counts."""
-    q, mu, scale, counts = 0.2, 0.8, 5000.0, 4
-    counts_step = int(mu * scale / math.sqrt(counts))
-    x = np.linspace(-12, 12, 240_001)
-    there = np.exp(-0.5 * x**2) * 1e-4 / math.sqrt(2 * math.pi)
-    here = (1 - q) * there + q * np.exp(-0.5 * (x - mu) ** 2) * 1e-4 / math.sqrt(2 * math.pi)
-    event = PoissonSampledEvent(DiscreteGaussianEvent(scale, counts, counts_step), q)
-    for epsilon in (0.05, 0.1, 0.3, 1.0):
-        removed = np.maximum(here - math.exp(epsilon) * there, 0).sum()
-        added = np.maximum(there - math.exp(epsilon) * here, 0).sum()
-        assert get_delta(event, epsilon) == pytest.approx(max(removed, added), rel=1e-3)
-
-
 def test_mixed_compositions_are_above_their_parts_and_below_the_sum():
     lattice = DiscreteGaussianEvent(7.0, 4, relation="replace")
     parts = (GaussianEvent(5.0), lattice, LaplaceEvent(4.0), OpaqueEvent(0.2, 1e-7))

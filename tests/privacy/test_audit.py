@@ -13,7 +13,6 @@ from skvalue.privacy import (
     calibrate_gaussian,
     calibrate_laplace,
     get_delta,
-    mu_from_epsilon,
 )
 from skvalue.privacy.audit import (
     check_variance,
@@ -156,14 +155,14 @@ def test_game_refuses_scores_that_say_nothing():
 
 @pytest.mark.parametrize("flip", [False, True])
 def test_the_violation_is_between_clopper_pearson_bounds(flip):
-    """60 right and 5 wrong guesses in 100, at a level for two bounds in each of 21 tests."""
+    """60 right and 5 wrong guesses in 100, at a level for two bounds in each of 18 tests."""
     fail = 1e-3
     here, there = (np.tile(np.repeat([1.0, 0.0], [n, 100 - n]), 2) for n in (60, 5))
     scores = (-there, -here) if flip else (here, there)
     report = distinguish_scores(*scores, lambda epsilon: 0.0, fail=fail)
 
     def bounds(count):
-        level = 1 - 2 * fail / 42
+        level = 1 - 2 * fail / 36
         return binomtest(count, 100).proportion_ci(level, method="exact")
 
     guesses = (bounds(60).low, bounds(5).high), (bounds(95).low, bounds(40).high)
@@ -180,18 +179,8 @@ def test_game_sees_what_is_infinite(leak, every):
     scores = (here, there) if leak > 0 else (there, here)
     report = distinguish_scores(*scores, event)
     assert not report.passed
-    assert report.epsilon_lower > 2
     there[::every] = leak
     assert distinguish_scores(here, there, event).passed
-
-
-def test_game_bounds_are_bounds_and_close():
-    rng = np.random.default_rng(0)
-    mu = mu_from_epsilon(8.0, 1e-5)
-    scores = rng.normal(size=(2, 40_000)) + [[mu], [0]]
-    report = distinguish_scores(*scores, GaussianEvent(1 / mu))
-    assert 0.9 * mu < report.mu_lower <= mu
-    assert 2 < report.epsilon_lower <= 8.0
 
 
 def test_game_false_alarms_are_rare_at_any_level():

@@ -204,7 +204,7 @@ def test_the_budget_is_that_in_the_file(tmp_path):
     path.unlink()
     Ledger(path, "d", epsilon=0.1, delta=1e-5)
     for each in (ledger, revived):
-        for use in (lambda e=each: e.charge(large), lambda e=each: e.plan(1, large)):
+        for use in (lambda e=each: e.charge(large), lambda e=each: e.plan(1, 5.0)):
             with pytest.raises(ValueError, match=r"what is left of the budget epsilon=0\.1"):
                 use()
         assert each.plan(1) == each.epsilon == 0.1
@@ -370,8 +370,6 @@ def test_plan_asks_first(ledger):
     one = r"the release must fit.*: use an epsilon of at most 3\. Got epsilon=3\.3[0-9]*\.$"
     with pytest.raises(ValueError, match=one):
         ledger.plan(1, epsilon=3.3)
-    with pytest.raises(ValueError, match="the 4 fits must fit"):
-        ledger.plan(4, OpaqueEvent(1.0))
     assert ledger.n_charges == 0
     for _ in range(30):
         ledger.charge(calibrate_gaussian(each, 1e-5))
@@ -382,10 +380,6 @@ def test_plan_asks_first(ledger):
 def test_plan_refusals(ledger):
     with pytest.raises(ValueError, match="n_fits must be an integer of at least 1"):
         ledger.plan(0)
-    with pytest.raises(ValueError, match="must not both be given"):
-        ledger.plan(1, OpaqueEvent(1.0), epsilon=1.0)
-    with pytest.raises(ValueError, match="delta must be strictly"):
-        ledger.plan(1, epsilon=1.0, delta=0)
 
 
 # As a parameter ------------------------------------------------------------------------------

@@ -2,9 +2,10 @@
 
 import math
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
-from scipy.special import betaincinv, ndtri
+from scipy.special import betaincinv
 
 from ..._utils.checks import check_count, check_delta
 from ..accounting import get_delta
@@ -28,10 +29,6 @@ class DistinguishReport:
         claim is refuted if it is above 0.
     epsilon_at : float
         The epsilon of this largest difference.
-    epsilon_lower : float
-        The mechanism is not (epsilon, `delta`)-private for any smaller epsilon.
-    mu_lower : float
-        The mechanism is not mu-GDP for any smaller mu.
     n_runs : int
         Number of runs on each of the neighbours.
     fail : float
@@ -49,13 +46,11 @@ class DistinguishReport:
     passed: bool
     violation: float
     epsilon_at: float
-    epsilon_lower: float
-    mu_lower: float
     n_runs: int
     fail: float
 
 
-def distinguish(release, data, neighbour, score, event, *, n_runs=4000, **options):
+def distinguish(release, data, neighbour, score, event, *, n_runs=4000, fail=1e-6):
     """Run a mechanism on two neighbouring data sets and try to distinguish the results.
 
     With noise configured for epsilon = 8, 1000 runs detect noise that is too small by a factor of
@@ -74,8 +69,8 @@ def distinguish(release, data, neighbour, score, event, *, n_runs=4000, **option
         Event that the mechanism claims, or its profile: a function from epsilon >= 0 to delta.
     n_runs : int, default=4000
         Number of runs on each of the neighbours.
-    **options : dict
-        Options of `distinguish_scores`.
+    fail : float, default=1e-6
+        Probability of refuting a correct mechanism.
 
     Returns
     -------
@@ -103,10 +98,10 @@ def distinguish(release, data, neighbour, score, event, *, n_runs=4000, **option
     """
     check_count(n_runs, "n_runs")
     scores = [[float(score(release(rows))) for _ in range(n_runs)] for rows in (data, neighbour)]
-    return distinguish_scores(*scores, event, **options)
+    return distinguish_scores(*scores, event, fail=fail)
 
 
-def distinguish_scores(scores, scores_neighbour, event, *, delta=1e-5, fail=1e-6):
+def distinguish_scores(scores, scores_neighbour, event, *, fail=1e-6):
     """As `distinguish`, from given scores, such as those of vectorised runs.
 
     Half of the runs choose thresholds. On the other half, Clopper-Pearson bounds on the rates of
@@ -119,8 +114,6 @@ def distinguish_scores(scores, scores_neighbour, event, *, delta=1e-5, fail=1e-6
         Scores of independent runs on the data and on its neighbour.
     event : event or callable
         Event that the mechanism claims, or its profile: a function from epsilon >= 0 to delta.
-    delta : float, default=1e-5
-        The delta at which `epsilon_lower` is stated.
     fail : float, default=1e-6
         Probability of refuting a correct mechanism.
 
@@ -132,8 +125,8 @@ def distinguish_scores(scores, scores_neighbour, event, *, delta=1e-5, fail=1e-6
     Raises
     ------
     ValueError
-        If there are fewer than 100 runs, or different numbers of them, a score is NaN, or fail or
-        delta is not in (0, 1).
+        If there are fewer than 100 runs, or different numbers of them, a score is NaN, or fail is
+        not in (0, 1).
 
     References
     ----------
@@ -160,32 +153,27 @@ def distinguish_scores(scores, scores_neighbour, event, *, delta=1e-5, fail=1e-6
             "scores must be numbers or infinite. Got NaN: return inf or -inf for a release without "
             "a score, depending on the input that it suggests."
         )
-    delta, fail = check_delta(delta), check_delta(fail, "fail")
+    fail = check_delta(fail, "fail")
     profile = event if callable(event) else lambda e: get_delta(event, max(e, 1e-9))
 
     half = len(scores) // 2
     pooled = np.sort(np.concatenate([scores[:half], others[:half]]))  # with infinite ones
     cuts = np.unique(pooled[np.ceil(_QUANTILES * (len(pooled) - 1)).astype(np.int64)])
-    rates = [_rates(part[:half], cuts) for part in (scores, others)]
-    tests = _choose(*rates, delta)
-    level = fail / (2 * len(tests))
-    bounds = _Bounds(scores[half:], others[half:], cuts, level)
-
-    claimed = {epsilon: profile(epsilon) for epsilon in _EPSILONS}
-    violation, epsilon_at, epsilon_lower, mu_lower = -math.inf, 0.0, 0.0, 0.0
-    for kind, epsilon, flipped, cut in tests:
-        right, wrong = bounds(cut, flipped)
-        if kind == "profile":
-            excess = right - math.exp(epsilon) * wrong - claimed[epsilon]
-            if excess > violation:
-                violation, epsilon_at = excess, epsilon
-        elif kind == "epsilon" and right > delta:
-            epsilon_lower = max(epsilon_lower, math.log((right - delta) / wrong))
-        elif kind == "mu" and right > 0 and wrong < 1:
-            mu_lower = max(mu_lower, float(ndtri(right) - ndtri(wrong)))
-    return DistinguishReport(
-        violation <= 0, float(violation), epsilon_at, epsilon_lower, mu_lower, len(scores), fail
+    first, second = (
+        [_rates(part[runs], cuts) for part in (scores, others)]
+        for runs in (slice(half), slice(half, None))
     )
+    level, found = fail / (4 * len(_EPSILONS)), []  # two bounds, in two directions
+    for epsilon in _EPSILONS:
+        claimed, factor = profile(epsilon), math.exp(epsilon)
+        for flipped in (False, True):
+            right, wrong = _guesses(*first, flipped)
+            best = np.argmax(right - factor * wrong)
+            right, wrong = (rates[best] for rates in _guesses(*second, flipped))
+            right, wrong = _clopper_pearson(right, wrong, len(scores) - half, level)
+            found.append((right - factor * wrong - claimed, epsilon))
+    violation, epsilon_at = max(found, key=itemgetter(0))
+    return DistinguishReport(violation <= 0, violation, epsilon_at, len(scores), fail)
 
 
 def _rates(scores, cuts):
@@ -193,38 +181,14 @@ def _rates(scores, cuts):
     return 1 - np.searchsorted(np.sort(scores), cuts, side="left") / len(scores)
 
 
-def _choose(right, wrong, delta):
-    """Tests (kind, epsilon, flipped, cut), each with the best cut on the first half of the runs."""
-    directions = ((False, right, wrong), (True, 1 - wrong, 1 - right))
-    tests = []
-    for epsilon in _EPSILONS:
-        for flipped, true, false in directions:
-            best = np.argmax(true - math.exp(epsilon) * false)
-            tests.append(("profile", epsilon, flipped, int(best)))
-    for flipped, true, false in directions:
-        # A cut without wrong guesses here may have some in the second half.
-        ratio = np.log(np.maximum(true - delta, 1e-12) / np.maximum(false, 1e-3))
-        tests.append(("epsilon", 0.0, flipped, int(np.argmax(ratio))))
-    inner = np.minimum.reduce([right, wrong, 1 - right, 1 - wrong]) > 0.02
-    gap = ndtri(np.clip(right, 1e-3, 1 - 1e-3)) - ndtri(np.clip(wrong, 1e-3, 1 - 1e-3))
-    tests.append(("mu", 0.0, False, int(np.argmax(np.where(inner, gap, -np.inf)))))
-    return tests
+def _guesses(rates, rates_neighbour, flipped):
+    """Rates of right and wrong guesses of the data; flipped, of their neighbour, at low scores."""
+    return (1 - rates_neighbour, 1 - rates) if flipped else (rates, rates_neighbour)
 
 
-class _Bounds:
-    """Clopper-Pearson bounds on right (from below) and wrong (from above) guesses at a cut."""
-
-    def __init__(self, scores, others, cuts, level):
-        self.n = len(scores)
-        self.counts = [
-            np.rint(_rates(part, cuts) * self.n).astype(int) for part in (scores, others)
-        ]
-        self.level = level
-
-    def __call__(self, cut, flipped):
-        right, wrong = (int(counts[cut]) for counts in self.counts)
-        if flipped:
-            right, wrong = self.n - wrong, self.n - right
-        lower = betaincinv(right, self.n - right + 1, self.level) if right else 0.0
-        upper = betaincinv(wrong + 1, self.n - wrong, 1 - self.level) if wrong < self.n else 1.0
-        return float(lower), float(upper)
+def _clopper_pearson(right, wrong, n, level):
+    """Bounds on the rates of right guesses, from below, and of wrong ones, from above."""
+    right, wrong = round(right * n), round(wrong * n)
+    lower = betaincinv(right, n - right + 1, level) if right else 0.0
+    upper = betaincinv(wrong + 1, n - wrong, 1 - level) if wrong < n else 1.0
+    return float(lower), float(upper)

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from functools import singledispatch
 
 import numpy as np
 from scipy.special import gammaincinv
@@ -97,27 +96,16 @@ def check_variance(noise, event, *, fail=1e-6):
     return VarianceReport(ratio, lowest, highest, len(noise), ratio >= lowest, ratio > highest)
 
 
-@singledispatch
 def _moments(event):
     """Variance and kurtosis of the noise of an event."""
+    match event:
+        case LaplaceEvent():
+            return 2 * event.scale**2, 6.0
+        case DiscreteGaussianEvent() if event.scale <= 100:
+            x = np.arange(-math.ceil(15 * event.scale) - 1, math.ceil(15 * event.scale) + 2)
+            weights = np.exp(-0.5 * (x / event.scale) ** 2)
+            variance = float(weights @ x**2 / weights.sum())
+            return variance, float(weights @ x.astype(float) ** 4 / weights.sum()) / variance**2
+        case GaussianEvent() | DiscreteGaussianEvent():
+            return event.scale**2, 3.0
     raise TypeError(f"event must be one noise event, such as GaussianEvent. Got {event!r}.")
-
-
-@_moments.register
-def _(event: GaussianEvent):
-    return event.scale**2, 3.0
-
-
-@_moments.register
-def _(event: LaplaceEvent):
-    return 2 * event.scale**2, 6.0
-
-
-@_moments.register
-def _(event: DiscreteGaussianEvent):
-    if event.scale > 100:
-        return event.scale**2, 3.0
-    x = np.arange(-math.ceil(15 * event.scale) - 1, math.ceil(15 * event.scale) + 2)
-    weights = np.exp(-0.5 * (x / event.scale) ** 2)
-    variance = float(weights @ x**2 / weights.sum())
-    return variance, float(weights @ x.astype(float) ** 4 / weights.sum()) / variance**2
