@@ -215,8 +215,8 @@ def contents(value):
     if isinstance(value, (str, np.ndarray, int, float, np.generic, type(None))):
         return np.asarray(value) if np.asarray(value).dtype.kind in "biuf" else str(value)
     cls = type(value)
-    if hasattr(value, "to_dict"):  # a privacy report
-        return contents(value.to_dict() | {"text": str(value)})
+    if cls.__name__ == "PrivacyReport":
+        return contents(dataclasses.asdict(value) | {"text": str(value)})
     names = {name for name in {*dir(value), *dir(cls)} if re.fullmatch(r"[^_].*_", name)}
     if not cls.__module__.startswith("skvalue."):
         names = set()

@@ -2,7 +2,6 @@
 
 from ._changes import block_size as block_size
 from ._changes import changes_without as changes_without
-from ._changes import coefficients_without as coefficients_without
 from ._changes import corrected_steps as corrected_steps
 from ._changes import newton_steps as newton_steps
 from ._changes import optimum_without as optimum_without
@@ -31,7 +30,14 @@ from ._noise import (
     step_noise_std,
 )
 from ._players import GradientModel, LinearGradientModel, gradients_at
-from ._public import RATES, column_scales, public_directions, public_learning_rate, target_scale
+from ._public import (
+    RATES,
+    column_scales,
+    gains_of_rates,
+    public_directions,
+    public_learning_rate,
+    target_scale,
+)
 from ._row_models import RowModel, Utility
 from ._runs import Run, descend, point_values, public_run_rate, shuffled_batches, value_rows
 from ._torch_modules import warn_of_dropout

@@ -14,15 +14,13 @@ _LAST_STEP, _MAX_STEPS = 1e-6, 20  # the error after a step is about its square
 _LAST_CORRECTION, _MAX_CORRECTIONS = 1e-9, 50  # their errors fall by a factor
 
 
-def polish_optimum(model, solver="auto"):
+def polish_optimum(model):
     """The model after Newton steps to the optimum, which solvers of estimators reach up to `tol`.
 
     Parameters
     ----------
     model : LinearModel
         The objective, at coefficients near its minimum.
-    solver : {"auto", "cholesky", "cg"}, default="auto"
-        As in `Hessian`.
 
     Returns
     -------
@@ -48,7 +46,7 @@ def polish_optimum(model, solver="auto"):
     penalty = (model.penalty + model.weights.sum() * model.row_penalty)[:, None]
     for _ in range(_MAX_STEPS):
         gradient = model.X.T @ model.gradient() + penalty * model.theta
-        step = Hessian(model, solver=solver).solve(gradient.T[None])[0].T
+        step = Hessian(model).solve(gradient.T[None])[0].T
         model = replace(model, theta=model.theta - step)
         if np.abs(step).max() <= _LAST_STEP * (1 + np.abs(model.theta).max()):
             return model
@@ -205,44 +203,10 @@ def corrected_steps(model, hessian, steps, rows=None, joined=None):
     return steps - hessian.solve(total + penalty[:, None] * theta)
 
 
-def coefficients_without(model, rows, solver="auto"):
-    """Change of the coefficients without some rows: two steps with the Hessian without them.
-
-    The first is the second-order effect of a group (Basu, You and Feizi 2020).
-
-    Parameters
-    ----------
-    model : LinearModel
-        The objective.
-    rows : ndarray of int
-        Positions of the removed rows.
-    solver : {"auto", "cholesky", "cg"}, default="auto"
-        As in `Hessian`.
-
-    Returns
-    -------
-    step : ndarray of shape (K, p)
-        The change of the coefficients.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.linear_model import Ridge
-    >>> from skvalue.derivatives import coefficients_without, linear_model
-    >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array([0.0, 1.0, 3.0])
-    >>> model = linear_model(Ridge().fit(X, y), X, y)
-    >>> change = coefficients_without(model, np.array([1, 2]))
-    >>> refit = Ridge().fit(X[:1], y[:1])
-    >>> bool(np.allclose((model.theta.T + change)[0, 0], refit.coef_[0]))
-    True
-    """
-    rest = model.without(rows)
-    hessian = Hessian(rest, solver=solver)
-    return corrected_steps(rest, hessian, hessian.solve(model.gradient_sum(rows)[None]))[0]
-
-
 def changes_without(model, hessian, players, converge=False):
     """Change of the coefficients without each player's rows, in turn: two Newton steps.
+
+    The first is, of several rows, the second-order effect of a group (Basu, You and Feizi 2020).
 
     Parameters
     ----------
@@ -275,7 +239,13 @@ def changes_without(model, hessian, players, converge=False):
     """
     if hessian.solver != "cholesky" or any(len(rows) > 1 for rows in players):
         for rows in players:
-            yield optimum_without(model, rows) if converge else coefficients_without(model, rows)
+            if converge:
+                yield optimum_without(model, rows)
+                continue
+            rest = model.without(rows)
+            hessian = Hessian(rest)
+            step = hessian.solve(model.gradient_sum(rows)[None])
+            yield corrected_steps(rest, hessian, step)[0]
         return
     if model.row_penalty.any():
         hessian = Hessian(model, model.weights.mean())

@@ -21,11 +21,14 @@ class Hessian:
         The objective.
     less_weight : float, default=0.0
         Weight by which the penalty per weight is reduced: that of a row that is removed.
-    solver : {"auto", "cholesky", "cg"}, default="auto"
+
+    Attributes
+    ----------
+    solver : {"cholesky", "cg"}
         "cholesky" stores the matrix, 8 (K p)^2 bytes for p coefficients of K decisions, and needs
-        about n (K p)^2 / 2 + (K p)^3 / 3 operations. "cg" solves by conjugate gradients with
-        products of the Hessian, and stores 8 (n K + 4 K p) bytes besides the rows. "auto" stores
-        the matrix if it fits into scikit-learn's `working_memory`.
+        about n (K p)^2 / 2 + (K p)^3 / 3 operations. If that does not fit into scikit-learn's
+        `working_memory`, "cg" solves by conjugate gradients with products of the Hessian, and
+        stores 8 (n K + 4 K p) bytes besides the rows.
 
     Raises
     ------
@@ -43,11 +46,11 @@ class Hessian:
     [[[0.125]]]
     """
 
-    def __init__(self, model, less_weight=0.0, solver="auto"):
+    def __init__(self, model, less_weight=0.0):
         self.model = model
         p, k = model.theta.shape
         fits = 8 * (k * p) ** 2 <= get_config()["working_memory"] * 2**20
-        self.solver = ("cholesky" if fits else "cg") if solver == "auto" else solver
+        self.solver = "cholesky" if fits else "cg"
         weight = model.weights.sum() - less_weight
         self._penalty = model.penalty + weight * model.row_penalty
         self._factor = self._factorise() if self.solver == "cholesky" else None

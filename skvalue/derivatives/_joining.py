@@ -1,6 +1,7 @@
 """Values of rows that join: their gradients at models that were recorded along walks."""
 
 import numpy as np
+from scipy.special import softmax
 
 from ._players import gradients_at
 
@@ -34,5 +35,4 @@ def class_probabilities(model, thetas):
     outputs = model.outputs(thetas)
     if outputs.shape[2] == 1:
         outputs = np.concatenate([np.zeros_like(outputs), outputs], axis=2)
-    odds = np.exp(outputs - outputs.max(axis=2, keepdims=True))
-    return (odds / odds.sum(axis=2, keepdims=True)).mean(axis=0)
+    return softmax(outputs, axis=2).mean(axis=0)

@@ -21,12 +21,8 @@ class Loss:
     link: Any = np.asarray  # from the mean target to the decision
     classes: bool = False
 
-    def __reduce__(self):  # functions without a name cannot be pickled
-        return _loss, (self.name,)
-
-
-def _loss(name):
-    return {loss.name: loss for loss in (SQUARED, LOGISTIC, SOFTMAX, POISSON, GAMMA)}[name]
+    def __reduce__(self):  # functions without a name cannot be pickled: by the loss's own name
+        return self.name
 
 
 def _one(curvature):
@@ -48,34 +44,34 @@ def _softmax_curvature(z, y):
 
 
 SQUARED = Loss(
-    name="squared",
+    name="SQUARED",
     values=lambda z, y: ((z - y) ** 2).sum(axis=1),
     gradient=lambda z, y: 2 * (z - y),
     curvature=lambda z, y: np.broadcast_to(2 * np.eye(z.shape[1]), (*z.shape, z.shape[1])),
 )
 LOGISTIC = Loss(
-    name="logistic",
+    name="LOGISTIC",
     values=lambda z, y: _softplus(z[:, 0]) - y * z[:, 0],
     gradient=lambda z, y: expit(z) - y[:, None],
     curvature=_one(lambda z, y: expit(z) * expit(-z)),
     classes=True,
 )
 SOFTMAX = Loss(
-    name="softmax",
+    name="SOFTMAX",
     values=lambda z, y: -log_softmax(z, axis=1)[np.arange(len(y)), y],
     gradient=lambda z, y: softmax(z, axis=1) - _one_hot(z, y),
     curvature=_softmax_curvature,
     classes=True,
 )
 POISSON = Loss(
-    name="poisson",
+    name="POISSON",
     values=lambda z, y: 2 * (xlogy(y, y) - y * z - y + np.exp(z))[:, 0],
     gradient=lambda z, y: 2 * (np.exp(z) - y),
     curvature=_one(lambda z, y: 2 * np.exp(z)),
     link=np.log,
 )
 GAMMA = Loss(
-    name="gamma",
+    name="GAMMA",
     values=lambda z, y: 2 * (z - np.log(y) + y * np.exp(-z) - 1)[:, 0],
     gradient=lambda z, y: 2 * (1 - y * np.exp(-z)),
     curvature=_one(lambda z, y: 2 * y * np.exp(-z)),

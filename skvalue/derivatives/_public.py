@@ -1,10 +1,9 @@
 """Scales, directions and learning rates of gradient methods, computed from public data."""
 
-import warnings
-
 import numpy as np
 
 from .._utils.parallel import tiles
+from .._utils.warned import warn
 from ..exceptions import ConstantColumnsWarning
 
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
@@ -25,11 +24,10 @@ def column_scales(X_val):
     tiny = scale <= _TINY * largest
     if tiny.any():
         shown = ", ".join(map(str, np.flatnonzero(tiny)[:5])) + (", ..." if tiny.sum() > 5 else "")
-        warnings.warn(
+        warn(
             f"{tiny.sum()} of {len(tiny)} columns are (nearly) constant on the validation points: "
             f"{shown}. Their scale is their largest absolute value, not their standard deviation.",
             ConstantColumnsWarning,
-            stacklevel=2,
         )
         scale = np.where(tiny, np.where(largest > 0, largest, 1.0), scale)
     return mean, scale
@@ -76,11 +74,7 @@ def public_learning_rate(make_model, n_points, n_players, size, rng, noise_std=0
         train, test = order[: (n_points + 1) // 2], order[n_points // 2 :]
         rows = rng.choice(train, n_players * size)
         model = make_model(rows, np.repeat(np.arange(n_players), size), np.sort(test))
-        first = model.start(rng)
-        ends = _final_parameters(model, first, noise_std, rng.integers(2**63))
-        finite = np.isfinite(ends).all(axis=1)
-        utilities = model.utilities(np.vstack([first, np.where(finite[:, None], ends, 0.0)]))
-        gains += np.where(finite, utilities[1:] - utilities[0], -np.inf)
+        gains += gains_of_rates(model, np.arange(n_players), rng, noise_std)
     return smallest_rate(RATES, gains, 0.5)
 
 
@@ -90,20 +84,23 @@ def smallest_rate(rates, gains, fraction):
     return rates[int((gains >= fraction * best).argmax())] if best > 0 else rates[0]
 
 
-def _final_parameters(model, theta, noise_std, seed):
-    """Parameters after a step along every player at each rate; infinite if one is not finite."""
-    n, p, ends = model.n_players, model.n_parameters, []
+def gains_of_rates(model, players, rng, noise_std=0.0):
+    """Gain of utility by a step along each of some players, at each of `RATES`; -inf if lost."""
+    start, p = model.start(rng), model.n_parameters
+    ends, seed = [], rng.integers(2**63)
     n_walks, n_steps = model.batch_size(len(RATES))
     for some in tiles(len(RATES), n_walks):
         rates, rng = RATES[some], np.random.default_rng(seed)  # the same noise for all rates
-        thetas = np.repeat(theta[None], len(rates), axis=0)
-        for part in tiles(n, min(n_steps, _BLOCK)):
-            players = np.arange(part.start, part.stop)
-            noise = rng.normal(scale=noise_std, size=(len(players) if noise_std else 0, p))
-            _, thetas, lost = model.walk(
-                np.tile(players, (len(rates), 1)), rates, [noise] * len(rates),
-                np.full(n, noise_std or 1.0), thetas,
-            )  # fmt: skip
+        thetas = np.repeat(start[None], len(rates), axis=0)
+        for part in tiles(len(players), min(n_steps, _BLOCK)):
+            orders = np.tile(players[part], (len(rates), 1))
+            noise = rng.normal(scale=noise_std, size=(orders.shape[1] if noise_std else 0, p))
+            stds = np.full(model.n_players, noise_std or 1.0)
+            _, thetas, lost = model.walk(orders, rates, [noise] * len(rates), stds, thetas)
             thetas[lost >= 0] = np.inf
         ends.append(thetas)
-    return np.concatenate(ends)
+    ends = np.concatenate(ends)
+    finite = np.isfinite(ends).all(axis=1)
+    with np.errstate(over="ignore"):
+        utilities = model.utilities(np.vstack([start, np.where(finite[:, None], ends, 0.0)]))
+    return np.where(finite & np.isfinite(utilities[1:]), utilities[1:] - utilities[0], -np.inf)

@@ -1,16 +1,13 @@
 """Players that train a torch module by clipped gradients. Importing this imports torch."""
 
-from functools import cached_property
-
 import numpy as np
 import torch
 from torch.func import grad, vmap
 
 from .._utils.parallel import tiles
-from .._utils.torch_device import block_bytes, default_settings
+from .._utils.torch_device import default_settings
 from ..privacy import grid_width
 from ._players import GradientModel
-from ._torch_modules import as_targets
 from ._torch_rows import TorchRowModel
 
 _FEW = 16  # least rows of a large network per batch on a CPU: smaller batches are slower
@@ -23,9 +20,9 @@ class TorchGradientModel(GradientModel):
 
     The module, its loss and ``start`` are those of `TorchRowModel`; the loss of a player is the
     mean over its rows. With ``basis`` (p, n_components), parameters and gradients are coordinates
-    along its orthonormal columns, from the given start. Rows of the code ``other``, whose label no
-    validation point has, have zero gradients. ``non_finite="zero"`` replaces gradients that are not
-    finite in private fits, in which an error would depend on the rows.
+    along its orthonormal columns, from the given start. Rows of a code of ``n_classes`` (if any) or
+    above have zero gradients. If ``private``, so have rows whose gradients are not finite, since an
+    error would depend on the rows.
     """
 
     in_threads = False
@@ -33,27 +30,28 @@ class TorchGradientModel(GradientModel):
     @default_settings()
     def __init__(
         self, module, loss, X, y, players, X_val, y_val, *, clip, unit="party", utility="neg_loss",
-        weights_val=None, start="auto", basis=None, other=None, non_finite="pass", device="auto",
+        weights_val=None, start="auto", basis=None, n_classes=0, private=False, device="auto",
     ):  # fmt: skip
         self.rows = rows = TorchRowModel(module, loss, X_val, start=start, device=device)
-        self.clip, self.unit, self.utility, self.non_finite = clip, unit, utility, non_finite
+        self.clip, self.unit, self.utility, self.private = clip, unit, utility, private
         self.device, self.dtype, self.n_parameters = rows.device, rows.dtype, rows.n_parameters
-        y, y_val, players = np.asarray(y), np.asarray(y_val), np.asarray(players)
+        self._memory = rows.memory
+        y, players = np.asarray(y), np.asarray(players)
         self._points = rows.rows(X_val, y_val, "y_val")
-        known = np.ones(len(y), dtype=bool) if other is None else y != other
-        if utility == "accuracy" and rows.n_outputs == 1:
+        known = y < n_classes if n_classes else np.ones(len(y), dtype=bool)
+        if utility == "accuracy" and rows.probed[0].numel() == 1:
             raise ValueError(
                 "utility='accuracy' needs a module with an output for every class. Got one output."
             )
         order = np.argsort(players[known], kind="stable")
-        self._X = rows.tensor(np.asarray(X)[known][order])
-        self._y = as_targets(y[known], rows.probed, "y", self.dtype)[order]
+        of_players = rows.rows(np.asarray(X)[known][order], y[known][order])
+        self._X, self._y = of_players.X, of_players.y
         self.n_players = int(players.max()) + 1
         self._counts = np.bincount(players)
         kept = np.bincount(players[known], minlength=self.n_players)
         self._bounds = np.concatenate([[0], np.cumsum(kept)])
         if weights_val is None:
-            weights_val = np.full(len(y_val), 1.0 / len(y_val))
+            weights_val = np.full(len(X_val), 1.0 / len(X_val))
         self._weights = torch.as_tensor(weights_val, dtype=torch.float64, device=self.device)
         rows.check_transforms(self._points)
         self._basis = None
@@ -197,17 +195,18 @@ class TorchGradientModel(GradientModel):
 
         In a private fit, gradients that are not finite are not added.
         """
-        counted = torch.isfinite(norms) | (self.non_finite == "pass")
+        counted = torch.isfinite(norms) | (not self.private)
         if self.clip is None:
             return torch.ones_like(norms), counted
         return torch.clamp(torch.where(counted, norms, 0.0) / self.clip, min=1.0), counted
 
     def _check_norms(self, norms):
         """Raise RuntimeError for norms above the bound, for which noise would be too small."""
-        if self.clip is not None and (norms > self.clip * (1 + _SLACK)).any():
+        largest = norms[np.isfinite(norms)].max(initial=0.0)
+        if self.clip is not None and largest > self.clip * (1 + _SLACK):
             raise RuntimeError(
                 f"the model must clip gradients to norm {self.clip:g}, or the noise is too small. "
-                f"Got a norm of {np.nanmax(norms):g}."
+                f"Got a norm of {largest:g}."
             )
 
     def _clipped(self, gradients):
@@ -235,14 +234,6 @@ class TorchGradientModel(GradientModel):
         """Bytes for the gradient of one row, with all intermediate arrays."""
         row_bytes, p = self.rows.row_bytes, self.rows.n_parameters
         return row_bytes * 2 + (self.unit == "example") * 24 * p
-
-    def _memory(self):
-        """Most bytes per block."""
-        return block_bytes("cpu", divisor=4) if self.device == "cpu" else self._memory_on_gpu
-
-    @cached_property
-    def _memory_on_gpu(self):  # a query of the device may take as long as a step
-        return block_bytes(self.device)
 
 
 def _alone(function):

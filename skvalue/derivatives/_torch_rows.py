@@ -2,7 +2,7 @@
 
 import copy
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from threading import get_ident
 
 import numpy as np
@@ -134,7 +134,7 @@ class TorchRowModel(RowModel):
         # Without a bound, sums and products need no gradient of a single row.
         at_once = max_norm is None and len(directions) <= 1
         n_bytes = self.row_bytes * 4 + (0 if at_once else 24 * self.n_parameters)
-        for part in tiles(len(rows), max(1, self._memory() // n_bytes)):
+        for part in tiles(len(rows), max(1, self.memory() // n_bytes)):
             x, y, counted = rows.X[part], rows.y[part], rows.counted[part]
             if at_once:
                 total += grad(self.sum_loss)(theta, x, y, counted).double()
@@ -219,11 +219,6 @@ class TorchRowModel(RowModel):
                 f"torch.func.grad support. Got: {error}"
             ) from error
 
-    @property
-    def n_outputs(self):
-        """Number of outputs of a row."""
-        return self.probed[0].numel()
-
     # Losses, as functions that `torch.func` transforms --------------------------------------
 
     def _named(self, theta):
@@ -268,13 +263,17 @@ class TorchRowModel(RowModel):
             return array.to(device=self.device, dtype=self.dtype)
         return torch.tensor(np.asarray(array), dtype=self.dtype, device=self.device)
 
-    def _memory(self):
+    def memory(self):
         """Most bytes per block."""
-        return block_bytes(self.device, divisor=4)
+        return block_bytes("cpu", divisor=4) if self.device == "cpu" else self._memory_on_gpu
+
+    @cached_property
+    def _memory_on_gpu(self):  # a query of the device may take as long as a step
+        return block_bytes(self.device)
 
     def _tiles(self, rows):
         """Blocks of rows that fit into memory."""
-        return tiles(len(rows), max(1, self._memory() // (4 * self.row_bytes)))
+        return tiles(len(rows), max(1, self.memory() // (4 * self.row_bytes)))
 
 
 def _along(losses, theta, direction):

@@ -25,11 +25,18 @@ def train(model, rows, theta, batches, optimizer, weights=None):
     batch t. ``rows`` are those of a `RowModel`; ``weights`` None are ones. (A row of weight 0 still
     counts in B: without it, the sum loses one term.)
     """
-    state, weights = optimizer.start(theta), np.ones(len(rows)) if weights is None else weights
-    for t, batch in enumerate(batches):
+    weights = np.ones(len(rows)) if weights is None else weights
+    start, steps = optimizer.start(theta), range(len(batches))
+    return _state_after(steps, start, model, rows, batches, optimizer, weights)[0]
+
+
+def _state_after(steps, state, model, rows, batches, optimizer, weights):
+    """State after some steps of a training."""
+    for t in steps:
+        batch = batches[t]
         gradient = model.gradient_sum(state[0], rows[batch], weights[batch] / len(batch))
         state = optimizer.step(state, gradient, t, len(batches))
-    return state[0]
+    return state
 
 
 def unrolled_derivatives(model, rows, theta, batches, optimizer, slope):
@@ -64,15 +71,9 @@ def unrolled_derivatives(model, rows, theta, batches, optimizer, slope):
     n_steps = len(batches)
     every = max(isqrt(n_steps - 1) + 1, model.n_together(max(map(len, batches))))
     kept, end, adjoints = [optimizer.start(theta)], None, None
-    for first in range(every, n_steps, every):
-        state = kept[-1]
-        for t in range(first - every, first):
-            batch = batches[t]
-            gradient = model.gradient_sum(
-                state[0], rows[batch], np.full(len(batch), 1 / len(batch))
-            )
-            state = optimizer.step(state, gradient, t, n_steps)
-        kept.append(state)
+    for first in range(0, n_steps - every, every):
+        steps, ones = range(first, first + every), np.ones(len(rows))
+        kept.append(_state_after(steps, kept[-1], model, rows, batches, optimizer, ones))
     derivatives = np.zeros(len(rows))
     while kept:
         state, steps, first = kept.pop(), [], len(kept) * every

@@ -24,13 +24,13 @@ _who = itemgetter("number", "label", "time", "process")  # what a charge is know
 
 def _check_terms(stored, given, where):
     """Check the terms that a ledger is opened with against those it was made with."""
-    if given["dataset_name"] not in (None, stored["dataset_name"]):
+    if given.get("dataset_name") not in (None, stored["dataset_name"]):
         raise ValueError(
             f"dataset_name must be {stored['dataset_name']!r}, to which the ledger {where} "
             f"belongs; use another file for another data set. Got {given['dataset_name']!r}."
         )
     for name in ("epsilon", "delta", "relation"):
-        if given[name] is not None and given[name] != stored[name]:
+        if given.get(name) not in (None, stored[name]):
             raise ValueError(
                 f"{name} must be {stored[name]!r}, as the ledger {where} was made with, or be left "
                 f"out: a budget does not change. Got {given[name]!r}."
@@ -49,12 +49,8 @@ class MemoryStore:
 
     path = None
 
-    def __init__(self, process=...):
-        self._process = os.getpid() if process is ... else process
+    def __init__(self):
         self._rows = []
-
-    def usable(self):
-        return self._process == os.getpid()
 
     def open(self, terms):
         _require_budget(terms)
@@ -80,9 +76,6 @@ class FileStore:
         self.path = path
         self._dataset_name = dataset_name
         self._seen = []  # charges that were read or made: a file without them is another one
-
-    def usable(self):
-        return True
 
     def _refuse(self, found):
         raise ValueError(
@@ -169,10 +162,9 @@ class FileStore:
 
     def _present(self, connection):
         """The contents, if the file still belongs to this data set and has all former charges."""
-        given = dict.fromkeys(("epsilon", "delta", "relation"))
         seen = self._seen  # before the file is read: other threads may charge meanwhile
         terms, rows = self._contents(connection)
-        _check_terms(terms, {**given, "dataset_name": self._dataset_name}, self.path)
+        _check_terms(terms, {"dataset_name": self._dataset_name}, self.path)
         if list(map(_who, rows[: len(seen)])) != list(map(_who, seen)):
             raise RuntimeError(
                 f"the ledger's file must hold the {len(seen)} charges that it held before: "

@@ -10,8 +10,6 @@ import math
 from collections import Counter
 from functools import partial
 
-from scipy.optimize import brentq
-
 from .._utils.checks import check_delta, check_epsilon
 from ._lattice import lattice_delta
 from ._pld import compose_plds
@@ -24,7 +22,7 @@ from .events import (
     PoissonSampledEvent,
     SelfComposedEvent,
 )
-from .gdp import delta_from_mu, epsilon_from_mu
+from .gdp import delta_from_mu, smallest_epsilon
 from .relations import convert
 
 # Upper bound of the total variation distance between a drawn integer and the distribution that its
@@ -261,21 +259,7 @@ def _delta(event, epsilon):
 
 def _epsilon(event, delta):
     """Smallest epsilon at which `_delta` is at most delta."""
-    if isinstance(event, GaussianEvent):
-        return epsilon_from_mu(event.sensitivity / event.scale, delta)
-    if isinstance(event, OpaqueEvent) and event.delta > delta:
-        return math.inf
-    if _delta(event, 0.0) <= delta:
-        return 0.0
+    profile = partial(_delta, event)
     if isinstance(event, OpaqueEvent):
-        rest = (delta - event.delta) / (1 - event.delta)
-        epsilon = event.epsilon + math.log1p(-rest * (1 + math.exp(-event.epsilon)))
-    else:
-        high = 1.0
-        while _delta(event, high) > delta:
-            high *= 2
-        epsilon = brentq(lambda e: _delta(event, e) - delta, 0.0, high, xtol=1e-14)
-    step = 1e-14 * max(1.0, epsilon)
-    while _delta(event, epsilon) > delta:
-        epsilon, step = epsilon + step, 2 * step
-    return float(epsilon)
+        return smallest_epsilon(profile, delta, event.epsilon) if event.delta <= delta else math.inf
+    return smallest_epsilon(profile, delta)

@@ -320,16 +320,15 @@ def event_to_dict(event):
     >>> event_to_dict(LaplaceEvent(2.0))["type"]
     'LaplaceEvent'
     """
-    require_event(event)
-    record = {"type": type(event).__name__}
-    for field in fields(event):
-        value = getattr(event, field.name)
+
+    def plain(value):
         if isinstance(value, tuple):
-            value = [event_to_dict(part) for part in value]
-        elif type(value) in _EVENTS.values():
-            value = event_to_dict(value)
-        record[field.name] = value
-    return record
+            return list(map(plain, value))
+        return event_to_dict(value) if type(value) in _EVENTS.values() else value
+
+    require_event(event)
+    record = {field.name: plain(getattr(event, field.name)) for field in fields(event)}
+    return {"type": type(event).__name__, **record}
 
 
 def event_from_dict(record):

@@ -112,15 +112,22 @@ def epsilon_from_mu(mu, delta):
     1.0
     """
     mu, delta = check_positive(mu, "mu"), check_delta(delta)
-    target = math.log(delta)
-    if _log_delta(0.0, mu) <= target:
+    return smallest_epsilon(lambda epsilon: math.exp(_log_delta(epsilon, mu)), delta)
+
+
+def smallest_epsilon(profile, delta, high=1.0):
+    """Smallest epsilon at which a falling profile is at most delta, rounded up."""
+    if profile(0.0) <= delta:
         return 0.0
-    high = 1.0
-    while _log_delta(high, mu) > target:
+    while profile(high) > delta:
         high *= 2
-    epsilon = brentq(lambda e: _log_delta(e, mu) - target, 0.0, high, xtol=1e-13)
-    step = 1e-13
-    while math.exp(_log_delta(epsilon, mu)) > delta:
+
+    def excess(epsilon):
+        return math.log(max(profile(epsilon), 1e-300)) - math.log(delta)
+
+    epsilon = brentq(excess, 0.0, high, xtol=1e-14, maxiter=1000)
+    step = 1e-14 * max(1.0, epsilon)
+    while profile(epsilon) > delta:
         epsilon, step = epsilon + step, 2 * step
     return float(epsilon)
 

@@ -145,11 +145,12 @@ class Ledger:
             self._store = FileStore(os.path.abspath(os.fspath(path)), dataset_name)
             self._key = None
         stored = self._store.open({**terms, "relation": relation})
-        self._hold(stored, stored["dataset_name"])
+        self._hold(stored, stored["dataset_name"], os.getpid())
 
-    def _hold(self, terms, dataset_name):
+    def _hold(self, terms, dataset_name, process):
         self.path = self._store.path
         self.dataset_name = dataset_name
+        self._process = process  # in which a ledger in memory works
         self._terms = terms  # as they were last read; each charge reads those in the file
         self._lock = threading.Lock()
 
@@ -263,7 +264,7 @@ class Ledger:
 
     def _contents(self):
         """The terms, and the charges as rows."""
-        if not self._store.usable():
+        if self.path is None and self._process != os.getpid():
             raise RuntimeError(
                 "a Ledger in memory works only in the process that made it. Pass a path, as in "
                 f"Ledger('budget.sqlite', {self.dataset_name!r}, ...), to use it in other "
@@ -288,16 +289,14 @@ class Ledger:
             ) from error
         if _fits([*charged, event], terms):
             return
-        what, fewer, each, total = "the release", "", "", ""
-        if n_fits > 1:
-            what, fewer, each, total = f"the {n_fits} fits", "fewer fits, or ", " each", " in total"
+        what = "the release" if n_fits == 1 else f"the sum of {n_fits} releases"
         most = _affordable(n_fits, charged, terms)
         cost = get_epsilon(event, terms["delta"], terms["relation"])
         raise ValueError(
             f"{what} must fit what is left of the budget epsilon={terms['epsilon']:g}, delta="
             f"{terms['delta']:g} of {self.dataset_name!r}, of which epsilon="
-            f"{_spent(terms, charged):.4g} is spent in {len(charged)} charges: use {fewer}"
-            f"an epsilon of at most {most:.3g}{each}. Got epsilon={cost:.4g}{total}."
+            f"{_spent(terms, charged):.4g} is spent in {len(charged)} charges: use an epsilon of "
+            f"at most {most:.3g} per release. Got epsilon={cost:.4g}."
         )
 
     def __sklearn_clone__(self):
@@ -374,7 +373,7 @@ def _reopen(path, key, dataset_name, terms):
     if key in _OPEN:
         return _OPEN[key]
     ledger = Ledger.__new__(Ledger)
-    ledger._store = MemoryStore(process=None) if path is None else FileStore(path, dataset_name)
+    ledger._store = MemoryStore() if path is None else FileStore(path, dataset_name)
     ledger._key = key
-    ledger._hold(terms, dataset_name)
+    ledger._hold(terms, dataset_name, None)
     return ledger

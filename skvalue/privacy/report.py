@@ -1,7 +1,7 @@
 """The statement of a privacy guarantee, the attribute `privacy_` of fitted estimators."""
 
 import textwrap
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from .._utils.checks import check_delta, check_epsilon, check_relation
 from .._utils.warned import warn
@@ -33,6 +33,10 @@ _NEIGHBOURS = {
     "replace": "had one {unit} been replaced by any other",
 }
 
+_SEEDED = (
+    "the noise was drawn from a seed (noise_random_state), so it can be reproduced and subtracted"
+)
+
 
 @dataclass(frozen=True)
 class PrivacyReport:
@@ -62,13 +66,11 @@ class PrivacyReport:
         What is not protected.
     assumptions : tuple of str
         Assumptions of the guarantee that the library cannot check.
-    seeded : bool, default=False
-        Whether the noise was drawn from a seed, which voids the guarantee.
     detection_ceiling : float, default=None
         Largest AUROC of detecting, from the releases of a unit, that this unit was replaced; None
         if unknown, see `skvalue.privacy.detection_ceiling`.
     void : str, default=""
-        Any other reason why the guarantee is void, such as bounds computed from the data.
+        Why the guarantee is void, such as noise from a seed, or bounds computed from the data.
 
     See Also
     --------
@@ -93,7 +95,6 @@ class PrivacyReport:
     against: str
     not_protected: tuple = ()
     assumptions: tuple = ()
-    seeded: bool = False
     detection_ceiling: float | None = None
     void: str = ""
 
@@ -114,24 +115,11 @@ class PrivacyReport:
     @property
     def guarantee(self):
         """The guarantee in words; None if it is void."""
-        if self.seeded or self.void:
+        if self.void:
             return None
         joint = "joint " if self.notion == "joint" else "local " if self.notion == "local" else ""
         size = f"{self.epsilon:.6g}, {self.delta:.6g}" if self.delta else f"{self.epsilon:.6g}"
         return f"({size})-{joint}differential privacy"
-
-    def to_dict(self):
-        """Plain dictionary of the fields and the guarantee that can be written as JSON.
-
-        Returns
-        -------
-        record : dict
-            One entry per field, and "guarantee".
-        """
-        record = asdict(self)
-        record["not_protected"] = list(self.not_protected)
-        record["assumptions"] = list(self.assumptions)
-        return {**record, "guarantee": self.guarantee}
 
     def to_text(self):
         """The guarantee in plain sentences under headings, for readers who are not mathematicians.
@@ -159,19 +147,12 @@ class PrivacyReport:
 
     def __str__(self):
         neighbours = _NEIGHBOURS[self.relation].format(unit=self.unit)
-        if self.seeded:
-            head = (
-                "NO PRIVACY IS GUARANTEED: the noise was drawn from a seed (noise_random_state), "
-                "so it can be reproduced and subtracted. Without the seed the guarantee would read "
-                "as follows."
-            )
-        elif self.void:
+        head = f"This release satisfies {self.guarantee}."
+        if self.void:
             head = (
                 f"NO PRIVACY IS GUARANTEED: {self.void}. Otherwise the guarantee would read as "
                 "follows."
             )
-        else:
-            head = f"This release satisfies {self.guarantee}."
         odds = (
             f"Compare the data with what they would be {neighbours}: any statement about "
             f"the released results is at most exp({self.epsilon:.6g}) times as probable under one "
@@ -258,18 +239,7 @@ def warn_of_large_delta(delta, n):
         )
 
 
-def make_report(
-    event,
-    delta,
-    *,
-    notion,
-    unit,
-    protects,
-    against,
-    not_protected=(),
-    assumptions=(),
-    noise_random_state=None,
-):
+def make_report(event, delta, *, noise_random_state=None, **facts):
     """Privacy report of a release, with epsilon computed from its event.
 
     Parameters
@@ -278,16 +248,11 @@ def make_report(
         Event of everything that was released, under the relation to report.
     delta : float
         In (0, 1), or 0 for Laplace noise and events whose delta is 0.
-    notion : {"central", "joint", "local"}
-        Who is trusted, see `PrivacyReport`.
-    unit : str
-        Unit in which neighbouring data sets differ, such as "row".
-    protects, against : str
-        What is protected, and from whom.
-    not_protected, assumptions : sequence of str, default=()
-        What is not protected, and what is assumed without a check.
     noise_random_state : int, default=None
         Seed of the noise of the estimator; any value except None voids the guarantee.
+    **facts : dict
+        The `notion`, `unit`, `protects`, `against`, `not_protected` and `assumptions` of the
+        `PrivacyReport`; the last two may be left out.
 
     Returns
     -------
@@ -317,18 +282,13 @@ def make_report(
     """
     epsilon = get_epsilon(event, delta) if delta != 0 else pure_epsilon(event)
     return PrivacyReport(
-        notion=notion,
-        unit=unit,
         relation=event.relation,
         epsilon=epsilon,
         delta=float(delta),
         noise=describe_noise(event),
-        protects=protects,
-        against=against,
-        not_protected=not_protected,
-        assumptions=assumptions,
-        seeded=noise_random_state is not None,
+        void="" if noise_random_state is None else _SEEDED,
         detection_ceiling=_ceiling(event, epsilon, delta),
+        **facts,
     )
 
 

@@ -1,11 +1,12 @@
 """Models and public units of gradient methods, and the base of valuers of clipped gradients."""
 
+from dataclasses import replace
 from numbers import Integral, Real
 
 import numpy as np
 
 from .._utils.sklearn import Interval, StrOptions
-from ..base import PRIVACY_CONSTRAINTS, BaseInSampleValuer, Capabilities
+from ..base import PRIVACY_CONSTRAINTS, BaseInSampleValuer, Capabilities, Result
 from ..derivatives import (
     LinearGradientModel,
     column_scales,
@@ -64,17 +65,14 @@ class BaseGradientValuer(BaseInSampleValuer):
     @property
     def _bound(self):
         """`clip`, with "auto" replaced: None without noise, else 1."""
-        if isinstance(self.clip, str) and self.clip == "auto":
+        if self.clip == "auto":
             return 1.0 if self._is_private else None
-        return self.clip
+        return float(self.clip) if isinstance(self.clip, Real) else self.clip
 
     def _check_model(self, problem):
         """Raise ValueError for parameters of the model that are incompatible, or do not fit y."""
         check_semivalue(self.semivalue, custom=True)
-        check_model(
-            self.model, BUILT_IN, self.task, loss=(self.loss, (None,)),
-            device=(self.device, ("auto", "cpu")),
-        )  # fmt: skip
+        check_model(self, BUILT_IN)
         if self.utility == "accuracy" and problem.n_classes == 0:
             raise ValueError("utility must be 'neg_loss' for a continuous target. Got 'accuracy'.")
 
@@ -130,9 +128,9 @@ class BaseGradientValuer(BaseInSampleValuer):
         return found[0][0], [basis for _, basis in found]
 
     def _from_public(self, problem, points, size):
-        clip = float(self._bound) if isinstance(self._bound, Real) else self._bound
-        if self.n_components is None and clip != "median":
-            return clip, None
+        bound = self._bound
+        if self.n_components is None and bound != "median":
+            return bound, None
         some, weights = public_rows(points)
         make = self._model_maker(problem, points, None, unit="party")
         model = make(points.X[some], points.y[some], np.arange(len(some)), some[:1])
@@ -140,8 +138,8 @@ class BaseGradientValuer(BaseInSampleValuer):
         if self.n_components is not None:
             basis = public_directions(gradients, weights, self.n_components)
             gradients = gradients @ basis
-        if clip != "median":
-            return clip, basis
+        if bound != "median":
+            return bound, basis
         if self.unit == "party" and size > 1:
             order = np.random.default_rng(0).permutation(len(some))
             count = max(1, int(len(some) / size))
@@ -161,12 +159,11 @@ class BaseGradientValuer(BaseInSampleValuer):
         if not isinstance(self.model, str):
             from ..derivatives import TorchGradientModel
 
-            other = n_classes if self._is_private and n_classes else None
             start = "auto" if self.n_components is None else "given"
             return lambda X, y, players, some=slice(None): TorchGradientModel(
                 self.model, self.loss, X, y, players, points.X[some], points.y[some],
-                weights_val=_normalised(points.weights[some]), other=other, start=start,
-                non_finite="zero" if self._is_private else "pass", device=self.device, **options,
+                weights_val=_normalised(points.weights[some]), start=start, n_classes=n_classes,
+                private=self._is_private, device=self.device, **options,
             )  # fmt: skip
         units = public_units(points, n_classes, self.standardize)
         kind = "softmax" if n_classes > 2 or self.model == "softmax" else "logistic"
@@ -203,18 +200,36 @@ def refuse_burn_in(run, n, what):
         )
 
 
+def mean_over_splits(problem, found, release, statistic=None, **attributes):
+    """The `Result` of the means over splits.
+
+    ``found`` has of each its players, their values, variances, and the utilities before and after.
+    """
+    values, variances, ends = np.zeros(problem.n_players), np.zeros(problem.n_players), np.zeros(2)
+    for players, of_split, variances_of_split, ends_of_split in found:
+        values[players] += of_split / len(found)
+        variances[players] += variances_of_split / len(found) ** 2
+        ends += ends_of_split / len(found)
+    return Result(
+        values, float(ends[1]), float(ends[0]),
+        replace(problem, splits=problem.splits[: len(found)]), statistic,
+        {**attributes, "values_error_": np.sqrt(variances)}, release,
+    )  # fmt: skip
+
+
 def _normalised(weights):
     """Weights of validation points with the sum one; equal weights if all are zero."""
     total = weights.sum()
     return weights / total if total > 0 else np.full(len(weights), 1.0 / len(weights))
 
 
-def check_model(model, built_in, task, **given):
+def check_model(valuer, built_in, **given):
     """Raise ValueError for parameters that a built-in model does not have; warn of dropout.
 
-    ``built_in`` has the task of each name, or None; ``given`` the value of each other parameter,
-    and those that built-in models take.
+    ``built_in`` has the task of each name, or None; ``given`` the values of parameters other than
+    loss and device that built-in models take.
     """
+    model, task = valuer.model, valuer.task
     if not isinstance(model, str):
         from ..derivatives import warn_of_dropout
 
@@ -227,7 +242,8 @@ def check_model(model, built_in, task, **given):
         raise ValueError(
             f"task must be 'auto' or {built_in[model]!r} with model={model!r}. Got {task!r}."
         )
-    for name, (value, only) in given.items():
+    for name, only in {"loss": (None,), "device": ("auto", "cpu"), **given}.items():
+        value = getattr(valuer, name)
         if value not in only:
             raise ValueError(
                 f"{name} must be {' or '.join(map(repr, only))} with model={model!r}: only torch "

@@ -7,7 +7,7 @@ import numpy as np
 
 from .._utils.checks import seed_of
 from .._utils.sklearn import Interval, StrOptions
-from ..base import BaseScoringValuer, Result
+from ..base import BaseScoringValuer
 from ..derivatives import (
     SCHEDULES,
     AveragedReleases,
@@ -30,6 +30,7 @@ from ..derivatives import (
 from ..semivalues import size_weights
 from ._gradients import (
     BaseGradientValuer,
+    mean_over_splits,
     noise_factors,
     public_rows,
     refuse_burn_in,
@@ -299,26 +300,23 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         walked = [some for some in walked if some.moments.count]
         if not walked:
             return refuse_burn_in(run, skip, "permutations")
-        n, n_splits = problem.n_players, len(walked)
-        values, variances, ends = np.zeros(n), np.zeros(n), np.zeros(2)
+        found = []
         for some in walked:
-            count, kinds = some.moments.count, np.zeros(len(some.players))
+            kinds = np.zeros(len(some.players))
             if played is not problem:  # sums over as many rows are of a kind
                 kinds = np.bincount(problem.groups)[some.players]
             if noise is not None:  # of one split; parties of equal noise are of a kind
                 kinds = noise.noise_std
-            spread = pooled_variances(some.moments, kinds)
-            values[some.players] += some.moments.mean() / n_splits
-            variances[some.players] += spread / count / n_splits**2
-            ends += np.mean(some.ends, axis=0) / n_splits
-        attributes = {
-            "clip_": clip, "learning_rate_": rate, "bases": bases,
-            "values_error_": np.sqrt(variances), "n_evaluations_": n_evaluations,
-        }  # fmt: skip
-        return Result(
-            values, float(ends[1]), float(ends[0]),
-            replace(problem, splits=problem.splits[:n_splits]),
-            [some.recorded(noise, newest[skip:], skip) for some in walked], attributes, release,
+            variances = pooled_variances(some.moments, kinds) / some.moments.count
+            ends = np.mean(some.ends, axis=0)
+            found.append((some.players, some.moments.mean(), variances, ends))
+        if noise is not None and noise.averages:
+            weights = newest[skip:][: walked[0].moments.count]
+            released = AveragedReleases(walked[0].past, noise.noise_std, weights, skip)
+            walked = [replace(walked[0], released=released)]
+        return mean_over_splits(
+            problem, found, release, walked, clip_=clip, learning_rate_=rate, bases=bases,
+            n_evaluations_=n_evaluations,
         )  # fmt: skip
 
     def _n_skipped(self):
@@ -355,8 +353,8 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
     def values_error_(self):
         """Standard errors of the values, over permutations and noise."""
         fitted = self._record("values_error_", error=AttributeError)
-        recorded = fitted.statistic[0]
-        if recorded.released is None:
+        released = fitted.statistic[0].released
+        if released is None:
             return fitted.attributes["values_error_"]
         if "error" not in fitted.cache:
             # A private fit has one split.
@@ -364,8 +362,8 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
             some, weights = public_rows(points)
             model = self._model_of(fitted, 0, points.X[some], points.y[some])
             fitted.cache["error"] = np.sqrt(simulated_variances(
-                model, self._weights(len(recorded.released.means)), attributes["learning_rate_"],
-                recorded.released, weights, self._n_draws, self.n_jobs,
+                model, self._weights(len(released.means)), attributes["learning_rate_"], released,
+                weights, self._n_draws, self.n_jobs,
             ))  # fmt: skip
         return fitted.cache["error"]
 
@@ -383,33 +381,24 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         return make(X, y, np.arange(len(y)))
 
     def _score_new(self, fitted, number, X, y):
-        recorded, rate = fitted.statistic[number], fitted.attributes["learning_rate_"]
+        walked, rate = fitted.statistic[number], fitted.attributes["learning_rate_"]
 
         def values_of(labels):
             model = self._model_of(fitted, number, X, labels)
-            return joining_values(model, recorded.models, rate)
+            return joining_values(model, np.concatenate(walked.models), rate)
 
         if y is not None:
             return values_of(y)
         n_classes, points = fitted.problem.n_classes, fitted.problem.splits[number].points
         if not n_classes:  # the target is what the final models predict
             model = self._model_of(fitted, number, X, np.zeros(len(X)))
-            predicted = model.outputs(recorded.finals).mean(axis=(0, 2))
+            predicted = model.outputs(np.array(walked.finals)).mean(axis=(0, 2))
             if isinstance(self.model, str) and self.standardize:
                 predicted = points.prior + target_scale(points.y, points.weights) * predicted
             return values_of(predicted)
         model = self._model_of(fitted, number, X, np.zeros(len(X), dtype=int))
-        probabilities = class_probabilities(model, recorded.finals).T
+        probabilities = class_probabilities(model, np.array(walked.finals)).T
         return sum(p * values_of(np.full(len(X), c)) for c, p in enumerate(probabilities))
-
-
-@dataclass(frozen=True, eq=False)
-class Recorded:
-    """What a split keeps for rows that join, and for the errors of averaged noise."""
-
-    models: np.ndarray  # parameters along the walks, where a row joins
-    finals: np.ndarray  # parameters at the ends of some of them
-    released: AveragedReleases | None  # in a private fit that averages releases
 
 
 @dataclass(frozen=True, eq=False)
@@ -419,9 +408,10 @@ class Walked:
     players: np.ndarray
     moments: HalvedMoments = field(default_factory=HalvedMoments)  # of the marginal utilities
     ends: tuple = ()  # utilities before the first and after the last step of each
-    models: tuple = ()  # as in `Recorded`
-    finals: tuple = ()
+    models: tuple = ()  # of each: parameters along the walk, where a row joins
+    finals: tuple = ()  # parameters at the ends of some of them
     past: np.ndarray | None = None  # means of the players' releases, after the last of them
+    released: AveragedReleases | None = None  # in a private fit that averages releases
 
     def plus(self, walk):
         """The same with one more walk."""
@@ -429,11 +419,3 @@ class Walked:
             self.players, self.moments.plus(walk.marginals), (*self.ends, walk.ends),
             (*self.models, walk.models), (*self.finals, walk.final)[:_FINALS], walk.past,
         )  # fmt: skip
-
-    def recorded(self, noise, newest, skip):
-        """What is kept of them; ``newest`` are the weights after the burn-in."""
-        released = None
-        if noise is not None and noise.averages:
-            stds, newest = noise.noise_std, newest[: self.moments.count]
-            released = AveragedReleases(self.past, stds, newest, skip)
-        return Recorded(np.concatenate(self.models), np.array(self.finals), released)

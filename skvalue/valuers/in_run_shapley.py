@@ -15,6 +15,7 @@ from ..derivatives import (
     Run,
     Utility,
     descend,
+    gradient_event,
     point_values,
     public_run_rate,
     shuffled_batches,
@@ -28,7 +29,6 @@ from ..privacy import (
     calibrate,
     clip_rows,
     make_report,
-    mu_from_epsilon,
     poisson_sample,
     sentences,
 )
@@ -42,14 +42,11 @@ _N_ERROR_DRAWS = 16  # of noise, for standard errors: each costs as much as a ru
 def run_event(n_steps, clip, probability, epsilon, delta):
     """The releases of a run: noisy sums of clipped gradients, for replacing a row.
 
-    Each of T adaptive sums of all rows has sensitivity ``2 clip``. Gaussian noise of standard
-    deviation ``2 clip sqrt(T) / mu`` on each makes all of them mu-GDP (J. Dong, A. Roth, W. Su,
-    JRSS-B 2022, Corollary 2). Poisson samples are accounted for by privacy loss distributions.
+    Each of T adaptive sums of all rows has sensitivity ``2 clip``, as the gradient of a party has.
+    Poisson samples are accounted for by privacy loss distributions.
     """
     if probability is None:
-        # Larger by a factor 1 + 1e-12, so that the composition rounds to the safe side.
-        scale = 2 * clip * np.sqrt(n_steps) / mu_from_epsilon(epsilon, delta) * (1 + 1e-12)
-        return SelfComposedEvent(GaussianEvent(scale, 2 * clip, "replace"), n_steps)
+        return gradient_event(n_steps, clip, epsilon=epsilon, delta=delta)
 
     def event(scale):
         noise = GaussianEvent(scale * clip, clip, "null")
@@ -343,10 +340,7 @@ class InRunShapleyValuer(BaseValuer):
                 f"batch_size must be at most the number of rows that are trained on, {n}. Got "
                 f"{self.batch_size}."
             )
-        check_model(
-            self.model, _MODELS, self.task, loss=(self.loss, (None,)),
-            device=(self.device, ("auto", "cpu")),
-        )  # fmt: skip
+        check_model(self, _MODELS)
         if self.clip == "auto":
             return 1.0 if self._is_private else None
         if self.clip is None and self._is_private:
@@ -448,10 +442,10 @@ class InRunShapleyValuer(BaseValuer):
         if y is None:
             X_new, _ = standardized(X, None, scales, n_classes)
             expected = model.probabilities(way.thetas[-1], X_new)
-        if y is None and n_classes:
-            by_label = [self._score_new(fitted, number, X, np.full(n, c)) for c in range(n_classes)]
-            return (expected * np.array(by_label).T).sum(axis=1)
-        if y is None:
+            if n_classes:
+                labels = (np.full(n, code) for code in range(n_classes))
+                by_label = [self._score_new(fitted, number, X, each) for each in labels]
+                return (expected * np.array(by_label).T).sum(axis=1)
             y = expected * scales[3] + scales[2]
         return value_rows(way, model.rows(*standardized(X, y, scales, n_classes)))
 

@@ -220,10 +220,7 @@ class UnrolledValuer(BaseInSampleValuer):
                 "model must be 'auto' or a torch module. Got a skorch estimator: pass its module, "
                 f"and its optimizer and batches as parameters. Got {self.model!r}."
             )
-        check_model(
-            self.model, {"auto": None}, self.task, loss=(self.loss, (None,)),
-            start=(self.start, ("auto",)), device=(self.device, ("auto", "cpu")),
-        )  # fmt: skip
+        check_model(self, {"auto": None}, start=("auto",))
 
     def _warn_of_far_values(self, largest, how):
         """Warn if the largest value of a training is far from what the removal of its row does."""

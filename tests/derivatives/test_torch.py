@@ -114,7 +114,7 @@ def test_gradients_of_many_players_at_once(images, rng, monkeypatch, unit, clip,
     X, y, players, *points = images
     y = np.where(players == 1, 3, y)  # player 1 has no row of a known class
     y[3] = 3
-    model = make(Net(), (X, y, players, *points), clip=clip, unit=unit, other=3)
+    model = make(Net(), (X, y, players, *points), clip=clip, unit=unit, n_classes=3)
     some = np.array([2, 0, 1, 0, 2, 2])  # of four, five and no rows
     thetas = 0.3 * rng.normal(size=(6, 183))
     expected = [model.gradient(theta, player) for theta, player in zip(thetas, some)]
@@ -159,17 +159,17 @@ def test_blocks_change_nothing(images, rng, unit):
         np.testing.assert_allclose(blocked.utilities(thetas), expected[1], rtol=1e-12)
 
 
-@pytest.mark.parametrize("non_finite", ["pass", "zero"])
-def test_blocks_of_columns_change_nothing(rng, non_finite):
+@pytest.mark.parametrize("private", [False, True])
+def test_blocks_of_columns_change_nothing(rng, private):
     # Gradients of 12 rows in 20,050 parameters: more numbers than are clipped at a time.
     X, y = rng.normal(size=(13, 400)), rng.integers(0, 50, 13)
     X[3] *= 1e-3  # shorter than the bound
-    X[5] = 1e200 if non_finite == "zero" else X[5]
+    X[5] = 1e200 if private else X[5]
     data = X, y, np.r_[np.zeros(12, int), 1], X[:4], y[:4]
     module = torch.nn.Linear(400, 50, dtype=torch.float64)
-    model = make(module, data, unit="example", clip=2.0, non_finite=non_finite)
+    model = make(module, data, unit="example", clip=2.0, private=private)
     theta = 0.1 * rng.normal(size=20_050)
-    kept = np.delete(np.arange(12), 5) if non_finite == "zero" else np.arange(12)
+    kept = np.delete(np.arange(12), 5) if private else np.arange(12)
     finite = X[kept], y[kept], np.zeros(len(kept), int)
     expected = by_autograd(module, finite, theta, 0, 2.0, "example") * len(kept) / 12
     np.testing.assert_allclose(model.gradient(theta, 0), expected, rtol=1e-11, atol=1e-14)
@@ -260,12 +260,12 @@ def test_rows_with_unknown_labels_have_no_gradient(table):
     theta = np.linspace(-1, 1, 15)
     marked = np.where(np.arange(10) == 2, 3, y)  # row 2, one of three of player 2
     module = torch.nn.Linear(4, 3, dtype=torch.float64)
-    model = make(module, (X, marked, players, X_val, y_val), clip=None, other=3)
+    model = make(module, (X, marked, players, X_val, y_val), clip=None, n_classes=3)
     assert model.n_players == 4
     rows = [i for i in np.flatnonzero(players == 2) if i != 2]
     expected = sum(softmax_gradient(theta, X[i], y[i]) for i in rows) / (len(rows) + 1)
     np.testing.assert_allclose(model.gradient(theta, 2), expected, rtol=1e-12)
-    alone = make(module, (X, np.where(players == 2, 3, y), *table[2:]), other=3)
+    alone = make(module, (X, np.where(players == 2, 3, y), *table[2:]), n_classes=3)
     assert not alone.gradient(theta, 2).any()
 
 
@@ -280,7 +280,7 @@ def test_gradients_that_are_not_finite(table, unit):
 
     theta = np.full(15, 1e200)
     assert not np.isfinite(make(layer(), data, unit=unit).gradient(theta, 0)).all()
-    zeroed = make(layer(), data, unit=unit, non_finite="zero").gradient(theta, 0)
+    zeroed = make(layer(), data, unit=unit, private=True).gradient(theta, 0)
     assert np.isfinite(zeroed).all()
     # Such a row must not remove the gradients of the others: its effect would be larger then.
     assert zeroed.any() == (unit == "example")

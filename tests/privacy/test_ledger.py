@@ -365,9 +365,9 @@ def test_plan_asks_first(ledger):
     each = ledger.plan(30)
     assert 0.4 < each < 0.5
     ledger.plan(30, epsilon=each)
-    with pytest.raises(ValueError, match=r"the 30 fits must fit.*at most 0\.4[0-9]+ each"):
+    with pytest.raises(ValueError, match=r"sum of 30 releases must fit.*at most 0\.4[0-9]+ per"):
         ledger.plan(30, epsilon=1.05 * each)
-    one = r"the release must fit.*: use an epsilon of at most 3\. Got epsilon=3\.3[0-9]*\.$"
+    one = r"the release must fit.*: use an epsilon of at most 3 per .*Got epsilon=3\.3[0-9]*\.$"
     with pytest.raises(ValueError, match=one):
         ledger.plan(1, epsilon=3.3)
     assert ledger.n_charges == 0

@@ -58,9 +58,7 @@ def test_weights_of_the_paper():
 
 def test_defaults_are_those_of_the_paper():
     valuer = FederatedSemivalueValuer(n_rounds=10, epsilon=1.0).start(bowl, 3)
-    np.testing.assert_array_equal(
-        valuer._fitted.statistic.rounds.weights, newest_weights("recent", 10)
-    )
+    np.testing.assert_array_equal(valuer._fitted.statistic.weights, newest_weights("recent", 10))
     for _ in range(3):
         valuer.add_round(np.zeros(2), np.ones((3, 2)))
     assert np.isnan(valuer.round_values_).all(axis=1).tolist() == [True, True, False]
@@ -83,7 +81,7 @@ def test_averaging_is_a_matrix_product(rng, fractions):
     used = []
     for some in released:
         valuer.add_round(np.zeros(2), some, released=True)
-        used.append(valuer._fitted.statistic.rounds.used.copy())
+        used.append(valuer._fitted.statistic.used.copy())
     X = averaging_matrix(fractions)
     np.testing.assert_allclose(X.sum(axis=1), 1)
     assert not np.triu(X, 1).any()
@@ -292,22 +290,20 @@ def test_released_updates_are_taken_as_they_are(rng):
         other = make(**seeded).start(bowl, 3)
     for t, some in enumerate(updates):
         sent = release_updates(some, 1.0, other._fitted.statistic.draw, stream=(t,))
-        other.add_round(valuer._fitted.statistic.rounds.used[0] * 0, sent, released=True)
+        other.add_round(valuer._fitted.statistic.used[0] * 0, sent, released=True)
         if t == 0:
-            np.testing.assert_array_equal(other._fitted.statistic.rounds.used, sent)
-    np.testing.assert_array_equal(
-        other._fitted.statistic.rounds.used, valuer._fitted.statistic.rounds.used
-    )
+            np.testing.assert_array_equal(other._fitted.statistic.used, sent)
+    np.testing.assert_array_equal(other._fitted.statistic.used, valuer._fitted.statistic.used)
 
 
 def test_updates_are_clipped(rng):
     valuer = make(clip=0.5).start(bowl, 4)
     updates = rng.normal(size=(4, 2)) * np.array([[9.0], [3.0], [0.1], [0.0]])
     step = valuer.add_round(np.zeros(2), updates)
-    norms = np.linalg.norm(valuer._fitted.statistic.rounds.used, axis=1)
+    norms = np.linalg.norm(valuer._fitted.statistic.used, axis=1)
     np.testing.assert_allclose(norms[:2], 0.5)
-    np.testing.assert_array_equal(valuer._fitted.statistic.rounds.used[2:], updates[2:])
-    np.testing.assert_allclose(step, valuer._fitted.statistic.rounds.used.mean(axis=0))
+    np.testing.assert_array_equal(valuer._fitted.statistic.used[2:], updates[2:])
+    np.testing.assert_allclose(step, valuer._fitted.statistic.used.mean(axis=0))
 
 
 def test_updates_that_are_not_finite():
@@ -316,7 +312,7 @@ def test_updates_that_are_not_finite():
         make().start(bowl, 2).add_round(np.zeros(2), updates)
     valuer = make(epsilon=1e6, clip=1.0).start(bowl, 2)
     valuer.add_round(np.zeros(2), updates)  # an error would depend on its rows
-    np.testing.assert_allclose(valuer._fitted.statistic.rounds.used[0], 0, atol=0.1)
+    np.testing.assert_allclose(valuer._fitted.statistic.used[0], 0, atol=0.1)
 
 
 def test_ledger_is_charged_for_all_rounds_at_once():

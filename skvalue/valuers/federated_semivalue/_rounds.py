@@ -132,22 +132,16 @@ class Rounds:
 
     utilities: object  # callable, utilities (m,) of parameters (m, p)
     weights: np.ndarray  # of the newest update in the averages, by round
-    options: dict  # of `round_values`: semivalue, seed and codes
+    options: dict  # of `round_values`: semivalue, n_permutations, seed and codes
     rate: float  # length of the server's step
     skip: int  # rounds of the burn-in
-    n_permutations: int  # evaluated in a round
+    n_values: int  # of players, or of the groups whose rows are players
+    draw: RationedNoise | None = None  # of a private training that runs elsewhere
     used: np.ndarray = None  # averages of the updates in the last round, (n_players, p)
     values: tuple = ()  # of every round, as are variances and ends
     variances: tuple = ()
     ends: tuple = ()
     n_evaluations: int = 0
-
-    def __post_init__(self):
-        # The averages are W = X A of the releases A, for an X that does not depend on data and has
-        # row sums one: row t is the weight of the newest, and the rest times row t - 1.
-        assert np.isfinite(self.weights).all()
-        assert self.weights[0] == 1
-        self.weights.flags.writeable = False
 
     @property
     def done(self):
@@ -166,37 +160,28 @@ class Rounds:
 
     def add(self, theta, released):
         """The rounds with one more, in which the parties released these updates."""
-        t = self.done
-        used = np.array(released, dtype=np.float64)
+        # The averages are W = X A of the releases A, for an X that does not depend on data and has
+        # row sums one: row t is the weight of the newest, and the rest times row t - 1.
+        t, used = self.done, np.array(released, dtype=np.float64)
         if t:
             used = self.used + self.weights[t] * (used - self.used)
-        codes = self.options["codes"]
-        values = variances = np.full(len(used) if codes is None else codes.max() + 1, np.nan)
+        values = variances = np.full(self.n_values, np.nan)
         ends, n_evaluations = (np.nan, np.nan), 0
         if t >= self.skip:
             values, variances, ends, n_evaluations = round_values(
-                self.utilities, theta, used, self.rate, number=t,
-                n_permutations=self.n_permutations, **self.options,
-            )  # fmt: skip
+                self.utilities, theta, used, self.rate, number=t, **self.options
+            )
         return replace(
             self, used=used, values=(*self.values, values), variances=(*self.variances, variances),
             ends=(*self.ends, ends), n_evaluations=self.n_evaluations + n_evaluations,
         )  # fmt: skip
 
     def result(self):
-        """Values, their standard errors, and mean utilities before and after the rounds."""
-        counted = slice(self.skip, None)
-        values = np.mean(self.values[counted], axis=0)
-        errors = np.sqrt(np.sum(self.variances[counted], axis=0)) / self.counted
-        before, after = np.mean(self.ends[counted], axis=0)
-        return values, errors, float(before), float(after)
-
-
-def public_utility(model, rate, n_rounds, seed):
-    """Utility after `n_rounds` steps of one player alone; -inf if it is not finite."""
-    theta = model.start(np.random.default_rng(seed))
-    for _ in range(n_rounds):
-        theta = theta - rate * model.gradient(theta, 0)
-    with np.errstate(invalid="ignore", over="ignore"):
-        utility = float(model.utilities(theta[None])[0]) if np.isfinite(theta).all() else -np.inf
-    return utility if np.isfinite(utility) else -np.inf
+        """Values, their variances, and mean utilities before and after; NaN in the burn-in."""
+        if not self.counted:
+            unknown = np.full(self.n_values, np.nan)
+            return unknown, unknown, np.full(2, np.nan)
+        values, variances, ends = (
+            np.mean(part[self.skip :], axis=0) for part in (self.values, self.variances, self.ends)
+        )
+        return values, variances / self.counted, ends
