@@ -1,8 +1,8 @@
 """Values of rows that join: their gradients at models that were recorded along walks."""
 
 import numpy as np
-from scipy.special import softmax
 
+from ._losses import probabilities
 from ._players import gradients_at
 
 
@@ -32,7 +32,4 @@ def joining_values(model, thetas, rate):
 
 def class_probabilities(model, thetas):
     """Probabilities (n_rows, n_classes) of the rows of the players; means over parameters."""
-    outputs = model.outputs(thetas)
-    if outputs.shape[2] == 1:
-        outputs = np.concatenate([np.zeros_like(outputs), outputs], axis=2)
-    return softmax(outputs, axis=2).mean(axis=0)
+    return probabilities(model.outputs(thetas)).mean(axis=0)

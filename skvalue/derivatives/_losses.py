@@ -25,6 +25,13 @@ class Loss:
         return self.name
 
 
+def probabilities(outputs):
+    """Probabilities of classes from outputs (..., k); a single one is that of the second class."""
+    if outputs.shape[-1] == 1:
+        outputs = np.concatenate([np.zeros_like(outputs), outputs], axis=-1)
+    return softmax(outputs, axis=-1)
+
+
 def _one(curvature):
     """A curvature of one decision as (n, 1, 1)."""
     return lambda z, y: curvature(z, y)[:, :, None]

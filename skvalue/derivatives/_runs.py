@@ -8,6 +8,7 @@ P. Mittal, D. Song, R. Jia: "Data Shapley in One Training Run", ICLR 2025, Theor
 """
 
 from dataclasses import dataclass, field
+from itertools import repeat
 
 import numpy as np
 
@@ -122,8 +123,7 @@ def point_values(run, rows):
 def shuffled_batches(n, size, rng):
     """Endless batches of an epoch after the other: (rows, number of rows)."""
     if size is None or size >= n:
-        while True:
-            yield None, n
+        yield from repeat((None, n))
     while True:
         order = rng.permutation(n)
         for start in range(0, n - size + 1, size):

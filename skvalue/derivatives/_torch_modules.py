@@ -21,8 +21,7 @@ def checked_copy(module):
             "model must be the name of a built-in model or a torch.nn.Module, not its class. Got "
             f"{module!r}."
         )
-    parts = list(module.named_modules())
-    for name, part in parts:
+    for name, part in module.named_modules():
         if isinstance(part, _BATCH_NORMS) and (part.training or not part.track_running_stats):
             raise ValueError(
                 f"model must not mix rows: batch norm in training mode would mix those of all "

@@ -112,8 +112,13 @@ class TorchGradientModel(GradientModel):
             theta = theta - rates * release
             path[:, s + 1] = theta
         norms = norms.cpu().numpy()
-        self._check_norms(norms)
         lost = ~np.isfinite(norms)
+        largest = norms[~lost].max(initial=0.0)
+        if self.clip is not None and largest > self.clip * (1 + _SLACK):
+            raise RuntimeError(
+                f"the model must clip gradients to norm {self.clip:g}, or the noise is too small. "
+                f"Got a norm of {largest:g}."
+            )
         return path, theta.cpu().numpy(), np.where(lost.any(axis=1), lost.argmax(axis=1), -1)
 
     def as_array(self, thetas):
@@ -199,15 +204,6 @@ class TorchGradientModel(GradientModel):
         if self.clip is None:
             return torch.ones_like(norms), counted
         return torch.clamp(torch.where(counted, norms, 0.0) / self.clip, min=1.0), counted
-
-    def _check_norms(self, norms):
-        """Raise RuntimeError for norms above the bound, for which noise would be too small."""
-        largest = norms[np.isfinite(norms)].max(initial=0.0)
-        if self.clip is not None and largest > self.clip * (1 + _SLACK):
-            raise RuntimeError(
-                f"the model must clip gradients to norm {self.clip:g}, or the noise is too small. "
-                f"Got a norm of {largest:g}."
-            )
 
     def _clipped(self, gradients):
         """Rows of float64, clipped to the norm `clip`."""

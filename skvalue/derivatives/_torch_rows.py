@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from .._utils.parallel import tiles
 from .._utils.torch_device import block_bytes, default_settings, find_device
+from ._losses import probabilities
 from ._row_models import RowModel
 from ._torch_modules import as_targets, checked_copy, drawn_parameters, probe, starting_point
 
@@ -177,22 +178,15 @@ class TorchRowModel(RowModel):
     def probabilities(self, theta, X):
         """Probabilities of the classes, or predicted targets."""
         with torch.no_grad():
-            outputs = self.outputs(self.tensor(theta), self.tensor(X)).double()
+            outputs = self.outputs(self.tensor(theta), self.tensor(X)).double().cpu().numpy()
         outputs = outputs.reshape(len(outputs), -1)
-        if not self.n_classes:
-            return outputs[:, 0].cpu().numpy()
-        if outputs.shape[1] == 1:
-            outputs = torch.cat([torch.zeros_like(outputs), outputs], dim=1)
-        return torch.softmax(outputs, dim=1).cpu().numpy()
+        return probabilities(outputs) if self.n_classes else outputs[:, 0]
 
     @default_settings()
     def trained(self, theta):
         """The module with these parameters, on the CPU."""
         module = copy.deepcopy(self.module).cpu()
-        named = dict(module.named_parameters())
-        with torch.no_grad():
-            for name, part in self._named(self.tensor(theta).cpu()).items():
-                named[name].copy_(part)
+        module.load_state_dict(self._named(self.tensor(theta).cpu()), strict=False)
         return module
 
     def parameters(self, theta):

@@ -70,7 +70,10 @@ def evaluate(utility, model, z, y, weights):
         if utility not in of_targets:
             names = ", ".join(map(repr, ("neg_loss", *of_targets)))
             raise ValueError(f"utility must be {names} or a callable for targets. Got {utility!r}.")
-        points, gradient = squared_errors(model.loss, z, y)
+        is_log = model.loss.link is np.log
+        predicted = np.exp(z[:, 0]) if is_log else z[:, 0]
+        points, slopes = -((predicted - y) ** 2), predicted if is_log else 1
+        gradient = (-2 * (predicted - y) * slopes)[:, None]
         if utility == "r2":
             variance = weights @ (y - weights @ y) ** 2
             if np.ptp(y) == 0:
@@ -85,14 +88,6 @@ def evaluate(utility, model, z, y, weights):
     if z.shape[1] > 1:
         raise ValueError(f"utility='roc_auc' needs two classes. Got {len(model.classes)}.")
     return None, *smooth_auc(z, y, weights)
-
-
-def squared_errors(loss, z, y):
-    """Minus the squared error of each prediction, and its gradient by the decision."""
-    is_log = loss.link is np.log
-    predicted = np.exp(z[:, 0]) if is_log else z[:, 0]
-    gradient = -2 * (predicted - y) * (predicted if is_log else 1)
-    return -((predicted - y) ** 2), gradient[:, None]
 
 
 def smooth_accuracy(z, codes):

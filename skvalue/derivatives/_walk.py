@@ -126,7 +126,12 @@ class _Walks:
             )
             for walk in np.flatnonzero(lost >= 0):
                 step = part.start + lost[walk]
-                _refuse(self.names[orders[walk, step]], step, numbers[walk])
+                name = np.asarray(self.names).tolist()[orders[walk, step]]
+                raise ValueError(
+                    "Every party's gradient must be finite. Got one that is not, of the party "
+                    f"{name!r} at step {step + 1} of permutation {numbers[walk] + 1}: its rows are "
+                    "too large, or the learning rate is."
+                )
             if t >= self.skip:
                 steps.blocks.append((part, path))
             if len(self.parts) > 1:  # only one block fits into memory
@@ -212,15 +217,6 @@ def _marginals(utilities, weights, order):
     marginals, has_weight = np.zeros(len(weights)), weights != 0
     marginals[order[has_weight]] = (np.diff(utilities) * weights)[has_weight]
     return marginals
-
-
-def _refuse(name, step, t):
-    name = getattr(name, "item", lambda: name)()
-    raise ValueError(
-        "Every party's gradient must be finite. Got one that is not, of the party "
-        f"{name!r} at step {step + 1} of permutation {t + 1}: its rows are too large, or the "
-        "learning rate is."
-    )
 
 
 def _parts(n, block):

@@ -22,6 +22,13 @@ _TABLES = (
 _who = itemgetter("number", "label", "time", "process")  # what a charge is known by
 
 
+def checked_terms(terms):
+    """The terms of a ledger, each as a number or a known relation; None is one that is not set."""
+    checks = {"epsilon": check_epsilon, "delta": check_delta, "relation": check_relation}
+    known = {name: check for name, check in checks.items() if terms[name] is not None}
+    return {**terms, **{name: check(terms[name]) for name, check in known.items()}}
+
+
 def _check_terms(stored, given, where):
     """Check the terms that a ledger is opened with against those it was made with."""
     if given.get("dataset_name") not in (None, stored["dataset_name"]):
@@ -151,11 +158,7 @@ class FileStore:
         found = connection.execute("SELECT * FROM terms").fetchall()
         rows = connection.execute("SELECT * FROM charges ORDER BY number").fetchall()
         try:
-            (terms,) = map(dict, found)
-            check_epsilon(terms["epsilon"])
-            check_delta(terms["delta"])
-            if terms["relation"] is not None:
-                check_relation(terms["relation"])
+            (terms,) = (checked_terms(dict(row)) for row in found)
         except (TypeError, ValueError) as error:
             self._refuse(f"a damaged ledger: {error}")
         return terms, [dict(row) for row in rows]

@@ -355,13 +355,14 @@ def event_from_dict(record):
     >>> event_from_dict(event_to_dict(event)) == event
     True
     """
+
+    def read(value):
+        if isinstance(value, list):
+            return tuple(map(event_from_dict, value))
+        return event_from_dict(value) if isinstance(value, dict) else value
+
     values = dict(record)
     name = values.pop("type", None)
     if name not in _EVENTS:
         raise ValueError(f"event must be one of {', '.join(_EVENTS)}. Got {name!r}.")
-    for key, value in values.items():
-        if isinstance(value, dict):
-            values[key] = event_from_dict(value)
-        elif isinstance(value, list):
-            values[key] = tuple(event_from_dict(part) for part in value)
-    return _EVENTS[name](**values)
+    return _EVENTS[name](**{key: read(value) for key, value in values.items()})

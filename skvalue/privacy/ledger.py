@@ -8,8 +8,8 @@ import weakref
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from .._utils.checks import check_count, check_delta, check_epsilon, check_relation
-from ._ledger_store import FileStore, MemoryStore
+from .._utils.checks import check_count
+from ._ledger_store import FileStore, MemoryStore, checked_terms
 from .accounting import get_delta, get_epsilon
 from .calibration import calibrate_gaussian
 from .events import ComposedEvent, SelfComposedEvent, event_from_dict, event_to_dict
@@ -130,13 +130,8 @@ class Ledger:
             raise TypeError(
                 f"dataset_name must be a string that names the data set. Got {dataset_name!r}."
             )
-        if epsilon is not None:
-            epsilon = check_epsilon(epsilon)
-        if delta is not None:
-            delta = check_delta(delta)
-        if relation is not None:
-            check_relation(relation)
-        terms = {"dataset_name": dataset_name, "epsilon": epsilon, "delta": delta}
+        terms = {"epsilon": epsilon, "delta": delta, "relation": relation}
+        terms = checked_terms({"dataset_name": dataset_name, **terms})
         if path is None:
             self._store = MemoryStore()
             self._key = uuid.uuid4().hex
@@ -144,7 +139,7 @@ class Ledger:
         else:
             self._store = FileStore(os.path.abspath(os.fspath(path)), dataset_name)
             self._key = None
-        stored = self._store.open({**terms, "relation": relation})
+        stored = self._store.open(terms)
         self._hold(stored, stored["dataset_name"], os.getpid())
 
     def _hold(self, terms, dataset_name, process):

@@ -281,22 +281,16 @@ def make_report(event, delta, *, noise_random_state=None, **facts):
     1.0
     """
     epsilon = get_epsilon(event, delta) if delta != 0 else pure_epsilon(event)
+    # Discrete noise does not follow the curve of one (epsilon, delta): at scale 0.2, detection is
+    # better than this ceiling.
+    known = all(isinstance(leaf, GaussianEvent) for leaf in simplify(event))
+    ceiling = detection_ceiling(epsilon, delta, event.relation) if known and epsilon else None
     return PrivacyReport(
         relation=event.relation,
         epsilon=epsilon,
         delta=float(delta),
         noise=describe_noise(event),
         void="" if noise_random_state is None else _SEEDED,
-        detection_ceiling=_ceiling(event, epsilon, delta),
+        detection_ceiling=ceiling,
         **facts,
     )
-
-
-def _ceiling(event, epsilon, delta):
-    """`detection_ceiling` if all releases have continuous Gaussian noise, else None.
-
-    Discrete noise does not follow the curve of one (epsilon, delta): at scale 0.2, detection is
-    better than this ceiling.
-    """
-    known = all(isinstance(leaf, GaussianEvent) for leaf in simplify(event))
-    return detection_ceiling(epsilon, delta, event.relation) if known and epsilon else None

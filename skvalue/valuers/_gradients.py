@@ -39,10 +39,7 @@ class BaseGradientValuer(BaseInSampleValuer):
         "clip": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto", "median"}), None],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "standardize": ["boolean"],
-        **{
-            name: PRIVACY_CONSTRAINTS[name]
-            for name in ("epsilon", "delta", "ledger", "noise_random_state")
-        },
+        **{n: rule for n, rule in PRIVACY_CONSTRAINTS.items() if n not in ("reader", "relation")},
         "noise_multiplier": [Interval(Real, 0, None, closed="neither"), None],
         "trust": [StrOptions({"local", "server"})],
         "unit": [StrOptions({"party", "example"})],

@@ -285,10 +285,11 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
                 names = present if played.groups is None else problem.group_names[present]
                 weights, (valued, codes) = self._weights(len(present)), problem.players_in(split)
                 walked.append(Walked(valued))
+                q = size_weights(self.semivalue, len(present) + 1)  # of a player that joins
+                record = recorded_positions(q, self.n_permutations, skip, self._n_models)
                 for walk in walk_permutations(
                     model, weights, self.n_permutations, rate, seed,
-                    noise=noise, skip=skip, record=self._recorded(len(present)), names=names,
-                    n_jobs=self.n_jobs,
+                    noise=noise, skip=skip, record=record, names=names, n_jobs=self.n_jobs,
                 ):  # fmt: skip
                     if walk.marginals is not None:
                         n_evaluations += int(needed_positions(weights).sum())
@@ -344,11 +345,6 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
             noise_std,
         )
 
-    def _recorded(self, n):
-        """Positions at which the models of n players are kept, see `recorded_positions`."""
-        q = size_weights(self.semivalue, n + 1)
-        return recorded_positions(q, self.n_permutations, self._n_skipped(), self._n_models)
-
     @property
     def values_error_(self):
         """Standard errors of the values, over permutations and noise."""
@@ -390,13 +386,12 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         if y is not None:
             return values_of(y)
         n_classes, points = fitted.problem.n_classes, fitted.problem.splits[number].points
+        model = self._model_of(fitted, number, X, np.zeros(len(X), int if n_classes else float))
         if not n_classes:  # the target is what the final models predict
-            model = self._model_of(fitted, number, X, np.zeros(len(X)))
             predicted = model.outputs(np.array(walked.finals)).mean(axis=(0, 2))
             if isinstance(self.model, str) and self.standardize:
                 predicted = points.prior + target_scale(points.y, points.weights) * predicted
             return values_of(predicted)
-        model = self._model_of(fitted, number, X, np.zeros(len(X), dtype=int))
         probabilities = class_probabilities(model, np.array(walked.finals)).T
         return sum(p * values_of(np.full(len(X), c)) for c, p in enumerate(probabilities))
 

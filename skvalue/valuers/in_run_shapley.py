@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import lru_cache
+from itertools import count
 from numbers import Integral, Real
 
 import numpy as np
@@ -219,10 +220,7 @@ class InRunShapleyValuer(BaseValuer):
         "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "clip": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
         "standardize": ["boolean"],
-        **{
-            name: PRIVACY_CONSTRAINTS[name]
-            for name in ("epsilon", "delta", "reader", "ledger", "noise_random_state")
-        },
+        **{name: rule for name, rule in PRIVACY_CONSTRAINTS.items() if name != "relation"},
         "task": [StrOptions({"auto", "classification", "regression"})],
         "cv": ["cv_object", StrOptions({"leave-one-out"})],
         "device": [str],
@@ -470,11 +468,9 @@ class InRunShapleyValuer(BaseValuer):
 
 def secret_samples(n, size, seed):
     """Endless Poisson samples of an expected size."""
-    number = 0
-    while True:
+    for number in count():
         own = None if seed is None else seed + number
         yield np.flatnonzero(poisson_sample(n, size / n, noise_random_state=own)), size
-        number += 1
 
 
 def linear_estimator(theta, scales, problem):
