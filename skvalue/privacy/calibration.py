@@ -201,12 +201,12 @@ def calibrate(make_event, epsilon, delta, tol=1e-3):
 
     Examples
     --------
-    >>> from skvalue.privacy import GaussianEvent, PoissonSampledEvent, SelfComposedEvent
-    >>> def sampled(scale):
-    ...     fresh = PoissonSampledEvent(GaussianEvent(scale, relation="null"), probability=0.1)
-    ...     return SelfComposedEvent(fresh, 10)
-    >>> calibrate(sampled, epsilon=1.0, delta=1e-5, tol=0.01).event.event.scale < 2
-    True
+    >>> from skvalue.privacy import DiscreteGaussianEvent, SelfComposedEvent
+    >>> def ten_counts(scale):
+    ...     return SelfComposedEvent(DiscreteGaussianEvent(scale), 10)
+    >>> event = calibrate(ten_counts, epsilon=1.0, delta=1e-5)
+    >>> round(event.event.scale, 1)
+    11.8
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     if not isinstance(tol, Real) or not 0 < tol < 1:

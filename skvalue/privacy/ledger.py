@@ -347,10 +347,12 @@ def _affordable(n_fits, charged, terms):
         noise = calibrate_gaussian(epsilon, terms["delta"], relation=terms["relation"])
         return _fits([*charged, SelfComposedEvent(noise, n_fits)], terms)
 
-    if fits(terms["epsilon"]):
-        return terms["epsilon"]
-    low, high = 0.0, terms["epsilon"]
-    while high - low > 1e-2 * high and high > 1e-3 * terms["epsilon"]:
+    low, high = 1e-3 * terms["epsilon"], terms["epsilon"]
+    if fits(high):
+        return high
+    if not fits(low):
+        return 0.0
+    while high - low > 1e-2 * high:
         middle = (low + high) / 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low

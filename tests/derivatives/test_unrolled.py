@@ -83,8 +83,8 @@ def start_of(pair):
     return model.parameters(model.start(None))
 
 
-def differences(pair, how, batches, step=H):
-    """Central differences of the weighted loss of the points by the weight of each row."""
+def differences(pair, how, batches, rows_changed=range(N), step=H):
+    """Central differences of the weighted loss of the points by the weights of rows."""
     rows, utility = pair
 
     def value(i, change):
@@ -92,7 +92,14 @@ def differences(pair, how, batches, step=H):
         weights[i] += change
         return -utility.value(train(utility.model, rows, start_of(pair), batches, how, weights))
 
-    return np.array([(value(i, step) - value(i, -step)) / (2 * step) for i in range(N)])
+    return np.array([(value(i, step) - value(i, -step)) / (2 * step) for i in rows_changed])
+
+
+def check(pair, how, batches, some=(0, 4, 7, 11)):
+    """Derivatives by the weights of some rows equal central differences."""
+    found, _ = derivatives(pair, how, batches)
+    exact = differences(pair, how, batches, some)
+    assert np.abs(found[list(some)] - exact).max() < 1e-6 * np.abs(exact).max()
 
 
 def batches(n=N, size=5, epochs=3):
@@ -118,12 +125,10 @@ def test_linear_models_equal_central_differences(how, n_classes):
     )
 
 
-@pytest.mark.parametrize("how", HOW[::3], ids=name_of)
+@pytest.mark.parametrize("how", HOW[::5], ids=name_of)
 def test_networks_equal_central_differences(how):
     pair = torch_pair(network)
-    found, _ = derivatives(pair, how, batches(epochs=2))
-    exact = differences(pair, how, batches(epochs=2))
-    assert np.abs(found - exact).max() < 1e-6 * np.abs(exact).max()
+    check(pair, how, batches(epochs=2))
 
 
 @pytest.mark.parametrize("how", HOW[::5], ids=name_of)
@@ -163,13 +168,9 @@ def smoothed(outputs, y):
     return torch.nn.functional.cross_entropy(outputs, y, label_smoothing=0.1)
 
 
-@pytest.mark.parametrize("module", [frozen, with_an_unused_layer])
-@pytest.mark.parametrize("loss", [None, smoothed])
+@pytest.mark.parametrize(("module", "loss"), [(frozen, smoothed), (with_an_unused_layer, None)])
 def test_modules_and_losses(module, loss):
-    pair, how = torch_pair(module, loss=loss), Optimizer("sgd", 0.1, 0.5)
-    found, _ = derivatives(pair, how, batches())
-    exact = differences(pair, how, batches())
-    assert np.abs(found - exact).max() < 1e-6 * np.abs(exact).max()
+    check(torch_pair(module, loss=loss), Optimizer("sgd", 0.1, 0.5), batches(epochs=2))
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
@@ -228,8 +229,7 @@ def test_any_number_of_steps_and_rows_in_no_batch():
     pair, how = linear_pair(), Optimizer("sgd", 0.1)
     for n_steps in (1, 2, 3, 4, 7, 10):
         steps = batches(epochs=4)[:n_steps]
+        check(pair, how, steps, range(N))
         found, _ = derivatives(pair, how, steps)
-        exact = differences(pair, how, steps)
-        assert np.abs(found - exact).max() < 1e-6 * np.abs(exact).max()
         absent = np.setdiff1d(np.arange(N), np.concatenate(steps))
         np.testing.assert_array_equal(found[absent], 0)

@@ -21,7 +21,6 @@ from skvalue.privacy import (
     GaussianEvent,
     PoissonSampledEvent,
     SelfComposedEvent,
-    calibrate,
     calibrate_counts,
     calibrate_gaussian,
     calibrate_laplace,
@@ -39,7 +38,7 @@ from . import audited_valuers as valuers
 N_RUNS = 20_000
 # Noise that is half of what it should be: 600 runs on either side show it in the game, by a lower
 # bound on delta that is at least 0.07 too large (20 seeds); 100 draws show it in the variance.
-FITS, FEW_FITS = 600, 120
+FITS, FEW_FITS = 600, 100
 EPSILON, DELTA = 8.0, 1e-5
 
 
@@ -135,13 +134,10 @@ def search_clipped_sum(claim):
 RATE, N_SAMPLED = 0.05, 50
 
 
-@lru_cache
-def fresh_samples(epsilon=1.0):
-    def event(scale):
-        once = PoissonSampledEvent(GaussianEvent(scale, relation="null"), RATE)
-        return SelfComposedEvent(once, N_SAMPLED)
-
-    return calibrate(event, epsilon, DELTA, tol=0.02)
+def fresh_samples():
+    """At epsilon 1."""
+    once = PoissonSampledEvent(GaussianEvent(1.7, relation="null"), RATE)
+    return SelfComposedEvent(once, N_SAMPLED)
 
 
 def one_sample():
@@ -246,7 +242,7 @@ def party(kind):
         partial(release_claim, kind),
         lambda claim, n: release_scores(kind, n),
         lambda claim, n: release_noise(kind, n),
-        n=FITS if kind == "linear" else FEW_FITS,
+        n=FEW_FITS,
     )
 
 
@@ -337,9 +333,9 @@ AUDITED = {
     ),
     f"{IN_RUN}, the parameters of a run": trajectory(),
     # Of Laplace noise more draws are needed.
-    f"{LAYERED}, one value": layered_value(lambda claim, n: layered.one_noise(400)),
-    f"{LAYERED}, one value on secret coalitions": layered_secret(1500),
-    f"{LAYERED}, all values": layered_values("all", FITS),
+    f"{LAYERED}, one value": layered_value(lambda claim, n: layered.one_noise(200)),
+    f"{LAYERED}, one value on secret coalitions": layered_secret(300),
+    f"{LAYERED}, all values": layered_values("all", FEW_FITS),
     f"{LAYERED}, the vector of all values": layered_values("publish", FEW_FITS),
 }
 
@@ -400,7 +396,7 @@ BROKEN = {  # name: entry, the audits that catch it
     ),
     # At epsilon 8, the game shows Laplace noise that is too small in no few fits.
     f"{LAYERED}, all values, with half the noise": (
-        layered_values("all", FITS, lambda claim: 0.5), {"variance"}
+        layered_values("all", FEW_FITS, lambda claim: 0.5), {"variance"}
     ),
     # The game shows it where fits are many.
     f"{LAYERED}, the vector, with noise that forgets a row's own value": (

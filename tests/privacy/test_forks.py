@@ -164,11 +164,11 @@ def new_ledger(kind, tmp_path):
 OPEN = ("Release", "FederatedSemivalueValuer.start", "LayeredShapleyValuer.queries")
 KINDS = [
     pytest.param(
-        name, kind, n, marks=[pytest.mark.slow] * (n > 3 or (name not in OPEN and kind != "file"))
+        name, kind, n, marks=[pytest.mark.slow] * (n > 2 or (name not in OPEN and kind != "file"))
     )
     for name in TABLE
     for kind in ("none", "memory", "file")
-    for n in (3, 300)
+    for n in (2, 300)
 ]
 
 
@@ -186,7 +186,7 @@ def test_a_forked_child_has_no_release_of_its_own(name, kind, n_children, tmp_pa
         assert {told for told in found if isinstance(told, bytes)} <= {answer}, path
 
 
-@pytest.mark.parametrize("n_children", [3, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_children", [2, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", TABLE)
 def test_releases_of_forked_children_are_in_the_ledger(name, n_children, tmp_path):
     draw = TABLE[name][1]

@@ -9,8 +9,6 @@ import random
 import secrets
 import shutil
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +18,7 @@ from itertools import count
 import numpy as np
 import pytest
 from full_disk import full_disk
+from joblib import parallel_config
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.model_selection import GridSearchCV
 
@@ -48,6 +47,13 @@ def path(request, tmp_path):
 @pytest.fixture
 def ledger(path):
     return Ledger(path, "patients-2026", **BUDGET)
+
+
+def fresh_processes():
+    """Processes that have imported what is needed, and inherit nothing from this one."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["pytest", "skvalue.privacy", "sklearn.model_selection"])
+    return context
 
 
 def at_once(function, n):
@@ -96,9 +102,8 @@ WHOLE = [
 def test_one_fit_of_the_whole_budget_fits(event):
     ledger = Ledger(None, "d", **BUDGET)
     ledger.charge(event)
-    with pytest.raises(ValueError, match="must fit what is left"):
+    with pytest.raises(ValueError, match="must fit what is left.* at most 0 per release"):
         ledger.charge(event)
-    assert ledger.plan(1) == 0.0
 
 
 def test_anything_else_composes_on_the_safe_side(ledger):
@@ -414,25 +419,32 @@ def test_copies_are_the_ledger(ledger):
     assert str(ledger).startswith("Privacy ledger of 'patients-2026': epsilon=0 of 3 spent")
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_grid_search_charges_every_candidate(tmp_path):
     ledger = Ledger(tmp_path / "budget.sqlite", "rows", **BUDGET)
     grid = {"shift": [0.0, 0.1, 0.2, 0.3]}
     n_fits = 4 * 2 + 1
     model = PrivateMean(epsilon=ledger.plan(n_fits), ledger=ledger)
-    GridSearchCV(model, grid, cv=2, n_jobs=2).fit(*ROWS)
+    with parallel_config("multiprocessing", n_jobs=2):
+        GridSearchCV(model, grid, cv=2).fit(*ROWS)
     assert ledger.n_charges == n_fits
     # Nine fits, of three data sizes or one, compose to the budget.
     assert 2.85 < ledger.spent <= 3.0
     assert len({charge.process for charge in ledger.charges}) > 1
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_grid_search_in_memory_works_in_one_process_and_refuses_several():
     ledger = Ledger(None, "rows", **BUDGET)
     model = PrivateMean(epsilon=0.5, ledger=ledger)
     GridSearchCV(model, {"shift": [0.0, 0.1]}, cv=2).fit(*ROWS)
     assert ledger.n_charges == 5
-    with pytest.raises(RuntimeError, match=r"Pass a path, as in Ledger\('budget.sqlite'"):
-        GridSearchCV(model, {"shift": [0.0, 0.1]}, cv=2, n_jobs=2, error_score="raise").fit(*ROWS)
+    search = GridSearchCV(model, {"shift": [0.0, 0.1]}, cv=2, error_score="raise")
+    with (
+        parallel_config("multiprocessing", n_jobs=2),
+        pytest.raises(RuntimeError, match=r"Pass a path, as in Ledger\('budget.sqlite'"),
+    ):
+        search.fit(*ROWS)
     assert ledger.n_charges == 5
 
 
@@ -443,23 +455,27 @@ def test_pickle_in_the_same_process(ledger):
     assert ledger.n_charges == again.n_charges == 2
 
 
+def charge_all(pickled, answers):
+    """What another process is told by ledgers: the number of a charge, or why there is none."""
+    for ledger in pickle.loads(pickled.read_bytes()):
+        try:
+            answers.put(ledger.charge(GaussianEvent(10.0)).number)
+        except RuntimeError as error:
+            answers.put(str(error))
+
+
 def test_pickle_in_another_process(tmp_path):
     ledgers = [Ledger(path, "d", **BUDGET) for path in (None, tmp_path / "budget.sqlite")]
     for ledger in ledgers:
         ledger.charge(GaussianEvent(10.0))
-    (tmp_path / "ledgers.pickle").write_bytes(pickle.dumps(ledgers))
-    code = (
-        "import pickle, sys; from skvalue.privacy import GaussianEvent\n"
-        "for ledger in pickle.load(open(sys.argv[1], 'rb')):\n"
-        "    try: print(ledger.charge(GaussianEvent(10.0)).number)\n"
-        "    except RuntimeError as error: print(error)"
-    )
-    found = subprocess.run(
-        [sys.executable, "-c", code, tmp_path / "ledgers.pickle"],
-        capture_output=True, text=True, check=True,
-    ).stdout.splitlines()  # fmt: skip
-    assert "only in the process that made it. Pass a path" in found[0]
-    assert found[1] == "2"
+    pickled, context = tmp_path / "ledgers.pickle", fresh_processes()
+    pickled.write_bytes(pickle.dumps(ledgers))
+    answers = context.SimpleQueue()
+    other = context.Process(target=charge_all, args=(pickled, answers))
+    other.start()
+    other.join(60)
+    assert "only in the process that made it. Pass a path" in answers.get()
+    assert answers.get() == 2
     assert [ledger.n_charges for ledger in ledgers] == [1, 2]
 
 
@@ -527,8 +543,7 @@ def fit_again_and_again(ledger, releases, n_fits, pause):
 
 def one_round(folder, rng, kill_within=None):
     """10 fits in 4 processes against one ledger; returns numbers charged, released and killed."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["pytest", "skvalue.privacy", "sklearn.model_selection"])
+    context = fresh_processes()
     ledger = Ledger(folder / "budget.sqlite", "rows", **BUDGET)
     releases = folder / "releases"
     releases.touch()

@@ -227,10 +227,14 @@ def test_stated_errors_are_those_of_redrawn_noise():
 
 @SEEDED
 @pytest.mark.parametrize("batch_size", [None, 30])
-def test_the_report_says_that_groups_are_not_the_unit(batch_size):
+def test_the_report_says_that_groups_are_not_the_unit(batch_size, monkeypatch):
     X, y, points = problem(2)
-    valuer = small_noise(batch_size=batch_size)
+    # Calibration for samples takes seconds: `test_poisson_samples` has it.
+    monkeypatch.setattr("skvalue.valuers.in_run_shapley.calibrate", lambda event, *_: event(9.0))
+    valuer = small_noise(batch_size=batch_size, n_steps=3).set_params(epsilon=7.0)
     alone = valuer.fit(X, y, **points).privacy_
+    np.testing.assert_allclose(valuer.score_samples(X, y), valuer.values_, atol=1e-12)
+    assert ("probability 0.25" in alone.noise) == (batch_size is not None)
     report = valuer.fit(X, y, groups=np.arange(120) % 5, **points).privacy_
     sentence = "groups as wholes: the unit is one row of a group"
     assert sentence in report.not_protected

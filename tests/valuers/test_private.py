@@ -70,7 +70,7 @@ def _exact(valuer):
 
 
 def test_the_ledger_is_charged_and_refuses(valuer, data, tmp_path):
-    ledger = Ledger(tmp_path / "budget.sqlite", "rows", epsilon=1.2, delta=1e-5)
+    ledger = Ledger(tmp_path / "budget.sqlite", "rows", epsilon=1.0, delta=1e-5)
     valuer.set_params(ledger=ledger).fit(**data)
     assert ledger.spent == pytest.approx(1.0, rel=1e-3)
     assert ledger.charges[0].label.startswith(type(valuer).__name__)

@@ -266,9 +266,7 @@ def redrawn(data, n_fits, **params):
 
 
 @seeded
-@pytest.mark.parametrize(
-    ("noise", "burn_in"), [("iid", 0.0), ("correlated", 0.0), ("correlated", 0.5)]
-)
+@pytest.mark.parametrize(("noise", "burn_in"), [("iid", 0.0), ("correlated", 0.5)])
 def test_errors_are_those_of_redrawn_noise(rng, noise, burn_in):
     fits = redrawn(
         problem(rng, 2, n=16, n_val=20), 50, n_permutations=16, noise=noise, burn_in=burn_in
