@@ -121,10 +121,10 @@ def simulated_variances(model, weights, rate, released, point_weights, n_draws, 
     start = point_weights @ gradients_at(model, model.start(np.random.default_rng(0)))
     n_releases = released.skip + len(released.weights)
     centers = denoised_means(released.means, released.noise_std**2 / n_releases, start)
-    generators = map(np.random.default_rng, np.random.SeedSequence(0).spawn(n_draws))
+    tasks = [(np.random.default_rng(seed),) for seed in np.random.SeedSequence(0).spawn(n_draws)]
     draws = ordered_map(
         lambda rng: redrawn_values(model, weights, rate, released, centers, rng),
-        [(rng,) for rng in generators],
+        tasks,
         n_jobs,
         shared=True,
     )

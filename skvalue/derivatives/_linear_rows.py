@@ -117,9 +117,12 @@ class LinearRowModel(RowModel):
     def _slopes(self, theta, rows, step=None):
         """Derivatives of the losses by the outputs; with ``step``, plus half of their change."""
         z = rows.X @ theta.reshape(self._shape)
-        slopes = self._loss.gradient(z, rows.y)
         if self.n_classes:
+            slopes, known = softmax(z, axis=1), np.flatnonzero(rows.y < self.n_classes)
+            slopes[known, rows.y[known]] -= 1.0
             slopes[rows.y >= self.n_classes] = 0.0
+        else:
+            slopes = 2.0 * (z - rows.y)
         if step is not None:
             slopes = slopes + 0.5 * self._turned(z, rows.X @ step.reshape(self._shape))
         return slopes

@@ -41,10 +41,6 @@ def _softplus(z):
     return np.maximum(z, 0) + np.log1p(np.exp(-np.abs(z)))
 
 
-def _one_hot(z, y):
-    return np.arange(z.shape[1]) == y[:, None]
-
-
 def _softmax_curvature(z, y):
     p = softmax(z, axis=1)
     return p[:, :, None] * (np.eye(z.shape[1]) - p[:, None, :])
@@ -66,7 +62,7 @@ LOGISTIC = Loss(
 SOFTMAX = Loss(
     name="SOFTMAX",
     values=lambda z, y: -log_softmax(z, axis=1)[np.arange(len(y)), y],
-    gradient=lambda z, y: softmax(z, axis=1) - _one_hot(z, y),
+    gradient=lambda z, y: softmax(z, axis=1) - (np.arange(z.shape[1]) == y[:, None]),
     curvature=_softmax_curvature,
     classes=True,
 )

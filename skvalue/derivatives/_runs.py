@@ -40,31 +40,24 @@ class Run:
 
     @property
     def max_norm(self):
-        """Bound of the gradients that are added up, see `norm_bound`."""
-        return norm_bound(self.clip, self.n, self.utility.model.n_parameters)
+        """Bound to clip to, so that the computed sum of gradients changes by at most ``2 clip``.
+
+        The relative rounding error of a sum of n numbers, in any order, is at most n times the
+        machine epsilon, so that of the sum of n vectors of norm ``clip`` is at most ``n^2`` times.
+        """
+        if self.clip is None:
+            return None
+        n, eps = self.n, np.finfo(np.float64).eps
+        if n > (most := int(np.sqrt(0.5 / eps))):
+            raise ValueError(
+                f"X must have at most {most:,} rows with clip: the rounding of a sum of more "
+                f"gradients is not covered by any noise. Got {n:,}."
+            )
+        return self.clip * (1 - clipping_margin(self.utility.model.n_parameters) - n**2 * eps)
 
     def direction(self, t):
         """The step t, if it enters values (order 2)."""
         return self.thetas[t + 1] - self.thetas[t] if self.order == 2 else None
-
-
-def norm_bound(clip, n, p):
-    """Bound to clip to, so that the computed sum of n gradients changes by at most ``2 clip``.
-
-    None does not clip.
-
-    The relative rounding error of a sum of n numbers, in any order, is at most n times the machine
-    epsilon, so that of the sum of n vectors of norm ``clip`` is at most ``n^2`` times.
-    """
-    if clip is None:
-        return None
-    most = int(np.sqrt(0.5 / np.finfo(np.float64).eps))
-    if n > most:
-        raise ValueError(
-            f"X must have at most {most:,} rows with clip: the rounding of a sum of more gradients "
-            f"is not covered by any noise. Got {n:,}."
-        )
-    return clip * (1 - clipping_margin(p) - n**2 * np.finfo(np.float64).eps)
 
 
 def descend(run, rows, batches, n_steps, draw=None):
@@ -147,18 +140,21 @@ def public_run_rate(make_utility, X, y, rng, *, n_steps, clip, noise_std):
         noise = noise_std * rng.standard_normal((n_steps, len(theta)))
         for number, rate in enumerate(RUN_RATES):
             with np.errstate(over="ignore", invalid="ignore"):
-                found = _rehearsal(utility, rows, theta, rate, clip, noise)
+                run = Run(utility, len(rows), clip, rate, 1, [theta])
+                found = _rehearsal(run, rows, noise)
             gains[number], sums[number] = [gains[number], sums[number]] + found
     usable = np.isfinite(gains) & (sums <= _MOST * gains)
     return smallest_rate(RUN_RATES, np.where(usable, gains, -np.inf), 0.9)
 
 
-def _rehearsal(utility, rows, theta, rate, clip, noise):
+def _rehearsal(run, rows, noise):
     """Gain of utility in a run on public rows, and the sum of the values to first order."""
-    model, n, max_norm = utility.model, len(rows), norm_bound(clip, len(rows), len(theta))
-    none, empty, total = np.zeros((0, len(theta))), utility.value(theta), 0.0
+    utility, model, max_norm = run.utility, run.utility.model, run.max_norm
+    (theta,), total = run.thetas, 0.0
+    none, empty = np.zeros((0, len(theta))), utility.value(theta)
     for extra in noise:
-        step = -rate * (model.gradient_sum_and_products(theta, rows, none, max_norm)[0] / n + extra)
+        mean = model.gradient_sum_and_products(theta, rows, none, max_norm)[0] / run.n
+        step = -run.learning_rate * (mean + extra)
         total += utility.gradient(theta) @ step
         theta = theta + step
     return np.array([utility.value(theta) - empty, total])

@@ -128,7 +128,6 @@ class TorchGradientModel(GradientModel):
     @default_settings()
     def utilities(self, thetas):
         """Utilities (T,) of parameters (T, p): weighted means over the validation points."""
-        thetas = thetas if torch.is_tensor(thetas) else np.asarray(thetas)
         X, y, row_bytes, room = self._points.X, self._points.y, self.rows.row_bytes, self._memory()
         found, n_rows = np.zeros(len(thetas)), len(X)
         if self.device == "cpu":

@@ -13,6 +13,7 @@ probability per number.
 import os
 import secrets
 import sys
+import warnings
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
@@ -22,7 +23,6 @@ import numpy as np
 from scipy.special import ndtri
 
 from .._utils.checks import check_count, check_positive
-from .._utils.warned import warn
 from . import _tables
 from .clipping import clip_rows
 from .events import DiscreteGaussianEvent, GaussianEvent, LaplaceEvent
@@ -66,7 +66,9 @@ def draw_noise(event, size, *, noise_random_state=None):
     >>> draw_noise(DiscreteGaussianEvent(scale=3.74), size=(2, 3)).shape
     (2, 3)
     """
-    return noise_source(event, noise_random_state=noise_random_state)(size, ())
+    random_bytes = _byte_source(noise_random_state)
+    _check_noise(event)
+    return _noise(event, int(np.prod(size, dtype=np.int64)), random_bytes).reshape(size)
 
 
 def add_noise(values, event, *, noise_random_state=None):
@@ -112,7 +114,7 @@ def add_noise(values, event, *, noise_random_state=None):
 def checked_statistic(values, event, noise_random_state=None):
     """A statistic as an array, if noise of an event can be added to it."""
     values = np.asarray(values)
-    _check_seed(noise_random_state, warns=False)
+    _byte_source(noise_random_state, warn=False)
     _check_noise(event)
     is_integer = isinstance(event, DiscreteGaussianEvent)
     if is_integer and not np.issubdtype(values.dtype, np.integer):
@@ -248,7 +250,7 @@ def noise_source(event, *, noise_random_state=None):
     >>> draw((3, 2), stream=(0,)).shape
     (3, 2)
     """
-    _check_seed(noise_random_state)
+    _byte_source(noise_random_state)
     _check_noise(event)
     return _NoiseSource(event, noise_random_state)
 
@@ -270,8 +272,10 @@ class _NoiseSource:
 
     def __call__(self, size, stream):
         check_process(self.process)
+        random_bytes = secrets.token_bytes
+        if self.noise_random_state is not None:
+            random_bytes = np.random.default_rng([self.noise_random_state, *stream]).bytes
         count = int(np.prod(size, dtype=np.int64))
-        random_bytes = _random_bytes(self.noise_random_state, stream)
         return _noise(self.event, count, random_bytes).reshape(size)
 
 
@@ -319,8 +323,7 @@ def poisson_sample(n_rows, probability, *, noise_random_state=None):
     probability = check_positive(probability, "probability")
     if probability > 1:
         raise ValueError(f"probability must be in (0, 1]. Got {probability}.")
-    _check_seed(noise_random_state)
-    words = np.frombuffer(_random_bytes(noise_random_state)(8 * n_rows), dtype="<u8")
+    words = np.frombuffer(_byte_source(noise_random_state)(8 * n_rows), dtype="<u8")
     if probability == 1:
         return np.ones(n_rows, dtype=bool)
     return words < np.uint64(int(probability * 2**64))
@@ -329,24 +332,19 @@ def poisson_sample(n_rows, probability, *, noise_random_state=None):
 # Samplers ----------------------------------------------------------------------------------------
 
 
-def _check_seed(noise_random_state, warns=True):
+def _byte_source(noise_random_state, warn=True):
     if noise_random_state is None:
-        return
+        return secrets.token_bytes
     if not isinstance(noise_random_state, Integral) or isinstance(noise_random_state, bool):
         raise TypeError(f"noise_random_state must be None or an int. Got {noise_random_state!r}.")
-    if warns:
-        warn(
+    if warn:
+        warnings.warn(
             "noise_random_state is set: the noise can be reproduced and subtracted, so NOTHING is "
             "guaranteed about privacy. Leave it None outside tests.",
             SeededNoiseWarning,
+            stacklevel=3,
         )
-
-
-def _random_bytes(noise_random_state, stream=()):
-    """Source of random bytes: the operating system, or a stream of a seed."""
-    if noise_random_state is None:
-        return secrets.token_bytes
-    return np.random.default_rng([noise_random_state, *stream]).bytes
+    return np.random.default_rng(noise_random_state).bytes
 
 
 def _check_noise(event):

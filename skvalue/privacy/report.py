@@ -283,7 +283,7 @@ def make_report(event, delta, *, noise_random_state=None, **facts):
     epsilon = get_epsilon(event, delta) if delta != 0 else pure_epsilon(event)
     # Discrete noise does not follow the curve of one (epsilon, delta): at scale 0.2, detection is
     # better than this ceiling.
-    known = all(isinstance(leaf, GaussianEvent) for leaf in simplify(event))
+    known = set(map(type, simplify(event))) == {GaussianEvent}
     ceiling = detection_ceiling(epsilon, delta, event.relation) if known and epsilon else None
     return PrivacyReport(
         relation=event.relation,

@@ -266,9 +266,8 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         played = problem if self.group_values == "players" else problem.without_groups()
         clip, bases = self._public_bounds(played)
         event = self._event(clip, self.n_permutations) if self._is_private else None
-        first, *seeds = np.random.SeedSequence(seed_of(self.random_state)).spawn(
-            len(problem.splits) + 1
-        )
+        seed = np.random.SeedSequence(seed_of(self.random_state))
+        first, *seeds = seed.spawn(len(problem.splits) + 1)
         rate = self.learning_rate
         if rate == "auto":
             rate = self._public_rate(played, clip, bases[0], first, event)
@@ -336,14 +335,12 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
             noise_std = noise_factors(self.unit, players).mean() * step_noise_std(
                 self.noise, event.event.scale, self.n_permutations, self._n_skipped()
             )
-        return public_learning_rate(
-            lambda rows, players, some: make(points.X[rows], points.y[rows], players, some),
-            len(points),
-            len(present),
-            max(1, round(len(players) / len(present))),
-            np.random.default_rng(seed),
-            noise_std,
-        )
+
+        def model_of(rows, players, some):
+            return make(points.X[rows], points.y[rows], players, some)
+
+        size, rng = max(1, round(len(players) / len(present))), np.random.default_rng(seed)
+        return public_learning_rate(model_of, len(points), len(present), size, rng, noise_std)
 
     @property
     def values_error_(self):

@@ -313,16 +313,17 @@ class InRunShapleyValuer(BaseValuer):
                 for batch, products in descend(way, rows, batches, n_steps, draw):
                     added[-1][slice(None) if batch is None else batch] += products
                     done()
-        runs = [(way, scales) for way, scales in runs if way.batches]  # of a fit that was stopped
+        if runs and not runs[-1][0].batches:  # of a fit that was stopped
+            runs.pop()
         if not runs:
             return None
-        values, curator = np.zeros(len(problem.y)), {}
+        values, ends, curator = np.zeros(len(problem.y)), np.zeros(2), {}
         if release is not None:
             added[0], curator = self._private_values(problem, *runs[0], noise_std)
-        for split, new, _ in zip(problem.splits, added, runs):
+        for split, new, (way, _) in zip(problem.splits, added, runs):
             values[split.players] += new
-        ends = [[way.utility.value(way.thetas[i]) for i in (0, -1)] for way, _ in runs]
-        empty, end = np.mean(ends, axis=0)
+            ends += way.utility.value(way.thetas[0]), way.utility.value(way.thetas[-1])
+        empty, end = ends / len(runs)
         return Result(
             problem.sum_by_group(values / len(runs)), float(end), float(empty),
             replace(problem, splits=problem.splits[: len(runs)]), statistic=runs,

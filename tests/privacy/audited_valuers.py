@@ -99,7 +99,7 @@ def search_tknn(claim):
 
 # Steps are so short that parameters stay at zero: a value is a number times the sum of what the
 # canary has released along the gradient of the utility, the way of all canaries.
-PERMUTATIONS, CANARIES, CLIP = 4, 2000, 0.7
+PERMUTATIONS, CANARIES, CLIP = 4, 1000, 0.7
 PROJECTED = {"n_components": 1, "clip": "median"}  # on -(1, 1) / sqrt(2), the public gradients' way
 PROJECTED_CLIP = 0.5**0.5  # the median of 0 and sqrt(2), the norms at the two validation points
 SETTING = {

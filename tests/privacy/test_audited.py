@@ -333,8 +333,8 @@ AUDITED = {
     ),
     f"{IN_RUN}, the parameters of a run": trajectory(),
     # Of Laplace noise more draws are needed.
-    f"{LAYERED}, one value": layered_value(lambda claim, n: layered.one_noise(200)),
-    f"{LAYERED}, one value on secret coalitions": layered_secret(300),
+    f"{LAYERED}, one value": layered_value(lambda claim, n: layered.one_noise(120)),
+    f"{LAYERED}, one value on secret coalitions": layered_secret(150),
     f"{LAYERED}, all values": layered_values("all", FEW_FITS),
     f"{LAYERED}, the vector of all values": layered_values("publish", FEW_FITS),
 }

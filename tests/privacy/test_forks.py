@@ -160,11 +160,10 @@ def new_ledger(kind, tmp_path):
     return None if kind == "none" else Ledger(path, "rows", epsilon=3.0, delta=1e-3)
 
 
-# Those that may release something after they were made: quick tests have only these, and a ledger.
-OPEN = ("Release", "FederatedSemivalueValuer.start", "LayeredShapleyValuer.queries")
+# All ways of a release, in quick tests; of others, those with a ledger that other processes use.
 KINDS = [
     pytest.param(
-        name, kind, n, marks=[pytest.mark.slow] * (n > 2 or (name not in OPEN and kind != "file"))
+        name, kind, n, marks=[pytest.mark.slow] * (n > 2 or (name != "Release" and kind != "file"))
     )
     for name in TABLE
     for kind in ("none", "memory", "file")

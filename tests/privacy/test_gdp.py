@@ -87,8 +87,8 @@ def test_ceiling_is_reached_by_the_best_test_and_not_passed():
 
 
 def test_quick():
-    start = time.perf_counter()
+    start = time.process_time()
     for _ in range(50):
         mu_from_epsilon(1.0, 1e-5)
     # Measured 0.03 ms each; the bound asked is 1 ms.
-    assert (time.perf_counter() - start) / 50 < 1e-3
+    assert (time.process_time() - start) / 50 < 1e-3

