@@ -281,7 +281,8 @@ def main(tree, pattern=""):
             command = [sys.executable, "-c", "import golden; golden.write()", f"{folder}/found"]
             paths = {"PYTHONPATH": f"{root}{os.pathsep}{here}", "PYTHONHASHSEED": "0"}
             env = os.environ | paths | dict.fromkeys(ONE_THREAD, "1")
-            subprocess.run([*command, pattern], check=True, env=env)
+            # Elsewhere, since the skvalue in the current folder would come before that of the tree.
+            subprocess.run([*command, pattern], check=True, env=env, cwd=folder)
             found.append(pickle.loads(Path(folder, "found").read_bytes()))
     lines, summary = compare(*found)
     print(*lines, f"{len(found[1])} cases: {summary}; {len(lines)} differences", sep="\n")

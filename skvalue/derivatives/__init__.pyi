@@ -33,10 +33,10 @@ from ._players import GradientModel, LinearGradientModel, gradients_at
 from ._public import (
     RATES,
     column_scales,
-    gains_of_rates,
     public_directions,
     public_learning_rate,
     target_scale,
+    utilities_of_rates,
 )
 from ._row_models import RowModel, Utility
 from ._runs import Run, descend, point_values, public_run_rate, shuffled_batches, value_rows

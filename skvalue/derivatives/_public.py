@@ -74,7 +74,8 @@ def public_learning_rate(make_model, n_points, n_players, size, rng, noise_std=0
         train, test = order[: (n_points + 1) // 2], order[n_points // 2 :]
         rows = rng.choice(train, n_players * size)
         model = make_model(rows, np.repeat(np.arange(n_players), size), np.sort(test))
-        gains += gains_of_rates(model, np.arange(n_players), rng, noise_std)
+        before, *after = utilities_of_rates(model, np.arange(n_players), rng, noise_std)
+        gains += np.array(after) - before
     return smallest_rate(RATES, gains, 0.5)
 
 
@@ -84,8 +85,11 @@ def smallest_rate(rates, gains, fraction):
     return rates[int((gains >= fraction * best).argmax())] if best > 0 else rates[0]
 
 
-def gains_of_rates(model, players, rng, noise_std=0.0):
-    """Gain of utility by a step along each of some players, at each of `RATES`; -inf if lost."""
+def utilities_of_rates(model, players, rng, noise_std=0.0):
+    """Utilities before, and after a step along each of some players at each of `RATES`.
+
+    They are -inf where parameters or utilities are not finite.
+    """
     start, p = model.start(rng), model.n_parameters
     ends, seed = [], rng.integers(2**63)
     n_walks, n_steps = model.batch_size(len(RATES))
@@ -103,4 +107,4 @@ def gains_of_rates(model, players, rng, noise_std=0.0):
     finite = np.isfinite(ends).all(axis=1)
     with np.errstate(over="ignore"):
         utilities = model.utilities(np.vstack([start, np.where(finite[:, None], ends, 0.0)]))
-    return np.where(finite & np.isfinite(utilities[1:]), utilities[1:] - utilities[0], -np.inf)
+    return np.where(np.append(True, finite) & np.isfinite(utilities), utilities, -np.inf)

@@ -54,8 +54,9 @@ def sections(report):
     limit = min(limit, report.detection_ceiling or 1.0)
     learns = next(words for most, words in _LEARNS if limit <= most).format(unit=unit)
     first = f"Whoever sees the released results {learns}. This is {report.guarantee}."
-    if report.void:
-        first = f"NO PRIVACY IS GUARANTEED: {report.void}. What follows would hold otherwise."
+    if report.guarantee is None:
+        reason = report.void or "the noise was drawn from a seed and can be subtracted"
+        first = f"NO PRIVACY IS GUARANTEED: {reason}. What follows would hold otherwise."
     attack = (
         f"An attacker sees two results, one of the data as they are and one after a {unit} was "
         f"replaced, and must say which is which. The best attack is right in at most "

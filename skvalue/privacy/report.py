@@ -66,11 +66,13 @@ class PrivacyReport:
         What is not protected.
     assumptions : tuple of str
         Assumptions of the guarantee that the library cannot check.
+    seeded : bool, default=False
+        Whether the noise was drawn from a seed, which voids the guarantee.
     detection_ceiling : float, default=None
         Largest AUROC of detecting, from the releases of a unit, that this unit was replaced; None
         if unknown, see `skvalue.privacy.detection_ceiling`.
     void : str, default=""
-        Why the guarantee is void, such as noise from a seed, or bounds computed from the data.
+        Any other reason why the guarantee is void, such as bounds computed from the data.
 
     See Also
     --------
@@ -95,6 +97,7 @@ class PrivacyReport:
     against: str
     not_protected: tuple = ()
     assumptions: tuple = ()
+    seeded: bool = False
     detection_ceiling: float | None = None
     void: str = ""
 
@@ -115,7 +118,7 @@ class PrivacyReport:
     @property
     def guarantee(self):
         """The guarantee in words; None if it is void."""
-        if self.void:
+        if self.seeded or self.void:
             return None
         joint = "joint " if self.notion == "joint" else "local " if self.notion == "local" else ""
         size = f"{self.epsilon:.6g}, {self.delta:.6g}" if self.delta else f"{self.epsilon:.6g}"
@@ -148,11 +151,9 @@ class PrivacyReport:
     def __str__(self):
         neighbours = _NEIGHBOURS[self.relation].format(unit=self.unit)
         head = f"This release satisfies {self.guarantee}."
-        if self.void:
-            head = (
-                f"NO PRIVACY IS GUARANTEED: {self.void}. Otherwise the guarantee would read as "
-                "follows."
-            )
+        if self.guarantee is None:
+            why, else_ = (_SEEDED, "Without the seed") if self.seeded else (self.void, "Otherwise")
+            head = f"NO PRIVACY IS GUARANTEED: {why}. {else_} the guarantee would read as follows."
         odds = (
             f"Compare the data with what they would be {neighbours}: any statement about "
             f"the released results is at most exp({self.epsilon:.6g}) times as probable under one "
@@ -290,7 +291,7 @@ def make_report(event, delta, *, noise_random_state=None, **facts):
         epsilon=epsilon,
         delta=float(delta),
         noise=describe_noise(event),
-        void="" if noise_random_state is None else _SEEDED,
+        seeded=noise_random_state is not None,
         detection_ceiling=ceiling,
         **facts,
     )

@@ -57,8 +57,9 @@ def test_first_sentence_is_true_of_epsilon(epsilon, says):
     assert report.guarantee in report.to_text().split("\n")[0]
 
 
-def test_void_guarantee_is_said_first():
-    report = report_of(void="bounds were read off the data")
+@pytest.mark.parametrize("void", [{"seeded": True}, {"void": "bounds were read off the data"}])
+def test_void_guarantee_is_said_first(void):
+    report = report_of(**void)
     assert report.guarantee is None
     assert report.to_text().startswith("NO PRIVACY IS GUARANTEED")
     assert 'class="first void">NO PRIVACY' in report.to_html()
