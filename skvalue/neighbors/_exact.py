@@ -6,7 +6,7 @@ Imports numba. `skvalue.neighbors.kernels.ties` does the same for one point at a
 import numpy as np
 from scipy import sparse
 
-from .._utils.parallel import thread_map, tiles
+from .._utils.parallel import ordered_map, tiles
 from ._ranks import Order
 from ._rows import Rows, read_rows
 from .kernels.kinds import COSINE, EUCLIDEAN, GENERIC
@@ -41,7 +41,7 @@ def pair_keys(space, i, points, v, workers=1):
             return block_keys(space.kind, space.X, i, points, v)
         parts = tiles(len(i), max(_PAIRS, -(-len(i) // workers)))
         tasks = [(space.kind, space.X, i[part], points, v[part]) for part in parts]
-        return np.concatenate(list(thread_map(block_keys, tasks, workers)))
+        return np.concatenate(list(ordered_map(block_keys, tasks, workers, shared=True)))
     if space.X.is_sparse:  # in memory, so that no block is read
         index = space.X.index
         i = i + index.start if isinstance(index, slice) else index[i]
