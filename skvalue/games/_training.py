@@ -45,9 +45,14 @@ def make_training(
         empty_utility = empty_utility_of(
             scoring, scorer, X_val, y_val, weights_val, classes, prior=empty_utility == "prior"
         )
+    named = isinstance(error_score, str) and error_score in ("empty", "raise")
+    if not named and not (isinstance(error_score, Real) and np.isfinite(error_score)):
+        raise ValueError(f"error_score must be 'empty', 'raise' or a number. Got {error_score!r}.")
+    if error_score == "empty":
+        error_score = float(empty_utility)
     training = Training(
         seeded(estimator, random_state), X, y, classes, sample_weight, X_val, y_val, weights_val,
-        scoring, scorer, _error_score(error_score, empty_utility), device,
+        scoring, scorer, error_score, device,
     )  # fmt: skip
     return training, empty_utility
 
@@ -99,11 +104,3 @@ def _targets(y, y_val, classifier):
     if y.dtype.kind in "ui" and classes[-1] <= np.iinfo(np.int64).max:
         y, y_val, classes = map(np.int64, (y, y_val, classes))
     return y, y_val, classes
-
-
-def _error_score(error_score, empty_utility):
-    if isinstance(error_score, str) and error_score in ("empty", "raise"):
-        return error_score if error_score == "raise" else float(empty_utility)
-    if isinstance(error_score, Real) and np.isfinite(error_score):
-        return float(error_score)
-    raise ValueError(f"error_score must be 'empty', 'raise' or a number. Got {error_score!r}.")
