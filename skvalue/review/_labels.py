@@ -101,7 +101,7 @@ def _is_form(a, b):
 
 
 def _few_edits(a, b, most):
-    """Whether so many letters to insert, delete, replace or swap with the next one make b of a."""
+    """Whether `most` insertions, deletions, replacements and swaps of letters turn a to b."""
     start = next((i for i, (x, z) in enumerate(zip(a, b)) if x != z), min(len(a), len(b)))
     a, b = a[start:], b[start:]
     if not a or not b or not most:

@@ -56,11 +56,11 @@ class AuditReport:
     contents : dict
         Row -> its columns (dict), its text, or its picture (a data URI), for the rows that the page
         shows.
-    verdicts : dict of int to bool
-        Row -> whether its label is wrong.
     numbers : ndarray of shape (n_samples,)
         The place of each row in its file as a spreadsheet counts: the header is row 1. Without a
         file, 2, 3, ... for rows 0, 1, ...
+    verdicts : dict of int to bool
+        Row -> whether its label is wrong.
     duplicates, similar : list of ndarray
         Groups of equal rows, and pairs of nearly equal ones, as of
         :func:`~skvalue.review.find_duplicates`.

@@ -12,9 +12,8 @@ from full_disk import full_disk
 from sklearn.naive_bayes import GaussianNB
 
 import skvalue
-from skvalue import DataShapleyValuer, LabelErrorDetector, PriArTaScorer
+from skvalue import DataShapleyValuer, LabelErrorDetector
 from skvalue.commands import main
-from skvalue.priarta import SellerRelease
 from skvalue.review import audit_table
 
 pd = pytest.importorskip("pandas")
@@ -49,11 +48,6 @@ def report(table):
     return audit_table(frame[["a", "b"]], frame["label"].to_numpy(), detector=detector)
 
 
-def summary():
-    model = PriArTaScorer(max_norm=1.0).fit(np.eye(2)).model_
-    return SellerRelease(model).fit(np.ones((50, 2))).summary_
-
-
 def checkpoint(path):
     valuer = DataShapleyValuer(GaussianNB(), max_evaluations=100, checkpoint=path, random_state=0)
     valuer.fit(np.arange(40.0).reshape(20, 2), np.arange(20) % 2)
@@ -71,7 +65,6 @@ WRITERS = {
     "to_json": lambda path, table: report(table).to_json(path),
     "to_csv": lambda path, table: report(table).to_csv(path),
     "to_label_studio": lambda path, table: report(table).to_label_studio(path),
-    "summary": lambda path, table: summary().save(path),
     "checkpoint": lambda path, table: checkpoint(path),
 }
 
@@ -120,15 +113,15 @@ def test_a_full_disk_leaves_the_earlier_file(name, table, tmp_path):
 def test_pipes_and_folders_are_refused(make, table, tmp_path):
     make(tmp_path / "pipe")
     with pytest.raises(ValueError, match="path must be a file. Got a folder, a pipe or a device"):
-        summary().save(tmp_path / "pipe")
+        report(table).to_json(tmp_path / "pipe")
 
 
 @pytest.mark.skipif(os.geteuid() == 0 if hasattr(os, "geteuid") else True, reason="is root")
-def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path):
+def test_a_file_that_may_not_be_written_is_not_replaced(table, tmp_path):
     path = tmp_path / "summary"
     path.touch(mode=0o400)
     with pytest.raises(PermissionError, match="summary"):
-        summary().save(path)
+        report(table).to_json(path)
 
 
 def opens(node):

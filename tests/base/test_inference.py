@@ -6,7 +6,7 @@ from problems import on_a_grid
 from scipy import stats
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from test_axioms import EXACT, by_name
+from test_axioms import EXACT, by_name, problem
 
 from skvalue import KNNShapleyValuer, TKNNShapleyValuer
 from skvalue.exceptions import FewValidationPointsWarning
@@ -59,10 +59,8 @@ def test_validation_error_with_weights(name, rng):
     ("points_of", "grouped"), [("validation", True), ("leave-one-out", False), (4, True)]
 )
 def test_contributions_sum_to_the_value(name, rng, points_of, grouped):
-    valuer, n_classes = EXACT[name]
-    X, y, X_val, y_val = on_a_grid(rng, n_classes=n_classes, n=40)
+    valuer, (X, y, X_val, y_val) = problem(name, rng, n=40)
     extra = {"groups": np.arange(40) % 5} if grouped else {}
-    valuer = clone(valuer)
     if points_of == "validation":
         extra |= {"X_val": X_val, "y_val": y_val}
     else:

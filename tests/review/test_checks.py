@@ -197,7 +197,7 @@ def test_validation_points_that_are_rows(table):
 def test_large_tables_and_arrays():
     rng = np.random.default_rng(0)
     y = rng.integers(2, size=5200)
-    X = (y + 0.1 * rng.normal(size=5200))[:, None]
+    X = np.column_stack([y + 0.1 * rng.normal(size=5200), rng.normal(size=5200)])
     X[7] = 1e6
     found = check_table(X, y, worth=STRONG, random_state=0)
     assert [(each.kind, each.columns) for each in found] == [("leak", ("x0",))]
