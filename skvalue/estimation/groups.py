@@ -46,15 +46,16 @@ def group_values(design, codes):
     -------
     values : ndarray of shape (n_groups,)
         Sums of the semivalues of rows, unbiased given the numbers of draws in the strata.
-    variances : ndarray of shape (n_groups,)
-        Their squared standard errors; infinite if a stratum has one coalition.
+    covariance : ndarray of shape (n_groups, n_groups)
+        Their covariance; infinite if a stratum has one coalition.
     freedom : ndarray of shape (n_groups,)
         Degrees of freedom of the variances.
     """
     totals = np.bincount(codes).astype(np.float64)
     if design.exact:
-        variances, freedom = design.variances()  # equal for all players
-        return np.bincount(codes, design.values()), variances[: len(totals)], freedom[: len(totals)]
+        variance = design.variances()[0][0]  # equal for all players
+        covariance = np.full((len(totals), len(totals)), variance)
+        return np.bincount(codes, design.values()), covariance, np.full(len(totals), np.inf)
     strata, (labels, _, gains) = design.strata, design.logged()
     folds = np.arange(len(gains)) // SUBSETS % FOLDS
     member = codes[:, None] == np.arange(len(totals))
@@ -74,7 +75,9 @@ def group_values(design, codes):
     known = np.broadcast_to(known, (*table, len(codes))) @ member
     n_drawn, start = n_drawn.sum(axis=0), 0
     means, squares = np.zeros((2, strata.n_strata, len(totals)))
+    covariance = np.zeros((len(totals), len(totals)))
     with one_thread(), np.errstate(divide="ignore", invalid="ignore"):
+        within = np.where(n_drawn > 0, n_drawn - 1.0, 1.0)[:, None]
         for masks, of, _ in design.drawn():
             part, sizes = slice(start, start + len(masks)), masks.sum(axis=1)
             start = part.stop
@@ -83,8 +86,11 @@ def group_values(design, codes):
             scores += known[folds[part], of]
             np.add.at(means, of, scores / n_drawn[of, None])
             np.add.at(squares, of, scores**2 / n_drawn[of, None])
-        within = n_drawn[n_drawn > 0, None] - 1.0
-        variances = np.maximum(squares - means**2, 0.0)[n_drawn > 0] / within
+            covariance += scores.T @ (scores / n_drawn[of, None] / within[of])
+        covariance -= means.T @ (means / within)
+        variances = np.maximum(squares - means**2, 0.0) / within
         variances, freedom = summed(np.where(within > 0, variances, np.inf), within)
+    covariance[~np.isfinite(covariance)] = np.inf
+    np.fill_diagonal(covariance, variances)
     values = totals * design.q[-1] * (design.full - design.empty_utility) + means.sum(axis=0)
-    return values, variances, freedom
+    return values, covariance, freedom

@@ -50,9 +50,9 @@ def test_the_formula_is_the_sum_of_enumerated_row_values(semivalue, seed):
         found = found + ((table[sizes == s] - table[0])[:, None] * factors).mean(axis=0)
     np.testing.assert_allclose(found, truth, atol=1e-10)
     exact = played(random_game(seed), semivalue, "exact", 0)
-    values, variances, freedom = group_values(exact, OWNER)
+    values, covariance, freedom = group_values(exact, OWNER)
     np.testing.assert_allclose(values, truth, atol=1e-10)
-    assert (variances == 0).all()
+    assert (covariance == 0).all()
     assert np.isinf(freedom).all()
 
 
@@ -66,10 +66,12 @@ CASES = [(s, "stratified", False) for s in SEMIVALUES] + [
 def test_parts_of_a_group_add_up_to_its_value(semivalue, sampler, adjusting):
     design = played(random_game(1), semivalue, sampler, 3, 1300, adjusting and adjustment(N))
     assert design.is_adjusted == adjusting
-    values, *_ = group_values(design, OWNER)
+    values, covariance, _ = group_values(design, OWNER)
     for cut in (np.arange(N), np.where(OWNER == 2, np.arange(N) % 2, 2)):
-        parts, *_ = group_values(design, cut)
+        parts, own, _ = group_values(design, cut)
         assert abs(values[2] - parts[np.unique(cut[OWNER == 2])].sum()) < 1e-12
+        both = own[np.ix_(*[np.unique(cut[OWNER == 2])] * 2)].sum()
+        assert both == pytest.approx(covariance[2, 2], rel=1e-9)
     if semivalue == "shapley":
         table, _ = random_game(1)
         assert values.sum() == pytest.approx(table[-1] - table[0], abs=1e-12)
@@ -84,10 +86,10 @@ def test_estimates_are_unbiased_and_their_errors_honest(semivalue, sampler, adju
         truth = np.bincount(OWNER, tabulated_semivalue(game[0], semivalue))
         for seed in range(40):
             adjusted = adjusting and adjustment(N, seed=number)
-            values, variances, _ = group_values(
+            values, covariance, _ = group_values(
                 played(game, semivalue, sampler, seed, limit, adjusted), OWNER
             )
-            z.append((values - truth) / np.sqrt(variances))
+            z.append((values - truth) / np.sqrt(np.diag(covariance)))
     z = np.array(z)
     assert abs(z.mean()) < 3 / np.sqrt(z.size)
     assert 0.9 < z.std() < 1.2
@@ -95,7 +97,7 @@ def test_estimates_are_unbiased_and_their_errors_honest(semivalue, sampler, adju
 
 def test_few_coalitions_have_infinite_errors():
     design = played(random_game(0), "shapley", "stratified", 0, limit=34)
-    values, variances, freedom = group_values(design, OWNER)
+    values, covariance, freedom = group_values(design, OWNER)
     assert np.isfinite(values).all()
     assert (freedom >= 1).all()
-    assert (variances > 0).all()
+    assert (np.diag(covariance) > 0).all()

@@ -118,6 +118,9 @@ values_ : ndarray of shape (n_samples,) or (n_groups,)
 values_error_ : ndarray of shape (n_samples,) or (n_groups,)
     Standard error of every value over the draw of coalitions; infinite if there is only one
     replicate, 0 if values are exact.
+values_covariance_ : ndarray of shape (n_groups, n_groups)
+    With ``group_values="faithful"`` and `groups`: covariance of the values over the draw of
+    coalitions.
 adjustment_ : Bunch
     ``used``: whether values are adjusted. ``error_ratio``: ratio of the standard errors to those
     without adjustment, estimated. ``n_fits_saved``: number of further coalitions that would
@@ -127,6 +130,8 @@ truncation_bias_ : ndarray of shape (n_samples,) or (n_groups,)
     stay within `truncation` of the utility of all rows.
 sampler_ : str
     The sampler used.
+approximate_ : bool
+    With sampler="marginals": False, because steps are corrected.
 correction_ : ndarray of shape (n_samples,) or (n_groups,)
     With sampler="marginals": what the models trained for rows drawn at random added to the values
     that follow from steps. Its size, relative to `values_error_`, says how good the steps are.

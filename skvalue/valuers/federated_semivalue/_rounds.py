@@ -120,8 +120,8 @@ def round_values(
         design.tell(game.utility(masks))
     ends = game.empty_utility, design.full
     if codes is not None:
-        values, variances, _ = group_values(design, codes)
-        return values, variances, ends, game.n_evaluations + 1
+        values, covariance, _ = group_values(design, codes)
+        return values, np.diagonal(covariance), ends, game.n_evaluations + 1
     variances = np.zeros(n) if design.exact else design.variances()[0]
     return design.values(), variances, ends, game.n_evaluations + 1
 

@@ -109,6 +109,7 @@ def test_exact_values_are_met_by_estimates(adjust):
     )  # fmt: skip
     problem.fit(valuer, groups=owner)
     errors = valuer.values_error_
+    np.testing.assert_allclose(np.diag(valuer.values_covariance_), errors**2)
     assert (np.abs(valuer.values_ - exact.values_) < 4 * errors).all()
     interval = valuer.confidence_interval()
     assert (np.diff(interval)[:, 0] > 2 * 1.9 * errors).all()
