@@ -144,6 +144,8 @@ n_evaluations_ : int
     Number of coalitions on which the values are based. If `max_time` or an interruption ends the
     fit within a replicate (with `truncation`, within a round of about 1,000 coalitions), those of
     this replicate are not used: the permutations that end first would bias the values.
+n_failed_ : int
+    Number of coalitions that this call of `fit` evaluated and whose training or score failed.
 utility_, empty_utility_ : float
     Utilities of all rows and of the empty coalition, means over splits.
 classes_ : ndarray of shape (n_classes,)

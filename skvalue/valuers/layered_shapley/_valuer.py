@@ -164,6 +164,8 @@ class LayeredShapleyValuer(BaseScoringValuer):
         with epsilon.
     n_evaluations_ : int
         Number of coalitions evaluated.
+    n_failed_ : int
+        Number of coalitions whose training or score failed. Only without epsilon.
     utility_, empty_utility_ : float
         Utility of all rows and of the empty coalition, means over splits. If all layers are used,
         the sum of the values is their difference, up to the error of the values. With epsilon,
@@ -378,6 +380,7 @@ class LayeredShapleyValuer(BaseScoringValuer):
             {
                 "layer_values_": layers, "values_error_": np.sqrt(variance), "counts_": counts,
                 "truncation_bias_": left_out, "n_evaluations_": n_evaluated,
+                "n_failed_": sum(game.n_failed for game in games),
             },
         )  # fmt: skip
 

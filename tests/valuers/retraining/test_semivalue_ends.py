@@ -218,7 +218,7 @@ def test_coalitions_that_fail_are_counted():
         valuer.fit(X, y)
     assert len(found) == 1  # not once a split
     failed, of, total = str(found[0].message).split()[:3]
-    assert of == "of"
+    assert (int(failed), of) == (valuer.n_failed_, "of")
     assert 0.2 < int(failed) / int(total) < 0.8
 
 
