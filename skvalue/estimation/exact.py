@@ -45,11 +45,13 @@ class ExactDesign(Design):
     def _ask(self, blocks):
         start, stop = self.moments.count, min((self.block + 1) * self.cost, self.total)
         codes = np.arange(start, min(start + min(self.size, max(1, ENTRIES // self.n)), stop))
-        return (codes[:, None] >> np.arange(self.n)) % 2 == 1
+        self._drawn = (codes[:, None] >> np.arange(self.n)) % 2 == 1
+        return self._drawn
 
     def _tell(self, utilities):
         moments = self.moments.add(utilities)
         complete = moments.count == min((self.block + 1) * self.cost, self.total)
+        self._drawn = None if complete else self._drawn
         self._advance(moments, complete, len(utilities))
 
     def values(self):

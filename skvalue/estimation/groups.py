@@ -56,7 +56,7 @@ def group_values(design, codes):
         variance = design.variances()[0][0]  # equal for all players
         covariance = np.full((len(totals), len(totals)), variance)
         return np.bincount(codes, design.values()), covariance, np.full(len(totals), np.inf)
-    strata, (labels, _, gains) = design.strata, design.logged()
+    strata, (labels, gains, *_) = design.strata, design.logged()
     folds = np.arange(len(gains)) // SUBSETS % FOLDS
     member = codes[:, None] == np.arange(len(totals))
     # Utilities less the mean of the other folds, which does not depend on the coalition.

@@ -23,6 +23,7 @@ _FEW = 20  # size from which the spread of contributions falls faster, at least
 _NEVER = 1e-12  # probability within a stratum of sizes whose work does not count
 _PAIRS = 32  # pairs of coalitions of a block, about
 _STEP, _COALITION = 1 / 8, 150  # work of a step and of a coalition, in models trained
+_PIECE = 2**21  # most contributions asked for at once
 _LOGGED = 2**27  # most contributions kept for another semivalue
 _LARGEST = 16  # of the variance, over that of a fit for another semivalue, for which it is refused
 
@@ -91,7 +92,7 @@ class MarginalDesign(Design):
         As those of `Design`.
     """
 
-    entries = 2**21  # most contributions asked for at once
+    kept = ("labels", "packed", "totals")
 
     def __init__(self, q, n_trained, smooth=True, **options):
         n = len(q)
@@ -141,7 +142,7 @@ class MarginalDesign(Design):
     def _ask(self, blocks):
         if self._drawn is None:
             self._drawn, self._told, self._answers = self._draw(), 0, []
-        at_once = 2 * max(1, min(self.entries // self.n, self.size) // 2)
+        at_once = 2 * max(1, min(_PIECE // self.n, self.size) // 2)
         return self._drawn[1][self._told : self._told + at_once]
 
     def _draw(self):
@@ -175,7 +176,7 @@ class MarginalDesign(Design):
         if moments.count * self.n <= _LOGGED:
             totals = answers.sum(axis=0).astype(np.float32)
             log = (*self.log, (labels, np.packbits(masks, axis=1), totals))
-        self._drawn = None
+        self._drawn, self._answers = None, []
         self._advance(moments, 1, self.fits(masks), log)
 
     def weights_of(self, masks):
@@ -221,7 +222,10 @@ class MarginalDesign(Design):
                 f"variance is expected to be more than {_LARGEST} times that of a fit of its own."
             )
         other.moments = self._no_moments()
-        for masks, labels, totals in self.drawn():
+        logged, count = self.logged(), 2 * max(1, _PIECE // self.n // 2)
+        for start in range(0, len(logged[0]), count):
+            labels, packed, totals = (array[start : start + count] for array in logged)
+            masks = np.unpackbits(packed, axis=1, count=self.n).view(bool)
             answers = np.stack([totals, np.zeros_like(totals)])
             weights = other.weights_of(masks)
             other.moments = other.moments.add(labels, weights, answers, other.efficient)

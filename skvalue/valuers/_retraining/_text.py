@@ -145,7 +145,7 @@ n_evaluations_ : int
     fit within a replicate (with `truncation`, within a round of about 1,000 coalitions), those of
     this replicate are not used: the permutations that end first would bias the values.
 n_failed_ : int
-    Number of coalitions that this call of `fit` evaluated and whose training or score failed.
+    Number of coalitions evaluated whose training or score failed.
 utility_, empty_utility_ : float
     Utilities of all rows and of the empty coalition, means over splits.
 classes_ : ndarray of shape (n_classes,)

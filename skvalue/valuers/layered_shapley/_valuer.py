@@ -300,7 +300,7 @@ class LayeredShapleyValuer(BaseScoringValuer):
         self.ledger = ledger
         self.noise_random_state = noise_random_state
 
-    device = "auto"  # of games
+    device = "auto"  # of `make_game`: this valuer has no such parameter
 
     @property
     def _capabilities(self):
@@ -343,6 +343,8 @@ class LayeredShapleyValuer(BaseScoringValuer):
         if self.epsilon is not None:
             return self._private_value(problem, run)
         games = [game_of(self, problem, split) for split in problem.splits]
+        for game in () if problem.is_plain else games:
+            game.require_trainable()
         plans = [plan_of(self, game, problem.shape, len(games)) for game in games]
         if self._trains:
             games[0].warn_unbatched()

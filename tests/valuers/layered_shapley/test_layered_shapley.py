@@ -6,6 +6,7 @@ from math import comb
 import numpy as np
 import pytest
 from problems import two_classes
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -67,6 +68,19 @@ def test_a_new_row_has_the_value_of_one_that_joins(parameters, rng):
     expected = probabilities[:, 0] * by_label[0] + probabilities[:, 1] * by_label[1]
     np.testing.assert_allclose(valuer.transform(X_new)[:, 0], expected)
     np.testing.assert_array_equal(valuer.transform(X[::-1])[::-1, 0], valuer.values_)
+
+
+class OfFewRows(DummyClassifier):
+    def fit(self, X, y):
+        if len(X) > 20:
+            raise RuntimeError("too many rows")
+        return super().fit(X, y)
+
+
+def test_new_rows_join_one_by_one(rng):
+    X, y = np.array([f"text {i}" for i in range(12)], dtype=object), np.arange(12) % 2
+    valuer = LayeredShapleyValuer(OfFewRows(), cv=2, max_evaluations=60, random_state=0).fit(X, y)
+    assert np.isfinite(valuer.score_samples(np.tile(X, 3), np.tile(y, 3))).all()
 
 
 SLOW = pytest.mark.slow

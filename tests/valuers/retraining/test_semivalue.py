@@ -516,6 +516,9 @@ def test_a_default_count_leaves_room_for_two_replicates():
         valuer = quick(max_evaluations=None).set_params(cv=LeaveOneOut()).fit(X, y)
     assert valuer.n_evaluations_ == 16 * (1 + 2 * 32)
     assert np.isfinite(valuer.values_error_).all()
+    with pytest.warns(ImpreciseValuesWarning):  # whose replicates cost less
+        valuer.set_params(sampler="permutation").fit(X, y)
+    assert valuer.n_evaluations_ == 16 * (1 + 2 * 14)
 
 
 def test_truncation_that_saves_nothing_keeps_its_only_round():

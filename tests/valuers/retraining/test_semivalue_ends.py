@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from sklearn import metrics
+from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
@@ -102,6 +103,17 @@ def test_an_interrupted_fit_keeps_its_values_and_resumes(sampler):
     assert valuer.values_.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_)
     fit(valuer.set_callbacks())
     np.testing.assert_array_equal(valuer.values_, fit(quick(sampler=sampler)).values_)
+
+
+def test_an_interrupted_enumeration_keeps_the_splits_that_are_whole():
+    X, y, *_ = data(12)
+    valuer = quick(sampler="exact", max_evaluations=None).set_params(cv=3)
+    with pytest.raises(KeyboardInterrupt):  # of 257 coalitions each, at most 64 at once
+        clone(valuer).set_callbacks(Watch(interrupt_at=1)).fit(X, y)
+    with pytest.raises(KeyboardInterrupt):
+        valuer.set_callbacks(Watch(interrupt_at=8)).fit(X, y)
+    assert valuer.n_evaluations_ > 256
+    assert np.isfinite(valuer.values_).all()
 
 
 def test_interrupted_before_the_first_replicate():
@@ -202,13 +214,14 @@ def test_a_scorer_that_gives_nan():
         fit(valuer)
 
 
-def test_coalitions_that_fail_are_counted():
-    class Fails(Centroids):
-        def fit(self, X, y):
-            if len(X) % 2:
-                raise RuntimeError("odd")
-            return super().fit(X, y)
+class Fails(Centroids):
+    def fit(self, X, y):
+        if len(X) % 2:
+            raise RuntimeError("odd")
+        return super().fit(X, y)
 
+
+def test_coalitions_that_fail_are_counted():
     valuer = quick(max_evaluations=100).set_params(estimator=Fails())
     with pytest.warns(FailedCoalitionsWarning, match="could not be trained or scored: each.* 0.5"):
         fit(valuer)
@@ -220,6 +233,8 @@ def test_coalitions_that_fail_are_counted():
     failed, of, total = str(found[0].message).split()[:3]
     assert (int(failed), of) == (valuer.n_failed_, "of")
     assert 0.2 < int(failed) / int(total) < 0.8
+    valuer.set_params(warm_start=True, max_evaluations=200).fit(X, y)  # counts those before, too
+    assert int(failed) < valuer.n_failed_ < valuer.n_evaluations_
 
 
 @pytest.mark.parametrize("due", [True, False])
@@ -255,6 +270,16 @@ def test_a_checkpoint_that_cannot_be_is_refused_at_once(tmp_path, monkeypatch):
 def test_a_damaged_checkpoint_is_a_value_error(tmp_path):
     path, bad = tmp_path / "state.npz", tmp_path / "bad.npz"
     expected = fit(quick(checkpoint=path)).values_
+    with np.load(path) as file:
+        arrays = dict(file)
+    for name, array in arrays.items():
+        for change in (None, array[..., None], np.zeros_like(array)):
+            if change is not None and np.array_equal(change, array):
+                continue
+            changed = {**arrays, name: change}
+            np.savez(bad, **{k: v for k, v in changed.items() if v is not None})
+            with pytest.raises(ValueError, match="checkpoint must name a"):
+                fit(quick(checkpoint=bad))
     whole = path.read_bytes()
     for place in range(0, len(whole), 499):  # a flipped byte is found, or is in no array
         bad.write_bytes(whole[:place] + bytes([whole[place] ^ 8]) + whole[place + 1 :])
