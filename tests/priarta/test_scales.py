@@ -5,6 +5,7 @@ import pytest
 
 from skvalue import priarta
 from skvalue.priarta import Identity, PriArTaScorer
+from skvalue.priarta.maps import unit_of
 
 SCALES = [1e-300, 1e60, 1e300]
 
@@ -14,7 +15,7 @@ def buyer_and_seller():
     return X[0], X[1]
 
 
-@pytest.mark.parametrize("scale", [1e-100, 1e60])
+@pytest.mark.parametrize("scale", [1e-300, 1e160, 1e300])
 @pytest.mark.parametrize("name", ["identity", "vae", "simclr"])
 def test_maps_that_learn_the_unit(name, scale):
     maps = dict(representation=Identity(standardize=True))
@@ -42,6 +43,14 @@ def test_rows_that_moments_have_no_room_for(max_norm, scale):
         scorer.fit(buyer * scale)
     # A seller's rows may be anything.
     assert np.isfinite(scorer.fit(buyer).transform([seller * scale])).all()
+
+
+def test_the_unit_is_exact(rng):
+    X = rng.normal(size=(50, 4)) * [1e-3, 1.0, 7.0, 1e9]
+    for axis in (None, 0):
+        unit = unit_of(X, axis)
+        np.testing.assert_array_equal(unit * (X / unit).std(axis=0), X.std(axis=0))
+    assert unit_of(np.zeros(3)) == 1.0
 
 
 def test_rows_that_are_all_the_same():

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
 from skvalue import priarta
-from skvalue.priarta import PriArTaScorer, Summary, wasserstein
+from skvalue.priarta import PriArTaScorer, SellerRelease, Summary, wasserstein
 from skvalue.priarta.buyer import estimate_summaries
 from skvalue.priarta.buyer import scorer as scorer_module
 
@@ -346,8 +346,14 @@ def test_tables_and_sparse_rows(market):
     sparse = quick(TruncatedSVD(2, random_state=0)).fit(csr_array(buyer))
     scores = sparse.transform([csr_array(X) for X in sellers])
     assert scores[0, 0] < scores[2, 0]
-    with pytest.raises(TypeError, match="Expected sequence or array-like, got .*int"):
-        quick().fit(3)
+
+
+@pytest.mark.parametrize("bad", [3, None, iter([[1.0]]), np.array(3.0)])
+def test_rows_are_no_number(market, bad):
+    model = quick(lambda X: np.ones((2, 1))).fit(market[0][:2]).model_
+    for call in (quick().fit, SellerRelease(model).fit, model.transform):
+        with pytest.raises(TypeError, match=f"X must have rows. Got {type(bad).__name__}"):
+            call(bad)
 
 
 def test_no_seller_to_score(market):

@@ -56,7 +56,7 @@ def estimate(buyer, means, moments, n_samples, noise, shrink):
     semidefinite, and moments are bounded as for rows within the radius.
     """
     d = means.shape[1]
-    covariances = moments - outer(means)
+    covariances = moments - means[:, :, None] * means[:, None, :]
     # The squared noise of the mean biases the covariance.
     covariances[:, range(d), range(d)] += noise[:, :1] ** 2
     noisy = noise.min(axis=1) > 0
@@ -84,8 +84,3 @@ def estimate_summaries(buyer, summaries, shrink):
     packed = np.array([summary.moment for summary in summaries]).reshape(-1, d * (d + 1) // 2)
     rest = np.array([(s.n_samples, *s.noise[:2]) for s in summaries]).reshape(-1, 3)
     return estimate(buyer, means, symmetric(packed, d), rest[:, 0], rest[:, 1:], shrink)
-
-
-def outer(rows):
-    """Outer product of every row with itself."""
-    return rows[:, :, None] * rows[:, None, :]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..seller import noise_of, release_event
-from ._estimates import estimate, outer
+from ._estimates import estimate
 from .metrics import psd_factor
 
 _WEIGHTS = (0.6, 0.3, 0.45, 0.85, 1.2)  # of equally good ones the first is taken
@@ -19,7 +19,8 @@ def simulate_scores(buyer, mean, factor, noise, n_samples, n_effective, shrink, 
     means = mean + rng.standard_normal((n_draws, d)) @ factor.T / np.sqrt(n_effective)
     # Wishart matrices, by their normal approximation.
     wishart = np.eye(d) + _symmetric(rng, n_draws, d) * np.sqrt(2 / n_effective)
-    moments = (1 - 1 / n_samples) * (factor @ wishart @ factor.T) + outer(means)
+    moments = (1 - 1 / n_samples) * (factor @ wishart @ factor.T)
+    moments += means[:, :, None] * means[:, None, :]
     if noise.count is not None:  # sums over a noisy number of rows
         by = 1 + rng.standard_normal((n_draws, 1)) * noise.count / n_samples
         means, moments = by * means, by[:, :, None] * moments

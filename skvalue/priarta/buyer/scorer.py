@@ -14,14 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..._utils.fits import columns_of, swap_in
-from ..._utils.sklearn import (
-    HasMethods,
-    Interval,
-    StrOptions,
-    check_feature_names,
-    fit_context,
-    num_samples,
-)
+from ..._utils.sklearn import HasMethods, Interval, StrOptions, check_feature_names, fit_context
 from ...privacy import SeededNoiseWarning, clip_rows
 from ..maps import (
     LATENTS,
@@ -30,6 +23,7 @@ from ..maps import (
     FittedMap,
     as_rows,
     class_named,
+    count_rows,
     name_of,
 )
 from ..seller import RELEASE_CONSTRAINTS, SellerRelease, noise_of, release_event
@@ -190,7 +184,7 @@ class PriArTaScorer(BaseEstimator):
         ImportError
             If a map needs a package that is not installed.
         """
-        n_rows = num_samples(X)
+        n_rows = count_rows(X)
         if n_rows < 2:
             raise ValueError(f"X must have at least 2 rows. Got {n_rows}.")
         columns = columns_of(X)

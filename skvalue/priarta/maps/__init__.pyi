@@ -6,7 +6,9 @@ from ._modules import LATENTS as LATENTS
 from ._modules import REPRESENTATIONS as REPRESENTATIONS
 from ._modules import as_rows as as_rows
 from ._modules import class_named as class_named
+from ._modules import count_rows as count_rows
 from ._modules import name_of as name_of
+from ._modules import unit_of as unit_of
 from ._training import learning_rate_factor as learning_rate_factor
 from ._training import train as train
 from .augmentations import corrupt_features as corrupt_features

@@ -5,6 +5,7 @@ import torch
 from sklearn.utils.validation import validate_data
 
 from ..._utils.checks import hidden_entries
+from ._modules import unit_of
 
 
 def example_shape(shape, image_shape):
@@ -54,7 +55,8 @@ class Examples:
         """Shape and scale from the buyer's rows; those of a table have columns of scale one."""
         shape = example_shape(X.shape, image_shape)
         if len(shape) == 1:
-            centre, scale = X.mean(axis=0, dtype=float), X.std(axis=0, dtype=float)
+            unit = unit_of(X, axis=0)
+            centre, scale = unit * (X / unit).mean(axis=0), unit * (X / unit).std(axis=0)
             # The scale of a column that is constant up to rounding is one.
             constant = scale <= 1e-9 * np.maximum(np.abs(centre), 1e-300)
             return cls(shape, False, centre, np.where(constant, 1.0, scale))
@@ -64,18 +66,22 @@ class Examples:
         return cls(shape, False, [low], [high - low if high > low else 1.0])
 
     def tensor(self, X):
-        """X as a tensor of shape (n, *shape), in float32."""
+        """X as a tensor of shape (n, *shape): bytes as they are, other numbers scaled."""
         if not self.is_table and self.bytes != (X.dtype == np.uint8):
             want, got = ("uint8", str(X.dtype)) if self.bytes else ("floating-point", "uint8")
             raise ValueError(f"X must hold {want} images, as those of fit. Got {got}.")
-        dtype = np.float32 if self.bytes else np.float64  # for bytes, single precision is enough
-        X = (X.astype(dtype) - self.centre.astype(dtype)) / self.scale.astype(dtype)
-        low, high = (-self.limit, self.limit) if self.is_table else (0.0, 1.0)
-        X = X.clip(low, high).astype(np.float32)
+        if self.is_table or not self.bytes:
+            low, high = (-self.limit, self.limit) if self.is_table else (0.0, 1.0)
+            X = ((X.astype(float) - self.centre) / self.scale).clip(low, high).astype(np.float32)
         if not self.is_table:
             channels, height, width = self.shape
             X = X.reshape(-1, height, width, channels).transpose(0, 3, 1, 2)
         return torch.from_numpy(np.ascontiguousarray(X))
+
+    @staticmethod
+    def unit(batch):
+        """A batch of a tensor as floats: all rows as floats would take four times the memory."""
+        return batch.float() / 255.0 if batch.dtype == torch.uint8 else batch
 
 
 @hidden_entries("X")
@@ -84,8 +90,8 @@ def read_examples(estimator, X, reset):
 
     `n_features_in_` is the number of entries of an example of any shape.
     """
-    if isinstance(X, (list, tuple)):
-        X = np.asarray(X)
+    if isinstance(X, (list, tuple)) or getattr(X, "ndim", 2) > 2:
+        X = np.asarray(X)  # also of HDF5 data sets, which have no reshape
     shape = X.shape if getattr(X, "ndim", 2) > 2 else None
     if shape is not None:
         X = X.reshape(shape[0], int(np.prod(shape[1:])))

@@ -18,6 +18,7 @@ from importlib import import_module
 import numpy as np
 
 from ..._utils.optional import needed
+from ..._utils.sklearn import num_samples
 
 # Name -> "module:class", imported on use. The folder that a buyer exports has only these names, so
 # that a seller's machine loads no other code.
@@ -45,6 +46,26 @@ def name_of(fitted, names):
     """Name under which exactly the class of an object is registered, or None."""
     where = f"{type(fitted).__module__}:{type(fitted).__qualname__}"
     return next((name for name, target in names.items() if target == where), None)
+
+
+def count_rows(X):
+    """Number of rows of an array, a table, a sparse matrix or a list."""
+    try:
+        return num_samples(X)
+    except TypeError:  # whose message names no parameter
+        raise TypeError(f"X must have rows. Got {type(X).__name__}.") from None
+
+
+def unit_of(X, axis=None):
+    """Power of two near the largest entries of X: squares of X / unit neither over- nor underflow.
+
+    Division by it is exact.
+
+    >>> X = np.array([3e200, 4e200])
+    >>> print(f"{unit_of(X) * np.linalg.norm(X / unit_of(X)):.3g}")
+    5e+200
+    """
+    return np.exp2(np.clip(np.frexp(np.abs(X).max(axis=axis, initial=0.0))[1], -1000, 1000))
 
 
 def as_rows(values, n_rows, name):

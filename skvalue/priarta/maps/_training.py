@@ -199,6 +199,6 @@ class TrainedTransformer(
         rows = np.empty((len(X), self._n_features_out))
         with torch.no_grad():
             for part in tiles(len(X), _ROWS):
-                batch = self._examples.tensor(X[part]).to(device, dtype)
-                rows[part] = self._outputs(network, batch).cpu().numpy()
+                batch = self._examples.unit(self._examples.tensor(X[part]).to(device))
+                rows[part] = self._outputs(network, batch.to(dtype)).cpu().numpy()
         return rows

@@ -12,6 +12,7 @@ from ..._utils.checks import hidden_entries
 from ..._utils.embedding import through_module
 from ..._utils.sklearn import Interval, fit_context
 from ..._utils.untrusted import flag, integer, named_arrays, named_fields, refuse
+from ._modules import unit_of
 
 
 class Identity(BaseEstimator):
@@ -66,7 +67,8 @@ class Identity(BaseEstimator):
         X = _table(X)
         self.mean_, self.scale_ = np.zeros(X.shape[1]), np.ones(X.shape[1])
         if self.standardize:
-            self.mean_, scale = X.mean(axis=0), X.std(axis=0)
+            unit = unit_of(X, axis=0)
+            self.mean_, scale = unit * (X / unit).mean(axis=0), unit * (X / unit).std(axis=0)
             # A nearly constant column must not scale up the rows of sellers.
             self.scale_ = np.where(scale > 1e-6 * np.abs(X).max(axis=0), scale, 1.0)
         return self

@@ -9,7 +9,6 @@ from numbers import Real
 import numpy as np
 from numpy.lib.npyio import NpzFile
 
-from ..._utils.sklearn import num_samples
 from ..._utils.untrusted import (
     checked_array,
     choice,
@@ -21,7 +20,7 @@ from ..._utils.untrusted import (
 )
 from ..._utils.writing import write_files
 from ...privacy import clip_rows
-from ._modules import LATENTS, REPRESENTATIONS, as_rows, class_named, name_of
+from ._modules import LATENTS, REPRESENTATIONS, as_rows, class_named, count_rows, name_of
 
 _FORMAT, _VERSION = "skvalue.priarta.BuyerModel", 1
 _CONFIG, _WEIGHTS = "config.json", "weights.npz"
@@ -237,7 +236,7 @@ class BuyerModel:
 
 def map_rows(representation, latent, X):
     """Rows transformed by both maps, and checked."""
-    rows = as_rows(representation.transform(X), num_samples(X), "representation")
+    rows = as_rows(representation.transform(X), count_rows(X), "representation")
     return as_rows(latent.transform(rows), len(rows), "latent")
 
 

@@ -199,7 +199,7 @@ class SimCLR(TrainedTransformer):
         network = network.to(device)
 
         def loss_of(chosen):
-            batch = rows[chosen].to(device)
+            batch = examples.unit(rows[chosen].to(device))
             with torch.no_grad(), torch.autocast(device, enabled=False):
                 views = augment(torch.cat([batch, batch]))
             projected = network.head(network.backbone(views))
@@ -213,8 +213,9 @@ class SimCLR(TrainedTransformer):
 
     @property
     def _n_features_out(self):
-        head = self.network_.head
-        return head[-1].out_features if self.output == "projection" else head[0].in_features
+        if self.output == "projection":
+            return self.network_.head[-1].out_features
+        return len([*self.network_.backbone.parameters()][-1])  # biases of the last batch norm
 
     def to_arrays(self):
         """Weights of the network by name, and its configuration.
@@ -227,13 +228,14 @@ class SimCLR(TrainedTransformer):
             Configuration, for JSON.
         """
         check_is_fitted(self)
-        examples = self._examples
-        arrays = state_arrays(self.network_) | {"centre": examples.centre, "scale": examples.scale}
+        examples, network = self._examples, _used(self.network_, self.output)
+        arrays = state_arrays(network) | {"centre": examples.centre, "scale": examples.scale}
+        dim = network.head[-1].out_features if "head" in network else int(self.projection_dim)
         config = {
             "shape": list(examples.shape),
             "bytes": examples.bytes,
             "output": self.output,
-            "projection_dim": self.network_.head[-1].out_features,
+            "projection_dim": dim,
         }
         return arrays, config
 
@@ -271,10 +273,15 @@ class SimCLR(TrainedTransformer):
         channels, *sides = shape
         image_shape = (*sides, channels) if sides else None
         simclr = cls(image_shape=image_shape, output=output, projection_dim=dim)
-        network = load_arrays(partial(make_network, shape, dim), arrays)
+        network = load_arrays(lambda: _used(make_network(shape, dim), output), arrays)
         columns = {"n_features_in_": int(np.prod(shape))}
         simclr._swap_in(network, [], Examples(shape, is_bytes, *scales), columns)
         return simclr
+
+
+def _used(network, output):
+    """What `transform` needs: the head stays with the buyer if only the backbone is used."""
+    return network if output == "projection" else nn.ModuleDict({"backbone": network.backbone})
 
 
 def _checked_shape(shape, name):

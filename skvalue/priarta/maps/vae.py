@@ -17,6 +17,7 @@ from ..._utils.torch_device import seeded
 from ..._utils.untrusted import integer, named_fields
 from ._arrays import load_arrays, read_scale, state_arrays
 from ._examples import Examples
+from ._modules import unit_of
 from ._training import TrainedTransformer
 
 _LIMIT = 1e4  # to which scaled entries are clipped
@@ -163,8 +164,9 @@ class GaussianVAE(TrainedTransformer):
             encoder = _two_layers(X.shape[1], self.hidden_dim, 2 * self.latent_dim)
             decoder = _two_layers(self.latent_dim, self.hidden_dim, X.shape[1])
         network = nn.ModuleDict({"encoder": encoder, "decoder": decoder}).to(device)
-        centre = X.mean(axis=0)
-        scale = float(np.sqrt(np.mean((X - centre) ** 2))) or 1.0
+        unit = unit_of(X)
+        centre = unit * (X / unit).mean(axis=0)
+        scale = float(unit * np.sqrt(np.mean(((X - centre) / unit) ** 2))) or 1.0
         examples = Examples(X.shape[1:], False, centre, [scale], _LIMIT)
         rows = examples.tensor(X)
 

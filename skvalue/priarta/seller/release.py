@@ -4,9 +4,9 @@ from numbers import Integral, Real
 
 from sklearn.base import BaseEstimator
 
-from ..._utils.sklearn import Interval, StrOptions, fit_context, num_samples
+from ..._utils.sklearn import Interval, StrOptions, fit_context
 from ...privacy import Ledger, Release, make_report, sentences, warn_of_large_delta
-from ..maps import as_model
+from ..maps import as_model, count_rows
 from .mechanism import moment_statistic, release_event, unpack
 from .summary import Summary
 
@@ -116,7 +116,7 @@ class SellerRelease(BaseEstimator):
             If the rows do not suit the model, are fewer than 2, or the release exceeds the ledger's
             budget; no noise is drawn then.
         """
-        model, n_rows = as_model(self.model), num_samples(X)
+        model, n_rows = as_model(self.model), count_rows(X)
         if n_rows < 2:
             raise ValueError(f"X must have at least 2 rows, to have a covariance. Got {n_rows}.")
         weight, radius, seed = model.mean_weight, model.max_norm, self.noise_random_state
