@@ -30,7 +30,7 @@ def number(value, name, lowest, highest, strict=True):
     """A number between bounds, as a float; `strict` excludes the bounds."""
     good = isinstance(value, Real) and not isinstance(value, bool) and lowest <= value <= highest
     if not good or (strict and value in (lowest, highest)):
-        refuse(name, f"a number between {lowest:g} and {highest:g}", value)
+        refuse(name, f"a number {'strictly ' * strict}between {lowest:g} and {highest:g}", value)
     return float(value)
 
 

@@ -83,6 +83,11 @@ def test_json_is_not_trusted(field, values):
         NoisyStatistic.from_json(json.dumps({**record, "renyi_order": 1e308}))
 
 
+def test_ends_that_are_excluded_are_named():
+    with pytest.raises(ValueError, match="renyi_order must be a number strictly between 1 and"):
+        NoisyStatistic(**LINEAR | {"renyi_order": 1})
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -1,8 +1,11 @@
 """Rewards: every party gets what its target says, by every control; and posteriors."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import is_classifier, is_regressor
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,6 +20,7 @@ from skvalue.collaborative import (
 from skvalue.collaborative.mediator import first_crossing
 
 from .parties import (
+    Sampled,
     gaussian_kl,
     noisy_posterior,
     noisy_sum,
@@ -87,6 +91,18 @@ class TestTargets:
             scheme = RhoShapleyReward(random_state=0).fit(scorer)
         assert scheme.rho_ == 0.2
         assert not scheme.individually_rational_.all()
+
+    @pytest.mark.parametrize("sampled", [False, True])
+    def test_few_draws_are_warned_of(self, sampled):
+        """A grid has no draws, and `n_particles` does nothing there."""
+        model = Sampled(GaussianMean(0.1)) if sampled else GaussianMean(0.1)
+        releases = [noisy_sum(100, 30.0, e) for e in (0.5, 0.02)]
+        scorer = surprise_of(releases, model, n_particles=40, min_ess=0).set_params(min_ess=1e9)
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            RhoShapleyReward(0.2, n_draws=20, random_state=0).fit(scorer)
+        assert [w.category for w in found] == [ConvergenceWarning] * sampled
+        assert all("rewards of [1] are based on few effective" in str(w.message) for w in found)
 
     def test_a_game_without_value(self):
         empty = noisy_sum(0, 0.0, 0.1)

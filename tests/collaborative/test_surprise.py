@@ -97,6 +97,21 @@ class TestAxioms:
         for rest in (0, 2, 8, 10):
             assert table[rest | 1] == table[rest | 4]
 
+    def test_models_are_bound_to_releases_in_one_order(self):
+        """Whatever a user's model makes of their order, that of the user does not matter."""
+
+        class Recorder(GaussianMean):
+            given = []
+
+            def bind(self, releases):
+                self.given.append(releases)
+                return super().bind(releases)
+
+        releases = [noisy_sum(n, 30.0, e) for n, e in ((200, 0.2), (100, 0.5), (100, 0.1))]
+        for some in (releases, releases[::-1]):
+            surprise_of(some, Recorder(0.1))
+        assert Recorder.given[0] == Recorder.given[1]
+
     def test_f3_less_noise_on_the_same_sum_is_worth_more(self):
         scorer = means([("i", 100, 30.0, 0.5), ("j", 100, 30.0, 0.05), ("k", 80, 22.0, 0.2)])
         assert scorer.values_[0] > scorer.values_[1]

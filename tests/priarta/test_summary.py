@@ -55,7 +55,7 @@ REFUSED = [
     *(("n_samples", n, "n_samples must be an integer") for n in (1, 10**13, True)),
     *(("max_norm", norm, "max_norm must be a number") for norm in (0, 1e60, None)),
     *(("relation", word, "relation must be one of") for word in ("near", ["null"])),
-    ("epsilon", 0, "epsilon must be a number between"),
+    ("epsilon", 0, "epsilon must be a number strictly between"),
     ("epsilon", None, "noise_scale must be a number between 0 and 0"),
     ("delta", 1.0, "delta must be"),
     ("mean_weight", 0, "mean_weight must be"),

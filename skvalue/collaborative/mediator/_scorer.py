@@ -15,6 +15,7 @@ from ..._utils.sklearn import HasMethods, Interval
 from ..._utils.warned import warn
 from ...semivalues import check_semivalue
 from ..models import bind, check_prior, check_releases, warn_of_few_rows
+from ..party import NoisyStatistic
 from ._designs import AllCoalitions, PrefixCoalitions
 from ._grid import grid_particles
 from ._particles import Particles, likelihoods, sample_particles
@@ -71,19 +72,20 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
         """Value the parties."""
 
     def _bind(self, releases):
-        """Checked releases by party, and the model bound to them."""
+        """Checked releases by party, their order by text, releases in it, and the model bound."""
         releases = check_releases(releases)
         check_prior(self.model, releases)
-        model = bind(self.model, list(releases.values()))
+        given = list(releases.values())
+        texts = list(map(NoisyStatistic.to_json, given))
+        order = np.array(sorted(range(len(given)), key=texts.__getitem__))
+        ordered = list(map(given.__getitem__, order))
+        model = bind(self.model, ordered)
         warn_of_few_rows(releases)
-        return releases, model
+        return releases, order, ordered, model
 
-    def _value(self, releases, model, utility):
+    def _value(self, releases, order, ordered, model, utility):
         """Evaluate the coalitions by a utility, and set the fitted attributes."""
-        texts, n = [release.to_json() for release in releases.values()], len(releases)
-        order = np.array(sorted(range(n), key=texts.__getitem__))
-        ordered = [list(releases.values())[i] for i in order]
-        semivalue = check_semivalue(self.semivalue, custom=True)
+        semivalue, n = check_semivalue(self.semivalue, custom=True), len(releases)
         seeds = check_random_state(self.random_state).randint(2**32, size=4, dtype=np.uint32)
         rng, enumerated = np.random.default_rng(seeds), n <= EXACT_PARTIES
         if enumerated:

@@ -125,7 +125,7 @@ class PredictiveValueScorer(PartyScorer):
             If there are no releases, they do not suit the model, are inconsistent, or state another
             prior than that of the model, or the validation points are missing or do not suit them.
         """
-        releases, model = self._bind(releases)
+        *bound, model = self._bind(releases)
         X_val, y_val = check_points(self, model, X_val, y_val, "_val")
-        self._value(releases, model, PredictiveGain(model, X_val, y_val))
+        self._value(*bound, model, PredictiveGain(model, X_val, y_val))
         return self

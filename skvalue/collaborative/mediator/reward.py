@@ -156,6 +156,7 @@ class RhoShapleyReward(BaseEstimator):
         game, tempers = scorer._game, self.control == "temper"
         particles, value_of = game.particles, game.utility.on(game.particles)
         whole = particles.loglik.sum(axis=1)
+        min_ess = scorer.min_ess if particles.n_replicates > 1 else 0  # a grid has no draws
         settings, attained, similarity, rewards, weak = [], [], [], {}, []
         made = (tempered if tempers else noisy)(game, targets, grand_value, rng)
         for party, target, (setting, row, logliks, powers) in zip(scorer.parties_, targets, made):
@@ -164,7 +165,7 @@ class RhoShapleyReward(BaseEstimator):
                 value = value_of(row[None])[0][0] if target > 0 else 0.0
                 divergence = particles.divergence_between(whole, row)
                 weights = particles.weights(row)
-                if target > 0 and 1 / (weights @ weights) < scorer.min_ess:
+                if target > 0 and 1 / (weights @ weights) < min_ess:
                     weak.append(party)
             draws = particles.draw(game.model, logliks, powers, row, self.n_draws, rng)
             settings.append(setting)
