@@ -115,6 +115,16 @@ def gradient_model(
     )  # fmt: skip
 
 
+class SeededNoise:
+    """Normal noise as `GradientNoise` asks for it: a draw that knows its standard deviation."""
+
+    def __init__(self, scale, seed):
+        self.scale, self.rng = scale, np.random.default_rng(seed)
+
+    def __call__(self, shape, _stream):
+        return self.scale * self.rng.standard_normal(shape)
+
+
 # Rows as parties: Tables 2 and 6 -----------------------------------------------------------------
 
 
@@ -127,13 +137,7 @@ def all_values(model, k, rate, seed, total=None, noise="iid", burn_ins=BURN_INS)
     n = model.n_players
     releases = None
     if total is not None:
-        rng, scale = np.random.default_rng(seed), np.sqrt(k) * total
-
-        def noise_of(shape, _stream):
-            return scale * rng.standard_normal(shape)
-
-        noise_of.scale = scale
-        releases = GradientNoise(noise_of, np.ones(n), noise)
+        releases = GradientNoise(SeededNoise(np.sqrt(k) * total, seed), np.ones(n), noise)
     weights = {name: n * size_weights(kind, n) for name, kind in SEMIVALUES.items()}
     sums = {(name, q): np.zeros(n) for name in SEMIVALUES for q in burn_ins}
     walks = walk_permutations(
@@ -494,13 +498,8 @@ def stated_by_permutations(valuer, X, y, X_val, y_val):
         np.full(len(y_val), 1 / len(y_val)), kind="logistic", n_classes=2, clip=1.0, unit="party",
         utility="neg_loss",
     )  # fmt: skip
-    rng, std = np.random.default_rng(0), np.sqrt(k) * valuer.noise_multiplier
-
-    def noise_of(shape, _stream):
-        return std * rng.standard_normal(shape)
-
-    noise_of.scale = std
-    releases = GradientNoise(noise_of, np.ones(n), valuer.noise)
+    draw = SeededNoise(np.sqrt(k) * valuer.noise_multiplier, 0)
+    releases = GradientNoise(draw, np.ones(n), valuer.noise)
     walks = walk_permutations(
         model, np.ones(n), k, valuer.learning_rate, np.random.SeedSequence(0), noise=releases,
         skip=int(valuer.burn_in * k), n_jobs=1,

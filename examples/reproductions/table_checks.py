@@ -439,7 +439,8 @@ def private(options):
                 X[rows], y[rows], X[public], y[public], epsilon=1.0, estimator=model, random_state=0
             )
             if exact is None:
-                improbable = counts.probability_of(X[rows], y[rows]) < counts.threshold
+                # Improbable as `count_improbable_labels` counts them.
+                improbable = counts.probability_of(X[rows], y[rows]) < 0.1
                 exact = [np.bincount(y[rows]), np.bincount(y[rows], improbable)]
             off = np.concatenate([
                 (counts.n_rows - exact[0]) / counts.n_rows_error,
