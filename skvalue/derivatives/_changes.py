@@ -243,9 +243,9 @@ def changes_without(model, hessian, players, converge=False):
                 yield optimum_without(model, rows)
                 continue
             rest = model.without(rows)
-            hessian = Hessian(rest)
-            step = hessian.solve(model.gradient_sum(rows)[None])
-            yield corrected_steps(rest, hessian, step)[0]
+            own = Hessian(rest)
+            step = own.solve(model.gradient_sum(rows)[None])
+            yield corrected_steps(rest, own, step)[0]
         return
     if model.row_penalty.any():
         hessian = Hessian(model, model.weights.mean())

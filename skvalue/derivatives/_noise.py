@@ -1,5 +1,6 @@
 """Noise on gradients: the releases of a walk, their privacy cost, and their averages."""
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,13 +21,14 @@ def gradient_event(
     noise_multiplier`` is exactly mu-GDP, mu = sensitivity / (clip * noise_multiplier), over k
     adaptive releases (J. Dong, A. Roth, W. Su, JRSS-B 2022, Corollary 2).
     """
+    clip = float(clip)  # in float32, the noise could be rounded down
     sensitivity, relation = (clip, "null") if trust == "server" else (2 * clip, "replace")
     if noise_multiplier is None:
         # Larger by a factor 1 + 1e-12, so that the k-fold composition rounds to the safe side.
         total = sensitivity / mu_from_epsilon(epsilon, delta) * (1 + 1e-12)
     else:
-        total = clip * noise_multiplier
-    release = GaussianEvent(np.sqrt(n_permutations) * total, sensitivity, relation)
+        total = clip * float(noise_multiplier)
+    release = GaussianEvent(math.sqrt(n_permutations) * total, sensitivity, relation)
     return SelfComposedEvent(release, n_permutations)
 
 

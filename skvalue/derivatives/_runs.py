@@ -24,19 +24,17 @@ _REPEATS = 3
 _MOST = 1.25  # largest sum of values to first order over the gain of utility
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Run:
-    """A run so far: parameters before every step and after the last. It holds no row."""
+    """A run so far, which `descend` extends. It holds no row."""
 
     utility: Utility
     n: int  # number of rows
     clip: float | None
     learning_rate: float
     order: int
-    thetas: list  # (p,) each
-    batches: list = field(
-        default_factory=list
-    )  # indices of rows of each step; None: all, or secret
+    thetas: list  # parameters (p,) before every step and after the last
+    batches: list = field(default_factory=list)  # rows of each step; None: all, or secret
 
     @property
     def max_norm(self):

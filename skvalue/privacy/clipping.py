@@ -66,7 +66,7 @@ def clip_rows(X, max_norm):
     dtype = np.float32 if X.dtype == np.float32 else np.float64
     if max_norm is None:
         return X.astype(dtype, copy=False)
-    rows = X.astype(np.float64, copy=False)
+    rows, max_norm = X.astype(np.float64, copy=False), float(max_norm)
     margin = clipping_margin(X.shape[1], dtype)
     largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
     scaled = rows / np.where(largest > 0, largest, 1.0)  # avoids overflow of the squares

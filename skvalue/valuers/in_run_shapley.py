@@ -303,14 +303,14 @@ class InRunShapleyValuer(BaseValuer):
                 scales = public_units(split.points, n_classes, standardize)
                 utility = self._utility_on(split.points, scales, n_classes)
                 rng, n = np.random.default_rng(seed), problem.n_rows(split)
-                way = Run(utility, n, clip, rate, self.order, [utility.model.start(rng)])
+                trained = Run(utility, n, clip, rate, self.order, [utility.model.start(rng)])
                 rows = utility.model.rows(*standardized(*problem.rows(split), scales, n_classes))
                 batches = shuffled_batches(n, self.batch_size, rng)
                 if draw is not None and self.batch_size is not None:
                     batches = secret_samples(n, self.batch_size, draw.noise_random_state)
-                runs.append((way, scales))
+                runs.append((trained, scales))
                 added.append(np.zeros(n))
-                for batch, products in descend(way, rows, batches, n_steps, draw):
+                for batch, products in descend(trained, rows, batches, n_steps, draw):
                     added[-1][slice(None) if batch is None else batch] += products
                     done()
         if runs and not runs[-1][0].batches:  # of a fit that was stopped
@@ -320,9 +320,10 @@ class InRunShapleyValuer(BaseValuer):
         values, ends, curator = np.zeros(len(problem.y)), np.zeros(2), {}
         if release is not None:
             added[0], curator = self._private_values(problem, *runs[0], noise_std)
-        for split, new, (way, _) in zip(problem.splits, added, runs):
+        for split, new, (trained, _) in zip(problem.splits, added, runs):
             values[split.players] += new
-            ends += way.utility.value(way.thetas[0]), way.utility.value(way.thetas[-1])
+            first, last = trained.thetas[0], trained.thetas[-1]
+            ends += trained.utility.value(first), trained.utility.value(last)
         empty, end = ends / len(runs)
         return Result(
             problem.sum_by_group(values / len(runs)), float(end), float(empty),
@@ -344,7 +345,7 @@ class InRunShapleyValuer(BaseValuer):
             return 1.0 if self._is_private else None
         if self.clip is None and self._is_private:
             raise ValueError("clip must be a number with epsilon, or 'auto'. Got None.")
-        return self.clip
+        return None if self.clip is None else float(self.clip)
 
     def _public_rate(self, problem, clip, noise_std):
         """The rate, from runs on the validation points with ``noise_std`` on sums of gradients."""
@@ -404,55 +405,56 @@ class InRunShapleyValuer(BaseValuer):
         label = "InRunShapleyValuer: gradients of a run"
         return Release(event, self.ledger, label, self.noise_random_state, report)
 
-    def _private_values(self, problem, way, scales, noise_std):
+    def _private_values(self, problem, trained, scales, noise_std):
         """Values from what is public and each row alone; their baseline and standard errors."""
         (split,), n_classes = problem.splits, problem.n_classes
         points, n = split.points, len(split.points)
         rows, public = (
-            way.utility.model.rows(*standardized(X, y, scales, n_classes))
+            trained.utility.model.rows(*standardized(X, y, scales, n_classes))
             for X, y in (problem.rows(split), (points.X, points.y))
         )
-        values, free = value_rows(way, rows), replace(way, n=n, thetas=way.thetas[:1], batches=[])
-        for _ in descend(free, public, shuffled_batches(n, None, None), len(way.batches)):
+        values = value_rows(trained, rows)
+        on_points = replace(trained, n=n, thetas=trained.thetas[:1], batches=[])
+        for _ in descend(on_points, public, shuffled_batches(n, None, None), len(trained.batches)):
             pass
-        baseline = value_rows(replace(way, thetas=free.thetas), rows)
-        noise_std = noise_std * way.n / (self.batch_size or way.n)
+        baseline = value_rows(replace(trained, thetas=on_points.thetas), rows)
+        noise_std = noise_std * trained.n / (self.batch_size or trained.n)
         errors = noise_errors(
-            way, rows, public, values, noise_std, problem.sum_by_group, self.batch_size
+            trained, rows, public, values, noise_std, problem.sum_by_group, self.batch_size
         )
         curator = {"baseline_": problem.sum_by_group(baseline), "values_error_": errors}
         return values, curator
 
-    def _public(self, problem, way, scales):
+    def _public(self, problem, trained, scales):
         """`trajectory_` and `model_`, if there is one run."""
         if not problem.has_validation_set:
             return {}
         if isinstance(self.model, str):
-            model = linear_estimator(way.thetas[-1], scales, problem)
+            model = linear_estimator(trained.thetas[-1], scales, problem)
         else:
-            model = way.utility.model.trained(way.thetas[-1])
-        return {"trajectory_": np.array(way.thetas), "model_": model}
+            model = trained.utility.model.trained(trained.thetas[-1])
+        return {"trajectory_": np.array(trained.thetas), "model_": model}
 
     # After the fit --------------------------------------------------------------------------
 
     def _score_new(self, fitted, number, X, y):
-        (way, scales), n_classes, n = fitted.statistic[number], fitted.problem.n_classes, len(X)
-        model = way.utility.model
+        (trained, scales), n_classes, n = fitted.statistic[number], fitted.problem.n_classes, len(X)
+        model = trained.utility.model
         if y is None:
             X_new, _ = standardized(X, None, scales, n_classes)
-            expected = model.probabilities(way.thetas[-1], X_new)
+            expected = model.probabilities(trained.thetas[-1], X_new)
             if n_classes:
                 labels = (np.full(n, code) for code in range(n_classes))
                 by_label = [self._score_new(fitted, number, X, each) for each in labels]
                 return (expected * np.array(by_label).T).sum(axis=1)
             y = expected * scales[3] + scales[2]
-        return value_rows(way, model.rows(*standardized(X, y, scales, n_classes)))
+        return value_rows(trained, model.rows(*standardized(X, y, scales, n_classes)))
 
     def _by_point(self, fitted, number):
         """Values of all rows of a split at each of some points, see `point_values`."""
-        problem, (way, scales) = fitted.problem, fitted.statistic[number]
+        problem, (trained, scales) = fitted.problem, fitted.statistic[number]
         X, y = standardized(*problem.rows(problem.splits[number]), scales, problem.n_classes)
-        return point_values(way, way.utility.model.rows(X, y))
+        return point_values(trained, trained.utility.model.rows(X, y))
 
     def _point_values(self, fitted, number, players):
         parts = [values[:, players].sum(axis=1) for _, values in self._by_point(fitted, number)]

@@ -10,6 +10,7 @@ from skvalue.derivatives import (
     step_noise_std,
     walk_permutations,
 )
+from skvalue.privacy import get_epsilon
 
 from .plain import PlainModel
 
@@ -56,6 +57,16 @@ def released_steps(noise, n, p, k, clip=2.0, multiplier=0.3, model=None):
 
 def _child(t):
     return np.random.SeedSequence(0).spawn(t + 1)[t]
+
+
+@pytest.mark.parametrize("k", [np.int8(11), 11])
+@pytest.mark.parametrize("name", ["epsilon", "noise_multiplier"])
+def test_numbers_of_numpy_do_not_round_the_noise(name, k):
+    short = np.float32(0.7)
+    event = gradient_event(k, short, **{name: short}, delta=1e-5)
+    assert event == gradient_event(11, float(short), **{name: float(short)}, delta=1e-5)
+    if name == "epsilon":
+        assert get_epsilon(event, 1e-5) <= float(short)
 
 
 def test_variance_of_correlated_noise():

@@ -38,7 +38,7 @@ def hard_rows(rng, d, max_norm, dtype):
 @pytest.mark.parametrize(("d", "order"), [(1, "C"), (2, "C"), (3, "F"), (17, "C"), (200, "F")])
 def test_no_clipped_row_is_longer_than_the_bound(d, dtype, order, rng):
     tiny = float(np.finfo(dtype).tiny) * d**0.5
-    norms = (1.0, 0.1, 7.3, 1e-6, 1e20, 1.0000001 * tiny)
+    norms = (1.0, 0.1, 7.3, np.float32(0.3), 1e-6, 1e20, 1.0000001 * tiny)
     for max_norm in norms if d < 100 else norms[::5]:
         X = np.asarray(hard_rows(rng, d, max_norm, dtype), order=order)
         clipped = clip_rows(X, max_norm)
