@@ -1,5 +1,7 @@
 """Players that train a torch module by clipped gradients. Importing this imports torch."""
 
+from functools import cached_property
+
 import numpy as np
 import torch
 from torch.func import grad, vmap
@@ -35,7 +37,6 @@ class TorchGradientModel(GradientModel):
         self.rows = rows = TorchRowModel(module, loss, X_val, start=start, device=device)
         self.clip, self.unit, self.utility, self.private = clip, unit, utility, private
         self.device, self.dtype, self.n_parameters = rows.device, rows.dtype, rows.n_parameters
-        self._memory = rows.memory
         y, players = np.asarray(y), np.asarray(players)
         self._points = rows.rows(X_val, y_val, "y_val")
         known = y < n_classes if n_classes else np.ones(len(y), dtype=bool)
@@ -229,6 +230,14 @@ class TorchGradientModel(GradientModel):
         """Bytes for the gradient of one row, with all intermediate arrays."""
         row_bytes, p = self.rows.row_bytes, self.rows.n_parameters
         return row_bytes * 2 + (self.unit == "example") * 24 * p
+
+    def _memory(self):
+        """Most bytes per block."""
+        return self.rows.memory() if self.device == "cpu" else self._memory_on_gpu
+
+    @cached_property
+    def _memory_on_gpu(self):  # a query of the device may take as long as a step
+        return self.rows.memory()
 
 
 def _alone(function):

@@ -2,7 +2,7 @@
 
 import copy
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from threading import get_ident
 
 import numpy as np
@@ -186,7 +186,10 @@ class TorchRowModel(RowModel):
     def trained(self, theta):
         """The module with these parameters, on the CPU."""
         module = copy.deepcopy(self.module).cpu()
-        module.load_state_dict(self._named(self.tensor(theta).cpu()), strict=False)
+        named = dict(module.named_parameters())
+        with torch.no_grad():
+            for name, part in self._named(self.tensor(theta).cpu()).items():
+                named[name].copy_(part)
         return module
 
     def parameters(self, theta):
@@ -259,11 +262,7 @@ class TorchRowModel(RowModel):
 
     def memory(self):
         """Most bytes per block."""
-        return block_bytes("cpu", divisor=4) if self.device == "cpu" else self._memory_on_gpu
-
-    @cached_property
-    def _memory_on_gpu(self):  # a query of the device may take as long as a step
-        return block_bytes(self.device)
+        return block_bytes(self.device, divisor=4)
 
     def _tiles(self, rows):
         """Blocks of rows that fit into memory."""

@@ -267,6 +267,19 @@ def test_the_module_itself_is_left_alone(images):
     assert all(torch.equal(before[k], v) for k, v in module.state_dict().items())
 
 
+class Renamed(torch.nn.Linear):
+    """In a saved state its parameters have other names, as those of wrappers may have."""
+
+    def _load_from_state_dict(self, state, prefix, *args):
+        super()._load_from_state_dict(state, f"{prefix}old_", *args)
+
+
+def test_a_trained_module_has_the_parameters(table):
+    trained = make(Renamed(4, 3), table).rows.trained(np.arange(15.0))
+    found = torch.nn.utils.parameters_to_vector(trained.parameters()).detach()
+    np.testing.assert_array_equal(found, np.arange(15.0))
+
+
 def test_rows_with_unknown_labels_have_no_gradient(table):
     X, y, players, X_val, y_val = table
     theta = np.linspace(-1, 1, 15)

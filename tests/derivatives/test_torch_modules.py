@@ -53,7 +53,7 @@ def test_out_of_memory_is_no_fault_of_the_module(rng):
             TorchGradientModel(*parts, *data, clip=1.0, device="cpu")
 
 
-def test_free_memory_of_a_gpu_is_read_once(rng, monkeypatch):
+def test_free_memory_of_a_gpu_is_read_once_a_fit(rng, monkeypatch):
     simulated_gpu = simulate_a_gpu(monkeypatch)
     device = type(torch.get_device_module(simulated_gpu.NAME))
     calls, found = [], device.mem_get_info
@@ -66,6 +66,8 @@ def test_free_memory_of_a_gpu_is_read_once(rng, monkeypatch):
         model.gradient(theta, player)
     model.utilities(theta[None])
     assert len(calls) == 1
+    model.rows.memory()  # of rows that a fitted valuer keeps
+    assert len(calls) == 2
 
 
 class Late(torch.nn.CrossEntropyLoss):
