@@ -159,7 +159,8 @@ class FileStore:
         rows = connection.execute("SELECT * FROM charges ORDER BY number").fetchall()
         try:
             (terms,) = (checked_terms(dict(row)) for row in found)
-        except (TypeError, ValueError) as error:
+            _require_budget(terms)
+        except (KeyError, TypeError, ValueError) as error:
             self._refuse(f"a damaged ledger: {error}")
         return terms, [dict(row) for row in rows]
 

@@ -123,7 +123,7 @@ def smallest_epsilon(profile, delta, high=1.0):
         high *= 2
 
     def excess(epsilon):
-        return math.log(max(profile(epsilon), 1e-300)) - math.log(delta)
+        return math.log(max(profile(epsilon), 5e-324)) - math.log(delta)
 
     epsilon = brentq(excess, 0.0, high, xtol=1e-14, maxiter=1000)
     step = 1e-14 * max(1.0, epsilon)

@@ -193,9 +193,9 @@ class Ledger:
         with self._lock, self._store.transaction() as (terms, rows, append):
             self._require_affordable(event, terms, _events(rows))
             row = {
-                "number": len(rows) + 1, "event": record, "label": str(label),
+                "number": rows[-1]["number"] + 1 if rows else 1,
+                "event": record, "label": str(label), "process": os.getpid(),
                 "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
-                "process": os.getpid(),
             }  # fmt: skip
             append(row, terms["relation"] or event.relation)
         return Charge(**{**row, "event": event})
@@ -210,7 +210,10 @@ class Ledger:
         n_fits : int
             Number of fits.
         epsilon : float, default=None
-            Epsilon of Gaussian noise in each fit, at the ledger's delta; None only asks.
+            Epsilon of Gaussian noise in each fit, at the ledger's delta, under the ledger's
+            relation, or "replace" if it has none yet; a fit under "add_remove" or "null" costs more
+            in a ledger of "replace", and one under "replace" is refused by the others. None only
+            asks.
 
         Returns
         -------

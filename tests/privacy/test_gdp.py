@@ -63,6 +63,7 @@ def test_monotone():
     assert (np.diff(deltas) < 0).all()
     assert delta_from_mu(0, 1.0) == pytest.approx(math.erf(0.5 / math.sqrt(2)))
     assert epsilon_from_mu(1e-6, 1e-3) == 0.0
+    assert 37.7 < epsilon_from_mu(1.0, 1e-305) < epsilon_from_mu(1.0, 1e-320) < 38.8
 
 
 @pytest.mark.parametrize(

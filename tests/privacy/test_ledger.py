@@ -241,6 +241,14 @@ def test_a_replaced_file_is_no_new_budget(replaced, tmp_path):
     assert again.charge(GaussianEvent(10.0)).number == 2
 
 
+def test_a_charge_that_is_deleted_by_hand_leaves_a_gap(tmp_path):
+    path = tmp_path / "budget.sqlite"
+    for _ in range(2):
+        Ledger(path, "d", **BUDGET).charge(GaussianEvent(10.0))
+    execute(path, "DELETE FROM charges WHERE number = 1")
+    assert Ledger(path, "d").charge(GaussianEvent(10.0)).number == 3
+
+
 @pytest.mark.parametrize("limit", [0, 5000])
 def test_a_failed_creation_leaves_nothing(limit, tmp_path):
     path = tmp_path / "budget.sqlite"
@@ -310,6 +318,9 @@ EVENTS = ['{', '[]', '{"type": "GaussianEvent", "size": 1}', '{"type": []}',
         "INSERT INTO terms SELECT * FROM terms",
         "UPDATE terms SET epsilon = 'much'",
         "UPDATE terms SET delta = -1",
+        "CREATE TABLE copy AS SELECT * FROM terms; DROP TABLE terms; "
+        "ALTER TABLE copy RENAME TO terms; UPDATE terms SET epsilon = NULL",
+        "ALTER TABLE terms DROP COLUMN relation",
         "UPDATE terms SET relation = 'cousins'",
         *(f"UPDATE charges SET event = '{event}'" for event in EVENTS),
         "UPDATE charges SET event = x'ff'",
@@ -322,7 +333,8 @@ def test_a_damaged_file_is_a_value_error(damage, tmp_path):
     ledger = Ledger(path, "d", **BUDGET)
     ledger.charge(GaussianEvent(10.0))
     if isinstance(damage, str):
-        execute(path, damage)
+        for statement in damage.split("; "):
+            execute(path, statement)
     else:
         path.write_bytes(damage(path.read_bytes()))
     uses = [
@@ -460,7 +472,7 @@ def charge_all(pickled, answers):
     for ledger in pickle.loads(pickled.read_bytes()):
         try:
             answers.put(ledger.charge(GaussianEvent(10.0)).number)
-        except RuntimeError as error:
+        except Exception as error:
             answers.put(str(error))
 
 
@@ -474,6 +486,7 @@ def test_pickle_in_another_process(tmp_path):
     other = context.Process(target=charge_all, args=(pickled, answers))
     other.start()
     other.join(60)
+    assert other.exitcode == 0
     assert "only in the process that made it. Pass a path" in answers.get()
     assert answers.get() == 2
     assert [ledger.n_charges for ledger in ledgers] == [1, 2]

@@ -540,7 +540,7 @@ def test_fit_forgets_a_training_that_ran_elsewhere(parties):
         ({"delta": 2.0, "clip": 1.0, "epsilon": 1.0}, "delta must be"),
         ({"semivalue": "core"}, "semivalue must be 'shapley'"),
         ({"n_rounds": 0}, "The 'n_rounds' parameter"),
-        ({"n_components": 2}, "n_components must be None in a training that runs elsewhere"),
+        ({"n_components": 2}, r"n_components must be None \(pass coordinates as parameters"),
         (
             {"clip": "median"},
             "clip must be a number, 'auto' or None in a training that runs elsewhere",
