@@ -123,7 +123,7 @@ def federated_fit(**parameters):
     valuer = FederatedSemivalueValuer(
         "linear", n_rounds=PERMUTATIONS, n_permutations=1, semivalue="leave-one-out", burn_in=0.0,
         **{**SETTING, **PROJECTED, **parameters},
-    ).fit(np.full((CANARIES, 1), 3.0), np.tile([-1e9, 1e9], CANARIES // 2),
+    ).fit(np.full((2 * CANARIES, 1), 3.0), np.tile([-1e9, 1e9], CANARIES),
           X_val=np.ones((2, 1)), y_val=[0.0, 0.5])  # fmt: skip
     return valuer.values_.reshape(-1, 2).T
 
@@ -131,11 +131,11 @@ def federated_fit(**parameters):
 def rounds_elsewhere(**parameters):
     """As `gradient_fit`, of parties that send updates longer than the bound to a server."""
     way = np.array([3.0, 1.0]) / 10**0.5
-    updates = np.outer(np.tile([-9.0, 9.0], CANARIES // 2), way)
+    updates = np.outer(np.tile([-9.0, 9.0], CANARIES), way)
     valuer = FederatedSemivalueValuer(
         n_rounds=PERMUTATIONS, n_permutations=1, semivalue="leave-one-out", burn_in=0.0, clip=CLIP,
         noise="iid", delta=DELTA, **parameters,
-    ).start(lambda thetas: thetas @ way, CANARIES)  # fmt: skip
+    ).start(lambda thetas: thetas @ way, 2 * CANARIES)  # fmt: skip
     for _ in range(PERMUTATIONS):
         valuer.add_round(np.zeros(2), updates)
     return valuer.values_.reshape(-1, 2).T

@@ -242,7 +242,7 @@ def party(kind):
         partial(release_claim, kind),
         lambda claim, n: release_scores(kind, n),
         lambda claim, n: release_noise(kind, n),
-        n=FEW_FITS,
+        n=FITS if kind == "linear" else FEW_FITS,  # one kind for the game
     )
 
 
@@ -333,7 +333,7 @@ AUDITED = {
     ),
     f"{IN_RUN}, the parameters of a run": trajectory(),
     # Of Laplace noise more draws are needed.
-    f"{LAYERED}, one value": layered_value(lambda claim, n: layered.one_noise(120)),
+    f"{LAYERED}, one value": layered_value(lambda claim, n: layered.one_noise(250)),
     f"{LAYERED}, one value on secret coalitions": layered_secret(150),
     f"{LAYERED}, all values": layered_values("all", FEW_FITS),
     f"{LAYERED}, the vector of all values": layered_values("publish", FEW_FITS),

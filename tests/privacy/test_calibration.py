@@ -76,8 +76,8 @@ def test_sampled_calibration():
         fresh = PoissonSampledEvent(GaussianEvent(scale, relation="null"), 0.1)
         return SelfComposedEvent(fresh, 2)
 
-    found = calibrate(event, 1.0, 1e-5, tol=0.5)
-    assert 0.5 < get_epsilon(found, 1e-5) <= 1.0
+    found = calibrate(event, 1.0, 1e-5, tol=0.05)
+    assert 0.95 < get_epsilon(found, 1e-5) <= 1.0
     with pytest.raises(ValueError, match="cost falls with the scale"):
         calibrate(lambda s: GaussianEvent(1.0), 0.1, 1e-5)
     with pytest.raises(ValueError, match=r"tol must be in \(0, 1\)"):
