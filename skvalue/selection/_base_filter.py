@@ -3,6 +3,7 @@
 from abc import ABCMeta
 from dataclasses import dataclass
 from numbers import Integral, Real
+from uuid import uuid4
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
@@ -19,7 +20,7 @@ from ._auto_drop import choose_drop
 from ._choice import is_zero, keep_all, lower_weights, select_rows
 from ._metadata import given
 from ._report import Report, make_report, notices
-from ._valuer import check_request, fit_valuer, fresh_valuer
+from ._valuer import check_request, fit_valuer, fresh_valuer, warn_not_private
 
 
 class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
@@ -86,17 +87,14 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         choice, weights = keep_all(len(y)), np.ones(len(y))
         if not is_zero(drop):
             if getattr(valuer, "epsilon", None) is not None:
-                warn(
-                    f"The rows are chosen by private values ({type(valuer).__name__} with "
-                    f"epsilon={valuer.epsilon}), but a model trained on them is not private: it "
-                    "uses the rows themselves."
-                )
+                warn_not_private(valuer, getattr(self, "_family", None))
             fitted = fit_valuer(valuer, X, y, valuer_params, self.memory)
             classes = self._holds_classes(fitted, y)
             if drop == "auto":
                 drop, attributes["drop_scores_"] = choose_drop(
-                    blank, valuer, X, y, valuer_params=valuer_params, params=params, classes=classes
-                )
+                    blank, fresh_valuer(self.valuer, self._task), X, y,
+                    valuer_params=valuer_params, params=params, classes=classes,
+                )  # fmt: skip
                 chosen = f" (drop={drop} chosen by 'auto')"
             rule = {"classes": classes, "groups": groups, "stratify": self.stratify}
             choice = select_rows(fitted, drop, y, fdr=self.fdr, **rule)
@@ -140,6 +138,12 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
                 "sample_indices_ and dropped_indices_ are."
             )
         return entry
+
+    def __sklearn_clone__(self):
+        # A search warns once that its models are not private: the clones have a common name.
+        clone = super().__sklearn_clone__()
+        clone._family = vars(self).setdefault("_family", uuid4().hex)
+        return clone
 
     def __dir__(self):
         # Notebooks display, and store, all attributes whose names end in "_".

@@ -7,7 +7,10 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_memory
 
 from .._utils.checks import check_groups
+from .._utils.warned import warn
 from ..valuers import KNNShapleyValuer
+
+_WARNED = {}  # families of filters that have warned in this process
 
 
 def fresh_valuer(valuer, task="auto"):
@@ -57,6 +60,20 @@ def check_request(row_filter, valuer, X_val, groups, n_rows):
         rule, why = "memory must be None", "its values must not be stored"
     if why is not None:
         raise ValueError(f"{rule} with a private valuer: {why}. Got {name} with epsilon={epsilon}.")
+
+
+def warn_not_private(valuer, family):
+    """Warn that a model of rows chosen by private values is not private, once a family.
+
+    ``family`` names clones of one filter, as in a search; None is a filter without clones.
+    """
+    mine = object()
+    if family is None or _WARNED.setdefault(family, mine) is mine:  # atomic: clones may be threads
+        warn(
+            f"The rows are chosen by private values ({type(valuer).__name__} with "
+            f"epsilon={valuer.epsilon}), but a model trained on them is not private: it uses the "
+            "rows themselves."
+        )
 
 
 def _fit(valuer, X, y, params):

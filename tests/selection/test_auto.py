@@ -67,3 +67,14 @@ def test_scoring_jobs_and_splitter(noisy):
     assert (model.drop_scores_ < 0).all()
     alone = ValueFilteredClassifier(GaussianNB(), **options).fit(X, y)
     np.testing.assert_array_equal(alone.drop_scores_, model.drop_scores_)
+
+
+def test_splits_get_an_unfitted_valuer(noisy, first_column):
+    class Fresh(first_column):
+        def __sklearn_clone__(self):
+            assert not hasattr(self, "values_")  # which would go to the process of each split
+            return type(self)()
+
+    X, y, _ = noisy
+    model = ValueFilteredClassifier(GaussianNB(), Fresh(), drop="auto", cv=2).fit(X, y)
+    assert model.drop_scores_.shape == (6, 2)

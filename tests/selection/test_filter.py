@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from joblib import parallel_config
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import make_classification
@@ -301,6 +302,18 @@ class TestPrivateValuers:
     def test_warns_of_the_model(self, first_column, rows):
         with pytest.warns(UserWarning, match="with epsilon=1.*but a model trained on them is not"):
             ValueFilter(first_column(epsilon=1), drop=2).fit(*rows)
+
+    @pytest.mark.parametrize("jobs", [1, 2])
+    def test_a_search_warns_once(self, first_column, noisy, recwarn, jobs):
+        X, y, _ = noisy
+        model = ValueFilteredClassifier(GaussianNB(), first_column(epsilon=1), drop=2)
+        with parallel_config("threading"):
+            GridSearchCV(model, {"drop": [1, 2, 3]}, cv=3, n_jobs=jobs).fit(X, y)
+        assert len([w for w in recwarn if "is not private" in str(w.message)]) == 1
+        again = ValueFilter(first_column(epsilon=1), drop=2)
+        for fitted in range(2, 4):
+            again.fit(X, y)
+            assert len([w for w in recwarn if "is not private" in str(w.message)]) == fitted
 
     def test_refuses_to_store_or_to_spend_in_every_fold(self, first_column, rows, tmp_path):
         row_filter = ValueFilter(first_column(epsilon=1), memory=str(tmp_path))
