@@ -100,7 +100,8 @@ def _kind(column, name):
         return "category" if has_both else "constant"
     if kind in "iuf":
         values = present.to_numpy().astype(np.float64)
-        return "identifier" if are_counted(values, len(column)) else "number"
+        is_id = present.is_unique and are_counted(values, len(column))
+        return "identifier" if is_id else "number"
     if kind == "b":
         return "category"
     if kind in "mM":
@@ -118,12 +119,12 @@ def _kind(column, name):
 
 
 def are_counted(values, n):
-    """Whether numbers count or name n rows: whole and all different, and one of three things.
+    """Whether different numbers count or name n rows: they are whole, and one of three things.
 
     They fill half of their range, or rise (or fall) from every row to the next, or have one length
     of at least 5 digits, the first of which is any as often.
     """
-    if len(values) < n / 2 or (values % 1).any() or len(np.unique(values)) < len(values):
+    if len(values) < n / 2 or (values % 1).any():
         return False
     steps = np.diff(values)
     if len(values) == n and (steps == 1).all():

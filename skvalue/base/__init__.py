@@ -5,10 +5,10 @@ from ._containers import (
     is_numeric,
     is_plain,
     n_rows_of,
-    row_hashes,
     rows_at,
     stack_rows,
 )
+from ._hashes import hash_rows, row_hashes
 from ._in_sample import BaseInSampleValuer
 from ._input import make_problem
 from ._points import mean_over_points
@@ -17,7 +17,6 @@ from ._record import Result
 from ._release import PRIVACY_CONSTRAINTS, warn_of_guarantee
 from ._rows import check_rows
 from ._run import Run
-from ._seen_rows import hash_rows
 from ._splits import refuse_unseen_labels
 from ._targets import codes_or_other, encode_later, warn_of_numbers
 from ._valuer import BaseScoringValuer, BaseValuer

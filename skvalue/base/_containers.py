@@ -2,15 +2,13 @@
 
 import sys
 from dataclasses import asdict
-from hashlib import blake2b
-from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils import get_tags
 
 from .._utils.sklearn import safe_indexing
-from ..neighbors import Rows, concatenate_rows, read_rows
+from ..neighbors import Rows, concatenate_rows
 
 _BLOCK = 2**22  # numbers in a block that is read at a time
 
@@ -95,24 +93,3 @@ def stack_rows(first, second):
     if hasattr(first, "iloc"):
         return sys.modules["pandas"].concat([first, second], ignore_index=True)
     return first.vstack(second) if is_frame(first) else concatenate_rows(first, second)
-
-
-def row_hashes(X):
-    """128-bit hash of each row, as 16 bytes; equal rows have equal hashes (also 0.0 and -0.0)."""
-    if isinstance(X, Rows) and not X.is_sparse:
-        blocks = X.blocks(max(1, _BLOCK // X.shape[1]))
-        return np.concatenate([row_hashes(block) for _, block in blocks])
-    X = read_rows(X)
-    if sparse.issparse(X):
-        X = sparse.csr_array(X)
-        X.sum_duplicates()
-        indices, parts = X.indices.astype(np.int64), (slice(*ends) for ends in pairwise(X.indptr))
-        rows = (indices[part].tobytes() + X.data[part].tobytes() for part in parts)
-    elif is_numeric(X):
-        rows = np.ascontiguousarray(X.reshape(len(X), -1) + 0)
-    elif is_frame(X):
-        columns = [np.asarray(X[name], dtype=object).tolist() for name in X.columns]
-        rows = (repr(row).encode() for row in zip(*columns))
-    else:
-        rows = (repr(row).encode() for row in X.reshape(len(X), -1).tolist())
-    return np.array([blake2b(row, digest_size=16).digest() for row in rows], dtype="S16")

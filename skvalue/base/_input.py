@@ -60,6 +60,8 @@ def _same_rows(X, X_val):
     """Whether two arrays, dense or sparse, hold equal rows in the same order."""
     if isinstance(X, Rows) or type(X) is not type(X_val) or X.shape != X_val.shape:
         return False
+    if hasattr(X, "equals"):  # a frame, which may have NA
+        return X.equals(X_val)
     return (X_val != X).nnz == 0 if issparse(X) else np.array_equal(X, X_val)
 
 

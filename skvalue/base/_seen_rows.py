@@ -2,44 +2,7 @@
 
 import numpy as np
 
-from ..neighbors import Rows
-from ._containers import row_hashes
-
-_BLOCK = 2**22  # numbers in a block that is read at a time
-
-
-def hash_rows(X):
-    """64-bit hash of each row of a float array; equal rows have equal hashes (also 0.0 and -0.0).
-
-    >>> import numpy as np
-    >>> h = hash_rows(np.array([[1.0, 0.0], [1.0, -0.0], [0.0, 1.0]]))
-    >>> bool(h[0] == h[1]), bool(h[0] == h[2])
-    (True, False)
-    """
-    if isinstance(X, Rows):
-        if X.is_sparse:
-            return _hash_sparse(X.read())
-        blocks = [hash_rows(block) for _, block in X.blocks(max(1, _BLOCK // X.shape[1]))]
-        return np.concatenate(blocks)
-    hashes = np.full(len(X), 0x9E3779B97F4A7C15, dtype=np.uint64)
-    words = np.uint32 if X.dtype == np.float32 else np.uint64
-    for column in X.T:
-        hashes ^= np.ascontiguousarray(column + 0.0).view(words).astype(np.uint64)
-        hashes *= np.uint64(0xBF58476D1CE4E5B9)
-        hashes ^= hashes >> np.uint64(29)
-    return hashes
-
-
-def _hash_sparse(X):
-    """Row sums of hashes of column and value of the entries of a CSR array without zeros."""
-    words = np.uint32 if X.dtype == np.float32 else np.uint64
-    hashes = X.indices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    hashes ^= X.data.view(words).astype(np.uint64)
-    for _ in range(2):
-        hashes *= np.uint64(0xBF58476D1CE4E5B9)
-        hashes ^= hashes >> np.uint64(29)
-    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(hashes, dtype=np.uint64)])
-    return sums[X.indptr[1:]] - sums[X.indptr[:-1]]
+from ._hashes import row_hashes
 
 
 class SeenRows:

@@ -10,7 +10,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, get_routing_for_objec
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import has_fit_parameter
 
-from .._utils.checks import check_weights, hidden_entries
+from .._utils.checks import check_length, check_numbers, check_weights, hidden_entries
 from .._utils.targets import label_codes
 from .solvers import Training, check_scorer, empty_utility_of
 
@@ -29,7 +29,10 @@ def make_training(
         raise ValueError(f"estimator must be a classifier or a regressor. Got {estimator!r}.")
     y, y_val, classes = _targets(y, y_val, classifier)
     if sample_weight is not None:
-        sample_weight = check_weights(sample_weight, "sample_weight", len(y))
+        sample_weight = check_numbers(sample_weight, "sample_weight")
+        check_length(sample_weight, "sample_weight", len(y))
+        if sample_weight.min() < 0:
+            raise ValueError(f"sample_weight must be non-negative. Got {sample_weight.min()}.")
         check_takes_weights(estimator, sample_weight)
     weights_val = sample_weight_val
     if weights_val is not None:

@@ -21,7 +21,7 @@ def frame(rng):
             "left": pd.date_range("2021-01-01", periods=n).to_numpy(),
             "note": [f"row {i % 60} is a note" for i in range(n)],
             "key": [f"k{i}" for i in range(n)],
-            "number": np.arange(n),
+            "number": 10**17 + np.arange(n),  # float64 has no room for the last digits
             "same": 1,
             "empty": np.nan,
         }

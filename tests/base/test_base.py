@@ -453,6 +453,7 @@ BAD = {  # what is passed to fit, and the message
     "X_val alone": ({"X_val": X0}, "X_val and y_val must be passed together. Got X_val"),
     "y_val alone": ({"y_val": Y0}, "X_val and y_val must be passed together. Got y_val"),
     "empty": ({"X_val": X0[:0], "y_val": Y0[:0]}, "Got an empty validation set"),
+    "a number for X_val": (TEN | {"X_val": 3}, "X_val must be like X: Expected 2D array"),
     "lengths": (TEN | {"y_val": Y0[:3]}, "must have the same length. Got 10 and 3"),
     "columns": (TEN | {"X_val": X0[:, :1]}, "X_val must be like X: X_val has 1 features"),
     "other kind": ({"X_val": X0[:2], "y_val": [1, 2]}, "labels that y has. Got unseen"),

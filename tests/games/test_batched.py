@@ -115,6 +115,10 @@ def test_logistic_weights_and_groups(n_classes, rng):
         sample_weight=weights, groups=np.arange(50) % 10,
         sample_weight_val=rng.random(len(y_val)),
     )  # fmt: skip
+    wide = (rng.normal(size=(50, 150)), y, rng.normal(size=(len(y_val), 150)), y_val)
+    if n_classes == 2:  # more have no batched solver for so many columns
+        masks = rng.random((4, 50)) < 0.5
+        check_equal(model, wide, masks, scoring="neg_log_loss", sample_weight=weights)
 
 
 def test_logistic_of_rows_on_all_scales(rng):

@@ -19,6 +19,7 @@ from sklearn.metrics import (
     precision_score,
     roc_auc_score,
 )
+from sklearn.model_selection import KFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -26,6 +27,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from skvalue import LeaveOneOutValuer
 from skvalue.exceptions import FailedCoalitionsWarning
 from skvalue.games import ModelGame, failed_warnings
 
@@ -142,6 +144,14 @@ def test_rows_of_weight_zero_are_not_there(data):
     assert (game.n_failed, game.n_one_class) == (0, 1)
 
 
+def test_a_split_may_have_rows_of_weight_zero_alone(data):
+    X, y, *_ = data
+    y = np.where(np.arange(40) % 2, "yes", "no")
+    valuer = LeaveOneOutValuer(GaussianNB(), cv=KFold(2))
+    values = valuer.fit(X, y, sample_weight=np.repeat([0.0, 1.0], 20)).values_
+    assert (values[:20] == 0).all()
+
+
 def test_validation_weights(data, masks, rng):
     X, y, X_val, y_val = data
     weights = rng.random(20)
@@ -162,9 +172,7 @@ def test_weights_that_are_refused(data):
         ModelGame(
             TREE, *data, scoring=lambda m, X, y: 1.0, empty_utility=0, sample_weight_val=range(20)
         )
-    with pytest.raises(
-        ValueError, match="sample_weight must be non-negative and not all zero. Got"
-    ):
+    with pytest.raises(ValueError, match="sample_weight must be non-negative. Got -1"):
         ModelGame(TREE, *data, sample_weight=-np.ones(40))
 
 
@@ -242,6 +250,9 @@ def test_one_class_predicts_itself(three, batch):
     expected = (np.log(3 / 5) + 2 * np.log(1 / 5)) / 3  # (count + 1) / (n + C), n = 2, C = 3
     np.testing.assert_allclose(game.utility(members(0, 1)), expected)
     assert (game.n_evaluations, game.n_failed, game.n_one_class) == (1, 0, 1)
+    game = ModelGame(LinearSVC(), *three, scoring="top_k_accuracy", batch=batch, empty_utility=0)
+    assert game.utility(members(0, 1)) == [2 / 3]  # of three classes with equal decisions
+    assert (game.n_failed, game.n_one_class) == (0, 1)
 
 
 @pytest.mark.parametrize("batch", ["auto", "never"])

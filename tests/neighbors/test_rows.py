@@ -248,6 +248,8 @@ def test_messages(rng, tmp_path):
     lazy = da.from_array(X, chunks=(30, 5))
     with pytest.raises(ValueError, match="X must have known chunk sizes: call compute_chunk_sizes"):
         KNNShapleyValuer().fit(lazy[lazy[:, 0] > 0], y)
+    with pytest.raises(ValueError, match=r"X must have at least 1 column. Got shape \(\d+, 0\)"):
+        KNNShapleyValuer().fit(lazy[:, :0], y)
     with pytest.raises(ValueError, match="metric must be one of .* for sparse X. Got <function"):
         KNNShapleyValuer(metric=lambda a, b: 0.0).fit(sparse.csr_array(X), y)
 

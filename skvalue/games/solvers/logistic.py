@@ -71,7 +71,7 @@ class LogisticSolver(BatchedSolver):
             self.penalty = np.r_[self.penalty, 0.0]
         self.scale = (self.weights @ np.abs(self.X)) / len(X)
         self.n_vectors = self.n_classes if self.n_classes > 2 else 1
-        self.start, self._few = None, 0
+        self.start, self._few, self._is_prepared = np.zeros(len(self.penalty)), 0, False
 
     def fits(self):
         if self.n_classes == 2:
@@ -81,15 +81,14 @@ class LogisticSolver(BatchedSolver):
         return small and not liblinear and self.scores.response_method() != "decision_function"
 
     def prepare(self):
-        if self.start is not None:
-            return
-        self.start = np.zeros(len(self.penalty))
-        if self.n_classes == 2:  # the fit on all rows starts large ones
-            whole = np.ones((1, len(self.X)), dtype=bool)
-            self.start = self.engine.solve(whole, self.counts(whole))[0][0, 0]
+        if not self._is_prepared and self.n_classes == 2:  # the fit on all rows starts large ones
+            whole = self.weights[None] > 0
+            start = self.engine.solve(whole, self.counts(whole))[0][0, 0]
             d, compiled = np.count_nonzero(self.penalty), type(self.engine) is CompiledNewton
             if d >= 4 and compiled and self.training.sample_weight is None:
                 self._few = d // 2  # most rows of a coalition that is solved in the dual
+            self.start = start
+        self._is_prepared = True
 
     def tile_scores(self, masks, sizes):
         counts = self.counts(masks)

@@ -44,6 +44,12 @@ class MissingClasses(ClassifierMixin, BaseEstimator):
         out[:, np.searchsorted(self.classes, seen)] = probabilities * scale
         return out
 
+    @available_if(lambda self: hasattr(self.model, "decision_function"))
+    def decision_function(self, X):
+        if isinstance(self.model, OneClass) and len(self.classes) > 2:  # zeros, as for two classes
+            return np.zeros((len(self.predict(X)), len(self.classes)))
+        return self.model.decision_function(X)
+
     def score(self, X, y, sample_weight=None):
         given = {} if sample_weight is None else {"sample_weight": sample_weight}
         return self.model.score(X, y, **given)

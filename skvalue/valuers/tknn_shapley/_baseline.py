@@ -54,8 +54,8 @@ def public_baseline(
     >>> public_baseline([[1.0], [1.2], [5.0]], [0, 1, 0], [[1.1]], [0], 0.5, "euclidean").tolist()
     [0.5, -0.5, 0.0]
     """
-    X = check_array(X, order="C", dtype=[np.float64, np.float32])
-    X_val = check_array(X_val, order="C", dtype=X.dtype)
+    X = check_array(X, order="C", dtype=[np.float64, np.float32], input_name="X")
+    X_val = check_array(X_val, order="C", dtype=X.dtype, input_name="X_val")
     if X_val.shape[1] != X.shape[1]:
         raise ValueError(f"X_val must have {X.shape[1]} columns, as X. Got {X_val.shape[1]}.")
     classes, codes_val = np.unique(column_or_1d(y_val), return_inverse=True)

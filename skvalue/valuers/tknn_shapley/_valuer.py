@@ -87,7 +87,7 @@ class TKNNShapleyValuer(BaseValuer):
         X_val those from the validation points to the rows, of shape (n_validation, n_samples);
         either may be sparse, and rows whose distance is not stored (a stored zero is a distance)
         are in no ball. With X_val, the entries of X are not used, and `radius` must be a number.
-        It needs epsilon=None.
+        "precomputed" needs epsilon=None, and sparse distances engine="numba".
     semivalue : {"shapley", "banzhaf", "leave-one-out"} or tuple (alpha, beta), default="shapley"
         The semivalue; a tuple is Beta(alpha, beta)-Shapley.
     task : {"auto", "classification", "regression"}, default="auto"
@@ -388,7 +388,11 @@ class TKNNShapleyValuer(BaseValuer):
             rules = [
                 ("epsilon", "must be None for sparse X, rows in a file or a Dask array", in_blocks),
                 ("duplicates", "must be None with epsilon: copies are private", merges),
-                ("task", "must not be 'regression' with epsilon", self.task == "regression"),
+                (
+                    "task",
+                    "must not be 'regression' with epsilon: sums of targets have no bound",
+                    self.task == "regression",
+                ),
                 ("engine", "must be 'numba' or 'auto' with epsilon", other_engine),
                 ("device", "must not be 'cuda' with epsilon", self.device == "cuda"),
                 ("metric", "must not be 'precomputed' with epsilon", known),

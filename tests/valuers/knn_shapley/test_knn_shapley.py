@@ -193,8 +193,8 @@ def test_refused_data(rng):
     ]:
         with pytest.raises(ValueError, match=message):
             KNNShapleyValuer(**parameters).fit(X, y + 0.5)
-    with pytest.raises(ValueError, match="utility needs dense rows"):
+    with pytest.raises(ValueError, match="utility must not be 'hard' for sparse"):
         KNNShapleyValuer(utility="hard").fit(csr_array(X), y)
     precomputed = KNNShapleyValuer(utility="hard", metric="precomputed")
-    with pytest.raises(ValueError, match="utility needs dense rows, or distances"):
+    with pytest.raises(ValueError, match="utility must not be 'hard' for sparse rows"):
         precomputed.fit(cdist(X, X), y, X_val=csr_array(cdist(X[:3], X)), y_val=y[:3])

@@ -3,10 +3,14 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
 from skvalue import (
@@ -15,6 +19,7 @@ from skvalue import (
     GradientSemivalueValuer,
     KNNShapleyValuer,
     LayeredShapleyValuer,
+    LeaveOneOutValuer,
     TKNNShapleyValuer,
 )
 from skvalue.exceptions import (
@@ -137,6 +142,15 @@ def test_points_that_are_the_rows():
     with pytest.warns(SameRowsWarning):
         KNNShapleyValuer().fit(csr_array(X), y, X_val=csr_array(X), y_val=y)
     assert told(KNNShapleyValuer(), X_val=X[::-1], y_val=y) == []
+    valuer = LeaveOneOutValuer(make_pipeline(SimpleImputer(), GaussianNB()))
+    gaps = pd.DataFrame({"a": np.where(np.arange(24) % 5, X[:, 0], np.nan), "b": X[:, 1]})
+    for frame in (gaps, gaps.convert_dtypes()):  # with NaN, and with NA
+        given = {"X": frame, "y": y, "y_val": y}
+        with pytest.warns(SameRowsWarning):
+            valuer.fit(X_val=frame.copy(), **given)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", SameRowsWarning)
+            valuer.fit(X_val=frame[::-1], **given)
 
 
 def test_a_ledger_without_epsilon_and_a_large_delta():
