@@ -124,7 +124,7 @@ def are_counted(values, n):
     They fill half of their range, or rise (or fall) from every row to the next, or have one length
     of at least 5 digits, the first of which is any as often.
     """
-    if len(values) < n / 2 or (values % 1).any():
+    if len(values) < n / 2 or not np.isfinite(values).all() or (values % 1).any():
         return False
     steps = np.diff(values)
     if len(values) == n and (steps == 1).all():
