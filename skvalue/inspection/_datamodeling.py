@@ -8,7 +8,7 @@ from scipy.stats import rankdata
 from sklearn.base import is_classifier
 from sklearn.utils import Bunch, check_array, check_random_state, column_or_1d, indexable
 
-from .._utils.checks import check_groups
+from .._utils.checks import check_groups, hidden_entries
 from .._utils.plotting import BLUE, open_axes
 from .._utils.sklearn import Interval, validate_params
 from ..games import check_scorer
@@ -53,7 +53,8 @@ def jackknife_error(predicted, changes):
 
 def _check_values(values, n, n_points, per):
     """The values as float64, of shape (n,) or (n_validation, n)."""
-    values = check_array(values, ensure_2d=False, dtype=np.float64, input_name="values")
+    with hidden_entries("values"):
+        values = check_array(values, ensure_2d=False, dtype=np.float64, input_name="values")
     if values.shape not in ((n,), (n_points, n)):
         raise ValueError(
             f"values must have one entry per {per}, {(n,)}, or one per validation point and {per}, "

@@ -18,6 +18,10 @@ _COLORS = (BLUE, RED, "#edae49", GREY, "#00798c")
 @validate_params(
     {
         "valuer": [HasMethods(["fit", "set_params"])],
+        "groups": ["array-like"],
+        "wrong": ["array-like"],
+        "epsilons": ["array-like"],
+        "sizes": ["array-like", None],
         "n_repeats": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
     },

@@ -100,7 +100,8 @@ class ValueRemovalDisplay:
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a new figure.
         **options : dict
-            Further arguments of `value_removal_curve`, such as `fractions` and `scoring`.
+            Further arguments of `value_removal_curve`, such as `fractions` and `scoring`, but not
+            `first`, since both orders are drawn.
 
         Returns
         -------
@@ -109,9 +110,9 @@ class ValueRemovalDisplay:
         """
         data = estimator, X, y, values, X_test, y_test
         curves = {
-            "lowest value first": value_removal_curve(*data, **options),
+            "lowest value first": value_removal_curve(*data, **options, first="lowest"),
             "highest value first": value_removal_curve(
-                *data, **options, first="highest", baseline=False
+                *data, **{**options, "first": "highest", "baseline": False}
             ),
         }
         if score_name is None:

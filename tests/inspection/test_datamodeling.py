@@ -121,6 +121,7 @@ def test_loss_of_a_regressor_jobs_and_seeds(data):
         ({"values": np.ones(39)}, r"values must have one entry per row, \(40,\), or one per"),
         ({"values": np.ones((6, 40))}, r"\(7, 40\). Got shape \(6, 40\)"),
         ({"values": np.full(40, np.nan)}, "NaN"),
+        ({"values": ["a"] * 40}, "values must hold numbers. Got strings"),
         ({"fraction": 1.0}, "fraction"),
         ({"n_subsets": 2}, "n_subsets"),
         ({"values": np.ones((7, 40)), "scoring": "r2"}, "scoring must return one number per"),

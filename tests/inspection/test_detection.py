@@ -66,6 +66,9 @@ def test_limit_of_whole_parties_does_not_grow_with_their_rows(parties):
 def test_detection_errors(parties):
     with pytest.raises(ValueError, match=r"sizes must be between 1 and .*smallest group \(10\)"):
         detection_curve(Recorder(), sizes=[1, 11], **parties)
+    for name in ("groups", "wrong", "epsilons", "sizes"):
+        with pytest.raises(ValueError, match=f"'{name}' parameter of detection_curve must be"):
+            detection_curve(Recorder(), **{**parties, name: 1})
     parties["wrong"] = np.ones(5, dtype=bool)
     with pytest.raises(ValueError, match=r"wrong must have one entry per group \(6\)"):
         detection_curve(Recorder(), **parties)

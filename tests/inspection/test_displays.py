@@ -46,6 +46,14 @@ class TestRemoval:
         assert display.ax_.get_ylabel() == "score"
         assert display.figure_ is display.ax_.figure
 
+    def test_options_of_the_curves(self, rows):
+        draw, nothing = ValueRemovalDisplay.from_estimator, object()  # on which a fit would fail
+        display = draw(GaussianNB(), *rows, baseline=False, **OPTIONS)
+        labels = [line.get_label() for line in display.lines_]
+        assert labels == ["lowest value first", "highest value first"]
+        with pytest.raises(TypeError, match="multiple values for keyword argument 'first'"):
+            draw(nothing, *rows, first="lowest", **OPTIONS)
+
     def test_values_of_groups_on_given_axes(self, rows):
         X, y, _, X_test, y_test = rows
         groups = np.arange(len(y)) % 10
