@@ -14,8 +14,8 @@ def add_command(commands):
     score = new_command(steps, "score", "score the summaries of sellers", _score)
     score.add_argument("model", help="folder that export wrote")
     about = "an .npz, .npy or .csv (no header) file of your rows, which are not protected"
-    for step in (export, score):
-        step.add_argument("rows", help=about)
+    export.add_argument("rows", help=about)
+    score.add_argument("rows", help="the file of rows that export had")
     maps = "identity", "pca", "simclr"
     export.add_argument("--representation", choices=maps, default=maps[0], help="of a row")
     about = "that sellers will probably choose; default: 1"

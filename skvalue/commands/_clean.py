@@ -1,6 +1,7 @@
 """``skvalue clean``: a table without its rows of low value."""
 
 import argparse
+from contextlib import suppress
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -15,13 +16,15 @@ from ._options import TABLE, new_command
 from ._progress import watched
 from ._rows import read_rows
 
+_RULES = ("negative", "significant", "auto")
 _MOST = 0.5  # fraction of a class that may go without --force, if not of all rows
 
 
 def add_command(commands):
     """Add ``skvalue clean``."""
     about, options = "write the table without its rows of low value", (*TABLE, "--seed", "--output")
-    parser = new_command(commands, "clean", about, _run, options, ("--output",))
+    helps = {"--output": "file to write the kept rows to"}
+    parser = new_command(commands, "clean", about, _run, options, ("--output",), helps)
     parser.add_argument(
         "--from",
         dest="named_by",
@@ -55,11 +58,16 @@ def add_command(commands):
 
 
 def _drop(text):
-    """A number of rows, a fraction, or a rule."""
-    try:
-        return int(text) if text.isdigit() else float(text)
-    except ValueError:
+    """A rule, a number of rows, or a fraction."""
+    if text in _RULES:
         return text
+    if text.isdecimal():
+        return int(text)
+    with suppress(ValueError):
+        if 0 <= float(text) < 1:
+            return float(text)
+    rule = f"a fraction below 1, a number of rows, or one of {', '.join(_RULES)}"
+    raise argparse.ArgumentTypeError(f"must be {rule}. Got {text!r}.")
 
 
 def _run(options):
@@ -144,7 +152,8 @@ def _refuse_loss(y, kept):
 
 def _dropped(report, table):
     """The dropped rows, lowest value first, after their row number, value and reason."""
-    rows = table.iloc[report["row"]].rename_axis("dropped_row").reset_index()
-    rows.insert(1, "dropped_value", report["value"])
-    rows.insert(2, "dropped_reason", report["reason"])
+    rows = table.iloc[report["row"]]
+    columns = {"row": rows.index, "value": report["value"], "reason": report["reason"]}
+    for place, (name, entries) in enumerate(columns.items()):  # which an earlier report may have
+        rows.insert(place, f"dropped_{name}", entries, allow_duplicates=True)
     return rows

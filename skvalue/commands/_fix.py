@@ -18,8 +18,9 @@ def add_command(commands):
     """Add ``skvalue fix``."""
     options = ("--output", "--sep", "--encoding", "--header", "--skip-lines")
     about = "write the table with corrected entries"
-    parser = new_command(commands, "fix", about, _run, options, ("--output",))
-    parser.add_argument("table", help="the .csv or .tsv file that was audited, which stays")
+    helps = {"--output": "file to write; never the table"}
+    parser = new_command(commands, "fix", about, _run, options, ("--output",), helps)
+    parser.add_argument("table", help="the .csv or .tsv file that was audited")
     parser.add_argument(
         "corrections",
         help="CSV file (row,column,old,new,why,accept; the header is row 1) of which those with "

@@ -5,7 +5,6 @@ import os
 import sys
 import warnings
 from contextlib import redirect_stdout
-from textwrap import shorten
 
 import skvalue
 
@@ -90,8 +89,8 @@ def _parser():
 
 
 def _one_line(error):
-    text = in_words(shorten(str(error), _LONGEST, placeholder=" ..."))
-    return text or type(error).__name__
+    text = in_words(" ".join(str(error).split())) or type(error).__name__
+    return text if len(text) < _LONGEST else text[:_LONGEST] + " ..."
 
 
 def _show_warning(message, category, filename, lineno, file=None, line=None):

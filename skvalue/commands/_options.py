@@ -52,7 +52,7 @@ _OPTIONS = {
     ),
     "--text": dict(action="append", metavar="COLUMN", help="a column to keep as text; repeatable"),
     "--strict": dict(action="store_true", help="refuse what can be read in two ways"),
-    "--output": dict(help="what is written: a page (.html) of `audit` and `review`, else a table"),
+    "--output": dict(help="page to write (.html)"),
     "--seed": dict(type=int, default=0, help="random state; default: %(default)s"),
     "--json": dict(help="file for `skvalue review` (.json)"),
     "--csv": dict(help="the list, for verdicts in its column is_error (.csv)"),
@@ -60,8 +60,7 @@ _OPTIONS = {
     "--fail-on": dict(
         type=fraction,
         metavar="FRACTION",
-        help="exit with 1 if a larger fraction of rows has another suggestion than its label or, "
-        "of `review`, is listed and wrong",
+        help="exit with 1 if a larger fraction of rows has another suggestion than its label",
     ),
     "--checks": dict(
         choices=("all", "fast"),
@@ -80,9 +79,8 @@ _OPTIONS = {
     ),
     "--epsilon": dict(
         type=float,
-        help="above 0: the values of --method tknn, or counts of improbable labels in place of "
-        "the list, are (epsilon, delta)-differentially private; needs --validation, whose rows "
-        "are public",
+        help="above 0: counts of improbable labels, in place of the list, are (epsilon, delta)-"
+        "differentially private; needs --validation, whose rows are public",
     ),
     "--delta": dict(type=float, default=1e-5, help="default: %(default)s"),
     "--equal-rows": dict(
@@ -93,13 +91,14 @@ _OPTIONS = {
 }
 
 
-def new_command(commands, name, about, run, options=(), required=()):
-    """Add a command, with some of these options; returns its parser."""
+def new_command(commands, name, about, run, options=(), required=(), helps=None):
+    """Add a command, with some of these options, and its own help on them; returns its parser."""
     parser = commands.add_parser(name, help=about)
     parser.set_defaults(run=run)
     reading = parser.add_argument_group("how the tables are read (what is assumed is printed)")
     for option in options:
         arguments = _OPTIONS[option] | ({"required": True} if option in required else {})
+        arguments["help"] = (helps or {}).get(option, arguments["help"])
         flags = ["-o", option] if option == "--output" else [option]
         (reading if option in READING else parser).add_argument(*flags, **arguments)
     return parser

@@ -9,7 +9,8 @@ from ._options import REPORT, new_command
 def add_command(commands):
     """Add ``skvalue review``."""
     about = "take verdicts on rows of a report"
-    parser = new_command(commands, "review", about, _run, (*REPORT, "--fail-on"))
+    helps = {"--fail-on": "exit with 1 if a larger fraction of rows is listed and wrong"}
+    parser = new_command(commands, "review", about, _run, (*REPORT, "--fail-on"), helps=helps)
     parser.add_argument("report", help="JSON file that `skvalue audit --json` wrote")
     parser.add_argument("verdicts", help="CSV file (row,is_error), or JSON from Label Studio")
 

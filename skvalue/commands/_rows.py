@@ -110,6 +110,11 @@ def read_rows(options):
     if not numeric:
         rows = _one_class_each(rows, options.target)
     print(*rows.notes, *rows.findings, sep="\n")
+    if y is not None and len(np.unique(rows.y)) < 2:
+        raise ValueError(
+            f"--target must be a column of at least two values. Got {options.target!r}, which "
+            f"holds {shown(rows.y[:1])} only."
+        )
     if options.validation is None:
         return rows
     reading_val, X_val, y_val, _ = _read(options, options.validation, reading)

@@ -12,7 +12,12 @@ def add_command(commands):
     """Add ``skvalue value``."""
     about = "write the value of every row, or group of rows"
     options, required = (*TABLE, "--seed", "--output", *PRIVACY), ("--target", "--output")
-    parser = new_command(commands, "value", about, _run, options, required)
+    helps = {
+        "--output": "file to write the values to",
+        "--epsilon": "above 0: the values, of --method tknn, are (epsilon, delta)-differentially "
+        "private; needs --validation, whose rows are public",
+    }
+    parser = new_command(commands, "value", about, _run, options, required, helps)
     parser.add_argument("--method", choices=METHODS, default="knn", help="default: %(default)s")
 
 

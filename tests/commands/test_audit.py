@@ -107,7 +107,7 @@ def test_bad_input_is_one_sentence_and_leaves_no_file(audited, tmp_path, capsys)
         tmp_path / "verdicts.csv",
     )
     for words, message in [
-        (["audit", tmp_path / "one.csv", *page], "the target must have at least 2 classes"),
+        (["audit", tmp_path / "one.csv", *page], "--target must be a column of at least two"),
         (["audit", tmp_path / "broken.csv", *page], "must have 2 fields, as most lines have"),
         (["audit", train, "--target", "x", *page[2:]], "--target must be a column of the file"),
         (

@@ -9,6 +9,7 @@ import pytest
 
 from skvalue.commands import main
 from skvalue.datasets import flip_labels
+from skvalue.review import corrections_to_csv
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("jinja2")
@@ -93,6 +94,8 @@ def test_what_is_refused(audited, tmp_path, capsys):
     table, report = folder / "train.csv", folder / "report.json"
     ok = tmp_path / "ok.csv"
     ok.write_text("row,column,old,new,why,accept\n5,label,high,low,,\n")
+    none = tmp_path / "none.csv"
+    none.write_text(corrections_to_csv([]))
     (tmp_path / "table.parquet").write_bytes(b"")
     for words, message in [
         ([table, ok, "-o", table], "--output must be a file that is not used otherwise"),
@@ -102,6 +105,7 @@ def test_what_is_refused(audited, tmp_path, capsys):
             "--changes must be a file that",
         ),
         ([table, report, "-o", tmp_path / "n.csv"], "report must be one with verdicts"),
+        ([table, none, "-o", tmp_path / "n.csv"], "there is nothing to correct"),
         (
             [tmp_path / "table.parquet", ok, "-o", tmp_path / "n.csv"],
             "the table must end in one of",
@@ -117,7 +121,7 @@ def test_what_is_refused(audited, tmp_path, capsys):
         assert message in said
         assert len(said.splitlines()) == 1
     assert table.read_bytes() == raw
-    assert {path.name for path in tmp_path.iterdir()} == {"ok.csv", "table.parquet"}
+    assert {path.name for path in tmp_path.iterdir()} == {"none.csv", "ok.csv", "table.parquet"}
 
 
 def _lines(raw):

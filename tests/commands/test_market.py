@@ -111,6 +111,10 @@ def test_a_private_fit_charges_a_ledger(tmp_path, capsys):
     assert "--ledger must be a file that `skvalue ledger new` made" in capsys.readouterr().err
     Ledger(file, "patients", epsilon=1.0, delta=1e-5)
     assert command(*words, "--epsilon", 0.8, "--ledger", file) == 0
+    (tmp_path / "out.csv").unlink()
+    assert command(*words, "--epsilon", 0.8, "--ledger", file) == 2
+    assert "must fit what is left of the budget" in capsys.readouterr().err
+    assert not (tmp_path / "out.csv").exists()
     assert Ledger(file).spent == pytest.approx(0.8)
 
 

@@ -36,10 +36,13 @@ def audit(folder, *words, table="train.csv", validation="val.csv"):
 def test_counts_are_printed_written_and_charged(tables, capsys):
     ledger = Ledger(tables / "budget.sqlite", "rows", epsilon=2.5, delta=1e-5)
     assert audit(tables, "--epsilon", 2, "--ledger", ledger.path) == 0
+    page = (tables / "page.html").read_text(encoding="utf-8")
+    assert audit(tables, "--epsilon", 2, "--ledger", ledger.path) == 2
     assert ledger.n_charges == 1
+    assert page == (tables / "page.html").read_text(encoding="utf-8")
     assert Ledger(ledger.path).dataset_name == "rows"
     out = capsys.readouterr()
-    page = (tables / "page.html").read_text(encoding="utf-8")
+    assert "must fit what is left of the budget" in out.err
     found = dict(re.findall(r"^ +(high|low|other) +(-?\d+)", out.out, re.MULTILINE))
     assert abs(int(found["other"]) - 40) < 15
     for text in (page, out.out):

@@ -254,7 +254,7 @@ def test_messages_have_the_words_of_the_command(method, tmp_path, capsys):
     table.write_text(text_of(columns(40)))
     words = [table, "--target", "kauf", "--method", method, "-o", tmp_path / "o.csv"]
     assert command("value", *words) == 0
-    for drop in ("0.3", "negative", "significant", "40", "-1") if method == "knn" else ["0.3"]:
+    for drop in ("0.3", "negative", "significant", "40") if method == "knn" else ["0.3"]:
         command("clean", *words, "--drop", drop, "--no-keep-classes")
     if method == "knn":
         command("clean", *words, "--groups", "beruf", "--validation", table)
@@ -303,6 +303,11 @@ def test_version_help_and_exit_codes(capsys):
     for words, sentence in [
         (["--version"], f"skvalue {skvalue.__version__}"),
         (["-h"], "130 inter"),
+        (["clean", "-h"], "file to write the kept rows to"),
+        (["value", "-h"], "the values, of --method tknn, are (epsilon"),
+        (["fix", "-h"], "never the table"),
+        (["review", "-h"], "of rows is listed and wrong"),
+        (["buyer", "score", "-h"], "the file of rows that export had"),
     ]:
         with pytest.raises(SystemExit) as ended:
             command(*words)

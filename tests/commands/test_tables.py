@@ -155,6 +155,15 @@ def test_clean_keeps_the_text_of_the_file(tmp_path, capsys):
     assert clean.read_text() == table.read_text()
 
 
+def test_a_table_that_has_columns_of_a_report(tmp_path):
+    table, report = tmp_path / "train.csv", tmp_path / "report.csv"
+    rows = [f"{i % 9},{i},{'yes' if i % 2 else 'no'}" for i in range(20)]
+    table.write_text("\n".join(["a,dropped_row,label", *rows]))
+    words = ["clean", table, "--target", "label", "--method", "knn", "--drop", "4"]
+    assert command(*words, "-o", tmp_path / "clean.csv", "--report", report) == 0
+    assert read(report)["dropped_row"].tolist() == read(report)["dropped_row.1"].tolist()
+
+
 def test_drop_by_rule(train, tmp_path, capsys):
     words = ["clean", train, "--target", "label", "-o", tmp_path / "clean.csv"]
     assert command(*words, "--drop", "auto", "--method", "knn") == 0
@@ -162,8 +171,11 @@ def test_drop_by_rule(train, tmp_path, capsys):
     assert "--drop significant needs --validation and another" in capsys.readouterr().err
     assert command(*words, "--drop", "significant", "--method", "knn") == 2
     assert "--drop significant needs --validation: it tests" in capsys.readouterr().err
-    assert command(*words, "--drop", "many") == 2
-    assert "--drop must be a float in the range" in capsys.readouterr().err
+    for drop in ("many", "1.5", "-1"):  # before the table is read
+        with pytest.raises(SystemExit):
+            command(*words, "--drop", drop)
+        said = capsys.readouterr().err
+        assert f"or one of negative, significant, auto. Got {drop!r}" in said
 
 
 KEYS = "k,label\n" + "".join(f"k{i},{i % 2}\n" for i in range(60))
@@ -177,7 +189,10 @@ BAD = [
     ("a,a,label\n1,2,x\n", "must name every column once. Got 'a' twice: rename one, or pass --no"),
     ("a,b\n1,x\n2,y\n", "--target must be a column of the file: a, b. Got 'label'"),
     ("label\nx\ny\n", "no separator (comma, semicolon, tab, |) gives two columns. Pass --sep."),
-    ("a,label\n1,x\n1,x\n2,x\n", "the target must have at least 2 classes. Got one class: 'x'"),
+    (
+        "a,label\n1,1.5\n1,1.5\n2,1.5\n",
+        "at least two values. Got 'label', which holds 1.5 only.",
+    ),
     ("a,label\n1,\n2,\n", "--target must be a column with at least one entry. Got 'label'"),
     (KEYS, "the table must have a column that neither identifies"),
     (f"{MANY},label\n{MANY},x\n", "a table of at most 10000 columns. Got 10002"),
@@ -195,6 +210,16 @@ def test_bad_tables_are_one_sentence_and_leave_no_file(name, text, message, tmp_
     assert said.startswith("error: ")
     assert len(said.splitlines()) == 1
     assert list(tmp_path.iterdir()) == [table]
+
+
+def test_a_target_of_one_value_is_refused(tmp_path, capsys):
+    table, val = tmp_path / "train.csv", tmp_path / "val.csv"
+    table.write_text("a,label\n1,x\n" + "".join(f"{i},\n" for i in range(59)))
+    val.write_text("a,label\n1,x\n1,y\n")
+    value = ["value", table, "-o", tmp_path / "out.csv", "--validation", val]
+    for words in (["check", table, "--fail-on-findings", "question"], value):
+        assert command(*words, "--target", "label") == 2
+        assert "--target must be a column of at least two values" in capsys.readouterr().err
 
 
 def test_bad_bytes_and_files(train, tmp_path, capsys):
