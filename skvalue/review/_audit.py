@@ -214,7 +214,7 @@ def _findings(checks, X, y, X_val, y_val, target, task, worth, random_state):
 
 def _codes(detector):
     """Codes of labels and suggestions, or of fifths of targets; what the models are worth."""
-    codes = detector._evidence[1]
+    codes = detector._evidence.codes
     if not hasattr(detector, "classes_"):
         fifths = np.quantile(codes, [0.2, 0.4, 0.6, 0.8])
         both = codes, detector.suggested_label_
@@ -269,11 +269,13 @@ def _rows(detector, n_rows):
     chosen[:n_rows] = True
     names = ("row", "probability", "forest", "logistic", "ridge")
     columns = {name: report[name][chosen].tolist() for name in names if name in report}
-    if detector._evidence[0] is not None and chosen.any():
+    if detector._evidence.vectors is not None and chosen.any():
         reasons = detector.reasons(report.row[chosen], n_rows=_N_REASONS)
         columns["neighbors"] = reasons.neighbors.tolist()
         columns |= {name: [each.tolist() for each in reasons[name]] for name in others}
-    mentioned = set(columns["row"]).union(*(each for n in others for each in columns.get(n, ())))
+    mentioned = set(columns["row"])
+    for name in others:
+        mentioned.update(*columns.get(name, ()))
     equal = detector.duplicates_
     for groups in (detector.conflicts_, equal.groups, equal.similar):
         mentioned.update(*(group[:10].tolist() for group in groups[:50]))

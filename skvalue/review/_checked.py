@@ -64,8 +64,11 @@ def _dict_of(pattern, of_key=_string):
     def check(entries, name):
         if not isinstance(entries, dict):
             refuse(name, "a dict", entries)
-        keys = [of_key(key, name) for key in entries]
-        return {key: _check(e, pattern, f"{name}[{key}]") for key, e in zip(keys, entries.values())}
+        found = {}
+        for key, entry in entries.items():
+            key = of_key(key, name)
+            found[key] = _check(entry, pattern, f"{name}[{key}]")
+        return found
 
     return check
 
@@ -94,6 +97,12 @@ def _rows(entries, name, row, most=None):
     return found
 
 
+def _pair(entries, name, rows):
+    """Two rows."""
+    found = rows(entries, name)
+    return found if len(found) == 2 else refuse(name, "pairs of different rows", entries)
+
+
 def _groups(entries, name, rows):
     """Groups of at least two rows, apart from each other."""
     found = _check(entries, [rows], name)
@@ -105,8 +114,8 @@ def _groups(entries, name, rows):
 
 def _numbers(entries, name, n):
     """Rows of a file, in its order."""
-    found = np.array(_check(entries, [_count], name), dtype=np.int64)
-    if len(found) != n or found.min(initial=2) < 2 or (np.diff(found) < 1).any():
+    found = np.array(_check(entries, [partial(_count, lowest=2)], name), dtype=np.int64)
+    if len(found) != n or (np.diff(found) < 1).any():
         refuse(name, f"{n} increasing numbers from 2", entries)
     return found
 
@@ -195,7 +204,7 @@ def checked(record):
         "contents": _dict_of(content, of_row),
         "numbers": partial(_numbers, n=n),
         "verdicts": _dict_of(flag, of_row),
-        "similar": lambda pairs, name: [*map(np.array, _check(pairs, [(row, row)], name))],
+        "similar": [partial(_pair, rows=rows)],
         "worth": _or_none(_WORTH),
         "said": _dict_of([_string], partial(choice, among=("read", "unchecked"))),
         "findings": [partial(_finding, row=row)],

@@ -219,9 +219,12 @@ def read_corrections(path):
     (3, 'species', 'setossa', 'setosa', True)
     """
     refuse_no_file(path, "corrections")
-    needed = [name for name in COLUMNS if name != "why"]
-    lines = read_lines(Path(path).read_bytes(), "corrections", needed)
-    return [_correction(line) for line in lines]
+    needed, content = [name for name in COLUMNS if name != "why"], Path(path).read_bytes()
+    if len(content.splitlines()) == 1:  # as an audit writes it that has none
+        raise ValueError(
+            "corrections must have a row below the header. Got none: there is nothing to correct."
+        )
+    return [_correction(line) for line in read_lines(content, "corrections", needed)]
 
 
 def _correction(line):

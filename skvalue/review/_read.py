@@ -18,6 +18,7 @@ from ._read_text import decode, split
 
 _ARROW = (".parquet", ".arrow", ".feather")
 _MOST_COLUMNS = 10_000
+_LONGEST_LABEL = 1000  # characters
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,6 +244,10 @@ def _target_column(target, column, task, known):
     whole = column.kind == "number" and bool(np.all(np.floor(values) == values))
     if task == "auto" and column.kind == "number" and not whole:
         return column
+    longest = max(counts, key=len)
+    if len(longest) > _LONGEST_LABEL:
+        rule = f"a column of labels of at most {_LONGEST_LABEL} characters"
+        refuse("target", rule, f"{longest[:40]}... of {len(longest)}")
     n, n_rows = len(values), len(column.cells)
     if task == "auto" and whole and n > 20 and (n_rows < 4 * n or np.ptp(values) > n - 1):
         known.doubts.append(

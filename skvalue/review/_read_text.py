@@ -125,7 +125,8 @@ def split(text, separator=None, skip_lines=0, header=None):
             "separator=."
         )
     is_usual = best == "," and not any(width[c] for c in others)
-    said = [] if is_usual else [f"fields separated by {'tabs' if best.isspace() else best}"]
+    name = {"\t": "tabs", " ": "spaces"}.get(best, best)
+    said = [] if is_usual else [f"fields separated by {name}"]
     records, ends, numbers = zip(*parsed[best])
     names, rows = _name_columns(records, header)
     n_before, ends = len(records) - len(rows), [start, *ends]

@@ -55,7 +55,7 @@ def table_to_numbers(X):
     """
     if sparse.issparse(X):
         return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32]), []
-    if is_plain(X):
+    if is_plain(X) and X.dtype.kind != "c":
         return np.asarray(X, dtype=np.float64), []
     if not hasattr(X, "columns") and np.ndim(X) != 2:
         what = "one text or object per row" if np.ndim(X) < 2 else f"shape {np.shape(X)}"

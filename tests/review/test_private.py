@@ -131,6 +131,9 @@ def test_what_is_released_and_said():
         assert "No row is listed" in said
     assert "had one row been added or removed" in str(found)
     assert found.probability_of(X[:2], ["low", "other"]).round(2).tolist() == [1.0, 0.0]
+    with pytest.raises(ValueError, match="must fit what is left of the budget"):
+        count(X, y, epsilon=1.5, ledger=ledger)
+    assert ledger.n_charges == 1
     with pytest.warns(VoidGuaranteeWarning, match="delta should be well below"):
         count(X, y, delta=0.1)
 

@@ -186,6 +186,7 @@ def test_files_with_types(kind, tmp_path):
         ("a,b\n1,x\n", {"target": "c"}, "target must be a column of the file: a, b. Got 'c'"),
         ("a,b\n1,\n", {"target": "b"}, "target must be a column with at least one entry"),
         ("a,b\n1,x\n", {"target": "b", "task": "regression"}, "holds other than numbers"),
+        ("a,b\n1," + "x" * 1001, {"target": "b"}, "labels of at most 1000 characters"),
         (",".join(f"c{i}" for i in range(10_001)) + "\n" + "1," * 10_000, {}, "at most 10000 col"),
     ],
 )

@@ -131,6 +131,7 @@ def test_json_holds_all(report, reviewed):
         ({"more": 1}, "report"),
         ({"duplicates": [[1]]}, "duplicates"),
         ({"similar": [[1, 2, 3]]}, "similar"),
+        ({"similar": [[0, 0]]}, "similar"),
         ({"worth": {}}, "worth"),
         ({"said": {"read": [1]}}, "read"),
         ({"findings": [{"kind": "leak"}]}, "findings"),
@@ -191,7 +192,7 @@ def test_hostile_reports_are_refused_in_a_sentence(report, change):
 
 def test_infinite_values_are_refused(report):
     text = report.to_json().replace('"values": [', '"values": [1e999, ', 1)
-    with pytest.raises(ValueError, match="values must be a number between"):
+    with pytest.raises(ValueError, match="values must be a number strictly between"):
         AuditReport.from_json(text)
 
 
