@@ -203,7 +203,7 @@ def test_whole_numbers_are_asked_and_the_task_decides(name, tmp_path, capsys):
     assert "Pass --task regression if they are amounts" in capsys.readouterr().err
     assert command(*words, "--task", "regression") == 0
     said = capsys.readouterr()
-    assert "question" not in said.out
+    assert "question: " not in said.out
     assert "warning" not in said.err
     if name == "clean":
         assert "108 of 120 rows" in said.out
