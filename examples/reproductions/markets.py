@@ -102,11 +102,11 @@ def faithful(name, folder, draws):
                 design.limit = None if sampler == "exact" else 400
                 while (masks := design.ask()) is not None:
                     design.tell(table[masks @ (1 << np.arange(n))])
-                values, variances, _ = group_values(design, owner)
+                values, covariance, _ = group_values(design, owner)
                 if sampler == "exact":
                     worst = max(worst, np.abs(values - truth).max())
                 else:
-                    z.append((values - truth) / np.sqrt(variances))
+                    z.append((values - truth) / np.sqrt(np.diag(covariance)))
     z, bound = np.array(z), 3 / np.sqrt(960)
     report("exact sums of row values", "random", f"largest difference {worst:.1e}", worst < 1e-10)
     figure = f"mean {z.mean():.3f} (at most {bound:.3f}), standard deviation {z.std():.2f}"
