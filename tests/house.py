@@ -25,8 +25,8 @@ ROOT = TESTS.parent
 PACKAGE = ROOT / "skvalue"
 
 # Lines of code: these limits only fall.
-MAX_LINES = 29_782
-MAX_TEST_LINES = 30_946
+MAX_LINES = 27_889
+MAX_TEST_LINES = 30_895
 MAX_CHAIN = 4  # house classes in an MRO
 MAX_FUNCTION = 75  # lines of a function
 MAX_PRIVATE = 3  # private attributes of a fitted valuer
@@ -38,7 +38,7 @@ MAX_CALLED = {
     "Data-OOB": 64,
     "leave-one-out, Newton": 117,
     "leave-one-out, refits": 107,
-    "Data Shapley, adjusted": 271,
+    "Data Shapley, adjusted": 270,
     "in-run": 68,
     "in-run, private": 123,
     "gradients": 117,
