@@ -551,7 +551,7 @@ def shown_private_values():
 def called():
     """Name -> number of functions that a small fit calls, in a fresh process."""
     command = [sys.executable, TESTS / "called.py", "--json"]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    run = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(run.stdout.splitlines()[-1])
 
 
