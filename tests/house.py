@@ -25,7 +25,7 @@ ROOT = TESTS.parent
 PACKAGE = ROOT / "skvalue"
 
 # Lines of code: these limits only fall.
-MAX_LINES = 27_889
+MAX_LINES = 27_867
 MAX_TEST_LINES = 30_895
 MAX_CHAIN = 4  # house classes in an MRO
 MAX_FUNCTION = 75  # lines of a function

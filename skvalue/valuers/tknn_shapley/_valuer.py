@@ -388,11 +388,7 @@ class TKNNShapleyValuer(BaseValuer):
             rules = [
                 ("epsilon", "must be None for sparse X, rows in a file or a Dask array", in_blocks),
                 ("duplicates", "must be None with epsilon: copies are private", merges),
-                (
-                    "task",
-                    "must not be 'regression' with epsilon: sums of targets have no bound",
-                    self.task == "regression",
-                ),
+                ("task", "must not be 'regression' with epsilon", self.task == "regression"),
                 ("engine", "must be 'numba' or 'auto' with epsilon", other_engine),
                 ("device", "must not be 'cuda' with epsilon", self.device == "cuda"),
                 ("metric", "must not be 'precomputed' with epsilon", known),

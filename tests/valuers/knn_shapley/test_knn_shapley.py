@@ -196,5 +196,5 @@ def test_refused_data(rng):
     with pytest.raises(ValueError, match="utility must not be 'hard' for sparse"):
         KNNShapleyValuer(utility="hard").fit(csr_array(X), y)
     precomputed = KNNShapleyValuer(utility="hard", metric="precomputed")
-    with pytest.raises(ValueError, match="utility must not be 'hard' for sparse rows"):
+    with pytest.raises(ValueError, match="utility must not be 'hard' for sparse"):
         precomputed.fit(cdist(X, X), y, X_val=csr_array(cdist(X[:3], X)), y_val=y[:3])
