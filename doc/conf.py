@@ -3,6 +3,7 @@
 With `-D plot_gallery=0` the scripts of the gallery are listed and not run.
 """
 
+import gc
 import shutil
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ import skvalue
 import skvalue.valuers
 
 sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
+gc.set_threshold(100_000, 50, 100)  # a tenth less CPU time: pages are millions of objects
 
 project = "skvalue"
 author = "The skvalue developers"

@@ -13,6 +13,7 @@ import threading
 import warnings
 from collections import Counter
 from contextlib import redirect_stdout, suppress
+from functools import partial
 from io import StringIO
 from pathlib import Path
 
@@ -47,6 +48,7 @@ def fit(name):
     problem = clusters(n=30, n_val=30, d=4, names=None, n_informative=3, flip_y=0.01)
     cls, parameters = FITS[name]
     points = {} if cls == "DataOOB" else problem.points
+    yield
     CLASSES[cls](**parameters).fit(*problem.rows, **points)
 
 
@@ -110,19 +112,17 @@ class Calls:
 
 def calls(name):
     """The calls of the second of two runs."""
-    for _ in range(2):
-        found = Calls()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            run = OTHERS[name]() if name in OTHERS else iter([None])
-            next(run)
-            threading.setprofile(found)
-            sys.setprofile(found)
-            try:
-                next(run, None) if name in OTHERS else fit(name)
-            finally:
-                sys.setprofile(None)
-                threading.setprofile(None)
+    found, run = Calls(), OTHERS.get(name, partial(fit, name))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        list(run())
+        second = run()
+        next(second)
+        threading.setprofile(found)
+        sys.setprofile(found)
+        list(second)
+        sys.setprofile(None)
+        threading.setprofile(None)
     return found
 
 

@@ -137,8 +137,7 @@ class TestPayments:
         values, errors = np.array([1.0, -1.0, 1.0, 0.0, 0.5]), np.array([0.5, 0.5, 0.52, 0.0, 0.0])
         paid = payments(values, 2.0, errors=errors, undecided="reserve")
         np.testing.assert_array_equal(paid, [2.0, -2.0, 0.0, 0.0, 1.0])
-        reserve = payments(values, 2.0) - paid
-        np.testing.assert_array_equal(reserve, [0, 0, 2.0, 0, 0])
+        np.testing.assert_array_equal(payments(values, 2.0) - paid, [0, 0, 2.0, 0, 0])
 
 
 class TestPeriods:

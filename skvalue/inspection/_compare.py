@@ -173,8 +173,7 @@ def compare(
     if wrong is not None:
         check_length(column_or_1d(wrong), "wrong", n, of="values")
         noisy_label_auc(np.arange(n), wrong)  # refuses anything but a mask, before the fits
-    rng = check_random_state(random_state)
-    seed = int(rng.randint(np.iinfo(np.int32).max))
+    seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     fitted, seconds = {}, {}
     for name, valuer in valuers.items():
         given = {} if groups is None else {"groups": groups}

@@ -21,7 +21,7 @@ _REACH = 9.5  # standard deviations on the grid; the mass beyond (1e-21) has inf
 
 
 @lru_cache(maxsize=8)
-def compose_plds(parts):
+def compose_plds(parts, interval=_INTERVAL):
     """Privacy loss distribution of a frozen set of (event, count), without composed events."""
     longest = max(_largest_loss(event) for event, _ in parts)
     if longest > _MOST:
@@ -29,7 +29,7 @@ def compose_plds(parts):
             f"events that are composed must have a privacy loss of at most {_MOST:g}. Got one of "
             f"{longest:.3g}: its noise hides nothing."
         )
-    interval = _INTERVAL * 10 ** max(0, math.ceil(math.log10(longest / _LONGEST)))
+    interval = max(interval, _INTERVAL * 10 ** max(0, math.ceil(math.log10(longest / _LONGEST))))
     plds = (_event_pld(event, interval).self_compose(count) for event, count in parts)
     return reduce(lambda left, right: left.compose(right), plds)
 

@@ -72,9 +72,12 @@ def get_delta(event, epsilon, relation=None):
     >>> f"{get_delta(DiscreteGaussianEvent(scale=3.73063), 1.0):.3e}"
     '1.035e-05'
     """
-    epsilon = check_epsilon(epsilon)
-    parts = simplify(event, relation)
-    profile = _profile(parts)
+    return delta_of(simplify(event, relation), check_epsilon(epsilon))
+
+
+def delta_of(parts, epsilon, **grid):
+    """`get_delta` of simplified parts; `grid` is passed to `compose_plds`."""
+    profile = _profile(parts, **grid)
     # delta is also valid at a larger epsilon, where the bound of the sampler's error explodes.
     smaller = [e for e in _BEFORE_SLACK if e < epsilon and _sampler_slack(parts, epsilon)]
     return min(1.0, *(profile(e) + _sampler_slack(parts, e) for e in [epsilon, *smaller]))
@@ -130,12 +133,12 @@ def get_epsilon(event, delta, relation=None):
     return epsilon if _sampler_slack(parts, epsilon) <= slack else math.inf
 
 
-def _profile(parts):
+def _profile(parts, **grid):
     """The function from epsilon to delta, without the error of the sampler."""
     single = _single(parts)
     if single is not None:
         return partial(_delta, single)
-    composed, total = compose_plds(frozenset(parts.items())), _summed(parts)
+    composed, total = compose_plds(frozenset(parts.items()), **grid), _summed(parts)
 
     def delta(epsilon):
         found = float(composed.get_delta_for_epsilon(epsilon))

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from .._utils.checks import check_count
 from ._ledger_store import FileStore, MemoryStore, checked_terms
-from .accounting import get_delta, get_epsilon
+from .accounting import delta_of, get_epsilon, simplify
 from .calibration import calibrate_gaussian
 from .events import ComposedEvent, SelfComposedEvent, event_from_dict, event_to_dict
 from .relations import convert
@@ -339,8 +339,9 @@ def _spent(terms, charged):
     return get_epsilon(_compose(charged, terms["relation"]), terms["delta"]) if charged else 0.0
 
 
-def _fits(events, terms):
-    return get_delta(_compose(events, terms["relation"]), terms["epsilon"]) <= terms["delta"]
+def _fits(events, terms, **grid):
+    parts = simplify(_compose(events, terms["relation"]))
+    return delta_of(parts, terms["epsilon"], **grid) <= terms["delta"]
 
 
 def _affordable(n_fits, charged, terms):
@@ -348,7 +349,8 @@ def _affordable(n_fits, charged, terms):
 
     def fits(epsilon):
         noise = calibrate_gaussian(epsilon, terms["delta"], relation=terms["relation"])
-        return _fits([*charged, SelfComposedEvent(noise, n_fits)], terms)
+        # This grid moves epsilon by far less than 1 %, to the safe side.
+        return _fits([*charged, SelfComposedEvent(noise, n_fits)], terms, interval=1e-3)
 
     low, high = 1e-3 * terms["epsilon"], terms["epsilon"]
     if fits(high):

@@ -86,6 +86,5 @@ def _is_missing(entry):
 
 
 def _seconds(array):
-    unit = "datetime64[us]" if array.dtype.kind == "M" else "timedelta64[us]"
-    whole = array.astype(unit)
+    whole = array.astype("datetime64[us]" if array.dtype.kind == "M" else "timedelta64[us]")
     return np.where(np.isnat(whole), np.nan, whole.astype(np.int64) / 1e6)

@@ -227,5 +227,4 @@ def differing(codes, groups):
     >>> differing(np.array([0, 1, 1]), np.array([0, 0, 1])).tolist()
     [True, True, False]
     """
-    pairs = np.unique(np.stack([groups, codes]), axis=1)
-    return np.bincount(pairs[0])[groups] > 1
+    return np.bincount(np.unique(np.stack([groups, codes]), axis=1)[0])[groups] > 1

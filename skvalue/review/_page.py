@@ -3,6 +3,7 @@
 import base64
 import os
 from collections import Counter
+from functools import cache
 from hashlib import sha256
 from importlib.resources import files as package_files
 
@@ -29,18 +30,25 @@ _SECTIONS = {  # of the page -> kinds of findings; other kinds are of columns
 
 def page(report, files):
     """The HTML text of a report. Its policy lets nothing load, and no script run but its own."""
+    template, style, script = _files()
+    policy = (
+        f"default-src 'none'; img-src data:; style-src {_hash(style)}; "
+        f"script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
+    )
+    shown = {**_context(report), "policy": policy, "style": style, "script": script}
+    return template.render(**shown, files=_names(report, files))
+
+
+@cache
+def _files():
+    """The template, compiled once, and the texts of style and script."""
     jinja2 = needed("jinja2", "to_html")
     source, style, script = (
         (package_files("skvalue.review") / f"report.{kind}").read_text(encoding="utf-8")
         for kind in ("html.jinja", "css", "js")
     )
-    policy = (
-        f"default-src 'none'; img-src data:; style-src {_hash(style)}; "
-        f"script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
-    )
-    template = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    shown = {**_context(report), "policy": policy, "style": style, "script": script}
-    return template.from_string(source).render(**shown, files=_names(report, files))
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(source), style, script
 
 
 def _hash(text):

@@ -297,8 +297,7 @@ class AuditReport:
             If the text is no such report.
         """
         names = [each.name for each in fields(cls)]
-        record = read_record(text, _FORMAT, _VERSION, names, _LIMIT, "report")
-        return cls(**checked(record))
+        return cls(**checked(read_record(text, _FORMAT, _VERSION, names, _LIMIT, "report")))
 
     def to_label_studio(self, path=None):
         """Make the tasks of a Label Studio project from the rows to review.

@@ -48,8 +48,8 @@ def test_results_come_in_order(n_jobs):
 
 
 def test_tasks_run_beside_each_other():
-    barrier = threading.Barrier(2, timeout=10)
-    list(ordered_map(barrier.wait, [(), ()], 2))  # a deadlock if they ran one after the other
+    # A deadlock if they ran one after the other.
+    list(ordered_map(threading.Barrier(2, timeout=10).wait, [(), ()], 2))
 
 
 def blas_threads():

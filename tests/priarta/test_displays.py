@@ -50,8 +50,7 @@ def test_distances(market):
 
 def test_directions(market):
     scorer, summaries = market
-    display = DirectionsDisplay.from_summaries(scorer, summaries)
-    drawn = display.image_.get_array()
+    drawn = DirectionsDisplay.from_summaries(scorer, summaries).image_.get_array()
     assert np.array_equal(drawn, scorer.explain(summaries).reshape(3, 6))
 
 

@@ -35,6 +35,7 @@ from skvalue.privacy import (
     get_delta,
     get_epsilon,
 )
+from skvalue.privacy.accounting import delta_of
 
 BUDGET = {"epsilon": 3.0, "delta": 1e-5}
 
@@ -394,6 +395,17 @@ def test_plan_asks_first(ledger):
     assert ledger.plan(1) < 0.2
 
 
+def test_plans_beside_counts_are_rounded_down_by_little():
+    """Counts and Gaussian noise compose by privacy loss distributions, on a coarser grid here."""
+    ledger = Ledger(None, "rows", **BUDGET)
+    ledger.charge(calibrate_counts(1.0, 1e-5, max_contributions=1))
+    each = ledger.plan(4)
+    with pytest.raises(ValueError, match="sum of 4 releases must fit"):
+        ledger.plan(4, epsilon=1.012 * each)
+    for _ in range(4):
+        ledger.charge(calibrate_gaussian(each, 1e-5, relation="add_remove"))
+
+
 def test_plan_refusals(ledger):
     with pytest.raises(ValueError, match="n_fits must be an integer of at least 1"):
         ledger.plan(0)
@@ -528,8 +540,8 @@ def test_charges_queue_for_the_file(tmp_path, monkeypatch):
     Ledger(path, "rows", **BUDGET)
     barrier, looked = threading.Barrier(n), threading.local()
 
-    def slow_delta(*args):
-        delta = get_delta(*args)
+    def slow_delta(*args, **grid):
+        delta = delta_of(*args, **grid)
         if getattr(looked, "once", False):
             time.sleep(0.02)
         else:
@@ -537,7 +549,7 @@ def test_charges_queue_for_the_file(tmp_path, monkeypatch):
             barrier.wait()
         return delta
 
-    monkeypatch.setattr("skvalue.privacy.ledger.get_delta", slow_delta)
+    monkeypatch.setattr("skvalue.privacy.ledger.delta_of", slow_delta)
     outcomes = at_once(lambda: Ledger(path, "rows").charge(FITS).number, n)
     assert outcomes == [*"123456", *["ValueError"] * 6]
 
