@@ -115,5 +115,4 @@ def make_space(X, metric, codes=None, n_classes=1):
     """
     if isinstance(metric, str) and metric == "precomputed":
         return DistanceSpace(X, metric, codes, n_classes)
-    kind = BlockSpace if isinstance(X, Rows) else DenseSpace
-    return kind(X, metric, codes, n_classes)
+    return (BlockSpace if isinstance(X, Rows) else DenseSpace)(X, metric, codes, n_classes)

@@ -350,7 +350,8 @@ def _affordable(n_fits, charged, terms):
     def fits(epsilon):
         noise = calibrate_gaussian(epsilon, terms["delta"], relation=terms["relation"])
         # This grid moves epsilon by far less than 1 %, to the safe side.
-        return _fits([*charged, SelfComposedEvent(noise, n_fits)], terms, interval=1e-3)
+        grid = 1e-3 * terms["epsilon"]
+        return _fits([*charged, SelfComposedEvent(noise, n_fits)], terms, interval=grid)
 
     low, high = 1e-3 * terms["epsilon"], terms["epsilon"]
     if fits(high):
