@@ -100,8 +100,7 @@ def plan_layers(design, n, counts, *, n_shuffles=N_SHUFFLES, max_evaluations=Non
 
 
 def _round(design, n, wanted, n_shuffles):
-    sizes = range(len(wanted))
-    largest = np.array([n_subsets(n - 1, k) for k in sizes])
+    largest = np.array([n_subsets(n - 1, k) for k in range(len(wanted))])
     counts = np.minimum(wanted, largest)
     if design == "iid":
         counts = np.maximum(np.ceil(counts), 1.0)

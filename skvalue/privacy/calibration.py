@@ -6,7 +6,7 @@ from numbers import Real
 from scipy.optimize import brentq
 
 from .._utils.checks import check_count, check_delta, check_epsilon, check_positive, check_relation
-from .accounting import get_delta
+from .accounting import delta_of, get_delta, simplify
 from .events import DiscreteGaussianEvent, GaussianEvent, LaplaceEvent
 from .gdp import delta_from_mu, mu_from_epsilon
 
@@ -171,7 +171,7 @@ def calibrate(make_event, epsilon, delta, tol=1e-3):
     """Smallest noise scale at which an event meets a guarantee, by bisection.
 
     For events without a closed-form calibration, such as sampled or composed ones. Each step of the
-    bisection computes the cost, which with sampling takes up to a second.
+    bisection computes the cost, which with sampling takes a while.
 
     Parameters
     ----------
@@ -212,13 +212,14 @@ def calibrate(make_event, epsilon, delta, tol=1e-3):
     if not isinstance(tol, Real) or not 0 < tol < 1:
         raise ValueError(f"tol must be in (0, 1). Got {tol!r}.")
 
-    def enough(scale):
-        return get_delta(make_event(scale), epsilon) <= delta
+    def enough(scale, **grid):
+        return delta_of(simplify(make_event(scale)), epsilon, **grid) <= delta
 
-    low = high = 1.0
-    while enough(low) and low > 2.0**-60:
+    # Most steps are on a coarser grid, which moves the scale by less than its tolerance.
+    low, high, coarse = 1.0, 1.0, {"interval": epsilon * min(3e-4, 0.3 * tol)}
+    while enough(low, **coarse) and low > 2.0**-60:
         low, high = low / 2, low
-    while not enough(high):
+    while not enough(high, **coarse):
         low, high = high, high * 2
         if high > 2.0**60:
             raise ValueError(
@@ -227,5 +228,9 @@ def calibrate(make_event, epsilon, delta, tol=1e-3):
             )
     while high > low * (1 + tol):
         middle = math.sqrt(low * high)
-        low, high = (low, middle) if enough(middle) else (middle, high)
+        low, high = (low, middle) if enough(middle, **coarse) else (middle, high)
+    while high > 2.0**-60 and enough(high / (1 + tol)):
+        high /= 1 + tol
+    while not enough(high):
+        high *= 1 + tol
     return make_event(high)

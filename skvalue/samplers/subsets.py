@@ -74,8 +74,7 @@ class SizeStrata:
         number = np.full(stratum.max() + 1, -1)
         number[used] = np.arange(len(used))
         stratum = np.where(weight > 0, number[stratum], -1)
-        member = stratum == np.arange(len(used))[:, None]
-        probabilities = np.where(member, weight, 0.0)
+        probabilities = np.where(stratum == np.arange(len(used))[:, None], weight, 0.0)
         probabilities /= probabilities.sum(axis=1, keepdims=True)
         return cls._weighted(stratum, probabilities, q)
 

@@ -39,8 +39,7 @@ class Additive:
 
     def local(self, described, sizes):
         packed = np.ascontiguousarray(described).view(np.uint8)
-        bits = np.unpackbits(packed, axis=1, count=self._n)
-        centered = bits - sizes[:, None] / self._n
+        centered = np.unpackbits(packed, axis=1, count=self._n) - sizes[:, None] / self._n
         return np.hstack(self._profiles[:, sizes, None] * centered)
 
     def expected(self, coefs):

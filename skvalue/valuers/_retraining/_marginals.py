@@ -56,8 +56,7 @@ def contributions(game, mask, rng):
 def seconds_per_model(game, design):
     """Mean seconds of the models that a block of a design trains, from a coalition a stratum."""
     game, rng, seconds = MarginalGame(game), np.random.default_rng(0), 0.0
-    sizes = design.edges[:-1]
-    masks = rng.permuted(np.arange(game.n_players) < sizes[:, None], axis=1)
+    masks = rng.permuted(np.arange(game.n_players) < design.edges[:-1, None], axis=1)
     for mask in masks[[1, -1]]:  # compilation and imports
         contributions(game, mask, rng)
     for mask, pairs in zip(masks, design.pairs):
