@@ -41,17 +41,18 @@ def out_of_bag_mean(total, squares, count):
     """Data-OOB values (Kwon and Zou 2023, equation 3), and standard errors over the draw of bags.
 
     ``total``, ``squares``: sums of scores and of their squares over the ``count`` >= 2 models of
-    each player that were not trained on it. The mean variance over players counts as one more
-    model, so that the error of a player whose scores were all equal is not 0 (as in Agresti and
-    Coull's interval).
+    each player that were not trained on it. The variance of all scores counts as one more model, so
+    that the error of a player whose scores were all equal is not 0 (as in Agresti and Coull's
+    interval).
 
     >>> values, error = out_of_bag_mean(np.array([3.0]), np.array([3.0]), np.array([4]))
     >>> values.tolist(), error.round(4).tolist()
-    ([0.75], [0.2795])
+    ([0.75], [0.2724])
     """
     values = total / count
     variance = np.maximum(squares / count - values**2, 0.0) * count / (count - 1)
-    return values, np.sqrt((variance + variance.mean() / count) / count)
+    of_all = squares.sum() / count.sum() - (total.sum() / count.sum()) ** 2
+    return values, np.sqrt((variance + max(of_all, 0.0) / count) / count)
 
 
 def default_models(n_rows, n_features):
@@ -138,8 +139,8 @@ class DataOOBValuer(BaseRetrainingValuer):
         Values in the order of the rows, or of `groups_`; higher is better. With groups, bags
         consist of whole groups, and the score of a group is the mean over its rows.
     values_error_ : ndarray of the same shape
-        Standard errors over the draw of the bags. The mean variance over rows counts as one more
-        model of each row: rows that were always predicted right may not always be.
+        Standard errors over the draw of the bags. The variance of all scores counts as one
+        more model of each row: rows that were always predicted right may not always be.
     stop_reason_ : str
         "n_estimators", "max_time", "tol", "callback" or "interrupted".
     utility_ : float

@@ -46,9 +46,9 @@ def plain(estimator, X, y, score, n_models, seed, weights=None):
 
 
 def standard_errors(scores):
-    """Of means of scores; their mean variance over rows is that of one more score of each."""
+    """Of means of scores; the variance of all scores is that of one more score of each row."""
     variances, counts = [np.var(s, ddof=1) for s in scores], np.array(list(map(len, scores)))
-    return np.sqrt((variances + np.mean(variances) / counts) / counts)
+    return np.sqrt((variances + np.var(np.concatenate(scores)) / counts) / counts)
 
 
 @pytest.mark.parametrize("estimator", [DecisionTreeClassifier(max_features=1), None])
