@@ -24,7 +24,7 @@ PACKAGE = ROOT / "skvalue"
 
 # Lines of code: these limits only fall.
 MAX_LINES = 27_867
-MAX_TEST_LINES = 30_895
+MAX_TEST_LINES = 30_894
 MAX_CHAIN = 4  # house classes in an MRO
 MAX_FUNCTION = 75  # lines of a function
 MAX_PRIVATE = 3  # private attributes of a fitted valuer
