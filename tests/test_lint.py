@@ -2,7 +2,6 @@
 
 import configparser
 import inspect
-import re
 import subprocess
 import sys
 from importlib import import_module
@@ -110,47 +109,3 @@ def test_docstring(name):
     faults = [f"{code}: {text}" for code, text in validate(name)["errors"] if code in checks]
     advice = f"Run: python -m numpydoc validate {name}"
     assert not faults, "\n".join([*faults, advice])
-
-
-# What is not said, as a regular expression -> the standard word.
-WORDS = {
-    r"judg": "validation point, evaluate",
-    r"\b(no|every|some|any)body\b": "the empty coalition, all players, a caller",
-    r"\bsettl(e|es|ed|ing)\b": "resolve ties exactly, decide",
-    r"\bso many\b|\bso-manieth\b": "that many, n, the n-th",
-    r"\bspoil": "corrupt",
-    r"\blaws?\b(?! of large)": "distribution",
-    r"\bchances?\b": "probability",
-    r"(?<!standard )(?<!absolute )(?<!squared )\bdeviations?\b": "standard deviation",
-    r"\bin the mean\b": "on average",
-    r"\bst(and|ands|anding|ood) on\b": "be based on",
-    r"\b(go|goes|going|went|gone) on\b": "resume, continue",
-    r"\bbeside\b|\bbut for\b": "next to, compared with, except",
-}
-PLACES = ("skvalue/**/*.py", "doc/**/*.rst", "examples/**/*.py", "README.md")
-BUILT = {"_build", "generated", "auto_examples"}
-
-
-def found(text):
-    """What is not said in a text, over ends of lines and signs of comments, and what to say."""
-    text = re.sub(r"[\s#]+", " ", text)
-    for word, standard in WORDS.items():
-        for hit in re.finditer(word, text, re.IGNORECASE):
-            yield f"...{text[max(0, hit.start() - 30) : hit.end() + 10]}... -> {standard}"
-
-
-def test_standard_words():
-    files = [file for place in PLACES for file in sorted(ROOT.glob(place))]
-    assert len(files) > 200
-    hits = [
-        f"{file.relative_to(ROOT)}: {hit}"
-        for file in files
-        if not BUILT & set(file.relative_to(ROOT).parts)
-        for hit in found(file.read_text(encoding="utf-8"))
-    ]
-    assert not hits, "\n".join(hits)
-
-
-def test_words_are_found_over_lines_and_terms_are_not():
-    assert len(list(found("one\n# so\n# many rows of Judges"))) == 2
-    assert len(list(found("standard\n# deviation; its deviation"))) == 1
