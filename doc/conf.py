@@ -18,7 +18,9 @@ import skvalue
 import skvalue.valuers
 
 sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
-gc.set_threshold(100_000, 50, 100)  # a tenth less CPU time: pages are millions of objects
+gc.set_threshold(
+    100_000, 50, 100
+)  # a tenth less CPU time: pages are millions of objects
 
 project = "skvalue"
 author = "The skvalue developers"
@@ -38,7 +40,9 @@ extensions = [
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "auto_examples/**/*.md5"]
 nitpicky = True  # a reference to a name of ours that is not there fails the build
-nitpick_ignore_regex = [("py:.*", r"(matplotlib|numpy|pandas|polars|scipy|sklearn)\..*")]
+nitpick_ignore_regex = [
+    ("py:.*", r"(matplotlib|numpy|pandas|polars|scipy|sklearn)\..*")
+]
 default_role = "literal"  # single backticks in docstrings, as in scikit-learn's
 
 # Pages of names that are gone would be orphans.
@@ -49,7 +53,9 @@ autosummary_generate = True
 autosummary_ignore_module_all = False
 autosummary_imported_members = True
 autosummary_context = {
-    "top_level": [n for n in skvalue.__all__ if not isinstance(getattr(skvalue, n), ModuleType)],
+    "top_level": [
+        n for n in skvalue.__all__ if not isinstance(getattr(skvalue, n), ModuleType)
+    ],
     "valuers": skvalue.valuers.__all__,
 }
 numpydoc_show_class_members = False  # the template lists them
@@ -103,7 +109,9 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "show_nav_level": 2,
 }
-html_sidebars = {page: [] for page in ("index", "installation", "reproductions", "whats_new/*")}
+html_sidebars = {
+    page: [] for page in ("index", "installation", "reproductions", "whats_new/*")
+}
 
 
 def _skip_foreign_members(app, what, name, member, skip, options):

@@ -14,7 +14,9 @@ __all__ = ["by_period", "largest_rho", "payments", "rho_targets", "shares"]
 def _finite(values, name):
     values = np.asarray(values, dtype=float)
     if values.ndim != 1 or len(values) == 0:
-        raise ValueError(f"{name} must be a sequence of numbers. Got shape {values.shape}.")
+        raise ValueError(
+            f"{name} must be a sequence of numbers. Got shape {values.shape}."
+        )
     if not np.isfinite(values).all():
         raise ValueError(f"{name} must be finite. Got {values.tolist()}.")
     return values
@@ -57,7 +59,10 @@ def rho_targets(values, grand_value, rho):
     [2.5, 5.0, 0.0]
     """
     values = _finite(values, "values")
-    grand_value, rho = check_positive(grand_value, "grand_value"), check_positive(rho, "rho")
+    grand_value, rho = (
+        check_positive(grand_value, "grand_value"),
+        check_positive(rho, "rho"),
+    )
     if values.max() <= 0:
         raise ValueError(f"values must have one above 0. Got at most {values.max():g}.")
     return grand_value * (np.maximum(values, 0.0) / values.max()) ** rho
@@ -186,7 +191,9 @@ def shares(values, budget, unit=None):
     whole[np.argsort(-(scaled - whole), kind="stable")[:left]] += 1
     # Division by a whole number rounds only once: 34 coins of 0.01 are 34 / 100 = 0.34.
     per_one = 1 / unit
-    return whole / round(per_one) if abs(per_one - round(per_one)) < 1e-9 else whole * unit
+    return (
+        whole / round(per_one) if abs(per_one - round(per_one)) < 1e-9 else whole * unit
+    )
 
 
 def payments(values, price, *, errors=None, undecided="pay"):

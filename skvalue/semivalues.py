@@ -308,7 +308,9 @@ def tabulated_semivalue(utilities, semivalue="shapley"):
     utilities = np.asarray(utilities, dtype=np.float64)
     n = len(utilities).bit_length() - 1
     if n < 1 or len(utilities) != 2**n:
-        raise ValueError(f"utilities must have 2^n entries, n >= 1. Got {len(utilities)}.")
+        raise ValueError(
+            f"utilities must have 2^n entries, n >= 1. Got {len(utilities)}."
+        )
     sizes = np.zeros(1, dtype=np.int64)  # of all coalitions of the other n - 1 players
     for _ in range(n - 1):
         sizes = np.concatenate([sizes, sizes + 1])

@@ -10,7 +10,10 @@ def one_of_each(*columns):
 
     Of each entry at least one combination is in the default tier; the others are slow.
     """
-    first = {tuple(i % len(column) for column in columns) for i in range(max(map(len, columns)))}
+    first = {
+        tuple(i % len(column) for column in columns)
+        for i in range(max(map(len, columns)))
+    }
     return [
         pytest.param(
             *(column[i] for column, i in zip(columns, places)),

@@ -47,12 +47,17 @@ def pytest_configure(config):
 
 class _Skipped(pytest.Module):
     def collect(self):
-        pytest.skip("reads files that are in the repository alone", allow_module_level=True)
+        pytest.skip(
+            "reads files that are in the repository alone", allow_module_level=True
+        )
 
 
 def pytest_pycollect_makemodule(module_path, parent):
     """Skip what reads the repository where the tests were installed without it."""
-    if READS_THE_REPOSITORY.match(module_path.stem) and not (REPOSITORY / "doc").is_dir():
+    if (
+        READS_THE_REPOSITORY.match(module_path.stem)
+        and not (REPOSITORY / "doc").is_dir()
+    ):
         return _Skipped.from_parent(parent, path=module_path)
 
 
@@ -64,7 +69,9 @@ def pytest_collection_finish(session):
     if find_spec("torch") and (wanted or session.config.getoption("--simulated-gpu")):
         try:
             from . import simulated_gpu
-        except ImportError:  # of what older versions of torch lack: the tests are skipped
+        except (
+            ImportError
+        ):  # of what older versions of torch lack: the tests are skipped
             return
         simulated_gpu.install()
 
@@ -90,7 +97,9 @@ def engine(request):
 @pytest.fixture
 def engines():
     """All exact engines that are installed: where what they are compared with is slow."""
-    return [engine for engine in EXACT_ENGINES if engine == "numba" or find_spec(engine)]
+    return [
+        engine for engine in EXACT_ENGINES if engine == "numba" or find_spec(engine)
+    ]
 
 
 def simulate_a_gpu(monkeypatch):
@@ -98,7 +107,9 @@ def simulate_a_gpu(monkeypatch):
     from skvalue._utils import torch_device
 
     reason = "this torch takes no device written in Python"
-    simulated_gpu = pytest.importorskip("tests.simulated_gpu", reason=reason, exc_type=ImportError)
+    simulated_gpu = pytest.importorskip(
+        "tests.simulated_gpu", reason=reason, exc_type=ImportError
+    )
     monkeypatch.setattr(torch_device, "GPU", simulated_gpu.NAME)
     return simulated_gpu
 
@@ -135,6 +146,10 @@ def gpu_everywhere_or_nowhere(request, monkeypatch):
     """
     if request.config.getoption("--simulated-gpu"):
         simulate_a_gpu(monkeypatch)
-    elif GPU_DRIVER and find_spec("torch") and not request.node.get_closest_marker("gpu"):
+    elif (
+        GPU_DRIVER and find_spec("torch") and not request.node.get_closest_marker("gpu")
+    ):
         request.getfixturevalue("no_gpu")
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # for processes that a test starts
+        monkeypatch.setenv(
+            "CUDA_VISIBLE_DEVICES", ""
+        )  # for processes that a test starts

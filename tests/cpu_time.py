@@ -14,7 +14,8 @@ LIMIT = 10  # minutes, of the default tier with compiled loops cached
 def cpu_seconds():
     """CPU seconds of this process and of all its children, those alive included."""
     seconds = sum(
-        sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        sum(resource.getrusage(who)[:2])
+        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     )
     for child in psutil.Process().children(recursive=True):
         try:
@@ -54,7 +55,11 @@ class CPUTime:
 
     def pytest_terminal_summary(self, terminalreporter):
         # Workers are children of the controller: they are counted once, by what they report.
-        own = sum(resource.getrusage(resource.RUSAGE_SELF)[:2]) if self.workers else cpu_seconds()
+        own = (
+            sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
+            if self.workers
+            else cpu_seconds()
+        )
         shown = self.config.getoption("--cpu-durations")
         for test in sorted(self.by_test, key=self.by_test.get, reverse=True)[:shown]:
             terminalreporter.write_line(f"{self.by_test[test]:8.2f} s CPU  {test}")

@@ -23,7 +23,12 @@ from pathlib import Path
 
 import numpy as np
 from problems import clusters, noisy_line, two_classes
-from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
+from sklearn.linear_model import (
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
+    Ridge,
+)
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
@@ -37,9 +42,15 @@ GAMES = {  # rows, and what else is passed to fit
     "two classes": (TWO.rows, TWO.points),
     "three classes": (THREE.rows, THREE.points),
     "regression": (LINE.rows, LINE.points),
-    "counts": ((LINE.X, LINE.y.round() ** 2), LINE.points | {"y_val": LINE.y_val.round() ** 2}),
+    "counts": (
+        (LINE.X, LINE.y.round() ** 2),
+        LINE.points | {"y_val": LINE.y_val.round() ** 2},
+    ),
     "ties": ((TWO.X.round(), TWO.y), TWO.points | {"X_val": TWO.X_val.round()}),
-    "single": ((TWO.X.astype("f4"), TWO.y), TWO.points | {"X_val": TWO.X_val.astype("f4")}),
+    "single": (
+        (TWO.X.astype("f4"), TWO.y),
+        TWO.points | {"X_val": TWO.X_val.astype("f4")},
+    ),
     "few rows": ((TWO.X[:9], TWO.y[:9]), TWO.points),
     "no points": (TWO.rows, {}),
     "groups": (TWO.rows, TWO.points | {"groups": np.array([*"dbcahfeg"] * 3)}),
@@ -59,7 +70,9 @@ SCORES = {"scores": lambda X, y, X_val, y_val: (X @ X_val.T) * (y[:, None] == y_
 
 def each(common=(), **lists):
     """Parameters for all combinations of the lists."""
-    return [dict(common) | dict(zip(lists, values)) for values in product(*lists.values())]
+    return [
+        dict(common) | dict(zip(lists, values)) for values in product(*lists.values())
+    ]
 
 
 # Class: parameters of a fit of each game, plain and private.
@@ -150,11 +163,15 @@ def valued(name, game="two classes", **parameters):
     valuer = cls(**parameters).fit(*rows, **options)
     seen = {"fit": contents(valuer), "ledger": contents(parameters.get("ledger"))}
     for method in filter(lambda method: hasattr(valuer, method), METHODS):
-        seen[method] = contents(attempt(getattr(valuer, method), *METHODS[method](*rows)))
+        seen[method] = contents(
+            attempt(getattr(valuer, method), *METHODS[method](*rows))
+        )
     return [seen, contents(valuer), contents(parameters.get("ledger"))]
 
 
-PARTIES = [two_classes(seed, 50 + 20 * seed, 0, d=2, names=None).rows for seed in range(3)]
+PARTIES = [
+    two_classes(seed, 50 + 20 * seed, 0, d=2, names=None).rows for seed in range(3)
+]
 TARGETS = [(X / 4, np.clip(X[:, 0] / 4, -1, 1)) for X, _ in PARTIES]
 
 
@@ -164,7 +181,9 @@ def surprise(model, kind, rows, epsilon=None):
 
     model = getattr(collaborative, model)
     model = model(*[0.105][: kind == "GramRelease"], x_covariance=np.eye(2) / 16)
-    makers = [getattr(collaborative, kind)(epsilon, noise_random_state=i) for i in range(3)]
+    makers = [
+        getattr(collaborative, kind)(epsilon, noise_random_state=i) for i in range(3)
+    ]
     made = [maker.fit(*part) for maker, part in zip(makers, rows)]
     scorer = collaborative.BayesianSurpriseScorer(
         model, random_state=0, n_particles=150, min_ess=20
@@ -185,13 +204,20 @@ def priced(epsilon=None, **parameters):
 def cases():
     """(function, name, further positions, keywords) of all fits."""
     for name, settings in EVERY_GAME.items():
-        yield from ((valued, name, [], p | {"game": g}) for p, g in product(settings, GAMES))
+        yield from (
+            (valued, name, [], p | {"game": g}) for p, g in product(settings, GAMES)
+        )
         yield from ((valued, name, [], parameters) for parameters in ALSO.get(name, ()))
     for epsilon in (0.5, None):
         linear, logistic = ["GramRelease", TARGETS], ["LogisticRelease", PARTIES]
         yield surprise, "BayesianLinear", linear, {"epsilon": epsilon}
         yield surprise, "BayesianLogistic", logistic, {"epsilon": epsilon}
-        for more in ({}, {"representation": "pca"}, {"metric": "kl"}, {"relation": "null"}):
+        for more in (
+            {},
+            {"representation": "pca"},
+            {"metric": "kl"},
+            {"relation": "null"},
+        ):
             yield priced, epsilon, [], more
 
 
@@ -213,15 +239,22 @@ def contents(value):
     if isinstance(value, (list, tuple)):
         return contents(dict(enumerate(value)))
     if isinstance(value, (str, np.ndarray, int, float, np.generic, type(None))):
-        return np.asarray(value) if np.asarray(value).dtype.kind in "biuf" else str(value)
+        return (
+            np.asarray(value) if np.asarray(value).dtype.kind in "biuf" else str(value)
+        )
     cls = type(value)
     if cls.__name__ == "PrivacyReport":
         return contents(dataclasses.asdict(value) | {"text": str(value)})
-    names = {name for name in {*dir(value), *dir(cls)} if re.fullmatch(r"[^_].*_", name)}
+    names = {
+        name for name in {*dir(value), *dir(cls)} if re.fullmatch(r"[^_].*_", name)
+    }
     if not cls.__module__.startswith("skvalue."):
         names = set()
     elif dataclasses.is_dataclass(value):
-        names = {field.name for field in dataclasses.fields(value)} - {"time", "process"}
+        names = {field.name for field in dataclasses.fields(value)} - {
+            "time",
+            "process",
+        }
     elif cls.__name__ == "Ledger":
         names = {"charges"}
     found = {"class": cls.__name__}
@@ -253,11 +286,15 @@ def agree(old, new):
     """Whether two arrays or words say the same; of errors the type counts."""
     if isinstance(old, str) or isinstance(new, str):
         kinds = {
-            re.sub("^(error .*?):.*", r"\1", str(side), flags=re.DOTALL) for side in (old, new)
+            re.sub("^(error .*?):.*", r"\1", str(side), flags=re.DOTALL)
+            for side in (old, new)
         }
         return len(kinds) == 1
     limit = 1e-6 if "float32" in (old.dtype, new.dtype) else 1e-12
-    return old.shape == new.shape and np.isclose(new, old, limit, limit, equal_nan=True).all()
+    return (
+        old.shape == new.shape
+        and np.isclose(new, old, limit, limit, equal_nan=True).all()
+    )
 
 
 def compare(old, new):
@@ -278,14 +315,21 @@ def main(tree, pattern=""):
     found, here = [], Path(__file__).resolve().parent
     with tempfile.TemporaryDirectory() as folder:
         for root in (Path(tree).resolve(), here.parent):
-            command = [sys.executable, "-c", "import golden; golden.write()", f"{folder}/found"]
+            command = [
+                sys.executable,
+                "-c",
+                "import golden; golden.write()",
+                f"{folder}/found",
+            ]
             paths = {"PYTHONPATH": f"{root}{os.pathsep}{here}", "PYTHONHASHSEED": "0"}
             env = os.environ | paths | dict.fromkeys(ONE_THREAD, "1")
             # Elsewhere, since the skvalue in the current folder would come before that of the tree.
             subprocess.run([*command, pattern], check=True, env=env, cwd=folder)
             found.append(pickle.loads(Path(folder, "found").read_bytes()))
     lines, summary = compare(*found)
-    print(*lines, f"{len(found[1])} cases: {summary}; {len(lines)} differences", sep="\n")
+    print(
+        *lines, f"{len(found[1])} cases: {summary}; {len(lines)} differences", sep="\n"
+    )
     return bool(lines)
 
 

@@ -62,7 +62,11 @@ def imported(path):
     for node in nodes(path):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield node.lineno, alias.name, alias.asname or alias.name.partition(".")[0]
+                yield (
+                    node.lineno,
+                    alias.name,
+                    alias.asname or alias.name.partition(".")[0],
+                )
         elif isinstance(node, ast.ImportFrom):
             above = package[: len(package) - node.level + 1] if node.level else ()
             module = ".".join([*above, *filter(None, [node.module])])
@@ -95,9 +99,15 @@ def private_imports(folder=PACKAGE):
     offenders = set()
     for path in files(folder):
         here = ".".join(path.relative_to(ROOT).parent.parts)
-        used, bound = [(line, name) for line, name, _ in imported(path)], bound_modules(path)
+        used, bound = (
+            [(line, name) for line, name, _ in imported(path)],
+            bound_modules(path),
+        )
         for node in nodes(path):
-            if isinstance(node, ast.Attribute) and getattr(node.value, "id", None) in bound:
+            if (
+                isinstance(node, ast.Attribute)
+                and getattr(node.value, "id", None) in bound
+            ):
                 used.append((node.lineno, f"{bound[node.value.id]}.{node.attr}"))
         for line, name in used:
             parts = name.split(".")
@@ -162,7 +172,9 @@ def definitions():
                 names.add(node.name)
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 names.add(node.id)
-            elif isinstance(node, ast.keyword):  # of what becomes attributes, by vars(self).update
+            elif isinstance(
+                node, ast.keyword
+            ):  # of what becomes attributes, by vars(self).update
                 names.add(node.arg or "")
             elif isinstance(node, ast.Dict):
                 names.update(str(getattr(key, "value", "")) for key in node.keys)
@@ -186,10 +198,14 @@ def private_attributes():
             if not inside and not own:
                 offenders.add(f"{short(path)}:{line} {of or '...'}.{name}")
         for line, name, _ in imported(path):
-            if not name.startswith("skvalue.") and any(map(is_private, name.split("."))):
+            if not name.startswith("skvalue.") and any(
+                map(is_private, name.split("."))
+            ):
                 offenders.add(f"{short(path)}:{line} {name}")
     for cls in classes():
-        theirs = {name for other in cls.__mro__ if not of_house(other) for name in vars(other)}
+        theirs = {
+            name for other in cls.__mro__ if not of_house(other) for name in vars(other)
+        }
         private = {name for name in written(cls) if is_private(name)} - ASKED_FOR
         offenders.update(f"{name_of(cls)}.{name}" for name in private & theirs)
     return sorted(offenders)
@@ -289,8 +305,18 @@ def has_empty_default(cls, name):
     node = written(cls).get(name)
     if not (isinstance(node, ast.FunctionDef) and ast.get_docstring(node)):
         return False
-    plain = (ast.Return, ast.Constant, ast.Name, ast.Tuple, ast.List, ast.Dict, ast.Load)
-    return all(isinstance(part, plain) for line in _body(node) for part in ast.walk(line))
+    plain = (
+        ast.Return,
+        ast.Constant,
+        ast.Name,
+        ast.Tuple,
+        ast.List,
+        ast.Dict,
+        ast.Load,
+    )
+    return all(
+        isinstance(part, plain) for line in _body(node) for part in ast.walk(line)
+    )
 
 
 def overridden_methods():
@@ -315,7 +341,9 @@ def overridden_methods():
             if name.startswith("__") and "super()" in ast.unparse(node):
                 continue
             if name in ("fit", "fit_transform") and len(_body(node)) == 1:
-                both = [ast.unparse(each.args) for each in (node, written(lower[0])[name])]
+                both = [
+                    ast.unparse(each.args) for each in (node, written(lower[0])[name])
+                ]
                 if both[0] != both[1]:
                     continue
             offenders.append(f"{name_of(cls)}.{name}, of {lower[0].__qualname__}")
@@ -330,14 +358,24 @@ def hooks():
     base = [cls for cls in classes() if cls.__module__.startswith("skvalue.base")]
     found = set()
     for cls in base:
-        if any(name in ("fit", "transform") for c in house_chain(cls) for name in written(c)):
-            private = [n for n in written(cls) if is_private(n) and _is_function(cls, n)]
-            found |= {n for n in private if _is_abstract(cls, n) or has_empty_default(cls, n)}
+        if any(
+            name in ("fit", "transform")
+            for c in house_chain(cls)
+            for name in written(c)
+        ):
+            private = [
+                n for n in written(cls) if is_private(n) and _is_function(cls, n)
+            ]
+            found |= {
+                n for n in private if _is_abstract(cls, n) or has_empty_default(cls, n)
+            }
     for cls in classes():
         if cls.__module__.startswith("skvalue.valuers"):
             below = [c for c in house_chain(cls) if c in base]
             private = filter(is_private, written(cls))
-            found |= {name for name in private if any(_is_function(c, name) for c in below)}
+            found |= {
+                name for name in private if any(_is_function(c, name) for c in below)
+            }
     return sorted(found - ASKED_FOR)
 
 
@@ -360,7 +398,9 @@ def called_parameters():
     for path in files(PACKAGE / "neighbors"):
         for node in nodes(path):
             if isinstance(node, (ast.FunctionDef, ast.Lambda)):
-                names = {arg.arg for arg in ast.walk(node.args) if isinstance(arg, ast.arg)}
+                names = {
+                    arg.arg for arg in ast.walk(node.args) if isinstance(arg, ast.arg)
+                }
                 offenders += [
                     f"{short(path)}:{part.lineno} {part.func.id}()"
                     for part in ast.walk(node)
@@ -391,7 +431,9 @@ OF_SCIKIT_LEARN = (
 def build(cls, **parameters):
     valuer = cls(**REQUIRED.get(cls.__name__, {}))
     given = {**SMALL, **parameters}
-    return valuer.set_params(**{name: given[name] for name in given if name in valuer.get_params()})
+    return valuer.set_params(
+        **{name: given[name] for name in given if name in valuer.get_params()}
+    )
 
 
 @cache
@@ -421,7 +463,14 @@ def fitted():
 
 def shown_work():
     """Functions that compute, and run when a notebook shows a valuer: engines and hooks."""
-    engines = {"neighbors", "gradients", "derivatives", "games", "estimation", "samplers"}
+    engines = {
+        "neighbors",
+        "gradients",
+        "derivatives",
+        "games",
+        "estimation",
+        "samplers",
+    }
     computing = {*hooks(), "validation_error_"}
     offenders = set()
     for name, valuer in fitted().items():

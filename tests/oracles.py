@@ -52,7 +52,8 @@ def enumerate_game(
     weights = np.full(len(y_val), 1 / len(y_val)) if weights is None else weights
     return enumerate_semivalue(
         lambda players: sum(
-            w * utility(players, d, y, target) for w, d, target in zip(weights, distances, y_val)
+            w * utility(players, d, y, target)
+            for w, d, target in zip(weights, distances, y_val)
         ),
         len(y),
         semivalue,
@@ -66,7 +67,9 @@ def grid_game(rng, n, n_points, n_classes, side=3):
     if n_classes == 0:
         return X, 5 + rng.normal(size=n), X_val, 5 + rng.normal(size=n_points)
     n_classes = min(n, n_classes)
-    y = rng.permutation(np.r_[np.arange(n_classes), rng.integers(0, n_classes, n - n_classes)])
+    y = rng.permutation(
+        np.r_[np.arange(n_classes), rng.integers(0, n_classes, n - n_classes)]
+    )
     return X, y, X_val, rng.integers(0, n_classes, n_points)
 
 
@@ -89,12 +92,16 @@ def check_after_the_fit(valuer, X, y, X_val, y_val, new, labels):
     close(by_group.values_, np.bincount(groups, whole.values_))
     for fitted in (by_group, whole):
         players = range(len(fitted.values_))
-        at_points = m * np.array([fitted.contributions(i).contributions for i in players])
+        at_points = m * np.array(
+            [fitted.contributions(i).contributions for i in players]
+        )
         close(at_points.mean(axis=1), fitted.values_)
         error = np.std(at_points, axis=1, ddof=1) / np.sqrt(m)
         np.testing.assert_allclose(fitted.validation_error_, error, atol=1e-12)
     assert error.any()
-    if hasattr(whole, "classes_"):  # the prior of a regression is the mean of all targets
+    if hasattr(
+        whole, "classes_"
+    ):  # the prior of a regression is the mean of all targets
         points = [fit(X_val=X_val[[v]], y_val=y_val[[v]]).values_ for v in range(m)]
         close(at_points.T, points)
 
@@ -115,7 +122,10 @@ def check_same(valuer, expected, new, labels, dense=None, **tolerance):
     for one, other in [
         (valuer.values_, expected.values_),
         (valuer.validation_error_, expected.validation_error_),
-        (valuer.contributions(3).contributions, expected.contributions(3).contributions),
+        (
+            valuer.contributions(3).contributions,
+            expected.contributions(3).contributions,
+        ),
         (valuer.transform(new), expected.transform(dense)),
         (valuer.score_samples(new, labels), expected.score_samples(dense, labels)),
     ]:

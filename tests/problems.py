@@ -43,12 +43,16 @@ def two_classes(rng, n=40, n_val=20, d=3, noise=0.5, names=("no", "yes")):
     return split(X, y if names is None else np.array([*names])[y], n)
 
 
-def noisy_line(rng, n=60, n_val=30, d=4, n_classes=0, coef=(1.0,), noise=1.0, names=None):
+def noisy_line(
+    rng, n=60, n_val=30, d=4, n_classes=0, coef=(1.0,), noise=1.0, names=None
+):
     """Targets along a line with noise (0 classes), or that many classes of equal size by them."""
     rng = np.random.default_rng(rng)
     coef = np.r_[coef, np.zeros(d - len(coef))]
     X, X_val = rng.normal(size=(n, d)), rng.normal(size=(n_val, d))
-    y, y_val = (points @ coef + noise * rng.normal(size=len(points)) for points in (X, X_val))
+    y, y_val = (
+        points @ coef + noise * rng.normal(size=len(points)) for points in (X, X_val)
+    )
     if n_classes:
         edges = np.quantile(y, np.arange(1, n_classes) / n_classes)
         names = np.array([*(range(n_classes) if names is None else names)])

@@ -27,8 +27,12 @@ from pathlib import Path
 from time import perf_counter
 
 ROOT = Path(__file__).resolve().parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-ONLY_TORCH = "torch==2.13.0"  # the version that the tests use: each is gigabytes to download
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
+    "project"
+]
+ONLY_TORCH = (
+    "torch==2.13.0"  # the version that the tests use: each is gigabytes to download
+)
 UV = [sys.executable, "-m", "uv"]
 
 ALWAYS = """
@@ -75,7 +79,11 @@ def run(*command, **options):
 def pythons():
     """Paths of the interpreters on the PATH, one of each minor version from 3.11."""
     found = filter(None, (shutil.which(f"python3.{minor}") for minor in range(11, 30)))
-    return [path for path in found if subprocess.run([path, "-V"], capture_output=True).stdout]
+    return [
+        path
+        for path in found
+        if subprocess.run([path, "-V"], capture_output=True).stdout
+    ]
 
 
 def build(folder):
@@ -86,7 +94,9 @@ def build(folder):
 
 def install(environment, python, wheel, extra, resolution):
     """A fresh environment with the wheel, an extra, and versions of dependencies."""
-    pins, only = (environment.with_name(environment.name + end) for end in ("-pins", "-torch"))
+    pins, only = (
+        environment.with_name(environment.name + end) for end in ("-pins", "-torch")
+    )
     only.write_text(ONLY_TORCH)
     options = ["--quiet", "--only-binary", ":all:", "--resolution", resolution]
     extras = ["--extra", extra] if extra else []
@@ -95,13 +105,19 @@ def install(environment, python, wheel, extra, resolution):
     project = ROOT / "pyproject.toml"
     run(*UV, "pip", "compile", *options, *extras, "-c", only, project, "-o", pins)
     target = f"{wheel}[{extra}]" if extra else wheel
-    run(*UV, "pip", "install", *options[:3], "--python", environment, target, "-r", pins)
+    run(
+        *UV, "pip", "install", *options[:3], "--python", environment, target, "-r", pins
+    )
 
 
 def attempt(environment, extra, folder):
     """Name -> version of what is installed, after all that is tried in an environment."""
     # The environment of each extra has the same path, so that loops are compiled once.
-    cache = {**os.environ, "NUMBA_CACHE_DIR": str(environment) + "-cache", "PYTHONPATH": ""}
+    cache = {
+        **os.environ,
+        "NUMBA_CACHE_DIR": str(environment) + "-cache",
+        "PYTHONPATH": "",
+    }
     run(environment / "bin" / "skvalue", "--help", cwd=folder, env=cache)
     code = f"{ALWAYS}\n{FEATURES[extra]}"
     printed = run(environment / "bin" / "python", "-c", code, cwd=folder, env=cache)
@@ -117,7 +133,14 @@ def suite(folder):
     source = folder / sdist.name.removesuffix(".tar.gz")
     shutil.rmtree(source / "skvalue")
     bare = {**os.environ, "PYTHONPATH": ""}
-    command = [folder / "suite" / "bin" / "pytest", "-n", "2", "--dist", "loadgroup", "tests"]
+    command = [
+        folder / "suite" / "bin" / "pytest",
+        "-n",
+        "2",
+        "--dist",
+        "loadgroup",
+        "tests",
+    ]
     return subprocess.run(command, cwd=source, env=bare).returncode
 
 
@@ -147,8 +170,14 @@ def releases(folder):
         passed[python, resolution] += 1
         versions[python, resolution] = found | versions[python, resolution]
     optional = sorted({*chain(*versions.values())} - {*NAMES, "python", "skvalue"})
-    rows, names = [["package", *(way.partition("-")[0] for _, way in ways)]], ["python", *NAMES]
-    rows += [[name, *(versions[way].get(name, "-") for way in ways)] for name in names + optional]
+    rows, names = (
+        [["package", *(way.partition("-")[0] for _, way in ways)]],
+        ["python", *NAMES],
+    )
+    rows += [
+        [name, *(versions[way].get(name, "-") for way in ways)]
+        for name in names + optional
+    ]
     table([*rows, ["passed", *(f"{passed[way]} of {len(FEATURES)}" for way in ways)]])
     return failures
 
@@ -160,11 +189,15 @@ def readme(folder, n_commands=None):
     path = f"{folder / 'fresh' / 'bin'}{os.pathsep}{os.environ['PATH']}"
     bare = {**os.environ, "PATH": path, "PYTHONPATH": "", "MPLBACKEND": "Agg"}
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for command in re.findall(r"^    (pip install .*)$", text, re.MULTILINE)[:n_commands]:
+    for command in re.findall(r"^    (pip install .*)$", text, re.MULTILINE)[
+        :n_commands
+    ]:
         start, before = perf_counter(), os.times()
         run(command, shell=True, cwd=folder / "clone", env=bare, capture_output=False)
         cpu = sum(os.times()[2:4]) - sum(before[2:4])
-        print(f"{perf_counter() - start:.0f} s, {cpu:.0f} s of CPU: {command}", flush=True)
+        print(
+            f"{perf_counter() - start:.0f} s, {cpu:.0f} s of CPU: {command}", flush=True
+        )
 
 
 if __name__ == "__main__":

@@ -40,7 +40,8 @@ class OnDevice(torch.Tensor):
             storage_offset=inner.storage_offset(),
             dtype=inner.dtype,
             device=torch.device(NAME, 0),
-            storage_size=2**50,  # nothing is stored; large enough for what changes its size
+            storage_size=2
+            ** 50,  # nothing is stored; large enough for what changes its size
         )
         tensor.inner, tensor.gpu = inner, gpu  # torch itself knows of one
         return tensor
@@ -55,8 +56,12 @@ class OnDevice(torch.Tensor):
 
 def _run(operation, args, kwargs):
     """An operation of which a tensor, or the result, is on the device."""
-    tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-    here = {id(tensor.inner): tensor for tensor in tensors if isinstance(tensor, OnDevice)}
+    tensors = [
+        leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)
+    ]
+    here = {
+        id(tensor.inner): tensor for tensor in tensors if isinstance(tensor, OnDevice)
+    }
     indices = tree_leaves(args[1]) if operation in _INDEXING else []
     away = [
         tensor
@@ -67,7 +72,9 @@ def _run(operation, args, kwargs):
     ]
     gpus = {tensor.gpu for tensor in here.values()}
     if ((here and away) or len(gpus) > 1) and operation not in _CROSSING:
-        raise RuntimeError(f"Expected all tensors to be on the same device: {operation}.")
+        raise RuntimeError(
+            f"Expected all tensors to be on the same device: {operation}."
+        )
     gpu = gpus.pop() if gpus else _current()
     if here and torch.get_deterministic_debug_mode() == 2:
         _refuse_what_has_no_order(operation, args, kwargs)
@@ -87,14 +94,19 @@ def _run(operation, args, kwargs):
 
     result = operation(*args, **kwargs)
     for tensor in here.values():
-        if tensor.shape != tensor.inner.shape or tensor.stride() != tensor.inner.stride():
+        if (
+            tensor.shape != tensor.inner.shape
+            or tensor.stride() != tensor.inner.stride()
+        ):
             _reshape(tensor)
     return tree_map(put, result)
 
 
 def _refuse_what_has_no_order(operation, args, kwargs):
     """As CUDA does, or would if it did not take the square of the memory for it (cumsum)."""
-    weighted = operation == _ATEN.bincount.default and len(args) > 1 and args[1] is not None
+    weighted = (
+        operation == _ATEN.bincount.default and len(args) > 1 and args[1] is not None
+    )
     if weighted or (operation in _SCANS and args[0].is_floating_point()):
         raise RuntimeError(f"{operation} does not have a deterministic implementation.")
 
@@ -178,7 +190,9 @@ def install():
     if not _LIBRARY:
         _setup_privateuseone_for_python_backend(NAME, _Module())
         _LIBRARY.append(torch.library.Library("_", "IMPL"))
-        _LIBRARY[0].fallback(lambda op, *args, **kwargs: _run(op, args, kwargs), "PrivateUse1")
+        _LIBRARY[0].fallback(
+            lambda op, *args, **kwargs: _run(op, args, kwargs), "PrivateUse1"
+        )
         _LIBRARY[0].fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
         _LIBRARY.append(torch.library.Library("aten", "IMPL"))
         for name in ("linear", "conv2d", "matmul", "mm", "addmm", "bmm"):

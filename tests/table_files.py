@@ -29,14 +29,19 @@ def make_table(rng, n=200):
     words = rng.choice(["call back", "ok", 'says "no"', "two\nlines", "a; b, c"], n)
     return {
         "id": [f"K-{i:04d}" for i in rng.permutation(n)],
-        "plz": [f"{v:05d}" for v in [*range(1000, 1020), *rng.integers(10000, 99999, n - 20)]],
+        "plz": [
+            f"{v:05d}"
+            for v in [*range(1000, 1020), *rng.integers(10000, 99999, n - 20)]
+        ],
         "amount": np.round(rng.lognormal(8, 1.2, n), 2),
         "rate": np.round(rng.gamma(2, 2, n), 2),
         "count": count,
         "day": pd.Timestamp("2021-01-01") + pd.to_timedelta(minutes, unit="min"),
         "flag": rng.random(n) < 0.4,
         "city": rng.choice(CITIES, n),
-        "note": [f"{a} {b}" for a, b in zip(words, rng.choice(["soon", "später", "x|y"], n))],
+        "note": [
+            f"{a} {b}" for a, b in zip(words, rng.choice(["soon", "später", "x|y"], n))
+        ],
         "label": rng.choice(["01", "02", "10"], n),
     }
 
@@ -50,7 +55,9 @@ def draw_style(rng):
         "decimal": decimal,
         "thousands": str(rng.choice(groups, p=[0.4, 0.3, 0.1, 0.1, 0.1])),
         "encoding": str(
-            rng.choice(["utf-8", "utf-8-sig", "cp1252", "latin-1", "utf-16", "utf-16-le"])
+            rng.choice(
+                ["utf-8", "utf-8-sig", "cp1252", "latin-1", "utf-16", "utf-16-le"]
+            )
         ),
         "date": str(rng.choice(DATES)),
         "flag": FLAGS[rng.integers(len(FLAGS))],
@@ -77,14 +84,18 @@ def write_table(table, style):
     )
     writer.writerow(table)
     write = {
-        "amount": lambda v: style["currency"] + number(v, style["decimal"], style["thousands"]),
+        "amount": lambda v: (
+            style["currency"] + number(v, style["decimal"], style["thousands"])
+        ),
         "rate": lambda v: number(v, style["decimal"], ""),
         "count": lambda v: style["missing"] if np.isnan(v) else str(int(v)),
         "day": lambda v: v.strftime(style["date"]),
         "flag": lambda v: style["flag"][0 if v else 1],
         "city": lambda v: v + " " * (style["spaces"] and len(v) == 5),
     }
-    columns = [[write.get(name, str)(v) for v in entries] for name, entries in table.items()]
+    columns = [
+        [write.get(name, str)(v) for v in entries] for name, entries in table.items()
+    ]
     writer.writerows(zip(*columns))
     text = f"sep={style['sep']}{style['newline']}" * style["first"] + out.getvalue()
     latin = style["encoding"] == "latin-1"

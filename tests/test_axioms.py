@@ -54,7 +54,9 @@ def fit(name, rng, **sizes):
 @by_name
 def test_efficiency(name, rng):
     valuer, _ = fit(name, rng)
-    assert valuer.values_.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_, abs=1e-12)
+    assert valuer.values_.sum() == pytest.approx(
+        valuer.utility_ - valuer.empty_utility_, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -74,12 +76,16 @@ def test_efficiency_of_many_rows(name, rng, cv):
 
 
 @pytest.mark.parametrize("name", EXACT)
-@pytest.mark.parametrize("cv", ["leave-one-out", 4, GroupKFold(3), LeaveOneGroupOut()], ids=str)
+@pytest.mark.parametrize(
+    "cv", ["leave-one-out", 4, GroupKFold(3), LeaveOneGroupOut()], ids=str
+)
 def test_efficiency_of_groups(name, rng, cv):
     valuer, (X, y, *_) = problem(name, rng)
     fitted = valuer.set_params(cv=cv).fit(X, y, groups=np.arange(80) % 7)
     assert fitted.values_.shape == (7,)
-    assert fitted.values_.sum() == pytest.approx(fitted.utility_ - fitted.empty_utility_, abs=1e-12)
+    assert fitted.values_.sum() == pytest.approx(
+        fitted.utility_ - fitted.empty_utility_, abs=1e-12
+    )
 
 
 @by_name
@@ -150,4 +156,6 @@ def test_float32_is_close(name, rng):
     valuer, given = fit(name, rng)
     X, X_val = given.X.astype(np.float32), given.X_val.astype(np.float32)
     other = clone(valuer).fit(X, given.y, X_val=X_val, y_val=given.y_val)
-    np.testing.assert_allclose(valuer.values_, other.values_, atol=1e-12)  # the grid is exact
+    np.testing.assert_allclose(
+        valuer.values_, other.values_, atol=1e-12
+    )  # the grid is exact

@@ -80,8 +80,14 @@ OF_DATA_SETS = ("skvalue.collaborative", "skvalue.priarta")
 
 def estimators(base=BaseEstimator):
     """All public, concrete estimator classes of the package that take rows."""
-    public = {value for name in skvalue.__all__ if inspect.isclass(value := getattr(skvalue, name))}
-    classes = {cls for cls in public if issubclass(cls, base) and not inspect.isabstract(cls)}
+    public = {
+        value
+        for name in skvalue.__all__
+        if inspect.isclass(value := getattr(skvalue, name))
+    }
+    classes = {
+        cls for cls in public if issubclass(cls, base) and not inspect.isabstract(cls)
+    }
     classes = {cls for cls in classes if not cls.__module__.startswith(OF_DATA_SETS)}
     return sorted(classes, key=lambda cls: cls.__name__)
 
@@ -99,11 +105,22 @@ IN_PIPELINES = [KNNShapleyValuer, DataShapleyValuer, DataOOBValuer]
 
 
 def test_estimators_are_found():
-    assert {cls.__name__ for cls in VALUERS} >= {"KNNShapleyValuer", "TKNNShapleyValuer"}
+    assert {cls.__name__ for cls in VALUERS} >= {
+        "KNNShapleyValuer",
+        "TKNNShapleyValuer",
+    }
 
 
-NAMED = (BetaShapleyValuer, DataBanzhafValuer, SemivalueValuer)  # DataShapleyValuer, other weights
-LONG = (*NAMED, LayeredShapleyValuer, LeaveOneOutValuer)  # DataShapleyValuer fits models as they do
+NAMED = (
+    BetaShapleyValuer,
+    DataBanzhafValuer,
+    SemivalueValuer,
+)  # DataShapleyValuer, other weights
+LONG = (
+    *NAMED,
+    LayeredShapleyValuer,
+    LeaveOneOutValuer,
+)  # DataShapleyValuer fits models as they do
 
 
 def build_quick(cls):
@@ -112,13 +129,19 @@ def build_quick(cls):
     quick = {"max_evaluations": 100, "n_estimators": 10, "n_permutations": 2, "cv": 2}
     if cls in NAMED:
         quick["estimator"] = GaussianNB()
-    return estimator.set_params(**{k: quick[k] for k in quick if k in estimator.get_params()})
+    return estimator.set_params(
+        **{k: quick[k] for k in quick if k in estimator.get_params()}
+    )
 
 
 def each_with_one_of(classes, options):
     """Each class with each option; in the default tier with one of them, which take turns."""
     return [
-        pytest.param(cls, option, marks=[pytest.mark.slow] * ((place + number) % len(options) > 0))
+        pytest.param(
+            cls,
+            option,
+            marks=[pytest.mark.slow] * ((place + number) % len(options) > 0),
+        )
         for place, cls in enumerate(classes)
         for number, option in enumerate(options)
     ]
@@ -131,7 +154,9 @@ REQUIRED = {
 }
 
 
-@pytest.mark.parametrize(("cls", "container"), each_with_one_of(estimators(), ["pandas", "polars"]))
+@pytest.mark.parametrize(
+    ("cls", "container"), each_with_one_of(estimators(), ["pandas", "polars"])
+)
 def test_frames_as_outputs_of_scikit_learn(cls, container, data):
     pytest.importorskip(container)
     X, y = data[0][:30], data[1][:30]
@@ -148,7 +173,10 @@ def test_frames_as_outputs_of_scikit_learn(cls, container, data):
 
 @pytest.mark.parametrize(
     "cls",  # a thousand trees, in all checks of the slow tier too
-    [pytest.param(cls, marks=[pytest.mark.slow] * (cls is DataOOBValuer)) for cls in estimators()],
+    [
+        pytest.param(cls, marks=[pytest.mark.slow] * (cls is DataOOBValuer))
+        for cls in estimators()
+    ],
 )
 def test_built_bare(cls, data):
     """Only required parameters, and so no seed."""
@@ -196,7 +224,9 @@ def test_scikit_learn(estimator, check):
 
 
 @pytest.mark.slow
-@parametrize_with_checks([cls(**REQUIRED.get(cls.__name__, {})) for cls in estimators()])
+@parametrize_with_checks(
+    [cls(**REQUIRED.get(cls.__name__, {})) for cls in estimators()]
+)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_built_bare(estimator, check):
     """Only required parameters, and so no seed and the budgets of users."""
@@ -251,7 +281,8 @@ def test_leave_one_out_by_name(cls, groups, data):
     X, y = data[0][:10], np.tile(["no", "yes"], 5)
     splitter = LeaveOneOut() if groups is None else LeaveOneGroupOut()
     named, splits = (
-        build(cls).set_params(cv=cv).fit(X, y, groups=groups) for cv in ("leave-one-out", splitter)
+        build(cls).set_params(cv=cv).fit(X, y, groups=groups)
+        for cv in ("leave-one-out", splitter)
     )
     np.testing.assert_allclose(named.values_, splits.values_, atol=1e-12)
     assert named.utility_ == pytest.approx(splits.utility_, abs=1e-12)
@@ -309,7 +340,9 @@ def test_few_groups_are_left_out_one_by_one(cls, data):
     valuer = build_quick(cls).set_params(cv=5).fit(X, y, groups=names)
     one_by_one = clone(valuer).set_params(cv=LeaveOneGroupOut()).fit(X, y, groups=names)
     np.testing.assert_array_equal(valuer.values_, one_by_one.values_)
-    with pytest.raises(ValueError, match="n_splits=4 greater than the number of groups: 3"):
+    with pytest.raises(
+        ValueError, match="n_splits=4 greater than the number of groups: 3"
+    ):
         valuer.set_params(cv=4).fit(X, y, groups=names)
 
 
@@ -372,25 +405,41 @@ def test_a_fit_that_ends_without_values_changes_nothing(cls, error, data):
     with pytest.raises(ValueError, match="groups must have one entry"):
         valuer.set_callbacks().fit(X[:, :2], classes, groups=[0, 1])
     assert vars(valuer).keys() == before.keys()
-    assert all(vars(valuer)[name] is before[name] for name in before if name != "_sample_weight")
+    assert all(
+        vars(valuer)[name] is before[name]
+        for name in before
+        if name != "_sample_weight"
+    )
 
 
-@pytest.mark.parametrize(("cls", "container"), each_with_one_of(VALUERS, ["pandas", "polars"]))
+@pytest.mark.parametrize(
+    ("cls", "container"), each_with_one_of(VALUERS, ["pandas", "polars"])
+)
 def test_data_frames(cls, data, container):
     frames = pytest.importorskip(container)
     X, y = data
     names = ["a", "b", "c", "d"]
     frame = frames.DataFrame(dict(zip(names, X.T)))
     valuer = build_quick(cls).set_output(transform=container)
-    points = {"X_val": frame[:20], "y_val": y[:20]} if build_quick(cls)._capabilities.points else {}
+    points = (
+        {"X_val": frame[:20], "y_val": y[:20]}
+        if build_quick(cls)._capabilities.points
+        else {}
+    )
     result = valuer.fit_transform(frame, frames.Series(y), **points)
     assert isinstance(result, frames.DataFrame)
     assert list(result.columns) == [f"{cls.__name__.lower()}0"]
     assert list(valuer.feature_names_in_) == names
-    points = {"X_val": X[:20], "y_val": y[:20]} if build_quick(cls)._capabilities.points else {}
+    points = (
+        {"X_val": X[:20], "y_val": y[:20]}
+        if build_quick(cls)._capabilities.points
+        else {}
+    )
     plain = build_quick(cls).fit(X, y, **points)
     np.testing.assert_array_equal(valuer.values_, plain.values_)
-    with pytest.raises(ValueError, match="X_val must be like X: The feature names should match"):
+    with pytest.raises(
+        ValueError, match="X_val must be like X: The feature names should match"
+    ):
         valuer.fit(frame, y, X_val=frame[names[::-1]], y_val=y)
 
 
@@ -436,11 +485,14 @@ def in_search(step, X, y, given):
 
 
 def in_cross_validation(step, X, y, given):
-    return cross_validate(step, X, y, params=given, return_estimator=True, **FOLDS)["estimator"][0]
+    return cross_validate(step, X, y, params=given, return_estimator=True, **FOLDS)[
+        "estimator"
+    ][0]
 
 
 @pytest.mark.parametrize(
-    ("cls", "fit"), each_with_one_of(estimators(), [in_pipeline, in_search, in_cross_validation])
+    ("cls", "fit"),
+    each_with_one_of(estimators(), [in_pipeline, in_search, in_cross_validation]),
 )
 def test_metadata_are_routed(cls, fit, data, rng):
     """Entries of rows go with the rows of a fold, validation points are passed whole."""
@@ -454,7 +506,9 @@ def test_metadata_are_routed(cls, fit, data, rng):
         estimator, names = with_requests(cls)
         given = {name: metadata[name] for name in names}
         fitted = fit(clone(estimator), X[:n], y[:n], given)
-        rows = slice(15, n) if fit is in_cross_validation else slice(n)  # the first training rows
+        rows = (
+            slice(15, n) if fit is in_cross_validation else slice(n)
+        )  # the first training rows
         for name in names & {"groups", "sample_weight"}:
             given[name] = given[name][rows]
         direct = estimator.fit(X[:n][rows], y[:n][rows], **given)
@@ -485,7 +539,9 @@ def test_nan_is_refused_with_assume_finite(cls, where, data):
         y = X[:, 0].copy()
     points = {}
     if where == "X_val":
-        if (cls in VALUERS and cls not in TAKE_POINTS) or cls is skvalue.LabelErrorDetector:
+        if (
+            cls in VALUERS and cls not in TAKE_POINTS
+        ) or cls is skvalue.LabelErrorDetector:
             return
         points = {"X_val": X[30:], "y_val": y[30:]}
     if where != "y":
@@ -497,7 +553,9 @@ def test_nan_is_refused_with_assume_finite(cls, where, data):
     assert isinstance(found, str) or cls in takes
 
 
-@pytest.mark.parametrize("cls", [cls for cls in VALUERS if hasattr(cls, "score_samples")])
+@pytest.mark.parametrize(
+    "cls", [cls for cls in VALUERS if hasattr(cls, "score_samples")]
+)
 def test_new_rows_with_nan_are_refused_with_assume_finite(cls, data):
     X, y = data
     valuer = build(cls).fit(X[:30], y[:30])
@@ -519,12 +577,20 @@ def test_every_parameter_is_documented_and_constrained(cls):
 def test_numbers_of_any_precision_are_taken_and_booleans_are_not(cls, data):
     X, y = data[0][:20], np.tile(["no", "yes"], 10)
     valuer = build(cls)
-    counts = [name for name, value in valuer.get_params(deep=False).items() if type(value) is int]
+    counts = [
+        name
+        for name, value in valuer.get_params(deep=False).items()
+        if type(value) is int
+    ]
     numbers = valuer.get_params(deep=False).items()
-    numbers = {name: np.float32(value) for name, value in numbers if type(value) is float}
+    numbers = {
+        name: np.float32(value) for name, value in numbers if type(value) is float
+    }
     valuer.set_params(**numbers).fit(X, y)
     for name in set(counts) - {"cv", "n_jobs", "random_state"}:
-        with pytest.raises(ValueError, match=f"The '{name}' parameter of {cls.__name__} must be"):
+        with pytest.raises(
+            ValueError, match=f"The '{name}' parameter of {cls.__name__} must be"
+        ):
             build(cls).set_params(**{name: True}).fit(X, y)
 
 
@@ -544,7 +610,9 @@ def defined_with(docstring_of, cls):
 def test_shared_text_fits_the_docstrings_of_every_python(cls):
     """Python 3.13 takes the indentation out of docstrings, and -OO takes them away."""
     lines = cls.__doc__.splitlines()
-    assert lines[lines.index("estimator : estimator, default=None") + 1].startswith("    The model")
+    assert lines[lines.index("estimator : estimator, default=None") + 1].startswith(
+        "    The model"
+    )
     assert "%(" not in cls.__doc__
     assert defined_with(lambda text: text, cls).__doc__ == cls.__doc__
     assert defined_with(lambda text: None, cls).__doc__ is None

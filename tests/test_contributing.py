@@ -67,7 +67,9 @@ def test_leave_one_out_by_name(groups, data):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
 def test_a_fit_that_ends_without_values_changes_nothing(error, data):
-    test_common.test_a_fit_that_ends_without_values_changes_nothing(VoteValuer, error, data)
+    test_common.test_a_fit_that_ends_without_values_changes_nothing(
+        VoteValuer, error, data
+    )
 
 
 @pytest.mark.parametrize("container", ["pandas", "polars"])
@@ -78,4 +80,6 @@ def test_data_frames(container, data):
 @pytest.mark.parametrize("cv", ["leave-one-out", 5])
 def test_efficiency(cv, data):
     valuer = VoteValuer(cv).fit(*data)
-    assert valuer.values_.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_)
+    assert valuer.values_.sum() == pytest.approx(
+        valuer.utility_ - valuer.empty_utility_
+    )

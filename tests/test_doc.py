@@ -9,7 +9,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 DOC = ROOT / "doc"
 BUILT = {"_build", "_templates", "auto_examples", "generated"}
-PAGES = sorted(page for page in DOC.rglob("*.rst") if not BUILT & set(page.relative_to(DOC).parts))
+PAGES = sorted(
+    page for page in DOC.rglob("*.rst") if not BUILT & set(page.relative_to(DOC).parts)
+)
 
 
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
@@ -25,7 +27,9 @@ def test_examples_of_a_page(page, tmp_path, monkeypatch):
         assert result.failed == 0, "What failed is printed above."
 
 
-GUIDE = [page for page in PAGES if page.parent.name == "user_guide" and page.stem != "index"]
+GUIDE = [
+    page for page in PAGES if page.parent.name == "user_guide" and page.stem != "index"
+]
 
 
 def opening(text):
@@ -33,7 +37,11 @@ def opening(text):
     blocks = re.split(
         r"\n\n+", re.split(r"^===+\n", text, maxsplit=1, flags=re.MULTILINE)[1].strip()
     )
-    code = next(i for i, block in enumerate(blocks) if block.startswith((">>> ", ".. code-block")))
+    code = next(
+        i
+        for i, block in enumerate(blocks)
+        if block.startswith((">>> ", ".. code-block"))
+    )
     sentences = re.split(r"(?<=[.?!])\s+", " ".join(blocks[:code]))
     return [sentence for sentence in sentences if sentence], blocks[:code], blocks[code]
 
@@ -50,12 +58,16 @@ def test_a_page_opens_with_one_to_three_sentences_and_an_example(page):
 @pytest.mark.parametrize("page", GUIDE, ids=lambda page: page.stem)
 def test_code_of_a_page_does_not_scroll(page):
     lines = page.read_text(encoding="utf-8").splitlines()
-    wide = [line for line in lines if re.match(r" *(>>>|\.\.\.) ", line) and len(line) > 84]
+    wide = [
+        line for line in lines if re.match(r" *(>>>|\.\.\.) ", line) and len(line) > 84
+    ]
     assert not wide, "\n".join(wide)
 
 
 def test_an_opening_is_read_up_to_the_code():
-    sentences, prose, code = opening("Page\n====\n\nOne.\nTwo `a.b` here.\n\n>>> 1\n1\n\nThree.\n")
+    sentences, prose, code = opening(
+        "Page\n====\n\nOne.\nTwo `a.b` here.\n\n>>> 1\n1\n\nThree.\n"
+    )
     assert sentences == ["One.", "Two `a.b` here."]
     assert len(prose) == 1
     assert code.startswith(">>> 1")
@@ -89,7 +101,9 @@ def test_commands_of_the_readme_exist():
     assert tests in script.replace("--quiet --disable-pip-version-check ", "")
     table = [line for line in README.splitlines() if line.startswith("| `")]
     assert 5 < len(table) <= 12
-    assert all(len(cell) <= 60 for line in table for cell in line.strip("| ").split(" | ")[1:])
+    assert all(
+        len(cell) <= 60 for line in table for cell in line.strip("| ").split(" | ")[1:]
+    )
     linked = re.findall(r"\]\(([^)]*)\)", README)
     assert len(linked) > 5
     assert all((ROOT / link).exists() for link in linked)

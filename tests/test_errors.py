@@ -52,7 +52,9 @@ def problem(name, rare=None, wrong=0.0):
         rows = np.r_[np.flatnonzero(~minor), kept]
         X, y = X[rows], minor[rows].astype(int)
     n_val = min(100, len(X) // 3)
-    X, X_val, y, y_val = train_test_split(X, y, test_size=n_val, stratify=y, random_state=0)
+    X, X_val, y, y_val = train_test_split(
+        X, y, test_size=n_val, stratify=y, random_state=0
+    )
     X, y, scaler = X[:1000], y[:1000], StandardScaler().fit(X_val)
     if wrong:
         y, _ = flip_labels(y, wrong, random_state=2)
@@ -101,7 +103,9 @@ def test_private_in_run(name, epsilon, batch_size):
     within = {"rows": [], "classes": [], "random": []}
     for seed in range(12):
         private.set_params(noise_random_state=seed).fit(X, y, **points)
-        plain = InRunShapleyValuer(clip=1.0, learning_rate=private.learning_rate_, random_state=0)
+        plain = InRunShapleyValuer(
+            clip=1.0, learning_rate=private.learning_rate_, random_state=0
+        )
         exact = plain.fit(X, y, **points).values_
         gap = np.abs(private.values_ - exact)
         within["rows"].append(np.mean(gap <= 2 * private.values_error_))
@@ -128,9 +132,15 @@ def few_players(kind, grouped, n=12):
     """Rows or groups of rows as n players, each class among the first rows, and 40 points."""
     X, y, X_val, y_val = problem(*KINDS[kind])
     first = np.concatenate([np.flatnonzero(y == label)[:2] for label in np.unique(y)])
-    rows = np.r_[first, np.setdiff1d(np.arange(len(y)), first)][: 4 * n if grouped else n]
+    rows = np.r_[first, np.setdiff1d(np.arange(len(y)), first)][
+        : 4 * n if grouped else n
+    ]
     groups = np.arange(len(rows)) % n if grouped else None
-    return X[rows, :4], y[rows], {"X_val": X_val[:40, :4], "y_val": y_val[:40], "groups": groups}
+    return (
+        X[rows, :4],
+        y[rows],
+        {"X_val": X_val[:40, :4], "y_val": y_val[:40], "groups": groups},
+    )
 
 
 def in_range(z, squares=SQUARES, within=WITHIN):
@@ -157,11 +167,15 @@ def test_semivalues_of_a_fit_and_of_its_coalitions(kind, grouped, adjust):
             ).fit(X, y, **options)  # fmt: skip
             for target in SEMIVALUES:
                 if source == "banzhaf" != target:
-                    with pytest.raises(ValueError, match="are drawn too rarely for this semi"):
+                    with pytest.raises(
+                        ValueError, match="are drawn too rarely for this semi"
+                    ):
                         valuer.reweight(target)
                     continue
                 other = valuer if target == source else valuer.reweight(target)
-                found[target].append((other.values_ - true[target]) / other.values_error_)
+                found[target].append(
+                    (other.values_ - true[target]) / other.values_error_
+                )
         for target in [target for target in SEMIVALUES if found[target]]:
             fine, how = in_range(found[target])
             assert fine, (source, target, how)
@@ -196,7 +210,9 @@ def test_drawn_orders_and_layers(name, kind, grouped):
     true = exact.reweight(getattr(valuer, "semivalue", "shapley")).values_
     gaps, errors = [], []
     for seed in range(12):
-        valuer.set_params(estimator=GaussianNB(), random_state=seed).fit(X, y, **options)
+        valuer.set_params(estimator=GaussianNB(), random_state=seed).fit(
+            X, y, **options
+        )
         gaps.append(valuer.values_ - true)
         errors.append(valuer.values_error_)
     gaps, errors = np.abs(gaps), np.array(errors)
@@ -223,17 +239,28 @@ def test_means_over_splits(kind, adjust):
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize(
     ("name", "rare", "wrong"),
-    [("iris", None, 0.0), ("iris", None, 0.1), ("cancer", None, 0.1), ("cancer", 0.1, 0.0)],
+    [
+        ("iris", None, 0.0),
+        ("iris", None, 0.1),
+        ("cancer", None, 0.1),
+        ("cancer", 0.1, 0.0),
+    ],
 )
 def test_bags(name, rare, wrong, grouped):
     """Rows that are nearly always predicted right have errors, too."""
     X, y, *_ = problem(name, rare, wrong)
     X, y = X[:80], y[:80]
     groups = np.arange(80) % 16 if grouped else None
-    true = DataOOBValuer(n_estimators=1000, random_state=99).fit(X, y, groups=groups).values_
+    true = (
+        DataOOBValuer(n_estimators=1000, random_state=99)
+        .fit(X, y, groups=groups)
+        .values_
+    )
     gaps, errors = [], []
     for seed in range(8):
-        valuer = DataOOBValuer(n_estimators=60, random_state=seed).fit(X, y, groups=groups)
+        valuer = DataOOBValuer(n_estimators=60, random_state=seed).fit(
+            X, y, groups=groups
+        )
         gaps.append(np.abs(valuer.values_ - true))
         errors.append(valuer.values_error_)
     gaps, errors = np.array(gaps), np.array(errors)
@@ -250,7 +277,11 @@ def test_truncation_of_knn(name, rare, wrong):
     for groups in (None, y, np.arange(len(y)) % 10):
         options = {"X_val": X_val, "y_val": y_val, "groups": groups}
         for k, semivalue in ((5, "shapley"), (5, "banzhaf"), (1, (4, 1)), (5, (1, 4))):
-            for how in ({"max_rank": 5}, {"max_rank": 20}, {"max_rank": "auto", "tol": 0.05}):
+            for how in (
+                {"max_rank": 5},
+                {"max_rank": 20},
+                {"max_rank": "auto", "tol": 0.05},
+            ):
                 valuer = KNNShapleyValuer(k, semivalue=semivalue).fit(X, y, **options)
                 exact = valuer.values_
                 valuer.set_params(**how).fit(X, y, **options)
@@ -264,9 +295,12 @@ POINTS = {60: 0.82, 400: 0.88}
 
 
 @pytest.mark.parametrize(
-    ("name", "rare", "wrong"), [("iris", None, 0.1), ("cancer", 0.1, 0.0), ("digits", None, 0.0)]
+    ("name", "rare", "wrong"),
+    [("iris", None, 0.1), ("cancer", 0.1, 0.0), ("digits", None, 0.0)],
 )
-@pytest.mark.parametrize("valuer", [KNNShapleyValuer(), TKNNShapleyValuer()], ids=["knn", "tknn"])
+@pytest.mark.parametrize(
+    "valuer", [KNNShapleyValuer(), TKNNShapleyValuer()], ids=["knn", "tknn"]
+)
 def test_sampling_of_validation_points(valuer, name, rare, wrong):
     """The points are drawn from some, whose values are the true ones; without ball, no error."""
     X, y, X_val, y_val = problem(name, rare, wrong)
@@ -279,7 +313,11 @@ def test_sampling_of_validation_points(valuer, name, rare, wrong):
             within = []
             for seed in range(40):
                 drawn = np.random.default_rng(seed).integers(len(y_val), size=n_points)
-                points = {"X_val": X_val[drawn], "y_val": y_val[drawn], "groups": groups}
+                points = {
+                    "X_val": X_val[drawn],
+                    "y_val": y_val[drawn],
+                    "groups": groups,
+                }
                 valuer.fit(X, y, **points)
                 gaps, errors = np.abs(valuer.values_ - true), valuer.validation_error_
                 within.append(np.mean(gaps[errors > 0] <= 2 * errors[errors > 0]))
@@ -297,7 +335,9 @@ SHRUNK = {("all", 0.0): 0.88, ("publish", 0.0): 0.88, ("publish", 0.1): 0.75}
 def test_private_layers(n, release, wrong):
     X, y, X_val, y_val = problem("cancer", None, wrong)
     options, within = {"X_val": X_val, "y_val": y_val}, []
-    exact = LayeredShapleyValuer(l2=1.0, n_layers=3, max_evaluations=40_000, random_state=0)
+    exact = LayeredShapleyValuer(
+        l2=1.0, n_layers=3, max_evaluations=40_000, random_state=0
+    )
     true = exact.fit(X[:n], y[:n], **options).values_
     for epsilon in (1.0, 8.0):
         for seed in range(3):
@@ -305,7 +345,9 @@ def test_private_layers(n, release, wrong):
                 l2=1.0, n_layers=3, epsilon=epsilon, release=release, random_state=seed,
                 noise_random_state=seed,
             ).fit(X[:n], y[:n], **options)  # fmt: skip
-            within.append(np.mean(np.abs(valuer.values_ - true) <= 2 * valuer.values_error_))
+            within.append(
+                np.mean(np.abs(valuer.values_ - true) <= 2 * valuer.values_error_)
+            )
     assert np.mean(within) >= SHRUNK[release, wrong], within
 
 
@@ -370,7 +412,10 @@ def seeded_fits(kind, case, players):
     X, y, X_val, y_val = problem(*how)
     X, y, values, errors = X[:n], y[:n], [], []
     groups = {"rows": None, "classes": y, "twelve": np.arange(n) % 12}[players]
-    valuer, redrawn = cls(**options), "epsilon" in options and "noise_random_state" not in options
+    valuer, redrawn = (
+        cls(**options),
+        "epsilon" in options and "noise_random_state" not in options,
+    )
     for seed in range(24 if players == "rows" else 100):
         valuer.set_params(random_state=seed)
         if redrawn:
@@ -390,7 +435,9 @@ def test_errors_of_computation(kind, case, players):
     values, errors = seeded_fits(kind, case, players)
     if kind.startswith("federated") and players == "classes" and case[0] != "digits":
         assert not errors.any()  # all coalitions are evaluated
-        np.testing.assert_allclose(values, np.tile(values[0], (len(values), 1)), rtol=1e-9)
+        np.testing.assert_allclose(
+            values, np.tile(values[0], (len(values), 1)), rtol=1e-9
+        )
         return
     *_, within, ratio = COMPUTED[kind]
     if (kind, players) == ("gradients, examples", "classes"):  # as the class says
@@ -467,19 +514,39 @@ def releases_of(case):
 def test_errors_of_party_scores(kind, case):
     """Values, coalitions and the grand coalition, beside those of many particles."""
     releases, (X_val, y_val) = releases_of(case)
-    points = {"X_val": X_val[:200], "y_val": y_val[:200]} if kind is PredictiveValueScorer else {}
+    points = (
+        {"X_val": X_val[:200], "y_val": y_val[:200]}
+        if kind is PredictiveValueScorer
+        else {}
+    )
     scorer = kind(linear_model())
-    fits = [clone(scorer).set_params(random_state=i).fit(releases, **points) for i in range(24)]
-    many = clone(scorer).set_params(random_state=99, n_particles=2000).fit(releases, **points)
+    fits = [
+        clone(scorer).set_params(random_state=i).fit(releases, **points)
+        for i in range(24)
+    ]
+    many = (
+        clone(scorer)
+        .set_params(random_state=99, n_particles=2000)
+        .fit(releases, **points)
+    )
     for name in ("values", "coalition_values", "grand_value"):
-        first = int(name == "coalition_values")  # without the empty coalition, whose value is 0
-        *values, exact = (np.ravel(getattr(fit, name + "_"))[first:] for fit in (*fits, many))
-        *errors, rest = (np.ravel(getattr(fit, name + "_error_"))[first:] for fit in (*fits, many))
+        first = int(
+            name == "coalition_values"
+        )  # without the empty coalition, whose value is 0
+        *values, exact = (
+            np.ravel(getattr(fit, name + "_"))[first:] for fit in (*fits, many)
+        )
+        *errors, rest = (
+            np.ravel(getattr(fit, name + "_error_"))[first:] for fit in (*fits, many)
+        )
         within, ratio = rates(values, errors)
         assert 0.78 <= within <= 1.0, (name, within)
         assert 0.7 <= ratio <= 1.4, (name, ratio)
         gap = np.mean(values, axis=0) - exact
-        assert (np.abs(gap) <= 4 * np.sqrt(np.mean(np.square(errors), axis=0) / 24 + rest**2)).all()
+        assert (
+            np.abs(gap)
+            <= 4 * np.sqrt(np.mean(np.square(errors), axis=0) / 24 + rest**2)
+        ).all()
 
 
 @pytest.mark.parametrize("case", PARTIES)
@@ -491,7 +558,9 @@ def test_errors_of_party_scores_over_points(case):
         drawn = rng.integers(len(X_val), size=60)
         fits.append(clone(scorer).fit(releases, X_val=X_val[drawn], y_val=y_val[drawn]))
     exact = scorer.fit(releases, X_val=X_val, y_val=y_val).values_
-    values, errors = ([getattr(fit, n) for fit in fits] for n in ("values_", "validation_error_"))
+    values, errors = (
+        [getattr(fit, n) for fit in fits] for n in ("values_", "validation_error_")
+    )
     within, ratio = rates(values, errors, exact)
     assert 0.85 <= within <= 1.0, within
     assert 0.75 <= ratio <= 1.4, ratio

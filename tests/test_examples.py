@@ -102,14 +102,18 @@ def test_example_runs(name, tmp_path, monkeypatch, capsys):
     for number in plt.get_fignums():
         canvas = plt.figure(number).canvas
         canvas.draw()
-        assert np.asarray(canvas.buffer_rgba())[..., :3].std() > 10  # an empty page has 0
+        assert (
+            np.asarray(canvas.buffer_rgba())[..., :3].std() > 10
+        )  # an empty page has 0
     plt.close("all")
     assert not any(tmp_path.iterdir())  # a gallery script leaves no files
 
 
 def test_examples_have_a_title_a_summary_and_sections():
     for path in GALLERY:
-        _, title, underline, blank, rest = path.read_text(encoding="utf-8").split("\n", 4)
+        _, title, underline, blank, rest = path.read_text(encoding="utf-8").split(
+            "\n", 4
+        )
         assert (set(underline), len(underline), blank) == ({"="}, len(title), ""), path
         summary = rest.partition('"""')[0]
         assert 2 <= len(re.findall(r"\.(?=\s)", summary)) <= 5, path

@@ -56,10 +56,14 @@ MODEL = make_pipeline(COLUMNS, LogisticRegression())
 TREE = make_pipeline(COLUMNS, DecisionTreeClassifier(max_depth=4))
 OOB = DataOOBValuer(TREE, n_estimators=12, random_state=0)
 SHAPLEY = DataShapleyValuer(MODEL, max_evaluations=60, random_state=0, batch="never")
-few_coalitions = pytest.mark.filterwarnings("ignore::skvalue.exceptions.FailedCoalitionsWarning")
+few_coalitions = pytest.mark.filterwarnings(
+    "ignore::skvalue.exceptions.FailedCoalitionsWarning"
+)
 
 
-@pytest.mark.parametrize("valuer", [KNNShapleyValuer(embedding=COLUMNS), OOB], ids=["knn", "oob"])
+@pytest.mark.parametrize(
+    "valuer", [KNNShapleyValuer(embedding=COLUMNS), OOB], ids=["knn", "oob"]
+)
 def test_wrong_labels_in_a_frame(valuer):
     values = valuer.fit(FRAME, LABELS).values_
     assert noisy_label_auc(values, WRONG) > 0.8
@@ -68,7 +72,9 @@ def test_wrong_labels_in_a_frame(valuer):
 @few_coalitions
 def test_data_shapley_of_a_frame():
     train, val = slice(0, 20), slice(20, None)
-    valuer = clone(SHAPLEY).fit(FRAME[train], LABELS[train], X_val=FRAME[val], y_val=LABELS[val])
+    valuer = clone(SHAPLEY).fit(
+        FRAME[train], LABELS[train], X_val=FRAME[val], y_val=LABELS[val]
+    )
     gain = valuer.utility_ - valuer.empty_utility_
     assert valuer.values_.sum() == pytest.approx(gain)
     assert gain > 0.1
@@ -78,11 +84,15 @@ def test_data_shapley_of_a_frame():
 @few_coalitions
 def test_gradient_boosting_takes_categories_and_gaps():
     frame = FRAME.astype({"workclass": "category"})
-    model = HistGradientBoostingClassifier(max_iter=3, categorical_features="from_dtype")
+    model = HistGradientBoostingClassifier(
+        max_iter=3, categorical_features="from_dtype"
+    )
     valuer = DataOOBValuer(model, n_estimators=6, random_state=0).fit(frame, LABELS)
     assert noisy_label_auc(valuer.values_, WRONG) > 0.7
     ages = frame[["age", "hours"]].to_numpy()
-    shapley = DataShapleyValuer(model, sampler="permutation", max_evaluations=9, random_state=0)
+    shapley = DataShapleyValuer(
+        model, sampler="permutation", max_evaluations=9, random_state=0
+    )
     shapley.fit(ages[:8], LABELS[:8], X_val=ages, y_val=LABELS)
     assert shapley.values_.shape == (8,)
 
@@ -106,12 +116,17 @@ TEXTS = [
     f"{'oil prices and the stock market' if i % 2 else 'the match and the cup final'} of day {i}"
     for i in range(60)
 ]
-TOPICS, TURNED = flip_labels(np.where(np.arange(60) % 2, "business", "sport"), 0.1, random_state=0)
+TOPICS, TURNED = flip_labels(
+    np.where(np.arange(60) % 2, "business", "sport"), 0.1, random_state=0
+)
 OF_TEXTS = make_pipeline(TfidfVectorizer(), LogisticRegression())
 KNN_OF_TEXTS = KNNShapleyValuer(embedding=TfidfVectorizer())
 VALUERS_OF_TEXTS = {
     "knn": (KNN_OF_TEXTS, TEXTS),
-    "shapley": (clone(SHAPLEY).set_params(estimator=OF_TEXTS, cv=2, max_evaluations=120), TEXTS),
+    "shapley": (
+        clone(SHAPLEY).set_params(estimator=OF_TEXTS, cv=2, max_evaluations=120),
+        TEXTS,
+    ),
     "oob": (DataOOBValuer(OF_TEXTS, n_estimators=12, random_state=0), pd.Series(TEXTS)),
 }
 
@@ -143,14 +158,18 @@ def test_prices_in_whole_dollars():
         model = ValueFilteredRegressor(Ridge(), KNNShapleyValuer(), drop=0.1).fit(X, y)
         assert len(model.dropped_indices_) == 20
         dropped = ValueFilter(DataShapleyValuer(Ridge(), max_evaluations=900), drop=199)
-        assert len(dropped.fit(X, y).sample_indices_) == 1  # no class of which a row must stay
+        assert (
+            len(dropped.fit(X, y).sample_indices_) == 1
+        )  # no class of which a row must stay
     with pytest.warns(ManyClassesWarning, match="for classes. Pass task='regression'"):
         KNNShapleyValuer().fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         KNNShapleyValuer(task="regression").fit(X, y)
         KNNShapleyValuer(task="classification").fit(X, y)
-    refusal = pytest.raises(ValueError, match="unseen labels: .* pass task='regression'")
+    refusal = pytest.raises(
+        ValueError, match="unseen labels: .* pass task='regression'"
+    )
     with pytest.warns(ManyClassesWarning), refusal:
         DataShapleyValuer().fit(X[:100], y[:100], X_val=X[100:], y_val=y[100:])
 
@@ -164,7 +183,9 @@ NAMED = np.where(ANNOTATORS == "eve", (DIGITS + 1) % 4, DIGITS)
 def test_images_with_annotators(knn):
     valuer, images = DataShapleyValuer(NearestCentroid()), IMAGES
     if knn:
-        valuer = KNNShapleyValuer(embedding=lambda images: images.reshape(len(images), -1))
+        valuer = KNNShapleyValuer(
+            embedding=lambda images: images.reshape(len(images), -1)
+        )
         images = IMAGES.reshape(-1, 8, 8)
     data = {"X_val": images[200:], "y_val": DIGITS[200:], "groups": ANNOTATORS[:200]}
     valuer.fit(images[:200], NAMED[:200], **data)
@@ -198,4 +219,6 @@ def test_clean_data_of_which_a_twentieth_is_of_one_class():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert score(0.05, stratify=True) > plain - 0.01
-        assert score(0.05, valuer=KNNShapleyValuer(class_weight="balanced")) > plain - 0.01
+        assert (
+            score(0.05, valuer=KNNShapleyValuer(class_weight="balanced")) > plain - 0.01
+        )

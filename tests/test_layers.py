@@ -24,7 +24,9 @@ LAYERS = [
 ]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 FILES = sorted(
-    path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE or path.stem != "__init__"
+    path
+    for path in PACKAGE.rglob("*.py")
+    if path.parent != PACKAGE or path.stem != "__init__"
 )
 
 
@@ -40,7 +42,9 @@ def imported_modules(path):
 def rooms_imported(path):
     names = (name.split(".") for name in imported_modules(path))
     return {
-        name[1] for name in names if name[0] == "skvalue" and len(name) > 1 and name[1] in LEVEL
+        name[1]
+        for name in names
+        if name[0] == "skvalue" and len(name) > 1 and name[1] in LEVEL
     }
 
 
@@ -60,11 +64,17 @@ def method_of(path):
     return path.relative_to(PACKAGE).with_suffix("").parts[1]
 
 
-@pytest.mark.parametrize("path", VALUERS, ids=lambda path: str(path.relative_to(PACKAGE)))
+@pytest.mark.parametrize(
+    "path", VALUERS, ids=lambda path: str(path.relative_to(PACKAGE))
+)
 def test_valuers_do_not_know_each_other(path):
-    methods = {method for method in map(method_of, VALUERS) if not method.startswith("_")}
+    methods = {
+        method for method in map(method_of, VALUERS) if not method.startswith("_")
+    }
     names = {
-        name.split(".")[2] for name in imported_modules(path) if name.startswith("skvalue.valuers.")
+        name.split(".")[2]
+        for name in imported_modules(path)
+        if name.startswith("skvalue.valuers.")
     }
     if method_of(path) != "__init__":
         assert not names & (methods - {method_of(path)})
@@ -102,13 +112,22 @@ show("valuers")
 def imports():
     """Lists of words that the interpreter prints, by their first."""
     run = [sys.executable, "-c", IMPORTS]
-    lines = subprocess.run(run, capture_output=True, text=True, check=True).stdout.splitlines()
+    lines = subprocess.run(
+        run, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
     return {what: rest for what, *rest in map(str.split, lines)}
 
 
 @pytest.mark.parametrize(
     "what",
-    ["skvalue", "skvalue.privacy", "skvalue.datasets", "skvalue.priarta", "displays", "valuers"],
+    [
+        "skvalue",
+        "skvalue.privacy",
+        "skvalue.datasets",
+        "skvalue.priarta",
+        "displays",
+        "valuers",
+    ],
 )
 def test_imports_are_light(imports, what):
     """Displays import matplotlib to draw, and valuers numba to fit."""
@@ -122,6 +141,8 @@ def test_import_time(imports):
     for _ in range(2):
         if seconds < 0.5:
             break
-        found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        found = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True
+        )
         seconds = float(found.stdout.split()[1])
     assert seconds < 0.5

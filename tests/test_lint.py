@@ -28,7 +28,10 @@ INNER_ROOMS = ["privacy.audit", "valuers.knn_shapley", "valuers.tknn_shapley"]
 )
 def test_linter(command, advice):
     result = subprocess.run(
-        [sys.executable, "-m", *command.split()], cwd=ROOT, capture_output=True, text=True
+        [sys.executable, "-m", *command.split()],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
     )
     printed = result.stdout + result.stderr
     assert result.returncode == 0, f"{printed}\nRun: {advice}"
@@ -49,7 +52,9 @@ def public_names():
     inner = [room for room in INNER_ROOMS if room.split(".")[0] in skvalue.__all__]
     top = {name: getattr(skvalue, name) for name in skvalue.__all__}
     rooms = [name for name, value in top.items() if inspect.ismodule(value)] + inner
-    paths = {f"skvalue.{name}": value for name, value in top.items() if name not in rooms}
+    paths = {
+        f"skvalue.{name}": value for name, value in top.items() if name not in rooms
+    }
     for room in rooms:
         module = import_module(f"skvalue.{room}")
         for name in module.__all__:
@@ -81,7 +86,9 @@ def _checks():
     # numpydoc's own commands look for no setup.cfg where there is a pyproject.toml.
     config = configparser.ConfigParser()
     config.read(ROOT / "setup.cfg")
-    return get_validation_checks(set(config["tool:numpydoc_validation"]["checks"].split(",")))
+    return get_validation_checks(
+        set(config["tool:numpydoc_validation"]["checks"].split(","))
+    )
 
 
 CHECKS = _checks()
@@ -106,6 +113,8 @@ def _wants_examples(value):
 @pytest.mark.parametrize("name", NAMES)
 def test_docstring(name):
     checks = CHECKS if _wants_examples(NAMES[name]) else CHECKS - {"EX01"}
-    faults = [f"{code}: {text}" for code, text in validate(name)["errors"] if code in checks]
+    faults = [
+        f"{code}: {text}" for code, text in validate(name)["errors"] if code in checks
+    ]
     advice = f"Run: python -m numpydoc validate {name}"
     assert not faults, "\n".join([*faults, advice])

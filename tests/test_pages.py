@@ -20,12 +20,16 @@ ROOT = Path(__file__).resolve().parents[1]
 DOC, EXAMPLES = ROOT / "doc", ROOT / "examples"
 GALLERY = sorted(EXAMPLES.glob("*/plot_*.py"))
 CPU_MINUTES = 8  # limit of all scripts of the gallery together
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None
+)
 
 pytestmark = pytest.mark.xdist_group("doc")
 browser = [
     pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="needs the browser Chromium on the PATH"),
+    pytest.mark.skipif(
+        CHROMIUM is None, reason="needs the browser Chromium on the PATH"
+    ),
 ]
 
 
@@ -33,12 +37,26 @@ def build(folder, *options):
     """Pages built from a copy: what an earlier build left in doc/ has no effect."""
     earlier = shutil.ignore_patterns("_build", "auto_examples", "generated")
     shutil.copytree(DOC, folder / "doc", ignore=earlier)
-    shutil.copytree(EXAMPLES, folder / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        EXAMPLES, folder / "examples", ignore=shutil.ignore_patterns("__pycache__")
+    )
     for included in ("skvalue", "tests"):
         (folder / included).symlink_to(ROOT / included, target_is_directory=True)
-    sphinx = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-b", "html", *options]
+    sphinx = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "-W",
+        "--keep-going",
+        "-b",
+        "html",
+        *options,
+    ]
     result = subprocess.run(
-        [*sphinx, folder / "doc", folder / "html"], cwd=ROOT, capture_output=True, text=True
+        [*sphinx, folder / "doc", folder / "html"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
     )
     advice = "Run: python -m sphinx -W --keep-going -b html doc doc/_build/html"
     assert result.returncode == 0, f"{result.stderr}\n{advice}"
@@ -69,10 +87,14 @@ def test_every_example_has_a_page_and_is_listed_where_its_names_are_documented(p
         page = f"{script.parent.name}/{script.stem}.html"
         assert (pages / "auto_examples" / page).is_file()
         assert page in index
-    used = (pages / "generated" / "skvalue.KNNShapleyValuer.html").read_text(encoding="utf-8")
+    used = (pages / "generated" / "skvalue.KNNShapleyValuer.html").read_text(
+        encoding="utf-8"
+    )
     assert "Gallery examples" in used
     assert "plot_mislabelled_digits.html" in used
-    unused = (pages / "generated" / "skvalue.BaseValuer.html").read_text(encoding="utf-8")
+    unused = (pages / "generated" / "skvalue.BaseValuer.html").read_text(
+        encoding="utf-8"
+    )
     assert "Gallery examples" not in unused
 
 
@@ -83,10 +105,16 @@ def test_every_estimator_is_in_the_table_of_the_api():
 
 
 def test_methods_that_value_unseen_rows_are_listed():
-    [answer] = re.findall(r"unseen rows.*?``DataShapley", (DOC / "faq.rst").read_text(), re.DOTALL)
+    [answer] = re.findall(
+        r"unseen rows.*?``DataShapley", (DOC / "faq.rst").read_text(), re.DOTALL
+    )
     listed = set(re.findall(r"~skvalue\.(\w+)", answer))
-    names = [name for name in skvalue.__all__ if re.fullmatch(r"(?!Base)\w+Valuer", name)]
-    assert listed == {name for name in names if hasattr(getattr(skvalue, name), "score_samples")}
+    names = [
+        name for name in skvalue.__all__ if re.fullmatch(r"(?!Base)\w+Valuer", name)
+    ]
+    assert listed == {
+        name for name in names if hasattr(getattr(skvalue, name), "score_samples")
+    }
 
 
 # What a reader types in the search field -> pages, of which one is among the first three.
@@ -159,7 +187,10 @@ def test_ten_goals_are_at_most_three_clicks_away(pages):
         page, _, section = place.partition("#")
         print(f"{goal:<45} {len(found[page])}  {' -> '.join(found[page])}")
         assert len(found[page]) <= 3, goal
-        assert f'id="{section}"' in (pages / page).read_text(encoding="utf-8") or not section
+        assert (
+            f'id="{section}"' in (pages / page).read_text(encoding="utf-8")
+            or not section
+        )
 
 
 def test_reproductions_are_listed():
@@ -171,7 +202,9 @@ def test_reproductions_are_listed():
 
 
 def test_nothing_is_loaded_from_the_network(pages):
-    tag = re.compile(r"<(?!a\b)\w+\s[^>]*\b(?:src|srcset|href|data)=.(?:https?:)?//[^>]*>")
+    tag = re.compile(
+        r"<(?!a\b)\w+\s[^>]*\b(?:src|srcset|href|data)=.(?:https?:)?//[^>]*>"
+    )
     url = re.compile(r"(?:url\(|@import)\s*.?(?:https?:)?//\S*")
     for page in pages.rglob("*.html"):
         assert tag.findall(page.read_text(encoding="utf-8")) == [], page
@@ -212,7 +245,10 @@ def look(pages, names):
         "--virtual-time-budget=1000000000", "--dump-dom",
     ]  # fmt: skip
     result = subprocess.run(
-        [CHROMIUM, *options, probe.as_uri()], capture_output=True, text=True, timeout=600
+        [CHROMIUM, *options, probe.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=600,
     )
     probe.unlink()
     found = re.search('<body id="found">(.*)</body>', result.stdout, re.DOTALL)
@@ -221,8 +257,12 @@ def look(pages, names):
 
 
 def check_measures(found):
-    assert {page for page, measures in found.items() if measures["phone"] > 390} == set()
-    assert {page: measures["code"] for page, measures in found.items() if measures["code"]} == {}
+    assert {
+        page for page, measures in found.items() if measures["phone"] > 390
+    } == set()
+    assert {
+        page: measures["code"] for page, measures in found.items() if measures["code"]
+    } == {}
     formulas = [area for measures in found.values() for area in measures["formulas"]]
     assert len(formulas) > 100
     assert min(formulas) > 20
@@ -240,7 +280,9 @@ class TestBrowser:
     @pytest.mark.slow
     def test_all_pages(self, gallery):
         names = [page.relative_to(gallery[0]) for page in gallery[0].rglob("*.html")]
-        check_measures(look(gallery[0], [str(n) for n in names if not n.parts[0].startswith("_")]))
+        check_measures(
+            look(gallery[0], [str(n) for n in names if not n.parts[0].startswith("_")])
+        )
 
 
 @pytest.mark.slow
@@ -252,5 +294,7 @@ def test_gallery_runs_in_little_time(gallery, capsys):
         assert (folder / "_images" / f"sphx_glr_{script.stem}_001.png").is_file()
     minutes = sum(map(float, seconds.values())) / 60
     with capsys.disabled():
-        print(f"\nCPU minutes of all scripts of the gallery: {minutes:.2f} (limit {CPU_MINUTES})")
+        print(
+            f"\nCPU minutes of all scripts of the gallery: {minutes:.2f} (limit {CPU_MINUTES})"
+        )
     assert minutes <= CPU_MINUTES

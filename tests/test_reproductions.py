@@ -42,7 +42,9 @@ def run(script, monkeypatch, tmp_path, capsys):
 
     def call(arguments=""):
         monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr("sys.argv", [f"{script.__name__}.py", *shlex.split(arguments)])
+        monkeypatch.setattr(
+            "sys.argv", [f"{script.__name__}.py", *shlex.split(arguments)]
+        )
         try:
             script.main()
         except SystemExit as error:
@@ -82,22 +84,48 @@ REFUSALS = [
         "must hold an npz file of 2dplanes, cpu, phoneme, wind, mnist",
     ),
     ("agnews_embeddings", "--data nowhere", "must hold agnews_minilm.npz"),
-    ("priarta_markets", "--data nowhere", "must hold agnews_minilm.npz or adult.npz. Got nowhere"),
+    (
+        "priarta_markets",
+        "--data nowhere",
+        "must hold agnews_minilm.npz or adult.npz. Got nowhere",
+    ),
     ("private_tknn_tables", "--repeats 0", "--repeats must be at least 1. Got 0"),
-    ("private_tknn_tables", "--targets 5", "--targets must be even and at least 2. Got 5"),
+    (
+        "private_tknn_tables",
+        "--targets 5",
+        "--targets must be even and at least 2. Got 5",
+    ),
     ("private_tknn_tables", "--shadows 1", "--shadows must be at least 2. Got 1"),
     ("private_tknn_tables", "--epsilons 2", "--epsilons must be some or none of"),
-    ("private_tknn_tables", "--validation 3", "--validation must be even and at least 2. Got 3"),
-    ("retraining_baselines", "--data . --coalitions 2000", "--coalitions must be above 2000"),
+    (
+        "private_tknn_tables",
+        "--validation 3",
+        "--validation must be even and at least 2. Got 3",
+    ),
+    (
+        "retraining_baselines",
+        "--data . --coalitions 2000",
+        "--coalitions must be above 2000",
+    ),
     ("errata", "Z1", "LABEL must be one of T1, T2"),
-    ("other_libraries", "--with pydvl", "--with must be NAME=PYTHON, NAME one of skvalue, pydvl,"),
+    (
+        "other_libraries",
+        "--with pydvl",
+        "--with must be NAME=PYTHON, NAME one of skvalue, pydvl,",
+    ),
     ("other_libraries", "--with pydvl=/no/python", "Got 'pydvl=/no/python'."),
-    ("other_libraries", "--sizes 300", "--sizes must be pairs N,M of whole numbers. Got 300."),
+    (
+        "other_libraries",
+        "--sizes 300",
+        "--sizes must be pairs N,M of whole numbers. Got 300.",
+    ),
 ]
 
 
 @pytest.mark.usefixtures("wind")
-@pytest.mark.parametrize(("script", "arguments", "message"), REFUSALS, indirect=["script"])
+@pytest.mark.parametrize(
+    ("script", "arguments", "message"), REFUSALS, indirect=["script"]
+)
 def test_refusals(run, arguments, message):
     assert message in " ".join(run(arguments).split())
 
@@ -151,7 +179,10 @@ def test_noise_is_on_the_values_of_the_original_game(script, rng):
     np.testing.assert_allclose(little, exact, atol=0.01)
     noise = script.value_noise(1.0, 1e-5, 4)
     assert (noise.sensitivity, get_epsilon(noise, 1e-5)) == (0.05, pytest.approx(1.0))
-    draws = [script.noisy_knn_values(*data, epsilon=1.0, **settings) - exact for _ in range(50)]
+    draws = [
+        script.noisy_knn_values(*data, epsilon=1.0, **settings) - exact
+        for _ in range(50)
+    ]
     assert np.std(draws) == pytest.approx(noise.scale, rel=0.1)  # four standard errors
     draws = script.noisy_knn_values(*data, epsilon=1.0, sampling_rate=0.1, **settings)
     assert np.abs(draws).max() < 6 * noise.scale
@@ -199,7 +230,10 @@ def test_published_figures_are_complete(script):
     tables = importlib.import_module("tknn_tables")
     few = [name for name in tables.PUBLISHED if name not in tables.EMBEDDED]
     for name, by_table in tables.PUBLISHED.items():
-        assert list(by_table) == list(tables.TABLES)[: 2 if name in tables.EMBEDDED else None]
+        assert (
+            list(by_table)
+            == list(tables.TABLES)[: 2 if name in tables.EMBEDDED else None]
+        )
         for table in by_table:
             expected = 2 if table < 11 else len(tables.TABLES[table][2])
             assert len(tables.published(name, table)) == expected
@@ -207,7 +241,9 @@ def test_published_figures_are_complete(script):
     assert list(script.TABLE_8) == list(tables.PUBLISHED)
     for name, by_part in script.TABLE_8.items():
         for printed in by_part.values():  # images and texts: no DP-KNN with samples
-            assert [len(by_epsilon) for by_epsilon in printed] == [3] * (3 if name in few else 2)
+            assert [len(by_epsilon) for by_epsilon in printed] == [3] * (
+                3 if name in few else 2
+            )
     for by_epsilon in script.ATTACKS.values():
         assert [len(printed.split()) for printed in by_epsilon.values()] == [9, 9, 9]
 
@@ -310,8 +346,12 @@ def test_sizes_of_private_values(run):
     printed = run(f"{small} --without smoothing 'the factor' truncation").splitlines()
     tables = [line.split("|")[1:-1] for line in printed if line.startswith("| mean")]
     sizes = np.array([row[1:] for row in tables[:4]], dtype=float)
-    assert (sizes[:, 0] < 0.6 * sizes[:, 1]).all()  # nearer to the exact values than the baseline
-    assert len({tuple(row[1:]) for row in tables[:4]}) == 4  # each component does something
+    assert (
+        sizes[:, 0] < 0.6 * sizes[:, 1]
+    ).all()  # nearer to the exact values than the baseline
+    assert (
+        len({tuple(row[1:]) for row in tables[:4]}) == 4
+    )  # each component does something
     assert len(tables[4]) == 6
 
 
@@ -320,7 +360,12 @@ def test_agnews_reproduction(run, tmp_path, rng):
     y = rng.integers(0, 4, 900)
     X = np.eye(8)[y] + 0.3 * rng.normal(size=(900, 8))
     lines = "\n".join(f"text {i}" for i in range(900)).encode()
-    np.savez(tmp_path / "agnews_minilm.npz", X=X, y=y, text=np.frombuffer(lines, dtype=np.uint8))
+    np.savez(
+        tmp_path / "agnews_minilm.npz",
+        X=X,
+        y=y,
+        text=np.frombuffer(lines, dtype=np.uint8),
+    )
     printed = run("--data .")
     for method in ("KNN, K = 5", "TKNN, radius chosen"):
         assert float(re.search(rf"^\| {method} \| ([\d.]+) \|", printed, re.M)[1]) > 0.9
@@ -366,7 +411,10 @@ def test_uncertainty_fits_every_point(script):
         n_repeats=3, random_state=0,
     )  # fmt: skip
     seeds = [call["random_state"] for call in Recorder.calls if call["noise"] == "x"]
-    assert (len(Recorder.calls), len(set(seeds))) == (12, 3)  # a seed a repeat, for all points
+    assert (len(Recorder.calls), len(set(seeds))) == (
+        12,
+        3,
+    )  # a seed a repeat, for all points
     np.testing.assert_allclose(curves.uncertainty["a"], [[0.06, 0.24]] * 3)
     np.testing.assert_allclose(curves.mean_value["b"], 0.75)
 
@@ -399,7 +447,12 @@ def test_noise_alone_sets_the_distance(script):
 
 @of("gradient_figures")
 def test_the_best_mean_is_best_where_gradients_vary(script):
-    options = {"noise_multiplier": 0.02, "gradient_sd": 0.2, "n_parties": 400, "random_state": 0}
+    options = {
+        "noise_multiplier": 0.02,
+        "gradient_sd": 0.2,
+        "n_parties": 400,
+        "random_state": 0,
+    }
     last = {
         name: script.release_closeness(100, noise=name, **options).distance[-30:].mean()
         for name in script.NOISES
@@ -412,10 +465,14 @@ def test_figures_are_printed_and_drawn(script, run):
     figure = pytest.importorskip("matplotlib.figure").Figure()
     printed = run("--permutations 20")
     assert [printed.count(f"\n| {name} ") for name in script.NOISES] == [2, 2, 2]
-    closeness = {name: script.release_closeness(10, noise=name) for name in ("iid", "optimal")}
+    closeness = {
+        name: script.release_closeness(10, noise=name) for name in ("iid", "optimal")
+    }
     script.plot_closeness(figure.add_subplot(), closeness, "distance")
     numbers = {"one": np.array([[1.0, 4.0], [3.0, 8.0]])}
-    curves = script.Bunch(n_permutations=[10, 20], uncertainty=numbers, mean_value=numbers)
+    curves = script.Bunch(
+        n_permutations=[10, 20], uncertainty=numbers, mean_value=numbers
+    )
     script.plot_uncertainty(figure.add_subplot(), curves)
     distances, uncertainty = (ax.lines[0].get_ydata() for ax in figure.axes)
     np.testing.assert_array_equal(distances, closeness["iid"].distance)
@@ -474,14 +531,19 @@ def test_gradient_parties_print_published_and_measured_figures(run, tmp_path):
         assert ((aurocs >= 0) & (aurocs <= 1)).all()
     assert float(loss[5]) > 0.8  # no noise
     refused = run("--data . --parts sets --sets mnist")
-    assert "mnist must have 40 x 32 rows for parties and 200 for validation. Got 400" in refused
+    assert (
+        "mnist must have 40 x 32 rows for parties and 200 for validation. Got 400"
+        in refused
+    )
 
 
 @of("gradient_networks")
 def test_resnets_take_the_parameters_of_torchvision(script, tmp_path):
     torch = pytest.importorskip("torch")
     network = script.resnet(script.BLOCKS["resnet18"])
-    assert sum(p.numel() for p in network.parameters()) == 11_689_512 - 990 * 513  # 1,000 classes
+    assert (
+        sum(p.numel() for p in network.parameters()) == 11_689_512 - 990 * 513
+    )  # 1,000 classes
     theirs = {"fc.weight": torch.zeros(1000, 512), "fc.bias": torch.zeros(1000)}
     blocks = [f"layer{i}.{j}" for i in range(1, 5) for j in range(2)]
     places = ["conv1", "bn1", "relu", "maxpool", *blocks, "avgpool", "flatten", "fc"]
@@ -531,12 +593,16 @@ def test_errata_are_on_the_page(script):
     for label in script.ERRATA:
         assert f"``errata.py {label}``" in page, label
     for name in re.findall(r"``(?:tests/)?([a-z_/]+\.py)[ A-Z0-9]*``", page):
-        assert list(ROOT.glob(f"tests/**/{name}")) or list(ROOT.glob(f"examples/**/{name}")), name
+        assert list(ROOT.glob(f"tests/**/{name}")) or list(
+            ROOT.glob(f"examples/**/{name}")
+        ), name
 
 
 @of("errata")
 @pytest.mark.parametrize(
-    "figures", [FIGURES, pytest.param(SLOW_FIGURES, marks=pytest.mark.slow)], ids=["quick", "slow"]
+    "figures",
+    [FIGURES, pytest.param(SLOW_FIGURES, marks=pytest.mark.slow)],
+    ids=["quick", "slow"],
 )
 def test_errata_are_shown(script, figures):
     for label, expected in figures.items():
@@ -578,7 +644,9 @@ def test_private_layered_values_beside_what_is_free(script, monkeypatch, capsys)
     rows = capsys.readouterr().out.splitlines()
     assert rows[2].split()[:3] == ["synthetic", "1", "3"]
     predicted, summed, private = map(float, rows[2].split()[3:6])
-    assert min(predicted, private) < 0.5 < summed  # 60 rows: the noise is larger than layer 0
+    assert (
+        min(predicted, private) < 0.5 < summed
+    )  # 60 rows: the noise is larger than layer 0
     assert private < 0.5 * summed
     assert rows[3].startswith("Worst: ")
 
@@ -629,7 +697,11 @@ def test_priarta_mechanisms_print_errors(run):
 def test_priarta_markets_print_scores_and_gains(run, tmp_path):
     rng = np.random.default_rng(0)
     y = np.arange(3000) % 4
-    np.savez(tmp_path / "agnews_minilm.npz", X=rng.normal(size=(3000, 12)) + 3 * np.eye(12)[y], y=y)
+    np.savez(
+        tmp_path / "agnews_minilm.npz",
+        X=rng.normal(size=(3000, 12)) + 3 * np.eye(12)[y],
+        y=y,
+    )
     pattern = r"^\d [a-z0-9 ]+? +\d+ +([\d.]+) +([\d.]+) \([\d.]+\) +[\d.]+ +([\d.]+) ([+-][\d.]+)$"
     found = re.findall(pattern, run("--data . --releases 2"), re.MULTILINE)
     exact, private, floor, gain = np.array(found, dtype=float).T
@@ -645,7 +717,9 @@ def test_priarta_markets_print_scores_and_gains(run, tmp_path):
 @of("imbalance", pytest.mark.slow)
 def test_remedies_for_imbalance_cost_nothing_on_clean_labels(script, run):
     sizes = {"rules": (0.05, "negative"), "n_train": 1000}
-    results = [script.measure("creditcard", None, 0.0, seed, **sizes) for seed in range(3)]
+    results = [
+        script.measure("creditcard", None, 0.0, seed, **sizes) for seed in range(3)
+    ]
     means = script.print_table("creditcard", 0.0, results)
     assert means["KNN", 0.05][0] > 0.9
     assert means["KNN", 0.05][1] < -0.05
@@ -657,7 +731,9 @@ def test_remedies_for_imbalance_cost_nothing_on_clean_labels(script, run):
     _, areas = script.measure("creditcard", None, 0.05, 0, **sizes)
     assert areas["KNN"][0] > 0.9
     assert min(areas["KNN, balanced"][1:]) > min(areas["KNN"][1:])
-    assert "adult: no adult.npz in --data=None: left out" in run("--sets adult --seeds 1")
+    assert "adult: no adult.npz in --data=None: left out" in run(
+        "--sets adult --seeds 1"
+    )
 
 
 @of("markets")
@@ -692,7 +768,9 @@ def test_several_semivalues_from_one_fit(script, monkeypatch, run):
 def test_figures_of_in_run_values(script, monkeypatch, run):
     rows = two_classes(0, 400, 0, d=4, noise=0, names=None).rows
     monkeypatch.setattr(script, "load", lambda name, folder: rows)
-    line = run("--sets adult --sizes 150 --epsilons 100 --draws 1 --steps 2").splitlines()[-1]
+    line = run(
+        "--sets adult --sizes 150 --epsilons 100 --draws 1 --steps 2"
+    ).splitlines()[-1]
     none, private, *_ = map(float, line.replace("|", " ").split()[4:])
     assert none > 0.6
     assert private == pytest.approx(none, abs=0.05)
@@ -704,7 +782,9 @@ def test_unrolled_values_predict_small_removals(run, tmp_path):
     rng = np.random.default_rng(0)
     y, means = np.arange(300) % 10, rng.integers(0, 255, size=(10, 28, 28))
     X = (means[y] + rng.normal(0, 60, size=(300, 28, 28))).clip(0, 255).astype(np.uint8)
-    np.savez(tmp_path / "mnist.npz", X=X, y=y, split=(np.arange(300) >= 200).astype(int))
+    np.savez(
+        tmp_path / "mnist.npz", X=X, y=y, split=(np.arange(300) >= 200).astype(int)
+    )
     small = "--rows 200 --points 100 --hidden 8 --epochs 3 --batch-size 40 --subsets 12"
     *_, row, sizes = run(f"{small} --memory --activations SiLU --data .").splitlines()
     assert float(row.split("|")[2]) > 0.9  # 5 % removed
@@ -749,8 +829,13 @@ def test_lists_named_with_confidence(script, monkeypatch, run):
 @of("table_duplicates")
 def test_equal_rows_of_a_folder(script, run, tmp_path):
     numbers = np.random.default_rng(0).normal(size=(60, 3)).round(3)
-    lines = ["{},{},{},red,{}\n".format(*row, "yes" if row[0] > 0 else "no") for row in numbers]
-    (tmp_path / "t.csv").write_text("a,b,c,colour,label\n" + "".join([*lines, *lines[:5]]))
+    lines = [
+        "{},{},{},red,{}\n".format(*row, "yes" if row[0] > 0 else "no")
+        for row in numbers
+    ]
+    (tmp_path / "t.csv").write_text(
+        "a,b,c,colour,label\n" + "".join([*lines, *lines[:5]])
+    )
     printed = run(str(tmp_path))
     assert "t.csv: 5 equal (copies), 0 similar pairs" in printed
     assert "{'copies': 1}; 0 groups of rows that are not equal" in printed
@@ -776,7 +861,9 @@ def test_values_and_their_uses(script, monkeypatch, run, tmp_path):
         "METHODS": ("threshold KNN-Shapley", "influence, logistic"),
         "MODELS": ("logistic", "neighbours"),
     }.items():
-        monkeypatch.setattr(script, table, {n: getattr(script, table)[n] for n in names})
+        monkeypatch.setattr(
+            script, table, {n: getattr(script, table)[n] for n in names}
+        )
     printed = run("--data . --sets toy --rows 80 --points 60 --subsets 8")
     rows = [row.split("|")[1:-1] for row in printed.splitlines() if "KNN-" in row]
     assert len(rows) == 2  # of the set, and of the mean
@@ -816,7 +903,9 @@ def test_few_wrong_labels_are_left_by_a_review(script, monkeypatch):
     }  # fmt: skip
     made = {name: lambda return_X_y, make=make: make() for name, make in made.items()}
     monkeypatch.setattr(script, "IN_MEMORY", script.IN_MEMORY | made)
-    found = pd.DataFrame([r for name in script.IN_MEMORY for r in script.measure(name, ".", 0)])
+    found = pd.DataFrame(
+        [r for name in script.IN_MEMORY for r in script.measure(name, ".", 0)]
+    )
     mean = found.groupby("rate").mean(numeric_only=True)
     assert (mean["left"] <= [0.22, 0.24, 0.34]).all()
     assert (mean["at stop"] <= [0.25, 0.2, 0.2]).all()
@@ -833,16 +922,22 @@ def test_checks_of_tables_are_measured(run):
     for kind in ("spelling", "missing labels", "id", "leak", "equal rows"):
         assert float(found[kind]) == 1, kind
     rules = "spellings duplicates ids missing orders far"
-    printed = run(f"--sets wine breast --parts rules cells private --rules {rules} --runs 20")
+    printed = run(
+        f"--sets wine breast --parts rules cells private --rules {rules} --runs 20"
+    )
     found = re.findall(r"^rule (.*?): ([\d.]+) of", printed, re.MULTILINE)
     for kind, rate in found:
         if kind in ("spelling: case", "id: 1 to n", "order: sorted by label"):
             assert float(rate) == 1, kind
         assert "alarm" not in kind or float(rate) < 0.1, kind
-    area, precision = re.search(r"2 tables: area (.*), average precision (.*)", printed).groups()
+    area, precision = re.search(
+        r"2 tables: area (.*), average precision (.*)", printed
+    ).groups()
     assert float(area) > 0.94
     assert float(precision) > 0.65
-    assert min(map(float, re.findall(r": (\S+) of the counts of 20 runs", printed))) > 0.95
+    assert (
+        min(map(float, re.findall(r": (\S+) of the counts of 20 runs", printed))) > 0.95
+    )
     assert re.findall(r"the audit (\w+)", printed) == ["passes", "fails"]
 
 
@@ -850,10 +945,17 @@ def test_checks_of_tables_are_measured(run):
 def test_curves_of_cost(script, monkeypatch, run, tmp_path):
     pytest.importorskip("matplotlib")
     names = ["KNN", "TKNN, epsilon=1", "influence"]
-    monkeypatch.setattr(script, "METHODS", {name: script.METHODS[name] for name in names})
+    monkeypatch.setattr(
+        script, "METHODS", {name: script.METHODS[name] for name in names}
+    )
     printed = run("--sizes 40 80 --points 10 20 --save cost.json --draw cost.png")
     curves = json.loads(Path("cost.json").read_text())
-    assert [cell[:2] for cell in curves["KNN"]] == [[40, 10], [40, 20], [80, 10], [80, 20]]
+    assert [cell[:2] for cell in curves["KNN"]] == [
+        [40, 10],
+        [40, 20],
+        [80, 10],
+        [80, 20],
+    ]
     assert [cell[3] for cell in curves["KNN"]] == [400, 800, 800, 1600]
     assert [cell[3] for cell in curves["influence"]] == [40, 40, 80, 80]
     assert all(cell[2] > 0 for found in curves.values() for cell in found)
@@ -864,7 +966,9 @@ def test_curves_of_cost(script, monkeypatch, run, tmp_path):
     assert [cell[0] for cell in merged["KNN"]] == [40, 40, 60, 80, 80]
     assert merged["influence"] == curves["influence"]
     run("--methods KNN --max-seconds 1e-9 --save cost.json")
-    assert json.loads(Path("cost.json").read_text()) == merged  # a limit that no fit keeps
+    assert (
+        json.loads(Path("cost.json").read_text()) == merged
+    )  # a limit that no fit keeps
 
 
 @of("neighbor_costs")
@@ -884,7 +988,9 @@ def test_the_tables_of_costs_are_printed(script, capsys):
 def test_processes_are_timed_in_turn(script, capsys):
     script.print_leave_one_out(None, ["wine"], 150, None, 1)
     said = capsys.readouterr().out
-    assert len(re.findall(r"^wine, 150, 13: skvalue.* [\d.]+ \[", said, re.MULTILINE)) == 2
+    assert (
+        len(re.findall(r"^wine, 150, 13: skvalue.* [\d.]+ \[", said, re.MULTILINE)) == 2
+    )
 
 
 # Adjusted semivalues ------------------------------------------------------------------------------
@@ -906,7 +1012,9 @@ def test_other_estimators_find_exact_values(script, semivalue, rng):
     table = (np.arange(2**n)[:, None] >> np.arange(n)) % 2 == 1
     exact = tabulated_semivalue(game(table), semivalue)
     q = size_weights(semivalue, n)
-    for name, peer in (script.PEERS if semivalue == "shapley" else script.BANZHAF_PEERS).items():
+    for name, peer in (
+        script.PEERS if semivalue == "shapley" else script.BANZHAF_PEERS
+    ).items():
         asked.clear()
         found = peer(game, q, 8000, np.random.default_rng(0))
         assert sum(asked) <= 8000, name
@@ -953,7 +1061,9 @@ def printed_rows(printed, name="skvalue"):
 
 
 @of("other_libraries")
-def test_other_libraries_compare_skvalue_with_exact_values(script, monkeypatch, run, tmp_path):
+def test_other_libraries_compare_skvalue_with_exact_values(
+    script, monkeypatch, run, tmp_path
+):
     """Any library that is not there is left out by a line; skvalue is here."""
     worker, start = importlib.import_module("other_libraries_worker"), "start"
 
@@ -964,19 +1074,28 @@ def test_other_libraries_compare_skvalue_with_exact_values(script, monkeypatch, 
     monkeypatch.setattr(script, "SETTINGS", {})
     monkeypatch.setattr(script, "NEIGHBOURS", [1, 20])
     sizes = "--games 1 --balls 60 --sizes 300,20 --limit 200"
-    arguments = f"--only skvalue datascope --parts games balls speed {sizes} --results results"
+    arguments = (
+        f"--only skvalue datascope --parts games balls speed {sizes} --results results"
+    )
     printed = run(arguments)
     assert re.search("datascope: not installed in .*; left out.", printed)
     rows = printed_rows(printed)
     games, balls, speed = rows[:4], rows[4:6], rows[6:]
-    assert [row[1] for row in games] == ["original", "soft", "original, leave-one-out", "ball"]
+    assert [row[1] for row in games] == [
+        "original",
+        "soft",
+        "original, leave-one-out",
+        "ball",
+    ]
     assert all(row[2] == "yes" and max(map(float, row[3:])) < 1e-14 for row in games)
     assert [row[1] for row in balls] == ["60", "60"]
     assert all(float(row[3]) < 1e-14 and row[4] == "100.0%" for row in balls)
     assert [row[1] for row in speed] == ["K = 10", "K = 1", "leave-one-out"]
     assert all(row[3] == "1.0" and float(row[7]) < 1e-13 for row in speed)
     assert all(float(row[2]) > 0 and float(row[5]) > 0.6 for row in speed)
-    monkeypatch.setattr(script.Libraries, start, None)  # what is on disk is not done again
+    monkeypatch.setattr(
+        script.Libraries, start, None
+    )  # what is on disk is not done again
     assert run(arguments) == printed
 
 
@@ -1001,7 +1120,9 @@ def test_other_libraries_number_exceptions(script, monkeypatch, tmp_path, run):
     monkeypatch.setattr(script, "WANTED", ["sparse"])
     monkeypatch.setattr(script.Libraries, "environment", lambda *_: {"PYTHONPATH": "."})
     (tmp_path / "pydvl-0.10.dist-info").mkdir()
-    (tmp_path / "pydvl-0.10.dist-info" / "METADATA").write_text("Name: pydvl\nVersion: 0.10\n")
+    (tmp_path / "pydvl-0.10.dist-info" / "METADATA").write_text(
+        "Name: pydvl\nVersion: 0.10\n"
+    )
     printed = run("--only pydvl --parts users")
     assert re.search("^ *pydvl +0.10", printed, re.M)
     assert "[1] ModuleNotFoundError: No module named 'pydvl'" in printed
@@ -1027,20 +1148,30 @@ def test_the_exact_values_of_other_libraries_agree(script):
 @of("other_libraries_influence")
 def test_influence_beside_other_libraries(script, monkeypatch, run):
     def start(name, python, folder):  # in this process
-        return script.work(name, Path(folder)) if name == "skvalue" else "ModuleNotFoundError: no"
+        return (
+            script.work(name, Path(folder))
+            if name == "skvalue"
+            else "ModuleNotFoundError: no"
+        )
 
     monkeypatch.setattr(script, "start", start)
-    ours, *others = run("--rows 40 --columns 2 --points 10 --subsets 5").splitlines()[-4:]
+    ours, *others = run("--rows 40 --columns 2 --points 10 --subsets 5").splitlines()[
+        -4:
+    ]
     assert (ours.split()[0], ours.split()[2]) == ("skvalue", "0e+00")
     names = ("pyinfluence", "pydvl", "dattri")
-    assert [line.split(".")[0] for line in others] == [f"{name}: left out" for name in names]
+    assert [line.split(".")[0] for line in others] == [
+        f"{name}: left out" for name in names
+    ]
 
 
 @of("table_checks_peers")
 def test_reports_of_peers_are_counted(script, monkeypatch, run, tmp_path):
     """A process of its own is replaced by a call, as above."""
     worker = importlib.import_module("table_checks_worker")
-    reports = iter([[("leak", ["x"], [])], [("id", ["case"], []), ("equal rows", [], range(6))]])
+    reports = iter(
+        [[("leak", ["x"], [])], [("id", ["case"], []), ("equal rows", [], range(6))]]
+    )
     monkeypatch.setitem(worker.BY, "skvalue", lambda frame: next(reports))
 
     def here(self, name):
@@ -1056,9 +1187,13 @@ def test_reports_of_peers_are_counted(script, monkeypatch, run, tmp_path):
 
 
 @of("private_methods")
-def test_private_methods_approach_values_without_noise(script, monkeypatch, tmp_path, rng):
+def test_private_methods_approach_values_without_noise(
+    script, monkeypatch, tmp_path, rng
+):
     monkeypatch.setattr(script, "EPSILONS", (0.1, 1e4))
-    of_parties = script.measure_parties(Namespace(methods=["PriArTa", "federated"], draws=1))
+    of_parties = script.measure_parties(
+        Namespace(methods=["PriArTa", "federated"], draws=1)
+    )
     assert list(of_parties) == ["PriArTa", "federated"]
     assert of_parties["PriArTa"][1] > 0.9
     X, y = rng.normal(size=(60, 3)), np.arange(60) % 2
@@ -1070,7 +1205,9 @@ def test_private_methods_approach_values_without_noise(script, monkeypatch, tmp_
 
 @of("sampler_times", pytest.mark.slow)
 def test_errors_of_samplers_are_saved(script, run, tmp_path):
-    run("--games 'ridge, R2, 200 rows' --rows 40 --budgets 10 100 --seeds 3 --save times.json")
+    run(
+        "--games 'ridge, R2, 200 rows' --rows 40 --budgets 10 100 --seeds 3 --save times.json"
+    )
     (curves,) = json.loads((tmp_path / "times.json").read_text())["curves"].values()
     assert list(curves) == list(script.SAMPLERS)
     few, many = curves["stratified"]

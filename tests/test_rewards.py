@@ -25,7 +25,11 @@ def shapley(v):
     return enumerate_semivalue(lambda players: v[sum(1 << i for i in players)], n)
 
 
-GAMES = [monotone_game(n, np.random.default_rng(seed)) for n in (2, 3, 4) for seed in range(30)]
+GAMES = [
+    monotone_game(n, np.random.default_rng(seed))
+    for n in (2, 3, 4)
+    for seed in range(30)
+]
 GAMES = [v for v in GAMES if shapley(v).max() > 0]
 
 
@@ -45,7 +49,9 @@ class TestTargets:
     def test_group_welfare_falls_with_rho(self):
         for v in GAMES[::9]:
             phi = shapley(v)
-            totals = [rho_targets(phi, v[-1], rho).sum() for rho in (1e-9, 0.2, 0.5, 1.0, 3.0)]
+            totals = [
+                rho_targets(phi, v[-1], rho).sum() for rho in (1e-9, 0.2, 0.5, 1.0, 3.0)
+            ]
             assert np.all(np.diff(totals) <= 1e-12)
             if phi.min() > 0:
                 assert totals[0] == pytest.approx(len(phi) * v[-1], rel=1e-6)
@@ -74,7 +80,10 @@ class TestTargets:
         rng = np.random.default_rng(seed)
         v = monotone_game(n, rng)
         i, j = rng.permutation(n)[:2]
-        swap = lambda mask: mask & ~(1 << i | 1 << j) | (mask >> i & 1) << j | (mask >> j & 1) << i  # noqa: E731
+        def swap(mask):
+            return (
+                    mask & ~(1 << i | 1 << j) | (mask >> i & 1) << j | (mask >> j & 1) << i
+                )
         for mask in range(2**n):  # make i and j alike, then i better at some coalition
             if mask >> j & 1 and not mask >> i & 1:
                 v[swap(mask)] = v[mask]
@@ -107,7 +116,9 @@ class TestLargestRho:
 
 
 class TestShares:
-    @given(st.lists(st.floats(-10, 1e6), min_size=1, max_size=12), st.integers(1, 10**7))
+    @given(
+        st.lists(st.floats(-10, 1e6), min_size=1, max_size=12), st.integers(1, 10**7)
+    )
     @settings(max_examples=100, deadline=None)
     def test_add_up_to_the_budget(self, values, cents):
         if max(values) <= 0:
@@ -129,12 +140,21 @@ class TestShares:
 class TestPayments:
     def test_names_of_one_party_add_up(self):
         rows, names = np.random.default_rng(0).normal(size=(2, 60))
-        for codes in (np.zeros(60, int), np.arange(60) % 7, np.argsort(np.argsort(names)) // 9):
+        for codes in (
+            np.zeros(60, int),
+            np.arange(60) % 7,
+            np.argsort(np.argsort(names)) // 9,
+        ):
             values = np.bincount(codes, rows)
-            assert payments(values, 40.0).sum() == pytest.approx(40 * rows.sum(), abs=1e-12 * 2400)
+            assert payments(values, 40.0).sum() == pytest.approx(
+                40 * rows.sum(), abs=1e-12 * 2400
+            )
 
     def test_undecided_values_wait_in_the_reserve(self):
-        values, errors = np.array([1.0, -1.0, 1.0, 0.0, 0.5]), np.array([0.5, 0.5, 0.52, 0.0, 0.0])
+        values, errors = (
+            np.array([1.0, -1.0, 1.0, 0.0, 0.5]),
+            np.array([0.5, 0.5, 0.52, 0.0, 0.0]),
+        )
         paid = payments(values, 2.0, errors=errors, undecided="reserve")
         np.testing.assert_array_equal(paid, [2.0, -2.0, 0.0, 0.0, 1.0])
         np.testing.assert_array_equal(payments(values, 2.0) - paid, [0, 0, 2.0, 0, 0])
@@ -149,7 +169,10 @@ class TestPeriods:
     def test_joining_earlier_never_pays_less(self):
         v = monotone_game(3, np.random.default_rng(0))
         without = np.append(shapley(v[:4]), np.nan)
-        late, early = by_period([without, shapley(v)]), by_period([shapley(v), shapley(v)])
+        late, early = (
+            by_period([without, shapley(v)]),
+            by_period([shapley(v), shapley(v)]),
+        )
         assert late[2] <= early[2]
         np.testing.assert_allclose(late - shapley(v), [*without[:2], 0], atol=1e-12)
 

@@ -33,7 +33,11 @@ def test_the_walk_finds_something():
 @pytest.mark.parametrize("cls", CLASSES)
 def test_clones_pickles_and_parameters(cls):
     estimator = cls(*ARGUMENTS.get(cls.__name__, []))
-    assert repr(clone(estimator)) == repr(pickle.loads(pickle.dumps(estimator))) == repr(estimator)
+    assert (
+        repr(clone(estimator))
+        == repr(pickle.loads(pickle.dumps(estimator)))
+        == repr(estimator)
+    )
     name = next(iter(estimator.get_params(deep=False)))
     assert clone(estimator).set_params(**{name: 3}).get_params(deep=False)[name] == 3
     assert [name for name in vars(estimator) if name.endswith("_")] == []
@@ -41,7 +45,9 @@ def test_clones_pickles_and_parameters(cls):
     parameters = set(inspect.signature(cls).parameters)
     assert parameters == set(cls._parameter_constraints)
     section = (
-        cls.__doc__.split("Parameters\n")[1].split("\n\n    See Also")[0].split("Attributes")[0]
+        cls.__doc__.split("Parameters\n")[1]
+        .split("\n\n    See Also")[0]
+        .split("Attributes")[0]
     )
     documented = set()
     for line in section.splitlines():

@@ -25,7 +25,9 @@ def test_absence_moments_are_probabilities_of_the_weights(semivalue):
     n = 9
     p = coalition_weights(semivalue, n)
     expected = [sum(comb(n - 1 - i, k) * p[k] for k in range(n - i)) for i in range(n)]
-    np.testing.assert_allclose(absence_moments(semivalue, n), expected, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(
+        absence_moments(semivalue, n), expected, rtol=1e-12, atol=1e-15
+    )
 
 
 def test_beta_one_one_is_shapley():
@@ -39,7 +41,16 @@ def test_large_alpha_weights_small_coalitions():
 
 
 def test_bad_semivalue():
-    for bad in ("shapely", (1,), (1, 2, 3), (0, 1), (-1, 2), (1, np.nan), 3, (1e-320, 1)):
+    for bad in (
+        "shapely",
+        (1,),
+        (1, 2, 3),
+        (0, 1),
+        (-1, 2),
+        (1, np.nan),
+        3,
+        (1e-320, 1),
+    ):
         with pytest.raises(ValueError, match="semivalue must be 'shapley'.* Got"):
             check_semivalue(bad)
 
@@ -77,8 +88,12 @@ def test_weights_along_an_order_are_not_those_of_subsets():
 @pytest.mark.parametrize("semivalue", SEMIVALUES)
 def test_a_table_of_utilities_gives_the_enumeration(semivalue, rng):
     table = rng.normal(size=2**6)
-    values = enumerate_semivalue(lambda players: table[sum(2**i for i in players)], 6, semivalue)
-    np.testing.assert_allclose(tabulated_semivalue(table, semivalue), values, atol=1e-12)
+    values = enumerate_semivalue(
+        lambda players: table[sum(2**i for i in players)], 6, semivalue
+    )
+    np.testing.assert_allclose(
+        tabulated_semivalue(table, semivalue), values, atol=1e-12
+    )
     with pytest.raises(ValueError, match="utilities must have 2.n entries.* Got 6"):
         tabulated_semivalue(table[:6])
 
@@ -94,11 +109,15 @@ def test_a_semivalue_by_a_function():
         check_semivalue(two_others)
     with pytest.raises(ValueError, match="must return 5 non-negative weights.*sum 2.5"):
         size_weights(lambda n: np.full(n, 0.5), 5)
-    with pytest.raises(ValueError, match="must return 5 non-negative weights.* Got shape"):
+    with pytest.raises(
+        ValueError, match="must return 5 non-negative weights.* Got shape"
+    ):
         size_weights(lambda n: np.ones(1), 5)
 
 
-@pytest.mark.parametrize("semivalue", [(1e8, 2), (1e12, 1), (1, 1e10), (1e9, 1e9), (1e300, 1)])
+@pytest.mark.parametrize(
+    "semivalue", [(1e8, 2), (1e12, 1), (1, 1e10), (1e9, 1e9), (1e300, 1)]
+)
 def test_beta_of_large_parameters(semivalue):
     alpha, beta = (Fraction(part) for part in semivalue)
     tolerance = {"rtol": 1e-11, "atol": 1e-300}
@@ -107,8 +126,12 @@ def test_beta_of_large_parameters(semivalue):
         for k in range(n):  # E t^k (1 - t)^(n - 1 - k) of t ~ Beta(beta, alpha)
             probability = prod((beta + i for i in range(k)), start=Fraction(1))
             probability *= prod(alpha + i for i in range(n - 1 - k))
-            expected.append(float(probability / prod(alpha + beta + i for i in range(n - 1))))
-        np.testing.assert_allclose(coalition_weights(semivalue, n), expected, **tolerance)
+            expected.append(
+                float(probability / prod(alpha + beta + i for i in range(n - 1)))
+            )
+        np.testing.assert_allclose(
+            coalition_weights(semivalue, n), expected, **tolerance
+        )
         of_sizes = expected * np.array([comb(n - 1, k) for k in range(n)], dtype=float)
         np.testing.assert_allclose(size_weights(semivalue, n), of_sizes, **tolerance)
 
@@ -116,5 +139,7 @@ def test_beta_of_large_parameters(semivalue):
 def test_players_are_counted():
     for n in (0, -1, 1.5, None):
         for function in (coalition_weights, log_size_weights, size_weights):
-            with pytest.raises(ValueError, match="n must be a whole number of players, at least 1"):
+            with pytest.raises(
+                ValueError, match="n must be a whole number of players, at least 1"
+            ):
                 function("shapley", n)

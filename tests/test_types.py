@@ -30,7 +30,9 @@ def test_names_of_stubs_are_there(stub):
         assert getattr(found, "__module__", "skvalue").startswith("skvalue"), bound
     assert dir(package) == package.__all__ == sorted(package.__all__)
     assert set(package.__all__) <= names
-    with pytest.raises(AttributeError, match=f"module '{name}' has no attribute 'nothing'"):
+    with pytest.raises(
+        AttributeError, match=f"module '{name}' has no attribute 'nothing'"
+    ):
         _ = package.nothing
 
 
@@ -58,16 +60,29 @@ FOREIGN = re.compile(r'^(Operator |Cannot access attribute .* "(tuple|list|Pipel
 
 @pytest.mark.slow
 def test_type_checker(tmp_path):
-    pytest.importorskip("basedpyright", reason="the type checker basedpyright is not installed")
+    pytest.importorskip(
+        "basedpyright", reason="the type checker basedpyright is not installed"
+    )
     start = f"import skvalue\nimport skvalue.priarta\n{_readme_code()}\n"
     for number, code in enumerate(CHECKED):
         (tmp_path / f"code_{number}.py").write_text(start + code + "\n")
     for page in GUIDE:
-        examples = doctest.DocTestParser().get_examples(page.read_text(encoding="utf-8"))
-        (tmp_path / f"page_{page.stem}.py").write_text("".join(each.source for each in examples))
+        examples = doctest.DocTestParser().get_examples(
+            page.read_text(encoding="utf-8")
+        )
+        (tmp_path / f"page_{page.stem}.py").write_text(
+            "".join(each.source for each in examples)
+        )
     settings = {"typeCheckingMode": "standard", "extraPaths": [str(ROOT)]}
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
-    command = [sys.executable, "-m", "basedpyright", "--outputjson", "--pythonpath", sys.executable]
+    command = [
+        sys.executable,
+        "-m",
+        "basedpyright",
+        "--outputjson",
+        "--pythonpath",
+        sys.executable,
+    ]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     report = json.loads(result.stdout)
     assert report["summary"]["filesAnalyzed"] == len(CHECKED) + len(GUIDE)
@@ -76,12 +91,15 @@ def test_type_checker(tmp_path):
         for entry in report["generalDiagnostics"]
         if entry["severity"] == "error" and "page_" in entry["file"]
     ]
-    assert [error for error in wrong if not FOREIGN.search(error[-1].splitlines()[0])] == []
+    assert [
+        error for error in wrong if not FOREIGN.search(error[-1].splitlines()[0])
+    ] == []
     for number, (code, words) in enumerate(CHECKED.items()):
         errors = [
             entry["message"]
             for entry in report["generalDiagnostics"]
-            if entry["severity"] == "error" and entry["file"].endswith(f"code_{number}.py")
+            if entry["severity"] == "error"
+            and entry["file"].endswith(f"code_{number}.py")
         ]
         assert len(errors) == len(words), (code, errors)
         assert all(word in error for word, error in zip(words, errors)), (code, errors)
@@ -111,6 +129,9 @@ def test_versions_are_of_one_place(capsys):
     assert {"numpy", "scikit-learn", "opendp", "pandas"} <= set(printed)
     assert not {"pytest", "sphinx"} & set(printed)
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    assert settings["tool"]["setuptools"]["dynamic"]["version"]["attr"] == "skvalue.__version__"
+    assert (
+        settings["tool"]["setuptools"]["dynamic"]["version"]["attr"]
+        == "skvalue.__version__"
+    )
     cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"version: {skvalue.__version__}\n" in cited

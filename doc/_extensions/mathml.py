@@ -37,5 +37,7 @@ def visit_displayed_math(self, node):
 
 def setup(app):
     """Register the renderer; `html_math_renderer = "mathml"` selects it."""
-    app.add_html_math_renderer("mathml", (visit_math, None), (visit_displayed_math, None))
+    app.add_html_math_renderer(
+        "mathml", (visit_math, None), (visit_displayed_math, None)
+    )
     return {"parallel_read_safe": True, "parallel_write_safe": True}

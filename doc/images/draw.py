@@ -32,14 +32,20 @@ from skvalue.valuers import public_baseline
 
 FOLDER = Path(__file__).resolve().parent
 EXAMPLES = FOLDER.parents[1] / "examples"
-BLUE, RED, BAR = "#30638e", "#d1495b", "#4a8fc7"  # the bars of the logo are seen in the dark
+BLUE, RED, BAR = (
+    "#30638e",
+    "#d1495b",
+    "#4a8fc7",
+)  # the bars of the logo are seen in the dark
 
 
 def digits(n_val, odd_or_even=False):
     """Training digits with 10 % wrong labels, validation digits, and which labels are wrong."""
     X, y = load_digits(return_X_y=True)
     y = y % 2 if odd_or_even else y
-    X, X_val, y, y_val = train_test_split(X, y, test_size=n_val, stratify=y, random_state=0)
+    X, X_val, y, y_val = train_test_split(
+        X, y, test_size=n_val, stratify=y, random_state=0
+    )
     y_noisy, flipped = flip_labels(y, 0.1, random_state=0)
     return X, y_noisy, {"X_val": X_val, "y_val": y_val}, flipped, y
 
@@ -86,8 +92,13 @@ def draw_influence():
     refits.fit(X, y, **validation)
     figure, axes = plt.subplots(figsize=(6, 2.7), layout="constrained")
     axes.axline((0, 0), slope=1, color="0.7", linewidth=1)
-    for rows, color, label in ((~flipped, BLUE, "label is right"), (flipped, RED, "wrong label")):
-        axes.plot(refits.values_[rows], influence.values_[rows], "o", color=color, label=label)
+    for rows, color, label in (
+        (~flipped, BLUE, "label is right"),
+        (flipped, RED, "wrong label"),
+    ):
+        axes.plot(
+            refits.values_[rows], influence.values_[rows], "o", color=color, label=label
+        )
     axes.set(xlabel="value of the row by a refit without it", ylabel="influence")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
@@ -101,15 +112,32 @@ def draw_privacy():
     baseline = public_baseline(X, y, **validation, radius=0.2)
     epsilons = np.geomspace(0.03, 30, 10)
     figure, axes = plt.subplots(figsize=(6, 2.7), layout="constrained")
-    for denoise, color, label in ((True, BLUE, "denoised (default)"), (False, RED, "noisy counts")):
+    for denoise, color, label in (
+        (True, BLUE, "denoised (default)"),
+        (False, RED, "noisy counts"),
+    ):
         private = TKNNShapleyValuer(radius=0.2, delta=1e-4, denoise=denoise)
         found = np.empty((len(epsilons), 5))
         for (i, seed), _ in np.ndenumerate(found):
             private.set_params(epsilon=epsilons[i], noise_random_state=seed)
-            found[i, seed] = noisy_label_auc(private.fit(X, y, **validation).values_, flipped)
-        axes.plot(epsilons, found.mean(axis=1), color=color, linewidth=2, marker="o", label=label)
-        axes.fill_between(epsilons, found.min(axis=1), found.max(axis=1), color=color, alpha=0.15)
-    for values, style, label in ((exact, "-", "no privacy"), (baseline, "--", "public baseline")):
+            found[i, seed] = noisy_label_auc(
+                private.fit(X, y, **validation).values_, flipped
+            )
+        axes.plot(
+            epsilons,
+            found.mean(axis=1),
+            color=color,
+            linewidth=2,
+            marker="o",
+            label=label,
+        )
+        axes.fill_between(
+            epsilons, found.min(axis=1), found.max(axis=1), color=color, alpha=0.15
+        )
+    for values, style, label in (
+        (exact, "-", "no privacy"),
+        (baseline, "--", "public baseline"),
+    ):
         score = noisy_label_auc(values, flipped)
         axes.axhline(score, color="0.3", linestyle=style, linewidth=1.2, label=label)
     axes.set(xscale="log", xlabel="epsilon", ylabel="AUROC of wrong labels")
@@ -147,7 +175,11 @@ def draw_large():
 def draw_lines(axes, curves, **labels):
     """A line for each name of curves, of x and y, and a legend below."""
     for number, (name, (x, y)) in enumerate(curves.items()):
-        style = {"color": f"C{number}", "marker": "osv^D<>"[number % 7], "markersize": 5}
+        style = {
+            "color": f"C{number}",
+            "marker": "osv^D<>"[number % 7],
+            "markersize": 5,
+        }
         axes.plot(x, y, linewidth=1.8, label=name, **style)
     axes.set(**labels)
     axes.grid(alpha=0.25)
@@ -163,7 +195,9 @@ def draw_private_methods():
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 5), layout="constrained")
     rows = {name: (epsilons, cells[:-1]) for name, cells in found["rows"].items()}
     draw_lines(left, rows, title="Values of rows", ylabel="AUROC of wrong labels")
-    for number, cells in enumerate(found["rows"].values()):  # without noise, at the right edge
+    for number, cells in enumerate(
+        found["rows"].values()
+    ):  # without noise, at the right edge
         left.plot([1.02], [cells[-1]], "<", color=f"C{number}", clip_on=False,
                   transform=left.get_yaxis_transform())  # fmt: skip
     left.axhline(found["free"], color="0.3", linestyle="--", linewidth=1.2)
@@ -184,7 +218,11 @@ def draw_sampler_times():
     for axes, (title, of_game) in zip(panels, curves.items()):
         lines = {name: zip(*cells) for name, cells in of_game.items() if cells}
         draw_lines(
-            axes, lines, title=title, xlabel="CPU seconds of a fit", ylabel="error of a value"
+            axes,
+            lines,
+            title=title,
+            xlabel="CPU seconds of a fit",
+            ylabel="error of a value",
         )
         axes.set(xscale="log", yscale="log")
     return figure
@@ -199,13 +237,17 @@ def draw_example(name):
 def shoot_audit(path, height):
     """A picture of the page of an audit, by the browser Chromium."""
     report = runpy.run_path(str(EXAMPLES / "audit" / "plot_audit_table.py"))["report"]
-    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))))
+    browser = next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome")))
+    )
     with TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"
         report.to_html(page)
         options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
         options += [f"--window-size=1000,{height}", f"--screenshot={path}"]
-        subprocess.run([browser, *options, page.as_uri()], check=True, capture_output=True)
+        subprocess.run(
+            [browser, *options, page.as_uri()], check=True, capture_output=True
+        )
 
 
 def write_logo(path):

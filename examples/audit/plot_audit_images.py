@@ -49,7 +49,9 @@ for axes, row in zip(panels.flat, report.listed):
     axes.imshow(X[row], cmap="gray_r")
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set(color=color, linewidth=2)
-    axes.set_title(f"{y[row]} → {report.suggestions[row]}", color=color, fontsize=11, pad=4)
+    axes.set_title(
+        f"{y[row]} → {report.suggestions[row]}", color=color, fontsize=11, pad=4
+    )
 plt.show()
 
 # %%
@@ -58,4 +60,6 @@ plt.show()
 # ``report.to_label_studio("tasks.json")`` writes the images to review as tasks, with the suggestion
 # as a prediction; ``report.read_verdicts("export.json")`` reads what annotators chose.
 task = report.to_label_studio()[0]
-print(task["data"]["given"], task["predictions"][0]["result"][0]["value"], np.shape(X[0]))
+print(
+    task["data"]["given"], task["predictions"][0]["result"][0]["value"], np.shape(X[0])
+)

@@ -42,7 +42,9 @@ report
 reviewed = report.review(report.to_review, wrong[report.to_review])
 said = reviewed.statement
 print(reviewed)
-print(f"{said.label_error.sum()} rows are named; {wrong[said.label_error].mean():.0%} are wrong.")
+print(
+    f"{said.label_error.sum()} rows are named; {wrong[said.label_error].mean():.0%} are wrong."
+)
 print(
     f"Listed and wrong: {said.error_rate.rate:.1%} of all rows ({said.error_rate.low:.1%} to "
     f"{said.error_rate.high:.1%}); in truth {wrong[report.listed].sum() / len(y):.1%}."
@@ -59,14 +61,24 @@ BLUE, RED = "#30638e", "#d1495b"
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 ranks = np.arange(1, len(report.listed) + 1)
 is_wrong = wrong[report.listed]
-left.bar(ranks, report.values[report.listed], width=1, color=np.where(is_wrong, RED, BLUE))
+left.bar(
+    ranks, report.values[report.listed], width=1, color=np.where(is_wrong, RED, BLUE)
+)
 left.bar([1], [0], color=RED, label="wrong label")
 left.bar([1], [0], color=BLUE, label="right label")
 left.set(xlabel="rank in the list", ylabel="probability of the given label")
 left.legend(frameon=False)
 unseen = ~np.isin(report.listed, report.to_review)
-right.plot(ranks, np.cumsum(~is_wrong) / ranks, color="0.3", label="true fraction up to here")
-right.plot(ranks[unseen], said.q_values[report.listed][unseen], ".", color=BLUE, label="q-value")
+right.plot(
+    ranks, np.cumsum(~is_wrong) / ranks, color="0.3", label="true fraction up to here"
+)
+right.plot(
+    ranks[unseen],
+    said.q_values[report.listed][unseen],
+    ".",
+    color=BLUE,
+    label="q-value",
+)
 right.axhline(0.1, color="0.6", linewidth=1, linestyle="--")
 right.set(xlabel="rank in the list", ylabel="fraction of right labels", ylim=(0, None))
 right.legend(frameon=False)

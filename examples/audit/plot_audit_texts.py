@@ -44,7 +44,8 @@ from skvalue import LabelErrorDetector
 from skvalue.review import audit_table
 
 embedding = make_pipeline(
-    TfidfVectorizer(stop_words="english", sublinear_tf=True), TruncatedSVD(30, random_state=0)
+    TfidfVectorizer(stop_words="english", sublinear_tf=True),
+    TruncatedSVD(30, random_state=0),
 )
 detector = LabelErrorDetector(embedding=embedding, random_state=0)
 report = audit_table(list(texts), y, detector=detector, title="Docstrings", n_rows=40)
@@ -67,7 +68,9 @@ found = np.cumsum(wrong[np.argsort(report.values, kind="stable")])
 looked = np.arange(1, len(y) + 1)
 figure, axes = plt.subplots(figsize=(6, 3.4), layout="constrained")
 axes.plot(looked, found, color="#30638e", linewidth=2, label="by value")
-axes.plot(looked, looked * wrong.mean(), color="#8d8d8d", linestyle="--", label="at random")
+axes.plot(
+    looked, looked * wrong.mean(), color="#8d8d8d", linestyle="--", label="at random"
+)
 axes.axvline(len(report.listed), color="0.2", linewidth=0.8, label="end of the list")
 axes.set(xlabel="texts read", ylabel="wrong labels found")
 axes.legend(frameon=False)

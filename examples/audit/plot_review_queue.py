@@ -26,7 +26,9 @@ y, wrong = flip_labels(y_true, 0.2, random_state=0)
 def person(rows):
     """The labels that the person sees."""
     errs = rng.random(len(rows)) < 0.05
-    return np.where(errs, (y_true[rows] + rng.integers(1, 10, len(rows))) % 10, y_true[rows])
+    return np.where(
+        errs, (y_true[rows] + rng.integers(1, 10, len(rows))) % 10, y_true[rows]
+    )
 
 
 print(f"{wrong.sum()} of {len(y)} labels are wrong.")
@@ -77,7 +79,11 @@ import matplotlib.pyplot as plt
 BLUE, RED, GREY = "#30638e", "#d1495b", "#8d8d8d"
 figure = plt.figure(figsize=(10, 4), layout="constrained")
 left, right = figure.subfigures(1, 2, width_ratios=[1, 1.3])
-suggested = LabelErrorDetector(LogisticRegression(C=0.1), random_state=0).fit(X, y).suggested_label_
+suggested = (
+    LabelErrorDetector(LogisticRegression(C=0.1), random_state=0)
+    .fit(X, y)
+    .suggested_label_
+)
 for axes, row in zip(left.subplots(3, 5).flat, first):
     axes.imshow(X[row].reshape(8, 8), cmap="gray_r")
     axes.set(xticks=[], yticks=[])
@@ -87,7 +93,13 @@ axes = right.subplots()
 answers, left_over = np.transpose(track)
 axes.plot(answers, left_over, color=BLUE, marker="o", markersize=4, label="queue")
 gain = 0.95 * wrong.mean() - 0.05 * np.mean(~wrong)  # of an answer on a random row
-axes.plot(answers, wrong.sum() - gain * answers, "--", color=GREY, label="random rows, expected")
+axes.plot(
+    answers,
+    wrong.sum() - gain * answers,
+    "--",
+    color=GREY,
+    label="random rows, expected",
+)
 after = together.n_answers_, (together.labels_ != y_true).sum()
 axes.plot(*after, "s", color=RED, label="80 verdicts, then accepted together")
 axes.set(xlabel="answers", ylabel="wrong labels", ylim=(0, None))

@@ -49,7 +49,9 @@ from skvalue.inspection import noisy_label_auc
 radii = np.linspace(0.01, 0.7, 36)
 found, reached, utilities = [], [], []
 for radius in radii:
-    valuer = TKNNShapleyValuer(radius=radius, metric="cosine").fit(X, y, X_val=X_val, y_val=y_val)
+    valuer = TKNNShapleyValuer(radius=radius, metric="cosine").fit(
+        X, y, X_val=X_val, y_val=y_val
+    )
     found.append(noisy_label_auc(valuer.values_, flipped))
     reached.append(np.mean(valuer.values_ != 0))
     utilities.append(valuer.utility_)
@@ -80,7 +82,11 @@ for curve, color, label in (
     axes.plot(radii, curve, color=color, label=label, linewidth=2)
 axes.axvline(suggested, color="0.2", linewidth=0.8)
 axes.annotate(
-    f"suggested: {suggested:.2f}", (suggested, 0), (5, 4), textcoords="offset points", color="0.2"
+    f"suggested: {suggested:.2f}",
+    (suggested, 0),
+    (5, 4),
+    textcoords="offset points",
+    color="0.2",
 )
 axes.set(
     xlabel="radius (cosine distance)",
@@ -96,7 +102,9 @@ panels = right.subplots(3, 1)
 for axes, (radius, what) in zip(
     panels, ((0.03, "too small"), (suggested, "suggested"), (0.6, "too large"))
 ):
-    values = TKNNShapleyValuer(radius=radius).fit(X, y, X_val=X_val, y_val=y_val).values_
+    values = (
+        TKNNShapleyValuer(radius=radius).fit(X, y, X_val=X_val, y_val=y_val).values_
+    )
     ValueDistributionDisplay.from_values(1000 * values, by=kinds, bins=60, ax=axes)
     axes.set(xlabel="", ylabel="", yticks=[])
     axes.set_title(f"radius {radius:.2f}, {what}", loc="left", fontsize=10)

@@ -35,14 +35,18 @@ from skvalue.selection import ValueFilteredClassifier
 
 model = LogisticRegression(max_iter=300, random_state=0)
 plain = make_pipeline(MinMaxScaler(), model).fit(X, y)
-clean = make_pipeline(MinMaxScaler(), ValueFilteredClassifier(model, drop=0.25)).fit(X, y)
+clean = make_pipeline(MinMaxScaler(), ValueFilteredClassifier(model, drop=0.25)).fit(
+    X, y
+)
 print(f"Test accuracy with all rows: {plain.score(X_test, y_test):.3f}")
 print(f"Test accuracy without the lowest 25 %: {clean.score(X_test, y_test):.3f}")
 
 # %%
 # The fitted filter lists the rows it dropped, with the reason.
 dropped = clean[-1].dropped_indices_
-print(f"Of the {len(dropped)} rows dropped, {flipped[dropped].mean():.0%} were mislabelled.")
+print(
+    f"Of the {len(dropped)} rows dropped, {flipped[dropped].mean():.0%} were mislabelled."
+)
 print(clean[-1].report_)
 
 # %%
@@ -53,7 +57,9 @@ print(clean[-1].report_)
 automatic = make_pipeline(MinMaxScaler(), ValueFilteredClassifier(model, drop="auto"))
 automatic.fit(X, y)
 chosen = automatic[-1].drop_
-print(f"Test accuracy with drop='auto': {automatic.score(X_test, y_test):.3f} (drop={chosen})")
+print(
+    f"Test accuracy with drop='auto': {automatic.score(X_test, y_test):.3f} (drop={chosen})"
+)
 
 # %%
 # Values and removal curves
@@ -79,7 +85,11 @@ ValueRemovalDisplay.from_estimator(
 )  # fmt: skip
 right.axvline(chosen, color="0.2", linewidth=0.8)
 right.annotate(
-    "drop='auto'", (chosen, right.get_ylim()[0]), (4, 4), textcoords="offset points", color="0.2"
+    "drop='auto'",
+    (chosen, right.get_ylim()[0]),
+    (4, 4),
+    textcoords="offset points",
+    color="0.2",
 )
 right.set_title("Test accuracy without some rows")
 right.legend(loc="center left", fontsize=9, frameon=False)

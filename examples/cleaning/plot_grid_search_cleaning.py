@@ -33,7 +33,9 @@ from sklearn.preprocessing import StandardScaler
 from skvalue import KNNShapleyValuer
 from skvalue.selection import ValueFilteredClassifier
 
-clean = ValueFilteredClassifier(KNeighborsClassifier(1), KNNShapleyValuer(), memory=mkdtemp())
+clean = ValueFilteredClassifier(
+    KNeighborsClassifier(1), KNNShapleyValuer(), memory=mkdtemp()
+)
 drops, neighbours = [0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4], [2, 5, 10, 20, 40]
 search = GridSearchCV(
     make_pipeline(StandardScaler(), clean),
@@ -45,7 +47,9 @@ search = GridSearchCV(
 ).fit(X, y)
 for name, setting in search.best_params_.items():
     print(f"{name.rsplit('__')[-1]}: {setting}")
-print(f"Cross-validated accuracy: {search.best_score_:.3f} (20 % of these labels are wrong)")
+print(
+    f"Cross-validated accuracy: {search.best_score_:.3f} (20 % of these labels are wrong)"
+)
 
 # %%
 # The same models on new rows with correct labels:
@@ -71,7 +75,14 @@ scores = search.cv_results_["mean_test_score"].reshape(len(drops), len(neighbour
 image = left.imshow(scores, cmap="viridis", aspect="auto", origin="lower")
 for (row, column), score in np.ndenumerate(scores):
     dark = score < scores.min() + 0.6 * np.ptp(scores)
-    left.text(column, row, f"{score:.2f}"[1:], ha="center", va="center", color="w" if dark else "k")
+    left.text(
+        column,
+        row,
+        f"{score:.2f}"[1:],
+        ha="center",
+        va="center",
+        color="w" if dark else "k",
+    )
 left.set_xticks(range(len(drops)), drops)
 left.set_yticks(range(len(neighbours)), neighbours)
 left.set(
@@ -84,14 +95,18 @@ dropped = best[-1].dropped_indices_
 kept = best[-1].sample_indices_
 colors = np.where(y == 1, RED, BLUE)
 right.scatter(*X[kept].T, s=14, c=colors[kept], linewidths=0)
-right.scatter(*X[dropped].T, s=26, c=colors[dropped], marker="x", linewidths=1.2, alpha=0.7)
+right.scatter(
+    *X[dropped].T, s=26, c=colors[dropped], marker="x", linewidths=1.2, alpha=0.7
+)
 for fitted, style, label in ((plain, ":", "all rows"), (best, "-", "after dropping")):
     border = DecisionBoundaryDisplay.from_estimator(
         fitted, X, response_method="predict", plot_method="contour", grid_resolution=300,
         levels=[0.5], colors="k", linestyles=style, linewidths=0.7 if style == ":" else 2, ax=right,
     )  # fmt: skip
     right.plot([], [], "k" + style, linewidth=0.7 if style == ":" else 2, label=label)
-right.scatter([], [], marker="x", c="0.3", label=f"dropped, {flipped[dropped].mean():.0%} wrong")
+right.scatter(
+    [], [], marker="x", c="0.3", label=f"dropped, {flipped[dropped].mean():.0%} wrong"
+)
 (x_low, y_low), (x_high, y_high) = X.min(axis=0) - 0.15, X.max(axis=0) + 0.15
 right.set(
     xlim=(x_low, x_high), ylim=(y_low, y_high + 0.3), xlabel="first feature",

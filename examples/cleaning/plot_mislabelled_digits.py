@@ -19,9 +19,13 @@ from sklearn.model_selection import train_test_split
 from skvalue.datasets import flip_labels
 
 X, y = load_digits(return_X_y=True)
-X, X_val, y_true, y_val = train_test_split(X, y, test_size=100, stratify=y, random_state=0)
+X, X_val, y_true, y_val = train_test_split(
+    X, y, test_size=100, stratify=y, random_state=0
+)
 y, flipped = flip_labels(y_true, 0.1, random_state=0)
-print(f"{len(y)} digits, {flipped.sum()} of them mislabelled; {len(y_val)} checked ones.")
+print(
+    f"{len(y)} digits, {flipped.sum()} of them mislabelled; {len(y_val)} checked ones."
+)
 
 # %%
 # One value per row
@@ -72,7 +76,9 @@ figure = plt.figure(figsize=(11, 7), layout="constrained")
 upper, lower = figure.subfigures(2, 1, height_ratios=[5, 2], hspace=0.04)
 
 title = {"x": 0.01, "ha": "left"}
-upper.suptitle(f"The {N_ROWS * N_COLUMNS} lowest of {len(y)} values: given → true label", **title)
+upper.suptitle(
+    f"The {N_ROWS * N_COLUMNS} lowest of {len(y)} values: given → true label", **title
+)
 for axes, row in zip(upper.subplots(N_ROWS, N_COLUMNS).flat, worst):
     color = WRONG if flipped[row] else RIGHT
     axes.imshow(X[row].reshape(8, 8), cmap="gray_r")
@@ -89,7 +95,10 @@ axes.axvline(0, color="0.2", linewidth=0.8)
 axes.set(xlabel="value", ylabel="density", yticks=[])
 axes.spines[["left", "top", "right"]].set_visible(False)
 axes.legend(
-    handles=[Patch(color=WRONG, label="mislabelled"), Patch(color=RIGHT, label="label is right")],
+    handles=[
+        Patch(color=WRONG, label="mislabelled"),
+        Patch(color=RIGHT, label="label is right"),
+    ],
     frameon=False,
     loc="upper left",
 )

@@ -31,7 +31,9 @@ from skvalue.selection import ValueFilter
 row_filter = ValueFilter(KNNShapleyValuer(n_neighbors=10), drop="negative").fit(X, y)
 report = row_filter.report_
 print(report)
-print(f"\n{flipped.sum()} labels are wrong: {flipped[report.row].mean():.0%} of those in the list.")
+print(
+    f"\n{flipped.sum()} labels are wrong: {flipped[report.row].mean():.0%} of those in the list."
+)
 
 # %%
 # Relabelling
@@ -55,10 +57,15 @@ by_value = np.argsort(row_filter.values_)
 rng = np.random.default_rng(0)
 listed = [accuracy_after(by_value, budget) for budget in budgets]
 at_random = np.array(
-    [[accuracy_after(rng.permutation(len(y)), budget) for budget in budgets] for _ in range(3)]
+    [
+        [accuracy_after(rng.permutation(len(y)), budget) for budget in budgets]
+        for _ in range(3)
+    ]
 )
 print(f"Test accuracy before relabelling: {listed[0]:.3f}")
-print(f"after 400 rows by value: {listed[4]:.3f}, at random: {at_random[:, 4].mean():.3f}")
+print(
+    f"after 400 rows by value: {listed[4]:.3f}, at random: {at_random[:, 4].mean():.3f}"
+)
 
 # %%
 # Rows found and accuracy gained
@@ -80,12 +87,22 @@ for axes, row in zip(upper.subplots(2, 12).flat, report.row):
 
 left, right = lower.subplots(1, 2)
 looked = np.arange(1, len(y) + 1)
-left.plot(looked, np.cumsum(flipped[by_value]), color=BLUE, linewidth=2, label="by value")
-left.plot(looked, looked * flipped.mean(), color=GREY, linestyle="--", label="at random")
-left.plot(looked, np.minimum(looked, flipped.sum()), "k:", linewidth=1, label="perfect order")
+left.plot(
+    looked, np.cumsum(flipped[by_value]), color=BLUE, linewidth=2, label="by value"
+)
+left.plot(
+    looked, looked * flipped.mean(), color=GREY, linestyle="--", label="at random"
+)
+left.plot(
+    looked, np.minimum(looked, flipped.sum()), "k:", linewidth=1, label="perfect order"
+)
 left.axvline(len(report.row), color="0.2", linewidth=0.8)
 left.annotate(
-    "end of the list", (len(report.row), 0), (5, 4), textcoords="offset points", color="0.2"
+    "end of the list",
+    (len(report.row), 0),
+    (5, 4),
+    textcoords="offset points",
+    color="0.2",
 )
 left.set(xlabel="rows checked", ylabel="wrong labels found")
 left.legend(frameon=False, loc="center right")
@@ -93,7 +110,12 @@ left.legend(frameon=False, loc="center right")
 right.plot(budgets, listed, color=BLUE, marker="o", markersize=4, linewidth=2)
 right.plot(budgets, at_random.mean(axis=0), color=GREY, linestyle="--")
 right.fill_between(
-    budgets, at_random.min(axis=0), at_random.max(axis=0), color=GREY, alpha=0.2, linewidth=0
+    budgets,
+    at_random.min(axis=0),
+    at_random.max(axis=0),
+    color=GREY,
+    alpha=0.2,
+    linewidth=0,
 )
 right.set(xlabel="rows relabelled", ylabel="test accuracy")
 for axes in (left, right):

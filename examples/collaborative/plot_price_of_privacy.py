@@ -55,7 +55,11 @@ with warnings.catch_warnings():
 # The value of a coalition is the Bayesian surprise of its releases: the divergence between
 # posterior and prior of the model, with the noise taken into account. The mediator has the
 # releases only.
-from skvalue.collaborative import BayesianLinear, BayesianSurpriseScorer, RhoShapleyReward
+from skvalue.collaborative import (
+    BayesianLinear,
+    BayesianSurpriseScorer,
+    RhoShapleyReward,
+)
 
 releases = {"A": releases["A"], "B": path[2], "C": releases["C"]}
 scorer = BayesianSurpriseScorer(BayesianLinear(precision=0.1), random_state=0)
@@ -86,7 +90,9 @@ from skvalue.collaborative import (
 
 figure, axes = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
 others = {name: releases[name] for name in ("A", "C")}
-PrivacyTradeOffDisplay.from_releases(path, others, scorer, scheme, party="B", ax=axes[0])
+PrivacyTradeOffDisplay.from_releases(
+    path, others, scorer, scheme, party="B", ax=axes[0]
+)
 axes[0].set_title("Epsilon of clinic B")
 CoalitionValueDisplay.from_scorer(scorer, ax=axes[1])
 axes[1].set_title("Coalitions, epsilon of B = 0.1")

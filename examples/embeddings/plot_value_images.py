@@ -24,10 +24,16 @@ images = np.zeros((len(X), 1, 14, 14), dtype=np.float32)
 corners = np.random.default_rng(0).integers(0, 7, (len(X), 2))
 for image, digit, (row, column) in zip(images, X.reshape(-1, 8, 8) / 16, corners):
     image[0, row : row + 8, column : column + 8] = digit
-X, X_other, y, y_other = train_test_split(images, y, test_size=600, stratify=y, random_state=0)
-X, X_val, y_true, y_val = train_test_split(X, y, test_size=100, stratify=y, random_state=0)
+X, X_other, y, y_other = train_test_split(
+    images, y, test_size=600, stratify=y, random_state=0
+)
+X, X_val, y_true, y_val = train_test_split(
+    X, y, test_size=100, stratify=y, random_state=0
+)
 y, flipped = flip_labels(y_true, 0.2, random_state=0)
-print(f"{len(y)} digits, {flipped.sum()} of them mislabelled; {len(y_val)} checked ones.")
+print(
+    f"{len(y)} digits, {flipped.sum()} of them mislabelled; {len(y_val)} checked ones."
+)
 
 # %%
 # A small network

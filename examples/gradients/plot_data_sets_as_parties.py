@@ -36,7 +36,12 @@ y = np.where(wrong[parties], 1 - y, y)
 from skvalue import GradientSemivalueValuer
 
 valuer = GradientSemivalueValuer(
-    "logistic", unit="example", epsilon=1.0, delta=1e-4, n_permutations=50, learning_rate=0.3
+    "logistic",
+    unit="example",
+    epsilon=1.0,
+    delta=1e-4,
+    n_permutations=50,
+    learning_rate=0.3,
 )
 valuer.fit(X, y, groups=parties, X_val=X_val, y_val=y_val)
 print(valuer.privacy_)
@@ -79,7 +84,9 @@ training = DataShapleyValuer(
 training.fit(X, y, **fit_args)
 all_parties = spearmanr(steps, training.values_).statistic
 correct = spearmanr(steps[~wrong], training.values_[~wrong]).statistic
-print(f"Rank correlation: {all_parties:.2f} over all parties, {correct:.2f} with correct labels.")
+print(
+    f"Rank correlation: {all_parties:.2f} over all parties, {correct:.2f} with correct labels."
+)
 
 # %%
 # Detection curves and both values
@@ -97,8 +104,12 @@ for mask, color, label in (
     (wrong, "#d1495b", "wrong labels"),
 ):
     axes[1].scatter(training.values_[mask], steps[mask], color=color, label=label)
-axes[1].set(xlabel="Shapley value by retraining", ylabel="value by gradient steps, no noise")
-axes[1].set_title(f"Rank correlation {all_parties:.2f}; correct labels only {correct:.2f}")
+axes[1].set(
+    xlabel="Shapley value by retraining", ylabel="value by gradient steps, no noise"
+)
+axes[1].set_title(
+    f"Rank correlation {all_parties:.2f}; correct labels only {correct:.2f}"
+)
 axes[1].spines[["top", "right"]].set_visible(False)
 axes[1].legend(frameon=False)
 plt.show()

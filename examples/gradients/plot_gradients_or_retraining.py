@@ -43,11 +43,17 @@ retrained = DataShapleyValuer(
 )
 valuers = {
     "retraining": retrained,
-    "gradients": GradientSemivalueValuer("logistic", n_permutations=400, random_state=0),
-    "gradients, seed 1": GradientSemivalueValuer("logistic", n_permutations=400, random_state=1),
+    "gradients": GradientSemivalueValuer(
+        "logistic", n_permutations=400, random_state=0
+    ),
+    "gradients, seed 1": GradientSemivalueValuer(
+        "logistic", n_permutations=400, random_state=1
+    ),
 }
 values = {}
-print("                  seconds  AUROC of wrong labels  rank correlation with retraining")
+print(
+    "                  seconds  AUROC of wrong labels  rank correlation with retraining"
+)
 for name, valuer in valuers.items():
     start = perf_counter()
     values[name] = valuer.fit(X, y, X_val=X_val, y_val=y_val).values_
@@ -56,9 +62,13 @@ for name, valuer in valuers.items():
     auc = noisy_label_auc(values[name], flipped)
     print(f"{name:17} {seconds:7.2f}  {auc:21.3f}  {rank:32.3f}")
 seeds = spearmanr(values["gradients"], values["gradients, seed 1"]).statistic
-correct = spearmanr(values["gradients"][~flipped], values["retraining"][~flipped]).statistic
+correct = spearmanr(
+    values["gradients"][~flipped], values["retraining"][~flipped]
+).statistic
 print(f"\nRank correlation of gradients with two seeds: {seeds:.3f}")
-print(f"Rank correlation of gradients and retraining, rows with correct labels: {correct:.3f}")
+print(
+    f"Rank correlation of gradients and retraining, rows with correct labels: {correct:.3f}"
+)
 
 # %%
 # Values of the same rows
@@ -69,10 +79,18 @@ print(f"Rank correlation of gradients and retraining, rows with correct labels: 
 import matplotlib.pyplot as plt
 
 figure, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
-for wrong, label, color in ((False, "right label", "#30638e"), (True, "wrong label", "#d1495b")):
+for wrong, label, color in (
+    (False, "right label", "#30638e"),
+    (True, "wrong label", "#d1495b"),
+):
     rows = flipped == wrong
     ax.plot(
-        values["retraining"][rows], values["gradients"][rows], "o", ms=4, color=color, label=label
+        values["retraining"][rows],
+        values["gradients"][rows],
+        "o",
+        ms=4,
+        color=color,
+        label=label,
     )
 ax.axhline(0, linewidth=0.5, color="0.2")
 ax.axvline(0, linewidth=0.5, color="0.2")

@@ -30,13 +30,21 @@ from sklearn.linear_model import LogisticRegression
 
 from skvalue import InfluenceValuer
 
-valuer = InfluenceValuer(LogisticRegression(), order=2).fit(X, y, X_val=X_val, y_val=y_val)
+valuer = InfluenceValuer(LogisticRegression(), order=2).fit(
+    X, y, X_val=X_val, y_val=y_val
+)
 worst = int(valuer.values_.argmin())
 rest = np.arange(len(y)) != worst
-without = InfluenceValuer(LogisticRegression()).fit(X[rest], y[rest], X_val=X_val, y_val=y_val)
+without = InfluenceValuer(LogisticRegression()).fit(
+    X[rest], y[rest], X_val=X_val, y_val=y_val
+)
 change = valuer.utility_ - without.utility_
-print(f"Row {worst}: value {valuer.values_[worst]:.5f}, change by a refit {change:.5f}.")
-print(f"Of the 10 lowest values, {flipped[valuer.values_.argsort()[:10]].sum()} are wrong labels.")
+print(
+    f"Row {worst}: value {valuer.values_[worst]:.5f}, change by a refit {change:.5f}."
+)
+print(
+    f"Of the 10 lowest values, {flipped[valuer.values_.argsort()[:10]].sum()} are wrong labels."
+)
 
 # %%
 # The rows behind one error
@@ -57,7 +65,14 @@ at_point = InfluenceValuer(LogisticRegression()).fit(X, y, **point).values_
 from skvalue.inspection import LinearDatamodelingDisplay, linear_datamodeling_score
 
 result = linear_datamodeling_score(
-    valuer.values_, LogisticRegression(), X, y, X_val, y_val, n_subsets=50, random_state=0
+    valuer.values_,
+    LogisticRegression(),
+    X,
+    y,
+    X_val,
+    y_val,
+    n_subsets=50,
+    random_state=0,
 )
 
 # %%
@@ -69,8 +84,14 @@ from matplotlib.colors import CenteredNorm
 
 figure, axes = plt.subplots(1, 3, figsize=(12, 3.9), layout="constrained")
 line = np.array([-3.0, 3.0])
-slope, intercept = -model.coef_[0, 0] / model.coef_[0, 1], -model.intercept_[0] / model.coef_[0, 1]
-pictures = [(valuer.values_, "on all validation points"), (at_point, "on one error of the model")]
+slope, intercept = (
+    -model.coef_[0, 0] / model.coef_[0, 1],
+    -model.intercept_[0] / model.coef_[0, 1],
+)
+pictures = [
+    (valuer.values_, "on all validation points"),
+    (at_point, "on one error of the model"),
+]
 for ax, (values, title) in zip(axes, pictures):
     sizes = 6 + 120 * np.abs(values) / np.abs(values).max()
     for label, marker in ((0, "o"), (1, "s")):
@@ -84,7 +105,12 @@ for ax, (values, title) in zip(axes, pictures):
     ax.set(title=f"Influence {title}", xlim=(-3.2, 3.2), ylim=(-3.2, 3.2))
     figure.colorbar(dots, ax=ax, label="value: red rows hurt")
 axes[0].scatter(
-    *X[flipped].T, s=160, facecolor="none", edgecolor="black", linewidth=0.8, label="wrong label"
+    *X[flipped].T,
+    s=160,
+    facecolor="none",
+    edgecolor="black",
+    linewidth=0.8,
+    label="wrong label",
 )
 axes[0].legend(loc="lower right", fontsize=8)
 axes[1].plot(*X_val[error], marker="x", color="black", markersize=10, markeredgewidth=2)

@@ -21,7 +21,9 @@ from torch import nn
 from skvalue.datasets import flip_labels
 
 X, y = load_digits(return_X_y=True)
-X, X_val, y_true, y_val = train_test_split(X / 16, y, test_size=400, stratify=y, random_state=0)
+X, X_val, y_true, y_val = train_test_split(
+    X / 16, y, test_size=400, stratify=y, random_state=0
+)
 y, flipped = flip_labels(y_true, 0.1, random_state=0)
 network = nn.Sequential(nn.Linear(64, 32), nn.GELU(), nn.Linear(32, 10))
 
@@ -36,7 +38,9 @@ from skvalue import UnrolledValuer
 valuer = UnrolledValuer(network, n_epochs=15, n_runs=2, random_state=0)
 valuer.fit(X, y, X_val=X_val, y_val=y_val)
 order = valuer.values_.argsort()
-print(f"Utility of the network: {valuer.utility_:.3f}, before training {valuer.empty_utility_:.3f}")
+print(
+    f"Utility of the network: {valuer.utility_:.3f}, before training {valuer.empty_utility_:.3f}"
+)
 print(f"Images that harm it: {(valuer.values_ < 0).sum()} of {len(y)}")
 print(f"Of the 40 most harmful images, {flipped[order[:40]].sum()} are mislabelled.")
 
@@ -86,6 +90,11 @@ axes = lower.subplots()
 for (name, line), color in zip(utilities.items(), COLORS):
     axes.plot([0, *counts], line, "o-", color=color)
     axes.text(counts[-1] + 2, line[-1], name, color=color, va="center")
-axes.set(xlabel="images removed", ylabel="utility", xlim=(-2, counts[-1] + 25), xticks=[0, *counts])
+axes.set(
+    xlabel="images removed",
+    ylabel="utility",
+    xlim=(-2, counts[-1] + 25),
+    xticks=[0, *counts],
+)
 axes.spines[["top", "right"]].set_visible(False)
 plt.show()

@@ -32,11 +32,17 @@ images, digits = images[order] / 16, digits[order]
 low, high = images[digits < 5], images[digits >= 5]
 
 buyer = low[:450]
-scorer = PriArTaScorer("identity", latent=PrincipalComponents(6), epsilon=0.8, delta=1e-5)
+scorer = PriArTaScorer(
+    "identity", latent=PrincipalComponents(6), epsilon=0.8, delta=1e-5
+)
 scorer.fit(buyer)
 folder = Path(tempfile.mkdtemp())
 scorer.export(folder / "model")
-print("The model takes", sum(f.stat().st_size for f in (folder / "model").iterdir()), "bytes.")
+print(
+    "The model takes",
+    sum(f.stat().st_size for f in (folder / "model").iterdir()),
+    "bytes.",
+)
 
 # %%
 # A seller
@@ -67,7 +73,11 @@ sellers = {
 }
 summaries = scorer.summarize(sellers.values())
 
-from skvalue.priarta import DirectionsDisplay, PairwiseDistancesDisplay, SellerScoresDisplay
+from skvalue.priarta import (
+    DirectionsDisplay,
+    PairwiseDistancesDisplay,
+    SellerScoresDisplay,
+)
 
 figure, axes = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
 SellerScoresDisplay.from_summaries(scorer, summaries, names=sellers, ax=axes[0])
@@ -94,11 +104,17 @@ plt.show()
 # scorer subtracts the known contribution of the noise, and `noise_floor` gives the score below
 # which a seller cannot be distinguished from the buyer's own data.
 print("epsilon  score  not corrected  noise floor")
-plain = clone(scorer).set_params(shrink=False, mean_weight=scorer.model_.mean_weight).fit(buyer)
+plain = (
+    clone(scorer)
+    .set_params(shrink=False, mean_weight=scorer.model_.mean_weight)
+    .fit(buyer)
+)
 for epsilon in (3.0, 0.8, 0.2):
     loud = SellerRelease(scorer.model_, epsilon=epsilon).fit(low[450:]).summary_
     scores = [s.score_summaries([loud])[0, 0] for s in (scorer, plain)]
-    print(f"{epsilon:7} {scores[0]:6.2f} {scores[1]:14.2f} {scorer.noise_floor([loud])[0]:12.2f}")
+    print(
+        f"{epsilon:7} {scores[0]:6.2f} {scores[1]:14.2f} {scorer.noise_floor([loud])[0]:12.2f}"
+    )
 
 # %%
 # A manipulated file
@@ -124,5 +140,7 @@ for field, value in [("epsilon", 0.01), ("mean", record["moment"]), ("max_norm",
 from skvalue.priarta import membership_attack
 
 for epsilon in (0.8, 8.0):
-    attack = membership_attack(SellerRelease(scorer.model_, epsilon=epsilon), high, n_runs=300)
+    attack = membership_attack(
+        SellerRelease(scorer.model_, epsilon=epsilon), high, n_runs=300
+    )
     print(f"epsilon {epsilon}: AUROC {attack.auroc:.2f}, ceiling {attack.ceiling:.2f}")

@@ -45,7 +45,9 @@ print(f"Value of row 0, for its owner: {value:.6f} +- {error:.6f}.")
 import numpy as np
 from scipy.stats import spearmanr
 
-exact = InRunShapleyValuer(clip=1.0, **setting).fit(X, y, X_val=X_val, y_val=y_val).values_
+exact = (
+    InRunShapleyValuer(clip=1.0, **setting).fit(X, y, X_val=X_val, y_val=y_val).values_
+)
 epsilons = np.geomspace(0.1, 10, 9)
 found, free = [], []
 for epsilon in epsilons:
@@ -61,9 +63,13 @@ for epsilon in epsilons:
 import matplotlib.pyplot as plt
 
 fig, axes = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
-for i, (axis, title) in enumerate(zip(axes, ("Spearman correlation", "Relative L1 error"))):
+for i, (axis, title) in enumerate(
+    zip(axes, ("Spearman correlation", "Relative L1 error"))
+):
     axis.plot(epsilons, np.array(found)[:, i], "o-", label="private in-run values")
-    axis.plot(epsilons, np.array(free)[:, i], "--", color="0.5", label="baseline, at no cost")
+    axis.plot(
+        epsilons, np.array(free)[:, i], "--", color="0.5", label="baseline, at no cost"
+    )
     axis.set(xscale="log", xlabel="epsilon", title=title)
     axis.spines[["top", "right"]].set_visible(False)
 axes[0].legend(frameon=False, loc="lower right")

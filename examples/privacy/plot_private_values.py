@@ -53,8 +53,15 @@ epsilons = np.geomspace(0.03, 30, 10)
 found = {True: [], False: []}
 for denoise, draws in found.items():
     for epsilon in epsilons:
-        private = TKNNShapleyValuer(radius=0.2, epsilon=epsilon, delta=1e-4, denoise=denoise)
-        draws.append([noisy_label_auc(private.fit(**fit_args).values_, flipped) for _ in range(3)])
+        private = TKNNShapleyValuer(
+            radius=0.2, epsilon=epsilon, delta=1e-4, denoise=denoise
+        )
+        draws.append(
+            [
+                noisy_label_auc(private.fit(**fit_args).values_, flipped)
+                for _ in range(3)
+            ]
+        )
 print(f"AUROC: exact {exact:.3f}, public baseline {baseline:.3f}.")
 
 # %%
@@ -69,10 +76,16 @@ for denoise, color, label in (
     (False, "#d1495b", "private, noisy counts as they are"),
 ):
     draws = np.array(found[denoise])
-    axes.plot(epsilons, draws.mean(axis=1), color=color, linewidth=2, marker="o", label=label)
-    axes.fill_between(epsilons, draws.min(axis=1), draws.max(axis=1), color=color, alpha=0.15)
+    axes.plot(
+        epsilons, draws.mean(axis=1), color=color, linewidth=2, marker="o", label=label
+    )
+    axes.fill_between(
+        epsilons, draws.min(axis=1), draws.max(axis=1), color=color, alpha=0.15
+    )
 axes.axhline(exact, color="0.2", linewidth=1.2, label="exact, no privacy")
-axes.axhline(baseline, color="0.2", linewidth=1.2, linestyle="--", label="public baseline")
+axes.axhline(
+    baseline, color="0.2", linewidth=1.2, linestyle="--", label="public baseline"
+)
 axes.set_xscale("log")
 axes.set(xlabel="epsilon (delta = 0.0001)", ylabel="AUROC of finding wrong labels")
 axes.spines[["top", "right"]].set_visible(False)

@@ -34,12 +34,18 @@ def look_up(vectors, texts):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[2])
-    parser.add_argument("--data", type=Path, required=True, help="folder of agnews_minilm.npz")
-    parser.add_argument("--encode", action="store_true", help="compute the vectors anew")
+    parser.add_argument(
+        "--data", type=Path, required=True, help="folder of agnews_minilm.npz"
+    )
+    parser.add_argument(
+        "--encode", action="store_true", help="compute the vectors anew"
+    )
     arguments = parser.parse_args()
     path = arguments.data / "agnews_minilm.npz"
     if not path.exists():
-        parser.error(f"--data must hold agnews_minilm.npz. Got {str(arguments.data)!r}.")
+        parser.error(
+            f"--data must hold agnews_minilm.npz. Got {str(arguments.data)!r}."
+        )
     with np.load(path) as file:
         X, y = file["X"].astype(np.float32), file["y"]
         texts = np.array(bytes(file["text"]).decode().split("\n"), dtype=object)
@@ -65,7 +71,9 @@ def main():
         ):
             valuer.fit(rows, labels, X_val=val, y_val=y_val)
             scores[name].append(noisy_label_auc(valuer.values_, flipped))
-    print(f"{len(texts)} texts, {N_VAL} for validation, {NOISY:.0%} of the others mislabelled")
+    print(
+        f"{len(texts)} texts, {N_VAL} for validation, {NOISY:.0%} of the others mislabelled"
+    )
     print("| method | AUROC, mean | sd over draws |\n|---|---|---|")
     for name, values in scores.items():
         print(f"| {name} | {np.mean(values):.3f} | {np.std(values, ddof=1):.3f} |")
@@ -73,7 +81,9 @@ def main():
     print("\nLowest values of the last draw:")
     for row in worst:
         mark = f"topic {y_true[row]}" if flipped[row] else "right"
-        print(f"{valuer.values_[row]:8.5f}  given {labels[row]}, {mark}: {rows[row][:70]}")
+        print(
+            f"{valuer.values_[row]:8.5f}  given {labels[row]}, {mark}: {rows[row][:70]}"
+        )
 
 
 if __name__ == "__main__":

@@ -47,7 +47,9 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     n, drawn = options.rows, np.random.default_rng(0)
     with TemporaryDirectory() as folder, threadpool_limits(1):
-        table, page, record = (Path(folder, name) for name in ("t.csv", "t.html", "t.json"))
+        table, page, record = (
+            Path(folder, name) for name in ("t.csv", "t.html", "t.json")
+        )
         draw_table(n, drawn, options.columns).to_csv(table, index=False)
         start = time.process_time()
         words = ["audit", table, "--target", "label", "-o", page, "--json", record]
@@ -59,7 +61,10 @@ def main(arguments=None):
         start = time.process_time()
         check_table(X, y, cells=False, random_state=0)
         checks = time.process_time() - start
-        print(f"fast checks: {checks:.1f} s, {checks / audit:.2f} of the audit", flush=True)
+        print(
+            f"fast checks: {checks:.1f} s, {checks / audit:.2f} of the audit",
+            flush=True,
+        )
         start = time.process_time()
         X = column_encoder(X)[0].fit_transform(X)
         forest = RandomForestClassifier(100, min_samples_leaf=5, random_state=0)

@@ -87,7 +87,12 @@ def syn(folder):
     X *= np.minimum(1, 1 / np.linalg.norm(X, axis=1))[:, None]
     y = np.clip(X @ w + np.sqrt(s2) * rng.standard_normal(len(X)), -1, 1)
     parts = [(X[a:b], y[a:b]) for a, b in [(0, 100), (100, 300), (300, 700)]]
-    return parts, (X[700:], y[700:]), GramRelease(), BayesianLinear(precision, a0=a0, b0=b0)
+    return (
+        parts,
+        (X[700:], y[700:]),
+        GramRelease(),
+        BayesianLinear(precision, a0=a0, b0=b0),
+    )
 
 
 def california(folder):
@@ -103,7 +108,9 @@ def california(folder):
         hidden_layer_sizes=(32, 6), activation="tanh", max_iter=60, random_state=0
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # 60 sweeps are enough for features
+        warnings.simplefilter(
+            "ignore", ConvergenceWarning
+        )  # 60 sweeps are enough for features
         network.fit(X[public], y[public])
     H = X
     for weights, bias in zip(network.coefs_[:-1], network.intercepts_[:-1]):
@@ -138,7 +145,9 @@ def releases_of(parts, party, run):
     """Releases of parties 1 and 3, and party 2's at every epsilon."""
     seeds = 10 * run + np.arange(3)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SeededNoiseWarning)  # an experiment on public data
+        warnings.simplefilter(
+            "ignore", SeededNoiseWarning
+        )  # an experiment on public data
         warnings.simplefilter("ignore", NestedReleasesWarning)
         party.set_params(renyi_epsilon=OTHERS)
         fixed = [
@@ -158,7 +167,9 @@ def trade_off(name, args):
     for run in range(args.runs):
         (first, third), path = releases_of(parts, party, run)
         for k, second in enumerate(path):
-            scorer = BayesianSurpriseScorer(model, random_state=run).fit([first, second, third])
+            scorer = BayesianSurpriseScorer(model, random_state=run).fit(
+                [first, second, third]
+            )
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # rho is the paper's
                 scheme = RhoShapleyReward(RHO, random_state=run).fit(scorer)
@@ -186,7 +197,9 @@ def controls(name, args):
             for control in ("temper", "noise"):
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", UserWarning)
-                    scheme = RhoShapleyReward(rho, control=control, random_state=run).fit(scorer)
+                    scheme = RhoShapleyReward(
+                        rho, control=control, random_state=run
+                    ).fit(scorer)
                 least = int(np.argmin(scheme.target_rewards_))
                 both += [
                     scheme.attained_rewards_[least],
@@ -221,7 +234,9 @@ def noised_value(model, releases, tau, seed):
             release.with_noise(
                 tau,
                 draw_noise(
-                    GaussianEvent(1.0), len(release.vector), noise_random_state=10 * seed + i
+                    GaussianEvent(1.0),
+                    len(release.vector),
+                    noise_random_state=10 * seed + i,
                 ),
             )
             for i, release in enumerate(releases)
@@ -247,7 +262,11 @@ def print_table(header, rows):
     """A markdown table with padded cells."""
     widths = [max(map(len, column)) for column in zip(header, *rows)]
     for row in (header, ["-" * width for width in widths], *rows):
-        print("| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths)) + " |")
+        print(
+            "| "
+            + " | ".join(cell.ljust(width) for cell, width in zip(row, widths))
+            + " |"
+        )
     print(flush=True)
 
 
@@ -259,20 +278,41 @@ def with_errors(runs):
 
 
 def print_trade_off(name, table):
-    print(f"{name}: party 2 by its epsilon, means over {len(table)} runs (standard errors)\n")
+    print(
+        f"{name}: party 2 by its epsilon, means over {len(table)} runs (standard errors)\n"
+    )
     header = ["epsilon_2", "v_2", "phi_2", "r_2", "v_N", "MNLP_r", "MNLP_N", "MNLP_2"]
     means = table.mean(axis=0)
-    rows = [[f"{epsilon:g}", *cells] for epsilon, cells in zip(EPSILONS, with_errors(table))]
+    rows = [
+        [f"{epsilon:g}", *cells] for epsilon, cells in zip(EPSILONS, with_errors(table))
+    ]
     print_table(header, rows)
-    rises = [["v_2", "phi_2", "r_2"][i] for i in range(3) if np.all(np.diff(means[:, i]) > 0)]
+    rises = [
+        ["v_2", "phi_2", "r_2"][i] for i in range(3) if np.all(np.diff(means[:, i]) > 0)
+    ]
     print(f"{name}: strictly increasing: {', '.join(rises) or 'none'}", flush=True)
-    print(f"{name}: r_2 = v_N at the top: {np.all(table[:, -1, 2] == table[:, -1, 3])}\n")
+    print(
+        f"{name}: r_2 = v_N at the top: {np.all(table[:, -1, 2] == table[:, -1, 3])}\n"
+    )
 
 
 def print_controls(name, points):
-    print(f"{name}: the least rewarded party, epsilon_2 = 0.1, tempered and with added noise\n")
-    header = ["rho", "value", "similarity", "MNLP", "value, noise", "similarity", "MNLP"]
-    rows = [[f"{rho:g}", *cells] for rho, cells in zip(RHOS, with_errors(by_rho(points)[:, :, 1:]))]
+    print(
+        f"{name}: the least rewarded party, epsilon_2 = 0.1, tempered and with added noise\n"
+    )
+    header = [
+        "rho",
+        "value",
+        "similarity",
+        "MNLP",
+        "value, noise",
+        "similarity",
+        "MNLP",
+    ]
+    rows = [
+        [f"{rho:g}", *cells]
+        for rho, cells in zip(RHOS, with_errors(by_rho(points)[:, :, 1:]))
+    ]
     print_table(header, rows)
     means = points.mean(axis=0)
     print(
@@ -289,8 +329,12 @@ def by_rho(points):
 
 def print_settings(powers, noises):
     print("syn: value of a reward by the power of the likelihood, and by added noise\n")
-    print_table(["power", *map(str, POWERS)], [["value", *with_errors(powers[:, None])[0]]])
-    print_table(["tau", *map(str, TAUS)], [["value", *with_errors(noises[:, 0][:, None])[0]]])
+    print_table(
+        ["power", *map(str, POWERS)], [["value", *with_errors(powers[:, None])[0]]]
+    )
+    print_table(
+        ["tau", *map(str, TAUS)], [["value", *with_errors(noises[:, 0][:, None])[0]]]
+    )
     for name, falls in (("power", -powers), ("noise", noises.reshape(-1, len(TAUS)))):
         away = (np.diff(falls, axis=1) > 0.05).any(axis=1)
         print(f"syn, {name}: a step of more than 0.05 in the wrong direction in {away.sum()} of "
@@ -302,7 +346,9 @@ def error_bars(ax, runs, columns, label):
     """Means of two columns over the runs, with one standard error on both sides."""
     x, y = (runs[:, :, column] for column in columns)
     errors = [some.std(axis=0, ddof=1) / np.sqrt(len(some)) for some in (x, y)]
-    ax.errorbar(x.mean(axis=0), y.mean(axis=0), *errors[::-1], label=label, marker="o", ms=3)
+    ax.errorbar(
+        x.mean(axis=0), y.mean(axis=0), *errors[::-1], label=label, marker="o", ms=3
+    )
 
 
 def draw(tables, points, settings, path):
@@ -332,11 +378,15 @@ def draw(tables, points, settings, path):
         powers, noises = settings
         band = np.stack([np.tile(POWERS, (len(powers), 1)), powers], axis=2)
         error_bars(axes[3, 0], band, (0, 1), "syn")
-        axes[3, 0].set(xscale="log", xlabel=r"power $\kappa$", ylabel="value of the reward")
+        axes[3, 0].set(
+            xscale="log", xlabel=r"power $\kappa$", ylabel="value of the reward"
+        )
         for realization in range(2):
             label = f"noise {realization + 1}"
             axes[3, 1].plot(TAUS, noises[0, realization], "o-", ms=3, label=label)
-        axes[3, 1].set(xscale="log", xlabel=r"added noise $\tau$", ylabel="value of the reward")
+        axes[3, 1].set(
+            xscale="log", xlabel=r"added noise $\tau$", ylabel="value of the reward"
+        )
         for first, label in ((1, "tempered"), (4, "noise added")):
             error_bars(axes[3, 2], by_rho(points["syn"]), (first, first + 1), label)
         axes[3, 2].set(xlabel="value of the reward", ylabel="similarity")
@@ -351,17 +401,27 @@ def parse_arguments():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", metavar="FOLDER", help="folder of npz files; default: OpenML")
+    parser.add_argument(
+        "--data", metavar="FOLDER", help="folder of npz files; default: OpenML"
+    )
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
-    parser.add_argument("--runs", type=int, default=5, help="draws of all noise, at least 2")
+    parser.add_argument(
+        "--runs", type=int, default=5, help="draws of all noise, at least 2"
+    )
     parser.add_argument("--picture", metavar="FILE", help="draw Figures 2 and 3")
     args = parser.parse_args()
     if args.runs < 2:
-        parser.error(f"--runs must be at least 2, for a standard error. Got {args.runs}.")
+        parser.error(
+            f"--runs must be at least 2, for a standard error. Got {args.runs}."
+        )
     files = {"california": "california_housing", "pima": "pima"}
     for name in args.sets:
         file = files.get(name)
-        if args.data is not None and file and not (Path(args.data) / f"{file}.npz").is_file():
+        if (
+            args.data is not None
+            and file
+            and not (Path(args.data) / f"{file}.npz").is_file()
+        ):
             parser.error(f"--data must hold {file}.npz for {name}. Got {args.data!r}.")
     return args
 

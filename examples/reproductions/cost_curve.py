@@ -69,7 +69,9 @@ GROUPS = {
 def draw_rows(n, n_points, regression=False):
     """Rows, their labels or targets, and validation points."""
     rng = np.random.default_rng(0)
-    X, X_val = (rng.standard_normal((size, 32), dtype=np.float32) for size in (n, n_points))
+    X, X_val = (
+        rng.standard_normal((size, 32), dtype=np.float32) for size in (n, n_points)
+    )
     weights = rng.standard_normal(32)
     y, y_val = (part @ weights + rng.standard_normal(len(part)) for part in (X, X_val))
     if not regression:
@@ -99,10 +101,14 @@ def expected_seconds(name, n, n_points, known):
     """Seconds that a fit would take, from `estimate_cost` or from fits on fewer rows or points."""
     valuer, _ = METHODS[name]
     if hasattr(valuer, "estimate_cost") and getattr(valuer, "epsilon", None) is None:
-        X, y, points = draw_rows(n, n_points, getattr(valuer, "task", "") == "regression")
+        X, y, points = draw_rows(
+            n, n_points, getattr(valuer, "task", "") == "regression"
+        )
         start, cpu = perf_counter(), process_time()
         cost = valuer.estimate_cost(X, y, **(points if takes_points(valuer) else {}))
-        busy = (process_time() - cpu) / (perf_counter() - start)  # less if the machine is shared
+        busy = (process_time() - cpu) / (
+            perf_counter() - start
+        )  # less if the machine is shared
         return cost.seconds * busy
     smaller = [
         seconds * (n / rows) * (n_points / given)
@@ -121,7 +127,10 @@ def curve(name, sizes, n_points, max_seconds):
             if expected_seconds(name, n, some, found) > max_seconds:
                 break
             found[n, some] = seconds_of(name, n, some)
-            print(f"{name}: {n} rows, {some} points, {found[n, some][0]:.3g} s", flush=True)
+            print(
+                f"{name}: {n} rows, {some} points, {found[n, some][0]:.3g} s",
+                flush=True,
+            )
     return found
 
 
@@ -138,9 +147,18 @@ def print_curves(curves):
             given = f"{n_points:,}" if takes_points(valuer) else ""
             seconds = [f"{cells[n][0]:.2g}" if n in cells else "" for n in sizes]
             lines.append(
-                [name, given, *seconds, f"{each[0]:.3g}", f"{each[-1]:.3g}", f"{prefix} a {unit}"]
+                [
+                    name,
+                    given,
+                    *seconds,
+                    f"{each[0]:.3g}",
+                    f"{each[-1]:.3g}",
+                    f"{prefix} a {unit}",
+                ]
             )
-    print_table(["method", "points", *(f"{n:,}" for n in sizes), "first", "last", "unit"], lines)
+    print_table(
+        ["method", "points", *(f"{n:,}" for n in sizes), "first", "last", "unit"], lines
+    )
 
 
 def draw_curves(curves, path, n_points=1000):
@@ -148,13 +166,21 @@ def draw_curves(curves, path, n_points=1000):
     import matplotlib.pyplot as plt
 
     plt.switch_backend("Agg")
-    figure, panels = plt.subplots(1, 2, figsize=(10, 6), layout="constrained", sharey=True)
+    figure, panels = plt.subplots(
+        1, 2, figsize=(10, 6), layout="constrained", sharey=True
+    )
     for axes, (title, names) in zip(panels, GROUPS.items()):
         drawn = [name for name in names if curves.get(name)]
         for number, name in enumerate(drawn):
-            found = [cell for cell in curves[name] if cell[1] == n_points] or curves[name]
+            found = [cell for cell in curves[name] if cell[1] == n_points] or curves[
+                name
+            ]
             rows, _, seconds, _ = zip(*found)
-            style = {"color": f"C{number}", "marker": "osv^D"[number % 5], "markersize": 5}
+            style = {
+                "color": f"C{number}",
+                "marker": "osv^D"[number % 5],
+                "markersize": 5,
+            }
             axes.loglog(rows, seconds, linewidth=1.8, label=name, **style)
         axes.set(title=title, xlabel="rows")
         axes.grid(alpha=0.25)
@@ -172,9 +198,15 @@ def main(arguments=None):
     )
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--points", type=int, nargs="+", default=[100, 1000, 10_000])
-    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=[*METHODS, "none"])
-    parser.add_argument("--max-seconds", type=float, default=20.0, help="limit of one fit")
-    parser.add_argument("--save", metavar="FILE.json", help="add what is measured to this file")
+    parser.add_argument(
+        "--methods", nargs="+", default=list(METHODS), choices=[*METHODS, "none"]
+    )
+    parser.add_argument(
+        "--max-seconds", type=float, default=20.0, help="limit of one fit"
+    )
+    parser.add_argument(
+        "--save", metavar="FILE.json", help="add what is measured to this file"
+    )
     parser.add_argument("--draw", metavar="FILE.png")
     args = parser.parse_args(arguments)
     warnings.simplefilter("ignore")

@@ -49,7 +49,10 @@ def T1():
     """Noise of sqrt(3 log(1.25 / delta)) / epsilon, without the factor sqrt 2, on counts."""
     for epsilon in (0.1, 0.5, 1.0, 5.0, 10.0):
         mu = epsilon / math.sqrt(math.log(1.25 / DELTA))
-        three, two = epsilon_from_mu(mu, DELTA), epsilon_from_mu(mu * math.sqrt(2 / 3), DELTA)
+        three, two = (
+            epsilon_from_mu(mu, DELTA),
+            epsilon_from_mu(mu * math.sqrt(2 / 3), DELTA),
+        )
         yield f"stated epsilon {epsilon:g}: {three:.3f} for three counts, {two:.3f} for two"
 
 
@@ -57,11 +60,17 @@ def T2():
     """A2 of Theorem 13 in rationals, for any number n of rows, c of them in the ball."""
 
     def a2(n, c):
-        brackets = (1 - Fraction(math.comb(n - 1 - k, c), math.comb(n, c)) for k in range(n))
-        return sum(Fraction(1, k + 1) * bracket for k, bracket in enumerate(brackets)) - 1
+        brackets = (
+            1 - Fraction(math.comb(n - 1 - k, c), math.comb(n, c)) for k in range(n)
+        )
+        return (
+            sum(Fraction(1, k + 1) * bracket for k, bracket in enumerate(brackets)) - 1
+        )
 
     cases = [(n, c) for n in range(1, 26) for c in range(1, n + 1)]
-    equal = sum(a2(n, c) == sum(Fraction(1, j) for j in range(2, c + 1)) for n, c in cases)
+    equal = sum(
+        a2(n, c) == sum(Fraction(1, j) for j in range(2, c + 1)) for n, c in cases
+    )
     yield f"A2 is a harmonic number less 1 in {equal} of {len(cases)} cases, c <= n <= 25"
 
 
@@ -82,7 +91,9 @@ def T3():
 def T4():
     """1,000 counts with noise 1, each on a fresh Poisson sample: two neighbouring relations."""
     for relation in ("add_remove", "replace"):
-        once = PoissonSampledEvent(GaussianEvent(1.0, 1.0, "add_remove"), 0.01, relation)
+        once = PoissonSampledEvent(
+            GaussianEvent(1.0, 1.0, "add_remove"), 0.01, relation
+        )
         epsilon = get_epsilon(SelfComposedEvent(once, 1000), DELTA)
         yield f"1,000 points, rate 0.01, noise 1, {relation}: epsilon {epsilon:.2f}"
 
@@ -104,7 +115,9 @@ def T6():
         for rate in (0.1, 0.01):
 
             def event(scale, rate=rate, n_points=n_points):
-                once = PoissonSampledEvent(GaussianEvent(scale, 1.0, "add_remove"), rate)
+                once = PoissonSampledEvent(
+                    GaussianEvent(scale, 1.0, "add_remove"), rate
+                )
                 return SelfComposedEvent(once, n_points)
 
             scale = calibrate(event, 1.0, DELTA, tol=0.01).event.event.scale
@@ -149,9 +162,13 @@ def T10():
     match, n, k, n_classes = [1, 0], 2, 4, 2
     half = sum(1 / (j + 1) for j in range(1, min(k, n)))
     last = (match[1] - match[0]) / n * half + (match[1] - 1 / n_classes) / n
-    bracket = sum(1 / j for j in range(1, min(k, n) + 1))  # its last term is for N >= K only
+    bracket = sum(
+        1 / j for j in range(1, min(k, n) + 1)
+    )  # its last term is for N >= K only
     printed = [last + (match[0] - match[1]) / (n - 1) * bracket, last]
-    ours = KNNShapleyValuer(k).fit([[0.0], [1.0]], match, X_val=[[0.0]], y_val=[1]).values_
+    ours = (
+        KNNShapleyValuer(k).fit([[0.0], [1.0]], match, X_val=[[0.0]], y_val=[1]).values_
+    )
     right = enumerate_semivalue(utility, n)
     yield f"2 rows, K = 4: printed {printed}, enumerated {right.tolist()}, ours {ours.tolist()}"
 
@@ -202,7 +219,9 @@ def L5():
     """The scale of Appendix D at the paper's setting, with its probability and with 1 at most."""
     n, bound, alpha, failure = 100, 0.5, 0.05, 0.05
     p = bound**2 * math.log(n) / (2 * alpha**2 * n) * math.log(2 * n / failure)
-    scales = [published_scale(n, 1.0, bound=bound, clamp=clamp) for clamp in (False, True)]
+    scales = [
+        published_scale(n, 1.0, bound=bound, clamp=clamp) for clamp in (False, True)
+    ]
     yield f"probability {p:.0f}; scale {scales[0]:.3f}, with a probability of 1 {scales[1]:.4f}"
 
 
@@ -219,7 +238,9 @@ def L6():
     """The largest change of a mean of numbers in [-1, 1] whose other numbers add up to 0."""
     k = 11
     rest = np.resize([1.0, -1.0], k - 1)
-    with_row, without, replaced = (np.mean(x) for x in ([*rest, 1.0], rest, [*rest, -1.0]))
+    with_row, without, replaced = (
+        np.mean(x) for x in ([*rest, 1.0], rest, [*rest, -1.0])
+    )
     left_out, other = abs(with_row - without), abs(with_row - replaced)
     yield f"a mean of {k}: {left_out:.3f} if a number is left out, {other:.3f} if it is replaced"
 
@@ -299,11 +320,16 @@ def G3():
 
 def G4():
     """Best weight of the newest of t releases by search, and by the formula with S(t)(S + s)."""
-    noise, spread = 4.0, 1.0  # variances S of the noise and s of a gradient over permutations
+    noise, spread = (
+        4.0,
+        1.0,
+    )  # variances S of the noise and s of a gradient over permutations
     for t in (2, 5, 20):
         grid = np.linspace(0, 1, 100_001)
         # Error of (1 - w) mean(t - 1 others) + w newest, as an estimate of the newest gradient.
-        error = (1 - grid) ** 2 * ((noise + spread) / (t - 1) + spread) + grid**2 * noise
+        error = (1 - grid) ** 2 * (
+            (noise + spread) / (t - 1) + spread
+        ) + grid**2 * noise
         formula = (noise + t * spread) / (t * (noise + spread))
         yield f"t = {t}: {grid[error.argmin()]:.3f} by search, {formula:.3f} by the formula"
 
@@ -311,7 +337,9 @@ def G4():
 def G5():
     """Variance of a mean over permutations that share their noise, and as if they did not."""
     for k in (50, 200):
-        weights = np.tril(np.ones((k, k))) / np.arange(1, k + 1)[:, None]  # running means
+        weights = (
+            np.tril(np.ones((k, k))) / np.arange(1, k + 1)[:, None]
+        )  # running means
         shared = (weights.mean(axis=0) ** 2).sum()
         rows = weights - weights.mean(axis=0)
         apart = (rows**2).sum() / (k - 1) / k
@@ -352,11 +380,15 @@ def S4():
         for mask in range(1, 8):
             v[mask] = max(v[mask & ~(1 << i)] for i in range(3) if mask >> i & 1)
             v[mask] += rng.exponential()
-        phi = enumerate_semivalue(lambda players, v=v: v[sum(1 << i for i in players)], 3)
+        phi = enumerate_semivalue(
+            lambda players, v=v: v[sum(1 << i for i in players)], 3
+        )
         alone = v[[1, 2, 4]]
         others = phi < phi.max()
         without_logs = np.min((alone / v[-1])[others] / (phi / phi.max())[others])
-        games += np.any(rho_targets(phi, v[-1], largest_rho(phi, alone, v[-1])) < alone - 1e-9)
+        games += np.any(
+            rho_targets(phi, v[-1], largest_rho(phi, alone, v[-1])) < alone - 1e-9
+        )
         below += np.any(rho_targets(phi, v[-1], without_logs) < alone - 1e-9)
     yield f"of 300 random games, irrational with logarithms: {games}, without: {below}"
 
@@ -396,7 +428,10 @@ def P3():
     """The covariance of rows with noise, from which the variance of the noise must be taken."""
     rng, n, scale = np.random.default_rng(0), 100_000, 0.5
     X = rng.normal(size=(n, 2)) * [1.0, 0.5]
-    for name, rows in (("rows", X), ("noisy rows", X + scale * rng.normal(size=X.shape))):
+    for name, rows in (
+        ("rows", X),
+        ("noisy rows", X + scale * rng.normal(size=X.shape)),
+    ):
         shown = ", ".join(f"{v:.2f}" for v in np.cov(rows.T).diagonal())
         yield f"variances of {name}: {shown}; the noise has {scale**2:.2f}"
 
@@ -417,11 +452,15 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("labels", nargs="*", metavar="LABEL", help="errata to show; default: all")
+    parser.add_argument(
+        "labels", nargs="*", metavar="LABEL", help="errata to show; default: all"
+    )
     args = parser.parse_args()
     unknown = [label for label in args.labels if label not in ERRATA]
     if unknown:
-        parser.error(f"LABEL must be one of {', '.join(ERRATA)}. Got {', '.join(unknown)}.")
+        parser.error(
+            f"LABEL must be one of {', '.join(ERRATA)}. Got {', '.join(unknown)}."
+        )
     for label in args.labels or ERRATA:
         for line in ERRATA[label]():
             print(label, line, flush=True)

@@ -74,7 +74,9 @@ class Case(NamedTuple):
     reference: int = 100_000
 
     def __str__(self):
-        return f"{self.data}, {self.model}" + (", Banzhaf" if self.semivalue == "banzhaf" else "")
+        return f"{self.data}, {self.model}" + (
+            ", Banzhaf" if self.semivalue == "banzhaf" else ""
+        )
 
     @property
     def is_slow(self):
@@ -106,10 +108,20 @@ PEER_CASES = [
     Case("breast_cancer", "tree", "banzhaf", n=100, fits=2000, reference=20_000),
 ]
 # The cases of the other tables: other data sets.
-SETS, REGRESSIONS = ("covertype", "cpu", "wind"), ("friedman1", "friedman2", "friedman3")
+SETS, REGRESSIONS = (
+    ("covertype", "cpu", "wind"),
+    ("friedman1", "friedman2", "friedman3"),
+)
 OWN_CASES = [
-    *(Case("covertype", model, n=100, fits=4000) for model in ("logistic", "logistic, log-loss")),
-    *(Case(name, model) for model in ("logistic", "logistic, log-loss") for name in SETS[1:]),
+    *(
+        Case("covertype", model, n=100, fits=4000)
+        for model in ("logistic", "logistic, log-loss")
+    ),
+    *(
+        Case(name, model)
+        for model in ("logistic", "logistic, log-loss")
+        for name in SETS[1:]
+    ),
     *(Case(name, "KNN") for name in SETS),
     *(Case(name, "ridge") for name in REGRESSIONS),
     *(Case(name, "tree", n=150, fits=3000) for name in SETS),
@@ -123,14 +135,20 @@ def load(folder, name, n, seed=0):
     rng = np.random.default_rng(seed)
     if name.startswith("friedman"):
         make = getattr(datasets, f"make_{name}")
-        X, y = make(n + N_VAL, noise=1.0 if name == "friedman1" else 0.1, random_state=seed)
+        X, y = make(
+            n + N_VAL, noise=1.0 if name == "friedman1" else 0.1, random_state=seed
+        )
     elif hasattr(datasets, f"load_{name}"):
         X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
     else:
         with np.load(Path(folder) / f"{name}.npz") as file:
             X, y = file["X"].astype(float), file["y"]
             X = X[:, ~file["is_cat"]] if "is_cat" in file else X
-    y = (y - y.mean()) / y.std() if name in REGRESSION else np.unique(y, return_inverse=True)[1]
+    y = (
+        (y - y.mean()) / y.std()
+        if name in REGRESSION
+        else np.unique(y, return_inverse=True)[1]
+    )
     order = rng.permutation(len(y))[: n + N_VAL]
     X, y = X[order], y[order]
     spread = X[:n].std(axis=0)
@@ -192,7 +210,9 @@ def own_fits(case, rows, seed):
     """Fits with every setting on the same coalitions; see the table "time" for their seconds."""
     settings = SETTINGS.items()
     if not case.is_slow:
-        return {name: valued(case, rows, value, case.fits, seed) for name, value in settings}
+        return {
+            name: valued(case, rows, value, case.fits, seed) for name, value in settings
+        }
     with tempfile.TemporaryDirectory() as folder:
         state = Path(folder) / "state.npz"
         first = valued(case, rows, False, case.fits, seed, state)["seconds"]
@@ -208,7 +228,11 @@ def own_fits(case, rows, seed):
 @cache
 def compile_loops(regression):
     """A small fit, so that no time is that of a compilation."""
-    case = Case("diabetes", "ridge", n=50) if regression else Case("wine", "naive Bayes", n=50)
+    case = (
+        Case("diabetes", "ridge", n=50)
+        if regression
+        else Case("wine", "naive Bayes", n=50)
+    )
     valued(case, load(None, case.data, case.n), True, 1100, 0)
 
 
@@ -220,9 +244,14 @@ def own_results(store, folder, cases, replicates):
         count = replicates or (6 if case.is_slow else 20)
         if f"own/{case}/{count - 1}" not in store.results:
             compile_loops(case.data in REGRESSION)
-        fits = [store.get(("own", case, seed), own_fits, case, rows, seed) for seed in range(count)]
+        fits = [
+            store.get(("own", case, seed), own_fits, case, rows, seed)
+            for seed in range(count)
+        ]
         results[case] = {
-            name: {key: np.array([fit[name][key] for fit in fits]) for key in fits[0][name]}
+            name: {
+                key: np.array([fit[name][key] for fit in fits]) for key in fits[0][name]
+            }
             for name in SETTINGS
         }
     return results
@@ -242,16 +271,23 @@ def print_ratios(results):
     for case, fits in results.items():
         true = dispersion(fits["True"]) / dispersion(fits["False"])
         claim = stated(fits["True"]) / stated(fits["False"])
-        print(f"{case!s:34}{len(fits['True']['values']):4} {true:6.2f} {claim:6.2f}", flush=True)
+        print(
+            f"{case!s:34}{len(fits['True']['values']):4} {true:6.2f} {claim:6.2f}",
+            flush=True,
+        )
     for model in dict.fromkeys(case.model for case in results):
         some = [fits for case, fits in results.items() if case.model == model]
-        true = np.mean([dispersion(fits["True"]) / dispersion(fits["False"]) for fits in some])
+        true = np.mean(
+            [dispersion(fits["True"]) / dispersion(fits["False"]) for fits in some]
+        )
         claim = np.mean([stated(fits["True"]) / stated(fits["False"]) for fits in some])
         print(f"mean of {len(some)}, {model:24}  {true:6.2f} {claim:6.2f}")
 
 
 def print_time(results):
-    print('\nerror x sqrt(CPU time) of adjust="auto" over adjust=False; used; us a fit, plain')
+    print(
+        '\nerror x sqrt(CPU time) of adjust="auto" over adjust=False; used; us a fit, plain'
+    )
     for case, fits in results.items():
         auto, plain = fits["auto"], fits["False"]
         slower = np.median(auto["seconds"] / plain["seconds"])
@@ -267,8 +303,13 @@ def print_time(results):
 def print_honest(results):
     print("\nStated over true standard errors: adjust=True, adjust=False")
     for case, fits in results.items():
-        true, plain = (stated(fits[name]) / dispersion(fits[name]) for name in ("True", "False"))
-        print(f"{case!s:34}{len(fits['True']['values']):4} {true:6.2f} {plain:6.2f}", flush=True)
+        true, plain = (
+            stated(fits[name]) / dispersion(fits[name]) for name in ("True", "False")
+        )
+        print(
+            f"{case!s:34}{len(fits['True']['values']):4} {true:6.2f} {plain:6.2f}",
+            flush=True,
+        )
 
 
 # Other estimators ---------------------------------------------------------------------------------
@@ -279,13 +320,25 @@ def played(case, rows):
     X, y, X_val, y_val = rows
     estimator, scoring = MODELS[case.model]
     game = ModelGame(
-        estimator, X, y, X_val, y_val, scoring=scoring, random_state=0, n_jobs=1, cache_size=0
+        estimator,
+        X,
+        y,
+        X_val,
+        y_val,
+        scoring=scoring,
+        random_state=0,
+        n_jobs=1,
+        cache_size=0,
     )
     return lambda masks: game.utility(masks) - game.empty_utility
 
 
 def peers_of(case, shapiq):
-    tables = (PEERS, SHAPIQ) if case.semivalue == "shapley" else (BANZHAF_PEERS, BANZHAF_SHAPIQ)
+    tables = (
+        (PEERS, SHAPIQ)
+        if case.semivalue == "shapley"
+        else (BANZHAF_PEERS, BANZHAF_SHAPIQ)
+    )
     return tables[shapiq]
 
 
@@ -311,7 +364,9 @@ def squared_errors(store, case, name, reference):
     """Mean squared errors of the replicates; the error of the reference is taken off."""
     exact, error = np.array(reference["values"]), np.array(reference["errors"])
     start = f"peer/{case}/{name}/"
-    found = [fit["values"] for key, fit in store.results.items() if key.startswith(start)]
+    found = [
+        fit["values"] for key, fit in store.results.items() if key.startswith(start)
+    ]
     if not found:
         return np.zeros(0)
     return ((np.array(found) - exact) ** 2).mean(axis=1) - np.mean(error**2)
@@ -324,7 +379,9 @@ def add_results(store, case, args):
     reference = store.get(
         ("reference", case), valued, case, rows, False, case.reference, 12345
     )  # fmt: skip
-    for seed in range(count if not args.estimators or "skvalue" in args.estimators else 0):
+    for seed in range(
+        count if not args.estimators or "skvalue" in args.estimators else 0
+    ):
         if f"peer/{case}/True/{seed}" not in store.results:
             for name, fit in own_fits(case, rows, seed).items():
                 store.get(("peer", case, name, seed), dict, fit)
@@ -346,7 +403,11 @@ def print_peers(store, cases, args):
         squares = {name: x for name, x in squares.items() if len(x)}
         # Replicates are few, so all estimators share one coefficient of variation of the squares.
         many = [x for x in squares.values() if len(x) > 1]
-        spread = np.sqrt(np.mean([x.var(ddof=1) / x.mean() ** 2 for x in many])) if many else np.inf
+        spread = (
+            np.sqrt(np.mean([x.var(ddof=1) / x.mean() ** 2 for x in many]))
+            if many
+            else np.inf
+        )
         print(
             f"\n{case}: n={case.n}, {case.fits} fits; two standard errors of a replicate's error:"
         )
@@ -357,15 +418,25 @@ def print_peers(store, cases, args):
                 if name != ours:
                     ratio = np.sqrt(max(x.mean(), 0) / base.mean())
                     off = spread * np.sqrt(1 / len(x) + 1 / len(base))
-                    verdict = 1 if ratio * (1 - off) > 1 else -1 if ratio * (1 + off) < 1 else 0
+                    verdict = (
+                        1
+                        if ratio * (1 - off) > 1
+                        else -1
+                        if ratio * (1 + off) < 1
+                        else 0
+                    )
                     counts.setdefault((ours, name), []).append((verdict, case))
                     line.append(f"{name} {ratio:.2f} +- {ratio * off:.2f}")
-            print(f"  {ours} {np.sqrt(base.mean()):.2e}: " + ", ".join(line), flush=True)
+            print(
+                f"  {ours} {np.sqrt(base.mean()):.2e}: " + ", ".join(line), flush=True
+            )
     print("\nCases in which skvalue has the lower error, an equal one, the higher one")
     for (ours, name), found in counts.items():
         kinds = [sum(v == k for v, _ in found) for k in (1, 0, -1)]
         lost = "; ".join(str(case) for v, case in found if v == -1)
-        print(f"  adjust={ours:5} {name:30} {kinds[0]:3} {kinds[1]:3} {kinds[2]:3}  {lost}")
+        print(
+            f"  adjust={ours:5} {name:30} {kinds[0]:3} {kinds[1]:3} {kinds[2]:3}  {lost}"
+        )
 
 
 def work_apart(store, case, replicates, args):
@@ -383,8 +454,14 @@ def work_apart(store, case, replicates, args):
 
 def chosen(cases, wanted, folder):
     """The cases whose name contains one of the words; without a folder, those of scikit-learn."""
-    here = [c for c in cases if folder or hasattr(datasets, f"load_{c.data}") or "fried" in c.data]
-    return [case for case in here if not wanted or any(word in str(case) for word in wanted)]
+    here = [
+        c
+        for c in cases
+        if folder or hasattr(datasets, f"load_{c.data}") or "fried" in c.data
+    ]
+    return [
+        case for case in here if not wanted or any(word in str(case) for word in wanted)
+    ]
 
 
 def main(arguments=None):
@@ -393,8 +470,12 @@ def main(arguments=None):
     )
     parser.add_argument("--data", metavar="FOLDER", help="folder of NAME.npz")
     parser.add_argument("--shapiq", metavar="PYTHON", help="a Python that has shapiq")
-    parser.add_argument("--cases", nargs="*", metavar="WORDS", help="parts of the names of cases")
-    parser.add_argument("--estimators", nargs="*", metavar="NAME", help="skvalue, SVARM, ...")
+    parser.add_argument(
+        "--cases", nargs="*", metavar="WORDS", help="parts of the names of cases"
+    )
+    parser.add_argument(
+        "--estimators", nargs="*", metavar="NAME", help="skvalue, SVARM, ..."
+    )
     parser.add_argument("--replicates", type=int, help="of every fit")
     parser.add_argument("--save", metavar="FILE", help="JSON of the results")
     tables = ("ratios", "time", "honest", "peers")

@@ -15,7 +15,10 @@ import numpy as np
 
 def subsets(rng, sizes, n):
     """A mask for every size, uniform among the coalitions of that size."""
-    return rng.random((len(sizes), n)).argsort(axis=1).argsort(axis=1) < np.asarray(sizes)[:, None]
+    return (
+        rng.random((len(sizes), n)).argsort(axis=1).argsort(axis=1)
+        < np.asarray(sizes)[:, None]
+    )
 
 
 def fit_efficient(masks, gains, gain, weights=1.0):
@@ -51,7 +54,9 @@ def different_subsets(rng, count, size, n):
         masks = subsets(rng, np.full(count, size), n)
         masks = masks ^ (~masks[:, :1] if 2 * size == n else False)
         found = np.concatenate([found, masks])
-        found = found[np.sort(np.unique(np.packbits(found, axis=1), axis=0, return_index=True)[1])]
+        found = found[
+            np.sort(np.unique(np.packbits(found, axis=1), axis=0, return_index=True)[1])
+        ]
     return found[:count]
 
 
@@ -68,13 +73,19 @@ def leverage_regression(game, q, m, rng):
     low, high = 0.0, float(m)
     for _ in range(200):
         most = (low + high) / 2
-        low, high = (most, high) if np.minimum(number, most * share).sum() < pairs else (low, most)
+        low, high = (
+            (most, high)
+            if np.minimum(number, most * share).sum() < pairs
+            else (low, most)
+        )
     expected = np.minimum(number, high * share)
     counts = np.floor(expected).astype(int)
     rest = np.argsort(counts - expected, kind="stable")[: max(0, min(pairs, int(number.sum()))
                                                                 - counts.sum())]  # fmt: skip
     counts[rest] += 1
-    masks = np.concatenate([different_subsets(rng, c, s, n) for c, s in zip(counts, size) if c])
+    masks = np.concatenate(
+        [different_subsets(rng, c, s, n) for c, s in zip(counts, size) if c]
+    )
     masks = np.concatenate([masks, ~masks])
     sizes = masks.sum(axis=1)
     weights = 1 / (sizes * (n - sizes) * np.bincount(sizes, minlength=n)[sizes])
@@ -135,7 +146,10 @@ def regression_adjusted(game, q, m, rng, folds=10):
         else:
             s = coalitions[train].sum(axis=1)
             weights = 1 / (s * (n - s))
-            slopes, constant = fit_efficient(coalitions[train], gains[train], gain, weights), 0.0
+            slopes, constant = (
+                fit_efficient(coalitions[train], gains[train], gain, weights),
+                0.0,
+            )
         residual = gains[test] - coalitions[test] @ slopes - constant
         values += (slopes + residual @ signs[test] / test.sum()) / folds
     return values
@@ -145,7 +159,9 @@ def sample_reuse(game, q, m, rng):
     """Maximum sample reuse: Wang and Jia (2023). Mean gains with less without."""
     masks = (rng.random((m, len(q))) < 0.5).astype(float)
     gains = game(masks.astype(bool))
-    return gains @ masks / masks.sum(axis=0) - gains @ (1 - masks) / (1 - masks).sum(axis=0)
+    return gains @ masks / masks.sum(axis=0) - gains @ (1 - masks) / (1 - masks).sum(
+        axis=0
+    )
 
 
 def fit_banzhaf(masks, gains):

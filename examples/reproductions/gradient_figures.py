@@ -75,7 +75,15 @@ def release_closeness(
 
 
 def uncertainty_curve(
-    valuer, X, y, *, n_permutations, noises, n_repeats=1, random_state=None, **fit_params
+    valuer,
+    X,
+    y,
+    *,
+    n_permutations,
+    noises,
+    n_repeats=1,
+    random_state=None,
+    **fit_params,
 ):
     """Figure 2: uncertainty and mean of values against the number of permutations.
 
@@ -90,7 +98,10 @@ def uncertainty_curve(
     shape = n_repeats, len(counts)
     found = Bunch(n_permutations=counts, uncertainty={}, mean_value={})
     for name, parameters in noises.items():
-        found.uncertainty[name], found.mean_value[name] = np.empty(shape), np.empty(shape)
+        found.uncertainty[name], found.mean_value[name] = (
+            np.empty(shape),
+            np.empty(shape),
+        )
         for place in np.ndindex(shape):
             fitted = clone(valuer).set_params(
                 n_permutations=int(counts[place[1]]), random_state=int(seeds[place[0]]),
@@ -106,7 +117,9 @@ def uncertainty_curve(
 def plot_closeness(ax, curves, what="cosine"):
     """Lines of `release_closeness` by name; what: "cosine" or "distance"."""
     for (name, curve), color in zip(curves.items(), COLORS):
-        ax.plot(np.arange(1, len(curve[what]) + 1), curve[what], color=color, label=name)
+        ax.plot(
+            np.arange(1, len(curve[what]) + 1), curve[what], color=color, label=name
+        )
     ax.set(xlabel="permutation", ylabel=f"{what} to the clean gradient")
     if what == "distance":
         ax.set_yscale("log")
@@ -116,7 +129,9 @@ def plot_closeness(ax, curves, what="cosine"):
 def plot_uncertainty(ax, curves, what="uncertainty"):
     """Means over repeats and their range; what: "uncertainty" or "mean_value"."""
     for (name, numbers), color in zip(curves[what].items(), COLORS):
-        ax.plot(curves.n_permutations, numbers.mean(axis=0), "o-", color=color, label=name)
+        ax.plot(
+            curves.n_permutations, numbers.mean(axis=0), "o-", color=color, label=name
+        )
         low, high = numbers.min(axis=0), numbers.max(axis=0)
         ax.fill_between(curves.n_permutations, low, high, color=color, alpha=0.2, lw=0)
     ax.set(xlabel="permutations, each with a release")
@@ -141,7 +156,9 @@ def main():
     }
     for what in ("cosine", "distance"):
         print(f"\nFigure 1, simulated gradients, k={k}: {what} to the clean gradient\n")
-        rows = [[noise, *(f"{curves[noise][what][t]:.3f}" for t in at)] for noise in NOISES]
+        rows = [
+            [noise, *(f"{curves[noise][what][t]:.3f}" for t in at)] for noise in NOISES
+        ]
         print_table(["noise", *(f"permutation {t + 1}" for t in at)], rows)
 
 

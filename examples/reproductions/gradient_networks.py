@@ -82,11 +82,19 @@ class Source:
 
 def add_arguments(parser):
     """The options that make a source."""
-    parser.add_argument("--data", type=Path, help="folder of NAME.npz; without it, OpenML")
-    parser.add_argument("--networks", choices=("linear", "small", "paper"), default="small")
+    parser.add_argument(
+        "--data", type=Path, help="folder of NAME.npz; without it, OpenML"
+    )
+    parser.add_argument(
+        "--networks", choices=("linear", "small", "paper"), default="small"
+    )
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--weights", type=Path, help="torchvision's parameters of the ResNet")
-    parser.add_argument("--epochs", type=int, default=20, help="of a ResNet without --weights")
+    parser.add_argument(
+        "--weights", type=Path, help="torchvision's parameters of the ResNet"
+    )
+    parser.add_argument(
+        "--epochs", type=int, default=20, help="of a ResNet without --weights"
+    )
 
 
 def source(args):
@@ -140,7 +148,9 @@ def _pretrained(given, name):
     body, tail = network[:-4].eval().to(given.device), network[-4:].eval().cpu()
     tail[-1].reset_parameters()  # as behind a body that was trained for other classes
     for part in tail.modules():
-        if isinstance(part, torch.nn.BatchNorm2d):  # its statistics are constants, so is its scale
+        if isinstance(
+            part, torch.nn.BatchNorm2d
+        ):  # its statistics are constants, so is its scale
             part.requires_grad_(False)
     with torch.no_grad():
         outputs = [
@@ -179,13 +189,17 @@ def resnet(blocks):
         for i in range(n_blocks):
             layers.append(Block(n_in, n_out, 2 if i == 0 and n_out > 64 else 1))
             n_in = n_out
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
+    return nn.Sequential(
+        *layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10)
+    )
 
 
 def _renamed(parameters, blocks):
     """torchvision's parameters under the names they have here, less those of its 1,000 classes."""
     names = ["conv1", "bn1", "relu", "maxpool"]
-    names += [f"layer{stage + 1}.{i}" for stage, n in enumerate(blocks) for i in range(n)]
+    names += [
+        f"layer{stage + 1}.{i}" for stage, n in enumerate(blocks) for i in range(n)
+    ]
     return {
         f"{place}.{key.removeprefix(name + '.')}": value
         for place, name in enumerate(names)

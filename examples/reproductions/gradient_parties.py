@@ -104,12 +104,17 @@ def print_sets(args):
                 "no DP": make(n_permutations=min(k, 10)),
                 "i.i.d.": make(epsilon=epsilon, noise="iid"),
                 "Y*(0.9)": make(epsilon=epsilon),
-                "Y*(0.9), one direction": make(epsilon=epsilon, n_components=1, clip="median"),
+                "Y*(0.9), one direction": make(
+                    epsilon=epsilon, n_components=1, clip="median"
+                ),
             }.items():
-                values = valuer.fit(X, y, groups=owner, X_val=X_val, y_val=y_val).values_
+                values = valuer.fit(
+                    X, y, groups=owner, X_val=X_val, y_val=y_val
+                ).values_
                 scores.setdefault(label, []).append(noisy_label_auc(values, bad))
                 print(
-                    f"{name}, B={size}, draw {seed}, {label}: {scores[label][-1]:.3f}", flush=True
+                    f"{name}, B={size}, draw {seed}, {label}: {scores[label][-1]:.3f}",
+                    flush=True,
                 )
         rows.append(
             [name, str(n), str(size), str(k), *(show(s) for s in scores.values())]
@@ -159,7 +164,9 @@ def values_along(X, y, owner, X_val, y_val, k, rate, clip, seed, retaken):
     rng, n, classes = np.random.default_rng(seed), owner.max() + 1, int(y_val.max()) + 1
     mean, scale = column_scales(X_val)
     X, X_val = (
-        np.column_stack([(rows - mean) / scale / np.sqrt(X.shape[1]), np.ones(len(rows))])
+        np.column_stack(
+            [(rows - mean) / scale / np.sqrt(X.shape[1]), np.ones(len(rows))]
+        )
         for rows in (X, X_val)
     )
     targets, targets_val, size = np.eye(classes)[y], np.eye(classes)[y_val], len(X) // n
@@ -196,7 +203,9 @@ def print_retaken(args):
     for size, factor in itertools.product((8, 32), (1, 10)):
         found = {False: [], True: []}
         for seed in range(args.repeats):
-            X, y, owner, bad, X_val, y_val = bad_parties(source(args), "covertype", 100, size, seed)
+            X, y, owner, bad, X_val, y_val = bad_parties(
+                source(args), "covertype", 100, size, seed
+            )
             valuer = GradientSemivalueValuer(
                 "softmax", unit="example", epsilon=EPSILON, delta=DELTA, n_permutations=100,
                 n_components=1, clip="median", random_state=seed,
@@ -209,7 +218,9 @@ def print_retaken(args):
                 scores.append(noisy_label_auc(values, bad))
         rows.append([str(size), f"{rate:g}", show(found[False]), show(found[True])])
         print(f"retaken, B={size}, rate {rate:g} done", flush=True)
-    print(f"\nOne public direction: Covertype, 100 data sets, {args.repeats} draws, AUROC\n")
+    print(
+        f"\nOne public direction: Covertype, 100 data sets, {args.repeats} draws, AUROC\n"
+    )
     print_table(["B", "learning rate", "taken once", "again at every step"], rows)
 
 
@@ -236,14 +247,27 @@ def print_federated(args):
                 "X*": make(epsilon=EPSILON, noise="correlated"),
                 "one direction": make(epsilon=EPSILON, n_components=1, clip="median"),
             }.items():
-                values = valuer.fit(X, y, groups=owner, X_val=X_val, y_val=y_val).values_
+                values = valuer.fit(
+                    X, y, groups=owner, X_val=X_val, y_val=y_val
+                ).values_
                 scores.setdefault(label, []).append(noisy_label_auc(values, bad))
-                print(f"{name}, {utility}, {label}: {scores[label][-1]:.3f}", flush=True)
+                print(
+                    f"{name}, {utility}, {label}: {scores[label][-1]:.3f}", flush=True
+                )
         rows.append(
-            [name, utility, str(n), str(size), str(k), *(show(s) for s in scores.values())]
+            [
+                name,
+                utility,
+                str(n),
+                str(size),
+                str(k),
+                *(show(s) for s in scores.values()),
+            ]
             + [lost_to_privacy(scores, ["i.i.d.", "0.75 - 0.7 t/k"]), BOTTOM[name]]
         )
-    print(f"\nTable 3, bottom: federated, ({EPSILON:g}, {DELTA:g}) for every row, AUROC")
+    print(
+        f"\nTable 3, bottom: federated, ({EPSILON:g}, {DELTA:g}) for every row, AUROC"
+    )
     print(f"{args.repeats} draws, {args.round_permutations} permutations a round, model: "
           f"{args.networks}. The paper: 5 draws, 100 permutations, its network, its points not "
           "stated, noise for another neighbour\n")  # fmt: skip
@@ -266,17 +290,30 @@ def main():
     )
     add_arguments(parser)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--sets", nargs="+", choices=TOP, default=["covertype", "mnist"])
-    parser.add_argument("--parties", type=int, help="data sets, or parties of federated rounds")
+    parser.add_argument(
+        "--sets", nargs="+", choices=TOP, default=["covertype", "mnist"]
+    )
+    parser.add_argument(
+        "--parties", type=int, help="data sets, or parties of federated rounds"
+    )
     parser.add_argument("--size", type=int, help="rows of each")
     parser.add_argument("--permutations", type=int, help="permutations, or rounds")
-    parser.add_argument("--repeats", type=int, default=3, help="draws of rows and noise")
     parser.add_argument(
-        "--utilities", nargs="+", choices=["accuracy", "neg_loss"], default=["accuracy", "neg_loss"]
+        "--repeats", type=int, default=3, help="draws of rows and noise"
     )
-    parser.add_argument("--round-permutations", type=int, default=100, help="of a federated round")
+    parser.add_argument(
+        "--utilities",
+        nargs="+",
+        choices=["accuracy", "neg_loss"],
+        default=["accuracy", "neg_loss"],
+    )
+    parser.add_argument(
+        "--round-permutations", type=int, default=100, help="of a federated round"
+    )
     args = parser.parse_args()
-    warnings.simplefilter("ignore", ConstantColumnsWarning)  # one-hot columns of Covertype
+    warnings.simplefilter(
+        "ignore", ConstantColumnsWarning
+    )  # one-hot columns of Covertype
     for part in args.parts:
         PARTS[part](args)
 

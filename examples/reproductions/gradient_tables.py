@@ -57,7 +57,12 @@ from skvalue.derivatives import (
 )
 from skvalue.exceptions import ConstantColumnsWarning
 from skvalue.inspection import noisy_label_auc
-from skvalue.privacy import SeededNoiseWarning, detection_ceiling, epsilon_from_mu, mu_from_epsilon
+from skvalue.privacy import (
+    SeededNoiseWarning,
+    detection_ceiling,
+    epsilon_from_mu,
+    mu_from_epsilon,
+)
 from skvalue.semivalues import size_weights
 
 EPSILON, DELTA = 1.0, 5e-5
@@ -137,7 +142,9 @@ def all_values(model, k, rate, seed, total=None, noise="iid", burn_ins=BURN_INS)
     n = model.n_players
     releases = None
     if total is not None:
-        releases = GradientNoise(SeededNoise(np.sqrt(k) * total, seed), np.ones(n), noise)
+        releases = GradientNoise(
+            SeededNoise(np.sqrt(k) * total, seed), np.ones(n), noise
+        )
     weights = {name: n * size_weights(kind, n) for name, kind in SEMIVALUES.items()}
     sums = {(name, q): np.zeros(n) for name in SEMIVALUES for q in burn_ins}
     walks = walk_permutations(
@@ -163,7 +170,9 @@ def print_rows(args):
         for seed in range(args.repeats):
             X, y, X_val, y_val = given.draw(name, n, n_val, seed)
             y, wrong = flip_labels(y, 0.3, random_state=seed)
-            make = partial(gradient_model, given, name, X, y, X_val, y_val, np.arange(n))
+            make = partial(
+                gradient_model, given, name, X, y, X_val, y_val, np.arange(n)
+            )
             start = time.perf_counter()
             # Without noise nothing needs to be clipped: clipped rows of MNIST all pull alike.
             runs = {"no DP": all_values(make(clip=None), max(40, k // 10), rate, seed)}
@@ -171,11 +180,18 @@ def print_rows(args):
             for level in args.levels:
                 total, clip = LEVELS[name][level]
                 for noise in ("iid", "correlated"):
-                    runs[level, noise] = all_values(make(clip=clip), k, rate, seed, total, noise)
+                    runs[level, noise] = all_values(
+                        make(clip=clip), k, rate, seed, total, noise
+                    )
             for run, values in runs.items():
                 for key, some in values.items():
-                    found.setdefault((run, *key), []).append(noisy_label_auc(some, wrong))
-            print(f"{name}, draw {seed} done, {time.perf_counter() - start:.0f} s", flush=True)
+                    found.setdefault((run, *key), []).append(
+                        noisy_label_auc(some, wrong)
+                    )
+            print(
+                f"{name}, draw {seed} done, {time.perf_counter() - start:.0f} s",
+                flush=True,
+            )
         print(
             f"\nTables 2 and 6: {name}, n={n}, k={k}, {args.repeats} draws, AUROC: published, ours"
         )
@@ -187,10 +203,21 @@ def print_rows(args):
                     columns += [((level, "iid"), semivalue, 0.0)]
                     columns += [((level, "correlated"), semivalue, q) for q in BURN_INS]
                 free, *noisy = TABLE_2[name].get(semivalue, NOT_PRINTED).split()
-                cells = [f"{p}, {show(found[c])}" for p, c in zip([free, "-", *noisy], columns)]
+                cells = [
+                    f"{p}, {show(found[c])}"
+                    for p, c in zip([free, "-", *noisy], columns)
+                ]
                 rows.append([semivalue, *cells])
             print(f"\nNoise {level}{described(name, level, k)}\n")
-            header = ["semivalue", "no DP", "no DP, clipped", "i.i.d.", "X*", "Y*(0.5)", "Y*(0.9)"]
+            header = [
+                "semivalue",
+                "no DP",
+                "no DP, clipped",
+                "i.i.d.",
+                "X*",
+                "Y*(0.5)",
+                "Y*(0.9)",
+            ]
             print_table(header[: len(rows[0])], rows)
     ceiling = detection_ceiling(EPSILON, DELTA)
     print(f"No method can be above {ceiling:.3f} at the correct noise.\n")
@@ -216,28 +243,50 @@ def print_noise(args):
         X, y, X_val, y_val = given.draw("mnist", n, n_val, seed)
         y, wrong = flip_labels(y, 0.3, random_state=seed)
         for clip, totals in TRIED.items():
-            model = gradient_model(given, "mnist", X, y, X_val, y_val, np.arange(n), clip=clip)
-            for total, (noise, q) in itertools.product(totals, [("iid", 0.0), ("correlated", 0.9)]):
+            model = gradient_model(
+                given, "mnist", X, y, X_val, y_val, np.arange(n), clip=clip
+            )
+            for total, (noise, q) in itertools.product(
+                totals, [("iid", 0.0), ("correlated", 0.9)]
+            ):
                 values = all_values(model, k, rate, seed, total, noise, (q,))
                 for name in SEMIVALUES:
                     score = noisy_label_auc(values[name, q], wrong)
-                    found.setdefault((clip, total, name), {}).setdefault(noise, []).append(score)
-                print(f"mnist, draw {seed}, bound {clip:g}, {total:g}, {noise} done", flush=True)
-    print(f"\nMNIST, n={n}, k={k}, {args.repeats} draws: AUROC with i.i.d. noise, Y*(0.9)\n")
+                    found.setdefault((clip, total, name), {}).setdefault(
+                        noise, []
+                    ).append(score)
+                print(
+                    f"mnist, draw {seed}, bound {clip:g}, {total:g}, {noise} done",
+                    flush=True,
+                )
+    print(
+        f"\nMNIST, n={n}, k={k}, {args.repeats} draws: AUROC with i.i.d. noise, Y*(0.9)\n"
+    )
     rows = [
         [f"{clip:g}", f"{total:g}", f"{total * np.sqrt(1000):.2g}"]
-        + [", ".join(map(show, found[clip, total, name].values())) for name in SEMIVALUES]
+        + [
+            ", ".join(map(show, found[clip, total, name].values()))
+            for name in SEMIVALUES
+        ]
         for clip, totals in TRIED.items()
         for total in totals
     ]
     printed = [TABLE_2["mnist"].get(name, NOT_PRINTED).split() for name in SEMIVALUES]
-    rows.append(["1", "published", "", *(f"{cells[1]}, {cells[-1]}" for cells in printed)])
-    print_table(["bound", "noise of the mean", "of a release in 1,000", *SEMIVALUES], rows)
+    rows.append(
+        ["1", "published", "", *(f"{cells[1]}, {cells[-1]}" for cells in printed)]
+    )
+    print_table(
+        ["bound", "noise of the mean", "of a release in 1,000", *SEMIVALUES], rows
+    )
 
 
 def show(scores):
     """Mean, and the standard error where there is one."""
-    error = f" ({np.std(scores, ddof=1) / np.sqrt(len(scores)):.3f})" if len(scores) > 1 else ""
+    error = (
+        f" ({np.std(scores, ddof=1) / np.sqrt(len(scores)):.3f})"
+        if len(scores) > 1
+        else ""
+    )
     return f"{np.mean(scores):.3f}{error}"
 
 
@@ -249,12 +298,22 @@ def print_accounting(args):
         accountant = pld.PLDAccountant(
             neighboring_relation=dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
         )
-        step = dp_accounting.PoissonSampledDpEvent(1 / n, dp_accounting.GaussianDpEvent(multiplier))
+        step = dp_accounting.PoissonSampledDpEvent(
+            1 / n, dp_accounting.GaussianDpEvent(multiplier)
+        )
         accountant.compose(dp_accounting.SelfComposedDpEvent(step, 1000 * n))
         local = epsilon_from_mu(2 * np.sqrt(1000) / multiplier, DELTA)
-        rows.append([f"{multiplier:g} C", f"{accountant.get_epsilon(DELTA):.3f}", f"{local:.3g}"])
+        rows.append(
+            [
+                f"{multiplier:g} C",
+                f"{accountant.get_epsilon(DELTA):.3f}",
+                f"{local:.3g}",
+            ]
+        )
     print(f"\nNoise of a release, n=800, k=1,000: epsilon at delta {DELTA:g}\n")
-    print_table(["noise", "one row in 800 sampled, 800,000 steps", "a message replaced"], rows)
+    print_table(
+        ["noise", "one row in 800 sampled, 800,000 steps", "a message replaced"], rows
+    )
 
 
 # Burn-in, utility and epsilon: Figures 3, 8 and 9, Appendix D.5 -----------------------------------
@@ -271,7 +330,15 @@ def print_sweeps(args):
             X, y, X_val, y_val = given.draw(name, n, n_val, seed)
             y, wrong = flip_labels(y, 0.3, random_state=seed)
             make = partial(
-                gradient_model, given, name, X, y, X_val, y_val, np.arange(n), utility=utility
+                gradient_model,
+                given,
+                name,
+                X,
+                y,
+                X_val,
+                y_val,
+                np.arange(n),
+                utility=utility,
             )
             runs = {"no DP": (None, "iid", (0.0,))}
             for epsilon in (10.0, 1.0, 0.1):
@@ -290,14 +357,22 @@ def print_sweeps(args):
                     model, count, rate, seed, total, noise, qs
                 ).items():
                     score = noisy_label_auc(values, wrong)
-                    found.setdefault((label, semivalue), {}).setdefault(q, []).append(score)
+                    found.setdefault((label, semivalue), {}).setdefault(q, []).append(
+                        score
+                    )
                 print(f"{name}, {utility}, draw {seed}, {label} done", flush=True)
         rows = [
-            [label, semivalue, *(show(found[label, semivalue].get(q, [np.nan])) for q in sweep)]
+            [
+                label,
+                semivalue,
+                *(show(found[label, semivalue].get(q, [np.nan])) for q in sweep),
+            ]
             for label, semivalue in found
             if semivalue in ("Shapley", "Banzhaf", "Beta(4, 1)", "Beta(16, 1)")
         ]
-        print(f"\nFigures 3, 8, 9, Appendix D.5: {name}, {utility}, k={k}, {args.repeats} draws\n")
+        print(
+            f"\nFigures 3, 8, 9, Appendix D.5: {name}, {utility}, k={k}, {args.repeats} draws\n"
+        )
         print_table(["noise", "semivalue", *(f"q={q:g}" for q in sweep)], rows)
 
 
@@ -313,10 +388,15 @@ def print_selection(args):
             if task == "classes":
                 X, y = two_class("diabetes")
                 split = train_test_split(X, y, train_size=400, random_state=seed)
-                multiplier, base = LEVELS["covertype"]["implied"][0], LogisticRegression()
+                multiplier, base = (
+                    LEVELS["covertype"]["implied"][0],
+                    LogisticRegression(),
+                )
             else:
                 X, y = given.load("california_housing", target=True)
-                split = train_test_split(X, y, train_size=400, test_size=1000, random_state=seed)
+                split = train_test_split(
+                    X, y, train_size=400, test_size=1000, random_state=seed
+                )
                 multiplier, base = LEVELS["covertype"]["implied"][0], LinearRegression()
             X, X_val, y, y_val = split
             make = partial(
@@ -337,7 +417,12 @@ def print_selection(args):
                 if valuer is not None:
                     values = valuer.fit(X, y, X_val=X_val, y_val=y_val).values_
                 order = np.argsort(values)
-                for action in ("high removed", "low removed", "high added", "low added"):
+                for action in (
+                    "high removed",
+                    "low removed",
+                    "high added",
+                    "low added",
+                ):
                     rising = action in ("high removed", "low added")
                     for fraction in fractions:
                         count = int(fraction * len(y))
@@ -345,11 +430,21 @@ def print_selection(args):
                             rows = order[:-count] if rising else order[count:]
                         else:
                             rows = order[:count] if rising else order[-count:]
-                        score = fitted_score(clone(base), X[rows], y[rows], X_val, y_val)
-                        found.setdefault((action, label), {}).setdefault(fraction, []).append(score)
+                        score = fitted_score(
+                            clone(base), X[rows], y[rows], X_val, y_val
+                        )
+                        found.setdefault((action, label), {}).setdefault(
+                            fraction, []
+                        ).append(score)
             print(f"selection, {task}, draw {seed} done", flush=True)
-        what = "diabetes, accuracy" if task == "classes" else "California housing, absolute error"
-        print(f"\nFigures 2, 6 and 7: {what}, 400 rows, {args.repeats} draws, by the fraction\n")
+        what = (
+            "diabetes, accuracy"
+            if task == "classes"
+            else "California housing, absolute error"
+        )
+        print(
+            f"\nFigures 2, 6 and 7: {what}, 400 rows, {args.repeats} draws, by the fraction\n"
+        )
         print_table(
             ["rows", "values", *(f"{fraction:.0%}" for fraction in fractions)],
             [[action, label, *(f"{np.mean(scores[f]):.3f}" for f in fractions)]
@@ -375,7 +470,9 @@ def two_class(name, given=None):
         X, y = given.load(name)
         X, y = X[y < 2][:2000], y[y < 2][:2000]
         return (X - X.mean(0)) / np.maximum(X.std(0), 0.02), y
-    X, y = (load_diabetes if name == "diabetes" else load_breast_cancer)(return_X_y=True)
+    X, y = (load_diabetes if name == "diabetes" else load_breast_cancer)(
+        return_X_y=True
+    )
     y = (y > np.median(y)).astype(int) if name == "diabetes" else y
     return (X - X.mean(0)) / X.std(0), y
 
@@ -422,7 +519,8 @@ def print_attacks(args):
         f"k=50, {args.shadows} shadow data sets\n"
     )
     print_table(
-        ["set", "no DP: published, ours", "(1, 5e-5), correct noise: published, ours"], rows
+        ["set", "no DP: published, ours", "(1, 5e-5), correct noise: published, ours"],
+        rows,
     )
 
 
@@ -454,7 +552,9 @@ def print_uncertainty(args):
                 for i in range(len(counts))
             ]
             rows.append([level, name, *cells])
-    print("\nFigure 2, diabetes, n=400: mean of variance over size (and mean value) against k\n")
+    print(
+        "\nFigure 2, diabetes, n=400: mean of variance over size (and mean value) against k\n"
+    )
     print_table(["noise", "kind", *map(str, counts)], rows)
 
 
@@ -471,20 +571,35 @@ def print_errors(args):
                 GradientSemivalueValuer, "logistic", noise=noise, burn_in=burn_in, random_state=0,
                 noise_multiplier=1.0, n_permutations=k, learning_rate=0.05,
             )  # fmt: skip
-            fits = [make(noise_random_state=r).fit(*data, **points) for r in range(n_fits)]
+            fits = [
+                make(noise_random_state=r).fit(*data, **points) for r in range(n_fits)
+            ]
             truth = np.var([fit.values_ for fit in fits], axis=0, ddof=1)
             stated = np.mean([fit.values_error_**2 for fit in fits[:10]], axis=0)
             single = [(fit.values_error_**2).mean() / truth.mean() for fit in fits[:10]]
-            naive = stated_by_permutations(make(noise_random_state=0), *data, *points.values())
+            naive = stated_by_permutations(
+                make(noise_random_state=0), *data, *points.values()
+            )
             ratio = stated / truth
             rows.append(
                 [name, str(k), f"{truth.mean():.2e}", f"{stated.mean():.2e}"]
-                + [f"{stated.mean() / truth.mean():.2f} ({ratio.min():.2f}, {ratio.max():.2f})"]
+                + [
+                    f"{stated.mean() / truth.mean():.2f} ({ratio.min():.2f}, {ratio.max():.2f})"
+                ]
                 + [f"{min(single):.2f} to {max(single):.2f}", f"{naive:.1e}"]
             )
             print(f"errors, {name}, k={k} done", flush=True)
-    print(f"\nErrors: diabetes, 60 rows, multiplier 1, variance over {n_fits} redrawn noises\n")
-    header = ["noise", "k", "variance", "squared errors", "ratio (rows)", "of single fits"]
+    print(
+        f"\nErrors: diabetes, 60 rows, multiplier 1, variance over {n_fits} redrawn noises\n"
+    )
+    header = [
+        "noise",
+        "k",
+        "variance",
+        "squared errors",
+        "ratio (rows)",
+        "of single fits",
+    ]
     print_table([*header, "over permutations"], rows)
 
 
@@ -531,7 +646,9 @@ def print_times(args):
                 seconds.append(time.perf_counter() - start)
             cells.append("{:.2f} ({:.2f})".format(*seconds))
         rows.append([str(n), printed, *cells])
-    print("\nTable 8, diabetes, logistic regression: seconds with (without) correlated noise\n")
+    print(
+        "\nTable 8, diabetes, logistic regression: seconds with (without) correlated noise\n"
+    )
     print_table(["n", "published, k=120, 240, 360", "ours, 120", "240", "360"], rows)
 
 
@@ -555,8 +672,12 @@ def main():
     add_arguments(parser)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--sets", nargs="+", choices=TABLE_2, default=list(TABLE_2))
-    parser.add_argument("--repeats", type=int, default=3, help="draws of rows and noise")
-    parser.add_argument("--permutations", type=int, help="of Table 2 (1,000; MNIST 100)")
+    parser.add_argument(
+        "--repeats", type=int, default=3, help="draws of rows and noise"
+    )
+    parser.add_argument(
+        "--permutations", type=int, help="of Table 2 (1,000; MNIST 100)"
+    )
     parser.add_argument(
         "--levels",
         nargs="*",
@@ -564,10 +685,16 @@ def main():
         default=["implied", "correct"],
         help="noise of Tables 2 and 6",
     )
-    parser.add_argument("--shadows", type=int, default=8, help="shadow data sets of Table 5")
-    parser.add_argument("--targets", type=int, default=50, help="rows asked for in Table 5")
+    parser.add_argument(
+        "--shadows", type=int, default=8, help="shadow data sets of Table 5"
+    )
+    parser.add_argument(
+        "--targets", type=int, default=50, help="rows asked for in Table 5"
+    )
     args = parser.parse_args()
-    warnings.simplefilter("ignore", ConstantColumnsWarning)  # one-hot columns of Covertype
+    warnings.simplefilter(
+        "ignore", ConstantColumnsWarning
+    )  # one-hot columns of Covertype
     for part in args.parts:
         PARTS[part](args)
 

@@ -114,7 +114,9 @@ def load(name, folder, seed):
         if "is_cat" in arrays:
             codes = OneHotEncoder(sparse_output=False)
             columns = np.flatnonzero(arrays["is_cat"])
-            X = make_column_transformer((codes, columns), remainder="passthrough").fit_transform(X)
+            X = make_column_transformer(
+                (codes, columns), remainder="passthrough"
+            ).fit_transform(X)
     return X, y
 
 
@@ -130,7 +132,10 @@ def draw(name, folder, seed, n_train=N_TRAIN):
     test = np.r_[few[sizes[0] : sizes[1]], many[n_train - sizes[0] : n - sizes[1]]]
     train = rng.permutation(train)
     scaler = StandardScaler().fit(X[train])
-    return *(scaler.transform(X[train]), y[train]), *(scaler.transform(X[test]), y[test])
+    return *(scaler.transform(X[train]), y[train]), *(
+        scaler.transform(X[test]),
+        y[test],
+    )
 
 
 def score(model, X, y, X_test, y_test):
@@ -166,7 +171,10 @@ def measure(name, folder, noise, seed, rules=RULES, n_train=N_TRAIN):
                 found[remedy, rule] = [np.mean(lost), *changes]
             if noise and "stratify" not in options:
                 by_class = noisy_label_auc(row_filter.values_, flipped, y=y)
-                areas[remedy] = [noisy_label_auc(row_filter.values_, flipped), *by_class.values()]
+                areas[remedy] = [
+                    noisy_label_auc(row_filter.values_, flipped),
+                    *by_class.values(),
+                ]
     return found, areas
 
 
@@ -176,8 +184,13 @@ def print_table(name, noise, results):
     n = len(results)
     before = found.pop((None, ""))[:, 1:].mean(axis=0)
     scores = ", ".join(f"{mean:.3f} {model}" for mean, model in zip(before, MODELS))
-    print(f"{name}, {noise:.0%} of the labels flipped, {n} seeds: without cleaning {scores}\n")
-    print(f"{'':20s}{'drop':>9s}{'minority lost':>15s}" + "".join(f"{m:>18s}" for m in MODELS))
+    print(
+        f"{name}, {noise:.0%} of the labels flipped, {n} seeds: without cleaning {scores}\n"
+    )
+    print(
+        f"{'':20s}{'drop':>9s}{'minority lost':>15s}"
+        + "".join(f"{m:>18s}" for m in MODELS)
+    )
     for (remedy, rule), rows in found.items():
         mean = rows.mean(axis=0)
         error = rows.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.zeros(4)
@@ -198,7 +211,9 @@ def largest_costs(clean):
         for (remedy, rule), means in table.items():
             if "," in remedy:
                 for model, change in zip(MODELS, means[1:]):
-                    costs.setdefault((remedy, model), []).append((-change, name, str(rule)))
+                    costs.setdefault((remedy, model), []).append(
+                        (-change, name, str(rule))
+                    )
     return {key: max(found) for key, found in costs.items()}
 
 
@@ -206,7 +221,9 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", metavar="FOLDER", help="folder of adult.npz and phoneme.npz")
+    parser.add_argument(
+        "--data", metavar="FOLDER", help="folder of adult.npz and phoneme.npz"
+    )
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     parser.add_argument("--noise", nargs="+", type=float, default=[0.0, 0.05])
     parser.add_argument("--seeds", type=int, default=10)
@@ -220,8 +237,12 @@ def main():
             continue
         for noise in args.noise:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # about the lost minority, and ties
-                results = [measure(name, args.data, noise, seed) for seed in range(args.seeds)]
+                warnings.simplefilter(
+                    "ignore", UserWarning
+                )  # about the lost minority, and ties
+                results = [
+                    measure(name, args.data, noise, seed) for seed in range(args.seeds)
+                ]
             means = print_table(name, noise, results)
             if not noise:
                 clean[name] = means

@@ -71,10 +71,14 @@ def compare(problem, epsilon, delta, **parameters):
     """Figures of one draw: [exact, private, baseline, first step] by measure, and errors."""
     X, y, wrong, X_val, y_val = problem
     points = {"X_val": X_val, "y_val": y_val}
-    private = InRunShapleyValuer(epsilon=epsilon, delta=delta, **parameters).fit(X, y, **points)
+    private = InRunShapleyValuer(epsilon=epsilon, delta=delta, **parameters).fit(
+        X, y, **points
+    )
     parameters = {**parameters, "clip": 1.0, "learning_rate": private.learning_rate_}
     exact = InRunShapleyValuer(**parameters).fit(X, y, **points)
-    first = InRunShapleyValuer(**{**parameters, "n_steps": 1}).fit(X, y, **points).values_
+    first = (
+        InRunShapleyValuer(**{**parameters, "n_steps": 1}).fit(X, y, **points).values_
+    )
     free = private.n_steps * first
     size = np.abs(exact.values_).sum()
     found = [
@@ -123,7 +127,9 @@ def main(arguments=None):
     parser.add_argument("--epsilons", nargs="+", type=float, default=[0.3, 1.0, 3.0])
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--steps", type=int, default=10)
-    parser.add_argument("--rate", type=float, default=None, help="learning rate; default: auto")
+    parser.add_argument(
+        "--rate", type=float, default=None, help="learning rate; default: auto"
+    )
     given = parser.parse_args(arguments)
     warnings.simplefilter("ignore", ConstantColumnsWarning)
     rate = "auto" if given.rate is None else given.rate

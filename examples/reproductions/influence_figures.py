@@ -79,29 +79,41 @@ def one_step(estimator, X, y, X_val, y_val):
     def utility(theta):
         return evaluate("neg_loss", model, points @ theta, y_val, weights)[1]
 
-    return np.array([utility(model.theta) - utility(model.theta + step.T) for step in steps])
+    return np.array(
+        [utility(model.theta) - utility(model.theta + step.T) for step in steps]
+    )
 
 
 def print_errors(n):
-    print(f"Largest error over the largest change under {n} refits, {n} rows of 4 columns.\n")
+    print(
+        f"Largest error over the largest change under {n} refits, {n} rows of 4 columns.\n"
+    )
     print(f"{'model':40}{'first order':>12}{'one step':>12}{'two steps':>12}")
     for title, (estimator, n_classes) in MODELS.items():
         rows, points = draw(n_classes, n, 4)
-        found = [InfluenceValuer(estimator, order=k).fit(*rows, **points) for k in (1, 2)]
+        found = [
+            InfluenceValuer(estimator, order=k).fit(*rows, **points) for k in (1, 2)
+        ]
         exact = []
         for row in range(n):
             rest = np.arange(n) != row
             # The utility of this fit alone is used.
-            without = InfluenceValuer(estimator).fit(*(part[rest] for part in rows), **points)
+            without = InfluenceValuer(estimator).fit(
+                *(part[rest] for part in rows), **points
+            )
             exact.append(found[0].utility_ - without.utility_)
         tried = found[0].values_, one_step(estimator, *rows, **points), found[1].values_
-        errors = [np.abs(values - exact).max() / np.abs(exact).max() for values in tried]
+        errors = [
+            np.abs(values - exact).max() / np.abs(exact).max() for values in tried
+        ]
         print(f"{title:40}" + "".join(f"{error:12.1g}" for error in errors))
     print()
 
 
 def print_times(n):
-    print(f"CPU time of LeaveOneOutValuer by refits over that of Newton steps, {n} rows of 20")
+    print(
+        f"CPU time of LeaveOneOutValuer by refits over that of Newton steps, {n} rows of 20"
+    )
     print("columns; largest difference over the largest value.\n")
     print(f"{'model':40}{'refits by':>14}{'ratio':>8}{'difference':>12}")
     for title, (estimator, n_classes, is_sparse) in TIMED.items():
@@ -118,7 +130,11 @@ def print_times(n):
                 spent = process_time() - start
             values.append(valuer.values_)
             seconds.append(spent)
-        solver = LeaveOneOutValuer(estimator, method="refit").estimate_cost(X, y, **points).solver
+        solver = (
+            LeaveOneOutValuer(estimator, method="refit")
+            .estimate_cost(X, y, **points)
+            .solver
+        )
         by = "single fits" if solver == "loop" else "batches"
         error = np.abs(values[0] - values[1]).max() / np.abs(values[0]).max()
         print(f"{title:40}{by:>14}{seconds[0] / seconds[1]:8.2g}{error:12.1g}")
@@ -128,8 +144,12 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rows", type=int, default=200, help="rows of the table of errors")
-    parser.add_argument("--timed", type=int, default=1000, help="rows of the table of times")
+    parser.add_argument(
+        "--rows", type=int, default=200, help="rows of the table of errors"
+    )
+    parser.add_argument(
+        "--timed", type=int, default=1000, help="rows of the table of times"
+    )
     args = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     print_errors(args.rows)

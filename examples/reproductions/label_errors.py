@@ -150,7 +150,9 @@ def runs_of(name, folder, seed, n, rates, kinds):
     for kind in kinds:
         for rate in rates:
             place = (*SETS, *FRESH).index(name)
-            rng = np.random.default_rng([place, KINDS.index(kind), int(rate * 100), seed])
+            rng = np.random.default_rng(
+                [place, KINDS.index(kind), int(rate * 100), seed]
+            )
             yield (name, kind, rate, seed), X, y, add_noise(y, kind, rate, clean, rng)
 
 
@@ -186,13 +188,19 @@ def one_run(key, X, y, given, tables, with_trees):
         if with_trees and kind != "hard" and (rate == 0.1 or not many):
             trees = DataOOBValuer(n_estimators=100, random_state=seed)
             scores["DataOOBValuer"] = trees.fit(X, given).values_
-        found["pred_probs"], found["given"] = detector.label_scores_.astype(np.float32), given
+        found["pred_probs"], found["given"] = (
+            detector.label_scores_.astype(np.float32),
+            given,
+        )
     found["scores"], found["wrong"] = scores, wrong
     different = wrong & (detector.suggested_label_ != given)
     if y.max() > 1 and different.any():
         found["suggestion"] = (detector.suggested_label_ == y)[different].mean()
     in_conflict = np.concatenate([[], *detector.conflicts_]).astype(int)
-    found["conflicts"] = len(in_conflict) / len(y), wrong[in_conflict].sum() / wrong.sum()
+    found["conflicts"] = (
+        len(in_conflict) / len(y),
+        wrong[in_conflict].sum() / wrong.sum(),
+    )
     for confidence in (None, 0.95) if "rules" in tables else ():
         found[confidence] = list_quality(detector, y, given, confidence)
     return found
@@ -210,7 +218,9 @@ def add_cleanlab(runs, python):
         np.savez(files[0], **arrays)
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
         command = [python, "-c", CLEANLAB, *files]
-        done = subprocess.run(command, check=True, env=environment, stdout=subprocess.PIPE)
+        done = subprocess.run(
+            command, check=True, env=environment, stdout=subprocess.PIPE
+        )
         answers = np.load(files[1])
         for number, run in enumerate(runs.values()):
             for method in ("self_confidence", "normalized_margin"):
@@ -260,7 +270,9 @@ def print_rules(runs, title):
                 mine = table[[key[0] == name for key in runs]]
                 some = mine[:, 2] > 0
                 mean = mine[some, 0].mean() if some.any() else 0.0
-                print(f"  {name:10} {mean:.3f} of {some.mean():.2f}, power {mine[:, 1].mean():.3f}")
+                print(
+                    f"  {name:10} {mean:.3f} of {some.mean():.2f}, power {mine[:, 1].mean():.3f}"
+                )
 
 
 def print_suggestions(runs):
@@ -282,7 +294,9 @@ def print_real(folder, python):
         P, y, rows = P / P.sum(1, keepdims=True), data["y"], data["candidates"]
         error = data["votes"][:, 0] < 3
         detector = LabelErrorDetector(random_state=0).fit(None, y, pred_probs=P)
-        runs = {0: {"pred_probs": P, "given": y, "scores": {"detector": detector.values_}}}
+        runs = {
+            0: {"pred_probs": P, "given": y, "scores": {"detector": detector.values_}}
+        }
         if python:
             add_cleanlab(runs, python)
         print(
@@ -338,8 +352,12 @@ def print_opendataval(folder, names, draws, python):
             for run in runs.values():
                 for method, values in run["scores"].items():
                     f1 = f1_of_low(values, run["wrong"])
-                    found.setdefault(method, {}).setdefault(f"{name}, {rate:g}", []).append(f1)
-    print(f"\nOpenDataVal's protocol: F1, medians of {draws} draws. {stamp('skvalue')}{about}\n")
+                    found.setdefault(method, {}).setdefault(
+                        f"{name}, {rate:g}", []
+                    ).append(f1)
+    print(
+        f"\nOpenDataVal's protocol: F1, medians of {draws} draws. {stamp('skvalue')}{about}\n"
+    )
     cases = list(next(iter(found.values())))
     print_table(
         ["method", *cases, "mean"],
@@ -355,13 +373,19 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
+    parser.add_argument(
+        "--data", type=Path, required=True, help="folder of the data sets"
+    )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--sets", nargs="+", default=list(SETS), choices=[*SETS, *FRESH])
+    parser.add_argument(
+        "--sets", nargs="+", default=list(SETS), choices=[*SETS, *FRESH]
+    )
     parser.add_argument("--rates", type=float, nargs="+", default=list(RATES))
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=KINDS)
     parser.add_argument("--rows", type=int, default=2000)
-    parser.add_argument("--tables", nargs="+", default=["ranking", "rules", "real", "opendataval"])
+    parser.add_argument(
+        "--tables", nargs="+", default=["ranking", "rules", "real", "opendataval"]
+    )
     parser.add_argument("--opendataval", nargs="+", default=["2dplanes"])
     parser.add_argument("--draws", type=int, default=5, help="draws of --opendataval")
     parser.add_argument("--cleanlab", help="Python interpreter that has cleanlab")

@@ -28,8 +28,12 @@ def main():
     """Print a line for each setting."""
     for setting in SETTINGS:
         rng = np.random.default_rng(1)
-        above, named = np.mean([named_by_chance(*setting, rng) for _ in range(400)], axis=0)
-        print(f"{setting}: above in {above:.3f} of the draws, {named:.1f} rows named on average")
+        above, named = np.mean(
+            [named_by_chance(*setting, rng) for _ in range(400)], axis=0
+        )
+        print(
+            f"{setting}: above in {above:.3f} of the draws, {named:.1f} rows named on average"
+        )
 
 
 if __name__ == "__main__":

@@ -25,7 +25,9 @@ from skvalue import DataShapleyValuer, LayeredShapleyValuer
 
 N, N_VAL, BUDGET, REFERENCE, SEEDS = 100, 500, 4000, 200_000, 5
 METHODS = {
-    "Data Shapley, stratified": lambda **p: DataShapleyValuer(sampler="stratified", **p),
+    "Data Shapley, stratified": lambda **p: DataShapleyValuer(
+        sampler="stratified", **p
+    ),
     "Layered, neyman": lambda **p: LayeredShapleyValuer(**p),
     "Layered, bound": lambda **p: LayeredShapleyValuer(allocation="bound", **p),
 }
@@ -65,7 +67,9 @@ def measure(make, X, y, points, exact, budget, seeds):
     for seed in range(seeds):
         with Counted() as counted:
             start = process_time()
-            valuer = make(scoring="neg_log_loss", max_evaluations=budget, random_state=seed)
+            valuer = make(
+                scoring="neg_log_loss", max_evaluations=budget, random_state=seed
+            )
             values = valuer.fit(X, y, **points).values_
             seconds.append(process_time() - start)
         squares.append(np.mean((values - exact) ** 2))
@@ -76,17 +80,24 @@ def measure(make, X, y, points, exact, budget, seeds):
 def print_budgets(folder, n=N, budget=BUDGET, reference=REFERENCE, seeds=SEEDS):
     X, y, points = rows_of(folder, n)
     options = dict(scoring="neg_log_loss", max_evaluations=reference, random_state=99)
-    exact = DataShapleyValuer(sampler="stratified", **options).fit(X, y, **points).values_
-    print(f"phoneme, {n} rows, {budget} fits, {seeds} seeds; values have a standard deviation of")
+    exact = (
+        DataShapleyValuer(sampler="stratified", **options).fit(X, y, **points).values_
+    )
+    print(
+        f"phoneme, {n} rows, {budget} fits, {seeds} seeds; values have a standard deviation of"
+    )
     print(f"{exact.std():.2g}. Error over that of the stratified sampler at equal ...")
-    print(f"{'':26}{'error':>10}{'rows':>10}{'seconds':>9}{'fits':>7}{'rows':>7}{'seconds':>9}")
+    print(
+        f"{'':26}{'error':>10}{'rows':>10}{'seconds':>9}{'fits':>7}{'rows':>7}{'seconds':>9}"
+    )
     first = None
     for name, make in METHODS.items():
         error, rows, seconds = measure(make, X, y, points, exact, budget, seeds)
         first = first or (error, rows, seconds)
         by_fits = error / first[0]
         ratios = [
-            by_fits * np.sqrt(cost / of) for cost, of in ((rows, first[1]), (seconds, first[2]))
+            by_fits * np.sqrt(cost / of)
+            for cost, of in ((rows, first[1]), (seconds, first[2]))
         ]
         print(
             f"{name:26}{error:10.2g}{rows:10.0f}{seconds:9.2f}{by_fits:7.2f}{ratios[0]:7.2f}"
@@ -99,7 +110,9 @@ def print_defaults(folder, n=1000):
     X, y, points = rows_of(folder, n)
     seconds = []
     for make in (DataShapleyValuer, LayeredShapleyValuer):
-        make(max_evaluations=500, random_state=0).fit(X[:50], y[:50], **points)  # compiles
+        make(max_evaluations=500, random_state=0).fit(
+            X[:50], y[:50], **points
+        )  # compiles
         start = process_time()
         make(random_state=0).fit(X, y, **points)
         seconds.append(process_time() - start)
@@ -113,7 +126,9 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", metavar="FOLDER", required=True, help="folder of phoneme.npz")
+    parser.add_argument(
+        "--data", metavar="FOLDER", required=True, help="folder of phoneme.npz"
+    )
     parser.add_argument("--default", action="store_true", help="only the default fits")
     args = parser.parse_args()
     warnings.simplefilter("ignore")

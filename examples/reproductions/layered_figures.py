@@ -58,7 +58,10 @@ PUBLISHED = {"adult": 0.61, "diabetes": 0.89}
 N, ACCURACY, FAILURE, C, RUNS = 100, 0.05, 0.05, 0.5, 5
 FRACTIONS = [0.05, 0.1, 0.15, 0.2, 0.3, 0.5]
 LAYERS, DELTA = 3, 1e-5
-VALUES, NOISES = ("mean", "sum"), tuple(product(("Theorem 3.5", "Appendix D"), (False, True)))
+VALUES, NOISES = (
+    ("mean", "sum"),
+    tuple(product(("Theorem 3.5", "Appendix D"), (False, True))),
+)
 LITERAL = "mean", ("Appendix D", False), "data", 1
 NEAREST = "sum", ("Appendix D", True), "data", RUNS
 
@@ -83,17 +86,26 @@ def load(name, folder, rng):
             categories = [column.astype(int) for column in X[:, arrays["is_cat"]].T]
             X = X[:, ~arrays["is_cat"]]
     else:
-        which = dict(name="adult", version=2) if name == "adult" else dict(name=name, version=1)
+        which = (
+            dict(name="adult", version=2)
+            if name == "adult"
+            else dict(name=name, version=1)
+        )
         bunch = fetch_openml(**which, as_frame=True)
         y = np.unique(bunch.target, return_inverse=True)[1]
         X = bunch.data.select_dtypes("number").to_numpy(np.float64)
         codes = [
-            column.astype("category").cat.codes.to_numpy().astype(int)  # -1 where missing
+            column.astype("category")
+            .cat.codes.to_numpy()
+            .astype(int)  # -1 where missing
             for _, column in bunch.data.select_dtypes(exclude="number").items()
         ]
         categories = [column - column.min() for column in codes]
     onehot = [np.eye(codes.max() + 1)[codes] for codes in categories]
-    centre = [np.full(X.shape[1], 0.5), *(np.full(Z.shape[1], 1 / Z.shape[1]) for Z in onehot)]
+    centre = [
+        np.full(X.shape[1], 0.5),
+        *(np.full(Z.shape[1], 1 / Z.shape[1]) for Z in onehot),
+    ]
     return np.hstack([minmax_scale(X), *onehot]), y, np.concatenate(centre)
 
 
@@ -109,16 +121,22 @@ def problem(name, folder, seed):
 def algorithm_1(X, y, points, scoring, seed):
     """Values of Algorithm 1: of all its coalitions, and of those no worse than guessing."""
     y_val = points["y_val"]
-    game = ModelGame(LogisticRegression(), X, y, *points.values(), scoring=scoring, random_state=0)
+    game = ModelGame(
+        LogisticRegression(), X, y, *points.values(), scoring=scoring, random_state=0
+    )
     guessing = -math.log(2) if scoring else max(y_val.mean(), 1 - y_val.mean())
     rng, values = np.random.default_rng(seed), np.zeros((2, N))
     for k in range(1, N):
         wanted = C**2 / (2 * ACCURACY**2 * k**2) * math.log(2 * N / FAILURE)
         count = min(wanted, math.comb(N - 1, k))
-        sets = distinct_subsets(rng, N, k + 1, N * count / (k + 1))  # each serves its k + 1 rows
+        sets = distinct_subsets(
+            rng, N, k + 1, N * count / (k + 1)
+        )  # each serves its k + 1 rows
         if len(sets) == 0:
             continue
-        masks = np.zeros((len(sets), k + 2, N), dtype=bool)  # the set, and it without each member
+        masks = np.zeros(
+            (len(sets), k + 2, N), dtype=bool
+        )  # the set, and it without each member
         np.put_along_axis(masks, sets[:, None], True, axis=2)
         row, place = np.indices(sets.shape)
         masks[row, place + 1, sets] = False
@@ -178,19 +196,35 @@ def scale_of(noise, kappa):
     formula, clamp = noise
     if formula == "Appendix D":
         return published_scale(
-            N, 1.0, kappa=kappa, bound=C, accuracy=ACCURACY, failure=FAILURE, clamp=clamp
+            N,
+            1.0,
+            kappa=kappa,
+            bound=C,
+            accuracy=ACCURACY,
+            failure=FAILURE,
+            clamp=clamp,
         )
     p = C**2 * math.log(N) / (2 * ACCURACY**2 * N) * math.log(N / FAILURE)
     k = np.arange(1.0, N)
-    fraction = (1 / k**3).sum() / (1 / k**2).sum()  # sum of m_k / k over the sum m of m_k
-    return kappa**2 * fraction / math.log1p(math.expm1(1.0) / (min(p, 1.0) if clamp else p))
+    fraction = (1 / k**3).sum() / (
+        1 / k**2
+    ).sum()  # sum of m_k / k over the sum m of m_k
+    return (
+        kappa**2
+        * fraction
+        / math.log1p(math.expm1(1.0) / (min(p, 1.0) if clamp else p))
+    )
 
 
 def readings(of_all, kappa, rng, n_draws):
     """{(utility, coalitions, value, noise, kappa, runs): rank correlation, noise over values}."""
     found = {}
-    for (utility, both), (kept, counted) in product(of_all.items(), enumerate(("all", "kept"))):
-        for value, noise, norm, runs in product(VALUES, NOISES, ("1", "data"), (1, RUNS)):
+    for (utility, both), (kept, counted) in product(
+        of_all.items(), enumerate(("all", "kept"))
+    ):
+        for value, noise, norm, runs in product(
+            VALUES, NOISES, ("1", "data"), (1, RUNS)
+        ):
             scale = scale_of(noise, kappa if norm == "data" else 1.0)
             exact = both[kept] * (N if value == "sum" else 1)
             private = exact + rng.laplace(0, scale, (n_draws, runs, N)).mean(axis=1)
@@ -202,7 +236,9 @@ def readings(of_all, kappa, rng, n_draws):
 
 def proved(X, y, points, centre, seed, rng, n_draws):
     """{name: (exact values, draws of private ones, noise)} of the game with proved bounds."""
-    game = dict(l2=1.0, max_norm=1.0, fit_intercept=False, n_layers=LAYERS, random_state=seed)
+    game = dict(
+        l2=1.0, max_norm=1.0, fit_intercept=False, n_layers=LAYERS, random_state=seed
+    )
     points = dict(X_val=points["X_val"] - centre, y_val=points["y_val"])
     exact = LayeredShapleyValuer(**game, max_evaluations=60_000)
     exact = exact.fit(X - centre, y, **points).values_
@@ -214,7 +250,11 @@ def proved(X, y, points, centre, seed, rng, n_draws):
     )
     return {
         "proved, one value": (exact, exact + rng.laplace(0, one, (n_draws, N)), one),
-        "proved, all values": (exact, exact + rng.normal(0, every, (n_draws, N)), every),
+        "proved, all values": (
+            exact,
+            exact + rng.normal(0, every, (n_draws, N)),
+            every,
+        ),
     }
 
 
@@ -227,7 +267,9 @@ def curves(X, y, values, test, seed):
             n_repeats=1 if found else 10, baseline=not found, random_state=seed,
         )  # fmt: skip
         if not found:
-            found["random", "highest"] = found["random", "lowest"] = curve.random_scores.mean(0)
+            found["random", "highest"] = found["random", "lowest"] = (
+                curve.random_scores.mean(0)
+            )
         found[method, first] = curve.scores[0]
     return found
 
@@ -239,23 +281,33 @@ def print_curves(name, found, lowest):
     print(f"{'':36}" + "".join(f"{100 * f:>8.0f}" for f in FRACTIONS))
     for first in ("highest", "lowest"):
         random = np.array(found["random", first])
-        for method, scores in ((m, np.array(s)) for (m, f), s in found.items() if f == first):
+        for method, scores in (
+            (m, np.array(s)) for (m, f), s in found.items() if f == first
+        ):
             gaps = (scores - random).mean(axis=1)
             cells = "".join(f"{mean:8.3f}" for mean in scores.mean(axis=0))
             error = gaps.std(ddof=1) / math.sqrt(len(gaps))
-            print(f"{method + ', ' + first:36}{cells}   {gaps.mean():+.3f} +- {error:.3f}")
+            print(
+                f"{method + ', ' + first:36}{cells}   {gaps.mean():+.3f} +- {error:.3f}"
+            )
     small, of_lowest, norm = np.mean(lowest, axis=0)
-    print(f"The smaller class has {small:.2f} of the rows, and {of_lowest:.2f} of the lowest 30.")
+    print(
+        f"The smaller class has {small:.2f} of the rows, and {of_lowest:.2f} of the lowest 30."
+    )
     print(f"The largest squared norm of a row is {norm:.1f}.")
 
 
 def print_readings(found, sets, n_nearest):
     """The readings, the nearest to the published correlations first."""
     keys = list(next(iter(found.values()))[0])
-    runs_of = {key: np.array([[run[key] for run in found[s]] for s in sets]) for key in keys}
+    runs_of = {
+        key: np.array([[run[key] for run in found[s]] for s in sets]) for key in keys
+    }
     means = {key: runs[:, :, 0].mean(axis=1) for key, runs in runs_of.items()}
     known = [(i, PUBLISHED[s]) for i, s in enumerate(sets) if s in PUBLISHED]
-    gap = {key: sum(abs(row[i] - rho) for i, rho in known) for key, row in means.items()}
+    gap = {
+        key: sum(abs(row[i] - rho) for i, rho in known) for key, row in means.items()
+    }
     literal, nearest = ("loss", "kept", *LITERAL), ("loss", "kept", *NEAREST)
     path = [
         literal,
@@ -265,8 +317,13 @@ def print_readings(found, sets, n_nearest):
         nearest,
     ]
     near = sorted(keys, key=gap.get)[:n_nearest]
-    for title, chosen in (("step by step", path), (f"the nearest of {len(keys)}", near)):
-        print(f"\nRank correlation of published private values with exact ones: {title}")
+    for title, chosen in (
+        ("step by step", path),
+        (f"the nearest of {len(keys)}", near),
+    ):
+        print(
+            f"\nRank correlation of published private values with exact ones: {title}"
+        )
         head = "".join(f"{s:>12} (sd) ratio" for s in sets)
         print(f"{'utility  counted value noise':43} kappa runs{head}")
         for key in chosen:
@@ -278,7 +335,9 @@ def print_readings(found, sets, n_nearest):
                 f"{rho:10.2f} ({sd:.2f}) {of:6.3g}"
                 for rho, sd, of in zip(means[key], spread, ratio)
             )
-            print(f"{utility:8} {counted:7} {value:5} {noise:20} {norm:>5} {runs:4}{cells}")
+            print(
+                f"{utility:8} {counted:7} {value:5} {noise:20} {norm:>5} {runs:4}{cells}"
+            )
     print("ratio: the noise's standard deviation over that of the values")
     published = "".join(f"{PUBLISHED.get(s, '-'):>10}{'':14}" for s in sets)
     print(f"{'the paper':53}{published}".rstrip())
@@ -288,17 +347,25 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", metavar="FOLDER", help="folder of npz files; default: OpenML")
+    parser.add_argument(
+        "--data", metavar="FOLDER", help="folder of npz files; default: OpenML"
+    )
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
-    parser.add_argument("--seeds", type=int, default=5, help="draws of the rows, at least 2")
+    parser.add_argument(
+        "--seeds", type=int, default=5, help="draws of the rows, at least 2"
+    )
     parser.add_argument("--draws", type=int, default=20, help="draws of the noise")
     parser.add_argument("--nearest", type=int, default=8, help="readings to print")
     args = parser.parse_args()
     if args.seeds < 2:
-        parser.error(f"--seeds must be at least 2, for a standard error. Got {args.seeds}.")
+        parser.error(
+            f"--seeds must be at least 2, for a standard error. Got {args.seeds}."
+        )
     for name in args.sets if args.data else ():
         if name in FILES and not (Path(args.data) / FILES[name]).is_file():
-            parser.error(f"--data must hold {FILES[name]} for {name}. Got {args.data!r}.")
+            parser.error(
+                f"--data must hold {FILES[name]} for {name}. Got {args.data!r}."
+            )
     warnings.simplefilter("ignore")
     of_readings, of_proofs = {}, {}
     for name in args.sets:
@@ -312,9 +379,14 @@ def main():
                 "loss": algorithm_1(X, y, points, "neg_log_loss", seed),
                 "accuracy": algorithm_1(X, y, points, None, seed),
             }
-            of_readings.setdefault(name, []).append(readings(of_all, kappa, rng, args.draws))
+            of_readings.setdefault(name, []).append(
+                readings(of_all, kappa, rng, args.draws)
+            )
             values["accuracy as utility"] = of_all["accuracy"][1]
-            for label, (value, noise, _, runs) in (("literal", LITERAL), ("nearest", NEAREST)):
+            for label, (value, noise, _, runs) in (
+                ("literal", LITERAL),
+                ("nearest", NEAREST),
+            ):
                 scale = scale_of(noise, kappa) / (N if value == "sum" else 1)
                 drawn = rng.laplace(0, scale, (runs, N)).mean(axis=0)
                 values[f"private, {label} reading"] = algorithm + drawn
@@ -331,12 +403,19 @@ def main():
         print_curves(name, found, lowest)
     print_readings(of_readings, args.sets, args.nearest)
     print("\nRank correlation of proved private values with exact ones, layers 0 to 3")
-    print(f"{'set':10} {'for epsilon 1':19} {'correlation':>14} {'noise':>9} {'values':>9}")
+    print(
+        f"{'set':10} {'for epsilon 1':19} {'correlation':>14} {'noise':>9} {'values':>9}"
+    )
     for (name, label), rows in of_proofs.items():
-        (rho, scale, spread), sd = np.mean(rows, axis=0), np.std(rows, axis=0, ddof=1)[0]
+        (rho, scale, spread), sd = (
+            np.mean(rows, axis=0),
+            np.std(rows, axis=0, ddof=1)[0],
+        )
         print(f"{name:10} {label:19} {rho:6.2f} ({sd:.2f}) {scale:9.2g} {spread:9.2g}")
     each = get_epsilon(SelfComposedEvent(LaplaceEvent(1.0), N - 1), DELTA)
-    print(f"\nAll values at epsilon 1 each, for their owners together: {each:.1f} at {DELTA:g}.")
+    print(
+        f"\nAll values at epsilon 1 each, for their owners together: {each:.1f} at {DELTA:g}."
+    )
 
 
 if __name__ == "__main__":

@@ -43,10 +43,14 @@ def problem(name, folder, n, n_val, seed=0):
 
 def releases(X, y, points, l2, n_layers, n_draws, rng):
     """Values without noise, layer 0, its best prediction, and draws of private ones, with a fit."""
-    game = dict(l2=l2, max_norm=1.0, fit_intercept=False, n_layers=n_layers, random_state=0)
+    game = dict(
+        l2=l2, max_norm=1.0, fit_intercept=False, n_layers=n_layers, random_state=0
+    )
     private = LayeredShapleyValuer(**game, epsilon=1.0, delta=1e-5).fit(X, y, **points)
     game |= dict(l2=private.l2_, n_layers=private.n_layers_)
-    exact = LayeredShapleyValuer(**game, max_evaluations=100 * len(X)).fit(X, y, **points)
+    exact = LayeredShapleyValuer(**game, max_evaluations=100 * len(X)).fit(
+        X, y, **points
+    )
     values, free, predicted = exact.values_, private.baseline_, private.prediction()
     noisy = values + rng.laplace(0, private.noise_scale_, (n_draws, len(X)))
     shrunk = predicted + private.shrinkage_ * (noisy - predicted)
@@ -76,9 +80,13 @@ def compare(X, y, points, l2, n_layers, n_draws, seed=0):
 
 
 def print_cells(names, folder, n_draws):
-    print("Mean error over that of layer 0, and Spearman's correlation, of one private value")
+    print(
+        "Mean error over that of layer 0, and Spearman's correlation, of one private value"
+    )
     head = "".join(f"{name:>11}" for name in ("predicted", "sum", "private"))
-    print(f"{'set':10}{'l2':>6}{'K':>4}{head}   | layer 0{head}   weight   better by (errors)")
+    print(
+        f"{'set':10}{'l2':>6}{'K':>4}{head}   | layer 0{head}   weight   better by (errors)"
+    )
     worst, better = np.inf, 0
     for name in names:
         X, y, points = problem(name, folder, *SETS[name])
@@ -91,20 +99,30 @@ def print_cells(names, folder, n_draws):
                 f"{gains[0]:11.1f} {gains[1]:8.1f}"
             )
             worst, better = min(worst, *gains), better + (gains.min() > 2)
-    print(f"Worst: {worst:.1f} standard errors; better by more than two in both: {better} cells")
+    print(
+        f"Worst: {worst:.1f} standard errors; better by more than two in both: {better} cells"
+    )
 
 
 def print_sizes(name, folder, sizes, n_draws):
-    print("One private value by the number of rows: error over that of the prediction, weight,")
+    print(
+        "One private value by the number of rows: error over that of the prediction, weight,"
+    )
     print("and correlations with the Shapley values of the paper's own game")
-    head = "".join(f"{of:>11}" for of in ("layer 0", "predicted", "private", "no noise"))
+    head = "".join(
+        f"{of:>11}" for of in ("layer 0", "predicted", "private", "no noise")
+    )
     print(f"{'set':10}{'rows':>6}{'l2':>6}{'K':>4}{'error':>9}{'weight':>8}   |{head}")
     for n, (l2, depth) in product(sizes, ((1.0, 10), (0.1, 3))):
         X, y, points = problem(name, folder, n, SETS[name][1])
         rng = np.random.default_rng(0)
-        values, free, predicted, _, shrunk, fit = releases(X, y, points, l2, depth, n_draws, rng)
+        values, free, predicted, _, shrunk, fit = releases(
+            X, y, points, l2, depth, n_draws, rng
+        )
         of = [errors(estimate, values)[0].mean() for estimate in (predicted, shrunk)]
-        own = DataShapleyValuer(max_evaluations=100 * n, random_state=0).fit(X, y, **points)
+        own = DataShapleyValuer(max_evaluations=100 * n, random_state=0).fit(
+            X, y, **points
+        )
         found = (free, predicted, shrunk[0], values)
         rho = "".join(f"{spearmanr(v, own.values_).statistic:11.3f}" for v in found)
         print(
@@ -117,10 +135,14 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", metavar="FOLDER", help="folder of npz files; default: OpenML")
+    parser.add_argument(
+        "--data", metavar="FOLDER", help="folder of npz files; default: OpenML"
+    )
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     parser.add_argument("--draws", type=int, default=20, help="draws of the noise")
-    parser.add_argument("--sizes", nargs="+", type=int, help="numbers of rows, of each of --sets")
+    parser.add_argument(
+        "--sizes", nargs="+", type=int, help="numbers of rows, of each of --sets"
+    )
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     for name in args.sets if args.sizes else ():

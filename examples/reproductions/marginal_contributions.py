@@ -132,10 +132,14 @@ def large(folder, n, blocks):
     found = []
     for seed in range(2):
         start = perf_counter()
-        valuer, seconds = fit(rows, seed, 2, sampler="marginals", max_evaluations=blocks * 21 * n)
+        valuer, seconds = fit(
+            rows, seed, 2, sampler="marginals", max_evaluations=blocks * 21 * n
+        )
         wall = perf_counter() - start
         found.append(valuer.values_)
-        print(f"{n} rows, {valuer.n_evaluations_} models: {seconds:.0f} s of CPU, {wall:.0f} s")
+        print(
+            f"{n} rows, {valuer.n_evaluations_} models: {seconds:.0f} s of CPU, {wall:.0f} s"
+        )
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     print(f"correlation {np.corrcoef(found)[0, 1]:.3f}, {memory:.1f} GB")
 
@@ -145,9 +149,20 @@ def pydvl_fit(python, rows, seed, permutations, limit):
     with tempfile.TemporaryDirectory() as folder:
         problem, result = Path(folder) / "problem.npz", Path(folder) / "result.npz"
         np.savez(problem, **dict(zip(("X", "y", "X_val", "y_val"), rows)))
-        command = [python, "-W", "ignore", "-c", PYDVL, problem, str(seed), str(permutations)]
+        command = [
+            python,
+            "-W",
+            "ignore",
+            "-c",
+            PYDVL,
+            problem,
+            str(seed),
+            str(permutations),
+        ]
         limited = f'ulimit -t {int(limit)}; exec "$@"'  # CPU seconds
-        done = subprocess.run(["sh", "-c", limited, "sh", *command, result], check=False)
+        done = subprocess.run(
+            ["sh", "-c", limited, "sh", *command, result], check=False
+        )
         if done.returncode:
             return None
         with np.load(result) as found:
@@ -168,9 +183,16 @@ def point(rows, sampler, budget, args):
         if sampler == "marginals":
             X, y, X_val, y_val = rows
             game = ModelGame(
-                LogisticRegression(), X, y, X_val=X_val, y_val=y_val, scoring="neg_log_loss"
+                LogisticRegression(),
+                X,
+                y,
+                X_val=X_val,
+                y_val=y_val,
+                scoring="neg_log_loss",
             )
-            design = MarginalDesign(size_weights("shapley", n), MarginalGame(game).n_trained)
+            design = MarginalDesign(
+                size_weights("shapley", n), MarginalGame(game).n_trained
+            )
             options["max_evaluations"] = 1 + budget * design.cost
         else:
             options |= {"adjust": True, "max_evaluations": budget * n}
@@ -202,10 +224,15 @@ def curve(args):
                 continue
             measured_point = point(rows, sampler, budget, args)
             if measured_point is None:
-                print(f"{sampler}, {n} rows, budget {budget}: above the limit", flush=True)
+                print(
+                    f"{sampler}, {n} rows, budget {budget}: above the limit", flush=True
+                )
                 break
             known[str(budget)] = measured_point
-            print(f"{sampler}, {n} rows, budget {budget}: {known[str(budget)]}", flush=True)
+            print(
+                f"{sampler}, {n} rows, budget {budget}: {known[str(budget)]}",
+                flush=True,
+            )
             path.write_text(json.dumps(curves))
     return curves
 
@@ -215,7 +242,9 @@ def draw(curves, path):
     import matplotlib.pyplot as plt
 
     plt.switch_backend("Agg")
-    sizes = sorted({int(n) for found in curves.values() for n, cells in found.items() if cells})
+    sizes = sorted(
+        {int(n) for found in curves.values() for n, cells in found.items() if cells}
+    )
     figure, panels = plt.subplots(
         1, len(sizes), figsize=(10, 3.4), layout="constrained", sharey=True
     )
@@ -223,7 +252,9 @@ def draw(curves, path):
         for sampler, color in COLORS.items():
             found = sorted(curves.get(sampler, {}).get(str(n), {}).values())
             if found:
-                axes.loglog(*zip(*found), "o-", color=color, markersize=4, label=sampler)
+                axes.loglog(
+                    *zip(*found), "o-", color=color, markersize=4, label=sampler
+                )
         axes.set(title=f"{n:,} rows", xlabel="CPU seconds of a fit", xlim=(0.15, 60))
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
@@ -237,17 +268,25 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", default=".", metavar="FOLDER", help="folder of NAME.npz")
-    parser.add_argument("--cases", nargs="*", default=list(CASES), help="names of cases")
+    parser.add_argument(
+        "--data", default=".", metavar="FOLDER", help="folder of NAME.npz"
+    )
+    parser.add_argument(
+        "--cases", nargs="*", default=list(CASES), help="names of cases"
+    )
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--large", type=int, metavar="BLOCKS", help="only 100,000 rows")
     parser.add_argument("--curve", action="store_true", help="errors by CPU time")
     parser.add_argument("--sizes", nargs="*", type=int, default=CURVE)
     parser.add_argument("--pydvl", metavar="PYTHON", help="interpreter that has pyDVL")
     parser.add_argument("--limit", type=float, default=60, help="CPU seconds of a fit")
-    parser.add_argument("--save", default="marginal_contributions.json", metavar="FILE.json")
+    parser.add_argument(
+        "--save", default="marginal_contributions.json", metavar="FILE.json"
+    )
     parser.add_argument("--draw", metavar="FILE.png")
-    parser.add_argument("--accuracy", action="store_true", help="as utility of classifiers")
+    parser.add_argument(
+        "--accuracy", action="store_true", help="as utility of classifiers"
+    )
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     if args.large:
@@ -260,7 +299,9 @@ def main():
         return
     scoring = "accuracy" if args.accuracy else "neg_log_loss"
     print(f"Utility of classifiers: {scoring}")
-    print("CPU seconds, error, stated/true: marginals; stratified, adjusted; time at equal error")
+    print(
+        "CPU seconds, error, stated/true: marginals; stratified, adjusted; time at equal error"
+    )
     for case in args.cases:
         compare(args.data, case, args.seeds, scoring)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6

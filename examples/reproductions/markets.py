@@ -42,7 +42,12 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from skvalue import DataBanzhafValuer, DataShapleyValuer, KNNShapleyValuer, PredictiveValueScorer
+from skvalue import (
+    DataBanzhafValuer,
+    DataShapleyValuer,
+    KNNShapleyValuer,
+    PredictiveValueScorer,
+)
 from skvalue.collaborative import BayesianLogistic, LogisticRelease
 from skvalue.estimation import group_values, make_design
 from skvalue.inspection import manipulation_gain, twin_parties
@@ -63,20 +68,28 @@ def load(name, folder, seed, n=500):
         X, y = X / 16, (y >= 5).astype(int)
     else:
         with np.load(Path(folder) / f"{name}.npz") as arrays:
-            X, y, columns = arrays["X"], arrays["y"], np.flatnonzero(arrays.get("is_cat", []))
+            X, y, columns = (
+                arrays["X"],
+                arrays["y"],
+                np.flatnonzero(arrays.get("is_cat", [])),
+            )
         y = (y == 2).astype(int) if name == "covertype" else y.astype(int)
     order = np.random.default_rng(seed).permutation(len(y))[: 2 * n]
     X, y = X[order].astype(float), y[order]
     if name != "digits":
         if len(columns):
             codes = OneHotEncoder(sparse_output=False)
-            X = make_column_transformer((codes, columns), remainder="passthrough").fit_transform(X)
+            X = make_column_transformer(
+                (codes, columns), remainder="passthrough"
+            ).fit_transform(X)
         X = StandardScaler().fit(X[n:]).transform(X)
     return Sent(X[:n], y[:n], PARTIES[:n], X[n:], y[n:])
 
 
 def report(promise, name, figure, holds):
-    print(f"{'holds' if holds else 'FAILS':6} {name:10} {promise}: {figure}", flush=True)
+    print(
+        f"{'holds' if holds else 'FAILS':6} {name:10} {promise}: {figure}", flush=True
+    )
 
 
 def fitted(valuer, sent):
@@ -98,7 +111,9 @@ def faithful(name, folder, draws):
         truth = np.bincount(owner, tabulated_semivalue(table))
         for sampler, seeds in (("exact", 1), ("stratified", 40)):
             for seed in range(seeds):
-                design = make_design(sampler, "shapley", n, seed=seed, empty_utility=table[0])
+                design = make_design(
+                    sampler, "shapley", n, seed=seed, empty_utility=table[0]
+                )
                 design.limit = None if sampler == "exact" else 400
                 while (masks := design.ask()) is not None:
                     design.tell(table[masks @ (1 << np.arange(n))])
@@ -108,9 +123,21 @@ def faithful(name, folder, draws):
                 else:
                     z.append((values - truth) / np.sqrt(np.diag(covariance)))
     z, bound = np.array(z), 3 / np.sqrt(960)
-    report("exact sums of row values", "random", f"largest difference {worst:.1e}", worst < 1e-10)
-    figure = f"mean {z.mean():.3f} (at most {bound:.3f}), standard deviation {z.std():.2f}"
-    report("z of sampled sums", "random", figure, abs(z.mean()) < bound and 0.9 < z.std() < 1.2)
+    report(
+        "exact sums of row values",
+        "random",
+        f"largest difference {worst:.1e}",
+        worst < 1e-10,
+    )
+    figure = (
+        f"mean {z.mean():.3f} (at most {bound:.3f}), standard deviation {z.std():.2f}"
+    )
+    report(
+        "z of sampled sums",
+        "random",
+        figure,
+        abs(z.mean()) < bound and 0.9 < z.std() < 1.2,
+    )
 
 
 def names(name, folder, draws):
@@ -134,9 +161,16 @@ def names(name, folder, draws):
                                     random_state=seed)  # fmt: skip
         gains.append(share_of(sampled, split) / share_of(shapley, honest) - 1)
         banzhaf = DataBanzhafValuer(MODEL, sampler="exact")
-        pairs = max(pairs, abs(fitted(banzhaf, two)[0].sum() - fitted(banzhaf, honest)[0][0]))
+        pairs = max(
+            pairs, abs(fitted(banzhaf, two)[0].sum() - fitted(banzhaf, honest)[0][0])
+        )
     gains = 100 * np.array(gains)
-    report("ten names, faithful, same seed", name, f"{exact:.1e} of the total", exact <= 1e-12)
+    report(
+        "ten names, faithful, same seed",
+        name,
+        f"{exact:.1e} of the total",
+        exact <= 1e-12,
+    )
     figure = f"{np.round(across, 1).tolist()} standard errors"
     largest = np.sqrt(np.mean(np.square(across)))
     report("ten names, faithful, four other seeds", name, figure, largest < 2)
@@ -153,7 +187,9 @@ def copying(name, folder, draws):
         valuer = KNNShapleyValuer(duplicates="quotient", duplicate_radius=radius)
         before, share = np.concatenate(fitted(valuer, honest)), share_of(valuer, honest)
         sent = copies(honest, np.random.default_rng(seed))
-        exact = max(exact, np.max(np.abs(np.concatenate(fitted(valuer, sent)) / before - 1)))
+        exact = max(
+            exact, np.max(np.abs(np.concatenate(fitted(valuer, sent)) / before - 1))
+        )
         more = sent.names[500:]
         steps = np.random.default_rng(seed).normal(size=(len(more), honest.X.shape[1]))
         steps *= 1.5 * radius / np.linalg.norm(steps, axis=1, keepdims=True)
@@ -161,7 +197,12 @@ def copying(name, folder, draws):
         beyond.append(100 * (share_of(valuer, moved) / share - 1))
     report("exact copies, quotient", name, f"{exact:.1e} relative", exact <= 1e-12)
     figure = f"gain {np.round(beyond).astype(int).tolist()} %"
-    report("copies moved by 1.5 radii are paid", name, figure, name != "digits" or min(beyond) > 50)
+    report(
+        "copies moved by 1.5 radii are paid",
+        name,
+        figure,
+        name != "digits" or min(beyond) > 50,
+    )
 
 
 def twins(name, folder, draws):
@@ -189,14 +230,18 @@ def released(name, folder, seed):
     public = [np.flatnonzero(whole.y_val == label)[:200] for label in (0, 1)]
     rows, points = np.sort(np.concatenate(few)), np.sort(np.concatenate(public))
     components = PCA(3).fit(whole.X_val[points])
-    X, X_val = (components.transform(part) for part in (whole.X[rows], whole.X_val[points]))
+    X, X_val = (
+        components.transform(part) for part in (whole.X[rows], whole.X_val[points])
+    )
     scale = np.quantile(np.linalg.norm(X_val, axis=1), 0.95)
     owner = np.random.default_rng(seed).permutation(len(rows)) % 5
     sent = Sent(X / scale, whole.y[rows], owner, X_val / scale, whole.y_val[points])
     sent = garbage(sent, np.random.default_rng(seed))
     party = LogisticRelease(renyi_epsilon=4.0)
     releases = {
-        name: clone(party).fit(sent.X[sent.names == name], sent.y[sent.names == name]).release_
+        name: clone(party)
+        .fit(sent.X[sent.names == name], sent.y[sent.names == name])
+        .release_
         for name in range(5)
     }
     norms = np.linalg.norm(sent.X_val, axis=1, keepdims=True)
@@ -214,7 +259,9 @@ def garbage_paid(name, folder, draws):
     for seed in range(4 * draws):
         sent = garbage(load(name, folder, seed), np.random.default_rng(seed))
         for rule, cls in zip(rules, (DataShapleyValuer, DataBanzhafValuer)):
-            own, others = fitted(cls(MODEL, sampler="exact", empty_utility="prior"), sent)
+            own, others = fitted(
+                cls(MODEL, sampler="exact", empty_utility="prior"), sent
+            )
             paid[rule].append([payments(own, 1.0)[0], payments(others, 1.0).mean()])
         releases, X_val, y_val = released(name, folder, seed)
         for rule, semivalue in zip(rules[2:], ("shapley", "banzhaf")):
@@ -222,13 +269,20 @@ def garbage_paid(name, folder, draws):
                 BayesianLogistic(precision=0.3), semivalue=semivalue, n_particles=200, min_ess=30,
                 random_state=seed,
             )  # fmt: skip
-            values = payments(scorer.fit(releases, X_val=X_val, y_val=y_val).values_, 1.0)
+            values = payments(
+                scorer.fit(releases, X_val=X_val, y_val=y_val).values_, 1.0
+            )
             paid[rule].append([values[0], values[1:].mean()])
     for rule, found in paid.items():
         own, others = np.array(found).T
         error = 100 * own.std(ddof=1) / np.sqrt(len(own)) / others.mean()
         figure = f"{100 * own.mean() / others.mean():.0f} % of an honest party (error {error:.0f})"
-        report(f"garbage, {rule}", name, figure, 100 * own.mean() / others.mean() <= 2 * error)
+        report(
+            f"garbage, {rule}",
+            name,
+            figure,
+            100 * own.mean() / others.mean() <= 2 * error,
+        )
 
 
 def error(name, folder, draws):
@@ -237,13 +291,20 @@ def error(name, folder, draws):
     total = model.score(sent.X_val, sent.y_val) - 0.5
     start = process_time()
     valuer = DataShapleyValuer(
-        MODEL, group_values="faithful", tol=0.01 * total, max_evaluations=120_000, random_state=0
+        MODEL,
+        group_values="faithful",
+        tol=0.01 * total,
+        max_evaluations=120_000,
+        random_state=0,
     )
     fitted(valuer, sent)
     seconds, reached = process_time() - start, valuer.values_error_.max() / total
     figure = f"{seconds:.0f} CPU s, {valuer.n_evaluations_:,} fits, error {100 * reached:.2f} %"
     report(
-        "error of 1 % of the total in 60 CPU s", name, figure, seconds <= 60 and reached <= 0.0101
+        "error of 1 % of the total in 60 CPU s",
+        name,
+        figure,
+        seconds <= 60 and reached <= 0.0101,
     )
 
 
@@ -261,7 +322,9 @@ def gain(name, folder, draws):
     proved, honest = 0, {"honest": lambda sent, rng: sent}
     for seed in range(200):
         rows = np.random.default_rng(seed).permutation(500)
-        valuer = DataShapleyValuer(sampler="stratified", max_evaluations=66, adjust=False)
+        valuer = DataShapleyValuer(
+            sampler="stratified", max_evaluations=66, adjust=False
+        )
         result = manipulation_gain(
             valuer, sent.X[rows[:24]], sent.y[rows[:24]], np.arange(24) % 8, party=0,
             X_val=sent.X_val[:60], y_val=sent.y_val[:60], attacks=honest, pay="value",

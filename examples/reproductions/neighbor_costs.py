@@ -104,7 +104,9 @@ def print_leave_one_out(folder, sets, n, cleanlab, rounds):
     pythons = {"skvalue": sys.executable, "skvalue, cosine": sys.executable}
     pythons |= {"cleanlab": cleanlab} if cleanlab else {}
     print(f"\nLeave-one-out values, K = 10, one thread, medians of {rounds} rounds")
-    print("data set, rows, columns: CPU seconds, wall seconds, CPU ratio [range], wall ratio")
+    print(
+        "data set, rows, columns: CPU seconds, wall seconds, CPU ratio [range], wall ratio"
+    )
     for name in sets:
         X, y = draw_rows(*load_set(name, folder), n, np.random.default_rng(0))
         X = StandardScaler().fit_transform(X)
@@ -127,21 +129,30 @@ def print_leave_one_out(folder, sets, n, cleanlab, rounds):
 def drawn(n, n_points, d):
     """Rows and points of a normal distribution, and labels that depend on it."""
     rng = np.random.default_rng(0)
-    X, X_val = (rng.standard_normal((size, d), dtype=np.float32) for size in (n, n_points))
+    X, X_val = (
+        rng.standard_normal((size, d), dtype=np.float32) for size in (n, n_points)
+    )
     y = X[:, 0] + 0.5 * rng.standard_normal(n) > 0
     return X, y.astype(int), dict(X_val=X_val, y_val=(X_val[:, 0] > 0).astype(int))
 
 
 def print_truncation(sizes, n_points, rounds):
     """Rank, bound and error of each `tol`, and the gain in time."""
-    print(f"\nmax_rank='auto', K = 5, {n_points} points, d = 32, medians of {rounds} rounds")
-    print("rows, semivalue, tol: rank, bound, error; CPU time of exact values over that [range]")
+    print(
+        f"\nmax_rank='auto', K = 5, {n_points} points, d = 32, medians of {rounds} rounds"
+    )
+    print(
+        "rows, semivalue, tol: rank, bound, error; CPU time of exact values over that [range]"
+    )
     for n in sizes:
         X, y, points = drawn(n, n_points, 32)
         for name, semivalue in SEMIVALUES.items():
             exact = KNNShapleyValuer(5, semivalue=semivalue, n_jobs=1)
             top = np.abs(exact.fit(X, y, **points).values_).max()
-            for label, tol in (("1 % of 1/K", 0.01 / 5), ("1 % of the largest", 0.01 * top)):
+            for label, tol in (
+                ("1 % of 1/K", 0.01 / 5),
+                ("1 % of the largest", 0.01 * top),
+            ):
                 quick = KNNShapleyValuer(
                     5, semivalue=semivalue, max_rank="auto", tol=tol, n_jobs=1
                 ).fit(X, y, **points)
@@ -161,12 +172,18 @@ def print_truncation(sizes, n_points, rounds):
 def print_threads(n, n_points, rounds):
     """Times with one thread over those with two."""
     X, y, points = drawn(n, n_points, 32)
-    print(f"\nOne thread over two, {n} rows, {n_points} points, d = 32, {rounds} rounds: CPU, wall")
-    for name, valuer in (("KNN", KNNShapleyValuer(5)), ("TKNN", TKNNShapleyValuer(7.0))):
+    print(
+        f"\nOne thread over two, {n} rows, {n_points} points, d = 32, {rounds} rounds: CPU, wall"
+    )
+    for name, valuer in (
+        ("KNN", KNNShapleyValuer(5)),
+        ("TKNN", TKNNShapleyValuer(7.0)),
+    ):
         ratios = []
         for _ in range(rounds + 1):
             times = [
-                both_times(valuer.set_params(n_jobs=n_jobs), X, y, points) for n_jobs in (1, 2)
+                both_times(valuer.set_params(n_jobs=n_jobs), X, y, points)
+                for n_jobs in (1, 2)
             ]
             ratios.append(times[0] / times[1])
         cpu, wall = np.array(ratios[1:]).T  # the first round compiles
@@ -186,8 +203,12 @@ def main(arguments=None):
     parser.add_argument("--cleanlab", help="Python interpreter that has cleanlab")
     parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=TABLES)
     parser.add_argument("--sets", nargs="+", default=["covertype", "adult", "2dplanes"])
-    parser.add_argument("--rows", type=int, default=10_000, help="of leave-one-out values")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[20_000, 100_000, 1_000_000])
+    parser.add_argument(
+        "--rows", type=int, default=10_000, help="of leave-one-out values"
+    )
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", default=[20_000, 100_000, 1_000_000]
+    )
     parser.add_argument("--points", type=int, nargs=2, default=[100, 1000])
     parser.add_argument("--rounds", type=int, default=7)
     args = parser.parse_args(arguments)

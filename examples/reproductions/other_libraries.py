@@ -41,7 +41,12 @@ from other_libraries_exact import (
     least_frequent,
     values_by_each_other,
 )
-from other_libraries_processes import Libraries, add_arguments, print_table, read_pythons
+from other_libraries_processes import (
+    Libraries,
+    add_arguments,
+    print_table,
+    read_pythons,
+)
 from other_libraries_worker import METHODS
 from scipy.spatial.distance import cdist
 from scipy.stats import spearmanr
@@ -117,14 +122,18 @@ def print_games(libraries, args, notes):
     paths = {}
     for seed, (X, y, X_val, y_val) in enumerate(problems):
         paths[seed, "codes"] = save(libraries, f"game{seed}", X, y, X_val, y_val)
-        paths[seed, "strings"] = save(libraries, f"spelt{seed}", X, NAMES[y], X_val, NAMES[y_val])
+        paths[seed, "strings"] = save(
+            libraries, f"spelt{seed}", X, NAMES[y], X_val, NAMES[y_val]
+        )
     rows = []
     for name in libraries.pythons:
         games = {
             (title, parameter): (method, kind, {**parameters, letter: parameter})
             for title, method, kind, parameters in played(name)
             for letter, parameter in (
-                [("radius", RADIUS)] if kind == "ball" else [("k", k) for k in NEIGHBOURS]
+                [("radius", RADIUS)]
+                if kind == "ball"
+                else [("k", k) for k in NEIGHBOURS]
             )
         }
         jobs = [
@@ -185,7 +194,9 @@ def print_balls(libraries, args, notes):
     for n, part in [(n, part) for n in args.balls for part in (0.02, 0.5)]:
         X, y, X_val, y_val = draw(n, 5, 3, seed=0)
         X_val *= 0.3
-        radius = float(np.quantile(cdist(0 * X_val[:1], X), part))  # holds that, at the centre
+        radius = float(
+            np.quantile(cdist(0 * X_val[:1], X), part)
+        )  # holds that, at the centre
         exact.append((n, *exact_ball_values(X, y, X_val, y_val, radius)))
         jobs.append(
             {
@@ -203,7 +214,10 @@ def print_balls(libraries, args, notes):
             if cells is None:
                 worth = expected != 0
                 signs = np.sign(report["values"][worth]) == np.sign(expected[worth])
-                cells = [f"{relative_error(report, expected):.0e}", f"{signs.mean():.1%}"]
+                cells = [
+                    f"{relative_error(report, expected):.0e}",
+                    f"{signs.mean():.1%}",
+                ]
             rows.append([name, f"{n:,}", f"{held.min()} to {held.max()}", *cells])
     print(
         "Threshold-KNN-Shapley at 5 points: largest error over the largest value, against the\n"
@@ -225,7 +239,9 @@ def without_the_empty(X, y, X_val, y_val):
     for label in y_val:
         for other in np.delete(np.arange(n_classes), label):
             both = (y == label) | (y == other)
-            extra -= both / (counts[label] + counts[other]) / (n_classes - 1) / n_classes
+            extra -= (
+                both / (counts[label] + counts[other]) / (n_classes - 1) / n_classes
+            )
     return extra / len(y_val)
 
 
@@ -245,7 +261,10 @@ def print_weights(libraries, args, notes):
         if "weighted" not in METHODS[name]:
             continue
         for p, report in zip(problems, libraries.answers(name, jobs)):
-            n, cells = len(p[1]), [missing(report, notes) if "values" not in report else "", "", ""]
+            n, cells = (
+                len(p[1]),
+                [missing(report, notes) if "values" not in report else "", "", ""],
+            )
             if "values" in report:
                 if name == "skvalue":  # the first of them
                     report["values"] = report["values"] - without_the_empty(*p)
@@ -275,7 +294,11 @@ def contestants(name, K):
     plain = [(f"K = {K}", "knn", {"k": K})]
     if name != "skvalue":
         return plain
-    return [*plain, ("K = 1", "knn", {"k": 1}), ("leave-one-out", "by each other", {"k": K})]
+    return [
+        *plain,
+        ("K = 1", "knn", {"k": 1}),
+        ("leave-one-out", "by each other", {"k": K}),
+    ]
 
 
 def as_ratio(ratio):
@@ -291,7 +314,9 @@ def print_speed(libraries, args, notes):
         flipped[rng.choice(n, n // 10, replace=False)] = True
         y = np.where(flipped, (y + rng.integers(1, 3, n)) % 3, y)
         path = save(libraries, f"speed{n}", X, y, X_val, y_val)
-        null = (y_val == least_frequent(y, y_val)).mean() / n  # of datascope's empty coalition
+        null = (
+            y_val == least_frequent(y, y_val)
+        ).mean() / n  # of datascope's empty coalition
         exact = {
             f"K = {K}": exact_knn_values(X, y, X_val, y_val, K),
             "K = 1": exact_knn_values(X, y, X_val, y_val, 1),
@@ -325,7 +350,9 @@ def print_speed(libraries, args, notes):
                     [
                         *row,
                         f"{best['seconds']:.3g}",
-                        as_ratio(best["seconds"] / ours[title]) if title in ours else "",
+                        as_ratio(best["seconds"] / ours[title])
+                        if title in ours
+                        else "",
                         "" if best["bytes"] is None else f"{best['bytes'] / 1e6:.0f}",
                         f"{roc_auc_score(flipped, -best['values']):.3f}",
                         f"{spearmanr(best['values'], expected)[0]:.4f}",
@@ -339,7 +366,16 @@ def print_speed(libraries, args, notes):
             "MB beyond the data; AUROC of low values for the flipped rows; rank correlation with\n"
             "the exact values of the game, largest error over the largest; the fastest setting.\n"
         )
-        header = ["library", "game", "seconds", "ratio", "MB", "AUROC", "rank corr.", "error"]
+        header = [
+            "library",
+            "game",
+            "seconds",
+            "ratio",
+            "MB",
+            "AUROC",
+            "rank corr.",
+            "error",
+        ]
         print_table([*header, "setting"], rows)
 
 
@@ -350,11 +386,20 @@ def print_users(libraries, args, notes):
     rows = []
     for name in libraries.pythons:
         jobs = [
-            {"key": f"users-{number}", "method": "expectation", "parameters": {"what": what}}
+            {
+                "key": f"users-{number}",
+                "method": "expectation",
+                "parameters": {"what": what},
+            }
             for number, what in enumerate(WANTED)
         ]
         reports = libraries.answers(name, jobs)
-        rows.append([name, *(r["answer"] if "answer" in r else missing(r, notes) for r in reports)])
+        rows.append(
+            [
+                name,
+                *(r["answer"] if "answer" in r else missing(r, notes) for r in reports),
+            ]
+        )
     print("What users of scikit-learn expect, tried.\n")
     print_table(["library", *WANTED], rows)
 
@@ -372,8 +417,12 @@ def parse_arguments(arguments=None):
     add_arguments(parser, METHODS)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--games", type=int, default=5, help="small games to enumerate")
-    parser.add_argument("--balls", nargs="+", type=int, default=[1000, 1100, 5000], metavar="N")
-    parser.add_argument("--weighted", nargs="+", type=int, default=[50, 100], metavar="N")
+    parser.add_argument(
+        "--balls", nargs="+", type=int, default=[1000, 1100, 5000], metavar="N"
+    )
+    parser.add_argument(
+        "--weighted", nargs="+", type=int, default=[50, 100], metavar="N"
+    )
     parser.add_argument(
         "--sizes", nargs="+", default=["2000,200", "10000,500"], metavar="N,M",
         help="rows and points of the part on speed",
@@ -382,7 +431,9 @@ def parse_arguments(arguments=None):
     args.pythons = read_pythons(parser, args, METHODS)
     sizes = [re.fullmatch(r"(\d+),(\d+)", size) for size in args.sizes]
     if None in sizes:
-        parser.error(f"--sizes must be pairs N,M of whole numbers. Got {' '.join(args.sizes)}.")
+        parser.error(
+            f"--sizes must be pairs N,M of whole numbers. Got {' '.join(args.sizes)}."
+        )
     args.sizes = [tuple(map(int, size.groups())) for size in sizes]
     return args
 

@@ -36,12 +36,16 @@ def enumerate_game(game, distances, y, label, n_classes, null=0.0):
     kind, parameter = game
     n = len(y)
     order = np.argsort(distances)
-    members = (np.arange(2**n)[:, None] >> order & 1).astype(bool)  # columns by distance
+    members = (np.arange(2**n)[:, None] >> order & 1).astype(
+        bool
+    )  # columns by distance
     if kind == "ball":
         members &= distances[order] <= parameter
     else:
         members &= members.cumsum(axis=1) <= parameter
-    votes = np.stack([members[:, y[order] == c].sum(axis=1) for c in range(n_classes)], axis=1)
+    votes = np.stack(
+        [members[:, y[order] == c].sum(axis=1) for c in range(n_classes)], axis=1
+    )
     hits, size = votes[:, label], votes.sum(axis=1)
     if kind == "original":
         worth = hits / parameter
@@ -75,7 +79,9 @@ def values_by_each_other(game, X, y):
     for i in range(len(y)):
         others = np.arange(len(y)) != i
         distances = cdist(X[i : i + 1], X[others])[0]
-        values[others] += enumerate_game(game, distances, y[others], y[i], y.max() + 1) / len(y)
+        values[others] += enumerate_game(
+            game, distances, y[others], y[i], y.max() + 1
+        ) / len(y)
     return values
 
 

@@ -27,7 +27,8 @@ def arrays():
     y, y_val = np.arange(N) % 3, np.arange(N_VAL) % 3
     X, X_val = rng.normal(size=(N, 3)), rng.normal(size=(N_VAL, 3))
     X, X_val = (
-        np.where(a + b[:, None] > 0.5, a + b[:, None], 0) for a, b in [(X, y), (X_val, y_val)]
+        np.where(a + b[:, None] > 0.5, a + b[:, None], 0)
+        for a, b in [(X, y), (X_val, y_val)]
     )
     return SimpleNamespace(X=X, y=y, X_val=X_val, y_val=y_val)
 
@@ -54,7 +55,9 @@ def sparse(method):
     from scipy.sparse import csr_matrix
 
     p = arrays()
-    thin = SimpleNamespace(X=csr_matrix(p.X), y=p.y, X_val=csr_matrix(p.X_val), y_val=p.y_val)
+    thin = SimpleNamespace(
+        X=csr_matrix(p.X), y=p.y, X_val=csr_matrix(p.X_val), y_val=p.y_val
+    )
     return same(method(thin, 3)(), method(p, 3)())
 
 

@@ -39,7 +39,9 @@ def by_skvalue(p, model):
         found = linear_model(model, p["X"], p["y"])
         points = found.design(p["X_val"])
         slopes = found.loss.gradient(points @ found.theta, p["y_val"])
-        return row_products(found, Hessian(found).solve(slopes[:, :, None] * points[:, None]))
+        return row_products(
+            found, Hessian(found).solve(slopes[:, :, None] * points[:, None])
+        )
 
     return work
 
@@ -58,7 +60,9 @@ def torch_model(p, model):
     layer = torch.nn.Linear(p["X"].shape[1], 1, bias=False).double()
     layer.load_state_dict({"weight": torch.tensor(model.coef_)})
     pairs = [(p["X"], p["y"]), (p["X_val"], p["y_val"])]
-    return layer, [(torch.tensor(X), torch.tensor(y[:, None]).double()) for X, y in pairs]
+    return layer, [
+        (torch.tensor(X), torch.tensor(y[:, None]).double()) for X, y in pairs
+    ]
 
 
 def by_pydvl(p, model):
@@ -93,10 +97,13 @@ def by_dattri(p, model):
         return torch.nn.functional.binary_cross_entropy_with_logits(decisions, y)
 
     def work():
-        task = AttributionTask(loss_func=loss, model=layer, checkpoints=layer.state_dict())
+        task = AttributionTask(
+            loss_func=loss, model=layer, checkpoints=layer.state_dict()
+        )
         attributor = IFAttributorExplicit(task, regularization=1 / (model.C * n))
         loaders = [
-            DataLoader(TensorDataset(*part), batch_size=len(part[0])) for part in (rows, points)
+            DataLoader(TensorDataset(*part), batch_size=len(part[0]))
+            for part in (rows, points)
         ]
         attributor.cache(loaders[0])
         return attributor.attribute(*loaders).T.detach().numpy() / n
@@ -150,7 +157,9 @@ def main(arguments=None):
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--columns", type=int, default=30)
     parser.add_argument("--points", type=int, default=200)
-    parser.add_argument("--subsets", type=int, default=50, help="removed subsets of the LDS")
+    parser.add_argument(
+        "--subsets", type=int, default=50, help="removed subsets of the LDS"
+    )
     args = parser.parse_args(arguments)
     if args.of:
         return work(args.of[0], Path(args.of[1]))
@@ -159,13 +168,19 @@ def main(arguments=None):
     pythons = dict(named.split("=", 1) for named in args.named)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(args.rows + args.points, args.columns))
-    y = (X @ rng.normal(size=args.columns) / 2 + rng.logistic(size=len(X)) > 0).astype(int)
+    y = (X @ rng.normal(size=args.columns) / 2 + rng.logistic(size=len(X)) > 0).astype(
+        int
+    )
     data = X[: args.rows], y[: args.rows], X[args.rows :], y[args.rows :]
     model = LogisticRegression(fit_intercept=False, tol=1e-10, solver="newton-cholesky")
     coef = model.fit(*data[:2]).coef_
     print(stamp())
-    print(f"{args.rows} rows of {args.columns} columns, {args.points} validation points\n")
-    print(f"{'library':12}{'version':>10}{'difference':>12}{'CPU s':>8}{'ratio':>8}{'LDS':>7}")
+    print(
+        f"{args.rows} rows of {args.columns} columns, {args.points} validation points\n"
+    )
+    print(
+        f"{'library':12}{'version':>10}{'difference':>12}{'CPU s':>8}{'ratio':>8}{'LDS':>7}"
+    )
     ours = None
     with tempfile.TemporaryDirectory() as folder:
         named = dict(zip(["X", "y", "X_val", "y_val"], data), coef=coef, C=model.C)

@@ -41,8 +41,12 @@ def add_arguments(parser, names):
         help="the interpreter of the environment that holds a library",
     )  # fmt: skip
     parser.add_argument("--only", nargs="+", choices=names, default=list(names))
-    parser.add_argument("--results", metavar="FOLDER", help="where measurements are kept")
-    parser.add_argument("--limit", type=float, default=60, help="seconds after which to stop")
+    parser.add_argument(
+        "--results", metavar="FOLDER", help="where measurements are kept"
+    )
+    parser.add_argument(
+        "--limit", type=float, default=60, help="seconds after which to stop"
+    )
 
 
 def read_pythons(parser, args, names):
@@ -73,7 +77,10 @@ class Libraries:
                 f"print(version({name!r}), sys.version.split()[0], numpy.__version__)"
             )
             found = subprocess.run(
-                [python, "-c", code], capture_output=True, text=True, env=self.environment(name)
+                [python, "-c", code],
+                capture_output=True,
+                text=True,
+                env=self.environment(name),
             )
             if found.returncode:
                 print(f"{name}: not installed in {python}; left out.")
@@ -95,7 +102,11 @@ class Libraries:
     def answers(self, name, jobs, one_process_each=False):
         """Reports of jobs, with the values under "values"; those on disk are not done again."""
         paths = [self.folder / f"{name}-{job['key']}.json" for job in jobs]
-        todo = [{**job, "report": str(path)} for job, path in zip(jobs, paths) if not path.exists()]
+        todo = [
+            {**job, "report": str(path)}
+            for job, path in zip(jobs, paths)
+            if not path.exists()
+        ]
         while todo:
             batch = todo[:1] if one_process_each else todo
             (self.folder / "jobs.json").write_text(json.dumps(batch))
@@ -114,11 +125,20 @@ class Libraries:
 
     def start(self, name):
         """Run jobs.json in a process; the report of a job that it leaves without one."""
-        command = [self.pythons[name], str(self.worker), name, str(self.folder / "jobs.json")]
+        command = [
+            self.pythons[name],
+            str(self.worker),
+            name,
+            str(self.folder / "jobs.json"),
+        ]
         environment = self.environment(name)
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, env=environment, timeout=self.limit
+                command,
+                capture_output=True,
+                text=True,
+                env=environment,
+                timeout=self.limit,
             )
         except subprocess.TimeoutExpired:
             return {"stopped": self.limit}

@@ -64,7 +64,9 @@ def pydvl_knn(p, k, n_jobs=1):
 
     def work():
         with parallel_config(n_jobs=n_jobs):
-            valuation = KNNShapleyValuation(KNeighborsClassifier(k), test, progress=False)
+            valuation = KNNShapleyValuation(
+                KNeighborsClassifier(k), test, progress=False
+            )
             return valuation.fit(train).result.values
 
     return work
@@ -84,7 +86,9 @@ def opendataval_data(p):
 def opendataval_knn(p, k, batch_size=32):
     from opendataval.dataval import KNNShapley
 
-    evaluator = KNNShapley(k_neighbors=k, batch_size=batch_size).input_data(*opendataval_data(p))
+    evaluator = KNNShapley(k_neighbors=k, batch_size=batch_size).input_data(
+        *opendataval_data(p)
+    )
     return lambda: evaluator.train_data_values().evaluate_data_values()
 
 
@@ -113,7 +117,9 @@ def shapiq_sum(explainer, model, p, n_jobs):
         for index, label in enumerate(model.classes_):
             points = p.X_val[p.y_val == label]
             if points.shape[0]:
-                found = explainer(model, class_index=index).explain_X(points, n_jobs=n_jobs)
+                found = explainer(model, class_index=index).explain_X(
+                    points, n_jobs=n_jobs
+                )
                 for values in found:
                     total += values.get_n_order_values(1)
         return total / len(p.y_val)
@@ -182,7 +188,9 @@ def processes():
     parents = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
-            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+            parents[int(path.parent.name)] = int(
+                path.read_text().rpartition(")")[2].split()[1]
+            )
         except OSError:  # it has ended
             continue
     found = [os.getpid()] if parents else []
@@ -195,7 +203,9 @@ def resident(pid, field):
     """Bytes of a process: VmRSS now, VmHWM at its peak."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-        return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(field))
+        return 1024 * next(
+            int(line.split()[1]) for line in lines if line.startswith(field)
+        )
     except (OSError, StopIteration):  # it has ended
         return 0
 
@@ -215,8 +225,12 @@ def measure(work):
 
 def few(p):
     """A problem of a few rows of every class, to warm up."""
-    rows = np.concatenate([np.flatnonzero(p.y == label)[:30] for label in np.unique(p.y)])
-    return SimpleNamespace(X=p.X[rows], y=p.y[rows], X_val=p.X_val[:6], y_val=p.y_val[:6])
+    rows = np.concatenate(
+        [np.flatnonzero(p.y == label)[:30] for label in np.unique(p.y)]
+    )
+    return SimpleNamespace(
+        X=p.X[rows], y=p.y[rows], X_val=p.X_val[:6], y_val=p.y_val[:6]
+    )
 
 
 def run(library, job):
@@ -234,18 +248,28 @@ def run(library, job):
     if job["warm_up"] and times[0] < 10:
         times += [measure(work)[1] for _ in range(2 if times[0] > 1 else 10)]
     np.save(Path(job["report"]).with_suffix(".npy"), np.asarray(values, dtype=float))
-    return {"seconds": float(np.median(times)), "calls": len(times), "bytes": measured[1]}
+    return {
+        "seconds": float(np.median(times)),
+        "calls": len(times),
+        "bytes": measured[1],
+    }
 
 
 def first_line(error):
     text = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {text[0].strip()}" if text else type(error).__name__
+    return (
+        f"{type(error).__name__}: {text[0].strip()}" if text else type(error).__name__
+    )
 
 
 def main(library, jobs, run=run):
     """Run the jobs of a file, and write a report of each."""
     warnings.filterwarnings("ignore")
-    about = {"version": version(library), "python": sys.version.split()[0], "numpy": np.__version__}
+    about = {
+        "version": version(library),
+        "python": sys.version.split()[0],
+        "numpy": np.__version__,
+    }
     for job in json.loads(Path(jobs).read_text()):
         try:
             report = run(library, job)

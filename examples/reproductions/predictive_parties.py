@@ -30,7 +30,14 @@ from skvalue.collaborative import BayesianLinear, GramRelease
 from skvalue.exceptions import PriorOutweighsWarning
 from skvalue.privacy import SeededNoiseWarning
 
-KINDS = ["honest", "honest", "shuffled targets", "pure noise", "flipped sign", "20 rows, ten times"]
+KINDS = [
+    "honest",
+    "honest",
+    "shuffled targets",
+    "pure noise",
+    "flipped sign",
+    "20 rows, ten times",
+]
 WEIGHTS, SD = np.array([0.5, -0.3]), 0.16
 
 
@@ -41,7 +48,9 @@ def rows_of(kind, rng, n=200):
     if kind == "20 rows, ten times":
         first = np.arange(n) % (n // 10)
         return X[first], np.clip((signal + noise)[first], -1, 1)
-    y = {"pure noise": noise / SD / 2, "flipped sign": noise - signal}.get(kind, signal + noise)
+    y = {"pure noise": noise / SD / 2, "flipped sign": noise - signal}.get(
+        kind, signal + noise
+    )
     return X, np.clip(rng.permutation(y) if kind == "shuffled targets" else y, -1, 1)
 
 
@@ -49,7 +58,11 @@ def scorers(epsilon):
     """Scorers by column; those that are compared with the default have fewer particles."""
     few, blind = {"n_particles": 80, "min_ess": 30, "random_state": 0}, {}
     if epsilon is not None:
-        blind = {"noise-blind": PredictiveValueScorer(BayesianLinear(noise_aware=False), **few)}
+        blind = {
+            "noise-blind": PredictiveValueScorer(
+                BayesianLinear(noise_aware=False), **few
+            )
+        }
     return {
         "predictive": PredictiveValueScorer(BayesianLinear(), random_state=0),
         **blind,
@@ -76,7 +89,9 @@ def values(epsilon, n_parties, draws, columns=None):
         chosen = scorers(epsilon)
         for name in columns or chosen:
             given = points if isinstance(chosen[name], PredictiveValueScorer) else {}
-            found.setdefault(name, []).append(chosen[name].fit(releases, **given).values_)
+            found.setdefault(name, []).append(
+                chosen[name].fit(releases, **given).values_
+            )
     return {name: np.array(table) for name, table in found.items()}
 
 
@@ -100,12 +115,20 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--draws", type=int, default=20, help="draws of rows and noise, at least 2")
+    parser.add_argument(
+        "--draws", type=int, default=20, help="draws of rows and noise, at least 2"
+    )
     args = parser.parse_args()
     if args.draws < 2:
-        parser.error(f"--draws must be at least 2, for a standard error. Got {args.draws}.")
-    warnings.simplefilter("ignore", SeededNoiseWarning)  # an experiment with made-up rows
-    warnings.simplefilter("ignore", PriorOutweighsWarning)  # what the last column is for
+        parser.error(
+            f"--draws must be at least 2, for a standard error. Got {args.draws}."
+        )
+    warnings.simplefilter(
+        "ignore", SeededNoiseWarning
+    )  # an experiment with made-up rows
+    warnings.simplefilter(
+        "ignore", PriorOutweighsWarning
+    )  # what the last column is for
     for epsilon in (None, 0.5):
         print("without noise" if epsilon is None else f"Renyi epsilon {epsilon:g}")
         for n_parties in (5, 6):

@@ -93,9 +93,14 @@ def transforms(colour):
 
 def augmented(images, parts):
     """Bytes to bytes, each image transformed on its own."""
-    tensor = torch.from_numpy(images.reshape(*images.shape[:3], -1)).permute(0, 3, 1, 2) / 255.0
+    tensor = (
+        torch.from_numpy(images.reshape(*images.shape[:3], -1)).permute(0, 3, 1, 2)
+        / 255.0
+    )
     with torch.no_grad():
-        tensor = torch.cat([kornia.AugmentationSequential(*parts)(t) for t in tensor.split(512)])
+        tensor = torch.cat(
+            [kornia.AugmentationSequential(*parts)(t) for t in tensor.split(512)]
+        )
     tensor = (255 * tensor).round().clamp(0, 255).to(torch.uint8)
     return tensor.permute(0, 2, 3, 1).numpy().reshape(images.shape)
 
@@ -121,7 +126,8 @@ def make_market(X, y, fractions, n_buyer, n_seller, seed):
     rng = np.random.default_rng(seed)
     free = np.ones(len(y), bool)
     buyer, similar, new = (
-        draw(free, y, s, n, rng) for s, n in zip(fractions, (n_buyer, n_seller, n_seller))
+        draw(free, y, s, n, rng)
+        for s, n in zip(fractions, (n_buyer, n_seller, n_seller))
     )
     part = rng.permutation(buyer)[:n_seller]
     left = np.flatnonzero(free)
@@ -153,7 +159,9 @@ def statements(scores):
     scores = np.asarray(scores)
     spread = np.ptp(scores[1:])
     lead = (scores[1] - scores[2:].max()) / spread
-    copies = max(abs(scores[3] - scores[2]), np.abs(scores[4:] - scores[0]).max()) / spread
+    copies = (
+        max(abs(scores[3] - scores[2]), np.abs(scores[4:] - scores[0]).max()) / spread
+    )
     below = bool(scores[4:].max() < scores[2])
     return {
         "lead": lead,
@@ -198,21 +206,33 @@ def gains(buyer, sellers, test, n_epochs, device, seed, mixed_precision=False):
 
     def accuracy(network):
         network.eval()
-        with torch.no_grad(), torch.autocast(device, torch.bfloat16, enabled=mixed_precision):
-            guesses = [network(part.to(device)).argmax(1).cpu() for part in X_test.split(512)]
+        with (
+            torch.no_grad(),
+            torch.autocast(device, torch.bfloat16, enabled=mixed_precision),
+        ):
+            guesses = [
+                network(part.to(device)).argmax(1).cpu() for part in X_test.split(512)
+            ]
         return float((torch.cat(guesses) == y_test).float().mean())
 
     (X_buyer, y_buyer), (X_test, y_test) = tensors(*buyer), tensors(*test)
     with torch.random.fork_rng():
         network = classifier(tuple(X_buyer.shape[1:]), seed)
-        train_classifier(network, X_buyer, y_buyer, n_epochs, device, 1e-3, mixed_precision)
-        before, state = accuracy(network), {k: v.clone() for k, v in network.state_dict().items()}
+        train_classifier(
+            network, X_buyer, y_buyer, n_epochs, device, 1e-3, mixed_precision
+        )
+        before, state = (
+            accuracy(network),
+            {k: v.clone() for k, v in network.state_dict().items()},
+        )
         after = []
         for X, y in sellers:
             network.load_state_dict(state)
             X, y = tensors(X, y)
             both = torch.cat([X_buyer, X]), torch.cat([y_buyer, y])
-            train_classifier(network, *both, max(n_epochs // 2, 1), device, 3e-4, mixed_precision)
+            train_classifier(
+                network, *both, max(n_epochs // 2, 1), device, 3e-4, mixed_precision
+            )
             after.append(accuracy(network) - before)
     return before, np.array(after)
 
@@ -233,7 +253,9 @@ def show(title, draws):
     unit = (scores - scores[1:].min()) / np.ptp(scores[1:])
     said = [statements(draw) for draw in draws]
     fraction = np.mean([draw["holds"] for draw in said])
-    lead, copies = (np.median([draw[word] for draw in said]) for word in ("lead", "copies"))
+    lead, copies = (
+        np.median([draw[word] for draw in said]) for word in ("lead", "copies")
+    )
     print(
         f"  {title:32s}"
         + " ".join(f"{value:5.2f}" for value in unit)
@@ -269,7 +291,9 @@ def train_maps(X, seed, arguments):
 
 def run_seed(X, y, name, seed, arguments):
     """Everything for one seed; what holds, by setting, and the gains."""
-    market = make_market(X, y, MARKETS[name], arguments.n_buyer, arguments.n_seller, seed)
+    market = make_market(
+        X, y, MARKETS[name], arguments.n_buyer, arguments.n_seller, seed
+    )
     said = {} if arguments.gains_only else run_scores(*market[:2], seed, arguments)
     if not arguments.classifier_epochs:
         return said, None
@@ -287,12 +311,17 @@ def run_scores(buyer, sellers, seed, arguments):
     maps, radius = train_maps(buyer[0], seed, arguments)
     wall, cpu = time.perf_counter() - start, time.process_time() - cpu
     print(f"seed {seed}: trained in {wall:.0f} s, {cpu:.0f} s of CPU time", flush=True)
-    rows = [maps.transform(seller[0]) for seller in sellers]  # once, whatever is released
+    rows = [
+        maps.transform(seller[0]) for seller in sellers
+    ]  # once, whatever is released
     scorer = PriArTaScorer(max_norm=radius).fit(maps.transform(buyer[0]))
     said = {"no noise": show("no noise", scorer.transform(rows).T)}
     settings = {f"{n} rows": (n, 1.0) for n in arguments.private_sizes}
     smaller = [n for n in arguments.private_sizes if n < arguments.n_seller]
-    secret = {f"secret {n} of {arguments.n_seller}": (n, n / arguments.n_seller) for n in smaller}
+    secret = {
+        f"secret {n} of {arguments.n_seller}": (n, n / arguments.n_seller)
+        for n in smaller
+    }
     for title, (n, rate) in {**settings, **secret}.items():
         epsilon, delta = amplified(EPSILON, DELTA, rate)
         draws = []
@@ -300,7 +329,9 @@ def run_scores(buyer, sellers, seed, arguments):
             rng = np.random.default_rng((seed, draw))
             some = [part[rng.permutation(len(part))[:n]] for part in rows]
             test_seed = 1000 * seed + 100_000 * draw
-            scorer.set_params(epsilon=epsilon, delta=delta, noise_random_state=test_seed)
+            scorer.set_params(
+                epsilon=epsilon, delta=delta, noise_random_state=test_seed
+            )
             draws.append(scorer.transform(some)[:, 0])
         said[title] = show(f"epsilon {EPSILON}, {title}", np.array(draws))
     return said
@@ -310,18 +341,26 @@ def parse(words=None):
     """Arguments of the command, with the defaults of its data set."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[2])
     parser.add_argument("--data", type=Path, required=True, help="folder of mnist.npz")
-    parser.add_argument("--cifar", action="store_true", help="CIFAR-10 in place of MNIST")
+    parser.add_argument(
+        "--cifar", action="store_true", help="CIFAR-10 in place of MNIST"
+    )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"])
     parser.add_argument("--epochs", type=int, help="of SimCLR (40; CIFAR-10: 200)")
     parser.add_argument("--batch-size", type=int, default=256, help="of SimCLR")
     parser.add_argument("--mixed-precision", action="store_true", help="on a CPU too")
     parser.add_argument("--temperature", type=float, default=0.3)
-    parser.add_argument("--n-buyer", type=int, help="rows of the buyer (2200; CIFAR-10: 2000)")
+    parser.add_argument(
+        "--n-buyer", type=int, help="rows of the buyer (2200; CIFAR-10: 2000)"
+    )
     parser.add_argument("--n-seller", type=int, default=2000)
     parser.add_argument("--private-sizes", type=int, nargs="*", default=[2000, 500])
-    parser.add_argument("--output", default="projection", choices=["projection", "backbone"])
-    parser.add_argument("--draws", type=int, default=10, help="releases for each setting")
+    parser.add_argument(
+        "--output", default="projection", choices=["projection", "backbone"]
+    )
+    parser.add_argument(
+        "--draws", type=int, default=10, help="releases for each setting"
+    )
     parser.add_argument("--latent-dim", type=int, help="8; CIFAR-10: 32")
     parser.add_argument("--classifier-epochs", type=int, default=10, help="0: no gains")
     parser.add_argument("--gains-only", action="store_true", help="no scores")
@@ -342,9 +381,13 @@ def main():
     with np.load(arguments.data / f"{name}.npz", allow_pickle=False) as file:
         X, y = file["X"], file["y"]
 
-    warnings.simplefilter("ignore")  # seeded noise voids the guarantee; the data are public
+    warnings.simplefilter(
+        "ignore"
+    )  # seeded noise voids the guarantee; the data are public
     print("sellers: " + "; ".join(NAMES))
-    print("scores: 0 and 1 for the least and the greatest of sellers 1 to 7, mean over draws")
+    print(
+        "scores: 0 and 1 for the least and the greatest of sellers 1 to 7, mean over draws"
+    )
     results = [run_seed(X, y, name, seed, arguments) for seed in arguments.seeds]
     for setting in results[0][0]:
         first, fraction = np.array([said[setting] for said, _ in results]).T
@@ -354,7 +397,11 @@ def main():
         )
     if arguments.classifier_epochs:
         found = np.array([added for _, added in results])
-        errors = found.std(axis=0, ddof=1) / len(found) ** 0.5 if len(found) > 1 else np.zeros(8)
+        errors = (
+            found.std(axis=0, ddof=1) / len(found) ** 0.5
+            if len(found) > 1
+            else np.zeros(8)
+        )
         print("gain in accuracy, mean over seeds and standard error")
         for name, mean, error in zip(NAMES, found.mean(axis=0), errors):
             print(f"  {name:22s} {mean:6.3f} ({error:.3f})")

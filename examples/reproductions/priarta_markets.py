@@ -35,7 +35,9 @@ def text_market(X, y, rng):
     new = np.concatenate([kind[2], kind[3]])
     sellers = {
         "1 new topics": new,
-        "2 half new": np.concatenate([kind[0][300:], kind[1][300:], kind[2][:300], kind[3][:300]]),
+        "2 half new": np.concatenate(
+            [kind[0][300:], kind[1][300:], kind[2][:300], kind[3][:300]]
+        ),
         "3 same topics": np.concatenate([kind[0][300:], kind[1][300:]]),
         "4 copy of the buyer": buyer,
         "5 most of seller 1": rng.permutation(new)[: int(0.8 * len(new))],
@@ -63,7 +65,9 @@ def table_market(X, y, rng):
         "5 half of seller 1": np.concatenate([old[:1000], others[:1000]]),
     }
     data = {name: (X[chosen], y[chosen]) for name, chosen in sellers.items()}
-    shuffled = np.stack([rng.permutation(column) for column in X[rows[:2000]].T], axis=1)
+    shuffled = np.stack(
+        [rng.permutation(column) for column in X[rows[:2000]].T], axis=1
+    )
     data["6 columns shuffled"] = shuffled, y[rows[:2000]]
     return (X[buyer], y[buyer]), data, (X[test], y[test])
 
@@ -72,7 +76,10 @@ def columns(is_cat):
     """Numbers standardised, categories one-hot: a map that treats every row by itself."""
     return make_column_transformer(
         (StandardScaler(), np.flatnonzero(~is_cat)),
-        (OneHotEncoder(handle_unknown="ignore", sparse_output=False), np.flatnonzero(is_cat)),
+        (
+            OneHotEncoder(handle_unknown="ignore", sparse_output=False),
+            np.flatnonzero(is_cat),
+        ),
     )
 
 
@@ -80,17 +87,25 @@ def report(title, market, representation, model, n_releases):
     """Print a table of the market."""
     (X, y), sellers, (X_test, y_test) = market
     latent = PrincipalComponents(8)
-    scorer = PriArTaScorer(representation, latent=latent, epsilon=EPSILON, delta=DELTA).fit(X)
+    scorer = PriArTaScorer(
+        representation, latent=latent, epsilon=EPSILON, delta=DELTA
+    ).fit(X)
     without_noise = PriArTaScorer(representation, latent=latent).fit(X)
     rows = [part[0] for part in sellers.values()]
     exact = without_noise.transform(rows)[:, 0]
     releases = [scorer.summarize(rows) for _ in range(n_releases)]
-    private = np.array([scorer.score_summaries(summaries)[:, 0] for summaries in releases])
+    private = np.array(
+        [scorer.score_summaries(summaries)[:, 0] for summaries in releases]
+    )
     floors = scorer.noise_floor(releases[0])
     errors = scorer.score_errors(releases[0])
     before = model.fit(X, y).score(X_test, y_test)
-    print(f"\n{title}: {len(X)} rows of the buyer, accuracy {before:.3f} with these alone")
-    print(f"{'seller':<24} {'n':>5} {'exact':>6} {'private':>13} {'error':>6} {'floor':>6} gain")
+    print(
+        f"\n{title}: {len(X)} rows of the buyer, accuracy {before:.3f} with these alone"
+    )
+    print(
+        f"{'seller':<24} {'n':>5} {'exact':>6} {'private':>13} {'error':>6} {'floor':>6} gain"
+    )
     for i, (name, (X_more, y_more)) in enumerate(sellers.items()):
         after = model.fit(np.concatenate([X, X_more]), np.concatenate([y, y_more]))
         gain = after.score(X_test, y_test) - before
@@ -115,23 +130,39 @@ def report(title, market, representation, model, n_releases):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[2])
-    parser.add_argument("--data", type=Path, required=True, help="folder of the npz files")
-    parser.add_argument("--releases", type=int, default=20, help="fresh releases of each seller")
+    parser.add_argument(
+        "--data", type=Path, required=True, help="folder of the npz files"
+    )
+    parser.add_argument(
+        "--releases", type=int, default=20, help="fresh releases of each seller"
+    )
     arguments = parser.parse_args()
-    paths = {name: arguments.data / f"{name}.npz" for name in ("agnews_minilm", "adult")}
+    paths = {
+        name: arguments.data / f"{name}.npz" for name in ("agnews_minilm", "adult")
+    }
     if not any(path.is_file() for path in paths.values()):
-        parser.error(f"--data must hold agnews_minilm.npz or adult.npz. Got {arguments.data}.")
+        parser.error(
+            f"--data must hold agnews_minilm.npz or adult.npz. Got {arguments.data}."
+        )
     rng = np.random.default_rng(0)
     if paths["agnews_minilm"].is_file():
         with np.load(paths["agnews_minilm"]) as file:
             X, y = file["X"].astype(np.float64), file["y"]
         model = LogisticRegression(max_iter=1000)
-        report("News texts", text_market(X, y, rng), "identity", model, arguments.releases)
+        report(
+            "News texts", text_market(X, y, rng), "identity", model, arguments.releases
+        )
     if paths["adult"].is_file():
         with np.load(paths["adult"]) as file:
             X, y, is_cat = file["X"].astype(np.float64), file["y"], file["is_cat"]
         model = make_pipeline(columns(is_cat), LogisticRegression(max_iter=1000))
-        report("People", table_market(X, y, rng), columns(is_cat), model, arguments.releases)
+        report(
+            "People",
+            table_market(X, y, rng),
+            columns(is_cat),
+            model,
+            arguments.releases,
+        )
 
 
 if __name__ == "__main__":

@@ -17,10 +17,18 @@ import numpy as np
 from sklearn.base import clone
 
 from skvalue.priarta import PriArTaScorer, wasserstein
-from skvalue.privacy import GaussianEvent, add_noise, calibrate_gaussian, epsilon_from_mu
+from skvalue.privacy import (
+    GaussianEvent,
+    add_noise,
+    calibrate_gaussian,
+    epsilon_from_mu,
+)
 
 EPSILON, DELTA = 0.8, 1e-5
-SCORERS = {"on the moments, as they come": dict(shrink=False), "on the moments (default)": dict()}
+SCORERS = {
+    "on the moments, as they come": dict(shrink=False),
+    "on the moments (default)": dict(),
+}
 
 
 def rows(rng, n, d, shift=0.0):
@@ -40,7 +48,9 @@ def published_score(model, buyer, X, noise_random_state=None):
 
     The noise's own variance stays in the covariance.
     """
-    event = GaussianEvent(paper_scale(EPSILON, DELTA, len(X), model.max_norm) / model.max_norm)
+    event = GaussianEvent(
+        paper_scale(EPSILON, DELTA, len(X), model.max_norm) / model.max_norm
+    )
     return noisy_rows_score(model, buyer, X, event, 0.0, noise_random_state)
 
 
@@ -60,12 +70,19 @@ def noisy_rows_score(model, buyer, X, event, excess, noise_random_state=None):
     What rows within the radius cannot have is cut off.
     """
     own, rows, radius = model.transform(buyer), model.transform(X), model.max_norm
-    rows = radius * add_noise(rows / radius, event, noise_random_state=noise_random_state)
-    mean, covariance = rows.mean(axis=0), np.cov(rows.T) - excess * np.eye(rows.shape[1])
+    rows = radius * add_noise(
+        rows / radius, event, noise_random_state=noise_random_state
+    )
+    mean, covariance = (
+        rows.mean(axis=0),
+        np.cov(rows.T) - excess * np.eye(rows.shape[1]),
+    )
     values, vectors = np.linalg.eigh(covariance)
     covariance = (vectors * np.maximum(values, 0.0)) @ vectors.T
     mean *= radius / max(radius, np.linalg.norm(mean))
-    covariance *= min(1.0, 2 * radius**2 / np.trace(covariance))  # of two rows at opposite ends
+    covariance *= min(
+        1.0, 2 * radius**2 / np.trace(covariance)
+    )  # of two rows at opposite ends
     return wasserstein(own.mean(axis=0), np.cov(own.T), mean, covariance)
 
 
@@ -75,7 +92,9 @@ def score_each(model, buyer, score, sellers):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[2])
-    parser.add_argument("--repeats", type=int, default=10, help="sellers for each figure")
+    parser.add_argument(
+        "--repeats", type=int, default=10, help="sellers for each figure"
+    )
     parser.add_argument("--dimensions", type=int, nargs="+", default=[8, 16, 32])
     arguments = parser.parse_args()
     print("True epsilon of the mean under the published noise, which claims 0.8")
@@ -84,7 +103,9 @@ def main():
         print(f"n = {n:5}: {epsilon_from_mu(mu, DELTA):6.1f}")
     for d in arguments.dimensions:
         print(f"\nRoot mean squared error of distances, d = {d}")
-        print(f"{'noise':<29}" + "".join(f"{f'n = {n}':>11}" for n in (500, 1000, 5000)))
+        print(
+            f"{'noise':<29}" + "".join(f"{f'n = {n}':>11}" for n in (500, 1000, 5000))
+        )
         rng = np.random.default_rng(d)
         buyer = rows(rng, 5000, d)
         base = PriArTaScorer(max_norm=1.0, mean_weight=0.6).fit(buyer)
@@ -102,7 +123,9 @@ def main():
                 sellers = [rows(rng, n, d, 0.3) for _ in range(arguments.repeats)]
                 errors = score(sellers) - base.transform(sellers)
                 found.append(np.sqrt(np.mean(errors**2)))
-            print(f"{name:<29}" + "".join(f"{error:11.3f}" for error in found), flush=True)
+            print(
+                f"{name:<29}" + "".join(f"{error:11.3f}" for error in found), flush=True
+            )
 
 
 if __name__ == "__main__":

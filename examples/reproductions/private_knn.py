@@ -49,7 +49,11 @@ def joint_sensitivity(n_neighbors):
     """
     k = n_neighbors
     # sum_{r >= 1} 1 / (r (r + 1))^2 = pi^2 / 3 - 3
-    rest = np.pi**2 / 3 - 3 - sum(1 / (r * (r + 1)) ** 2 for r in range(1, min(k, 100) + 1))
+    rest = (
+        np.pi**2 / 3
+        - 3
+        - sum(1 / (r * (r + 1)) ** 2 for r in range(1, min(k, 100) + 1))
+    )
     if k > 100:  # the difference has few digits left: bound it by an integral
         rest = 1 / (3 * k**3)
     return float(np.sqrt(1 / (k * (k + 1) ** 2) + rest) * (1 + 1e-9))
@@ -63,13 +67,17 @@ def value_noise(epsilon, delta, n_neighbors, sampling_rate=None):
         return calibrate_gaussian(epsilon, delta, one, "add_remove")
 
     def event(scale):
-        once = PoissonSampledEvent(GaussianEvent(scale * one, one, "add_remove"), sampling_rate)
+        once = PoissonSampledEvent(
+            GaussianEvent(scale * one, one, "add_remove"), sampling_rate
+        )
         return SelfComposedEvent(once, 1)
 
     return calibrate(event, epsilon, delta, tol=0.01).event.event
 
 
-def sampled_values(X, y, X_val, y_val, n_neighbors, rate, *, metric="cosine", random_state=None):
+def sampled_values(
+    X, y, X_val, y_val, n_neighbors, rate, *, metric="cosine", random_state=None
+):
     """Value of every row in a fresh secret sample of the others, by the original game.
 
     A row that ties with another stands behind it if it stands behind it in X.

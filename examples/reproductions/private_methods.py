@@ -69,12 +69,16 @@ def by_tknn(rows, epsilons):
 def by_in_run(rows, epsilons):
     for epsilon in epsilons:
         clip = 1.0 if epsilon is None else "auto"
-        yield values_of(InRunShapleyValuer(epsilon=epsilon, delta=DELTA, clip=clip), rows)
+        yield values_of(
+            InRunShapleyValuer(epsilon=epsilon, delta=DELTA, clip=clip), rows
+        )
 
 
 def by_gradients(rows, epsilons):
     for epsilon in epsilons:
-        valuer = GradientSemivalueValuer(epsilon=epsilon, delta=DELTA, n_permutations=30)
+        valuer = GradientSemivalueValuer(
+            epsilon=epsilon, delta=DELTA, n_permutations=30
+        )
         yield values_of(valuer, rows)
 
 
@@ -88,8 +92,13 @@ def by_layered(rows, epsilons):
         if epsilon is None:
             yield exact
             continue
-        private = LayeredShapleyValuer(**game, epsilon=epsilon, delta=DELTA).fit(X, y, **points)
-        noisy, start = exact + rng.laplace(0, private.noise_scale_, len(X)), private.prediction()
+        private = LayeredShapleyValuer(**game, epsilon=epsilon, delta=DELTA).fit(
+            X, y, **points
+        )
+        noisy, start = (
+            exact + rng.laplace(0, private.noise_scale_, len(X)),
+            private.prediction(),
+        )
         yield start + private.shrinkage_ * (noisy - start)
 
 
@@ -114,7 +123,10 @@ def draw_party(i, rng, n=500):
 def by_statistics(kind):
     def values(parties, points, epsilons):
         for epsilon in epsilons:
-            releases = [GramRelease(epsilon, delta=DELTA).fit(*rows).release_ for rows in parties]
+            releases = [
+                GramRelease(epsilon, delta=DELTA).fit(*rows).release_
+                for rows in parties
+            ]
             scorer = kind(BayesianLinear(), random_state=0)
             given = points if kind is PredictiveValueScorer else {}
             yield scorer.fit(releases, **given).values_
@@ -127,7 +139,9 @@ def by_steps(kind):
         X, y = (np.concatenate(parts) for parts in zip(*parties))
         owners = np.repeat(np.arange(len(parties)), len(parties[0][1]))
         for epsilon in epsilons:
-            valuer = kind(epsilon=epsilon, delta=DELTA, unit="example", clip=1.0, random_state=0)
+            valuer = kind(
+                epsilon=epsilon, delta=DELTA, unit="example", clip=1.0, random_state=0
+            )
             yield valuer.fit(X, y, groups=owners, **points).values_
 
     return values
@@ -135,7 +149,9 @@ def by_steps(kind):
 
 def by_distance(parties, points, epsilons):
     for epsilon in epsilons:
-        scorer = PriArTaScorer(epsilon=epsilon, delta=DELTA, max_norm=1.0).fit(points["X_val"])
+        scorer = PriArTaScorer(epsilon=epsilon, delta=DELTA, max_norm=1.0).fit(
+            points["X_val"]
+        )
         yield scorer.transform([X for X, _ in parties])[:, 0]
 
 
@@ -153,8 +169,14 @@ OF_PARTIES = {
 
 def print_medians(title, curves, none):
     print(f"{title}\n")
-    header = ["method", *(f"{epsilon:g}" for epsilon in EPSILONS), *(["none"] if none else [])]
-    print_table(header, [[n, *(f"{c:.2f}" for c in cells)] for n, cells in curves.items()])
+    header = [
+        "method",
+        *(f"{epsilon:g}" for epsilon in EPSILONS),
+        *(["none"] if none else []),
+    ]
+    print_table(
+        header, [[n, *(f"{c:.2f}" for c in cells)] for n, cells in curves.items()]
+    )
 
 
 def measure_rows(args):
@@ -165,9 +187,13 @@ def measure_rows(args):
     found = {}
     for name in args.methods or OF_ROWS:
         if name in OF_ROWS:
-            draws = [list(OF_ROWS[name]((X, y, points), EPSILONS)) for _ in range(args.draws)]
+            draws = [
+                list(OF_ROWS[name]((X, y, points), EPSILONS)) for _ in range(args.draws)
+            ]
             (exact,) = OF_ROWS[name]((X, y, points), [None])
-            scores = [[noisy_label_auc(values, wrong) for values in draw] for draw in draws]
+            scores = [
+                [noisy_label_auc(values, wrong) for values in draw] for draw in draws
+            ]
             medians = np.median(scores, axis=0).tolist()
             found[name] = [*medians, float(noisy_label_auc(exact, wrong))]
     return float(noisy_label_auc(baseline, wrong)), found
@@ -181,8 +207,13 @@ def measure_parties(args):
     for name in args.methods or OF_PARTIES:
         if name in OF_PARTIES:
             (exact,) = OF_PARTIES[name](parties, points, [None])
-            draws = [list(OF_PARTIES[name](parties, points, EPSILONS)) for _ in range(args.draws)]
-            scores = [[spearmanr(values, exact)[0] for values in draw] for draw in draws]
+            draws = [
+                list(OF_PARTIES[name](parties, points, EPSILONS))
+                for _ in range(args.draws)
+            ]
+            scores = [
+                [spearmanr(values, exact)[0] for values in draw] for draw in draws
+            ]
             found[name] = np.median(scores, axis=0).tolist()
     return found
 
@@ -191,11 +222,15 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", metavar="FOLDER", help="folder of npz files; default: OpenML")
+    parser.add_argument(
+        "--data", metavar="FOLDER", help="folder of npz files; default: OpenML"
+    )
     parser.add_argument("--draws", type=int, default=5, help="draws of the noise")
     parser.add_argument("--rows", type=int, default=N_ROWS)
     parser.add_argument("--methods", nargs="+", choices=[*OF_ROWS, *OF_PARTIES])
-    parser.add_argument("--save", metavar="FILE.json", help="add what is measured to this file")
+    parser.add_argument(
+        "--save", metavar="FILE.json", help="add what is measured to this file"
+    )
     args = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     found = {"rows": {}, "parties": {}}
@@ -208,7 +243,9 @@ def main(arguments=None):
         title = f"Rows: AUROC of wrong labels by epsilon; free: {found['free']:.2f}"
         print_medians(title, rows, True)
         parties = measure_parties(args)
-        print_medians("Parties: rank correlation with values without noise", parties, False)
+        print_medians(
+            "Parties: rank correlation with values without noise", parties, False
+        )
     found["rows"] |= rows
     found["parties"] |= parties
     if args.save:

@@ -54,7 +54,17 @@ from skvalue import KNNShapleyValuer, TKNNShapleyValuer
 from skvalue.datasets import fetch_benchmark, flip_labels, perturb_features
 from skvalue.inspection import noisy_label_auc
 
-NINE = ["2dplanes", "phoneme", "cpu", "wind", "pima", "agnews_minilm", "mnist", "digits", "bcancer"]
+NINE = [
+    "2dplanes",
+    "phoneme",
+    "cpu",
+    "wind",
+    "pima",
+    "agnews_minilm",
+    "mnist",
+    "digits",
+    "bcancer",
+]
 WITH_SKLEARN = {"digits": load_digits, "bcancer": load_breast_cancer, "wine": load_wine}
 OPENML = {"pima": ("diabetes", 1), "mnist": ("mnist_784", 1)}
 UNSCALED = {"mnist", "digits", "agnews_minilm"}
@@ -71,7 +81,10 @@ def mean_sizes(posterior, sizes):
 WITHOUT = {
     "the cap of contributions": ({"max_contributions": None}, None),
     "smoothing": ({"denoise": False}, None),
-    "truncation": ({}, ("_denoising.positive_draws", lambda draws: np.maximum(draws, 0))),
+    "truncation": (
+        {},
+        ("_denoising.positive_draws", lambda draws: np.maximum(draws, 0)),
+    ),
     "the factor": ({}, ("_noisy.value_sizes", mean_sizes)),
 }
 
@@ -121,7 +134,9 @@ def l1(values, exact):
 
 def compare(data, wrong, epsilon, exact, **parameters):
     """One private fit, in the order of the columns."""
-    private = fitted(TKNNShapleyValuer(epsilon=epsilon, delta=DELTA, **parameters), *data)
+    private = fitted(
+        TKNNShapleyValuer(epsilon=epsilon, delta=DELTA, **parameters), *data
+    )
     values, baseline = private.values_, private.baseline_
     rescaled = baseline * (np.abs(exact).sum() / np.abs(baseline).sum())
     return [
@@ -135,7 +150,16 @@ def compare(data, wrong, epsilon, exact, **parameters):
 
 def print_sizes(games, epsilon, draws, **parameters):
     """One row a data set, and the means."""
-    header = ["set", "L1", "baseline", "rescaled", "sum", "AUROC: exact", "baseline", "private"]
+    header = [
+        "set",
+        "L1",
+        "baseline",
+        "rescaled",
+        "sum",
+        "AUROC: exact",
+        "baseline",
+        "private",
+    ]
     header += ["Spearman: baseline", "private", "within 2"]
     means = []
     for some in games.values():
@@ -146,13 +170,22 @@ def print_sizes(games, epsilon, draws, **parameters):
         ]
         means.append(np.mean(found, axis=0))
     table = np.vstack([means, np.mean(means, axis=0)])
-    rows = [[name, *(f"{x:.3f}" for x in row)] for name, row in zip([*games, "mean"], table)]
+    rows = [
+        [name, *(f"{x:.3f}" for x in row)] for name, row in zip([*games, "mean"], table)
+    ]
     print_table(header, rows)
 
 
 def print_detection(games, draws):
     """AUROC of exact values, of KNN-Shapley, and of values at epsilon 0.3."""
-    header = ["set", "TKNN", "KNN, cosine", "KNN, euclidean", "TKNN, epsilon 0.3", "radius"]
+    header = [
+        "set",
+        "TKNN",
+        "KNN, cosine",
+        "KNN, euclidean",
+        "TKNN, epsilon 0.3",
+        "radius",
+    ]
     table = []
     for some in games.values():
         found = []
@@ -162,13 +195,16 @@ def print_detection(games, draws):
                 values.append(fitted(KNNShapleyValuer(metric=metric), *data).values_)
             aurocs = [noisy_label_auc(one, wrong) for one in values]
             fits = [
-                fitted(TKNNShapleyValuer(epsilon=0.3, delta=DELTA), *data) for _ in range(draws)
+                fitted(TKNNShapleyValuer(epsilon=0.3, delta=DELTA), *data)
+                for _ in range(draws)
             ]
             private = np.mean([noisy_label_auc(fit.values_, wrong) for fit in fits])
             found.append([*aurocs, private, fits[0].radius_])
         table.append(np.mean(found, axis=0))
     table = np.vstack([table, np.mean(table, axis=0)])
-    rows = [[name, *(f"{x:.3f}" for x in row)] for name, row in zip([*games, "mean"], table)]
+    rows = [
+        [name, *(f"{x:.3f}" for x in row)] for name, row in zip([*games, "mean"], table)
+    ]
     print_table(header, rows)
 
 
@@ -176,7 +212,9 @@ def parse_arguments():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", metavar="FOLDER", help="folder of npz files; default: OpenML")
+    parser.add_argument(
+        "--data", metavar="FOLDER", help="folder of npz files; default: OpenML"
+    )
     parser.add_argument("--sets", nargs="+", default=NINE)
     parser.add_argument("--task", choices=["labels", "features"], default="labels")
     parser.add_argument("--epsilons", nargs="+", type=float, default=[1.0, 0.3, 3.0])
@@ -185,13 +223,19 @@ def parse_arguments():
     parser.add_argument("--without", nargs="*", choices=WITHOUT, default=[])
     args = parser.parse_args()
     if args.seeds < 1 or args.draws < 1:
-        parser.error(f"--seeds and --draws must be at least 1. Got {args.seeds}, {args.draws}.")
+        parser.error(
+            f"--seeds and --draws must be at least 1. Got {args.seeds}, {args.draws}."
+        )
     online = {"2dplanes", "phoneme", "cpu", "wind", "covertype", *OPENML}
     args.sets = [
         name
         for name in args.sets
         if name in WITH_SKLEARN
-        or (name in online if args.data is None else (Path(args.data) / f"{name}.npz").is_file())
+        or (
+            name in online
+            if args.data is None
+            else (Path(args.data) / f"{name}.npz").is_file()
+        )
     ]
     return args
 
@@ -202,10 +246,12 @@ def main():
     for name in args.sets:
         X, y = load(name, args.data)
         some = [
-            game(X, y, args.task, seed, name not in UNSCALED) for seed in range(1, args.seeds + 1)
+            game(X, y, args.task, seed, name not in UNSCALED)
+            for seed in range(1, args.seeds + 1)
         ]
         games[name] = [
-            (data, wrong, fitted(TKNNShapleyValuer(), *data).values_) for data, wrong in some
+            (data, wrong, fitted(TKNNShapleyValuer(), *data).values_)
+            for data, wrong in some
         ]
     for epsilon in args.epsilons:
         print(f"Epsilon {epsilon:g}, {args.task}\n")

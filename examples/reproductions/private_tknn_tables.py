@@ -211,7 +211,12 @@ def print_detection(part, args):
         delta = DELTA_EMBEDDED if name in EMBEDDED else DELTA
 
         def auroc(values, *settings, repeats=args.repeats, data=data, noisy=noisy):
-            return show([noisy_label_auc(values(*data, *settings), noisy) for _ in range(repeats)])
+            return show(
+                [
+                    noisy_label_auc(values(*data, *settings), noisy)
+                    for _ in range(repeats)
+                ]
+            )
 
         baseline = auroc(public_baseline, 1 + TAU, repeats=1)
         exact = auroc(tknn_values, math.inf, repeats=1)
@@ -222,7 +227,11 @@ def print_detection(part, args):
             row += [baseline, exact, printed[1], auroc(knn_values, epsilon, delta)]
             if args.samples:  # the paper has none for images and texts
                 slow = name in EMBEDDED
-                row += ["-", "-"] if slow else [printed[2], auroc(knn_values, epsilon, delta, RATE)]
+                row += (
+                    ["-", "-"]
+                    if slow
+                    else [printed[2], auroc(knn_values, epsilon, delta, RATE)]
+                )
             rows.append(row)
     print_table(header, rows)
 
@@ -362,7 +371,9 @@ def attack(name, epsilon, tau, args):
         size = min(ROUND, args.targets - seed * ROUND)
         X, y, X_val, y_val = attack_round(name, size, seed, args)
 
-        score = partial(value_copies, tknn(epsilon, tau=tau), {"X_val": X_val, "y_val": y_val})
+        score = partial(
+            value_copies, tknn(epsilon, tau=tau), {"X_val": X_val, "y_val": y_val}
+        )
         if epsilon == math.inf:
             score = value_exact_copies(X, y, X_val, y_val, 1 + tau)
             X = np.arange(len(X))[:, None]
@@ -384,12 +395,22 @@ def print_attacks(args):
                 if epsilon != math.inf and epsilon not in args.epsilons:
                     continue
                 auroc, error = attack(name, epsilon, tau, args)
-                privacy = "exact values" if epsilon == math.inf else f"epsilon {epsilon:g}"
+                privacy = (
+                    "exact values" if epsilon == math.inf else f"epsilon {epsilon:g}"
+                )
                 printed = ATTACKS[name][epsilon].split()[TAUS.index(tau)]
                 away = f"{(auroc - 0.5) / error:+.1f}"
-                cells = [name, f"{tau:g}", privacy, f"{printed} (Table {table})", f"{auroc:.3f}"]
+                cells = [
+                    name,
+                    f"{tau:g}",
+                    privacy,
+                    f"{printed} (Table {table})",
+                    f"{auroc:.3f}",
+                ]
                 rows.append([*cells, away])
-    print_table(["set", "tau", "values", "published", "measured", "errors from 0.5"], rows)
+    print_table(
+        ["set", "tau", "values", "published", "measured", "errors from 0.5"], rows
+    )
     print(
         f"Targets: {args.targets}; shadow data sets: {args.shadows}; validation points: "
         f"{args.validation}; copies: {args.copies}.\n"
@@ -402,23 +423,39 @@ def parse_arguments():
     )
     add_data_arguments(parser)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--epsilons", nargs="*", type=float, default=EPSILONS, metavar="EPSILON")
-    parser.add_argument("--repeats", type=int, default=5, help="draws of the noise of Table 8")
-    parser.add_argument("--samples", action="store_true", help="DP-KNN with samples too: slow")
+    parser.add_argument(
+        "--epsilons", nargs="*", type=float, default=EPSILONS, metavar="EPSILON"
+    )
+    parser.add_argument(
+        "--repeats", type=int, default=5, help="draws of the noise of Table 8"
+    )
+    parser.add_argument(
+        "--samples", action="store_true", help="DP-KNN with samples too: slow"
+    )
     parser.add_argument("--targets", type=int, default=100, help="rows to attack, even")
-    parser.add_argument("--shadows", type=int, default=32, help="shadow data sets, at least 2")
-    parser.add_argument("--validation", type=int, default=N_VAL, help="points of the attack, even")
-    parser.add_argument("--copies", action="store_true", help="oversample rows of the attack")
+    parser.add_argument(
+        "--shadows", type=int, default=32, help="shadow data sets, at least 2"
+    )
+    parser.add_argument(
+        "--validation", type=int, default=N_VAL, help="points of the attack, even"
+    )
+    parser.add_argument(
+        "--copies", action="store_true", help="oversample rows of the attack"
+    )
     parser.add_argument("--taus", nargs="+", type=float, choices=TAUS, default=[TAU])
     args = parser.parse_args()
     if not set(args.epsilons) <= set(EPSILONS):
-        parser.error(f"--epsilons must be some or none of {EPSILONS}. Got {args.epsilons}.")
+        parser.error(
+            f"--epsilons must be some or none of {EPSILONS}. Got {args.epsilons}."
+        )
     if args.repeats < 1:
         parser.error(f"--repeats must be at least 1. Got {args.repeats}.")
     if args.targets < 2 or args.targets % 2:
         parser.error(f"--targets must be even and at least 2. Got {args.targets}.")
     if args.validation < 2 or args.validation % 2:
-        parser.error(f"--validation must be even and at least 2. Got {args.validation}.")
+        parser.error(
+            f"--validation must be even and at least 2. Got {args.validation}."
+        )
     if args.shadows < 2:
         parser.error(f"--shadows must be at least 2. Got {args.shadows}.")
     return check_data_arguments(parser, args)
@@ -426,11 +463,15 @@ def parse_arguments():
 
 def main():
     args = parse_arguments()
-    print(f"All epsilons: {LABEL}; delta {DELTA:g}, of images and texts {DELTA_EMBEDDED:g}.\n")
+    print(
+        f"All epsilons: {LABEL}; delta {DELTA:g}, of images and texts {DELTA_EMBEDDED:g}.\n"
+    )
     warnings.simplefilter("ignore", RadiusWarning)  # the radii are the paper's
     for part in args.parts:
         if part == "attack":
-            print(f"Tables 4 to 6: members told from others by their values, AUROC\n\n({LABEL})\n")
+            print(
+                f"Tables 4 to 6: members told from others by their values, AUROC\n\n({LABEL})\n"
+            )
             print_attacks(args)
         else:
             print(f"Table 8: {TASKS[PARTS[part]]}, AUROC\n\n({LABEL})\n")

@@ -29,7 +29,12 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from tknn_tables import N_TRAIN, TASKS, game, print_table
 
-from skvalue import DataBanzhafValuer, DataOOBValuer, DataShapleyValuer, LeaveOneOutValuer
+from skvalue import (
+    DataBanzhafValuer,
+    DataOOBValuer,
+    DataShapleyValuer,
+    LeaveOneOutValuer,
+)
 from skvalue.inspection import noisy_label_auc
 
 METHODS = ["Data Shapley, orders", "leave-one-out", "Data Banzhaf"]
@@ -73,7 +78,10 @@ def print_task(task, args):
     rows, seconds = [], np.zeros(len(METHODS + OTHERS))
     for name in args.sets:
         found = np.array(
-            [[auroc(name, task, way, method, args) for method in METHODS + OTHERS] for way in ways]
+            [
+                [auroc(name, task, way, method, args) for method in METHODS + OTHERS]
+                for way in ways
+            ]
         )
         scores, times = found[..., 0], found[..., 1]
         seconds += times.mean(axis=0) / len(args.sets)
@@ -81,7 +89,9 @@ def print_task(task, args):
         rows.append([name, "published", *printed, *[""] * len(OTHERS)])
         rows.append([name, "authors' way", *(f"{score:.3f}" for score in scores[0])])
         clean = zip(scores[1:].mean(axis=0), scores[1:].std(axis=0, ddof=1))
-        rows.append([name, "clean (sd)", *(f"{mean:.3f} ({sd:.3f})" for mean, sd in clean)])
+        rows.append(
+            [name, "clean (sd)", *(f"{mean:.3f} ({sd:.3f})" for mean, sd in clean)]
+        )
     rows.append(["all", "seconds a fit", *(f"{mean:.1f}" for mean in seconds)])
     print_table(["set", "rows", *METHODS, *OTHERS], rows)
 
@@ -90,29 +100,43 @@ def parse_arguments():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", metavar="FOLDER", help="folder of npz files; default: OpenML")
+    parser.add_argument(
+        "--data", metavar="FOLDER", help="folder of npz files; default: OpenML"
+    )
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
     parser.add_argument("--sets", nargs="+", choices=PUBLISHED, default=list(PUBLISHED))
-    parser.add_argument("--seeds", type=int, default=3, help="draws of the clean way, at least 2")
-    parser.add_argument("--coalitions", type=int, default=10_000, help="subsets a method trains on")
+    parser.add_argument(
+        "--seeds", type=int, default=3, help="draws of the clean way, at least 2"
+    )
+    parser.add_argument(
+        "--coalitions", type=int, default=10_000, help="subsets a method trains on"
+    )
     parser.add_argument("--trees", type=int, default=800, help="trees of Data-OOB")
     args = parser.parse_args()
     if args.seeds < 2:
-        parser.error(f"--seeds must be at least 2, for a standard deviation. Got {args.seeds}.")
+        parser.error(
+            f"--seeds must be at least 2, for a standard deviation. Got {args.seeds}."
+        )
     if args.coalitions <= N_TRAIN:
         parser.error(
             f"--coalitions must be above {N_TRAIN}, the fits of one order. Got {args.coalitions}."
         )
     if args.data is not None:
-        args.sets = [name for name in args.sets if (Path(args.data) / f"{name}.npz").is_file()]
+        args.sets = [
+            name for name in args.sets if (Path(args.data) / f"{name}.npz").is_file()
+        ]
         if not args.sets:
-            parser.error(f"--data must hold an npz file of a data set. Got {args.data!r}.")
+            parser.error(
+                f"--data must hold an npz file of a data set. Got {args.data!r}."
+            )
     return args
 
 
 def main():
     args = parse_arguments()
-    warnings.filterwarnings("ignore", message=".*coalitions could not be trained or have one")
+    warnings.filterwarnings(
+        "ignore", message=".*coalitions could not be trained or have one"
+    )
     for task in args.tasks:
         print(f"{TASKS[task].capitalize()}, AUROC\n")
         print_task(task, args)

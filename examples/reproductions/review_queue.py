@@ -81,7 +81,11 @@ def reviewed(queue, y, rng, n_answers=120):
         rows = queue.next()
         queue.answer(rows, say(y, rows, rng))
         wrong = np.sum(queue.labels_ != y)
-        if at_limit is None and queue.seen_.sum() >= n_answers and not len(queue.pending_):
+        if (
+            at_limit is None
+            and queue.seen_.sum() >= n_answers
+            and not len(queue.pending_)
+        ):
             at_limit = wrong
         if at_stop is None and queue.done_:
             at_stop = wrong, queue.n_answers_

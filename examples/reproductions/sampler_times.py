@@ -39,7 +39,10 @@ SAMPLERS = {
     for name in ("permutation", "antithetic", "subsets", "stratified")
 }
 SAMPLERS |= {
-    "stratified, adjusted": (DataShapleyValuer, {"sampler": "stratified", "adjust": True}),
+    "stratified, adjusted": (
+        DataShapleyValuer,
+        {"sampler": "stratified", "adjust": True},
+    ),
     "marginals": (DataShapleyValuer, {"sampler": "marginals"}),
     "Layered blocks": (LayeredShapleyValuer, {"design": "blocks"}),
 }
@@ -50,7 +53,12 @@ def fit(rows, model, sampler, budget, seed):
     (estimator, scoring), (kind, options) = MODELS[model], SAMPLERS[sampler]
     X, y, X_val, y_val = rows
     valuer = kind(
-        estimator, scoring=scoring, max_evaluations=budget, n_jobs=1, random_state=seed, **options
+        estimator,
+        scoring=scoring,
+        max_evaluations=budget,
+        n_jobs=1,
+        random_state=seed,
+        **options,
     )
     start = process_time()
     values = valuer.fit(X, y, X_val=X_val, y_val=y_val).values_
@@ -68,7 +76,9 @@ def curve(rows, model, sampler, budgets, n_seeds):
         values = np.array([values for values, _ in fits])
         error = np.sqrt(values.var(axis=0, ddof=1).mean())
         if np.isfinite(error):
-            found.append([float(np.median([seconds for _, seconds in fits])), float(error)])
+            found.append(
+                [float(np.median([seconds for _, seconds in fits])), float(error)]
+            )
     return found
 
 
@@ -76,13 +86,19 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", default=".", metavar="FOLDER", help="folder of NAME.npz")
+    parser.add_argument(
+        "--data", default=".", metavar="FOLDER", help="folder of NAME.npz"
+    )
     parser.add_argument("--games", nargs="+", choices=GAMES, default=list(GAMES))
-    parser.add_argument("--samplers", nargs="+", choices=SAMPLERS, default=list(SAMPLERS))
+    parser.add_argument(
+        "--samplers", nargs="+", choices=SAMPLERS, default=list(SAMPLERS)
+    )
     parser.add_argument("--rows", type=int, default=N_ROWS)
     parser.add_argument("--budgets", type=int, nargs="+", default=BUDGETS)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--save", metavar="FILE.json", help="add what is measured to this file")
+    parser.add_argument(
+        "--save", metavar="FILE.json", help="add what is measured to this file"
+    )
     args = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     found = {"curves": {}}
@@ -92,7 +108,10 @@ def main(arguments=None):
     print(found["about"] + "\n")
     for title in args.games:
         data, model = GAMES[title]
-        rows, curves = load(args.data, data, args.rows), found["curves"].setdefault(title, {})
+        rows, curves = (
+            load(args.data, data, args.rows),
+            found["curves"].setdefault(title, {}),
+        )
         small = tuple(part[:60] for part in rows)
         for sampler in args.samplers:
             with threadpool_limits(1):

@@ -59,7 +59,9 @@ def load(name, folder, n):
 
 
 def text(semivalue):
-    return semivalue if isinstance(semivalue, str) else "Beta({}, {})".format(*semivalue)
+    return (
+        semivalue if isinstance(semivalue, str) else "Beta({}, {})".format(*semivalue)
+    )
 
 
 def error_ratios(name, data, n_coalitions, seeds):
@@ -79,7 +81,10 @@ def error_ratios(name, data, n_coalitions, seeds):
         return valuer.fit(X, y, X_val=X_val, y_val=y_val)
 
     for seed in range(seeds):
-        found = {("own", target): fit(target, False, seed).values_error_ for target in TARGETS}
+        found = {
+            ("own", target): fit(target, False, seed).values_error_
+            for target in TARGETS
+        }
         for adjust in (False, True):
             valuer = fit("shapley", adjust, seed)
             for target in TARGETS:
@@ -106,7 +111,9 @@ def main(argv=None):
     args = parser.parse_args(argv)
     heads = [text(target) for target in TARGETS]
     print(
-        f"| {'game':14} | {'values':8} | " + " | ".join(f"{h:>11}" for h in heads) + " | warned |"
+        f"| {'game':14} | {'values':8} | "
+        + " | ".join(f"{h:>11}" for h in heads)
+        + " | warned |"
     )
     for name in args.sets:
         n, n_coalitions = GAMES[name][2:]
@@ -114,7 +121,9 @@ def main(argv=None):
         if data is None:
             print(f"{name}: no {name}.npz in --data={args.data}: left out")
             continue
-        ratios, warned = error_ratios(name, data, args.coalitions or n_coalitions, args.seeds)
+        ratios, warned = error_ratios(
+            name, data, args.coalitions or n_coalitions, args.seeds
+        )
         for adjust, label in ((False, "plain"), (True, "adjusted")):
             cells = " | ".join(f"{ratio:11.2f}" for ratio in ratios[adjust])
             print(f"| {name:14} | {label:8} | {cells} | {warned[adjust]} |", flush=True)

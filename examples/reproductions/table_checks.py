@@ -119,7 +119,9 @@ def table(name, folder, targets=None):
 def plant(X, y, rng):
     """The table with faults, and which entries have another unit."""
     X, y, n = X.copy(), y.copy(), len(X)
-    numbers = [c for c in X.columns if X[c].dtype.kind in "iuf" and X[c].nunique() >= 10]
+    numbers = [
+        c for c in X.columns if X[c].dtype.kind in "iuf" and X[c].nunique() >= 10
+    ]
     wrong = set()
     for column in numbers:
         X[column] = X[column].astype(float)
@@ -144,7 +146,8 @@ def planted(X, y, rng):
     X, y, wrong = plant(X, y, rng)
     found = check_table(X, y, target="y", random_state=0)
     columns = {
-        kind: {c for f in found if f.kind == kind for c in f.columns} for kind in ("id", "leak")
+        kind: {c for f in found if f.kind == kind for c in f.columns}
+        for kind in ("id", "leak")
     }
     kinds, cells = {f.kind for f in found}, {cell for f in found for cell in f.cells}
     rows = next((set(f.rows) for f in found if f.kind == "equal rows"), set())
@@ -186,7 +189,10 @@ def together(options):
         found = check_table(X, y, random_state=0)
         seconds = process_time() - start
         counts.update((f.severity, f.kind) for f in found)
-        n_entries, n_named = n_entries + X.size, n_named + sum(len(f.cells) for f in found)
+        n_entries, n_named = (
+            n_entries + X.size,
+            n_named + sum(len(f.cells) for f in found),
+        )
         n_above = sum(f.severity != "note" for f in found)
         severe = any(f.severity in ("error", "warning") for f in found)
         records[name] = {"above a note": n_above, "severe": severe, "seconds": seconds}
@@ -194,8 +200,12 @@ def together(options):
         print(name, *(f"{f.severity} {f.kind}" for f in found), sep="; ", flush=True)
     for name, (X, y) in continuous(options.data):
         rows = np.random.default_rng(0).permutation(len(y))[:400]
-        found = check_table(X.iloc[rows].reset_index(drop=True), y[rows], random_state=0)
-        print(name, "(continuous)", *(f"{f.severity} {f.kind}" for f in found), sep="; ")
+        found = check_table(
+            X.iloc[rows].reset_index(drop=True), y[rows], random_state=0
+        )
+        print(
+            name, "(continuous)", *(f"{f.severity} {f.kind}" for f in found), sep="; "
+        )
     for (severity, kind), times in counts.most_common():
         print(f"clean tables: {severity} {kind} {times}")
     print(f"clean tables: {1000 * n_named / n_entries:.2f} of 1,000 entries named")
@@ -250,7 +260,9 @@ def duplicates(name, X, y, rng, hits):
         twice[numbers] = twice[numbers].astype(float)
         jitter = 1 + 0.001 * rng.uniform(-1, 1, (n, len(numbers)))
         twice.loc[len(X) :, numbers] *= jitter
-        similar = {tuple(sorted(pair)) for pair in find_duplicates(twice).similar.tolist()}
+        similar = {
+            tuple(sorted(pair)) for pair in find_duplicates(twice).similar.tolist()
+        }
         hits["numbers changed by .1 %"].append(
             np.mean([(row, len(X) + row) in similar for row in range(n)])
         )
@@ -277,7 +289,10 @@ def after_the_outcome(codes, rng):
 
 
 def leaks(name, X, y, rng, hits):
-    codes, columns = np.unique(y.astype(str), return_inverse=True)[1], _columns.columns_of(X)
+    codes, columns = (
+        np.unique(y.astype(str), return_inverse=True)[1],
+        _columns.columns_of(X),
+    )
     found = [c for f in _leaks.find_leaks(columns, codes, 0, WORDS) for c in f.columns]
     hits["leak: alarm"].append(bool(found))
     if found:
@@ -290,7 +305,9 @@ def leaks(name, X, y, rng, hits):
 
 def ids(name, X, y, rng, hits):
     for column in _columns.columns_of(X):
-        hits["id: alarm, of columns"].append(any(True for _ in _columns_alone.find_ids([column])))
+        hits["id: alarm, of columns"].append(
+            any(True for _ in _columns_alone.find_ids([column]))
+        )
     n = len(X)
     gaps = np.cumsum(rng.integers(1, 4, n))
     for kind, entries in {
@@ -305,7 +322,10 @@ def ids(name, X, y, rng, hits):
 
 
 def missing(name, X, y, rng, hits):
-    codes, columns = np.unique(y.astype(str), return_inverse=True)[1], _columns.columns_of(X)
+    codes, columns = (
+        np.unique(y.astype(str), return_inverse=True)[1],
+        _columns.columns_of(X),
+    )
     found = [f.columns[0] for f in _leaks.find_missing_by_label(columns, codes, WORDS)]
     hits["missing by label: alarm"].append(bool(found))
     if found:
@@ -314,16 +334,23 @@ def missing(name, X, y, rng, hits):
     for more in (0.1, 0.2, 0.4):
         lost = rng.random(len(X)) < np.where(usual, 0.05, 0.05 + more)
         new = _columns.columns_of(pd.DataFrame({"new": np.where(lost, np.nan, 1.0)}))
-        found = [f.columns[0] for f in _leaks.find_missing_by_label([*columns, *new], codes, WORDS)]
+        found = [
+            f.columns[0]
+            for f in _leaks.find_missing_by_label([*columns, *new], codes, WORDS)
+        ]
         size = "n >= 500" if len(X) >= 500 else "n < 500"
-        hits[f"missing by label: +{100 * more:.0f} points, {size}"].append("new" in found)
+        hits[f"missing by label: +{100 * more:.0f} points, {size}"].append(
+            "new" in found
+        )
 
 
 def orders(name, X, y, rng, hits):
     codes = np.unique(y.astype(str), return_inverse=True)[1]
     numbers = [c for c in X.columns if X[c].dtype.kind in "iuf"] or list(X.columns)
     some = X[rng.choice(numbers)]
-    noisy = rankdata(some.astype(str) if some.dtype.kind not in "iuf" else some.fillna(0))
+    noisy = rankdata(
+        some.astype(str) if some.dtype.kind not in "iuf" else some.fillna(0)
+    )
     noisy = noisy / len(X) + rng.normal(0, 0.5, len(X))
     source = np.searchsorted(np.quantile(noisy, [0.25, 0.5, 0.75]), noisy)
     for kind, rows in {
@@ -344,19 +371,30 @@ def far(name, X, y, rng, hits):
     found = [row for f in _far.find_far_rows(_columns.columns_of(X)) for row in f.rows]
     hits["far rows: alarm, of rows"].append(len(found) / len(X))
     rows = rng.choice(len(X), max(5, int(0.03 * len(X))), replace=False)
-    numbers = [c for c in X.columns if X[c].dtype.kind in "iuf" and X[c].nunique() >= 10]
+    numbers = [
+        c for c in X.columns if X[c].dtype.kind in "iuf" and X[c].nunique() >= 10
+    ]
     if numbers:
         other = X.astype(dict.fromkeys(numbers, float))
         other.loc[rows, numbers] *= 10
-        found = [row for f in _far.find_far_rows(_columns.columns_of(other)) for row in f.rows]
+        found = [
+            row
+            for f in _far.find_far_rows(_columns.columns_of(other))
+            for row in f.rows
+        ]
         hits["far rows: numbers in another unit"].append(np.isin(rows, found).mean())
 
 
 def weak(name, X, y, rng, hits):
     classes, codes = np.unique(y.astype(str), return_inverse=True)
     columns = _columns.columns_of(X)
-    for kind, labels in {"as it is": codes, "labels drawn apart": rng.permutation(codes)}.items():
-        found = find_weak_model(worth_of_models(columns, labels, classes.tolist(), 0), WORDS)
+    for kind, labels in {
+        "as it is": codes,
+        "labels drawn apart": rng.permutation(codes),
+    }.items():
+        found = find_weak_model(
+            worth_of_models(columns, labels, classes.tolist(), 0), WORDS
+        )
         hits[f"weak model: {kind}"].append(any(True for _ in found))
 
 
@@ -364,8 +402,16 @@ def rules(options):
     """Detection and false alarms of the rule of each kind."""
     hits = defaultdict(list)
     for name, X, y in drawn([*options.sets, *MORE], options.data, options.rows):
-        X = X[[c for c in X.columns if X[c].dtype.kind in "biufmM" or X[c].nunique() <= 50]]
-        rng = np.random.default_rng(crc32(name.encode()))  # which columns and rows are changed
+        X = X[
+            [
+                c
+                for c in X.columns
+                if X[c].dtype.kind in "biufmM" or X[c].nunique() <= 50
+            ]
+        ]
+        rng = np.random.default_rng(
+            crc32(name.encode())
+        )  # which columns and rows are changed
         for rule in (spellings, duplicates, ids, missing, orders, far, leaks, weak):
             if options.rules is None or rule.__name__ in options.rules:
                 rule(name, X, y, rng, hits)
@@ -373,9 +419,22 @@ def rules(options):
     if options.rules is None or "leaks" in options.rules:
         known = {name: target for name, (target, _) in LEAKY.items()}
         for name, X, y in drawn(known, options.data, options.rows, targets=known):
-            X = X[[c for c in X.columns if X[c].dtype.kind in "biufmM" or X[c].nunique() <= 50]]
-            codes, columns = np.unique(y, return_inverse=True)[1], _columns.columns_of(X)
-            found = [c for f in _leaks.find_leaks(columns, codes, 0, WORDS) for c in f.columns]
+            X = X[
+                [
+                    c
+                    for c in X.columns
+                    if X[c].dtype.kind in "biufmM" or X[c].nunique() <= 50
+                ]
+            ]
+            codes, columns = (
+                np.unique(y, return_inverse=True)[1],
+                _columns.columns_of(X),
+            )
+            found = [
+                c
+                for f in _leaks.find_leaks(columns, codes, 0, WORDS)
+                for c in f.columns
+            ]
             hits["leak: known ones"] += [column in found for column in LEAKY[name][1]]
             print(name, "leaks:", *found, flush=True)
     for kind, found in hits.items():
@@ -388,7 +447,9 @@ def cells(options):
     others = [name for name in options.sets if name not in ("digits", "phoneme")]
     for name, X, y in drawn([*others, "R_MASS_biopsy"], options.data, 500, 14):
         rng, X = np.random.default_rng(0), X.copy()
-        numbers = [c for c in X.columns if X[c].dtype.kind in "iuf" and X[c].nunique() >= 10]
+        numbers = [
+            c for c in X.columns if X[c].dtype.kind in "iuf" and X[c].nunique() >= 10
+        ]
         wrong = pd.DataFrame(False, index=X.index, columns=X.columns)
         for column in numbers:
             X[column] = X[column].astype(float)
@@ -399,16 +460,24 @@ def cells(options):
                 wrong.at[row, column] = True
         if wrong.to_numpy().sum() < 5:
             continue
-        codes, columns = np.unique(y.astype(str), return_inverse=True)[1], _columns.columns_of(X)
+        codes, columns = (
+            np.unique(y.astype(str), return_inverse=True)[1],
+            _columns.columns_of(X),
+        )
         found = _cells.score_columns(columns, codes, 0)
         found = np.column_stack([scores for scores, *_ in found])
         truth = wrong.to_numpy().ravel()
         scored.append(
-            [roc_auc_score(truth, found.ravel()), average_precision_score(truth, found.ravel())]
+            [
+                roc_auc_score(truth, found.ravel()),
+                average_precision_score(truth, found.ravel()),
+            ]
         )
         print(name, *np.round(scored[-1], 3), flush=True)
     area, precision = np.mean(scored, axis=0)
-    print(f"units, {len(scored)} tables: area {area:.3f}, average precision {precision:.3f}")
+    print(
+        f"units, {len(scored)} tables: area {area:.3f}, average precision {precision:.3f}"
+    )
 
 
 # Private counts -------------------------------------------------------------------------------
@@ -431,12 +500,20 @@ def private(options):
     sets = {"breast": load_breast_cancer, "digits": load_digits}
     for name, load_set in sets.items():
         X, y = load_set(return_X_y=True)
-        rows, public = np.random.default_rng(0).permutation(len(y) // 2 * 2).reshape(2, -1)
+        rows, public = (
+            np.random.default_rng(0).permutation(len(y) // 2 * 2).reshape(2, -1)
+        )
         model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=200))
         exact = None
         for _ in range(options.runs):
             counts = count_improbable_labels(
-                X[rows], y[rows], X[public], y[public], epsilon=1.0, estimator=model, random_state=0
+                X[rows],
+                y[rows],
+                X[public],
+                y[public],
+                epsilon=1.0,
+                estimator=model,
+                random_state=0,
             )
             if exact is None:
                 # Improbable as `count_improbable_labels` counts them.
@@ -458,10 +535,13 @@ def private(options):
     for factor in (1.0, 0.5):
         epsilon = get_epsilon(DiscreteGaussianEvent(factor * event.scale), 1e-5)
         scores = [
-            np.concatenate([apart(epsilon, n).n_improbable for _ in range(4)]) for n in (1, 0)
+            np.concatenate([apart(epsilon, n).n_improbable for _ in range(4)])
+            for n in (1, 0)
         ]
         report = distinguish_scores(*scores, event)
-        print(f"noise times {factor}: the audit {'passes' if report.passed else 'fails'}")
+        print(
+            f"noise times {factor}: the audit {'passes' if report.passed else 'fails'}"
+        )
 
 
 PARTS = {"together": together, "rules": rules, "cells": cells, "private": private}
@@ -473,7 +553,9 @@ def main():
     parser.add_argument("--sets", nargs="+", default=SETS)
     parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=PARTS)
     parser.add_argument("--rules", nargs="+", help="such as leaks; default: all")
-    parser.add_argument("--rows", type=int, default=1500, help="rows of a table, for the rules")
+    parser.add_argument(
+        "--rows", type=int, default=1500, help="rows of a table, for the rules"
+    )
     parser.add_argument("--runs", type=int, default=200, help="of private counts")
     options = parser.parse_args()
     warnings.simplefilter("ignore")

@@ -21,7 +21,12 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from other_libraries_processes import Libraries, add_arguments, print_table, read_pythons
+from other_libraries_processes import (
+    Libraries,
+    add_arguments,
+    print_table,
+    read_pythons,
+)
 from table_checks import SETS, plant, table
 from table_checks_worker import BY
 
@@ -59,7 +64,9 @@ COLUMNS = {
 
 def named(fault, kinds, findings, rows):
     """Fraction of a fault that reports of these kinds name."""
-    of_kind = [(set(columns), set(of)) for kind, columns, of in findings if kind in kinds]
+    of_kind = [
+        (set(columns), set(of)) for kind, columns, of in findings if kind in kinds
+    ]
     in_rows = set().union(*(of for _, of in of_kind))
     if fault in COLUMNS and any(COLUMNS[fault] <= columns for columns, _ in of_kind):
         return 1.0
@@ -79,7 +86,11 @@ def write(name, args, folder):
     X.assign(y=y).to_csv(folder / f"{name}.csv", index=False)
     faulty, labels, wrong = plant(X, y, rng)
     faulty.assign(y=labels).to_csv(folder / f"{name}-planted.csv", index=False)
-    told = [i for i, label in enumerate(labels[: len(y)]) if label is not None and label != y[i]]
+    told = [
+        i
+        for i, label in enumerate(labels[: len(y)])
+        if label is not None and label != y[i]
+    ]
     rows = {
         "label in another spelling": set(told),
         "twelve rows entered twice": {*range(12), *range(len(y), len(labels))},
@@ -92,7 +103,11 @@ def print_peers(libraries, tables, folder):
     found = {}
     for name in libraries.pythons:
         jobs = [
-            {"key": f"{kind}{end}", "problem": str(folder / f"{kind}{end}.csv"), "parameters": end}
+            {
+                "key": f"{kind}{end}",
+                "problem": str(folder / f"{kind}{end}.csv"),
+                "parameters": end,
+            }
             for kind in tables
             for end in ("", "-planted")
         ]
@@ -113,15 +128,24 @@ def print_peers(libraries, tables, folder):
             cells.append(f"{np.nanmean(scores):.2f}" if scores else "none")
         lines.append([fault, *cells])
     clean = {
-        name: [(r["findings"], n) for (r, _), (n, _) in zip(pairs, tables.values()) if "cpu" in r]
+        name: [
+            (r["findings"], n)
+            for (r, _), (n, _) in zip(pairs, tables.values())
+            if "cpu" in r
+        ]
         for name, pairs in found.items()
     }
     reports = [np.mean([len(findings) for findings, _ in of]) for of in clean.values()]
     of_rows = [
-        np.mean([len(set().union(*(set(f[2]) for f in findings))) / n for findings, n in of])
+        np.mean(
+            [len(set().union(*(set(f[2]) for f in findings))) / n for findings, n in of]
+        )
         for of in clean.values()
     ]
-    seconds = [np.median([r["cpu"] for r, _ in pairs if "cpu" in r]) for pairs in found.values()]
+    seconds = [
+        np.median([r["cpu"] for r, _ in pairs if "cpu" in r])
+        for pairs in found.values()
+    ]
     lines.append(["as they are: reports a table", *(f"{each:.1f}" for each in reports)])
     lines.append(["as they are: rows named", *(f"{each:.3f}" for each in of_rows)])
     lines.append(["tables checked", *(str(len(of)) for of in clean.values())])
@@ -129,8 +153,13 @@ def print_peers(libraries, tables, folder):
     print_table(["planted", *found], lines)
     for name, of in clean.items():
         kinds = [kind for findings, _ in of for kind, *_ in findings]
-        counts = sorted(((kinds.count(kind), kind) for kind in set(kinds)), reverse=True)
-        print(f"{name}, tables as they are:", *(f"{kind} {count};" for count, kind in counts))
+        counts = sorted(
+            ((kinds.count(kind), kind) for kind in set(kinds)), reverse=True
+        )
+        print(
+            f"{name}, tables as they are:",
+            *(f"{kind} {count};" for count, kind in counts),
+        )
 
 
 def main():

@@ -61,12 +61,18 @@ def by_cleanlab(frame):
     frame = frame.iloc[rows].reset_index(drop=True)
     features = encode(frame.drop(columns="y"))
     model = LogisticRegression(max_iter=1000)
-    probabilities = cross_val_predict(model, features, frame["y"], method="predict_proba")
+    probabilities = cross_val_predict(
+        model, features, frame["y"], method="predict_proba"
+    )
     lab = Datalab(frame, label_name="y", verbosity=0)
     lab.find_issues(features=features, pred_probs=probabilities)
     issues = lab.get_issues()
     for column in issues.columns:
-        if column.endswith("_issue") and column != "is_label_issue" and issues[column].any():
+        if (
+            column.endswith("_issue")
+            and column != "is_label_issue"
+            and issues[column].any()
+        ):
             yield column[3:-6], (), rows[issues[column]]
 
 
@@ -105,15 +111,24 @@ def by_skrub(frame):
                 yield kind, (column["name"],), ()
     for pair in report["top_associations"]:
         if pair["cramer_v"] >= 0.9:
-            yield "association", (pair["left_column_name"], pair["right_column_name"]), ()
+            yield (
+                "association",
+                (pair["left_column_name"], pair["right_column_name"]),
+                (),
+            )
 
 
 def by_ydata(frame):
     from ydata_profiling import ProfileReport
 
-    report = ProfileReport(frame, progress_bar=False, interactions=None)  # no pictures of pairs
+    report = ProfileReport(
+        frame, progress_bar=False, interactions=None
+    )  # no pictures of pairs
     for alert in report.get_description().alerts:
-        columns = [alert.column_name, *(getattr(alert, "values", None) or {}).get("fields", ())]
+        columns = [
+            alert.column_name,
+            *(getattr(alert, "values", None) or {}).get("fields", ()),
+        ]
         yield alert.alert_type.name.lower(), [name for name in columns if name], ()
 
 

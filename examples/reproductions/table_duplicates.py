@@ -30,7 +30,9 @@ def different(frame, codes):
     found = set()
     for name in frame.columns:
         column = frame[name]
-        if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
+        if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(
+            column
+        ):
             texts = column.map(lambda entry: f"{entry:.5e}")
         else:
             texts = column.astype(str).str.strip().str.casefold()
@@ -49,7 +51,9 @@ def main():
         verdicts[found.verdict] += 1
         n_different += different(frame, found.codes)
         n_equal = len(frame) - found.codes.max() - 1
-        print(f"{path.name}: {n_equal} equal ({found.verdict}), {len(found.similar)} similar pairs")
+        print(
+            f"{path.name}: {n_equal} equal ({found.verdict}), {len(found.similar)} similar pairs"
+        )
     print(f"{dict(verdicts)}; {n_different} groups of rows that are not equal")
 
 

@@ -50,7 +50,10 @@ from skvalue.inspection import noisy_label_auc
 N_TRAIN, N_VAL, NOISY = 2000, 200, 0.1
 TAUS = [-step / 10 for step in range(1, 10)]
 NEIGHBOURS = list(range(1, 16))
-TASKS = {"mislabel": "mislabelled rows found", "features": "rows with noisy features found"}
+TASKS = {
+    "mislabel": "mislabelled rows found",
+    "features": "rows with noisy features found",
+}
 
 EMBEDDED = ["mnist", "cifar10", "agnews_minilm"]
 
@@ -221,7 +224,10 @@ def measure(name, args, task, method, parameters):
     """AUROC by parameter: the authors' way, then mean and standard deviation of the clean way."""
     ways = [None, *range(args.seeds)]
     scores = np.array(
-        [[auroc(name, args.data, task, way, method, p) for p in parameters] for way in ways]
+        [
+            [auroc(name, args.data, task, way, method, p) for p in parameters]
+            for way in ways
+        ]
     )
     return scores[0], scores[1:].mean(axis=0), scores[1:].std(axis=0, ddof=1)
 
@@ -230,7 +236,11 @@ def print_table(header, rows):
     """A markdown table with padded cells."""
     widths = [max(map(len, column)) for column in zip(header, *rows)]
     for row in (header, ["-" * width for width in widths], *rows):
-        print("| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths)) + " |")
+        print(
+            "| "
+            + " | ".join(cell.ljust(width) for cell, width in zip(row, widths))
+            + " |"
+        )
     print()
 
 
@@ -243,7 +253,9 @@ def print_comparison(table, args):
     rows = []
     for name in args.sets:
         row = [name]
-        for printed, choice in zip(published(name, table), [("TKNN", -0.5), ("KNN", n_neighbors)]):
+        for printed, choice in zip(
+            published(name, table), [("TKNN", -0.5), ("KNN", n_neighbors)]
+        ):
             authors, mean, sd = measure(name, args, task, choice[0], [choice[1]])
             exactly = "-" if name in EMBEDDED else f"{authors[0]:.3f}"
             row += [f"{printed:.3f}", exactly, f"{mean[0]:.3f} ({sd[0]:.3f})"]
@@ -262,7 +274,12 @@ def print_ablation(table, args):
             continue
         printed = published(name, table)
         authors, mean, sd = measure(name, args, task, method, parameters)
-        ways = {"published": printed, "authors' way": authors, "clean, mean": mean, "clean, sd": sd}
+        ways = {
+            "published": printed,
+            "authors' way": authors,
+            "clean, mean": mean,
+            "clean, sd": sd,
+        }
         rows += [[name, way, *(f"{score:.3f}" for score in ways[way])] for way in ways]
         distances.append([np.abs(authors - p).max() for p in (printed, printed[::-1])])
     if not rows:
@@ -276,7 +293,9 @@ def print_ablation(table, args):
 
 
 def add_data_arguments(parser):
-    parser.add_argument("--data", metavar="FOLDER", help="folder of npz files; default: OpenML")
+    parser.add_argument(
+        "--data", metavar="FOLDER", help="folder of npz files; default: OpenML"
+    )
     parser.add_argument("--sets", nargs="+", choices=PUBLISHED, default=list(PUBLISHED))
 
 
@@ -285,7 +304,9 @@ def check_data_arguments(parser, args):
     if args.data is None:
         args.sets = [name for name in args.sets if name not in EMBEDDED]
     else:
-        found = [name for name in args.sets if (Path(args.data) / f"{name}.npz").is_file()]
+        found = [
+            name for name in args.sets if (Path(args.data) / f"{name}.npz").is_file()
+        ]
         if not found:
             parser.error(
                 f"--data must hold an npz file of {', '.join(args.sets)}. Got {args.data!r}."
@@ -299,17 +320,25 @@ def parse_arguments():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add_data_arguments(parser)
-    parser.add_argument("--tables", nargs="+", type=int, choices=TABLES, default=list(TABLES))
-    parser.add_argument("--seeds", type=int, default=5, help="draws of the clean way, at least 2")
+    parser.add_argument(
+        "--tables", nargs="+", type=int, choices=TABLES, default=list(TABLES)
+    )
+    parser.add_argument(
+        "--seeds", type=int, default=5, help="draws of the clean way, at least 2"
+    )
     args = parser.parse_args()
     if args.seeds < 2:
-        parser.error(f"--seeds must be at least 2, for a standard deviation. Got {args.seeds}.")
+        parser.error(
+            f"--seeds must be at least 2, for a standard deviation. Got {args.seeds}."
+        )
     return check_data_arguments(parser, args)
 
 
 def main():
     args = parse_arguments()
-    warnings.simplefilter("ignore", RadiusWarning)  # the largest tau of Tables 11 and 12
+    warnings.simplefilter(
+        "ignore", RadiusWarning
+    )  # the largest tau of Tables 11 and 12
     for table in args.tables:
         print(f"Table {table}: {TASKS[TABLES[table][0]]}, AUROC\n")
         (print_comparison if table < 11 else print_ablation)(table, args)

@@ -40,7 +40,9 @@ def images(folder, n, n_val):
     X = data["X"].reshape(-1, 14, 2, 14, 2).mean(axis=(2, 4), dtype=np.float64)
     X = X.reshape(len(X), -1)
     X, y = (X - X.mean()) / X.std(), data["y"].astype(np.int64)
-    rows, points = (np.flatnonzero(data["split"] == s)[:m] for s, m in [(0, n), (1, n_val)])
+    rows, points = (
+        np.flatnonzero(data["split"] == s)[:m] for s, m in [(0, n), (1, n_val)]
+    )
     return X[rows], y[rows], X[points], y[points]
 
 
@@ -51,7 +53,9 @@ def network(activation, n_features, hidden, n_classes):
 
     torch.manual_seed(0)
     act = getattr(nn, activation)
-    return nn.Sequential(nn.Linear(n_features, hidden), act(), nn.Linear(hidden, n_classes))
+    return nn.Sequential(
+        nn.Linear(n_features, hidden), act(), nn.Linear(hidden, n_classes)
+    )
 
 
 def seconds_of_torch(module, how, X, y, batches):
@@ -120,7 +124,9 @@ def memory(n_steps, hidden, batch_size=20):
     torch.set_num_threads(1)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(1000, 196)), np.arange(1000) % 10
-    model = TorchRowModel(network("SiLU", 196, hidden, 10), None, X, start="given", device="cpu")
+    model = TorchRowModel(
+        network("SiLU", 196, hidden, 10), None, X, start="given", device="cpu"
+    )
     theta, rows = model.parameters(model.start(None)), model.rows(X, y)
     how, grown = Optimizer("sgd", 0.1), []
     batches = draw_batches(1000, batch_size, n_steps, rng)[:n_steps]

@@ -33,7 +33,11 @@ from skvalue import (
     TKNNShapleyValuer,
 )
 from skvalue.datasets import fetch_benchmark, flip_labels
-from skvalue.inspection import linear_datamodeling_score, noisy_label_auc, value_removal_curve
+from skvalue.inspection import (
+    linear_datamodeling_score,
+    noisy_label_auc,
+    value_removal_curve,
+)
 
 SETS = ["phoneme", "wind", "covertype"]
 LOGISTIC = LogisticRegression(max_iter=1000)
@@ -109,18 +113,30 @@ def measure(title, rows, points, test, flipped, removed, changed):
     seconds = process_time() - start
     scores = [spearmanr(removed @ values, change)[0] for change in changed]
     changes = [
-        np.mean([accuracy_without(m, rows, values, test, *which) for m in MODELS.values()])
+        np.mean(
+            [accuracy_without(m, rows, values, test, *which) for m in MODELS.values()]
+        )
         for which in (("lowest", 0.1), ("highest", 0.3))
     ]
     return [*scores, noisy_label_auc(values, flipped), *changes, seconds]
 
 
 def print_figures(figures):
-    header = ["values", *(f"LDS, {name}" for name in MODELS), "AUROC", "without lowest 10 %"]
+    header = [
+        "values",
+        *(f"LDS, {name}" for name in MODELS),
+        "AUROC",
+        "without lowest 10 %",
+    ]
     rows = []
     for title, (*scores, auc, lowest, highest, seconds) in figures.items():
         cells = [f"{score:.2f}" for score in [*scores, auc]]
-        cells += [f"{lowest:+.3f}", f"{highest:+.3f}", f"{seconds:.2g}", METHODS[title][2]]
+        cells += [
+            f"{lowest:+.3f}",
+            f"{highest:+.3f}",
+            f"{seconds:.2g}",
+            METHODS[title][2],
+        ]
         rows.append([title, *cells])
     print_table([*header, "without highest 30 %", "CPU s", "private"], rows)
 
@@ -129,11 +145,17 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", metavar="FOLDER", help="folder of npz files; default: OpenML")
+    parser.add_argument(
+        "--data", metavar="FOLDER", help="folder of npz files; default: OpenML"
+    )
     parser.add_argument("--sets", nargs="+", default=SETS)
     parser.add_argument("--rows", type=int, default=400)
-    parser.add_argument("--points", type=int, default=400, help="validation points, and test rows")
-    parser.add_argument("--subsets", type=int, default=40, help="removed subsets of the LDS")
+    parser.add_argument(
+        "--points", type=int, default=400, help="validation points, and test rows"
+    )
+    parser.add_argument(
+        "--subsets", type=int, default=40, help="removed subsets of the LDS"
+    )
     args = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     figures = {title: [] for title in METHODS}
@@ -143,7 +165,9 @@ def main(arguments=None):
         of_set = {title: measure(title, *data, *without) for title in METHODS}
         for title, found in of_set.items():
             figures[title].append(found)
-        print(f"{name}: {args.rows} rows, one label in ten flipped, {args.points} points\n")
+        print(
+            f"{name}: {args.rows} rows, one label in ten flipped, {args.points} points\n"
+        )
         print_figures(of_set)
     print("Means over the data sets\n")
     print_figures({title: np.mean(found, axis=0) for title, found in figures.items()})

@@ -21,8 +21,12 @@ from sklearn.preprocessing import StandardScaler
 from skvalue.datasets import flip_labels
 
 X, y = load_breast_cancer(return_X_y=True)
-X, X_rest, y_true, y_rest = train_test_split(X, y, train_size=240, stratify=y, random_state=0)
-X_val, X_test, y_val, y_test = train_test_split(X_rest, y_rest, train_size=160, random_state=0)
+X, X_rest, y_true, y_rest = train_test_split(
+    X, y, train_size=240, stratify=y, random_state=0
+)
+X_val, X_test, y_val, y_test = train_test_split(
+    X_rest, y_rest, train_size=160, random_state=0
+)
 y, flipped = flip_labels(y_true, 0.1, random_state=0)
 scaler = StandardScaler().fit(X)
 X, X_val, X_test = (scaler.transform(part) for part in (X, X_val, X_test))
@@ -81,7 +85,9 @@ for name, seconds in comparison.seconds.items():
 
 # %%
 # Good methods can disagree, because they value rows for different models:
-print(f"\nRank correlation of KNN-Shapley with Data Shapley: {comparison.correlations[0, 1]:.2f}")
+print(
+    f"\nRank correlation of KNN-Shapley with Data Shapley: {comparison.correlations[0, 1]:.2f}"
+)
 
 # %%
 # The score does not decrease as long as the rows removed are those with wrong labels.

@@ -35,10 +35,15 @@ from skvalue import DataShapleyValuer
 
 validation = {"X_val": X_val, "y_val": y_val}
 valuer = DataShapleyValuer(
-    LogisticRegression(C=0.1), scoring="neg_log_loss", max_evaluations=1000, random_state=0
+    LogisticRegression(C=0.1),
+    scoring="neg_log_loss",
+    max_evaluations=1000,
+    random_state=0,
 )
 cost = valuer.estimate_cost(X, y_noisy, **validation)
-print(f"{cost.n_evaluations} coalitions by {cost.sampler!r} subsets, solver: {cost.solver}")
+print(
+    f"{cost.n_evaluations} coalitions by {cost.sampler!r} subsets, solver: {cost.solver}"
+)
 
 # %%
 # Standard errors by number of coalitions
@@ -50,14 +55,18 @@ history = []
 for count in (1000, 4000, 16_000):
     valuer.set_params(max_evaluations=count).fit(X, y_noisy, **validation)
     interval = valuer.confidence_interval(0.95)
-    history.append((valuer.n_evaluations_, valuer.values_.copy(), interval, valuer.sign_decided()))
+    history.append(
+        (valuer.n_evaluations_, valuer.values_.copy(), interval, valuer.sign_decided())
+    )
     print(
         f"{valuer.n_evaluations_:6d} coalitions: standard error "
         f"{valuer.values_error_.mean():.4f}, sign decided for {history[-1][3].sum()} of 200 rows"
     )
 
 lowest = np.argsort(valuer.values_)
-print(f"{flipped[lowest[:20]].sum()} of the 20 rows of lowest value have a wrong label.")
+print(
+    f"{flipped[lowest[:20]].sum()} of the 20 rows of lowest value have a wrong label."
+)
 
 # %%
 # Values with confidence intervals
@@ -69,17 +78,29 @@ import matplotlib.pyplot as plt
 BLUE, RED, GREY = "#30638e", "#d1495b", "#b8b8b8"
 shown = lowest[:60]
 place = np.arange(len(shown))
-figure, rows = plt.subplots(3, 1, figsize=(9, 8), sharex=True, sharey=True, layout="constrained")
+figure, rows = plt.subplots(
+    3, 1, figsize=(9, 8), sharex=True, sharey=True, layout="constrained"
+)
 for axes, (count, values, interval, decided) in zip(rows, history):
-    for mask, color, label in ((flipped, RED, "wrong label"), (~flipped, BLUE, "right label")):
+    for mask, color, label in (
+        (flipped, RED, "wrong label"),
+        (~flipped, BLUE, "right label"),
+    ):
         here = mask[shown]
         low, high = interval[shown[here]].T
         axes.vlines(place[here], low, high, color=color, alpha=0.35, linewidth=3)
         sure = here & decided[shown]
-        axes.scatter(place[sure], values[shown[sure]], s=22, color=color, zorder=3, label=label)
+        axes.scatter(
+            place[sure], values[shown[sure]], s=22, color=color, zorder=3, label=label
+        )
         unsure = here & ~decided[shown]
         axes.scatter(
-            place[unsure], values[shown[unsure]], s=22, color="white", edgecolor=color, zorder=3
+            place[unsure],
+            values[shown[unsure]],
+            s=22,
+            color="white",
+            edgecolor=color,
+            zorder=3,
         )
     axes.axhline(0, color="0.2", linewidth=0.8)
     axes.set_title(f"{count:,} coalitions", loc="left", fontsize=11)

@@ -52,9 +52,14 @@ exact = LayeredShapleyValuer(**game).fit(X, y, **validation).values_
 row = int(np.argsort(exact)[len(X) * 3 // 4])
 released = {}
 for epsilon in (0.3, 1.0, 3.0, 10.0):
-    fits = [LayeredShapleyValuer(**game, epsilon=epsilon).fit(X, y, **validation) for _ in range(5)]
+    fits = [
+        LayeredShapleyValuer(**game, epsilon=epsilon).fit(X, y, **validation)
+        for _ in range(5)
+    ]
     released[epsilon] = [fit.values_for(row) for fit in fits]
-    print(f"epsilon {epsilon}: noise {fits[0].noise_scale_:.1e}, value {exact[row]:.1e}")
+    print(
+        f"epsilon {epsilon}: noise {fits[0].noise_scale_:.1e}, value {exact[row]:.1e}"
+    )
 
 # %%
 # Layers and private values
@@ -77,13 +82,17 @@ left.set(
 )
 left.set_title("Marginal contributions (log-loss)", loc="left", fontsize=11)
 for place, values in enumerate(released.values()):
-    right.scatter(np.full(len(values), place), values, s=26, color=RED, alpha=0.7, linewidth=0)
+    right.scatter(
+        np.full(len(values), place), values, s=26, color=RED, alpha=0.7, linewidth=0
+    )
 right.axhline(exact[row], color=BLUE)
 right.text(len(released) - 0.45, exact[row], "no privacy", color=BLUE, va="center")
 right.axhline(0, color="0.2", linewidth=0.8)
 right.set_xticks(range(len(released)), [f"{epsilon:g}" for epsilon in released])
 right.set(
-    xlabel="epsilon of one release", ylabel="released value", xlim=(-0.5, len(released) - 0.5)
+    xlabel="epsilon of one release",
+    ylabel="released value",
+    xlim=(-0.5, len(released) - 0.5),
 )
 right.set_title(f"Private value of row {row}: five releases", loc="left", fontsize=11)
 for axes in (left, right):

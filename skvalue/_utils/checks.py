@@ -46,7 +46,9 @@ def refuse_dict(X, name="X"):
 def check_numbers(values, name, **options):
     """The values as a 1D float64 array; finite unless the options of `check_array` allow more."""
     with hidden_entries(name):
-        values = check_array(values, ensure_2d=False, dtype=np.float64, input_name=name, **options)
+        values = check_array(
+            values, ensure_2d=False, dtype=np.float64, input_name=name, **options
+        )
     return one_column(values, name)
 
 
@@ -76,7 +78,9 @@ def check_validation_weights(weights, n_points):
 def check_length(values, name, n, of="X"):
     """Refuse values whose length is not ``n``."""
     if len(values) != n:
-        raise ValueError(f"{name} must have one entry per row of {of} ({n}). Got {len(values)}.")
+        raise ValueError(
+            f"{name} must have one entry per row of {of} ({n}). Got {len(values)}."
+        )
 
 
 def check_names(names, what):
@@ -85,7 +89,9 @@ def check_names(names, what):
     if names.dtype.kind == "f" and not np.isfinite(names).all():
         raise ValueError(f"{what} must not hold NaN or infinity.")
     try:
-        missing = names.dtype == object and any(name is None or name != name for name in names)
+        missing = names.dtype == object and any(
+            name is None or name != name for name in names
+        )
         kinds, codes = np.unique(names, return_inverse=True)
     except TypeError:  # from pandas.NA, or from names that cannot be sorted
         missing = True
@@ -102,7 +108,9 @@ def check_groups(groups, n_rows):
     check_length(groups, "groups", n_rows)
     names, codes = check_names(groups, "groups")
     if len(names) < 2:
-        raise ValueError(f"groups must name at least 2 groups. Got one: {names.tolist()[0]!r}.")
+        raise ValueError(
+            f"groups must name at least 2 groups. Got one: {names.tolist()[0]!r}."
+        )
     return names, codes
 
 
@@ -125,7 +133,9 @@ def as_ranges(numbers):
     '1 to 3, 7'
     """
     runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
-    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
+    return ", ".join(
+        f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs
+    )
 
 
 def shown(labels, most=5):
@@ -134,17 +144,23 @@ def shown(labels, most=5):
     >>> shown([np.str_("no"), "yes"])
     "'no', 'yes'"
     """
-    labels = [label.item() if isinstance(label, np.generic) else label for label in labels]
+    labels = [
+        label.item() if isinstance(label, np.generic) else label for label in labels
+    ]
     return ", ".join(map(repr, labels[:most])) + ", ..." * (len(labels) > most)
 
 
 def _is_number(value):
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    return (
+        isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    )
 
 
 def check_epsilon(epsilon, name="epsilon"):
     """Return epsilon as a float, or refuse it."""
-    return check_positive(epsilon, name, " (smaller is more private, 1 is a common choice)")
+    return check_positive(
+        epsilon, name, " (smaller is more private, 1 is a common choice)"
+    )
 
 
 def check_delta(delta, name="delta"):
@@ -160,7 +176,9 @@ def check_delta(delta, name="delta"):
 def check_positive(value, name, hint=""):
     """Return a finite positive number as a float, or refuse it."""
     if not _is_number(value) or value <= 0:
-        raise ValueError(f"{name} must be a finite number above 0{hint}. Got {value!r}.")
+        raise ValueError(
+            f"{name} must be a finite number above 0{hint}. Got {value!r}."
+        )
     return float(value)
 
 
@@ -174,5 +192,7 @@ def check_count(value, name):
 def check_relation(relation, name="relation"):
     """Return the neighbouring relation, or refuse it."""
     if relation not in RELATIONS:
-        raise ValueError(f"{name} must be one of {', '.join(RELATIONS)}. Got {relation!r}.")
+        raise ValueError(
+            f"{name} must be one of {', '.join(RELATIONS)}. Got {relation!r}."
+        )
     return relation

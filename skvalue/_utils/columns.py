@@ -12,7 +12,9 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 MOST_CATEGORIES = 50  # columns of a categorical column; rarer categories share one
 _WORDS = 100  # columns of a column of texts
-_NAMES = 0.9  # fraction of distinct strings above which a column says nothing on other rows
+_NAMES = (
+    0.9  # fraction of distinct strings above which a column says nothing on other rows
+)
 _MISSING = "(missing)"
 
 # Kind of a column -> what is done to it, in words.
@@ -47,14 +49,19 @@ def column_encoder(frame, most_entries=500_000_000):
         StandardScaler(),
     ]
     categories = OneHotEncoder(
-        handle_unknown="infrequent_if_exist", max_categories=MOST_CATEGORIES, sparse_output=False
+        handle_unknown="infrequent_if_exist",
+        max_categories=MOST_CATEGORIES,
+        sparse_output=False,
     )
     words = TfidfVectorizer(max_features=_WORDS, token_pattern=r"\S+")
     steps = [
         ("number", make_pipeline(*numbers), of["number"]),
         ("date", make_pipeline(_function(_seconds), *numbers), of["date"]),
         ("category", make_pipeline(_function(_strings), categories), of["category"]),
-        *((f"text{i}", make_pipeline(_function(_strings), words), i) for i in of["text"]),
+        *(
+            (f"text{i}", make_pipeline(_function(_strings), words), i)
+            for i in of["text"]
+        ),
     ]
     steps = [step for step in steps if step[2] != []]
     if not steps:
@@ -152,7 +159,9 @@ def _function(function):
 
 def _floats(frame):
     """The frame with its decimal numbers as floats."""
-    return frame.apply(lambda column: column.astype(float) if column.dtype == object else column)
+    return frame.apply(
+        lambda column: column.astype(float) if column.dtype == object else column
+    )
 
 
 def _strings(columns):

@@ -54,7 +54,9 @@ def embed(embedding, X, name="X"):
     else:
         vectors = embedding(X)
     if hasattr(vectors, "columns") and hasattr(vectors, "to_numpy"):
-        vectors = vectors.to_numpy()  # names are those of the rows, not of their vectors
+        vectors = (
+            vectors.to_numpy()
+        )  # names are those of the rows, not of their vectors
     if not (sparse.issparse(vectors) or hasattr(vectors, "columns")):
         vectors = np.asarray(vectors)
     n = X.shape[0] if hasattr(X, "shape") else len(X)
@@ -79,7 +81,9 @@ def through_module(module, X, floats=False):
     X = X if hasattr(X, "shape") and not hasattr(X, "columns") else np.asarray(X)
     tensors = [*module.parameters(), *module.buffers()]
     device = tensors[0].device if tensors else None
-    dtype = next((tensor.dtype for tensor in tensors if tensor.is_floating_point()), None)
+    dtype = next(
+        (tensor.dtype for tensor in tensors if tensor.is_floating_point()), None
+    )
 
     def vectors_of(batch):
         if not isinstance(batch, torch.Tensor):

@@ -41,7 +41,12 @@ class _Hasher(NumpyHasher):
             settings = obj.__defaults__, obj.__kwdefaults__, cells, vars(obj)
             return str, (obj.__module__, obj.__qualname__, obj.__code__), settings
         if isinstance(obj, CodeType):
-            return str, (obj.co_code, obj.co_consts, obj.co_names, obj.co_exceptiontable)
+            return str, (
+                obj.co_code,
+                obj.co_consts,
+                obj.co_names,
+                obj.co_exceptiontable,
+            )
         if isinstance(obj, frozenset):
             return frozenset, (set(obj),)
         if sparse.issparse(obj):

@@ -13,7 +13,11 @@ def attach_stub(package, file):
     """
     lines = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8")).body
     names = {
-        alias.name: ("." * line.level + (line.module or alias.name), line.module, alias.asname)
+        alias.name: (
+            "." * line.level + (line.module or alias.name),
+            line.module,
+            alias.asname,
+        )
         for line in lines
         if isinstance(line, ast.ImportFrom)
         for alias in line.names

@@ -9,4 +9,6 @@ def needed(module, what, extra="report"):
         return import_module(module)
     except ImportError as error:
         library = module.partition(".")[0].replace("PIL", "pillow")
-        raise ImportError(f"{what} needs {library}: pip install 'skvalue[{extra}]'.") from error
+        raise ImportError(
+            f"{what} needs {library}: pip install 'skvalue[{extra}]'."
+        ) from error

@@ -12,7 +12,11 @@ from .sklearn import is_pandas_na, is_scalar_nan
 def check_task(task, y, name="y"):
     """Return "classification" or "regression"; "auto" infers it from the type of the target."""
     kind = type_of_target(y, input_name=name)
-    if kind.startswith("multilabel") or kind.endswith("multioutput") or kind == "unknown":
+    if (
+        kind.startswith("multilabel")
+        or kind.endswith("multioutput")
+        or kind == "unknown"
+    ):
         got = f"objects that are not strings: convert them, for example with {name}.astype(int)"
         raise ValueError(
             f"Unknown label type: {name} must be one column of classes or numbers. "
@@ -48,7 +52,9 @@ def refuse_missing_labels(y, name="y"):
     labels = np.asarray(y)
     if labels.dtype.kind not in "OMm" or labels.ndim != 1:
         return
-    missing = np.isnat(labels) if labels.dtype != object else list(map(_is_missing, labels))
+    missing = (
+        np.isnat(labels) if labels.dtype != object else list(map(_is_missing, labels))
+    )
     if any(missing):
         place = int(np.argmax(missing))
         raise ValueError(
@@ -94,7 +100,10 @@ def encode_labels(y, y_val=None, cure="", new_classes=False):
         codes_val, unseen = _look_up(y_val, classes)
         if new_classes and len(unseen) and _are_alike(y_val, classes):
             every = np.union1d(classes, unseen)
-            codes, codes_val = np.searchsorted(every, classes)[codes], np.searchsorted(every, y_val)
+            codes, codes_val = (
+                np.searchsorted(every, classes)[codes],
+                np.searchsorted(every, y_val),
+            )
             classes, unseen = every, ()
     if len(classes) < 2:
         raise ValueError(
@@ -105,7 +114,11 @@ def encode_labels(y, y_val=None, cure="", new_classes=False):
         raise _of_unseen(unseen, "y_val", cure * (classes.dtype.kind in "iuf"))
     # Small integers keep the data of the compiled loops in the CPU cache.
     small = np.min_scalar_type(len(classes) - 1)
-    return classes, codes.astype(small), None if y_val is None else codes_val.astype(small)
+    return (
+        classes,
+        codes.astype(small),
+        None if y_val is None else codes_val.astype(small),
+    )
 
 
 def label_codes(y, classes, name, cure=""):
@@ -127,7 +140,10 @@ def _look_up(y, classes):
 
 def _are_alike(y, classes):
     """Whether labels are of the kind of the classes, so that new ones may be classes, too."""
-    kinds = {"n" if labels.dtype.kind in "biuf" else labels.dtype.kind for labels in (y, classes)}
+    kinds = {
+        "n" if labels.dtype.kind in "biuf" else labels.dtype.kind
+        for labels in (y, classes)
+    }
     if y.dtype.kind == "f" and not np.all(np.isfinite(y) & (y == np.floor(y))):
         return False
     if y.dtype == object and not all(isinstance(label, str) for label in y):

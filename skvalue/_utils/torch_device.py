@@ -19,7 +19,9 @@ def find_device(device):
     """The device, "cpu" or "cuda", of a `device` parameter; "auto" prefers a GPU."""
     if device not in ("auto", "cpu", "cuda"):
         raise ValueError(f"device must be 'auto', 'cpu' or 'cuda'. Got {device!r}.")
-    if device == "cpu":  # looking for a GPU starts CUDA, which then fails in forked processes
+    if (
+        device == "cpu"
+    ):  # looking for a GPU starts CUDA, which then fails in forked processes
         return "cpu"
     seen = torch.get_device_module(GPU).is_available()
     if device == "cuda" and not seen:
@@ -36,7 +38,9 @@ def current_gpu(device):
 
 def on_gpu(number):
     """Context that selects a GPU by index (new threads use the first one); None does nothing."""
-    return nullcontext() if number is None else torch.get_device_module(GPU).device(number)
+    return (
+        nullcontext() if number is None else torch.get_device_module(GPU).device(number)
+    )
 
 
 def gains_from_bfloat16(device):
@@ -71,7 +75,9 @@ def seeded(seed, device="cpu"):
     gpu = torch.get_device_module(GPU)
     devices = [] if device == "cpu" else [gpu.current_device()]
     with _GENERATORS, torch.random.fork_rng(devices=devices, device_type=GPU):
-        torch.default_generator.manual_seed(seed)  # `torch.manual_seed` would start all GPUs
+        torch.default_generator.manual_seed(
+            seed
+        )  # `torch.manual_seed` would start all GPUs
         if devices:
             gpu.manual_seed(seed)
         yield
@@ -83,7 +89,9 @@ def _float32_backends():
         return []
     cudnn, onednn = torch.backends.cudnn, torch.backends.mkldnn
     places = [(torch.backends.cuda, "matmul"), (onednn, "matmul")]
-    places += [(backend, kind) for backend in (cudnn, onednn) for kind in ("conv", "rnn")]
+    places += [
+        (backend, kind) for backend in (cudnn, onednn) for kind in ("conv", "rnn")
+    ]
     found = [getattr(backend, kind, None) for backend, kind in places]
     return [backend for backend in found if hasattr(backend, "fp32_precision")]
 
@@ -97,7 +105,9 @@ def _set_full_precision():
             undo.callback(setattr, backend, "fp32_precision", before)
             backend.fp32_precision = "ieee"
     if not backends:
-        undo.callback(torch.set_float32_matmul_precision, torch.get_float32_matmul_precision())
+        undo.callback(
+            torch.set_float32_matmul_precision, torch.get_float32_matmul_precision()
+        )
         undo.callback(setattr, cudnn, "allow_tf32", cudnn.allow_tf32)
         torch.set_float32_matmul_precision("highest")
         cudnn.allow_tf32 = False
@@ -153,7 +163,9 @@ def default_settings():
             stack.enter_context(torch.inference_mode(False))
         if not torch.is_grad_enabled():
             stack.enter_context(torch.enable_grad())
-        if torch.empty(0).device.type != "cpu":  # in torch 2.6 no other way shows a device context
+        if (
+            torch.empty(0).device.type != "cpu"
+        ):  # in torch 2.6 no other way shows a device context
             stack.enter_context(torch.device("cpu"))
         dtype = torch.get_default_dtype()
         if dtype != torch.float32:

@@ -16,21 +16,35 @@ import numpy as np
 def refuse(name, rule, value):
     """Raise the ValueError for a field with an invalid value."""
     shown = repr(value)
-    raise ValueError(f"{name} must be {rule}. Got {shown if len(shown) < 80 else shown[:77]}")
+    raise ValueError(
+        f"{name} must be {rule}. Got {shown if len(shown) < 80 else shown[:77]}"
+    )
 
 
 def integer(value, name, lowest, highest):
     """An integer within bounds (inclusive), as an int."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or not lowest <= value <= highest:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, Integral)
+        or not lowest <= value <= highest
+    ):
         refuse(name, f"an integer from {lowest} to {highest}", value)
     return int(value)
 
 
 def number(value, name, lowest, highest, strict=True):
     """A number between bounds, as a float; `strict` excludes the bounds."""
-    good = isinstance(value, Real) and not isinstance(value, bool) and lowest <= value <= highest
+    good = (
+        isinstance(value, Real)
+        and not isinstance(value, bool)
+        and lowest <= value <= highest
+    )
     if not good or (strict and value in (lowest, highest)):
-        refuse(name, f"a number {'strictly ' * strict}between {lowest:g} and {highest:g}", value)
+        refuse(
+            name,
+            f"a number {'strictly ' * strict}between {lowest:g} and {highest:g}",
+            value,
+        )
     return float(value)
 
 
@@ -88,7 +102,9 @@ def read_record(text, label, version, names, limit, name="text"):
     try:
         record = json.loads(text, object_pairs_hook=unique, parse_constant=no_constant)
     except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"{name} must be JSON, as skvalue wrote it. Got {error}.") from None
+        raise ValueError(
+            f"{name} must be JSON, as skvalue wrote it. Got {error}."
+        ) from None
     if not isinstance(record, dict):
         refuse(name, "a JSON object, as skvalue wrote it", record)
     found = record.pop("format", None), record.pop("version", None)
@@ -97,7 +113,9 @@ def read_record(text, label, version, names, limit, name="text"):
     if set(record) != set(names):
         wrong = sorted(set(record) ^ set(names))
         made = label.rpartition(".")[2]
-        raise ValueError(f"{name} must have exactly the fields of a {made}. Got {wrong} wrong.")
+        raise ValueError(
+            f"{name} must have exactly the fields of a {made}. Got {wrong} wrong."
+        )
     return record
 
 
@@ -109,19 +127,24 @@ def named_fields(record, name, /, **checks):
     if not isinstance(record, dict) or set(record) != set(checks):
         got = sorted(record) if isinstance(record, dict) else type(record).__name__
         refuse(name, f"a record of the fields {', '.join(sorted(checks))}", got)
-    return [check(record[field], f"{name}[{field!r}]") for field, check in checks.items()]
+    return [
+        check(record[field], f"{name}[{field!r}]") for field, check in checks.items()
+    ]
 
 
 def checked_array(array, name, shape, dtype=np.float64):
     """A finite array of a dtype and shape (None: any length above 0)."""
     array = np.asarray(array)
     fits = array.ndim == len(shape) and all(
-        side > 0 if wanted is None else side == wanted for side, wanted in zip(array.shape, shape)
+        side > 0 if wanted is None else side == wanted
+        for side, wanted in zip(array.shape, shape)
     )
     if not fits or array.dtype != dtype:
         shown = ", ".join("n" if side is None else str(side) for side in shape)
         rule = f"a {np.dtype(dtype)} array of shape ({shown})"
-        raise ValueError(f"{name} must be {rule}. Got {array.dtype} of shape {array.shape}.")
+        raise ValueError(
+            f"{name} must be {rule}. Got {array.dtype} of shape {array.shape}."
+        )
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must hold finite numbers. Got NaN or infinity.")
     return array
@@ -136,7 +159,10 @@ def named_arrays(arrays, shapes, dtype=np.float64):
             f"arrays must hold exactly {len(shapes)} names. Got {len(arrays)}; {wrong[0]!r} is "
             f"{what}."
         )
-    return {name: checked_array(arrays[name], name, shape, dtype) for name, shape in shapes.items()}
+    return {
+        name: checked_array(arrays[name], name, shape, dtype)
+        for name, shape in shapes.items()
+    }
 
 
 def to_base64(array):

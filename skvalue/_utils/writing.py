@@ -19,7 +19,10 @@ def replaced(paths, mode=0o666):
     is a folder, a pipe or a device.
     """
     final = [os.path.realpath(path) for path in paths]
-    parts = [os.path.join(os.path.dirname(path), f".{secrets.token_hex(16)}.tmp") for path in final]
+    parts = [
+        os.path.join(os.path.dirname(path), f".{secrets.token_hex(16)}.tmp")
+        for path in final
+    ]
     files = []
     try:
         for path, part in zip(final, parts):
@@ -68,4 +71,6 @@ def write_files(writers, mode=0o666):
             if callable(content):
                 content(file)
             else:
-                file.write(content.encode("utf-8") if isinstance(content, str) else content)
+                file.write(
+                    content.encode("utf-8") if isinstance(content, str) else content
+                )

@@ -59,7 +59,9 @@ def contained(X):
         return X
     if sparse.issparse(X):
         return X.tocsr()
-    texts = isinstance(X, (list, tuple)) and len(X) and isinstance(X[0], (str, bytes, dict))
+    texts = (
+        isinstance(X, (list, tuple)) and len(X) and isinstance(X[0], (str, bytes, dict))
+    )
     try:
         # An array of texts would have the width of the longest for each.
         array = np.asarray(X, dtype=object if texts else None)

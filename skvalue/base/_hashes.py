@@ -23,7 +23,10 @@ def hash_rows(X, start=0x9E3779B97F4A7C15):
     if isinstance(X, Rows):
         if X.is_sparse:
             return _hash_sparse(X.read())
-        blocks = [hash_rows(block, start) for _, block in X.blocks(max(1, _BLOCK // X.shape[1]))]
+        blocks = [
+            hash_rows(block, start)
+            for _, block in X.blocks(max(1, _BLOCK // X.shape[1]))
+        ]
         return np.concatenate(blocks)
     hashes = np.full(len(X), start, dtype=np.uint64)
     words = np.uint32 if X.dtype == np.float32 else np.uint64
@@ -56,11 +59,16 @@ def row_hashes(X):
     if sparse.issparse(X):
         X = sparse.csr_array(X)
         X.sum_duplicates()
-        indices, parts = X.indices.astype(np.int64), (slice(*ends) for ends in pairwise(X.indptr))
+        indices, parts = (
+            X.indices.astype(np.int64),
+            (slice(*ends) for ends in pairwise(X.indptr)),
+        )
         rows = (indices[part].tobytes() + X.data[part].tobytes() for part in parts)
     elif is_frame(X):
         columns = [np.asarray(X[name], dtype=object).tolist() for name in X.columns]
         rows = (repr(row).encode() for row in zip(*columns))
     else:
         rows = (repr(row).encode() for row in X.reshape(len(X), -1).tolist())
-    return np.array([blake2b(row, digest_size=16).digest() for row in rows], dtype="S16")
+    return np.array(
+        [blake2b(row, digest_size=16).digest() for row in rows], dtype="S16"
+    )

@@ -4,7 +4,11 @@ from abc import ABCMeta, abstractmethod
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -102,7 +106,13 @@ class BaseInSampleValuer(
         """
         return self._solve(
             make_problem(
-                self, X, y, X_val, y_val, groups=groups, sample_weight_val=sample_weight_val
+                self,
+                X,
+                y,
+                X_val,
+                y_val,
+                groups=groups,
+                sample_weight_val=sample_weight_val,
             )
         )
 
@@ -194,9 +204,14 @@ class BaseInSampleValuer(
         if self._fitted.answers is not None:
             values[i] = self._fitted.answers.answer(i)
         found = [float(values[i])]
-        for name, wanted in (("baseline_", return_baseline), ("values_error_", return_error)):
+        for name, wanted in (
+            ("baseline_", return_baseline),
+            ("values_error_", return_error),
+        ):
             if wanted and not hasattr(self, name):
-                raise ValueError(f"This fit of {type(self).__name__} has no {name} to return.")
+                raise ValueError(
+                    f"This fit of {type(self).__name__} has no {name} to return."
+                )
             if wanted:
                 found.append(float(getattr(self, name)[i]))
         return tuple(found) if len(found) > 1 else found[0]
@@ -217,7 +232,9 @@ class BaseInSampleValuer(
     def _for_curator(self, name):
         """An array of the players that is hidden as the values of a private fit are."""
         entry = self._record(name, error=AttributeError).curator.get(name)
-        return self._kept(name, entry, f"{name} is set by private fits only: pass epsilon.")
+        return self._kept(
+            name, entry, f"{name} is set by private fits only: pass epsilon."
+        )
 
     @property
     def _is_private(self):
@@ -234,7 +251,9 @@ class BaseInSampleValuer(
         if result is None and run.interrupted:
             raise KeyboardInterrupt
         if result is None:
-            raise RuntimeError("The fit was stopped by a callback before any value was computed.")
+            raise RuntimeError(
+                "The fit was stopped by a callback before any value was computed."
+            )
         self._swap_in(result if whole is None else merged(whole, self._fitted, result))
         run.end(result)
         return self
@@ -279,7 +298,11 @@ class BaseInSampleValuer(
         # Notebooks show each member whose name ends with "_", and so compute each property; so does
         # scikit-learn's __dir__, which leaves out what raises AttributeError.
         hidden = {"validation_error_", "values_error_"}
-        hidden = {name for name in hidden if isinstance(getattr(type(self), name, None), property)}
+        hidden = {
+            name
+            for name in hidden
+            if isinstance(getattr(type(self), name, None), property)
+        }
         if "_fitted" in vars(self) and self._fitted.hides_values:
             hidden |= {"values_", "groups_", *self._fitted.curator}
         names = (name for name in object.__dir__(self) if name not in hidden)
@@ -287,7 +310,11 @@ class BaseInSampleValuer(
 
     def __getstate__(self):
         state = super().__getstate__()
-        if "_fitted" in state and state["_fitted"].is_private and "noise_random_state" in state:
+        if (
+            "_fitted" in state
+            and state["_fitted"].is_private
+            and "noise_random_state" in state
+        ):
             # With the seed the noise could be removed.
             state = {**state, "noise_random_state": None}
         return state

@@ -54,7 +54,9 @@ def harmful(fitted, point_moments, fdr):
     if n_effective <= 1:
         return np.zeros(len(values), dtype=bool)
     # A row with the same value at each point has the standard error 0: only the sign counts.
-    ratio = np.divide(values, error, out=np.where(values < 0, -np.inf, np.inf), where=error > 0)
+    ratio = np.divide(
+        values, error, out=np.where(values < 0, -np.inf, np.inf), where=error > 0
+    )
     return false_discovery_control(t.cdf(ratio, n_effective - 1)) <= fdr
 
 
@@ -62,8 +64,12 @@ def contributions(fitted, point_values, i):
     """Contribution of each validation point to the value of a row, or of a group."""
     problem, n = fitted.problem, len(fitted.values)
     i = problem.position(i, n)
-    members = np.array([i]) if problem.groups is None else np.flatnonzero(problem.groups == i)
-    n_points = len(problem.splits[0].points) if problem.has_validation_set else len(problem.y)
+    members = (
+        np.array([i]) if problem.groups is None else np.flatnonzero(problem.groups == i)
+    )
+    n_points = (
+        len(problem.splits[0].points) if problem.has_validation_set else len(problem.y)
+    )
     added = np.zeros(n_points)
     for number, split in enumerate(problem.splits):
         players = members

@@ -53,7 +53,9 @@ def make_problem(estimator, X, y, X_val=None, y_val=None, **metadata):
                 SameRowsWarning,
             )
     columns = {name: value for name, value in vars(blank).items() if name.endswith("_")}
-    return build_problem(estimator, capabilities, X, y, X_val, y_val, columns, **metadata)
+    return build_problem(
+        estimator, capabilities, X, y, X_val, y_val, columns, **metadata
+    )
 
 
 def _same_rows(X, X_val):
@@ -110,5 +112,8 @@ def build_problem(
     if estimator.class_weight is not None:
         splits = with_class_weights(estimator.class_weight, problem, splits)
     return replace(
-        problem, splits=splits, joining_fraction=fraction, sample_weight_val=sample_weight_val
+        problem,
+        splits=splits,
+        joining_fraction=fraction,
+        sample_weight_val=sample_weight_val,
     )

@@ -18,13 +18,23 @@ class Result:
     utility: float
     empty_utility: float
     problem: Problem  # with the splits and points that were evaluated
-    statistic: object = None  # what `score_samples` needs; in a private fit, what was released
-    attributes: dict = field(default_factory=dict)  # set on the valuer if they end in "_"
+    statistic: object = (
+        None  # what `score_samples` needs; in a private fit, what was released
+    )
+    attributes: dict = field(
+        default_factory=dict
+    )  # set on the valuer if they end in "_"
     release: Release | None = None  # of a private fit
-    answers: object = None  # releases one value at a time, `answers.answer(i)`; see `values_for`
-    curator: dict = field(default_factory=dict)  # other arrays of players, hidden like the values
+    answers: object = (
+        None  # releases one value at a time, `answers.answer(i)`; see `values_for`
+    )
+    curator: dict = field(
+        default_factory=dict
+    )  # other arrays of players, hidden like the values
     error: Exception | None = None  # raised after the values are set
-    cache: dict = field(default_factory=dict, init=False)  # of later calls, such as `transform`
+    cache: dict = field(
+        default_factory=dict, init=False
+    )  # of later calls, such as `transform`
 
     @property
     def is_private(self):

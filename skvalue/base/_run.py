@@ -12,7 +12,10 @@ from .._utils.sklearn import callback_context, has_callbacks
 from .._utils.warned import counted_map, summaries, warn_all
 from ..exceptions import ImpreciseValuesWarning, IncompleteFitWarning
 
-_STEPS, _LEAST = 100, 64  # most steps that coalitions are reported in, and fewest coalitions of one
+_STEPS, _LEAST = (
+    100,
+    64,
+)  # most steps that coalitions are reported in, and fewest coalitions of one
 _SURE = 1  # second of work, before which no time is estimated
 
 
@@ -33,7 +36,9 @@ class Run:
 
     def __init__(self, estimator):
         self.stopped = self.interrupted = False  # by a callback, by Ctrl-C
-        self.late = False  # a method sets it if `max_time` ends it before its announced steps
+        self.late = (
+            False  # a method sets it if `max_time` ends it before its announced steps
+        )
         self.warned = {}  # counts of the warnings of models, see `skvalue._utils.warned`
         self._warnings, self._announced = [], False
         self._estimator, self._context, self._what = estimator, None, ""
@@ -53,14 +58,20 @@ class Run:
         def done(*, loop=True):
             """End the step, and begin the next one unless the loop is left."""
             nonlocal step, left, first
-            if step is not None:  # None before the first and after the last announced step
+            if (
+                step is not None
+            ):  # None before the first and after the last announced step
                 ended, step, left = step, None, left - 1
                 self.stopped = bool(ended.call_on_fit_task_end(**told))
                 now = time.perf_counter()
-                if first is None:  # a short first step may be that of compiling and importing
+                if (
+                    first is None
+                ):  # a short first step may be that of compiling and importing
                     first = (now, 1) if now - start < LONG else (start, 0)
                 if n is not None and now - first[0] > _SURE:
-                    seconds = now - start + (now - first[0]) / (n - left - first[1]) * left
+                    seconds = (
+                        now - start + (now - first[0]) / (n - left - first[1]) * left
+                    )
                     if seconds > LONG and not self._announced:
                         self._announce(seconds)
             if self.stopped and loop:
@@ -95,12 +106,20 @@ class Run:
             def done(count):
                 nonlocal evaluated, steps
                 first = time.perf_counter() - start
-                if speedup and planned and not evaluated and count == 1 and first > _SURE:
+                if (
+                    speedup
+                    and planned
+                    and not evaluated
+                    and count == 1
+                    and first > _SURE
+                ):
                     seconds = first * (1 + (planned - 1) / speedup)
                     if seconds > LONG:
                         self._announce(seconds)
                 evaluated += count
-                due = steps + 1 if n is None else min(evaluated * n // max(planned, 1), n)
+                due = (
+                    steps + 1 if n is None else min(evaluated * n // max(planned, 1), n)
+                )
                 while steps < due:
                     steps += 1
                     step()
@@ -111,7 +130,11 @@ class Run:
         """Log how long the fit takes, once. A warning could be turned into an error."""
         estimator, self._announced = self._estimator, True
         limit = getattr(estimator, "max_time", None)
-        if has_callbacks(estimator) or limit is not None or getattr(estimator, "_is_private", 0):
+        if (
+            has_callbacks(estimator)
+            or limit is not None
+            or getattr(estimator, "_is_private", 0)
+        ):
             return
         shorter = "max_time limits it; " if hasattr(estimator, "max_time") else ""
         logging.getLogger("skvalue").warning(
@@ -119,7 +142,9 @@ class Run:
             type(estimator).__name__, duration(seconds), shorter,
         )  # fmt: skip
 
-    def map(self, function, tasks, n_jobs, n_tasks=None, what="validation points evaluated"):
+    def map(
+        self, function, tasks, n_jobs, n_tasks=None, what="validation points evaluated"
+    ):
         """Yield ``function(*task)`` for every task, in order, each as a step; see `ordered_map`."""
         n_tasks = len(tasks) if n_tasks is None else n_tasks
         with (
@@ -141,7 +166,9 @@ class Run:
 
     def close(self):
         """Tell the callbacks that the fit is complete, if it is: progress bars show 100 % then."""
-        if self._context is not None and not (self.stopped or self.interrupted or self.late):
+        if self._context is not None and not (
+            self.stopped or self.interrupted or self.late
+        ):
             self._context.call_on_fit_task_end(estimator=self._estimator)
 
     def end(self, result):
@@ -157,7 +184,10 @@ class Run:
         errors = result.attributes.get("values_error_")
         told = ImpreciseValuesWarning in dict(found).values()
         if errors is not None and result.release is None and not told:
-            error, std = np.median(errors), np.std(result.values[np.isfinite(result.values)])
+            error, std = (
+                np.median(errors),
+                np.std(result.values[np.isfinite(result.values)]),
+            )
             if error > std:
                 message = (
                     f"The values are mostly noise: their median standard error is {error:.2g}, "

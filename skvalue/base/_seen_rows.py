@@ -17,7 +17,9 @@ class SeenRows:
         With y, rows are identical only if their labels are.
         """
         hashes = row_hashes(X)
-        wanted = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
+        wanted = np.minimum(
+            np.searchsorted(self._hashes, hashes), len(self._hashes) - 1
+        )
         wanted[self._hashes[wanted] != hashes] = -1
         found = np.zeros(len(y_fit), dtype=bool)
         found[wanted[wanted >= 0]] = True
@@ -27,7 +29,9 @@ class SeenRows:
             both = np.concatenate([y_fit[rows], y])
             labels, codes = np.unique(both, return_inverse=True)
             keys = keys * len(labels) + codes[: len(rows)]
-            wanted = np.where(wanted >= 0, wanted * len(labels) + codes[len(rows) :], -1)
+            wanted = np.where(
+                wanted >= 0, wanted * len(labels) + codes[len(rows) :], -1
+            )
         kept, inverse = np.unique(keys, return_inverse=True)
         means = np.bincount(inverse, weights=values[rows]) / np.bincount(inverse)
         place = np.searchsorted(kept, wanted)

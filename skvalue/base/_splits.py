@@ -20,7 +20,9 @@ def split_rows(cv, problem):
     """Splits of ``cv``, and the fraction of them in which one more row would be a player."""
     X, y, n = problem.X, problem.y, len(problem.y)
     prior = 0.0 if problem.n_classes else float(y.mean())
-    one_out = (isinstance(cv, str) and cv == "leave-one-out") or isinstance(cv, LeaveOneOut)
+    one_out = (isinstance(cv, str) and cv == "leave-one-out") or isinstance(
+        cv, LeaveOneOut
+    )
     if one_out and problem.capabilities.neighbors and problem.groups is None:
         if n > LEAVE_ONE_OUT_LIMIT:
             warn(
@@ -35,11 +37,17 @@ def split_rows(cv, problem):
     if one_out:
         cv = LeaveOneOut() if problem.groups is None else LeaveOneGroupOut()
     splits = []
-    for players, held_out in _numbers_of(cv, X, y, problem.groups, problem.n_classes > 0):
+    for players, held_out in _numbers_of(
+        cv, X, y, problem.groups, problem.n_classes > 0
+    ):
         weights = np.full(len(held_out), 1.0 / len(held_out))
-        points = Points(rows_at(X, held_out), y[held_out], weights, held_out, prior=prior)
+        points = Points(
+            rows_at(X, held_out), y[held_out], weights, held_out, prior=prior
+        )
         splits.append(Split(players, points))
-    return tuple(splits), sum(len(split.players) for split in splits) / (n * len(splits))
+    return tuple(splits), sum(len(split.players) for split in splits) / (
+        n * len(splits)
+    )
 
 
 def _numbers_of(cv, X, y, group_codes, classifier):
@@ -53,12 +61,15 @@ def _numbers_of(cv, X, y, group_codes, classifier):
         cv = LeaveOneGroupOut() if few else GroupKFold(int(cv))
     cv = check_cv(cv, y, classifier=classifier)
     splits = [
-        (np.sort(players), np.sort(held_out)) for players, held_out in cv.split(X, y, group_codes)
+        (np.sort(players), np.sort(held_out))
+        for players, held_out in cv.split(X, y, group_codes)
     ]
     plays = np.zeros(len(y), dtype=np.int64)
     for players, held_out in splits:
         if len(players) == 0 or len(held_out) == 0:
-            raise ValueError(f"cv={cv!r} must give splits with at least one row on each side.")
+            raise ValueError(
+                f"cv={cv!r} must give splits with at least one row on each side."
+            )
         if np.intersect1d(players, held_out).size:
             raise ValueError(f"cv={cv!r} must not put a row on both sides of a split.")
         plays[players] += 1
@@ -81,7 +92,9 @@ def _numbers_of(cv, X, y, group_codes, classifier):
 def with_class_weights(class_weight, problem, splits):
     """The splits with weights of the points by which all classes count equally."""
     if not problem.n_classes:
-        raise ValueError(f"class_weight must be None for a regression. Got {class_weight!r}.")
+        raise ValueError(
+            f"class_weight must be None for a regression. Got {class_weight!r}."
+        )
     weighted = []
     for split in splits:
         y, weights = split.points.y, split.points.weights

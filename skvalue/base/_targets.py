@@ -26,7 +26,9 @@ def encode(capabilities, y, y_val, private):
     has_regression = capabilities.regression
     task = check_task(capabilities.task if has_regression else "auto", given, name)
     if task == "regression" and not has_regression:
-        raise ValueError(f"Unknown label type: {name} must hold classes. Got continuous values.")
+        raise ValueError(
+            f"Unknown label type: {name} must hold classes. Got continuous values."
+        )
     if task == "regression":
         if y_val is not None:
             y_val = check_target(y_val, "y_val", capabilities.squares)
@@ -34,7 +36,9 @@ def encode(capabilities, y, y_val, private):
     if capabilities.task == "auto":
         warn_of_numbers(given, name, has_regression)
     if not private:
-        encoded = encode_labels(y, y_val, _CURE * has_regression, capabilities.neighbors)
+        encoded = encode_labels(
+            y, y_val, _CURE * has_regression, capabilities.neighbors
+        )
         if capabilities.neighbors and y_val is not None:
             classes, codes, codes_val = encoded
             seen = np.bincount(codes, minlength=len(classes)) > 0
@@ -42,7 +46,9 @@ def encode(capabilities, y, y_val, private):
                 _check_new(classes, seen, codes_val)
         return encoded
     with hidden_entries("y_val"):
-        classes, codes_val = np.unique(column_or_1d(y_val, warn=True), return_inverse=True)
+        classes, codes_val = np.unique(
+            column_or_1d(y_val, warn=True), return_inverse=True
+        )
     if len(classes) < 2:
         raise ValueError(
             "y_val must have at least 2 classes: a private fit takes the list of classes from it, "
@@ -60,7 +66,9 @@ def _check_new(classes, seen, codes_val):
             f"y: {shown(old)}."
         )
     names = {str(label).strip().casefold(): label for label in old}
-    close = [names[key] for label in new if (key := str(label).strip().casefold()) in names]
+    close = [
+        names[key] for label in new if (key := str(label).strip().casefold()) in names
+    ]
     hint = f" Up to case and spaces y has {shown(close)}." if close else ""
     warn(
         f"y_val has labels that no row has, each a class of its own: {shown(new)}.{hint}",
@@ -96,7 +104,9 @@ def codes_or_other(y, classes):
     """
     with hidden_entries("y"):
         y = column_or_1d(y)
-    kinds = [("n" if part.dtype.kind in "biuf" else part.dtype.kind) for part in (y, classes)]
+    kinds = [
+        ("n" if part.dtype.kind in "biuf" else part.dtype.kind) for part in (y, classes)
+    ]
     if kinds[0] == kinds[1] != "O":
         codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
         codes = np.where(classes[codes] == y, codes, len(classes))

@@ -89,7 +89,9 @@ class PrivacyTradeOffDisplay:
             attained, alone = rewards.attained_rewards_[i], fitted.standalone_values_[i]
             table.append([fitted.grand_value_, attained, alone, fitted.values_[i]])
         curves = dict(zip(labels, np.array(table).T))
-        return cls([release.renyi_epsilon for release in path], curves, party=party).plot(ax=ax)
+        return cls(
+            [release.renyi_epsilon for release in path], curves, party=party
+        ).plot(ax=ax)
 
     def plot(self, ax=None):
         """Plot the display.
@@ -111,12 +113,16 @@ class PrivacyTradeOffDisplay:
         for place, (label, values) in enumerate(self.curves.items()):
             values = np.atleast_2d(np.asarray(values, float))
             mean, color = values.mean(axis=0), colors[place % len(colors)]
-            (line,) = ax.plot(self.epsilons, mean, "o-", color=color, label=label, markersize=4)
+            (line,) = ax.plot(
+                self.epsilons, mean, "o-", color=color, label=label, markersize=4
+            )
             self.lines_.append(line)
             if len(values) > 1:
                 error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
                 low, high = mean - error, mean + error
-                band = ax.fill_between(self.epsilons, low, high, color=color, alpha=0.2, lw=0)
+                band = ax.fill_between(
+                    self.epsilons, low, high, color=color, alpha=0.2, lw=0
+                )
                 self.bands_.append(band)
         ax.set(
             xscale="log",
@@ -188,7 +194,9 @@ class CoalitionValueDisplay:
             raise ValueError(
                 f"scorer must have at most 6 parties to draw. Got {len(scorer.parties_)}."
             )
-        display = cls(scorer.parties_, scorer.coalition_values_, scorer.coalition_values_error_)
+        display = cls(
+            scorer.parties_, scorer.coalition_values_, scorer.coalition_values_error_
+        )
         return display.plot(ax=ax)
 
     def plot(self, ax=None):
@@ -209,12 +217,20 @@ class CoalitionValueDisplay:
         self.figure_ = ax.figure
         numbers = sorted(range(1, 2**n), key=lambda k: (k.bit_count(), k))
         labels = [
-            ", ".join(str(p) for i, p in enumerate(self.parties) if k >> i & 1) for k in numbers
+            ", ".join(str(p) for i, p in enumerate(self.parties) if k >> i & 1)
+            for k in numbers
         ]
         values = np.asarray(self.values, float)[numbers]
-        errors = None if self.errors is None else np.asarray(self.errors, float)[numbers]
-        colors = [RED if k.bit_count() == 1 else GREY if k < 2**n - 1 else BLUE for k in numbers]
-        self.bars_ = ax.barh(range(len(numbers)), values, xerr=errors, color=colors, height=0.7)
+        errors = (
+            None if self.errors is None else np.asarray(self.errors, float)[numbers]
+        )
+        colors = [
+            RED if k.bit_count() == 1 else GREY if k < 2**n - 1 else BLUE
+            for k in numbers
+        ]
+        self.bars_ = ax.barh(
+            range(len(numbers)), values, xerr=errors, color=colors, height=0.7
+        )
         ax.set_yticks(range(len(numbers)), labels)
         ax.invert_yaxis()
         ax.set(xlabel="Bayesian surprise (nats)")
@@ -261,7 +277,15 @@ class PosteriorMarginalsDisplay:
 
     @classmethod
     def from_scheme(
-        cls, scorer, scheme, party, *, parameter=0, name=None, random_state=None, ax=None
+        cls,
+        scorer,
+        scheme,
+        party,
+        *,
+        parameter=0,
+        name=None,
+        random_state=None,
+        ax=None,
     ):
         """Plot the marginal densities that belong to one party's reward.
 
@@ -288,7 +312,9 @@ class PosteriorMarginalsDisplay:
             The display, plotted.
         """
         if party not in scheme.rewards_:
-            raise ValueError(f"party must be one of {list(scheme.rewards_)}. Got {party!r}.")
+            raise ValueError(
+                f"party must be one of {list(scheme.rewards_)}. Got {party!r}."
+            )
         random = check_random_state(random_state)
         n_draws = max(1000, len(scheme.rewards_[party].samples_))
         coalitions = {"prior": [], f"{party} alone": [party], "all parties": "all"}

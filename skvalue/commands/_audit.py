@@ -52,7 +52,9 @@ def _run(options):
     check_outputs(options, OF_REPORT | OF_CHECKS, [options.table, options.validation])
     refuse_corrections(options)
     rows = read_rows(options)
-    detector = LabelErrorDetector(fdr=options.fdr, task=rows.task, random_state=options.seed)
+    detector = LabelErrorDetector(
+        fdr=options.fdr, task=rows.task, random_state=options.seed
+    )
     report = audit_table(
         rows.X, rows.y, X_val=rows.X_val, y_val=rows.y_val, groups=rows.groups,
         detector=watched(detector), title=os.path.basename(options.table), target=options.target,

@@ -8,16 +8,24 @@ from ._options import new_command
 
 def add_command(commands):
     """Add ``skvalue buyer export`` and ``skvalue buyer score``."""
-    about = "a buyer's side of PriArTa: export a model for sellers, score their summaries"
-    steps = commands.add_parser("buyer", help=about).add_subparsers(required=True, metavar="STEP")
+    about = (
+        "a buyer's side of PriArTa: export a model for sellers, score their summaries"
+    )
+    steps = commands.add_parser("buyer", help=about).add_subparsers(
+        required=True, metavar="STEP"
+    )
     export = new_command(steps, "export", "write the folder that sellers need", _export)
     score = new_command(steps, "score", "score the summaries of sellers", _score)
     score.add_argument("model", help="folder that export wrote")
-    about = "an .npz, .npy or .csv (no header) file of your rows, which are not protected"
+    about = (
+        "an .npz, .npy or .csv (no header) file of your rows, which are not protected"
+    )
     export.add_argument("rows", help=about)
     score.add_argument("rows", help="the file of rows that export had")
     maps = "identity", "pca", "simclr"
-    export.add_argument("--representation", choices=maps, default=maps[0], help="of a row")
+    export.add_argument(
+        "--representation", choices=maps, default=maps[0], help="of a row"
+    )
     about = "that sellers will probably choose; default: 1"
     export.add_argument("--epsilon", type=float, help=about)
     export.add_argument("--seed", type=int, default=0, help="default: %(default)s")
@@ -32,8 +40,12 @@ def _export(options):
     chosen = {"epsilon": options.epsilon, "random_state": options.seed}
     scorer = PriArTaScorer(options.representation, **chosen)
     scorer.fit(read_rows(options.rows)).export(options.output)
-    print(f"{options.output}: a model of {scorer.model_.n_dimensions} dimensions for sellers.")
-    print("It is fitted without noise on your rows, about which it tells whoever has it.")
+    print(
+        f"{options.output}: a model of {scorer.model_.n_dimensions} dimensions for sellers."
+    )
+    print(
+        "It is fitted without noise on your rows, about which it tells whoever has it."
+    )
 
 
 def _score(options):

@@ -22,7 +22,10 @@ _MOST = 0.5  # fraction of a class that may go without --force, if not of all ro
 
 def add_command(commands):
     """Add ``skvalue clean``."""
-    about, options = "write the table without its rows of low value", (*TABLE, "--seed", "--output")
+    about, options = (
+        "write the table without its rows of low value",
+        (*TABLE, "--seed", "--output"),
+    )
     helps = {"--output": "file to write the kept rows to"}
     parser = new_command(commands, "clean", about, _run, options, ("--output",), helps)
     parser.add_argument(
@@ -52,9 +55,13 @@ def add_command(commands):
         help="whether to drop the same fraction of every class, without --groups; default: yes",
     )
     parser.add_argument(
-        "--force", action="store_true", help="write it though a class loses most of its rows"
+        "--force",
+        action="store_true",
+        help="write it though a class loses most of its rows",
     )
-    parser.add_argument("--report", help="file to write the dropped rows and the reasons to")
+    parser.add_argument(
+        "--report", help="file to write the dropped rows and the reasons to"
+    )
 
 
 def _drop(text):
@@ -71,11 +78,17 @@ def _drop(text):
 
 
 def _run(options):
-    check_outputs(options, {"output": KINDS, "report": KINDS}, [options.table, options.validation])
+    check_outputs(
+        options, {"output": KINDS, "report": KINDS}, [options.table, options.validation]
+    )
     named_by = None if options.named_by is None else read_report(options.named_by)
     if options.target is None and named_by is None:
         raise ValueError("--target must name a column without --from. Got none.")
-    if named_by is None and options.method == DETECTOR and options.validation is not None:
+    if (
+        named_by is None
+        and options.method == DETECTOR
+        and options.validation is not None
+    ):
         raise ValueError(
             "--validation needs a --method that takes validation points, such as knn: the "
             f"detector has none. Got {options.validation}."
@@ -124,14 +137,20 @@ def _filter(options, rows):
 def _named(report, rows):
     """The rows of a report whose label is wrong, as the report of a filter has them."""
     if not report.verdicts:
-        refuse("--from", "a report with verdicts, as `skvalue review --json` writes it", report)
+        refuse(
+            "--from",
+            "a report with verdicts, as `skvalue review --json` writes it",
+            report,
+        )
     labels, known = (list(map(str, y.tolist())) for y in (rows.labels, report.labels))
     if labels != known or (rows.numbers + 2 != report.numbers).any():
         raise ValueError(
             "--from must be the report of this table, which has not changed since. Got other "
             "labels, or other rows."
         )
-    wrong = np.array([row for row, is_error in sorted(report.verdicts.items()) if is_error], int)
+    wrong = np.array(
+        [row for row, is_error in sorted(report.verdicts.items()) if is_error], int
+    )
     why = ["wrong by a verdict"] * len(wrong)
     return {"row": wrong, "value": report.values[wrong], "reason": why}
 
@@ -154,6 +173,8 @@ def _dropped(report, table):
     """The dropped rows, lowest value first, after their row number, value and reason."""
     rows = table.iloc[report["row"]]
     columns = {"row": rows.index, "value": report["value"], "reason": report["reason"]}
-    for place, (name, entries) in enumerate(columns.items()):  # which an earlier report may have
+    for place, (name, entries) in enumerate(
+        columns.items()
+    ):  # which an earlier report may have
         rows.insert(place, f"dropped_{name}", entries, allow_duplicates=True)
     return rows

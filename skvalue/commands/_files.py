@@ -7,7 +7,12 @@ from .._utils.optional import needed
 
 KINDS = (".csv", ".tsv", ".parquet", ".arrow", ".feather")
 # Options of files -> what their names may end in.
-OF_REPORT = {"output": (".html",), "json": (".json",), "csv": (".csv",), "tasks": (".json",)}
+OF_REPORT = {
+    "output": (".html",),
+    "json": (".json",),
+    "csv": (".csv",),
+    "tasks": (".json",),
+}
 OF_CHECKS = {"findings": (".json",), "corrections": (".csv",)}
 
 
@@ -34,13 +39,21 @@ def check_outputs(options, kinds, inputs):
         final, ending = os.path.realpath(path), ending_of(path)
         folder = os.path.dirname(final)
         if ending not in endings:
-            raise ValueError(f"{name} must end in one of {', '.join(endings)}. Got {path}.")
+            raise ValueError(
+                f"{name} must end in one of {', '.join(endings)}. Got {path}."
+            )
         if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
-            raise ValueError(f"{name} must be in a folder that can be written. Got {path}.")
+            raise ValueError(
+                f"{name} must be in a folder that can be written. Got {path}."
+            )
         if os.path.exists(path) and not os.path.isfile(path):
-            raise ValueError(f"{name} must be a file. Got {path}, a folder, a pipe or a device.")
+            raise ValueError(
+                f"{name} must be a file. Got {path}, a folder, a pipe or a device."
+            )
         if final in used:
-            raise ValueError(f"{name} must be a file that is not used otherwise. Got {path}.")
+            raise ValueError(
+                f"{name} must be a file that is not used otherwise. Got {path}."
+            )
         if ending in KINDS[2:]:
             needed("pyarrow", f"a {ending} file")
         used.add(final)

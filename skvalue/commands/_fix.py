@@ -5,7 +5,13 @@ from pathlib import Path
 
 from .._utils.untrusted import read_text
 from .._utils.writing import write_files
-from ..review import AuditReport, corrections_of, corrections_to_csv, fix_table, read_corrections
+from ..review import (
+    AuditReport,
+    corrections_of,
+    corrections_to_csv,
+    fix_table,
+    read_corrections,
+)
 from ._files import check_outputs, ending_of
 from ._options import new_command, reading_of
 
@@ -27,7 +33,9 @@ def add_command(commands):
         "accept = true are applied, and rows with accept = remove left out; or the JSON of a "
         "report with verdicts: labels that are wrong become the suggestions",
     )
-    parser.add_argument("--changes", help="list of what was changed (.csv); default: next to it")
+    parser.add_argument(
+        "--changes", help="list of what was changed (.csv); default: next to it"
+    )
 
 
 def read_report(path):
@@ -38,9 +46,13 @@ def read_report(path):
 
 
 def _run(options):
-    options.changes = options.changes or os.path.splitext(options.output)[0] + ".changes.csv"
+    options.changes = (
+        options.changes or os.path.splitext(options.output)[0] + ".changes.csv"
+    )
     if ending_of(options.table) not in _KINDS:
-        raise ValueError(f"the table must end in one of {', '.join(_KINDS)}. Got {options.table}.")
+        raise ValueError(
+            f"the table must end in one of {', '.join(_KINDS)}. Got {options.table}."
+        )
     endings = {"output": _KINDS, "changes": _KINDS[:1]}
     check_outputs(options, endings, [options.table, options.corrections])
     if ending_of(options.corrections) == ".json":

@@ -10,7 +10,9 @@ from ._options import ledger_of, new_command
 def add_command(commands):
     """Add ``skvalue ledger new``, ``show`` and ``spend``."""
     about = "the privacy budget of a data set, in a file"
-    steps = commands.add_parser("ledger", help=about).add_subparsers(required=True, metavar="STEP")
+    steps = commands.add_parser("ledger", help=about).add_subparsers(
+        required=True, metavar="STEP"
+    )
     new = new_command(steps, "new", "create a ledger", _new)
     show = new_command(steps, "show", "print what is spent, and what is left", _show)
     about = "record what another program releases; refused beyond the budget"
@@ -29,8 +31,14 @@ def add_command(commands):
 
 def _new(options):
     if os.path.lexists(options.ledger):
-        raise ValueError(f"ledger must be a new file. Got {options.ledger}, which exists.")
-    budget = {"epsilon": options.epsilon, "delta": options.delta, "relation": options.relation}
+        raise ValueError(
+            f"ledger must be a new file. Got {options.ledger}, which exists."
+        )
+    budget = {
+        "epsilon": options.epsilon,
+        "delta": options.delta,
+        "relation": options.relation,
+    }
     print(Ledger(options.ledger, options.name, **budget))
 
 
@@ -40,7 +48,9 @@ def _show(options):
     for charge in ledger.charges:
         cost = get_epsilon(charge.event, ledger.delta, ledger.relation)
         print(f"{charge.number:>4}  {charge.time}  epsilon={cost:.4g}  {charge.label}")
-    print(f"Gaussian noise of one more release can have an epsilon of {ledger.plan(1):.3g}.")
+    print(
+        f"Gaussian noise of one more release can have an epsilon of {ledger.plan(1):.3g}."
+    )
 
 
 def _spend(options):

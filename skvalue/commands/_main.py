@@ -42,7 +42,9 @@ def main(arguments=None):
         was refused, which one sentence on the standard error says, 130 after Ctrl-C.
     """
     arguments = sys.argv[1:] if arguments is None else list(arguments)
-    if arguments[:1] == ["seller"]:  # which has a parser of its own, and starts without pandas
+    if arguments[:1] == [
+        "seller"
+    ]:  # which has a parser of its own, and starts without pandas
         from ..priarta.__main__ import main as seller
 
         return seller(arguments[1:], prog="skvalue seller")
@@ -80,11 +82,25 @@ class _Output:
 def _parser():
     about = "Find, mend, value and drop rows of a table."
     parser = _Parser("skvalue", description=about, epilog=_CODES)
-    parser.add_argument("--version", action="version", version=f"skvalue {skvalue.__version__}")
+    parser.add_argument(
+        "--version", action="version", version=f"skvalue {skvalue.__version__}"
+    )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for module in (_audit, _check, _review, _fix, _clean, _value, _methods, _buyer, _ledger):
+    for module in (
+        _audit,
+        _check,
+        _review,
+        _fix,
+        _clean,
+        _value,
+        _methods,
+        _buyer,
+        _ledger,
+    ):
         module.add_command(commands)
-    commands.add_parser("seller", help="a seller's side of PriArTa: summarize and check")
+    commands.add_parser(
+        "seller", help="a seller's side of PriArTa: summarize and check"
+    )
     return parser
 
 

@@ -28,7 +28,10 @@ def make_valuer(name, *, random_state=None, **parameters):
     valuer = getattr(skvalue, METHODS.get(name, "LabelErrorDetector"))()
     if "random_state" in valuer.get_params():
         parameters["random_state"] = random_state
-    if "task" not in valuer.get_params() and parameters.pop("task", None) == "regression":
+    if (
+        "task" not in valuer.get_params()
+        and parameters.pop("task", None) == "regression"
+    ):
         parameters["estimator"] = Ridge()
     return valuer.set_params(**parameters)
 
@@ -42,4 +45,7 @@ def _run(options):
     width = max(map(len, METHODS))
     for name, valuer in METHODS.items():
         summary = inspect.getdoc(getattr(skvalue, valuer)).splitlines()[0]
-        print(f"{name:<{width}}  {summary}" + " Private with --epsilon." * (name in PRIVATE))
+        print(
+            f"{name:<{width}}  {summary}"
+            + " Private with --epsilon." * (name in PRIVATE)
+        )

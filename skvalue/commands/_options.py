@@ -11,7 +11,15 @@ READING = {  # -> the argument of `read_table`
     "--skip-lines": "skip_lines", "--decimal": "decimal", "--dates": "dates",
     "--missing": "missing", "--text": "text", "--strict": "strict",
 }  # fmt: skip
-TABLE = ("table", "--target", "--validation", "--task", "--ignore", "--groups", *READING)
+TABLE = (
+    "table",
+    "--target",
+    "--validation",
+    "--task",
+    "--ignore",
+    "--groups",
+    *READING,
+)
 PRIVACY = ("--epsilon", "--delta", "--equal-rows", "--ledger")
 REPORT = ("--output", "--json", "--csv", "--tasks")
 CHECKS = ("--checks", "--findings", "--corrections", "--fail-on-findings")
@@ -42,15 +50,24 @@ _OPTIONS = {
     "--sep": dict(dest="separator", help="what separates fields, such as ';' or tab"),
     "--encoding": dict(help="such as utf-8 or latin-1"),
     "--header": dict(
-        action=argparse.BooleanOptionalAction, help="whether the first line names the columns"
+        action=argparse.BooleanOptionalAction,
+        help="whether the first line names the columns",
     ),
-    "--skip-lines": dict(type=int, default=0, metavar="N", help="lines before the header"),
+    "--skip-lines": dict(
+        type=int, default=0, metavar="N", help="lines before the header"
+    ),
     "--decimal": dict(choices=(".", ","), help="decimal mark"),
-    "--dates": dict(choices=("dmy", "mdy"), help="order of day and month, such as of 03/04/2026"),
-    "--missing": dict(
-        action="append", metavar="CODE[=COLUMN]", help="an entry that means missing; repeatable"
+    "--dates": dict(
+        choices=("dmy", "mdy"), help="order of day and month, such as of 03/04/2026"
     ),
-    "--text": dict(action="append", metavar="COLUMN", help="a column to keep as text; repeatable"),
+    "--missing": dict(
+        action="append",
+        metavar="CODE[=COLUMN]",
+        help="an entry that means missing; repeatable",
+    ),
+    "--text": dict(
+        action="append", metavar="COLUMN", help="a column to keep as text; repeatable"
+    ),
     "--strict": dict(action="store_true", help="refuse what can be read in two ways"),
     "--output": dict(help="page to write (.html)"),
     "--seed": dict(type=int, default=0, help="random state; default: %(default)s"),
@@ -87,7 +104,9 @@ _OPTIONS = {
         action="store_true",
         help="with --epsilon: rows of --validation that equal rows of the table are other cases",
     ),
-    "--ledger": dict(help="with --epsilon: file of `skvalue ledger new`, which is charged"),
+    "--ledger": dict(
+        help="with --epsilon: file of `skvalue ledger new`, which is charged"
+    ),
 }
 
 
@@ -95,9 +114,13 @@ def new_command(commands, name, about, run, options=(), required=(), helps=None)
     """Add a command, with some of these options, and its own help on them; returns its parser."""
     parser = commands.add_parser(name, help=about)
     parser.set_defaults(run=run)
-    reading = parser.add_argument_group("how the tables are read (what is assumed is printed)")
+    reading = parser.add_argument_group(
+        "how the tables are read (what is assumed is printed)"
+    )
     for option in options:
-        arguments = _OPTIONS[option] | ({"required": True} if option in required else {})
+        arguments = _OPTIONS[option] | (
+            {"required": True} if option in required else {}
+        )
         arguments["help"] = (helps or {}).get(option, arguments["help"])
         flags = ["-o", option] if option == "--output" else [option]
         (reading if option in READING else parser).add_argument(*flags, **arguments)
@@ -106,7 +129,11 @@ def new_command(commands, name, about, run, options=(), required=(), helps=None)
 
 def reading_of(options):
     """The arguments of `read_table` that options hold."""
-    given = {name: getattr(options, name) for name in READING.values() if hasattr(options, name)}
+    given = {
+        name: getattr(options, name)
+        for name in READING.values()
+        if hasattr(options, name)
+    }
     if given["separator"] in ("tab", "\\t"):
         given["separator"] = "\t"
     return given

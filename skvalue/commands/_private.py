@@ -24,9 +24,13 @@ def audit_privately(options):
     for name in _OF_ROWS:
         if getattr(options, name) is not None:
             option = f"--{name.replace('_', '-')}"
-            raise ValueError(f"{option} must not be used with --epsilon: no row is listed. Got it.")
+            raise ValueError(
+                f"{option} must not be used with --epsilon: no row is listed. Got it."
+            )
     if options.validation is None:
-        raise ValueError("--epsilon must be used with --validation: public rows. Got none.")
+        raise ValueError(
+            "--epsilon must be used with --validation: public rows. Got none."
+        )
     check_outputs(options, {"output": (".html",)}, [options.table, options.validation])
     with redirect_stdout(sys.stderr):  # for the curator, who has the rows
         of_public = vars(options) | {"table": options.validation, "validation": None}
@@ -35,7 +39,9 @@ def audit_privately(options):
         for doubt in reading.doubts:
             print(f"question: {options.table}: {in_words(doubt)}")
     check_columns(public.X, X, "the table", "--validation")
-    meant = dict(zip(public.labels.tolist(), public.y.tolist()))  # another spelling is one label
+    meant = dict(
+        zip(public.labels.tolist(), public.y.tolist())
+    )  # another spelling is one label
     y = np.array([meant.get(label, label) for label in y.tolist()], dtype=object)
     if not options.equal_rows:
         refuse_common_rows(replace(public, X=X, y=y, X_val=public.X, y_val=public.y))

@@ -14,7 +14,12 @@ class _Line:
 
     def setup(self, estimator, context):
         """Start the clock."""
-        self._start, self._done, self._announced, self._last = monotonic(), 0, False, 0.0
+        self._start, self._done, self._announced, self._last = (
+            monotonic(),
+            0,
+            False,
+            0.0,
+        )
 
     def on_fit_task_begin(self, estimator, context):
         """Do nothing: steps count when they end."""

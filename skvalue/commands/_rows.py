@@ -50,14 +50,18 @@ class Rows:
     def corrections(self, findings, target):
         """What can be corrected: spellings, and, for a person to accept, all else."""
         made = [
-            self._correction(row, target, new, each.sentence, each.severity == "warning")
+            self._correction(
+                row, target, new, each.sentence, each.severity == "warning"
+            )
             for each in findings
             for row, _, new in each.fix
         ]
         for each in findings:
             if each.kind == "missing labels":
                 lost = self.reading.unlabelled.tolist()
-                made += [Correction(n + 2, target, "", "", "no label", False) for n in lost]
+                made += [
+                    Correction(n + 2, target, "", "", "no label", False) for n in lost
+                ]
             if each.kind == "equal rows" and each.severity == "warning":
                 made += self._copies(target)
         return made
@@ -77,8 +81,12 @@ class Rows:
 
     def fit_arguments(self):
         """The validation set, and groups, as keyword arguments of `fit`."""
-        arguments = {} if self.X_val is None else {"X_val": self.X_val, "y_val": self.y_val}
-        return arguments if self.groups is None else {**arguments, "groups": self.groups}
+        arguments = (
+            {} if self.X_val is None else {"X_val": self.X_val, "y_val": self.y_val}
+        )
+        return (
+            arguments if self.groups is None else {**arguments, "groups": self.groups}
+        )
 
     def encoded(self, by_validation=False):
         """The same rows as arrays; prints what is done to the columns.
@@ -106,7 +114,9 @@ def read_rows(options):
         lost, n = reading.unlabelled, len(X) + len(reading.unlabelled)
         which = shown((lost + 2).tolist(), _SHOWN)
         said = f"{len(lost)} of {n} rows have no label and are left out: rows {which}."
-        rows.findings.append(Finding("missing labels", "error", said, columns=(options.target,)))
+        rows.findings.append(
+            Finding("missing labels", "error", said, columns=(options.target,))
+        )
     if not numeric:
         rows = _one_class_each(rows, options.target)
     print(*rows.notes, *rows.findings, sep="\n")
@@ -129,7 +139,10 @@ def read_rows(options):
 
 def refuse_common_rows(rows):
     """Refuse validation points that are rows of the table: as public rows they are not private."""
-    tables = [X.assign(**{" target": y}) for X, y in ((rows.X, rows.y), (rows.X_val, rows.y_val))]
+    tables = [
+        X.assign(**{" target": y})
+        for X, y in ((rows.X, rows.y), (rows.X_val, rows.y_val))
+    ]
     codes = find_duplicates(pandas().concat(tables, ignore_index=True)).codes
     n_both = int(np.isin(codes[len(rows.X) :], codes[: len(rows.X)]).sum())
     if n_both:
@@ -149,12 +162,19 @@ def _read(options, path, like=None):
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     frame, ignored = reading.frame, list(options.ignore or ())
-    for option, name in [*(("--ignore", name) for name in ignored), ("--groups", options.groups)]:
+    for option, name in [
+        *(("--ignore", name) for name in ignored),
+        ("--groups", options.groups),
+    ]:
         if name is not None and name not in frame.columns:
             raise ValueError(f"{option} must be a column of {path}. Got {name!r}.")
-    groups = None if options.groups is None else frame[options.groups].astype(str).to_numpy()
+    groups = (
+        None if options.groups is None else frame[options.groups].astype(str).to_numpy()
+    )
     left_out = {options.target, options.groups, *ignored}
-    X = frame[[name for name in frame.columns if name not in left_out]].reset_index(drop=True)
+    X = frame[[name for name in frame.columns if name not in left_out]].reset_index(
+        drop=True
+    )
     if not X.shape[1]:
         raise ValueError(f"{path} must have a column other than the target. Got none.")
     if options.target is None:
@@ -185,7 +205,9 @@ def _spelled_alike(y_val, rows):
     texts = [str(label) for label in y_val.tolist()]
     same = label_spellings([*labels, *texts]).same
     common = {same.get(label, label): meant for label, meant in known.items()}
-    found = [known.get(label, common.get(same.get(label, label), label)) for label in texts]
+    found = [
+        known.get(label, common.get(same.get(label, label), label)) for label in texts
+    ]
     return np.array(found, dtype=rows.y.dtype)
 
 
@@ -193,9 +215,13 @@ def check_columns(X, others, name="--validation", first="the table"):
     """Refuse a table without the columns of the first, or with other entries."""
     missing = [column for column in X.columns if column not in others.columns]
     if missing:
-        raise ValueError(f"{name} must have the columns of {first}. Got none named {missing[0]!r}.")
+        raise ValueError(
+            f"{name} must have the columns of {first}. Got none named {missing[0]!r}."
+        )
     for column in X.columns:
-        kinds = [getattr(frame[column].dtype, "kind", "O") in "iuf" for frame in (X, others)]
+        kinds = [
+            getattr(frame[column].dtype, "kind", "O") in "iuf" for frame in (X, others)
+        ]
         if kinds == [True, False] and others[column].notna().any():
             raise ValueError(
                 f"{name} must have numbers in the column {column!r}, as {first} has. Got others, "

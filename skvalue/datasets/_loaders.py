@@ -56,7 +56,8 @@ def _read_npz(name, folder):
 
 
 @validate_params(
-    {"name": [str], "folder": [str, os.PathLike, None]}, prefer_skip_nested_validation=True
+    {"name": [str], "folder": [str, os.PathLike, None]},
+    prefer_skip_nested_validation=True,
 )
 def fetch_benchmark(name, folder=None):
     """Load a data set used to compare valuation methods.
@@ -115,5 +116,9 @@ def fetch_benchmark(name, folder=None):
             f"name must be one of {', '.join(_OPENML_IDS)} without a folder. Got {name!r}."
         )
     # The parser "liac-arff" and plain arrays do not need pandas.
-    fetched = datasets.fetch_openml(data_id=_OPENML_IDS[name], as_frame=False, parser="liac-arff")
-    return Bunch(name=name, X=fetched.data, y=fetched.target, feature_names=fetched.feature_names)
+    fetched = datasets.fetch_openml(
+        data_id=_OPENML_IDS[name], as_frame=False, parser="liac-arff"
+    )
+    return Bunch(
+        name=name, X=fetched.data, y=fetched.target, feature_names=fetched.feature_names
+    )

@@ -3,13 +3,21 @@
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.utils import assert_all_finite, check_array, check_random_state, column_or_1d
+from sklearn.utils import (
+    assert_all_finite,
+    check_array,
+    check_random_state,
+    column_or_1d,
+)
 from sklearn.utils.multiclass import type_of_target
 
 from .._utils.sklearn import Interval, StrOptions, validate_params
 from .._utils.targets import encode_labels
 
-_FRACTION = [Interval(Real, 0, 1, closed="both"), Interval(Integral, 0, None, closed="left")]
+_FRACTION = [
+    Interval(Real, 0, 1, closed="both"),
+    Interval(Integral, 0, None, closed="left"),
+]
 
 # Size of a column, which scales its noise.
 _COLUMN_SIZES = {
@@ -42,7 +50,9 @@ def _draw_rows(n_rows, fraction, rng):
     """Boolean mask of random rows; `fraction` is a fraction (float) or a count (int)."""
     count = fraction if isinstance(fraction, Integral) else round(fraction * n_rows)
     if count > n_rows:
-        raise ValueError(f"fraction must be at most the number of rows ({n_rows}). Got {fraction}.")
+        raise ValueError(
+            f"fraction must be at most the number of rows ({n_rows}). Got {fraction}."
+        )
     mask = np.zeros(n_rows, dtype=bool)
     mask[rng.permutation(n_rows)[:count]] = True
     return mask
@@ -172,7 +182,9 @@ def perturb_features(X, fraction=0.1, scale=1.0, random_state=None, relative_to=
     """
     rng = check_random_state(random_state)
     # In C order, so that a data frame has the same sums, and so the same noise, bit for bit.
-    X = check_array(X, dtype=[np.float64, np.float32], order="C", copy=True, input_name="X")
+    X = check_array(
+        X, dtype=[np.float64, np.float32], order="C", copy=True, input_name="X"
+    )
     perturbed = _draw_rows(len(X), fraction, rng)
     std = scale * _COLUMN_SIZES[relative_to](X)
     X[perturbed] += rng.normal(size=(perturbed.sum(), X.shape[1])) * std

@@ -39,7 +39,14 @@ from ._public import (
     utilities_of_rates,
 )
 from ._row_models import RowModel, Utility
-from ._runs import Run, descend, point_values, public_run_rate, shuffled_batches, value_rows
+from ._runs import (
+    Run,
+    descend,
+    point_values,
+    public_run_rate,
+    shuffled_batches,
+    value_rows,
+)
 from ._torch_modules import warn_of_dropout
 from ._torch_players import TorchGradientModel
 from ._torch_rows import TorchRowModel

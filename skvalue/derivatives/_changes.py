@@ -197,7 +197,9 @@ def corrected_steps(model, hessian, steps, rows=None, joined=None):
     if joined is not None:
         X, y, weights = joined
         X = X.toarray() if not isinstance(X, np.ndarray) else X
-        slopes = weights[:, None] * model.loss.gradient(np.einsum("mp,mkp->mk", X, theta), y)
+        slopes = weights[:, None] * model.loss.gradient(
+            np.einsum("mp,mkp->mk", X, theta), y
+        )
         total, weight = total + slopes[:, :, None] * X[:, None], weight + weights
     penalty = model.penalty + weight[:, None] * model.row_penalty
     return steps - hessian.solve(total + penalty[:, None] * theta)

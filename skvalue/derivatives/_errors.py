@@ -15,7 +15,9 @@ class AveragedReleases:
 
     means: np.ndarray  # of the releases of each player, (n_players, p)
     noise_std: np.ndarray  # of one release of each player
-    weights: np.ndarray  # of the newest release in the counted permutations, as `newest_weights`
+    weights: (
+        np.ndarray
+    )  # of the newest release in the counted permutations, as `newest_weights`
     skip: int  # permutations before those that count
 
 
@@ -28,9 +30,13 @@ def denoised_means(means, variances, start):
     n, p = means.shape
     center = means.mean(axis=0)
     away, moved = means - center, center - start
-    fraction = 1 - max(p - 2, 0) * variances.sum() / n**2 / max(moved @ moved, np.finfo(float).tiny)
+    fraction = 1 - max(p - 2, 0) * variances.sum() / n**2 / max(
+        moved @ moved, np.finfo(float).tiny
+    )
     spread = (away**2).sum() / max((n - 1) * p, 1) - variances.mean()
-    kept = max(spread, 0.0) / np.maximum(max(spread, 0.0) + variances, np.finfo(float).tiny)
+    kept = max(spread, 0.0) / np.maximum(
+        max(spread, 0.0) + variances, np.finfo(float).tiny
+    )
     return start + max(0.0, fraction) * moved + kept[:, None] * away
 
 
@@ -49,7 +55,11 @@ class HalvedMoments:
 
     def plus(self, sample):
         """The moments with one more sample."""
-        (count, *counts), (mean, *means), (squares, *rest) = self.counts, self.means, self.squares
+        (count, *counts), (mean, *means), (squares, *rest) = (
+            self.counts,
+            self.means,
+            self.squares,
+        )
         away = sample - mean
         mean = mean + away / (count + 1)
         squares = squares + away * (sample - mean)
@@ -71,7 +81,9 @@ class HalvedMoments:
 
     def of_halves(self):
         """Variances (2, n) of the halves."""
-        return np.array([s / (count - 1) for s, count in zip(self.squares, self.counts)])
+        return np.array(
+            [s / (count - 1) for s, count in zip(self.squares, self.counts)]
+        )
 
 
 def pooled_variances(moments, kinds):
@@ -113,7 +125,9 @@ def redrawn_values(model, weights, rate, released, centers, rng):
     return values / len(released.weights)
 
 
-def simulated_variances(model, weights, rate, released, point_weights, n_draws, n_jobs=None):
+def simulated_variances(
+    model, weights, rate, released, point_weights, n_draws, n_jobs=None
+):
     """Variances of values over permutations and noise, from `redrawn_values`.
 
     ``model`` has public rows as its players, of the weights ``point_weights``.
@@ -121,7 +135,10 @@ def simulated_variances(model, weights, rate, released, point_weights, n_draws, 
     start = point_weights @ gradients_at(model, model.start(np.random.default_rng(0)))
     n_releases = released.skip + len(released.weights)
     centers = denoised_means(released.means, released.noise_std**2 / n_releases, start)
-    tasks = [(np.random.default_rng(seed),) for seed in np.random.SeedSequence(0).spawn(n_draws)]
+    tasks = [
+        (np.random.default_rng(seed),)
+        for seed in np.random.SeedSequence(0).spawn(n_draws)
+    ]
     draws = ordered_map(
         lambda rng: redrawn_values(model, weights, rate, released, centers, rng),
         tasks,

@@ -77,7 +77,9 @@ class Hessian:
             shift = np.einsum("ajaj->", matrix) / (k * p)
             matrix[:, diagonal, :, diagonal] += shift
         try:
-            factor, lower = cho_factor(matrix.reshape(k * p, k * p), lower=True, overwrite_a=True)
+            factor, lower = cho_factor(
+                matrix.reshape(k * p, k * p), lower=True, overwrite_a=True
+            )
             scale = np.abs(np.diag(factor))
             singular = scale.min() < 1e-7 * scale.max()
         except LinAlgError:
@@ -132,7 +134,9 @@ class Hessian:
             return cho_solve(self._factor, flat.T).T.reshape(vectors.shape)
         shape, size = vectors.shape[1:], flat.shape[1]
         operator = LinearOperator(
-            (size, size), lambda v: self.product(v.reshape(1, *shape)).ravel(), dtype=np.float64
+            (size, size),
+            lambda v: self.product(v.reshape(1, *shape)).ravel(),
+            dtype=np.float64,
         )
         found = []
         for vector in flat:

@@ -79,15 +79,23 @@ class LinearRowModel(RowModel):
             slopes = self._slopes(theta, rows)
             if max_norm is not None:
                 norms = rows.norms * np.linalg.norm(slopes, axis=1)
-                counted = np.isfinite(norms)[:, None]  # an error would reveal the others
+                counted = np.isfinite(norms)[
+                    :, None
+                ]  # an error would reveal the others
                 scaled = slopes / np.maximum(norms / max_norm, 1.0)[:, None]
                 slopes = np.where(counted, scaled, 0.0)
                 X = X if counted.all() else np.where(counted, X, 0.0)
         products = np.zeros((k, len(X)))
         size = max(1, _BLOCK // (len(X) * n_outputs))
         for start in range(0, k, size):
-            some = directions[start : start + size].reshape(-1, *self._shape).transpose(1, 0, 2)
-            changes = (X @ some.reshape(self._shape[0], -1)).reshape(len(X), -1, n_outputs)
+            some = (
+                directions[start : start + size]
+                .reshape(-1, *self._shape)
+                .transpose(1, 0, 2)
+            )
+            changes = (X @ some.reshape(self._shape[0], -1)).reshape(
+                len(X), -1, n_outputs
+            )
             products[start : start + size] = np.einsum("bkc,bc->kb", changes, slopes)
         return (X.T @ slopes).ravel(), products
 

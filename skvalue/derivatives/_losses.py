@@ -21,7 +21,9 @@ class Loss:
     link: Any = np.asarray  # from the mean target to the decision
     classes: bool = False
 
-    def __reduce__(self):  # functions without a name cannot be pickled: by the loss's own name
+    def __reduce__(
+        self,
+    ):  # functions without a name cannot be pickled: by the loss's own name
         return self.name
 
 
@@ -50,7 +52,9 @@ SQUARED = Loss(
     name="SQUARED",
     values=lambda z, y: ((z - y) ** 2).sum(axis=1),
     gradient=lambda z, y: 2 * (z - y),
-    curvature=lambda z, y: np.broadcast_to(2 * np.eye(z.shape[1]), (*z.shape, z.shape[1])),
+    curvature=lambda z, y: np.broadcast_to(
+        2 * np.eye(z.shape[1]), (*z.shape, z.shape[1])
+    ),
 )
 LOGISTIC = Loss(
     name="LOGISTIC",

@@ -22,7 +22,14 @@ from sklearn.utils import check_array, compute_class_weight
 from ._losses import GAMMA, LOGISTIC, POISSON, SOFTMAX, SQUARED
 
 _GLMS = {PoissonRegressor: POISSON, GammaRegressor: GAMMA}
-_TYPES = (LogisticRegression, Ridge, LinearRegression, RidgeClassifier, KernelRidge, *_GLMS)
+_TYPES = (
+    LogisticRegression,
+    Ridge,
+    LinearRegression,
+    RidgeClassifier,
+    KernelRidge,
+    *_GLMS,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +119,10 @@ class LinearModel:
             The sum.
         """
         total = (self.X[rows].T @ self.gradient(rows)).T
-        return total + self.weights[rows].sum() * (self.row_penalty[:, None] * self.theta).T
+        return (
+            total
+            + self.weights[rows].sum() * (self.row_penalty[:, None] * self.theta).T
+        )
 
     def curvature(self, rows=slice(None)):
         """Weighted second derivatives of the losses of some rows by their decisions.
@@ -237,7 +247,9 @@ def supports(estimator):
     >>> supports(Ridge()), supports(DecisionTreeRegressor())
     (True, False)
     """
-    return type(estimator[-1] if isinstance(estimator, Pipeline) else estimator) in _TYPES
+    return (
+        type(estimator[-1] if isinstance(estimator, Pipeline) else estimator) in _TYPES
+    )
 
 
 def linear_model(estimator, X, y, sample_weight=None):
@@ -277,13 +289,21 @@ def linear_model(estimator, X, y, sample_weight=None):
     True
     """
     y = np.asarray(y)
-    weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    weights = (
+        np.ones(len(y))
+        if sample_weight is None
+        else np.asarray(sample_weight, np.float64)
+    )
     last, X = _last_step(estimator, X)
     if type(last) not in _TYPES:
         names = ", ".join(kind.__name__ for kind in _TYPES)
-        raise ValueError(f"estimator must be one of {names}, or a Pipeline of one. Got {last!r}.")
+        raise ValueError(
+            f"estimator must be one of {names}, or a Pipeline of one. Got {last!r}."
+        )
     if getattr(last, "positive", False):
-        raise ValueError("estimator must have positive=False: bounds have no derivative.")
+        raise ValueError(
+            "estimator must have positive=False: bounds have no derivative."
+        )
     if isinstance(last, KernelRidge):
         return _kernel_model(estimator, last, X, y, weights)
     classes = getattr(last, "classes_", None)
@@ -305,8 +325,12 @@ def linear_model(estimator, X, y, sample_weight=None):
             raise ValueError(f"alpha must be one number. Got {last.alpha}.")
         penalty[:d] = 2 * np.max(last.alpha)
     X = _with_ones(X, last.fit_intercept)
-    model = LinearModel(X, y, weights, theta, loss, penalty, row_penalty, classes, estimator)
-    return replace(model, y=model.targets(y if classes is None else np.searchsorted(classes, y)))
+    model = LinearModel(
+        X, y, weights, theta, loss, penalty, row_penalty, classes, estimator
+    )
+    return replace(
+        model, y=model.targets(y if classes is None else np.searchsorted(classes, y))
+    )
 
 
 def _logistic_penalty(last, penalty, d):
@@ -320,7 +344,9 @@ def _logistic_penalty(last, penalty, d):
     if kind is None or np.isinf(last.C):
         return 1.0
     penalty[:d] = 1.0
-    if last.solver == "liblinear" and last.fit_intercept:  # it shrinks the intercept too
+    if (
+        last.solver == "liblinear" and last.fit_intercept
+    ):  # it shrinks the intercept too
         penalty[d:] = 1.0 / last.intercept_scaling**2
     return last.C
 
@@ -328,16 +354,29 @@ def _logistic_penalty(last, penalty, d):
 def _kernel_model(estimator, last, X, y, weights):
     """Kernel ridge regression as ridge regression on the features of its kernel."""
     if isinstance(last.kernel, str) and last.kernel == "precomputed":
-        raise ValueError("kernel must not be 'precomputed': other rows have no kernel then.")
+        raise ValueError(
+            "kernel must not be 'precomputed': other rows have no kernel then."
+        )
     sizes, vectors = np.linalg.eigh(_kernel(last, X))
     kept = sizes > sizes[-1] * len(sizes) * np.finfo(np.float64).eps
     features = vectors[:, kept] / np.sqrt(sizes[kept])
     design = vectors[:, kept] * np.sqrt(sizes[kept])
-    theta = (np.asarray(last.dual_coef_, dtype=np.float64).reshape(len(y)) @ design)[:, None]
+    theta = (np.asarray(last.dual_coef_, dtype=np.float64).reshape(len(y)) @ design)[
+        :, None
+    ]
     penalty = np.full(len(theta), 2.0 * np.max(last.alpha))
     y = np.asarray(y, dtype=np.float64)[:, None]
     return LinearModel(
-        design, y, weights, theta, SQUARED, penalty, np.zeros(len(theta)), None, estimator, features
+        design,
+        y,
+        weights,
+        theta,
+        SQUARED,
+        penalty,
+        np.zeros(len(theta)),
+        None,
+        estimator,
+        features,
     )
 
 
@@ -346,7 +385,9 @@ def _kernel(last, X):
     given = {"gamma": last.gamma, "degree": last.degree, "coef0": last.coef0}
     if callable(last.kernel):
         given = last.kernel_params or {}
-    return pairwise_kernels(X, last.X_fit_, metric=last.kernel, filter_params=True, **given)
+    return pairwise_kernels(
+        X, last.X_fit_, metric=last.kernel, filter_params=True, **given
+    )
 
 
 def _last_step(estimator, X):
@@ -354,7 +395,9 @@ def _last_step(estimator, X):
     if isinstance(estimator, Pipeline):
         X = estimator[:-1].transform(X) if len(estimator) > 1 else X
         estimator = estimator[-1]
-    return estimator, check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
+    return estimator, check_array(
+        X, accept_sparse="csr", dtype=np.float64, input_name="X"
+    )
 
 
 def _with_ones(X, intercept):
@@ -362,4 +405,8 @@ def _with_ones(X, intercept):
     if not intercept:
         return X
     ones = np.ones((X.shape[0], 1))
-    return sparse.csr_array(sparse.hstack([X, ones])) if sparse.issparse(X) else np.c_[X, ones]
+    return (
+        sparse.csr_array(sparse.hstack([X, ones]))
+        if sparse.issparse(X)
+        else np.c_[X, ones]
+    )

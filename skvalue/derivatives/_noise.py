@@ -5,13 +5,25 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..privacy import GaussianEvent, SelfComposedEvent, make_report, mu_from_epsilon, sentences
+from ..privacy import (
+    GaussianEvent,
+    SelfComposedEvent,
+    make_report,
+    mu_from_epsilon,
+    sentences,
+)
 
 SCHEDULES = ("iid", "correlated")
 
 
 def gradient_event(
-    n_permutations, clip, *, epsilon=None, delta=None, noise_multiplier=None, trust="local"
+    n_permutations,
+    clip,
+    *,
+    epsilon=None,
+    delta=None,
+    noise_multiplier=None,
+    trust="local",
 ):
     """The releases of a party over k permutations, as k times a `GaussianEvent`.
 
@@ -22,7 +34,9 @@ def gradient_event(
     adaptive releases (J. Dong, A. Roth, W. Su, JRSS-B 2022, Corollary 2).
     """
     clip = float(clip)  # in float32, the noise could be rounded down
-    sensitivity, relation = (clip, "null") if trust == "server" else (2 * clip, "replace")
+    sensitivity, relation = (
+        (clip, "null") if trust == "server" else (2 * clip, "replace")
+    )
     if noise_multiplier is None:
         # Larger by a factor 1 + 1e-12, so that the k-fold composition rounds to the safe side.
         total = sensitivity / mu_from_epsilon(epsilon, delta) * (1 + 1e-12)
@@ -37,7 +51,9 @@ class GradientNoise:
     """How the gradients of the players of a walk are released, and how releases are averaged."""
 
     draw: object  # ``draw(shape, stream)`` returns noise, see `skvalue.privacy.noise_source`
-    factors: np.ndarray  # of the noise of each player: one over the number of averaged examples
+    factors: (
+        np.ndarray
+    )  # of the noise of each player: one over the number of averaged examples
     schedule: object = "correlated"  # as in `newest_weights`
 
     @property
@@ -67,7 +83,11 @@ def newest_weights(schedule, n_permutations):
     """
     t = np.arange(1, n_permutations + 1.0)
     if isinstance(schedule, str):
-        named = {"iid": t**0, "correlated": 1 / t, "recent": 0.75 - 0.7 * t / n_permutations}
+        named = {
+            "iid": t**0,
+            "correlated": 1 / t,
+            "recent": 0.75 - 0.7 * t / n_permutations,
+        }
         return np.append(1.0, named[schedule][1:])
     if callable(schedule):
         schedule = [schedule(int(step), n_permutations) for step in t]
@@ -91,7 +111,9 @@ def step_noise_std(schedule, noise_std, n_permutations, skip):
     ``noise_std`` is that of one release.
     """
     weights = newest_weights(schedule, n_permutations)
-    before = np.maximum(np.arange(n_permutations), 1)  # previous releases, of equal weights
+    before = np.maximum(
+        np.arange(n_permutations), 1
+    )  # previous releases, of equal weights
     variances = weights**2 + (1 - weights) ** 2 / before
     return float(noise_std * np.sqrt(variances[skip:].mean()))
 
@@ -119,9 +141,13 @@ def gradient_report(
         sentences.OTHER_RELEASES,
     ]
     if elsewhere:
-        assumptions.insert(0, "of an update, nothing but the output of this valuer is released")
+        assumptions.insert(
+            0, "of an update, nothing but the output of this valuer is released"
+        )
     if trust == "server":
-        assumptions.insert(0, "the server sees clipped gradients without noise and adds the noise")
+        assumptions.insert(
+            0, "the server sees clipped gradients without noise and adds the noise"
+        )
     report = make_report(
         event,
         delta,
@@ -129,7 +155,9 @@ def gradient_report(
         unit=whole,
         protects=f"the data of a {whole}, in values_, in all perturbed gradients and in all models "
         "of the training",
-        against="anyone except the server" if trust == "server" else "anyone, including the server",
+        against="anyone except the server"
+        if trust == "server"
+        else "anyone, including the server",
         not_protected=not_protected,
         assumptions=assumptions,
         noise_random_state=noise_random_state,

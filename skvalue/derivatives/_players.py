@@ -9,7 +9,9 @@ from .._utils.parallel import tiles
 from ..privacy import grid_width
 
 _TILE = 2**15  # outputs evaluated at a time: they stay in the cache of a core
-_BUNDLE = 2**16  # parameters of short walks that are taken in one task: else threads wait
+_BUNDLE = (
+    2**16
+)  # parameters of short walks that are taken in one task: else threads wait
 
 
 class GradientModel(metaclass=ABCMeta):
@@ -113,7 +115,10 @@ class LinearGradientModel(GradientModel):
         self._y_test = y_val.astype(np.float64)
         self._weights = np.asarray(weights, dtype=np.float64)
         self._equal = bool((self._weights == self._weights[0]).all())
-        self._clip, self._per_example = np.inf if clip is None else float(clip), unit == "example"
+        self._clip, self._per_example = (
+            np.inf if clip is None else float(clip),
+            unit == "example",
+        )
         self._accuracy = utility == "accuracy"
         self.n_players = len(counts)
 
@@ -144,7 +149,9 @@ class LinearGradientModel(GradientModel):
         """Outputs of many parameters for the rows of the players."""
         if self._X.ndim == 3:
             return np.einsum("icr,tr->tic", self._X, thetas)
-        return np.einsum("id,tcd->tic", self._X, thetas.reshape(len(thetas), self._n_outputs, -1))
+        return np.einsum(
+            "id,tcd->tic", self._X, thetas.reshape(len(thetas), self._n_outputs, -1)
+        )
 
     def batch_size(self, n_walks):
         """Numbers of walks, and of their steps, that are taken in one task."""
@@ -191,4 +198,6 @@ def _with_constant(X):
 
 def _projected(X, basis, n_outputs):
     """Rows (n, n_outputs, r) whose products with the r coordinates are the outputs."""
-    return np.einsum("ia,car->icr", X, basis.reshape(n_outputs, X.shape[1], -1), optimize=True)
+    return np.einsum(
+        "ia,car->icr", X, basis.reshape(n_outputs, X.shape[1], -1), optimize=True
+    )

@@ -20,10 +20,16 @@ def column_scales(X_val):
     it is rounding error: the scale is then the largest absolute value (or 1), with a warning.
     """
     X_val = np.asarray(X_val, dtype=np.float64)
-    mean, scale, largest = X_val.mean(axis=0), X_val.std(axis=0), np.abs(X_val).max(axis=0)
+    mean, scale, largest = (
+        X_val.mean(axis=0),
+        X_val.std(axis=0),
+        np.abs(X_val).max(axis=0),
+    )
     tiny = scale <= _TINY * largest
     if tiny.any():
-        shown = ", ".join(map(str, np.flatnonzero(tiny)[:5])) + (", ..." if tiny.sum() > 5 else "")
+        shown = ", ".join(map(str, np.flatnonzero(tiny)[:5])) + (
+            ", ..." if tiny.sum() > 5 else ""
+        )
         warn(
             f"{tiny.sum()} of {len(tiny)} columns are (nearly) constant on the validation points: "
             f"{shown}. Their scale is their largest absolute value, not their standard deviation.",
@@ -48,10 +54,16 @@ def public_directions(gradients, weights, n_components):
     """
     mean = weights @ gradients
     length = np.linalg.norm(mean)
-    first = mean[None] / length if length > _TINY * np.linalg.norm(gradients) else mean[:0, None].T
+    first = (
+        mean[None] / length
+        if length > _TINY * np.linalg.norm(gradients)
+        else mean[:0, None].T
+    )
     rest = (gradients - (gradients @ first.T) @ first) * np.sqrt(weights)[:, None]
     _, sizes, directions = np.linalg.svd(rest, full_matrices=False)
-    directions = np.vstack([first, directions[sizes > _TINY * max(sizes.max(), length)]])
+    directions = np.vstack(
+        [first, directions[sizes > _TINY * max(sizes.max(), length)]]
+    )
     if len(directions) < n_components:
         raise ValueError(
             "n_components must be at most the number of directions in which gradients of the "
@@ -94,17 +106,28 @@ def utilities_of_rates(model, players, rng, noise_std=0.0):
     ends, seed = [], rng.integers(2**63)
     n_walks, n_steps = model.batch_size(len(RATES))
     for some in tiles(len(RATES), n_walks):
-        rates, rng = RATES[some], np.random.default_rng(seed)  # the same noise for all rates
+        rates, rng = (
+            RATES[some],
+            np.random.default_rng(seed),
+        )  # the same noise for all rates
         thetas = np.repeat(start[None], len(rates), axis=0)
         for part in tiles(len(players), min(n_steps, _BLOCK)):
             orders = np.tile(players[part], (len(rates), 1))
-            noise = rng.normal(scale=noise_std, size=(orders.shape[1] if noise_std else 0, p))
+            noise = rng.normal(
+                scale=noise_std, size=(orders.shape[1] if noise_std else 0, p)
+            )
             stds = np.full(model.n_players, noise_std or 1.0)
-            _, thetas, lost = model.walk(orders, rates, [noise] * len(rates), stds, thetas)
+            _, thetas, lost = model.walk(
+                orders, rates, [noise] * len(rates), stds, thetas
+            )
             thetas[lost >= 0] = np.inf
         ends.append(thetas)
     ends = np.concatenate(ends)
     finite = np.isfinite(ends).all(axis=1)
     with np.errstate(over="ignore"):
-        utilities = model.utilities(np.vstack([start, np.where(finite[:, None], ends, 0.0)]))
-    return np.where(np.append(True, finite) & np.isfinite(utilities), utilities, -np.inf)
+        utilities = model.utilities(
+            np.vstack([start, np.where(finite[:, None], ends, 0.0)])
+        )
+    return np.where(
+        np.append(True, finite) & np.isfinite(utilities), utilities, -np.inf
+    )

@@ -80,7 +80,9 @@ class Utility:
 
     def gradient(self, theta, step=None):
         """Its gradient; with ``step`` (p,), plus half the Hessian times the step."""
-        return -self.scale * self.model.gradient_sum(theta, self.points, self.weights, step)
+        return -self.scale * self.model.gradient_sum(
+            theta, self.points, self.weights, step
+        )
 
     def point_gradients(self, theta, part, step=None):
         """The same of the utility at each of a slice of the points, (n_points, p)."""

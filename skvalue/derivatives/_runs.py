@@ -34,7 +34,9 @@ class Run:
     learning_rate: float
     order: int
     thetas: list  # parameters (p,) before every step and after the last
-    batches: list = field(default_factory=list)  # rows of each step; None: all, or secret
+    batches: list = field(
+        default_factory=list
+    )  # rows of each step; None: all, or secret
 
     @property
     def max_norm(self):
@@ -51,7 +53,9 @@ class Run:
                 f"X must have at most {most:,} rows with clip: the rounding of a sum of more "
                 f"gradients is not covered by any noise. Got {n:,}."
             )
-        return self.clip * (1 - clipping_margin(self.utility.model.n_parameters) - n**2 * eps)
+        return self.clip * (
+            1 - clipping_margin(self.utility.model.n_parameters) - n**2 * eps
+        )
 
     def direction(self, t):
         """The step t, if it enters values (order 2)."""
@@ -69,7 +73,9 @@ def descend(run, rows, batches, n_steps, draw=None):
     for t, (batch, size) in zip(range(n_steps), batches):
         theta, some = run.thetas[t], rows if batch is None else rows[batch]
         direction = utility.gradient(theta)[None]
-        total, products = model.gradient_sum_and_products(theta, some, direction, max_norm)
+        total, products = model.gradient_sum_and_products(
+            theta, some, direction, max_norm
+        )
         if draw is not None:
             noise = draw((1, len(total)), (t,))
             total = clip_and_noise(total[None], None, noise, draw.scale)[0]
@@ -81,9 +87,13 @@ def descend(run, rows, batches, n_steps, draw=None):
             )
         if run.order == 2:
             direction = utility.gradient(theta, step)[None]
-            products = model.gradient_sum_and_products(theta, some, direction, max_norm)[1]
+            products = model.gradient_sum_and_products(
+                theta, some, direction, max_norm
+            )[1]
         run.thetas.append(theta + step)
-        run.batches.append(batch if draw is None else None)  # samples of a private run are secret
+        run.batches.append(
+            batch if draw is None else None
+        )  # samples of a private run are secret
         yield batch, -run.learning_rate / size * products[0]
 
 
@@ -92,7 +102,9 @@ def value_rows(run, rows):
     utility, model, values = run.utility, run.utility.model, np.zeros(len(rows))
     for t, theta in enumerate(run.thetas[:-1]):
         direction = utility.gradient(theta, run.direction(t))[None]
-        products = model.gradient_sum_and_products(theta, rows, direction, run.max_norm)[1]
+        products = model.gradient_sum_and_products(
+            theta, rows, direction, run.max_norm
+        )[1]
         values -= run.learning_rate / run.n * products[0]
     return values
 
@@ -100,13 +112,17 @@ def value_rows(run, rows):
 def point_values(run, rows):
     """Yield a slice of the validation points and the values of the run's rows at each, (k, n)."""
     utility, model, n = run.utility, run.utility.model, run.n
-    for part in tiles(len(utility.points), max(1, _BLOCK // max(model.n_parameters, n))):
+    for part in tiles(
+        len(utility.points), max(1, _BLOCK // max(model.n_parameters, n))
+    ):
         values = np.zeros((part.stop - part.start, n))
         for t, (theta, batch) in enumerate(zip(run.thetas, run.batches)):
             directions = utility.point_gradients(theta, part, run.direction(t))
             some = rows if batch is None else rows[batch]
             where = slice(None) if batch is None else batch
-            products = model.gradient_sum_and_products(theta, some, directions, run.max_norm)[1]
+            products = model.gradient_sum_and_products(
+                theta, some, directions, run.max_norm
+            )[1]
             values[:, where] -= run.learning_rate / products.shape[1] * products
         yield part, values
 

@@ -22,7 +22,9 @@ def checked_copy(module):
             f"{module!r}."
         )
     for name, part in module.named_modules():
-        if isinstance(part, _BATCH_NORMS) and (part.training or not part.track_running_stats):
+        if isinstance(part, _BATCH_NORMS) and (
+            part.training or not part.track_running_stats
+        ):
             raise ValueError(
                 f"model must not mix rows: batch norm in training mode would mix those of all "
                 f"parties. Got {type(part).__name__} ({name!r}): call module.eval(), which makes "
@@ -30,7 +32,9 @@ def checked_copy(module):
             )
     parameters = list(module.parameters())
     if any(isinstance(p, nn.UninitializedParameter) for p in parameters):
-        raise ValueError("model must be initialised: run its lazy layers once on a public row.")
+        raise ValueError(
+            "model must be initialised: run its lazy layers once on a public row."
+        )
     trained = [p for p in parameters if p.requires_grad]
     if not trained:
         raise ValueError(
@@ -48,7 +52,9 @@ def checked_copy(module):
 def warn_of_dropout(module):
     """Warn, once per fit, that layers of dropout in training mode are turned off."""
     parts = module.modules() if isinstance(module, nn.Module) else ()
-    if any(isinstance(part, _DROPOUTS) and part.training and part.p > 0 for part in parts):
+    if any(
+        isinstance(part, _DROPOUTS) and part.training and part.p > 0 for part in parts
+    ):
         warn(
             "Dropout is off: values must not depend on its random numbers. Call module.eval() to "
             "silence this warning."
@@ -93,7 +99,9 @@ def as_targets(y, outputs, name, dtype):
 
     Classes of a module with one output per row are the floats 0 and 1.
     """
-    if outputs.ndim > 2 or (outputs.ndim == 2 and y.dtype.kind == "f" and len(outputs[0]) > 1):
+    if outputs.ndim > 2 or (
+        outputs.ndim == 2 and y.dtype.kind == "f" and len(outputs[0]) > 1
+    ):
         raise ValueError(
             "model must have one output per row for a target, and one output per row and "
             f"class for classes. Got outputs of shape {tuple(outputs.shape[1:])} per row."

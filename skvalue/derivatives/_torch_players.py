@@ -12,9 +12,13 @@ from ..privacy import grid_width
 from ._players import GradientModel
 from ._torch_rows import TorchRowModel
 
-_FEW = 16  # least rows of a large network per batch on a CPU: smaller batches are slower
+_FEW = (
+    16  # least rows of a large network per batch on a CPU: smaller batches are slower
+)
 _SLACK = 1e-9  # relative rounding error allowed in a clipped norm
-_CACHE = 2**24  # bytes of a CPU's cache for the steps of many walks, or for validation points
+_CACHE = (
+    2**24
+)  # bytes of a CPU's cache for the steps of many walks, or for validation points
 
 
 class TorchGradientModel(GradientModel):
@@ -34,9 +38,15 @@ class TorchGradientModel(GradientModel):
         self, module, loss, X, y, players, X_val, y_val, *, clip, unit="party", utility="neg_loss",
         weights_val=None, start="auto", basis=None, n_classes=0, private=False, device="auto",
     ):  # fmt: skip
-        self.rows = rows = TorchRowModel(module, loss, X_val, start=start, device=device)
+        self.rows = rows = TorchRowModel(
+            module, loss, X_val, start=start, device=device
+        )
         self.clip, self.unit, self.utility, self.private = clip, unit, utility, private
-        self.device, self.dtype, self.n_parameters = rows.device, rows.dtype, rows.n_parameters
+        self.device, self.dtype, self.n_parameters = (
+            rows.device,
+            rows.dtype,
+            rows.n_parameters,
+        )
         y, players = np.asarray(y), np.asarray(players)
         self._points = rows.rows(X_val, y_val, "y_val")
         known = y < n_classes if n_classes else np.ones(len(y), dtype=bool)
@@ -53,7 +63,9 @@ class TorchGradientModel(GradientModel):
         self._bounds = np.concatenate([[0], np.cumsum(kept)])
         if weights_val is None:
             weights_val = np.full(len(X_val), 1.0 / len(X_val))
-        self._weights = torch.as_tensor(weights_val, dtype=torch.float64, device=self.device)
+        self._weights = torch.as_tensor(
+            weights_val, dtype=torch.float64, device=self.device
+        )
         rows.check_transforms(self._points)
         self._basis = None
         if basis is not None:
@@ -61,7 +73,9 @@ class TorchGradientModel(GradientModel):
 
     def start(self, rng):
         """Initial parameters (p,) of a permutation, from its generator."""
-        return self.rows.start(rng) if self._basis is None else np.zeros(self.n_parameters)
+        return (
+            self.rows.start(rng) if self._basis is None else np.zeros(self.n_parameters)
+        )
 
     @default_settings()
     def gradients(self, thetas, players):
@@ -71,7 +85,9 @@ class TorchGradientModel(GradientModel):
         """
         size, _ = self.batch_size(len(players))
         found = [
-            self._gradients_together(self.rows.tensor(thetas[part]), players[part]).cpu().numpy()
+            self._gradients_together(self.rows.tensor(thetas[part]), players[part])
+            .cpu()
+            .numpy()
             for part in tiles(len(players), size)
         ]
         return np.concatenate(found)
@@ -85,7 +101,9 @@ class TorchGradientModel(GradientModel):
         longest = int(np.diff(self._bounds).max(initial=1))
         n_bytes = longest * self._bytes_of_a_row() + 40 * self.rows.n_parameters
         room = self._memory() // 2
-        walks = min(room, _CACHE) // n_bytes if self.device == "cpu" else room // n_bytes
+        walks = (
+            min(room, _CACHE) // n_bytes if self.device == "cpu" else room // n_bytes
+        )
         walks = int(max(1, min(n_walks, walks)))
         return walks, int(max(1, room // (walks * 20 * self.n_parameters)))
 
@@ -95,7 +113,9 @@ class TorchGradientModel(GradientModel):
         device, (b, n_steps) = self.device, orders.shape
         theta = torch.as_tensor(thetas, dtype=torch.float64, device=device)
         rates = torch.as_tensor(np.reshape(rates, (b, 1)), device=device)
-        path = torch.empty((b, n_steps + 1, theta.shape[1]), dtype=self.dtype, device=device)
+        path = torch.empty(
+            (b, n_steps + 1, theta.shape[1]), dtype=self.dtype, device=device
+        )
         norms = torch.empty((b, n_steps), dtype=torch.float64, device=device)
         grids = grid_width(noise_std)[:, None]
         path[:, 0] = theta
@@ -104,7 +124,9 @@ class TorchGradientModel(GradientModel):
             release = self._gradients_together(theta.to(self.dtype), players)
             norms[:, s] = torch.linalg.vector_norm(release, dim=1)
             if len(noise[0]):
-                release = _with_noise(release, np.array([z[s] for z in noise]), grids[players])
+                release = _with_noise(
+                    release, np.array([z[s] for z in noise]), grids[players]
+                )
             if past is not None:
                 before = torch.as_tensor(past[players], device=device)
                 away = release - before
@@ -120,7 +142,11 @@ class TorchGradientModel(GradientModel):
                 f"the model must clip gradients to norm {self.clip:g}, or the noise is too small. "
                 f"Got a norm of {largest:g}."
             )
-        return path, theta.cpu().numpy(), np.where(lost.any(axis=1), lost.argmax(axis=1), -1)
+        return (
+            path,
+            theta.cpu().numpy(),
+            np.where(lost.any(axis=1), lost.argmax(axis=1), -1),
+        )
 
     def as_array(self, thetas):
         """On the CPU."""
@@ -129,17 +155,26 @@ class TorchGradientModel(GradientModel):
     @default_settings()
     def utilities(self, thetas):
         """Utilities (T,) of parameters (T, p): weighted means over the validation points."""
-        X, y, row_bytes, room = self._points.X, self._points.y, self.rows.row_bytes, self._memory()
+        X, y, row_bytes, room = (
+            self._points.X,
+            self._points.y,
+            self.rows.row_bytes,
+            self._memory(),
+        )
         found, n_rows = np.zeros(len(thetas)), len(X)
         if self.device == "cpu":
             room = min(room, max(_CACHE, _FEW * row_bytes))
         row_tile = int(max(1, min(n_rows, room // row_bytes)))
-        theta_tile = max(1, room // (row_tile * row_bytes + 16 * self.rows.n_parameters))
+        theta_tile = max(
+            1, room // (row_tile * row_bytes + 16 * self.rows.n_parameters)
+        )
         with torch.no_grad():
             for some in tiles(len(thetas), theta_tile):
                 block = self._full(self.rows.tensor(thetas[some]))
                 for part in tiles(n_rows, row_tile):
-                    scores = vmap(self._scores, in_dims=(0, None, None))(block, X[part], y[part])
+                    scores = vmap(self._scores, in_dims=(0, None, None))(
+                        block, X[part], y[part]
+                    )
                     found[some] += (scores.double() @ self._weights[part]).cpu().numpy()
         return found
 
@@ -161,21 +196,33 @@ class TorchGradientModel(GradientModel):
         total = torch.zeros(thetas.shape, dtype=torch.float64, device=self.device)
         thetas = self._full(thetas)
         lift = vmap if len(players) > 1 else _alone
-        room = min(self._memory(), _CACHE) if self.device == "cpu" and examples else self._memory()
+        room = (
+            min(self._memory(), _CACHE)
+            if self.device == "cpu" and examples
+            else self._memory()
+        )
         size = max(1, room // (len(players) * self._bytes_of_a_row()))
         for part in tiles(int(kept.max(initial=0)), size):
             at = np.arange(part.start, part.stop)
             # The rows of a player are padded with its first row, which is not counted.
             counts = at < kept[:, None]
             rows = first[:, None] + np.where(counts, at, 0)
-            rows = np.where(kept[:, None] > 0, rows, 0)  # players without rows are left out below
-            rows, counts = (torch.as_tensor(a, device=self.device) for a in (rows, counts))
+            rows = np.where(
+                kept[:, None] > 0, rows, 0
+            )  # players without rows are left out below
+            rows, counts = (
+                torch.as_tensor(a, device=self.device) for a in (rows, counts)
+            )
             x, y = self._X[rows], self._y[rows]
             if examples:
                 by_row = vmap(grad(rows_of.row_loss), in_dims=(None, 0, 0))
-                self._add_clipped(total, self._project(lift(by_row)(thetas, x, y)), counts)
+                self._add_clipped(
+                    total, self._project(lift(by_row)(thetas, x, y)), counts
+                )
             else:
-                total += self._project(lift(grad(rows_of.sum_loss))(thetas, x, y, counts)).double()
+                total += self._project(
+                    lift(grad(rows_of.sum_loss))(thetas, x, y, counts)
+                ).double()
         has_rows = torch.as_tensor(kept > 0, device=self.device)[:, None]
         total = torch.where(has_rows, total, 0.0)
         total /= torch.as_tensor(self._counts[players], device=self.device)[:, None]
@@ -189,7 +236,9 @@ class TorchGradientModel(GradientModel):
 
     def _full(self, thetas):
         """All parameters from their coordinates."""
-        return thetas if self._basis is None else self.rows.given + thetas @ self._basis.T
+        return (
+            thetas if self._basis is None else self.rows.given + thetas @ self._basis.T
+        )
 
     def _project(self, gradients):
         """Coordinates of gradients in the basis."""
@@ -203,7 +252,9 @@ class TorchGradientModel(GradientModel):
         counted = torch.isfinite(norms) | (not self.private)
         if self.clip is None:
             return torch.ones_like(norms), counted
-        return torch.clamp(torch.where(counted, norms, 0.0) / self.clip, min=1.0), counted
+        return torch.clamp(
+            torch.where(counted, norms, 0.0) / self.clip, min=1.0
+        ), counted
 
     def _clipped(self, gradients):
         """Rows of float64, clipped to the norm `clip`."""
@@ -247,6 +298,10 @@ def _alone(function):
 
 def _with_noise(gradients, noise, grid):
     """Add noise to clipped gradients on their device, bitwise as `clip_and_noise`."""
-    noise, grid = (torch.as_tensor(array, device=gradients.device) for array in (noise, grid))
+    noise, grid = (
+        torch.as_tensor(array, device=gradients.device) for array in (noise, grid)
+    )
     noisy = gradients + noise
-    return torch.where(noisy.abs() < 2.0**52 * grid, torch.round(noisy / grid) * grid, noisy)
+    return torch.where(
+        noisy.abs() < 2.0**52 * grid, torch.round(noisy / grid) * grid, noisy
+    )

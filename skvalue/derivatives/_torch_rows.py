@@ -14,7 +14,13 @@ from .._utils.parallel import tiles
 from .._utils.torch_device import block_bytes, default_settings, find_device
 from ._losses import probabilities
 from ._row_models import RowModel
-from ._torch_modules import as_targets, checked_copy, drawn_parameters, probe, starting_point
+from ._torch_modules import (
+    as_targets,
+    checked_copy,
+    drawn_parameters,
+    probe,
+    starting_point,
+)
 
 _PROBED = 8  # rows on which a module is tested
 
@@ -31,7 +37,11 @@ class TorchRows:
         return len(self.X)
 
     def __getitem__(self, some):
-        some = some if isinstance(some, slice) else torch.as_tensor(some, device=self.X.device)
+        some = (
+            some
+            if isinstance(some, slice)
+            else torch.as_tensor(some, device=self.X.device)
+        )
         return TorchRows(self.X[some], self.y[some], self.counted[some])
 
 
@@ -54,16 +64,24 @@ class TorchRowModel(RowModel):
         trained = {k: p for k, p in self.module.named_parameters() if p.requires_grad}
         self._names, self._shapes = list(trained), [p.shape for p in trained.values()]
         self._sizes = [p.numel() for p in trained.values()]
-        self.dtype, self.n_parameters = next(iter(trained.values())).dtype, sum(self._sizes)
+        self.dtype, self.n_parameters = (
+            next(iter(trained.values())).dtype,
+            sum(self._sizes),
+        )
         self.given = torch.cat([p.detach().reshape(-1) for p in trained.values()])
         self._frozen = {
             name: value.detach()
-            for name, value in [*self.module.named_parameters(), *self.module.named_buffers()]
+            for name, value in [
+                *self.module.named_parameters(),
+                *self.module.named_buffers(),
+            ]
             if name not in trained
         }
         self._copies = {}
         self.start_kind = starting_point(self.module, start)
-        self._fresh = copy.deepcopy(self.module).cpu() if self.start_kind == "random" else None
+        self._fresh = (
+            copy.deepcopy(self.module).cpu() if self.start_kind == "random" else None
+        )
         self.probed, self.row_bytes = probe(self.module, self.tensor(X[:_PROBED]))
         self._loss = loss
         if isinstance(loss, torch.nn.Module):  # it may have parameters
@@ -75,7 +93,11 @@ class TorchRowModel(RowModel):
         if self.start_kind == "given":
             return self.given.double().cpu().numpy()
         drawn = drawn_parameters(self._fresh, int(rng.integers(2**63)))
-        return torch.cat([drawn[name].reshape(-1) for name in self._names]).double().numpy()
+        return (
+            torch.cat([drawn[name].reshape(-1) for name in self._names])
+            .double()
+            .numpy()
+        )
 
     @default_settings()
     def rows(self, X, y, name="y"):
@@ -83,7 +105,9 @@ class TorchRowModel(RowModel):
         y = np.asarray(y)
         counted = y < self.n_classes if self.n_classes else np.ones(len(y), dtype=bool)
         y = as_targets(np.where(counted, y, 0), self.probed, name, self.dtype)
-        return TorchRows(self.tensor(X), y, torch.as_tensor(counted, device=self.device))
+        return TorchRows(
+            self.tensor(X), y, torch.as_tensor(counted, device=self.device)
+        )
 
     @default_settings()
     def losses(self, theta, rows):
@@ -91,7 +115,8 @@ class TorchRowModel(RowModel):
         theta = self.tensor(theta)
         with torch.no_grad():
             found = [
-                self.row_losses(theta, rows.X[part], rows.y[part]) for part in self._tiles(rows)
+                self.row_losses(theta, rows.X[part], rows.y[part])
+                for part in self._tiles(rows)
             ]
         return torch.cat(found).double().cpu().numpy()
 
@@ -100,7 +125,10 @@ class TorchRowModel(RowModel):
         """Gradient of the weighted sum of losses; with ``step``, plus half Hessian times it."""
         leaf = self.tensor(theta).detach().requires_grad_()
         step = None if step is None else self.tensor(step)
-        weights, total = self.tensor(weights), torch.zeros_like(leaf, dtype=torch.float64)
+        weights, total = (
+            self.tensor(weights),
+            torch.zeros_like(leaf, dtype=torch.float64),
+        )
         for part in self._tiles(rows):
             losses = self.row_losses(leaf, rows.X[part], rows.y[part])
             value = (weights[part] * torch.where(rows.counted[part], losses, 0.0)).sum()
@@ -140,7 +168,9 @@ class TorchRowModel(RowModel):
             if at_once:
                 total += grad(self.sum_loss)(theta, x, y, counted).double()
                 for k, direction in enumerate(directions):
-                    change = _along(partial(self.row_losses, x=x, y=y), theta, direction)
+                    change = _along(
+                        partial(self.row_losses, x=x, y=y), theta, direction
+                    )
                     products[k, part] = torch.where(counted, change, 0.0).double()
                 continue
             each = vmap(grad(self.row_loss), in_dims=(None, 0, 0))(theta, x, y)
@@ -157,7 +187,9 @@ class TorchRowModel(RowModel):
     def linearized(self, theta, rows):
         """The mean gradient, and the derivatives of its product with a direction."""
         leaf = theta.detach().requires_grad_()
-        weights = torch.ones(len(rows), dtype=self.dtype, device=self.device, requires_grad=True)
+        weights = torch.ones(
+            len(rows), dtype=self.dtype, device=self.device, requires_grad=True
+        )
         mean = (weights * self.row_losses(leaf, rows.X, rows.y)).sum() / len(rows)
         (slope,) = torch.autograd.grad(mean, leaf, create_graph=True)
 
@@ -171,14 +203,18 @@ class TorchRowModel(RowModel):
 
     def n_together(self, n_rows):
         """Number of steps whose derivatives fit into half of `working_memory`, or of a GPU's."""
-        n_bytes = 4 * self.row_bytes * n_rows + 4 * self.dtype.itemsize * self.n_parameters
+        n_bytes = (
+            4 * self.row_bytes * n_rows + 4 * self.dtype.itemsize * self.n_parameters
+        )
         return block_bytes(self.device, divisor=2) // n_bytes
 
     @default_settings()
     def probabilities(self, theta, X):
         """Probabilities of the classes, or predicted targets."""
         with torch.no_grad():
-            outputs = self.outputs(self.tensor(theta), self.tensor(X)).double().cpu().numpy()
+            outputs = (
+                self.outputs(self.tensor(theta), self.tensor(X)).double().cpu().numpy()
+            )
         outputs = outputs.reshape(len(outputs), -1)
         return probabilities(outputs) if self.n_classes else outputs[:, 0]
 
@@ -202,7 +238,9 @@ class TorchRowModel(RowModel):
         if self._loss is not None:
             loss = self._loss(self.outputs(self.given, x)[:1], y[:1])
             if not torch.is_tensor(loss) or loss.numel() != 1:
-                raise ValueError(f"loss must return one number for a batch. Got {loss!r}.")
+                raise ValueError(
+                    f"loss must return one number for a batch. Got {loss!r}."
+                )
         try:
             vmap(grad(self.row_loss), in_dims=(None, 0, 0))(self.given, x, y)
             thetas = self.given.expand(len(x), -1)
@@ -229,7 +267,9 @@ class TorchRowModel(RowModel):
         # the tensors.
         if (module := self._copies.get(get_ident())) is None:
             tensors = [*self.module.parameters(), *self.module.buffers()]
-            module = copy.deepcopy(self.module, {id(tensor): tensor for tensor in tensors})
+            module = copy.deepcopy(
+                self.module, {id(tensor): tensor for tensor in tensors}
+            )
             self._copies[get_ident()] = module
         return functional_call(module, {**self._frozen, **self._named(theta)}, (x,))
 
@@ -237,7 +277,9 @@ class TorchRowModel(RowModel):
         """Loss of each row."""
         outputs = self.outputs(theta, x)
         if self._loss is not None:
-            return vmap(lambda o, t: self._loss(o[None], t[None]).reshape(()))(outputs, y)
+            return vmap(lambda o, t: self._loss(o[None], t[None]).reshape(()))(
+                outputs, y
+            )
         if y.is_floating_point():
             squares = functional.mse_loss(outputs, y, reduction="none")
             return squares.reshape(len(y), -1).mean(1)
@@ -250,7 +292,9 @@ class TorchRowModel(RowModel):
     def sum_loss(self, theta, x, y, counts=None):
         """Sum of the losses of rows, or of those where ``counts`` is True."""
         losses = self.row_losses(theta, x, y)
-        return losses.sum() if counts is None else torch.where(counts, losses, 0.0).sum()
+        return (
+            losses.sum() if counts is None else torch.where(counts, losses, 0.0).sum()
+        )
 
     # Plumbing -------------------------------------------------------------------------------
 

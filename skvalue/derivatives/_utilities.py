@@ -55,7 +55,11 @@ def evaluate(utility, model, z, y, weights):
         value, gradient = utility(z[:, 0] if z.shape[1] == 1 else z, y, weights)
         gradient = np.asarray(gradient, dtype=np.float64)
         gradient = gradient[:, None] if gradient.ndim == 1 else gradient
-        if gradient.shape != z.shape or not np.isfinite(value) or not np.isfinite(gradient).all():
+        if (
+            gradient.shape != z.shape
+            or not np.isfinite(value)
+            or not np.isfinite(gradient).all()
+        ):
             raise ValueError(
                 "utility must return a finite number and a finite gradient of the shape of the "
                 f"decisions, {z.shape}. Got {value!r} and the shape {gradient.shape}."
@@ -63,13 +67,18 @@ def evaluate(utility, model, z, y, weights):
         return None, float(value), gradient
     if utility == "neg_loss":
         targets = model.targets(y)
-        points, gradient = -model.loss.values(z, targets), -model.loss.gradient(z, targets)
+        points, gradient = (
+            -model.loss.values(z, targets),
+            -model.loss.gradient(z, targets),
+        )
         return points, float(weights @ points), weights[:, None] * gradient
     of_targets = ("neg_mean_squared_error", "r2")
     if model.classes is None:
         if utility not in of_targets:
             names = ", ".join(map(repr, ("neg_loss", *of_targets)))
-            raise ValueError(f"utility must be {names} or a callable for targets. Got {utility!r}.")
+            raise ValueError(
+                f"utility must be {names} or a callable for targets. Got {utility!r}."
+            )
         is_log = model.loss.link is np.log
         predicted = np.exp(z[:, 0]) if is_log else z[:, 0]
         points, slopes = -((predicted - y) ** 2), predicted if is_log else 1
@@ -81,12 +90,16 @@ def evaluate(utility, model, z, y, weights):
             points, gradient = 1 + points / variance, gradient / variance
         return points, float(weights @ points), weights[:, None] * gradient
     if utility in of_targets:
-        raise ValueError(f"utility must not be {utility!r} for classes: it is one of regressions.")
+        raise ValueError(
+            f"utility must not be {utility!r} for classes: it is one of regressions."
+        )
     if utility == "accuracy":
         points, gradient = smooth_accuracy(z, y)
         return points, float(weights @ points), weights[:, None] * gradient
     if z.shape[1] > 1:
-        raise ValueError(f"utility='roc_auc' needs two classes. Got {len(model.classes)}.")
+        raise ValueError(
+            f"utility='roc_auc' needs two classes. Got {len(model.classes)}."
+        )
     return None, *smooth_auc(z, y, weights)
 
 

@@ -20,7 +20,9 @@ class Walk(NamedTuple):
     ends: np.ndarray | None = None  # utilities before the first and after the last step
     models: np.ndarray | None = None  # parameters at the positions asked for
     final: np.ndarray | None = None  # parameters after the last step
-    past: np.ndarray | None = None  # means of the players' releases so far, if steps are along them
+    past: np.ndarray | None = (
+        None  # means of the players' releases so far, if steps are along them
+    )
 
 
 def walk_permutations(
@@ -36,7 +38,9 @@ def walk_permutations(
     steps, in order, while another computes the utilities of the permutations before. Raises
     ValueError, with the name of the player, if a gradient is not finite.
     """
-    walks = _Walks(model, weights, n_permutations, rate, seed, noise, skip, record, names)
+    walks = _Walks(
+        model, weights, n_permutations, rate, seed, noise, skip, record, names
+    )
     if noise is not None and noise.averages:
         past = np.zeros((model.n_players, model.n_parameters))
         steps = (([walks.steps([t], past) for t in some],) for some in walks.bundles(0))
@@ -81,8 +85,12 @@ class _Steps:
     numbers: Any  # of the permutations
     orders: np.ndarray
     utilities: np.ndarray  # (n_walks, n_players + 1), NaN where they are not needed
-    blocks: list = field(default_factory=list)  # parts of the orders, and parameters along them
-    models: list = field(default_factory=list)  # of each block: walks, and parameters asked for
+    blocks: list = field(
+        default_factory=list
+    )  # parts of the orders, and parameters along them
+    models: list = field(
+        default_factory=list
+    )  # of each block: walks, and parameters asked for
     finals: np.ndarray | None = None
     past: np.ndarray | None = None
 
@@ -90,7 +98,9 @@ class _Steps:
 class _Walks:
     """The permutations of one call, each walked in blocks of steps."""
 
-    def __init__(self, model, weights, n_permutations, rate, seed, noise, skip, record, names):
+    def __init__(
+        self, model, weights, n_permutations, rate, seed, noise, skip, record, names
+    ):
         n, p = model.n_players, model.n_parameters
         self.model, self.rate, self.skip, self.noise = model, rate, skip, noise
         self.weights, self.needed = weights, needed_positions(weights)
@@ -98,7 +108,9 @@ class _Walks:
         self.n_permutations, self.children = n_permutations, seed.spawn(n_permutations)
         self.names = range(n) if names is None else names
         self.noise_std = np.ones(n) if noise is None else noise.noise_std
-        self.newest = newest_weights("iid" if noise is None else noise.schedule, n_permutations)
+        self.newest = newest_weights(
+            "iid" if noise is None else noise.schedule, n_permutations
+        )
         # Steps along averages are those of one walk at a time, for which others have to wait.
         one = noise is not None and noise.averages and not model.in_threads
         self.n_walks, n_steps = model.batch_size(1 if one else n_permutations - skip)
@@ -122,7 +134,14 @@ class _Walks:
         for part in self.parts:
             noise = [self.drawn(t, order, part) for t, order in zip(numbers, orders)]
             path, thetas, lost = model.walk(
-                orders[:, part], rates, noise, self.noise_std, thetas, past, self.newest[t], t + 1
+                orders[:, part],
+                rates,
+                noise,
+                self.noise_std,
+                thetas,
+                past,
+                self.newest[t],
+                t + 1,
             )
             for walk in np.flatnonzero(lost >= 0):
                 step = part.start + lost[walk]
@@ -144,10 +163,14 @@ class _Walks:
     def evaluate(self, steps):
         """Compute the utilities of the blocks, and drop those."""
         for part, path in steps.blocks:
-            first = part.start + (part.start > 0)  # the one before is that of the last block
+            first = part.start + (
+                part.start > 0
+            )  # the one before is that of the last block
             path = path[:, first - part.start :]
             later = slice(first, part.stop + 1)
-            steps.utilities[:, later] = _needed_utilities(self.model, path, self.needed[later])
+            steps.utilities[:, later] = _needed_utilities(
+                self.model, path, self.needed[later]
+            )
             kept = [
                 (walk, r - first)
                 for walk, t in enumerate(steps.numbers)
@@ -155,7 +178,9 @@ class _Walks:
                 if first <= r <= part.stop
             ]
             kept = np.array(kept, dtype=int).reshape(-1, 2)
-            steps.models.append((kept[:, 0], self.model.as_array(path[kept[:, 0], kept[:, 1]])))
+            steps.models.append(
+                (kept[:, 0], self.model.as_array(path[kept[:, 0], kept[:, 1]]))
+            )
         steps.blocks = []
 
     def walked(self, some):
@@ -167,10 +192,14 @@ class _Walks:
                 found.append(Walk())
                 continue
             of, models = map(np.concatenate, zip(*steps.models))
-            for walk, (utilities, order) in enumerate(zip(steps.utilities, steps.orders)):
+            for walk, (utilities, order) in enumerate(
+                zip(steps.utilities, steps.orders)
+            ):
                 marginals = _marginals(utilities, self.weights, order)
                 ends, final = utilities[[0, -1]], steps.finals[walk]
-                found.append(Walk(marginals, ends, models[of == walk], final, steps.past))
+                found.append(
+                    Walk(marginals, ends, models[of == walk], final, steps.past)
+                )
         return found
 
     def apart(self, numbers):

@@ -39,7 +39,9 @@ class Optimizer:
 
     def rate(self, t, n_steps):
         """Learning rate of step t of n, from 0."""
-        schedule = self.schedule if callable(self.schedule) else SCHEDULES[self.schedule]
+        schedule = (
+            self.schedule if callable(self.schedule) else SCHEDULES[self.schedule]
+        )
         return self.learning_rate * float(schedule(t / n_steps))
 
     def start(self, theta):
@@ -81,7 +83,9 @@ class Optimizer:
         first, second = self._means(state[1:], gradient)
         scale, root = self._corrected(second, t)
         by_first = by_means[0] - (rate * scale) * by_theta / root
-        by_square = (rate * scale / 2 / (1 - _DECAY ** (t + 1))) * by_theta * first / root**3
+        by_square = (
+            (rate * scale / 2 / (1 - _DECAY ** (t + 1))) * by_theta * first / root**3
+        )
         by_second = by_means[1] + by_square
         by_gradient = (1 - mu) * by_first + 2 * (1 - _DECAY) * gradient * by_second
         by_theta = (1 - rate * self.weight_decay) * by_theta

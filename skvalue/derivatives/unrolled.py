@@ -34,7 +34,9 @@ def _state_after(steps, state, model, rows, batches, optimizer, weights):
     """State after some steps of a training."""
     for t in steps:
         batch = batches[t]
-        gradient = model.gradient_sum(state[0], rows[batch], weights[batch] / len(batch))
+        gradient = model.gradient_sum(
+            state[0], rows[batch], weights[batch] / len(batch)
+        )
         state = optimizer.step(state, gradient, t, len(batches))
     return state
 
@@ -73,7 +75,9 @@ def unrolled_derivatives(model, rows, theta, batches, optimizer, slope):
     kept, end, adjoints = [optimizer.start(theta)], None, None
     for first in range(0, n_steps - every, every):
         steps, ones = range(first, first + every), np.ones(len(rows))
-        kept.append(_state_after(steps, kept[-1], model, rows, batches, optimizer, ones))
+        kept.append(
+            _state_after(steps, kept[-1], model, rows, batches, optimizer, ones)
+        )
     derivatives = np.zeros(len(rows))
     while kept:
         state, steps, first = kept.pop(), [], len(kept) * every
@@ -86,7 +90,9 @@ def unrolled_derivatives(model, rows, theta, batches, optimizer, slope):
             adjoints = optimizer.start(slope(end))
         while steps:
             t, state, gradient, pullback = steps.pop()
-            adjoints, by_gradient = optimizer.adjoint(state, gradient, t, n_steps, adjoints)
+            adjoints, by_gradient = optimizer.adjoint(
+                state, gradient, t, n_steps, adjoints
+            )
             by_theta, by_weights = pullback(by_gradient)
             adjoints = (adjoints[0] + by_theta, *adjoints[1:])
             derivatives[batches[t]] += by_weights

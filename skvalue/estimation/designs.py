@@ -26,10 +26,16 @@ def choose_sampler(semivalue, n, limit=None):
         return "exact"
     if max(limit, n - 1) <= SUBSETS:
         return "permutation"
-    return "subsets" if isinstance(semivalue, str) and semivalue == "banzhaf" else "stratified"
+    return (
+        "subsets"
+        if isinstance(semivalue, str) and semivalue == "banzhaf"
+        else "stratified"
+    )
 
 
-def make_design(sampler, semivalue, n, truncation=None, adjustment=None, marginal=None, **options):
+def make_design(
+    sampler, semivalue, n, truncation=None, adjustment=None, marginal=None, **options
+):
     """The design of a sampler by name, for n players; ``options`` are those of `Design`.
 
     The `Adjustment` is used by "stratified" and "subsets" only, the `MarginalGame` by "marginals".

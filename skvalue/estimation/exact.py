@@ -44,7 +44,9 @@ class ExactDesign(Design):
 
     def _ask(self, blocks):
         start, stop = self.moments.count, min((self.block + 1) * self.cost, self.total)
-        codes = np.arange(start, min(start + min(self.size, max(1, ENTRIES // self.n)), stop))
+        codes = np.arange(
+            start, min(start + min(self.size, max(1, ENTRIES // self.n)), stop)
+        )
         self._drawn = (codes[:, None] >> np.arange(self.n)) % 2 == 1
         return self._drawn
 

@@ -55,7 +55,11 @@ def group_values(design, codes):
     if design.exact:
         variance = design.variances()[0][0]  # equal for all players
         covariance = np.full((len(totals), len(totals)), variance)
-        return np.bincount(codes, design.values()), covariance, np.full(len(totals), np.inf)
+        return (
+            np.bincount(codes, design.values()),
+            covariance,
+            np.full(len(totals), np.inf),
+        )
     strata, (labels, gains, *_) = design.strata, design.logged()
     folds = np.arange(len(gains)) // SUBSETS % FOLDS
     member = codes[:, None] == np.arange(len(totals))
@@ -65,13 +69,21 @@ def group_values(design, codes):
     sums = np.bincount(places, gains, np.prod(table)).reshape(table)
     others = np.maximum(n_drawn.sum(axis=0) - n_drawn, 1)
     centres = (sums.sum(axis=0) - sums) / others
-    left, inside, outside = gains - centres[folds, labels], centres[:, :, None], centres[:, :, None]
+    left, inside, outside = (
+        gains - centres[folds, labels],
+        centres[:, :, None],
+        centres[:, :, None],
+    )
     if design.is_adjusted:  # and less the surrogate, whose own values are known
         left = left - design.adjusted.predictions
         inside, outside = (
-            side + known for side, known in zip((inside, outside), design.adjusted.sides)
+            side + known
+            for side, known in zip((inside, outside), design.adjusted.sides)
         )
-    known = strata.inside_weight[:, None] * inside - strata.outside_weight[:, None] * outside
+    known = (
+        strata.inside_weight[:, None] * inside
+        - strata.outside_weight[:, None] * outside
+    )
     known = np.broadcast_to(known, (*table, len(codes))) @ member
     n_drawn, start = n_drawn.sum(axis=0), 0
     means, squares = np.zeros((2, strata.n_strata, len(totals)))
@@ -81,7 +93,9 @@ def group_values(design, codes):
         for masks, of, _ in design.drawn():
             part, sizes = slice(start, start + len(masks)), masks.sum(axis=1)
             start = part.stop
-            factors = group_factors(design.q, sizes, masks.astype(np.float64) @ member, totals)
+            factors = group_factors(
+                design.q, sizes, masks.astype(np.float64) @ member, totals
+            )
             scores = factors * (left[part] / strata.probabilities[of, sizes])[:, None]
             scores += known[folds[part], of]
             np.add.at(means, of, scores / n_drawn[of, None])
@@ -92,5 +106,7 @@ def group_values(design, codes):
         variances, freedom = summed(np.where(within > 0, variances, np.inf), within)
     covariance[~np.isfinite(covariance)] = np.inf
     np.fill_diagonal(covariance, variances)
-    values = totals * design.q[-1] * (design.full - design.empty_utility) + means.sum(axis=0)
+    values = totals * design.q[-1] * (design.full - design.empty_utility) + means.sum(
+        axis=0
+    )
     return values, covariance, freedom

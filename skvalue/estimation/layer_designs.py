@@ -43,7 +43,11 @@ class Utilities:
     """
 
     def __init__(self, game, warned=None):
-        self.game, self.n, self.warned = game, game.n_players, {} if warned is None else warned
+        self.game, self.n, self.warned = (
+            game,
+            game.n_players,
+            {} if warned is None else warned,
+        )
         self.tables = {0: np.array([game.empty_utility])}
         self.n_evaluated = 0
 
@@ -101,7 +105,9 @@ class Utilities:
             masks = masks.reshape(len(others), count + 1, self.n)
             row, place = np.indices(others.shape)
             masks[row, place + 1, others] = joined
-            found = self.of_masks(masks.reshape(-1, self.n)).reshape(len(others), count + 1)
+            found = self.of_masks(masks.reshape(-1, self.n)).reshape(
+                len(others), count + 1
+            )
             base[part], changed[part] = found[:, 0], found[:, 1:]
         return base, changed
 
@@ -126,7 +132,9 @@ class LayerEstimate:
 
 def n_steps(plan):
     """Number of estimates that `play_layers` yields."""
-    return 1 + (plan.n_shuffles if plan.design == "blocks" else 1) * (len(plan.sampled) > 0)
+    return 1 + (plan.n_shuffles if plan.design == "blocks" else 1) * (
+        len(plan.sampled) > 0
+    )
 
 
 def play_layers(plan, utilities, seeds):
@@ -154,7 +162,10 @@ def play_layers(plan, utilities, seeds):
         return
     yield None  # nothing to keep yet, but a callback may stop the fit here
     if plan.design != "blocks":
-        known, draw = len(exact.core), _play_iid if plan.design == "iid" else _play_poisson
+        known, draw = (
+            len(exact.core),
+            _play_iid if plan.design == "iid" else _play_poisson,
+        )
         for k in plan.sampled:
             draw(int(k), plan, utilities, seeds(1 + int(k)), exact)
         if plan.design == "iid":
@@ -169,7 +180,9 @@ def play_layers(plan, utilities, seeds):
         layers = layers + found
         values.append(found.sum(axis=0) / plan.n)
         variance = np.full(plan.n, np.inf)
-        if done > 1 and core:  # without draws, the variance over shuffles is 0 but unknown
+        if (
+            done > 1 and core
+        ):  # without draws, the variance over shuffles is 0 but unknown
             variance = _of_mean(np.var(values, axis=0, ddof=1), done)
         scaled = [(members, weights / done, known) for members, weights, known in core]
         yield LayerEstimate(exact.layers + layers / done, variance, exact.core + scaled)
@@ -190,9 +203,15 @@ def _enumerate(k, plan, utilities, rng, estimate):
     kept, total = utilities.tables[k], comb(n, k)
     wanted = plan.counts[k] if plan.counts[k] < n_subsets(n - 1, k) else np.inf
     count = total if wanted >= total else max(1, int(np.ceil(wanted)))
-    chosen = np.sort(rng.choice(total, count, replace=False)) if count < total else slice(None)
+    chosen = (
+        np.sort(rng.choice(total, count, replace=False))
+        if count < total
+        else slice(None)
+    )
     members = all_subsets(n, k)[chosen]
-    estimate.core.append((members, np.full(len(members), 1 / len(members)), kept[chosen]))
+    estimate.core.append(
+        (members, np.full(len(members), 1 / len(members)), kept[chosen])
+    )
 
 
 def _play_blocks(plan, utilities, rng, core):
@@ -311,7 +330,10 @@ def block_values(utilities, n_shuffles, players, seeds):
     values : ndarray of shape (n_players,)
         Sums of the layers, over the number of players of the game.
     """
-    n, some = utilities.n, np.arange(utilities.n) if players is None else np.asarray(players)
+    n, some = (
+        utilities.n,
+        np.arange(utilities.n) if players is None else np.asarray(players),
+    )
     values = utilities.of(some[:, None]) - utilities.game.empty_utility
     for k in range(1, len(n_shuffles)):
         count, layer = (n - 1) // k, np.zeros(len(some))
@@ -320,7 +342,9 @@ def block_values(utilities, n_shuffles, players, seeds):
             if players is None:
                 gains = _join_circle(k, count, order, utilities)[0]
             else:
-                gains = np.array([_gains_of(i, k, count, order, utilities) for i in some])
+                gains = np.array(
+                    [_gains_of(i, k, count, order, utilities) for i in some]
+                )
             layer += gains / (count * n_shuffles[k])
         values = values + layer
     return values / n

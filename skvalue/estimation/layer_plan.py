@@ -8,7 +8,9 @@ from scipy.special import binom
 
 LAYER_DESIGNS = ("blocks", "iid", "poisson")
 N_SHUFFLES = 8  # independent parts of the design "blocks"
-_ENUMERATED = 2**20  # largest number of coalitions of a layer that is enumerated to save time
+_ENUMERATED = (
+    2**20
+)  # largest number of coalitions of a layer that is enumerated to save time
 
 
 def n_subsets(n, k):
@@ -22,9 +24,13 @@ class LayerPlan:
 
     design: str  # one of LAYER_DESIGNS
     n: int  # number of players
-    counts: np.ndarray  # (K + 1,): these numbers, or their means; 0: the layer is left out
+    counts: (
+        np.ndarray
+    )  # (K + 1,): these numbers, or their means; 0: the layer is left out
     enumerated: np.ndarray  # (K + 1,): layers of which all coalitions are evaluated
-    n_shuffles: int = N_SHUFFLES  # parts of the design "blocks", from which errors are estimated
+    n_shuffles: int = (
+        N_SHUFFLES  # parts of the design "blocks", from which errors are estimated
+    )
 
     @property
     def sampled(self):
@@ -43,7 +49,10 @@ class LayerPlan:
         sizes = np.r_[layers + 1, self.sampled + 1]
         costs = [n_subsets(self.n, size) for size in layers + 1]
         costs = np.cumsum([*costs, *map(self._cost, self.sampled)])
-        return [int(sizes[np.searchsorted(costs, q * costs[-1])]) for q in (1 / 6, 1 / 2, 5 / 6)]
+        return [
+            int(sizes[np.searchsorted(costs, q * costs[-1])])
+            for q in (1 / 6, 1 / 2, 5 / 6)
+        ]
 
     def _enumerated_cost(self):
         layers = set(np.flatnonzero(self.enumerated).tolist())
@@ -95,7 +104,11 @@ def plan_layers(design, n, counts, *, n_shuffles=N_SHUFFLES, max_evaluations=Non
     low, high = -60.0, 60.0  # powers of two
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if scaled(2.0**middle).cost <= max_evaluations else (low, middle)
+        low, high = (
+            (middle, high)
+            if scaled(2.0**middle).cost <= max_evaluations
+            else (low, middle)
+        )
     return scaled(2.0**low)
 
 
@@ -110,7 +123,9 @@ def _round(design, n, wanted, n_shuffles):
     enumerated = (wanted >= largest) | ((counts >= largest) & (design == "iid"))
     plan = LayerPlan(design, n, counts, enumerated, n_shuffles)
     for k in plan.sampled:  # enumerate layers for which this is cheaper than a sample
-        all_of_them = n_subsets(n, k + 1) + (0 if enumerated[k - 1] else n_subsets(n, k))
+        all_of_them = n_subsets(n, k + 1) + (
+            0 if enumerated[k - 1] else n_subsets(n, k)
+        )
         if all_of_them <= min(plan._cost(k), _ENUMERATED):
             enumerated[k] = True
     return plan

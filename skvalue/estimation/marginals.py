@@ -17,8 +17,14 @@ from .design import Design, Moments
 from .intervals import summed
 from .subsets import _is_shapley
 
-_GROWTH, _LATER, _EARLY = 1.4, 2.0, 40  # ratios of the edges of strata, below a size and from there
-_RARE = 0.01  # strata of less than this fraction of a uniform size's probability are merged
+_GROWTH, _LATER, _EARLY = (
+    1.4,
+    2.0,
+    40,
+)  # ratios of the edges of strata, below a size and from there
+_RARE = (
+    0.01  # strata of less than this fraction of a uniform size's probability are merged
+)
 _FEW = 20  # size from which the spread of contributions falls faster, at least
 _NEVER = 1e-12  # probability within a stratum of sizes whose work does not count
 _PAIRS = 32  # pairs of coalitions of a block, about
@@ -99,7 +105,9 @@ class MarginalDesign(Design):
         self.q, self.n_trained, self.smooth = q, n_trained, smooth
         self.efficient = _is_shapley(q)
         sizes = np.arange(n + 1)
-        self.probabilities = (sizes * np.r_[0.0, q] + (n - sizes) * np.r_[q, 0.0]) / (n + 1)
+        self.probabilities = (sizes * np.r_[0.0, q] + (n - sizes) * np.r_[q, 0.0]) / (
+            n + 1
+        )
         self.edges = _edges(self.probabilities, n_trained)
         self.mass = np.add.reduceat(self.probabilities, self.edges[:-1])
         self._set_weights()
@@ -114,8 +122,12 @@ class MarginalDesign(Design):
 
     def _worst(self):
         """Most models that a coalition of each stratum trains besides its own."""
-        typical = self.probabilities > _NEVER * np.repeat(self.mass, np.diff(self.edges))
-        return np.maximum.reduceat(np.where(typical, self.n_trained, 0), self.edges[:-1])
+        typical = self.probabilities > _NEVER * np.repeat(
+            self.mass, np.diff(self.edges)
+        )
+        return np.maximum.reduceat(
+            np.where(typical, self.n_trained, 0), self.edges[:-1]
+        )
 
     def _terms(self):
         """Variance that one draw of each stratum is expected to add to a value, up to a factor."""
@@ -134,7 +146,9 @@ class MarginalDesign(Design):
 
     def _no_moments(self):
         n_strata = len(self.mass)
-        return MarginalMoments(*np.zeros((3, n_strata, self.n)), np.zeros(n_strata, np.int64))
+        return MarginalMoments(
+            *np.zeros((3, n_strata, self.n)), np.zeros(n_strata, np.int64)
+        )
 
     def round_of(self, block):
         return block, block + 1
@@ -148,9 +162,15 @@ class MarginalDesign(Design):
     def _draw(self):
         """Strata and masks of the coalitions of a block."""
         rng, labels, sizes = self.random(self.block), [], []
-        for label, (count, first, last) in enumerate(zip(self.pairs, self.edges, self.edges[1:])):
+        for label, (count, first, last) in enumerate(
+            zip(self.pairs, self.edges, self.edges[1:])
+        ):
             cumulated = np.cumsum(self.probabilities[first:last])
-            u = (np.repeat(np.arange(count), 2) + rng.random(2 * count)) / count * cumulated[-1]
+            u = (
+                (np.repeat(np.arange(count), 2) + rng.random(2 * count))
+                / count
+                * cumulated[-1]
+            )
             drawn = first + np.searchsorted(cumulated, u, side="right")
             sizes.append(np.minimum(drawn, last - 1))
             labels.append(np.full(2 * count, label))
@@ -201,7 +221,9 @@ class MarginalDesign(Design):
     def variances(self):
         counts = np.maximum(self.moments.draws, 1)[:, None]
         # One degree of freedom for every pair.
-        return summed((self.mass[:, None] / counts) ** 2 * self.moments.squares, counts / 2)
+        return summed(
+            (self.mass[:, None] / counts) ** 2 * self.moments.squares, counts / 2
+        )
 
     def reweighted(self, q):
         if sum(len(labels) for labels, *_ in self.log) < self.moments.count:
@@ -215,7 +237,12 @@ class MarginalDesign(Design):
         other._set_weights()
         never = (other.weights == 0) & (q > 0)
         drawn = (other._terms() / np.maximum(self.moments.draws, 1)).sum()
-        best = (own._terms() / own.pairs).sum() / 2 * own.cost / max(self.n_evaluations - 1, 1)
+        best = (
+            (own._terms() / own.pairs).sum()
+            / 2
+            * own.cost
+            / max(self.n_evaluations - 1, 1)
+        )
         if never.any() or drawn > _LARGEST * best:
             raise ValueError(
                 "Coalitions of the sizes that this semivalue weights are drawn too rarely: their "

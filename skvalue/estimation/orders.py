@@ -22,7 +22,9 @@ class OrderMoments(Moments):
         step = x - self.mean
         mean = self.mean + step / count
         squares = self.squares + step * (x - mean)
-        return OrderMoments(count, mean, squares, self.bias + (bias - self.bias) / count)
+        return OrderMoments(
+            count, mean, squares, self.bias + (bias - self.bias) / count
+        )
 
     def merge(self, other):
         count = self.count + other.count
@@ -82,9 +84,13 @@ class OrderDesign(Design):
         super().__init__(len(q), **options)
         self.kind, self.truncation = kind, truncation
         self.weights = self.n * q
-        used = np.r_[0, q] + np.r_[q, 0] > 0  # prefixes of 0..n players whose utilities count
+        used = (
+            np.r_[0, q] + np.r_[q, 0] > 0
+        )  # prefixes of 0..n players whose utilities count
         self.sizes = np.flatnonzero(used[1:-1]) + 1
-        self.stretch = max(5, -(-self.n // 20))  # successive prefixes checked for truncation
+        self.stretch = max(
+            5, -(-self.n // 20)
+        )  # successive prefixes checked for truncation
         self.n_orders = len(draw_orders(np.random.default_rng(0), self.n, kind))
         self.cost = self.n_orders * len(self.sizes)
         self.round_size = max(1, ROUND // max(self.cost, 1))
@@ -108,19 +114,26 @@ class OrderDesign(Design):
 
     def _draw(self, blocks):
         """The permutations of some blocks."""
-        orders = [draw_orders(self.random(block), self.n, self.kind) for block in blocks]
+        orders = [
+            draw_orders(self.random(block), self.n, self.kind) for block in blocks
+        ]
         orders = np.concatenate(orders)
         utilities = np.zeros((len(orders), self.n + 1))
         utilities[:, 0], utilities[:, -1] = self.empty_utility, self.full
         step = len(self.sizes) if self.truncation is None else self.stretch
         steps = np.split(self.sizes, range(step, len(self.sizes), step))
         active, ends = np.arange(len(orders)), np.full(len(orders), self.n)
-        return _Drawn(orders, np.argsort(orders, axis=1), utilities, steps, active, ends)
+        return _Drawn(
+            orders, np.argsort(orders, axis=1), utilities, steps, active, ends
+        )
 
     def _tell(self, utilities):
         drawn, n_sizes = self._drawn, len(self._drawn.steps[0])
         drawn.utilities[drawn.requested] = utilities
-        drawn.start, drawn.cost = drawn.start + len(utilities), drawn.cost + len(utilities)
+        drawn.start, drawn.cost = (
+            drawn.start + len(utilities),
+            drawn.cost + len(utilities),
+        )
         if self.truncation is None:
             self._add(drawn.start // n_sizes)
         elif drawn.start == len(drawn.active) * n_sizes:
@@ -142,7 +155,9 @@ class OrderDesign(Design):
         for order in drawn.active[flat]:
             drawn.ends[order] = last
             reached = drawn.utilities[order, last]
-            drawn.utilities[order, last:] = np.linspace(reached, self.full, self.n + 1 - last)
+            drawn.utilities[order, last:] = np.linspace(
+                reached, self.full, self.n + 1 - last
+            )
         drawn.active = drawn.active[~flat]
 
     def _add(self, n_known):
@@ -163,7 +178,9 @@ class OrderDesign(Design):
         for order, prefix, end in zip(orders, utilities, ends):
             if end < self.n:
                 missing = abs(prefix[-1] - prefix[end]) / (self.n - end)
-                bias[order[end:]] += self.weights[end:] * (2 * self.truncation + missing)
+                bias[order[end:]] += self.weights[end:] * (
+                    2 * self.truncation + missing
+                )
         return bias / len(orders)
 
     def values(self):
@@ -175,7 +192,9 @@ class OrderDesign(Design):
         return self.moments.bias
 
     def variances(self):
-        return self.moments.variances, np.full(self.n, max(self.moments.count - 1.0, 1.0))
+        return self.moments.variances, np.full(
+            self.n, max(self.moments.count - 1.0, 1.0)
+        )
 
     def reweighted(self, q):
         raise ValueError(

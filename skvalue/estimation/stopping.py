@@ -21,14 +21,22 @@ class Stopping:
 
     def allow(self, n_games, n_blocks, cost):
         """Increase the default to some blocks in each game, so that there is a standard error."""
-        self.max_evaluations = max(self.max_evaluations, n_games * (1 + n_blocks * cost))
+        self.max_evaluations = max(
+            self.max_evaluations, n_games * (1 + n_blocks * cost)
+        )
 
     def refuse_few(self, designs, sampler):
         """Raise ValueError if the limit allows less than one replicate in every game."""
-        costs = [1 + (design.total if design.exact else design.cost) for design in designs]
+        costs = [
+            1 + (design.total if design.exact else design.cost) for design in designs
+        ]
         least = len(designs) * max(costs)
         if self.max_evaluations < least:
-            games = "" if len(designs) == 1 else f", {max(costs)} in each of {len(designs)} splits"
+            games = (
+                ""
+                if len(designs) == 1
+                else f", {max(costs)} in each of {len(designs)} splits"
+            )
             raise ValueError(
                 f"max_evaluations must be at least {least} for sampler={sampler!r} and "
                 f"{max(design.n for design in designs)} players{games}. Got {self.max_evaluations}."

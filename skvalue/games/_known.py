@@ -52,7 +52,9 @@ def voting_game(votes, quota):
     [1.0, 0.0]
     """
     votes = np.asarray(votes, dtype=np.float64)
-    return FunctionGame(lambda masks: (masks @ votes >= quota).astype(float), len(votes))
+    return FunctionGame(
+        lambda masks: (masks @ votes >= quota).astype(float), len(votes)
+    )
 
 
 def gloves_game(n_left, n_right):

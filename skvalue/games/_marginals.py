@@ -160,8 +160,13 @@ class MarginalGame:
         utilities : ndarray of shape (n_coalitions,)
             Utility of each coalition.
         """
-        utilities, some = np.full(len(masks), self.game.empty_utility), masks.any(axis=1)
+        utilities, some = (
+            np.full(len(masks), self.game.empty_utility),
+            masks.any(axis=1),
+        )
         if some.any():
-            utilities[some], failed, *one_class = self.game._compute(masks[some], n_jobs=1)
+            utilities[some], failed, *one_class = self.game._compute(
+                masks[some], n_jobs=1
+            )
             self.counts += len(failed), failed.sum(), np.sum(one_class)
         return utilities

@@ -9,7 +9,10 @@ import numpy as np
 from ..exceptions import FailedCoalitionsWarning
 
 _MANY_FAILED = 0.1
-_LONG_ENOUGH, _ENOUGH = 0.05, 2000  # seconds or coalitions that end a measurement of the cost
+_LONG_ENOUGH, _ENOUGH = (
+    0.05,
+    2000,
+)  # seconds or coalitions that end a measurement of the cost
 
 
 class Game(ABC):
@@ -143,7 +146,9 @@ class Game(ABC):
         """
         size = max(1, self.n_players // 2) if size is None else size
         if not 1 <= size <= self.n_players:
-            raise ValueError(f"size must be between 1 and {self.n_players}. Got {size}.")
+            raise ValueError(
+                f"size must be between 1 and {self.n_players}. Got {size}."
+            )
         self._compute(self._draw(1, size, nested), n_jobs=1)  # compilation and imports
         count = 3
         while True:
@@ -172,7 +177,9 @@ class Game(ABC):
     def _recall(self, masks):
         """Utilities from memory; those not in memory are computed, once each."""
         keys = [_key(row) for row in np.packbits(masks, axis=1)]
-        missing = {key: place for place, key in enumerate(keys) if key not in self._memo}
+        missing = {
+            key: place for place, key in enumerate(keys) if key not in self._memo
+        }
         if missing:
             found = self._count(*self._compute(masks[list(missing.values())]))
             self._memo.update(zip(missing, found.tolist()))
@@ -184,10 +191,14 @@ class Game(ABC):
 
 def failed_warnings(games):
     """The warning, as a list, if more than a tenth of the coalitions of some games failed."""
-    failed, total = np.sum([(game.n_failed, game.n_evaluations) for game in games], axis=0)
+    failed, total = np.sum(
+        [(game.n_failed, game.n_evaluations) for game in games], axis=0
+    )
     if failed <= _MANY_FAILED * total:
         return []
-    utilities = sorted({f"{game._failed_utility:.6g}" for game in games if game.n_failed})
+    utilities = sorted(
+        {f"{game._failed_utility:.6g}" for game in games if game.n_failed}
+    )
     message = (
         f"{failed} of {total} coalitions could not be trained or scored: each of them has utility "
         f"{' or '.join(utilities)}."

@@ -95,7 +95,9 @@ def validation_bounds(signed, weights, l2, max_norm, fit_intercept=True):
     radius = weight_norm(l2) + tolerance / l2
     rows = signed * np.sqrt(weights)[:, None]
     spread = expit(np.linalg.norm(signed, axis=1) * radius) - 0.5
-    slope = np.linalg.norm(weights @ signed) / 2 + np.linalg.norm(rows * spread[:, None], 2)
+    slope = np.linalg.norm(weights @ signed) / 2 + np.linalg.norm(
+        rows * spread[:, None], 2
+    )
     curvature = np.linalg.norm(rows, 2) ** 2 / 4
     above = 1 + 1e-9  # for rounding
     return min(kappa * steepest, slope * above), min(kappa**2 / 4, curvature * above)
@@ -166,15 +168,21 @@ class StableLogisticGame(Game):
         self.kappa, _, self.tolerance = stability(l2, max_norm, fit_intercept)
         Z, Z_val = clip_rows(X, max_norm), clip_rows(X_val, max_norm)
         if fit_intercept:
-            Z, Z_val = (np.column_stack([part, np.ones(len(part))]) for part in (Z, Z_val))
+            Z, Z_val = (
+                np.column_stack([part, np.ones(len(part))]) for part in (Z, Z_val)
+            )
         self._Z = np.ascontiguousarray(np.where((y <= 1)[:, None], Z, 0.0))
         self._t = (np.asarray(y) == 1).astype(np.float64)
         signs = np.where(np.asarray(y_val) == 1, 1.0, -1.0)
         self._signed_val = np.ascontiguousarray((Z_val * signs[:, None]).T)
-        weights = np.ones(len(Z_val)) if sample_weight_val is None else sample_weight_val
+        weights = (
+            np.ones(len(Z_val)) if sample_weight_val is None else sample_weight_val
+        )
         self._weights = weights / weights.sum()
         self._intercept, self._max_norm = bool(fit_intercept), float(max_norm)
-        super().__init__(len(Z) if groups is None else int(groups.max()) + 1, -log(2), 0)
+        super().__init__(
+            len(Z) if groups is None else int(groups.max()) + 1, -log(2), 0
+        )
 
     def _compute(self, masks, n_jobs=None):
         tasks = [(masks[part],) for part in tiles(len(masks), _TILE)]
@@ -189,7 +197,10 @@ class StableLogisticGame(Game):
         masks = masks if self._codes is None else masks[:, self._codes]
         sizes, rtol = masks.sum(axis=1), self.tolerance / self.kappa
         c, few = 1.0 / (self.l2 * sizes), sizes <= self._Z.shape[1]
-        coefs, solved = np.empty((len(masks), self._Z.shape[1])), np.empty(len(masks), dtype=bool)
+        coefs, solved = (
+            np.empty((len(masks), self._Z.shape[1])),
+            np.empty(len(masks), dtype=bool),
+        )
         coefs[few], solved[few] = dual_tile(
             self._Z, self._t, masks[few], c[few], False, rtol, _MAX_STEPS
         )

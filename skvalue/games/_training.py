@@ -6,7 +6,11 @@ import numpy as np
 from sklearn import get_config
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.utils import check_consistent_length, column_or_1d
-from sklearn.utils.metadata_routing import MetadataRouter, get_routing_for_object, process_routing
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    get_routing_for_object,
+    process_routing,
+)
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import has_fit_parameter
 
@@ -26,17 +30,23 @@ def make_training(
     check_consistent_length(X_val, y_val)
     classifier = is_classifier(estimator)
     if not classifier and not is_regressor(estimator):
-        raise ValueError(f"estimator must be a classifier or a regressor. Got {estimator!r}.")
+        raise ValueError(
+            f"estimator must be a classifier or a regressor. Got {estimator!r}."
+        )
     y, y_val, classes = _targets(y, y_val, classifier)
     if sample_weight is not None:
         sample_weight = check_numbers(sample_weight, "sample_weight")
         check_length(sample_weight, "sample_weight", len(y))
         if sample_weight.min() < 0:
-            raise ValueError(f"sample_weight must be non-negative. Got {sample_weight.min()}.")
+            raise ValueError(
+                f"sample_weight must be non-negative. Got {sample_weight.min()}."
+            )
         check_takes_weights(estimator, sample_weight)
     weights_val = sample_weight_val
     if weights_val is not None:
-        weights_val = check_weights(weights_val, "sample_weight_val", len(y_val), of="X_val")
+        weights_val = check_weights(
+            weights_val, "sample_weight_val", len(y_val), of="X_val"
+        )
         if np.ptp(weights_val) == 0:  # not every scorer accepts weights
             weights_val = None
     scorer = check_scorer(estimator, scoring, weights_val, classes)
@@ -46,11 +56,19 @@ def make_training(
                 f"empty_utility must be a number, 'prior' or None. Got {empty_utility!r}."
             )
         empty_utility = empty_utility_of(
-            scoring, scorer, X_val, y_val, weights_val, classes, prior=empty_utility == "prior"
+            scoring,
+            scorer,
+            X_val,
+            y_val,
+            weights_val,
+            classes,
+            prior=empty_utility == "prior",
         )
     named = isinstance(error_score, str) and error_score in ("empty", "raise")
     if not named and not (isinstance(error_score, Real) and np.isfinite(error_score)):
-        raise ValueError(f"error_score must be 'empty', 'raise' or a number. Got {error_score!r}.")
+        raise ValueError(
+            f"error_score must be 'empty', 'raise' or a number. Got {error_score!r}."
+        )
     if error_score == "empty":
         error_score = float(empty_utility)
     training = Training(
@@ -102,7 +120,9 @@ def _targets(y, y_val, classifier):
             f"continuous values such as {y[0]}."
         )
     classes = np.unique(y)
-    label_codes(y_val, classes, "y_val", " A regression needs a regressor.")  # refuses new ones
+    label_codes(
+        y_val, classes, "y_val", " A regression needs a regressor."
+    )  # refuses new ones
     # Not every estimator accepts small integer types; labels from 2**63 on fit only uint64.
     if y.dtype.kind in "ui" and classes[-1] <= np.iinfo(np.int64).max:
         y, y_val, classes = map(np.int64, (y, y_val, classes))

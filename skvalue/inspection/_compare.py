@@ -48,9 +48,14 @@ def wrong_label_curve(values, is_wrong):
     ([0.0, 0.5, 0.75, 1.0, 1.0], 0.875)
     """
     auc = noisy_label_auc(values, is_wrong)
-    values, is_wrong = check_numbers(values, "values"), column_or_1d(is_wrong).astype(bool)
+    values, is_wrong = (
+        check_numbers(values, "values"),
+        column_or_1d(is_wrong).astype(bool),
+    )
     order = np.argsort(values, kind="stable")
-    last = np.flatnonzero(np.append(np.diff(values[order]) > 0, True)) + 1  # of each tied block
+    last = (
+        np.flatnonzero(np.append(np.diff(values[order]) > 0, True)) + 1
+    )  # of each tied block
     found = is_wrong[order].cumsum()[last - 1] / is_wrong.sum()
     inspected = np.arange(len(values) + 1)
     return Bunch(
@@ -161,18 +166,26 @@ def compare(
     X, y = indexable(X, y)
     if X_test is None:
         if X_val is None or y_val is None:
-            raise ValueError("compare needs X_val and y_val, or X_test and y_test. Got neither.")
+            raise ValueError(
+                "compare needs X_val and y_val, or X_test and y_test. Got neither."
+            )
         X_val, y_val = indexable(X_val, y_val)
         kept, tested = np.arange(len(y_val))[::2], np.arange(len(y_val))[1::2]
         X_test, y_test = safe_indexing(X_val, tested), safe_indexing(y_val, tested)
         X_val, y_val = safe_indexing(X_val, kept), safe_indexing(y_val, kept)
     if estimator is None:
-        estimator = LogisticRegression() if check_task("auto", y) == "classification" else Ridge()
+        estimator = (
+            LogisticRegression()
+            if check_task("auto", y) == "classification"
+            else Ridge()
+        )
     names, _ = check_groups(groups, len(y))
     n = len(y) if names is None else len(names)
     if wrong is not None:
         check_length(column_or_1d(wrong), "wrong", n, of="values")
-        noisy_label_auc(np.arange(n), wrong)  # refuses anything but a mask, before the fits
+        noisy_label_auc(
+            np.arange(n), wrong
+        )  # refuses anything but a mask, before the fits
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     fitted, seconds = {}, {}
     for name, valuer in valuers.items():
@@ -193,11 +206,15 @@ def compare(
     }  # fmt: skip
     detection = None
     if wrong is not None:
-        detection = {name: wrong_label_curve(of_rows, wrong) for name, of_rows in values.items()}
+        detection = {
+            name: wrong_label_curve(of_rows, wrong) for name, of_rows in values.items()
+        }
     return Bunch(
         valuers=fitted,
         seconds=seconds,
-        correlations=np.atleast_2d(np.corrcoef([rankdata(each) for each in values.values()])),
+        correlations=np.atleast_2d(
+            np.corrcoef([rankdata(each) for each in values.values()])
+        ),
         removal=removal,
         detection=detection,
     )

@@ -46,7 +46,9 @@ def score_on(estimator, seeds, X, y, rows, classes, X_test, y_test, scorer):
     return scorer(model, X_test, y_test)
 
 
-def _refit_along(estimator, X, y, X_test, y_test, orders, counts, players, scoring, n_jobs, rng):
+def _refit_along(
+    estimator, X, y, X_test, y_test, orders, counts, players, scoring, n_jobs, rng
+):
     """Test scores (n_repeats, n_points) after a fit on the first ``counts`` players of every order.
 
     ``orders`` has one array (n_repeats, n_players) per curve, and ``players`` the player of each
@@ -172,17 +174,25 @@ def value_removal_curve(
     n = len(y) if names is None else len(names)
     if len(values) != n:
         per, hint = ("group", "") if names is not None else ("row of X", _PASS_GROUPS)
-        raise ValueError(f"values must have one entry per {per} ({n}). Got {len(values)}.{hint}")
+        raise ValueError(
+            f"values must have one entry per {per} ({n}). Got {len(values)}.{hint}"
+        )
     if fractions is None:
         fractions = np.linspace(0, 0.5, 11)
     fractions = np.sort(check_numbers(fractions, "fractions"))
     if fractions[0] < 0 or fractions[-1] >= 1:
-        raise ValueError(f"fractions must lie in [0, 1). Got {fractions[0]} to {fractions[-1]}.")
-    counts = np.maximum(n - (fractions * n + 1e-9).astype(np.int64), 1)  # of those that stay
+        raise ValueError(
+            f"fractions must lie in [0, 1). Got {fractions[0]} to {fractions[-1]}."
+        )
+    counts = np.maximum(
+        n - (fractions * n + 1e-9).astype(np.int64), 1
+    )  # of those that stay
     rng = check_random_state(random_state)
     stays_first = -values if first == "lowest" else values
     # Ties are in random order.
-    by_value = np.array([np.lexsort((rng.permutation(n), stays_first)) for _ in range(n_repeats)])
+    by_value = np.array(
+        [np.lexsort((rng.permutation(n), stays_first)) for _ in range(n_repeats)]
+    )
     orders = [by_value]
     if baseline:
         orders.append([rng.permutation(n) for _ in range(n_repeats)])
@@ -191,7 +201,9 @@ def value_removal_curve(
     )
     n_rows = counts
     if names is not None:  # groups differ in size, and tied ones in their order
-        n_rows = np.bincount(players)[by_value].cumsum(axis=1)[:, counts - 1].mean(axis=0)
+        n_rows = (
+            np.bincount(players)[by_value].cumsum(axis=1)[:, counts - 1].mean(axis=0)
+        )
     return Bunch(
         fractions=fractions,
         n_rows=n_rows,

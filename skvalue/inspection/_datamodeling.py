@@ -6,7 +6,13 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.stats import rankdata
 from sklearn.base import is_classifier
-from sklearn.utils import Bunch, check_array, check_random_state, column_or_1d, indexable
+from sklearn.utils import (
+    Bunch,
+    check_array,
+    check_random_state,
+    column_or_1d,
+    indexable,
+)
 
 from .._utils.checks import check_groups, hidden_entries
 from .._utils.plotting import BLUE, open_axes
@@ -32,7 +38,9 @@ def minus_loss(model, X, y):
 def rank_correlations(first, second):
     """Spearman correlation of each row of two arrays; zero if one of the rows is constant."""
     first, second = (rankdata(part, axis=-1) for part in (first, second))
-    first, second = (part - part.mean(axis=-1, keepdims=True) for part in (first, second))
+    first, second = (
+        part - part.mean(axis=-1, keepdims=True) for part in (first, second)
+    )
     norms = np.sqrt((first**2).sum(axis=-1) * (second**2).sum(axis=-1))
     return (first * second).sum(axis=-1) / np.where(norms > 0, norms, 1.0)
 
@@ -54,7 +62,9 @@ def jackknife_error(predicted, changes):
 def _check_values(values, n, n_points, per):
     """The values as float64, of shape (n,) or (n_validation, n)."""
     with hidden_entries("values"):
-        values = check_array(values, ensure_2d=False, dtype=np.float64, input_name="values")
+        values = check_array(
+            values, ensure_2d=False, dtype=np.float64, input_name="values"
+        )
     if values.shape not in ((n,), (n_points, n)):
         raise ValueError(
             f"values must have one entry per {per}, {(n,)}, or one per validation point and {per}, "
@@ -193,7 +203,9 @@ def linear_datamodeling_score(
     seeds = draw_seeds(estimator, rng)
     # A function is not wrapped in a scorer, which may return one number only.
     scorer = minus_loss if scoring is None else scoring
-    scorer = scorer if callable(scorer) else check_scorer(estimator, scoring, None, classes)
+    scorer = (
+        scorer if callable(scorer) else check_scorer(estimator, scoring, None, classes)
+    )
     kept = [np.arange(len(y)), *(np.flatnonzero(~gone[players]) for gone in removed)]
     utilities = Parallel(n_jobs=n_jobs)(
         delayed(score_on)(estimator, seeds, X, y, rows, classes, X_val, y_val, scorer)
@@ -281,13 +293,21 @@ class LinearDatamodelingDisplay:
         ax, result = open_axes(ax, type(self).__name__), self.result
         self.points_ = self.bars_ = self.mean_line_ = None
         if len(result.scores) == 1:
-            self.points_ = ax.scatter(result.predicted[0], result.changes[0], s=16, color=BLUE)
-            ax.set(xlabel="sum of the values of the removed rows", ylabel="decrease of the utility")
+            self.points_ = ax.scatter(
+                result.predicted[0], result.changes[0], s=16, color=BLUE
+            )
+            ax.set(
+                xlabel="sum of the values of the removed rows",
+                ylabel="decrease of the utility",
+            )
         else:
             edges = np.linspace(min(0.0, result.scores.min()), 1.0, 21)
             *_, self.bars_ = ax.hist(result.scores, edges, color=BLUE, alpha=0.7)
             self.mean_line_ = ax.axvline(result.score, color="0.2", linewidth=1.2)
-            ax.set(xlabel="rank correlation at a validation point", ylabel="validation points")
+            ax.set(
+                xlabel="rank correlation at a validation point",
+                ylabel="validation points",
+            )
         ax.set_title(f"LDS = {result.score:.2f} ± {result.score_error:.2f}")
         self.ax_, self.figure_ = ax, ax.figure
         return self

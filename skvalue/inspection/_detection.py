@@ -112,14 +112,20 @@ def detection_curve(
     """
     X, y = indexable(X, y)
     names, codes = check_groups(groups, len(y))
-    rng, wrong, counts = check_random_state(random_state), column_or_1d(wrong), np.bincount(codes)
+    rng, wrong, counts = (
+        check_random_state(random_state),
+        column_or_1d(wrong),
+        np.bincount(codes),
+    )
     if len(wrong) != len(names):
         raise ValueError(
             f"wrong must have one entry per group ({len(names)}), in their sorted order. Got "
             f"{len(wrong)}."
         )
     epsilons = check_numbers(epsilons, "epsilons")
-    sizes = check_numbers([counts.max()] if sizes is None else sizes, "sizes").astype(np.int64)
+    sizes = check_numbers([counts.max()] if sizes is None else sizes, "sizes").astype(
+        np.int64
+    )
     if len(sizes) > 1 and not 1 <= sizes.min() <= sizes.max() <= counts.min():
         raise ValueError(
             f"sizes must be between 1 and the rows of the smallest group ({counts.min()}). Got "
@@ -228,7 +234,9 @@ class DetectionDisplay:
                 f"{len(first.epsilons)}."
             )
         ax = open_axes(ax, type(self).__name__)
-        x, label = (first.sizes, "rows of a party") if by_size else (first.epsilons, "epsilon")
+        x, label = (
+            (first.sizes, "rows of a party") if by_size else (first.epsilons, "epsilon")
+        )
         one = (slice(None), 0) if by_size else 0
         self.lines_ = [
             draw_band(ax, x, curve.scores[one], color=color, marker="o", label=name)[0]
@@ -236,7 +244,9 @@ class DetectionDisplay:
         ]
         limits = first.limits[one]
         dark = {"color": "0.2", "linewidth": 1.2}
-        (self.limit_line_,) = ax.plot(x, limits, "--", label="limit of any method", **dark)
+        (self.limit_line_,) = ax.plot(
+            x, limits, "--", label="limit of any method", **dark
+        )
         clean = np.broadcast_to(first.clean_scores.mean(axis=-1), len(x))
         (self.clean_line_,) = ax.plot(x, clean, label="no noise, no privacy", **dark)
         ax.set(xscale="log", xlabel=label, ylabel="AUROC of finding bad parties")

@@ -16,7 +16,9 @@ _MANY_KINDS = 20  # more colours cannot be distinguished in one plot
 def _span(values):
     """Range of the bins; values that differ only by rounding errors fall into one bin."""
     low, high = values.min(), values.max()
-    return (low, high) if high - low > 1e-9 * max(-low, high) else (low - 0.5, high + 0.5)
+    return (
+        (low, high) if high - low > 1e-9 * max(-low, high) else (low - 0.5, high + 0.5)
+    )
 
 
 def _colors(n_kinds):
@@ -79,7 +81,17 @@ class ValueRemovalDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator, X, y, values, X_test, y_test, *, score_name=None, ax=None, **options
+        cls,
+        estimator,
+        X,
+        y,
+        values,
+        X_test,
+        y_test,
+        *,
+        score_name=None,
+        ax=None,
+        **options,
     ):
         """Refit the estimator as rows are removed in both orders, and draw the scores.
 
@@ -137,14 +149,20 @@ class ValueRemovalDisplay:
         if hasattr(curves, "scores"):
             curves = {f"{curves.first} value first": curves}
         drawn = [
-            draw_band(ax, curve.fractions, curve.scores.T, marker="o", label=name, color=color)
+            draw_band(
+                ax, curve.fractions, curve.scores.T, marker="o", label=name, color=color
+            )
             for (name, curve), color in zip(curves.items(), cycle(_colors(len(curves))))
         ]
         shown = list(curves.values())
-        baseline = next((curve for curve in shown if curve.random_scores is not None), None)
+        baseline = next(
+            (curve for curve in shown if curve.random_scores is not None), None
+        )
         if baseline is not None:
             style = {"label": "at random", "color": GREY, "linestyle": "--"}
-            drawn.append(draw_band(ax, baseline.fractions, baseline.random_scores.T, **style))
+            drawn.append(
+                draw_band(ax, baseline.fractions, baseline.random_scores.T, **style)
+            )
         self.lines_, self.bands_ = map(list, zip(*drawn))
         what = "rows" if shown[0].n_groups is None else "groups"
         firsts = {curve.first for curve in shown}
@@ -255,7 +273,9 @@ class ValueDistributionDisplay:
         if by is not None:
             by = column_or_1d(by)
             if len(by) != len(values):
-                raise ValueError(f"by must have an entry per value ({len(values)}). Got {len(by)}.")
+                raise ValueError(
+                    f"by must have an entry per value ({len(values)}). Got {len(by)}."
+                )
         return cls(values, by=by).plot(ax, bins=bins)
 
     def plot(self, ax=None, *, bins=50):

@@ -6,7 +6,12 @@ from numbers import Integral
 import numpy as np
 from scipy.stats import t as student
 from sklearn.base import clone
-from sklearn.utils import Bunch, check_array, check_consistent_length, check_random_state
+from sklearn.utils import (
+    Bunch,
+    check_array,
+    check_consistent_length,
+    check_random_state,
+)
 
 from .._utils.checks import check_names, one_column
 from .._utils.plotting import open_axes
@@ -26,7 +31,9 @@ def _values(valuer, release, sent, points):
         valuer.fit(sent.X, sent.y, groups=sent.names, **given)
         return valuer.groups_, valuer.values_
     releases = {
-        int(name): clone(release).fit(*(part[sent.names == name] for part in sent[:2])).release_
+        int(name): clone(release)
+        .fit(*(part[sent.names == name] for part in sent[:2]))
+        .release_
         for name in names
     }
     if "X_val" not in inspect.signature(valuer.fit).parameters:
@@ -50,7 +57,11 @@ def _estimate(whole, left, level):
     first repeat. The error is that of the jackknife and that of the mean over repeats.
     """
     folds, repeats = len(left), len(whole)
-    by_points = (folds - 1) / max(folds, 1) * ((left - left.mean()) ** 2).sum() if folds else 0.0
+    by_points = (
+        (folds - 1) / max(folds, 1) * ((left - left.mean()) ** 2).sum()
+        if folds
+        else 0.0
+    )
     by_luck = whole.var(ddof=1) / repeats if repeats > 1 else 0.0
     variance = by_points + by_luck
     if not variance > 0:
@@ -164,7 +175,9 @@ def manipulation_gain(
         raise ValueError(f"pay must be 'share' or 'value'. Got {pay!r}.")
     for name, number, least in (("n_folds", n_folds, 2), ("n_repeats", n_repeats, 1)):
         if not isinstance(number, Integral) or number < least:
-            raise ValueError(f"{name} must be an integer of at least {least}. Got {number!r}.")
+            raise ValueError(
+                f"{name} must be an integer of at least {least}. Got {number!r}."
+            )
     seed, folds = int(check_random_state(random_state).randint(2**31)), []
     points = None
     if sent.y_val is not None:
@@ -183,7 +196,8 @@ def manipulation_gain(
         for name, play in plays.items()
     }
     left = {
-        name: np.array([payment(play, 0, some) for some in folds]) for name, play in plays.items()
+        name: np.array([payment(play, 0, some) for some in folds])
+        for name, play in plays.items()
     }
     base, without = whole.pop(None), left.pop(None)
     level, columns = 1 - 0.05 / len(attacks), []  # Bonferroni
@@ -214,7 +228,9 @@ def _checked(X, y, groups, party, X_val, y_val):
         )
     codes = (codes - names.tolist().index(party)) % len(names)
     if (X_val is None) != (y_val is None):
-        raise ValueError("X_val and y_val must be passed together. Got only one of them.")
+        raise ValueError(
+            "X_val and y_val must be passed together. Got only one of them."
+        )
     if X_val is None:
         return Sent(X, y, codes, X, None)
     X_val, y_val = check_array(X_val, dtype=np.float64), one_column(y_val, "y_val")
@@ -226,13 +242,17 @@ def _chosen(attacks, has_points):
     """Name -> function of the manipulations to play."""
     if isinstance(attacks, dict) and attacks and all(map(callable, attacks.values())):
         return attacks
-    names = list(ATTACKS) if isinstance(attacks, str) and attacks == "default" else attacks
+    names = (
+        list(ATTACKS) if isinstance(attacks, str) and attacks == "default" else attacks
+    )
     if isinstance(names, str) or not names or not set(names) <= set(ATTACKS):
         raise ValueError(
             "attacks must be 'default', names of manipulations, or a dict of functions. Got "
             f"{attacks!r}."
         )
-    return {name: ATTACKS[name] for name in names if has_points or "validation" not in name}
+    return {
+        name: ATTACKS[name] for name in names if has_points or "validation" not in name
+    }
 
 
 class ManipulationDisplay:
@@ -302,12 +322,16 @@ class ManipulationDisplay:
         attacks = list(next(iter(results.values())).attack)
         if any(list(result.attack) != attacks for result in results.values()):
             raise ValueError("results must have the same manipulations.")
-        gains = np.round([100 * result.gain for result in results.values()]).T + 0.0  # no -0
+        gains = (
+            np.round([100 * result.gain for result in results.values()]).T + 0.0
+        )  # no -0
         proved = np.array([result.proved for result in results.values()]).T
         ax = open_axes(ax, type(self).__name__, 1.6 * len(attacks), 8 * len(results))
         ax.spines[:].set_visible(False)
         shown = np.where(proved | (gains < 0), gains, 0.0)
-        self.image_ = ax.imshow(shown, cmap="RdBu_r", vmin=-200, vmax=200, aspect="auto")
+        self.image_ = ax.imshow(
+            shown, cmap="RdBu_r", vmin=-200, vmax=200, aspect="auto"
+        )
         self.text_ = np.array([
             [
                 ax.text(j, i, f"{gains[i, j]:+.0f}", ha="center", va="center",

@@ -2,7 +2,12 @@
 
 import numpy as np
 from scipy.spatial.distance import cdist
-from sklearn.utils import Bunch, check_array, check_consistent_length, check_random_state
+from sklearn.utils import (
+    Bunch,
+    check_array,
+    check_consistent_length,
+    check_random_state,
+)
 
 from .._utils.checks import check_names, check_positive
 
@@ -70,11 +75,16 @@ def twin_parties(X, y, groups, *, threshold=5.0, random_state=0):
     >>> [(str(one), str(other)) for one, other, z in result.pairs]
     [('a', 'c'), ('c', 'a')]
     """
-    X, threshold = check_array(X, dtype=np.float64), check_positive(threshold, "threshold")
+    X, threshold = (
+        check_array(X, dtype=np.float64),
+        check_positive(threshold, "threshold"),
+    )
     check_consistent_length(X, y, groups)
     names, codes = check_names(groups, "groups")
     if len(names) < 2:
-        raise ValueError(f"groups must name at least two parties. Got {names.tolist()}.")
+        raise ValueError(
+            f"groups must name at least two parties. Got {names.tolist()}."
+        )
     labels = np.zeros(len(X), int) if y is None else check_names(y, "y")[1]
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
     wins, trials = np.zeros((2, len(names), len(names)))
@@ -95,6 +105,8 @@ def twin_parties(X, y, groups, *, threshold=5.0, random_state=0):
                 trials[i, j] += len(own)
     with np.errstate(invalid="ignore"):
         fractions, z = wins / trials, (2 * wins - trials) / np.sqrt(trials)
-    large = sorted(np.argwhere(z > threshold).tolist(), key=lambda pair: -z[tuple(pair)])
+    large = sorted(
+        np.argwhere(z > threshold).tolist(), key=lambda pair: -z[tuple(pair)]
+    )
     pairs = [(names[i], names[j], float(z[i, j])) for i, j in large]
     return Bunch(names=names, z=z, fractions=fractions, pairs=pairs)

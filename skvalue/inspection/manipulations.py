@@ -33,7 +33,9 @@ class Sent(NamedTuple):
     def plus(self, X, y, names=0):
         """More rows, of the party or of names of its own."""
         names = np.append(self.names, np.broadcast_to(names, len(y)))
-        return self._replace(X=np.vstack([self.X, X]), y=np.append(self.y, y), names=names)
+        return self._replace(
+            X=np.vstack([self.X, X]), y=np.append(self.y, y), names=names
+        )
 
 
 def _spacing(X):
@@ -47,7 +49,9 @@ def _moved(sent, rows, spacings, rng):
     if not spacings:
         return sent.X[rows]
     steps = rng.normal(size=(len(rows), sent.X.shape[1]))
-    steps *= spacings * _spacing(sent.X_val) / np.linalg.norm(steps, axis=1, keepdims=True)
+    steps *= (
+        spacings * _spacing(sent.X_val) / np.linalg.norm(steps, axis=1, keepdims=True)
+    )
     return sent.X[rows] + steps
 
 
@@ -72,7 +76,9 @@ def stolen(sent, rng, only=False, spacings=0.0):
     """The rows of another party as well, or only these."""
     rows = np.flatnonzero(sent.names == 1)
     found = sent.plus(_moved(sent, rows, spacings, rng), sent.y[rows])
-    return found.kept(np.setdiff1d(np.arange(len(found.y)), sent.own)) if only else found
+    return (
+        found.kept(np.setdiff1d(np.arange(len(found.y)), sent.own)) if only else found
+    )
 
 
 def validation_points(sent, rng, fraction=0.2):
@@ -92,7 +98,9 @@ def wrong_labels(sent, rng, fraction=0.2):
     y, own = sent.y.copy(), sent.own
     labels, codes = np.unique(sent.y, return_inverse=True)
     some = rng.permutation(own)[: round(fraction * len(own))]
-    y[some] = labels[(codes[some] + rng.integers(1, len(labels), len(some))) % len(labels)]
+    y[some] = labels[
+        (codes[some] + rng.integers(1, len(labels), len(some))) % len(labels)
+    ]
     return sent._replace(y=y)
 
 
@@ -106,10 +114,16 @@ def noisy_features(sent, rng, scale=1.0):
 def garbage(sent, rng, besides=False):
     """As many rows of noise, with labels by their frequencies, in place of the rows or besides."""
     n = len(sent.own)
-    X = rng.normal(sent.X_val.mean(axis=0), sent.X_val.std(axis=0), (n, sent.X.shape[1]))
+    X = rng.normal(
+        sent.X_val.mean(axis=0), sent.X_val.std(axis=0), (n, sent.X.shape[1])
+    )
     y = rng.choice(sent.y if sent.y_val is None else sent.y_val, size=n)
     found = sent.plus(X, y)
-    return found if besides else found.kept(np.setdiff1d(np.arange(len(found.y)), sent.own))
+    return (
+        found
+        if besides
+        else found.kept(np.setdiff1d(np.arange(len(found.y)), sent.own))
+    )
 
 
 ATTACKS = {

@@ -73,7 +73,9 @@ def balls(engine, space, points, radius, self_index=None, n_jobs=1):
     ([[0, 1], [2, 1]], [1.0, 1.0, 2.0])
     """
     alone = n_jobs == 1 or len(space) * len(points) < _FEW_PAIRS
-    parts = ball_parts(engine, len(space), len(points), 1 if alone else n_workers(n_jobs))
+    parts = ball_parts(
+        engine, len(space), len(points), 1 if alone else n_workers(n_jobs)
+    )
     if len(parts) <= 1:
         return engine.balls(space, points, radius, self_index)
     return BallTiles(parts, engine, space, points, radius, self_index, n_jobs)
@@ -88,7 +90,8 @@ class BallTiles:
     def __init__(self, parts, engine, space, points, radius, self_index, n_jobs):
         self._engine, self._parts, self._n_jobs = engine, parts, n_jobs
         self._tasks = [
-            (space, points[p], radius, None if self_index is None else self_index[p]) for p in parts
+            (space, points[p], radius, None if self_index is None else self_index[p])
+            for p in parts
         ]
         n_bytes = engine.bytes_per_pair * len(space) * len(points)
         self._keeps, self._kept = n_bytes <= get_config()["working_memory"] * 2**20, {}
@@ -98,12 +101,18 @@ class BallTiles:
 
         def task(number, argument):
             with self._engine.device_lock():
-                tile = self._kept.get(number) or self._engine.balls(*self._tasks[number])
+                tile = self._kept.get(number) or self._engine.balls(
+                    *self._tasks[number]
+                )
                 if self._keeps:
                     self._kept[number] = tile
-                return tile.counts if what == "counts" else getattr(tile, what)(argument)
+                return (
+                    tile.counts if what == "counts" else getattr(tile, what)(argument)
+                )
 
-        return list(ordered_map(task, list(enumerate(arguments)), self._n_jobs, shared=True))
+        return list(
+            ordered_map(task, list(enumerate(arguments)), self._n_jobs, shared=True)
+        )
 
     @cached_property
     def counts(self):

@@ -13,7 +13,9 @@ class ClassBlocks:
         padded = -(-sizes // 8) * 8
         starts = np.cumsum(padded) - padded
         by_class = np.argsort(space.codes, kind="stable")
-        places = np.arange(len(space)) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
+        places = np.arange(len(space)) + np.repeat(
+            starts - (np.cumsum(sizes) - sizes), sizes
+        )
         self.order = np.full(padded.sum(), -1, dtype=np.int64)
         self.order[places] = by_class
         self.position = np.empty(len(space), dtype=np.int64)
@@ -30,7 +32,11 @@ class BlockBalls:
     """The balls of a tile: one byte for each block of eight rows and point, one bit per row."""
 
     def __init__(self, space, n_points):
-        self._buffers, self._codes, cached = space.buffers, space.codes, space.buffers.cached
+        self._buffers, self._codes, cached = (
+            space.buffers,
+            space.codes,
+            space.buffers.cached,
+        )
         with space.buffers.lock:
             if "class blocks" not in cached:
                 cached["class blocks"] = ClassBlocks(space)
@@ -45,7 +51,9 @@ class BlockBalls:
     def add(self, part, inside):
         """Add some rows to the balls, which are cleared first; a mask (n_rows, n_points)."""
         places, codes = self.blocks.position[part], self._codes[part]
-        ball_kernels.pack_rows(inside.view(np.uint8), places, codes, self.bits, self.counts)
+        ball_kernels.pack_rows(
+            inside.view(np.uint8), places, codes, self.bits, self.counts
+        )
 
     def __del__(self):
         self._buffers.give("bits", self._memory)  # reused by the next tile
@@ -59,7 +67,10 @@ class BlockBalls:
 
     def totals(self, numbers):
         """For each point, the sum of a number of each row in its ball."""
-        in_blocks, total = np.zeros(len(self.blocks.order)), np.zeros(self.bits.shape[1])
+        in_blocks, total = (
+            np.zeros(len(self.blocks.order)),
+            np.zeros(self.bits.shape[1]),
+        )
         in_blocks[self.blocks.position] = numbers
         ball_kernels.add_rows(self.bits, in_blocks, total)
         return total

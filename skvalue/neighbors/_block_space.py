@@ -29,7 +29,9 @@ class BlockSpace(Space):
             raise ValueError(
                 f"metric must be one of {_SPARSE_METRICS} for sparse X. Got {self.metric!r}."
             )
-        if self.kind == EUCLIDEAN and not X.is_sparse:  # centering makes a sparse X dense
+        if (
+            self.kind == EUCLIDEAN and not X.is_sparse
+        ):  # centering makes a sparse X dense
             room = max(16, min(4096, int(self.budget // (X.dtype.itemsize * d))))
             some = X[np.arange(0, n, max(1, -(-n // room)))].read()
             self.center = far_center(some, squared_norms(some).mean(dtype=np.float64))
@@ -42,10 +44,16 @@ class BlockSpace(Space):
                 self.half[part] = squares / 2
             else:
                 self.scale[part] = inverse_from(squares, block)
-        if self.kind == EUCLIDEAN and self.half.max() < np.finfo(X.dtype).tiny:  # all are small
+        if (
+            self.kind == EUCLIDEAN and self.half.max() < np.finfo(X.dtype).tiny
+        ):  # all are small
             for part, block in self.blocks(1):
-                check_norms(self.half[part], self.centred(block), small=self.half[part] >= 0)
-        return max(1, int(np.diff(X.source.indptr).max(initial=0))) if X.is_sparse else d
+                check_norms(
+                    self.half[part], self.centred(block), small=self.half[part] >= 0
+                )
+        return (
+            max(1, int(np.diff(X.source.indptr).max(initial=0))) if X.is_sparse else d
+        )
 
     def blocks(self, n_points):
         """Read the rows in blocks whose product with ``n_points`` points fits in memory."""
@@ -115,4 +123,6 @@ def make_space(X, metric, codes=None, n_classes=1):
     """
     if isinstance(metric, str) and metric == "precomputed":
         return DistanceSpace(X, metric, codes, n_classes)
-    return (BlockSpace if isinstance(X, Rows) else DenseSpace)(X, metric, codes, n_classes)
+    return (BlockSpace if isinstance(X, Rows) else DenseSpace)(
+        X, metric, codes, n_classes
+    )

@@ -4,7 +4,9 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 from sklearn.neighbors import NearestNeighbors
 
-_MERGED = 0.01  # fraction of honest rows that have an honest neighbour within the radius
+_MERGED = (
+    0.01  # fraction of honest rows that have an honest neighbour within the radius
+)
 _ZERO = 1e-9  # distances up to this are those of equal rows
 
 
@@ -45,7 +47,11 @@ def copy_radius(X_val, y_val, n, metric="euclidean"):
             nearest.append(near.kneighbors()[0][:, 0])
     nearest = np.concatenate(nearest)
     nearest = nearest[nearest > _ZERO]
-    return float(np.quantile(nearest, min(1.0, _MERGED * len(y_val) / n))) if len(nearest) else 0.0
+    return (
+        float(np.quantile(nearest, min(1.0, _MERGED * len(y_val) / n)))
+        if len(nearest)
+        else 0.0
+    )
 
 
 def copy_clusters(X, y, radius, metric="euclidean"):

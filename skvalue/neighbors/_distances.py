@@ -19,7 +19,9 @@ class DistanceSpace(Space):
 
     def __init__(self, X, metric, codes=None, n_classes=1):
         self.columns = np.asarray(X)
-        super().__init__(self.columns[:, None].astype(np.float64), metric, codes, n_classes)
+        super().__init__(
+            self.columns[:, None].astype(np.float64), metric, codes, n_classes
+        )
 
     def _measure(self):
         self.work, self.far_tolerance = self.X, 0.0
@@ -32,7 +34,9 @@ class DistanceSpace(Space):
         far = 2 * points.data.max(initial=0.0) + 1 if far is None else far
         dense = np.full(points.shape, far)
         lines = np.repeat(np.arange(points.shape[0]), np.diff(points.indptr))
-        dense[lines, points.indices] = points.data  # zeros that are stored are distances
+        dense[lines, points.indices] = (
+            points.data
+        )  # zeros that are stored are distances
         return dense
 
     def distances(self, points, rows=slice(None)):

@@ -46,7 +46,9 @@ def get_engine(name, device="auto"):
     if name == "auto":
         name = "torch" if device == "cuda" else "numba"
     if name == "numba" and device == "cuda":
-        raise ValueError("engine='numba' runs on the CPU. Got device='cuda': pass engine='torch'.")
+        raise ValueError(
+            "engine='numba' runs on the CPU. Got device='cuda': pass engine='torch'."
+        )
     try:
         module = import_module(ENGINES[name])
     except ImportError as error:
@@ -94,7 +96,9 @@ def check_engine(name, device, X, metric):
     if not isinstance(X, Rows):
         return
     if X.is_sparse and name != "numba":
-        raise ValueError(f"engine={name!r} does not take sparse X: pass engine='numba'.")
+        raise ValueError(
+            f"engine={name!r} does not take sparse X: pass engine='numba'."
+        )
     if name.startswith("faiss"):
         raise ValueError(
             f"engine={name!r} takes X in memory. Got rows in a file or a Dask array: pass "

@@ -27,8 +27,13 @@ def block_keys(kind, rows, i, points, v):
             kind, rows.indptr, rows.indices, rows.data, i,
             points.indptr, points.indices, points.data, v,
         )  # fmt: skip
-    rows, points = np.broadcast_to(rows, rows.shape), np.broadcast_to(points, points.shape)
-    return dense_keys(kind, rows, i, points, v)  # of read-only rows, as in `NumbaEngine.ranks`
+    rows, points = (
+        np.broadcast_to(rows, rows.shape),
+        np.broadcast_to(points, points.shape),
+    )
+    return dense_keys(
+        kind, rows, i, points, v
+    )  # of read-only rows, as in `NumbaEngine.ranks`
 
 
 def pair_keys(space, i, points, v, workers=1):
@@ -41,7 +46,9 @@ def pair_keys(space, i, points, v, workers=1):
             return block_keys(space.kind, space.X, i, points, v)
         parts = tiles(len(i), max(_PAIRS, -(-len(i) // workers)))
         tasks = [(space.kind, space.X, i[part], points, v[part]) for part in parts]
-        return np.concatenate(list(ordered_map(block_keys, tasks, workers, shared=True)))
+        return np.concatenate(
+            list(ordered_map(block_keys, tasks, workers, shared=True))
+        )
     if space.X.is_sparse:  # in memory, so that no block is read
         index = space.X.index
         i = i + index.start if isinstance(index, slice) else index[i]
@@ -52,7 +59,9 @@ def pair_keys(space, i, points, v, workers=1):
     for start in range(0, len(rows), step):
         in_block = np.flatnonzero((place >= start) & (place < start + step))
         block = read_rows(space.X[rows[start : start + step]])
-        keys[in_block] = block_keys(space.kind, block, place[in_block] - start, points, v[in_block])
+        keys[in_block] = block_keys(
+            space.kind, block, place[in_block] - start, points, v[in_block]
+        )
     return keys
 
 
@@ -73,7 +82,11 @@ def resolve_pairs(space, points, v, i, near, workers=1):
 
 def long_runs(front, head=EXACT_RANKS):
     """Points with a run that continues at rank ``head``, see `run_positions`."""
-    return np.flatnonzero(front[:, head]) if front.shape[1] > head else np.zeros(0, np.int64)
+    return (
+        np.flatnonzero(front[:, head])
+        if front.shape[1] > head
+        else np.zeros(0, np.int64)
+    )
 
 
 def run_positions(front, lines, tail, head=EXACT_RANKS):
@@ -104,7 +117,9 @@ def _rounding(space, order, query_half, tolerance):
     return tolerance * (space.half[order] + query_half[:, None])
 
 
-def ranked(space, points, query_half, search, absent, max_rank, tolerance, head=EXACT_RANKS):
+def ranked(
+    space, points, query_half, search, absent, max_rank, tolerance, head=EXACT_RANKS
+):
     """Yield some of the points, by position, and their `Order`, from a search by rounded keys.
 
     ``search.nearest(lines, k)``: sorted keys and rows of the k nearest rows of some points, those
@@ -128,7 +143,9 @@ def ranked(space, points, query_half, search, absent, max_rank, tolerance, head=
             if not ended.any():
                 continue
             lines, keys, order = lines[ended], keys[ended, :-1], order[ended, :-1]
-        tied = resolve(space, points[lines], query_half[lines], keys, order, tolerance, head)
+        tied = resolve(
+            space, points[lines], query_half[lines], keys, order, tolerance, head
+        )
         n_ranked = count_ranked(tied, min(max_rank, tied.shape[1]))
         order = np.where(tied, ~order, order).astype(np.int32)
         yield lines, Order(order, np.minimum(n_ranked, n - absent[lines]))
@@ -153,7 +170,9 @@ def resolve(space, points, query_half, keys, order, tolerance, head):
     lines = long_runs(front, head)
     v, p = run_positions(front, lines, near[lines, head:], head)
     if len(v):
-        order[v, p], near[v, p] = resolve_pairs(space, points, v, order[v, p], near[v, p])
+        order[v, p], near[v, p] = resolve_pairs(
+            space, points, v, order[v, p], near[v, p]
+        )
     near[apart] = True
     return near
 
@@ -171,7 +190,9 @@ def _without_shared_columns(space, keys, near):
         after = first + zero.sum(axis=1)
         lines = np.arange(len(keys))
         last = np.minimum(after, keys.shape[1] - 1)
-        apart[near[lines, first] | ((after < keys.shape[1]) & near[lines, last])] = False
+        apart[near[lines, first] | ((after < keys.shape[1]) & near[lines, last])] = (
+            False
+        )
     return apart
 
 
@@ -181,4 +202,6 @@ def count_ranked(tied, max_rank):
     if max_rank >= n:
         return np.full(len(tied), n)
     after = tied[:, max_rank:]
-    return max_rank + np.where(after.all(axis=1), n - max_rank, np.argmin(after, axis=1))
+    return max_rank + np.where(
+        after.all(axis=1), n - max_rank, np.argmin(after, axis=1)
+    )

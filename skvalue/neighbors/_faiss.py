@@ -29,7 +29,9 @@ _PROBED = 8  # one in 8 groups is searched, and at least 16
 
 def check_device(device):
     """Return "cuda" or "cpu"; "auto" is "cuda" if faiss finds a GPU."""
-    if device == "cpu":  # looking for a GPU starts CUDA, which then fails in forked processes
+    if (
+        device == "cpu"
+    ):  # looking for a GPU starts CUDA, which then fails in forked processes
         return "cpu"
     seen = faiss.get_num_gpus() > 0 if hasattr(faiss, "get_num_gpus") else False
     if device == "cuda" and not seen:
@@ -85,7 +87,9 @@ class FaissEngine:
         rows = space.work * space.scale[:, None] if space.kind == COSINE else space.work
         vectors, n = self._vectors(rows, "X"), len(space)
         most = self.most_gpu_groups if self.device == "cuda" else n
-        n_groups = int(max(1, min(4 * np.sqrt(n), n // 39, most)))  # faiss wants 39 rows per group
+        n_groups = int(
+            max(1, min(4 * np.sqrt(n), n // 39, most))
+        )  # faiss wants 39 rows per group
         index = faiss.index_factory(
             vectors.shape[1],
             "Flat" if self.name == "faiss" else f"IVF{n_groups},Flat",
@@ -137,7 +141,9 @@ class FaissEngine:
     def balls(self, space, points, radius, self_index=None):
         """Find the rows in the balls of a tile of points, see `neighbors.balls`."""
         if self.name != "faiss":  # counts would be wrong without a bound
-            raise ValueError(f"engine={self.name!r} only ranks neighbours: it needs max_rank.")
+            raise ValueError(
+                f"engine={self.name!r} only ranks neighbours: it needs max_rank."
+            )
         points = read_rows(points)
         n_points, index = len(points), self._index(space)
         queries, _, slack, limit = ball_rule(space, points, radius)
@@ -151,7 +157,9 @@ class FaissEngine:
             else:
                 starts, keys, i = index.range_search(queries, radius**2 + 4 * reach)
         v = np.repeat(np.arange(n_points), np.diff(starts).astype(np.int64))
-        excess = keys - (1.0 - radius) if space.kind == COSINE else (radius**2 - keys) / 2
+        excess = (
+            keys - (1.0 - radius) if space.kind == COSINE else (radius**2 - keys) / 2
+        )
         near = slack[v] + tolerance * space.half[i]
         inside = excess >= near
         open_ = np.flatnonzero((excess >= -near) & ~inside)
@@ -184,4 +192,6 @@ class IndexSearch(NamedTuple):
             keys, order = self.engine.search(self.space, self.queries[lines], k)
         keys[order == self.left_out[lines, None]] = np.inf
         place = np.argsort(keys, axis=1, kind="stable")
-        return np.take_along_axis(keys, place, axis=1), np.take_along_axis(order, place, axis=1)
+        return np.take_along_axis(keys, place, axis=1), np.take_along_axis(
+            order, place, axis=1
+        )

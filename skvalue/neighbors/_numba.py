@@ -45,7 +45,9 @@ class NumbaEngine:
 
     def ball_tile_size(self, n_rows, n_points, workers):
         """Number of points in one call of `balls`."""
-        largest = max(1, min(512, int(get_config()["working_memory"] * 2**20 // n_rows)))
+        largest = max(
+            1, min(512, int(get_config()["working_memory"] * 2**20 // n_rows))
+        )
         return min(largest, max(64, _even_size(n_points, largest, workers)))
 
     def device_lock(self):
@@ -67,7 +69,11 @@ class NumbaEngine:
         buffers = space.buffers.take("ranks")
         if buffers is None or buffers[0].size < n_points * n or len(buffers[2]) < step:
             scratch = rank_kernels.workspace(n, dtype)
-            buffers = np.empty(n_points * n, dtype), scratch, np.empty((step, n), dtype=np.int32)
+            buffers = (
+                np.empty(n_points * n, dtype),
+                scratch,
+                np.empty((step, n), dtype=np.int32),
+            )
         product, scratch, order = buffers
         product = product[: n_points * n].reshape(n_points, n)
         X = space.X
@@ -82,7 +88,9 @@ class NumbaEngine:
             space.kind, space.half.astype(dtype, copy=False), space.scale.astype(dtype, copy=False),
             X, space.rank_tolerance, space.far_tolerance, space.largest_half, space.mean_half,
         )  # fmt: skip
-        head = n if n <= 4096 else 1024  # ranks that are resolved exactly, see `rank_tile`
+        head = (
+            n if n <= 4096 else 1024
+        )  # ranks that are resolved exactly, see `rank_tile`
         left_out = np.full(n_points, -1) if self_index is None else self_index
         absent_ptr = np.concatenate([[0], np.cumsum(left_out >= 0)])
         absent = left_out[left_out >= 0].astype(np.int64)
@@ -100,12 +108,17 @@ class NumbaEngine:
         """Find the rows in the balls of a tile of points, see `neighbors.balls`."""
         if isinstance(space, BlockSpace):
             return _blocks.balls(space, points, radius, self_index)
-        points = space.read(points, np.inf)  # rows whose distance is not stored are in no ball
+        points = space.read(
+            points, np.inf
+        )  # rows whose distance is not stored are in no ball
         dtype, n_points = space.work.dtype, len(points)
         work, threshold, point_slack, limit = ball_rule(space, points, radius)
         columns = np.ascontiguousarray(work.T)
         threshold, point_slack = threshold.astype(dtype), point_slack.astype(dtype)
-        X, queries = np.broadcast_to(space.X, space.X.shape), np.broadcast_to(points, points.shape)
+        X, queries = (
+            np.broadcast_to(space.X, space.X.shape),
+            np.broadcast_to(points, points.shape),
+        )
         found = BlockBalls(space, n_points)
         blocks, counts = found.blocks, found.counts
         buffer = space.buffers.take("products")
@@ -119,7 +132,9 @@ class NumbaEngine:
             if space.kind == GENERIC:
                 np.negative(space.distances(points, order).T, out=tile)
             else:
-                rows = space.work.take(order, axis=0)  # faster than an index; -1 is the last row
+                rows = space.work.take(
+                    order, axis=0
+                )  # faster than an index; -1 is the last row
                 if space.kind == COSINE:
                     rows *= space.scale[order, None]
                 np.matmul(rows, columns, out=tile)
@@ -129,7 +144,9 @@ class NumbaEngine:
             )  # fmt: skip
         space.buffers.give("products", buffer)
         if self_index is not None:
-            ball_kernels.remove_self(found.bits, counts, blocks.position, space.codes, self_index)
+            ball_kernels.remove_self(
+                found.bits, counts, blocks.position, space.codes, self_index
+            )
         return found
 
 

@@ -57,7 +57,9 @@ def rank_parts(engine, n_rows, n_points, n_features, max_rank=None, workers=1):
     >>> rank_parts(get_engine("numba"), n_rows=100, n_points=10, n_features=2)
     [slice(0, 10, None)]
     """
-    size = engine.rank_tile_size(n_rows, n_points, n_features, workers, max_rank or n_rows)
+    size = engine.rank_tile_size(
+        n_rows, n_points, n_features, workers, max_rank or n_rows
+    )
     return tiles(n_points, size)
 
 

@@ -113,7 +113,9 @@ def concatenate_rows(first, second):
     if not isinstance(first, Rows):
         return np.concatenate([first, read_rows(second)])
     if first.is_sparse:
-        both = sparse.vstack([first.read(), sparse.csr_array(read_rows(second))], format="csr")
+        both = sparse.vstack(
+            [first.read(), sparse.csr_array(read_rows(second))], format="csr"
+        )
         return Rows(both, first.dtype)
     return Rows(_StackedRows(first, second), first.dtype)
 
@@ -165,7 +167,11 @@ class Rows:
         self.source = source
         self.dtype = np.dtype(dtype)
         self.index = slice(0, source.shape[0]) if index is None else index
-        n = self.index.stop - self.index.start if isinstance(self.index, slice) else len(self.index)
+        n = (
+            self.index.stop - self.index.start
+            if isinstance(self.index, slice)
+            else len(self.index)
+        )
         self.shape = (n, source.shape[1])
         self.is_sparse = sparse.issparse(source)
 
@@ -175,14 +181,24 @@ class Rows:
     @property
     def nbytes(self):
         """Size of a pickle in bytes: that of a sparse source; 0 for a file, which is not copied."""
-        return self.source.data.nbytes + self.source.indices.nbytes if self.is_sparse else 0
+        return (
+            self.source.data.nbytes + self.source.indices.nbytes
+            if self.is_sparse
+            else 0
+        )
 
     def __getitem__(self, key):
         """Some of the rows, as a view."""
-        if isinstance(key, slice) and isinstance(self.index, slice) and key.step in (None, 1):
+        if (
+            isinstance(key, slice)
+            and isinstance(self.index, slice)
+            and key.step in (None, 1)
+        ):
             start, stop, _ = key.indices(len(self))
             first = self.index.start
-            return Rows(self.source, self.dtype, slice(first + start, first + max(start, stop)))
+            return Rows(
+                self.source, self.dtype, slice(first + start, first + max(start, stop))
+            )
         index = self.index
         if isinstance(index, slice):
             index = np.arange(index.start, index.stop)
@@ -213,8 +229,14 @@ class Rows:
             step = max(1024, _MAPPED // max(1, abs(self.source.strides[0])))
         for part in tiles(len(self), step):
             out[part] = self.source[self[part].index]
-            if mapped is not None and mapped.mode != "c" and hasattr(mmap, "MADV_DONTNEED"):
-                mapped.base.madvise(mmap.MADV_DONTNEED)  # else the pages read stay in memory
+            if (
+                mapped is not None
+                and mapped.mode != "c"
+                and hasattr(mmap, "MADV_DONTNEED")
+            ):
+                mapped.base.madvise(
+                    mmap.MADV_DONTNEED
+                )  # else the pages read stay in memory
         return out
 
     def blocks(self, size):
@@ -239,10 +261,19 @@ class Rows:
         state = dict(self.__dict__)
         mapped = _mapping(self.source)
         if mapped is not None and mapped.filename is not None:
-            array, start = self.source, mapped.offset - mapped.offset % mmap.ALLOCATIONGRANULARITY
+            array, start = (
+                self.source,
+                mapped.offset - mapped.offset % mmap.ALLOCATIONGRANULARITY,
+            )
             first = np.frombuffer(mapped.base, dtype=np.uint8).ctypes.data
             place = start + array.__array_interface__["data"][0] - first
-            state["source"] = (str(mapped.filename), array.dtype, place, array.shape, array.strides)
+            state["source"] = (
+                str(mapped.filename),
+                array.dtype,
+                place,
+                array.shape,
+                array.strides,
+            )
         return state
 
     def __setstate__(self, state):

@@ -22,7 +22,14 @@ POINTS = "What is compared with X (X_val, or rows to value)"  # for error messag
 METRICS = {"euclidean", "cosine"} | (
     set(PAIRWISE_DISTANCE_FUNCTIONS) - {"precomputed", "nan_euclidean", "haversine"}
 )
-METRICS |= {"braycurtis", "canberra", "chebyshev", "correlation", "hamming", "sqeuclidean"}
+METRICS |= {
+    "braycurtis",
+    "canberra",
+    "chebyshev",
+    "correlation",
+    "hamming",
+    "sqeuclidean",
+}
 
 
 def squared_norms(X):
@@ -221,7 +228,10 @@ class Space(ABC):
             work = points.multiply(scale).tocsr() if is_sparse else points * scale
         if sparse.issparse(work):
             n_numbers = work.shape[0] * work.shape[1]
-            if work.nnz > _THIN * n_numbers and n_numbers * work.dtype.itemsize <= self.budget:
+            if (
+                work.nnz > _THIN * n_numbers
+                and n_numbers * work.dtype.itemsize <= self.budget
+            ):
                 return work.toarray(), half
         return work, half
 
@@ -230,7 +240,11 @@ class Space(ABC):
 
     def __sizeof__(self):
         # Clusters send large objects to each worker once, not with each task.
-        arrays = {id(array): array for array in vars(self).values() if hasattr(array, "nbytes")}
+        arrays = {
+            id(array): array
+            for array in vars(self).values()
+            if hasattr(array, "nbytes")
+        }
         return object.__sizeof__(self) + sum(array.nbytes for array in arrays.values())
 
 
@@ -243,7 +257,9 @@ class DenseSpace(Space):
             norms = row_map(squared_norms, X)
             # Far from the origin products suffer from cancellation: subtract the mean, for which
             # that of at most 2047 rows is near enough.
-            self.center = far_center(X[:: max(1, len(X) // 1024)], norms.mean(dtype=np.float64))
+            self.center = far_center(
+                X[:: max(1, len(X) // 1024)], norms.mean(dtype=np.float64)
+            )
             if self.center is not None:
                 self.work = X - self.center
                 norms = row_map(squared_norms, self.work)
@@ -251,7 +267,9 @@ class DenseSpace(Space):
             check_norms(norms, self.work, small=np.full(len(X), all_small))
             self.half = norms / 2
         elif self.kind == COSINE:
-            self.scale = inverse_from(row_map(squared_norms, X), X)  # 0 for zeros, as scikit-learn
+            self.scale = inverse_from(
+                row_map(squared_norms, X), X
+            )  # 0 for zeros, as scikit-learn
         return X.shape[1]
 
     @cached_property
@@ -270,14 +288,20 @@ class DenseSpace(Space):
         wide = self.centred(self.X[some].astype(np.float64))
         norms = np.vecdot(wide, wide)
         if self.kind == EUCLIDEAN:
-            exact, size = norms[:, None] / 2 - wide @ wide[::4].T, (norms[::4] + norms[:, None]) / 2
+            exact, size = (
+                norms[:, None] / 2 - wide @ wide[::4].T,
+                (norms[::4] + norms[:, None]) / 2,
+            )
         else:
             wide /= np.sqrt(np.where(norms > 0, norms, 1))[:, None]
             exact, size = -wide @ wide[::4].T, np.ones_like(keys)
         error = np.abs(keys - exact)
         np.fill_diagonal(error[::4], 0)  # a row and itself
         largest = np.divide(error, size, out=np.zeros_like(error), where=size > 0).max()
-        return min(self.rank_tolerance, max(2 * float(largest), float(np.finfo(rows.dtype).eps)))
+        return min(
+            self.rank_tolerance,
+            max(2 * float(largest), float(np.finfo(rows.dtype).eps)),
+        )
 
     def read(self, points, far=None):
         return read_rows(points)
@@ -288,8 +312,13 @@ class DenseSpace(Space):
 
 def finite_distances(points, X, metric):
     """`sklearn.metrics.pairwise_distances`; an error if any is NaN or infinity."""
-    if sparse.issparse(X) and sparse.issparse(points):  # rounding to float32 would break ties
-        points, X = points.astype(np.float64, copy=False), X.astype(np.float64, copy=False)
+    if sparse.issparse(X) and sparse.issparse(
+        points
+    ):  # rounding to float32 would break ties
+        points, X = (
+            points.astype(np.float64, copy=False),
+            X.astype(np.float64, copy=False),
+        )
     distances = pairwise_distances(points, X, metric=metric)
     if not np.isfinite(distances).all():
         raise ValueError(

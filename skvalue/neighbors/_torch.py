@@ -23,12 +23,21 @@ from .._utils.torch_device import (
     on_gpu,
 )
 from ._block_space import BlockSpace
-from ._exact import EXACT_RANKS, count_ranked, long_runs, pair_keys, resolve_pairs, run_positions
+from ._exact import (
+    EXACT_RANKS,
+    count_ranked,
+    long_runs,
+    pair_keys,
+    resolve_pairs,
+    run_positions,
+)
 from ._ranks import Order
 from ._space import ball_rule
 from .kernels.kinds import COSINE, EUCLIDEAN, GENERIC
 
-_LOCK = RLock()  # one tile at a time, since torch runs its operations in several threads
+_LOCK = (
+    RLock()
+)  # one tile at a time, since torch runs its operations in several threads
 _FEW_CLASSES = 32  # up to this many classes, counts and sums are matrix products
 
 
@@ -89,17 +98,25 @@ class TorchEngine:
 
         cached = space.buffers.cached
         with space.buffers.lock:
-            if "torch" not in cached:  # all rows or none: the first tile decides by the free memory
+            if (
+                "torch" not in cached
+            ):  # all rows or none: the first tile decides by the free memory
                 fits = self.device != "cpu" and n * d * size < free_memory() // 4
                 cached["torch"] = self._scaled(space, slice(None)) if fits else None
         work = cached["torch"]
         each = 16 * n_points if work is not None else d + 8 * n_points
-        for part in tiles(n, min(n, max(16, int(block_bytes(self.device) // (size * each))))):
+        for part in tiles(
+            n, min(n, max(16, int(block_bytes(self.device) // (size * each))))
+        ):
             yield part, self._scaled(space, part) if work is None else work[part]
 
     def _scaled(self, space, part):
         work = self.to_device(space.work[part])
-        return work * self.to_device(space.scale[part])[:, None] if space.kind == COSINE else work
+        return (
+            work * self.to_device(space.scale[part])[:, None]
+            if space.kind == COSINE
+            else work
+        )
 
     def _distances(self, space, points):
         """Yield blocks of rows and their distances, computed on the CPU, for other metrics."""
@@ -138,14 +155,19 @@ class TorchEngine:
         n, lines = len(space), np.arange(len(points))
         n_sorted = n + 1 if max_rank is None else max_rank + 1
         half = self.to_device(space.half) * space.rank_tolerance
-        query_half = self.to_device(query_half)[:, None].to(keys.dtype) * space.rank_tolerance
+        query_half = (
+            self.to_device(query_half)[:, None].to(keys.dtype) * space.rank_tolerance
+        )
         while n_sorted < n // 4 and len(lines):
             order, near = self._first(space, keys, half, query_half, n_sorted)
             open_ = near[:, -1]  # the run may continue
             ended, to_sort = (mask.nonzero()[:, 0] for mask in (~open_, open_))
             some = lines[ended.cpu().numpy()]
             if len(some):
-                yield some, *self._resolved(space, points[some], order[ended], near[ended])
+                yield (
+                    some,
+                    *self._resolved(space, points[some], order[ended], near[ended]),
+                )
             lines, keys = lines[to_sort.cpu().numpy()], keys[to_sort]
             query_half, n_sorted = query_half[to_sort], 2 * n_sorted
         if len(lines):
@@ -175,7 +197,10 @@ class TorchEngine:
         lines = long_runs(front)
         v, p = run_positions(front, lines, near[lines, EXACT_RANKS:].cpu().numpy())
         if len(v):
-            at = torch.from_numpy(v).to(self.device), torch.from_numpy(p).to(self.device)
+            at = (
+                torch.from_numpy(v).to(self.device),
+                torch.from_numpy(p).to(self.device),
+            )
             i, tied = order[at].cpu().numpy(), near[at].cpu().numpy()
             i, tied = resolve_pairs(space, points, v, i, tied, torch.get_num_threads())
             order[at], near[at] = self.to_device(i), self.to_device(tied)
@@ -186,9 +211,13 @@ class TorchEngine:
         n, found = len(space), []
         max_rank = n if max_rank is None else max_rank
         with self.device_lock():
-            for lines, order, tied in self.device_ranks(space, points, self_index, max_rank):
+            for lines, order, tied in self.device_ranks(
+                space, points, self_index, max_rank
+            ):
                 order = torch.where(tied, ~order, order).to(torch.int32).cpu().numpy()
-                n_ranked = count_ranked(tied.cpu().numpy() if max_rank < n else tied, max_rank)
+                n_ranked = count_ranked(
+                    tied.cpu().numpy() if max_rank < n else tied, max_rank
+                )
                 n_in = n if self_index is None else n - (self_index[lines] >= 0)
                 found.append((lines, Order(order, np.minimum(n_ranked, n_in))))
         yield from found
@@ -237,12 +266,16 @@ class DeviceBalls:
         # Sums are computed by blocks of rows, in which a pair takes 16 bytes.
         room = min(2**20, block_bytes(engine.device) // (16 * n_points))
         self._parts = tiles(n, int(max(16, room)))
-        counts = torch.zeros((space.n_classes, n_points), dtype=torch.int64, device=engine.device)
+        counts = torch.zeros(
+            (space.n_classes, n_points), dtype=torch.int64, device=engine.device
+        )
         for part in self._parts:
             codes = self._codes[part]
             if space.n_classes <= _FEW_CLASSES:  # at most 2**20 ones: exact in float32
                 kinds = torch.nn.functional.one_hot(codes, space.n_classes).T
-                counts += (kinds.to(torch.float32) @ inside[part].to(torch.float32)).long()
+                counts += (
+                    kinds.to(torch.float32) @ inside[part].to(torch.float32)
+                ).long()
             else:
                 counts.index_add_(0, codes, inside[part].long())
         self.counts = counts.cpu().numpy()
@@ -251,7 +284,9 @@ class DeviceBalls:
         """For each row, the sum of the weights of the balls that contain it."""
         with self._engine.device_lock():
             weights = self._engine.to_device(np.asarray(weights, dtype=np.float64))
-            total = torch.zeros(len(self._inside), dtype=torch.float64, device=weights.device)
+            total = torch.zeros(
+                len(self._inside), dtype=torch.float64, device=weights.device
+            )
             for part in self._parts:
                 codes, inside = self._codes[part], self._inside[part]
                 if self._n_classes <= _FEW_CLASSES:
@@ -265,7 +300,9 @@ class DeviceBalls:
         """For each point, the sum of a number of each row in its ball."""
         with self._engine.device_lock():
             numbers = self._engine.to_device(np.asarray(numbers, dtype=np.float64))
-            total = torch.zeros(self._inside.shape[1], dtype=torch.float64, device=numbers.device)
+            total = torch.zeros(
+                self._inside.shape[1], dtype=torch.float64, device=numbers.device
+            )
             for part in self._parts:
                 total += numbers[part] @ self._inside[part].to(torch.float64)
             return total.cpu().numpy()

@@ -35,18 +35,28 @@ def _parser(prog):
     summarize = commands.add_parser("summarize", help="make the summary for the buyer")
     summarize.set_defaults(command=_summarize)
     summarize.add_argument("model", help="folder that the buyer exported")
-    summarize.add_argument("rows", help="an .npz, .npy or .csv (no header) file of your rows")
+    summarize.add_argument(
+        "rows", help="an .npz, .npy or .csv (no header) file of your rows"
+    )
     about_epsilon = (
         "above 0; all that is released is epsilon-differentially private with --delta: "
         "smaller is more private and noisier, 1 is a common choice"
     )
     summarize.add_argument("--epsilon", type=float, required=True, help=about_epsilon)
-    summarize.add_argument("--delta", type=float, required=True, help="such as 1e-5, below 1/n")
-    summarize.add_argument("--relation", default="replace", help="replace, null or add_remove")
+    summarize.add_argument(
+        "--delta", type=float, required=True, help="such as 1e-5, below 1/n"
+    )
+    summarize.add_argument(
+        "--relation", default="replace", help="replace, null or add_remove"
+    )
     summarize.add_argument("--ledger", help="file of the ledger of these rows")
     summarize.add_argument("--dataset-name", help="name of the rows in the ledger")
-    summarize.add_argument("-o", "--output", required=True, help="file to write the summary to")
-    check = commands.add_parser("check", help="print the size and the guarantee of a summary")
+    summarize.add_argument(
+        "-o", "--output", required=True, help="file to write the summary to"
+    )
+    check = commands.add_parser(
+        "check", help="print the size and the guarantee of a summary"
+    )
     check.set_defaults(command=_check)
     check.add_argument("summary", help="file of the summary")
     return parser
@@ -56,7 +66,9 @@ def _summarize(options):
     if (options.ledger is None) != (options.dataset_name is None):
         raise ValueError("--ledger and --dataset-name must be given together.")
     if os.path.exists(options.output) and os.path.getsize(options.output):
-        raise ValueError(f"--output must be a new file. Got {options.output}, which exists.")
+        raise ValueError(
+            f"--output must be a new file. Got {options.output}, which exists."
+        )
     seller, rows = _seller(options), read_rows(options.rows)
     text = None
     try:
@@ -87,7 +99,9 @@ def _seller(options):
             f"{options.ledger}: create it, with the budget of these rows, by "
             "`skvalue ledger new FILE NAME --epsilon E --delta D`."
         )
-    ledger = None if options.ledger is None else Ledger(options.ledger, options.dataset_name)
+    ledger = (
+        None if options.ledger is None else Ledger(options.ledger, options.dataset_name)
+    )
     told = {"delta": options.delta, "relation": options.relation, "ledger": ledger}
     return SellerRelease(model, options.epsilon, **told)
 
@@ -99,7 +113,9 @@ def _check(options):
         raise ValueError(
             f"summary must be a file that summarize wrote. Got {options.summary}: {error}"
         ) from None
-    print(f"{summary.n_samples} rows, {summary.n_dimensions} dimensions, model {summary.model}")
+    print(
+        f"{summary.n_samples} rows, {summary.n_dimensions} dimensions, model {summary.model}"
+    )
     print(summary.guarantee or "NO PRIVACY IS GUARANTEED.")
 
 

@@ -55,7 +55,8 @@ class MembershipAttack:
 
 
 @validate_params(
-    {"n_runs": [Interval(Integral, 10, None, closed="left")]}, prefer_skip_nested_validation=True
+    {"n_runs": [Interval(Integral, 10, None, closed="left")]},
+    prefer_skip_nested_validation=True,
 )
 def membership_attack(seller, X, *, rows=None, n_runs=200):
     """Attack a seller's release with knowledge of all rows except the last.
@@ -100,7 +101,9 @@ def membership_attack(seller, X, *, rows=None, n_runs=200):
     True
     """
     if seller.epsilon is None:
-        raise ValueError("seller must have an epsilon: without noise there is nothing to attack.")
+        raise ValueError(
+            "seller must have an epsilon: without noise there is nothing to attack."
+        )
     X = np.asarray(X)
     if rows is None:
         some = as_model(seller.model).transform(X[:200])
@@ -110,20 +113,30 @@ def membership_attack(seller, X, *, rows=None, n_runs=200):
     exact = clone(seller).set_params(epsilon=None, ledger=None)
     exact_moments = [_vector(exact.fit(rows).summary_) for rows in neighbours]
     seller = clone(seller).set_params(ledger=None)
-    releases = [[seller.fit(rows).summary_ for _ in range(n_runs)] for rows in neighbours]
+    releases = [
+        [seller.fit(rows).summary_ for _ in range(n_runs)] for rows in neighbours
+    ]
     made = releases[0][0]
     # Project on the change of the moments, in units of the noise.
     unit = np.where(
-        np.arange(len(exact_moments[0])) < made.n_dimensions, made.noise.mean, made.noise.moment
+        np.arange(len(exact_moments[0])) < made.n_dimensions,
+        made.noise.mean,
+        made.noise.moment,
     )
     direction = (exact_moments[0] - exact_moments[1]) / unit**2
-    statistics = np.array([_vector(summary) for summary in [*releases[0], *releases[1]]])
+    statistics = np.array(
+        [_vector(summary) for summary in [*releases[0], *releases[1]]]
+    )
     auroc = roc_auc_score(np.repeat([1, 0], n_runs), statistics @ direction)
     error = math.sqrt((2 * n_runs + 1) / (12 * n_runs**2))
     ceiling = detection_ceiling(made.epsilon, made.delta, made.relation)
-    return MembershipAttack(float(auroc), error, float(ceiling), made.epsilon, made.delta, n_runs)
+    return MembershipAttack(
+        float(auroc), error, float(ceiling), made.epsilon, made.delta, n_runs
+    )
 
 
 def _vector(summary):
     """Mean and second moment as one vector, the latter isometric."""
-    return np.concatenate([summary.mean, summary.moment * svec_index(summary.n_dimensions)[2]])
+    return np.concatenate(
+        [summary.mean, summary.moment * svec_index(summary.n_dimensions)[2]]
+    )

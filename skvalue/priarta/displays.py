@@ -6,9 +6,15 @@ from .._utils.plotting import BLUE, GREY, RED, open_axes
 
 
 def _names(names, n):
-    names = [f"seller {i + 1}" for i in range(n)] if names is None else list(map(str, names))
+    names = (
+        [f"seller {i + 1}" for i in range(n)]
+        if names is None
+        else list(map(str, names))
+    )
     if len(names) != n:
-        raise ValueError(f"names must have one entry per seller, {n}. Got {len(names)}.")
+        raise ValueError(
+            f"names must have one entry per seller, {n}. Got {len(names)}."
+        )
     return names
 
 
@@ -59,7 +65,9 @@ class _MarketDisplay:
         """
         shown = np.asarray(getattr(self, self._shown), dtype=float)
         names = _names(self.names, len(shown))
-        columns = len(names) if shown.shape[1:] == shown.shape[:1] else 0  # also sellers
+        columns = (
+            len(names) if shown.shape[1:] == shown.shape[:1] else 0
+        )  # also sellers
         ax = open_axes(ax, type(self).__name__, len(names), columns)
         self._draw(ax, shown, names)
         self.ax_, self.figure_ = ax, ax.figure
@@ -126,7 +134,11 @@ class SellerScoresDisplay(_MarketDisplay):
 
     def _draw(self, ax, scores, names):
         places = np.arange(len(scores))
-        low = np.full(len(scores), -np.inf) if self.floors is None else np.asarray(self.floors)
+        low = (
+            np.full(len(scores), -np.inf)
+            if self.floors is None
+            else np.asarray(self.floors)
+        )
         colours = np.where(scores > low, BLUE, GREY)
         style = dict(error_kw=dict(ecolor="black", capsize=3, lw=1))
         self.bars_ = ax.barh(places, scores, xerr=self.errors, color=colours, **style)
@@ -134,10 +146,19 @@ class SellerScoresDisplay(_MarketDisplay):
         if self.floors is not None:
             label = "noise floor: scores to its left are not significant"
             self.floors_ = ax.scatter(
-                low, places, marker="|", s=350, color=RED, linewidths=2, label=label, zorder=3
+                low,
+                places,
+                marker="|",
+                s=350,
+                color=RED,
+                linewidths=2,
+                label=label,
+                zorder=3,
             )
             ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), frameon=False)
-        ax.set(yticks=places, yticklabels=names, xlabel="distance from the buyer's data")
+        ax.set(
+            yticks=places, yticklabels=names, xlabel="distance from the buyer's data"
+        )
         ax.invert_yaxis()
         ax.set_xlim(left=0)
 
@@ -191,7 +212,15 @@ class PairwiseDistancesDisplay(_MarketDisplay):
         if len(distances) <= 12:
             for (i, j), distance in np.ndenumerate(distances):
                 colour = "black" if distance > middle else "white"
-                ax.text(j, i, f"{distance:.2g}", ha="center", va="center", color=colour, size=8)
+                ax.text(
+                    j,
+                    i,
+                    f"{distance:.2g}",
+                    ha="center",
+                    va="center",
+                    color=colour,
+                    size=8,
+                )
         ax.set(xticks=places, yticks=places, yticklabels=names)
         ax.set_xticklabels(names, rotation=45, ha="right", rotation_mode="anchor")
 
@@ -242,9 +271,13 @@ class DirectionsDisplay(_MarketDisplay):
     def _draw(self, ax, contributions, names):
         n, _, d = contributions.shape
         rows = contributions.reshape(n, 2 * d)
-        self._draw_map(ax, rows, "part of the squared distance", cmap="Blues", aspect="auto")
+        self._draw_map(
+            ax, rows, "part of the squared distance", cmap="Blues", aspect="auto"
+        )
         ax.axvline(d - 0.5, color="black", lw=1)
         ticks = np.arange(0, d, max(1, d // 8))
         ax.set_xticks(np.concatenate([ticks, d + ticks]), [*(ticks + 1), *(ticks + 1)])
         ax.set(yticks=np.arange(n), yticklabels=names)
-        ax.set_xlabel("the buyer's principal direction: shift of the mean | change of covariance")
+        ax.set_xlabel(
+            "the buyer's principal direction: shift of the mean | change of covariance"
+        )

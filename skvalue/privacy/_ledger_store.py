@@ -24,7 +24,11 @@ _who = itemgetter("number", "label", "time", "process")  # what a charge is know
 
 def checked_terms(terms):
     """The terms of a ledger, each as a number or a known relation; None is one that is not set."""
-    checks = {"epsilon": check_epsilon, "delta": check_delta, "relation": check_relation}
+    checks = {
+        "epsilon": check_epsilon,
+        "delta": check_delta,
+        "relation": check_relation,
+    }
     known = {name: check for name, check in checks.items() if terms[name] is not None}
     return {**terms, **{name: check(terms[name]) for name, check in known.items()}}
 
@@ -48,7 +52,9 @@ def _check_terms(stored, given, where):
 def _require_budget(terms):
     for name in ("epsilon", "delta"):
         if terms[name] is None:
-            raise ValueError(f"{name} must be given for a new ledger: it is the budget. Got None.")
+            raise ValueError(
+                f"{name} must be given for a new ledger: it is the budget. Got None."
+            )
 
 
 class MemoryStore:
@@ -98,7 +104,8 @@ class FileStore:
                 for statement in _TABLES:
                     connection.execute(statement)
                 connection.execute(
-                    "INSERT INTO terms VALUES (:dataset_name, :epsilon, :delta, :relation)", terms
+                    "INSERT INTO terms VALUES (:dataset_name, :epsilon, :delta, :relation)",
+                    terms,
                 )
         except BaseException:
             os.remove(self.path)
@@ -116,7 +123,9 @@ class FileStore:
                 break
             time.sleep(0.01)
         if not header:
-            self._refuse("an empty file: a damaged ledger, or none; remove it if it never was one")
+            self._refuse(
+                "an empty file: a damaged ledger, or none; remove it if it never was one"
+            )
         if header[:15] != b"SQLite format 3" or header[68:] != _APPLICATION.to_bytes(4):
             self._refuse("another kind of file")
 
@@ -201,7 +210,8 @@ class FileStore:
             def append(row, relation):
                 connection.execute("UPDATE terms SET relation = ?", (relation,))
                 connection.execute(
-                    "INSERT INTO charges VALUES (:number, :event, :label, :time, :process)", row
+                    "INSERT INTO charges VALUES (:number, :event, :label, :time, :process)",
+                    row,
                 )
                 added.append(row)
 

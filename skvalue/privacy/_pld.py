@@ -14,10 +14,14 @@ from .events import (
     PoissonSampledEvent,
 )
 
-_INTERVAL = 1e-4  # width of the grid for small losses; losses are rounded pessimistically
+_INTERVAL = (
+    1e-4  # width of the grid for small losses; losses are rounded pessimistically
+)
 _MOST = 1e6  # largest loss of which dp-accounting makes a grid
 _LONGEST = 50.0  # largest loss on a grid of this width
-_REACH = 9.5  # standard deviations on the grid; the mass beyond (1e-21) has infinite loss
+_REACH = (
+    9.5  # standard deviations on the grid; the mass beyond (1e-21) has infinite loss
+)
 
 
 @lru_cache(maxsize=8)
@@ -29,7 +33,9 @@ def compose_plds(parts, interval=_INTERVAL):
             f"events that are composed must have a privacy loss of at most {_MOST:g}. Got one of "
             f"{longest:.3g}: its noise hides nothing."
         )
-    interval = max(interval, _INTERVAL * 10 ** max(0, math.ceil(math.log10(longest / _LONGEST))))
+    interval = max(
+        interval, _INTERVAL * 10 ** max(0, math.ceil(math.log10(longest / _LONGEST)))
+    )
     plds = (_event_pld(event, interval).self_compose(count) for event, count in parts)
     return reduce(lambda left, right: left.compose(right), plds)
 
@@ -59,13 +65,18 @@ def _event_pld(event, interval):
 
     sampled, noise = {}, event
     if isinstance(event, PoissonSampledEvent):
-        one, special = NeighboringRelation.REPLACE_ONE, NeighboringRelation.REPLACE_SPECIAL
+        one, special = (
+            NeighboringRelation.REPLACE_ONE,
+            NeighboringRelation.REPLACE_SPECIAL,
+        )
         relation, noise = one if event.relation == "replace" else special, event.event
         sampled = {"sampling_prob": event.probability, "neighboring_relation": relation}
     match noise:
         case GaussianEvent():
             return library.from_gaussian_mechanism(
-                noise.scale / noise.sensitivity, value_discretization_interval=interval, **sampled
+                noise.scale / noise.sensitivity,
+                value_discretization_interval=interval,
+                **sampled,
             )
         case LaplaceEvent():  # the worst case: one coordinate changes by the whole L1 sensitivity
             return library.from_laplace_mechanism(
@@ -78,5 +89,7 @@ def _event_pld(event, interval):
     losses = np.arange(-end, end + 1) * interval
     deltas = lattice_delta(losses, event.scale, event.contributions, event.step)
     deltas = np.minimum.accumulate(np.clip(deltas, 0.0, 1.0))
-    pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(interval, -end, end, deltas)
+    pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(
+        interval, -end, end, deltas
+    )
     return library.PrivacyLossDistribution(pmf)

@@ -50,13 +50,17 @@ def attack_limit(epsilon, delta, steps=1):
 def sections(report):
     """The facts of a report: pairs of a heading and sentences, the first without a heading."""
     unit = report.unit
-    limit = attack_limit(report.epsilon, report.delta, 1 if report.relation == "replace" else 2)
+    limit = attack_limit(
+        report.epsilon, report.delta, 1 if report.relation == "replace" else 2
+    )
     limit = min(limit, report.detection_ceiling or 1.0)
     learns = next(words for most, words in _LEARNS if limit <= most).format(unit=unit)
     first = f"Whoever sees the released results {learns}. This is {report.guarantee}."
     if report.guarantee is None:
         reason = report.void or "the noise was drawn from a seed and can be subtracted"
-        first = f"NO PRIVACY IS GUARANTEED: {reason}. What follows would hold otherwise."
+        first = (
+            f"NO PRIVACY IS GUARANTEED: {reason}. What follows would hold otherwise."
+        )
     attack = (
         f"An attacker sees two results, one of the data as they are and one after a {unit} was "
         f"replaced, and must say which is which. The best attack is right in at most "
@@ -75,7 +79,10 @@ def sections(report):
             f"delta; at {10 * most:,} a release that shows one {unit} as it is would have the same "
             "guarantee."
         )
-    seen = [_SEES[report.notion], f"Protected: {report.protects}, from {report.against}"]
+    seen = [
+        _SEES[report.notion],
+        f"Protected: {report.protects}, from {report.against}",
+    ]
     parts = [
         ("", [first]),
         ("Who sees what", seen),
@@ -85,7 +92,11 @@ def sections(report):
         ("Noise", [report.noise]),
         ("To be checked by you", report.assumptions),
     ]
-    return [(heading, [_sentence(line) for line in lines]) for heading, lines in parts if lines]
+    return [
+        (heading, [_sentence(line) for line in lines])
+        for heading, lines in parts
+        if lines
+    ]
 
 
 def as_text(report):
@@ -93,7 +104,9 @@ def as_text(report):
     blocks = []
     for heading, lines in sections(report):
         mark = "[ ] " if heading.startswith("To be") else "- " if heading else ""
-        blocks.append("\n".join([heading] * bool(heading) + [mark + line for line in lines]))
+        blocks.append(
+            "\n".join([heading] * bool(heading) + [mark + line for line in lines])
+        )
     return "\n\n".join(blocks) + "\n"
 
 
@@ -107,7 +120,9 @@ def as_html(report, page=True):
             continue
         tick = heading.startswith("To be")
         box = '<input type="checkbox"> ' if tick else ""
-        items = "".join(f"<li><label>{box}{escape(line)}</label></li>" for line in lines)
+        items = "".join(
+            f"<li><label>{box}{escape(line)}</label></li>" for line in lines
+        )
         kind = ' class="ticks"' if tick else ""
         blocks.append(f"<h2>{escape(heading)}</h2><ul{kind}>{items}</ul>")
     sheet = f'<div class="skvalue-sheet"><style>{_STYLE}</style>{"".join(blocks)}</div>'

@@ -55,8 +55,13 @@ def _gaussian_table(scale):
 def _thresholds(weights):
     """High and low words of the cumulative weights in units of 2^-128, without the last one."""
     total = sum(weights)
-    thresholds = [min((running << 128) // total, _ALL) for running in accumulate(weights[:-1])]
-    high, low = [part >> 64 for part in thresholds], [part & _LOW for part in thresholds]
+    thresholds = [
+        min((running << 128) // total, _ALL) for running in accumulate(weights[:-1])
+    ]
+    high, low = (
+        [part >> 64 for part in thresholds],
+        [part & _LOW for part in thresholds],
+    )
     return np.array(high, dtype=np.uint64), np.array(low, dtype=np.uint64)
 
 

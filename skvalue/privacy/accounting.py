@@ -29,8 +29,12 @@ from .relations import convert
 # event states, see `mechanisms`. Only the coordinates that differ between neighbours matter.
 _SAMPLER_ERROR = 2.0**-100
 _BEFORE_SLACK = (30.0, 40.0, 50.0)  # epsilons at which this error is still below 1e-8
-_LATTICE_MARGIN = 1e-9  # relative; larger than the rounding error of sums over the lattice
-_SUM_TOLERANCE = 1e-12  # relative; for sums of decimal fractions such as 0.1 + 0.1 + 0.1
+_LATTICE_MARGIN = (
+    1e-9  # relative; larger than the rounding error of sums over the lattice
+)
+_SUM_TOLERANCE = (
+    1e-12  # relative; for sums of decimal fractions such as 0.1 + 0.1 + 0.1
+)
 
 
 def get_delta(event, epsilon, relation=None):
@@ -79,8 +83,12 @@ def delta_of(parts, epsilon, **grid):
     """`get_delta` of simplified parts; `grid` is passed to `compose_plds`."""
     profile = _profile(parts, **grid)
     # delta is also valid at a larger epsilon, where the bound of the sampler's error explodes.
-    smaller = [e for e in _BEFORE_SLACK if e < epsilon and _sampler_slack(parts, epsilon)]
-    return min(1.0, *(profile(e) + _sampler_slack(parts, e) for e in [epsilon, *smaller]))
+    smaller = [
+        e for e in _BEFORE_SLACK if e < epsilon and _sampler_slack(parts, epsilon)
+    ]
+    return min(
+        1.0, *(profile(e) + _sampler_slack(parts, e) for e in [epsilon, *smaller])
+    )
 
 
 def get_epsilon(event, delta, relation=None):
@@ -233,7 +241,11 @@ def _sampler_slack(parts, epsilon):
     for event, count in parts.items():
         if isinstance(event, DiscreteGaussianEvent):
             touched += count * event.contributions
-    return touched * _SAMPLER_ERROR * (1 + math.exp(min(epsilon, 700.0))) if touched else 0.0
+    return (
+        touched * _SAMPLER_ERROR * (1 + math.exp(min(epsilon, 700.0)))
+        if touched
+        else 0.0
+    )
 
 
 # Single events -----------------------------------------------------------------------------------
@@ -250,7 +262,9 @@ def _delta(event, epsilon):
             # The worst case is that one coordinate changes by the whole L1 sensitivity: thresholds
             # on it are optimal tests of every pair of shifts, so steps along several coordinates
             # compose to it.
-            return -math.expm1(min(0.0, (epsilon - event.sensitivity / event.scale) / 2))
+            return -math.expm1(
+                min(0.0, (epsilon - event.sensitivity / event.scale) / 2)
+            )
         case OpaqueEvent():
             # Randomised response dominates: Kairouz, Oh and Viswanath, ICML 2015, Theorem 3.
             if epsilon >= event.epsilon:
@@ -264,5 +278,9 @@ def _epsilon(event, delta):
     """Smallest epsilon at which `_delta` is at most delta."""
     profile = partial(_delta, event)
     if isinstance(event, OpaqueEvent):
-        return smallest_epsilon(profile, delta, event.epsilon) if event.delta <= delta else math.inf
+        return (
+            smallest_epsilon(profile, delta, event.epsilon)
+            if event.delta <= delta
+            else math.inf
+        )
     return smallest_epsilon(profile, delta)

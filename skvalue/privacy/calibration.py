@@ -5,7 +5,13 @@ from numbers import Real
 
 from scipy.optimize import brentq
 
-from .._utils.checks import check_count, check_delta, check_epsilon, check_positive, check_relation
+from .._utils.checks import (
+    check_count,
+    check_delta,
+    check_epsilon,
+    check_positive,
+    check_relation,
+)
 from .accounting import delta_of, get_delta, simplify
 from .events import DiscreteGaussianEvent, GaussianEvent, LaplaceEvent
 from .gdp import delta_from_mu, mu_from_epsilon
@@ -56,7 +62,9 @@ def calibrate_gaussian(epsilon, delta, sensitivity=1.0, relation="replace"):
     return GaussianEvent(scale, sensitivity, relation)
 
 
-def calibrate_counts(epsilon, delta, max_contributions=1, relation="add_remove", step=1):
+def calibrate_counts(
+    epsilon, delta, max_contributions=1, relation="add_remove", step=1
+):
     """Discrete Gaussian noise for counts, calibrated on the lattice of integers.
 
     If few counts change, the noise of the continuous formula is slightly too small (at
@@ -160,7 +168,10 @@ def calibrate_laplace(epsilon, sensitivity=1.0, relation="replace"):
     >>> calibrate_laplace(0.5, sensitivity=2.0).scale
     4.0
     """
-    epsilon, sensitivity = check_epsilon(epsilon), check_positive(sensitivity, "sensitivity")
+    epsilon, sensitivity = (
+        check_epsilon(epsilon),
+        check_positive(sensitivity, "sensitivity"),
+    )
     scale = sensitivity / epsilon
     while sensitivity / scale > epsilon:
         scale = math.nextafter(scale, math.inf)

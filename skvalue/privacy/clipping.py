@@ -69,7 +69,9 @@ def clip_rows(X, max_norm):
     rows, max_norm = X.astype(np.float64, copy=False), float(max_norm)
     margin = clipping_margin(X.shape[1], dtype)
     largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
-    scaled = rows / np.where(largest > 0, largest, 1.0)  # avoids overflow of the squares
+    scaled = rows / np.where(
+        largest > 0, largest, 1.0
+    )  # avoids overflow of the squares
     norms = np.sqrt((scaled**2).sum(axis=1, keepdims=True))
     with np.errstate(over="ignore"):
         inside = norms * largest <= max_norm * (1 - margin / 2)

@@ -14,7 +14,13 @@ mechanism is a different event.
 
 from dataclasses import dataclass, fields
 
-from .._utils.checks import check_count, check_delta, check_epsilon, check_positive, check_relation
+from .._utils.checks import (
+    check_count,
+    check_delta,
+    check_epsilon,
+    check_positive,
+    check_relation,
+)
 
 _CHECKS = {float: check_positive, int: check_count, str: check_relation}
 
@@ -27,7 +33,10 @@ def _set(event, **values):
 def _check_fields(event):
     """Check and convert every field of a noise event by its type."""
     checks = {field.name: _CHECKS[field.type] for field in fields(event)}
-    _set(event, **{name: check(getattr(event, name), name) for name, check in checks.items()})
+    _set(
+        event,
+        **{name: check(getattr(event, name), name) for name, check in checks.items()},
+    )
     size = event.step if "step" in checks else event.sensitivity
     if not 1e-50 <= event.scale / size <= 1e50:
         raise ValueError(
@@ -210,9 +219,15 @@ class PoissonSampledEvent:
         probability = check_positive(self.probability, "probability")
         if probability > 1:
             raise ValueError(f"probability must be in (0, 1]. Got {probability}.")
-        relation = self.event.relation if self.relation is None else check_relation(self.relation)
+        relation = (
+            self.event.relation
+            if self.relation is None
+            else check_relation(self.relation)
+        )
         if relation == "add_remove" and self.event.relation == "null":
-            raise ValueError("relation must not be 'add_remove' for an event stated under 'null'.")
+            raise ValueError(
+                "relation must not be 'add_remove' for an event stated under 'null'."
+            )
         _set(self, probability=probability, relation=relation)
 
 

@@ -17,7 +17,10 @@ _MARGIN = 1e-10
 
 
 # Gauss-Legendre nodes and weights on [0, 1].
-_NODES = [(0.5 * (1 + node), 0.5 * weight) for node, weight in zip(*map(list, roots_legendre(6)))]
+_NODES = [
+    (0.5 * (1 + node), 0.5 * weight)
+    for node, weight in zip(*map(list, roots_legendre(6)))
+]
 
 
 def _log_delta(epsilon, mu):
@@ -37,7 +40,9 @@ def _log_delta_small(epsilon, mu):
     """
     start = epsilon / mu - mu / 2
     if start > 38:
-        return -start * start / 2  # above the true value, and below the logarithm of any double
+        return (
+            -start * start / 2
+        )  # above the true value, and below the logarithm of any double
     total = 0.0
     for node, weight in _NODES:
         t = start + mu * node
@@ -172,7 +177,11 @@ def mu_from_epsilon(epsilon, delta):
     if low < high:
         # Where delta underflows, its logarithm is -inf: give the root finder a finite value.
         mu = brentq(
-            lambda m: max(_log_delta(epsilon, m), -1e6) - target, low, high, xtol=1e-15, rtol=1e-14
+            lambda m: max(_log_delta(epsilon, m), -1e6) - target,
+            low,
+            high,
+            xtol=1e-15,
+            rtol=1e-14,
         )
     else:
         mu = low

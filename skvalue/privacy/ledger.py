@@ -124,9 +124,15 @@ class Ledger:
     ValueError: the release must fit what is left of the budget epsilon=1, delta=1e-05 of ...
     """
 
-    def __init__(self, path, dataset_name=None, *, epsilon=None, delta=None, relation=None):
+    def __init__(
+        self, path, dataset_name=None, *, epsilon=None, delta=None, relation=None
+    ):
         is_new = path is None or not os.path.lexists(path)
-        if is_new if dataset_name is None else not (isinstance(dataset_name, str) and dataset_name):
+        if (
+            is_new
+            if dataset_name is None
+            else not (isinstance(dataset_name, str) and dataset_name)
+        ):
             raise TypeError(
                 f"dataset_name must be a string that names the data set. Got {dataset_name!r}."
             )
@@ -146,7 +152,9 @@ class Ledger:
         self.path = self._store.path
         self.dataset_name = dataset_name
         self._process = process  # in which a ledger in memory works
-        self._terms = terms  # as they were last read; each charge reads those in the file
+        self._terms = (
+            terms  # as they were last read; each charge reads those in the file
+        )
         self._lock = threading.Lock()
 
     @property
@@ -233,15 +241,21 @@ class Ledger:
         terms, charged = self._read()
         terms = {**terms, "relation": terms["relation"] or "replace"}
         if epsilon is not None:
-            noise = calibrate_gaussian(epsilon, terms["delta"], relation=terms["relation"])
-            self._require_affordable(SelfComposedEvent(noise, n_fits), terms, charged, n_fits)
+            noise = calibrate_gaussian(
+                epsilon, terms["delta"], relation=terms["relation"]
+            )
+            self._require_affordable(
+                SelfComposedEvent(noise, n_fits), terms, charged, n_fits
+            )
         return _affordable(n_fits, charged, terms)
 
     @property
     def charges(self):
         """All charges, in order."""
         rows = self._contents()[1]
-        return tuple(Charge(**{**row, "event": event}) for row, event in zip(rows, _events(rows)))
+        return tuple(
+            Charge(**{**row, "event": event}) for row, event in zip(rows, _events(rows))
+        )
 
     @property
     def n_charges(self):
@@ -336,7 +350,11 @@ def _events(rows):
 
 
 def _spent(terms, charged):
-    return get_epsilon(_compose(charged, terms["relation"]), terms["delta"]) if charged else 0.0
+    return (
+        get_epsilon(_compose(charged, terms["relation"]), terms["delta"])
+        if charged
+        else 0.0
+    )
 
 
 def _fits(events, terms, **grid):

@@ -123,9 +123,13 @@ def checked_statistic(values, event, noise_random_state=None):
             f"use the continuous event. Got dtype {values.dtype}."
         )
     if not np.isfinite(values).all():
-        raise ValueError("values must be finite: noise does not hide NaN or infinity. Got some.")
+        raise ValueError(
+            "values must be finite: noise does not hide NaN or infinity. Got some."
+        )
     if is_integer and values.size and max(values.max(), -int(values.min())) > 2**62:
-        raise ValueError("values must be integers up to 2^62: use a coarser grid. Got larger ones.")
+        raise ValueError(
+            "values must be integers up to 2^62: use a coarser grid. Got larger ones."
+        )
     return values.astype(np.int64) if is_integer else values
 
 
@@ -194,7 +198,9 @@ def on_grid(noisy, scale):
     """
     grid = grid_width(scale)
     with np.errstate(over="ignore"):  # numbers this large are on the grid already
-        return np.where(np.abs(noisy) < 2.0**52 * grid, np.rint(noisy / grid) * grid, noisy)[()]
+        return np.where(
+            np.abs(noisy) < 2.0**52 * grid, np.rint(noisy / grid) * grid, noisy
+        )[()]
 
 
 def grid_width(scale):
@@ -267,14 +273,18 @@ class _NoiseSource:
     def scale(self):
         return self.event.scale
 
-    def __reduce__(self):  # what is sent to a worker process may draw there, a forked copy may not
+    def __reduce__(
+        self,
+    ):  # what is sent to a worker process may draw there, a forked copy may not
         return type(self), (self.event, self.noise_random_state)
 
     def __call__(self, size, stream):
         check_process(self.process)
         random_bytes = secrets.token_bytes
         if self.noise_random_state is not None:
-            random_bytes = np.random.default_rng([self.noise_random_state, *stream]).bytes
+            random_bytes = np.random.default_rng(
+                [self.noise_random_state, *stream]
+            ).bytes
         count = int(np.prod(size, dtype=np.int64))
         return _noise(self.event, count, random_bytes).reshape(size)
 
@@ -335,8 +345,12 @@ def poisson_sample(n_rows, probability, *, noise_random_state=None):
 def _byte_source(noise_random_state, warn=True):
     if noise_random_state is None:
         return secrets.token_bytes
-    if not isinstance(noise_random_state, Integral) or isinstance(noise_random_state, bool):
-        raise TypeError(f"noise_random_state must be None or an int. Got {noise_random_state!r}.")
+    if not isinstance(noise_random_state, Integral) or isinstance(
+        noise_random_state, bool
+    ):
+        raise TypeError(
+            f"noise_random_state must be None or an int. Got {noise_random_state!r}."
+        )
     if warn:
         warnings.warn(
             "noise_random_state is set: the noise can be reproduced and subtracted, so NOTHING is "
@@ -349,7 +363,9 @@ def _byte_source(noise_random_state, warn=True):
 
 def _check_noise(event):
     if type(event) not in (DiscreteGaussianEvent, GaussianEvent, LaplaceEvent):
-        raise TypeError(f"event must be one noise event, such as GaussianEvent. Got {event!r}.")
+        raise TypeError(
+            f"event must be one noise event, such as GaussianEvent. Got {event!r}."
+        )
     if isinstance(event, DiscreteGaussianEvent) and event.scale > 2**40:
         raise ValueError(
             f"event must have a scale up to 2^40: use a coarser grid. Got scale {event.scale:g}."

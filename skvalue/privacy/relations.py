@@ -61,7 +61,9 @@ def convert(event, relation):
         case SelfComposedEvent():
             return SelfComposedEvent(convert(event.event, relation), event.count)
         case ComposedEvent():
-            return ComposedEvent(tuple(convert(part, relation) for part in event.events))
+            return ComposedEvent(
+                tuple(convert(part, relation) for part in event.events)
+            )
         case PoissonSampledEvent():
             return replace(event, relation=relation)
         case OpaqueEvent() if relation != "replace":
@@ -70,6 +72,8 @@ def convert(event, relation):
             delta = (1 + math.exp(min(event.epsilon, 700.0))) * event.delta
             return OpaqueEvent(2 * event.epsilon, min(delta, 1 - 1e-16), relation)
     # Contributions to counts are non-negative: one to which both rows add changes by `step`.
-    name = "contributions" if isinstance(event, DiscreteGaussianEvent) else "sensitivity"
+    name = (
+        "contributions" if isinstance(event, DiscreteGaussianEvent) else "sensitivity"
+    )
     steps = 2 if relation == "replace" else 1
     return replace(event, **{name: steps * getattr(event, name), "relation": relation})

@@ -76,7 +76,9 @@ class Release:
         """
         statistic = checked_statistic(statistic, self.noise, self.noise_random_state)
         self._open()
-        return add_noise(statistic, self.noise, noise_random_state=self.noise_random_state)
+        return add_noise(
+            statistic, self.noise, noise_random_state=self.noise_random_state
+        )
 
     def source(self):
         """Open the release for a sequence of statistics.
@@ -111,7 +113,9 @@ class Release:
     def _open(self):
         check_process(self.process)
         if self.is_open:
-            raise RuntimeError("A release is charged once: another one needs another fit.")
+            raise RuntimeError(
+                "A release is charged once: another one needs another fit."
+            )
         self.is_open = True
         if self.ledger is not None:
             self.ledger.charge(self.event, label=self.label)

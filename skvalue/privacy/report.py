@@ -33,9 +33,7 @@ _NEIGHBOURS = {
     "replace": "had one {unit} been replaced by any other",
 }
 
-_SEEDED = (
-    "the noise was drawn from a seed (noise_random_state), so it can be reproduced and subtracted"
-)
+_SEEDED = "the noise was drawn from a seed (noise_random_state), so it can be reproduced and subtracted"
 
 
 @dataclass(frozen=True)
@@ -103,7 +101,9 @@ class PrivacyReport:
 
     def __post_init__(self):
         if self.notion not in NOTIONS:
-            raise ValueError(f"notion must be one of {', '.join(NOTIONS)}. Got {self.notion!r}.")
+            raise ValueError(
+                f"notion must be one of {', '.join(NOTIONS)}. Got {self.notion!r}."
+            )
         check_relation(self.relation)
         if self.epsilon != 0:
             check_epsilon(self.epsilon)
@@ -112,7 +112,9 @@ class PrivacyReport:
         for name in ("not_protected", "assumptions"):
             value = getattr(self, name)
             if isinstance(value, str):
-                raise TypeError(f"{name} must be a sequence of sentences. Got one string.")
+                raise TypeError(
+                    f"{name} must be a sequence of sentences. Got one string."
+                )
             object.__setattr__(self, name, tuple(value))
 
     @property
@@ -120,8 +122,18 @@ class PrivacyReport:
         """The guarantee in words; None if it is void."""
         if self.seeded or self.void:
             return None
-        joint = "joint " if self.notion == "joint" else "local " if self.notion == "local" else ""
-        size = f"{self.epsilon:.6g}, {self.delta:.6g}" if self.delta else f"{self.epsilon:.6g}"
+        joint = (
+            "joint "
+            if self.notion == "joint"
+            else "local "
+            if self.notion == "local"
+            else ""
+        )
+        size = (
+            f"{self.epsilon:.6g}, {self.delta:.6g}"
+            if self.delta
+            else f"{self.epsilon:.6g}"
+        )
         return f"({size})-{joint}differential privacy"
 
     def to_text(self):
@@ -152,7 +164,11 @@ class PrivacyReport:
         neighbours = _NEIGHBOURS[self.relation].format(unit=self.unit)
         head = f"This release satisfies {self.guarantee}."
         if self.guarantee is None:
-            why, else_ = (_SEEDED, "Without the seed") if self.seeded else (self.void, "Otherwise")
+            why, else_ = (
+                (_SEEDED, "Without the seed")
+                if self.seeded
+                else (self.void, "Otherwise")
+            )
             head = f"NO PRIVACY IS GUARANTEED: {why}. {else_} the guarantee would read as follows."
         odds = (
             f"Compare the data with what they would be {neighbours}: any statement about "
@@ -221,7 +237,11 @@ def describe_noise(event):
             f"{event.contributions} of them change, each by at most {event.step})"
         )
     if isinstance(event, GaussianEvent | LaplaceEvent):
-        kind, norm = ("Gaussian", "L2") if isinstance(event, GaussianEvent) else ("Laplace", "L1")
+        kind, norm = (
+            ("Gaussian", "L2")
+            if isinstance(event, GaussianEvent)
+            else ("Laplace", "L1")
+        )
         return (
             f"continuous {kind} noise of scale {event.scale:.6g} ({norm} sensitivity "
             f"{event.sensitivity:.6g}); numbers released with it are rounded to a millionth of "
@@ -285,7 +305,9 @@ def make_report(event, delta, *, noise_random_state=None, **facts):
     # Discrete noise does not follow the curve of one (epsilon, delta): at scale 0.2, detection is
     # better than this ceiling.
     known = set(map(type, simplify(event))) == {GaussianEvent}
-    ceiling = detection_ceiling(epsilon, delta, event.relation) if known and epsilon else None
+    ceiling = (
+        detection_ceiling(epsilon, delta, event.relation) if known and epsilon else None
+    )
     return PrivacyReport(
         relation=event.relation,
         epsilon=epsilon,

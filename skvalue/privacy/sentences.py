@@ -8,5 +8,9 @@ GROUPS = "groups as wholes: the unit is one row of a group"
 # Assumed
 NOT_A_POINT = "no row to value is also a validation point"
 PREPARATION = "so was the preparation of the columns (scaling, selection, embeddings)"
-OTHER_RELEASES = "other releases on the same rows are accounted for together with this one (Ledger)"
-NO_COPIES = "no other {} holds a copy of a row: for copies, the costs of all releases add up"
+OTHER_RELEASES = (
+    "other releases on the same rows are accounted for together with this one (Ledger)"
+)
+NO_COPIES = (
+    "no other {} holds a copy of a row: for copies, the costs of all releases add up"
+)

@@ -4,7 +4,13 @@ from ._audit import audit_table
 from ._detector import LabelErrorDetector
 from ._duplicates import find_duplicates
 from ._labels import label_spellings
-from ._mend import Correction, corrections_of, corrections_to_csv, fix_table, read_corrections
+from ._mend import (
+    Correction,
+    corrections_of,
+    corrections_to_csv,
+    fix_table,
+    read_corrections,
+)
 from ._private import LabelCounts, count_improbable_labels
 from ._queue import ReviewQueue, head_to_accept
 from ._read import Reading, read_table

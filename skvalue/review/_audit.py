@@ -114,7 +114,10 @@ def audit_table(
         X, y, numbers, said["read"] = _read(X, y, target)
     target = getattr(y, "name", None) if target is None else str(target)
     given, y = y, np.asarray(y).reshape(-1)
-    labels, validation = plain_labels(y), (X_val, y_val) if contents is None else (None, None)
+    labels, validation = (
+        plain_labels(y),
+        (X_val, y_val) if contents is None else (None, None),
+    )
     contents = X if contents is None else contents
     if detector is None:
         detector = LabelErrorDetector(random_state=random_state)
@@ -123,14 +126,23 @@ def audit_table(
         X = np.asarray(X).reshape(len(X), -1)
         X_val = None if X_val is None else np.asarray(X_val).reshape(len(X_val), -1)
         notes = [f"images: their {X.shape[1]} pixels"]
-    elif detector.embedding is None and detector.estimator is None and pred_probs is None:
+    elif (
+        detector.embedding is None and detector.estimator is None and pred_probs is None
+    ):
         detector.embedding, notes = _embedding(X)
     detector.fit(X, given, groups=groups, pred_probs=pred_probs)
     task = "classification" if hasattr(detector, "classes_") else "regression"
     codes, suggested, worth = _codes(detector)
     rows, shown = _rows(detector, n_rows)
     findings, said["unchecked"] = _findings(
-        checks, contents, labels, *validation, target, task, worth, detector.random_state
+        checks,
+        contents,
+        labels,
+        *validation,
+        target,
+        task,
+        worth,
+        detector.random_state,
     )
     shown = sorted(shown.union(*map(rows_shown, findings)))
     row_id, of_row, overview = _shown(contents, shown, codes, suggested)
@@ -147,7 +159,10 @@ def audit_table(
             "score": _score(detector),
             "id": row_id,
             "duplicates": detector.duplicates_.verdict,
-            **{name: getattr(detector, name) for name in ("fdr", "confidence", "n_verdicts")},
+            **{
+                name: getattr(detector, name)
+                for name in ("fdr", "confidence", "n_verdicts")
+            },
         },
         notes=notes,
         values=detector.values_,
@@ -174,14 +189,18 @@ def _shown(contents, rows, codes, suggested):
     is_table = framed or (not issparse(contents) and np.ndim(contents) == 2)
     columns = columns_of(contents) if is_table else []
     order = telling_columns(columns, rows, codes, suggested) if columns else {}
-    row_id = next((column.name for column in columns if framed and identifies(column)), None)
+    row_id = next(
+        (column.name for column in columns if framed and identifies(column)), None
+    )
     return row_id, contents_of(contents, rows, order), overview_of(columns)
 
 
 def _read(path, y, target):
     """Columns, target and row numbers of a file, and sentences on how it was read."""
     if y is not None:
-        raise ValueError("y must be None if X is a file, of which target names a column. Got both.")
+        raise ValueError(
+            "y must be None if X is a file, of which target names a column. Got both."
+        )
     if target is None:
         raise ValueError(f"target must name a column of the file. Got None for {path}.")
     reading = read_table(path, target)
@@ -219,7 +238,10 @@ def _codes(detector):
         fifths = np.quantile(codes, [0.2, 0.4, 0.6, 0.8])
         both = codes, detector.suggested_label_
         return *(np.searchsorted(fifths, numbers) for numbers in both), None
-    suggested, classes = detector.label_scores_.argmax(axis=1), plain_labels(detector.classes_)
+    suggested, classes = (
+        detector.label_scores_.argmax(axis=1),
+        plain_labels(detector.classes_),
+    )
     return codes, suggested, worth_of(suggested, codes, classes.astype(str).tolist())
 
 
@@ -288,4 +310,6 @@ def _score(detector):
         return "minus the residual of a held-out prediction, in multiples of its typical size"
     if detector.estimator is None or hasattr(detector.estimator, "predict_proba"):
         return "probability of the given label by models that have not seen the row"
-    return f"value of the given label by {type(detector.estimator).__name__}, out of fold"
+    return (
+        f"value of the given label by {type(detector.estimator).__name__}, out of fold"
+    )

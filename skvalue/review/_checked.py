@@ -25,11 +25,19 @@ def _check(entry, pattern, name):
     if isinstance(pattern, dict):
         if not isinstance(entry, dict) or set(entry) != set(pattern):
             refuse(name, f"a dict of {', '.join(pattern)}", entry)
-        return {key: _check(entry[key], pattern[key], f"{name}[{key!r}]") for key in entry}
+        return {
+            key: _check(entry[key], pattern[key], f"{name}[{key!r}]") for key in entry
+        }
     if not isinstance(pattern, (list, tuple)):
         return pattern(entry, name)
-    if not isinstance(entry, list) or (isinstance(pattern, tuple) and len(entry) != len(pattern)):
-        refuse(name, f"a list of {len(pattern)} entries" if len(pattern) > 1 else "a list", entry)
+    if not isinstance(entry, list) or (
+        isinstance(pattern, tuple) and len(entry) != len(pattern)
+    ):
+        refuse(
+            name,
+            f"a list of {len(pattern)} entries" if len(pattern) > 1 else "a list",
+            entry,
+        )
     patterns = pattern if isinstance(pattern, tuple) else pattern * len(entry)
     return type(pattern)(_check(each, p, name) for each, p in zip(entry, patterns))
 
@@ -93,14 +101,20 @@ def _rows(entries, name, row, most=None):
     """Different row numbers."""
     found = np.array(_check(entries, [row], name), dtype=np.intp)
     if len(np.unique(found)) < len(found) or (most is not None and len(found) > most):
-        refuse(name, f"different rows, at most {most}" if most else "different rows", entries)
+        refuse(
+            name,
+            f"different rows, at most {most}" if most else "different rows",
+            entries,
+        )
     return found
 
 
 def _pair(entries, name, rows):
     """Two rows."""
     found = rows(entries, name)
-    return found if len(found) == 2 else refuse(name, "pairs of different rows", entries)
+    return (
+        found if len(found) == 2 else refuse(name, "pairs of different rows", entries)
+    )
 
 
 def _groups(entries, name, rows):
@@ -156,7 +170,9 @@ def _finding(finding, name, row):
         "fix": [(row, _string, _string)],
     }
     fields = _check(finding, pattern, name)
-    found = Finding(**{k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()})
+    found = Finding(
+        **{k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()}
+    )
     if not found.of_validation:
         _check(fields["rows"], [row], f"{name}['rows']")
     return found
@@ -194,7 +210,9 @@ def checked(record):
         "duplicates": partial(choice, among=("none", "copies", "perhaps coincidence")),
     }
     about = _check(record["about"], about, "about")
-    content = {"table": _dict_of(_string), "text": _string, "image": _picture}[about["kind"]]
+    content = {"table": _dict_of(_string), "text": _string, "image": _picture}[
+        about["kind"]
+    ]
     patterns = dict.fromkeys(("labels", "suggestions"), labels)
     patterns |= dict.fromkeys(("listed", "to_review"), rows)
     patterns |= dict.fromkeys(("conflicts", "duplicates"), groups)
@@ -210,5 +228,7 @@ def checked(record):
         "findings": [partial(_finding, row=row)],
         "overview": [_OVERVIEW],
     }
-    found = {name: _check(record[name], pattern, name) for name, pattern in patterns.items()}
+    found = {
+        name: _check(record[name], pattern, name) for name, pattern in patterns.items()
+    }
     return {"about": about, "values": values, **found}

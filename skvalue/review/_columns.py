@@ -24,7 +24,11 @@ class Column:
     @property
     def missing(self):
         """Whether each entry is missing."""
-        return self.entries == MISSING if self.kind == "category" else np.isnan(self.entries)
+        return (
+            self.entries == MISSING
+            if self.kind == "category"
+            else np.isnan(self.entries)
+        )
 
     @property
     def n_distinct(self):
@@ -61,7 +65,9 @@ def columns_of(X):
 
 def entries_of(column):
     """Kind of a column, and its entries: floats, or strings for a category."""
-    declared = str(getattr(column, "dtype", "")).startswith(("category", "Categorical", "Enum"))
+    declared = str(getattr(column, "dtype", "")).startswith(
+        ("category", "Categorical", "Enum")
+    )
     array = np.asarray(column)
     if array.dtype.kind in "biuf" and not declared:
         return "number", array.astype(np.float64)
@@ -75,16 +81,25 @@ def entries_of(column):
         found[~missing] = known
         return "number", found
     if not declared and all(isinstance(entry, datetime.date) for entry in known):
-        return "date", _seconds(np.where(missing, None, entries).astype("datetime64[us]"))
+        return "date", _seconds(
+            np.where(missing, None, entries).astype("datetime64[us]")
+        )
     found = np.full(len(entries), MISSING, dtype=object)
     found[~missing] = list(map(str, known))
     return "category", found
 
 
 def _is_missing(entry):
-    return entry is None or is_scalar_nan(entry) or is_pandas_na(entry) or str(entry) == "NaT"
+    return (
+        entry is None
+        or is_scalar_nan(entry)
+        or is_pandas_na(entry)
+        or str(entry) == "NaT"
+    )
 
 
 def _seconds(array):
-    whole = array.astype("datetime64[us]" if array.dtype.kind == "M" else "timedelta64[us]")
+    whole = array.astype(
+        "datetime64[us]" if array.dtype.kind == "M" else "timedelta64[us]"
+    )
     return np.where(np.isnat(whole), np.nan, whole.astype(np.int64) / 1e6)

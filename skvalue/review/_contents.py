@@ -29,7 +29,9 @@ def kind_of(X):
         return "table"
     if np.ndim(X) in (3, 4):
         return "image"
-    texts = np.ndim(X) == 1 and len(X) and isinstance(np.asarray(X, dtype=object)[0], str)
+    texts = (
+        np.ndim(X) == 1 and len(X) and isinstance(np.asarray(X, dtype=object)[0], str)
+    )
     return "text" if texts else "table"
 
 
@@ -56,14 +58,23 @@ def contents_of(X, rows, order):
     kind = kind_of(X)
     if kind == "image":
         images = np.asarray(X)
-        low, high = (0, 255) if images.dtype == np.uint8 else (images.min(), images.max())
+        low, high = (
+            (0, 255) if images.dtype == np.uint8 else (images.min(), images.max())
+        )
         return {row: _picture(images[row], low, high) for row in rows}
     if kind == "text":
         texts = np.asarray(X, dtype=object)
         return {row: _cut(texts[row], _TEXT) for row in rows}
-    columns = [(name, np.asarray(entries)) for name, entries in named_columns(X)] if order else []
+    columns = (
+        [(name, np.asarray(entries)) for name, entries in named_columns(X)]
+        if order
+        else []
+    )
     shown = {row: [columns[j] for j in order[row][:_COLUMNS]] for row in order}
-    return {row: {name: _cell(entries[row]) for name, entries in shown[row]} for row in shown}
+    return {
+        row: {name: _cell(entries[row]) for name, entries in shown[row]}
+        for row in shown
+    }
 
 
 def telling_columns(columns, rows, given, suggested):
@@ -79,12 +90,18 @@ def telling_columns(columns, rows, given, suggested):
             evidence.append(np.full(len(rows), np.inf))
             continue
         if column.kind == "category":
-            _, codes, counts = np.unique(entries, return_inverse=True, return_counts=True)
+            _, codes, counts = np.unique(
+                entries, return_inverse=True, return_counts=True
+            )
             place = np.argsort(np.argsort(-counts, kind="stable"))
             bins = np.minimum(place, _LEVELS)[codes]
         else:
             known = ~column.missing
-            tenths = np.quantile(entries[known], np.arange(1, 10) / 10) if known.any() else [0.0]
+            tenths = (
+                np.quantile(entries[known], np.arange(1, 10) / 10)
+                if known.any()
+                else [0.0]
+            )
             bins = np.where(known, np.searchsorted(tenths, entries), 10)
         counts = np.ones((n_classes, bins.max() + 1))
         np.add.at(counts, (given, bins), 1)
@@ -137,14 +154,23 @@ def _cut(text, length):
 
 def _picture(image, low, high):
     """A small picture as a data URI: PNG of one channel, JPEG of three."""
-    scaled = (np.asarray(image, dtype=np.float64) - low) * (255 / max(high - low, 1e-300))
+    scaled = (np.asarray(image, dtype=np.float64) - low) * (
+        255 / max(high - low, 1e-300)
+    )
     scaled = np.squeeze(np.clip(np.rint(scaled), 0, 255).astype(np.uint8))
     if scaled.ndim == 3 and scaled.shape[2] != 3:
-        refuse("images", "of shape (height, width) or (height, width, 3)", np.shape(image))
-    picture, file = needed("PIL.Image", "the picture of a row").fromarray(scaled), io.BytesIO()
+        refuse(
+            "images", "of shape (height, width) or (height, width, 3)", np.shape(image)
+        )
+    picture, file = (
+        needed("PIL.Image", "the picture of a row").fromarray(scaled),
+        io.BytesIO(),
+    )
     picture.thumbnail((_SIDE, _SIDE))
     kind = "png" if scaled.ndim == 2 else "jpeg"
-    picture.save(file, kind, **({"optimize": True} if kind == "png" else {"quality": 85}))
+    picture.save(
+        file, kind, **({"optimize": True} if kind == "png" else {"quality": 85})
+    )
     return f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode()}"
 
 
@@ -154,7 +180,9 @@ def overview_of(columns):
     ``column``, ``kind``, ``missing`` and ``distinct`` (numbers of entries), ``said`` (the range or
     the commonest entry) and ``bars`` (counts of a histogram).
     """
-    return [{"column": column.name[:_NAME], **_line(column)} for column in columns[:_MOST]]
+    return [
+        {"column": column.name[:_NAME], **_line(column)} for column in columns[:_MOST]
+    ]
 
 
 def _line(column):
@@ -174,10 +202,18 @@ def _line(column):
         return {**line, "said": said, "bars": counts[often].tolist()}
     low, high = (number_text(entry, grouped=False) for entry in (levels[0], levels[-1]))
     if kind == "date":
-        low, high = levels[[0, -1]].astype("datetime64[s]").astype("datetime64[D]").astype(str)
+        low, high = (
+            levels[[0, -1]].astype("datetime64[s]").astype("datetime64[D]").astype(str)
+        )
     if len(levels) > _BARS:
-        counts = np.histogram(np.clip(known, *np.quantile(known, [0.01, 0.99])), _BARS)[0]
-    return {**line, "said": low if low == high else f"{low} to {high}", "bars": counts.tolist()}
+        counts = np.histogram(np.clip(known, *np.quantile(known, [0.01, 0.99])), _BARS)[
+            0
+        ]
+    return {
+        **line,
+        "said": low if low == high else f"{low} to {high}",
+        "bars": counts.tolist(),
+    }
 
 
 def bars_path(bars):
@@ -189,5 +225,7 @@ def bars_path(bars):
     tallest = max([1, *bars])
     heights = [round(_HEIGHT * n / tallest) for n in bars]
     return " ".join(
-        f"M{_PITCH * i} {_HEIGHT}v-{h}h{_WIDTH}v{h}z" for i, h in enumerate(heights) if h
+        f"M{_PITCH * i} {_HEIGHT}v-{h}h{_WIDTH}v{h}z"
+        for i, h in enumerate(heights)
+        if h
     )

@@ -16,13 +16,20 @@ from ._columns import columns_of
 _NEAR = 0.2  # of the median distance from the nearest row: held out together
 _WIDE = 64  # columns, above which distances are between projections
 _SAME = 0.003  # of the 5-95 % range of a column: numbers that may be one, typed or rounded twice
-_APART = 5.0  # times farther than its nearest is the second nearest row of a similar pair
-_COARSE = 0.05  # fraction of rows that differ in one entry, above which coincidence copies
+_APART = (
+    5.0  # times farther than its nearest is the second nearest row of a similar pair
+)
+_COARSE = (
+    0.05  # fraction of rows that differ in one entry, above which coincidence copies
+)
 _MOST = 100  # columns that are compared one by one
 _FEWEST = 30  # rows of which an identifier is told
 _LEVEL = 0.05  # of the test that coincidence makes fewer similar pairs
 NO_PAIRS = np.zeros((0, 2), dtype=np.intp)
-_NUMBERS, _DISTINCT = 3, 20  # columns of numbers, of more entries than this, of a similar pair
+_NUMBERS, _DISTINCT = (
+    3,
+    20,
+)  # columns of numbers, of more entries than this, of a similar pair
 
 
 def find_duplicates(X, vectors=None):
@@ -62,7 +69,9 @@ def find_duplicates(X, vectors=None):
     """
     codes, hashes, similar = _compare(X)
     verdict = _verdict(codes, hashes)
-    return Bunch(codes=codes, verdict=verdict, similar=similar, near=_near_pairs(codes, vectors))
+    return Bunch(
+        codes=codes, verdict=verdict, similar=similar, near=_near_pairs(codes, vectors)
+    )
 
 
 def match_rows(X, others):
@@ -71,7 +80,9 @@ def match_rows(X, others):
     Pairs number the rows of X and then the others.
     """
     n, parts = len(X) if not issparse(X) else X.shape[0], (X, others)
-    rows = stack_rows(*(p if hasattr(p, "shape") else np.array(p, dtype=object) for p in parts))
+    rows = stack_rows(
+        *(p if hasattr(p, "shape") else np.array(p, dtype=object) for p in parts)
+    )
     codes, _, similar = _compare(rows, n)
     return codes[:n], codes[n:], similar
 
@@ -86,7 +97,11 @@ def _compare(X, n=None):
         X = X if issparse(X) else np.asarray(X)
         X = X[:, None] if X.ndim == 1 else X
         if issparse(X) or X.ndim > 2 or X.shape[1] > _MOST:
-            whole = hash_rows(_rounded(X.reshape(len(X), -1))) if is_numeric(X) else row_hashes(X)
+            whole = (
+                hash_rows(_rounded(X.reshape(len(X), -1)))
+                if is_numeric(X)
+                else row_hashes(X)
+            )
             codes = np.unique(whole, return_inverse=True)[1]
             return by_first_row(codes), None, NO_PAIRS
     columns = columns_of(X)
@@ -110,7 +125,9 @@ def _levels(column):
     """Codes of the entries of a column: numbers to six digits, texts without case and spaces."""
     entries = column.entries
     if column.kind == "category":
-        entries = np.array([entry.strip().casefold() for entry in entries], dtype=object)
+        entries = np.array(
+            [entry.strip().casefold() for entry in entries], dtype=object
+        )
     elif column.kind == "number":
         entries = _rounded(entries)
     return np.unique(entries, return_inverse=True)[1]
@@ -126,7 +143,9 @@ def _hashes(levels):
     """A hash of each entry; that of a row, or of some of its columns, is their sum."""
     rng, hashes = np.random.default_rng(0), np.empty(levels.shape, dtype=np.uint64)
     for j, column in enumerate(levels.T):
-        hashes[:, j] = rng.integers(2**63, size=column.max() + 1, dtype=np.uint64)[column]
+        hashes[:, j] = rng.integers(2**63, size=column.max() + 1, dtype=np.uint64)[
+            column
+        ]
     return hashes
 
 
@@ -168,9 +187,16 @@ def _nearly_equal(columns, hashes, codes):
     )
     rows, other = np.arange(len(first)), np.minimum(nearest[:, 1], len(first) - 1)
     near, next_one = distances[:, 1], distances[:, 2]
-    pair = (near < _SAME) & (near > 0) & (next_one >= _APART * near) & (nearest[other, 1] == rows)
+    pair = (
+        (near < _SAME)
+        & (near > 0)
+        & (next_one >= _APART * near)
+        & (nearest[other, 1] == rows)
+    )
     pair = np.flatnonzero(pair & (rows < other) & (texts[first] == texts[first[other]]))
-    between = np.sum((near >= _SAME) & np.isfinite(near))  # by coincidence, up to 5 times farther
+    between = np.sum(
+        (near >= _SAME) & np.isfinite(near)
+    )  # by coincidence, up to 5 times farther
     by_coincidence = between / 2 / (_APART ** is_number.sum() - 1)
     if poisson.sf(len(pair) - 1, by_coincidence) > _LEVEL:
         return NO_PAIRS

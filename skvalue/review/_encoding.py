@@ -19,7 +19,9 @@ class TextEncoder(TransformerMixin, BaseEstimator):
 
     def fit(self, X, y=None):
         """Learn the encoding of a pandas frame, or of a list of texts."""
-        names, self.others_ = split_texts(X) if hasattr(X, "columns") else (["text"], [])
+        names, self.others_ = (
+            split_texts(X) if hasattr(X, "columns") else (["text"], [])
+        )
         self.columns_, self.words_, self.topics_ = None, {}, {}
         if self.others_:
             self.columns_ = column_encoder(X[self.others_])[0].fit(X[self.others_])
@@ -32,8 +34,12 @@ class TextEncoder(TransformerMixin, BaseEstimator):
                 counts = words.fit_transform(_texts(X, name))
             n_topics = min(_TOPICS, counts.shape[1] - 1, counts.shape[0] - 1)
             self.words_[name] = words
-            self.topics_[name] = TruncatedSVD(max(n_topics, 1), random_state=0).fit(counts)
-        n_numbers = self.columns_.transform(X[self.others_][:1]).shape[1] if self.others_ else 0
+            self.topics_[name] = TruncatedSVD(max(n_topics, 1), random_state=0).fit(
+                counts
+            )
+        n_numbers = (
+            self.columns_.transform(X[self.others_][:1]).shape[1] if self.others_ else 0
+        )
         n_topics = sum(topics.components_.shape[0] for topics in self.topics_.values())
         self.sizes_ = n_numbers, n_numbers + n_topics
         return self
@@ -43,7 +49,9 @@ class TextEncoder(TransformerMixin, BaseEstimator):
         words = [each.transform(_texts(X, name)) for name, each in self.words_.items()]
         topics = [each.transform(w) for each, w in zip(self.topics_.values(), words)]
         blocks = [self.columns_.transform(X[self.others_])] if self.others_ else []
-        return sparse.hstack([sparse.csr_array(b) for b in (*blocks, *topics, *words)]).tocsr()
+        return sparse.hstack(
+            [sparse.csr_array(b) for b in (*blocks, *topics, *words)]
+        ).tocsr()
 
     def split(self, X, scaler=None):
         """Dense vectors, and all words; the scaler is for the numbers of columns in both."""

@@ -61,12 +61,16 @@ def verdicts_of(path, labels, numbers):
         try:
             tasks = json.loads(content.decode("utf-8-sig"))
         except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-            raise ValueError(f"verdicts must be CSV or JSON text. Got {path}: {error}.") from None
+            raise ValueError(
+                f"verdicts must be CSV or JSON text. Got {path}: {error}."
+            ) from None
         found = _of_tasks(tasks, labels)
     else:
         found = _of_lines(read_lines(content, "verdicts", ("row", "is_error")), numbers)
     if not found:
-        raise ValueError(f"verdicts must hold at least one verdict. Got {path}, which has none.")
+        raise ValueError(
+            f"verdicts must hold at least one verdict. Got {path}, which has none."
+        )
     return list(found), list(found.values())
 
 
@@ -75,7 +79,9 @@ def read_lines(content, name, columns):
     try:
         fields, _ = split(decode(content)[0], header=True)
     except ValueError as error:
-        raise ValueError(f"{name} must be a CSV file. Got one that is none: {error}") from None
+        raise ValueError(
+            f"{name} must be a CSV file. Got one that is none: {error}"
+        ) from None
     if not set(columns) <= set(fields.names):
         refuse(name, f"a CSV file with the columns {', '.join(columns)}", fields.names)
     return [dict(zip(fields.names, row)) for row in fields.rows]
@@ -109,10 +115,15 @@ def _of_tasks(tasks, labels):
         try:
             row, chosen = row_of(task["data"]["row"]), _choices(task["annotations"])
         except (TypeError, KeyError, IndexError, AttributeError):
-            refuse("verdicts", "tasks with annotations, as Label Studio exports them", task)
+            refuse(
+                "verdicts", "tasks with annotations, as Label Studio exports them", task
+            )
         if row >= len(labels):
             refuse("row", f"a row number from 0 to {len(labels) - 1}", row)
-        chosen = [{w for w in words if w in known or w.lower() not in _SKIPPED} for words in chosen]
+        chosen = [
+            {w for w in words if w in known or w.lower() not in _SKIPPED}
+            for words in chosen
+        ]
         verdicts = {words != {given[row]} for words in chosen if words}
         if len(verdicts) == 1 and all(len(words) < 2 for words in chosen):
             found[row] = verdicts.pop()

@@ -19,7 +19,10 @@ _WIDE_LEAF = 20  # rows, of the forest that predicts the spread
 def default_models(classifier, seed):
     """The forest and the linear model, by name; columns are scaled."""
     if classifier:
-        forest, linear = RandomForestClassifier, {"logistic": LogisticRegression(max_iter=200)}
+        forest, linear = (
+            RandomForestClassifier,
+            {"logistic": LogisticRegression(max_iter=200)},
+        )
     else:
         forest, linear = RandomForestRegressor, {"ridge": Ridge()}
     return {"forest": forest(_TREES, min_samples_leaf=5, random_state=seed), **linear}
@@ -32,7 +35,9 @@ def make_folds(cv, y, groups, classifier, seed):
     stratified by the label of their first row.
     """
     first = np.unique(groups, return_index=True)[1]
-    most = np.unique(y[first], return_counts=True)[1].max() if classifier else len(first)
+    most = (
+        np.unique(y[first], return_counts=True)[1].max() if classifier else len(first)
+    )
     n_splits = min(int(cv), most, len(first))
     if n_splits < 2:
         raise ValueError(
@@ -44,8 +49,12 @@ def make_folds(cv, y, groups, classifier, seed):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # small classes: see `known`
         tests = [test for _, test in splitter.split(first, y[first])]
-    fold = in_row_order([np.full(len(test), k) for k, test in enumerate(tests)], tests)[groups]
-    return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_splits)]
+    fold = in_row_order([np.full(len(test), k) for k, test in enumerate(tests)], tests)[
+        groups
+    ]
+    return [
+        (np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_splits)
+    ]
 
 
 def held_out(model, X, y, train, test, classes):
@@ -102,7 +111,9 @@ def spread_of(X, residuals, folds, seed, n_jobs):
     """
     size = np.abs(residuals)
     logs = np.log(np.maximum(size, 1e-2 * np.median(size) + np.finfo(float).tiny))
-    forest = RandomForestRegressor(_TREES, min_samples_leaf=_WIDE_LEAF, random_state=seed)
+    forest = RandomForestRegressor(
+        _TREES, min_samples_leaf=_WIDE_LEAF, random_state=seed
+    )
     tasks = [(forest, X, logs, *fold, None) for fold in folds]
     found = list(ordered_map(held_out, tasks, n_jobs))
     spread = np.exp(in_row_order(found, [test for _, test in folds]))

@@ -63,7 +63,11 @@ def label_spellings(labels):
     merged = Counter()
     for label, times in counts.items():
         merged[same.get(label, label)] += times
-    rare = [label for label, times in merged.items() if times < _LEAST and label not in typos]
+    rare = [
+        label
+        for label, times in merged.items()
+        if times < _LEAST and label not in typos
+    ]
     return Bunch(same=same, typos=typos, rare=rare)
 
 
@@ -73,7 +77,9 @@ def _plain(label):
     text = "".join(letter for letter in text if not unicodedata.combining(letter))
     if re.fullmatch(r"\d+\.0+", text):
         text = text.partition(".")[0]
-    text = re.sub(r"(?<=[^\W\d])[\s_\-–./]+(?=\w)|(?<=\w)[\s_\-–./]+(?=[^\W\d])", " ", text)
+    text = re.sub(
+        r"(?<=[^\W\d])[\s_\-–./]+(?=\w)|(?<=\w)[\s_\-–./]+(?=[^\W\d])", " ", text
+    )
     return re.sub(r"^0+(?=\d)", "", text.strip(" .,;:\"'"))
 
 
@@ -84,7 +90,9 @@ def _is_typo(text, other):
         return False
     if len(set(text) ^ set(other)) > 2 * most:
         return False
-    if any(re.sub(kind, "", text) != re.sub(kind, "", other) for kind in (r"\D", r"\w")):
+    if any(
+        re.sub(kind, "", text) != re.sub(kind, "", other) for kind in (r"\D", r"\w")
+    ):
         return False
     words = list(zip(text.split(), other.split()))
     same_number = len(text.split()) == len(other.split())
@@ -102,7 +110,9 @@ def _is_form(a, b):
 
 def _few_edits(a, b, most):
     """Whether `most` insertions, deletions, replacements and swaps of letters turn a to b."""
-    start = next((i for i, (x, z) in enumerate(zip(a, b)) if x != z), min(len(a), len(b)))
+    start = next(
+        (i for i, (x, z) in enumerate(zip(a, b)) if x != z), min(len(a), len(b))
+    )
     a, b = a[start:], b[start:]
     if not a or not b or not most:
         return max(len(a), len(b)) <= most

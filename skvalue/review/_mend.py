@@ -56,7 +56,9 @@ class Correction:
         return f"row {self.row}, {self.column}: {self.old!r} -> {done}"
 
 
-def fix_table(raw, corrections, *, encoding=None, separator=None, header=None, skip_lines=0):
+def fix_table(
+    raw, corrections, *, encoding=None, separator=None, header=None, skip_lines=0
+):
     """Apply corrections to the bytes of a CSV file; what is not corrected keeps its bytes.
 
     Quotes, line ends, the encoding and its mark, decimal commas and line breaks in fields stay.
@@ -104,7 +106,9 @@ def fix_table(raw, corrections, *, encoding=None, separator=None, header=None, s
     for change in sorted((c for c in corrections if c.accept), key=lambda c: c.row):
         place, of_row = _place(change, fields.names, rows, codec), edits[change.row]
         if place in of_row or None in of_row or (of_row and place is None):
-            raise ValueError(f"corrections must change a field once. Got {change} as well.")
+            raise ValueError(
+                f"corrections must change a field once. Got {change} as well."
+            )
         of_row[place] = change
     records = [
         _edited(record, edits[row], fields.separator) if row in edits else record
@@ -142,13 +146,18 @@ def _edited(record, edits, separator):
     at = len(record) - len(record.lstrip("\r\n"))  # empty lines before it
     if None in edits:
         return record[:at]
-    field, parts = re.compile(rf'"(?:[^"]|"")*"|[^{re.escape(separator)}\r\n]*'), [record[:at]]
+    field, parts = (
+        re.compile(rf'"(?:[^"]|"")*"|[^{re.escape(separator)}\r\n]*'),
+        [record[:at]],
+    )
     for place in range(max(edits) + 1):
         found = field.match(record, at)
         new = edits[place].new if place in edits else None
         if new is None:
             new = found[0]
-        elif found[0].startswith('"') or re.search(rf'[{re.escape(separator)}"\r\n]', new):
+        elif found[0].startswith('"') or re.search(
+            rf'[{re.escape(separator)}"\r\n]', new
+        ):
             new = '"' + new.replace('"', '""') + '"'
         parts += [new, record[found.end() : found.end() + 1]]
         at = found.end() + 1
@@ -219,7 +228,10 @@ def read_corrections(path):
     (3, 'species', 'setossa', 'setosa', True)
     """
     refuse_no_file(path, "corrections")
-    needed, content = [name for name in COLUMNS if name != "why"], Path(path).read_bytes()
+    needed, content = (
+        [name for name in COLUMNS if name != "why"],
+        Path(path).read_bytes(),
+    )
     if len(content.splitlines()) == 1:  # as an audit writes it that has none
         raise ValueError(
             "corrections must have a row below the header. Got none: there is nothing to correct."
@@ -276,10 +288,16 @@ def corrections_of(report):
     if not report.verdicts or target is None:
         refuse("report", "one with verdicts and the name of the target", report)
     if report.about["task"] == "regression":
-        refuse("report", "one of classes, since a prediction is no entry of a table", report)
+        refuse(
+            "report",
+            "one of classes, since a prediction is no entry of a table",
+            report,
+        )
     found, why = [], "wrong by a verdict"
     for row in sorted(row for row, is_error in report.verdicts.items() if is_error):
         number, label = int(report.numbers[row]), str(report.labels[row])
         suggestion = str(report.suggestions[row])
-        found.append(Correction(number, target, label, suggestion, why, suggestion != label))
+        found.append(
+            Correction(number, target, label, suggestion, why, suggestion != label)
+        )
     return found

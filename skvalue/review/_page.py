@@ -47,7 +47,9 @@ def _files():
         (package_files("skvalue.review") / f"report.{kind}").read_text(encoding="utf-8")
         for kind in ("html.jinja", "css", "js")
     )
-    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
     return environment.from_string(source), style, script
 
 
@@ -57,7 +59,9 @@ def _hash(text):
 
 def _names(report, files):
     """Names of files for the commands of the page; words of more than one part are quoted."""
-    names = {name: os.path.basename(files.get(name) or "") for name in ("table", "report")}
+    names = {
+        name: os.path.basename(files.get(name) or "") for name in ("table", "report")
+    }
     stem = os.path.splitext(names["table"] or report.about["title"])[0]
     names |= {"corrections": f"{stem}.corrections.csv", "fixed": f"{stem}.fixed.csv"}
     names["page"] = f"{stem}.html"
@@ -75,7 +79,9 @@ def _context(report):
     """The names of the template."""
     pairs, classes, shown = Counter(), [], _listed(report)
     differ = {row for group in report.conflicts for row in group.tolist()}
-    agreeing = [group for group in report.duplicates if not differ & set(group.tolist())]
+    agreeing = [
+        group for group in report.duplicates if not differ & set(group.tolist())
+    ]
     if report.about["task"] != "regression":
         both = ((report.labels[row], report.suggestions[row]) for row in report.listed)
         pairs = Counter((str(label), str(suggestion)) for label, suggestion in both)
@@ -95,7 +101,9 @@ def _context(report):
         "n_wrong": sum(report.verdicts.values()),
         "found": _sections(report),
         "counts": Counter(each.severity for each in report.findings),
-        "first": next((f for f in report.findings if f.severity in ("error", "warning")), None),
+        "first": next(
+            (f for f in report.findings if f.severity in ("error", "warning")), None
+        ),
         "bars_path": bars_path,
         "most_wrong": most_wrong(report.fraction_listed),
         "number_text": number_text,
@@ -108,7 +116,9 @@ def _sections(report):
     found = {name: [] for name in (*_SECTIONS, "columns")}
     for each in report.findings:
         rows, said = rows_shown(each), each.evidence.get("said", ())
-        of_row = dict(zip((row for row, _ in each.cells), said if isinstance(said, list) else ()))
+        of_row = dict(
+            zip((row for row, _ in each.cells), said if isinstance(said, list) else ())
+        )
         section = of_kind.get(each.kind, "columns")
         rows = () if section == "equal" else rows  # whose groups the page shows
         shown = [{**_mention(report, row), "said": of_row.get(row)} for row in rows]
@@ -133,7 +143,9 @@ def _differences(pair):
     first, second = (entry["content"] for entry in pair)
     columns = []
     if isinstance(first, dict) and isinstance(second, dict):
-        columns = [name for name in first if first[name] != second.get(name, first[name])]
+        columns = [
+            name for name in first if first[name] != second.get(name, first[name])
+        ]
     return {"rows": pair, "columns": columns}
 
 
@@ -152,11 +164,16 @@ def _listed(report):
             "suggestion": _text(report.suggestions[row]),
             "value": float(report.values[row]),
             "probability": record.get("probability"),
-            "opinions": {name: record[name] for name in _OPINIONS if record.get(name) is not None},
+            "opinions": {
+                name: record[name] for name in _OPINIONS if record.get(name) is not None
+            },
             "review": row in to_review,
         }
         if said is not None:
-            entry |= {"q": float(said.q_values[row]), "named": bool(said.label_error[row])}
+            entry |= {
+                "q": float(said.q_values[row]),
+                "named": bool(said.label_error[row]),
+            }
         for name in ("supporters", "opponents"):
             entry[name] = [_mention(report, other) for other in record.get(name, ())]
         shown.append(entry)
@@ -168,7 +185,9 @@ def _mention(report, row):
     content, row_id = report.contents.get(row), None
     if isinstance(content, dict):
         row_id = content.get(report.about["id"])
-        content = {name: cell for name, cell in content.items() if name != report.about["id"]}
+        content = {
+            name: cell for name, cell in content.items() if name != report.about["id"]
+        }
     return {
         "row": row,
         "number": int(report.numbers[row]),

@@ -13,7 +13,13 @@ from sklearn.pipeline import make_pipeline
 from .._utils.checks import check_length, one_column, seed_of, shown
 from .._utils.columns import column_encoder
 from .._utils.targets import check_task
-from ..privacy import Release, calibrate_counts, make_report, sentences, warn_of_large_delta
+from ..privacy import (
+    Release,
+    calibrate_counts,
+    make_report,
+    sentences,
+    warn_of_large_delta,
+)
 from ._held_out import default_models
 
 _IMPROBABLE, _SPLITS = 0.1, 5  # probability of a label
@@ -103,7 +109,9 @@ class LabelCounts:
         probabilities : ndarray of shape (n,)
             Of each label; 0 for one that no public point has.
         """
-        return _at(self.model.predict_proba(X), _codes(one_column(y, "y"), self.classes))
+        return _at(
+            self.model.predict_proba(X), _codes(one_column(y, "y"), self.classes)
+        )
 
     def to_html(self):
         """Page with the counts, what they mean, and the sheet of `privacy`.
@@ -113,7 +121,10 @@ class LabelCounts:
         page : str
             HTML that loads nothing.
         """
-        lines = ("".join(f"<td>{escape(cell)}</td>" for cell in line) for line in self._lines())
+        lines = (
+            "".join(f"<td>{escape(cell)}</td>" for cell in line)
+            for line in self._lines()
+        )
         table = f"<table><tr>{'</tr><tr>'.join(lines)}</tr></table>"
         said = f"<h1>Improbable labels</h1>{table}<p>{_SAID}</p>"
         body = f'<body><div class="skvalue-sheet">{said}</div>'
@@ -199,17 +210,30 @@ def count_improbable_labels(
     ((3,), '(1, 1e-05)-differential privacy')
     """
     event = calibrate_counts(epsilon, delta)
-    y, y_val, seed = one_column(y, "y"), one_column(y_val, "y_val"), seed_of(random_state)
+    y, y_val, seed = (
+        one_column(y, "y"),
+        one_column(y_val, "y_val"),
+        seed_of(random_state),
+    )
     check_length(y, "y", len(X))
     if check_task("auto", y_val, "y_val") == "regression" or len(np.unique(y_val)) < 2:
-        raise ValueError(f"y_val must hold two classes or more. Got {shown(np.unique(y_val))}.")
+        raise ValueError(
+            f"y_val must hold two classes or more. Got {shown(np.unique(y_val))}."
+        )
     if estimator is None:
         encoder = column_encoder(X_val)[0] if hasattr(X_val, "iloc") else "passthrough"
         estimator = make_pipeline(encoder, default_models(True, seed)["forest"])
-    model, folds = clone(estimator), StratifiedKFold(_SPLITS, shuffle=True, random_state=seed)
+    model, folds = (
+        clone(estimator),
+        StratifiedKFold(_SPLITS, shuffle=True, random_state=seed),
+    )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # classes of few points, and unknown entries of rows
-        held_out = cross_val_predict(model, X_val, y_val, cv=folds, method="predict_proba")
+        warnings.simplefilter(
+            "ignore"
+        )  # classes of few points, and unknown entries of rows
+        held_out = cross_val_predict(
+            model, X_val, y_val, cv=folds, method="predict_proba"
+        )
         scores = model.fit(X_val, y_val).predict_proba(X)
     classes = model.classes_.tolist()
     codes_val, codes = _codes(y_val, classes), _codes(y, classes)
@@ -224,7 +248,9 @@ def count_improbable_labels(
     release = Release(event, ledger, "improbable labels", noise_random_state, report)
     noisy, errors = release.of(cells), (2**0.5 * event.scale, event.scale)
     pairs = noisy[:-1].reshape(-1, 2)
-    rate = np.bincount(codes_val, _at(held_out, codes_val) < _IMPROBABLE) / np.bincount(codes_val)
+    rate = np.bincount(codes_val, _at(held_out, codes_val) < _IMPROBABLE) / np.bincount(
+        codes_val
+    )
     counts = classes, pairs.sum(axis=1), pairs[:, 1], int(noisy[-1])
     return LabelCounts(*counts, *errors, rate, report, model)
 
@@ -232,7 +258,9 @@ def count_improbable_labels(
 def _codes(y, classes):
     """The place of each label among the classes, or their number; 1 and 1.0 are one label."""
     places = {label: place for place, label in enumerate(classes)}
-    return np.array([places.get(label, len(classes)) for label in y.tolist()], dtype=np.intp)
+    return np.array(
+        [places.get(label, len(classes)) for label in y.tolist()], dtype=np.intp
+    )
 
 
 def _at(scores, codes):

@@ -139,9 +139,13 @@ class ReviewQueue(BaseEstimator):
         detector = LabelErrorDetector() if self.detector is None else self.detector
         detector = clone(detector).fit(X, y, groups=groups)
         if not hasattr(detector, "classes_"):
-            raise ValueError("y must hold classes: targets of a regression have no other label.")
+            raise ValueError(
+                "y must hold classes: targets of a regression have no other label."
+            )
         self._data, self.detector_ = (X, groups), detector
-        self.labels_ = detector.classes_[np.searchsorted(detector.classes_, one_column(y, "y"))]
+        self.labels_ = detector.classes_[
+            np.searchsorted(detector.classes_, one_column(y, "y"))
+        ]
         self.seen_ = np.zeros(len(self.labels_), dtype=bool)
         self._first, self._drawn = {}, None
         self._ask(np.empty(0, dtype=np.intp))
@@ -179,7 +183,9 @@ class ReviewQueue(BaseEstimator):
         """
         check_is_fitted(self, "detector_")
         if len(self.pending_):
-            raise ValueError(f"draw must follow a whole batch. Got {len(self.pending_)} pending.")
+            raise ValueError(
+                f"draw must follow a whole batch. Got {len(self.pending_)} pending."
+            )
         ranked, suggested = self._ranked(), self.detector_.suggested_label_
         listed = ranked[suggested[ranked] != self.labels_[ranked]]
         rng = np.random.default_rng(seed_of(self.detector_.random_state))
@@ -209,13 +215,18 @@ class ReviewQueue(BaseEstimator):
             If there is no such row, a row is there twice, or a label is not one of y.
         """
         check_is_fitted(self, "detector_")
-        rows, labels = check_places(rows, len(self.labels_)), one_column(labels, "labels")
+        rows, labels = (
+            check_places(rows, len(self.labels_)),
+            one_column(labels, "labels"),
+        )
         check_length(labels, "labels", len(rows), "rows")
         if len(np.unique(rows)) < len(rows):
             raise ValueError(f"rows must name every row once. Got {rows.tolist()!r}.")
         unknown = labels[~np.isin(labels, self.detector_.classes_)]
         if len(unknown):
-            refuse("labels", f"labels of y: {self.detector_.classes_.tolist()}", unknown[0])
+            refuse(
+                "labels", f"labels of y: {self.detector_.classes_.tolist()}", unknown[0]
+            )
         self.n_answers_ += len(rows)
         suggested, again = self.detector_.suggested_label_, []
         for row, label in zip(rows.tolist(), labels.tolist()):
@@ -253,7 +264,9 @@ class ReviewQueue(BaseEstimator):
         """
         check_is_fitted(self, "detector_")
         if self._drawn is None or len(self.pending_):
-            raise ValueError("accept must follow answers to all rows of draw(). Got none or some.")
+            raise ValueError(
+                "accept must follow answers to all rows of draw(). Got none or some."
+            )
         (listed, places, suggested), self._drawn = self._drawn, None
         drawn = listed[places]
         length = head_to_accept(places, self.labels_[drawn] == suggested[drawn])
@@ -263,7 +276,9 @@ class ReviewQueue(BaseEstimator):
 
     def _ranked(self):
         """Rows without an answer, the largest margin of the suggestion over the label first."""
-        if self._changed:  # fitted here and not in `answer`: an interrupted fit loses no answer
+        if (
+            self._changed
+        ):  # fitted here and not in `answer`: an interrupted fit loses no answer
             X, groups = self._data
             self.detector_ = clone(self.detector_).fit(X, self.labels_, groups=groups)
             self._changed = False
@@ -283,7 +298,9 @@ class ReviewQueue(BaseEstimator):
         if changed.mean() < _RARE_CHANGES:
             again = changed & np.isin(self._batch, list(self._once))
             self.pending_ = self._batch[again]
-            self._first = dict(zip(self.pending_.tolist(), self.labels_[self.pending_].tolist()))
+            self._first = dict(
+                zip(self.pending_.tolist(), self.labels_[self.pending_].tolist())
+            )
             self.labels_[self.pending_] = self._before[again]
             self.seen_[self.pending_] = False
         if not len(self.pending_):

@@ -80,7 +80,9 @@ class Reading:
             return None
         fields = self.source.fields
         texts = dict(zip(fields.numbers.tolist(), fields.texts))
-        return "".join([fields.before, *(texts[row] for row in rows)]).encode(self.source.codec)
+        return "".join([fields.before, *(texts[row] for row in rows)]).encode(
+            self.source.codec
+        )
 
 
 def read_table(
@@ -176,7 +178,10 @@ def read_table(
         return _labelled(Reading(_read_arrow(path), [], []), target)
     content, codec = decode(Path(path).read_bytes(), encoding)
     fields, said = split(content, separator, skip_lines, header)
-    names, missing = fields.names, [missing] if isinstance(missing, str) else list(missing or ())
+    names, missing = (
+        fields.names,
+        [missing] if isinstance(missing, str) else list(missing or ()),
+    )
     if len(names) > _MOST_COLUMNS:
         refuse("the file", f"a table of at most {_MOST_COLUMNS} columns", len(names))
     kept = {*_listed_names(text, names, "text"), *(() if like is None else like.text)}
@@ -203,7 +208,9 @@ def read_table(
     if target in columns:
         task = "classification" if target in texts else "regression"
     keys = known.common_key("number"), known.common_key("date")
-    source = Bunch(fields=fields, codec=codec, decimal=keys[0], dates=keys[1], task=task)
+    source = Bunch(
+        fields=fields, codec=codec, decimal=keys[0], dates=keys[1], task=task
+    )
     source.text = texts - {target}
     frame = needed("pandas", "read_table").DataFrame(frame, index=fields.numbers)
     return _labelled(Reading(frame, said, known.doubts, source=source), target)
@@ -238,7 +245,11 @@ def _target_column(target, column, task, known):
     counts = column.counts
     if task == "regression":
         if column.kind != "number":
-            refuse("task", f"'classification', since {target!r} holds other than numbers", task)
+            refuse(
+                "task",
+                f"'classification', since {target!r} holds other than numbers",
+                task,
+            )
         return column
     values = next(iter(column.readings.values()), ())
     whole = column.kind == "number" and bool(np.all(np.floor(values) == values))
@@ -249,7 +260,12 @@ def _target_column(target, column, task, known):
         rule = f"a column of labels of at most {_LONGEST_LABEL} characters"
         refuse("target", rule, f"{longest[:40]}... of {len(longest)}")
     n, n_rows = len(values), len(column.cells)
-    if task == "auto" and whole and n > 20 and (n_rows < 4 * n or np.ptp(values) > n - 1):
+    if (
+        task == "auto"
+        and whole
+        and n > 20
+        and (n_rows < 4 * n or np.ptp(values) > n - 1)
+    ):
         known.doubts.append(
             f"{target!r} has {n} different whole numbers, read as classes. Pass task='regression' "
             "if they are amounts, else task='classification'."
@@ -318,7 +334,11 @@ def _labelled(reading, target):
     if target is None:
         return reading
     if target not in frame.columns:
-        refuse("target", f"a column of the file: {_listed(list(map(str, frame.columns)))}", target)
+        refuse(
+            "target",
+            f"a column of the file: {_listed(list(map(str, frame.columns)))}",
+            target,
+        )
     lost = frame[target].isna().to_numpy()
     if lost.all():
         refuse("target", "a column with at least one entry", target)
@@ -339,4 +359,6 @@ def _read_arrow(path):
                 file.seek(0)
                 return ipc.open_stream(file).read_pandas()
     except (pyarrow.ArrowException, OSError) as error:
-        raise ValueError(f"the file must be a whole Parquet or Arrow file. Got {error}.") from None
+        raise ValueError(
+            f"the file must be a whole Parquet or Arrow file. Got {error}."
+        ) from None

@@ -24,7 +24,11 @@ _DAYS = (
     "%m/%d/%y", "%d-%m-%Y", "%m-%d-%Y", "%d-%b-%Y", "%d-%b-%y", "%d %b %Y", "%d %b %y", "%b %d %Y",
     "%b %d, %Y",
 )  # fmt: skip
-_ORDERS = {"dmy": "day, month, year", "mdy": "month, day, year", "ymd": "year, month, day"}
+_ORDERS = {
+    "dmy": "day, month, year",
+    "mdy": "month, day, year",
+    "ymd": "year, month, day",
+}
 _MARK = {".": "decimal point", ",": "decimal comma"}
 _SPACE = re.compile(r"(?<=\d)[ '’\u00a0\u202f\u2009](?=\d{3}(?!\d))")
 _AFFIX = re.compile(  # a currency before, or a unit behind; other letters before are a code
@@ -98,7 +102,10 @@ def _typed(cells):
             dates = _days(cells, "%Y%m%d")
             if dates is not None:
                 return "date", {"ymd": dates}, ""
-    if any(re.fullmatch(r"\d+[eE]\d+", c) for c in cells) and len(set(map(len, cells))) == 1:
+    if (
+        any(re.fullmatch(r"\d+[eE]\d+", c) for c in cells)
+        and len(set(map(len, cells))) == 1
+    ):
         return "text", {}, "codes such as 1E5 that stay text"
     found, said = _numbers(cells), ""
     if not found:
@@ -170,7 +177,9 @@ def _look_typed(body, cells):
     if len(body) <= 20:
         return False
     shapes = {re.sub(r"[\d.,]+", "#", c) for c in body}
-    units = len(shapes) <= 12 and all(re.fullmatch(r"#\.? ?[^\W\d#]+( #)?", s) for s in shapes)
+    units = len(shapes) <= 12 and all(
+        re.fullmatch(r"#\.? ?[^\W\d#]+( #)?", s) for s in shapes
+    )
     digits = sum(cells[c] for c in body if re.fullmatch(r"\W*\d[\d\W]*", c))
     return units or digits > 0.5 * sum(cells[c] for c in body)
 

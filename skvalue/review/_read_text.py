@@ -43,11 +43,15 @@ def decode(raw, encoding=None):
         try:
             return raw.decode(encoding), encoding
         except (UnicodeError, LookupError) as error:
-            raise ValueError(f"encoding={encoding!r} does not fit the file: {error}.") from None
+            raise ValueError(
+                f"encoding={encoding!r} does not fit the file: {error}."
+            ) from None
     for start, what in _NO_TEXT.items():
         if raw.startswith(start):
             raise ValueError(f"the file must be text, such as CSV. Got {what}.")
-    codec = next((codec for mark, codec in _MARKS.items() if raw.startswith(mark)), None)
+    codec = next(
+        (codec for mark, codec in _MARKS.items() if raw.startswith(mark)), None
+    )
     zeros = np.frombuffer(raw[:100_000], np.uint8) == 0
     if codec is None and zeros.any():
         by_place = zeros[::2].mean(), zeros[1::2].mean()
@@ -58,7 +62,9 @@ def decode(raw, encoding=None):
         return raw.decode(codec or "utf-8"), codec or "utf-8"
     except UnicodeDecodeError as error:
         if codec is not None:
-            raise ValueError(f"the file starts as {codec} and is not. Pass encoding=.") from None
+            raise ValueError(
+                f"the file starts as {codec} and is not. Pass encoding=."
+            ) from None
         first_bad = error.start
     pairs = len(re.findall(rb"[\xc3-\xf4][\x80-\xbf]", raw))
     if pairs and 2 * pairs >= 0.3 * len(re.findall(rb"[\x80-\xff]", raw)):
@@ -81,7 +87,12 @@ def _fraction_western(text):
         before, after = text[max(i - 1, 0) : i], text[i + 1 : i + 2]
         total += 1
         if letter in _LETTERS:
-            foreign = before > "\x7f" and after > "\x7f" and before.isalpha() and after.isalpha()
+            foreign = (
+                before > "\x7f"
+                and after > "\x7f"
+                and before.isalpha()
+                and after.isalpha()
+            )
             good += not (foreign or (before.islower() and letter.isupper()))
         elif letter in _SYMBOLS:
             good += letter in "’·" or not (before.isalpha() and after.isalpha())
@@ -110,7 +121,10 @@ class Fields:
 
 def split(text, separator=None, skip_lines=0, header=None):
     """Fields of a text, and sentences on what was assumed; options as of `read_table`."""
-    lines, start = list(io.StringIO(text.removeprefix("\ufeff"), newline="")), skip_lines
+    lines, start = (
+        list(io.StringIO(text.removeprefix("\ufeff"), newline="")),
+        skip_lines,
+    )
     told = re.fullmatch(r"sep=(.)\s*", "".join(lines[start : start + 1]), re.IGNORECASE)
     if told:
         separator, start = separator or told[1], start + 1
@@ -133,7 +147,10 @@ def split(text, separator=None, skip_lines=0, header=None):
     texts = ["".join(lines[first:end]) for first, end in pairwise(ends[n_before:])]
     numbers = np.array(numbers[n_before:]) - numbers[0] - n_before
     mark = "\ufeff" * text.startswith("\ufeff")
-    before, after = "".join([mark, *lines[: ends[n_before]]]), "".join(lines[ends[-1] :])
+    before, after = (
+        "".join([mark, *lines[: ends[n_before]]]),
+        "".join(lines[ends[-1] :]),
+    )
     return Fields(names, rows, numbers, best, before, texts, after), said
 
 
@@ -144,7 +161,9 @@ def _parse(lines, start, separator):
     """
     reader = csv.reader(lines[start:], delimiter=separator, strict=True)
     try:
-        return [(r, start + reader.line_num, number) for number, r in enumerate(reader) if r]
+        return [
+            (r, start + reader.line_num, number) for number, r in enumerate(reader) if r
+        ]
     except csv.Error:
         return None
 
@@ -194,7 +213,9 @@ def _name_columns(records, header=None):
     names, rows = [name.strip() for name in records[0]], records[1:]
     for i, name in enumerate(names):
         if not name and i not in (0, len(names) - 1):
-            raise ValueError(f"column {i + 1} must have a name. Got none: pass header=False?")
+            raise ValueError(
+                f"column {i + 1} must have a name. Got none: pass header=False?"
+            )
         names[i] = name or f"column {i + 1}"
     name, times = Counter(names).most_common(1)[0]
     if times > 1:
@@ -214,7 +235,11 @@ def _refuse_data(names, rows):
         counts = Counter(column)
         plain = sum(times for c, times in counts.items() if _PLAIN.fullmatch(c.strip()))
         numeric = plain > 0.8 * len(rows)
-        if numeric and _PLAIN.fullmatch(name) and not re.fullmatch(r"(19|20)\d\d", name):
+        if (
+            numeric
+            and _PLAIN.fullmatch(name)
+            and not re.fullmatch(r"(19|20)\d\d", name)
+        ):
             entries = [name]
             break
         n_texts += not numeric

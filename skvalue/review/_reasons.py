@@ -24,7 +24,13 @@ def speakers(vectors, codes, row, n_rows, classifier):
     first, last = order[:n_rows][values[:n_rows] > 0], order[::-1][:n_rows]
     last = last[valuer.values_[last] < 0]
     said = valuer.utility_ if classifier else np.sqrt(-valuer.utility_)
-    entries = (said, others[first], valuer.values_[first], others[last], valuer.values_[last])
+    entries = (
+        said,
+        others[first],
+        valuer.values_[first],
+        others[last],
+        valuer.values_[last],
+    )
     return dict(zip(REASONS, entries))
 
 

@@ -209,7 +209,9 @@ class AuditReport:
             "suggestion": self.suggestions[listed],
             "value": self.values[listed],
             "to_review": np.isin(listed, self.to_review),
-            "is_error": np.array(list(map(self.verdicts.get, listed.tolist())), dtype=object),
+            "is_error": np.array(
+                list(map(self.verdicts.get, listed.tolist())), dtype=object
+            ),
         }
         if said is not None:
             columns["q_value"] = said.q_values[listed]
@@ -297,7 +299,9 @@ class AuditReport:
             If the text is no such report.
         """
         names = [each.name for each in fields(cls)]
-        return cls(**checked(read_record(text, _FORMAT, _VERSION, names, _LIMIT, "report")))
+        return cls(
+            **checked(read_record(text, _FORMAT, _VERSION, names, _LIMIT, "report"))
+        )
 
     def to_label_studio(self, path=None):
         """Make the tasks of a Label Studio project from the rows to review.
@@ -344,4 +348,6 @@ def _plain(entry):
         return [_plain(value) for value in entry]
     if isinstance(entry, float) and not np.isfinite(entry):
         return None
-    return entry if entry is None or isinstance(entry, (int, float, str)) else str(entry)
+    return (
+        entry if entry is None or isinstance(entry, (int, float, str)) else str(entry)
+    )

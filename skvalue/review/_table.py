@@ -58,7 +58,9 @@ def table_to_numbers(X):
     if is_plain(X) and X.dtype.kind != "c":
         return np.asarray(X, dtype=np.float64), []
     if not hasattr(X, "columns") and np.ndim(X) != 2:
-        what = "one text or object per row" if np.ndim(X) < 2 else f"shape {np.shape(X)}"
+        what = (
+            "one text or object per row" if np.ndim(X) < 2 else f"shape {np.shape(X)}"
+        )
         raise ValueError(
             f"X must be a table of two dimensions without an embedding. Got {what}: pass "
             "embedding=, which maps each row to a vector."
@@ -86,13 +88,17 @@ def table_to_numbers(X):
                 notes.append(f"{name}: dates became seconds")
             if missing:
                 values = plural(missing, "missing value")
-                notes.append(f"{name}: {values} replaced by the median, and marked in a column")
+                notes.append(
+                    f"{name}: {values} replaced by the median, and marked in a column"
+                )
     blocks = []
     if numeric:
         table = np.column_stack(numeric)
         with hidden_entries("X"):
             check_array(table, ensure_all_finite="allow-nan", input_name="X")
-        blocks.append(SimpleImputer(strategy="median", add_indicator=True).fit_transform(table))
+        blocks.append(
+            SimpleImputer(strategy="median", add_indicator=True).fit_transform(table)
+        )
     if categories:
         encoder = OneHotEncoder(max_categories=_LEVELS, sparse_output=False)
         blocks.append(encoder.fit_transform(np.column_stack(categories)))

@@ -50,9 +50,13 @@ def draw_rows(n_listed, n_verdicts, rng):
 def check_places(rows, n):
     """Row numbers, or an error."""
     rows = one_column(rows, "rows")
-    wrong = len(rows) and (rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= n)
+    wrong = len(rows) and (
+        rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= n
+    )
     if wrong:
-        raise ValueError(f"rows must be row numbers from 0 to {n - 1}. Got {rows.tolist()!r}.")
+        raise ValueError(
+            f"rows must be row numbers from 0 to {n - 1}. Got {rows.tolist()!r}."
+        )
     return rows.astype(np.intp)
 
 
@@ -61,7 +65,9 @@ def check_verdicts(rows, is_error, n):
     rows, is_error = check_places(rows, n), one_column(is_error, "is_error")
     check_length(is_error, "is_error", len(rows), "rows")
     if not np.isin(is_error, [0, 1]).all():
-        raise ValueError(f"is_error must hold True or False. Got {is_error.tolist()!r}.")
+        raise ValueError(
+            f"is_error must hold True or False. Got {is_error.tolist()!r}."
+        )
     return dict(zip(rows.tolist(), map(bool, is_error.tolist())))
 
 
@@ -114,7 +120,9 @@ def fit_curve(n_listed, places, is_error):
     information = (design * (weights * p * (1 - p))[:, None]).T @ design
     covariance = np.linalg.inv(information + 1e-3 * np.eye(2))
     p = expit(intercept + slope * x)
-    return Curve(p, (p * (1 - p))[:, None] * np.column_stack([np.ones(n_listed), x]), covariance)
+    return Curve(
+        p, (p * (1 - p))[:, None] * np.column_stack([np.ones(n_listed), x]), covariance
+    )
 
 
 def list_qvalues(curve, z=0.0):
@@ -147,7 +155,9 @@ def list_qvalues(curve, z=0.0):
     if z:
         g = np.cumsum(curve.slopes, axis=0) / ranks[:, None]
         variance = np.einsum("ij,jk,ik->i", g, curve.covariance, g)
-        drawn = np.cumsum(curve.right * (1 - curve.right)) / ranks**2  # labels, given the curve
+        drawn = (
+            np.cumsum(curve.right * (1 - curve.right)) / ranks**2
+        )  # labels, given the curve
         fdp = fdp + z * np.sqrt(variance + drawn)
     return np.minimum(np.minimum.accumulate(fdp[::-1])[::-1], 1.0)
 
@@ -196,11 +206,21 @@ def make_statement(listed, verdicts, values, fdr, confidence):
     n = len(values)
     place = {row: number for number, row in enumerate(listed.tolist())}
     seen = {place[row]: wrong for row, wrong in verdicts.items() if row in place}
-    places, wrong = np.array(list(seen), dtype=np.intp), np.array(list(seen.values()), dtype=bool)
-    by_list, count, low, high = np.ones(len(listed)), wrong.sum(), wrong.sum(), len(listed)
+    places, wrong = (
+        np.array(list(seen), dtype=np.intp),
+        np.array(list(seen.values()), dtype=bool),
+    )
+    by_list, count, low, high = (
+        np.ones(len(listed)),
+        wrong.sum(),
+        wrong.sum(),
+        len(listed),
+    )
     if len(seen) >= _FEWEST:
         curve = fit_curve(len(listed), places, wrong)
-        by_list = list_qvalues(curve, 0.0 if confidence is None else norm.ppf(confidence))
+        by_list = list_qvalues(
+            curve, 0.0 if confidence is None else norm.ppf(confidence)
+        )
         count, error = count_errors(curve, places, wrong)
         within = norm.ppf(0.5 + (confidence or _LEVEL) / 2) * error
         high = min(count + within, high - np.sum(~wrong))

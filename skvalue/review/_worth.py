@@ -53,7 +53,11 @@ def worth_of(predicted, codes, classes):
         "kappa": kappa,
         "weak": bool(z < _LEAST_Z or kappa < _LEAST_KAPPA),
         "classes": [
-            {"label": classes[k], "n": int(counts[k]), "accuracy": float(right[codes == k].mean())}
+            {
+                "label": classes[k],
+                "n": int(counts[k]),
+                "accuracy": float(right[codes == k].mean()),
+            }
             for k in np.argsort(-counts, kind="stable")[:_MOST]
             if counts[k]
         ],

@@ -83,7 +83,9 @@ def systematic_counts(rng, means):
     >>> counts.sum(), counts.max()
     (np.int64(2), np.int64(1))
     """
-    return np.diff(np.floor(np.r_[0.0, np.cumsum(means)] + rng.random())).astype(np.int64)
+    return np.diff(np.floor(np.r_[0.0, np.cumsum(means)] + rng.random())).astype(
+        np.int64
+    )
 
 
 def partitions(rng, n, size, count):

@@ -34,7 +34,9 @@ def draw_orders(rng, n, kind="permutation"):
     [[2, 0, 1, 3], [3, 1, 0, 2]]
     """
     if kind not in ORDERS:
-        raise ValueError(f"kind must be one of {', '.join(map(repr, ORDERS))}. Got {kind!r}.")
+        raise ValueError(
+            f"kind must be one of {', '.join(map(repr, ORDERS))}. Got {kind!r}."
+        )
     order = rng.permutation(n)
     return order[None] if kind == "permutation" else np.stack([order, order[::-1]])
 

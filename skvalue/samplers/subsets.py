@@ -68,7 +68,9 @@ class SizeStrata:
         """
         n = len(q)
         weight = sum(_side_weights(q))
-        stratum = _stratum_of_sizes(n) if stratified else np.zeros(n + 1, dtype=np.int64)
+        stratum = (
+            _stratum_of_sizes(n) if stratified else np.zeros(n + 1, dtype=np.int64)
+        )
         # Strata of total weight 0 are left out.
         used = np.flatnonzero(np.bincount(stratum, weight) > 0)
         number = np.full(stratum.max() + 1, -1)
@@ -87,7 +89,9 @@ class SizeStrata:
             # A player is in k/n of the coalitions of k players.
             inside = np.where(drawn > 0, joined * n / (sizes * drawn), 0.0)
             outside = np.where(drawn > 0, left * n / ((n - sizes) * drawn), 0.0)
-        return cls(stratum, probabilities, inside, outside, member @ joined, member @ left)
+        return cls(
+            stratum, probabilities, inside, outside, member @ joined, member @ left
+        )
 
     def reweighted(self, q):
         """The same strata and draws, with the weights of another semivalue.
@@ -171,7 +175,10 @@ class SizeStrata:
         n = len(self.stratum) - 1
         sides = self.inside * np.arange(n + 1), self.outside * np.arange(n, -1, -1)
         weights = [self.probabilities * side for side in sides]
-        sums = [np.maximum(w.sum(axis=1, keepdims=True), np.finfo(float).tiny) for w in weights]
+        sums = [
+            np.maximum(w.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+            for w in weights
+        ]
         return weights[0] / sums[0], weights[1] / sums[1]
 
 

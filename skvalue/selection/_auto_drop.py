@@ -38,7 +38,9 @@ def careful_choice(scores):
     return int(np.argmax(mean <= errors))
 
 
-def _score_split(row_filter, valuer, X, y, split, valuer_params, params, classes, scorer):
+def _score_split(
+    row_filter, valuer, X, y, split, valuer_params, params, classes, scorer
+):
     """Scores of all candidate fractions on one split, whose training rows are valued once."""
     (X_train, X_test), (y_train, y_test) = (
         [safe_indexing(part, rows) for rows in split] for part in (X, y)
@@ -46,11 +48,15 @@ def _score_split(row_filter, valuer, X, y, split, valuer_params, params, classes
     valuer_params, params = (
         take_rows(entries, split[0], len(y)) for entries in (valuer_params, params)
     )
-    valuer = fit_valuer(clone(valuer), X_train, y_train, valuer_params, row_filter.memory)
+    valuer = fit_valuer(
+        clone(valuer), X_train, y_train, valuer_params, row_filter.memory
+    )
     rule = {"classes": classes, "groups": valuer_params.get("groups")}
     scores = []
     for drop in DROP_CANDIDATES:
-        choice = select_rows(valuer, drop, y_train, **rule, stratify=row_filter.stratify)
+        choice = select_rows(
+            valuer, drop, y_train, **rule, stratify=row_filter.stratify
+        )
         model = clone(row_filter.estimator)
         fitted = fit_on_choice(model, X_train, y_train, params, choice, row_filter.mode)
         scores.append(scorer(fitted, X_test, y_test))

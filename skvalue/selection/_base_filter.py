@@ -69,7 +69,9 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
 
         Returns indexable X and y, the choice, and the fitted attributes by name.
         """
-        if not hasattr(X, "shape"):  # as skorch's SliceDict has, which an embedding may take
+        if not hasattr(
+            X, "shape"
+        ):  # as skorch's SliceDict has, which an embedding may take
             refuse_dict(X)
         valuer = fresh_valuer(self.valuer, self._task)
         blank = blank_of(self)  # a fit that fails changes nothing
@@ -78,7 +80,10 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         X, y = indexable(X, y)
         y = column_or_1d(y, warn=True) if np.ndim(y) == 2 else y
         valuer_params = {**given(**passed), **of_valuer}
-        for weights in (params.get("sample_weight"), valuer_params.get("sample_weight")):
+        for weights in (
+            params.get("sample_weight"),
+            valuer_params.get("sample_weight"),
+        ):
             if np.ndim(weights):  # other lengths would not be cut with the rows
                 check_length(weights, "sample_weight", len(y))
         groups = valuer_params.get("groups")
@@ -98,8 +103,14 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
                 chosen = f" (drop={drop} chosen by 'auto')"
             rule = {"classes": classes, "groups": groups, "stratify": self.stratify}
             choice = select_rows(fitted, drop, y, fdr=self.fdr, **rule)
-            weights = lower_weights(choice) if self.mode == "weight" else 1.0 - choice.dropped_rows
-            for message in notices(choice, weights, y, drop=drop, mode=self.mode, **rule):
+            weights = (
+                lower_weights(choice)
+                if self.mode == "weight"
+                else 1.0 - choice.dropped_rows
+            )
+            for message in notices(
+                choice, weights, y, drop=drop, mode=self.mode, **rule
+            ):
                 warn(message)
             attributes["valuer_"] = fitted
         report = make_report(
@@ -131,7 +142,9 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         check_is_fitted(self, "_chosen")
         entry = getattr(self._chosen, name.strip("_"))
         if entry is None and is_zero(self.drop_):
-            raise AttributeError(f"{name} is not available with drop=0: rows are not valued.")
+            raise AttributeError(
+                f"{name} is not available with drop=0: rows are not valued."
+            )
         if entry is None:
             raise AttributeError(
                 f"{name} is based on a private fit, and is for the curator: it is not pickled. "
@@ -169,4 +182,8 @@ class ChosenRows:
 
     def __getstate__(self):
         values = None if self.for_curator else self.values
-        return {**vars(self), "values": values, "report": None if self.private else self.report}
+        return {
+            **vars(self),
+            "values": values,
+            "report": None if self.private else self.report,
+        }

@@ -5,7 +5,11 @@ from typing import TYPE_CHECKING, Any
 from sklearn import get_config
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.utils import get_tags
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, get_routing_for_object
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    get_routing_for_object,
+)
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._utils.fits import swap_in
@@ -15,7 +19,13 @@ from ._choice import fit_on_choice
 from ._metadata import given, requested, route
 from ._valuer import fresh_valuer
 
-_DELEGATED = ("predict", "predict_proba", "predict_log_proba", "decision_function", "score")
+_DELEGATED = (
+    "predict",
+    "predict_proba",
+    "predict_log_proba",
+    "decision_function",
+    "score",
+)
 
 
 class BaseFilteredModel(BaseValueFilter):
@@ -53,7 +63,17 @@ class BaseFilteredModel(BaseValueFilter):
         self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y, *, X_val=None, y_val=None, groups=None, sample_weight_val=None, **params):
+    def fit(
+        self,
+        X,
+        y,
+        *,
+        X_val=None,
+        y_val=None,
+        groups=None,
+        sample_weight_val=None,
+        **params,
+    ):
         """Value the rows, then fit the estimator on the rows that are kept.
 
         Parameters
@@ -88,16 +108,23 @@ class BaseFilteredModel(BaseValueFilter):
             without X_val, mode="weight" is used with an estimator that takes no sample_weight, or
             the valuer or the estimator raises it.
         """
-        passed = dict(X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val)
+        passed = dict(
+            X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val
+        )
         self._check_task()
         if self.mode == "weight":
             self._check_weighable()
         of_estimator, of_valuer = given(**params), {}
         if get_config()["enable_metadata_routing"]:
             of_estimator, of_valuer = route(self, "fit", of_estimator)
-            of_estimator = {**requested(self.estimator, given(**passed)), **of_estimator}
+            of_estimator = {
+                **requested(self.estimator, given(**passed)),
+                **of_estimator,
+            }
         X, y, choice, attributes = self._choose(X, y, passed, of_estimator, of_valuer)
-        fitted = fit_on_choice(clone(self.estimator), X, y, of_estimator, choice, self.mode)
+        fitted = fit_on_choice(
+            clone(self.estimator), X, y, of_estimator, choice, self.mode
+        )
         swap_in(self, **attributes, estimator_=fitted)
         return self
 
@@ -184,9 +211,14 @@ class BaseFilteredModel(BaseValueFilter):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        valuer, estimator = get_tags(fresh_valuer(self.valuer)), get_tags(self.estimator)
+        valuer, estimator = (
+            get_tags(fresh_valuer(self.valuer)),
+            get_tags(self.estimator),
+        )
         for name in ("sparse", "allow_nan", "categorical", "string"):
-            both = getattr(valuer.input_tags, name) and getattr(estimator.input_tags, name)
+            both = getattr(valuer.input_tags, name) and getattr(
+                estimator.input_tags, name
+            )
             setattr(tags.input_tags, name, both)
         tags.input_tags.positive_only = estimator.input_tags.positive_only
         tags.non_deterministic = estimator.non_deterministic

@@ -19,7 +19,9 @@ class Choice:
     dropped: np.ndarray  # mask of the players that are dropped
     named: np.ndarray  # mask of the selected players; some stay if a class would vanish
     fractions: np.ndarray  # of the players of each stratum that the rule selects
-    ordered: bool  # whether the selected players have the lowest values of their stratum
+    ordered: (
+        bool  # whether the selected players have the lowest values of their stratum
+    )
     players: slice | np.ndarray  # index that maps an array over players to the rows
     saved: list  # classes that would have lost all their rows
     strata: list  # masks of the players that are compared: all of them, or each class
@@ -58,7 +60,11 @@ def select_rows(valuer, drop, y, *, classes, groups=None, fdr=0.1, stratify=Fals
             f"{len(values)} values of {type(valuer).__name__}."
         )
     n, labels = len(values), np.asarray(y)
-    strata = [labels == label for label in np.unique(labels)] if stratify else [np.ones(n, bool)]
+    strata = (
+        [labels == label for label in np.unique(labels)]
+        if stratify
+        else [np.ones(n, bool)]
+    )
     sizes = np.array([stratum.sum() for stratum in strata])
     eligible = np.ones(n, dtype=bool)
     if drop == "negative":
@@ -87,7 +93,9 @@ def select_rows(valuer, drop, y, *, classes, groups=None, fdr=0.1, stratify=Fals
         )
     ordered, players = drop != "significant", slice(None) if codes is None else codes
     tied = tuple(np.sum(ties, axis=0).tolist())
-    return Choice(values, dropped, named, fractions, ordered, players, saved, strata, tied)
+    return Choice(
+        values, dropped, named, fractions, ordered, players, saved, strata, tied
+    )
 
 
 def what(groups):

@@ -202,6 +202,8 @@ class ValueFilteredClassifier(BaseFilteredModel):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.estimator_type = "classifier"
-        tags.classifier_tags = get_tags(self.estimator).classifier_tags or ClassifierTags()
+        tags.classifier_tags = (
+            get_tags(self.estimator).classifier_tags or ClassifierTags()
+        )
         tags.classifier_tags.multi_label = False
         return tags

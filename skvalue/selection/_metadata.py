@@ -1,7 +1,11 @@
 """Metadata of a fit: per-row entries are indexed like the rows, a validation set is not."""
 
 import numpy as np
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    process_routing,
+)
 
 from .._utils.sklearn import safe_indexing
 from ..base import n_rows_of

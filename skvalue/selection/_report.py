@@ -7,7 +7,9 @@ from sklearn.utils import Bunch
 from ._choice import is_zero, what
 
 _SHOWN = 10  # rows in the representation of a report
-_ARBITRARY = 0.05  # fraction of the selected rows chosen by position alone that is tolerated
+_ARBITRARY = (
+    0.05  # fraction of the selected rows chosen by position alone that is tolerated
+)
 
 
 class Report(Bunch):
@@ -15,7 +17,10 @@ class Report(Bunch):
 
     def __repr__(self):
         n, names = len(self.row), list(self)
-        table = [names, *([_text(self[name][i]) for name in names] for i in range(min(n, _SHOWN)))]
+        table = [
+            names,
+            *([_text(self[name][i]) for name in names] for i in range(min(n, _SHOWN))),
+        ]
         widths = [max(map(len, column)) for column in zip(*table)]
         lines = ["  ".join(map(str.rjust, row, widths)) for row in table]
         more = [f"... and {n - _SHOWN} more"] if n > _SHOWN else []
@@ -48,7 +53,10 @@ def _reasons(choice, players, drop, groups, fdr, y):
     of = np.full(len(choice.values), what(groups), dtype=object)
     for stratum in choice.strata:
         values = choice.values[stratum]
-        ranks[0, stratum], ranks[1, stratum] = rankdata(values, "min"), rankdata(values, "max")
+        ranks[0, stratum], ranks[1, stratum] = (
+            rankdata(values, "min"),
+            rankdata(values, "max"),
+        )
         ranks[2, stratum] = choice.named[stratum].sum()
         of[stratum] = f"{len(values)} {what(groups)}"
         if len(choice.strata) > 1:
@@ -87,7 +95,9 @@ def notices(choice, weights, y, *, drop, groups, mode, classes, stratify):
             "by their order alone."
         )
     if classes:
-        yield from _lost_classes(choice, weights, np.asarray(y), drop, groups, mode, stratify)
+        yield from _lost_classes(
+            choice, weights, np.asarray(y), drop, groups, mode, stratify
+        )
 
 
 def _lost_classes(choice, weights, y, drop, groups, mode, stratify):

@@ -130,7 +130,17 @@ class ValueFilter(BaseValueFilter):
         self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y, *, X_val=None, y_val=None, groups=None, sample_weight_val=None, **params):
+    def fit(
+        self,
+        X,
+        y,
+        *,
+        X_val=None,
+        y_val=None,
+        groups=None,
+        sample_weight_val=None,
+        **params,
+    ):
         """Value the rows and select those to drop.
 
         Parameters
@@ -166,12 +176,16 @@ class ValueFilter(BaseValueFilter):
             raise ValueError(
                 "drop='auto' needs an estimator to cross-validate: pass estimator=. Got None."
             )
-        passed = dict(X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val)
+        passed = dict(
+            X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val
+        )
         of_valuer = given(**params)
         if get_config()["enable_metadata_routing"]:
             _, of_valuer = route(self, "fit", of_valuer)
         valuer = fresh_valuer(self.valuer)
-        if "sample_weight" in of_valuer and not has_fit_parameter(valuer, "sample_weight"):
+        if "sample_weight" in of_valuer and not has_fit_parameter(
+            valuer, "sample_weight"
+        ):
             raise ValueError(
                 f"sample_weight needs a valuer whose fit takes it. Got {type(valuer).__name__}."
             )
@@ -180,7 +194,15 @@ class ValueFilter(BaseValueFilter):
         return self
 
     def fit_resample(
-        self, X, y, *, X_val=None, y_val=None, groups=None, sample_weight_val=None, **params
+        self,
+        X,
+        y,
+        *,
+        X_val=None,
+        y_val=None,
+        groups=None,
+        sample_weight_val=None,
+        **params,
     ):
         """Fit, and return the kept rows in their order.
 
@@ -202,9 +224,13 @@ class ValueFilter(BaseValueFilter):
         y_kept : array-like of shape (n_kept,)
             Labels or targets of the kept rows.
         """
-        passed = dict(X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val)
+        passed = dict(
+            X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val
+        )
         self.fit(X, y, **passed, **params)
-        return safe_indexing(X, self.sample_indices_), safe_indexing(y, self.sample_indices_)
+        return safe_indexing(X, self.sample_indices_), safe_indexing(
+            y, self.sample_indices_
+        )
 
     def get_metadata_routing(self):
         """Get the metadata routing of this object.

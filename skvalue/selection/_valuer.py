@@ -59,7 +59,9 @@ def check_request(row_filter, valuer, X_val, groups, n_rows):
     if row_filter.memory is not None and why is None:
         rule, why = "memory must be None", "its values must not be stored"
     if why is not None:
-        raise ValueError(f"{rule} with a private valuer: {why}. Got {name} with epsilon={epsilon}.")
+        raise ValueError(
+            f"{rule} with a private valuer: {why}. Got {name} with epsilon={epsilon}."
+        )
 
 
 def warn_not_private(valuer, family):
@@ -68,7 +70,9 @@ def warn_not_private(valuer, family):
     ``family`` names clones of one filter, as in a search; None is a filter without clones.
     """
     mine = object()
-    if family is None or _WARNED.setdefault(family, mine) is mine:  # atomic: clones may be threads
+    if (
+        family is None or _WARNED.setdefault(family, mine) is mine
+    ):  # atomic: clones may be threads
         warn(
             f"The rows are chosen by private values ({type(valuer).__name__} with "
             f"epsilon={valuer.epsilon}), but a model trained on them is not private: it uses the "
@@ -86,7 +90,9 @@ def fit_valuer(valuer, X, y, params, memory=None):
     if getattr(memory, "location", "") is not None:
         try:
             pickle.dumps(valuer)
-        except Exception as error:  # objects raise anything; joblib's message would show the rows
+        except (
+            Exception
+        ) as error:  # objects raise anything; joblib's message would show the rows
             raise ValueError(
                 "memory must be None with a valuer that cannot be pickled, for example because of "
                 f"a lambda as scoring: define the function in a module. Got {error}."

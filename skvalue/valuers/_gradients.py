@@ -35,11 +35,22 @@ class BaseGradientValuer(BaseInSampleValuer):
         "loss": [callable, None],
         "utility": [StrOptions({"neg_loss", "accuracy"})],
         "n_permutations": [Interval(Integral, 1, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "clip": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto", "median"}), None],
+        "learning_rate": [
+            Interval(Real, 0, None, closed="neither"),
+            StrOptions({"auto"}),
+        ],
+        "clip": [
+            Interval(Real, 0, None, closed="neither"),
+            StrOptions({"auto", "median"}),
+            None,
+        ],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "standardize": ["boolean"],
-        **{n: rule for n, rule in PRIVACY_CONSTRAINTS.items() if n not in ("reader", "relation")},
+        **{
+            n: rule
+            for n, rule in PRIVACY_CONSTRAINTS.items()
+            if n not in ("reader", "relation")
+        },
         "noise_multiplier": [Interval(Real, 0, None, closed="neither"), None],
         "trust": [StrOptions({"local", "server"})],
         "unit": [StrOptions({"party", "example"})],
@@ -71,7 +82,9 @@ class BaseGradientValuer(BaseInSampleValuer):
         check_semivalue(self.semivalue, custom=True)
         check_model(self, BUILT_IN)
         if self.utility == "accuracy" and problem.n_classes == 0:
-            raise ValueError("utility must be 'neg_loss' for a continuous target. Got 'accuracy'.")
+            raise ValueError(
+                "utility must be 'neg_loss' for a continuous target. Got 'accuracy'."
+            )
 
     def _check_noise(self):
         """Raise ValueError for incompatible parameters of the noise."""
@@ -96,7 +109,9 @@ class BaseGradientValuer(BaseInSampleValuer):
     def _players_model(self, problem, split, clip, basis):
         """The players of a split, its model, and the factors of their noise."""
         present, players = problem.players_in(split)
-        model = self._model_maker(problem, split.points, clip, basis)(*problem.rows(split), players)
+        model = self._model_maker(problem, split.points, clip, basis)(
+            *problem.rows(split), players
+        )
         return present, model, noise_factors(self.unit, players)
 
     def _event(self, clip, n_releases):
@@ -121,7 +136,9 @@ class BaseGradientValuer(BaseInSampleValuer):
         From the gradients of validation points at the start, in parties of the size of the others.
         """
         size = len(problem.X) / problem.n_players
-        found = [self._from_public(problem, split.points, size) for split in problem.splits]
+        found = [
+            self._from_public(problem, split.points, size) for split in problem.splits
+        ]
         return found[0][0], [basis for _, basis in found]
 
     def _from_public(self, problem, points, size):
@@ -131,7 +148,10 @@ class BaseGradientValuer(BaseInSampleValuer):
         some, weights = public_rows(points)
         make = self._model_maker(problem, points, None, unit="party")
         model = make(points.X[some], points.y[some], np.arange(len(some)), some[:1])
-        gradients, basis = gradients_at(model, model.start(np.random.default_rng(0))), None
+        gradients, basis = (
+            gradients_at(model, model.start(np.random.default_rng(0))),
+            None,
+        )
         if self.n_components is not None:
             basis = public_directions(gradients, weights, self.n_components)
             gradients = gradients @ basis
@@ -140,7 +160,9 @@ class BaseGradientValuer(BaseInSampleValuer):
         if self.unit == "party" and size > 1:
             order = np.random.default_rng(0).permutation(len(some))
             count = max(1, int(len(some) / size))
-            gradients = np.array([gradients[part].mean(0) for part in np.array_split(order, count)])
+            gradients = np.array(
+                [gradients[part].mean(0) for part in np.array_split(order, count)]
+            )
         clip = float(np.median(np.linalg.norm(gradients, axis=1)))
         if not clip > 0:
             raise ValueError(
@@ -152,7 +174,12 @@ class BaseGradientValuer(BaseInSampleValuer):
     def _model_maker(self, problem, points, clip, basis=None, unit=None):
         """``make(X, y, players, some)``: the model of rows, evaluated on `some` of the points."""
         n_classes = problem.n_classes
-        options = {"unit": unit or self.unit, "utility": self.utility, "clip": clip, "basis": basis}
+        options = {
+            "unit": unit or self.unit,
+            "utility": self.utility,
+            "clip": clip,
+            "basis": basis,
+        }
         if not isinstance(self.model, str):
             from ..derivatives import TorchGradientModel
 
@@ -202,7 +229,11 @@ def mean_over_splits(problem, found, release, statistic=None, **attributes):
 
     ``found`` has of each its players, their values, variances, and the utilities before and after.
     """
-    values, variances, ends = np.zeros(problem.n_players), np.zeros(problem.n_players), np.zeros(2)
+    values, variances, ends = (
+        np.zeros(problem.n_players),
+        np.zeros(problem.n_players),
+        np.zeros(2),
+    )
     for players, of_split, variances_of_split, ends_of_split in found:
         values[players] += of_split / len(found)
         variances[players] += variances_of_split / len(found) ** 2

@@ -21,7 +21,9 @@ from ._retraining._base import (
     few_by_default,
 )
 
-_CHUNK = 16  # models per task, for any number of workers, so that sums have the same bits
+_CHUNK = (
+    16  # models per task, for any number of workers, so that sums have the same bits
+)
 _MODELS, _FEWEST = 800, 50  # most and fewest models by default
 _LONG_ENOUGH = 0.1  # seconds of the models that are timed
 _RELIABLE = 10  # models per row from which on standard errors are compared with `tol`
@@ -34,7 +36,9 @@ def bootstrap(seed, number, n_players):
     (5,)
     """
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
-    return np.sort(rng.integers(n_players, size=n_players)), int(rng.integers(2**31 - 1))
+    return np.sort(rng.integers(n_players, size=n_players)), int(
+        rng.integers(2**31 - 1)
+    )
 
 
 def out_of_bag_mean(total, squares, count):
@@ -63,7 +67,9 @@ def default_models(n_rows, n_features):
     >>> default_models(569, 30), default_models(20_000, 54)
     (800, 77)
     """
-    seconds = 5e-8 * n_rows * n_features * np.log2(n_rows)  # measured for decision trees
+    seconds = (
+        5e-8 * n_rows * n_features * np.log2(n_rows)
+    )  # measured for decision trees
     return int(np.clip(60 / seconds, _FEWEST, _MODELS))
 
 
@@ -83,13 +89,17 @@ def out_of_bag_scores(estimator, problem, seed, numbers):
             drawn, model_seed = bootstrap(seed, number, n)
             out = np.ones(n, dtype=bool)
             out[drawn] = False
-            rows = drawn if codes is None else np.concatenate([members[g] for g in drawn])
+            rows = (
+                drawn if codes is None else np.concatenate([members[g] for g in drawn])
+            )
             rows = rows if weights is None else rows[weights[rows] > 0]
             tested = np.flatnonzero(out if codes is None else out[codes])
             if not len(tested) or not len(rows):
                 continue
             model = seeded(estimator, model_seed, every=True)
-            with validated(number == numbers[0]):  # its parameters are the same in every bag
+            with validated(
+                number == numbers[0]
+            ):  # its parameters are the same in every bag
                 model, _ = train(model, X, y, weights, problem.classes, rows)
             answers = model.predict(safe_indexing(X, tested))
             if problem.n_classes:
@@ -241,7 +251,9 @@ class DataOOBValuer(BaseRetrainingValuer):
             models += 1
             out_of_bag_scores(*task, range(models, models + 1))
         workers = min(effective_n_jobs(self.n_jobs), -(-(count or _CHUNK) // _CHUNK))
-        return expected_cost(problem, seconds / models, count, "loop", workers, self.max_time)
+        return expected_cost(
+            problem, seconds / models, count, "loop", workers, self.max_time
+        )
 
     @property
     def _capabilities(self):
@@ -254,7 +266,9 @@ class DataOOBValuer(BaseRetrainingValuer):
         n_chunks = None if n_models is None else -(-n_models // _CHUNK)
         sums, n_trained = np.zeros((3, n)), 0
         with run.steps(n_chunks, "models trained") as done, one_thread():
-            while reason is None:  # as many models again, until each row was out of bag twice
+            while (
+                reason is None
+            ):  # as many models again, until each row was out of bag twice
                 tasks = _tasks(task, n_trained, n_models)
                 for part, count in run.fits(out_of_bag_scores, tasks, self.n_jobs):
                     sums, n_trained = sums + part, n_trained + count
@@ -274,18 +288,32 @@ class DataOOBValuer(BaseRetrainingValuer):
         run.late = n_models is not None and reason == "max_time"
         few = n_trained < _MODELS and self.n_estimators is None
         if few and reason == "n_estimators":
-            run.warn(*few_by_default(n_trained, "models", "n_estimators", values, error))
+            run.warn(
+                *few_by_default(n_trained, "models", "n_estimators", values, error)
+            )
         empty = 1 / problem.n_classes if problem.n_classes else -problem.y.var()
-        attributes = {"values_error_": error, "n_evaluations_": n_trained, "stop_reason_": reason}
-        return Result(values, float(values.mean()), float(empty), problem, attributes=attributes)
+        attributes = {
+            "values_error_": error,
+            "n_evaluations_": n_trained,
+            "stop_reason_": reason,
+        }
+        return Result(
+            values, float(values.mean()), float(empty), problem, attributes=attributes
+        )
 
     def _model(self, problem):
         """The model to train; refuses parameters and weights that do not fit the problem."""
         weights, model = problem.sample_weight, self.estimator
         if model is None:
-            model = DecisionTreeClassifier() if problem.n_classes else DecisionTreeRegressor()
+            model = (
+                DecisionTreeClassifier()
+                if problem.n_classes
+                else DecisionTreeRegressor()
+            )
         if problem.n_classes and is_regressor(model):
-            raise ValueError(f"estimator must be a classifier for classes. Got {model!r}.")
+            raise ValueError(
+                f"estimator must be a classifier for classes. Got {model!r}."
+            )
         if weights is not None:
             check_takes_weights(model, weights)
             weighty = np.unique(problem.player_codes[weights > 0])
@@ -297,7 +325,14 @@ class DataOOBValuer(BaseRetrainingValuer):
         if not problem.is_plain:
             y, n = problem.labels(problem.y), len(problem.y)
             with on_all_rows(model, problem.X, n):
-                train(seeded(model, 0, True), problem.X, y, weights, problem.classes, np.arange(n))
+                train(
+                    seeded(model, 0, True),
+                    problem.X,
+                    y,
+                    weights,
+                    problem.classes,
+                    np.arange(n),
+                )
         return model
 
     def _n_models(self, problem):

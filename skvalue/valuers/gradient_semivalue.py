@@ -262,7 +262,10 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
     def _value(self, problem, run):
         self._check_model(problem)
         self._check_noise()
-        newest, skip = newest_weights(self.noise, self.n_permutations), self._n_skipped()
+        newest, skip = (
+            newest_weights(self.noise, self.n_permutations),
+            self._n_skipped(),
+        )
         played = problem if self.group_values == "players" else problem.without_groups()
         clip, bases = self._public_bounds(played)
         event = self._event(clip, self.n_permutations) if self._is_private else None
@@ -276,16 +279,29 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
             release = self._release(event, groups=problem.groups is not None)
             draw = release.source()
         walked, n_evaluations = [], 0  # of each split
-        with run.steps(len(problem.splits) * self.n_permutations, "permutations walked") as done:
+        with run.steps(
+            len(problem.splits) * self.n_permutations, "permutations walked"
+        ) as done:
             for split, basis, seed in zip(problem.splits, bases, seeds):
-                present, model, factors = self._players_model(played, split, clip, basis)
+                present, model, factors = self._players_model(
+                    played, split, clip, basis
+                )
                 if release is not None:
                     noise = GradientNoise(draw, factors, self.noise)
-                names = present if played.groups is None else problem.group_names[present]
-                weights, (valued, codes) = self._weights(len(present)), problem.players_in(split)
+                names = (
+                    present if played.groups is None else problem.group_names[present]
+                )
+                weights, (valued, codes) = (
+                    self._weights(len(present)),
+                    problem.players_in(split),
+                )
                 walked.append(Walked(valued))
-                q = size_weights(self.semivalue, len(present) + 1)  # of a player that joins
-                record = recorded_positions(q, self.n_permutations, skip, self._n_models)
+                q = size_weights(
+                    self.semivalue, len(present) + 1
+                )  # of a player that joins
+                record = recorded_positions(
+                    q, self.n_permutations, skip, self._n_models
+                )
                 for walk in walk_permutations(
                     model, weights, self.n_permutations, rate, seed,
                     noise=noise, skip=skip, record=record, names=names, n_jobs=self.n_jobs,
@@ -323,7 +339,9 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         """Number of first permutations whose utilities are not computed (burn-in)."""
         burn_in = self.burn_in
         if burn_in is None:
-            burn_in = 0.9 if self._is_private and not is_named(self.noise, "iid") else 0.0
+            burn_in = (
+                0.9 if self._is_private and not is_named(self.noise, "iid") else 0.0
+            )
         return min(int(burn_in * self.n_permutations), self.n_permutations - 1)
 
     def _public_rate(self, problem, clip, basis, seed, event):
@@ -339,8 +357,13 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         def model_of(rows, players, some):
             return make(points.X[rows], points.y[rows], players, some)
 
-        size, rng = max(1, round(len(players) / len(present))), np.random.default_rng(seed)
-        return public_learning_rate(model_of, len(points), len(present), size, rng, noise_std)
+        size, rng = (
+            max(1, round(len(players) / len(present))),
+            np.random.default_rng(seed),
+        )
+        return public_learning_rate(
+            model_of, len(points), len(present), size, rng, noise_std
+        )
 
     @property
     def values_error_(self):
@@ -382,15 +405,24 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
 
         if y is not None:
             return values_of(y)
-        n_classes, points = fitted.problem.n_classes, fitted.problem.splits[number].points
-        model = self._model_of(fitted, number, X, np.zeros(len(X), int if n_classes else float))
+        n_classes, points = (
+            fitted.problem.n_classes,
+            fitted.problem.splits[number].points,
+        )
+        model = self._model_of(
+            fitted, number, X, np.zeros(len(X), int if n_classes else float)
+        )
         if not n_classes:  # the target is what the final models predict
             predicted = model.outputs(np.array(walked.finals)).mean(axis=(0, 2))
             if isinstance(self.model, str) and self.standardize:
-                predicted = points.prior + target_scale(points.y, points.weights) * predicted
+                predicted = (
+                    points.prior + target_scale(points.y, points.weights) * predicted
+                )
             return values_of(predicted)
         probabilities = class_probabilities(model, np.array(walked.finals)).T
-        return sum(p * values_of(np.full(len(X), c)) for c, p in enumerate(probabilities))
+        return sum(
+            p * values_of(np.full(len(X), c)) for c, p in enumerate(probabilities)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -398,11 +430,15 @@ class Walked:
     """The permutations of a split that were walked after the burn-in."""
 
     players: np.ndarray
-    moments: HalvedMoments = field(default_factory=HalvedMoments)  # of the marginal utilities
+    moments: HalvedMoments = field(
+        default_factory=HalvedMoments
+    )  # of the marginal utilities
     ends: tuple = ()  # utilities before the first and after the last step of each
     models: tuple = ()  # of each: parameters along the walk, where a row joins
     finals: tuple = ()  # parameters at the ends of some of them
-    past: np.ndarray | None = None  # means of the players' releases, after the last of them
+    past: np.ndarray | None = (
+        None  # means of the players' releases, after the last of them
+    )
     released: AveragedReleases | None = None  # in a private fit that averages releases
 
     def plus(self, walk):

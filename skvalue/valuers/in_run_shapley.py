@@ -51,7 +51,9 @@ def run_event(n_steps, clip, probability, epsilon, delta):
 
     def event(scale):
         noise = GaussianEvent(scale * clip, clip, "null")
-        return SelfComposedEvent(PoissonSampledEvent(noise, probability, "replace"), n_steps)
+        return SelfComposedEvent(
+            PoissonSampledEvent(noise, probability, "replace"), n_steps
+        )
 
     return calibrate(event, epsilon, delta)
 
@@ -70,7 +72,9 @@ def noise_errors(run, rows, points, values, noise_std, by_player, batch_size):
     spread = np.sqrt((1 - rate) / (rate * n * len(points)))  # of the mean over a sample
 
     def mean_gradient(theta):
-        return model.gradient_sum_and_products(theta, points, none, run.clip)[0] / len(points)
+        return model.gradient_sum_and_products(theta, points, none, run.clip)[0] / len(
+            points
+        )
 
     released = [mean_gradient(theta) for theta in run.thetas[:-1]]
     for _ in range(_N_ERROR_DRAWS):
@@ -81,7 +85,9 @@ def noise_errors(run, rows, points, values, noise_std, by_player, batch_size):
             if spread:
                 gradients = clip_rows(model.row_gradients(thetas[t], points), run.clip)
                 noise += spread * rng.standard_normal(len(points)) @ gradients
-            step = run.thetas[t + 1] - run.thetas[t] - run.learning_rate * (change + noise)
+            step = (
+                run.thetas[t + 1] - run.thetas[t] - run.learning_rate * (change + noise)
+            )
             thetas.append(thetas[t] + step)
         again = value_rows(replace(run, thetas=thetas), rows)
         squares = squares + by_player(again - values) ** 2
@@ -217,10 +223,17 @@ class InRunShapleyValuer(BaseValuer):
         "order": [Interval(Integral, 1, 2, closed="both")],
         "n_steps": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
-        "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "learning_rate": [
+            Interval(Real, 0, None, closed="neither"),
+            StrOptions({"auto"}),
+        ],
         "clip": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
         "standardize": ["boolean"],
-        **{name: rule for name, rule in PRIVACY_CONSTRAINTS.items() if name != "relation"},
+        **{
+            name: rule
+            for name, rule in PRIVACY_CONSTRAINTS.items()
+            if name != "relation"
+        },
         "task": [StrOptions({"auto", "classification", "regression"})],
         "cv": ["cv_object", StrOptions({"leave-one-out"})],
         "device": [str],
@@ -290,24 +303,38 @@ class InRunShapleyValuer(BaseValuer):
     def _value(self, problem, run):
         clip = self._checked_clip(problem)
         release = self._release(problem, clip) if self._is_private else None
-        rate, noise_std = self.learning_rate, 0.0 if release is None else release.noise.scale
+        rate, noise_std = (
+            self.learning_rate,
+            0.0 if release is None else release.noise.scale,
+        )
         if rate == "auto":
             rate = self._public_rate(problem, clip, noise_std)
         rate, n_steps, n_classes = float(rate), self.n_steps, problem.n_classes
         standardize = isinstance(self.model, str) and self.standardize
-        seeds = np.random.SeedSequence(seed_of(self.random_state)).spawn(len(problem.splits))
+        seeds = np.random.SeedSequence(seed_of(self.random_state)).spawn(
+            len(problem.splits)
+        )
         draw = None if release is None else release.source()
-        runs, added = [], []  # of each split: its run and the scales; values of its rows
+        runs, added = (
+            [],
+            [],
+        )  # of each split: its run and the scales; values of its rows
         with run.steps(len(problem.splits) * n_steps, "steps made") as done:
             for split, seed in zip(problem.splits, seeds):
                 scales = public_units(split.points, n_classes, standardize)
                 utility = self._utility_on(split.points, scales, n_classes)
                 rng, n = np.random.default_rng(seed), problem.n_rows(split)
-                trained = Run(utility, n, clip, rate, self.order, [utility.model.start(rng)])
-                rows = utility.model.rows(*standardized(*problem.rows(split), scales, n_classes))
+                trained = Run(
+                    utility, n, clip, rate, self.order, [utility.model.start(rng)]
+                )
+                rows = utility.model.rows(
+                    *standardized(*problem.rows(split), scales, n_classes)
+                )
                 batches = shuffled_batches(n, self.batch_size, rng)
                 if draw is not None and self.batch_size is not None:
-                    batches = secret_samples(n, self.batch_size, draw.noise_random_state)
+                    batches = secret_samples(
+                        n, self.batch_size, draw.noise_random_state
+                    )
                 runs.append((trained, scales))
                 added.append(np.zeros(n))
                 for batch, products in descend(trained, rows, batches, n_steps, draw):
@@ -351,7 +378,9 @@ class InRunShapleyValuer(BaseValuer):
         """The rate, from runs on the validation points with ``noise_std`` on sums of gradients."""
         split = problem.splits[0]
         points, n_classes = split.points, problem.n_classes
-        scales = public_units(points, n_classes, isinstance(self.model, str) and self.standardize)
+        scales = public_units(
+            points, n_classes, isinstance(self.model, str) and self.standardize
+        )
         noise_std = noise_std / (self.batch_size or problem.n_rows(split))
         X, y = standardized(points.X, points.y, scales, n_classes)
         return public_run_rate(
@@ -368,14 +397,18 @@ class InRunShapleyValuer(BaseValuer):
             return Utility(model, model.rows(X, y), weights, scale=scales[-1] ** 2)
         from ..derivatives import TorchRowModel
 
-        model = TorchRowModel(self.model, self.loss, X, n_classes=n_classes, device=self.device)
+        model = TorchRowModel(
+            self.model, self.loss, X, n_classes=n_classes, device=self.device
+        )
         rows = model.rows(X, y, "y_val")
         model.check_transforms(rows)
         return Utility(model, rows, weights)
 
     def _release(self, problem, clip):
         """The release of all steps of the run."""
-        probability = None if self.batch_size is None else self.batch_size / len(problem.y)
+        probability = (
+            None if self.batch_size is None else self.batch_size / len(problem.y)
+        )
         event = run_event(self.n_steps, clip, probability, self.epsilon, self.delta)
         report = make_report(
             event, self.delta, notion="joint", unit="row",
@@ -415,12 +448,20 @@ class InRunShapleyValuer(BaseValuer):
         )
         values = value_rows(trained, rows)
         on_points = replace(trained, n=n, thetas=trained.thetas[:1], batches=[])
-        for _ in descend(on_points, public, shuffled_batches(n, None, None), len(trained.batches)):
+        for _ in descend(
+            on_points, public, shuffled_batches(n, None, None), len(trained.batches)
+        ):
             pass
         baseline = value_rows(replace(trained, thetas=on_points.thetas), rows)
         noise_std = noise_std * trained.n / (self.batch_size or trained.n)
         errors = noise_errors(
-            trained, rows, public, values, noise_std, problem.sum_by_group, self.batch_size
+            trained,
+            rows,
+            public,
+            values,
+            noise_std,
+            problem.sum_by_group,
+            self.batch_size,
         )
         curator = {"baseline_": problem.sum_by_group(baseline), "values_error_": errors}
         return values, curator
@@ -438,7 +479,11 @@ class InRunShapleyValuer(BaseValuer):
     # After the fit --------------------------------------------------------------------------
 
     def _score_new(self, fitted, number, X, y):
-        (trained, scales), n_classes, n = fitted.statistic[number], fitted.problem.n_classes, len(X)
+        (trained, scales), n_classes, n = (
+            fitted.statistic[number],
+            fitted.problem.n_classes,
+            len(X),
+        )
         model = trained.utility.model
         if y is None:
             X_new, _ = standardized(X, None, scales, n_classes)
@@ -453,11 +498,16 @@ class InRunShapleyValuer(BaseValuer):
     def _by_point(self, fitted, number):
         """Values of all rows of a split at each of some points, see `point_values`."""
         problem, (trained, scales) = fitted.problem, fitted.statistic[number]
-        X, y = standardized(*problem.rows(problem.splits[number]), scales, problem.n_classes)
+        X, y = standardized(
+            *problem.rows(problem.splits[number]), scales, problem.n_classes
+        )
         return point_values(trained, trained.utility.model.rows(X, y))
 
     def _point_values(self, fitted, number, players):
-        parts = [values[:, players].sum(axis=1) for _, values in self._by_point(fitted, number)]
+        parts = [
+            values[:, players].sum(axis=1)
+            for _, values in self._by_point(fitted, number)
+        ]
         return np.concatenate(parts)
 
     def _point_moments(self, fitted):
@@ -486,7 +536,10 @@ def linear_estimator(theta, scales, problem):
         intercept = intercept - coef @ mean
     if not problem.n_classes:
         model = LinearRegression()
-        model.coef_, model.intercept_ = std * coef[0], float(std * intercept[0] + centre)
+        model.coef_, model.intercept_ = (
+            std * coef[0],
+            float(std * intercept[0] + centre),
+        )
     else:
         model = LogisticRegression()
         if problem.n_classes == 2:

@@ -76,11 +76,22 @@ def train(estimator, X, labels, X_val, y_val, weights, utility):
     if model.classes is None:
         mean = weights @ y_val
         if model.loss.link is np.log and not mean > 0:
-            raise ValueError(f"y_val must have a positive mean for {estimator!r}. Got {mean}.")
+            raise ValueError(
+                f"y_val must have a positive mean for {estimator!r}. Got {mean}."
+            )
         constant += model.loss.link(mean)
     empty = evaluate(utility, model, constant, y_val, weights)[1]
     return Trained(
-        model, Hessian(model), points, y_val, weights, utility, value, empty, by_point, gradient
+        model,
+        Hessian(model),
+        points,
+        y_val,
+        weights,
+        utility,
+        value,
+        empty,
+        by_point,
+        gradient,
     )
 
 
@@ -130,7 +141,13 @@ def joining_values(trained, X, targets, order):
     hessian, values = Hessian(model, -model.weights.mean()), []
     for part in tiles(len(z), block_size(model)):
         steps = newton_steps(
-            model, hessian, X[part], gradient[part], curvature[part], weights[part], sign=1.0
+            model,
+            hessian,
+            X[part],
+            gradient[part],
+            curvature[part],
+            weights[part],
+            sign=1.0,
         )
         if targets is not None:
             joined = X[part], targets[part], weights[part]
@@ -262,7 +279,13 @@ class InfluenceValuer(BaseValuer):
     }
 
     def __init__(
-        self, estimator=None, *, utility: object = "neg_loss", order=1, cv: object = 5, n_jobs=None
+        self,
+        estimator=None,
+        *,
+        utility: object = "neg_loss",
+        order=1,
+        cv: object = 5,
+        n_jobs=None,
     ):
         self.estimator = estimator
         self.utility = utility
@@ -297,7 +320,15 @@ class InfluenceValuer(BaseValuer):
             (X, y), points = problem.rows(split), split.points
             y_val = points.y.astype(np.int64) if problem.n_classes else points.y
             groups = None if problem.groups is None else problem.groups[split.players]
-            arguments = model, X, problem.labels(y), points.X, y_val, points.weights, self.utility
+            arguments = (
+                model,
+                X,
+                problem.labels(y),
+                points.X,
+                y_val,
+                points.weights,
+                self.utility,
+            )
             tasks.append((number, arguments, groups, self.order))
         found = run.map(value_split, tasks, self.n_jobs, what="splits valued")
         result = mean_over_points(problem, found, empty_utility=0.0)
@@ -306,7 +337,9 @@ class InfluenceValuer(BaseValuer):
         models = [trained for (trained,) in result.statistic]
         empty = float(np.mean([trained.empty for trained in models]))
         attributes = {"solver_": models[0].hessian.solver}
-        return replace(result, empty_utility=empty, statistic=models, attributes=attributes)
+        return replace(
+            result, empty_utility=empty, statistic=models, attributes=attributes
+        )
 
     # After the fit --------------------------------------------------------------------------
 
@@ -315,7 +348,9 @@ class InfluenceValuer(BaseValuer):
         model = trained.model
         with one_blas_thread():
             if y is not None:
-                targets = model.targets(y.astype(np.int64) if model.classes is not None else y)
+                targets = model.targets(
+                    y.astype(np.int64) if model.classes is not None else y
+                )
                 return joining_values(trained, X, targets, self.order)
             if self.order == 1 or not model.loss.classes:
                 return joining_values(trained, X, None, self.order)
@@ -337,7 +372,9 @@ class InfluenceValuer(BaseValuer):
         total = model.gradient_sum(players)
         change = trained.points @ trained.hessian.solve(total[None])[0].T
         parts = -(trained.gradient * change).sum(axis=1)
-        return np.divide(parts, trained.weights, out=0 * parts, where=trained.weights > 0)
+        return np.divide(
+            parts, trained.weights, out=0 * parts, where=trained.weights > 0
+        )
 
     def _point_moments(self, fitted):
         trained, problem = fitted.statistic[0], fitted.problem
@@ -352,7 +389,9 @@ class InfluenceValuer(BaseValuer):
             return np.array(moments).T
         moments = np.zeros((2, problem.n_players))
         slopes = trained.gradient / np.where(weights > 0, weights, 1.0)[:, None]
-        for part in tiles(len(weights), max(1, _BLOCK // max(model.theta.size, len(model.y)))):
+        for part in tiles(
+            len(weights), max(1, _BLOCK // max(model.theta.size, len(model.y)))
+        ):
             points = trained.points[part]
             points = points if isinstance(points, np.ndarray) else points.toarray()
             directions = slopes[part][:, :, None] * points[:, None]
@@ -369,6 +408,8 @@ class InfluenceValuer(BaseValuer):
             )
 
     def __sklearn_tags__(self):
-        known = hasattr(self.estimator, "__sklearn_tags__")  # a torch module is refused by `fit`
+        known = hasattr(
+            self.estimator, "__sklearn_tags__"
+        )  # a torch module is refused by `fit`
         estimator = self.estimator if known else LogisticRegression()
         return follow_input_tags(super().__sklearn_tags__(), estimator)

@@ -104,7 +104,9 @@ class ScoresValuer(BaseInSampleValuer):
 
     @property
     def _capabilities(self):
-        return Capabilities(regression=True, task=self.task, any_rows=True, squares=False)
+        return Capabilities(
+            regression=True, task=self.task, any_rows=True, squares=False
+        )
 
     def _value(self, problem, run):
         if not callable(self.scores) and not problem.has_validation_set:
@@ -117,7 +119,9 @@ class ScoresValuer(BaseInSampleValuer):
             for number, split in enumerate(problem.splits):
                 scores = self._scores_at(problem, split)
                 values = score_moments(scores, split.points.weights)[0]
-                tiles.append((number, values, scores.sum(axis=1, dtype=np.float64), scores))
+                tiles.append(
+                    (number, values, scores.sum(axis=1, dtype=np.float64), scores)
+                )
                 done()
         return mean_over_points(problem, tiles, empty_utility=0.0)
 
@@ -126,7 +130,9 @@ class ScoresValuer(BaseInSampleValuer):
         (X, y), points, scores = problem.rows(split), split.points, self.scores
         if callable(scores):
             scores = scores(X, problem.labels(y), points.X, problem.labels(points.y))
-        scores = check_array(scores, dtype=[np.float64, np.float32], input_name="scores")
+        scores = check_array(
+            scores, dtype=[np.float64, np.float32], input_name="scores"
+        )
         if scores.shape != (len(points), len(y)):
             raise ValueError(
                 "scores must have one row per validation point and one column per row of X, "

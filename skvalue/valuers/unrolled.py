@@ -15,7 +15,10 @@ from ..derivatives.unrolled import draw_batches, train, unrolled_derivatives
 from ..exceptions import ImpreciseValuesWarning
 from ._gradients import check_model
 
-_EPS = {True: 0.01, False: 1e-8}  # of "auto": of the built-in model, and of torch modules
+_EPS = {
+    True: 0.01,
+    False: 1e-8,
+}  # of "auto": of the built-in model, and of torch modules
 _FAR = 10  # a value that is this times the effect of a removal is reported
 _ROUNDING = 1e-6  # relative, of utilities of modules of float32
 
@@ -192,22 +195,35 @@ class UnrolledValuer(BaseInSampleValuer):
 
     def _value(self, problem, run):
         self._check_model()
-        eps = _EPS[isinstance(self.model, str)] if self.eps == "auto" else float(self.eps)
+        eps = (
+            _EPS[isinstance(self.model, str)] if self.eps == "auto" else float(self.eps)
+        )
         how = Optimizer(
-            self.optimizer, self.learning_rate, self.momentum, self.weight_decay, self.schedule, eps
+            self.optimizer,
+            self.learning_rate,
+            self.momentum,
+            self.weight_decay,
+            self.schedule,
+            eps,
         )
         found = []  # of each run: values, utility, that of the start, and the largest values
         with run.steps(self.n_runs, "runs") as done:
-            for seed in np.random.SeedSequence(seed_of(self.random_state)).spawn(self.n_runs):
+            for seed in np.random.SeedSequence(seed_of(self.random_state)).spawn(
+                self.n_runs
+            ):
                 found.append(self._run(problem, how, seed))
                 done()
         if not found:
             return None
         values, utility, empty = (np.array(part) for part in list(zip(*found))[:3])
-        self._warn_of_far_values([largest for *_, of_run in found for largest in of_run], how)
+        self._warn_of_far_values(
+            [largest for *_, of_run in found for largest in of_run], how
+        )
         attributes = {}
         if len(found) > 1:
-            attributes["values_error_"] = values.std(axis=0, ddof=1) / np.sqrt(len(found))
+            attributes["values_error_"] = values.std(axis=0, ddof=1) / np.sqrt(
+                len(found)
+            )
         return Result(
             values.mean(axis=0), float(utility.mean()), float(empty.mean()), problem,
             attributes=attributes,
@@ -244,11 +260,15 @@ class UnrolledValuer(BaseInSampleValuer):
         """Values of the players, utility, that of the start (means), and largest values."""
         values, utilities, largest = np.zeros(len(problem.y)), np.zeros(2), []
         for split, drawn in zip(problem.splits, seed.spawn(len(problem.splits))):
-            by_row, by_model, effect = self._train(*self._rows(problem, split), how, drawn)
+            by_row, by_model, effect = self._train(
+                *self._rows(problem, split), how, drawn
+            )
             values[split.players] += by_row
             utilities += by_model
             row, least = np.abs(by_row).argmax(), _ROUNDING * abs(by_model[0])
-            largest.append((problem.row_numbers(split)[row], by_row[row], effect, least))
+            largest.append(
+                (problem.row_numbers(split)[row], by_row[row], effect, least)
+            )
         n_splits = len(problem.splits)
         return problem.sum_by_group(values / n_splits), *(utilities / n_splits), largest
 
@@ -258,14 +278,20 @@ class UnrolledValuer(BaseInSampleValuer):
         The latter is the decrease of the utility without the row of the largest value.
         """
         model, n, rng = utility.model, len(rows), np.random.default_rng(seed)
-        rng.integers(2**63)  # that of the start: batches do not depend on whether it is drawn
+        rng.integers(
+            2**63
+        )  # that of the start: batches do not depend on whether it is drawn
         batches = draw_batches(n, min(self.batch_size or n, n), self.n_epochs, rng)
         with model.numerics_context():
             start = model.parameters(model.start(np.random.default_rng(seed)))
-            values, end = unrolled_derivatives(model, rows, start, batches, how, utility.gradient)
+            values, end = unrolled_derivatives(
+                model, rows, start, batches, how, utility.gradient
+            )
             utilities = [utility.value(theta) for theta in (end, start)]
             others = np.arange(n) != np.abs(values).argmax()
-            without = utility.value(train(model, rows, start, batches, how, others.astype(float)))
+            without = utility.value(
+                train(model, rows, start, batches, how, others.astype(float))
+            )
         if not np.isfinite([*values, *utilities]).all():
             raise ValueError(
                 "learning_rate must be smaller: the training, or its derivatives, are not finite "
@@ -281,13 +307,23 @@ class UnrolledValuer(BaseInSampleValuer):
             columns = StandardScaler().fit(X)
             if not problem.n_classes:
                 target = StandardScaler().fit(y[:, None])
-                y, y_val = (target.transform(part[:, None])[:, 0] for part in (y, y_val))
-                scale = float(target.scale_[0]) ** 2  # utilities are in squared units of the target
-            X, X_val = (columns.transform(part) / np.sqrt(X.shape[1]) for part in (X, X_val))
+                y, y_val = (
+                    target.transform(part[:, None])[:, 0] for part in (y, y_val)
+                )
+                scale = (
+                    float(target.scale_[0]) ** 2
+                )  # utilities are in squared units of the target
+            X, X_val = (
+                columns.transform(part) / np.sqrt(X.shape[1]) for part in (X, X_val)
+            )
             model = LinearRowModel(X.shape[1], problem.n_classes)
-            return model.rows(X, y), Utility(model, model.rows(X_val, y_val), points.weights, scale)
+            return model.rows(X, y), Utility(
+                model, model.rows(X_val, y_val), points.weights, scale
+            )
         from ..derivatives import TorchRowModel
 
-        model = TorchRowModel(self.model, self.loss, X, start=self.start, device=self.device)
+        model = TorchRowModel(
+            self.model, self.loss, X, start=self.start, device=self.device
+        )
         at_points = model.rows(X_val, y_val, "y_val")
         return model.rows(X, y), Utility(model, at_points, points.weights)

@@ -15,7 +15,9 @@ def frame(rng):
         {
             "age": np.where(np.arange(n) % 10 == 0, np.nan, rng.normal(40, 10, n)),
             "visits": rng.integers(0, 9, n),
-            "job": np.where(np.arange(n) % 7 == 0, None, rng.choice(["care", "tech"], n)),
+            "job": np.where(
+                np.arange(n) % 7 == 0, None, rng.choice(["care", "tech"], n)
+            ),
             "member": rng.random(n) < 0.5,
             "hired": pd.date_range("2020-01-01", periods=n).astype(str),
             "left": pd.date_range("2021-01-01", periods=n).to_numpy(),
@@ -47,16 +49,24 @@ def test_every_kind_of_column(frame):
 
 def test_other_rows_may_have_other_categories_and_gaps(frame):
     encoder = column_encoder(frame)[0].fit(frame)
-    other = frame.iloc[:3].assign(age=np.nan, job="new", member=False, hired=None, note=None)
+    other = frame.iloc[:3].assign(
+        age=np.nan, job="new", member=False, hired=None, note=None
+    )
     Z = encoder.transform(other)
     assert np.isfinite(Z).all()
     assert Z[:, 5:8].sum() == 0  # no category of job
 
 
 def test_a_frame_without_a_column_to_learn_from(frame):
-    with pytest.raises(ValueError, match="must have a column that neither .* Got 2 columns"):
+    with pytest.raises(
+        ValueError, match="must have a column that neither .* Got 2 columns"
+    ):
         column_encoder(frame[["key", "same"]])
-    with pytest.raises(ValueError, match="at most 9999 entries after encoding. Got 120 rows and"):
+    with pytest.raises(
+        ValueError, match="at most 9999 entries after encoding. Got 120 rows and"
+    ):
         column_encoder(frame, most_entries=9_999)
-    with pytest.raises(ValueError, match="numbers, strings or dates. Got list in the column 'a'"):
+    with pytest.raises(
+        ValueError, match="numbers, strings or dates. Got list in the column 'a'"
+    ):
         column_encoder(pd.DataFrame({"a": [[1], [2]]}))

@@ -101,7 +101,9 @@ def test_rows_go_where_the_module_is(rng, gpu):
 
     X = rng.normal(size=(20, 4)).astype(np.float32)
     found = through_module(Projection().to(find_device("cuda")), X)
-    np.testing.assert_allclose(found, X.astype(np.float64) @ np.ones((4, 2)), rtol=1e-12)
+    np.testing.assert_allclose(
+        found, X.astype(np.float64) @ np.ones((4, 2)), rtol=1e-12
+    )
 
 
 @each_valuer
@@ -146,7 +148,10 @@ def test_images_through_a_torch_module(valuer, rng):
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)
     module = torch.nn.Sequential(
-        torch.nn.Conv2d(1, 3, 3), torch.nn.Dropout(0.5), torch.nn.ReLU(), torch.nn.MaxPool2d(2)
+        torch.nn.Conv2d(1, 3, 3),
+        torch.nn.Dropout(0.5),
+        torch.nn.ReLU(),
+        torch.nn.MaxPool2d(2),
     )
     module[1].eval()
     X, y = rng.normal(size=(1500, 1, 8, 8)), rng.integers(0, 2, 1500)
@@ -154,12 +159,18 @@ def test_images_through_a_torch_module(valuer, rng):
     other.fit(X[:1200], y[:1200], X_val=X[1200:], y_val=y[1200:])
     assert [part.training for part in module] == [True, False, True, True]  # as it was
     with torch.no_grad():
-        vectors = module.eval()(torch.as_tensor(X, dtype=torch.float32)).flatten(1).numpy()
-    plain = clone(valuer).fit(vectors[:1200], y[:1200], X_val=vectors[1200:], y_val=y[1200:])
+        vectors = (
+            module.eval()(torch.as_tensor(X, dtype=torch.float32)).flatten(1).numpy()
+        )
+    plain = clone(valuer).fit(
+        vectors[:1200], y[:1200], X_val=vectors[1200:], y_val=y[1200:]
+    )
     np.testing.assert_allclose(other.values_, plain.values_, atol=1e-7)
     assert other.n_features_in_ == 27
     tensors = clone(other).fit(torch.as_tensor(X[:1200]), y[:1200])
-    np.testing.assert_allclose(tensors.values_, clone(other).fit(X[:1200], y[:1200]).values_)
+    np.testing.assert_allclose(
+        tensors.values_, clone(other).fit(X[:1200], y[:1200]).values_
+    )
 
 
 def test_frames(numbers):
@@ -167,11 +178,15 @@ def test_frames(numbers):
     X, y = numbers
     frame = frames.DataFrame(X, columns=list("abcd"))
     embedding = make_pipeline(StandardScaler(), PCA(2)).set_output(transform="pandas")
-    valuer = KNNShapleyValuer(embedding=embedding).fit(frame, y, X_val=frame[:9], y_val=y[:9])
+    valuer = KNNShapleyValuer(embedding=embedding).fit(
+        frame, y, X_val=frame[:9], y_val=y[:9]
+    )
     assert list(valuer.feature_names_in_) == list("abcd")
     assert valuer.n_features_in_ == 4
     assert valuer.transform(frame[:3] + 1).shape == (3, 1)
-    assert not hasattr(KNNShapleyValuer(embedding=embedding).fit(X, y), "feature_names_in_")
+    assert not hasattr(
+        KNNShapleyValuer(embedding=embedding).fit(X, y), "feature_names_in_"
+    )
     with pytest.raises(ValueError, match="feature names should match"):
         valuer.transform(frame[["b", "a", "c", "d"]])
 
@@ -187,12 +202,18 @@ def test_which_learn_from_the_rows():
 @each_valuer
 def test_messages(valuer, numbers, texts):
     X, y = numbers
-    with pytest.raises(ValueError, match=r"embedding must return one vector for every row of X, "):
+    with pytest.raises(
+        ValueError, match=r"embedding must return one vector for every row of X, "
+    ):
         clone(valuer).set_params(embedding=lambda X: X[:, 0]).fit(X, y)
-    with pytest.raises(ValueError, match=r"of shape \(60, n_components\). Got shape \(59, 4\)"):
+    with pytest.raises(
+        ValueError, match=r"of shape \(60, n_components\). Got shape \(59, 4\)"
+    ):
         clone(valuer).set_params(embedding=lambda X: X[1:]).fit(X, y)
     half = clone(valuer).set_params(embedding=lambda X: X[:60])
-    with pytest.raises(ValueError, match="X_val must be like X: embedding must return .* of X_val"):
+    with pytest.raises(
+        ValueError, match="X_val must be like X: embedding must return .* of X_val"
+    ):
         half.fit(X, y, X_val=np.r_[X, X], y_val=np.r_[y, y])
     with pytest.raises(ValueError, match="Input X contains NaN"):
         clone(valuer).set_params(embedding=lambda X: X * np.nan).fit(X, y)
@@ -207,7 +228,9 @@ def test_with_epsilon_nothing_is_learnt_from_private_rows(numbers):
 
     points = dict(X_val=X[:20] + 0.1, y_val=y[:20])
     for embedding in (PCA(2), make_pipeline(StandardScaler())):
-        with pytest.raises(ValueError, match="embedding must not learn from the private rows"):
+        with pytest.raises(
+            ValueError, match="embedding must not learn from the private rows"
+        ):
             TKNNShapleyValuer(epsilon=1.0, embedding=embedding).fit(X, y, **points)
     for embedding in (first_two, FrozenEstimator(PCA(2).fit(X + 1))):
         valuer = TKNNShapleyValuer(epsilon=1.0, embedding=embedding).fit(X, y, **points)

@@ -162,7 +162,9 @@ def test_what_cannot_be_pickled_equals_nothing():
 
 
 def fingerprints():
-    return [fingerprint(pair()) for pair in PAIRS.values()], fingerprint({"a", "b", "c"})
+    return [fingerprint(pair()) for pair in PAIRS.values()], fingerprint(
+        {"a", "b", "c"}
+    )
 
 
 def test_same_in_every_process():

@@ -15,7 +15,12 @@ from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
-from skvalue import DataOOBValuer, DataShapleyValuer, KNNShapleyValuer, TKNNShapleyValuer
+from skvalue import (
+    DataOOBValuer,
+    DataShapleyValuer,
+    KNNShapleyValuer,
+    TKNNShapleyValuer,
+)
 from skvalue._utils.parallel import (
     background_map,
     n_workers,
@@ -44,7 +49,9 @@ def slow_first(i):
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 3, None])
 def test_results_come_in_order(n_jobs):
-    assert list(ordered_map(slow_first, [(i,) for i in range(20)], n_jobs)) == list(range(20))
+    assert list(ordered_map(slow_first, [(i,) for i in range(20)], n_jobs)) == list(
+        range(20)
+    )
 
 
 def test_tasks_run_beside_each_other():
@@ -138,7 +145,8 @@ def test_errors_come_through(n_jobs):
 
 
 @pytest.mark.parametrize(
-    "backend", ["threading", "multiprocessing", pytest.param("loky", marks=pytest.mark.slow)]
+    "backend",
+    ["threading", "multiprocessing", pytest.param("loky", marks=pytest.mark.slow)],
 )
 def test_a_joblib_back_end_gives_the_same_values(backend, rng):
     X, y = rng.normal(size=(300, 3)), rng.integers(0, 2, 300)
@@ -204,13 +212,18 @@ def test_a_back_end_without_a_generator_gets_few_tasks_at_a_time(tmp_path):
 CLUSTER = pytest.mark.xdist_group("cluster")
 
 
-@pytest.fixture(scope="module", params=[False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.fixture(
+    scope="module", params=[False, pytest.param(True, marks=pytest.mark.slow)]
+)
 def cluster(request):
     """Two workers of Dask in this process, or processes on this machine: whether they are."""
     distributed = pytest.importorskip("distributed")
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, processes=request.param
+            n_workers=2,
+            threads_per_worker=1,
+            dashboard_address=None,
+            processes=request.param,
         ) as cluster,
         distributed.Client(cluster),  # which joblib finds
     ):
@@ -231,7 +244,11 @@ def cluster(request):
 def test_a_dask_cluster_gives_the_same_values(valuer, kind, cluster, rng, tmp_path):
     import dask.array as da
 
-    X, y, X_val = rng.normal(size=(1000, 8)), rng.integers(0, 2, 1000), rng.normal(size=(200, 8))
+    X, y, X_val = (
+        rng.normal(size=(1000, 8)),
+        rng.integers(0, 2, 1000),
+        rng.normal(size=(200, 8)),
+    )
     plain = valuer.fit(X, y, X_val=X_val, y_val=y[:200]).values_
     np.save(tmp_path / "X.npy", X)
     rows = {
@@ -280,7 +297,9 @@ def test_results_come_while_items_are_made(n_jobs):
 
 def test_items_are_not_made_far_ahead_and_errors_come_through():
     made = []
-    results = background_map(lambda i: i, ((made.append(i) or i,) for i in range(100)), 2)
+    results = background_map(
+        lambda i: i, ((made.append(i) or i,) for i in range(100)), 2
+    )
     assert next(results) == 0
     assert len(made) <= 2
     results.close()
@@ -303,7 +322,9 @@ def test_a_second_thread_is_one_that_blas_or_joblib_leaves():
 
 
 @pytest.mark.parametrize("valuer", [KNNShapleyValuer(), TKNNShapleyValuer(0.5)])
-def test_steps_are_those_that_were_counted_whatever_else_computes(valuer, rng, monkeypatch):
+def test_steps_are_those_that_were_counted_whatever_else_computes(
+    valuer, rng, monkeypatch
+):
     """Another fit in another thread, or on the same GPU, changes what there is meanwhile."""
     X, y = rng.normal(size=(300, 3)), rng.integers(0, 2, 300)
     expected = clone(valuer).fit(X, y, X_val=X[:200], y_val=y[:200]).values_
@@ -313,7 +334,9 @@ def test_steps_are_those_that_were_counted_whatever_else_computes(valuer, rng, m
         "info",
         lambda self: [{"user_api": "blas", "num_threads": next(threads)}],
     )
-    valuer.fit(X, y, X_val=X[:150], y_val=y[:150]).add_validation(X[150:200], y[150:200])
+    valuer.fit(X, y, X_val=X[:150], y_val=y[:150]).add_validation(
+        X[150:200], y[150:200]
+    )
     np.testing.assert_allclose(valuer.values_, expected, atol=1e-12)
     valuer.fit(X, y, X_val=X[:200], y_val=y[:200])
     np.testing.assert_allclose(valuer.values_, expected, atol=1e-12)
@@ -325,7 +348,9 @@ def test_fits_in_threads(rng):
     sizes = [250, 600, 350, 450] * 2
 
     def fit(n):
-        return KNNShapleyValuer().fit(X[:n], y[:n], X_val=X[:100], y_val=y[:100]).values_
+        return (
+            KNNShapleyValuer().fit(X[:n], y[:n], X_val=X[:100], y_val=y[:100]).values_
+        )
 
     with threadpool_limits(2, user_api="blas"):
         expected = [fit(n) for n in sizes]

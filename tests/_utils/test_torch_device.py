@@ -11,7 +11,12 @@ from sklearn.linear_model import LogisticRegression
 
 torch = pytest.importorskip("torch")
 
-from skvalue import GradientSemivalueValuer, KNNShapleyValuer, LeaveOneOutValuer, TKNNShapleyValuer
+from skvalue import (
+    GradientSemivalueValuer,
+    KNNShapleyValuer,
+    LeaveOneOutValuer,
+    TKNNShapleyValuer,
+)
 from skvalue._utils import torch_device as _torch_device
 from skvalue._utils.torch_device import (
     block_bytes,
@@ -32,12 +37,20 @@ def test_find_device(monkeypatch):
     monkeypatch.setattr(_torch_device, "GPU", "cuda")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert [find_device(device) for device in ("auto", "cpu")] == ["cpu", "cpu"]
-    with pytest.raises(ValueError, match="device='cuda' needs a CUDA GPU that torch sees. Got non"):
+    with pytest.raises(
+        ValueError, match="device='cuda' needs a CUDA GPU that torch sees. Got non"
+    ):
         find_device("cuda")
-    with pytest.raises(ValueError, match="device must be 'auto', 'cpu' or 'cuda'. Got 'tpu'"):
+    with pytest.raises(
+        ValueError, match="device must be 'auto', 'cpu' or 'cuda'. Got 'tpu'"
+    ):
         find_device("tpu")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert [find_device(device) for device in ("auto", "cpu", "cuda")] == ["cuda", "cpu", "cuda"]
+    assert [find_device(device) for device in ("auto", "cpu", "cuda")] == [
+        "cuda",
+        "cpu",
+        "cuda",
+    ]
 
 
 def test_the_cpu_starts_no_gpu(monkeypatch):
@@ -104,11 +117,16 @@ def test_two_devices_do_not_mix(gpu):
         lambda: there @ here,
         lambda: torch.cat([there, here]),
         lambda: torch.where(here > 0, there, 0.0),
-        lambda: there.__setitem__(slice(2), here[:2] > 0) or there.index_add(0, here.long(), here),
+        lambda: (
+            there.__setitem__(slice(2), here[:2] > 0)
+            or there.index_add(0, here.long(), here)
+        ),
         lambda: here[there.long()],
         lambda: there.index_put((torch.arange(2),), here[:2]),
     ):
-        with pytest.raises(RuntimeError, match="same device|indices should be either on cpu or"):
+        with pytest.raises(
+            RuntimeError, match="same device|indices should be either on cpu or"
+        ):
             wrong()
     with pytest.raises((RuntimeError, TypeError), match="not supported|can't convert"):
         there.numpy()
@@ -146,7 +164,9 @@ def test_full_precision_by_the_newer_setting(precision, rng):
         pytest.skip("torch has the older setting only")
     before = matmul.fp32_precision
     try:
-        matmul.fp32_precision = precision  # `get_float32_matmul_precision` fails from here on
+        matmul.fp32_precision = (
+            precision  # `get_float32_matmul_precision` fails from here on
+        )
         with full_precision():
             assert matmul.fp32_precision == "ieee"
             assert torch.backends.mkldnn.matmul.fp32_precision == "ieee"
@@ -264,7 +284,9 @@ FITS = {
     "knn": KNNShapleyValuer(3, engine="torch", device="cpu"),
     "tknn": TKNNShapleyValuer("auto", engine="torch", device="cpu"),
     "embedding": KNNShapleyValuer(3, embedding=MODULE),
-    "gradients": GradientSemivalueValuer(MODULE, n_permutations=3, device="cpu", random_state=0),
+    "gradients": GradientSemivalueValuer(
+        MODULE, n_permutations=3, device="cpu", random_state=0
+    ),
     "games": LeaveOneOutValuer(LogisticRegression(), batch="torch", device="cpu"),
     "simclr": SimCLR(n_epochs=1, device="cpu", random_state=0),
     "vae": GaussianVAE(2, n_epochs=1, device="cpu", random_state=0),

@@ -29,7 +29,9 @@ def table(tmp_path_factory):
     """A table of 60 rows and its validation points, as files."""
     rng, folder = np.random.default_rng(0), tmp_path_factory.mktemp("table")
     X = rng.normal(size=(60, 2)).round(2)
-    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "label": np.where(X[:, 0] > 0, "x", "y")})
+    frame = pd.DataFrame(
+        {"a": X[:, 0], "b": X[:, 1], "label": np.where(X[:, 0] > 0, "x", "y")}
+    )
     frame[:40].to_csv(folder / "train.csv", index=False)
     frame[40:].to_csv(folder / "val.csv", index=False)
     return folder
@@ -49,7 +51,9 @@ def report(table):
 
 
 def checkpoint(path):
-    valuer = DataShapleyValuer(GaussianNB(), max_evaluations=100, checkpoint=path, random_state=0)
+    valuer = DataShapleyValuer(
+        GaussianNB(), max_evaluations=100, checkpoint=path, random_state=0
+    )
     valuer.fit(np.arange(40.0).reshape(20, 2), np.arange(20) % 2)
 
 
@@ -59,7 +63,9 @@ WRITERS = {
     "value.csv": lambda path, table: command(table, "value", "-o", path),
     "value.feather": lambda path, table: command(table, "value", "-o", path),
     "private.csv": lambda path, table: command(table, "value", "-o", path, *PRIVATE),
-    "clean.csv": lambda path, table: command(table, "clean", "--method", "knn", "-o", path),
+    "clean.csv": lambda path, table: command(
+        table, "clean", "--method", "knn", "-o", path
+    ),
     "audit.html": lambda path, table: command(table, "audit", "-o", path),
     "to_html": lambda path, table: report(table).to_html(path),
     "to_json": lambda path, table: report(table).to_json(path),
@@ -71,7 +77,10 @@ WRITERS = {
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[pytest.mark.slow] * (name == "audit.html")) for name in WRITERS],
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name == "audit.html"))
+        for name in WRITERS
+    ],
 )
 def test_modes_stay_and_links_are_followed(name, table, tmp_path):
     """Nothing is opened through a link that another user placed beside the file."""
@@ -83,7 +92,9 @@ def test_modes_stay_and_links_are_followed(name, table, tmp_path):
     WRITERS[name](path, table)
     umask = os.umask(0)
     os.umask(umask)
-    assert path.stat().st_mode & 0o777 == (0o600 if name == "checkpoint" else 0o666 & ~umask)
+    assert path.stat().st_mode & 0o777 == (
+        0o600 if name == "checkpoint" else 0o666 & ~umask
+    )
     content = path.read_bytes()
     path.chmod(0o640)
     (tmp_path / "links").mkdir()
@@ -112,11 +123,15 @@ def test_a_full_disk_leaves_the_earlier_file(name, table, tmp_path):
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
 def test_pipes_and_folders_are_refused(make, table, tmp_path):
     make(tmp_path / "pipe")
-    with pytest.raises(ValueError, match="path must be a file. Got a folder, a pipe or a device"):
+    with pytest.raises(
+        ValueError, match="path must be a file. Got a folder, a pipe or a device"
+    ):
         report(table).to_json(tmp_path / "pipe")
 
 
-@pytest.mark.skipif(os.geteuid() == 0 if hasattr(os, "geteuid") else True, reason="is root")
+@pytest.mark.skipif(
+    os.geteuid() == 0 if hasattr(os, "geteuid") else True, reason="is root"
+)
 def test_a_file_that_may_not_be_written_is_not_replaced(table, tmp_path):
     path = tmp_path / "summary"
     path.touch(mode=0o400)
@@ -130,7 +145,13 @@ def opens(node):
     if function in ("open", "fdopen") and len(node.args) > 1:
         mode = getattr(node.args[1], "value", None)
         return isinstance(mode, str) and bool(set("wax+") & set(mode))
-    return function in ("NamedTemporaryFile", "mkstemp", "write_text", "write_bytes", "savetxt")
+    return function in (
+        "NamedTemporaryFile",
+        "mkstemp",
+        "write_text",
+        "write_bytes",
+        "savetxt",
+    )
 
 
 def test_one_function_writes_all_files():

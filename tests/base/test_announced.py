@@ -83,7 +83,11 @@ def test_fits_of_a_slow_model_are_announced(case, caplog):
     assert line.startswith(f"{name}.fit takes about ")
     assert ("max_time limits it; " in line) == (case != "leave-one-out")
     # 41, 160 and 200 models at two seconds; coalitions of half of the rows count half at first.
-    expected = {"leave-one-out": "82 seconds", "Data-OOB": "5 minutes", "Layered": "minutes"}
+    expected = {
+        "leave-one-out": "82 seconds",
+        "Data-OOB": "5 minutes",
+        "Layered": "minutes",
+    }
     assert expected.get(case, "3 minutes") in line
 
 

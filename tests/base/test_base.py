@@ -23,7 +23,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from test_axioms import EXACT, by_name, problem
 
-from skvalue import DataOOBValuer, DataShapleyValuer, KNNShapleyValuer, TKNNShapleyValuer
+from skvalue import (
+    DataOOBValuer,
+    DataShapleyValuer,
+    KNNShapleyValuer,
+    TKNNShapleyValuer,
+)
 from skvalue.exceptions import (
     IncompleteFitWarning,
     QuadraticCostWarning,
@@ -41,7 +46,9 @@ def data(name, rng, **sizes):
 # Players and points -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [name for name, (_, n_classes) in EXACT.items() if n_classes])
+@pytest.mark.parametrize(
+    "name", [name for name, (_, n_classes) in EXACT.items() if n_classes]
+)
 def test_leave_one_out_is_the_mean_of_n_games(name, rng):
     # The regression, whose prior mean is that of all rows, is compared with enumeration.
     n = 12
@@ -53,7 +60,9 @@ def test_leave_one_out_is_the_mean_of_n_games(name, rng):
         game = clone(valuer).fit(X[rest], y[rest], X_val=X[[i]], y_val=y[[i]])
         total[rest] += game.values_ / n
     np.testing.assert_allclose(valuer.fit(X, y).values_, total, atol=1e-13)
-    assert valuer.set_params(cv=LeaveOneOut()).fit(X, y).values_ == pytest.approx(total, abs=1e-13)
+    assert valuer.set_params(cv=LeaveOneOut()).fit(X, y).values_ == pytest.approx(
+        total, abs=1e-13
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,7 +76,9 @@ def test_cross_validation_is_the_mean_over_splits(name, cv, rng):
     splits = list((StratifiedKFold(4) if cv == 4 else cv).split(X, y))
     total, utility = np.zeros(len(X)), []
     for players, points in splits:
-        game = clone(valuer).fit(X[players], y[players], X_val=X[points], y_val=y[points])
+        game = clone(valuer).fit(
+            X[players], y[players], X_val=X[points], y_val=y[points]
+        )
         total[players] += game.values_ / len(splits)
         utility.append(game.utility_)
     valuer.set_params(cv=cv).fit(X, y)
@@ -93,7 +104,11 @@ def test_groups_sum_their_rows(name, rng):
 @pytest.mark.filterwarnings("ignore::skvalue.exceptions.RadiusWarning")  # few rows
 @pytest.mark.parametrize("cls", [KNNShapleyValuer, TKNNShapleyValuer])
 def test_a_class_that_only_validation_points_have_counts_as_one(cls, rng):
-    X, X_val, y_val = rng.normal(size=(6, 2)), rng.normal(size=(5, 2)), np.array(list("abzzq"))
+    X, X_val, y_val = (
+        rng.normal(size=(6, 2)),
+        rng.normal(size=(5, 2)),
+        np.array(list("abzzq")),
+    )
     y = np.array(list("ababab"))
     if cls is KNNShapleyValuer:
         valuer = cls(2)
@@ -152,7 +167,9 @@ def test_seen_rows_have_their_fitted_values(name, rng):
     valuer, X, y, X_val, y_val = data(name, rng)
     valuer.fit(X, y, X_val=X_val, y_val=y_val)
     same = (X[:, None] == X).all(axis=2)
-    np.testing.assert_allclose(valuer.transform(X)[:, 0], same @ valuer.values_ / same.sum(axis=1))
+    np.testing.assert_allclose(
+        valuer.transform(X)[:, 0], same @ valuer.values_ / same.sum(axis=1)
+    )
     same &= y[:, None] == y
     zeros = np.where(X == 0, rng.choice([-0.0, 0.0], X.shape), X)
     scores = valuer.score_samples(zeros, y)
@@ -164,7 +181,9 @@ def test_unknown_labels_are_averaged(name, rng):
     valuer, X, y, X_val, y_val = data(name, rng)
     valuer.fit(X, y, X_val=X_val, y_val=y_val)
     X_new = np.r_[rng.integers(-2, 3, (8, 3)) / 2.0 + 0.25, [[99.0, -3, 5]]]
-    by_label = np.array([valuer.score_samples(X_new, np.full(9, c)) for c in valuer.classes_])
+    by_label = np.array(
+        [valuer.score_samples(X_new, np.full(9, c)) for c in valuer.classes_]
+    )
     metric = valuer.metric
     distances = 1 - X_new @ X.T / np.outer(
         np.linalg.norm(X_new, axis=1), np.maximum(np.linalg.norm(X, axis=1), 1e-9)
@@ -180,7 +199,9 @@ def test_unknown_labels_are_averaged(name, rng):
             weights = inside + tied * (valuer.n_neighbors - inside.sum()) / tied.sum()
         fractions = np.bincount(y, weights, minlength=len(labels))
         fractions = (
-            fractions / weights.sum() if weights.any() else np.full(len(labels), 1 / len(labels))
+            fractions / weights.sum()
+            if weights.any()
+            else np.full(len(labels), 1 / len(labels))
         )
         assert score == pytest.approx(fractions @ labels, abs=1e-13)
 
@@ -188,14 +209,18 @@ def test_unknown_labels_are_averaged(name, rng):
 @pytest.mark.parametrize("name", ["score_samples", "transform"])
 def test_a_method_of_the_rows_of_fit_alone_names_those_of_unseen_rows(name):
     assert not hasattr(DataShapleyValuer, name)
-    with pytest.raises(AttributeError, match=f"DataShapleyValuer has no {name}.*KNNShapleyValuer"):
+    with pytest.raises(
+        AttributeError, match=f"DataShapleyValuer has no {name}.*KNNShapleyValuer"
+    ):
         getattr(DataShapleyValuer(), name)
 
 
 def test_float32_rows_are_found_again(rng):
     X, y = rng.normal(size=(20, 3)).astype(np.float32), rng.integers(0, 2, 20)
     valuer = KNNShapleyValuer().fit(X, y)
-    np.testing.assert_allclose(valuer.transform(X.astype(np.float64))[:, 0], valuer.values_)
+    np.testing.assert_allclose(
+        valuer.transform(X.astype(np.float64))[:, 0], valuer.values_
+    )
 
 
 # Data that changes ---------------------------------------------------------------------------
@@ -207,18 +232,27 @@ def test_adding_validation_points_equals_a_refit(name, rng, weighted, grouped):
     valuer, X, y, X_val, y_val = data(name, rng)
     w = rng.random(30) if weighted else None
     groups = {"groups": np.arange(80) % 4} if grouped else {}
-    whole = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val, sample_weight_val=w, **groups)
+    whole = clone(valuer).fit(
+        X, y, X_val=X_val, y_val=y_val, sample_weight_val=w, **groups
+    )
     first, second = (None, None) if w is None else (w[:20], w[20:])
     part = clone(valuer).fit(
         X, y, X_val=X_val[:20], y_val=y_val[:20], sample_weight_val=first, **groups
     )
-    assert part.validation_error_.shape == part.values_.shape  # must not survive the change
+    assert (
+        part.validation_error_.shape == part.values_.shape
+    )  # must not survive the change
     part.add_validation(X_val[20:], y_val[20:], sample_weight_val=second)
     for attribute in ("values_", "utility_", "empty_utility_", "validation_error_"):
         np.testing.assert_allclose(
-            getattr(part, attribute), getattr(whole, attribute), atol=1e-13, err_msg=attribute
+            getattr(part, attribute),
+            getattr(whole, attribute),
+            atol=1e-13,
+            err_msg=attribute,
         )
-    np.testing.assert_allclose(part.transform(X[:5] + 0.1), whole.transform(X[:5] + 0.1))
+    np.testing.assert_allclose(
+        part.transform(X[:5] + 0.1), whole.transform(X[:5] + 0.1)
+    )
     if hasattr(whole, "counts_"):
         np.testing.assert_array_equal(part.counts_, whole.counts_)
 
@@ -237,7 +271,10 @@ def test_dates_that_are_missing(kind, rng):
     with pytest.raises(ValueError, match=f"y {message}"):
         valuer.score_samples(X, missing)
     valuer.fit(X, y, X_val=X, y_val=y)
-    for use in (valuer.add_validation, lambda *points: valuer.fit(X, y, X_val=X, y_val=missing)):
+    for use in (
+        valuer.add_validation,
+        lambda *points: valuer.fit(X, y, X_val=X, y_val=missing),
+    ):
         with pytest.raises(ValueError, match=f"y_val {message}"):
             use(X, missing)
 
@@ -249,14 +286,20 @@ def test_huge_validation_weights(valuer, first, rng):
     points, labels = rng.normal(size=(8, 2)), np.arange(8) % 2
     weights = np.r_[np.full(4, first), np.full(4, 1e308)]
     weights[0] = 1e308
-    whole = clone(valuer).fit(X, y, X_val=points, y_val=labels, sample_weight_val=weights)
+    whole = clone(valuer).fit(
+        X, y, X_val=points, y_val=labels, sample_weight_val=weights
+    )
     valuer = clone(valuer).fit(
         X, y, X_val=points[:4], y_val=labels[:4], sample_weight_val=weights[:4]
     )
     for start in (4, 6):
         part = slice(start, start + 2)
-        valuer.add_validation(points[part], labels[part], sample_weight_val=weights[part])
-    if not isinstance(valuer, TKNNShapleyValuer):  # the radius is that of the first points
+        valuer.add_validation(
+            points[part], labels[part], sample_weight_val=weights[part]
+        )
+    if not isinstance(
+        valuer, TKNNShapleyValuer
+    ):  # the radius is that of the first points
         np.testing.assert_allclose(valuer.values_, whole.values_, atol=1e-14)
         assert valuer.utility_ == pytest.approx(whole.utility_)
     assert np.isfinite(valuer.values_).all()
@@ -268,7 +311,9 @@ def test_huge_validation_weights(valuer, first, rng):
 def test_labels_that_are_missing(missing, kind, rng):
     X, y = rng.normal(size=(20, 2)), pd.Series(["a", "b"] * 10, dtype=kind)
     y[3] = missing
-    with pytest.raises(ValueError, match="y must hold no missing labels. Got .* at place 3."):
+    with pytest.raises(
+        ValueError, match="y must hold no missing labels. Got .* at place 3."
+    ):
         KNNShapleyValuer().fit(X, y)
 
 
@@ -287,29 +332,39 @@ def test_callbacks_see_every_task(valuer, cv, rng):
     np.testing.assert_array_equal(watched.values_, plain)
 
 
-@pytest.mark.parametrize("valuer", [KNNShapleyValuer(n_jobs=2), TKNNShapleyValuer(0.5, n_jobs=2)])
+@pytest.mark.parametrize(
+    "valuer", [KNNShapleyValuer(n_jobs=2), TKNNShapleyValuer(0.5, n_jobs=2)]
+)
 def test_a_callback_stops_the_fit_and_values_are_of_the_points_done(valuer, rng):
     X, y = rng.normal(size=(50, 2)), rng.integers(0, 2, 50)
     X_val, y_val = rng.normal(size=(3000, 2)), rng.integers(0, 2, 3000)
     valuer.set_callbacks(Watch(stop_at=2))
-    with pytest.warns(IncompleteFitWarning, match="stopped by a callback: .* evaluated until then"):
+    with pytest.warns(
+        IncompleteFitWarning, match="stopped by a callback: .* evaluated until then"
+    ):
         valuer.fit(X, y, X_val=X_val, y_val=y_val)
     done = len(valuer.contributions(0).contributions)
     assert 0 < done < 3000
-    part = clone(valuer).set_callbacks().fit(X, y, X_val=X_val[:done], y_val=y_val[:done])
+    part = (
+        clone(valuer).set_callbacks().fit(X, y, X_val=X_val[:done], y_val=y_val[:done])
+    )
     np.testing.assert_allclose(valuer.values_, part.values_, atol=1e-13)
     assert valuer.utility_ == pytest.approx(part.utility_)
     np.testing.assert_allclose(valuer.transform(X + 1), part.transform(X + 1))
 
 
-@pytest.mark.parametrize("valuer", [KNNShapleyValuer(n_jobs=2), TKNNShapleyValuer(0.5, n_jobs=2)])
+@pytest.mark.parametrize(
+    "valuer", [KNNShapleyValuer(n_jobs=2), TKNNShapleyValuer(0.5, n_jobs=2)]
+)
 def test_updates_after_an_early_stop(valuer, rng):
     X, y = rng.normal(size=(50, 2)), rng.integers(0, 2, 50)
     X_val, y_val = rng.normal(size=(6000, 2)), rng.integers(0, 2, 6000)
     w = rng.random(6000)
     valuer.set_callbacks(Watch(stop_at=2))
     with pytest.warns(IncompleteFitWarning):
-        valuer.fit(X, y, X_val=X_val[:3000], y_val=y_val[:3000], sample_weight_val=w[:3000])
+        valuer.fit(
+            X, y, X_val=X_val[:3000], y_val=y_val[:3000], sample_weight_val=w[:3000]
+        )
     first = len(valuer.contributions(0).contributions)
     valuer.set_callbacks(Watch(stop_at=1))
     with pytest.warns(IncompleteFitWarning):
@@ -354,14 +409,21 @@ def test_control_c_before_any_point_is_done(valuer, rng):
         valuer.fit(X, y, X_val=X, y_val=y)
     assert not hasattr(valuer, "values_")
     # The first fold is done, the second is left out of the means.
-    folds = [(np.arange(450), np.arange(450, 900)), (np.arange(450, 900), np.arange(450))]
+    folds = [
+        (np.arange(450), np.arange(450, 900)),
+        (np.arange(450, 900), np.arange(450)),
+    ]
     watch = Watch()
     valuer.set_params(cv=folds).set_callbacks(watch).fit(X, y)
     assert watch.begun % 2 == 0
     valuer.set_callbacks(Impatient(interrupt_at=watch.begun // 2 + 1))
     with pytest.raises(KeyboardInterrupt):
         valuer.fit(X, y)
-    first = clone(valuer).set_callbacks().fit(X[:450], y[:450], X_val=X[450:], y_val=y[450:])
+    first = (
+        clone(valuer)
+        .set_callbacks()
+        .fit(X[:450], y[:450], X_val=X[450:], y_val=y[450:])
+    )
     np.testing.assert_allclose(valuer.values_[:450], first.values_)
     np.testing.assert_array_equal(valuer.values_[450:], 0)
     assert valuer.utility_ == pytest.approx(first.utility_)
@@ -406,7 +468,9 @@ def test_pipeline_with_groups(rng):
     X, y, groups = rng.normal(size=(40, 2)), np.arange(40) % 2, np.arange(40) % 5
     with config_context(enable_metadata_routing=True):
         step = KNNShapleyValuer(cv=GroupKFold(5)).set_fit_request(groups=True)
-        values = make_pipeline(StandardScaler(), step).fit_transform(X, y, groups=groups)
+        values = make_pipeline(StandardScaler(), step).fit_transform(
+            X, y, groups=groups
+        )
     assert len(np.unique(values)) == 5
 
 
@@ -414,7 +478,9 @@ def test_weights_whose_sum_overflows_are_weights(rng):
     X, y, w = rng.normal(size=(20, 2)), np.arange(20) % 2, rng.random(20)
     expected = KNNShapleyValuer().fit(X, y, X_val=X, y_val=y, sample_weight_val=w)
     for scale in (1e308, 1e-300):
-        huge = KNNShapleyValuer().fit(X, y, X_val=X, y_val=y, sample_weight_val=w * scale)
+        huge = KNNShapleyValuer().fit(
+            X, y, X_val=X, y_val=y, sample_weight_val=w * scale
+        )
         np.testing.assert_allclose(huge.values_, expected.values_, rtol=1e-12)
 
 
@@ -495,9 +561,21 @@ def test_bad_input_is_refused_before_work_starts(cls, case):
 @pytest.mark.parametrize(
     ("cv", "groups", "message"),
     [
-        (ShuffleSplit(3, random_state=0), None, "must let every row play equally often"),
-        ([(np.arange(5), np.arange(5))], None, "must not put a row on both sides of a split"),
-        ([(np.arange(5), np.arange(5, 10))] * 2, np.arange(10) % 3, "must keep every group on one"),
+        (
+            ShuffleSplit(3, random_state=0),
+            None,
+            "must let every row play equally often",
+        ),
+        (
+            [(np.arange(5), np.arange(5))],
+            None,
+            "must not put a row on both sides of a split",
+        ),
+        (
+            [(np.arange(5), np.arange(5, 10))] * 2,
+            np.arange(10) % 3,
+            "must keep every group on one",
+        ),
         (20, None, "n_splits=20"),
         ("leave-two-out", None, "'cv' parameter of KNNShapleyValuer must be"),
     ],
@@ -515,9 +593,18 @@ def test_messages_after_fit():
     valuer.fit(X0, Y0)
     cases = [
         (lambda: valuer.transform(X0[:, :1]), "X has 1 features, but .* expecting 2"),
-        (lambda: valuer.score_samples(X0, Y0[:3]), r"y must have one entry .* \(10\). Got 3"),
-        (lambda: valuer.score_samples(X0[:1], ["q"]), "y must hold only labels that y has. Got"),
-        (lambda: valuer.add_validation(X0, Y0), "add_validation needs a validation set"),
+        (
+            lambda: valuer.score_samples(X0, Y0[:3]),
+            r"y must have one entry .* \(10\). Got 3",
+        ),
+        (
+            lambda: valuer.score_samples(X0[:1], ["q"]),
+            "y must hold only labels that y has. Got",
+        ),
+        (
+            lambda: valuer.add_validation(X0, Y0),
+            "add_validation needs a validation set",
+        ),
     ]
     before = valuer.values_.copy()
     for call, message in cases:
@@ -541,7 +628,10 @@ def test_a_refused_change_leaves_all_attributes_of_a_fit(rng):
     X, y, groups = rng.normal(size=(12, 2)), np.arange(12) % 3, np.arange(12) // 3
     valuer = KNNShapleyValuer(2, cv=4).fit(X, y, groups=groups)
     scores = valuer.score_samples(X[:2] + 9, y[:2])
-    for refused in (dict(y=np.zeros(12)), dict(y=y, groups=groups % 2)):  # 4 folds of 2 groups
+    for refused in (
+        dict(y=np.zeros(12)),
+        dict(y=y, groups=groups % 2),
+    ):  # 4 folds of 2 groups
         with pytest.raises(ValueError, match="2 classes|number of groups"):
             valuer.fit(X, **refused)
     assert valuer.classes_.tolist() == [0, 1, 2]
@@ -554,7 +644,10 @@ def test_leave_one_out_of_many_rows_warns():
     X, y = np.arange(n, dtype=float)[:, None], np.arange(n) % 2
     valuer = KNNShapleyValuer().set_callbacks(Impatient(interrupt_at=1))
     message = "compares 2,500,100,001 pairs of rows. Pass X_val and y_val"
-    with pytest.warns(QuadraticCostWarning, match=message), pytest.raises(KeyboardInterrupt):
+    with (
+        pytest.warns(QuadraticCostWarning, match=message),
+        pytest.raises(KeyboardInterrupt),
+    ):
         valuer.fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -563,23 +656,37 @@ def test_leave_one_out_of_many_rows_warns():
                 valuer.set_params(cv=cv).fit(X[:n_rows], y[:n_rows])
 
 
-@pytest.mark.parametrize("labels", [["x", "y"], [3, 17], [True, False], [1.0, 2.0], ["1", "10"]])
+@pytest.mark.parametrize(
+    "labels", [["x", "y"], [3, 17], [True, False], [1.0, 2.0], ["1", "10"]]
+)
 def test_labels_of_any_kind(labels, rng):
     X, codes = rng.normal(size=(30, 2)), rng.integers(0, 2, 30)
     y = np.array(labels)[codes]
     plain = KNNShapleyValuer().fit(X, codes, X_val=X[:9] + 0.1, y_val=codes[:9])
     order = 1 if labels == sorted(labels) else -1
-    valuer = KNNShapleyValuer().fit(X, pd.Series(y), X_val=X[:9] + 0.1, y_val=list(y[:9]))
+    valuer = KNNShapleyValuer().fit(
+        X, pd.Series(y), X_val=X[:9] + 0.1, y_val=list(y[:9])
+    )
     np.testing.assert_array_equal(valuer.classes_, labels[::order])
     np.testing.assert_allclose(valuer.values_, plain.values_)
-    np.testing.assert_allclose(valuer.score_samples(X, y), plain.score_samples(X, codes))
+    np.testing.assert_allclose(
+        valuer.score_samples(X, y), plain.score_samples(X, codes)
+    )
 
 
 @pytest.mark.parametrize(
     ("labels", "error", "message"),
     [
-        (np.array([1, 2], dtype=object), ValueError, "convert them, for example with y.astype"),
-        (np.array([1, "a"], dtype=object), ValueError, "convert them, for example with y.astype"),
+        (
+            np.array([1, 2], dtype=object),
+            ValueError,
+            "convert them, for example with y.astype",
+        ),
+        (
+            np.array([1, "a"], dtype=object),
+            ValueError,
+            "convert them, for example with y.astype",
+        ),
         (np.array([b"a", b"b"]), TypeError, "Convert the labels to a string"),
     ],
 )
@@ -590,12 +697,15 @@ def test_labels_that_are_refused(labels, error, message):
 
 @pytest.mark.parametrize("cls", [KNNShapleyValuer, TKNNShapleyValuer])
 @pytest.mark.parametrize(
-    ("names", "new"), [(["no", "yes"], ["No ", "YES"]), ([0, 1], [7, 8]), ([0.0, 1.0], [2.0, 3.0])]
+    ("names", "new"),
+    [(["no", "yes"], ["No ", "YES"]), ([0, 1], [7, 8]), ([0.0, 1.0], [2.0, 3.0])],
 )
 def test_validation_labels_that_no_row_has(cls, names, new, rng):
     X, y = rng.normal(size=(30, 3)), np.arange(30) % 2
     names, new = np.array(names), np.array(new)
-    with pytest.raises(ValueError, match="y_val must hold only labels that y has.*Labels of y"):
+    with pytest.raises(
+        ValueError, match="y_val must hold only labels that y has.*Labels of y"
+    ):
         cls().fit(X, names[y], X_val=X[:8] + 0.1, y_val=new[y[:8]])
     y_val = np.where(np.arange(8) < 4, names[y[:8]], new[y[:8]])
     hint = r"Up to case and spaces y has 'no', 'yes'" if new.dtype.kind == "U" else ""

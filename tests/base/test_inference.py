@@ -17,7 +17,9 @@ def by_point(valuer, X, y, X_val, y_val):
     weights = np.eye(len(y_val))
     return np.array(
         [
-            clone(valuer).fit(X, y, X_val=X_val, y_val=y_val, sample_weight_val=w).values_
+            clone(valuer)
+            .fit(X, y, X_val=X_val, y_val=y_val, sample_weight_val=w)
+            .values_
             for w in weights
         ]
     )
@@ -39,7 +41,9 @@ def test_validation_error_is_that_of_a_mean(name, rng, grouped):
         split = np.stack([split[:, groups == g].sum(axis=1) for g in range(6)], axis=1)
     fitted = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val, groups=groups)
     np.testing.assert_allclose(fitted.values_, split.mean(axis=0), atol=1e-13)
-    np.testing.assert_allclose(fitted.validation_error_, stats.sem(split, axis=0), atol=1e-13)
+    np.testing.assert_allclose(
+        fitted.validation_error_, stats.sem(split, axis=0), atol=1e-13
+    )
 
 
 @by_class_name
@@ -50,13 +54,16 @@ def test_validation_error_with_weights(name, rng):
     w /= w.sum()
     split = by_point(valuer, X, y, X_val, y_val)
     fitted = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val, sample_weight_val=w)
-    variance = (w[:, None] ** 2 * (split - w @ split) ** 2).sum(axis=0) / (1 - (w**2).sum())
+    variance = (w[:, None] ** 2 * (split - w @ split) ** 2).sum(axis=0) / (
+        1 - (w**2).sum()
+    )
     np.testing.assert_allclose(fitted.validation_error_, np.sqrt(variance), atol=1e-13)
 
 
 @by_name
 @pytest.mark.parametrize(
-    ("points_of", "grouped"), [("validation", True), ("leave-one-out", False), (4, True)]
+    ("points_of", "grouped"),
+    [("validation", True), ("leave-one-out", False), (4, True)],
 )
 def test_contributions_sum_to_the_value(name, rng, points_of, grouped):
     valuer, (X, y, X_val, y_val) = problem(name, rng, n=40)
@@ -83,7 +90,9 @@ def test_contributions_are_the_values_at_each_point(name, rng):
     split = by_point(valuer, X, y, X_val, y_val) / 6
     fitted = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val)
     for i in (2, 17):
-        np.testing.assert_allclose(fitted.contributions(i).contributions, split[:, i], atol=1e-14)
+        np.testing.assert_allclose(
+            fitted.contributions(i).contributions, split[:, i], atol=1e-14
+        )
 
 
 def test_max_rank_split(rng):
@@ -135,7 +144,9 @@ def test_harmful_rows_are_those_of_a_t_test(rng):
 def test_a_row_in_no_ball_is_harmless(rng):
     X, y, X_val, y_val = on_a_grid(rng, n_classes=2, n_val=500)
     X[5] = 1e3
-    valuer = TKNNShapleyValuer(0.5, metric="euclidean").fit(X, y, X_val=X_val, y_val=y_val)
+    valuer = TKNNShapleyValuer(0.5, metric="euclidean").fit(
+        X, y, X_val=X_val, y_val=y_val
+    )
     assert valuer.validation_error_[5] == 0
     assert not valuer.harmful(fdr=0.4)[5]
 
@@ -149,7 +160,9 @@ def test_messages(rng):
     valuer.fit(X, y, X_val=X_val, y_val=y_val)
     with pytest.raises(ValueError, match="fdr must be between 0 and 1. Got 1.5"):
         valuer.harmful(fdr=1.5)
-    with pytest.warns(FewValidationPointsWarning, match="30 are few, 500 or more are recommended"):
+    with pytest.warns(
+        FewValidationPointsWarning, match="30 are few, 500 or more are recommended"
+    ):
         valuer.harmful()
     with pytest.raises(ValueError, match="i must be between 0 and 79. Got 80"):
         valuer.contributions(80)
@@ -166,7 +179,9 @@ def test_groups_by_name(rng):
     np.testing.assert_array_equal(by_name.contributions, by_position.contributions)
     assert valuer.values_for("eve") == valuer.values_[1]
     for i in ("mallory", 1.5, 4):
-        with pytest.raises(ValueError, match=f"between 0 and 3, or the name of a group. Got {i!r}"):
+        with pytest.raises(
+            ValueError, match=f"between 0 and 3, or the name of a group. Got {i!r}"
+        ):
             valuer.contributions(i)
 
 
@@ -175,7 +190,9 @@ def test_attributes_that_are_not_there_say_why(rng):
     valuer = TKNNShapleyValuer()
     with pytest.raises(NotFittedError, match="is not fitted yet"):
         _ = valuer.counts_
-    with pytest.raises(AttributeError, match="validation_error_ needs a validation set: pass"):
+    with pytest.raises(
+        AttributeError, match="validation_error_ needs a validation set: pass"
+    ):
         _ = valuer.fit(X, y).validation_error_
     with pytest.raises(AttributeError, match="has no attribute 'value_'"):
         _ = valuer.value_

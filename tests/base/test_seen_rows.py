@@ -14,4 +14,6 @@ def test_copies_have_the_mean_of_their_values(rng):
     for row in range(200):
         same = (X[row] == X).all(axis=1)
         assert found[row] == pytest.approx(valuer.values_[same].mean())
-        assert labelled[row] == pytest.approx(valuer.values_[same & (y == y[row])].mean())
+        assert labelled[row] == pytest.approx(
+            valuer.values_[same & (y == y[row])].mean()
+        )

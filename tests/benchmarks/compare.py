@@ -58,7 +58,9 @@ def rows_alone(n, d):
 def texts(n=5000, n_val=100):
     """Texts of about 50 words each, of a vocabulary of 30,000."""
     rng = np.random.default_rng(0)
-    X = sparse.random_array((n + n_val, 30_000), density=50 / 30_000, format="csr", rng=rng)
+    X = sparse.random_array(
+        (n + n_val, 30_000), density=50 / 30_000, format="csr", rng=rng
+    )
     X, y = X.astype(np.float32), rng.integers(0, 2, n + n_val)
     return dict(X=X[n_val:], y=y[n_val:], X_val=X[:n_val], y_val=y[:n_val])
 
@@ -111,7 +113,9 @@ def line(name, prepare, *args, **options):
 def fit(name, data, *args, then=lambda valuer: None, **parameters):
     """A fit of a valuer, and what is asked of it then."""
     data = data[0](*data[1:]) if isinstance(data, tuple) else data()
-    return lambda: then(getattr(skvalue, f"{name}Valuer")(*args, **parameters).fit(**data))
+    return lambda: then(
+        getattr(skvalue, f"{name}Valuer")(*args, **parameters).fit(**data)
+    )
 
 
 def neighbours():
@@ -119,7 +123,9 @@ def neighbours():
     for d, n_val in ((32, 250), (512, 100)):
         for metric in ("euclidean", "cosine"):
             data, radius = (rows, 20_000, n_val, d), radii.get((metric, d), 0.9)
-            line(f"TKNN {metric}, d={d}", fit, "TKNNShapley", data, radius, metric=metric)
+            line(
+                f"TKNN {metric}, d={d}", fit, "TKNNShapley", data, radius, metric=metric
+            )
             line(f"KNN {metric}, d={d}", fit, "KNNShapley", data, metric=metric)
     double = (rows, 10_000, 200, 32, 2, np.float64)
     line("KNN float64", fit, "KNNShapley", double)
@@ -128,14 +134,30 @@ def neighbours():
     line("KNN regression", fit, "KNNShapley", (learnable, 10_000, 20, 200, "targets"))
     for engine in ("numba", "torch", "faiss"):
         data, options = (rows, 10_000, 100, 32), dict(engine=engine, device="cpu")
-        if engine != "faiss":  # FAISS searches for few neighbours; a search for all takes long
+        if (
+            engine != "faiss"
+        ):  # FAISS searches for few neighbours; a search for all takes long
             line(f"KNN by {engine}", fit, "KNNShapley", data, **options)
-        line(f"KNN, max_rank=50, by {engine}", fit, "KNNShapley", data, max_rank=50, **options)
+        line(
+            f"KNN, max_rank=50, by {engine}",
+            fit,
+            "KNNShapley",
+            data,
+            max_rank=50,
+            **options,
+        )
         line(f"TKNN by {engine}", fit, "TKNNShapley", data, 0.6, **options)
     some, cosine = (rows, 10_000, 200, 32), {"metric": "cosine"}
     for name, argument in (("KNN", 5), ("TKNN", 0.9)):
         cls = f"{name}Shapley"
-        line(f"{name} leave-one-out", fit, cls, (rows_alone, 2000, 32), argument, **cosine)
+        line(
+            f"{name} leave-one-out",
+            fit,
+            cls,
+            (rows_alone, 2000, 32),
+            argument,
+            **cosine,
+        )
         line(f"{name} of sparse rows", fit, cls, texts, argument, **cosine)
         line(f"{name} of a file", fit, cls, in_a_file, argument, **cosine)
         line(f"{name}, new rows", new_rows, cls, argument)
@@ -143,10 +165,28 @@ def neighbours():
              then=lambda valuer: valuer.validation_error_)  # fmt: skip
     for n_classes in (2, 5):
         data = (rows, 20_000, 200, 512, n_classes)
-        line(f"private TKNN, {n_classes} classes", fit, "TKNNShapley", data, 0.9, epsilon=1.0)
-    for name, options in (("capped", {"max_contributions": 5}), ("raw", {"denoise": False})):
+        line(
+            f"private TKNN, {n_classes} classes",
+            fit,
+            "TKNNShapley",
+            data,
+            0.9,
+            epsilon=1.0,
+        )
+    for name, options in (
+        ("capped", {"max_contributions": 5}),
+        ("raw", {"denoise": False}),
+    ):
         data = (rows, 20_000, 200, 32)
-        line(f"private TKNN, {name}", fit, "TKNNShapley", data, 0.6, epsilon=1.0, **options)
+        line(
+            f"private TKNN, {name}",
+            fit,
+            "TKNNShapley",
+            data,
+            0.6,
+            epsilon=1.0,
+            **options,
+        )
 
 
 def new_rows(name, argument):
@@ -173,10 +213,21 @@ def coalition_games():
         for n, d, count in ((100, 10, 1000), (300, 20, 1000), (500, 50, 500)):
             line(f"game of logistic, n={n}, {kind}", play, logistic, n, d, kind, count)
         for estimator in (Ridge(), LinearRegression()):
-            line(f"game of {estimator}, {kind}", play, estimator, 300, 20, kind, 900, "targets")
+            line(
+                f"game of {estimator}, {kind}",
+                play,
+                estimator,
+                300,
+                20,
+                kind,
+                900,
+                "targets",
+            )
         for estimator in (NearestCentroid(), GaussianNB(), KNeighborsClassifier()):
             line(f"game of {estimator}, {kind}", play, estimator, 300, 20, kind, 900)
-    line("game of trees, the loop", play, DecisionTreeClassifier(), 300, 20, "random", 15)
+    line(
+        "game of trees, the loop", play, DecisionTreeClassifier(), 300, 20, "random", 15
+    )
     line("game of logistic, torch", play, logistic, 200, 10, "random", 200, batch="torch",
          device="cpu")  # fmt: skip
     line("game of the stable logistic", stable)
@@ -203,7 +254,14 @@ def retraining():
 def gradients():
     cls, seed = "GradientSemivalue", {"random_state": 0}
     line("gradients", fit, cls, diabetes, "logistic", n_permutations=60, **seed)
-    line("gradients, softmax", fit, cls, (learnable, 200, 20), "softmax", n_permutations=30)
+    line(
+        "gradients, softmax",
+        fit,
+        cls,
+        (learnable, 200, 20),
+        "softmax",
+        n_permutations=30,
+    )
     line("gradients, groups", fit, cls, (in_groups, 1000, 50), n_permutations=60)
     line("gradients, components", fit, cls, diabetes, n_permutations=60, n_components=3,
          clip="median")  # fmt: skip
@@ -232,7 +290,12 @@ def convolution():
     X = np.random.default_rng(0).random((80, 1, 8, 8), dtype=np.float32)
     y = np.arange(80) % 10
     data = {"X": X[:40], "y": y[:40], "X_val": X[40:], "y_val": y[40:]}
-    options = {"n_permutations": 4, "learning_rate": 0.1, "device": "cpu", "random_state": 0}
+    options = {
+        "n_permutations": 4,
+        "learning_rate": 0.1,
+        "device": "cpu",
+        "random_state": 0,
+    }
     return fit("GradientSemivalue", lambda: data, network, **options)
 
 
@@ -267,7 +330,9 @@ def parties(n):
 
 def surprise(n, n_particles):
     sent, make = parties(n)(), collaborative.BayesianSurpriseScorer
-    model = collaborative.BayesianLinear(0.105, a0=20, b0=0.5, x_covariance=0.15 * np.eye(2))
+    model = collaborative.BayesianLinear(
+        0.105, a0=20, b0=0.5, x_covariance=0.15 * np.eye(2)
+    )
     options = {"n_particles": n_particles, "min_ess": 1, "random_state": 0}
     return lambda: make(model, **options).fit(sent)
 
@@ -327,7 +392,9 @@ def imported(code):
     """Seconds that a fresh interpreter measures itself; its start is not among them."""
     code = f"from time import perf_counter as now; t = now(); {code}; print(now() - t)"
     command = [sys.executable, "-c", code]
-    return lambda: float(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
+    return lambda: float(
+        subprocess.run(command, capture_output=True, check=True, text=True).stdout
+    )
 
 
 for code in ("import skvalue", "from skvalue import KNNShapleyValuer"):
@@ -371,11 +438,18 @@ class Worker:
 
     def __init__(self, tree):
         tree, pipe = str(Path(tree).resolve()), subprocess.PIPE
-        command, paths = [sys.executable, str(HERE), "--work"], {**os.environ, "PYTHONPATH": tree}
-        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=paths)
+        command, paths = (
+            [sys.executable, str(HERE), "--work"],
+            {**os.environ, "PYTHONPATH": tree},
+        )
+        self.process = subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, text=True, env=paths
+        )
         where = self.process.stdout.readline().strip()
         if where != tree:
-            raise SystemExit(f"The skvalue imported is that of {where or 'nowhere'}, not {tree}.")
+            raise SystemExit(
+                f"The skvalue imported is that of {where or 'nowhere'}, not {tree}."
+            )
 
     def run(self, name, count=1):
         """Seconds of a run of a line, on the wall and of CPU, or the error."""
@@ -411,7 +485,9 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("tree", nargs="?", help="a work tree of the commit to compare with")
+    parser.add_argument(
+        "tree", nargs="?", help="a work tree of the commit to compare with"
+    )
     parser.add_argument("-k", dest="pattern", default="", help="pattern of lines")
     parser.add_argument("--pairs", type=int, default=9)
     parser.add_argument("--clock", choices=["wall", "cpu"], default="wall")
@@ -427,21 +503,27 @@ def main():
     print(f"{'line':42} {'seconds':>8} {'ratio':>6} {'spread':>15} {'control':>15}")
     for name in names:
         try:
-            ratios, control, seconds = measure(name, *workers, options.pairs, options.clock)
+            ratios, control, seconds = measure(
+                name, *workers, options.pairs, options.clock
+            )
         except RuntimeError as error:
             print(f"{name:42} {error}", flush=True)
             failed.append(name)
             continue
         ratio = np.median(ratios)
         slower = ratio > LIMIT and ratio > control.max()
-        spreads = [f"[{part.min():.3f}, {part.max():.3f}]" for part in (ratios, control)]
+        spreads = [
+            f"[{part.min():.3f}, {part.max():.3f}]" for part in (ratios, control)
+        ]
         print(f"{name:42} {seconds:8.4f} {ratio:6.3f} {spreads[0]:>15} {spreads[1]:>15}"
               f"{'  SLOWER' if slower else ''}", flush=True)  # fmt: skip
         if slower:
             failed.append(name)
     for worker in workers:
         worker.close()
-    print(f"{len(names)} lines, {options.pairs} pairs each, in {perf_counter() - start:.0f} s")
+    print(
+        f"{len(names)} lines, {options.pairs} pairs each, in {perf_counter() - start:.0f} s"
+    )
     print(f"failed: {', '.join(failed)}" if failed else "no line is slower")
     return bool(failed)
 

@@ -21,7 +21,9 @@ def ratio(record_property, capsys):
             t0 = perf_counter()
             theirs()
             t1 = perf_counter()
-            sleep(0.1)  # idle BLAS threads spin for a while, and would take a core from ours
+            sleep(
+                0.1
+            )  # idle BLAS threads spin for a while, and would take a core from ours
             t2 = perf_counter()
             ours()
             ratios.append((perf_counter() - t2) / (t1 - t0))
@@ -29,7 +31,9 @@ def ratio(record_property, capsys):
         spread = f"[{min(ratios):.3g}, {max(ratios):.3g}]"
         record_property(name, median)
         with capsys.disabled():
-            print(f"\n{name}: {median:.3g} {spread} x the time compared with; limit {limit:g}")
+            print(
+                f"\n{name}: {median:.3g} {spread} x the time compared with; limit {limit:g}"
+            )
         assert median <= limit
         return median
 

@@ -110,7 +110,11 @@ def test_against_nuts(capsys):
     fitted = scorer().fit(sent)
     ours = perf_counter() - start
     done = subprocess.run(
-        [python, "-c", PEER], input=json.dumps(task), capture_output=True, text=True, check=True
+        [python, "-c", PEER],
+        input=json.dumps(task),
+        capture_output=True,
+        text=True,
+        check=True,
     )
     peer = json.loads(done.stdout.splitlines()[-1])
     for k in range(1, 8):
@@ -124,5 +128,7 @@ def test_against_nuts(capsys):
         assert np.all(np.abs(weights @ particles.phi - mean) < 5 * error)
     ratio = peer["seconds"] / ours
     with capsys.disabled():
-        print(f"\nNUTS over ours: {ratio:.3g} ({peer['seconds']:.1f} s, {ours:.2f} s); limit 20")
+        print(
+            f"\nNUTS over ours: {ratio:.3g} ({peer['seconds']:.1f} s, {ours:.2f} s); limit 20"
+        )
     assert ratio > 20

@@ -30,14 +30,18 @@ METHODS = {
 def test_on_a_cpu(method, engine, d, ratio):
     pytest.importorskip(engine)
     if engine == "faiss" and method == "KNN":
-        pytest.skip("FAISS searches for few neighbours; a search for all rows takes minutes")
+        pytest.skip(
+            "FAISS searches for few neighbours; a search for all rows takes minutes"
+        )
     make, limit, _ = METHODS[method]
     data = rows(20_000, 500, d)
     valuer = make(d).set_params(engine=engine, device="cpu")
     out = np.empty((500, 20_000), dtype=np.float32)
     product = partial(np.matmul, data["X_val"], data["X"].T, out=out)
     fit = partial(valuer.fit, **data)
-    ratio(f"{method} by {engine}, d={d}, over X_val @ X.T", fit, product, limit, rounds=3)
+    ratio(
+        f"{method} by {engine}, d={d}, over X_val @ X.T", fit, product, limit, rounds=3
+    )
 
 
 @pytest.mark.parametrize("name", ["KNN", "TKNN"])
@@ -81,8 +85,14 @@ def test_a_million_rows_on_a_gpu(method, metric, gpu, ratio):
         torch.cuda.synchronize()
 
     fit = partial(valuer.fit, **data)
-    few = partial(fit, X_val=data["X_val"][:10], y_val=data["y_val"][:10])  # what does not grow
-    whole = ratio(f"{method} {metric}, fit, over the product", fit, product, np.inf, rounds=3)
-    start = ratio(f"{method} {metric}, fit of 10 points", few, product, np.inf, rounds=3)
+    few = partial(
+        fit, X_val=data["X_val"][:10], y_val=data["y_val"][:10]
+    )  # what does not grow
+    whole = ratio(
+        f"{method} {metric}, fit, over the product", fit, product, np.inf, rounds=3
+    )
+    start = ratio(
+        f"{method} {metric}, fit of 10 points", few, product, np.inf, rounds=3
+    )
     limit = METHODS[method][2]
     assert whole - start <= limit, f"{whole - start:.2f} x the product; limit {limit}"

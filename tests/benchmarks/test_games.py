@@ -59,7 +59,11 @@ def speed_up(estimator, data, masks, rounds=5):
         game.utility(masks)
         theirs.append((middle - start) / len(some))
         ours.append((perf_counter() - middle) / len(masks))
-    return np.median(np.divide(theirs, ours)), np.median(ours) * 1e6, np.median(theirs) * 1e6
+    return (
+        np.median(np.divide(theirs, ours)),
+        np.median(ours) * 1e6,
+        np.median(theirs) * 1e6,
+    )
 
 
 SOLVERS = [  # estimator, target, rows, columns, least quotient
@@ -92,11 +96,15 @@ def test_batched_solvers(estimator, target, n, d, least, kind, capsys):
 
 
 @pytest.mark.usefixtures("one_thread")
-@pytest.mark.parametrize("model", [KNeighborsClassifier(), KNeighborsRegressor()], ids=str)
+@pytest.mark.parametrize(
+    "model", [KNeighborsClassifier(), KNeighborsRegressor()], ids=str
+)
 def test_neighbours_that_are_refused(model, ratio, rng):
     target = "classes" if isinstance(model, KNeighborsClassifier) else "targets"
     data = learnable(300, 20, target=target)
-    masks = np.argsort(rng.random((500, 300)), axis=1) < rng.integers(2, 5, 500)[:, None]
+    masks = (
+        np.argsort(rng.random((500, 300)), axis=1) < rng.integers(2, 5, 500)[:, None]
+    )
     known = ModelGame(model, **data, n_jobs=1)
     asked = ModelGame(model, **data, n_jobs=1, batch="never", cache_size=0)
     ratio(

@@ -27,8 +27,12 @@ def private(noise):
 @pytest.mark.parametrize("noise", ["iid", "correlated"])
 def test_a_private_fit_against_its_utilities_alone(noise, problem, ratio):
     X_val, y_val = problem["X_val"], problem["y_val"]
-    thetas = np.random.default_rng(0).standard_normal((N * PERMUTATIONS, X_val.shape[1] + 1))
-    test = np.column_stack([X_val, np.ones(len(X_val))]) * np.where(y_val, 1, -1)[:, None]
+    thetas = np.random.default_rng(0).standard_normal(
+        (N * PERMUTATIONS, X_val.shape[1] + 1)
+    )
+    test = (
+        np.column_stack([X_val, np.ones(len(X_val))]) * np.where(y_val, 1, -1)[:, None]
+    )
 
     def utilities():
         z = thetas @ test.T
@@ -72,7 +76,9 @@ def loop_of_a_module(torch, X, y, X_val, y_val, deviation, looped):
 def loop_of_a_tensor(torch, X, y, X_val, y_val, deviation, looped):
     """The least that a step can be in torch: one tensor, no module, no optimizer."""
     loss = torch.nn.functional.binary_cross_entropy_with_logits
-    X, X_val = (torch.from_numpy(np.column_stack([x, np.ones(len(x))])) for x in (X, X_val))
+    X, X_val = (
+        torch.from_numpy(np.column_stack([x, np.ones(len(x))])) for x in (X, X_val)
+    )
     y, y_val = (torch.from_numpy(codes.astype(float)) for codes in (y, y_val))
 
     def loop():
@@ -83,7 +89,9 @@ def loop_of_a_tensor(torch, X, y, X_val, y_val, deviation, looped):
             for j in torch.randperm(N).tolist():
                 (gradient,) = torch.autograd.grad(loss(X[j] @ theta, y[j]), theta)
                 gradient = gradient / max(1.0, gradient.norm().item())
-                gradient = gradient + deviation * torch.randn(X.shape[1], dtype=torch.float64)
+                gradient = gradient + deviation * torch.randn(
+                    X.shape[1], dtype=torch.float64
+                )
                 theta = (theta.detach() - 0.05 * gradient).requires_grad_()
                 after = -loss(X_val @ theta.detach(), y_val).item()
                 values[j] += after - before

@@ -15,7 +15,9 @@ from skvalue.inspection import noisy_label_auc
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif("SKVALUE_DATA" not in os.environ, reason="SKVALUE_DATA names no folder"),
+    pytest.mark.skipif(
+        "SKVALUE_DATA" not in os.environ, reason="SKVALUE_DATA names no folder"
+    ),
     pytest.mark.filterwarnings("ignore::skvalue.exceptions.ConstantColumnsWarning"),
     pytest.mark.filterwarnings("ignore::skvalue.privacy.SeededNoiseWarning"),
 ]
@@ -26,7 +28,9 @@ N, N_VAL = 800, 200
 @pytest.fixture(scope="module")
 def covertype():
     with np.load(Path(os.environ["SKVALUE_DATA"]) / "covertype.npz") as arrays:
-        return arrays["X"].astype(np.float64), np.unique(arrays["y"], return_inverse=True)[1]
+        return arrays["X"].astype(np.float64), np.unique(
+            arrays["y"], return_inverse=True
+        )[1]
 
 
 def rows(covertype, n, seed):
@@ -47,7 +51,9 @@ def mislabelled(covertype, seed):
 def report(capsys, what, scores):
     with capsys.disabled():
         error = np.std(scores, ddof=1) / np.sqrt(len(scores))
-        print(f"\n{what}: AUROC {np.mean(scores):.3f} ({error:.3f}) of {len(scores)} draws")
+        print(
+            f"\n{what}: AUROC {np.mean(scores):.3f} ({error:.3f}) of {len(scores)} draws"
+        )
     return np.mean(scores)
 
 
@@ -56,8 +62,12 @@ def test_wrong_labels_without_noise(covertype, capsys):
     for seed in range(5):
         X, y, X_val, y_val, wrong = mislabelled(covertype, seed)
         valuer = GradientSemivalueValuer(n_permutations=200, random_state=seed)
-        scores.append(noisy_label_auc(valuer.fit(X, y, X_val=X_val, y_val=y_val).values_, wrong))
-    assert report(capsys, "Rows of Covertype, no noise (published 0.905)", scores) >= 0.89
+        scores.append(
+            noisy_label_auc(valuer.fit(X, y, X_val=X_val, y_val=y_val).values_, wrong)
+        )
+    assert (
+        report(capsys, "Rows of Covertype, no noise (published 0.905)", scores) >= 0.89
+    )
 
 
 @pytest.mark.parametrize("semivalue", ["shapley", "banzhaf", (4, 1), (16, 1)], ids=str)
@@ -105,7 +115,12 @@ def test_data_sets(covertype, capsys, size, public, limit):
     for seed in range(5):
         X, y, X_val, y_val, owner, bad = data_sets(covertype, size, seed)
         valuer = GradientSemivalueValuer(
-            epsilon=1.0, delta=5e-5, unit="example", n_permutations=100, random_state=seed, **public
+            epsilon=1.0,
+            delta=5e-5,
+            unit="example",
+            n_permutations=100,
+            random_state=seed,
+            **public,
         )
         valuer.fit(X, y, X_val=X_val, y_val=y_val, groups=owner)
         assert valuer.privacy_.guarantee == "(1, 5e-05)-local differential privacy"

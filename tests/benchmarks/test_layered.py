@@ -19,7 +19,9 @@ from skvalue.samplers import layer_counts
 
 pytestmark = pytest.mark.bench
 
-DEEPEST = 12  # in layers beyond, the mean over all coalitions is below 1e-7 for n >= 100
+DEEPEST = (
+    12  # in layers beyond, the mean over all coalitions is below 1e-7 for n >= 100
+)
 
 
 class Cosines:
@@ -59,7 +61,9 @@ class Cosines:
         sizes = np.arange(1, self.n + 1)
         self.rows += int(sizes.sum())
         values = np.empty(self.n)
-        values[order] = np.diff(np.cos(np.cumsum(self.angles[order])) / sizes, prepend=0.0)
+        values[order] = np.diff(
+            np.cos(np.cumsum(self.angles[order])) / sizes, prepend=0.0
+        )
         return values
 
 
@@ -85,7 +89,10 @@ def cost(estimate, exact, n_runs):
 
 
 def test_exact_values_are_those_of_many_orders():
-    exact, runs = Cosines(20).exact(), np.array([by_orders(20, s, 200)[0] for s in range(40)])
+    exact, runs = (
+        Cosines(20).exact(),
+        np.array([by_orders(20, s, 200)[0] for s in range(40)]),
+    )
     error = runs.std(axis=0, ddof=1) / np.sqrt(40)
     assert (np.abs(runs.mean(axis=0) - exact) <= 5 * error).all()
 
@@ -113,7 +120,9 @@ def test_rows_trained_on(n, least, capsys):
             squared = rows * spread / (mine[0] * mean_square)
             lines.append(print_row(label, *mine, ratios[name, each], squared))
     with capsys.disabled():
-        print(f"\nn = {n}: rows trained on, mean absolute error, times fewer rows for one error,")
+        print(
+            f"\nn = {n}: rows trained on, mean absolute error, times fewer rows for one error,"
+        )
         print("and for one mean squared error by formula")
         print("\n".join(lines))
     if least is not None:
@@ -133,7 +142,9 @@ def loop(X, y, X_val, y_val, sizes, rng):
         rows = rng.choice(len(X), size, replace=False)
         probability = np.full(len(y_val), 0.5)
         if 0 < y[rows].sum() < size:
-            probability = LogisticRegression().fit(X[rows], y[rows]).predict_proba(X_val)[:, 1]
+            probability = (
+                LogisticRegression().fit(X[rows], y[rows]).predict_proba(X_val)[:, 1]
+            )
         log_loss(y_val, probability, labels=[0, 1])
     return perf_counter() - start
 
@@ -145,19 +156,25 @@ def test_all_values_of_a_hundred_rows(design, utility, capsys):
     n, rng = 100, np.random.default_rng(0)
     X, y = rows_of_fifty_features(n, rng)
     X_val, y_val = rows_of_fifty_features(500, rng)
-    valuer = LayeredShapleyValuer(design=design, tol=0.05, bound=1.0, allocation="bound")
+    valuer = LayeredShapleyValuer(
+        design=design, tol=0.05, bound=1.0, allocation="bound"
+    )
     if utility == "l2":
         valuer.set_params(l2=1.0)
     else:
         valuer.set_params(estimator=LogisticRegression(), scoring="neg_log_loss")
-    valuer.set_params(max_evaluations=300).fit(X, y, X_val=X_val, y_val=y_val)  # compiles
+    valuer.set_params(max_evaluations=300).fit(
+        X, y, X_val=X_val, y_val=y_val
+    )  # compiles
     valuer.set_params(max_evaluations=None, random_state=0)
     start = perf_counter()
     valuer.fit(X, y, X_val=X_val, y_val=y_val)
     seconds = perf_counter() - start
     k = np.arange(1, n)
     counts = layer_counts(1 / np.r_[1, k], 0.05, 0.95)[1:]
-    np.testing.assert_allclose(counts, (2 / k) ** 2 * np.log(2 * n / 0.05) / (2 * 0.05**2))
+    np.testing.assert_allclose(
+        counts, (2 / k) ** 2 * np.log(2 * n / 0.05) / (2 * 0.05**2)
+    )
     most = np.minimum(counts, [comb(n - 1, size) for size in k.tolist()])
     assert (valuer.counts_[1:] >= (1 - 1e-9) * most).all()
     n_fits = 2 * n * counts.sum()  # with and without the row

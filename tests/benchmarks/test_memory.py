@@ -38,7 +38,9 @@ print(megabytes("VmHWM") - before)
 def run(code):
     """The number that a program prints, in a process of its own."""
     command = [sys.executable, "-c", code]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return float(
+        subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    )
 
 
 def memory(valuer, n, n_val, d, dtype="float32"):
@@ -84,7 +86,9 @@ def test_a_file_of_20_gb_is_valued_within_2_gb(tmp_path):
         peak = run(CODE_OF_A_FILE.format(path=str(tmp_path / "rows")))
     finally:
         (tmp_path / "rows").unlink(missing_ok=True)
-    print(f"100,000 rows and 64 columns of a file of 20 GB: {peak:.0f} MB resident at the peak")
+    print(
+        f"100,000 rows and 64 columns of a file of 20 GB: {peak:.0f} MB resident at the peak"
+    )
     assert peak < 2000
 
 

@@ -92,7 +92,10 @@ def test_knn_cost_of_a_pair(dtype, capsys):
 )
 def test_knn_semivalues_against_shapley(problem, parameters, ratio):
     d = columns(problem)
-    fits = [partial(KNNShapleyValuer(5, **given).fit, **problem) for given in (parameters, {})]
+    fits = [
+        partial(KNNShapleyValuer(5, **given).fit, **problem)
+        for given in (parameters, {})
+    ]
     ratio(f"KNN {parameters}, d={d}, over the Shapley value", *fits, 1.1)
 
 
@@ -101,15 +104,24 @@ def test_private_tknn_against_the_exact_one(n_classes, ratio):
     """Release, smoothing and the 32 sums over the rows of the standard errors cost little."""
     game = rows(N, 200, 512, n_classes)
     fits = [partial(TKNNShapleyValuer(0.9, epsilon=e).fit, **game) for e in (1.0, None)]
-    ratio(f"private TKNN over exact, {n_classes} classes, N={N:,}, V=200, d=512", *fits, 2.0)
+    ratio(
+        f"private TKNN over exact, {n_classes} classes, N={N:,}, V=200, d=512",
+        *fits,
+        2.0,
+    )
 
 
 @pytest.mark.parametrize(
-    "valuer", [KNNShapleyValuer(5), TKNNShapleyValuer(7.0, metric="euclidean")], ids=class_name
+    "valuer",
+    [KNNShapleyValuer(5), TKNNShapleyValuer(7.0, metric="euclidean")],
+    ids=class_name,
 )
 def test_two_threads_against_one(valuer, ratio):
     data = rows(N, V, 32)
-    fits = [partial(clone(valuer).set_params(n_jobs=n_jobs).fit, **data) for n_jobs in (2, 1)]
+    fits = [
+        partial(clone(valuer).set_params(n_jobs=n_jobs).fit, **data)
+        for n_jobs in (2, 1)
+    ]
     # The fit of TKNN takes a tenth of a second: from 1.1 to 1.6 times as fast with two threads.
     limit = 1 / 1.7 if isinstance(valuer, KNNShapleyValuer) else 0.95
     ratio(f"{class_name(valuer)}, two threads over one", *fits, limit)
@@ -172,7 +184,10 @@ def test_knn_against_pydvl(against_a_peer):
 
 
 def test_weighted_knn_against_shapiq(against_a_peer):
-    what, peer = "shapiq 1.8 over weighted KNN, N=150, V=2, K=5, 3 bits", "SKVALUE_SHAPIQ_PYTHON"
+    what, peer = (
+        "shapiq 1.8 over weighted KNN, N=150, V=2, K=5, 3 bits",
+        "SKVALUE_SHAPIQ_PYTHON",
+    )
     assert against_a_peer(what, peer, VOTES, VOTES_PEER, VOTES_OURS, rounds=7) >= 30
 
 
@@ -201,4 +216,6 @@ def test_estimated_seconds_of_knn(problem, max_rank, engine):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_estimated_seconds_of_tknn(problem, n_jobs):
     d = columns(problem)
-    assert estimated(problem, TKNNShapleyValuer(0.9, n_jobs=n_jobs), f"TKNN, {n_jobs} jobs, d={d}")
+    assert estimated(
+        problem, TKNNShapleyValuer(0.9, n_jobs=n_jobs), f"TKNN, {n_jobs} jobs, d={d}"
+    )

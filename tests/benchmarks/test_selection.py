@@ -24,13 +24,18 @@ def rows():
 
 def search(drops, folder, X, y):
     """A grid-search in an empty store, or with none."""
-    model = ValueFilteredClassifier(LogisticRegression(), KNNShapleyValuer(n_jobs=1), memory=folder)
+    model = ValueFilteredClassifier(
+        LogisticRegression(), KNNShapleyValuer(n_jobs=1), memory=folder
+    )
     GridSearchCV(model, {"drop": drops}, cv=3).fit(X, y)
 
 
 @pytest.mark.parametrize(
     ("drops", "kept", "limit"),
-    [(DROPS[2:3], True, 1.3), (DROPS, False, 0.5)],  # 4 valuations against 1, and against 13
+    [
+        (DROPS[2:3], True, 1.3),
+        (DROPS, False, 0.5),
+    ],  # 4 valuations against 1, and against 13
     ids=["one drop", "no memory"],
 )
 def test_four_drops_with_memory(drops, kept, limit, rows, ratio, tmp_path):

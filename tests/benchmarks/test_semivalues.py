@@ -57,7 +57,9 @@ print(time.perf_counter() - t, np.mean(valuer.values_error_**2))
 
 def test_data_shapley_against_pydvl(against_a_peer):
     # Variances fall as one over time, so that time times variance compares at any precision.
-    what = "pyDVL 0.10 over Data Shapley, n=300, d=20, seconds times variance, one thread"
+    what = (
+        "pyDVL 0.10 over Data Shapley, n=300, d=20, seconds times variance, one thread"
+    )
     assert against_a_peer(what, "SKVALUE_PEERS_PYTHON", DATA, PEER, OURS) >= 30
 
 
@@ -67,13 +69,18 @@ def test_samplers_side_by_side(capsys):
     for semivalue in ("shapley", "banzhaf", (4, 1)):
         for sampler in (*ORDERS, "subsets", "stratified"):
             valuer = SemivalueValuer(
-                semivalue=semivalue, sampler=sampler, max_evaluations=20_000, random_state=0
+                semivalue=semivalue,
+                sampler=sampler,
+                max_evaluations=20_000,
+                random_state=0,
             )
             valuer.fit(**data)
             error = np.sqrt(np.mean(valuer.values_error_**2))
             table[semivalue, sampler] = error * np.sqrt(valuer.n_evaluations_ / 20_000)
     with capsys.disabled():
-        print("\nstandard error (root mean square) with 20,000 coalitions, n=200, d=10:")
+        print(
+            "\nstandard error (root mean square) with 20,000 coalitions, n=200, d=10:"
+        )
         for key, error in table.items():
             print(*key, f"{error:.5f}")
     for semivalue in ("shapley", (4, 1)):
@@ -96,11 +103,17 @@ def test_overhead_over_the_fits(sampler, capsys, monkeypatch):
 
     monkeypatch.setattr(ModelGame, "utility", timed)
     valuer = SemivalueValuer(
-        LogisticRegression(), batch="never", sampler=sampler, max_evaluations=3000, n_jobs=1
+        LogisticRegression(),
+        batch="never",
+        sampler=sampler,
+        max_evaluations=3000,
+        n_jobs=1,
     )
     start = perf_counter()
     valuer.fit(**data)
     overhead = (perf_counter() - start) / sum(spent) - 1
     with capsys.disabled():
-        print(f"\n{sampler}: overhead over {valuer.n_evaluations_} fits: {overhead:.1%}")
+        print(
+            f"\n{sampler}: overhead over {valuer.n_evaluations_} fits: {overhead:.1%}"
+        )
     assert overhead < 0.1

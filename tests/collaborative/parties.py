@@ -58,7 +58,10 @@ def quietly(function, *arguments, **options):
 def release_all(parties, epsilons, seed=7, **options):
     return [
         quietly(
-            GramRelease(None, renyi_epsilon=e, noise_random_state=seed + i, **options).fit, *rows
+            GramRelease(
+                None, renyi_epsilon=e, noise_random_state=seed + i, **options
+            ).fit,
+            *rows,
         ).release_
         for i, (e, rows) in enumerate(zip(epsilons, parties))
     ]
@@ -73,7 +76,9 @@ def gaussian_kl(mean, variance, prior_mean, prior_variance):
 def surprise_of(releases, model=None, random_state=0, **options):
     """A fitted `BayesianSurpriseScorer`."""
     model = linear_model() if model is None else model
-    return BayesianSurpriseScorer(model, random_state=random_state, **options).fit(releases)
+    return BayesianSurpriseScorer(model, random_state=random_state, **options).fit(
+        releases
+    )
 
 
 class Sampled:
@@ -81,7 +86,10 @@ class Sampled:
 
     def __init__(self, model):
         self.sample_prior, self.log_prior = model.sample_prior, model.log_prior
-        self.party_loglik, self.predict_logpdf = model.party_loglik, model.predict_logpdf
+        self.party_loglik, self.predict_logpdf = (
+            model.party_loglik,
+            model.predict_logpdf,
+        )
 
 
 def noisy_sum(count, total, epsilon):
@@ -93,10 +101,14 @@ def noisy_posterior(model, releases, powers):
     """Mean and variance of the posterior of a `GaussianMean`, likelihoods raised to powers."""
     counts = np.array([r.n_samples for r in releases], float)
     noise = np.array([r.noise_scale**2 for r in releases])
-    weights = np.array(powers) * counts / np.maximum(counts * model.variance + noise, 1e-300)
+    weights = (
+        np.array(powers) * counts / np.maximum(counts * model.variance + noise, 1e-300)
+    )
     precision = 1 / model.prior_variance + weights @ counts
     sums = [r.statistic[0] for r in releases]
-    return (model.prior_mean / model.prior_variance + weights @ sums) / precision, 1 / precision
+    return (
+        model.prior_mean / model.prior_variance + weights @ sums
+    ) / precision, 1 / precision
 
 
 def exact_table(model, releases):
@@ -115,7 +127,9 @@ def exact_surprise(model, releases, powers):
     right = prior.precision @ prior.mean + gram[:-1, -1]
     mean = np.linalg.solve(precision, right)
     fit = gram[-1, -1] + prior.mean @ prior.precision @ prior.mean - mean @ right
-    return nig_kl(NIG(mean, precision, prior.a + 0.5 * count, prior.b + 0.5 * fit), prior)
+    return nig_kl(
+        NIG(mean, precision, prior.a + 0.5 * count, prior.b + 0.5 * fit), prior
+    )
 
 
 def nig_kl(posterior, prior):

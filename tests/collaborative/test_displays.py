@@ -32,21 +32,33 @@ def _no_window():
 def game():
     _, parties = simulate(1)
     scorer = surprise_of(
-        dict(zip("abc", release_all(parties, (0.2, 0.1, 0.2)))), n_particles=48, min_ess=0
+        dict(zip("abc", release_all(parties, (0.2, 0.1, 0.2)))),
+        n_particles=48,
+        min_ess=0,
     )
-    return parties, scorer, RhoShapleyReward(0.2, n_draws=100, random_state=0).fit(scorer)
+    return (
+        parties,
+        scorer,
+        RhoShapleyReward(0.2, n_draws=100, random_state=0).fit(scorer),
+    )
 
 
 @pytest.mark.usefixtures("_no_window")
 class TestDisplays:
-    @pytest.mark.filterwarnings("ignore:No rho gives")  # at the larger epsilon, b outdoes all
+    @pytest.mark.filterwarnings(
+        "ignore:No rho gives"
+    )  # at the larger epsilon, b outdoes all
     def test_trade_off(self, game):
         parties, scorer, scheme = game
         path = quietly(
-            GramRelease(noise_random_state=1).path, *parties[1], renyi_epsilons=[2.5, 0.02]
+            GramRelease(noise_random_state=1).path,
+            *parties[1],
+            renyi_epsilons=[2.5, 0.02],
         )
         others = {name: scorer.releases_[name] for name in "ac"}
-        display = PrivacyTradeOffDisplay.from_releases(path, others, scorer, scheme, party="b")
+        display = PrivacyTradeOffDisplay.from_releases(
+            path, others, scorer, scheme, party="b"
+        )
         assert [line.get_label() for line in display.lines_][1] == "reward of the party"
         np.testing.assert_array_equal(display.lines_[0].get_xdata(), [0.02, 2.5])
         for line in display.lines_:
@@ -54,8 +66,12 @@ class TestDisplays:
             assert low < high
         assert display.bands_ == []
         assert display.figure_ is display.ax_.figure
-        with pytest.raises(ValueError, match="party must not be one of others. Got 'a'"):
-            PrivacyTradeOffDisplay.from_releases(path, others, scorer, scheme, party="a")
+        with pytest.raises(
+            ValueError, match="party must not be one of others. Got 'a'"
+        ):
+            PrivacyTradeOffDisplay.from_releases(
+                path, others, scorer, scheme, party="a"
+            )
 
     def test_trade_off_of_repeats(self):
         values = np.array([[1.0, 2.0], [2.0, 4.0]])
@@ -72,7 +88,9 @@ class TestDisplays:
         labels = [label.get_text() for label in ax.get_yticklabels()]
         assert labels == ["a", "b", "c", "a, b", "a, c", "b, c", "a, b, c"]
         widths = [bar.get_width() for bar in display.bars_]
-        np.testing.assert_allclose(widths, scorer.coalition_values_[[1, 2, 4, 3, 5, 6, 7]])
+        np.testing.assert_allclose(
+            widths, scorer.coalition_values_[[1, 2, 4, 3, 5, 6, 7]]
+        )
 
     def test_labels_of_many_coalitions_do_not_touch(self):
         display = CoalitionValueDisplay(list("abcde"), np.arange(32.0)).plot()
@@ -96,11 +114,15 @@ class TestDisplays:
         peaks = [line.get_ydata().max() for line in display.lines_]
         assert peaks[0] < peaks[3] < peaks[2]
         assert display.ax_.get_xlabel() == "second weight"
-        with pytest.raises(ValueError, match="party must be one of .'a', 'b', 'c'.. Got 'z'"):
+        with pytest.raises(
+            ValueError, match="party must be one of .'a', 'b', 'c'.. Got 'z'"
+        ):
             PosteriorMarginalsDisplay.from_scheme(scorer, scheme, "z")
 
 
 def test_says_how_to_get_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"needs matplotlib: pip install 'skvalue\[plot"):
+    with pytest.raises(
+        ImportError, match=r"needs matplotlib: pip install 'skvalue\[plot"
+    ):
         CoalitionValueDisplay(["a"], [0.0, 1.0]).plot()

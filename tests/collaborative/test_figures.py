@@ -30,7 +30,10 @@ def test_says_what_is_missing(monkeypatch, capsys):
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     for arguments, message in [
-        (["--data", ".", "--sets", "pima"], "--data must hold pima.npz for pima. Got '.'"),
+        (
+            ["--data", ".", "--sets", "pima"],
+            "--data must hold pima.npz for pima. Got '.'",
+        ),
         (
             ["--runs", "1", "--sets", "syn"],
             "--runs must be at least 2, for a standard error. Got 1",
@@ -44,7 +47,9 @@ def test_says_what_is_missing(monkeypatch, capsys):
 
 @pytest.mark.slow
 def test_synthetic_figures(tmp_path):
-    result = run("--sets", "syn", "--runs", "2", "--picture", "figures.png", folder=tmp_path)
+    result = run(
+        "--sets", "syn", "--runs", "2", "--picture", "figures.png", folder=tmp_path
+    )
     assert result.returncode == 0, result.stderr
     assert "syn: strictly increasing: v_2, phi_2, r_2" in result.stdout
     assert "syn: r_2 = v_N at the top: True" in result.stdout
@@ -52,7 +57,10 @@ def test_synthetic_figures(tmp_path):
     blind = re.search(r"noise is ignored, by epsilon_2: (.*)", result.stdout)[1]
     values = [float(value.split()[0]) for value in blind.split(", ")]
     assert values[0] > 2 * values[-1]
-    assert "syn, power: a step of more than 0.05 in the wrong direction in 0 of 2" in result.stdout
+    assert (
+        "syn, power: a step of more than 0.05 in the wrong direction in 0 of 2"
+        in result.stdout
+    )
     assert (tmp_path / "figures.png").stat().st_size > 10_000
 
 
@@ -65,5 +73,7 @@ def test_two_classes_of_a_file(tmp_path):
     np.savez(tmp_path / "pima.npz", X=X, y=y)
     result = run("--data", ".", "--sets", "pima", "--runs", "2", folder=tmp_path)
     assert result.returncode == 0, result.stderr
-    rows = [line for line in result.stdout.splitlines() if re.match(r"\| [\d.]+ +\|", line)]
+    rows = [
+        line for line in result.stdout.splitlines() if re.match(r"\| [\d.]+ +\|", line)
+    ]
     assert len(rows) == 12

@@ -45,12 +45,16 @@ class TestNormalInverseGamma:
         posterior, prior = self.model(self.POSTERIOR), self.model(self.PRIOR)
         phi = posterior.sample_prior(200_000, rng)
         logs = posterior.log_prior(phi) - prior.log_prior(phi)
-        assert nig_kl(self.POSTERIOR, self.PRIOR) == pytest.approx(logs.mean(), abs=0.02)
+        assert nig_kl(self.POSTERIOR, self.PRIOR) == pytest.approx(
+            logs.mean(), abs=0.02
+        )
         assert nig_kl(self.POSTERIOR, self.POSTERIOR) == pytest.approx(0, abs=1e-12)
 
     def test_density_integrates_to_one(self):
         model = self.model(NIG(np.array([0.3]), np.array([[2.0]]), 3.0, 1.0))
-        grid = np.stack(np.meshgrid(np.linspace(-8, 8, 801), np.linspace(-5, 6, 551)), axis=-1)
+        grid = np.stack(
+            np.meshgrid(np.linspace(-8, 8, 801), np.linspace(-5, 6, 551)), axis=-1
+        )
         density = np.exp(model.log_prior(grid.reshape(-1, 2)))
         assert density.sum() * 0.02 * 0.02 == pytest.approx(1, abs=1e-3)
 
@@ -67,7 +71,9 @@ class TestLinear:
         U = np.column_stack([np.ones((len(X), int(intercept))), X, y])
         terms = svec(U[:, :, None] * U[:, None, :])[:, int(intercept) :]
         np.testing.assert_allclose(gram_vector(X, y, intercept), terms.sum(axis=0))
-        party = GramRelease(None, renyi_epsilon=0.5, fit_intercept=intercept, noise_random_state=0)
+        party = GramRelease(
+            None, renyi_epsilon=0.5, fit_intercept=intercept, noise_random_state=0
+        )
         release = quietly(party.fit, X[:80], np.clip(y[:80], -1, 1)).release_
         model = BayesianLinear(x_covariance=covariance).bind([release])
         distribution = multivariate_normal(
@@ -90,17 +96,26 @@ class TestLinear:
         for m in moments:
             cov = m[np.ix_(rows, rows)] * m[np.ix_(columns, columns)]
             cov += m[np.ix_(rows, columns)] * m[np.ix_(columns, rows)]
-            cov = 90 * cov * weights[:, None] * weights + release.noise_scale**2 * np.eye(6)
+            cov = 90 * cov * weights[
+                :, None
+            ] * weights + release.noise_scale**2 * np.eye(6)
             distribution = multivariate_normal(90 * m[rows, columns] * weights, cov)
             expected.append(distribution.logpdf(release.vector))
-        np.testing.assert_allclose(model.party_loglik(phi, release), expected, rtol=1e-9)
+        np.testing.assert_allclose(
+            model.party_loglik(phi, release), expected, rtol=1e-9
+        )
 
     def test_without_noise_values_are_in_closed_form(self):
         """Every coalition within 0.05, on average over some runs, of the conjugate posterior."""
         _, parties = simulate(3, counts=(60, 80, 120))
         releases = release_all(parties, [None] * 3)
-        runs = [surprise_of(releases, n_particles=300, random_state=seed) for seed in range(4)]
-        exact = [exact_surprise(runs[0].model_, releases, k) for k in every_coalition(3)]
+        runs = [
+            surprise_of(releases, n_particles=300, random_state=seed)
+            for seed in range(4)
+        ]
+        exact = [
+            exact_surprise(runs[0].model_, releases, k) for k in every_coalition(3)
+        ]
         found = np.mean([run.coalition_values_ for run in runs], axis=0)
         assert min(exact[1:]) > 4
         np.testing.assert_allclose(found, exact, atol=0.05)
@@ -117,7 +132,9 @@ class TestLinear:
         _, parties = simulate(5)
         releases = release_all(parties, [0.2, 0.5, 2.5])
         values = [
-            surprise_of(releases, linear_model(x_covariance=c), n_particles=80, min_ess=0)
+            surprise_of(
+                releases, linear_model(x_covariance=c), n_particles=80, min_ess=0
+            )
             for c in (None, 0.15 * np.eye(2))
         ]
         np.testing.assert_allclose(*(v.coalition_values_ for v in values), atol=0.25)
@@ -126,7 +143,11 @@ class TestLinear:
         _, parties = simulate(5, counts=(60,))
         (release,) = release_all(parties, [None], fit_intercept=True)
         model = linear_model().bind([release])
-        phi, X, y = np.array([[0.5, 1.0, -1.0, -2.0]]), rng.normal(size=(4, 2)), rng.normal(size=4)
+        phi, X, y = (
+            np.array([[0.5, 1.0, -1.0, -2.0]]),
+            rng.normal(size=(4, 2)),
+            rng.normal(size=4),
+        )
         mean = 0.5 + X @ [1.0, -1.0]
         np.testing.assert_allclose(model.predict_mean(phi, X)[0], mean)
         expected = norm(mean, np.exp(-1.0)).logpdf(y)
@@ -150,7 +171,10 @@ class TestLogistic:
     def test_moments_by_simulation(self, rng, intercept):
         X, signs = self.rows(rng, 100_000, intercept)
         constant = intercept is not None
-        terms = [logistic_vector(x[None], s[None], constant) for x, s in zip(X[:3], signs[:3])]
+        terms = [
+            logistic_vector(x[None], s[None], constant)
+            for x, s in zip(X[:3], signs[:3])
+        ]
         w, second, U = self.W, self.SECOND, X
         if constant:
             w = np.append(intercept, w)
@@ -160,13 +184,17 @@ class TestLogistic:
             U = np.column_stack([np.ones(len(X)), X])
         rows, columns = np.array(np.tril_indices(U.shape[1]))[:, int(constant) :]
         weights = np.where(rows == columns, 1, 2**0.5)
-        every = np.column_stack([signs[:, None] * U, U[:, rows] * U[:, columns] * weights])
+        every = np.column_stack(
+            [signs[:, None] * U, U[:, rows] * U[:, columns] * weights]
+        )
         np.testing.assert_allclose(every[:3], terms)
         mean, covariance = statistic_moments(w[None], second, constant)
         np.testing.assert_allclose(mean[0], every.mean(axis=0), atol=7e-3)
         np.testing.assert_allclose(covariance[0], np.cov(every.T), atol=7e-3)
 
-    @pytest.mark.parametrize("intercept", [pytest.param(None, marks=pytest.mark.slow), 0.7])
+    @pytest.mark.parametrize(
+        "intercept", [pytest.param(None, marks=pytest.mark.slow), 0.7]
+    )
     def test_normal_likelihood_is_near_the_full_data_posterior(self, rng, intercept):
         """Without noise: what the statistic says is nearly what the rows say."""
         X, signs = self.rows(rng, 400, intercept)
@@ -193,14 +221,20 @@ class TestLogistic:
         model = BayesianLogistic(classes=(-1, 1)).bind([party.fit(X, signs).release_])
         phi = np.array([[0.5, 1.0, -1.0, 0.0]])
         probabilities = 1 / (1 + np.exp(-signs * (0.5 + X @ [1.0, -1.0, 0.0])))
-        np.testing.assert_allclose(np.exp(model.predict_logpdf(phi, X, signs)[0]), probabilities)
+        np.testing.assert_allclose(
+            np.exp(model.predict_logpdf(phi, X, signs)[0]), probabilities
+        )
 
     def test_private_values_are_below_exact_ones(self, rng):
         X, signs = self.rows(rng, 400)
         values = []
         for epsilon in (0.01, 0.2, None):
             party = LogisticRelease(
-                None, renyi_epsilon=epsilon, x_bound=2, classes=(-1, 1), noise_random_state=0
+                None,
+                renyi_epsilon=epsilon,
+                x_bound=2,
+                classes=(-1, 1),
+                noise_random_state=0,
             )
             release = quietly(party.fit, X, signs).release_
             model = BayesianLogistic(classes=(-1, 1))
@@ -210,14 +244,18 @@ class TestLogistic:
 
 class TestMean:
     @pytest.mark.parametrize(
-        ("wrap", "runs", "tolerance"), [(lambda model: model, 1, 1e-4), (Sampled, 4, 0.03)]
+        ("wrap", "runs", "tolerance"),
+        [(lambda model: model, 1, 1e-4), (Sampled, 4, 0.03)],
     )
     def test_is_in_closed_form(self, wrap, runs, tolerance):
         releases = [
             noisy_sum(100, 30.4, 0.5), noisy_sum(200, 63.0, 0.01), noisy_sum(50, 14.0, None)
         ]  # fmt: skip
         model = GaussianMean(0.1, prior_mean=0.1, prior_variance=0.5)
-        runs = [surprise_of(releases, wrap(model), random_state=seed) for seed in range(runs)]
+        runs = [
+            surprise_of(releases, wrap(model), random_state=seed)
+            for seed in range(runs)
+        ]
         found = np.mean([run.coalition_values_ for run in runs], axis=0)
         np.testing.assert_allclose(found, exact_table(model, releases), atol=tolerance)
         draws = runs[-1].sample([0, 1], 4000, random_state=0)
@@ -226,9 +264,14 @@ class TestMean:
         assert draws.var() == pytest.approx(variance, rel=0.15)
 
     def test_far_out_where_the_prior_has_hardly_any_mass(self):
-        model, releases = GaussianMean(0.01, prior_variance=0.01), [noisy_sum(400, -400.0, None)]
+        model, releases = (
+            GaussianMean(0.01, prior_variance=0.01),
+            [noisy_sum(400, -400.0, None)],
+        )
         exact = exact_table(model, releases)[1]
-        assert surprise_of(releases, model).grand_value_ == pytest.approx(exact, abs=1e-4, rel=1e-4)
+        assert surprise_of(releases, model).grand_value_ == pytest.approx(
+            exact, abs=1e-4, rel=1e-4
+        )
 
     @pytest.mark.parametrize("prior_variance", [1.0, 1e4])
     def test_parties_who_disagree(self, prior_variance):

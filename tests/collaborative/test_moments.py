@@ -30,7 +30,9 @@ def fit(party, *rows):
 
 def log_density(residuals, covariances):
     """Log densities of normal vectors of mean 0."""
-    squares = np.sum(residuals * np.linalg.solve(covariances, residuals[..., None])[..., 0], axis=1)
+    squares = np.sum(
+        residuals * np.linalg.solve(covariances, residuals[..., None])[..., 0], axis=1
+    )
     constant = residuals.shape[1] * np.log(2 * np.pi)
     return -0.5 * (squares + np.linalg.slogdet(covariances)[1] + constant)
 
@@ -67,11 +69,18 @@ class TestHierarchical:
         # Draws near the posterior: far from it, averages are based on few draws.
         if kind == "linear":
             release = fit(GramRelease(renyi_epsilon=0.1, **options), X, y)
-            model = BayesianLinear(moments="hierarchical", moment_draws=128).bind([release])
-            middle, deviation = [0.0] * intercept + [0.5, -3.2], [0.1] * intercept + [0.2, 0.3]
+            model = BayesianLinear(moments="hierarchical", moment_draws=128).bind(
+                [release]
+            )
+            middle, deviation = (
+                [0.0] * intercept + [0.5, -3.2],
+                [0.1] * intercept + [0.2, 0.3],
+            )
         else:
             release = fit(LogisticRelease(renyi_epsilon=0.1, **options), X, y > 0)
-            model = BayesianLogistic(moments="hierarchical", moment_draws=128).bind([release])
+            model = BayesianLogistic(moments="hierarchical", moment_draws=128).bind(
+                [release]
+            )
             middle, deviation = [0.0] * intercept + [3.0], [0.3] * intercept + [1.0]
         phi = rng.normal(middle, deviation, size=(6, len(middle)))
         size, facts = len(middle), (100.0, release.noise_scale**2, intercept)
@@ -91,7 +100,9 @@ class TestHierarchical:
             else:
                 mean, covariance = statistic_moments(phi, second, intercept)
                 noise = facts[1] * np.eye(mean.shape[1])
-                joint.append(log_density(release.vector - 100 * mean, 100 * covariance + noise))
+                joint.append(
+                    log_density(release.vector - 100 * mean, 100 * covariance + noise)
+                )
         expected = logsumexp(joint, axis=0) - logsumexp(own)
         found = model.party_loglik(phi, release) - np.log(128)
         np.testing.assert_allclose(found, expected, atol=0.2)

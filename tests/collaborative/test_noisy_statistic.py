@@ -44,7 +44,9 @@ def test_scale_by_the_paper():
         GramRelease(renyi_epsilon=0.3, fit_intercept=True, y_bound=2.0),
         GramRelease(None),
         GramRelease(renyi_epsilon=0.3, prior=BayesianLinear(np.eye(2) + 0.1)),
-        LogisticRelease(renyi_epsilon=1.0, classes=(np.False_, np.True_), fit_intercept=True),
+        LogisticRelease(
+            renyi_epsilon=1.0, classes=(np.False_, np.True_), fit_intercept=True
+        ),
         MeanRelease(renyi_epsilon=0.5, lower=-2.0, upper=3.0),
     ],
 )
@@ -66,7 +68,17 @@ def test_json_there_and_back(party, rng):
         ("renyi_epsilon", [0, "0.2", 1e-310, 10**400]),
         ("renyi_order", [1, 10**400]),
         ("n_features", [0, 10**6]),
-        ("bounds", [[1.0], [1.0, -1.0], [1.0, 1e300], [1e-300, 1e-300], {"x": 1}, [1.0, 10**400]]),
+        (
+            "bounds",
+            [
+                [1.0],
+                [1.0, -1.0],
+                [1.0, 1e300],
+                [1e-300, 1e-300],
+                {"x": 1},
+                [1.0, 10**400],
+            ],
+        ),
         ("intercept", [1]),
         ("classes", [[0, 1]]),
         ("prior", ["", {"a": 1}, "x" * 2001]),
@@ -84,7 +96,9 @@ def test_json_is_not_trusted(field, values):
 
 
 def test_ends_that_are_excluded_are_named():
-    with pytest.raises(ValueError, match="renyi_order must be a number strictly between 1 and"):
+    with pytest.raises(
+        ValueError, match="renyi_order must be a number strictly between 1 and"
+    ):
         NoisyStatistic(**LINEAR | {"renyi_order": 1})
 
 
@@ -107,10 +121,14 @@ def test_text_is_not_trusted(text, message):
 
 def test_fields_are_exactly_those():
     record = json.loads(NoisyStatistic(**LINEAR).to_json())
-    with pytest.raises(ValueError, match="fields of a NoisyStatistic. Got .'rows'. wrong"):
+    with pytest.raises(
+        ValueError, match="fields of a NoisyStatistic. Got .'rows'. wrong"
+    ):
         NoisyStatistic.from_json(json.dumps({**record, "rows": [[1, 2]]}))
     del record["prior"]
-    with pytest.raises(ValueError, match="fields of a NoisyStatistic. Got .'prior'. wrong"):
+    with pytest.raises(
+        ValueError, match="fields of a NoisyStatistic. Got .'prior'. wrong"
+    ):
         NoisyStatistic.from_json(json.dumps(record))
     for version in (2, True, 1.0, 10**400):
         with pytest.raises(ValueError, match="version 1"):
@@ -123,7 +141,11 @@ def test_a_number_of_400_digits_in_any_field(facts):
     for field, value in record.items():
         tampered = [10**400] * len(value) if isinstance(value, list) else 10**400
         for sign in (1, -1) if tampered else ():
-            given = sign * tampered if isinstance(tampered, int) else [sign * x for x in tampered]
+            given = (
+                sign * tampered
+                if isinstance(tampered, int)
+                else [sign * x for x in tampered]
+            )
             with pytest.raises(ValueError, match=r"must|version"):
                 NoisyStatistic.from_json(json.dumps({**record, field: given}))
 
@@ -141,7 +163,9 @@ def test_means_are_checked(change, message):
         NoisyStatistic(**{**MEAN, **change})
 
 
-@pytest.mark.parametrize("classes", [(0,), (1, 1), (None, 1), ((1,), 2), (0.0, np.inf), "ab"])
+@pytest.mark.parametrize(
+    "classes", [(0,), (1, 1), (None, 1), ((1,), 2), (0.0, np.inf), "ab"]
+)
 def test_classes_are_checked(classes):
     facts = dict(kind="logistic", n_samples=9, statistic=(0.0, 3.0), renyi_epsilon=None)
     facts.update(renyi_order=2.0, bounds=(1.0,), n_features=1)

@@ -40,7 +40,9 @@ def test_clean_statistics(rows):
     logistic = LogisticRelease(None, x_bound=2, classes=("no", "yes"))
     release = logistic.fit(X, np.where(y > 0, "yes", "no")).release_
     np.testing.assert_allclose(release.statistic[:3], np.where(y > 0, 1, -1) @ short)
-    assert MeanRelease(None, lower=-2, upper=4).fit([9, 1, -3.0]).release_.statistic == (3,)
+    assert MeanRelease(None, lower=-2, upper=4).fit(
+        [9, 1, -3.0]
+    ).release_.statistic == (3,)
     assert logistic.privacy_ is None
 
 
@@ -60,7 +62,9 @@ def test_statistics_of_batches_add_up(rows):
 def test_what_privacy_says(rows):
     party = GramRelease(renyi_epsilon=0.1, delta=1e-5).fit(*rows)
     report = party.privacy_
-    assert report.epsilon == pytest.approx(epsilon_from_mu(np.sqrt(0.1), 1e-5), rel=1e-6)
+    assert report.epsilon == pytest.approx(
+        epsilon_from_mu(np.sqrt(0.1), 1e-5), rel=1e-6
+    )
     assert round(report.epsilon, 2) == 1.20
     assert (report.notion, report.relation) == ("central", "replace")
     said = " ".join(str(report).split())
@@ -101,7 +105,11 @@ def test_what_leaves_is_on_a_grid(rows):
         high, low = party.path(*rows, renyi_epsilons=[2.0, 0.1])
     added = np.sqrt(low.noise_scale**2 - high.noise_scale**2)
     alone = party.fit(*rows).release_
-    for release, scale in ((alone, alone.noise_scale), (high, high.noise_scale), (low, added)):
+    for release, scale in (
+        (alone, alone.noise_scale),
+        (high, high.noise_scale),
+        (low, added),
+    ):
         grid = 2.0 ** (np.floor(np.log2(scale)) - 20)
         np.testing.assert_array_equal(release.vector % grid, 0)
 
@@ -119,26 +127,35 @@ def test_nothing_private_is_kept(rows):
 
 def test_seeded_noise_and_bounds_from_the_data_void_the_guarantee(rows):
     with pytest.warns(SeededNoiseWarning):
-        seeded = GramRelease(renyi_epsilon=0.2, noise_random_state=1).fit(*rows).privacy_
+        seeded = (
+            GramRelease(renyi_epsilon=0.2, noise_random_state=1).fit(*rows).privacy_
+        )
     assert seeded.guarantee is None
-    with pytest.warns(VoidGuaranteeWarning, match="x_bound='data' takes the bound from the priv"):
+    with pytest.warns(
+        VoidGuaranteeWarning, match="x_bound='data' takes the bound from the priv"
+    ):
         party = GramRelease(renyi_epsilon=0.2, x_bound="data").fit(*rows)
     assert party.privacy_.guarantee is None
-    assert "NO PRIVACY IS GUARANTEED: x_bound was taken from the private rows" in " ".join(
-        str(party.privacy_).split()
+    assert (
+        "NO PRIVACY IS GUARANTEED: x_bound was taken from the private rows"
+        in " ".join(str(party.privacy_).split())
     )
     assert party.release_.bounds[0] == np.linalg.norm(rows[0], axis=1).max()
     ledger = Ledger(None, "rows", epsilon=10, delta=1e-5)
     with (
         pytest.warns(VoidGuaranteeWarning),
-        pytest.raises(ValueError, match="ledger must not be charged for a release without"),
+        pytest.raises(
+            ValueError, match="ledger must not be charged for a release without"
+        ),
     ):
         GramRelease(renyi_epsilon=0.2, y_bound="data", ledger=ledger).fit(*rows)
 
 
 def test_small_parties_are_warned(rows):
     X, y = rows
-    with pytest.warns(NormalApproximationWarning, match="This party has 49 rows: with fewer than"):
+    with pytest.warns(
+        NormalApproximationWarning, match="This party has 49 rows: with fewer than"
+    ):
         GramRelease().fit(X[:49], y[:49])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -159,7 +176,9 @@ def test_messages_show_no_entry(rows):
 def test_a_large_delta(rows):
     ledger = Ledger(None, "rows", epsilon=5.0, delta=1e-5)
     party = GramRelease(delta=1 / 50, ledger=ledger)
-    with pytest.warns(VoidGuaranteeWarning, match="delta=0.02 and n=50, even a release") as found:
+    with pytest.warns(
+        VoidGuaranteeWarning, match="delta=0.02 and n=50, even a release"
+    ) as found:
         party.fit(rows[0][:50], rows[1][:50])
     assert found[0].filename == __file__
     with warnings.catch_warnings():
@@ -173,11 +192,15 @@ def test_ledger_is_charged_before_noise(rows):
     party = GramRelease(renyi_epsilon=0.1, ledger=ledger).fit(*rows)
     assert ledger.spent == pytest.approx(party.privacy_.epsilon)
     assert ledger.charges[0].label == "GramRelease"
-    with pytest.raises(ValueError, match="the release must fit what is left of the budget"):
+    with pytest.raises(
+        ValueError, match="the release must fit what is left of the budget"
+    ):
         clone(party).set_params(renyi_epsilon=0.3).fit(*rows)
     assert ledger.n_charges == 1
     before = dict(vars(party.set_params(renyi_epsilon=0.3)))
-    with pytest.raises(ValueError, match="the release must fit what is left of the budget"):
+    with pytest.raises(
+        ValueError, match="the release must fit what is left of the budget"
+    ):
         party.fit(np.hstack([rows[0], rows[0]]), rows[1])
     assert vars(party) == before
 
@@ -190,11 +213,17 @@ class TestPath:
         X = rng.normal(size=(50, 80))  # one path has thousands of entries
         rows = X, X[:, 0]
         clean = GramRelease(None).fit(*rows).release_.vector
-        with pytest.warns(NestedReleasesWarning, match="guarantee of the largest epsilon"):
-            path = GramRelease(noise_random_state=seed).path(*rows, renyi_epsilons=self.EPSILONS)
+        with pytest.warns(
+            NestedReleasesWarning, match="guarantee of the largest epsilon"
+        ):
+            path = GramRelease(noise_random_state=seed).path(
+                *rows, renyi_epsilons=self.EPSILONS
+            )
         low, high, middle = (release.vector - clean for release in path)
         scales = [release.noise_scale for release in path]
-        np.testing.assert_allclose([low.std(), high.std(), middle.std()], scales, rtol=0.1)
+        np.testing.assert_allclose(
+            [low.std(), high.std(), middle.std()], scales, rtol=0.1
+        )
         for inner, outer in ((high, middle), (middle, low)):
             correlation = np.corrcoef(outer - inner, inner)[0, 1]
             assert abs(correlation) < 0.1
@@ -203,13 +232,17 @@ class TestPath:
     def test_one_charge_for_all_points(self, rows):
         ledger = Ledger(None, "rows", epsilon=50, delta=1e-5)
         with pytest.warns(NestedReleasesWarning):
-            releases = GramRelease(ledger=ledger).path(*rows, renyi_epsilons=self.EPSILONS)
+            releases = GramRelease(ledger=ledger).path(
+                *rows, renyi_epsilons=self.EPSILONS
+            )
         assert ledger.n_charges == 1
         assert ledger.charges[0].event == releases[1].event
 
     @pytest.mark.parametrize("epsilons", [[], [0.1, 0], [np.inf], ["a"], [None]])
     def test_refuses(self, rows, epsilons):
-        with pytest.raises(ValueError, match="renyi_epsilons must (be|hold) .*above 0.* Got"):
+        with pytest.raises(
+            ValueError, match="renyi_epsilons must (be|hold) .*above 0.* Got"
+        ):
             GramRelease().path(*rows, renyi_epsilons=epsilons)
 
 
@@ -218,7 +251,10 @@ class TestPath:
     [
         (GramRelease(0), "'epsilon'"),
         (GramRelease(renyi_epsilon=0), "'renyi_epsilon'"),
-        (GramRelease(1.0, renyi_epsilon=1.0), "epsilon must not be set where renyi_epsilon"),
+        (
+            GramRelease(1.0, renyi_epsilon=1.0),
+            "epsilon must not be set where renyi_epsilon",
+        ),
         (GramRelease(renyi_order=1), "'renyi_order'"),
         (GramRelease(x_bound=0), "'x_bound'"),
         (LogisticRelease(classes=(1, 1)), "classes must be two different labels"),

@@ -23,14 +23,21 @@ from skvalue.semivalues import tabulated_semivalue
 
 from .parties import every_coalition, noisy_posterior, noisy_sum, release_all
 
-FACTS = [("a", 100, 40.0, 0.5), ("b", 80, 20.0, 0.1), ("false", 60, -30.0, 0.3), ("0", 0, 1.0, 1.0)]
+FACTS = [
+    ("a", 100, 40.0, 0.5),
+    ("b", 80, 20.0, 0.1),
+    ("false", 60, -30.0, 0.3),
+    ("0", 0, 1.0, 1.0),
+]
 POINTS = np.array([0.3, 0.9, -0.1, 0.4, 0.2])
 QUICK = {"n_particles": 40, "min_ess": 0, "random_state": 0}
 
 
 def means(facts=FACTS, y_val=POINTS, variance=0.1, **options):
     releases = {name: noisy_sum(n, z, e) for name, n, z, e in facts}
-    return PredictiveValueScorer(GaussianMean(variance), **options).fit(releases, y_val=y_val)
+    return PredictiveValueScorer(GaussianMean(variance), **options).fit(
+        releases, y_val=y_val
+    )
 
 
 def gains(scorer, powers, points=POINTS):
@@ -63,14 +70,18 @@ class TestValues:
         scorer = means()
         exact = gains(scorer, every_coalition(4)).mean(axis=1)
         np.testing.assert_allclose(scorer.coalition_values_, exact, atol=1e-5)
-        np.testing.assert_allclose(scorer.values_, tabulated_semivalue(exact), atol=1e-5)
+        np.testing.assert_allclose(
+            scorer.values_, tabulated_semivalue(exact), atol=1e-5
+        )
         assert scorer.values_.sum() == pytest.approx(scorer.grand_value_, abs=1e-12)
         assert scorer.coalition_values_[0] == 0
         assert scorer.standalone_values_[0] == scorer.coalition_values_[1]
         assert abs(scorer.values_[3]) < 1e-15  # no rows
         assert scorer.values_[2] < 0 < scorer.values_[0]
 
-    @pytest.mark.parametrize("semivalue", ["shapley", "banzhaf", "leave-one-out", (4, 1)])
+    @pytest.mark.parametrize(
+        "semivalue", ["shapley", "banzhaf", "leave-one-out", (4, 1)]
+    )
     def test_semivalues(self, semivalue):
         scorer = means(semivalue=semivalue)
         expected = tabulated_semivalue(means().coalition_values_, semivalue)
@@ -80,14 +91,18 @@ class TestValues:
         error = np.std(each, axis=0, ddof=1) / np.sqrt(len(POINTS))
         np.testing.assert_allclose(scorer.validation_error_, error, atol=1e-5)
 
-    @pytest.mark.parametrize("semivalue", [pytest.param("shapley", marks=pytest.mark.slow), (4, 1)])
+    @pytest.mark.parametrize(
+        "semivalue", [pytest.param("shapley", marks=pytest.mark.slow), (4, 1)]
+    )
     def test_semivalues_of_many_parties(self, semivalue):
         many = [(i, 50, 15.0 + i, 0.1) for i in range(13)]
         sampled = means(many, semivalue=semivalue, n_permutations=100, random_state=0)
         table = gains(sampled, every_coalition(13)).mean(axis=1)
         assert sampled.grand_value_ == pytest.approx(table[-1], abs=1e-4)
         exact = tabulated_semivalue(table, semivalue)
-        assert (np.abs(sampled.values_ - exact) < 4.5 * sampled.values_error_ + 1e-5).all()
+        assert (
+            np.abs(sampled.values_ - exact) < 4.5 * sampled.values_error_ + 1e-5
+        ).all()
 
     @pytest.mark.parametrize("pair", [(0, 1), (0, 2), (1, 3)])
     def test_two_names_gain_nothing_under_banzhaf(self, pair):
@@ -97,7 +112,9 @@ class TestValues:
         low, high = numbers & ((1 << j) - 1), (numbers >> j) << (j + 1)
         merged = game[(low | high) | np.where(numbers >> i & 1, 1 << j, 0)]
         one = tabulated_semivalue(merged, "banzhaf")[i]
-        assert means(semivalue="banzhaf").values_[list(pair)].sum() == pytest.approx(one, abs=1e-12)
+        assert means(semivalue="banzhaf").values_[list(pair)].sum() == pytest.approx(
+            one, abs=1e-12
+        )
         shapley = tabulated_semivalue(merged)[i]
         assert abs(means().values_[list(pair)].sum() - shapley) > 1e-3 or 3 in pair
 
@@ -112,7 +129,9 @@ class TestValues:
         from sklearn import config_context
 
         scorer = means()
-        np.testing.assert_allclose(means(FACTS[::-1]).values_[::-1], scorer.values_, atol=1e-12)
+        np.testing.assert_allclose(
+            means(FACTS[::-1]).values_[::-1], scorer.values_, atol=1e-12
+        )
         with config_context(working_memory=1):
             np.testing.assert_allclose(means().values_, scorer.values_, atol=1e-12)
 
@@ -129,10 +148,15 @@ class TestValues:
         releases = [GramRelease(None).fit(*rows).release_ for rows in parties[:2]]
         scorer = PredictiveValueScorer(BayesianLinear(), **QUICK)
         runs = [
-            clone(scorer).set_params(random_state=seed).fit(releases, **points) for seed in range(8)
+            clone(scorer).set_params(random_state=seed).fit(releases, **points)
+            for seed in range(8)
         ]
         found = np.std([run.values_ for run in runs], axis=0, ddof=1)
-        assert 0.4 < (found / np.mean([run.values_error_ for run in runs], axis=0)).mean() < 2.5
+        assert (
+            0.4
+            < (found / np.mean([run.values_error_ for run in runs], axis=0)).mean()
+            < 2.5
+        )
 
     def test_two_classes(self):
         rng = np.random.default_rng(0)
@@ -146,7 +170,9 @@ class TestValues:
         scorer = PredictiveValueScorer(model, **QUICK)
         scorer.fit(releases, X_val=X[400:], y_val=y[400:])
         assert scorer.values_[0] > 0 > scorer.values_[1]
-        with pytest.raises(ValueError, match="y_val must hold only labels of classes_.* Got 'may"):
+        with pytest.raises(
+            ValueError, match="y_val must hold only labels of classes_.* Got 'may"
+        ):
             scorer.fit(releases, X_val=X[400:], y_val=["maybe"] * 200)
 
     def test_clone_and_pickle(self):
@@ -163,7 +189,9 @@ class TestGarbage:
         for seed in range(20):
             parties, points = five_parties(seed)
             releases = release_all(parties, [0.5] * 5, seed=10 * seed)
-            scorer = PredictiveValueScorer(BayesianLinear(), n_particles=160, random_state=0)
+            scorer = PredictiveValueScorer(
+                BayesianLinear(), n_particles=160, random_state=0
+            )
             found.append(scorer.fit(releases, **points).values_)
         values = np.mean(found, axis=0)
         assert values[2:].max() < 0.5 * values[:2].min()
@@ -171,19 +199,25 @@ class TestGarbage:
     def test_is_worth_less_than_half_of_an_honest_party(self):
         parties, points = five_parties()
         releases = [GramRelease(None).fit(*rows).release_ for rows in parties]
-        scorer = PredictiveValueScorer(BayesianLinear(), **QUICK).fit(releases, **points)
+        scorer = PredictiveValueScorer(BayesianLinear(), **QUICK).fit(
+            releases, **points
+        )
         assert scorer.values_[2:].max() < 0.5 * scorer.values_[:2].min()
         assert scorer.values_[4] < 0
 
     def test_surprise_warns_of_a_prior_that_pays_for_it(self):
         honest, other, _, noise, _ = five_parties()[0]
-        releases = [GramRelease(None).fit(*rows).release_ for rows in (honest, other, noise)]
+        releases = [
+            GramRelease(None).fit(*rows).release_ for rows in (honest, other, noise)
+        ]
         with warnings.catch_warnings():
             warnings.simplefilter("error", PriorOutweighsWarning)
             weak = BayesianSurpriseScorer(BayesianLinear(), **QUICK).fit(releases)
         assert weak.values_.max() < 2 * weak.values_[:2].min()
         strong = BayesianSurpriseScorer(BayesianLinear(a0=20, b0=0.5), **QUICK)
-        with pytest.warns(PriorOutweighsWarning, match=r"the releases of \[.*2.*\]") as found:
+        with pytest.warns(
+            PriorOutweighsWarning, match=r"the releases of \[.*2.*\]"
+        ) as found:
             strong.fit(releases)
         assert found[0].filename == __file__
         assert strong.values_[2] > 5 * strong.values_[:2].max()
@@ -196,7 +230,9 @@ class TestRewards:
     def test_attain_their_targets(self, control):
         scorer = means(FACTS[:2])
         scheme = RhoShapleyReward(0.5, control=control, random_state=0).fit(scorer)
-        np.testing.assert_allclose(scheme.attained_rewards_, scheme.target_rewards_, rtol=0.02)
+        np.testing.assert_allclose(
+            scheme.attained_rewards_, scheme.target_rewards_, rtol=0.02
+        )
         assert scheme.target_rewards_.max() == scorer.grand_value_
 
     def test_a_party_of_negative_value_receives_the_prior(self):
@@ -204,7 +240,9 @@ class TestRewards:
         assert scheme.temper_[2] == scheme.attained_rewards_[2] == 0
 
     def test_refusals(self):
-        with pytest.raises(ValueError, match="scorer must have a party of a value above 0"):
+        with pytest.raises(
+            ValueError, match="scorer must have a party of a value above 0"
+        ):
             RhoShapleyReward().fit(means(FACTS[2:]))
         with pytest.raises(ValueError, match="scorer must have semivalue='shapley'"):
             RhoShapleyReward().fit(means(semivalue="banzhaf"))
@@ -213,16 +251,28 @@ class TestRewards:
 class TestRewardGain:
     def test_is_the_difference_to_the_exact_posterior_of_other_rows(self):
         (X, y), (more_X, more_y) = five_parties(n=100)[0][:2]
-        party, model, few = GramRelease(0.5), BayesianLinear(), {"n_splits": 3, "n_draws": 300}
+        party, model, few = (
+            GramRelease(0.5),
+            BayesianLinear(),
+            {"n_splits": 3, "n_draws": 300},
+        )
         own = GramRelease(None).fit(X[:40], y[:40]).release_
         model = model.bind([own])
         prior = model.sample_prior(2000, np.random.default_rng(0))
-        worse, error = reward_gain(PosteriorRegressor(model, prior), party, X[:40], y[:40], **few)
+        worse, error = reward_gain(
+            PosteriorRegressor(model, prior), party, X[:40], y[:40], **few
+        )
         assert worse < -3 * error
-        exact = GramRelease(None).fit(np.append(X, more_X, 0), np.append(y, more_y)).release_
+        exact = (
+            GramRelease(None)
+            .fit(np.append(X, more_X, 0), np.append(y, more_y))
+            .release_
+        )
         scorer = PredictiveValueScorer(BayesianLinear(), **QUICK)
         scorer.fit([exact], X_val=X, y_val=y)
-        reward = PosteriorRegressor(scorer.model_, scorer.sample(n_draws=2000, random_state=0))
+        reward = PosteriorRegressor(
+            scorer.model_, scorer.sample(n_draws=2000, random_state=0)
+        )
         better, error = reward_gain(reward, party, X[:10], y[:10], **few)
         assert better > 0
         same, error = reward_gain(reward, party, X, y, **few)
@@ -239,7 +289,10 @@ class TestRefusals:
             ({"y_val": [1.0]}, "X_val and y_val must hold points"),
             ({"X_val": [[1.0]], "y_val": [1.0]}, "X has 1 features"),
             ({"X_val": [[1.0, 2]] * 2, "y_val": [1]}, "must have the same length"),
-            ({"X_val": [[1.0, 2]], "y_val": [np.nan]}, "y_val must have a finite.* Got nan"),
+            (
+                {"X_val": [[1.0, 2]], "y_val": [np.nan]},
+                "y_val must have a finite.* Got nan",
+            ),
         ]:
             with pytest.raises(ValueError, match=message):
                 scorer.fit([party], **points)

@@ -24,7 +24,9 @@ def expected_gaussian_value(model, counts, epsilons, bound=1.0):
     """Mutual information of the mean and noisy sums: the mean of the value over releases."""
     noise = np.array([0.5 * 2 / e * (2 * bound) ** 2 for e in epsilons])
     counts = np.asarray(counts, float)
-    precision = 1 / model.prior_variance + np.sum(counts**2 / (counts * model.variance + noise))
+    precision = 1 / model.prior_variance + np.sum(
+        counts**2 / (counts * model.variance + noise)
+    )
     return 0.5 * np.log(precision * model.prior_variance)
 
 
@@ -50,7 +52,9 @@ class TestGaussianMean:
 
     def test_v2_v3_in_closed_form(self):
         """The mean of the value is an information gain: more parties add, more noise takes."""
-        information = [expected_gaussian_value(self.MODEL, (50, 80), (0.3, e)) for e in EPSILONS]
+        information = [
+            expected_gaussian_value(self.MODEL, (50, 80), (0.3, e)) for e in EPSILONS
+        ]
         assert np.all(np.diff(information) > 0)
         alone = expected_gaussian_value(self.MODEL, (50,), (0.3,))
         assert alone < information[0]
@@ -66,7 +70,9 @@ class TestLinear:
         for seed in range(48):
             _, parties = simulate(1000 + seed, counts=(60, 120, 200))
             releases = release_all(parties, (0.2, 0.1, 0.2), seed=100 * seed)
-            tables.append(surprise_of(releases, KNOWN, n_particles=160).coalition_values_)
+            tables.append(
+                surprise_of(releases, KNOWN, n_particles=160).coalition_values_
+            )
         tables = np.array(tables)
         for small, large in [(1, 3), (2, 3), (3, 7), (1, 5), (4, 7)]:
             gain = tables[:, large] - tables[:, small]
@@ -79,7 +85,9 @@ class TestLinear:
             _, parties = simulate(2000 + seed, counts=(200,))
             party = GramRelease(noise_random_state=seed)
             path = quietly(party.path, *parties[0], renyi_epsilons=EPSILONS)
-            scorers = [surprise_of([release], KNOWN, n_particles=160) for release in path]
+            scorers = [
+                surprise_of([release], KNOWN, n_particles=160) for release in path
+            ]
             means.append([scorer.grand_value_ for scorer in scorers])
         assert np.all(np.diff(np.mean(means, axis=0)) > 0)
 
@@ -91,12 +99,16 @@ class TestLinear:
             phi, parties = simulate(3000 + seed, counts=(100, 200))
             releases = release_all(parties, (epsilon, epsilon), seed=100 * seed)
             for aware in inside:
-                scorer = surprise_of(releases, linear_model(noise_aware=aware), n_particles=160)
+                scorer = surprise_of(
+                    releases, linear_model(noise_aware=aware), n_particles=160
+                )
                 draws = scorer.sample(n_draws=800, random_state=0)
                 low, high = np.quantile(draws, [0.05, 0.95], axis=0)
                 inside[aware].append((low < phi) & (phi < high))
         aware, blind = (np.mean(inside[kind]) for kind in (True, False))
-        print(f"epsilon {epsilon}: {aware:.2f} covered, {blind:.2f} where noise is ignored")
+        print(
+            f"epsilon {epsilon}: {aware:.2f} covered, {blind:.2f} where noise is ignored"
+        )
         assert 0.80 <= aware <= 0.98
         assert blind < 0.75
 

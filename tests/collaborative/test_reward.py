@@ -35,9 +35,14 @@ from .parties import (
 def game():
     _, parties = simulate(1)
     scorer = surprise_of(
-        dict(zip("abc", release_all(parties, (0.2, 0.1, 0.2)))), n_particles=40, min_ess=0
+        dict(zip("abc", release_all(parties, (0.2, 0.1, 0.2)))),
+        n_particles=40,
+        min_ess=0,
     )
-    w, X = simulate(1)[0][:2], np.random.default_rng(5).normal(size=(300, 2)) * 0.15**0.5
+    w, X = (
+        simulate(1)[0][:2],
+        np.random.default_rng(5).normal(size=(300, 2)) * 0.15**0.5,
+    )
     noise = np.exp(simulate(1)[0][2] / 2) * np.random.default_rng(6).normal(size=300)
     return scorer, X, X @ w + noise
 
@@ -45,7 +50,9 @@ def game():
 @pytest.fixture(scope="module")
 def schemes(game):
     return {
-        control: RhoShapleyReward(0.2, control=control, n_draws=150, random_state=0).fit(game[0])
+        control: RhoShapleyReward(
+            0.2, control=control, n_draws=150, random_state=0
+        ).fit(game[0])
         for control in ("temper", "noise")
     }
 
@@ -53,7 +60,9 @@ def schemes(game):
 class TestTargets:
     def test_are_reached(self, schemes):
         for scheme in schemes.values():
-            np.testing.assert_allclose(scheme.attained_rewards_, scheme.target_rewards_, atol=0.02)
+            np.testing.assert_allclose(
+                scheme.attained_rewards_, scheme.target_rewards_, atol=0.02
+            )
 
     def test_p2_the_most_valuable_party_gets_everything(self, game, schemes):
         scorer = game[0]
@@ -62,7 +71,10 @@ class TestTargets:
             scheme = schemes[name]
             assert scheme.attained_rewards_[top] == scorer.grand_value_
             assert scheme.similarity_[top] == 0
-            assert getattr(scheme, "temper_" if name == "temper" else "tau_")[top] == nothing
+            assert (
+                getattr(scheme, "temper_" if name == "temper" else "tau_")[top]
+                == nothing
+            )
 
     def test_p4_all_parties_gain(self, game, schemes):
         scorer, *_ = game
@@ -76,7 +88,9 @@ class TestTargets:
 
     def test_p6_smaller_rho_gives_more(self, game):
         totals = [
-            RhoShapleyReward(rho, n_draws=20, random_state=0).fit(game[0]).attained_rewards_.sum()
+            RhoShapleyReward(rho, n_draws=20, random_state=0)
+            .fit(game[0])
+            .attained_rewards_.sum()
             for rho in (0.05, 0.2, 0.6)
         ]
         assert totals[0] > totals[1] > totals[2]
@@ -87,7 +101,9 @@ class TestTargets:
         releases = [noisy_sum(n, z, e) for n, z, e in facts]
         scorer = surprise_of(releases, GaussianMean(0.1))
         assert scorer.standalone_values_[0] > scorer.grand_value_
-        with pytest.warns(UserWarning, match="No rho gives every party at least what it has"):
+        with pytest.warns(
+            UserWarning, match="No rho gives every party at least what it has"
+        ):
             scheme = RhoShapleyReward(random_state=0).fit(scorer)
         assert scheme.rho_ == 0.2
         assert not scheme.individually_rational_.all()
@@ -97,17 +113,23 @@ class TestTargets:
         """A grid has no draws, and `n_particles` does nothing there."""
         model = Sampled(GaussianMean(0.1)) if sampled else GaussianMean(0.1)
         releases = [noisy_sum(100, 30.0, e) for e in (0.5, 0.02)]
-        scorer = surprise_of(releases, model, n_particles=40, min_ess=0).set_params(min_ess=1e9)
+        scorer = surprise_of(releases, model, n_particles=40, min_ess=0).set_params(
+            min_ess=1e9
+        )
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
             RhoShapleyReward(0.2, n_draws=20, random_state=0).fit(scorer)
         assert [w.category for w in found] == [ConvergenceWarning] * sampled
-        assert all("rewards of [1] are based on few effective" in str(w.message) for w in found)
+        assert all(
+            "rewards of [1] are based on few effective" in str(w.message) for w in found
+        )
 
     def test_a_game_without_value(self):
         empty = noisy_sum(0, 0.0, 0.1)
         scorer = surprise_of([empty, empty], GaussianMean())
-        with pytest.raises(ValueError, match="scorer must have a party of a value above 0"):
+        with pytest.raises(
+            ValueError, match="scorer must have a party of a value above 0"
+        ):
             RhoShapleyReward().fit(scorer)
 
 
@@ -118,7 +140,10 @@ class TestControls:
         kappas = np.linspace(0, 1, 21)
         values = [scorer.surprise(temper=kappa) for kappa in kappas]
         model = scorer.model_
-        exact = [gaussian_kl(*noisy_posterior(model, releases, [k, k]), 0.0, 1.0) for k in kappas]
+        exact = [
+            gaussian_kl(*noisy_posterior(model, releases, [k, k]), 0.0, 1.0)
+            for k in kappas
+        ]
         np.testing.assert_allclose(values, exact, atol=1e-4)
         assert np.all(np.diff(values) > 0)
 
@@ -136,7 +161,8 @@ class TestControls:
         y = 0.3 + 0.1**0.5 * np.random.default_rng(0).normal(size=300)
         temper = RhoShapleyReward(0.3, random_state=0).fit(scorer)
         noisy = [
-            RhoShapleyReward(0.3, control="noise", random_state=s).fit(scorer) for s in range(3)
+            RhoShapleyReward(0.3, control="noise", random_state=s).fit(scorer)
+            for s in range(3)
         ]
         below = temper.temper_ < 1
         mean = np.mean([scheme.similarity_ for scheme in noisy], axis=0)
@@ -149,7 +175,9 @@ class TestControls:
         """The value may rise again as noise is added."""
 
         def value(tau):
-            return 3.0 - tau if tau < 2 else min(0.4 * tau, 2.5) if tau < 50 else 100 / tau
+            return (
+                3.0 - tau if tau < 2 else min(0.4 * tau, 2.5) if tau < 50 else 100 / tau
+            )
 
         grid = np.geomspace(1e-3, 1e5, 33)
         assert first_crossing(value, 1.5, grid, 12) == pytest.approx(1.5, rel=0.01)
@@ -173,7 +201,9 @@ class TestControls:
     def test_draws_have_the_reward_s_value(self, control):
         releases = [noisy_sum(100, 30.0, e) for e in (0.5, 0.02)]
         scorer = surprise_of(releases, GaussianMean(0.1))
-        scheme = RhoShapleyReward(0.3, control=control, n_draws=4000, random_state=0).fit(scorer)
+        scheme = RhoShapleyReward(
+            0.3, control=control, n_draws=4000, random_state=0
+        ).fit(scorer)
         for party in (0, 1):
             draws = scheme.rewards_[party].samples_
             value = gaussian_kl(draws.mean(), draws.var(), 0.0, 1.0)
@@ -197,16 +227,22 @@ class TestPosteriors:
         assert is_regressor(reward)
         check_is_fitted(reward)
         assert reward.fit(X[:2], y[:2]) is reward
-        np.testing.assert_allclose(reward.predict(X), X @ reward.samples_[:, :2].mean(axis=0))
+        np.testing.assert_allclose(
+            reward.predict(X), X @ reward.samples_[:, :2].mean(axis=0)
+        )
         assert reward.score(X, y) == r2_score(y, reward.predict(X)) > 0.5
         direct = np.array([
             np.exp(-0.5 * (y - X @ d[:2]) ** 2 / np.exp(d[2])) / np.sqrt(2 * np.pi * np.exp(d[2]))
             for d in reward.samples_
         ])  # fmt: skip
         assert reward.mnlp(X, y) == pytest.approx(-np.log(direct.mean(axis=0)).mean())
-        with pytest.raises(ValueError, match="X and y must have the same length. Got 300 and 2"):
+        with pytest.raises(
+            ValueError, match="X and y must have the same length. Got 300 and 2"
+        ):
             reward.mnlp(X, y[:2])
-        with pytest.raises(ValueError, match="X has 1 features, but PosteriorRegressor is exp"):
+        with pytest.raises(
+            ValueError, match="X has 1 features, but PosteriorRegressor is exp"
+        ):
             reward.predict(X[:, :1])
 
     def test_a_classifier(self, rng):
@@ -227,9 +263,13 @@ class TestPosteriors:
         assert set(reward.predict(X)) == {"no", "yes"}
         right = np.where(y == "yes", probabilities[:, 1], probabilities[:, 0])
         assert reward.mnlp(X, y) == pytest.approx(-np.log(right).mean())
-        with pytest.raises(ValueError, match="y must hold only labels of classes_.* Got 'maybe'"):
+        with pytest.raises(
+            ValueError, match="y must hold only labels of classes_.* Got 'maybe'"
+        ):
             reward.mnlp(X[:2], ["maybe", "yes"])
-        with pytest.raises(ValueError, match="X has 3 features, but PosteriorClassifier is exp"):
+        with pytest.raises(
+            ValueError, match="X has 3 features, but PosteriorClassifier is exp"
+        ):
             reward.predict(np.ones((2, 3)))
 
     def test_blocks_of_rows_do_not_matter(self, game, schemes):
@@ -239,4 +279,6 @@ class TestPosteriors:
         alone = reward.log_density(X, y)
         repeats = 3_000_000 // (len(reward.samples_) * len(X)) + 1
         many = reward.log_density(np.tile(X, (repeats, 1)), np.tile(y, repeats))
-        np.testing.assert_allclose(many.reshape(repeats, -1), np.tile(alone, (repeats, 1)))
+        np.testing.assert_allclose(
+            many.reshape(repeats, -1), np.tile(alone, (repeats, 1))
+        )

@@ -41,7 +41,10 @@ BOUNDS = [(1, 1), (1, 0.5), (1, 1.8), (1, 4), (0.5, 0.3), (2, 1)]
 
 @pytest.mark.parametrize(
     ("bounds", "intercept"),
-    [*((bounds, False) for bounds in BOUNDS), *((bounds, True) for bounds in BOUNDS[1::2])],
+    [
+        *((bounds, False) for bounds in BOUNDS),
+        *((bounds, True) for bounds in BOUNDS[1::2]),
+    ],
 )
 def test_linear_sensitivity_is_exact(bounds, intercept):
     found = farthest(lambda X, y: gram_vector(X, y, intercept), bounds)
@@ -71,11 +74,20 @@ def test_logistic_sensitivity_is_exact(bound, intercept):
 def test_known_sensitivities():
     assert linear_sensitivity((1, 1)) == pytest.approx(8**0.5)
     assert linear_sensitivity((1, 3)) == pytest.approx(10.0633249888)
-    assert [round(logistic_sensitivity((b,)), 3) for b in (0.5, 1, 2)] == [1.0, 2.121, 6.364]
+    assert [round(logistic_sensitivity((b,)), 3) for b in (0.5, 1, 2)] == [
+        1.0,
+        2.121,
+        6.364,
+    ]
 
 
 def test_whole_data_sets_on_a_small_domain():
-    records = [(a, b, y) for a in (-1.0, 0.0, 1.0) for b in (-1.0, 0.0, 1.0) for y in (-1.0, 1.0)]
+    records = [
+        (a, b, y)
+        for a in (-1.0, 0.0, 1.0)
+        for b in (-1.0, 0.0, 1.0)
+        for y in (-1.0, 1.0)
+    ]
     records = [r for r in records if np.hypot(r[0], r[1]) <= 1]
 
     def statistic(rows):
@@ -93,10 +105,14 @@ def test_whole_data_sets_on_a_small_domain():
 def test_there_and_back(rng, intercept):
     X, signs = rng.normal(size=(60, 3)) / 4, rng.choice([-1.0, 1.0], 60)
     U = np.column_stack([np.ones((60, int(intercept))), X])
-    release = GramRelease(None, fit_intercept=intercept, x_bound=9).fit(X, signs).release_
+    release = (
+        GramRelease(None, fit_intercept=intercept, x_bound=9).fit(X, signs).release_
+    )
     assert len(release.vector) == linear_size(3, intercept)
     V = np.column_stack([U, signs])
-    np.testing.assert_allclose(unpacked(release.vector, 4 + intercept, release), V.T @ V)
+    np.testing.assert_allclose(
+        unpacked(release.vector, 4 + intercept, release), V.T @ V
+    )
     if not intercept:
         assert release.vector @ release.vector == pytest.approx(np.sum((V.T @ V) ** 2))
     party = LogisticRelease(None, fit_intercept=intercept, x_bound=9, classes=(-1, 1))

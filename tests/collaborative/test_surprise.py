@@ -57,7 +57,9 @@ def parties():
 
 @pytest.fixture(scope="module")
 def scorer(parties):
-    return surprise_of(dict(zip("abc", release_all(parties, (0.2, 0.1, 0.2)))), n_particles=160)
+    return surprise_of(
+        dict(zip("abc", release_all(parties, (0.2, 0.1, 0.2)))), n_particles=160
+    )
 
 
 class TestAxioms:
@@ -85,11 +87,21 @@ class TestAxioms:
         assert scorer.values_[1] == 0.0
         assert scorer.standalone_values_[1] == 0.0
         scheme = RhoShapleyReward(0.5, random_state=0).fit(scorer)
-        assert scheme.target_rewards_[1] == scheme.attained_rewards_[1] == scheme.temper_[1] == 0
+        assert (
+            scheme.target_rewards_[1]
+            == scheme.attained_rewards_[1]
+            == scheme.temper_[1]
+            == 0
+        )
 
     def test_f2_equal_releases_are_worth_the_same(self, parties):
         a, b = release_all(parties[:2], (0.2, 0.5))
-        releases = {"x": a, "other": b, "twin": a, "more": release_all(parties[2:], [0.1])[0]}
+        releases = {
+            "x": a,
+            "other": b,
+            "twin": a,
+            "more": release_all(parties[2:], [0.1])[0],
+        }
         scorer = surprise_of(releases, n_particles=80)
         assert scorer.values_[0] > 0
         assert scorer.values_[0] == pytest.approx(scorer.values_[2], abs=1e-12)
@@ -107,13 +119,17 @@ class TestAxioms:
                 self.given.append(releases)
                 return super().bind(releases)
 
-        releases = [noisy_sum(n, 30.0, e) for n, e in ((200, 0.2), (100, 0.5), (100, 0.1))]
+        releases = [
+            noisy_sum(n, 30.0, e) for n, e in ((200, 0.2), (100, 0.5), (100, 0.1))
+        ]
         for some in (releases, releases[::-1]):
             surprise_of(some, Recorder(0.1))
         assert Recorder.given[0] == Recorder.given[1]
 
     def test_f3_less_noise_on_the_same_sum_is_worth_more(self):
-        scorer = means([("i", 100, 30.0, 0.5), ("j", 100, 30.0, 0.05), ("k", 80, 22.0, 0.2)])
+        scorer = means(
+            [("i", 100, 30.0, 0.5), ("j", 100, 30.0, 0.05), ("k", 80, 22.0, 0.2)]
+        )
         assert scorer.values_[0] > scorer.values_[1]
         table = scorer.coalition_values_
         for rest in (0, 4):
@@ -127,7 +143,9 @@ class TestAxioms:
         assert again.surprise(["a", "c"]) == scorer.surprise(["c", "a"])
         # The same seed gives the same bits.
         listed = clone(scorer).fit([scorer.releases_[name] for name in "abc"])
-        np.testing.assert_array_equal(listed.coalition_values_, scorer.coalition_values_)
+        np.testing.assert_array_equal(
+            listed.coalition_values_, scorer.coalition_values_
+        )
         assert listed.parties_ == [0, 1, 2]
 
     def test_other_seeds_differ_a_little(self, scorer):
@@ -140,7 +158,8 @@ class TestComputation:
     def test_standard_errors_are_honest(self, parties):
         releases = release_all(parties[:2], (0.2, 0.1))
         runs = [
-            surprise_of(releases, n_particles=48, min_ess=0, random_state=seed) for seed in range(8)
+            surprise_of(releases, n_particles=48, min_ess=0, random_state=seed)
+            for seed in range(8)
         ]
         found = np.std([run.coalition_values_ for run in runs], axis=0, ddof=1)[1:]
         stated = np.mean([run.coalition_values_error_ for run in runs], axis=0)[1:]
@@ -153,7 +172,8 @@ class TestComputation:
         """More than twelve; against the closed form of all coalitions."""
         rng, n = np.random.default_rng(0), 13
         facts = [
-            (i, 20 + 10 * i, 0.3 * (20 + 10 * i) + rng.normal(), 0.05 + 0.02 * i) for i in range(n)
+            (i, 20 + 10 * i, 0.3 * (20 + 10 * i) + rng.normal(), 0.05 + 0.02 * i)
+            for i in range(n)
         ]
         sampled = means(facts, n_permutations=100)
         assert not hasattr(sampled, "coalition_values_")
@@ -176,7 +196,9 @@ class TestComputation:
 
     def test_tables_of_many_blocks_are_in_closed_form(self):
         """Coalitions are taken 256 at a time."""
-        scorer = means([(i, 30 + 9 * i, 10.0 + 2 * i, 0.1 + 0.05 * i) for i in range(10)])
+        scorer = means(
+            [(i, 30 + 9 * i, 10.0 + 2 * i, 0.1 + 0.05 * i) for i in range(10)]
+        )
         table = exact_table(scorer.model_, list(scorer.releases_.values()))
         assert scorer.n_evaluations_ == len(scorer.coalition_values_) == 1024
         np.testing.assert_allclose(scorer.coalition_values_, table, atol=1e-4)
@@ -194,11 +216,15 @@ class TestComputation:
             pytest.raises(ConvergenceWarning, match=message),
         ):
             scorer.set_params(min_ess=5000).fit(releases[:2])
-        assert scorer.values_.sum() == pytest.approx(scorer.grand_value_)  # no work is lost
+        assert scorer.values_.sum() == pytest.approx(
+            scorer.grand_value_
+        )  # no work is lost
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             few = clone(scorer).set_params(min_ess=0).fit(releases)
-            enough = clone(few).set_params(min_ess=1.2 * few.ess_[1:].min()).fit(releases)
+            enough = (
+                clone(few).set_params(min_ess=1.2 * few.ess_[1:].min()).fit(releases)
+            )
         assert len(enough._game.particles.phi) > len(few._game.particles.phi)
 
     def test_samples_have_the_coalition_s_distribution(self, scorer):
@@ -206,7 +232,9 @@ class TestComputation:
         draws = scorer.sample(["b", "c"], 3000, random_state=0)
         particles = scorer._game.particles
         weights = particles.weights(particles.loglik @ scorer._powers(["b", "c"], 1.0))
-        np.testing.assert_allclose(draws.mean(axis=0), weights @ particles.phi, atol=0.02)
+        np.testing.assert_allclose(
+            draws.mean(axis=0), weights @ particles.phi, atol=0.02
+        )
         assert len(np.unique(draws[:, 0])) > 2900
         prior = scorer.sample([], 3000, random_state=0)
         many = model.sample_prior(20_000, np.random.default_rng(0))
@@ -229,13 +257,17 @@ class TestRolesApart:
                 assert row.tobytes() not in kept
             assert all(target.tobytes() not in kept for target in y if abs(target) < 1)
 
-    @pytest.mark.parametrize("wrap", [lambda x: x, list, lambda x: {"a": x}, lambda x: [x, x]])
+    @pytest.mark.parametrize(
+        "wrap", [lambda x: x, list, lambda x: {"a": x}, lambda x: [x, x]]
+    )
     def test_the_mediator_accepts_no_rows(self, parties, wrap):
         with pytest.raises(TypeError, match="releases must"):
             surprise_of(wrap(parties[0][0]))
 
     def test_the_reward_takes_a_fitted_scorer_only(self, parties):
-        with pytest.raises(TypeError, match="scorer must be a fitted BayesianSurpriseScorer or "):
+        with pytest.raises(
+            TypeError, match="scorer must be a fitted BayesianSurpriseScorer or "
+        ):
             RhoShapleyReward().fit(parties[0][0])
         with pytest.raises(NotFittedError):
             RhoShapleyReward().fit(BayesianSurpriseScorer(linear_model()))
@@ -265,10 +297,15 @@ class TestRefuses:
             (X[:, :1], {}, "agree in n_features. Got 1, 2"),
         ]:
             with pytest.raises(ValueError, match=message):
-                fit_with(GramRelease(renyi_epsilon=0.2, **options).fit(rows, y).release_)
+                fit_with(
+                    GramRelease(renyi_epsilon=0.2, **options).fit(rows, y).release_
+                )
         for model, message in [
             (linear_model(), "of kind 'linear' for BayesianLinear. Got 'logistic'"),
-            (BayesianLogistic(), "of kind 'logistic' for BayesianLogistic. Got 'linear'"),
+            (
+                BayesianLogistic(),
+                "of kind 'logistic' for BayesianLogistic. Got 'linear'",
+            ),
         ]:
             with pytest.raises(ValueError, match=message):
                 fit_with(classes, model)
@@ -281,29 +318,47 @@ class TestRefuses:
         plain = GramRelease(None).fit(X, y).release_
 
         def fit_with(own, *priors):
-            releases = [GramRelease(None, prior=prior).fit(X, y).release_ for prior in priors]
+            releases = [
+                GramRelease(None, prior=prior).fit(X, y).release_ for prior in priors
+            ]
             return surprise_of([plain, *releases], own, n_particles=40, min_ess=0)
 
         fit_with(model, model, model.prior_statement(), None)
-        fit_with(model, clone(model).set_params(noise_aware=False))  # not a matter of the prior
+        fit_with(
+            model, clone(model).set_params(noise_aware=False)
+        )  # not a matter of the prior
         # The same prior in other words.
-        same = clone(model).set_params(precision=model.precision * np.eye(2), mean=[0, 0])
+        same = clone(model).set_params(
+            precision=model.precision * np.eye(2), mean=[0, 0]
+        )
         fit_with(model, same)
         other = clone(model).set_params(a0=21)
-        with pytest.raises(ValueError, match=r"releases must agree in prior. Got .*20.0.*21.0"):
+        with pytest.raises(
+            ValueError, match=r"releases must agree in prior. Got .*20.0.*21.0"
+        ):
             fit_with(model, model, other)
-        with pytest.raises(ValueError, match=r"model must have the prior that releases .*21.0.*20"):
+        with pytest.raises(
+            ValueError, match=r"model must have the prior that releases .*21.0.*20"
+        ):
             fit_with(model, other)
         tilted = [clone(model).set_params(precision=np.eye(2) + x) for x in (0.1, 0.2)]
-        with pytest.raises(ValueError, match="model must have the prior that releases state"):
+        with pytest.raises(
+            ValueError, match="model must have the prior that releases state"
+        ):
             fit_with(tilted[0], tilted[1])
-        with pytest.raises(ValueError, match=r'prior that releases .*"GaussianMean".*"BayesianL'):
+        with pytest.raises(
+            ValueError, match=r'prior that releases .*"GaussianMean".*"BayesianL'
+        ):
             fit_with(model, GaussianMean())
 
         class Own:
-            sample_prior = log_prior = party_loglik = predict_logpdf = staticmethod(print)
+            sample_prior = log_prior = party_loglik = predict_logpdf = staticmethod(
+                print
+            )
 
-        with pytest.raises(ValueError, match="model must have a method prior_statement where"):
+        with pytest.raises(
+            ValueError, match="model must have a method prior_statement where"
+        ):
             fit_with(Own(), model)
         with pytest.raises(ValueError, match="'prior' parameter of GramRelease"):
             GramRelease(prior=3).fit(X, y)
@@ -325,8 +380,14 @@ class TestRefuses:
         ("model", "message"),
         [
             (BayesianLinear(-1.0), "'precision' parameter of BayesianLinear"),
-            (BayesianLinear(np.eye(3)), "precision must be a symmetric positive definite matrix"),
-            (BayesianLinear(x_covariance=-np.eye(2)), "x_covariance must be a symmetric positive"),
+            (
+                BayesianLinear(np.eye(3)),
+                "precision must be a symmetric positive definite matrix",
+            ),
+            (
+                BayesianLinear(x_covariance=-np.eye(2)),
+                "x_covariance must be a symmetric positive",
+            ),
             (BayesianLinear(a0=0), "'a0' parameter of BayesianLinear"),
             ("linear", "'model' parameter of BayesianSurpriseScorer"),
         ],
@@ -346,7 +407,9 @@ class TestRefuses:
         (X, y), *_ = parties
         with pytest.warns(NormalApproximationWarning, match="This party has 30 rows"):
             small = GramRelease(renyi_epsilon=0.2).fit(X[:30], y[:30]).release_
-        with pytest.warns(NormalApproximationWarning, match="Parties .'tiny'. have fewer than 50"):
+        with pytest.warns(
+            NormalApproximationWarning, match="Parties .'tiny'. have fewer than 50"
+        ):
             surprise_of({"tiny": small}, n_particles=80)
 
 
@@ -371,7 +434,9 @@ class TestFittedAgain:
             scorer.fit(other.releases_)
         assert vars(scorer) == before
         other.values_ = np.zeros(1)
-        with pytest.raises(ValueError, match="scorer must have a party of a value above 0"):
+        with pytest.raises(
+            ValueError, match="scorer must have a party of a value above 0"
+        ):
             scheme.fit(other)
         assert vars(scheme) == held
 

@@ -43,9 +43,23 @@ def tables(tmp_path_factory):
 def audited(tables):
     """The folder after an audit, and its exit code."""
     folder, wrong = tables
-    words = ["audit", folder / "train.csv", "--target", "label", "-o", folder / "report.html"]
+    words = [
+        "audit",
+        folder / "train.csv",
+        "--target",
+        "label",
+        "-o",
+        folder / "report.html",
+    ]
     words += ["--validation", folder / "val.csv", "--json", folder / "report.json"]
-    words += ["--csv", folder / "list.csv", "--tasks", folder / "tasks.json", "--fail-on", "0.01"]
+    words += [
+        "--csv",
+        folder / "list.csv",
+        "--tasks",
+        folder / "tasks.json",
+        "--fail-on",
+        "0.01",
+    ]
     words += ["--checks", "fast"]
     return folder, wrong, command(*words)
 
@@ -60,8 +74,12 @@ def test_audit_writes_a_page_and_its_gate_fails(audited, capsys):
     notes = " ".join(record["notes"])
     assert "number size: scaled" in notes
     assert "category colour: one column per category" in notes
-    assert re.search(r"validation: \d+ of 60 rows are equal to a row of the table", notes)
-    assert re.search(r"the accuracy of a forest is 0\.\d+ with all rows, 0\.\d+ without", notes)
+    assert re.search(
+        r"validation: \d+ of 60 rows are equal to a row of the table", notes
+    )
+    assert re.search(
+        r"the accuracy of a forest is 0\.\d+ with all rows, 0\.\d+ without", notes
+    )
     listed = pd.read_csv(folder / "list.csv")
     assert wrong[listed["row"]].mean() > 0.5
     tasks = json.loads((folder / "tasks.json").read_text())
@@ -78,17 +96,24 @@ def test_review_says_what_verdicts_say(audited, tmp_path, capsys):
     assert command(*words, *outputs, "--fail-on", "0.5") == 0
     said = capsys.readouterr().out
     assert (
-        f"{len(verdicts)} rows were looked at; the label of {wrong[verdicts['row']].sum()}" in said
+        f"{len(verdicts)} rows were looked at; the label of {wrong[verdicts['row']].sum()}"
+        in said
     )
-    assert re.search(r"\d+ of \d+ listed rows are named: on average, at most 10 %", said)
+    assert re.search(
+        r"\d+ of \d+ listed rows are named: on average, at most 10 %", said
+    )
     rate = float(re.search(r"([\d.]+) % of 120 rows are listed and wrong", said)[1])
     assert abs(rate / 100 - wrong.mean()) < 0.04
     assert "gate passed: the error rate of the list, by the verdicts, is 0.0" in said
-    assert "of rows are wrong and listed" in (tmp_path / "new.html").read_text(encoding="utf-8")
+    assert "of rows are wrong and listed" in (tmp_path / "new.html").read_text(
+        encoding="utf-8"
+    )
     assert command(*words, "--fail-on", "0.001") == 1
     assert "gate failed: the error rate of the list" in capsys.readouterr().out
     # verdicts are kept, and more may come
-    (tmp_path / "more.csv").write_text(f"row,is_error\n{verdicts['row'].iloc[0]},false\n")
+    (tmp_path / "more.csv").write_text(
+        f"row,is_error\n{verdicts['row'].iloc[0]},false\n"
+    )
     assert command("review", tmp_path / "new.json", tmp_path / "more.csv") == 0
     assert f"{len(verdicts)} rows were looked at" in capsys.readouterr().out
 
@@ -107,17 +132,32 @@ def test_bad_input_is_one_sentence_and_leaves_no_file(audited, tmp_path, capsys)
         tmp_path / "verdicts.csv",
     )
     for words, message in [
-        (["audit", tmp_path / "one.csv", *page], "--target must be a column of at least two"),
-        (["audit", tmp_path / "broken.csv", *page], "must have 2 fields, as most lines have"),
-        (["audit", train, "--target", "x", *page[2:]], "--target must be a column of the file"),
+        (
+            ["audit", tmp_path / "one.csv", *page],
+            "--target must be a column of at least two",
+        ),
+        (
+            ["audit", tmp_path / "broken.csv", *page],
+            "must have 2 fields, as most lines have",
+        ),
+        (
+            ["audit", train, "--target", "x", *page[2:]],
+            "--target must be a column of the file",
+        ),
         (
             ["audit", train, *page[:2], "-o", tmp_path / "p.pdf"],
             "--output must end in one of .html",
         ),
         (["audit", train, *page, "--fdr", "2"], "--fdr must be"),
-        (["review", report, verdicts, *page[2:]], "rows must be row numbers from 0 to 119"),
+        (
+            ["review", report, verdicts, *page[2:]],
+            "rows must be row numbers from 0 to 119",
+        ),
         (["review", tmp_path / "other.json", verdicts], "report must be of format"),
-        (["review", tmp_path / "none.json", verdicts], "report must be a file that exists"),
+        (
+            ["review", tmp_path / "none.json", verdicts],
+            "report must be a file that exists",
+        ),
         (["review", report, tmp_path / "none.csv"], "No such file"),
     ]:
         assert command(*words) == 2, words
@@ -138,9 +178,18 @@ def test_a_gate_is_a_fraction(audited, limit, capsys):
 
 def test_a_reader_who_stops_reading_does_not_lose_the_file(tables, tmp_path):
     """As with ``python -m skvalue | head -1``: the rest is written to nobody."""
-    words = ["value", tables[0] / "train.csv", "--target", "label", "-o", tmp_path / "values.csv"]
+    words = [
+        "value",
+        tables[0] / "train.csv",
+        "--target",
+        "label",
+        "-o",
+        tmp_path / "values.csv",
+    ]
     words = [sys.executable, "-m", "skvalue", *map(str, words)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
         process.stdout.close()
         said = process.stderr.read().decode()
     assert process.returncode == 0, said
@@ -158,14 +207,23 @@ def test_dates_and_decimal_numbers_of_parquet(tmp_path, capsys):
     })  # fmt: skip
     frame.loc[3, ["day", "price"]] = None
     frame.to_parquet(tmp_path / "train.parquet")
-    words = ["value", tmp_path / "train.parquet", "--target", "label", "-o", tmp_path / "v.csv"]
+    words = [
+        "value",
+        tmp_path / "train.parquet",
+        "--target",
+        "label",
+        "-o",
+        tmp_path / "v.csv",
+    ]
     assert command(*words) == 0
     said = capsys.readouterr().out
     assert "number price: scaled" in said
     assert "date day: as seconds" in said
 
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None
+)
 PROBE = """<!DOCTYPE html><meta charset="utf-8"><iframe></iframe><script>
 const frame = document.querySelector("iframe");
 let loads = 0;
@@ -196,11 +254,22 @@ def test_from_the_table_to_the_page_and_to_a_mended_table(tmp_path, capsys):
     """Verdicts in the page, a reload, corrections, a file that differs in these fields alone."""
     rng = np.random.default_rng(0)
     size = rng.normal(50, 10, 200).round(1)
-    labels, wrong = flip_labels(np.where(size > 50, "groß", "klein"), 0.1, random_state=0)
-    lines = [f'"{s}";a, b;{label}\r\n'.replace(".", ",") for s, label in zip(size, labels)]
+    labels, wrong = flip_labels(
+        np.where(size > 50, "groß", "klein"), 0.1, random_state=0
+    )
+    lines = [
+        f'"{s}";a, b;{label}\r\n'.replace(".", ",") for s, label in zip(size, labels)
+    ]
     raw = ("Größe;Text;Urteil\r\n" + "".join(lines)).encode("cp1252")
     (tmp_path / "alt.csv").write_bytes(raw)
-    words = ["audit", tmp_path / "alt.csv", "--target", "Urteil", "--json", tmp_path / "alt.json"]
+    words = [
+        "audit",
+        tmp_path / "alt.csv",
+        "--target",
+        "Urteil",
+        "--json",
+        tmp_path / "alt.json",
+    ]
     assert command(*words, "-o", tmp_path / "page.html", "--checks", "fast") == 0
     (tmp_path / "probe.html").write_text(PROBE, encoding="utf-8")
     chromium = [
@@ -213,7 +282,9 @@ def test_from_the_table_to_the_page_and_to_a_mended_table(tmp_path, capsys):
     fixed = ["fix", tmp_path / "alt.csv", tmp_path / "alt.corrections.csv"]
     assert command(*fixed, "-o", tmp_path / "neu.csv") == 0
     other = {"groß": "klein", "klein": "groß"}
-    rows = [row for row in read_corrections(tmp_path / "alt.corrections.csv") if row.accept]
+    rows = [
+        row for row in read_corrections(tmp_path / "alt.corrections.csv") if row.accept
+    ]
     assert len(rows) == 5
     assert wrong[[row.row - 2 for row in rows]].sum() >= 4
     for row in rows:
@@ -221,5 +292,7 @@ def test_from_the_table_to_the_page_and_to_a_mended_table(tmp_path, capsys):
         lines[row.row - 2] = line.replace(label, other[label])
     expected = ("Größe;Text;Urteil\r\n" + "".join(lines)).encode("cp1252")
     assert (tmp_path / "neu.csv").read_bytes() == expected
-    assert command("review", tmp_path / "alt.json", tmp_path / "alt.corrections.csv") == 0
+    assert (
+        command("review", tmp_path / "alt.json", tmp_path / "alt.corrections.csv") == 0
+    )
     assert "6 rows were looked at; the label of 5 is wrong" in capsys.readouterr().out

@@ -29,7 +29,14 @@ def audited(tmp_path_factory):
     frame = pd.DataFrame({"size": size.round(3), "colour": colour, "label": label})
     raw = b"\xef\xbb\xbf" + frame.to_csv(index=False, lineterminator="\r\n").encode()
     (folder / "train.csv").write_bytes(raw)
-    words = ["audit", folder / "train.csv", "--target", "label", "-o", folder / "page.html"]
+    words = [
+        "audit",
+        folder / "train.csv",
+        "--target",
+        "label",
+        "-o",
+        folder / "page.html",
+    ]
     assert command(*words, "--json", folder / "report.json", "--checks", "fast") == 0
     return folder, raw, wrong
 
@@ -41,7 +48,14 @@ def test_audit_verdicts_fix(audited, tmp_path, capsys):
     (tmp_path / "verdicts.csv").write_text("\n".join(["row,is_error", *lines]))
     report = tmp_path / "reviewed.json"
     assert (
-        command("review", folder / "report.json", tmp_path / "verdicts.csv", "--json", report) == 0
+        command(
+            "review",
+            folder / "report.json",
+            tmp_path / "verdicts.csv",
+            "--json",
+            report,
+        )
+        == 0
     )
     said = capsys.readouterr().out
     assert "No further row is named: these are rows that were looked at." in said
@@ -56,7 +70,9 @@ def test_audit_verdicts_fix(audited, tmp_path, capsys):
         lines[row + 1] = f"{start},{other[label]}"
     assert new.read_bytes() == "\r\n".join(lines).encode()
     said = capsys.readouterr().out.splitlines()
-    assert said[-1].endswith(f"{len(fixed)} corrections, listed in {tmp_path / 'new.changes.csv'}.")
+    assert said[-1].endswith(
+        f"{len(fixed)} corrections, listed in {tmp_path / 'new.changes.csv'}."
+    )
     assert sum(line.startswith(f"row {min(fixed) + 2}, label: ") for line in said) == 1
     # the list of changes is one of corrections: the other way round it gives the old file
     changes = pd.read_csv(tmp_path / "new.changes.csv")
@@ -80,7 +96,9 @@ def test_removed_rows_and_no_corrections(audited, tmp_path):
         f"row;column;old;new;why;accept\n5;label;{records[4][2]};;;remove\n6;label;x;y;;\n",
         encoding="utf-8",
     )
-    assert command("fix", table, out, "-o", new, "--changes", tmp_path / "list.csv") == 0
+    assert (
+        command("fix", table, out, "-o", new, "--changes", tmp_path / "list.csv") == 0
+    )
     lines = raw.split(b"\r\n")
     assert new.read_bytes() == b"\r\n".join(lines[:4] + lines[5:])
     assert len(pd.read_csv(tmp_path / "list.csv")) == 1
@@ -98,7 +116,10 @@ def test_what_is_refused(audited, tmp_path, capsys):
     none.write_text(corrections_to_csv([]))
     (tmp_path / "table.parquet").write_bytes(b"")
     for words, message in [
-        ([table, ok, "-o", table], "--output must be a file that is not used otherwise"),
+        (
+            [table, ok, "-o", table],
+            "--output must be a file that is not used otherwise",
+        ),
         ([table, ok, "-o", ok], "--output must be a file that is not used otherwise"),
         (
             [table, ok, "-o", tmp_path / "n.csv", "--changes", table],
@@ -121,7 +142,11 @@ def test_what_is_refused(audited, tmp_path, capsys):
         assert message in said
         assert len(said.splitlines()) == 1
     assert table.read_bytes() == raw
-    assert {path.name for path in tmp_path.iterdir()} == {"none.csv", "ok.csv", "table.parquet"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "none.csv",
+        "ok.csv",
+        "table.parquet",
+    }
 
 
 def _lines(raw):
@@ -144,10 +169,15 @@ def reviewed(tmp_path_factory):
     report = folder / "report.json"
     words = ["audit", folder / "t.csv", "--target", "art", "-o", folder / "page.html"]
     words += ["--checks", "fast"]
-    assert command(*words, "--json", report, "--corrections", folder / "spellings.csv") == 0
+    assert (
+        command(*words, "--json", report, "--corrections", folder / "spellings.csv")
+        == 0
+    )
     kept = np.delete(np.arange(120), [3, 50])
     rows = [*range(0, 118, 2), *np.flatnonzero(wrong[kept])]
-    verdicts = pd.DataFrame({"row": rows, "is_error": wrong[kept[rows]]}).drop_duplicates()
+    verdicts = pd.DataFrame(
+        {"row": rows, "is_error": wrong[kept[rows]]}
+    ).drop_duplicates()
     verdicts.to_csv(folder / "verdicts.csv", index=False)
     assert command("review", report, folder / "verdicts.csv", "--json", report) == 0
     return folder, raw, np.flatnonzero(wrong)
@@ -160,7 +190,9 @@ def test_fix_of_a_table_with_rows_without_a_label(reviewed, tmp_path, capsys):
     labelled = np.delete(np.arange(120), [3, 50])
     record = json.loads((folder / "report.json").read_text())
     assert record["numbers"] == (labelled + 2).tolist()
-    assert record["labels"] == [row.split(";")[1] for row in _lines(raw)[1:-1] if row[-1] != ";"]
+    assert record["labels"] == [
+        row.split(";")[1] for row in _lines(raw)[1:-1] if row[-1] != ";"
+    ]
     for row, shown in record["contents"].items():
         size = _lines(raw)[labelled[int(row)] + 1].split(";")[0]
         assert float(shown["größe"]) == float(size.replace(",", "."))
@@ -199,7 +231,12 @@ def test_clean_drops_what_a_report_names(reviewed, tmp_path, capsys):
     assert dropped["dropped_row"].tolist() == wrong.tolist()
     assert set(dropped["dropped_reason"]) == {"wrong by a verdict"}
     # the report is of the table as it was
-    assert command("clean", new, "--from", folder / "report.json", "-o", tmp_path / "x.csv") == 2
+    assert (
+        command(
+            "clean", new, "--from", folder / "report.json", "-o", tmp_path / "x.csv"
+        )
+        == 2
+    )
     assert "--from must be the report of this table" in capsys.readouterr().err
 
 
@@ -222,7 +259,11 @@ def test_corrections_of_the_page(reviewed, tmp_path, capsys):
     out = ["row,column,old,new,why,accept,is_error,id"]
     for row in (0, 1, 2, *wrong):
         other = "nein" if labels[row].lower() == "ja" else "ja"
-        said = ("right", labels[row], "false") if row not in wrong else ("wrong", other, "true")
+        said = (
+            ("right", labels[row], "false")
+            if row not in wrong
+            else ("wrong", other, "true")
+        )
         is_error = said[2]
         out.append(
             f"{row + 2},art,{labels[row]},{said[1]},the label is {said[0]},{is_error},{is_error},"
@@ -230,7 +271,9 @@ def test_corrections_of_the_page(reviewed, tmp_path, capsys):
         if row in wrong:
             lines[row + 1] = lines[row + 1].replace(labels[row], other)
     last = next(row for row in range(119, 0, -1) if row not in wrong)
-    out.append(f"{last + 2},art,{labels[last]},{labels[last]},the row is entered twice,remove,,")
+    out.append(
+        f"{last + 2},art,{labels[last]},{labels[last]},the row is entered twice,remove,,"
+    )
     del lines[last + 1]
     path.write_text("\n".join([*out, ""]))
     report = folder / "report.json"

@@ -28,7 +28,9 @@ def columns(n=120, seed=0):
     age, job = rng.normal(40, 10, n), rng.choice(["Pflege", "Büro"], n)
     bought = age + 20 * (job == "Büro") > 50
     bought ^= rng.random(n) < 0.05
-    days = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 360, n), unit="D")
+    days = pd.Timestamp("2024-01-01") + pd.to_timedelta(
+        rng.integers(0, 360, n), unit="D"
+    )
     return {
         "id": [str(number) for number in 10_000 + rng.permutation(n)],
         "alter": [f"{value:.1f}" for value in age],
@@ -56,11 +58,17 @@ def comma(table):
 
 
 def day_first(table):
-    return {**table, "tag": [".".join(reversed(cell.split("-"))) for cell in table["tag"]]}
+    return {
+        **table,
+        "tag": [".".join(reversed(cell.split("-"))) for cell in table["tag"]],
+    }
 
 
 def month_first(table):
-    return {**table, "tag": ["{1}/{2}/{0}".format(*cell.split("-")) for cell in table["tag"]]}
+    return {
+        **table,
+        "tag": ["{1}/{2}/{0}".format(*cell.split("-")) for cell in table["tag"]],
+    }
 
 
 some = partial(with_entries, "alter", range(0, 120, 20))
@@ -68,7 +76,10 @@ label = partial(with_entries, "kauf", range(0, 120, 15))
 KINDS = {  # kind of file -> its bytes, and what the audit says about it
     "latin-1": (text_of(columns()).encode("latin-1"), "encoding cp1252"),
     "semicolons": (text_of(columns(), ";").encode(), "fields separated by ;"),
-    "tabs, UTF-16": (text_of(columns(), "\t").encode("utf-16"), "fields separated by tabs"),
+    "tabs, UTF-16": (
+        text_of(columns(), "\t").encode("utf-16"),
+        "fields separated by tabs",
+    ),
     "labels missing": (
         text_of(label("", columns())),
         "8 of 120 rows have no label and are left out: rows 2, 17, 32,",
@@ -100,11 +111,23 @@ def test_twelve_files_are_audited_at_the_first_try(kind, tmp_path, capsys):
     content, sentence = KINDS[kind]
     table, report = tmp_path / "people.csv", tmp_path / "report.json"
     table.write_bytes(content if isinstance(content, bytes) else content.encode())
-    words = ["audit", table, "--target", "kauf", "-o", tmp_path / "page.html", "--json", report]
+    words = [
+        "audit",
+        table,
+        "--target",
+        "kauf",
+        "-o",
+        tmp_path / "page.html",
+        "--json",
+        report,
+    ]
     assert command(*words, "--checks", "fast", "--fail-on", "1") == 0
     said = capsys.readouterr().out
     assert sentence in said
-    assert "gate passed: the fraction of rows whose suggestion differs, without verdicts," in said
+    assert (
+        "gate passed: the fraction of rows whose suggestion differs, without verdicts,"
+        in said
+    )
     assert re.search(r"; \d+\.\d seconds\.", said)
     assert "number alter: scaled" in said
     assert "date tag: as seconds" in said
@@ -132,27 +155,44 @@ def test_targets_from_file_to_report_to_verdicts_and_back(kind, tmp_path, capsys
     content = columns()
     content["kauf"] = [yes if cell == "ja" else no for cell in content["kauf"]]
     if task == "regression":
-        content["kauf"] = [f"{cell[:-1]}{i % 10}" for i, cell in enumerate(content["kauf"])]
-    table, report, reviewed = tmp_path / "t.csv", tmp_path / "r.json", tmp_path / "v.json"
+        content["kauf"] = [
+            f"{cell[:-1]}{i % 10}" for i, cell in enumerate(content["kauf"])
+        ]
+    table, report, reviewed = (
+        tmp_path / "t.csv",
+        tmp_path / "r.json",
+        tmp_path / "v.json",
+    )
     table.write_text(text_of(content, ";"), encoding="utf-8")
     words = [table, "--target", "kauf"]
     page = ["-o", tmp_path / "page.html"]
     assert command("audit", *words, *page, "--json", report, "--checks", "fast") == 0
     record = json.loads(report.read_text())
     assert record["about"]["task"] == task
-    shown = [float(cell.replace(",", ".")) for cell in content["kauf"]] if task[0] == "r" else None
+    shown = (
+        [float(cell.replace(",", ".")) for cell in content["kauf"]]
+        if task[0] == "r"
+        else None
+    )
     assert record["labels"] == (shown or content["kauf"])
-    verdicts = [f"{row},{str(i % 2 == 0).lower()}" for i, row in enumerate(record["to_review"])]
+    verdicts = [
+        f"{row},{str(i % 2 == 0).lower()}" for i, row in enumerate(record["to_review"])
+    ]
     (tmp_path / "v.csv").write_text("\n".join(["row,is_error", *verdicts, ""]))
     if verdicts:
-        assert command("review", report, tmp_path / "v.csv", *page, "--json", reviewed) == 0
+        assert (
+            command("review", report, tmp_path / "v.csv", *page, "--json", reviewed)
+            == 0
+        )
         code = command("fix", table, reviewed, "-o", tmp_path / "new.csv")
         assert code == (0 if task == "classification" else 2)
     if verdicts and task == "classification":
         other = {yes: no, no: yes}
         for row in record["to_review"][::2]:
             content["kauf"][row] = other[content["kauf"][row]]
-        assert (tmp_path / "new.csv").read_text(encoding="utf-8") == text_of(content, ";")
+        assert (tmp_path / "new.csv").read_text(encoding="utf-8") == text_of(
+            content, ";"
+        )
     validation = ["--validation", table]
     for name in ("value", "clean"):
         out = tmp_path / f"{name}.csv"
@@ -166,7 +206,8 @@ def test_options_of_reading(tmp_path, capsys):
     """What can be read in two ways is asked; the option decides; --strict refuses."""
     table = tmp_path / "t.csv"
     rows = [
-        f"{i % 12 + 1:02d}/{i % 9 + 1:02d}/2024,{i % 7},{i % 5},{'ab'[i % 2]}" for i in range(60)
+        f"{i % 12 + 1:02d}/{i % 9 + 1:02d}/2024,{i % 7},{i % 5},{'ab'[i % 2]}"
+        for i in range(60)
     ]
     table.write_text("\n".join(["day,x,owner,y", *rows]))
     words = ["value", table, "--target", "y", "-o", tmp_path / "out.csv"]
@@ -190,7 +231,9 @@ def test_options_of_reading(tmp_path, capsys):
     assert "60 rows, 3 columns" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", mostly_slow(["audit", "value", "clean"], "value", "clean"))
+@pytest.mark.parametrize(
+    "name", mostly_slow(["audit", "value", "clean"], "value", "clean")
+)
 def test_whole_numbers_are_asked_and_the_task_decides(name, tmp_path, capsys):
     table = columns()
     table["kauf"] = [f"{round(float(cell) * 3)}00" for cell in table["alter"]]
@@ -214,7 +257,18 @@ def test_private_rows_are_not_public(tmp_path, capsys):
     lines = text_of(columns(400)).splitlines()
     table, out = tmp_path / "t.csv", tmp_path / "o.csv"
     table.write_text("\n".join(lines[:301]))
-    words = ["value", table, "--target", "kauf", "--method", "tknn", "--epsilon", "1", "-o", out]
+    words = [
+        "value",
+        table,
+        "--target",
+        "kauf",
+        "--method",
+        "tknn",
+        "--epsilon",
+        "1",
+        "-o",
+        out,
+    ]
     words += ["--validation", tmp_path / "v.csv"]
     for rows, message in [(lines[1:301], "300 rows"), (lines[151:401], "150 rows")]:
         (tmp_path / "v.csv").write_text("\n".join([lines[0], *rows]))
@@ -242,7 +296,9 @@ def test_spellings_of_validation_labels(tmp_path, capsys):
     assert "y_val" not in capsys.readouterr().err
 
 
-PYTHON = re.compile(r"X_val|y_val|\bn_\w+|max_time|random_state|=True|=None|\w+='|`|radius\.")
+PYTHON = re.compile(
+    r"X_val|y_val|\bn_\w+|max_time|random_state|=True|=None|\w+='|`|radius\."
+)
 
 
 METHODS = ["knn", "tknn", "data-oob", "influence", "beta-shapley"]
@@ -254,7 +310,9 @@ def test_messages_have_the_words_of_the_command(method, tmp_path, capsys):
     table.write_text(text_of(columns(40)))
     words = [table, "--target", "kauf", "--method", method, "-o", tmp_path / "o.csv"]
     assert command("value", *words) == 0
-    for drop in ("0.3", "negative", "significant", "40") if method == "knn" else ["0.3"]:
+    for drop in (
+        ("0.3", "negative", "significant", "40") if method == "knn" else ["0.3"]
+    ):
         command("clean", *words, "--drop", drop, "--no-keep-classes")
     if method == "knn":
         command("clean", *words, "--groups", "beruf", "--validation", table)
@@ -271,8 +329,22 @@ def test_progress_on_a_terminal_needs_no_library(tmp_path):
 
     (tmp_path / "t.csv").write_text(text_of(columns()))
     screen, terminal = pty.openpty()
-    words = ["value", tmp_path / "t.csv", "--target", "kauf", "--method", "beta-shapley"]
-    words = [sys.executable, "-m", "skvalue", *map(str, words), "-o", str(tmp_path / "o.csv")]
+    words = [
+        "value",
+        tmp_path / "t.csv",
+        "--target",
+        "kauf",
+        "--method",
+        "beta-shapley",
+    ]
+    words = [
+        sys.executable,
+        "-m",
+        "skvalue",
+        *map(str, words),
+        "-o",
+        str(tmp_path / "o.csv"),
+    ]
     done = subprocess.run(words, stdout=subprocess.PIPE, stderr=terminal, timeout=120)
     os.close(terminal)
     assert done.returncode == 0
@@ -288,10 +360,15 @@ def test_clean_refuses_to_empty_a_class(tmp_path, capsys):
     table.write_text(text_of(content))
     words = ["clean", table, "--target", "kauf", "-o", out, "--method", "knn"]
     assert command(*words) == 0  # as many of every class
-    assert "109 of 120 rows; the others have the lowest values" in capsys.readouterr().out
+    assert (
+        "109 of 120 rows; the others have the lowest values" in capsys.readouterr().out
+    )
     out.unlink()
     assert command(*words, "--no-keep-classes") == 2
-    assert "the class 'selten' would lose 7 of its 8 rows: nothing was" in capsys.readouterr().err
+    assert (
+        "the class 'selten' would lose 7 of its 8 rows: nothing was"
+        in capsys.readouterr().err
+    )
     assert not out.exists()
     assert command(*words, "--no-keep-classes", "--force") == 0
     said = capsys.readouterr()
@@ -319,7 +396,14 @@ def test_version_help_and_exit_codes(capsys):
 def test_ctrl_c_is_one_line(tmp_path, capsys):
     """Interrupted in the middle of a fit: exit code 130, one line, no file."""
     (tmp_path / "t.csv").write_text(text_of(columns(3000)))
-    words = ["value", tmp_path / "t.csv", "--target", "kauf", "--method", "data-shapley"]
+    words = [
+        "value",
+        tmp_path / "t.csv",
+        "--target",
+        "kauf",
+        "--method",
+        "data-shapley",
+    ]
     former = signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.setitimer(signal.ITIMER_REAL, 1)
     try:

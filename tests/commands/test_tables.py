@@ -16,7 +16,10 @@ FORMATS = [
     ".csv",
     ".tsv",
     *(
-        pytest.param(kind, marks=pytest.mark.skipif(not find_spec("pyarrow"), reason="no pyarrow"))
+        pytest.param(
+            kind,
+            marks=pytest.mark.skipif(not find_spec("pyarrow"), reason="no pyarrow"),
+        )
         for kind in (".parquet", ".arrow", ".feather")
     ),
 ]
@@ -79,19 +82,36 @@ def test_formats(kind, people, tmp_path, capsys):
     clean = tmp_path / f"clean{kind}"
     words = ["clean", table, "--target", "label", "--drop", "14", "-o", clean]
     assert command(*words, "--method", "knn", "--no-keep-classes") == 0
-    assert read(clean).dtypes.astype(str).tolist() == read(table).dtypes.astype(str).tolist()
+    assert (
+        read(clean).dtypes.astype(str).tolist()
+        == read(table).dtypes.astype(str).tolist()
+    )
     kept = np.sort(np.argsort(found["value"], kind="stable")[14:])
-    pd.testing.assert_frame_equal(read(clean), read(table).iloc[kept].reset_index(drop=True))
+    pd.testing.assert_frame_equal(
+        read(clean), read(table).iloc[kept].reset_index(drop=True)
+    )
 
 
 def test_values_are_those_of_the_valuer(train, people, tmp_path):
     out = tmp_path / "values.csv"
-    words = ["value", train, "--target", "age", "-o", out, "--validation", tmp_path / "val.csv"]
+    words = [
+        "value",
+        train,
+        "--target",
+        "age",
+        "-o",
+        out,
+        "--validation",
+        tmp_path / "val.csv",
+    ]
     filled = people[0].fillna({"age": 40.0})
     filled[:100].to_csv(train, index=False)
     filled[100:].to_csv(tmp_path / "val.csv", index=False)
     assert command(*words) == 0
-    X, y = pd.get_dummies(filled[["job", "label"]]).to_numpy(float), filled["age"].to_numpy()
+    X, y = (
+        pd.get_dummies(filled[["job", "label"]]).to_numpy(float),
+        filled["age"].to_numpy(),
+    )
     exact = KNNShapleyValuer().fit(X[:100], y[:100], X_val=X[100:], y_val=y[100:])
     np.testing.assert_allclose(read(out)["value"], exact.values_, atol=1e-12)
 
@@ -111,16 +131,22 @@ def test_private_values(train, tmp_path, capsys):
     out = tmp_path / "values.csv"
     words = ["value", train, "--target", "label", "-o", out, "--epsilon", 1]
     assert command(*words) == 2
-    assert "--epsilon must be used with --method tknn. Got knn." in capsys.readouterr().err
+    assert (
+        "--epsilon must be used with --method tknn. Got knn." in capsys.readouterr().err
+    )
     assert command(*words, "--method", "tknn") == 2
     assert "--epsilon must be used with --validation" in capsys.readouterr().err
     words += ["--method", "tknn", "--validation", tmp_path / "val.csv"]
     assert command(*words) == 2  # ages that are equal by chance
-    assert "Got 4 rows that are in both: leave them out of one" in capsys.readouterr().err
+    assert (
+        "Got 4 rows that are in both: leave them out of one" in capsys.readouterr().err
+    )
     words += ["--equal-rows"]
     assert command(*words, "--delta", 1e-4) == 0
     said = capsys.readouterr().out
-    assert "The columns are encoded by the rows of --validation, which are public." in said
+    assert (
+        "The columns are encoded by the rows of --validation, which are public." in said
+    )
     assert "(1, 0.0001)-joint differential privacy" in said
     assert read(out).columns.tolist() == ["row", "value", "error"]
 
@@ -129,7 +155,13 @@ def test_private_columns_are_encoded_by_public_rows(train, people, tmp_path, cap
     """What is done to a column depends on the validation points alone."""
     people[0][100:].assign(job="care").to_csv(tmp_path / "val.csv", index=False)
     words = ["value", train, "--target", "label", "--method", "tknn", "--epsilon", "1"]
-    words += ["--equal-rows", "--validation", tmp_path / "val.csv", "-o", tmp_path / "values.csv"]
+    words += [
+        "--equal-rows",
+        "--validation",
+        tmp_path / "val.csv",
+        "-o",
+        tmp_path / "values.csv",
+    ]
     assert command(*words) == 0
     assert "constant job, visits: left out" in capsys.readouterr().out
 
@@ -137,9 +169,22 @@ def test_private_columns_are_encoded_by_public_rows(train, people, tmp_path, cap
 def test_clean_keeps_the_text_of_the_file(tmp_path, capsys):
     """Numbers and strings of kept rows are those of the file, and reasons those of the filter."""
     lines = [f'{i}.50,0{i % 7},"a, b",{"yes" if i % 2 else "no"}' for i in range(20)]
-    table, clean, report = (tmp_path / f"{name}.csv" for name in ("train", "clean", "removed"))
+    table, clean, report = (
+        tmp_path / f"{name}.csv" for name in ("train", "clean", "removed")
+    )
     table.write_text("\n".join(["size,code,words,label", *lines, ""]))
-    words = ["clean", table, "--target", "label", "--drop", "0.1", "-o", clean, "--report", report]
+    words = [
+        "clean",
+        table,
+        "--target",
+        "label",
+        "--drop",
+        "0.1",
+        "-o",
+        clean,
+        "--report",
+        report,
+    ]
     assert command(*words) == 0
     assert f"{clean}: 18 of 20 rows" in capsys.readouterr().out
     kept = clean.read_text().splitlines()
@@ -148,7 +193,9 @@ def test_clean_keeps_the_text_of_the_file(tmp_path, capsys):
     assert set(kept[1:]) < set(lines)
     removed = pd.read_csv(report, dtype=str)
     assert removed["size"].tolist() == [f"{i}.5" for i in removed["dropped_row"]]
-    assert removed["code"].tolist() == [f"0{int(i) % 7}" for i in removed["dropped_row"]]
+    assert removed["code"].tolist() == [
+        f"0{int(i) % 7}" for i in removed["dropped_row"]
+    ]
     assert removed["dropped_reason"][0].startswith("rank 1 of 10 values of class")
     assert command(*words[:4], "--drop", "0", "-o", clean, "--report", report) == 0
     assert len(read(report)) == 0
@@ -161,14 +208,18 @@ def test_a_table_that_has_columns_of_a_report(tmp_path):
     table.write_text("\n".join(["a,dropped_row,label", *rows]))
     words = ["clean", table, "--target", "label", "--method", "knn", "--drop", "4"]
     assert command(*words, "-o", tmp_path / "clean.csv", "--report", report) == 0
-    assert read(report)["dropped_row"].tolist() == read(report)["dropped_row.1"].tolist()
+    assert (
+        read(report)["dropped_row"].tolist() == read(report)["dropped_row.1"].tolist()
+    )
 
 
 def test_drop_by_rule(train, tmp_path, capsys):
     words = ["clean", train, "--target", "label", "-o", tmp_path / "clean.csv"]
     assert command(*words, "--drop", "auto", "--method", "knn") == 0
     assert command(*words, "--drop", "significant") == 2
-    assert "--drop significant needs --validation and another" in capsys.readouterr().err
+    assert (
+        "--drop significant needs --validation and another" in capsys.readouterr().err
+    )
     assert command(*words, "--drop", "significant", "--method", "knn") == 2
     assert "--drop significant needs --validation: it tests" in capsys.readouterr().err
     for drop in ("many", "1.5", "-1"):  # before the table is read
@@ -181,27 +232,43 @@ def test_drop_by_rule(train, tmp_path, capsys):
 KEYS = "k,label\n" + "".join(f"k{i},{i % 2}\n" for i in range(60))
 MANY = ",".join(f"c{i}" for i in range(10_001))
 BAD = [
-    ("a,label\n1,x\n2\n", "line 3 must have 2 fields, as most lines have (separated by ',')."),
+    (
+        "a,label\n1,x\n2\n",
+        "line 3 must have 2 fields, as most lines have (separated by ',').",
+    ),
     ("a,label\n1,x\n2,y,3\n", "Got 3: mend it, or pass --sep."),
     ('a,label\n1,x\n2,"y\n', "a quote is not closed, if fields are separated by ','."),
     ("", "the file must have a header and rows. Got none"),
     ("a,label\n", "the file must have at least one row. Got a header alone."),
-    ("a,a,label\n1,2,x\n", "must name every column once. Got 'a' twice: rename one, or pass --no"),
+    (
+        "a,a,label\n1,2,x\n",
+        "must name every column once. Got 'a' twice: rename one, or pass --no",
+    ),
     ("a,b\n1,x\n2,y\n", "--target must be a column of the file: a, b. Got 'label'"),
-    ("label\nx\ny\n", "no separator (comma, semicolon, tab, |) gives two columns. Pass --sep."),
+    (
+        "label\nx\ny\n",
+        "no separator (comma, semicolon, tab, |) gives two columns. Pass --sep.",
+    ),
     (
         "a,label\n1,1.5\n1,1.5\n2,1.5\n",
         "at least two values. Got 'label', which holds 1.5 only.",
     ),
-    ("a,label\n1,\n2,\n", "--target must be a column with at least one entry. Got 'label'"),
+    (
+        "a,label\n1,\n2,\n",
+        "--target must be a column with at least one entry. Got 'label'",
+    ),
     (KEYS, "the table must have a column that neither identifies"),
     (f"{MANY},label\n{MANY},x\n", "a table of at most 10000 columns. Got 10002"),
 ]
 
 
-@pytest.mark.parametrize(("text", "message"), BAD, ids=[message[:40] for _, message in BAD])
+@pytest.mark.parametrize(
+    ("text", "message"), BAD, ids=[message[:40] for _, message in BAD]
+)
 @pytest.mark.parametrize("name", ["value", "clean"])
-def test_bad_tables_are_one_sentence_and_leave_no_file(name, text, message, tmp_path, capsys):
+def test_bad_tables_are_one_sentence_and_leave_no_file(
+    name, text, message, tmp_path, capsys
+):
     table = tmp_path / "train.csv"
     table.write_text(text)
     assert command(name, table, "--target", "label", "-o", tmp_path / "out.csv") == 2
@@ -219,7 +286,10 @@ def test_a_target_of_one_value_is_refused(tmp_path, capsys):
     value = ["value", table, "-o", tmp_path / "out.csv", "--validation", val]
     for words in (["check", table, "--fail-on-findings", "question"], value):
         assert command(*words, "--target", "label") == 2
-        assert "--target must be a column of at least two values" in capsys.readouterr().err
+        assert (
+            "--target must be a column of at least two values"
+            in capsys.readouterr().err
+        )
 
 
 def test_bad_bytes_and_files(train, tmp_path, capsys):
@@ -232,7 +302,11 @@ def test_bad_bytes_and_files(train, tmp_path, capsys):
         (tmp_path / "none.csv", out, "No such file"),
         (tmp_path / "folder.csv", out, "the file must be a file. Got a folder"),
         (train, tmp_path / "out.xls", "--output must end in one of .csv,"),
-        (train, tmp_path / "none" / "out.csv", "--output must be in a folder that can be written"),
+        (
+            train,
+            tmp_path / "none" / "out.csv",
+            "--output must be in a folder that can be written",
+        ),
         (train, train, "--output must be a file that is not used otherwise"),
         (train, tmp_path / "folder.csv", "--output must be a file. Got"),
     ]:
@@ -245,17 +319,43 @@ def test_bad_bytes_and_files(train, tmp_path, capsys):
 @pytest.mark.skipif(not find_spec("pyarrow"), reason="no pyarrow")
 def test_a_damaged_parquet_file(tmp_path, capsys):
     (tmp_path / "broken.parquet").write_bytes(b"PAR1")
-    words = ["value", tmp_path / "broken.parquet", "--target", "a", "-o", tmp_path / "o.csv"]
+    words = [
+        "value",
+        tmp_path / "broken.parquet",
+        "--target",
+        "a",
+        "-o",
+        tmp_path / "o.csv",
+    ]
     assert command(*words) == 2
-    assert "the file must be a whole Parquet or Arrow file. Got" in capsys.readouterr().err
+    assert (
+        "the file must be a whole Parquet or Arrow file. Got" in capsys.readouterr().err
+    )
 
 
 def test_validation_has_the_columns_of_the_table(train, tmp_path, capsys):
-    words = ["value", train, "--target", "label", "-o", tmp_path / "out.csv", "--validation"]
+    words = [
+        "value",
+        train,
+        "--target",
+        "label",
+        "-o",
+        tmp_path / "out.csv",
+        "--validation",
+    ]
     for text, message in [
-        ("age,label\n3,high\n", "--validation must have the columns of the table. Got none named"),
-        ("age,job,visits,label\nx,care,1,high\n", "must have numbers in the column 'age'"),
-        ("age,job,visits\n3,care,1\n", "--target must be a column of the file: age, job"),
+        (
+            "age,label\n3,high\n",
+            "--validation must have the columns of the table. Got none named",
+        ),
+        (
+            "age,job,visits,label\nx,care,1,high\n",
+            "must have numbers in the column 'age'",
+        ),
+        (
+            "age,job,visits\n3,care,1\n",
+            "--target must be a column of the file: age, job",
+        ),
     ]:
         (tmp_path / "other.csv").write_text(text)
         assert command(*words, tmp_path / "other.csv") == 2
@@ -266,9 +366,20 @@ def test_nothing_is_written_half(train, tmp_path, capsys):
     """Where the second file fails, the first is as it was."""
     clean = tmp_path / "clean.csv"
     clean.write_text("earlier")
-    words = ["clean", train, "--target", "label", "-o", clean, "--report", tmp_path / "clean.csv"]
+    words = [
+        "clean",
+        train,
+        "--target",
+        "label",
+        "-o",
+        clean,
+        "--report",
+        tmp_path / "clean.csv",
+    ]
     assert command(*words) == 2
-    assert "--report must be a file that is not used otherwise" in capsys.readouterr().err
+    assert (
+        "--report must be a file that is not used otherwise" in capsys.readouterr().err
+    )
     assert clean.read_text() == "earlier"
 
 
@@ -291,7 +402,9 @@ def test_seller(tmp_path, capsys):
 def test_clean_by_the_detector_has_no_validation(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("train.csv", "val.csv"):
-        Path(name).write_text("a,label\n" + "\n".join(f"{i},{'ab'[i % 2]}" for i in range(20)))
+        Path(name).write_text(
+            "a,label\n" + "\n".join(f"{i},{'ab'[i % 2]}" for i in range(20))
+        )
     words = ["--target", "label", "-o", "out.csv", "--validation", "val.csv"]
     assert main(["clean", "train.csv", *words]) == 2
     assert "--validation needs a --method" in capsys.readouterr().err

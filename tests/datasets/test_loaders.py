@@ -12,7 +12,9 @@ from skvalue.datasets import fetch_benchmark
 def openml(monkeypatch):
     """OpenML without a network, with scikit-learn's own signature."""
     answer = Bunch(
-        data=np.eye(3), target=np.array(["P", "N", "P"], dtype=object), feature_names=["a", "b"]
+        data=np.eye(3),
+        target=np.array(["P", "N", "P"], dtype=object),
+        feature_names=["a", "b"],
     )
     fake = create_autospec(datasets.fetch_openml, return_value=answer)
     monkeypatch.setattr(datasets, "fetch_openml", fake)
@@ -47,7 +49,14 @@ def test_a_folder_comes_before_openml(tmp_path, openml):
     openml.assert_not_called()
 
 
-NUMBERS = {"click": 1218, "apsfail": 41138, "phoneme": 1489, "wind": 847, "pol": 722, "cpu": 761}
+NUMBERS = {
+    "click": 1218,
+    "apsfail": 41138,
+    "phoneme": 1489,
+    "wind": 847,
+    "pol": 722,
+    "cpu": 761,
+}
 NUMBERS["2dplanes"] = 727  # Table 7 of the TKNN-Shapley paper.
 
 
@@ -64,14 +73,18 @@ def test_without_a_folder_openml_is_asked(openml, name, number):
 
 
 def test_unknown_name_is_refused(openml):
-    with pytest.raises(ValueError, match=r"name must be one of 2dplanes, .*wind .* Got 'iris'\."):
+    with pytest.raises(
+        ValueError, match=r"name must be one of 2dplanes, .*wind .* Got 'iris'\."
+    ):
         fetch_benchmark("iris")
     openml.assert_not_called()
 
 
 @pytest.mark.parametrize("name", ["name", "folder"])
 def test_wrong_types_are_refused(name):
-    with pytest.raises(ValueError, match=f"'{name}' parameter of fetch_benchmark .* Got 3"):
+    with pytest.raises(
+        ValueError, match=f"'{name}' parameter of fetch_benchmark .* Got 3"
+    ):
         fetch_benchmark(**{"name": "cpu", name: 3})
 
 
@@ -81,7 +94,9 @@ def test_missing_file_names_folder_and_what_it_holds(tmp_path):
         fetch_benchmark("toy", tmp_path)
     save(tmp_path, "one", X=np.eye(2), y=[0, 1])
     save(tmp_path, "other", X=np.eye(2), y=[0, 1])
-    with pytest.raises(FileNotFoundError, match=rule + r", which holds the sets one, other\."):
+    with pytest.raises(
+        FileNotFoundError, match=rule + r", which holds the sets one, other\."
+    ):
         fetch_benchmark("toy", tmp_path)
 
 
@@ -106,7 +121,9 @@ def test_file_of_another_kind_is_refused(tmp_path):
     one = (tmp_path / "one.npy").read_bytes()
     for content in (b"", b"text", whole[:500], whole[:3000] + b"#" + whole[3001:], one):
         (tmp_path / "toy.npz").write_bytes(content)
-        with pytest.raises(ValueError, match=r"toy\.npz in folder must hold plain arrays"):
+        with pytest.raises(
+            ValueError, match=r"toy\.npz in folder must hold plain arrays"
+        ):
             fetch_benchmark("toy", tmp_path)
 
 
@@ -129,7 +146,9 @@ def test_pickled_objects_are_refused_and_not_run(tmp_path):
     fuse = tmp_path / "exploded"
     y = np.array([0, Bomb(str(fuse))], dtype=object)
     save(tmp_path, "toy", X=np.eye(2), y=y)
-    with pytest.raises(ValueError, match=r"toy\.npz in folder must hold plain arrays, without"):
+    with pytest.raises(
+        ValueError, match=r"toy\.npz in folder must hold plain arrays, without"
+    ):
         fetch_benchmark("toy", tmp_path)
     assert not fuse.exists()
     # The bomb is live: numpy runs it where pickles are allowed.

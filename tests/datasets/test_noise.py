@@ -63,7 +63,8 @@ def test_rows_are_drawn_uniformly():
 
 
 @pytest.mark.parametrize(
-    ("corrupt", "clean"), [(flip_labels, LABELS["strings"]), (perturb_features, np.eye(100))]
+    ("corrupt", "clean"),
+    [(flip_labels, LABELS["strings"]), (perturb_features, np.eye(100))],
 )
 def test_random_state_decides(corrupt, clean):
     noisy, mask = corrupt(clean, 0.2, random_state=3)
@@ -84,8 +85,14 @@ def test_random_state_decides(corrupt, clean):
         ([], "y must have at least 2 classes. Got no label."),
         ([0.5, 1.25, 3.0], "y must hold classes. Got continuous values, such as 0.5"),
         ([0.0, np.nan, 1.0], "y contains NaN"),
-        (["a", None, "b"], "one sortable kind and none missing. .* the types NoneType, str"),
-        (np.array(["a", 1], dtype=object), "one sortable kind .* Got labels of the types int, str"),
+        (
+            ["a", None, "b"],
+            "one sortable kind and none missing. .* the types NoneType, str",
+        ),
+        (
+            np.array(["a", 1], dtype=object),
+            "one sortable kind .* Got labels of the types int, str",
+        ),
         (np.zeros((3, 2)), r"y should be a 1d array, got an array of shape \(3, 2\)"),
     ],
 )
@@ -96,7 +103,8 @@ def test_flip_labels_refuses(y, message):
 
 @pytest.mark.parametrize("fraction", [1.5, -1, -0.1, "some", 101])
 @pytest.mark.parametrize(
-    ("corrupt", "clean"), [(flip_labels, LABELS["gaps"]), (perturb_features, np.eye(100))]
+    ("corrupt", "clean"),
+    [(flip_labels, LABELS["gaps"]), (perturb_features, np.eye(100))],
 )
 def test_fraction_out_of_range_is_refused(corrupt, clean, fraction):
     with pytest.raises(ValueError, match=f"fraction.* Got {fraction!r}"):
@@ -115,7 +123,9 @@ def X():
 @pytest.mark.parametrize("scale", [0.5, 2])
 @pytest.mark.parametrize("relative_to", SIZES)
 def test_noise_has_the_size_asked_for(X, relative_to, scale):
-    X_noisy, _ = perturb_features(X, 1.0, scale, random_state=0, relative_to=relative_to)
+    X_noisy, _ = perturb_features(
+        X, 1.0, scale, random_state=0, relative_to=relative_to
+    )
     noise = (X_noisy - X) / (scale * SIZES[relative_to](X, axis=0))
     # 4,000 draws of a standard normal: five standard errors of mean, deviation and correlation.
     assert np.abs(noise.mean(axis=0)).max() < 5 / np.sqrt(4000)
@@ -149,13 +159,21 @@ def test_features_keep_their_precision(X, given):
 
 def test_frames_are_taken(X):
     expected, _ = perturb_features(X, random_state=0)
-    for frame in (pd.DataFrame(X, columns=list("abc")), pl.DataFrame(X, schema=list("abc"))):
+    for frame in (
+        pd.DataFrame(X, columns=list("abc")),
+        pl.DataFrame(X, schema=list("abc")),
+    ):
         X_noisy, _ = perturb_features(frame, random_state=0)
         assert isinstance(X_noisy, np.ndarray)
         np.testing.assert_array_equal(X_noisy, expected)
 
 
-WRONG = [("scale", -1.0), ("scale", np.nan), ("relative_to", "range"), ("random_state", "dice")]
+WRONG = [
+    ("scale", -1.0),
+    ("scale", np.nan),
+    ("relative_to", "range"),
+    ("random_state", "dice"),
+]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,9 @@ from skvalue.derivatives import GradientModel
 from skvalue.privacy import clip_and_noise
 
 
-def plain_walk(model, orders, rates, noise, noise_std, thetas, past=None, weight=1.0, t=1):
+def plain_walk(
+    model, orders, rates, noise, noise_std, thetas, past=None, weight=1.0, t=1
+):
     """As `GradientModel.walk`, with a call of `gradient` for each step."""
     path, lost = np.array([[theta] * (orders.shape[1] + 1) for theta in thetas]), []
     for order, rate, drawn, steps in zip(orders, rates, noise, path):

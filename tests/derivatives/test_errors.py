@@ -22,7 +22,9 @@ def test_means_are_shrunk_by_their_noise(rng):
     np.testing.assert_allclose(found, best, atol=0.3)
     assert ((found - truth) ** 2).mean() < 1.0 < ((noisy - truth) ** 2).mean() / 8
     # Without noise they are left alone; noise alone leaves the public gradient.
-    np.testing.assert_allclose(denoised_means(noisy, np.zeros(400), np.zeros(20)), noisy)
+    np.testing.assert_allclose(
+        denoised_means(noisy, np.zeros(400), np.zeros(20)), noisy
+    )
     start = rng.normal(size=20)
     noise = start + rng.normal(size=(400, 20))
     away = np.abs(denoised_means(noise, np.ones(400), start) - start).max()
@@ -34,7 +36,9 @@ def test_noise_of_each_player_has_its_own_weight(rng):
     noisy = rng.normal(size=(400, 30)) * np.sqrt(1 + variances)[:, None]
     found = denoised_means(noisy, variances, np.zeros(30))
     kept = (found * noisy).sum(axis=1) / (noisy**2).sum(axis=1)
-    np.testing.assert_allclose([kept[:200].mean(), kept[200:].mean()], [1, 1 / 26], atol=0.05)
+    np.testing.assert_allclose(
+        [kept[:200].mean(), kept[200:].mean()], [1, 1 / 26], atol=0.05
+    )
 
 
 def moments(samples):
@@ -42,7 +46,9 @@ def moments(samples):
     for sample in samples:
         found = found.plus(sample)
     np.testing.assert_allclose(found.mean(), samples.mean(axis=0), atol=1e-12)
-    np.testing.assert_allclose(found.variances(), samples.var(axis=0, ddof=1), rtol=1e-9)
+    np.testing.assert_allclose(
+        found.variances(), samples.var(axis=0, ddof=1), rtol=1e-9
+    )
     halves = [samples[half::2].var(axis=0, ddof=1) for half in (0, 1)]
     np.testing.assert_allclose(found.of_halves(), halves, rtol=1e-9)
     return found
@@ -59,11 +65,15 @@ def test_variances_are_pooled_as_far_as_halves_disagree(rng):
     kinds = np.arange(500) % 2
     by_kind = pooled_variances(moments(samples * (1 + 9 * kinds)), kinds)
     assert by_kind[kinds == 1].min() > 20 * by_kind[kinds == 0].max()
-    few = pooled_variances(moments(samples[:, :4]), np.arange(4))  # one of each kind: left alone
+    few = pooled_variances(
+        moments(samples[:, :4]), np.arange(4)
+    )  # one of each kind: left alone
     np.testing.assert_allclose(few, samples[:, :4].var(axis=0, ddof=1), rtol=1e-12)
 
 
-@pytest.mark.parametrize("semivalue", ["banzhaf", "leave-one-out", (16, 1), (1, 16)], ids=str)
+@pytest.mark.parametrize(
+    "semivalue", ["banzhaf", "leave-one-out", (16, 1), (1, 16)], ids=str
+)
 def test_tails_without_weight(semivalue):
     q = size_weights(semivalue, 500)
     kept = without_tails(q)

@@ -97,7 +97,10 @@ def test_decisions_and_optimum_are_those_of_scikit_learn(name):
 @by_name
 def test_derivative_by_weights_equals_central_differences(name):
     estimator, X, y, X_val, _ = problem(name, n=60)
-    rng, weights = np.random.default_rng(1), np.random.default_rng(2).uniform(0.5, 1.5, 60)
+    rng, weights = (
+        np.random.default_rng(1),
+        np.random.default_rng(2).uniform(0.5, 1.5, 60),
+    )
 
     def fitted(weights):
         return clone(estimator).fit(X, y, sample_weight=weights)
@@ -138,7 +141,9 @@ def test_newton_steps_against_refits(name):
         rest = np.arange(len(y)) != row
         exact.append(decisions(clone(estimator).fit(X[rest], y[rest]), X_val) - before)
     least_squares = "ridge" in name or "least" in name
-    errors = [np.abs(found - exact).max() / np.abs(exact).max() for found in (first, second)]
+    errors = [
+        np.abs(found - exact).max() / np.abs(exact).max() for found in (first, second)
+    ]
     assert errors[0] < (1e-8 if least_squares else 0.1)
     assert errors[1] < (1e-8 if least_squares else 0.02)
 
@@ -150,7 +155,9 @@ def test_a_newton_step_without_a_group(name):
     model, gone = linear_model(fitted, X, y), np.arange(20)
     (step,) = changes_without(model, Hessian(model), [gone])
     found = centred(model.design(X_val) @ step.T)
-    exact = decisions(clone(estimator).fit(X[20:], y[20:]), X_val) - decisions(fitted, X_val)
+    exact = decisions(clone(estimator).fit(X[20:], y[20:]), X_val) - decisions(
+        fitted, X_val
+    )
     least_squares = "ridge" in name or "least" in name
     scale = np.abs(exact).max()
     assert np.abs(found - exact).max() < (1e-8 if least_squares else 0.25) * scale
@@ -167,9 +174,15 @@ def test_sparse_rows_and_pipelines(name):
     assert sparse.issparse(lean.design(rows[:3]))
     direction = np.random.default_rng(0).normal(size=(2, *dense.theta.T.shape))
     direction -= direction.mean(axis=1, keepdims=True) * (direction.shape[1] > 1)
-    np.testing.assert_allclose(Hessian(lean).solve(direction), Hessian(dense).solve(direction))
-    np.testing.assert_allclose(row_products(lean, direction), row_products(dense, direction))
-    pipeline = make_pipeline(PolynomialFeatures(2, include_bias=False), clone(estimator))
+    np.testing.assert_allclose(
+        Hessian(lean).solve(direction), Hessian(dense).solve(direction)
+    )
+    np.testing.assert_allclose(
+        row_products(lean, direction), row_products(dense, direction)
+    )
+    pipeline = make_pipeline(
+        PolynomialFeatures(2, include_bias=False), clone(estimator)
+    )
     pipeline.fit(X, y)
     model = linear_model(pipeline, X, y)
     z = centred(model.design(X_val) @ model.theta)
@@ -199,7 +212,11 @@ def smooth(z):
     ("name", "utility"),
     [
         *((name, "neg_loss") for name in MODELS),
-        *((name, score) for name in REGRESSIONS for score in ("neg_mean_squared_error", "r2")),
+        *(
+            (name, score)
+            for name in REGRESSIONS
+            for score in ("neg_mean_squared_error", "r2")
+        ),
         ("binary", "accuracy"),
         ("multiclass", "accuracy"),
         ("ridge-classifier-3", "accuracy"),
@@ -219,7 +236,8 @@ def test_gradients_of_utilities(name, utility):
     assert points is None or value == pytest.approx(weights @ points)
     direction, step = np.random.default_rng(1).normal(size=z.shape), 1e-5
     above, below = (
-        evaluate(utility, model, z + sign * step * direction, y_val, weights)[1] for sign in (1, -1)
+        evaluate(utility, model, z + sign * step * direction, y_val, weights)[1]
+        for sign in (1, -1)
     )
     expected = (above - below) / (2 * step)
     assert (gradient * direction).sum() == pytest.approx(expected, rel=1e-6, abs=1e-10)
@@ -252,14 +270,19 @@ def test_smoothed_scores_approach_the_scores():
         ("accuracy", accuracy_score(y_val, z[:, 0] > 0)),
         ("roc_auc", roc_auc_score(y_val, z[:, 0])),
     ]:
-        assert evaluate(utility, model, 1e6 * z, y_val, weights)[1] == pytest.approx(score)
+        assert evaluate(utility, model, 1e6 * z, y_val, weights)[1] == pytest.approx(
+            score
+        )
 
 
 @pytest.mark.parametrize(
     ("estimator", "message"),
     [
         (Lasso(), "estimator must be one of LogisticRegression"),
-        (LogisticRegression(l1_ratio=0.5, solver="saga"), "estimator must have an L2 penalty"),
+        (
+            LogisticRegression(l1_ratio=0.5, solver="saga"),
+            "estimator must have an L2 penalty",
+        ),
         (Ridge(positive=True), "positive=False"),
         (KernelRidge(kernel="precomputed"), "kernel must not be 'precomputed'"),
     ],

@@ -35,7 +35,10 @@ class Still(PlainModel):
 
 def released_steps(noise, n, p, k, clip=2.0, multiplier=0.3, model=None):
     """What k permutations step along, in the order of the players, (k, n, p)."""
-    event, z = gradient_event(k, clip, noise_multiplier=multiplier), np.random.default_rng(0)
+    event, z = (
+        gradient_event(k, clip, noise_multiplier=multiplier),
+        np.random.default_rng(0),
+    )
 
     def draw(shape, stream):
         return z.normal(scale=event.event.scale, size=shape)
@@ -72,7 +75,12 @@ def test_numbers_of_numpy_do_not_round_the_noise(name, k):
 def test_variance_of_correlated_noise():
     k, clip, multiplier = 20, 2.0, 0.3
     steps = released_steps("correlated", 100, 1000, k, clip, multiplier)
-    for t in (1, 2, 5, 20):  # 1e5 draws each; five standard deviations of a variance are 2.2 %
+    for t in (
+        1,
+        2,
+        5,
+        20,
+    ):  # 1e5 draws each; five standard deviations of a variance are 2.2 %
         expected = k * (clip * multiplier) ** 2 / t
         assert steps[t - 1].var() == pytest.approx(expected, rel=0.022)
     # W_t and W_s have the releases in common until the earlier one.
@@ -80,14 +88,18 @@ def test_variance_of_correlated_noise():
         k * (clip * multiplier) ** 2 / 20, rel=0.1
     )
     iid = released_steps("iid", 100, 1000, 3, clip, multiplier)
-    assert iid.var(axis=(1, 2)) == pytest.approx(3 * (clip * multiplier) ** 2, rel=0.022)
+    assert iid.var(axis=(1, 2)) == pytest.approx(
+        3 * (clip * multiplier) ** 2, rel=0.022
+    )
     assert abs(np.mean(iid[0] * iid[1])) < 0.05
 
 
 def release_matrix(fractions):
     """X, by which releases A become what is stepped along: W = X A."""
     k = len(fractions)
-    past = np.divide(1 - fractions, np.arange(k), out=np.zeros(k), where=np.arange(k) > 0)
+    past = np.divide(
+        1 - fractions, np.arange(k), out=np.zeros(k), where=np.arange(k) > 0
+    )
     return np.tril(np.repeat(past[:, None], k, axis=1), -1) + np.diag(fractions)
 
 

@@ -16,7 +16,10 @@ def problem(n_classes, n=N, n_points=5, d=3, seed=0):
     rng = np.random.default_rng(seed)
     X, X_val = rng.normal(size=(n, d)), rng.normal(size=(n_points, d))
     if n_classes:
-        y, y_val = rng.integers(n_classes, size=n), rng.integers(n_classes, size=n_points)
+        y, y_val = (
+            rng.integers(n_classes, size=n),
+            rng.integers(n_classes, size=n_points),
+        )
     else:
         y, y_val = rng.normal(size=n), rng.normal(size=n_points)
     weights = rng.random(n_points)
@@ -39,7 +42,10 @@ def engines(n_classes, n=N):
     torch.nn.init.zeros_(module.weight)
     torch.nn.init.zeros_(module.bias)
     module.bias.requires_grad_(True)
-    models = LinearRowModel(3, n_classes), TorchRowModel(module, None, X_val, n_classes=n_classes)
+    models = (
+        LinearRowModel(3, n_classes),
+        TorchRowModel(module, None, X_val, n_classes=n_classes),
+    )
     return [(Utility(m, m.rows(X_val, y_val), weights), m.rows(X, y)) for m in models]
 
 
@@ -70,7 +76,10 @@ def test_a_step_is_valued_by_the_shapley_value_of_its_game(n_classes, order, cli
     theta = np.random.default_rng(1).normal(size=model.n_parameters)
     none = np.zeros((0, model.n_parameters))
     each = np.array(
-        [model.gradient_sum_and_products(theta, rows[[i]], none, clip)[0] for i in range(N)]
+        [
+            model.gradient_sum_and_products(theta, rows[[i]], none, clip)[0]
+            for i in range(N)
+        ]
     )
     gradient = utility.gradient(theta)
     if clip is not None:
@@ -80,13 +89,17 @@ def test_a_step_is_valued_by_the_shapley_value_of_its_game(n_classes, order, cli
         step = -RATE / N * each[coalition].sum(axis=0)
         if order == 1:
             return gradient @ step
-        half = utility.gradient(theta, step) - gradient  # half the Hessian times the step
+        half = (
+            utility.gradient(theta, step) - gradient
+        )  # half the Hessian times the step
         return gradient @ step + half @ step
 
     run = Run(utility, N, clip, RATE, order, [theta])
     ((batch, products),) = descend(run, rows, shuffled_batches(N, None, None), 1)
     assert batch is None
-    np.testing.assert_allclose(run.thetas[1], theta - RATE / N * each.sum(axis=0), atol=1e-12)
+    np.testing.assert_allclose(
+        run.thetas[1], theta - RATE / N * each.sum(axis=0), atol=1e-12
+    )
     np.testing.assert_allclose(products, shapley(game, N), atol=1e-12)
     assert products.sum() == pytest.approx(game(list(range(N))), abs=1e-12)
 
@@ -97,11 +110,15 @@ def test_gradients_and_curvature_equal_differences_of_the_utility(n_classes):
     rng, h = np.random.default_rng(1), 1e-5
     theta, step = rng.normal(size=(2, utility.model.n_parameters))
     gradient = utility.gradient(theta)
-    slope = (utility.value(theta + h * step) - utility.value(theta - h * step)) / (2 * h)
+    slope = (utility.value(theta + h * step) - utility.value(theta - h * step)) / (
+        2 * h
+    )
     assert gradient @ step == pytest.approx(slope, rel=1e-7)
     ends = [utility.gradient(theta + sign * h * step) for sign in (1, -1)]
     half = (ends[0] - ends[1]) / (4 * h)
-    np.testing.assert_allclose(utility.gradient(theta, step) - gradient, half, atol=1e-8)
+    np.testing.assert_allclose(
+        utility.gradient(theta, step) - gradient, half, atol=1e-8
+    )
     weights = problem(n_classes)[-1]
     for change in (None, step):
         by_point = utility.point_gradients(theta, slice(0, 5), change)
@@ -115,13 +132,18 @@ def test_the_torch_engine_equals_the_linear_one(n_classes, clip):
     (one, rows), (other, tensors) = engines(n_classes)
     rng = np.random.default_rng(2)
     theta, direction, second = rng.normal(size=(3, one.model.n_parameters))
-    theta_1, direction_1, second_1 = (as_linear(v, n_classes) for v in (theta, direction, second))
+    theta_1, direction_1, second_1 = (
+        as_linear(v, n_classes) for v in (theta, direction, second)
+    )
     assert one.value(theta_1) == pytest.approx(other.value(theta), rel=1e-12)
     for step in (None, direction):
         step_1 = None if step is None else direction_1
         found = as_linear(other.gradient(theta, step), n_classes)
         np.testing.assert_allclose(found, one.gradient(theta_1, step_1), atol=1e-12)
-        points = [as_linear(v, n_classes) for v in other.point_gradients(theta, slice(1, 4), step)]
+        points = [
+            as_linear(v, n_classes)
+            for v in other.point_gradients(theta, slice(1, 4), step)
+        ]
         expected = one.point_gradients(theta_1, slice(1, 4), step_1)
         np.testing.assert_allclose(points, expected, atol=1e-12)
     for k in (1, 2):  # one direction takes another way than several
@@ -135,7 +157,9 @@ def test_the_torch_engine_equals_the_linear_one(n_classes, clip):
         np.testing.assert_allclose(products, products_1, atol=1e-12)
     X = problem(n_classes)[0]
     np.testing.assert_allclose(
-        one.model.probabilities(theta_1, X), other.model.probabilities(theta, X), atol=1e-12
+        one.model.probabilities(theta_1, X),
+        other.model.probabilities(theta, X),
+        atol=1e-12,
     )
     if n_classes == 0:
         assert one.model.probabilities(theta_1, X).shape == (N,)

@@ -58,7 +58,14 @@ def table(rng):
 def make(module, data, loss=None, **options):
     X, y, players, X_val, y_val = data
     return TorchGradientModel(
-        module, loss, X, y, players, X_val, y_val, **{"clip": 0.5, "device": "cpu", **options}
+        module,
+        loss,
+        X,
+        y,
+        players,
+        X_val,
+        y_val,
+        **{"clip": 0.5, "device": "cpu", **options},
     )
 
 
@@ -122,7 +129,9 @@ def test_gradient_is_that_of_a_loop_over_rows(images, rng, frozen, unit, clip):
         ("example", 0.3, True),
     ],
 )
-def test_gradients_of_many_players_at_once(images, rng, monkeypatch, unit, clip, blocked):
+def test_gradients_of_many_players_at_once(
+    images, rng, monkeypatch, unit, clip, blocked
+):
     X, y, players, *points = images
     y = np.where(players == 1, 3, y)  # player 1 has no row of a known class
     y[3] = 3
@@ -167,7 +176,9 @@ def test_blocks_change_nothing(images, rng, unit):
     expected = whole.gradient(thetas[0], 0), whole.utilities(thetas)
     blocked = make(Net(), images, unit=unit)
     with config_context(working_memory=memory_of(2, unit)):
-        np.testing.assert_allclose(blocked.gradient(thetas[0], 0), expected[0], rtol=1e-12)
+        np.testing.assert_allclose(
+            blocked.gradient(thetas[0], 0), expected[0], rtol=1e-12
+        )
         np.testing.assert_allclose(blocked.utilities(thetas), expected[1], rtol=1e-12)
 
 
@@ -184,7 +195,9 @@ def test_blocks_of_columns_change_nothing(rng, private):
     kept = np.delete(np.arange(12), 5) if private else np.arange(12)
     finite = X[kept], y[kept], np.zeros(len(kept), int)
     expected = by_autograd(module, finite, theta, 0, 2.0, "example") * len(kept) / 12
-    np.testing.assert_allclose(model.gradient(theta, 0), expected, rtol=1e-11, atol=1e-14)
+    np.testing.assert_allclose(
+        model.gradient(theta, 0), expected, rtol=1e-11, atol=1e-14
+    )
 
 
 @pytest.mark.parametrize("unit", ["party", "example"])
@@ -240,11 +253,15 @@ def test_random_start_is_a_function_of_the_generator(images):
     model = make(Net(), images)
     assert model.rows.start_kind == "random"
     before = torch.random.get_rng_state()
-    first, again, other = (model.start(np.random.default_rng(seed)) for seed in (1, 1, 2))
+    first, again, other = (
+        model.start(np.random.default_rng(seed)) for seed in (1, 1, 2)
+    )
     assert torch.equal(torch.random.get_rng_state(), before)
     np.testing.assert_array_equal(first, again)
     assert not np.isin(other[first != 0], first).all()
-    assert np.abs(first[:27]).max() <= 1 / 3  # as Conv2d draws its weights: 1 / sqrt(fan in)
+    assert (
+        np.abs(first[:27]).max() <= 1 / 3
+    )  # as Conv2d draws its weights: 1 / sqrt(fan in)
 
 
 def test_frozen_modules_start_as_given(images):
@@ -334,15 +351,22 @@ def frozen_layer():
 @pytest.mark.parametrize(
     ("make_module", "message"),
     [
-        (lambda: torch.nn.Flatten(), "must have a parameter to train. Got no parameter."),
-        (frozen_layer, "must have a parameter to train. Got parameters that are all frozen."),
+        (
+            lambda: torch.nn.Flatten(),
+            "must have a parameter to train. Got no parameter.",
+        ),
+        (
+            frozen_layer,
+            "must have a parameter to train. Got parameters that are all frozen.",
+        ),
         (
             lambda: torch.nn.Sequential(torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 3)),
             "batch norm in training mode would mix those of all parties. Got BatchNorm1d",
         ),
         (
             lambda: torch.nn.Sequential(
-                torch.nn.BatchNorm1d(4, track_running_stats=False), torch.nn.Linear(4, 3)
+                torch.nn.BatchNorm1d(4, track_running_stats=False),
+                torch.nn.Linear(4, 3),
             ).eval(),
             "batch norm in training mode would mix",
         ),
@@ -350,15 +374,24 @@ def frozen_layer():
         (lambda: Random(4, 3), "must not mix rows nor be random"),
         (lambda: torch.nn.Linear(5, 3), r"must accept rows of shape \(4,\). Got: "),
         (lambda: torch.nn.Linear(4, 2), "Got 2 outputs and class number 2"),
-        (lambda: torch.nn.Linear(4, 1), "one output is for two classes. Got one output and class"),
-        (lambda: torch.nn.LazyLinear(3), "must be initialised: run its lazy layers once"),
+        (
+            lambda: torch.nn.Linear(4, 1),
+            "one output is for two classes. Got one output and class",
+        ),
+        (
+            lambda: torch.nn.LazyLinear(3),
+            "must be initialised: run its lazy layers once",
+        ),
         (
             lambda: torch.nn.Sequential(
                 torch.nn.Linear(4, 4), torch.nn.Linear(4, 3, dtype=torch.float64)
             ),
             "must train parameters of one floating dtype. Got torch.float32, torch.float64",
         ),
-        (lambda: Branching(4, 3), "operations that torch.func.vmap and torch.func.grad support"),
+        (
+            lambda: Branching(4, 3),
+            "operations that torch.func.vmap and torch.func.grad support",
+        ),
     ],
 )
 def test_modules_refused(table, make_module, message):
@@ -386,10 +419,22 @@ def test_dropout_is_off_and_says_so(table):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"device": "tpu"}, ValueError, "device must be 'auto', 'cpu' or 'cuda'. Got 'tpu'."),
-        ({"start": "zero"}, ValueError, "start must be 'auto', 'given' or 'random'. Got 'zero'."),
         (
-            {"loss": lambda outputs, y: cross_entropy(outputs, y, reduction="none").repeat(2)},
+            {"device": "tpu"},
+            ValueError,
+            "device must be 'auto', 'cpu' or 'cuda'. Got 'tpu'.",
+        ),
+        (
+            {"start": "zero"},
+            ValueError,
+            "start must be 'auto', 'given' or 'random'. Got 'zero'.",
+        ),
+        (
+            {
+                "loss": lambda outputs, y: cross_entropy(
+                    outputs, y, reduction="none"
+                ).repeat(2)
+            },
             ValueError,
             "loss must return one number for a batch",
         ),
@@ -401,7 +446,9 @@ def test_parameters_refused(table, options, error, message):
 
 
 def test_no_module():
-    with pytest.raises(TypeError, match="model must be .* torch.nn.Module.* Got 'net'."):
+    with pytest.raises(
+        TypeError, match="model must be .* torch.nn.Module.* Got 'net'."
+    ):
         TorchGradientModel("net", None, [[0.0]], [0], [0], [[0.0]], [0], clip=1.0)
 
 
@@ -415,19 +462,30 @@ def test_layers_without_a_reset(table):
             return x @ self.weight
 
     assert make(Scale(), table).rows.start_kind == "given"
-    with pytest.raises(ValueError, match="needs layers with reset_parameters. Got Scale"):
+    with pytest.raises(
+        ValueError, match="needs layers with reset_parameters. Got Scale"
+    ):
         make(Scale(), table, start="random")
 
 
 def test_accuracy_needs_an_output_a_class(table):
     X, y, *rest, y_val = table
     data = X, y % 2, *rest, y_val % 2
-    with pytest.raises(ValueError, match="utility='accuracy' needs a module with an output for"):
-        make(torch.nn.Linear(4, 1), data, torch.nn.BCEWithLogitsLoss(), utility="accuracy")
+    with pytest.raises(
+        ValueError, match="utility='accuracy' needs a module with an output for"
+    ):
+        make(
+            torch.nn.Linear(4, 1),
+            data,
+            torch.nn.BCEWithLogitsLoss(),
+            utility="accuracy",
+        )
 
 
 def test_cuda_where_there_is_none(table, no_gpu):
-    with pytest.raises(ValueError, match="device='cuda' needs a CUDA GPU that torch sees"):
+    with pytest.raises(
+        ValueError, match="device='cuda' needs a CUDA GPU that torch sees"
+    ):
         make(torch.nn.Linear(4, 3), table, device="cuda")
     assert make(torch.nn.Linear(4, 3), table, device="auto").device == "cpu"
 
@@ -440,7 +498,9 @@ def test_gpu_agrees_with_the_cpu(gpu, images, rng, unit):
         np.testing.assert_allclose(
             *(model.gradient(thetas[0], player) for model in on.values()), rtol=1e-9
         )
-    np.testing.assert_allclose(*(model.utilities(thetas) for model in on.values()), rtol=1e-9)
+    np.testing.assert_allclose(
+        *(model.utilities(thetas) for model in on.values()), rtol=1e-9
+    )
     orders, noise = np.array([[0, 2, 1], [2, 1, 0]]), rng.normal(size=(2, 3, 183))
     args = orders, [0.1, 0.2], noise, np.ones(3), thetas[:2]
     walked = [model.as_array(model.walk(*args)[0]) for model in on.values()]
@@ -448,9 +508,13 @@ def test_gpu_agrees_with_the_cpu(gpu, images, rng, unit):
 
 
 def test_a_loss_with_tensors_of_its_own_on_a_gpu(gpu, images, rng):
-    loss = torch.nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 0.5], dtype=torch.float64))
+    loss = torch.nn.CrossEntropyLoss(
+        weight=torch.tensor([1.0, 2.0, 0.5], dtype=torch.float64)
+    )
     thetas = rng.normal(size=(2, 183))
-    found = [make(Net(), images, loss, device=device).utilities(thetas) for device in DEVICES]
+    found = [
+        make(Net(), images, loss, device=device).utilities(thetas) for device in DEVICES
+    ]
     np.testing.assert_allclose(*found, rtol=1e-9)
     assert loss.weight.device.type == "cpu"
 
@@ -523,10 +587,16 @@ def test_linear_regression_equals_the_built_in_model(table, rng):
 @pytest.mark.filterwarnings("ignore::skvalue.privacy.SeededNoiseWarning")
 def test_permutations_at_once_equal_one_by_one(table, monkeypatch, noise, unit, width):
     X, y, players, X_val, y_val = table
-    layers = (torch.nn.Linear(a, b, dtype=torch.float64) for a, b in ((4, width), (width, 3)))
+    layers = (
+        torch.nn.Linear(a, b, dtype=torch.float64) for a, b in ((4, width), (width, 3))
+    )
     module = torch.nn.Sequential(*layers)
     fit = {"groups": players, "X_val": X_val, "y_val": y_val}
-    private = {} if noise is None else dict(noise_multiplier=0.1, noise=noise, noise_random_state=1)
+    private = (
+        {}
+        if noise is None
+        else dict(noise_multiplier=0.1, noise=noise, noise_random_state=1)
+    )
     valuer = GradientSemivalueValuer(
         module, (4, 1), n_permutations=7, burn_in=0.3, learning_rate=0.3, clip=0.5, unit=unit,
         device="cpu", random_state=0, **private,
@@ -540,7 +610,9 @@ def test_permutations_at_once_equal_one_by_one(table, monkeypatch, noise, unit, 
 
     monkeypatch.setattr(TorchGradientModel, "walk", watched)
     if width == 8200:
-        monkeypatch.setattr(TorchGradientModel, "batch_size", lambda self, n_walks: (2, 1))
+        monkeypatch.setattr(
+            TorchGradientModel, "batch_size", lambda self, n_walks: (2, 1)
+        )
     values = valuer.fit(X, y, **fit).values_
     if noise == "correlated":
         # Averages of releases depend on the permutations before: those are walked one by one.
@@ -549,7 +621,9 @@ def test_permutations_at_once_equal_one_by_one(table, monkeypatch, noise, unit, 
         assert walks == [5]
     else:
         assert (max(walks), set(steps)) == (2, {1})
-    monkeypatch.setattr(TorchGradientModel, "as_array", lambda self, thetas: np.asarray(thetas))
+    monkeypatch.setattr(
+        TorchGradientModel, "as_array", lambda self, thetas: np.asarray(thetas)
+    )
     monkeypatch.setattr(TorchGradientModel, "walk", plain_walk)
     expected = clone(valuer).fit(X, y, **fit)
     assert expected.n_evaluations_ == 5 * 5
@@ -600,13 +674,17 @@ def test_a_bad_gradient_among_permutations_at_once(table):
 
 
 def test_noise_relies_on_clipped_gradients(table, monkeypatch):
-    monkeypatch.setattr(torch, "clamp", lambda x, min: torch.ones_like(x))  # clips nothing
+    monkeypatch.setattr(
+        torch, "clamp", lambda x, min: torch.ones_like(x)
+    )  # clips nothing
     X, y, players, X_val, y_val = table
     valuer = GradientSemivalueValuer(
         torch.nn.Linear(4, 3), n_permutations=2, noise_multiplier=1.0, noise="iid", clip=0.01,
         learning_rate=0.1, device="cpu",
     )  # fmt: skip
-    with pytest.raises(RuntimeError, match="the model must clip gradients to norm 0.01"):
+    with pytest.raises(
+        RuntimeError, match="the model must clip gradients to norm 0.01"
+    ):
         valuer.fit(X, y, groups=players, X_val=X_val, y_val=y_val)
 
 
@@ -677,5 +755,7 @@ def test_images_through_the_valuer(images):
     ).fit(X, y, **fit)
     assert private.values_.shape == (3,)
     assert private.privacy_.guarantee == "(1, 1e-05)-local differential privacy"
-    with pytest.raises(ValueError, match="X_val must be like X|must accept rows of shape"):
+    with pytest.raises(
+        ValueError, match="X_val must be like X|must accept rows of shape"
+    ):
         valuer.fit(X, y, groups=players, X_val=X_val[:, :, :5], y_val=y_val)

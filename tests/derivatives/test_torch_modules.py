@@ -36,7 +36,9 @@ def test_rows_apart_are_told_from_rounding(dtype, rng):
     )
     assert model.n_parameters == 15
     with pytest.raises(ValueError, match="must not mix rows nor be random"):
-        TorchGradientModel(Mixing(4, 3, dtype=dtype), None, *data, clip=1.0, device="cpu")
+        TorchGradientModel(
+            Mixing(4, 3, dtype=dtype), None, *data, clip=1.0, device="cpu"
+        )
 
 
 def no_room(*args):
@@ -57,10 +59,14 @@ def test_free_memory_of_a_gpu_is_read_once_a_fit(rng, monkeypatch):
     simulated_gpu = simulate_a_gpu(monkeypatch)
     device = type(torch.get_device_module(simulated_gpu.NAME))
     calls, found = [], device.mem_get_info
-    monkeypatch.setattr(device, "mem_get_info", lambda self: calls.append(None) or found(self))
+    monkeypatch.setattr(
+        device, "mem_get_info", lambda self: calls.append(None) or found(self)
+    )
     X, y = rng.normal(size=(8, 4)), rng.integers(0, 2, 8)
     data = X, y, np.arange(8), X, y
-    model = TorchGradientModel(torch.nn.Linear(4, 2), None, *data, clip=1.0, device="cuda")
+    model = TorchGradientModel(
+        torch.nn.Linear(4, 2), None, *data, clip=1.0, device="cuda"
+    )
     theta = model.start(rng)
     for player in range(8):
         model.gradient(theta, player)

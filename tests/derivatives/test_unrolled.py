@@ -68,13 +68,20 @@ def torch_pair(module, n_classes=3, loss=None, dtype="float64"):
 
 def network(torch):
     torch.manual_seed(0)
-    return torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Tanh(), torch.nn.Linear(5, 3))
+    return torch.nn.Sequential(
+        torch.nn.Linear(4, 5), torch.nn.Tanh(), torch.nn.Linear(5, 3)
+    )
 
 
 def derivatives(pair, how, batches):
     rows, utility = pair
     return unrolled_derivatives(
-        utility.model, rows, start_of(pair), batches, how, lambda end: -utility.gradient(end)
+        utility.model,
+        rows,
+        start_of(pair),
+        batches,
+        how,
+        lambda end: -utility.gradient(end),
     )
 
 
@@ -90,9 +97,13 @@ def differences(pair, how, batches, rows_changed=range(N), step=H):
     def value(i, change):
         weights = np.ones(N)
         weights[i] += change
-        return -utility.value(train(utility.model, rows, start_of(pair), batches, how, weights))
+        return -utility.value(
+            train(utility.model, rows, start_of(pair), batches, how, weights)
+        )
 
-    return np.array([(value(i, step) - value(i, -step)) / (2 * step) for i in rows_changed])
+    return np.array(
+        [(value(i, step) - value(i, -step)) / (2 * step) for i in rows_changed]
+    )
 
 
 def check(pair, how, batches, some=(0, 4, 7, 11)):
@@ -168,7 +179,9 @@ def smoothed(outputs, y):
     return torch.nn.functional.cross_entropy(outputs, y, label_smoothing=0.1)
 
 
-@pytest.mark.parametrize(("module", "loss"), [(frozen, smoothed), (with_an_unused_layer, None)])
+@pytest.mark.parametrize(
+    ("module", "loss"), [(frozen, smoothed), (with_an_unused_layer, None)]
+)
 def test_modules_and_losses(module, loss):
     check(torch_pair(module, loss=loss), Optimizer("sgd", 0.1, 0.5), batches(epochs=2))
 
@@ -177,7 +190,10 @@ def test_modules_and_losses(module, loss):
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 def test_steps_are_those_of_torch(momentum, decay):
     torch = pytest.importorskip("torch")
-    for name, options in [("sgd", {"momentum": momentum}), ("adamw", {"betas": (momentum, 0.999)})]:
+    for name, options in [
+        ("sgd", {"momentum": momentum}),
+        ("adamw", {"betas": (momentum, 0.999)}),
+    ]:
         gradients = np.random.default_rng(0).normal(size=(6, 5))
         theta = torch.ones(5, dtype=torch.float64, requires_grad=True)
         cls = torch.optim.SGD if name == "sgd" else torch.optim.AdamW

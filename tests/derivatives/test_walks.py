@@ -10,7 +10,11 @@ from skvalue.derivatives import LinearGradientModel, walk_permutations
 from skvalue.privacy import clip_and_noise
 from skvalue.semivalues import enumerate_semivalue, size_weights
 
-from ..valuers.gradient_semivalue.test_gradient_semivalue import KINDS, SEMIVALUES, problem
+from ..valuers.gradient_semivalue.test_gradient_semivalue import (
+    KINDS,
+    SEMIVALUES,
+    problem,
+)
 from .plain import PlainModel, plain_walk
 
 
@@ -31,7 +35,9 @@ class Bits(PlainModel):
         return -np.eye(self.n_parameters)[players]
 
     def utilities(self, thetas):
-        return np.array([self.utility(tuple(np.flatnonzero(np.rint(t)))) for t in thetas])
+        return np.array(
+            [self.utility(tuple(np.flatnonzero(np.rint(t)))) for t in thetas]
+        )
 
 
 @pytest.mark.parametrize("semivalue", SEMIVALUES, ids=str)
@@ -45,7 +51,9 @@ def test_weights_of_permutations_equal_enumeration(rng, semivalue):
     by_order = dict(zip(map(tuple, model.orders), marginals))
     assert set(by_order) == set(permutations(range(4)))
     expected = enumerate_semivalue(model.utility, 4, semivalue)
-    np.testing.assert_allclose(np.mean(list(by_order.values()), axis=0), expected, atol=1e-12)
+    np.testing.assert_allclose(
+        np.mean(list(by_order.values()), axis=0), expected, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -94,7 +102,9 @@ def test_losses_equal_those_of_scikit_learn(rng, equal):
     z = thetas[5].reshape(n_classes, 5)
     z = np.column_stack([X_val, np.ones(m)]) @ z.T
     probabilities = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
-    expected = -log_loss(y_val, probabilities, sample_weight=weights, labels=np.arange(n_classes))
+    expected = -log_loss(
+        y_val, probabilities, sample_weight=weights, labels=np.arange(n_classes)
+    )
     assert model.utilities(thetas)[5] == pytest.approx(expected, rel=1e-9)
 
 
@@ -109,7 +119,11 @@ def test_losses_of_two_classes(rng, d, equal):
         unit="party", utility="neg_loss",
     )  # fmt: skip
     thetas = rng.normal(size=(30, d + 1)) * np.geomspace(0.01, 1000, 30)[:, None]
-    z = np.column_stack([X_val, np.ones(m)]) @ thetas.T * np.where(y_val, 1, -1)[:, None]
+    z = (
+        np.column_stack([X_val, np.ones(m)])
+        @ thetas.T
+        * np.where(y_val, 1, -1)[:, None]
+    )
     expected = -weights @ np.logaddexp(0, -z)
     np.testing.assert_allclose(model.utilities(thetas), expected, rtol=1e-12)
 
@@ -122,7 +136,11 @@ def test_compiled_walks_release_the_same_bits(rng, kind, unit):
         X, y, np.arange(200) // 2, X_val, y_val, np.full(15, 1 / 15), kind=kind,
         n_classes=KINDS[kind], clip=0.5, unit=unit, utility="neg_loss",
     )  # fmt: skip
-    p, players, noise_std = model.n_parameters, np.arange(100)[:, None], 7.3 / np.arange(1, 101)
+    p, players, noise_std = (
+        model.n_parameters,
+        np.arange(100)[:, None],
+        7.3 / np.arange(1, 101),
+    )
     noise = noise_std[players, None] * rng.normal(size=(100, 1, p))
     noise[0, 0, 0] *= 1e18  # beyond the grid
     start = np.zeros((100, p))

@@ -5,11 +5,21 @@ import pytest
 from scipy.special import comb
 from scipy.stats import hypergeom
 
-from skvalue.estimation.controls import KINDS, make_controls, ranked_rows, standard_components
+from skvalue.estimation.controls import (
+    KINDS,
+    make_controls,
+    ranked_rows,
+    standard_components,
+)
 from skvalue.samplers import SizeStrata, draw_subsets
 from skvalue.semivalues import size_weights
 
-SEMIVALUES = {"shapley": "shapley", "banzhaf": "banzhaf", "beta": (2, 3), "custom": lambda n: None}
+SEMIVALUES = {
+    "shapley": "shapley",
+    "banzhaf": "banzhaf",
+    "beta": (2, 3),
+    "custom": lambda n: None,
+}
 N = 8
 
 
@@ -48,7 +58,10 @@ def enumerated(strata, v):
 
 def rows(task, n=N):
     rng = np.random.default_rng(5)
-    X, X_val = rng.integers(0, 4, size=(n, 2)) * 1.0, rng.normal(size=(6, 2))  # with ties
+    X, X_val = (
+        rng.integers(0, 4, size=(n, 2)) * 1.0,
+        rng.normal(size=(6, 2)),
+    )  # with ties
     if task == "regression":
         y, y_val = X[:, 0] + rng.normal(size=n), rng.normal(size=6)
         data = dict(targets=y)
@@ -74,22 +87,30 @@ def check_expectations(strata, data):
     masks, labels, _ = all_coalitions(strata)
     for kind in KINDS:
         controls = make_controls(strata, **data, kinds=[kind])
-        assert controls.kinds == ((kind,) if kind != "counts" or "codes" in data else ())
+        assert controls.kinds == (
+            (kind,) if kind != "counts" or "codes" in data else ()
+        )
         beta = np.random.default_rng(1).normal(size=(controls.n_features, 2))
         x = features_of(controls, masks, labels)
-        for found, expected in zip(controls.expected(beta), enumerated(strata, x @ beta)):
+        for found, expected in zip(
+            controls.expected(beta), enumerated(strata, x @ beta)
+        ):
             np.testing.assert_allclose(found, expected, atol=1e-12, err_msg=kind)
 
 
 @pytest.mark.parametrize("semivalue", SEMIVALUES)
-@pytest.mark.parametrize("task", ["regression", "1 class", "2 classes", "3 classes", "5 classes"])
+@pytest.mark.parametrize(
+    "task", ["regression", "1 class", "2 classes", "3 classes", "5 classes"]
+)
 def test_expectations_agree_with_enumeration(semivalue, task):
     check_expectations(strata_of(semivalue), rows(task))
 
 
 def test_expectations_by_size_agree_with_enumeration():
     strata = strata_of("beta")
-    member = np.array([[0 < s < 5 for s in range(N + 1)], [4 < s < N for s in range(N + 1)]])
+    member = np.array(
+        [[0 < s < 5 for s in range(N + 1)], [4 < s < N for s in range(N + 1)]]
+    )
     # As `SizeStrata.of`, with four sizes in the first of two strata.
     drawn = np.where(member, 1 / member.sum(axis=1, keepdims=True), 0.0)
     total, before = drawn.sum(axis=0), strata.probabilities.sum(axis=0)
@@ -100,7 +121,10 @@ def test_expectations_by_size_agree_with_enumeration():
     )  # fmt: skip
     for task in ("regression", "2 classes", "3 classes"):
         check_expectations(wide, rows(task))
-    for kind in ("counts", "neighbors"):  # once in each stratum, and once for each of four sizes
+    for kind in (
+        "counts",
+        "neighbors",
+    ):  # once in each stratum, and once for each of four sizes
         controls = make_controls(wide, **rows("3 classes"), kinds=[kind])
         width = len(controls.columns(1))
         assert (len(controls.columns(0)), controls.n_features) == (5 * width, 6 * width)
@@ -110,7 +134,9 @@ def test_expectations_by_size_agree_with_enumeration():
 def test_expectations_of_few_players_agree_with_enumeration(n):
     check_expectations(strata_of("shapley", n), rows("regression", n))
     data = rows("2 classes", n)
-    check_expectations(strata_of("shapley", n), {**data, "class_weights": np.full(4, 0.25)})
+    check_expectations(
+        strata_of("shapley", n), {**data, "class_weights": np.full(4, 0.25)}
+    )
 
 
 def test_expectations_of_groups_agree_with_enumeration():
@@ -124,7 +150,8 @@ def test_expectations_of_groups_agree_with_enumeration():
     beta = rng.normal(size=(controls.n_features, 1))
     described = controls.describe(masks)
     for found, expected in zip(
-        controls.expected(beta), enumerated(strata, features_of(controls, masks, labels) @ beta)
+        controls.expected(beta),
+        enumerated(strata, features_of(controls, masks, labels) @ beta),
     ):
         np.testing.assert_allclose(found, expected, atol=1e-12)
     # Means per player of the sums over rows: of the indicators of classes, the first columns.
@@ -136,7 +163,9 @@ def larger(n, n_points=5, seed=0, stratified=True):
     """Controls of n rows with all kinds, and what they are made of."""
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(n, 3)), rng.integers(0, 4, size=n)
-    points = ranked_rows(X, y, rng.normal(size=(n_points, 3)), np.arange(n_points) % 4, False)
+    points = ranked_rows(
+        X, y, rng.normal(size=(n_points, 3)), np.arange(n_points) % 4, False
+    )
     strata = SizeStrata.of(np.full(n, 1 / n), stratified)
     data = dict(codes=y, class_weights=np.full(4, 0.25), components=X, points=points)
     return make_controls(strata, **data), strata, y, points
@@ -179,12 +208,16 @@ def test_features_agree_with_their_definitions():
     found = local("sizes")
     np.testing.assert_allclose(found[:, 0], np.log(sizes))
     for k in range(strata.n_strata):
-        assert len(np.unique(found[labels == k, 1:], axis=0)) == min(6, (strata.stratum == k).sum())
+        assert len(np.unique(found[labels == k, 1:], axis=0)) == min(
+            6, (strata.stratum == k).sum()
+        )
     expected = np.empty((len(masks), 5))
     for m, mask in enumerate(masks):
         near = [match[mask[row]] for row, match in zip(order, matches)]
         expected[m] = [np.mean([x[:k].mean() for x in near]) for k in (1, 2, 4, 8, 16)]
-    np.testing.assert_allclose(local("neighbors", points=(order, matches)), expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        local("neighbors", points=(order, matches)), expected, rtol=1e-12
+    )
 
     weights = np.array([0.1, 0.2, 0.3, 0.4])
     counts = masks @ np.eye(4)[y]
@@ -235,7 +268,9 @@ def test_expected_utilities_agree_with_hypergeometric_sums():
                     parts = np.where(r - 1 < rank[i], nearer, farther)
                     parts[rank[i]] = own[rank[i]]
                     expected[v, i] = parts @ matches[v]
-            np.testing.assert_allclose(mean[k, :, column], expected.mean(axis=0), atol=1e-12)
+            np.testing.assert_allclose(
+                mean[k, :, column], expected.mean(axis=0), atol=1e-12
+            )
 
 
 @pytest.mark.parametrize("size", [1, 2, 7_000, 19_998])
@@ -243,7 +278,9 @@ def test_expectations_of_many_players_agree_with_the_mean_over_players(size):
     # With one size, E[x(S)] is the mean over players of E[x(S) | i in S], and of i not in S.
     n = 20_000
     one = (np.arange(n + 1) == size) * 1.0
-    strata = SizeStrata(np.where(one > 0, 0, -1), one[None], one, one, np.ones(1), np.ones(1))
+    strata = SizeStrata(
+        np.where(one > 0, 0, -1), one[None], one, one, np.ones(1), np.ones(1)
+    )
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(n, 2)), rng.integers(0, 3, size=n)
     points = (np.stack([rng.permutation(n) for _ in range(2)]), rng.random((2, n)))

@@ -3,18 +3,29 @@
 import numpy as np
 import pytest
 
-from skvalue.estimation import bernstein_halfwidth, choose_sampler, default_evaluations, t_halfwidth
+from skvalue.estimation import (
+    bernstein_halfwidth,
+    choose_sampler,
+    default_evaluations,
+    t_halfwidth,
+)
 
 
 @pytest.mark.parametrize(
     ("semivalue", "n", "sampler"),
-    [("shapley", 10, "exact"), ("shapley", 100, "stratified"), ("banzhaf", 100, "subsets")],
+    [
+        ("shapley", 10, "exact"),
+        ("shapley", 100, "stratified"),
+        ("banzhaf", 100, "subsets"),
+    ],
 )
 def test_default_sampler(semivalue, n, sampler):
     assert choose_sampler(semivalue, n) == sampler
 
 
-@pytest.mark.parametrize(("sizes", "count"), [((100, 100, 10), 4000), ((10_000, 10_000, 20), 8000)])
+@pytest.mark.parametrize(
+    ("sizes", "count"), [((100, 100, 10), 4000), ((10_000, 10_000, 20), 8000)]
+)
 def test_default_number_of_coalitions(sizes, count):
     assert default_evaluations(*sizes) == count
 

@@ -39,14 +39,19 @@ def random_game(number):
     if kind == "noise":
         return FunctionGame(lambda masks: noise[masks @ powers], n)
     return FunctionGame(
-        lambda masks: np.tanh(masks @ worth / 3) + 0.1 * noise[masks @ powers] + masks.mean(1), n
+        lambda masks: (
+            np.tanh(masks @ worth / 3) + 0.1 * noise[masks @ powers] + masks.mean(1)
+        ),
+        n,
     )
 
 
 def played(game, sampler, semivalue, limit, seed, **options):
     """The design of a game after all its coalitions."""
     n, empty_utility = game.n_players, game.empty_utility
-    design = make_design(sampler, semivalue, n, seed=seed, empty_utility=empty_utility, **options)
+    design = make_design(
+        sampler, semivalue, n, seed=seed, empty_utility=empty_utility, **options
+    )
     design.limit = limit
     while (masks := design.ask()) is not None:
         design.tell(game.utility(masks))
@@ -68,15 +73,22 @@ def result(design):
 def noisy_game(n, noise=0.1, seed=3):
     """A saturating sum of the worth of the players, and noise of the coalition."""
     rng = np.random.default_rng(seed)
-    worth, errors, powers = rng.normal(1, 1, n), rng.normal(size=2**n), 2 ** np.arange(n)
+    worth, errors, powers = (
+        rng.normal(1, 1, n),
+        rng.normal(size=2**n),
+        2 ** np.arange(n),
+    )
     return FunctionGame(
         lambda masks: np.tanh(masks @ worth / n) + noise * errors[masks @ powers], n
     )
 
 
-@pytest.mark.parametrize("part", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in (1, 2))])
 @pytest.mark.parametrize(
-    "number", [*range(6), *(pytest.param(i, marks=pytest.mark.slow) for i in range(6, 30))]
+    "part", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in (1, 2))]
+)
+@pytest.mark.parametrize(
+    "number",
+    [*range(6), *(pytest.param(i, marks=pytest.mark.slow) for i in range(6, 30))],
 )
 def test_agrees_with_enumeration(number, part):
     # Two semivalues a game; with the slow parts all of them.
@@ -85,10 +97,16 @@ def test_agrees_with_enumeration(number, part):
     for semivalue in [SEMIVALUES[(number + 2 * part + i) % 6] for i in (0, 1)]:
         exact = tabulated_semivalue(table, semivalue)
         for sampler in ESTIMATED:
-            values, errors, _, design = estimate(game, sampler, semivalue, 3000, 1000 + number)
+            values, errors, _, design = estimate(
+                game, sampler, semivalue, 3000, 1000 + number
+            )
             assert design.n_evaluations <= 3000
             off = np.abs(values - exact)
-            assert (off <= 4 * errors + 1e-9).all(), (sampler, semivalue, (off / errors).max())
+            assert (off <= 4 * errors + 1e-9).all(), (
+                sampler,
+                semivalue,
+                (off / errors).max(),
+            )
 
 
 @pytest.mark.parametrize(("number", "semivalue"), [*enumerate(SEMIVALUES)])
@@ -107,7 +125,8 @@ def test_no_unit_of_the_utility_changes_the_degrees_of_freedom(sampler, unit):
     # Their squared variances would overflow, or vanish.
     noise = np.random.default_rng(3).normal(size=64)
     plain, scaled = (
-        FunctionGame(lambda masks, u=u: u * noise[masks @ 2 ** np.arange(6)], 6) for u in (1, unit)
+        FunctionGame(lambda masks, u=u: u * noise[masks @ 2 ** np.arange(6)], 6)
+        for u in (1, unit)
     )
     values, errors, freedom, _ = estimate(plain, sampler, "shapley", 300, 0)
     found = estimate(scaled, sampler, "shapley", 300, 0)
@@ -203,6 +222,8 @@ def test_intervals_cover(sampler, semivalue):
     exact = tabulated_semivalue(game.utility(all_masks(game.n_players)), semivalue)
     covered = []
     for seed in range(200):
-        values, errors, freedom, _ = estimate(game, sampler, semivalue, 2000, 1000 + seed)
+        values, errors, freedom, _ = estimate(
+            game, sampler, semivalue, 2000, 1000 + seed
+        )
         covered.append(np.abs(values - exact) <= t_halfwidth(errors, freedom, 0.95))
     assert 0.93 < np.mean(covered) < 0.97

@@ -12,7 +12,13 @@ from .test_games import all_masks
 
 N = 10
 OWNER = np.array([0, 0, 0, 1, 1, 2, 2, 2, 2, 3])
-SEMIVALUES = ["shapley", "banzhaf", (4, 1), (1, 3), lambda n: np.arange(n) * 2 / (n * (n - 1))]
+SEMIVALUES = [
+    "shapley",
+    "banzhaf",
+    (4, 1),
+    (1, 3),
+    lambda n: np.arange(n) * 2 / (n * (n - 1)),
+]
 
 
 def random_game(seed, n=N):
@@ -46,7 +52,9 @@ def test_the_formula_is_the_sum_of_enumerated_row_values(semivalue, seed):
         some = masks[sizes == s]
         counts = some.astype(float) @ (OWNER[:, None] == np.arange(4))
         factors = group_factors(q, some.sum(axis=1), counts, totals)
-        np.testing.assert_allclose(factors.mean(axis=0), totals * (q[s - 1] - q[s]), atol=1e-12)
+        np.testing.assert_allclose(
+            factors.mean(axis=0), totals * (q[s - 1] - q[s]), atol=1e-12
+        )
         found = found + ((table[sizes == s] - table[0])[:, None] * factors).mean(axis=0)
     np.testing.assert_allclose(found, truth, atol=1e-10)
     exact = played(random_game(seed), semivalue, "exact", 0)
@@ -64,7 +72,9 @@ CASES = [(s, "stratified", False) for s in SEMIVALUES] + [
 
 @pytest.mark.parametrize(("semivalue", "sampler", "adjusting"), CASES)
 def test_parts_of_a_group_add_up_to_its_value(semivalue, sampler, adjusting):
-    design = played(random_game(1), semivalue, sampler, 3, 1300, adjusting and adjustment(N))
+    design = played(
+        random_game(1), semivalue, sampler, 3, 1300, adjusting and adjustment(N)
+    )
     assert design.is_adjusted == adjusting
     values, covariance, _ = group_values(design, OWNER)
     for cut in (np.arange(N), np.where(OWNER == 2, np.arange(N) % 2, 2)):

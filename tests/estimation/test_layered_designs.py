@@ -14,7 +14,9 @@ from skvalue.semivalues import enumerate_semivalue
 def table_game(table):
     """The game whose coalitions have the utilities of a table, by their codes."""
     n = len(table).bit_length() - 1
-    return FunctionGame(lambda masks: table[masks @ (1 << np.arange(n))], n, cache_size=0)
+    return FunctionGame(
+        lambda masks: table[masks @ (1 << np.arange(n))], n, cache_size=0
+    )
 
 
 def random_game(n, rng, sums=3.0):
@@ -27,7 +29,9 @@ def random_game(n, rng, sums=3.0):
 
 def estimate(plan, game, seed=0):
     utilities = Utilities(game)
-    for found in play_layers(plan, utilities, lambda *key: np.random.default_rng((seed, *key))):
+    for found in play_layers(
+        plan, utilities, lambda *key: np.random.default_rng((seed, *key))
+    ):
         last = found
     return last, utilities
 
@@ -68,7 +72,9 @@ def test_unbiased_with_blocks_of_circles(rng):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n", "scale"), [(8, 12.0), (9, 0.3), (10, 3.0), (11, 1.0), (12, 3.0)])
+@pytest.mark.parametrize(
+    ("n", "scale"), [(8, 12.0), (9, 0.3), (10, 3.0), (11, 1.0), (12, 3.0)]
+)
 @pytest.mark.parametrize("design", LAYER_DESIGNS)
 def test_unbiased_in_2000_runs(design, n, scale, rng):
     found, runs = check_unbiased(n, design, scale, 2000, rng, sums=0.0)
@@ -81,7 +87,9 @@ def test_unbiased_in_2000_runs(design, n, scale, rng):
         # The mean variance over players counts as one more draw; without a second draw, differences
         # of neighbours in size count what sets them apart.
         plan = plan_layers(design, n, wanted(n, scale), n_shuffles=3)
-        least = {"blocks": 3, "poisson": plan.counts[plan.sampled].min(), "iid": 5}[design]
+        least = {"blocks": 3, "poisson": plan.counts[plan.sampled].min(), "iid": 5}[
+            design
+        ]
         assert 0.9 < ratio < 1.1 * (1 + 1 / least)
 
 
@@ -140,9 +148,13 @@ def test_the_core_weighs_every_layer(design, rng):
 @pytest.mark.parametrize("design", LAYER_DESIGNS)
 def test_players_are_equally_often_in_the_core(design):
     game = FunctionGame(lambda masks: masks.sum(axis=1) ** 0.5, 40, cache_size=0)
-    plan = plan_layers(design, 40, np.r_[np.inf, 1 / np.arange(1, 40)], max_evaluations=2000)
+    plan = plan_layers(
+        design, 40, np.r_[np.inf, 1 / np.arange(1, 40)], max_evaluations=2000
+    )
     core = [kept for seed in range(5) for kept in estimate(plan, game, seed)[0].core]
-    counts = np.bincount(np.concatenate([members.ravel() for members, *_ in core]), minlength=40)
+    counts = np.bincount(
+        np.concatenate([members.ravel() for members, *_ in core]), minlength=40
+    )
     assert 0.6 * counts.mean() < counts.min() <= counts.max() < 1.4 * counts.mean()
 
 
@@ -151,7 +163,9 @@ def test_cost_is_about_what_is_planned(design, rng):
     game, _ = random_game(12, rng)
     for limit in (60, 300, 1500):
         plan = plan_layers(design, 12, wanted(12, 1.0), max_evaluations=limit)
-        evaluated = np.mean([estimate(plan, game, seed)[1].n_evaluated for seed in range(8)])
+        evaluated = np.mean(
+            [estimate(plan, game, seed)[1].n_evaluated for seed in range(8)]
+        )
         assert evaluated <= 1.2 * max(limit, plan.cost) + 15
     counts = plan_layers("blocks", 12, wanted(12, 1.0), max_evaluations=300).counts
     assert counts[1] > counts[6]
@@ -162,7 +176,9 @@ def test_counts_of_algorithm_1():
     counts = layer_counts(bounds, tol=0.05, confidence=0.95)
     # As printed, for the constant 1: Hoeffding's range is twice the bound.
     k = np.arange(1, 100)
-    np.testing.assert_allclose(counts[1:], np.log(2 * 100 / 0.05) / (2 * 0.05**2 * k**2))
+    np.testing.assert_allclose(
+        counts[1:], np.log(2 * 100 / 0.05) / (2 * 0.05**2 * k**2)
+    )
     joint = layer_counts(bounds, 0.05, 0.95, "neyman")[1:]
     squares = (bounds[1:] ** 2 / joint).sum() * (2 / 100) ** 2  # sum of squared ranges
     assert 2 * np.exp(-2 * 0.05**2 / squares) == pytest.approx(0.05)
@@ -186,7 +202,9 @@ def test_coverage_of_independent_draws(allocation, tol, rng):
     assert len(plan.sampled) >= 6  # it is no enumeration
 
     def errors(plan):
-        return np.array([abs(values_of(estimate(plan, game, s)[0])[0] - exact) for s in range(500)])
+        return np.array(
+            [abs(values_of(estimate(plan, game, s)[0])[0] - exact) for s in range(500)]
+        )
 
     assert (errors(plan) < tol).mean() >= 1 - failure
     if allocation == "neyman":  # with half the range, as printed, the claim is false

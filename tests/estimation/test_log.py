@@ -38,7 +38,9 @@ def check(design, masks):
 
 @pytest.mark.parametrize("sampler", ["stratified", "subsets"])
 def test_all_coalitions_are_kept_in_pieces_that_do_not_depend_on_the_calls(sampler):
-    designs = [new_design(limit=5000, size=size, sampler=sampler) for size in (64, 4096)]
+    designs = [
+        new_design(limit=5000, size=size, sampler=sampler) for size in (64, 4096)
+    ]
     for design in designs:
         check(design, play(design)[1:])
         lengths = [len(labels) for _, labels, _ in design.drawn()]

@@ -25,7 +25,11 @@ TRAINED = {  # estimator, scoring, number of classes, options of the game
     "accuracy": (*ACCURACY, 2, {}),
     "accuracy, three classes": (*ACCURACY, 3, {}),
     "accuracy, groups": (*ACCURACY, 2, {"groups": np.arange(2 * N) % N}),
-    "accuracy, groups of three classes": (*ACCURACY, 3, {"groups": np.arange(2 * N) % N}),
+    "accuracy, groups of three classes": (
+        *ACCURACY,
+        3,
+        {"groups": np.arange(2 * N) % N},
+    ),
     "ridge": (Ridge(), "r2", 0, {}),
     "groups": (*LOG_LOSS, 2, {"groups": np.arange(2 * N) % N}),
     "rare class": (*LOG_LOSS, 2, {}),
@@ -65,7 +69,9 @@ def play(design, utilities, exact, steps, lengths):
                 answers.append((exact[code], np.zeros(N)))
                 continue
             players, probabilities = draw_players(lengths[code], count, rng)
-            corrected = corrections(steps[code], players, probabilities, exact[code][players])
+            corrected = corrections(
+                steps[code], players, probabilities, exact[code][players]
+            )
             answers.append(corrected)
         design.tell(np.stack(answers, axis=1))
     return design
@@ -81,7 +87,9 @@ def steps_of(kind):
     steps = {
         "exact": exact, "noisy": exact + errors, "wrong sign": -exact, "unknown": 0 * exact,
     }[kind]  # fmt: skip
-    lengths = {"noisy": np.abs(errors), "wrong sign": np.abs(exact)}.get(kind, 0 * exact + np.inf)
+    lengths = {"noisy": np.abs(errors), "wrong sign": np.abs(exact)}.get(
+        kind, 0 * exact + np.inf
+    )
     return utilities, exact, steps, lengths
 
 
@@ -100,7 +108,12 @@ def trained(kind):
     steps, lengths = map(np.array, zip(*map(marginal.steps, COALITIONS[1:])))
     exact = contributions(utilities)
     steps = np.vstack([exact[:1], steps])
-    return utilities - utilities[0], exact, steps, np.vstack([np.zeros((1, N)), lengths])
+    return (
+        utilities - utilities[0],
+        exact,
+        steps,
+        np.vstack([np.zeros((1, N)), lengths]),
+    )
 
 
 def replicates(semivalue, kind, n_seeds, n_blocks=2):
@@ -116,7 +129,9 @@ def replicates(semivalue, kind, n_seeds, n_blocks=2):
         values.append(design.values())
         variances.append(design.variances()[0])
         added.append(design.correction)
-    return *map(np.array, (values, variances, added)), tabulated_semivalue(utilities, lambda _: q)
+    return *map(np.array, (values, variances, added)), tabulated_semivalue(
+        utilities, lambda _: q
+    )
 
 
 def check_unbiased(values, variances, true):
@@ -132,7 +147,12 @@ def check_unbiased(values, variances, true):
 
 @pytest.mark.parametrize(
     ("kind", "semivalue"),
-    [*zip([*STEPS, "accuracy, three classes"], ["shapley", "banzhaf"] * 2 + ["shapley"])],
+    [
+        *zip(
+            [*STEPS, "accuracy, three classes"],
+            ["shapley", "banzhaf"] * 2 + ["shapley"],
+        )
+    ],
     ids=str,
 )
 def test_unbiased(kind, semivalue):
@@ -165,7 +185,9 @@ def test_shapley_values_sum_to_the_gain():
 
 
 def test_larger_budgets_have_smaller_errors():
-    few, many = (replicates("shapley", "noisy", 6, blocks)[1].mean() for blocks in (1, 9))
+    few, many = (
+        replicates("shapley", "noisy", 6, blocks)[1].mean() for blocks in (1, 9)
+    )
     assert 6 < few / many < 14
 
 
@@ -200,7 +222,9 @@ def test_semivalues_of_sizes_that_were_not_drawn_are_refused():
 @pytest.mark.parametrize("n", [2, 3, 10, 1000, 20_000])
 @pytest.mark.parametrize("semivalue", SEMIVALUES, ids=str)
 def test_strata_hold_all_sizes(n, semivalue):
-    design = MarginalDesign(size_weights(semivalue, n), np.minimum(np.full(n + 1, n), 30))
+    design = MarginalDesign(
+        size_weights(semivalue, n), np.minimum(np.full(n + 1, n), 30)
+    )
     assert design.edges[0] == 0
     assert design.edges[-1] == n + 1
     assert (np.diff(design.edges) > 0).all()

@@ -13,7 +13,9 @@ from .test_games import result as result_of
 
 SLOW = pytest.mark.slow
 TARGETS = ["banzhaf", (4, 1), small_half]
-TARGETS += [pytest.param(target, marks=SLOW) for target in ("shapley", "leave-one-out", (1, 3))]
+TARGETS += [
+    pytest.param(target, marks=SLOW) for target in ("shapley", "leave-one-out", (1, 3))
+]
 N = 9
 
 
@@ -48,18 +50,26 @@ def test_agrees_with_enumeration(source, target):
 
 def test_sizes_that_are_not_drawn_are_named():
     design = play(noisy_game(N, 0.2), "stratified", small_half)
-    with pytest.raises(ValueError, match=r"Coalitions of 5 to 8 players are never drawn"):
+    with pytest.raises(
+        ValueError, match=r"Coalitions of 5 to 8 players are never drawn"
+    ):
         result(design, "shapley")
     game = FunctionGame(lambda masks: masks.mean(axis=1) ** 2, 200)
     design = play(game, "subsets", "banzhaf")
-    with pytest.raises(ValueError, match=r"of 1 to 50, 150 to 199 players are drawn too rarely"):
+    with pytest.raises(
+        ValueError, match=r"of 1 to 50, 150 to 199 players are drawn too rarely"
+    ):
         result(design, "shapley")
 
 
 def test_expected_variance_is_that_of_games_of_sizes():
     # Utilities are noise around a function of the size, as the formula supposes.
     n, m, sizes = 40, 4000, np.arange(41)
-    mean, spread, worth = np.sqrt(sizes), 1.5 - sizes / n, np.random.default_rng(0).normal(size=n)
+    mean, spread, worth = (
+        np.sqrt(sizes),
+        1.5 - sizes / n,
+        np.random.default_rng(0).normal(size=n),
+    )
 
     def utility(masks):
         noise = np.sqrt(2) * np.sin(1000 * (masks @ worth))
@@ -75,9 +85,9 @@ def test_expected_variance_is_that_of_games_of_sizes():
         expected = expected_variances(strata, design.moments.pooled[0], q, by_size)
         np.testing.assert_allclose((drawn, own), expected, rtol=0.15)
         assert other.variances()[0].mean() == pytest.approx(drawn, rel=0.2)
-    assert play(game, "stratified", target, limit=m).variances()[0].mean() == pytest.approx(
-        own, rel=0.25
-    )
+    assert play(game, "stratified", target, limit=m).variances()[
+        0
+    ].mean() == pytest.approx(own, rel=0.25)
 
 
 @SLOW
@@ -85,7 +95,9 @@ def test_expected_variance_is_that_of_games_of_sizes():
 def test_claimed_errors_are_true(target):
     game = noisy_game(12, 0.2, seed=1)
     exact = tabulated_semivalue(game.utility(all_masks(12)), target)
-    runs = [result(play(game, "stratified", "shapley", s, 3000), target) for s in range(40)]
+    runs = [
+        result(play(game, "stratified", "shapley", s, 3000), target) for s in range(40)
+    ]
     off = np.array([values - exact for values, *_ in runs])
     claimed = np.sqrt(np.mean([errors**2 for _, errors, _ in runs]))
     assert 0.85 < claimed / np.sqrt((off**2).mean()) < 1.15

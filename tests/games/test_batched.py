@@ -45,7 +45,9 @@ def classes(n_classes, seed=0):
         X, y = load_iris(return_X_y=True)
         X = X + np.random.default_rng(0).normal(scale=1e-3, size=X.shape)  # no ties
     else:
-        X, y = make_classification(160, 5, n_informative=4, n_redundant=0, random_state=seed)
+        X, y = make_classification(
+            160, 5, n_informative=4, n_redundant=0, random_state=seed
+        )
     order = np.random.default_rng(seed).permutation(len(y))
     X, y = X[order], np.array(["b", "a", "c"])[y[order]]
     return X[:50], y[:50], X[50:], y[50:]
@@ -69,7 +71,9 @@ def check_same(estimator, data, masks, settings, **parameters):
 
 def check_equal(estimator, data, masks, **parameters):
     """The batched game equals the loop; return it."""
-    batched, loop = check_same(estimator, data, masks, ({}, {"batch": "never"}), **parameters)
+    batched, loop = check_same(
+        estimator, data, masks, ({}, {"batch": "never"}), **parameters
+    )
     assert batched.solver != loop.solver == "loop"
     return batched
 
@@ -85,7 +89,9 @@ def test_logistic(n_classes, kind, rng):
         assert game.solver == "logistic"
 
 
-@pytest.mark.parametrize("scoring", ["roc_auc", "neg_brier_score", make_scorer(matthews_corrcoef)])
+@pytest.mark.parametrize(
+    "scoring", ["roc_auc", "neg_brier_score", make_scorer(matthews_corrcoef)]
+)
 def test_logistic_with_any_scorer(scoring, rng):
     masks, data = some(coalitions(rng, 50, "permutation"), 12), classes(2)
     model = LogisticRegression(solver="newton-cholesky", **EXACT)
@@ -96,7 +102,8 @@ def test_logistic_with_any_scorer(scoring, rng):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize(
-    "parameters", [{"C": 100.0}, {"C": 1e-3}, {"fit_intercept": False}, {"solver": "lbfgs"}]
+    "parameters",
+    [{"C": 100.0}, {"C": 1e-3}, {"fit_intercept": False}, {"solver": "lbfgs"}],
 )
 def test_logistic_parameters(n_classes, parameters, rng):
     masks = np.concatenate([some(coalitions(rng, 50, kind), 4) for kind in KINDS])
@@ -135,13 +142,20 @@ def test_logistic_of_rows_on_all_scales(rng):
 
     def loss(coef, rows):
         z = solver.X[rows] @ coef
-        return np.sum(np.logaddexp(0, z) - z * (solver.y[rows] == 1)) + coef[:-1] @ coef[:-1] / 2e3
+        return (
+            np.sum(np.logaddexp(0, z) - z * (solver.y[rows] == 1))
+            + coef[:-1] @ coef[:-1] / 2e3
+        )
 
-    for mask, coef in zip(some(masks[status == SOLVED], 5), some(coefs[status == SOLVED], 5)):
+    for mask, coef in zip(
+        some(masks[status == SOLVED], 5), some(coefs[status == SOLVED], 5)
+    ):
         best = min(
             loss(np.r_[model.coef_[0], model.intercept_], mask)
             for name in ("newton-cholesky", "lbfgs")
-            for model in [LogisticRegression(C=1e3, solver=name, **EXACT).fit(X[mask], y[mask])]
+            for model in [
+                LogisticRegression(C=1e3, solver=name, **EXACT).fit(X[mask], y[mask])
+            ]
         )
         assert loss(coef, mask) <= best + 1e-9 * (1 + best)
 
@@ -166,7 +180,10 @@ def test_subclasses_and_strange_scorers_are_left_to_the_loop():
 
     assert ModelGame(Mine(), *classes(2)).solver == "loop"
     scored = ModelGame(
-        LogisticRegression(), *classes(2), scoring=lambda m, X, y: m.coef_[0, 0], empty_utility=0
+        LogisticRegression(),
+        *classes(2),
+        scoring=lambda m, X, y: m.coef_[0, 0],
+        empty_utility=0,
     )
     assert scored.solver == "loop"
     assert ModelGame(LogisticRegression(), *classes(2), batch="never").solver == "loop"
@@ -176,11 +193,15 @@ def test_subclasses_and_strange_scorers_are_left_to_the_loop():
 def test_same_bits_for_any_workers(n_jobs, rng):
     masks = np.concatenate([coalitions(rng, 50, kind) for kind in KINDS] * 4)
     one = ModelGame(LogisticRegression(), *classes(2), scoring="neg_log_loss", n_jobs=1)
-    many = ModelGame(LogisticRegression(), *classes(2), scoring="neg_log_loss", n_jobs=n_jobs)
+    many = ModelGame(
+        LogisticRegression(), *classes(2), scoring="neg_log_loss", n_jobs=n_jobs
+    )
     expected = one.utility(masks)
     np.testing.assert_array_equal(many.utility(masks), expected)
     np.testing.assert_array_equal(one.utility(masks), expected)  # and once more
-    assert one.n_evaluations == 2 * np.count_nonzero(masks.any(axis=1))  # nothing is remembered
+    assert one.n_evaluations == 2 * np.count_nonzero(
+        masks.any(axis=1)
+    )  # nothing is remembered
 
 
 # Regression ---------------------------------------------------------------------------------
@@ -223,7 +244,9 @@ def test_linear_of_many_rows_and_columns(estimator, rng):
     X, y = make_regression(1050, 200, noise=20.0, random_state=0)
     along = np.argsort(rng.permutation(1000))[None] <= np.arange(900, 908)[:, None]
     masks = np.concatenate([along, rng.random((4, 1000)) < 0.5])
-    check_equal(estimator, (X[:1000] + 3, y[:1000] / 50, X[1000:] + 3, y[1000:] / 50), masks)
+    check_equal(
+        estimator, (X[:1000] + 3, y[:1000] / 50, X[1000:] + 3, y[1000:] / 50), masks
+    )
 
 
 def test_linear_of_columns_that_depend(rng):
@@ -247,13 +270,17 @@ def test_equal_rows_have_no_slope(n_equal, rng):
 
 def test_least_squares_cuts_small_singular_values(rng):
     X, y, X_val, y_val = targets()
-    scale = np.array([1, 1, 1, 1, 1e-8])  # `tol` of the estimator leaves the last column out
+    scale = np.array(
+        [1, 1, 1, 1, 1e-8]
+    )  # `tol` of the estimator leaves the last column out
     y = y + 3 * X[:, 4]
     masks = coalitions(rng, 40, "permutation")
     check_equal(LinearRegression(), (X * scale, y, X_val * scale, y_val), masks)
 
 
-@pytest.mark.parametrize("estimator", [Ridge(alpha=0), Ridge(positive=True, solver="lbfgs")])
+@pytest.mark.parametrize(
+    "estimator", [Ridge(alpha=0), Ridge(positive=True, solver="lbfgs")]
+)
 def test_what_ridge_leaves_to_the_loop(estimator):
     assert ModelGame(estimator, *targets()).solver == "loop"
 
@@ -261,7 +288,9 @@ def test_what_ridge_leaves_to_the_loop(estimator):
 def test_r2_of_one_validation_point_is_an_error():
     X, y, X_val, y_val = targets()
     game = ModelGame(Ridge(), X, y, X_val[:1], y_val[:1])
-    with pytest.raises(ValueError, match="scoring must return a finite number. Got nan"):
+    with pytest.raises(
+        ValueError, match="scoring must return a finite number. Got nan"
+    ):
         game.utility(np.ones((1, 40), dtype=bool))
 
 
@@ -281,11 +310,18 @@ CLASSIFIERS = [
 @each_kind
 @pytest.mark.parametrize("estimator", CLASSIFIERS, ids=str)
 @pytest.mark.filterwarnings("ignore:y_pred contains classes not in y_true")
-@pytest.mark.filterwarnings("ignore:divide by zero|invalid value|self.within_class_std_dev_")
+@pytest.mark.filterwarnings(
+    "ignore:divide by zero|invalid value|self.within_class_std_dev_"
+)
 def test_classifiers(estimator, kind, rng):
     masks = some(coalitions(rng, 50, kind), 10 if kind == "leave-one-out" else 5)
     has_probabilities = not isinstance(estimator, NearestCentroid)
-    check_equal(estimator, classes(2), masks, scoring="neg_log_loss" if has_probabilities else None)
+    check_equal(
+        estimator,
+        classes(2),
+        masks,
+        scoring="neg_log_loss" if has_probabilities else None,
+    )
     check_equal(estimator, classes(3), masks, scoring="balanced_accuracy")
 
 
@@ -315,13 +351,25 @@ def test_neighbours_too_few():
         assert game.utility(masks).tolist() == [-1]
         assert game.n_failed == 1
     for estimator, rows, match, options in [
-        (model, masks, "Expected n_neighbors <= n_samples_fit", {"error_score": "raise"}),
-        (KNeighborsClassifier(60), masks | True, "estimator must train on all 50 rows", {}),
+        (
+            model,
+            masks,
+            "Expected n_neighbors <= n_samples_fit",
+            {"error_score": "raise"},
+        ),
+        (
+            KNeighborsClassifier(60),
+            masks | True,
+            "estimator must train on all 50 rows",
+            {},
+        ),
     ]:
         texts = []
         for batch in ("auto", "never"):
             with pytest.raises(ValueError, match=match) as caught:
-                ModelGame(estimator, X, y, X_val, y_val, batch=batch, **options).utility(rows)
+                ModelGame(
+                    estimator, X, y, X_val, y_val, batch=batch, **options
+                ).utility(rows)
             texts.append([str(caught.value), *getattr(caught.value, "__notes__", ())])
         assert texts[0] == texts[1]
 
@@ -352,7 +400,12 @@ def test_neighbours_of_few_rows_are_those_of_the_loop(model, error_score, rng):
     for scoring in (None, "neg_log_loss" if classifies else "neg_mean_absolute_error"):
         games = [
             ModelGame(
-                model, *data, scoring=scoring, batch=batch, error_score=error_score, empty_utility=0
+                model,
+                *data,
+                scoring=scoring,
+                batch=batch,
+                error_score=error_score,
+                empty_utility=0,
             )
             for batch in ("auto", "never")
         ]
@@ -375,7 +428,9 @@ def test_neighbours_of_targets(weights, rng):
 def test_neighbours_at_distance_zero_count_alone(model, rng):
     X, y, _, _ = classes(2) if model is KNeighborsClassifier else targets()
     masks = coalitions(rng, len(X), "random")
-    again = np.repeat(np.arange(len(X)), 1 + np.arange(len(X)) % 2)  # some are there twice
+    again = np.repeat(
+        np.arange(len(X)), 1 + np.arange(len(X)) % 2
+    )  # some are there twice
     masks = masks[:, again]
     data = X[again], y[again], X, y
     check_equal(model(4, weights="distance"), data, masks)

@@ -29,7 +29,9 @@ def marginal_game(estimator, scoring, n_classes, rows="rows", n=N, d=3):
         options["sample_weight"] = rng.integers(0, 4, n) / 2.0
     if "groups" in rows:
         options["groups"] = rng.permutation(np.arange(n) % (n // 4))
-    game = ModelGame(estimator, *problem.rows, **problem.points, scoring=scoring, **options)
+    game = ModelGame(
+        estimator, *problem.rows, **problem.points, scoring=scoring, **options
+    )
     return MarginalGame(game)
 
 
@@ -54,7 +56,9 @@ def test_steps_of_squared_losses_are_exact(estimator, scoring, rows):
         steps, lengths = marginal.steps(mask)
         known = np.isfinite(lengths)
         wanted = by_utilities(marginal, mask)
-        assert np.allclose(steps[known], wanted[known], rtol=0, atol=1e-10 * np.ptp(wanted))
+        assert np.allclose(
+            steps[known], wanted[known], rtol=0, atol=1e-10 * np.ptp(wanted)
+        )
     assert known.mean() > 0.9  # of nearly all players
 
 
@@ -75,11 +79,15 @@ def test_steps_of_log_losses_are_of_second_order(n_classes, scoring, rows):
 
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize(("n_classes", "scoring"), ACCURACY)
-def test_steps_of_the_accuracy_change_the_predictions_of_trained_models(n_classes, scoring, rows):
+def test_steps_of_the_accuracy_change_the_predictions_of_trained_models(
+    n_classes, scoring, rows
+):
     marginal = marginal_game(LogisticRegression(), scoring, n_classes, rows)
     assert not marginal.smooth
     changed, equal = [], []
-    for seed, size in product(range(5), (marginal.n_players - 1, marginal.n_players // 2)):
+    for seed, size in product(
+        range(5), (marginal.n_players - 1, marginal.n_players // 2)
+    ):
         mask = coalition(marginal.n_players, size, seed)
         (steps, lengths), wanted = marginal.steps(mask), by_utilities(marginal, mask)
         known = np.isfinite(lengths)
@@ -92,7 +100,9 @@ def test_steps_of_the_accuracy_change_the_predictions_of_trained_models(n_classe
 
 @pytest.mark.parametrize("rows", ["rows", "groups"])
 @pytest.mark.parametrize(("n_classes", "scoring"), ACCURACY)
-def test_steps_of_the_accuracy_in_blocks_and_of_many_columns(n_classes, scoring, rows, monkeypatch):
+def test_steps_of_the_accuracy_in_blocks_and_of_many_columns(
+    n_classes, scoring, rows, monkeypatch
+):
     marginal = marginal_game(LogisticRegression(), scoring, n_classes, rows)
     mask = coalition(marginal.n_players, marginal.n_players // 2)
     whole = marginal.steps(mask)
@@ -126,8 +136,13 @@ def test_trained_contributions_are_differences_of_utilities(n_classes, scoring, 
 
 
 def test_no_step_where_a_class_comes_or_goes():
-    X, y = np.random.default_rng(0).normal(size=(40, 2)), np.r_[2, np.zeros(20), np.ones(19)]
-    game = ModelGame(LogisticRegression(), X, y, X_val=X, y_val=y, scoring="neg_log_loss")
+    X, y = (
+        np.random.default_rng(0).normal(size=(40, 2)),
+        np.r_[2, np.zeros(20), np.ones(19)],
+    )
+    game = ModelGame(
+        LogisticRegression(), X, y, X_val=X, y_val=y, scoring="neg_log_loss"
+    )
     marginal, mask = MarginalGame(game), np.ones(40, dtype=bool)
     for has_rare in (True, False):
         mask[0] = has_rare
@@ -138,7 +153,10 @@ def test_no_step_where_a_class_comes_or_goes():
 
 @pytest.mark.parametrize("scoring", ["neg_log_loss", "neg_brier_score", "accuracy"])
 def test_one_class(scoring):
-    X, y = np.random.default_rng(0).normal(size=(40, 2)), np.r_[np.zeros(35), np.ones(5)]
+    X, y = (
+        np.random.default_rng(0).normal(size=(40, 2)),
+        np.r_[np.zeros(35), np.ones(5)],
+    )
     game = ModelGame(LogisticRegression(), X, y, X_val=X, y_val=y, scoring=scoring)
     marginal, mask = MarginalGame(game), np.arange(40) < 25
     steps, lengths = marginal.steps(mask)
@@ -163,7 +181,9 @@ def test_separable_data():
     X = np.random.default_rng(0).normal(size=(60, 2))
     X[:, 0] += np.where(np.arange(60) % 2, 5, -5)
     y = np.arange(60) % 2
-    game = ModelGame(LogisticRegression(C=1e4), X, y, X_val=X, y_val=y, scoring="neg_log_loss")
+    game = ModelGame(
+        LogisticRegression(C=1e4), X, y, X_val=X, y_val=y, scoring="neg_log_loss"
+    )
     marginal, mask = MarginalGame(game), np.arange(60) < 30
     steps, _ = marginal.steps(mask)
     assert np.isfinite(steps).all()

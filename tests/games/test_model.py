@@ -55,7 +55,9 @@ def test_labels_that_only_uint64_holds(data, masks, estimator):
     X, y, X_val, y_val = data
     large = np.array([5, 2**64 - 1], dtype=np.uint64)
     games = [
-        ModelGame(estimator, X, labels[(y == "yes") * 1], X_val, labels[(y_val == "yes") * 1])
+        ModelGame(
+            estimator, X, labels[(y == "yes") * 1], X_val, labels[(y_val == "yes") * 1]
+        )
         for labels in (np.array([0, 1]), large)
     ]
     np.testing.assert_array_equal(*(game.utility(masks) for game in games))
@@ -84,15 +86,24 @@ def test_regression(data, masks):
 
 @pytest.mark.parametrize(
     "backend",
-    ["threading", *(pytest.param(b, marks=pytest.mark.slow) for b in ("loky", "multiprocessing"))],
+    [
+        "threading",
+        *(pytest.param(b, marks=pytest.mark.slow) for b in ("loky", "multiprocessing")),
+    ],
 )
 def test_same_bits_for_any_workers(backend, data, masks):
-    game = ModelGame(SGDClassifier(), *data, scoring="balanced_accuracy", random_state=3)
+    game = ModelGame(
+        SGDClassifier(), *data, scoring="balanced_accuracy", random_state=3
+    )
     one = game.utility(masks)
     with joblib.parallel_config(backend=backend, n_jobs=2):
-        many = ModelGame(SGDClassifier(), *data, scoring="balanced_accuracy", random_state=3)
+        many = ModelGame(
+            SGDClassifier(), *data, scoring="balanced_accuracy", random_state=3
+        )
         np.testing.assert_array_equal(many.utility(masks), one)
-    other = ModelGame(SGDClassifier(), *data, scoring="balanced_accuracy", random_state=4)
+    other = ModelGame(
+        SGDClassifier(), *data, scoring="balanced_accuracy", random_state=4
+    )
     assert (other.utility(masks) != one).any()
 
 
@@ -116,7 +127,10 @@ def test_random_state_is_given_to_what_has_none():
     assert game._training.estimator[-1].random_state == 5
     assert pipeline[-1].random_state is None
     fixed = RandomForestClassifier(2, random_state=1)
-    assert ModelGame(fixed, X, y, X, y, random_state=5)._training.estimator.random_state == 1
+    assert (
+        ModelGame(fixed, X, y, X, y, random_state=5)._training.estimator.random_state
+        == 1
+    )
 
 
 def test_sample_weight_is_cut_with_the_coalition(data, masks, rng):
@@ -124,7 +138,8 @@ def test_sample_weight_is_cut_with_the_coalition(data, masks, rng):
     weights = rng.random(40)
     game = ModelGame(TREE, *data, sample_weight=weights)
     expected = [
-        clone(TREE).fit(X[m], y[m], sample_weight=weights[m]).score(X_val, y_val) for m in masks
+        clone(TREE).fit(X[m], y[m], sample_weight=weights[m]).score(X_val, y_val)
+        for m in masks
     ]
     np.testing.assert_array_equal(game.utility(masks), expected)
 
@@ -157,20 +172,38 @@ def test_validation_weights(data, masks, rng):
     weights = rng.random(20)
     game = ModelGame(TREE, *data, scoring="neg_log_loss", sample_weight_val=weights)
     expected = [
-        -log_loss(y_val, clone(TREE).fit(X[m], y[m]).predict_proba(X_val), sample_weight=weights)
+        -log_loss(
+            y_val,
+            clone(TREE).fit(X[m], y[m]).predict_proba(X_val),
+            sample_weight=weights,
+        )
         for m in masks
     ]
     np.testing.assert_allclose(game.utility(masks), expected)
     # Equal weights are none, so that any scorer goes.
-    ModelGame(TREE, *data, scoring=lambda m, X, y: 1.0, empty_utility=0, sample_weight_val=[2] * 20)
+    ModelGame(
+        TREE,
+        *data,
+        scoring=lambda m, X, y: 1.0,
+        empty_utility=0,
+        sample_weight_val=[2] * 20,
+    )
 
 
 def test_weights_that_are_refused(data):
-    with pytest.raises(ValueError, match="sample_weight needs an estimator whose fit takes it. Go"):
+    with pytest.raises(
+        ValueError, match="sample_weight needs an estimator whose fit takes it. Go"
+    ):
         ModelGame(KNeighborsClassifier(), *data, sample_weight=np.ones(40))
-    with pytest.raises(ValueError, match="sample_weight_val, .* need a scorer that takes"):
+    with pytest.raises(
+        ValueError, match="sample_weight_val, .* need a scorer that takes"
+    ):
         ModelGame(
-            TREE, *data, scoring=lambda m, X, y: 1.0, empty_utility=0, sample_weight_val=range(20)
+            TREE,
+            *data,
+            scoring=lambda m, X, y: 1.0,
+            empty_utility=0,
+            sample_weight_val=range(20),
         )
     with pytest.raises(ValueError, match="sample_weight must be non-negative. Got -1"):
         ModelGame(TREE, *data, sample_weight=-np.ones(40))
@@ -178,10 +211,15 @@ def test_weights_that_are_refused(data):
 
 def test_weights_through_a_pipeline(data, masks, rng):
     weights = rng.random(40)
-    with config_context(enable_metadata_routing=True), joblib.parallel_config("threading"):
+    with (
+        config_context(enable_metadata_routing=True),
+        joblib.parallel_config("threading"),
+    ):
         tree = clone(TREE).set_fit_request(sample_weight=True)
         scaler = StandardScaler().set_fit_request(sample_weight=False)
-        game = ModelGame(make_pipeline(scaler, tree), *data, sample_weight=weights, n_jobs=2)
+        game = ModelGame(
+            make_pipeline(scaler, tree), *data, sample_weight=weights, n_jobs=2
+        )
         plain = ModelGame(TREE, *data, sample_weight=weights)
         np.testing.assert_array_equal(game.utility(masks), plain.utility(masks))
 
@@ -189,12 +227,18 @@ def test_weights_through_a_pipeline(data, masks, rng):
 def test_weights_that_no_step_of_a_pipeline_requests(data):
     weights = np.ones(40)
     pipeline = make_pipeline(StandardScaler(), clone(TREE))
-    with pytest.raises(ValueError, match="(?s)sample_weight needs.*A pipeline takes it"):
+    with pytest.raises(
+        ValueError, match="(?s)sample_weight needs.*A pipeline takes it"
+    ):
         ModelGame(pipeline, *data, sample_weight=weights)
     with config_context(enable_metadata_routing=True):
-        with pytest.raises(ValueError, match="sample_weight.* not explicitly set as requested"):
+        with pytest.raises(
+            ValueError, match="sample_weight.* not explicitly set as requested"
+        ):
             ModelGame(pipeline, *data, sample_weight=weights)
-        with pytest.raises(ValueError, match="sample_weight needs an estimator whose fit takes it"):
+        with pytest.raises(
+            ValueError, match="sample_weight needs an estimator whose fit takes it"
+        ):
             ModelGame(KNeighborsClassifier(), *data, sample_weight=weights)
 
 
@@ -247,18 +291,26 @@ def test_one_class_predicts_itself(three, batch):
     game = ModelGame(LogisticRegression(), *three, batch=batch)
     assert game.utility(members(0, 1)) == [1 / 3]
     game = ModelGame(LogisticRegression(), *three, scoring="neg_log_loss", batch=batch)
-    expected = (np.log(3 / 5) + 2 * np.log(1 / 5)) / 3  # (count + 1) / (n + C), n = 2, C = 3
+    expected = (
+        np.log(3 / 5) + 2 * np.log(1 / 5)
+    ) / 3  # (count + 1) / (n + C), n = 2, C = 3
     np.testing.assert_allclose(game.utility(members(0, 1)), expected)
     assert (game.n_evaluations, game.n_failed, game.n_one_class) == (1, 0, 1)
-    game = ModelGame(LinearSVC(), *three, scoring="top_k_accuracy", batch=batch, empty_utility=0)
-    assert game.utility(members(0, 1)) == [2 / 3]  # of three classes with equal decisions
+    game = ModelGame(
+        LinearSVC(), *three, scoring="top_k_accuracy", batch=batch, empty_utility=0
+    )
+    assert game.utility(members(0, 1)) == [
+        2 / 3
+    ]  # of three classes with equal decisions
     assert (game.n_failed, game.n_one_class) == (0, 1)
 
 
 @pytest.mark.parametrize("batch", ["auto", "never"])
 def test_a_class_not_seen_keeps_a_probability(three, batch):
     X, y, X_val, y_val = three
-    game = ModelGame(LogisticRegression(tol=1e-10), *three, scoring="neg_log_loss", batch=batch)
+    game = ModelGame(
+        LogisticRegression(tol=1e-10), *three, scoring="neg_log_loss", batch=batch
+    )
     rows = [0, 1, 2, 8, 9]
     model = LogisticRegression(tol=1e-10).fit(X[rows], y[rows])
     probabilities = np.full((12, 3), 1 / (5 + 3))
@@ -270,11 +322,15 @@ def test_a_class_not_seen_keeps_a_probability(three, batch):
 
 
 @pytest.mark.parametrize("batch", ["auto", "never"])
-@pytest.mark.parametrize("scoring", ["neg_log_loss", "neg_brier_score", "top_k_accuracy"])
+@pytest.mark.parametrize(
+    "scoring", ["neg_log_loss", "neg_brier_score", "top_k_accuracy"]
+)
 def test_validation_points_may_lack_a_class(three, batch, scoring):
     X, y, X_val, y_val = three
     some = y_val != "c"
-    options = dict(scoring=scoring, empty_utility=-2.0, batch=batch, error_score="raise")
+    options = dict(
+        scoring=scoring, empty_utility=-2.0, batch=batch, error_score="raise"
+    )
     model = LogisticRegression(tol=1e-9)
     game = ModelGame(model, X, y, X_val[some], y_val[some], **options)
     probabilities = model.fit(X, y).predict_proba(X_val[some])
@@ -283,9 +339,13 @@ def test_validation_points_may_lack_a_class(three, batch, scoring):
     expected = {
         "neg_log_loss": np.log(probabilities[hits == 1]).mean(),
         "neg_brier_score": -((probabilities - hits) ** 2).sum(axis=1).mean(),
-        "top_k_accuracy": (np.argsort(probabilities)[:, 1:] == codes[:, None]).any(axis=1).mean(),
+        "top_k_accuracy": (np.argsort(probabilities)[:, 1:] == codes[:, None])
+        .any(axis=1)
+        .mean(),
     }
-    np.testing.assert_allclose(game.utility(members(*range(24))), expected[scoring], atol=1e-5)
+    np.testing.assert_allclose(
+        game.utility(members(*range(24))), expected[scoring], atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("model", [LinearSVC(), LogisticRegression()])
@@ -324,19 +384,32 @@ def test_failing_coalitions_are_counted(data, error_score, expected):
     assert message.startswith("1 of 2 coalitions")
     assert message.endswith(f"has utility {expected:g}.")
     assert category is FailedCoalitionsWarning
-    with pytest.raises(ValueError, match="all 40 rows.*Fragile, which raised RuntimeError, the"):
+    with pytest.raises(
+        ValueError, match="all 40 rows.*Fragile, which raised RuntimeError, the"
+    ):
         game.utility(np.ones((1, 40), dtype=bool))
 
 
 @pytest.mark.parametrize(
     ("estimator", "message"),
     [
-        (LogisticRegression(C=-1), "The 'C' parameter of LogisticRegression must be a float"),
-        (LogisticRegression(C="x"), "The 'C' parameter of LogisticRegression must be a float"),
-        (LogisticRegression(max_iter=-5), "The 'max_iter' parameter of LogisticRegression"),
+        (
+            LogisticRegression(C=-1),
+            "The 'C' parameter of LogisticRegression must be a float",
+        ),
+        (
+            LogisticRegression(C="x"),
+            "The 'C' parameter of LogisticRegression must be a float",
+        ),
+        (
+            LogisticRegression(max_iter=-5),
+            "The 'max_iter' parameter of LogisticRegression",
+        ),
     ],
 )
-def test_parameters_are_checked_before_a_batched_solver_takes_over(data, estimator, message):
+def test_parameters_are_checked_before_a_batched_solver_takes_over(
+    data, estimator, message
+):
     with pytest.raises(ValueError, match=message):
         ModelGame(estimator, *data)
 
@@ -360,15 +433,31 @@ def test_failing_coalitions_raise(data):
 @pytest.mark.parametrize(
     ("score", "message"),
     [
-        (np.nan, "scoring must return a finite number. Got nan for a coalition of 6 rows"),
-        (-np.inf, "scoring must return a finite number. Got -inf for a coalition of 6 rows"),
-        ({"a": 1.0}, "scoring must return one number. Got dict for a coalition of 6 rows"),
-        (np.zeros(2), "scoring must return one number. Got ndarray for a coalition of 6 rows"),
+        (
+            np.nan,
+            "scoring must return a finite number. Got nan for a coalition of 6 rows",
+        ),
+        (
+            -np.inf,
+            "scoring must return a finite number. Got -inf for a coalition of 6 rows",
+        ),
+        (
+            {"a": 1.0},
+            "scoring must return one number. Got dict for a coalition of 6 rows",
+        ),
+        (
+            np.zeros(2),
+            "scoring must return one number. Got ndarray for a coalition of 6 rows",
+        ),
     ],
 )
 def test_scorer_that_gives_no_number(data, score, message, error_score):
     game = ModelGame(
-        TREE, *data, scoring=lambda m, X, y: score, empty_utility=0, error_score=error_score
+        TREE,
+        *data,
+        scoring=lambda m, X, y: score,
+        empty_utility=0,
+        error_score=error_score,
     )
     with pytest.raises(ValueError, match=message):
         game.utility(np.arange(40)[None] < 6)
@@ -378,20 +467,30 @@ def test_scorer_that_gives_no_number(data, score, message, error_score):
 
 
 @pytest.mark.parametrize(
-    "scoring", [None, "accuracy", "balanced_accuracy", "roc_auc", make_scorer(accuracy_score)]
+    "scoring",
+    [None, "accuracy", "balanced_accuracy", "roc_auc", make_scorer(accuracy_score)],
 )
 def test_empty_utility(data, scoring):
     game = ModelGame(GaussianNB(), *data, scoring=scoring)
     assert game.utility(np.zeros((1, 40), dtype=bool)) == [0.5]
-    assert ModelGame(GaussianNB(), *data, scoring=scoring, empty_utility=0.25).empty_utility == 0.25
+    assert (
+        ModelGame(
+            GaussianNB(), *data, scoring=scoring, empty_utility=0.25
+        ).empty_utility
+        == 0.25
+    )
 
 
 def by_dummy(scoring, y_val, weights=None, labels=None):
     """Score of the class of largest weight, or of the frequencies or the mean, by definition."""
     weights = np.ones(len(y_val)) if weights is None else weights
     if labels is None:
-        return -np.average((y_val - np.average(y_val, weights=weights)) ** 2, weights=weights)
-    prior = np.array([weights[y_val == label].sum() for label in labels]) / weights.sum()
+        return -np.average(
+            (y_val - np.average(y_val, weights=weights)) ** 2, weights=weights
+        )
+    prior = (
+        np.array([weights[y_val == label].sum() for label in labels]) / weights.sum()
+    )
     if scoring == "neg_log_loss":
         return prior[prior > 0] @ np.log(prior[prior > 0])
     predicted = np.full(len(y_val), labels[prior.argmax()])
@@ -400,12 +499,16 @@ def by_dummy(scoring, y_val, weights=None, labels=None):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("scoring", ["f1_macro", "neg_log_loss"])
-def test_empty_utility_is_the_score_of_the_constant_prediction(rng, data, scoring, weighted):
+def test_empty_utility_is_the_score_of_the_constant_prediction(
+    rng, data, scoring, weighted
+):
     X, y, X_val, y_val = data
     y_val = np.array(["yes"] * 14 + ["no"] * 6)
     y = np.append(y[:-1], "perhaps")  # a class that no validation point has
     weights = np.where(y_val == "no", 10.0, rng.random(20)) if weighted else None
-    game = ModelGame(GaussianNB(), X, y, X_val, y_val, scoring=scoring, sample_weight_val=weights)
+    game = ModelGame(
+        GaussianNB(), X, y, X_val, y_val, scoring=scoring, sample_weight_val=weights
+    )
     expected = by_dummy(scoring, y_val, weights, ["no", "perhaps", "yes"])
     assert game.empty_utility == pytest.approx(expected, abs=1e-12)
 
@@ -418,10 +521,18 @@ def test_empty_utility_of_class_frequencies(data):
     assert game.empty_utility == 0.75
     assert game.utility([[False] * len(y)])[0] == 0.75
     balanced = ModelGame(
-        GaussianNB(), X, y, X_val, y_val, scoring="balanced_accuracy", empty_utility="prior"
+        GaussianNB(),
+        X,
+        y,
+        X_val,
+        y_val,
+        scoring="balanced_accuracy",
+        empty_utility="prior",
     )
     assert balanced.empty_utility == pytest.approx(0.5)
-    with pytest.raises(ValueError, match="empty_utility must be a number, 'prior' or None"):
+    with pytest.raises(
+        ValueError, match="empty_utility must be a number, 'prior' or None"
+    ):
         ModelGame(GaussianNB(), *data, empty_utility="mean")
 
 
@@ -438,7 +549,9 @@ def test_empty_utility_of_a_scorer_of_one_label(data, label, recwarn):
     y_val = data[3]
     most = max(["no", "yes"], key=list(y_val).count)
     for metric in (f1_score, precision_score):
-        game = ModelGame(GaussianNB(), *data, scoring=make_scorer(metric, pos_label=label))
+        game = ModelGame(
+            GaussianNB(), *data, scoring=make_scorer(metric, pos_label=label)
+        )
         predicted = np.full(len(y_val), most)
         expected = metric(y_val, predicted, pos_label=label, zero_division=0)
         assert game.empty_utility == expected
@@ -449,13 +562,18 @@ def test_empty_utility_of_a_scorer_of_one_label(data, label, recwarn):
     ("scoring", "cause"),
     [
         (lambda model, X, y: model.coef_[0, 0], "no attribute 'coef_'"),
-        (make_scorer(roc_auc_score, response_method="decision_function"), "decision_function"),
+        (
+            make_scorer(roc_auc_score, response_method="decision_function"),
+            "decision_function",
+        ),
         ("f1", "pos_label=1 is not a valid label"),
         (lambda model, X, y: np.nan, "scoring must return a finite number"),
     ],
 )
 def test_unknown_empty_utility(data, scoring, cause):
-    with pytest.raises(ValueError, match=f"empty_utility must be given with this.*{cause}.* Got"):
+    with pytest.raises(
+        ValueError, match=f"empty_utility must be given with this.*{cause}.* Got"
+    ):
         ModelGame(LogisticRegression(), *data, scoring=scoring)
 
 
@@ -476,10 +594,19 @@ def test_callable_scorer(data, masks):
     ("parameters", "message"),
     [
         ({"batch": "always"}, "batch must be 'auto', 'torch' or 'never'. Got 'always'"),
-        ({"error_score": "nan"}, "error_score must be 'empty', 'raise' or a number. Got 'nan'"),
-        ({"error_score": np.nan}, "error_score must be 'empty', 'raise' or a number. Got nan"),
+        (
+            {"error_score": "nan"},
+            "error_score must be 'empty', 'raise' or a number. Got 'nan'",
+        ),
+        (
+            {"error_score": np.nan},
+            "error_score must be 'empty', 'raise' or a number. Got nan",
+        ),
         ({"groups": [1, 2]}, "inconsistent numbers of samples"),
-        ({"sample_weight": [1.0]}, "sample_weight must have one entry per row of X .40.. Got 1"),
+        (
+            {"sample_weight": [1.0]},
+            "sample_weight must have one entry per row of X .40.. Got 1",
+        ),
     ],
 )
 def test_bad_parameters(data, parameters, message):
@@ -489,11 +616,17 @@ def test_bad_parameters(data, parameters, message):
 
 def test_bad_labels_and_models(data):
     X, y, X_val, y_val = data
-    with pytest.raises(ValueError, match="labels that y has. Got unseen labels: 'maybe'"):
+    with pytest.raises(
+        ValueError, match="labels that y has. Got unseen labels: 'maybe'"
+    ):
         ModelGame(TREE, X, y, X_val, np.where(y_val == "yes", "maybe", y_val))
-    with pytest.raises(ValueError, match="estimator must be a regressor for a continuous target"):
+    with pytest.raises(
+        ValueError, match="estimator must be a regressor for a continuous target"
+    ):
         ModelGame(TREE, X, X[:, 0], X_val, X_val[:, 0])
-    with pytest.raises(ValueError, match="estimator must be a classifier or a regressor. Got Stan"):
+    with pytest.raises(
+        ValueError, match="estimator must be a classifier or a regressor. Got Stan"
+    ):
         ModelGame(StandardScaler(), *data)
 
 

@@ -5,7 +5,13 @@ from itertools import product
 import numpy as np
 import pytest
 
-from skvalue.games import FunctionGame, airport_game, failed_warnings, gloves_game, voting_game
+from skvalue.games import (
+    FunctionGame,
+    airport_game,
+    failed_warnings,
+    gloves_game,
+    voting_game,
+)
 from skvalue.semivalues import enumerate_semivalue
 
 
@@ -16,7 +22,10 @@ def all_masks(n):
 def enumerated(game, semivalue="shapley"):
     """Values by all coalitions, evaluated in one call."""
     table = dict(
-        zip(map(tuple, all_masks(game.n_players)), game.utility(all_masks(game.n_players)))
+        zip(
+            map(tuple, all_masks(game.n_players)),
+            game.utility(all_masks(game.n_players)),
+        )
     )
 
     def utility(players):
@@ -32,7 +41,9 @@ def test_airport():
 
 
 def test_voting():
-    np.testing.assert_allclose(enumerated(voting_game([4, 2, 1], 5), "banzhaf"), [0.75, 0.25, 0.25])
+    np.testing.assert_allclose(
+        enumerated(voting_game([4, 2, 1], 5), "banzhaf"), [0.75, 0.25, 0.25]
+    )
 
 
 def test_gloves():
@@ -98,7 +109,9 @@ def test_the_empty_coalition_is_not_computed():
 )
 def test_bad_masks(masks):
     game = airport_game([1, 2, 3, 4])
-    with pytest.raises(ValueError, match=r"masks must be a bool array of shape \(m, 4\)"):
+    with pytest.raises(
+        ValueError, match=r"masks must be a bool array of shape \(m, 4\)"
+    ):
         game.utility(masks)
 
 
@@ -111,7 +124,9 @@ def test_function_that_gives_no_number(value):
 
 def test_function_of_the_wrong_shape():
     game = FunctionGame(lambda masks: np.zeros(3), 3, empty_utility=0)
-    with pytest.raises(ValueError, match=r"one utility per coalition: shape \(1,\). Got \(3,\)"):
+    with pytest.raises(
+        ValueError, match=r"one utility per coalition: shape \(1,\). Got \(3,\)"
+    ):
         game.utility([[True, False, True]])
 
 
@@ -140,14 +155,20 @@ def test_coalitions_that_are_measured(nested):
         assert masks.sum(axis=1).tolist() == [9, 10, 11]
         assert (masks[:-1] <= masks[1:]).all()
         again = FunctionGame(function, 30, empty_utility=0)._draw(70, 10, nested=True)
-        assert again.sum(axis=1).tolist() == [*range(1, 31), *range(1, 31), *range(1, 11)]
+        assert again.sum(axis=1).tolist() == [
+            *range(1, 31),
+            *range(1, 31),
+            *range(1, 11),
+        ]
     else:
         assert masks.sum(axis=1).tolist() == [10] * 3
         assert len(np.unique(masks, axis=0)) == 3
 
 
 def test_the_empty_coalition_has_one_finite_utility():
-    with pytest.raises(ValueError, match=r"one utility per coalition: shape \(1,\). Got \(\)"):
+    with pytest.raises(
+        ValueError, match=r"one utility per coalition: shape \(1,\). Got \(\)"
+    ):
         FunctionGame(lambda masks: 1.0, 3)
     for utility in (np.nan, -np.inf):
         with pytest.raises(ValueError, match="empty_utility must be finite. Got"):
@@ -159,4 +180,6 @@ def test_warning_above_a_tenth():
     game.n_evaluations, game.n_failed = 100, 10
     assert failed_warnings([game]) == []
     game.n_failed = 11
-    assert failed_warnings([game])[0][0].startswith("11 of 100 coalitions could not be trained")
+    assert failed_warnings([game])[0][0].startswith(
+        "11 of 100 coalitions could not be trained"
+    )

@@ -32,7 +32,9 @@ def net():
 @pytest.fixture
 def data(rng):
     y = np.arange(15) % 3
-    X = (rng.normal(size=(15, 2)) + np.array([[0, 0], [2, 0], [0, 2]])[y]).astype(np.float32)
+    X = (rng.normal(size=(15, 2)) + np.array([[0, 0], [2, 0], [0, 2]])[y]).astype(
+        np.float32
+    )
     return X[:5], y[:5], X[5:], y[5:]
 
 
@@ -50,7 +52,9 @@ def test_a_net_is_valued_like_any_estimator(net, data, dtype):
     X, y, X_val, y_val = data
     valuer = SemivalueValuer(net, error_score="raise")
     valuer.fit(X, y.astype(dtype), X_val=X_val, y_val=y_val)
-    exact = enumerate_semivalue(lambda rows: by_hand(net, *data, np.array(rows, int)), 5)
+    exact = enumerate_semivalue(
+        lambda rows: by_hand(net, *data, np.array(rows, int)), 5
+    )
     np.testing.assert_allclose(valuer.values_, exact, atol=1e-12)
     assert np.ptp(exact) > 0
 
@@ -67,6 +71,8 @@ def test_a_net_that_lacks_a_class_has_probabilities_of_all(net, data):
 
 def test_float64_rows_are_the_trap_that_the_guide_names(net, data):
     X, y, X_val, y_val = data
-    game = ModelGame(net, X.astype(float), y, X_val.astype(float), y_val, error_score="raise")
+    game = ModelGame(
+        net, X.astype(float), y, X_val.astype(float), y_val, error_score="raise"
+    )
     with pytest.raises(RuntimeError, match="dtype|Double"):
         game.utility(np.ones((1, 5), dtype=bool))

@@ -27,7 +27,14 @@ def test_stable_game_is_scikit_learn_with_a_falling_C(l2, intercept, rng):
     X, y, X_val, y_val = rows(rng)
     weights = rng.random(len(X_val))
     game = StableLogisticGame(
-        X, y, X_val, y_val, l2=l2, max_norm=1.5, fit_intercept=intercept, sample_weight_val=weights
+        X,
+        y,
+        X_val,
+        y_val,
+        l2=l2,
+        max_norm=1.5,
+        fit_intercept=intercept,
+        sample_weight_val=weights,
     )
 
     def prepare(X):
@@ -40,7 +47,10 @@ def test_stable_game_is_scikit_learn_with_a_falling_C(l2, intercept, rng):
         if len(set(y[mask])) < 2:  # scikit-learn refuses it
             continue
         model = LogisticRegression(
-            C=1 / (l2 * mask.sum()), fit_intercept=False, tol=1e-10, solver="newton-cholesky"
+            C=1 / (l2 * mask.sum()),
+            fit_intercept=False,
+            tol=1e-10,
+            solver="newton-cholesky",
         ).fit(prepare(X)[mask], y[mask])
         margins = prepare(X_val) @ model.coef_[0] * (2 * y_val - 1)
         expected = -np.average(np.log1p(np.exp(-margins)), weights=weights)
@@ -63,7 +73,9 @@ def test_gradient_is_within_the_tolerance(size, rng):
         Z, t, rtol = game._Z[:size], labels.astype(float), game.tolerance / game.kappa
         given = Z, t, np.ones((1, size), dtype=bool), np.array([1 / (l2 * size)])
         dual = size <= 5
-        tile, options = (dual_tile, (False, rtol)) if dual else (primal_tile, (rtol, game.kappa))
+        tile, options = (
+            (dual_tile, (False, rtol)) if dual else (primal_tile, (rtol, game.kappa))
+        )
         (coef,), solved = tile(*given, *options, 200)
         s = 1 / (1 + np.exp(-Z @ coef))
         gradient = Z.T @ (s - t) / size + l2 * coef
@@ -83,7 +95,9 @@ def test_no_row_moves_a_utility_by_more_than_the_bound(rng):
             found = []
             for label in (0, 1):
                 labels = np.r_[label, y[1:]]
-                game = StableLogisticGame(X, labels, X_val, np.ones(1), fit_intercept=False)
+                game = StableLogisticGame(
+                    X, labels, X_val, np.ones(1), fit_intercept=False
+                )
                 found.append(game.utility(np.ones((1, k), dtype=bool))[0])
             worst[k] = max(worst.get(k, 0), abs(found[0] - found[1]))
     _, bounds = change_bounds(9, 1.0, 1.0, fit_intercept=False)  # of a row among k
@@ -140,6 +154,8 @@ def test_dual_is_what_the_primal_gives(intercept, rng):
 
 def test_dual_of_weighted_rows_is_left_to_the_primal(rng):
     X, y, X_val, y_val = rows(rng, n=30, d=8)
-    game = ModelGame(LogisticRegression(), X, y, X_val, y_val, sample_weight=rng.random(30))
+    game = ModelGame(
+        LogisticRegression(), X, y, X_val, y_val, sample_weight=rng.random(30)
+    )
     game.utility(coalitions(rng, 30, 3))
     assert game._solver._few == 0

@@ -31,11 +31,17 @@ def all_kinds(rng, n, each=10):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("parameters", [{}, {"C": 100.0}, {"C": 1e-3, "fit_intercept": False}])
+@pytest.mark.parametrize(
+    "parameters", [{}, {"C": 100.0}, {"C": 1e-3, "fit_intercept": False}]
+)
 def test_logistic(n_classes, parameters, rng):
     model = LogisticRegression(**parameters)
-    game = check_equal(model, classes(n_classes), all_kinds(rng, 50), scoring="neg_log_loss")
-    status = game._solver.tile_scores(masks := coalitions(rng, 50, "random"), masks.sum(axis=1))[1]
+    game = check_equal(
+        model, classes(n_classes), all_kinds(rng, 50), scoring="neg_log_loss"
+    )
+    status = game._solver.tile_scores(
+        masks := coalitions(rng, 50, "random"), masks.sum(axis=1)
+    )[1]
     assert (status <= 1).all()  # solved, or of one class: none is left to the loop
     assert game._solver._few == 0  # nor to the compiled solver of few rows
 
@@ -57,16 +63,22 @@ def test_rows_far_from_the_origin(rng):
     shifted = [part * [1e-2, 1, 1, 10, 30] + [0, 1, 100, 0, 0] for part in (X, X_val)]
     masks = coalitions(rng, 50, "permutation")
     model = LogisticRegression(C=10.0)
-    check_equal(model, (shifted[0], y, shifted[1], y_val), masks, scoring="neg_log_loss")
+    check_equal(
+        model, (shifted[0], y, shifted[1], y_val), masks, scoring="neg_log_loss"
+    )
 
 
 @pytest.mark.parametrize(
-    "estimator", [Ridge(), Ridge(alpha=50, fit_intercept=False), LinearRegression()], ids=str
+    "estimator",
+    [Ridge(), Ridge(alpha=50, fit_intercept=False), LinearRegression()],
+    ids=str,
 )
 def test_linear(estimator, rng):
     masks = all_kinds(rng, 40)
     check_equal(estimator, targets(), masks)
-    check_equal(estimator, targets(), coalitions(rng, 40, "small"))  # none for torch, maybe
+    check_equal(
+        estimator, targets(), coalitions(rng, 40, "small")
+    )  # none for torch, maybe
     weights = rng.random(40)
     weights[::9] = 0
     check_equal(estimator, targets(), masks, sample_weight=weights)
@@ -90,7 +102,9 @@ def test_in_a_valuer():
     points = dict(X_val=X_val, y_val=y_val)
     plain = LeaveOneOutValuer(scoring="neg_log_loss").fit(X, y, **points)
     by_torch = LeaveOneOutValuer(scoring="neg_log_loss", batch="torch", device="cpu")
-    np.testing.assert_allclose(by_torch.fit(X, y, **points).values_, plain.values_, atol=1e-6)
+    np.testing.assert_allclose(
+        by_torch.fit(X, y, **points).values_, plain.values_, atol=1e-6
+    )
     cost = by_torch.estimate_cost(X, y, **points)
     assert cost.solver == "logistic (torch, cpu)"
 
@@ -98,10 +112,26 @@ def test_in_a_valuer():
 @pytest.mark.parametrize(
     ("estimator", "parameters", "message"),
     [
-        (GaussianNB(), {"batch": "torch"}, "need LogisticRegression, Ridge.* Got GaussianNB"),
-        (LogisticRegression(C=np.inf), {"device": "cuda"}, "need LogisticRegression, Ridge.* Got"),
-        (GaussianNB(), {"batch": "never", "device": "cuda"}, "needs a batched solver: batch='au"),
-        (GaussianNB(), {"device": "tpu"}, "device must be 'auto', 'cpu' or 'cuda'. Got 'tpu'"),
+        (
+            GaussianNB(),
+            {"batch": "torch"},
+            "need LogisticRegression, Ridge.* Got GaussianNB",
+        ),
+        (
+            LogisticRegression(C=np.inf),
+            {"device": "cuda"},
+            "need LogisticRegression, Ridge.* Got",
+        ),
+        (
+            GaussianNB(),
+            {"batch": "never", "device": "cuda"},
+            "needs a batched solver: batch='au",
+        ),
+        (
+            GaussianNB(),
+            {"device": "tpu"},
+            "device must be 'auto', 'cpu' or 'cuda'. Got 'tpu'",
+        ),
     ],
 )
 def test_what_torch_does_not_do(estimator, parameters, message):
@@ -117,15 +147,21 @@ def test_a_device_that_is_not_there_is_refused(no_gpu):
 def test_without_torch_the_command_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.delitem(sys.modules, "skvalue.games.solvers.torch", raising=False)
-    with pytest.raises(ImportError, match=r"needs torch: pip install 'skvalue\[torch\]'"):
+    with pytest.raises(
+        ImportError, match=r"needs torch: pip install 'skvalue\[torch\]'"
+    ):
         ModelGame(LogisticRegression(), *classes(2), batch="torch")
 
 
-@pytest.mark.parametrize("estimator", [LogisticRegression(), Ridge(), LinearRegression()], ids=str)
+@pytest.mark.parametrize(
+    "estimator", [LogisticRegression(), Ridge(), LinearRegression()], ids=str
+)
 def test_on_a_gpu(estimator, rng, gpu):
     if isinstance(estimator, LogisticRegression):
         for n_classes in (2, 3):
             masks = all_kinds(rng, 50, each=3)
-            check_equal(estimator, classes(n_classes), masks, "cuda", scoring="neg_log_loss")
+            check_equal(
+                estimator, classes(n_classes), masks, "cuda", scoring="neg_log_loss"
+            )
     else:
         check_equal(estimator, targets(), all_kinds(rng, 40, each=3), "cuda")

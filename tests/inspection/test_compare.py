@@ -5,7 +5,12 @@ import pytest
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.naive_bayes import GaussianNB
 
-from skvalue import DataOOBValuer, KNNShapleyValuer, LabelErrorDetector, LeaveOneOutValuer
+from skvalue import (
+    DataOOBValuer,
+    KNNShapleyValuer,
+    LabelErrorDetector,
+    LeaveOneOutValuer,
+)
 from skvalue.datasets import flip_labels
 from skvalue.inspection import (
     ComparisonDisplay,
@@ -49,20 +54,35 @@ def test_comparison_is_what_the_single_calls_give(comparison):
     knn = KNNShapleyValuer().fit(X, y, X_val=X_val, y_val=y_val).values_
     np.testing.assert_array_equal(comparison.valuers["neighbours"].values_, knn)
     detection = wrong_label_curve(knn, WRONG)
-    np.testing.assert_array_equal(comparison.detection["neighbours"].found, detection.found)
+    np.testing.assert_array_equal(
+        comparison.detection["neighbours"].found, detection.found
+    )
     alone = value_removal_curve(GaussianNB(), X, y, knn, X_TEST, Y_TEST, **FEW)
     np.testing.assert_array_equal(comparison.removal["neighbours"].scores, alone.scores)
-    assert [curve.random_scores is None for curve in comparison.removal.values()] == [0, 1, 1]
+    assert [curve.random_scores is None for curve in comparison.removal.values()] == [
+        0,
+        1,
+        1,
+    ]
     assert comparison.correlations.shape == (3, 3)
     assert not hasattr(VALUERS["neighbours"], "values_")
 
 
 def test_without_test_rows_every_other_validation_point_is_one():
     options = {"estimator": GaussianNB(), **FEW}
-    whole = compare({"a": KNNShapleyValuer()}, X, y, X_val=X_val, y_val=y_val, **options)
-    kept = {"X_val": X_val[::2], "y_val": y_val[::2], "X_test": X_val[1::2], "y_test": y_val[1::2]}
+    whole = compare(
+        {"a": KNNShapleyValuer()}, X, y, X_val=X_val, y_val=y_val, **options
+    )
+    kept = {
+        "X_val": X_val[::2],
+        "y_val": y_val[::2],
+        "X_test": X_val[1::2],
+        "y_test": y_val[1::2],
+    }
     parts = compare({"a": KNNShapleyValuer()}, X, y, **kept, **options)
-    np.testing.assert_array_equal(whole.valuers["a"].values_, parts.valuers["a"].values_)
+    np.testing.assert_array_equal(
+        whole.valuers["a"].values_, parts.valuers["a"].values_
+    )
     np.testing.assert_array_equal(whole.removal["a"].scores, parts.removal["a"].scores)
     assert whole.detection is None
     assert whole.correlations.tolist() == [[1.0]]
@@ -77,12 +97,19 @@ def test_targets_and_groups(target, grouped):
     if target == "numbers":
         rows, labels = load_diabetes(return_X_y=True)
         labels = labels + 0.5
-        rows, labels, points, of_points = rows[:30], labels[:30], rows[60:90], labels[60:90]
+        rows, labels, points, of_points = (
+            rows[:30],
+            labels[:30],
+            rows[60:90],
+            labels[60:90],
+        )
     groups = np.arange(len(labels)) % 6 if grouped else None
     valuers = {"a": KNNShapleyValuer(), "b": LeaveOneOutValuer()}
     if target == "numbers":
         valuers["a"] = KNNShapleyValuer(task="regression")
-    comparison = compare(valuers, rows, labels, X_val=points, y_val=of_points, groups=groups, **FEW)
+    comparison = compare(
+        valuers, rows, labels, X_val=points, y_val=of_points, groups=groups, **FEW
+    )
     n = 6 if grouped else len(labels)
     assert [len(valuer.values_) for valuer in comparison.valuers.values()] == [n, n]
 
@@ -99,7 +126,12 @@ def test_targets_and_groups(target, grouped):
     ],
 )
 def test_bad_input(given, message):
-    arguments = {"valuers": {"a": KNNShapleyValuer()}, "X_val": X_val, "y_val": y_val, **given}
+    arguments = {
+        "valuers": {"a": KNNShapleyValuer()},
+        "X_val": X_val,
+        "y_val": y_val,
+        **given,
+    }
     with pytest.raises(ValueError, match=message):
         compare(arguments.pop("valuers"), X, y, **arguments)
 
@@ -111,6 +143,8 @@ def test_displays_have_a_line_for_each_method(comparison):
     labels = [text.get_text() for text in display.axes_[0].get_legend().get_texts()]
     assert labels == [*VALUERS, "at random"]
     line = display.lines_["detector"][1]
-    np.testing.assert_array_equal(line.get_ydata(), comparison.detection["detector"].found)
+    np.testing.assert_array_equal(
+        line.get_ydata(), comparison.detection["detector"].found
+    )
     with pytest.raises(ValueError, match="axes must have 2 entries. Got 1."):
         ComparisonDisplay(comparison).plot(display.axes_[:1])

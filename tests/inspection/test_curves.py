@@ -16,7 +16,9 @@ from skvalue.inspection import value_removal_curve
 @pytest.fixture(scope="module")
 def rows():
     """X, y with flipped labels, values, X_test, y_test."""
-    X, y = make_classification(300, 6, n_informative=4, class_sep=1.5, flip_y=0, random_state=0)
+    X, y = make_classification(
+        300, 6, n_informative=4, class_sep=1.5, flip_y=0, random_state=0
+    )
     X, X_val, X_test = X[:150], X[150:200], X[200:]
     y, y_val, y_test = y[:150], y[150:200], y[200:]
     y, _ = flip_labels(y, 0.2, random_state=0)
@@ -51,9 +53,15 @@ def test_removal_refits_on_what_is_left(rows, first):
 
 
 def test_values_beat_random_orders(rows):
-    options = {"fractions": [0.2], "scoring": "neg_log_loss", "n_repeats": 3, "random_state": 0}
+    options = {
+        "fractions": [0.2],
+        "scoring": "neg_log_loss",
+        "n_repeats": 3,
+        "random_state": 0,
+    }
     worst, best = (
-        value_removal_curve(MODEL, *rows, first=first, **options) for first in ("lowest", "highest")
+        value_removal_curve(MODEL, *rows, first=first, **options)
+        for first in ("lowest", "highest")
     )
     assert worst.scores.mean() > worst.random_scores.max() + 0.05
     assert best.scores.mean() < best.random_scores.mean() - 0.02
@@ -71,12 +79,19 @@ def test_ties_are_broken_at_random(rows):
 
 def test_repeats_draw_the_seeds_that_are_not_fixed(rows):
     arguments = [part[:60] for part in rows]
-    options = {"fractions": [0, 0.3], "n_repeats": 4, "baseline": False, "random_state": 0}
+    options = {
+        "fractions": [0, 0.3],
+        "n_repeats": 4,
+        "baseline": False,
+        "random_state": 0,
+    }
     free = value_removal_curve(RandomForestClassifier(3), *arguments, **options)
     assert (np.ptp(free.scores, axis=0) > 0).all()
     again = value_removal_curve(RandomForestClassifier(3), *arguments, **options)
     np.testing.assert_array_equal(free.scores, again.scores)
-    fixed = value_removal_curve(RandomForestClassifier(3, random_state=0), *arguments, **options)
+    fixed = value_removal_curve(
+        RandomForestClassifier(3, random_state=0), *arguments, **options
+    )
     assert (np.ptp(fixed.scores, axis=0) == 0).all()
 
 
@@ -96,7 +111,9 @@ def test_one_class_predicts_itself():
     assert curve.n_rows.tolist() == [6, 3, 1]
     assert curve.scores.tolist() == [[1.0, 0.5, 0.5]]
     with pytest.warns(DataConversionWarning, match="column-vector y"):
-        column = value_removal_curve(LogisticRegression(), X, y[:, None], y, X, y, **options)
+        column = value_removal_curve(
+            LogisticRegression(), X, y[:, None], y, X, y, **options
+        )
     assert column.scores.tolist() == curve.scores.tolist()
 
 
@@ -118,12 +135,18 @@ def test_classes_that_are_gone_keep_a_probability(scoring):
 def test_refuses(rows):
     X, y, values, X_test, y_test = rows
     for fraction in (-0.1, 1.0):
-        with pytest.raises(ValueError, match=f"fractions must lie in .* Got .*{fraction}"):
+        with pytest.raises(
+            ValueError, match=f"fractions must lie in .* Got .*{fraction}"
+        ):
             value_removal_curve(MODEL, *rows, fractions=[0.5, fraction])
-    with pytest.raises(ValueError, match=r"values must have one entry per row of X \(150\)\. Got"):
+    with pytest.raises(
+        ValueError, match=r"values must have one entry per row of X \(150\)\. Got"
+    ):
         value_removal_curve(MODEL, X, y, values[:9], X_test, y_test)
     with pytest.raises(ValueError, match="values contains NaN"):
-        value_removal_curve(MODEL, X, y, np.where(values > 0, values, np.nan), X_test, y_test)
+        value_removal_curve(
+            MODEL, X, y, np.where(values > 0, values, np.nan), X_test, y_test
+        )
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         value_removal_curve(MODEL, X[:9], y, values, X_test, y_test)
     with pytest.raises(ValueError, match="'first' parameter .* must be a str among"):
@@ -149,5 +172,7 @@ def test_whole_groups(rows):
     assert curve.random_scores.shape == (2, 2)
     with pytest.raises(ValueError, match=r"one entry per group \(9\)\. Got 150\.$"):
         value_removal_curve(MODEL, *rows, groups=groups)
-    with pytest.raises(ValueError, match=r"per row of X \(150\)\. Got 9\. Pass groups= with val"):
+    with pytest.raises(
+        ValueError, match=r"per row of X \(150\)\. Got 9\. Pass groups= with val"
+    ):
         value_removal_curve(MODEL, X, y, values, X_test, y_test)

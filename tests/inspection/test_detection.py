@@ -35,7 +35,14 @@ def parties():
     groups = np.tile(np.arange(6), 10)
     wrong = np.arange(6) < 2
     X, y = np.arange(60.0)[:, None], (~wrong[groups]).astype(int)
-    return {"X": X, "y": y, "groups": groups, "wrong": wrong, "X_val": X[:2], "y_val": y[:2]}
+    return {
+        "X": X,
+        "y": y,
+        "groups": groups,
+        "wrong": wrong,
+        "X_val": X[:2],
+        "y_val": y[:2],
+    }
 
 
 def test_detection_by_size_and_epsilon(parties):
@@ -58,16 +65,22 @@ def test_detection_by_size_and_epsilon(parties):
 
 
 def test_limit_of_whole_parties_does_not_grow_with_their_rows(parties):
-    curves = detection_curve(Recorder(), epsilons=[1.0], n_repeats=1, random_state=0, **parties)
+    curves = detection_curve(
+        Recorder(), epsilons=[1.0], n_repeats=1, random_state=0, **parties
+    )
     assert curves.sizes.tolist() == [10]
     np.testing.assert_allclose(curves.limits, 0.583, atol=5e-4)
 
 
 def test_detection_errors(parties):
-    with pytest.raises(ValueError, match=r"sizes must be between 1 and .*smallest group \(10\)"):
+    with pytest.raises(
+        ValueError, match=r"sizes must be between 1 and .*smallest group \(10\)"
+    ):
         detection_curve(Recorder(), sizes=[1, 11], **parties)
     for name in ("groups", "wrong", "epsilons", "sizes"):
-        with pytest.raises(ValueError, match=f"'{name}' parameter of detection_curve must be"):
+        with pytest.raises(
+            ValueError, match=f"'{name}' parameter of detection_curve must be"
+        ):
             detection_curve(Recorder(), **{**parties, name: 1})
     parties["wrong"] = np.ones(5, dtype=bool)
     with pytest.raises(ValueError, match=r"wrong must have one entry per group \(6\)"):
@@ -76,7 +89,11 @@ def test_detection_errors(parties):
 
 def test_detection_display(parties):
     curves = detection_curve(
-        Recorder(unit="example"), sizes=[1, 5], epsilons=[1.0], random_state=0, **parties
+        Recorder(unit="example"),
+        sizes=[1, 5],
+        epsilons=[1.0],
+        random_state=0,
+        **parties,
     )
     display = DetectionDisplay({"one": curves, "two": curves}).plot()
     assert [line.get_label() for line in display.lines_] == ["one", "two"]

@@ -47,11 +47,16 @@ class TestRemoval:
         assert display.figure_ is display.ax_.figure
 
     def test_options_of_the_curves(self, rows):
-        draw, nothing = ValueRemovalDisplay.from_estimator, object()  # on which a fit would fail
+        draw, nothing = (
+            ValueRemovalDisplay.from_estimator,
+            object(),
+        )  # on which a fit would fail
         display = draw(GaussianNB(), *rows, baseline=False, **OPTIONS)
         labels = [line.get_label() for line in display.lines_]
         assert labels == ["lowest value first", "highest value first"]
-        with pytest.raises(TypeError, match="multiple values for keyword argument 'first'"):
+        with pytest.raises(
+            TypeError, match="multiple values for keyword argument 'first'"
+        ):
             draw(nothing, *rows, first="lowest", **OPTIONS)
 
     def test_values_of_groups_on_given_axes(self, rows):
@@ -72,7 +77,9 @@ class TestRemoval:
     def test_curves_at_hand(self, rows):
         curve = value_removal_curve(GaussianNB(), *rows, **OPTIONS, baseline=False)
         display = ValueRemovalDisplay(curve, score_name="hits").plot()
-        assert display.ax_.get_xlabel() == "fraction of rows removed, lowest value first"
+        assert (
+            display.ax_.get_xlabel() == "fraction of rows removed, lowest value first"
+        )
         assert display.ax_.get_ylabel() == "hits"
         assert len(display.lines_) == 1
         both = ValueRemovalDisplay({"one": curve, "other": curve})
@@ -94,7 +101,9 @@ class TestDistribution:
         display = ValueDistributionDisplay.from_values(values, by=by, bins=8)
         assert list(display.bars_) == ["clean", "noisy"]
         for bars in display.bars_.values():
-            assert sum(bar.get_height() * bar.get_width() for bar in bars) == pytest.approx(1)
+            assert sum(
+                bar.get_height() * bar.get_width() for bar in bars
+            ) == pytest.approx(1)
         edges = [[bar.get_x() for bar in bars] for bars in display.bars_.values()]
         np.testing.assert_allclose(*edges)
         legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
@@ -131,9 +140,13 @@ class TestDistribution:
             ValueDistributionDisplay.from_values([1, 2, 3], by=by)
 
     def test_refuses(self):
-        with pytest.raises(ValueError, match="by must name at most 20 kinds of rows.* Got 21"):
+        with pytest.raises(
+            ValueError, match="by must name at most 20 kinds of rows.* Got 21"
+        ):
             ValueDistributionDisplay.from_values(np.zeros(21), by=range(21))
-        with pytest.raises(ValueError, match=r"by must have an entry per value \(3\)\. Got 2\."):
+        with pytest.raises(
+            ValueError, match=r"by must have an entry per value \(3\)\. Got 2\."
+        ):
             ValueDistributionDisplay.from_values([1, 2, 3], by=[0, 1])
         with pytest.raises(ValueError, match="values contains NaN"):
             ValueDistributionDisplay.from_values([1, np.nan])

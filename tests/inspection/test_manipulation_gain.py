@@ -32,7 +32,9 @@ QUICK = dict(n_folds=2, n_repeats=2, random_state=0)
 def gain(valuer, problem=PROBLEM, party="b", groups=PARTIES, **options):
     options = {**QUICK, **options}
     points = {} if "release" in options or hasattr(valuer, "model_") else problem.points
-    return manipulation_gain(valuer, *problem.rows, groups, party=party, **points, **options)
+    return manipulation_gain(
+        valuer, *problem.rows, groups, party=party, **points, **options
+    )
 
 
 def digits(seed, n=500):
@@ -53,7 +55,9 @@ class TestAttacks:
         np.testing.assert_array_equal(found.y[others], problem.y[before])
         np.testing.assert_array_equal(found.names[others], names[before])
         rows = {"rows": 60, "also another's": 30, "also validation": 27, "half": 8}
-        expected = next((n for start, n in rows.items() if attack.startswith(start)), 15)
+        expected = next(
+            (n for start, n in rows.items() if attack.startswith(start)), 15
+        )
         assert (~others).sum() == (30 if attack == "garbage besides" else expected)
         n_names = 4 if "4 names" in attack else 1
         assert len(np.unique(found.names[~others])) == n_names
@@ -70,14 +74,17 @@ class TestGains:
     def test_by_hand(self):
         """Rows sent twice under an additive rule of rows: the share goes from 1/4 to 2/5."""
         result = gain(
-            GroupSizes(), attacks={"twice": lambda sent, rng: twice(sent), "none": lambda s, rng: s}
+            GroupSizes(),
+            attacks={"twice": lambda sent, rng: twice(sent), "none": lambda s, rng: s},
         )
         np.testing.assert_allclose(result.gain, [0.6, 0.0], atol=1e-12)
         np.testing.assert_allclose(result.change, [0.15, 0.0], atol=1e-12)
         assert result.proved.tolist() == [True, False]
         assert (result.honest, result.worst, result.n_fits) == (0.25, 0, 12)
         assert (result.gain_error == 0).all()
-        by_value = gain(GroupSizes(), attacks={"twice": lambda s, rng: twice(s)}, pay="value")
+        by_value = gain(
+            GroupSizes(), attacks={"twice": lambda s, rng: twice(s)}, pay="value"
+        )
         np.testing.assert_allclose([by_value.gain[0], by_value.change[0]], [1.0, 15.0])
         assert (
             "'twice' the party changes its payment by +100 % (error 0), from 15"
@@ -109,7 +116,9 @@ class TestGains:
 
     def test_a_party_that_is_paid_nothing(self):
         wrong = PROBLEM._replace(
-            y=np.where(PARTIES == "b", np.where(PROBLEM.y == "yes", "no", "yes"), PROBLEM.y)
+            y=np.where(
+                PARTIES == "b", np.where(PROBLEM.y == "yes", "no", "yes"), PROBLEM.y
+            )
         )
         result = gain(KNNShapleyValuer(), wrong, attacks=["only another's rows"])
         assert result.honest == 0
@@ -164,7 +173,9 @@ class TestGains:
         for seed in range(3):
             problem, groups = digits(seed), np.arange(500) % 5
             two = {"2": lambda s, rng: ATTACKS["4 names, at random"](s, rng, n=2)}
-            result = gain(DataBanzhafValuer(**exact), problem, 0, groups, attacks=two, pay="value")
+            result = gain(
+                DataBanzhafValuer(**exact), problem, 0, groups, attacks=two, pay="value"
+            )
             assert abs(result.change[0]) < 1e-12
             names = ["4 names, at random"]
             options = dict(party=0, groups=groups, attacks=names, pay="value")
@@ -215,14 +226,27 @@ def test_scorers_of_parties():
     names = ["rows under 4 names", "garbage only"]
     scorer = PredictiveValueScorer(BayesianLinear(), **quick)
     result = manipulation_gain(
-        scorer, X[:180], y[:180], groups, **points, **options, attacks=names, pay="value"
+        scorer,
+        X[:180],
+        y[:180],
+        groups,
+        **points,
+        **options,
+        attacks=names,
+        pay="value",
     )
     assert result.gain[0] > 0.3  # Shapley values of names
     assert result.change[1] < 0
     surprise = BayesianSurpriseScorer(BayesianLinear(), **quick)
     for given in (points, {}):
         result = manipulation_gain(
-            surprise, X[:180], y[:180], groups, **given, **options, attacks=["rows 4 times"]
+            surprise,
+            X[:180],
+            y[:180],
+            groups,
+            **given,
+            **options,
+            attacks=["rows 4 times"],
         )
         assert result.gain[0] > 0.3
 
@@ -242,7 +266,14 @@ def test_a_score_is_not_a_price():
 
     attacks = {"4 names": ATTACKS["4 names, at random"], "made up": made_up}
     result = manipulation_gain(
-        scorer, X[100:], np.zeros(200), groups, party=1, attacks=attacks, pay="value", **QUICK
+        scorer,
+        X[100:],
+        np.zeros(200),
+        groups,
+        party=1,
+        attacks=attacks,
+        pay="value",
+        **QUICK,
     )
     assert result.gain[0] == pytest.approx(3.0, abs=0.4)
     far = np.full((100, 3), 3.0 / np.sqrt(3))
@@ -283,15 +314,23 @@ class TestDisplay:
         assert display.text_.shape == (2, 2)
         for j, result in enumerate(results.values()):
             for i in range(2):
-                assert float(display.text_[i, j].get_text()) == round(100 * result.gain[i])
+                assert float(display.text_[i, j].get_text()) == round(
+                    100 * result.gain[i]
+                )
                 bold = display.text_[i, j].get_weight() == "bold"
                 assert bold == result.proved[i]
         assert [tick.get_text() for tick in display.ax_.get_yticklabels()] == names
-        one = ManipulationDisplay(results["share"]).plot(ax=display.figure_.add_subplot())
+        one = ManipulationDisplay(results["share"]).plot(
+            ax=display.figure_.add_subplot()
+        )
         assert one.text_.shape == (2, 1)
 
     def test_refuses_different_manipulations(self):
         pytest.importorskip("matplotlib")
-        results = [gain(KNNShapleyValuer(), attacks=[name]) for name in list(ATTACKS)[:2]]
-        with pytest.raises(ValueError, match="results must have the same manipulations"):
+        results = [
+            gain(KNNShapleyValuer(), attacks=[name]) for name in list(ATTACKS)[:2]
+        ]
+        with pytest.raises(
+            ValueError, match="results must have the same manipulations"
+        ):
             ManipulationDisplay(dict(zip("ab", results))).plot()

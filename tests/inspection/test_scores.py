@@ -44,7 +44,9 @@ def test_takes_what_holds_numbers_and_marks():
 def test_by_class_it_sees_values_that_find_the_minority_alone():
     y = np.repeat(["major", "minor", "rare"], [100, 12, 2])
     is_noisy = np.r_[np.arange(100) < 2, np.arange(12) < 5, [False, False]]
-    values = np.where(y == "minor", -1.0, 1.0) + np.r_[np.zeros(102), np.linspace(0, 1, 12)]
+    values = (
+        np.where(y == "minor", -1.0, 1.0) + np.r_[np.zeros(102), np.linspace(0, 1, 12)]
+    )
     areas = noisy_label_auc(values, is_noisy, y=y)
     assert noisy_label_auc(values, is_noisy) > 0.8
     assert list(areas) == ["major", "minor", "rare"]
@@ -60,14 +62,22 @@ def test_by_class_it_sees_values_that_find_the_minority_alone():
 @pytest.mark.parametrize(
     ("values", "is_noisy", "message"),
     [
-        ([0, 1, 2], [True, False], r"values and is_noisy .* same length\. Got 3 and 2\."),
+        (
+            [0, 1, 2],
+            [True, False],
+            r"values and is_noisy .* same length\. Got 3 and 2\.",
+        ),
         ([0.0, np.nan], [True, False], "values contains NaN"),
         ([0.0, -np.inf], [True, False], "values contains infinity"),
         ([0, 1], [False, False], r"both noisy and clean rows\. Got False for all 2\."),
         ([0, 1, 2], [1, 1, 1], r"both noisy and clean rows\. Got 1 for all 3\."),
         ([0, 1, 2], [0, 2, 5], r"is_noisy must be a mask .* Got the entries 0, 2, 5\."),
         (range(9), range(9), r"Got the entries 0, 1, 2, 3, 4, \.\.\."),
-        ([0, 1], ["yes", "no"], "is_noisy must be a mask .* Got the entries 'no', 'yes'"),
+        (
+            [0, 1],
+            ["yes", "no"],
+            "is_noisy must be a mask .* Got the entries 'no', 'yes'",
+        ),
         ([[0, 1], [2, 3]], [True, False], "must be one column"),
     ],
 )
@@ -88,5 +98,7 @@ def test_variance_over_size():
     [([1.0, 2.0], [0.1]), ([1.0, 2.0], [0.1, -0.1]), ([1.0, 2.0], [0.1, np.nan])],
 )
 def test_errors_that_are_none(values, errors):
-    with pytest.raises(ValueError, match="errors must have one entry per value, none of them neg"):
+    with pytest.raises(
+        ValueError, match="errors must have one entry per value, none of them neg"
+    ):
         mean_adjusted_variance(values, errors)

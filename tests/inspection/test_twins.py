@@ -13,7 +13,11 @@ def rows(name, seed, n=500):
     X, y = {"digits": load_digits, "cancer": load_breast_cancer}[name](return_X_y=True)
     order = np.random.default_rng(seed).permutation(len(y))[:n]
     X = X / 16 if name == "digits" else (X - X.mean(axis=0)) / X.std(axis=0)
-    return X[order], (y[order] >= 5 if name == "digits" else y[order]), np.arange(len(order)) % 5
+    return (
+        X[order],
+        (y[order] >= 5 if name == "digits" else y[order]),
+        np.arange(len(order)) % 5,
+    )
 
 
 def honest(X, y, owner, rng):
@@ -22,9 +26,13 @@ def honest(X, y, owner, rng):
 
 def dense(X, y, owner, rng):
     """A party of few, similar cases: those nearest to one row."""
-    near = np.argsort(((X - X[rng.integers(len(X))]) ** 2).sum(axis=1))[: (owner == 0).sum()]
+    near = np.argsort(((X - X[rng.integers(len(X))]) ** 2).sum(axis=1))[
+        : (owner == 0).sum()
+    ]
     owner = owner.copy()
-    owner[np.setdiff1d(np.flatnonzero(owner == 0), near)] = owner[near[owner[near] != 0]]
+    owner[np.setdiff1d(np.flatnonzero(owner == 0), near)] = owner[
+        near[owner[near] != 0]
+    ]
     owner[near] = 0
     return X, y, owner
 
@@ -45,7 +53,9 @@ KINDS = {"honest": honest, "dense": dense, "regions": regions}
 
 
 def largest(name, kind, seed):
-    return np.nanmax(twin_parties(*kind(*rows(name, seed), np.random.default_rng(seed))).z)
+    return np.nanmax(
+        twin_parties(*kind(*rows(name, seed), np.random.default_rng(seed))).z
+    )
 
 
 @pytest.mark.parametrize("name", ["digits", "cancer"])

@@ -10,7 +10,9 @@ from skvalue.neighbors import balls, get_engine, make_space
 
 def ball(engine, X, y, Q, radius, metric="euclidean", self_index=None, n_classes=3):
     weights = np.arange(1.0, n_classes * len(Q) + 1).reshape(n_classes, len(Q))
-    found = balls(get_engine(engine), make_space(X, metric, y, n_classes), Q, radius, self_index)
+    found = balls(
+        get_engine(engine), make_space(X, metric, y, n_classes), Q, radius, self_index
+    )
     return found.sum(weights), found.counts, weights
 
 
@@ -47,7 +49,10 @@ def test_rows_of_one_number_all_over(engine, rng):
     y = rng.integers(0, 3, len(X))
     # Far rows on the other side keep the products around the origin.
     far = -3 * X[::2]
-    rows, labels = np.concatenate([X, far]), np.concatenate([y, np.zeros(len(far), int)])
+    rows, labels = (
+        np.concatenate([X, far]),
+        np.concatenate([y, np.zeros(len(far), int)]),
+    )
     squares = cdist(Q, rows, "sqeuclidean")
     for radius in (0.4994, 0.4996, 0.4998, 0.5):
         check(ball(engine, rows, labels, Q, radius), squares <= radius**2, labels)
@@ -56,7 +61,11 @@ def test_rows_of_one_number_all_over(engine, rng):
 @pytest.mark.parametrize(("memory", "workers"), [(1024, 3), (0, 1)])
 def test_tiles_look_like_one(engine, rng, memory, workers):
     """All counts are there before the first weight, and few bits are kept where memory is short."""
-    X, y, Q = rng.normal(size=(400, 3)), rng.integers(0, 2, 400), rng.normal(size=(700, 3))
+    X, y, Q = (
+        rng.normal(size=(400, 3)),
+        rng.integers(0, 2, 400),
+        rng.normal(size=(700, 3)),
+    )
     working, mask = get_engine(engine, "cpu"), cdist(Q, X) <= 1
     space = make_space(X, "euclidean", y, 2)
     with config_context(working_memory=memory or 0.1):
@@ -68,7 +77,11 @@ def test_tiles_look_like_one(engine, rng, memory, workers):
 
 
 def test_cosine(engine, rng):
-    X, Q, y = rng.normal(size=(500, 5)), rng.normal(size=(12, 5)), rng.integers(0, 3, 500)
+    X, Q, y = (
+        rng.normal(size=(500, 5)),
+        rng.normal(size=(12, 5)),
+        rng.integers(0, 3, 500),
+    )
     X[0] = 0
     D = 1 - Q @ X.T / np.outer(
         np.linalg.norm(Q, axis=1), np.maximum(np.linalg.norm(X, axis=1), 1e-9)
@@ -80,7 +93,10 @@ def test_cosine(engine, rng):
 def test_other_metric(engine, rng):
     if engine == "faiss":
         pytest.skip("FAISS has Euclidean and cosine distances, and says so")
-    X, Q = rng.integers(0, 5, (70, 3)).astype(float), rng.integers(0, 5, (7, 3)).astype(float)
+    X, Q = (
+        rng.integers(0, 5, (70, 3)).astype(float),
+        rng.integers(0, 5, (7, 3)).astype(float),
+    )
     y = rng.integers(0, 3, 70)
     check(ball(engine, X, y, Q, 2.0, "manhattan"), cdist(Q, X, "cityblock") <= 2, y)
 

@@ -16,7 +16,12 @@ from sklearn.preprocessing import StandardScaler
 from skvalue import KNNShapleyValuer, TKNNShapleyValuer
 from skvalue.neighbors import APPROXIMATE, ENGINES, get_engine, make_space, ranks
 
-SETS = {"digits": load_digits, "iris": load_iris, "wine": load_wine, "cancer": load_breast_cancer}
+SETS = {
+    "digits": load_digits,
+    "iris": load_iris,
+    "wine": load_wine,
+    "cancer": load_breast_cancer,
+}
 
 
 def slow(*values):
@@ -26,7 +31,9 @@ def slow(*values):
 
 def close(values, expected, tolerance=1e-6):
     """Equal to 1e-6 of the largest value."""
-    np.testing.assert_allclose(values, expected, rtol=0, atol=tolerance * np.abs(expected).max())
+    np.testing.assert_allclose(
+        values, expected, rtol=0, atol=tolerance * np.abs(expected).max()
+    )
 
 
 def random_problem(seed):
@@ -49,7 +56,9 @@ def random_problem(seed):
         valuer = TKNNShapleyValuer(radius, metric=metric)
     else:
         utility = ["soft", "original"][seed % 2]
-        valuer = KNNShapleyValuer(int(rng.integers(1, 12)), metric=metric, utility=utility)
+        valuer = KNNShapleyValuer(
+            int(rng.integers(1, 12)), metric=metric, utility=utility
+        )
         if seed % 6 == 1:
             y, y_val = y + 0.25, y_val + 0.25
         elif seed % 6 == 2:
@@ -64,12 +73,21 @@ def test_engines_agree_on_random_problems(seeds, engines):
     for seed in seeds:
         valuer, rows, points = random_problem(seed)
         # The same numbers in float64, where no order is left open.
-        doubles = {name: np.asarray(value, np.float64) for name, value in points.items()}
+        doubles = {
+            name: np.asarray(value, np.float64) for name, value in points.items()
+        }
         expected = clone(valuer).fit(rows[0].astype(np.float64), rows[1], **doubles)
         for engine in engines:
-            other = clone(valuer).set_params(engine=engine, device="cpu").fit(*rows, **points)
+            other = (
+                clone(valuer)
+                .set_params(engine=engine, device="cpu")
+                .fit(*rows, **points)
+            )
             close(other.values_, expected.values_)
-            assert other.utility_ == pytest.approx(expected.utility_, abs=1e-6), (seed, engine)
+            assert other.utility_ == pytest.approx(expected.utility_, abs=1e-6), (
+                seed,
+                engine,
+            )
             assert not other.approximate_
 
 
@@ -90,7 +108,9 @@ def test_engines_agree_on_real_sets(name, dtype, engine):
         ):
             points = dict(X_val=rows[val], y_val=y[val])
             expected = clone(valuer).fit(rows[train], y[train], **points).values_
-            valuer.set_params(engine=engine, device="cpu").fit(rows[train], y[train], **points)
+            valuer.set_params(engine=engine, device="cpu").fit(
+                rows[train], y[train], **points
+            )
             close(valuer.values_, expected)
 
 
@@ -118,11 +138,18 @@ def test_far_out_ties_do_not_depend_on_the_engine(engine, rng):
     # Rows beyond the ranks that are resolved exactly, all of them twice.
     X = np.repeat(rng.normal(size=(3000, 6)).astype(np.float32), 2, axis=0)
     y = np.repeat(rng.integers(0, 2, 3000), 2)
-    valuer, X_val = KNNShapleyValuer(5, engine=engine, device="cpu"), X[:40] + np.float32(0.1)
+    valuer, X_val = (
+        KNNShapleyValuer(5, engine=engine, device="cpu"),
+        X[:40] + np.float32(0.1),
+    )
     valuer.fit(X, y, X_val=X_val, y_val=y[:40])
-    exact = KNNShapleyValuer(5).fit(X.astype(float), y, X_val=X_val.astype(float), y_val=y[:40])
+    exact = KNNShapleyValuer(5).fit(
+        X.astype(float), y, X_val=X_val.astype(float), y_val=y[:40]
+    )
     close(valuer.values_, exact.values_, 1e-5)
-    np.testing.assert_allclose(valuer.values_[::2][:40], valuer.values_[1::2][:40], rtol=1e-9)
+    np.testing.assert_allclose(
+        valuer.values_[::2][:40], valuer.values_[1::2][:40], rtol=1e-9
+    )
 
 
 def test_torch_ignores_lower_precision_allowed_elsewhere(rng):
@@ -143,10 +170,16 @@ def test_torch_ignores_lower_precision_allowed_elsewhere(rng):
 def test_inverted_files_find_most_neighbours(metric, rng):
     pytest.importorskip("faiss")
     centres = rng.normal(size=(40, 16)) * 3
-    X = (centres[rng.integers(0, 40, 5000)] + rng.normal(size=(5000, 16))).astype(np.float32)
-    Q = (centres[rng.integers(0, 40, 100)] + rng.normal(size=(100, 16))).astype(np.float32)
+    X = (centres[rng.integers(0, 40, 5000)] + rng.normal(size=(5000, 16))).astype(
+        np.float32
+    )
+    Q = (centres[rng.integers(0, 40, 100)] + rng.normal(size=(100, 16))).astype(
+        np.float32
+    )
     found = []
-    for _, (order, _) in ranks(get_engine("faiss-ivf"), make_space(X, metric), Q, None, 20):
+    for _, (order, _) in ranks(
+        get_engine("faiss-ivf"), make_space(X, metric), Q, None, 20
+    ):
         found.extend(np.where(order < 0, ~order, order)[:, :20])
     exact = NearestNeighbors(n_neighbors=20, metric=metric, algorithm="brute").fit(X)
     exact = exact.kneighbors(Q, return_distance=False)
@@ -154,7 +187,9 @@ def test_inverted_files_find_most_neighbours(metric, rng):
     assert 0.95 < recall <= 1
     y = rng.integers(0, 2, len(X))
     points = dict(X_val=Q, y_val=y[:100])
-    valuer = KNNShapleyValuer(5, max_rank=20, metric=metric, engine="faiss-ivf").fit(X, y, **points)
+    valuer = KNNShapleyValuer(5, max_rank=20, metric=metric, engine="faiss-ivf").fit(
+        X, y, **points
+    )
     exact = KNNShapleyValuer(5, max_rank=20, metric=metric).fit(X, y, **points)
     assert valuer.approximate_
     assert not exact.approximate_
@@ -184,7 +219,9 @@ def test_a_missing_engine_says_how_to_install_it(name, monkeypatch):
     monkeypatch.setitem(sys.modules, library, None)
     for other in ENGINES.values():
         monkeypatch.delitem(sys.modules, other, raising=False)
-    message = f"engine={name!r} needs {library}, which is not installed: pip install 'skvalue"
+    message = (
+        f"engine={name!r} needs {library}, which is not installed: pip install 'skvalue"
+    )
     with pytest.raises(ImportError, match=re.escape(f"{message}[{library}]'")):
         KNNShapleyValuer(1, max_rank=1, engine=name).fit([[0.0], [1.0]], [0, 1])
 
@@ -193,7 +230,10 @@ def test_refused(rng, tmp_path):
     pytest.importorskip("torch")
     pytest.importorskip("faiss")
     X, y = rng.normal(size=(30, 3)), np.arange(30) % 2
-    thin, disk = csr_array(X), np.memmap(tmp_path / "rows", X.dtype, "w+", shape=X.shape)
+    thin, disk = (
+        csr_array(X),
+        np.memmap(tmp_path / "rows", X.dtype, "w+", shape=X.shape),
+    )
     disk[:] = X
     private = dict(valuer=TKNNShapleyValuer(epsilon=1.0), X_val=X, y_val=y)
     for parameters, rows, target, message in [
@@ -210,16 +250,37 @@ def test_refused(rng, tmp_path):
         (dict(engine="faiss"), disk, y, "engine='faiss' takes X in memory"),
         (dict(engine="numba", device="cuda"), X, y, "engine='numba' runs on the CPU"),
         (dict(device="tpu"), X, y, "'device' parameter"),
-        (dict(engine="faiss"), X * 1e25, y, "X must have squared norms that fit float32"),
+        (
+            dict(engine="faiss"),
+            X * 1e25,
+            y,
+            "X must have squared norms that fit float32",
+        ),
         (private, thin, y, "epsilon must be None for sparse X, rows in a file"),
         (private, disk, y, "epsilon must be None for sparse X, rows in a file"),
-        (private | dict(engine="torch"), X, y, "engine must be 'numba' or 'auto' with epsilon"),
-        (dict(valuer=TKNNShapleyValuer(), engine="faiss-ivf"), X, y, "'engine' parameter"),
+        (
+            private | dict(engine="torch"),
+            X,
+            y,
+            "engine must be 'numba' or 'auto' with epsilon",
+        ),
+        (
+            dict(valuer=TKNNShapleyValuer(), engine="faiss-ivf"),
+            X,
+            y,
+            "'engine' parameter",
+        ),
     ]:
         parameters = {"valuer": KNNShapleyValuer(2), **parameters}
-        points = {name: parameters.pop(name) for name in ("X_val", "y_val") if name in parameters}
+        points = {
+            name: parameters.pop(name)
+            for name in ("X_val", "y_val")
+            if name in parameters
+        }
         with pytest.raises(ValueError, match=message):
-            clone(parameters.pop("valuer")).set_params(**parameters).fit(rows, target, **points)
+            clone(parameters.pop("valuer")).set_params(**parameters).fit(
+                rows, target, **points
+            )
     with pytest.raises(ValueError, match="it needs max_rank"):
         get_engine("faiss-ivf").balls(None, None, 1.0)
 
@@ -370,7 +431,9 @@ def test_an_approximate_search_on_a_gpu(rng, faiss_gpu):
     points = dict(X_val=X[:30] + 0.01, y_val=y[:30])
     for max_rank in (20, 2500):
         on = {
-            device: KNNShapleyValuer(5, max_rank=max_rank, engine="faiss-ivf", device=device)
+            device: KNNShapleyValuer(
+                5, max_rank=max_rank, engine="faiss-ivf", device=device
+            )
             .fit(X, y, **points)
             .values_
             for device in ("cpu", "cuda")

@@ -59,7 +59,11 @@ def test_float32_order_is_that_of_float64_where_it_matters(engine, rng):
 def test_outliers_do_not_blur_the_rest(engine, rng, scale):
     # One far row stretches the range of distances; the others crowd into one bin of the sort.
     X = np.concatenate([rng.normal(size=(2000, 2)), [[scale, scale]]])
-    check(ranks(engine, X, X[:6] + 1e-3), cdist(X[:6] + 1e-3, X, "sqeuclidean"), exact_up_to=1000)
+    check(
+        ranks(engine, X, X[:6] + 1e-3),
+        cdist(X[:6] + 1e-3, X, "sqeuclidean"),
+        exact_up_to=1000,
+    )
 
 
 def test_all_rows_equal(engine):
@@ -80,7 +84,10 @@ def test_a_row_does_not_rank_itself(engine, rng):
 
 @pytest.mark.parametrize("n", [30, 2000])
 def test_max_rank_keeps_ties_across_the_cut(engine, rng, n):
-    X, Q = rng.integers(0, 4, (n, 2)).astype(float), rng.integers(0, 4, (9, 2)).astype(float)
+    X, Q = (
+        rng.integers(0, 4, (n, 2)).astype(float),
+        rng.integers(0, 4, (9, 2)).astype(float),
+    )
     D = cdist(Q, X, "sqeuclidean")
     for max_rank in (1, 3, 10, n):
         for (order, tied), d in zip(ranks(engine, X, Q, max_rank=max_rank), D):
@@ -111,7 +118,10 @@ def test_rounding_does_not_cut_a_tie(engine, rng, dtype):
 def test_other_metrics(engine, rng, metric):
     if engine == "faiss":
         pytest.skip("FAISS has Euclidean and cosine distances, and says so")
-    X, Q = rng.integers(0, 5, (200, 3)).astype(float), rng.integers(0, 5, (7, 3)).astype(float)
+    X, Q = (
+        rng.integers(0, 5, (200, 3)).astype(float),
+        rng.integers(0, 5, (7, 3)).astype(float),
+    )
     name = {"manhattan": "cityblock", "l1": "cityblock"}.get(metric, metric)
     check(ranks(engine, X, Q, metric=metric), cdist(Q, X, name))
 
@@ -142,7 +152,10 @@ def test_equal_distances_that_sum_up_differently_are_tied(engine, rng):
 def test_no_scale_changes_an_order(engine, metric, scale, rng):
     if engine == "faiss" and metric == "euclidean":
         scale = np.clip(scale, 2.0**-60, 2.0**60)  # it computes in float32
-    X, Q = rng.integers(1, 5, (60, 3)).astype(float), rng.integers(1, 5, (7, 3)).astype(float)
+    X, Q = (
+        rng.integers(1, 5, (60, 3)).astype(float),
+        rng.integers(1, 5, (7, 3)).astype(float),
+    )
     itself = np.arange(7)
     expected = ranks(engine, X, Q, metric, self_index=itself)
     for (order, tied), (plain, plain_tied), i in zip(
@@ -170,10 +183,14 @@ def test_norms_that_do_not_fit_are_refused(sparsity, rng):
             with pytest.raises(ValueError, match=f"X {fits}"):
                 make_space(as_rows(points), metric)
             space = make_space(as_rows(sparsity(X.astype(dtype))), metric)
-            if metric == "euclidean" and scale < 1:  # next to the rows they are the origin
+            if (
+                metric == "euclidean" and scale < 1
+            ):  # next to the rows they are the origin
                 space.queries(points)
                 continue
-            with pytest.raises(ValueError, match=rf"\(X_val, or rows to value\) {fits}"):
+            with pytest.raises(
+                ValueError, match=rf"\(X_val, or rows to value\) {fits}"
+            ):
                 space.queries(points)
     for metric in ("euclidean", "cosine"):
         assert len(make_space(as_rows(sparsity(0.0 * X)), metric)) == 3
@@ -206,13 +223,22 @@ def test_buckets_of_many_rows(engine, dtype, rng):
     crowded = np.exp(4 * normal)
     equal = np.round(4 * normal)
     cut = [None, 50] if dtype == np.float32 else [50, None]
-    for x, max_rank in zip((normal, far, crowded, equal, np.ones(n, dtype)), [*cut, *cut, None]):
+    for x, max_rank in zip(
+        (normal, far, crowded, equal, np.ones(n, dtype)), [*cut, *cut, None]
+    ):
         ((order, tied),) = ranks(
-            engine, x[:, None], np.zeros((1, 1), dtype), "euclidean", np.array([7]), max_rank
+            engine,
+            x[:, None],
+            np.zeros((1, 1), dtype),
+            "euclidean",
+            np.array([7]),
+            max_rank,
         )
         squares = np.delete(x.astype(np.float64) ** 2, 7)
         key = x[order].astype(np.float64) ** 2
-        np.testing.assert_allclose(key, np.sort(squares)[: len(key)], rtol=1e-5, atol=1e-12)
+        np.testing.assert_allclose(
+            key, np.sort(squares)[: len(key)], rtol=1e-5, atol=1e-12
+        )
         assert len(np.unique(order)) == len(order) >= (max_rank or n - 1)
         assert 7 not in order
         assert tied[1:][np.diff(key) == 0].all()
@@ -256,7 +282,10 @@ def test_threads_get_the_same_number_of_tiles(n_points):
             rank_parts(engine, 5000, n_points, 32, workers=workers),
             ball_parts(engine, 5000, n_points, workers),
         ):
-            assert np.concatenate([np.arange(n_points)[part] for part in parts]).size == n_points
+            assert (
+                np.concatenate([np.arange(n_points)[part] for part in parts]).size
+                == n_points
+            )
             assert len(parts) % workers == 0 or n_points < 64 * workers
             sizes = [part.stop - part.start for part in parts]
             assert max(sizes) - min(sizes) < len(parts)

@@ -85,7 +85,8 @@ def test_all_else_that_a_valuer_does(kind, name, rng, tmp_path):
     X, y, X_val, y_val = problem(rng)
     other = convert(X, kind, tmp_path)
     plain, valuer = (
-        clone(VALUERS[name]).fit(rows, y, X_val=X_val, y_val=y_val) for rows in (X, other)
+        clone(VALUERS[name]).fit(rows, y, X_val=X_val, y_val=y_val)
+        for rows in (X, other)
     )
     new = np.concatenate([X[:7], rng.normal(size=(5, 5)), X_val[:3]])
     for rows in (new, convert(new, kind, tmp_path)):
@@ -105,22 +106,29 @@ def test_sparse_validation_points_of_dense_rows(rng):
 
 
 @pytest.mark.parametrize(
-    ("valuer", "density"), [(KNNShapleyValuer(5), 0.2), (TKNNShapleyValuer(0.95), 0.002)]
+    ("valuer", "density"),
+    [(KNNShapleyValuer(5), 0.2), (TKNNShapleyValuer(0.95), 0.002)],
 )
 def test_wide_sparse_rows_are_not_densified(valuer, density, rng, monkeypatch):
     d = 8000 if density < 0.1 else 500
     cells = rng.choice(700 * d, int(density * 700 * d), replace=False)
     X = sparse.csr_array((rng.random(len(cells)), np.divmod(cells, d)), shape=(700, d))
     y = rng.integers(0, 2, 700)
-    plain = clone(valuer).fit(X[:500].toarray(), y[:500], X_val=X[500:].toarray(), y_val=y[500:])
+    plain = clone(valuer).fit(
+        X[:500].toarray(), y[:500], X_val=X[500:].toarray(), y_val=y[500:]
+    )
     whole = []
     convert = sparse.csr_array.toarray
     monkeypatch.setattr(
-        sparse.csr_array, "toarray", lambda self, *a: whole.append(self.shape) or convert(self, *a)
+        sparse.csr_array,
+        "toarray",
+        lambda self, *a: whole.append(self.shape) or convert(self, *a),
     )
     valuer.fit(X[:500], y[:500], X_val=X[500:], y_val=y[500:])
     np.testing.assert_allclose(valuer.values_, plain.values_, atol=1e-12)
-    assert all(shape[0] <= 200 or shape[1] < d for shape in whole)  # points, products: not rows
+    assert all(
+        shape[0] <= 200 or shape[1] < d for shape in whole
+    )  # points, products: not rows
 
 
 def test_many_rows_without_a_shared_column_are_tied(rng):
@@ -145,7 +153,8 @@ def test_zeros_and_doubles_of_a_sparse_format_do_not_matter(rng):
     X, y, *_ = problem(rng)
     whole = sparse.coo_array(X + 1.0)
     halves = sparse.coo_array(
-        (np.tile(whole.data / 2, 2), (np.tile(whole.row, 2), np.tile(whole.col, 2))), shape=X.shape
+        (np.tile(whole.data / 2, 2), (np.tile(whole.row, 2), np.tile(whole.col, 2))),
+        shape=X.shape,
     )
     explicit = sparse.csr_array(X + 1.0)
     explicit.data[::7] = 0
@@ -175,12 +184,16 @@ def test_never_more_than_a_block_is_read(kind, valuer, rng, tmp_path, monkeypatc
     elsewhere = convert(X, kind, tmp_path)
     lengths = []
     read = Rows.read
-    monkeypatch.setattr(Rows, "read", lambda self: lengths.append(len(self)) or read(self))
+    monkeypatch.setattr(
+        Rows, "read", lambda self: lengths.append(len(self)) or read(self)
+    )
     with config_context(working_memory=8):
         valuer.fit(elsewhere, y, **points)
     np.testing.assert_allclose(valuer.values_, plain, atol=1e-13)
     assert max(lengths) == 2048
-    assert sum(length for length in lengths if length < 2048) >= 2 * 4096  # measured, compared
+    assert (
+        sum(length for length in lengths if length < 2048) >= 2 * 4096
+    )  # measured, compared
 
 
 @pytest.mark.parametrize("kind", ["memmap", "dask"])
@@ -192,12 +205,16 @@ def test_nan_and_shapes_are_refused(kind, rng, tmp_path):
         bad_rows[100, 2] = bad
         with pytest.raises(ValueError, match=f"Input X contains {what}"):
             valuer.fit(convert(bad_rows, kind, tmp_path), y)
-        with pytest.raises(ValueError, match=f"X_val must be like X: Input X_val contains {what}"):
+        with pytest.raises(
+            ValueError, match=f"X_val must be like X: Input X_val contains {what}"
+        ):
             valuer.fit(X, y, X_val=convert(bad_rows, kind, tmp_path), y_val=y)
     other = convert(X, kind, tmp_path)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         valuer.fit(other, y[:-1])
-    with pytest.raises(ValueError, match="X has 4 features, but KNNShapleyValuer is expecting 5"):
+    with pytest.raises(
+        ValueError, match="X has 4 features, but KNNShapleyValuer is expecting 5"
+    ):
         valuer.fit(other, y).transform(other[:, :4])
     with pytest.raises(ValueError, match="X must have at least 2 rows. Got 1."):
         valuer.fit(other[:1], y[:1])
@@ -209,7 +226,9 @@ def test_integers_in_a_file_are_read_as_float64(rng, tmp_path):
     X, y, X_val, y_val = problem(rng)
     X, X_val = (2 * X).astype(np.int16), 2 * X_val
     plain = KNNShapleyValuer().fit(X, y, X_val=X_val, y_val=y_val)
-    valuer = KNNShapleyValuer().fit(convert(X, "memmap", tmp_path), y, X_val=X_val, y_val=y_val)
+    valuer = KNNShapleyValuer().fit(
+        convert(X, "memmap", tmp_path), y, X_val=X_val, y_val=y_val
+    )
     np.testing.assert_array_equal(valuer.values_, plain.values_)
 
 
@@ -224,7 +243,9 @@ def test_a_pickle_of_rows_in_a_file_names_the_file(kind, rng, tmp_path):
 def test_views_and_concatenated_rows(rng, tmp_path):
     X = rng.normal(size=(50, 3))
     rows = as_rows(convert(X, "memmap", tmp_path))
-    np.testing.assert_array_equal(rows[10:40][5:][[3, 0, -1]].read(), X[10:40][5:][[3, 0, -1]])
+    np.testing.assert_array_equal(
+        rows[10:40][5:][[3, 0, -1]].read(), X[10:40][5:][[3, 0, -1]]
+    )
     np.testing.assert_array_equal(rows[X[:, 0] > 0].read(), X[X[:, 0] > 0])
     both = concatenate_rows(rows, X[:7])
     assert isinstance(both, Rows)
@@ -246,11 +267,17 @@ def test_messages(rng, tmp_path):
 
     X, y, *_ = problem(rng)
     lazy = da.from_array(X, chunks=(30, 5))
-    with pytest.raises(ValueError, match="X must have known chunk sizes: call compute_chunk_sizes"):
+    with pytest.raises(
+        ValueError, match="X must have known chunk sizes: call compute_chunk_sizes"
+    ):
         KNNShapleyValuer().fit(lazy[lazy[:, 0] > 0], y)
-    with pytest.raises(ValueError, match=r"X must have at least 1 column. Got shape \(\d+, 0\)"):
+    with pytest.raises(
+        ValueError, match=r"X must have at least 1 column. Got shape \(\d+, 0\)"
+    ):
         KNNShapleyValuer().fit(lazy[:, :0], y)
-    with pytest.raises(ValueError, match="metric must be one of .* for sparse X. Got <function"):
+    with pytest.raises(
+        ValueError, match="metric must be one of .* for sparse X. Got <function"
+    ):
         KNNShapleyValuer(metric=lambda a, b: 0.0).fit(sparse.csr_array(X), y)
 
 

@@ -41,7 +41,10 @@ def copied(monkeypatch):
 def test_threads_compute_on_the_gpu_of_their_caller(rng, monkeypatch, copied):
     monkeypatch.setattr(simulate_a_gpu(monkeypatch), "FREE", 2**23)  # several tiles
     rows, points = problem(rng)
-    for valuer in (KNNShapleyValuer(5, device="cuda"), TKNNShapleyValuer(1.0, device="cuda")):
+    for valuer in (
+        KNNShapleyValuer(5, device="cuda"),
+        TKNNShapleyValuer(1.0, device="cuda"),
+    ):
         expected = clone(valuer).set_params(device="cpu").fit(*rows, **points).values_
         with on_gpu(1):
             found = valuer.set_params(n_jobs=3).fit(*rows, **points).values_
@@ -49,7 +52,9 @@ def test_threads_compute_on_the_gpu_of_their_caller(rng, monkeypatch, copied):
     assert {tensor.gpu for tensor in copied} == {1}
 
 
-@pytest.mark.parametrize("mode", ["error", pytest.param("warn", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "mode", ["error", pytest.param("warn", marks=pytest.mark.slow)]
+)
 def test_deterministic_algorithms_are_not_needed(rng, gpu, mode):
     rows, points = problem(rng)
     valuer = KNNShapleyValuer(5, engine="torch")
@@ -72,13 +77,17 @@ def test_rows_are_copied_once_or_block_by_block(rng, monkeypatch, copied, kept):
     first, later = (4.5, 3.5) if kept else (3.5, 4.5)
 
     def blocks():
-        return [len(tensor) for tensor in copied if tensor.ndim == 2 and len(tensor) >= 16]
+        return [
+            len(tensor) for tensor in copied if tensor.ndim == 2 and len(tensor) >= 16
+        ]
 
     def memory(self):
         free = X.nbytes * (later if blocks() else first)
         return free - self.memory_reserved() + self.memory_allocated(), None
 
-    monkeypatch.setattr(type(torch.get_device_module(simulated_gpu.NAME)), "mem_get_info", memory)
+    monkeypatch.setattr(
+        type(torch.get_device_module(simulated_gpu.NAME)), "mem_get_info", memory
+    )
     KNNShapleyValuer(5, device="cuda").fit(X, y, X_val=X_val, y_val=y_val)
     if kept:
         assert blocks() == [N]
@@ -114,7 +123,9 @@ def test_distances_from_the_cpu_keep_to_its_memory(valuer, rng, monkeypatch):
 def ranked(engine, X, Q, max_rank=None):
     """Rows in their order for each point, up to the last rank."""
     found = {}
-    for places, (order, n_ranked) in ranks(engine, make_space(X, "euclidean"), Q, None, max_rank):
+    for places, (order, n_ranked) in ranks(
+        engine, make_space(X, "euclidean"), Q, None, max_rank
+    ):
         for v, line, n in zip(places, order, n_ranked):
             found[v] = np.where(line < 0, ~line, line)[:n]
     return found
@@ -131,7 +142,9 @@ def test_only_points_whose_last_rank_is_tied_are_sorted_further(rng, monkeypatch
         return topk(keys, n_sorted, **options)
 
     monkeypatch.setattr(torch, "topk", watched)
-    found = {v: set(rows) for v, rows in ranked(get_engine("torch", "cpu"), X, Q, 50).items()}
+    found = {
+        v: set(rows) for v, rows in ranked(get_engine("torch", "cpu"), X, Q, 50).items()
+    }
     assert sorted_up_to == [(40, 51), (1, 102), (1, 204), (1, 408)]
     assert found.pop(17) == set(range(300))
     exact = np.argsort(cdist(Q, X), axis=1)[:, :50]
@@ -142,7 +155,9 @@ def test_only_points_whose_last_rank_is_tied_are_sorted_further(rng, monkeypatch
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_exact_distances_by_threads(n_threads, rng):
     # Rows in pairs that the product cannot tell apart: all of them are compared exactly.
-    X = np.repeat(rng.normal(size=(1500, 3)), 2, axis=0) + 1e-17 * rng.normal(size=(3000, 3))
+    X = np.repeat(rng.normal(size=(1500, 3)), 2, axis=0) + 1e-17 * rng.normal(
+        size=(3000, 3)
+    )
     X[1::2, 0] *= 1 + 1e-15
     Q = rng.normal(size=(9, 3))
     before = torch.get_num_threads()

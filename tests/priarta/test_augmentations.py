@@ -8,7 +8,11 @@ from scipy.stats import binomtest
 
 torch = pytest.importorskip("torch")
 
-from skvalue.priarta.maps import corrupt_features, image_augmentations, make_augmentations
+from skvalue.priarta.maps import (
+    corrupt_features,
+    image_augmentations,
+    make_augmentations,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +25,9 @@ def _seed():
 def test_corruption_keeps_columns_apart_and_its_rate():
     n, d = 2000, 3
     X = torch.zeros(n, d)
-    pool = torch.arange(d) + 10.0 * torch.arange(1, 51)[:, None]  # the last digit is the column
+    pool = (
+        torch.arange(d) + 10.0 * torch.arange(1, 51)[:, None]
+    )  # the last digit is the column
     views = corrupt_features(X, pool, 0.3).numpy()
     replaced = views != 0
     for column in range(d):
@@ -34,7 +40,9 @@ def test_corruption_keeps_columns_apart_and_its_rate():
     assert len(np.unique(views[:, 0])) == 51
 
 
-@pytest.mark.parametrize(("name", "channels"), [("digits", 1), ("digits", 3), ("colour", 3)])
+@pytest.mark.parametrize(
+    ("name", "channels"), [("digits", 1), ("digits", 3), ("colour", 3)]
+)
 @pytest.mark.parametrize("side", [8, 32])
 def test_images_stay_images(name, channels, side):
     images = torch.rand(6, channels, side, side + 3)
@@ -50,7 +58,9 @@ def test_images_stay_images(name, channels, side):
 def test_each_image_is_transformed_on_its_own():
     image = torch.zeros(1, 1, 16, 16)
     image[:, :, 6:10, 6:10] = 1
-    views = image_augmentations("digits", (16, 16))(image.expand(8, -1, -1, -1)).flatten(1)
+    views = image_augmentations("digits", (16, 16))(
+        image.expand(8, -1, -1, -1)
+    ).flatten(1)
     assert (torch.cdist(views, views) + 9 * torch.eye(8)).min() > 0.1
 
 

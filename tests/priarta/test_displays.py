@@ -3,7 +3,11 @@
 import numpy as np
 import pytest
 
-from skvalue.priarta import DirectionsDisplay, PairwiseDistancesDisplay, SellerScoresDisplay
+from skvalue.priarta import (
+    DirectionsDisplay,
+    PairwiseDistancesDisplay,
+    SellerScoresDisplay,
+)
 
 from .markets import fitted, gaussian_rows, released
 
@@ -35,7 +39,9 @@ def test_scores(market):
     floors = np.asarray(display.floors_.get_offsets())[:, 0]
     assert floors == pytest.approx(scorer.noise_floor(summaries))
     assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b", "c"]
-    grey = [bar.get_facecolor()[:3] == bar.get_facecolor()[:1] * 3 for bar in display.bars_]
+    grey = [
+        bar.get_facecolor()[:3] == bar.get_facecolor()[:1] * 3 for bar in display.bars_
+    ]
     assert grey == list(scores <= scorer.noise_floor(summaries))
     assert SellerScoresDisplay([1.0]).plot(ax).floors_ is None
 
@@ -43,7 +49,9 @@ def test_scores(market):
 def test_distances(market):
     scorer, summaries = market
     display = PairwiseDistancesDisplay.from_summaries(scorer, summaries)
-    assert np.array_equal(display.image_.get_array(), scorer.pairwise_distances(summaries))
+    assert np.array_equal(
+        display.image_.get_array(), scorer.pairwise_distances(summaries)
+    )
     assert len(display.ax_.texts) == 9
     assert display.ax_.get_yticklabels()[2].get_text() == "seller 3"
 
@@ -70,7 +78,9 @@ def display_of(display, shape, n, **options):
 
 @DISPLAYS
 def test_refusals(display, shape):
-    with pytest.raises(ValueError, match="names must have one entry per seller, 2. Got 1"):
+    with pytest.raises(
+        ValueError, match="names must have one entry per seller, 2. Got 1"
+    ):
         display_of(display, shape, 2, names=["a"]).plot()
 
 

@@ -18,7 +18,9 @@ def covariance(rng, d, rank):
 def by_sqrtm(m1, S1, m2, S2):
     root = sqrtm(S1)
     cross = sqrtm(root @ S2 @ root)
-    square = np.sum((m1 - m2) ** 2) + np.trace(S1) + np.trace(S2) - 2 * np.trace(cross).real
+    square = (
+        np.sum((m1 - m2) ** 2) + np.trace(S1) + np.trace(S2) - 2 * np.trace(cross).real
+    )
     return np.sqrt(max(square, 0.0))
 
 
@@ -27,7 +29,9 @@ def by_mpmath(m1, F1, m2, F2):
     with mpmath.workdps(40):
         A, B = mpmath.matrix(F1.tolist()), mpmath.matrix(F2.tolist())
         nuclear = mpmath.fsum(mpmath.svd_r(A.T * B, compute_uv=False))
-        shift = mpmath.fsum((mpmath.mpf(a) - mpmath.mpf(b)) ** 2 for a, b in zip(m1, m2))
+        shift = mpmath.fsum(
+            (mpmath.mpf(a) - mpmath.mpf(b)) ** 2 for a, b in zip(m1, m2)
+        )
         traces = mpmath.fsum(x**2 for x in A) + mpmath.fsum(x**2 for x in B)
         return float(mpmath.sqrt(max(shift + traces - 2 * nuclear, mpmath.mpf(0))))
 
@@ -36,7 +40,9 @@ def by_mpmath(m1, F1, m2, F2):
 def test_wasserstein_equals_matrix_roots(rng, d):
     S1, S2 = (covariance(rng, d, d + 3) for _ in range(2))
     m1, m2 = rng.normal(size=(2, d))
-    assert wasserstein(m1, S1, m2, S2) == pytest.approx(by_sqrtm(m1, S1, m2, S2), abs=1e-8)
+    assert wasserstein(m1, S1, m2, S2) == pytest.approx(
+        by_sqrtm(m1, S1, m2, S2), abs=1e-8
+    )
 
 
 @pytest.mark.parametrize("ranks", [(6, 2), (2, 6), (1, 1), (3, 3), (4, 6)])
@@ -60,7 +66,9 @@ def test_wasserstein_keeps_digits_where_it_is_small(rng, step, rank):
 
 
 def test_wasserstein_of_points_and_one_axis():
-    assert wasserstein([0.0, 0.0], np.zeros((2, 2)), [3.0, 4.0], np.zeros((2, 2))) == 5.0
+    assert (
+        wasserstein([0.0, 0.0], np.zeros((2, 2)), [3.0, 4.0], np.zeros((2, 2))) == 5.0
+    )
     assert wasserstein([0.0], [[4.0]], [0.0], [[9.0]]) == pytest.approx(1.0)
 
 
@@ -71,7 +79,9 @@ def test_wasserstein_of_stacks(rng):
     found = wasserstein(m, S, means, stack)
     assert found.shape == (2, 2)
     for place in np.ndindex(2, 2):
-        assert found[place] == pytest.approx(wasserstein(m, S, means[place], stack[place]))
+        assert found[place] == pytest.approx(
+            wasserstein(m, S, means[place], stack[place])
+        )
     assert wasserstein(means, stack, m, S) == pytest.approx(found)
 
 
@@ -120,11 +130,23 @@ def test_factor_is_the_nearest(rng):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: psd_factor(np.ones((2, 3))), "covariance must be square matrices. Got shape"),
-        (lambda: psd_factor([[np.nan]]), "covariance must hold finite numbers. Got NaN"),
+        (
+            lambda: psd_factor(np.ones((2, 3))),
+            "covariance must be square matrices. Got shape",
+        ),
+        (
+            lambda: psd_factor([[np.nan]]),
+            "covariance must hold finite numbers. Got NaN",
+        ),
         (lambda: wasserstein([0, 0], [[1]], [0], [[1]]), "mean must have 1 entries"),
-        (lambda: wasserstein([np.inf], [[1]], [0], [[1]]), "mean must hold finite numbers"),
-        (lambda: symmetric_kl([0], [[1]], [0], [[1]], ridge=-1), "ridge must be a finite number"),
+        (
+            lambda: wasserstein([np.inf], [[1]], [0], [[1]]),
+            "mean must hold finite numbers",
+        ),
+        (
+            lambda: symmetric_kl([0], [[1]], [0], [[1]], ridge=-1),
+            "ridge must be a finite number",
+        ),
     ],
 )
 def test_refusals(call, message):

@@ -10,7 +10,13 @@ import pytest
 from full_disk import full_disk
 from sklearn.preprocessing import StandardScaler
 
-from skvalue.priarta import BuyerModel, Identity, PriArTaScorer, PrincipalComponents, Summary
+from skvalue.priarta import (
+    BuyerModel,
+    Identity,
+    PriArTaScorer,
+    PrincipalComponents,
+    Summary,
+)
 from skvalue.priarta.__main__ import main, read_rows
 from skvalue.priarta.seller import most_bytes
 from skvalue.privacy import Ledger
@@ -57,7 +63,9 @@ def refused(folder, message):
 def test_no_model_is_overwritten(folder):
     scorer, path = folder
     before = (path / "config.json").read_bytes()
-    with pytest.raises(ValueError, match="folder must be one without a model.*delete it or name"):
+    with pytest.raises(
+        ValueError, match="folder must be one without a model.*delete it or name"
+    ):
         scorer.export(path)
     assert (path / "config.json").read_bytes() == before
 
@@ -73,7 +81,9 @@ def test_fingerprint_is_of_everything(rng):
         )
     }  # fmt: skip
     assert len(prints) == 7
-    again = [PriArTaScorer(StandardScaler()).fit(X).model_.fingerprint for _ in range(2)]
+    again = [
+        PriArTaScorer(StandardScaler()).fit(X).model_.fingerprint for _ in range(2)
+    ]
     assert again[0] == again[1]
     assert PriArTaScorer().fit(X + 1e-9).model_.fingerprint not in prints
 
@@ -81,7 +91,9 @@ def test_fingerprint_is_of_everything(rng):
 @pytest.mark.parametrize("given", [StandardScaler(), np.asarray], ids=str)
 def test_what_cannot_be_exported(given, rng, tmp_path):
     scorer = PriArTaScorer(given).fit(rng.normal(size=(10, 2)))
-    with pytest.raises(ValueError, match="representation must be one that can be exported, ident"):
+    with pytest.raises(
+        ValueError, match="representation must be one that can be exported, ident"
+    ):
         scorer.export(tmp_path / "model")
     assert not (tmp_path / "model").exists()
 
@@ -93,10 +105,16 @@ CONFIGS = [
     *((dict(mean_weight=weight), "mean_weight must be") for weight in (10**400, True)),
     (dict(code="import os"), "exactly the fields of a BuyerModel. Got .'code'. wrong"),
     (dict(max_norm=2.0), "fingerprint must be"),
-    (dict(representation={"name": "os:system", "config": {}}), "must be one of identity"),
+    (
+        dict(representation={"name": "os:system", "config": {}}),
+        "must be one of identity",
+    ),
     (dict(representation=["pca"]), "representation must be"),
     (dict(latent={"name": "gaussian", "config": 3}), "config must be"),
-    (dict(representation={"name": "pca", "config": {"n_components": 0}}), "n_components"),
+    (
+        dict(representation={"name": "pca", "config": {"n_components": 0}}),
+        "n_components",
+    ),
     (dict(latent={"name": "gaussian", "config": {}}), "config must be"),
 ]
 
@@ -115,13 +133,25 @@ WEIGHTS = [
     ({"centre": np.full(4, np.nan)}, "centre must hold finite numbers"),
     ({"centre": np.array(list("1234"))}, "centre must be a float64 array of shape"),
     ({"centre": np.zeros(4, complex)}, "centre must be a float64 array of shape"),
-    ({"more": np.zeros(4)}, "the weights must be the centre's or those of a map. Got 'more'"),
+    (
+        {"more": np.zeros(4)},
+        "the weights must be the centre's or those of a map. Got 'more'",
+    ),
     ({"latent/more": np.zeros(4)}, "arrays must hold exactly"),
-    ({"representation/mean": np.zeros(3)}, "directions of as many entries as the mean has"),
-    ({"representation/mean": np.zeros(4, np.int8)}, "mean must be a float64 array of shape"),
+    (
+        {"representation/mean": np.zeros(3)},
+        "directions of as many entries as the mean has",
+    ),
+    (
+        {"representation/mean": np.zeros(4, np.int8)},
+        "mean must be a float64 array of shape",
+    ),
     ({"representation/mean": np.full(4, np.inf)}, "mean must hold finite numbers"),
     ({"representation/mean": None}, "arrays must hold exactly"),
-    ({"latent/scale": np.zeros(4)}, "arrays must be as many scales as means, all above 0"),
+    (
+        {"latent/scale": np.zeros(4)},
+        "arrays must be as many scales as means, all above 0",
+    ),
 ]
 
 
@@ -157,7 +187,9 @@ def test_without_networks_numpy_is_enough(rng, tmp_path, monkeypatch):
     X = rng.normal(size=(20, 3))
     scorer = PriArTaScorer("pca").fit(X)
     scorer.export(tmp_path)
-    assert np.array_equal(BuyerModel.load(tmp_path).transform(X), scorer.model_.transform(X))
+    assert np.array_equal(
+        BuyerModel.load(tmp_path).transform(X), scorer.model_.transform(X)
+    )
     config = json.loads((tmp_path / "config.json").read_text())
     config["latent"]["name"] = "vae"
     (tmp_path / "config.json").write_text(json.dumps(config))
@@ -168,7 +200,12 @@ def test_without_networks_numpy_is_enough(rng, tmp_path, monkeypatch):
 def test_damaged_files(folder):
     weights, config = folder[1] / "weights.npz", folder[1] / "config.json"
     whole = weights.read_bytes()
-    for content in (b"\x80\x04\x95 a pickle?", b"", whole[:200], whole.replace(b"(4,)", b"(9,)")):
+    for content in (
+        b"\x80\x04\x95 a pickle?",
+        b"",
+        whole[:200],
+        whole.replace(b"(4,)", b"(9,)"),
+    ):
         weights.write_bytes(content)
         refused(folder[1], "weights.npz must be")
     for text, message in (("{", "JSON"), ("[" * 10**5, "JSON"), ("1", "object")):
@@ -196,7 +233,15 @@ def test_from_folder_to_score(folder, rng, tmp_path, monkeypatch, capsys):
     X = gaussian_rows(rng, 3000, 4, 0.5)
     np.savez(tmp_path / "mine.npz", X)
     out = tmp_path / "summary.json"
-    words = ["summarize", model, tmp_path / "mine.npz", "--epsilon", 0.8, "--delta", 1e-5]
+    words = [
+        "summarize",
+        model,
+        tmp_path / "mine.npz",
+        "--epsilon",
+        0.8,
+        "--delta",
+        1e-5,
+    ]
     monkeypatch.setattr(sys, "argv", ["priarta", *map(str, words), "-o", str(out)])
     with pytest.raises(SystemExit, match="0"):
         runpy.run_module("skvalue.priarta", run_name="__main__")
@@ -221,10 +266,19 @@ def test_command_says_what_is_wrong(folder, tmp_path, capsys):
     for words, message in [
         ([*good, "--relation", "near"], "'relation' parameter"),
         (["summarize", tmp_path / "x", rows, *ask], "No such file"),
-        (["summarize", folder[1], tmp_path / "rows.xls", *ask], "rows must be an .npz, .npy or"),
+        (
+            ["summarize", folder[1], tmp_path / "rows.xls", *ask],
+            "rows must be an .npz, .npy or",
+        ),
         ([*good, "--ledger", "l.db"], "must be given together"),
-        ([*good, "--ledger", tmp_path / "none.db", "--dataset-name", "rows"], "--ledger must be"),
-        ([*good, "--ledger", tmp_path, "--dataset-name", "rows"], "--ledger must be the file"),
+        (
+            [*good, "--ledger", tmp_path / "none.db", "--dataset-name", "rows"],
+            "--ledger must be",
+        ),
+        (
+            [*good, "--ledger", tmp_path, "--dataset-name", "rows"],
+            "--ledger must be the file",
+        ),
         (["check", rows], "rows.csv: text must be JSON"),
         (["check", tmp_path / "rows.npy"], "summary must be a file"),
     ]:
@@ -241,7 +295,15 @@ def test_command_says_what_is_wrong(folder, tmp_path, capsys):
 def test_command_charges_a_ledger_for_what_it_can_write(folder, tmp_path, capsys):
     np.save(tmp_path / "rows.npy", np.zeros((10, 4)))
     ledger = Ledger(tmp_path / "ledger.db", "rows", epsilon=1.0, delta=1e-5)
-    words = ["summarize", folder[1], tmp_path / "rows.npy", "--epsilon", 0.8, "--delta", 1e-5]
+    words = [
+        "summarize",
+        folder[1],
+        tmp_path / "rows.npy",
+        "--epsilon",
+        0.8,
+        "--delta",
+        1e-5,
+    ]
     words += ["--ledger", tmp_path / "ledger.db", "--dataset-name", "rows", "-o"]
     assert command(*words, tmp_path / "no folder" / "a.json") == 2
     assert "No such file or directory" in capsys.readouterr().err
@@ -260,7 +322,15 @@ def test_a_full_disk_costs_no_budget(tmp_path, capsys, monkeypatch):
     np.save(tmp_path / "rows.npy", np.zeros((10, 50)))
     ledger = Ledger(tmp_path / "ledger", "rows", epsilon=1.0, delta=1e-5)
     words = ["summarize", tmp_path / "model", tmp_path / "rows.npy", "--epsilon", 0.4]
-    words += ["--delta", 1e-6, "--ledger", tmp_path / "ledger", "--dataset-name", "rows", "-o"]
+    words += [
+        "--delta",
+        1e-6,
+        "--ledger",
+        tmp_path / "ledger",
+        "--dataset-name",
+        "rows",
+        "-o",
+    ]
     out = tmp_path / "summary.json"
     with full_disk(20_000):  # enough for the ledger
         assert command(*words, out) == 2
@@ -279,10 +349,17 @@ def test_a_full_disk_costs_no_budget(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(os, "replace", full)
     assert command(*words, tmp_path / "lost.json") == 2
     said = capsys.readouterr()
-    assert "No space left on device); the summary was released and is printed" in said.err
+    assert (
+        "No space left on device); the summary was released and is printed" in said.err
+    )
     assert Summary.from_json(said.out).n_samples == 10
     assert ledger.n_charges == 2
-    assert {path.name for path in tmp_path.iterdir()} == {"model", "rows.npy", "ledger", out.name}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "model",
+        "rows.npy",
+        "ledger",
+        out.name,
+    }
 
 
 @pytest.mark.parametrize("name", ["config.json", "weights.npz"])
@@ -321,7 +398,9 @@ def test_files_of_rows(tmp_path):
 def test_rows_in_damaged_files_are_refused(tmp_path):
     np.savez_compressed(tmp_path / "whole.npz", np.arange(600.0))
     np.savez(tmp_path / "plain.npz", np.arange(9.0))
-    whole, plain = ((tmp_path / f"{word}.npz").read_bytes() for word in ("whole", "plain"))
+    whole, plain = (
+        (tmp_path / f"{word}.npz").read_bytes() for word in ("whole", "plain")
+    )
     method, flags = bytearray(plain), bytearray(plain)
     local, central = plain.index(b"PK\x03\x04"), plain.index(b"PK\x01\x02")
     method[local + 8] = method[central + 10] = 99  # of compression
@@ -330,10 +409,14 @@ def test_rows_in_damaged_files_are_refused(tmp_path):
     messages = ("Error -3 while decompressing", "compression method", "is encrypted")
     for content, message in zip((bits, method, flags), messages):
         (tmp_path / "bad.npz").write_bytes(content)
-        with pytest.raises(ValueError, match=f"a whole .npz file .* Got .*bad.npz: .*{message}"):
+        with pytest.raises(
+            ValueError, match=f"a whole .npz file .* Got .*bad.npz: .*{message}"
+        ):
             read_rows(tmp_path / "bad.npz")
     head = b"{'descr': '<f8', 'fortran_order': False, 'shape': (10000000000000, 2), }"
-    (tmp_path / "long.npy").write_bytes(b"\x93NUMPY\x01\x00v\x00" + head.ljust(117) + b"\n" + head)
+    (tmp_path / "long.npy").write_bytes(
+        b"\x93NUMPY\x01\x00v\x00" + head.ljust(117) + b"\n" + head
+    )
     with pytest.raises(ValueError, match="a whole .npy file .*long.npy: "):
         read_rows(tmp_path / "long.npy")
 

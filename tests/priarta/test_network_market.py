@@ -14,7 +14,13 @@ from sklearn.datasets import load_digits
 pytest.importorskip("torch")
 pytest.importorskip("kornia")
 
-from skvalue.priarta import BuyerModel, GaussianVAE, PriArTaScorer, SellerRelease, SimCLR
+from skvalue.priarta import (
+    BuyerModel,
+    GaussianVAE,
+    PriArTaScorer,
+    SellerRelease,
+    SimCLR,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "examples" / "reproductions" / "priarta_figures.py"
@@ -47,7 +53,9 @@ def test_the_folder_holds_the_networks(digits, scorer, tmp_path):
     scorer.export(tmp_path)
     assert {path.suffix for path in tmp_path.iterdir()} == {".json", ".npz"}
     model = BuyerModel.load(tmp_path)
-    np.testing.assert_allclose(model.transform(X), scorer.model_.transform(X), atol=1e-5)
+    np.testing.assert_allclose(
+        model.transform(X), scorer.model_.transform(X), atol=1e-5
+    )
     assert model.fingerprint == scorer.model_.fingerprint
     summary = SellerRelease(tmp_path, epsilon=0.8).fit(X).summary_
     assert np.isfinite(scorer.score_summaries([summary])).all()
@@ -55,14 +63,18 @@ def test_the_folder_holds_the_networks(digits, scorer, tmp_path):
     assert config["representation"]["name"] == "simclr"
     config["representation"]["config"]["output"] = "os.system"
     (tmp_path / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ValueError, match="'output'. must be one of backbone, .* Got 'os.system'"):
+    with pytest.raises(
+        ValueError, match="'output'. must be one of backbone, .* Got 'os.system'"
+    ):
         BuyerModel.load(tmp_path)
 
 
 def test_words_stand_for_networks(digits):
     scorer = PriArTaScorer("simclr", latent="pca")
     assert scorer.get_params()["representation"] == "simclr"
-    scorer.set_params(representation=SimCLR(n_epochs=1, projection_dim=4)).fit(digits[0][:100])
+    scorer.set_params(representation=SimCLR(n_epochs=1, projection_dim=4)).fit(
+        digits[0][:100]
+    )
     assert scorer.model_.n_dimensions == 4
     assert isinstance(scorer.model_.representation.random_state, int | None)
 
@@ -107,7 +119,11 @@ def test_the_market_is_that_of_the_paper(script, shape):
     assert {rows.dtype for rows, _ in sellers} == {np.dtype(np.uint8)}
     keys = [{row.tobytes() for row in rows} for rows, _ in (buyer, *sellers, test)]
     assert keys[1] <= keys[0]  # seller 0 holds rows of the buyer
-    for other in (2, 3, 9):  # new and similar classes and the test rows are other images
+    for other in (
+        2,
+        3,
+        9,
+    ):  # new and similar classes and the test rows are other images
         assert not keys[0] & keys[other]
     assert not keys[9] & (keys[2] | keys[3])
     for copy, original in ((4, 3), (5, 1), (6, 1), (7, 1), (8, 1)):
@@ -133,10 +149,16 @@ GAINS = re.compile(r"^  \d .{20} [- ]0\.\d{3} \((0\.\d{3})\)$", re.MULTILINE)
 
 def test_gains_are_printed_with_their_errors(script, tmp_path, monkeypatch, capsys):
     words = "--seeds 0 1 --gains-only --classifier-epochs 1"
-    printed = run_script(script, monkeypatch, capsys, tmp_path, "mnist", (28, 28), words)
-    by_seed = [line.split()[6:] for line in printed.splitlines() if line.startswith("seed")]
+    printed = run_script(
+        script, monkeypatch, capsys, tmp_path, "mnist", (28, 28), words
+    )
+    by_seed = [
+        line.split()[6:] for line in printed.splitlines() if line.startswith("seed")
+    ]
     errors = [abs(float(a) - float(b)) / 2 for a, b in zip(*by_seed)]
-    assert [float(error) for error in GAINS.findall(printed)] == pytest.approx(errors, abs=1.1e-3)
+    assert [float(error) for error in GAINS.findall(printed)] == pytest.approx(
+        errors, abs=1.1e-3
+    )
     assert len(errors) == 8
     assert "epsilon" not in printed
 
@@ -145,7 +167,9 @@ def test_gains_are_printed_with_their_errors(script, tmp_path, monkeypatch, caps
 def test_the_script_runs_on_colour_images(script, tmp_path, monkeypatch, capsys):
     """With the network, the augmentations and the classifier that a GPU would run."""
     words = "--cifar --seeds 0 --epochs 1 --private-sizes 20 10 --classifier-epochs 1"
-    printed = run_script(script, monkeypatch, capsys, tmp_path, "cifar10", (32, 32, 3), words)
+    printed = run_script(
+        script, monkeypatch, capsys, tmp_path, "cifar10", (32, 32, 3), words
+    )
     for setting in ("no noise", "epsilon 0.8, 20 rows", "epsilon 0.8, secret 10 of 20"):
         assert printed.count(f"  {setting} ") == 1
     assert len(GAINS.findall(printed)) == 8
@@ -165,7 +189,9 @@ def test_order_of_sellers_on_mnist(script, seed):
         pytest.skip("SKVALUE_DATA names no folder with mnist.npz")
     words = ["--data", folder, "--draws", "100", "--classifier-epochs", "0"]
     with np.load(Path(folder) / "mnist.npz", allow_pickle=False) as file:
-        said, _ = script.run_seed(file["X"], file["y"], "mnist", seed, script.parse(words))
+        said, _ = script.run_seed(
+            file["X"], file["y"], "mnist", seed, script.parse(words)
+        )
     assert said["no noise"][0]
     assert said["2000 rows"][1] >= 0.99
     assert said["secret 500 of 2000"][1] >= 0.93

@@ -47,5 +47,7 @@ def test_images_of_32_pixels_keep_their_size_in_the_stem():
 
 @pytest.mark.parametrize("shape", [(3, 224, 224), (3, 4, 90), (1, 7, 9)])
 def test_refusals(shape):
-    with pytest.raises(ValueError, match=f"8 to 96 pixels. Got {shape[1]} x {shape[2]} pixels"):
+    with pytest.raises(
+        ValueError, match=f"8 to 96 pixels. Got {shape[1]} x {shape[2]} pixels"
+    ):
         make_backbone(shape)

@@ -23,7 +23,11 @@ def in_ball(z):
 
 @pytest.mark.parametrize(
     ("relation", "weight"),
-    [*(("replace", weight) for weight in (0.3, 0.6, 1.4, 2.0)), ("null", 0.6), ("add_remove", 0.6)],
+    [
+        *(("replace", weight) for weight in (0.3, 0.6, 1.4, 2.0)),
+        ("null", 0.6),
+        ("add_remove", 0.6),
+    ],
 )
 def test_sensitivity_is_exact(relation, weight, rng):
     others = gaussian_rows(rng, 5, 3)
@@ -34,7 +38,8 @@ def test_sensitivity_is_exact(relation, weight, rng):
         if relation == "null":
             other = [np.zeros(3)]
         before, after = (
-            moment_statistic(np.vstack([others, *rows]), weight, relation) for rows in (one, other)
+            moment_statistic(np.vstack([others, *rows]), weight, relation)
+            for rows in (one, other)
         )
         return -np.linalg.norm(before - after)
 
@@ -55,7 +60,10 @@ def test_one_release_of_both_needs_less_noise_than_two():
 @pytest.mark.parametrize(
     ("setting", "epsilon"),
     [
-        *((dict(relation=relation), 0.8) for relation in ("replace", "null", "add_remove")),
+        *(
+            (dict(relation=relation), 0.8)
+            for relation in ("replace", "null", "add_remove")
+        ),
         (dict(epsilon=3.0, delta=1e-7), 3.0),
         (dict(epsilon=1e-8), 1e-8),
     ],
@@ -79,7 +87,9 @@ def test_noise_is_of_the_stated_size(rng):
     X = gaussian_rows(rng, 300, 3)
     exact = SellerRelease(scorer.model_, None).fit(X).summary_
     for relation in ("replace", "null"):
-        sent = [released(scorer, X, seed, relation=relation).summary_ for seed in range(80)]
+        sent = [
+            released(scorer, X, seed, relation=relation).summary_ for seed in range(80)
+        ]
         means = np.array([s.mean - exact.mean for s in sent])
         assert means.std() == pytest.approx(sent[0].noise.mean, rel=0.15)
         gaps = np.array([s.moment - exact.moment for s in sent])
@@ -91,7 +101,9 @@ def test_noise_is_of_the_stated_size(rng):
 def test_what_leaves_is_on_a_grid(rng):
     scorer = fitted(rng)
     for relation in ("replace", "null"):
-        seller = SellerRelease(scorer.model_, relation=relation).fit(gaussian_rows(rng, 300, 3))
+        seller = SellerRelease(scorer.model_, relation=relation).fit(
+            gaussian_rows(rng, 300, 3)
+        )
         sent = seller.summary_
         steps = sent.mean * sent.mean_weight * 300 / grid_width(sent.noise_scale)
         np.testing.assert_allclose(steps, np.rint(steps), atol=1e-3)
@@ -114,11 +126,18 @@ def test_moments_are_unbiased(rng):
 def test_number_of_rows_is_noisy_where_it_is_private(rng):
     scorer = fitted(rng)
     X = gaussian_rows(rng, 500, 3)
-    sent = [released(scorer, X, seed, relation="add_remove").summary_ for seed in range(80)]
+    sent = [
+        released(scorer, X, seed, relation="add_remove").summary_ for seed in range(80)
+    ]
     counts, scale = [s.n_samples for s in sent], sent[0].noise_scale
-    assert np.mean(counts) == pytest.approx(500, abs=5 * scale / COUNT_WEIGHT / len(sent) ** 0.5)
+    assert np.mean(counts) == pytest.approx(
+        500, abs=5 * scale / COUNT_WEIGHT / len(sent) ** 0.5
+    )
     assert np.std(counts) == pytest.approx(scale / COUNT_WEIGHT, rel=0.2)
-    few = [released(scorer, X[:3], seed, relation="add_remove").summary_ for seed in range(60)]
+    few = [
+        released(scorer, X[:3], seed, relation="add_remove").summary_
+        for seed in range(60)
+    ]
     assert min(s.n_samples for s in few) == 2  # impossible sums are still a summary
     assert all(np.isfinite(scorer.score_summaries(few)))
 
@@ -165,7 +184,9 @@ def test_messages_show_no_entry(rng):
 
 def test_a_large_delta(rng):
     scorer, X = fitted(rng), gaussian_rows(rng, 50, 3)
-    with pytest.warns(VoidGuaranteeWarning, match="delta=0.02 and n=50, even a release") as found:
+    with pytest.warns(
+        VoidGuaranteeWarning, match="delta=0.02 and n=50, even a release"
+    ) as found:
         SellerRelease(scorer.model_, delta=0.02).fit(X)
     assert found[0].filename == __file__
     with warnings.catch_warnings():
@@ -181,7 +202,9 @@ def test_ledger_is_charged_before_noise(rng):
     assert ledger.spent == pytest.approx(0.8)
     assert [charge.label for charge in ledger.charges] == ["SellerRelease"]
     refused = SellerRelease(scorer.model_, 0.8, ledger=ledger)
-    with pytest.raises(ValueError, match="the release must fit what is left of the budget"):
+    with pytest.raises(
+        ValueError, match="the release must fit what is left of the budget"
+    ):
         refused.fit(X)
     assert not hasattr(refused, "summary_")
     SellerRelease(scorer.model_, None, ledger=ledger).fit(X)
@@ -192,7 +215,11 @@ def test_ledger_is_charged_before_noise(rng):
     ("setting", "X", "message"),
     [
         (dict(epsilon=-1.0), np.ones((100, 3)), "'epsilon' parameter of SellerRelease"),
-        (dict(relation="near"), np.ones((100, 3)), "'relation' parameter of SellerRelease"),
+        (
+            dict(relation="near"),
+            np.ones((100, 3)),
+            "'relation' parameter of SellerRelease",
+        ),
         ({}, np.zeros((5, 2)), "X must have 3 columns, as the buyer's rows. Got 2"),
         ({}, np.zeros((1, 3)), "X must have at least 2 rows"),
         ({}, np.full((5, 3), np.nan), "contains NaN"),
@@ -206,7 +233,10 @@ def test_refusals(setting, X, message, rng):
 def test_nothing_clear_is_kept(rng):
     scorer = fitted(rng)
     seller = quietly(SellerRelease(scorer.model_).fit, gaussian_rows(rng, 100, 3))
-    assert {name for name in vars(seller) if name.endswith("_")} == {"summary_", "privacy_"}
+    assert {name for name in vars(seller) if name.endswith("_")} == {
+        "summary_",
+        "privacy_",
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert replace(seller.summary_).to_json() == seller.summary_.to_json()

@@ -25,10 +25,13 @@ def test_maps_that_learn_the_unit(name, scale):
     if name == "vae":
         maps = dict(latent=priarta.GaussianVAE(2, n_epochs=2, **options))
     elif name == "simclr":
-        maps = dict(representation=priarta.SimCLR(projection_dim=3, n_epochs=1, **options))
+        maps = dict(
+            representation=priarta.SimCLR(projection_dim=3, n_epochs=1, **options)
+        )
     buyer, seller = buyer_and_seller()
     expected, found = (
-        PriArTaScorer(**maps).fit(buyer * unit).transform([seller * unit]) for unit in (1, scale)
+        PriArTaScorer(**maps).fit(buyer * unit).transform([seller * unit])
+        for unit in (1, scale)
     )
     assert expected > 0.01
     np.testing.assert_allclose(found, expected, rtol=1e-2)
@@ -39,7 +42,9 @@ def test_maps_that_learn_the_unit(name, scale):
 def test_rows_that_moments_have_no_room_for(max_norm, scale):
     buyer, seller = buyer_and_seller()
     scorer = PriArTaScorer(max_norm=max_norm)
-    with pytest.raises(ValueError, match=r"X must give latent rows .*1e\+?-?\d+.* Got \d.*: scale"):
+    with pytest.raises(
+        ValueError, match=r"X must give latent rows .*1e\+?-?\d+.* Got \d.*: scale"
+    ):
         scorer.fit(buyer * scale)
     # A seller's rows may be anything.
     assert np.isfinite(scorer.fit(buyer).transform([seller * scale])).all()
@@ -54,10 +59,15 @@ def test_the_unit_is_exact(rng):
 
 
 def test_rows_that_are_all_the_same():
-    assert PriArTaScorer().fit(np.full((10, 2), 3.0)).transform([np.full((5, 2), 3.0)]) == 0.0
+    assert (
+        PriArTaScorer().fit(np.full((10, 2), 3.0)).transform([np.full((5, 2), 3.0)])
+        == 0.0
+    )
 
 
 @pytest.mark.parametrize("max_norm", [0.0, 1e-60, 1e60])
 def test_radius(max_norm):
-    with pytest.raises(ValueError, match=r"'max_norm' parameter .* in the range \[1e-50, 1e\+50\]"):
+    with pytest.raises(
+        ValueError, match=r"'max_norm' parameter .* in the range \[1e-50, 1e\+50\]"
+    ):
         PriArTaScorer(max_norm=max_norm).fit(buyer_and_seller()[0])

@@ -21,7 +21,9 @@ from skvalue.priarta.buyer import scorer as scorer_module
 
 from .markets import fitted, gaussian_rows, quietly, released
 
-quick = partial(PriArTaScorer, mean_weight=0.6)  # the choice of a weight takes simulations
+quick = partial(
+    PriArTaScorer, mean_weight=0.6
+)  # the choice of a weight takes simulations
 
 
 @pytest.fixture
@@ -48,7 +50,8 @@ def test_exact_scores_are_distances_of_clipped_moments(market):
     assert np.array_equal(scores[::-1], scorer.transform(sellers[::-1]))
     pairs = scorer.pairwise_distances(scorer.summarize(sellers))
     assert pairs == pytest.approx(
-        np.array([[wasserstein(*a, *b) for b in moments[1:]] for a in moments[1:]]), abs=1e-12
+        np.array([[wasserstein(*a, *b) for b in moments[1:]] for a in moments[1:]]),
+        abs=1e-12,
     )
 
 
@@ -58,7 +61,9 @@ def test_metrics_order_sellers(market, metric, epsilon):
     buyer, sellers = market
     near, far = buyer[:300], sellers[2] * np.array([1, 3, 1, 3])
     scorer = quick(metric=metric, epsilon=epsilon, noise_random_state=0).fit(buyer)
-    score = quietly(scorer.transform, [np.tile(near, (9, 1)), np.tile(far, (9, 1))])[:, 0]
+    score = quietly(scorer.transform, [np.tile(near, (9, 1)), np.tile(far, (9, 1))])[
+        :, 0
+    ]
     assert np.isfinite(score).all()
     assert score[0] < score[1]
 
@@ -87,7 +92,9 @@ def test_shrinking_is_worth_it_and_noise_looks_less_far():
     sent = [released(scorers[0], X, seed, epsilon=0.8).summary_ for seed in range(30)]
     rmse = [np.sqrt(np.mean((s.score_summaries(sent) - exact) ** 2)) for s in scorers]
     assert rmse[0] < 0.5 * rmse[1]
-    loud = [released(scorers[0], buyer, seed, epsilon=0.1).summary_ for seed in range(30)]
+    loud = [
+        released(scorers[0], buyer, seed, epsilon=0.1).summary_ for seed in range(30)
+    ]
     assert np.median(scorers[0].score_summaries(loud)) < 0.1
     assert scorers[1].score_summaries(loud).min() > 0.3
 
@@ -98,13 +105,17 @@ def test_weight_is_chosen_without_sellers_and_is_about_the_best(shrink):
     buyer = gaussian_rows(rng, 600, 6)
     setting = dict(max_norm=1.0, epsilon=0.8, shrink=shrink)
     chosen = PriArTaScorer(**setting).fit(buyer).model_.mean_weight
-    assert PriArTaScorer(**setting, random_state=0).fit(buyer).model_.mean_weight == chosen
+    assert (
+        PriArTaScorer(**setting, random_state=0).fit(buyer).model_.mean_weight == chosen
+    )
     halves = [buyer[buyer[:, 0] > 0], buyer[buyer[:, 0] <= 0]]
     exact = quick(max_norm=1.0).fit(buyer).transform(halves)
     rmse = {}
     for weight in (chosen, 0.1, 3.0):
         scorer = PriArTaScorer(**setting, mean_weight=weight).fit(buyer)
-        sent = [[released(scorer, X, seed).summary_ for X in halves] for seed in range(12)]
+        sent = [
+            [released(scorer, X, seed).summary_ for X in halves] for seed in range(12)
+        ]
         errors = np.array([scorer.score_summaries(both) - exact for both in sent])
         rmse[weight] = np.sqrt(np.mean(errors**2))
     # Where moments are shrunk, a weight that is too large costs little.
@@ -118,11 +129,15 @@ def test_without_shrinking_estimates_are_the_moments_of_summaries(epsilon, rng):
     sent = released(scorer, gaussian_rows(rng, 3000, 2, 0.3), epsilon=epsilon).summary_
     second = np.array([[sent.moment[0], sent.moment[1]], sent.moment[1:]])
     # The squared noise of the mean biases the covariance.
-    covariance = second - np.outer(sent.mean, sent.mean) + sent.noise.mean**2 * np.eye(2)
+    covariance = (
+        second - np.outer(sent.mean, sent.mean) + sent.noise.mean**2 * np.eye(2)
+    )
     assert np.linalg.eigvalsh(covariance).min() > 0
     found = estimate_summaries(scorer._buyer, [sent], shrink=False)
     np.testing.assert_allclose(found.mean, [sent.mean], rtol=1e-12)
-    np.testing.assert_allclose(found.covariance, [covariance * 3000 / 2999], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        found.covariance, [covariance * 3000 / 2999], rtol=1e-9, atol=1e-12
+    )
 
 
 # Uncertainty and interpretation -------------------------------------------------------------------
@@ -137,7 +152,9 @@ def test_errors_are_those_of_fresh_sellers(n, epsilon, shift, width):
     rng = np.random.default_rng(1)
     scorer = quick(max_norm=1.0).fit(gaussian_rows(rng, 3000, 4))
     sent = [
-        released(scorer, gaussian_rows(rng, n, 4, shift, width), seed, epsilon=epsilon).summary_
+        released(
+            scorer, gaussian_rows(rng, n, 4, shift, width), seed, epsilon=epsilon
+        ).summary_
         for seed in range(40)
     ]
     deviation = scorer.score_summaries(sent).std()
@@ -158,14 +175,18 @@ def test_noise_floor_holds_sellers_like_the_buyer(setting):
         buyer, seller = gaussian_rows(rng, 400, 3), gaussian_rows(rng, 400, 3)
         scorer = PriArTaScorer(noise_random_state=seed, **same, **setting).fit(buyer)
         summary = quietly(scorer.summarize, [seller])
-        below.append(scorer.score_summaries(summary)[0, 0] <= scorer.noise_floor(summary)[0])
+        below.append(
+            scorer.score_summaries(summary)[0, 0] <= scorer.noise_floor(summary)[0]
+        )
         if setting.get("relation") != "add_remove":
             assert scorer.noise_floor(summary)[0] == scorer.noise_floor_
     assert 0.8 <= np.mean(below) <= 1.0
 
 
 def test_noise_floor_falls_with_rows_and_epsilon(market):
-    plain, shrunk = (quick(max_norm=1.0, shrink=s).fit(market[0]) for s in (False, True))
+    plain, shrunk = (
+        quick(max_norm=1.0, shrink=s).fit(market[0]) for s in (False, True)
+    )
     few, many = market[1][0], np.tile(market[1][0], (10, 1))
     sent = [
         released(plain, X, epsilon=epsilon).summary_
@@ -183,7 +204,9 @@ def test_explanation_names_the_direction(market):
     summaries = scorer.summarize(sellers)
     parts = scorer.explain(summaries)
     assert parts.shape == (3, 2, 4)
-    assert parts.sum(axis=(1, 2)) == pytest.approx(scorer.score_summaries(summaries)[:, 0] ** 2)
+    assert parts.sum(axis=(1, 2)) == pytest.approx(
+        scorer.score_summaries(summaries)[:, 0] ** 2
+    )
     assert np.abs(scorer.components_[0]) == pytest.approx([1, 0, 0, 0], abs=0.2)
     assert np.unravel_index(parts[2].argmax(), (2, 4)) == (0, 0)
 
@@ -217,7 +240,9 @@ def test_torch_module_is_run_in_evaluation_mode(market):
     torch = pytest.importorskip("torch")
     buyer, sellers = market
     torch.manual_seed(0)
-    module = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3), torch.nn.Dropout())
+    module = torch.nn.Sequential(
+        torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3), torch.nn.Dropout()
+    )
     module.train()
     scorer = quick(module).fit(buyer)
     assert module.training
@@ -264,9 +289,14 @@ def test_a_fit_that_does_not_end_leaves_the_former(market, ends, monkeypatch):
     buyer, sellers = market
     scorer = PriArTaScorer(epsilon=0.8).fit(buyer)
     summaries, before = scorer.summarize(sellers), dict(vars(scorer))
-    scores, X = scorer.score_summaries(summaries), pd.DataFrame(3 * sellers[2]).add_prefix("x")
+    scores, X = (
+        scorer.score_summaries(summaries),
+        pd.DataFrame(3 * sellers[2]).add_prefix("x"),
+    )
     if ends == "interrupted":
-        monkeypatch.setattr(scorer_module, "choose_weight", Mock(side_effect=KeyboardInterrupt))
+        monkeypatch.setattr(
+            scorer_module, "choose_weight", Mock(side_effect=KeyboardInterrupt)
+        )
     with pytest.raises(ValueError if ends == "refused" else KeyboardInterrupt):
         scorer.fit(1e-200 * X if ends == "refused" else X)
     assert vars(scorer) == before
@@ -294,11 +324,16 @@ def test_refuses_other_models(market, rng):
         with pytest.raises(ValueError, match=message):
             getattr(scorer, method)([good, bad])
     # A fingerprint is easily written: what it identifies is compared too.
-    own = {name: getattr(good, name) for name in ("model", "max_norm", "mean_weight", "centre")}
+    own = {
+        name: getattr(good, name)
+        for name in ("model", "max_norm", "mean_weight", "centre")
+    }
     for name in ("max_norm", "mean_weight", "centre"):
         given = getattr(bad, name) if name != "mean_weight" else 0.9 * good.mean_weight
         forged = replace(bad, **{**own, name: given})
-        with pytest.raises(ValueError, match=f"must have the {name} of the buyer's .* at place 0"):
+        with pytest.raises(
+            ValueError, match=f"must have the {name} of the buyer's .* at place 0"
+        ):
             scorer.score_summaries([forged])
 
 
@@ -306,17 +341,35 @@ def test_refuses_other_models(market, rng):
     ("call", "error", "message"),
     [
         (lambda s, X: s.transform(X[0]), ValueError, "datasets must be"),
-        (lambda s, X: s.score_summaries([X[0]]), TypeError, "summaries must be paths or Summary"),
-        (lambda s, X: s.score_summaries("a.json"), TypeError, "summaries must be a sequence of"),
+        (
+            lambda s, X: s.score_summaries([X[0]]),
+            TypeError,
+            "summaries must be paths or Summary",
+        ),
+        (
+            lambda s, X: s.score_summaries("a.json"),
+            TypeError,
+            "summaries must be a sequence of",
+        ),
         (lambda s, X: s.score_summaries(["a.json"]), FileNotFoundError, "a.json"),
         (lambda s, X: s.fit(X[0][:1]), ValueError, "X must have at least 2 rows"),
         (lambda s, X: s.fit(X[0] * np.nan), ValueError, "Input X contains NaN"),
         (lambda s, X: clone(s).transform(X), Exception, "not fitted"),
         *(
-            (lambda s, X, p=parameters: s.set_params(**p).fit(X[0]), ValueError, message)
+            (
+                lambda s, X, p=parameters: s.set_params(**p).fit(X[0]),
+                ValueError,
+                message,
+            )
             for parameters, message in (
-                (dict(representation=lambda X: X + np.inf), "representation must give finite"),
-                (dict(representation=lambda X: [1.0]), "representation must give an array of"),
+                (
+                    dict(representation=lambda X: X + np.inf),
+                    "representation must give finite",
+                ),
+                (
+                    dict(representation=lambda X: [1.0]),
+                    "representation must give an array of",
+                ),
                 (dict(representation="resnet"), "'representation' parameter"),
                 (dict(max_norm=None), "'max_norm' parameter"),
             )
@@ -334,7 +387,9 @@ def test_tables_and_sparse_rows(market):
     names = list("abcd")
     tables = [pd.DataFrame(X, columns=names) for X in sellers]
     scorer = quick().fit(pd.DataFrame(buyer, columns=names))
-    assert scorer.transform(tables) == pytest.approx(quick().fit(buyer).transform(sellers))
+    assert scorer.transform(tables) == pytest.approx(
+        quick().fit(buyer).transform(sellers)
+    )
     for bad, message in (
         (tables[0], "datasets must be"),
         ({"a": tables[0]}, "Got a mapping: pass its values"),
@@ -352,7 +407,9 @@ def test_tables_and_sparse_rows(market):
 def test_rows_are_no_number(market, bad):
     model = quick(lambda X: np.ones((2, 1))).fit(market[0][:2]).model_
     for call in (quick().fit, SellerRelease(model).fit, model.transform):
-        with pytest.raises(TypeError, match=f"X must have rows. Got {type(bad).__name__}"):
+        with pytest.raises(
+            TypeError, match=f"X must have rows. Got {type(bad).__name__}"
+        ):
             call(bad)
 
 

@@ -16,7 +16,9 @@ SIZES = np.concatenate([[0.0], 10.0 ** np.arange(-2, 12.25, 0.25)])
 
 def covariance_of(statistics):
     covariance = np.cov(statistics.T)
-    return covariance / np.trace(covariance) * len(covariance) + FLOOR * np.eye(len(covariance))
+    return covariance / np.trace(covariance) * len(covariance) + FLOOR * np.eye(
+        len(covariance)
+    )
 
 
 def by_definition(covariance, gap, longest=np.inf):
@@ -26,7 +28,10 @@ def by_definition(covariance, gap, longest=np.inf):
     totals = [size * covariance + np.eye(p) for size in sizes]
     fit = np.array([multivariate_normal(cov=total).logpdf(gap) for total in totals])
     weight = np.exp(fit - fit.max())
-    means = [size * covariance @ np.linalg.solve(both, gap) for size, both in zip(sizes, totals)]
+    means = [
+        size * covariance @ np.linalg.solve(both, gap)
+        for size, both in zip(sizes, totals)
+    ]
     return weight @ means / weight.sum()
 
 
@@ -36,7 +41,9 @@ def test_it_is_the_posterior_mean(rng, length):
     gaps = length * rng.normal(size=(4, 6))
     longest = np.array([np.inf, 1e3, 3.0, 0.1])
     found = Prior(statistics).estimate(gaps, longest)
-    expected = [by_definition(covariance_of(statistics), *each) for each in zip(gaps, longest)]
+    expected = [
+        by_definition(covariance_of(statistics), *each) for each in zip(gaps, longest)
+    ]
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
 
 
@@ -54,7 +61,9 @@ def test_a_few_directions_and_the_rest(rng):
 def test_without_directions_all_are_alike(rng, statistics):
     gaps = 2 * rng.normal(size=(4, 6))
     expected = [by_definition(np.eye(6), g) for g in gaps]
-    np.testing.assert_allclose(Prior(statistics).estimate(gaps, ANY), expected, rtol=1e-9)
+    np.testing.assert_allclose(
+        Prior(statistics).estimate(gaps, ANY), expected, rtol=1e-9
+    )
 
 
 def test_it_lets_go_of_what_noise_cannot_be(rng):
@@ -93,7 +102,9 @@ def test_priors_are_of_rows_and_of_their_products(rng):
     products = np.array([svec(np.outer(row, row)) for row in around])
     for prior, vectors in zip(priors_of(rows, seed=0), (rows, products)):
         gaps = rng.normal(size=(3, vectors.shape[1]))
-        np.testing.assert_allclose(prior.estimate(gaps, ANY), Prior(vectors).estimate(gaps, ANY))
+        np.testing.assert_allclose(
+            prior.estimate(gaps, ANY), Prior(vectors).estimate(gaps, ANY)
+        )
 
 
 @pytest.mark.slow
@@ -112,14 +123,18 @@ def test_moments_are_taken_in_units_of_their_noise(rng):
     moments = covariance + means[:, :, None] * means[:, None, :] + 0.05 * np.eye(3)
     found = shrink_moments((mean, covariance), means, moments, noise, priors, 2.0)
     for place, (a, b) in enumerate(noise):
-        shrunk = mean + a * priors[0].estimate((means[place] - mean)[None] / a, 2 / a)[0]
+        shrunk = (
+            mean + a * priors[0].estimate((means[place] - mean)[None] / a, 2 / a)[0]
+        )
         np.testing.assert_allclose(found[0][place], shrunk)
         # An entry of m m' changes by m_i e_j + m_j e_i + e_i e_j; on average over the diagonal:
         b = np.sqrt(b**2 + 4 * a**2 * (shrunk @ shrunk) / 3 + 2 * a**4)
         gap = moments[place] - np.outer(shrunk, shrunk) - covariance
         by = b * priors[1].estimate(svec(gap)[None] / b, 4 / b)[0]
         np.testing.assert_allclose(found[1][place], covariance + smat(by, 3))
-    exact = shrink_moments((mean, covariance), means, moments, np.full((2, 2), 1e-9), priors, 2.0)
+    exact = shrink_moments(
+        (mean, covariance), means, moments, np.full((2, 2), 1e-9), priors, 2.0
+    )
     np.testing.assert_allclose(exact[0], means, atol=1e-7)
     outer = exact[0][:, :, None] * exact[0][:, None, :]
     np.testing.assert_allclose(exact[1] + outer, moments, atol=1e-7)

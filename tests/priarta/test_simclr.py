@@ -112,7 +112,12 @@ def test_images_of_every_form_are_the_same_images(digits):
     grey = SimCLR(**SMALL).fit(X)
     rows = grey.transform(X)
     flat = X.reshape(80, -1)
-    forms = (flat, (8, 8)), (X[..., None], None), (flat, (8, 8, 1)), (flat.tolist(), [8, 8])
+    forms = (
+        (flat, (8, 8)),
+        (X[..., None], None),
+        (flat, (8, 8, 1)),
+        (flat.tolist(), [8, 8]),
+    )
     for form, image_shape in forms:
         other = clone(grey).set_params(image_shape=image_shape).fit(form)
         np.testing.assert_allclose(other.transform(form), rows, atol=1e-5)
@@ -162,14 +167,19 @@ def test_scales():
     tensor = examples.tensor(floats * 2)
     assert float(tensor.min()) == 0
     assert float(tensor.max()) == 1  # outside the buyer's range: clipped
-    np.testing.assert_allclose(examples.tensor(floats)[:, 0], (floats + 3) / 8, atol=1e-6)
+    np.testing.assert_allclose(
+        examples.tensor(floats)[:, 0], (floats + 3) / 8, atol=1e-6
+    )
     table = np.array([[1.0, 7.0, 0.1], [3.0, 7.0, 0.1], [5.0, 7.0, 0.1]])
     examples = Examples.of(table, None)
     np.testing.assert_allclose(examples.tensor(table)[:, 0], [-(1.5**0.5), 0, 1.5**0.5])
     assert not examples.tensor(table)[:, 1].any()
     assert examples.tensor(table + 1e30).max() == 10
     assert torch.isfinite(examples.tensor(table + 1e300)).all()
-    assert Examples.of(np.full((2, 8, 8), 3.0), None).tensor(np.full((2, 8, 8), 3.0)).max() == 0
+    assert (
+        Examples.of(np.full((2, 8, 8), 3.0), None).tensor(np.full((2, 8, 8), 3.0)).max()
+        == 0
+    )
 
 
 def test_tables(rng):
@@ -193,7 +203,9 @@ def test_views_of_the_users_own(digits):
 
 @NETWORKS
 def test_random_state(cls, table):
-    first, again, other = (cls(**SMALL | {"random_state": s}).fit(table) for s in (0, 0, 1))
+    first, again, other = (
+        cls(**SMALL | {"random_state": s}).fit(table) for s in (0, 0, 1)
+    )
     assert first.loss_curve_ == again.loss_curve_ != other.loss_curve_
     for same in (again, pickle.loads(pickle.dumps(first))):
         np.testing.assert_array_equal(same.transform(table), first.transform(table))
@@ -205,7 +217,10 @@ def test_a_fit_that_fails_leaves_what_was_learnt(cls, error, rng, monkeypatch):
     """Out of memory, say: neither on the GPU, nor in training mode, nor half trained."""
     X = rng.normal(size=(100, 5))
     fitted = cls(**SMALL).fit(X)
-    curve, kind = fitted.loss_curve_, torch.OutOfMemoryError if error else KeyboardInterrupt
+    curve, kind = (
+        fitted.loss_curve_,
+        torch.OutOfMemoryError if error else KeyboardInterrupt,
+    )
     rows, step, calls = fitted.transform(X), torch.optim.AdamW.step, []
 
     def second_fails(self, *args):
@@ -244,7 +259,9 @@ class Stop:
 @NETWORKS
 def test_callbacks(cls, rng):
     X = rng.normal(size=(60, 4))
-    with pytest.warns(IncompleteFitWarning, match="stopped by a callback after 1 of 5 epochs"):
+    with pytest.warns(
+        IncompleteFitWarning, match="stopped by a callback after 1 of 5 epochs"
+    ):
         stopped = cls(n_epochs=5, random_state=0).set_callbacks(Stop()).fit(X)
     assert stopped.n_iter_ == 1
     interrupted = cls(n_epochs=5, random_state=0).set_callbacks(Stop(interrupts=True))
@@ -256,15 +273,21 @@ def test_callbacks(cls, rng):
 
 
 def test_divergence_says_what_to_do(rng):
-    with pytest.raises(RuntimeError, match=r"The loss was nan .* Lower learning_rate .1e.30"):
-        SimCLR(**SMALL | {"learning_rate": 1e30, "n_epochs": 5}).fit(rng.normal(size=(100, 3)))
+    with pytest.raises(
+        RuntimeError, match=r"The loss was nan .* Lower learning_rate .1e.30"
+    ):
+        SimCLR(**SMALL | {"learning_rate": 1e30, "n_epochs": 5}).fit(
+            rng.normal(size=(100, 3))
+        )
 
 
 @pytest.mark.parametrize("output", ["projection", "backbone"])
 @pytest.mark.parametrize("kind", ["bytes", "floats", "table"])
 def test_it_travels(digits, output, kind):
     X = digits[0][:100]
-    X = {"bytes": (X * 15).astype(np.uint8), "floats": X, "table": X.reshape(100, -1)}[kind]
+    X = {"bytes": (X * 15).astype(np.uint8), "floats": X, "table": X.reshape(100, -1)}[
+        kind
+    ]
     simclr = SimCLR(output=output, projection_dim=7, **SMALL).fit(X)
     arrays, config = simclr.to_arrays()
     assert any("head" in name for name in arrays) == (output == "projection")
@@ -285,7 +308,10 @@ def test_an_untrusted_folder_is_checked(digits):
         with pytest.raises(ValueError, match=match):
             SimCLR.from_arrays(arrays, config)
 
-    refuses("config must be a record of the fields bytes, o.*Got", config=config | {"code": 1})
+    refuses(
+        "config must be a record of the fields bytes, o.*Got",
+        config=config | {"code": 1},
+    )
     refuses("config must be a record of the fields .* Got 'list'", config=[])
     for name, *values in (
         ("shape", [1, 8], [1, 2**12, 2**13], [1, -8, 8], [1.0, 8, 8], "188"),
@@ -295,33 +321,62 @@ def test_an_untrusted_folder_is_checked(digits):
     ):
         for value in values:
             refuses(rf"config\['{name}'\] must be", config=config | {name: value})
-    refuses("X must hold images whose .* Got 4 x 4", config=config | {"shape": [1, 4, 4]})
-    refuses("must be a float32 array of shape .65536", config=config | {"projection_dim": 2**16})
+    refuses(
+        "X must hold images whose .* Got 4 x 4", config=config | {"shape": [1, 4, 4]}
+    )
+    refuses(
+        "must be a float32 array of shape .65536",
+        config=config | {"projection_dim": 2**16},
+    )
     refuses("missing", {name: array for name, array in arrays.items() if name != word})
     refuses("'odd' is not among them", arrays | {"odd": np.zeros(3)})
-    refuses(f"{word} must be a float32 array of shape .*float64", arrays | {word: np.zeros(3)})
-    refuses(f"{word} must hold finite", arrays | {word: arrays[word] * np.float32(np.nan)})
+    refuses(
+        f"{word} must be a float32 array of shape .*float64",
+        arrays | {word: np.zeros(3)},
+    )
+    refuses(
+        f"{word} must hold finite", arrays | {word: arrays[word] * np.float32(np.nan)}
+    )
     variance = "backbone.1.running_var"
     refuses(f"{variance} must be of variances", arrays | {variance: -arrays[variance]})
-    refuses(r"scale must be a float64 array of shape \(1\)", arrays | {"scale": np.zeros(3)})
+    refuses(
+        r"scale must be a float64 array of shape \(1\)", arrays | {"scale": np.zeros(3)}
+    )
     refuses("scale must be of positive", arrays | {"scale": np.zeros(1)})
     huge = config | {"shape": [2**20], "projection_dim": 2**16}
     vectors = {"centre": np.zeros(2**20), "scale": np.ones(2**20)}
-    refuses("arrays must hold exactly", vectors, huge)  # and nothing of that size was allocated
+    refuses(
+        "arrays must hold exactly", vectors, huge
+    )  # and nothing of that size was allocated
 
 
 @pytest.mark.parametrize(
     ("fit", "message"),
     [
         (lambda X: SimCLR(image_shape=(2, 2, 2, 2)).fit(X[:, :4, :4]), "image_shape"),
-        (lambda X: SimCLR(image_shape=(8, 9)).fit(X.reshape(20, 64)), r"image_shape \(8, 9\)"),
+        (
+            lambda X: SimCLR(image_shape=(8, 9)).fit(X.reshape(20, 64)),
+            r"image_shape \(8, 9\)",
+        ),
         (lambda X: SimCLR(temperature=0).fit(X), "'temperature' parameter of SimCLR"),
         (lambda X: SimCLR().fit(np.full((4, 8, 8), np.nan)), "Input X contains NaN"),
         (lambda X: SimCLR().fit(np.zeros((2, 5, 4, 3, 2))), r"Got \(5, 4, 3, 2\)|dim"),
-        (lambda X: SimCLR(**SMALL).fit(X).transform(X.astype(np.uint8)), "X .*Got uint8"),
-        (lambda X: SimCLR(**SMALL).fit(X.astype(np.uint8)).transform(X), "X .*Got float32"),
-        (lambda X: SimCLR(**SMALL).fit(X).transform(np.zeros((2, 70))), "X has 70 features"),
-        (lambda X: SimCLR(**SMALL).fit(X).transform(np.zeros((2, 7, 7))), "X has 49 features"),
+        (
+            lambda X: SimCLR(**SMALL).fit(X).transform(X.astype(np.uint8)),
+            "X .*Got uint8",
+        ),
+        (
+            lambda X: SimCLR(**SMALL).fit(X.astype(np.uint8)).transform(X),
+            "X .*Got float32",
+        ),
+        (
+            lambda X: SimCLR(**SMALL).fit(X).transform(np.zeros((2, 70))),
+            "X has 70 features",
+        ),
+        (
+            lambda X: SimCLR(**SMALL).fit(X).transform(np.zeros((2, 7, 7))),
+            "X has 49 features",
+        ),
     ],
 )
 def test_refusals(fit, message, digits):
@@ -334,7 +389,9 @@ def test_on_a_gpu(gpu, digits):
     simclr = SimCLR(device="cuda", **SMALL).fit(X)
     assert next(simclr.network_.parameters()).device.type == "cpu"
     rows = simclr.transform(X)
-    np.testing.assert_allclose(simclr.set_params(device="cpu").transform(X), rows, atol=1e-3)
+    np.testing.assert_allclose(
+        simclr.set_params(device="cpu").transform(X), rows, atol=1e-3
+    )
 
 
 @contextmanager
@@ -364,7 +421,9 @@ def test_a_gpu_learns_in_mixed_precision_and_transforms_in_full(gpu, rng):
     X = rng.normal(size=(64, 6))
     simclr, learnt = watched_fit(X, n_epochs=2, device="cuda")
     device = find_device("cuda")
-    assert learnt == {(device, torch.bfloat16 if gains_from_bfloat16(device) else torch.float32)}
+    assert learnt == {
+        (device, torch.bfloat16 if gains_from_bfloat16(device) else torch.float32)
+    }
     seen = set()
     with watched(seen):
         simclr.transform(X)
@@ -375,7 +434,9 @@ def test_a_gpu_that_emulates_bfloat16_learns_in_full(rng, monkeypatch):
     """Those before Ampere: convolutions have no kernels for it, and products are slower."""
     simulate_a_gpu(monkeypatch)
     module = torch.get_device_module(find_device("cuda"))
-    monkeypatch.setattr(module, "is_bf16_supported", lambda including_emulation=True: False)
+    monkeypatch.setattr(
+        module, "is_bf16_supported", lambda including_emulation=True: False
+    )
     learnt = watched_fit(rng.normal(size=(64, 6)), n_epochs=1, device="cuda")[1]
     assert {dtype for _, dtype in learnt} == {torch.float32}
 

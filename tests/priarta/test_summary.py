@@ -44,7 +44,9 @@ def test_json_there_and_back(scorer, rng, kind):
 
 @pytest.mark.parametrize("d", [1, 2, 5, 8, 64])
 def test_size(rng, d):
-    scorer = PriArTaScorer(delta=1.23456789e-5, mean_weight=0.6).fit(rng.normal(size=(90, d)))
+    scorer = PriArTaScorer(delta=1.23456789e-5, mean_weight=0.6).fit(
+        rng.normal(size=(90, d))
+    )
     sent = released(scorer, rng.normal(size=(80, d)), epsilon=0.812345678901)
     assert len(sent.summary_.to_json().encode()) <= most_bytes(d) == 8 * d * d + 4096
 
@@ -128,7 +130,9 @@ def test_fields_are_exactly_those(summary):
 def test_files_are_measured_before_they_are_read(scorer, summary, tmp_path):
     path = tmp_path / "summary.json"
     path.write_text(summary.to_json())
-    assert np.array_equal(scorer.score_summaries([path]), scorer.score_summaries([summary]))
+    assert np.array_equal(
+        scorer.score_summaries([path]), scorer.score_summaries([summary])
+    )
     for content, message in (
         (b" " * (most_bytes(3) + 1), "must have at most 4168 bytes"),
         (b"\xff\xfe", "must be ASCII text"),
@@ -150,7 +154,12 @@ WEIRD = st.one_of(
     st.binary(max_size=60).map(lambda b: base64.b64encode(b).decode()),
     st.sampled_from(["replace", "null", "add_remove"]),
 )  # fmt: skip
-NAMES = [field.name for field in fields(Summary)] + ["format", "version", "guarantee", "new"]
+NAMES = [field.name for field in fields(Summary)] + [
+    "format",
+    "version",
+    "guarantee",
+    "new",
+]
 QUIET = dict(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 

@@ -32,13 +32,17 @@ def training(n=40, seed=0, **options):
 def test_it_learns():
     loop, network, _ = training()
     assert len(list(loop)) == 60
-    np.testing.assert_allclose([network.weight.item(), network.bias.item()], [3, 1], atol=0.02)
+    np.testing.assert_allclose(
+        [network.weight.item(), network.bias.item()], [3, 1], atol=0.02
+    )
 
 
 def test_batches():
     loop, _, seen = training(n=35, n_epochs=3)
     list(loop)
-    assert [len(rows) for rows in seen] == [10] * 9  # 5 rows of 35 sit out, others each epoch
+    assert [len(rows) for rows in seen] == [
+        10
+    ] * 9  # 5 rows of 35 sit out, others each epoch
     for epoch in range(3):
         assert len(torch.cat(seen[3 * epoch : 3 * epoch + 3]).unique()) == 30
     assert len(torch.cat(seen).unique()) > 30
@@ -62,7 +66,9 @@ def test_the_seed_decides_and_torch_is_left_alone():
 
 def test_divergence():
     loop, _, _ = training(learning_rate=1e30)
-    with pytest.raises(RuntimeError, match=r"The loss was .* in epoch .* Lower learning_rate .1e"):
+    with pytest.raises(
+        RuntimeError, match=r"The loss was .* in epoch .* Lower learning_rate .1e"
+    ):
         list(loop)
 
 

@@ -18,7 +18,9 @@ def test_the_loss_is_that_of_densities(rng):
     error = stats.norm.logpdf([0, 0]).sum() * 3 - stats.norm(out, 1.0).logpdf(x).sum()
     z, deviation = np.linspace(-12, 12, 20_001), np.exp(0.5 * log_variance)
     own = stats.norm.pdf(z, mean[..., None], deviation[..., None])
-    ratio = stats.norm.logpdf(z, mean[..., None], deviation[..., None]) - stats.norm.logpdf(z)
+    ratio = stats.norm.logpdf(
+        z, mean[..., None], deviation[..., None]
+    ) - stats.norm.logpdf(z)
     divergence = np.sum(own * ratio) * (z[1] - z[0])
     for beta in (1.0, 0.25):
         loss = negative_elbo(*map(torch.from_numpy, (x, out, mean, log_variance)), beta)
@@ -83,14 +85,30 @@ def test_an_untrusted_folder_is_checked(plane):
 
     refuses("a record of the fields hidden_dim, latent_dim, n_features. Got", config={})
     for name, value in (("latent_dim", -1), ("hidden_dim", 2**40), ("n_features", 3.0)):
-        refuses(rf"config\['{name}'\] must be .* Got {value}", config=config | {name: value})
-    refuses("encoder.0.weight must be a float32 array of shape", config=config | {"hidden_dim": 6})
-    refuses(r"centre must be a float64 array of shape \(9\)", config=config | {"n_features": 9})
-    refuses("scale must be of positive numbers. Got -1", arrays | {"scale": np.array([-1.0])})
+        refuses(
+            rf"config\['{name}'\] must be .* Got {value}", config=config | {name: value}
+        )
+    refuses(
+        "encoder.0.weight must be a float32 array of shape",
+        config=config | {"hidden_dim": 6},
+    )
+    refuses(
+        r"centre must be a float64 array of shape \(9\)",
+        config=config | {"n_features": 9},
+    )
+    refuses(
+        "scale must be of positive numbers. Got -1",
+        arrays | {"scale": np.array([-1.0])},
+    )
     refuses("centre must hold finite", arrays | {"centre": arrays["centre"] * np.nan})
-    refuses("0.bias.* is missing", {k: a for k, a in arrays.items() if k != "encoder.0.bias"})
+    refuses(
+        "0.bias.* is missing",
+        {k: a for k, a in arrays.items() if k != "encoder.0.bias"},
+    )
     sizes = {"n_features": 1, "hidden_dim": 2**20, "latent_dim": 2**20}
-    refuses("arrays must hold exactly", {"centre": np.zeros(1), "scale": np.ones(1)}, sizes)
+    refuses(
+        "arrays must hold exactly", {"centre": np.zeros(1), "scale": np.ones(1)}, sizes
+    )
 
 
 def test_errors(plane):
@@ -98,5 +116,7 @@ def test_errors(plane):
         GaussianVAE(0).fit(plane)
     with pytest.raises(ValueError, match="minimum of 2 is required"):
         GaussianVAE().fit(plane[:1])
-    with pytest.raises(ValueError, match="X has 3 features, but GaussianVAE is expecting 10"):
+    with pytest.raises(
+        ValueError, match="X has 3 features, but GaussianVAE is expecting 10"
+    ):
         GaussianVAE(2, **SMALL).fit(plane).transform(plane[:, :3])

@@ -19,7 +19,10 @@ from skvalue.privacy import LaplaceEvent, Ledger, draw_noise
 from skvalue.privacy.audit import search_sensitivity
 from skvalue.valuers.layered_shapley import change_bounds, plan_release, secret_value
 
-N, K = 7, 3  # sizes of blocks divide the number of others: a row is in a block of every layer
+N, K = (
+    7,
+    3,
+)  # sizes of blocks divide the number of others: a row is in a block of every layer
 POINTS = dict(X_val=np.array([[1.0], [-1.0]]), y_val=np.array([1, 0]))
 QUERY, CANARY = 0, 4
 RECORDS = [(0.5, 0), (0.5, 1), (-0.9, 1)]
@@ -119,7 +122,11 @@ def one_noise(n):
 def search_one(claim, clean=one_clean, rows=with_canary, records=RECORDS):
     """Rows next to the one of the query, one of them replaced."""
     return search_sensitivity(
-        lambda one: clean(rows(one[0])), records, 1, claimed=claim.sensitivity, relation="replace"
+        lambda one: clean(rows(one[0])),
+        records,
+        1,
+        claimed=claim.sensitivity,
+        relation="replace",
     )
 
 
@@ -152,7 +159,9 @@ def intercept_clean(rows):
         np.array([1]), max_norm=1e3, fit_intercept=False,
     )  # fmt: skip
     n_shuffles = intercept_plan().n_shuffles
-    (value,) = block_values(Utilities(game), n_shuffles, [0], lambda *k: np.random.default_rng(k))
+    (value,) = block_values(
+        Utilities(game), n_shuffles, [0], lambda *k: np.random.default_rng(k)
+    )
     return value
 
 
@@ -199,7 +208,9 @@ def secret_scores(n, public=False):
             clean = (2 * rows[CANARY][1] - 1) * bounds()[0][:2].sum() / N / 2
         else:
             with playing(rows, alone):
-                clean = np.array([secret_value(plan, Utilities(game), QUERY) for _ in range(n)])
+                clean = np.array(
+                    [secret_value(plan, Utilities(game), QUERY) for _ in range(n)]
+                )
         scores.append(clean + noise)
     return scores
 
@@ -245,7 +256,10 @@ def values_scores(release, n, short=1.0):
     found = zip(*values_runs(release, n))
     clean = values_runs(release, n)[1]
     released = [exact + short * (run - exact) for run, exact in found]
-    return [(np.abs(run - clean[1]) - np.abs(run - clean[0])).sum(axis=1) for run in released]
+    return [
+        (np.abs(run - clean[1]) - np.abs(run - clean[0])).sum(axis=1)
+        for run in released
+    ]
 
 
 def values_noise(release, n, short=1.0):

@@ -12,7 +12,11 @@ from skvalue.privacy.audit import search_sensitivity
 EPSILON, DELTA = 8.0, 1e-5
 
 # A buyer whose centre is the origin.
-MODEL = PriArTaScorer(max_norm=1.0).fit([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]).model_
+MODEL = (
+    PriArTaScorer(max_norm=1.0)
+    .fit([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    .model_
+)
 WEIGHT = MODEL.mean_weight
 COSINE = -(WEIGHT**2) / 2  # of the two rows that are farthest apart
 FAR = (1.0, 0.0), (COSINE, math.sqrt(1 - COSINE**2))
@@ -58,9 +62,14 @@ def runs(n, relation="replace", **setting):
 
 def scores(n, relation="replace", short=1.0, **setting):
     """The releases along the direction in which the neighbours differ, with less noise."""
-    clean = [moment_statistic(rows_with(row), WEIGHT, relation) for row in NEIGHBOURS[relation]]
+    clean = [
+        moment_statistic(rows_with(row), WEIGHT, relation)
+        for row in NEIGHBOURS[relation]
+    ]
     found = zip(clean, runs(n, relation, **setting))
-    return [(exact + short * (run - exact)) @ (clean[0] - clean[1]) for exact, run in found]
+    return [
+        (exact + short * (run - exact)) @ (clean[0] - clean[1]) for exact, run in found
+    ]
 
 
 def noise(n, relation="replace", short=1.0):

@@ -40,7 +40,12 @@ def tknn(rows, epsilon=EPSILON, runs=1, points=(X_VAL, Y_VAL), **parameters):
     x, y = np.array(rows).T
     X, X_val = ((places[:, None] + part).reshape(-1, 1) for part in (x, points[0]))
     valuer = TKNNShapleyValuer(
-        0.5, metric="euclidean", epsilon=epsilon, delta=DELTA, denoise=False, **parameters
+        0.5,
+        metric="euclidean",
+        epsilon=epsilon,
+        delta=DELTA,
+        denoise=False,
+        **parameters,
     ).fit(X, np.tile(y.astype(int), runs), X_val=X_val, y_val=np.tile(points[1], runs))
     return valuer.counts_.reshape(2, runs, -1)
 
@@ -70,7 +75,8 @@ def tknn_runs(relation="add_remove", forgets=None):
         epsilon = get_epsilon(replace(tknn_claim(relation), scale=one_ball), DELTA)
     return [
         np.concatenate(
-            [tknn(rows, epsilon, COPIES, relation=relation) for _ in range(TKNN_FITS)], axis=1
+            [tknn(rows, epsilon, COPIES, relation=relation) for _ in range(TKNN_FITS)],
+            axis=1,
         )
         for rows in tknn_neighbours(relation)
     ]
@@ -79,11 +85,17 @@ def tknn_runs(relation="add_remove", forgets=None):
 def tknn_scores(relation="add_remove", forgets=None):
     """The runs, projected on the direction in which the neighbours differ."""
     direction = np.subtract(*map(tknn_clean, tknn_neighbours(relation)))
-    return [np.einsum("crv,cv->r", counts, direction) for counts in tknn_runs(relation, forgets)]
+    return [
+        np.einsum("crv,cv->r", counts, direction)
+        for counts in tknn_runs(relation, forgets)
+    ]
 
 
 def tknn_noise(relation="add_remove", forgets=None):
-    return tknn_runs(relation, forgets)[0] - tknn_clean(tknn_neighbours(relation)[0])[:, None]
+    return (
+        tknn_runs(relation, forgets)[0]
+        - tknn_clean(tknn_neighbours(relation)[0])[:, None]
+    )
 
 
 def search_tknn(claim):
@@ -91,7 +103,11 @@ def search_tknn(claim):
     if claim.relation == "replace":
         records = [(0.3, 0), (0.3, 1), (20.0, 1)]
     return search_sensitivity(
-        tknn_clean, records, 3, claimed=claim.contributions**0.5, relation=claim.relation
+        tknn_clean,
+        records,
+        3,
+        claimed=claim.contributions**0.5,
+        relation=claim.relation,
     )
 
 
@@ -100,8 +116,13 @@ def search_tknn(claim):
 # Steps are so short that parameters stay at zero: a value is a number times the sum of what the
 # canary has released along the gradient of the utility, the way of all canaries.
 PERMUTATIONS, CANARIES, CLIP = 4, 1000, 0.7
-PROJECTED = {"n_components": 1, "clip": "median"}  # on -(1, 1) / sqrt(2), the public gradients' way
-PROJECTED_CLIP = 0.5**0.5  # the median of 0 and sqrt(2), the norms at the two validation points
+PROJECTED = {
+    "n_components": 1,
+    "clip": "median",
+}  # on -(1, 1) / sqrt(2), the public gradients' way
+PROJECTED_CLIP = (
+    0.5**0.5
+)  # the median of 0 and sqrt(2), the norms at the two validation points
 SETTING = {
     "learning_rate": 1e-6, "standardize": False, "delta": DELTA, "noise": "iid", "random_state": 0,
 }  # fmt: skip
@@ -112,9 +133,17 @@ def gradient_fit(X_val=3.0, **parameters):
     blank = parameters.get("trust") == "server"
     y = np.tile([-1e9, 0.0 if blank else 1e9], CANARIES)
     valuer = GradientSemivalueValuer(
-        "linear", n_permutations=PERMUTATIONS, n_jobs=1, **{"clip": CLIP, **SETTING, **parameters}
+        "linear",
+        n_permutations=PERMUTATIONS,
+        n_jobs=1,
+        **{"clip": CLIP, **SETTING, **parameters},
     )
-    valuer.fit(np.full((2 * CANARIES, 1), 3.0), y, X_val=np.full((2, 1), X_val), y_val=[0.0, 0.5])
+    valuer.fit(
+        np.full((2 * CANARIES, 1), 3.0),
+        y,
+        X_val=np.full((2, 1), X_val),
+        y_val=[0.0, 0.5],
+    )
     return valuer.values_.reshape(-1, 2).T
 
 
@@ -165,7 +194,9 @@ def gradient_runs(kind, short=1.0):
     clip = PROJECTED_CLIP if kind in ("projected", "federated") else CLIP
     exact = fit().mean(axis=1)
     noisy = fit(noise_multiplier=short * scale / (PERMUTATIONS**0.5 * clip))
-    unit = (exact[0] - exact[1]) / (2 * half * PERMUTATIONS)  # of one release, in a value
+    unit = (exact[0] - exact[1]) / (
+        2 * half * PERMUTATIONS
+    )  # of one release, in a value
     return noisy / unit, exact / unit
 
 

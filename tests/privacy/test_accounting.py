@@ -68,7 +68,9 @@ def normal_pmf(scale, ends):
 def check_sum(pmf, scale, contributions):
     """Delta of counts whose sum has these probabilities, which decides the privacy loss."""
     y = np.arange(len(pmf)) - len(pmf) // 2
-    ratio = np.exp(contributions * (2 * y - contributions) / (2 * contributions * scale**2))
+    ratio = np.exp(
+        contributions * (2 * y - contributions) / (2 * contributions * scale**2)
+    )
     for epsilon in (0.1, 1.0, 3.0):
         found = get_delta(DiscreteGaussianEvent(scale, contributions), epsilon)
         expected = (pmf * np.maximum(ratio - math.exp(epsilon), 0)).sum()
@@ -83,12 +85,16 @@ def test_the_formula_of_wide_noise_meets_the_convolution(scale, contributions):
     check_sum(total, scale, contributions)
 
 
-@pytest.mark.parametrize("contributions", [99, 101])  # just below and above the smooth formula
+@pytest.mark.parametrize(
+    "contributions", [99, 101]
+)  # just below and above the smooth formula
 def test_smooth_tail_meets_the_sum(contributions):
     check_sum(normal_pmf(20.0 * math.sqrt(contributions), 6000), 20.0, contributions)
 
 
-@pytest.mark.parametrize(("scale", "epsilon"), [(3.73, 1.0), (0.6, 8.0), (0.6, 1.0), (10, 0.05)])
+@pytest.mark.parametrize(
+    ("scale", "epsilon"), [(3.73, 1.0), (0.6, 8.0), (0.6, 1.0), (10, 0.05)]
+)
 def test_lattice_equals_dp_accounting(pld, scale, epsilon):
     theirs = pld.from_discrete_gaussian_mechanism(scale, use_connect_dots=True)
     found = get_delta(DiscreteGaussianEvent(scale), epsilon)
@@ -110,7 +116,9 @@ def test_laplace_against_integrals(shift, epsilon):
     x = np.linspace(-60, 60, 1_200_001)
     p, q = np.exp(-np.abs(x - shift) / scale), np.exp(-np.abs(x) / scale)
     expected = np.maximum(p - math.exp(epsilon) * q, 0).sum() * 1e-4 / (2 * scale)
-    assert get_delta(LaplaceEvent(scale, shift), epsilon) == pytest.approx(expected, abs=1e-7)
+    assert get_delta(LaplaceEvent(scale, shift), epsilon) == pytest.approx(
+        expected, abs=1e-7
+    )
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 900.0, 1e5, 1e49])
@@ -123,12 +131,18 @@ def test_laplace_noise_of_any_size(epsilon):
 def test_l1_sensitivity_is_dearest_in_one_coordinate():
     x = np.arange(-30, 30.1, 0.25)
     scale, epsilon = 2.0, 0.4
-    noise = {k: np.exp(-np.abs(x - k) / scale) / np.exp(-np.abs(x) / scale).sum() for k in range(5)}
+    noise = {
+        k: np.exp(-np.abs(x - k) / scale) / np.exp(-np.abs(x) / scale).sum()
+        for k in range(5)
+    }
 
     def delta(shifts):
         p = q = np.ones(1)
         for k in shifts:
-            p, q = np.multiply.outer(p, noise[k]).ravel(), np.multiply.outer(q, noise[0]).ravel()
+            p, q = (
+                np.multiply.outer(p, noise[k]).ravel(),
+                np.multiply.outer(q, noise[0]).ravel(),
+            )
         return np.maximum(p - math.exp(epsilon) * q, 0).sum()
 
     claimed = get_delta(LaplaceEvent(scale, 4), epsilon)
@@ -138,9 +152,13 @@ def test_l1_sensitivity_is_dearest_in_one_coordinate():
 
 
 def test_gaussian_composition_is_exact():
-    event = ComposedEvent((SelfComposedEvent(GaussianEvent(10.0), 100), GaussianEvent(2.0, 3.0)))
+    event = ComposedEvent(
+        (SelfComposedEvent(GaussianEvent(10.0), 100), GaussianEvent(2.0, 3.0))
+    )
     mu = math.sqrt(100 / 10**2 + (3 / 2) ** 2)
-    assert get_epsilon(event, 1e-5) == pytest.approx(epsilon_from_mu(mu, 1e-5), rel=1e-12)
+    assert get_epsilon(event, 1e-5) == pytest.approx(
+        epsilon_from_mu(mu, 1e-5), rel=1e-12
+    )
 
 
 def test_lattice_composition_is_exact():
@@ -160,8 +178,12 @@ def test_fresh_samples(scale, relation, expected):
 
 def test_one_shared_sample_is_far_dearer_than_fresh_ones():
     fresh = PoissonSampledEvent(GaussianEvent(1.0, relation="null"), 0.01)
-    shared = PoissonSampledEvent(GaussianEvent(1.0, math.sqrt(20), relation="null"), 0.01)
-    assert get_epsilon(SelfComposedEvent(fresh, 20), 1e-5) == pytest.approx(0.455, abs=0.01)
+    shared = PoissonSampledEvent(
+        GaussianEvent(1.0, math.sqrt(20), relation="null"), 0.01
+    )
+    assert get_epsilon(SelfComposedEvent(fresh, 20), 1e-5) == pytest.approx(
+        0.455, abs=0.01
+    )
     assert get_epsilon(shared, 1e-5) == pytest.approx(18.5, abs=0.1)
 
 
@@ -181,7 +203,10 @@ def test_mixed_compositions_are_above_their_parts_and_below_the_sum():
 
 def test_composition_of_gaussian_and_lattice_noise_against_enumeration():
     # The loss of the pair is a Gaussian plus a lattice variable: integrate one, sum the other.
-    gauss, lattice = GaussianEvent(3.0), DiscreteGaussianEvent(4.0, 2, relation="replace")
+    gauss, lattice = (
+        GaussianEvent(3.0),
+        DiscreteGaussianEvent(4.0, 2, relation="replace"),
+    )
     x, pmf = np.arange(-200, 201), normal_pmf(4.0 * math.sqrt(2), 200)
     losses = (2 * x + 2) / (2 * 4.0**2)
     mu = 1 / 3.0
@@ -234,7 +259,9 @@ def test_epsilon_and_delta_are_inverse(event):
 
 def test_imperfect_integer_noise_is_accounted_for():
     error = 3 * 2.0**-100 * (1 + math.e)
-    event = DiscreteGaussianEvent(100.0, 3)  # exact noise of this size has a delta of 1e-700
+    event = DiscreteGaussianEvent(
+        100.0, 3
+    )  # exact noise of this size has a delta of 1e-700
     assert get_delta(event, 1.0) == pytest.approx(error, rel=1e-9, abs=0)
     assert get_epsilon(event, 1e-31) == math.inf
     assert get_delta(LaplaceEvent(3.0, 3.0), 1.0) == 0.0

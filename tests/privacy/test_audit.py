@@ -37,9 +37,12 @@ def ball_counts(rows):
 
 
 @pytest.mark.parametrize(
-    ("statistic", "squared_sensitivities"), [(ball_counts, (3, 3, 2)), (counts, (1, 1, 2))]
+    ("statistic", "squared_sensitivities"),
+    [(ball_counts, (3, 3, 2)), (counts, (1, 1, 2))],
 )
-@pytest.mark.parametrize(("place", "relation"), [*enumerate(("add_remove", "null", "replace"))])
+@pytest.mark.parametrize(
+    ("place", "relation"), [*enumerate(("add_remove", "null", "replace"))]
+)
 def test_sensitivity_of_counts(statistic, squared_sensitivities, place, relation):
     squared = squared_sensitivities[place]
 
@@ -58,7 +61,9 @@ def test_sensitivity_of_counts(statistic, squared_sensitivities, place, relation
 
 
 def test_sensitivity_norm_and_witness():
-    report = search_sensitivity(counts, KINDS, 2, claimed=2.0, relation="replace", norm=1)
+    report = search_sensitivity(
+        counts, KINDS, 2, claimed=2.0, relation="replace", norm=1
+    )
     assert report.found == 2.0
     rows, neighbour = report.witness
     assert np.abs(np.subtract(counts(rows), counts(neighbour))).sum() == 2
@@ -74,7 +79,9 @@ def test_sensitivity_norm_and_witness():
     ],
 )
 def test_no_noise_hides_what_is_not_finite_nor_another_shape(statistic):
-    report = search_sensitivity(statistic, [0, 1], 1, claimed=1.0, relation="add_remove")
+    report = search_sensitivity(
+        statistic, [0, 1], 1, claimed=1.0, relation="add_remove"
+    )
     assert report.found == math.inf
     assert not report.passed
 
@@ -95,14 +102,18 @@ def test_sensitivity_refusals(setting, message):
 # Variance --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("short", "n"), [(2.0, 100), (math.sqrt(2), 300), (1.05, 12_000)])
+@pytest.mark.parametrize(
+    ("short", "n"), [(2.0, 100), (math.sqrt(2), 300), (1.05, 12_000)]
+)
 def test_variance_finds_short_noise(short, n):
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(20, n))
     event = GaussianEvent(3.0)
     assert all(check_variance(3 * row, event).passed for row in noise)
     assert not any(check_variance(3 * row / short, event).passed for row in noise)
-    assert all(check_variance(3 * row * 1.5, event).wasteful for row in noise if n >= 300)
+    assert all(
+        check_variance(3 * row * 1.5, event).wasteful for row in noise if n >= 300
+    )
 
 
 def test_variance_of_heavy_tails_is_allowed_for():
@@ -165,7 +176,9 @@ def test_the_violation_is_between_clopper_pearson_bounds(flip):
         return binomtest(count, 100).proportion_ci(level, method="exact")
 
     guesses = (bounds(60).low, bounds(5).high), (bounds(95).low, bounds(40).high)
-    assert report.violation == pytest.approx(max(right - wrong for right, wrong in guesses))
+    assert report.violation == pytest.approx(
+        max(right - wrong for right, wrong in guesses)
+    )
     assert report.epsilon_at == 0
 
 
@@ -187,7 +200,10 @@ def test_game_false_alarms_are_rare_at_any_level():
     rng = np.random.default_rng(0)
     event = calibrate_gaussian(1.0, 1e-5)
     draws = event.scale * rng.normal(size=(100, 2, 1000)) + [[1], [0]]
-    assert sum(not distinguish_scores(*each, event, fail=0.5).passed for each in draws) <= 50
+    assert (
+        sum(not distinguish_scores(*each, event, fail=0.5).passed for each in draws)
+        <= 50
+    )
 
 
 def test_game_on_laplace_noise_and_both_directions():

@@ -85,7 +85,9 @@ def present_or_absent(scale, n, clip=False):
     """Scores with and without a row that adds to the first of the two counts of every ball."""
     absent = np.tile([3, 2], V)
     return [
-        noisy_counts(scale, absent + present * np.tile([1, 0], V), n, clip)[:, ::2].sum(axis=1)
+        noisy_counts(scale, absent + present * np.tile([1, 0], V), n, clip)[:, ::2].sum(
+            axis=1
+        )
         for present in (1, 0)
     ]
 
@@ -93,7 +95,9 @@ def present_or_absent(scale, n, clip=False):
 def relabelled(scale, n):
     """Scores with a row and with the same row under another label: a replacement."""
     agree, other = np.tile([4, 2], V), np.tile([3, 3], V)
-    return [noisy_counts(scale, clean, n) @ np.tile([1, -1], V) for clean in (agree, other)]
+    return [
+        noisy_counts(scale, clean, n) @ np.tile([1, -1], V) for clean in (agree, other)
+    ]
 
 
 def in_balls(rows):
@@ -111,7 +115,9 @@ RECORDS = [(balls, label) for balls in ((), (0,), (0, 1)) for label in "ab"]
 def search_counts(claim):
     """Records are in at most 2 balls: the claim's number of counts, for V = 2."""
     claimed = math.sqrt(claim.contributions * 2 / V)
-    return search_sensitivity(in_balls, RECORDS, 3, claimed=claimed, relation=claim.relation)
+    return search_sensitivity(
+        in_balls, RECORDS, 3, claimed=claimed, relation=claim.relation
+    )
 
 
 # Sums of clipped rows --------------------------------------------------------------------------
@@ -125,7 +131,11 @@ def shifted(event, shift, n):
 def search_clipped_sum(claim):
     rows = [(0.0, 0.0), (1.0, 0.0), (-1.0, 0.0), (0.6, 0.8), (-0.6, -0.8)]
     return search_sensitivity(
-        lambda some: np.sum(some, axis=0), rows, 3, claimed=claim.sensitivity, relation="replace"
+        lambda some: np.sum(some, axis=0),
+        rows,
+        3,
+        claimed=claim.sensitivity,
+        relation="replace",
     )
 
 
@@ -141,7 +151,9 @@ def fresh_samples():
 
 
 def one_sample():
-    return PoissonSampledEvent(GaussianEvent(10.0, math.sqrt(N_SAMPLED), relation="null"), RATE)
+    return PoissonSampledEvent(
+        GaussianEvent(10.0, math.sqrt(N_SAMPLED), relation="null"), RATE
+    )
 
 
 def is_in_samples(n, kind):
@@ -185,7 +197,10 @@ def release_of(party, rows):
 def released(kind, n):
     """n statistics that leave a party with a row, and n of its neighbour."""
     party, *neighbours = PARTIES[kind]
-    return [np.array([release_of(party, rows).vector for _ in range(n)]) for rows in neighbours]
+    return [
+        np.array([release_of(party, rows).vector for _ in range(n)])
+        for rows in neighbours
+    ]
 
 
 @lru_cache
@@ -225,7 +240,10 @@ def counts(m=V, relation="add_remove", score=present_or_absent, short=1.0, **opt
 
 def shifted_draws(calibrated, shift, search=None):
     return Audited(
-        calibrated, lambda claim, n: shifted(claim, shift, n), draw_noise, sensitivity=search
+        calibrated,
+        lambda claim, n: shifted(claim, shift, n),
+        draw_noise,
+        sensitivity=search,
     )
 
 
@@ -277,11 +295,16 @@ def gradients(kind, search=None, short=1.0):
 
 def trajectory(claim=in_run.claim, search=in_run.search, short=1.0):
     return Audited(
-        claim, lambda claim, n: in_run.scores(short), lambda claim, n: in_run.noise(short), search
+        claim,
+        lambda claim, n: in_run.scores(short),
+        lambda claim, n: in_run.noise(short),
+        search,
     )
 
 
-def layered_value(noise=None, claim=layered.one_claim, clean=layered.one_clean, halved=False):
+def layered_value(
+    noise=None, claim=layered.one_claim, clean=layered.one_clean, halved=False
+):
     return Audited(
         claim,
         lambda claim, n: layered.one_scores(n, halved, clean),
@@ -291,7 +314,9 @@ def layered_value(noise=None, claim=layered.one_claim, clean=layered.one_clean, 
 
 
 def layered_secret(n, public=False):
-    return Audited(layered.secret_claim, lambda claim, n: layered.secret_scores(n, public), n=n)
+    return Audited(
+        layered.secret_claim, lambda claim, n: layered.secret_scores(n, public), n=n
+    )
 
 
 def layered_values(release, n, short=lambda claim: 1.0):
@@ -325,7 +350,9 @@ AUDITED = {
     "TKNNShapleyValuer, a row added or removed": tknn("add_remove"),
     "TKNNShapleyValuer, a row replaced": tknn("replace"),
     f"{GRADIENTS}, local noise": gradients("gradients", valuers.search_gradients),
-    f"{GRADIENTS}, along a public direction": gradients("projected", valuers.search_projected),
+    f"{GRADIENTS}, along a public direction": gradients(
+        "projected", valuers.search_projected
+    ),
     f"{GRADIENTS}, a trusted server": gradients("server"),
     f"{FEDERATED}, a party's updates": gradients("rounds", valuers.search_updates),
     f"{FEDERATED}, a fit along a public direction": gradients(
@@ -420,7 +447,9 @@ def test_audits_pass(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name, entry in AUDITED.items() if entry.n < N_RUNS])
+@pytest.mark.parametrize(
+    "name", [name for name, entry in AUDITED.items() if entry.n < N_RUNS]
+)
 def test_audits_of_more_fits_pass(name):
     check_audits(AUDITED[name], 2000)
 
@@ -428,7 +457,9 @@ def test_audits_of_more_fits_pass(name):
 @pytest.mark.parametrize("name", BROKEN)
 def test_audits_catch(name):
     broken, caught_by = BROKEN[name]
-    assert {audit for audit, report in broken.audits() if not report.passed} == caught_by
+    assert {
+        audit for audit, report in broken.audits() if not report.passed
+    } == caught_by
 
 
 @pytest.mark.parametrize(("release", "least"), [("all", 0.999), ("publish", 0.6)])

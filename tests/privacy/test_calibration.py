@@ -54,7 +54,9 @@ def test_replace_touches_twice_the_counts():
     assert event.relation == "replace"
     same = convert(calibrate_counts(1.0, 1e-5, 13), "replace")
     assert get_delta(same, 1.0) > 1e-5
-    assert event.scale == pytest.approx(calibrate_counts(1.0, 1e-5, 26).scale, rel=1e-12)
+    assert event.scale == pytest.approx(
+        calibrate_counts(1.0, 1e-5, 26).scale, rel=1e-12
+    )
 
 
 def test_steps_scale_the_noise():

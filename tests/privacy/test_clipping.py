@@ -19,8 +19,12 @@ def squared(row):
 def hard_rows(rng, d, max_norm, dtype):
     """Random rows, rows within rounding of the bound, and rows at the ends of the dtype."""
     info = np.finfo(dtype)
-    random = rng.standard_normal((30, d)) * 10.0 ** rng.uniform(-6, 6, (30, 1)) * max_norm
-    mixed = rng.standard_normal((20, d)) * 10.0 ** rng.uniform(-12, 3, (20, d)) * max_norm
+    random = (
+        rng.standard_normal((30, d)) * 10.0 ** rng.uniform(-6, 6, (30, 1)) * max_norm
+    )
+    mixed = (
+        rng.standard_normal((20, d)) * 10.0 ** rng.uniform(-12, 3, (20, d)) * max_norm
+    )
     near = rng.standard_normal((60, d))
     near *= max_norm / np.linalg.norm(near, axis=1, keepdims=True)
     near *= 1 + np.finfo(dtype).eps * rng.integers(-4 * d - 40, 4, (60, 1))
@@ -30,12 +34,16 @@ def hard_rows(rng, d, max_norm, dtype):
         for end in (info.max, info.tiny, info.smallest_subnormal)
     ]
     with np.errstate(over="ignore"):
-        X = np.concatenate([random, mixed, near, even, *ends, np.zeros((1, d))]).astype(dtype)
+        X = np.concatenate([random, mixed, near, even, *ends, np.zeros((1, d))]).astype(
+            dtype
+        )
     return X[np.isfinite(X).all(axis=1)]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(("d", "order"), [(1, "C"), (2, "C"), (3, "F"), (17, "C"), (200, "F")])
+@pytest.mark.parametrize(
+    ("d", "order"), [(1, "C"), (2, "C"), (3, "F"), (17, "C"), (200, "F")]
+)
 def test_no_clipped_row_is_longer_than_the_bound(d, dtype, order, rng):
     tiny = float(np.finfo(dtype).tiny) * d**0.5
     norms = (1.0, 0.1, 7.3, np.float32(0.3), 1e-6, 1e20, 1.0000001 * tiny)
@@ -44,7 +52,11 @@ def test_no_clipped_row_is_longer_than_the_bound(d, dtype, order, rng):
         clipped = clip_rows(X, max_norm)
         assert clipped.dtype == dtype
         assert max(map(squared, clipped)) <= exact(max_norm) ** 2
-        unit = clipped / dtype(max_norm) if dtype(max_norm) == max_norm else clipped / max_norm
+        unit = (
+            clipped / dtype(max_norm)
+            if dtype(max_norm) == max_norm
+            else clipped / max_norm
+        )
         assert max(map(squared, unit)) <= exact(1) ** 2
         np.testing.assert_array_equal(clip_rows(clipped, max_norm), clipped)
 
@@ -54,7 +66,9 @@ def test_only_rows_at_the_bound_or_beyond_change_and_keep_their_direction(dtype,
     X = rng.standard_normal((200, 6)).astype(dtype)
     norms, margin = np.linalg.norm(X.astype(float), axis=1), clipping_margin(6, dtype)
     clipped = clip_rows(X, 2.0)
-    np.testing.assert_array_equal(clipped[norms < 2 - 2 * margin], X[norms < 2 - 2 * margin])
+    np.testing.assert_array_equal(
+        clipped[norms < 2 - 2 * margin], X[norms < 2 - 2 * margin]
+    )
     beyond = norms > 2
     expected = X[beyond] * (2 / norms[beyond])[:, None]
     np.testing.assert_allclose(clipped[beyond], expected, rtol=2 * margin)

@@ -70,9 +70,9 @@ def test_nothing_is_had_of_replace():
 
 def test_replace_is_two_steps():
     assert convert(GaussianEvent(1.0, 3.0, "null"), "replace").sensitivity == 6.0
-    assert convert(DiscreteGaussianEvent(1.0, 5, 2), "replace") == DiscreteGaussianEvent(
-        1.0, 10, 2, "replace"
-    )
+    assert convert(
+        DiscreteGaussianEvent(1.0, 5, 2), "replace"
+    ) == DiscreteGaussianEvent(1.0, 10, 2, "replace")
     group = convert(OpaqueEvent(1.0, 1e-6, "null"), "replace")
     assert group.epsilon == 2.0
     assert group.delta == pytest.approx((1 + 2.718281828) * 1e-6)
@@ -88,7 +88,9 @@ def test_bad_scale_is_refused(cls, scale):
 @pytest.mark.parametrize("cls", [GaussianEvent, DiscreteGaussianEvent, LaplaceEvent])
 @pytest.mark.parametrize("scale", [1e-320, 1e-200, 1e200, 1e308])
 def test_noise_of_no_use_is_refused(cls, scale):
-    with pytest.raises(ValueError, match="scale must be between 1e-50 and 1e50 times the sens"):
+    with pytest.raises(
+        ValueError, match="scale must be between 1e-50 and 1e50 times the sens"
+    ):
         cls(scale)
 
 
@@ -107,7 +109,9 @@ def test_noise_of_any_size_has_a_cost(cls, scale):
     if scale > 1:
         assert ledger.charge(event).number == 2
     else:
-        message = "the release must fit what is left|must have a privacy loss of at most 1e"
+        message = (
+            "the release must fit what is left|must have a privacy loss of at most 1e"
+        )
         with pytest.raises(ValueError, match=message):
             ledger.charge(event)
 
@@ -118,19 +122,47 @@ GAUSSIAN = GaussianEvent(1.0, relation="null")
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: DiscreteGaussianEvent(1.0, contributions=0), ValueError, "contributions must be"),
+        (
+            lambda: DiscreteGaussianEvent(1.0, contributions=0),
+            ValueError,
+            "contributions must be",
+        ),
         (lambda: OpaqueEvent(1.0, event="noise"), TypeError, "event must be"),
-        (lambda: GaussianEvent(1.0, relation="zero_out"), ValueError, "relation must be"),
+        (
+            lambda: GaussianEvent(1.0, relation="zero_out"),
+            ValueError,
+            "relation must be",
+        ),
         (lambda: OpaqueEvent(1.0, delta=1.0), ValueError, "delta must be"),
         (lambda: ComposedEvent(()), ValueError, "at least one event"),
-        (lambda: ComposedEvent((GAUSSIAN, GaussianEvent(1.0))), ValueError, "same neighbouring"),
+        (
+            lambda: ComposedEvent((GAUSSIAN, GaussianEvent(1.0))),
+            ValueError,
+            "same neighbouring",
+        ),
         (lambda: SelfComposedEvent("GaussianEvent", 2), TypeError, "event must be"),
         (lambda: convert(object(), "replace"), TypeError, "event must be"),
-        (lambda: event_from_dict({"type": "ExponentialEvent"}), ValueError, "event must be"),
-        (lambda: PoissonSampledEvent(convert(GAUSSIAN, "replace"), 0.1), ValueError, "presence"),
-        (lambda: PoissonSampledEvent(LaplaceEvent(1.0), 0.1), TypeError, "a GaussianEvent"),
+        (
+            lambda: event_from_dict({"type": "ExponentialEvent"}),
+            ValueError,
+            "event must be",
+        ),
+        (
+            lambda: PoissonSampledEvent(convert(GAUSSIAN, "replace"), 0.1),
+            ValueError,
+            "presence",
+        ),
+        (
+            lambda: PoissonSampledEvent(LaplaceEvent(1.0), 0.1),
+            TypeError,
+            "a GaussianEvent",
+        ),
         (lambda: PoissonSampledEvent(GAUSSIAN, 1.5), ValueError, "probability must be"),
-        (lambda: PoissonSampledEvent(GAUSSIAN, 0.5, "add_remove"), ValueError, "not be .add_rem"),
+        (
+            lambda: PoissonSampledEvent(GAUSSIAN, 0.5, "add_remove"),
+            ValueError,
+            "not be .add_rem",
+        ),
     ],
 )
 def test_bad_fields_are_refused(make, error, message):

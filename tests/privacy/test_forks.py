@@ -32,7 +32,10 @@ EPSILON = 0.5
 def release(ledger):
     """What a forked child can ask of an object that this process made, by name."""
     unopened = Release(GaussianEvent(20.0), ledger)
-    opened, draw = Release(GaussianEvent(20.0), ledger).source(), noise_source(GaussianEvent(1.0))
+    opened, draw = (
+        Release(GaussianEvent(20.0), ledger).source(),
+        noise_source(GaussianEvent(1.0)),
+    )
     return {
         "of": lambda: unopened.of([0.0]),
         "source": lambda: opened(3, (0,)),
@@ -42,7 +45,12 @@ def release(ledger):
 
 def rounds(ledger):
     valuer = FederatedSemivalueValuer(
-        epsilon=EPSILON, trust="server", clip=1.0, n_rounds=50, learning_rate=1.0, ledger=ledger
+        epsilon=EPSILON,
+        trust="server",
+        clip=1.0,
+        n_rounds=50,
+        learning_rate=1.0,
+        ledger=ledger,
     )
     valuer.start(lambda thetas: -np.sum(thetas**2, axis=-1), 3)
     return {"add_round": lambda: valuer.add_round(np.zeros(2), np.ones((3, 2)))}
@@ -50,7 +58,12 @@ def rounds(ledger):
 
 def queries(ledger):
     valuer = LayeredShapleyValuer(
-        l2=1.0, n_layers=2, epsilon=EPSILON, release="query", max_queries=2, ledger=ledger
+        l2=1.0,
+        n_layers=2,
+        epsilon=EPSILON,
+        release="query",
+        max_queries=2,
+        ledger=ledger,
     )
     DATA.fit(valuer)
     return {"values_for": lambda: valuer.values_for(0)}
@@ -64,7 +77,10 @@ def valuer_of(cls, **parameters):
 
     def asked(ledger):
         valuer = fit(ledger)
-        asks = {"values_for": lambda: valuer.values_for(0), "values_": lambda: valuer.values_}
+        asks = {
+            "values_for": lambda: valuer.values_for(0),
+            "values_": lambda: valuer.values_,
+        }
         if cls is TKNNShapleyValuer:  # of rows that were not in fit
             asks["transform"] = lambda: valuer.transform(DATA.X[:3])
             asks["score_samples"] = lambda: valuer.score_samples(DATA.X[:3], DATA.y[:3])
@@ -107,12 +123,20 @@ def charged(ledger):
 TABLE = {
     "Ledger": (lambda ledger: {}, charged),
     "Release": (release, lambda ledger: Release(GaussianEvent(20.0), ledger).of([0.0])),
-    "FederatedSemivalueValuer.start": (rounds, lambda ledger: rounds(ledger)["add_round"]()),
-    "LayeredShapleyValuer.queries": (queries, lambda ledger: queries(ledger)["values_for"]()),
+    "FederatedSemivalueValuer.start": (
+        rounds,
+        lambda ledger: rounds(ledger)["add_round"](),
+    ),
+    "LayeredShapleyValuer.queries": (
+        queries,
+        lambda ledger: queries(ledger)["values_for"](),
+    ),
     "FederatedSemivalueValuer": valuer_of(FederatedSemivalueValuer, n_rounds=2),
     "GradientSemivalueValuer": valuer_of(GradientSemivalueValuer, n_permutations=3),
     "InRunShapleyValuer": valuer_of(InRunShapleyValuer, n_steps=3),
-    "LayeredShapleyValuer": valuer_of(LayeredShapleyValuer, l2=1.0, n_layers=2, release="publish"),
+    "LayeredShapleyValuer": valuer_of(
+        LayeredShapleyValuer, l2=1.0, n_layers=2, release="publish"
+    ),
     "TKNNShapleyValuer": valuer_of(TKNNShapleyValuer, radius=0.3),
     "GramRelease": party_of(GramRelease, DATA.X, DATA.y.astype(float)),
     "LogisticRelease": party_of(LogisticRelease, DATA.X, DATA.y),
@@ -128,7 +152,8 @@ def test_the_table_has_all_private_classes():
     charge = {
         value.__name__
         for value in public
-        if inspect.isclass(value) and "ledger" in inspect.signature(value.__init__).parameters
+        if inspect.isclass(value)
+        and "ledger" in inspect.signature(value.__init__).parameters
     }
     assert charge | {"Ledger"} == {name.partition(".")[0] for name in TABLE}
 
@@ -144,7 +169,9 @@ def in_children(ask, n_children):
     """What is returned or raised in forked children."""
     fork, found = multiprocessing.get_context("fork"), []
     while len(found) < n_children:
-        pipes = [fork.Pipe(duplex=False) for _ in range(min(10, n_children - len(found)))]
+        pipes = [
+            fork.Pipe(duplex=False) for _ in range(min(10, n_children - len(found)))
+        ]
         children = [fork.Process(target=attempt, args=(ask, pipe[1])) for pipe in pipes]
         for child in children:
             child.start()
@@ -163,7 +190,10 @@ def new_ledger(kind, tmp_path):
 # All ways of a release, in quick tests; of others, those with a ledger that other processes use.
 KINDS = [
     pytest.param(
-        name, kind, n, marks=[pytest.mark.slow] * (n > 2 or (name != "Release" and kind != "file"))
+        name,
+        kind,
+        n,
+        marks=[pytest.mark.slow] * (n > 2 or (name != "Release" and kind != "file")),
     )
     for name in TABLE
     for kind in ("none", "memory", "file")
@@ -180,7 +210,9 @@ def test_a_forked_child_has_no_release_of_its_own(name, kind, n_children, tmp_pa
         found = in_children(ask, n_children)
         assert before == (ledger and ledger.n_charges), path
         refused = [str(error) for error in found if isinstance(error, Exception)]
-        assert all("works in the process that made it" in text for text in refused), path
+        assert all("works in the process that made it" in text for text in refused), (
+            path
+        )
         answer = np.asarray(ask(), dtype=float).tobytes()  # the parent goes on
         assert {told for told in found if isinstance(told, bytes)} <= {answer}, path
 

@@ -6,7 +6,12 @@ import time
 import numpy as np
 import pytest
 
-from skvalue.privacy import delta_from_mu, detection_ceiling, epsilon_from_mu, mu_from_epsilon
+from skvalue.privacy import (
+    delta_from_mu,
+    detection_ceiling,
+    epsilon_from_mu,
+    mu_from_epsilon,
+)
 
 EPSILONS = (0.01, 0.1, 0.5, 1.0, 3.0, 8.0, 30.0)
 DELTAS = (1e-12, 1e-9, 1e-5, 1e-3, 0.1)
@@ -80,7 +85,9 @@ def test_ceiling_is_reached_by_the_best_test_and_not_passed():
     rng = np.random.default_rng(0)
     mu = mu_from_epsilon(3.0, 1e-5)
     here, there = mu + rng.normal(size=100_000), rng.normal(size=100_000)
-    assert np.mean(here > there) == pytest.approx(detection_ceiling(3.0, 1e-5), abs=0.006)
+    assert np.mean(here > there) == pytest.approx(
+        detection_ceiling(3.0, 1e-5), abs=0.006
+    )
     assert detection_ceiling(1.0, 5e-5) == pytest.approx(0.583, abs=5e-4)
     assert detection_ceiling(1.0, 5e-5, "null") == pytest.approx(0.663, abs=5e-4)
     with pytest.raises(ValueError, match="relation must be one of"):

@@ -53,7 +53,9 @@ def ledger(path):
 def fresh_processes():
     """Processes that have imported what is needed, and inherit nothing from this one."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["pytest", "skvalue.privacy", "sklearn.model_selection"])
+    context.set_forkserver_preload(
+        ["pytest", "skvalue.privacy", "sklearn.model_selection"]
+    )
     return context
 
 
@@ -81,7 +83,9 @@ def execute(path, statement):
 
 
 def test_gaussian_fits_compose_exactly(ledger):
-    each = calibrate_gaussian(3.0, 1e-5, sensitivity=math.sqrt(5))  # 5 fits fill the budget
+    each = calibrate_gaussian(
+        3.0, 1e-5, sensitivity=math.sqrt(5)
+    )  # 5 fits fill the budget
     event = GaussianEvent(each.scale)
     for number in range(1, 6):
         assert ledger.charge(event, label=f"fit {number}").number == number
@@ -89,7 +93,9 @@ def test_gaussian_fits_compose_exactly(ledger):
     with pytest.raises(ValueError, match="must fit what is left of the budget"):
         ledger.charge(GaussianEvent(1000 * each.scale))
     assert ledger.n_charges == 5
-    assert [charge.label for charge in ledger.charges] == [f"fit {i}" for i in range(1, 6)]
+    assert [charge.label for charge in ledger.charges] == [
+        f"fit {i}" for i in range(1, 6)
+    ]
     assert {charge.process for charge in ledger.charges} == {os.getpid()}
 
 
@@ -103,7 +109,9 @@ WHOLE = [
 def test_one_fit_of_the_whole_budget_fits(event):
     ledger = Ledger(None, "d", **BUDGET)
     ledger.charge(event)
-    with pytest.raises(ValueError, match="must fit what is left.* at most 0 per release"):
+    with pytest.raises(
+        ValueError, match="must fit what is left.* at most 0 per release"
+    ):
         ledger.charge(event)
 
 
@@ -116,7 +124,9 @@ def test_anything_else_composes_on_the_safe_side(ledger):
     ]
     for event in events:
         ledger.charge(event)
-    assert ledger.spent == pytest.approx(get_epsilon(ComposedEvent(tuple(events)), 1e-5))
+    assert ledger.spent == pytest.approx(
+        get_epsilon(ComposedEvent(tuple(events)), 1e-5)
+    )
     assert get_epsilon(events[0], 1e-5) < ledger.spent < 3.0
 
 
@@ -166,7 +176,9 @@ def test_bad_openings(path, tmp_path):
     with pytest.raises(ValueError, match="relation must be one of"):
         Ledger(path, "d", **BUDGET, relation="bounded")
     wrong = tmp_path / "notes.txt"
-    wrong.write_text("this is not a database, and long enough to be told from an empty one" * 20)
+    wrong.write_text(
+        "this is not a database, and long enough to be told from an empty one" * 20
+    )
     with pytest.raises(ValueError, match="path must be a ledger's SQLite file"):
         Ledger(wrong, "d", **BUDGET)
 
@@ -178,7 +190,9 @@ def test_file_belongs_to_one_data_set_and_budget(tmp_path):
         ValueError, match=r"belongs; use another file for another data set\. Got 'x'"
     ):
         Ledger(path, "x", **BUDGET)
-    with pytest.raises(ValueError, match=r"epsilon must be 3\.0.*a budget does not change"):
+    with pytest.raises(
+        ValueError, match=r"epsilon must be 3\.0.*a budget does not change"
+    ):
         Ledger(path, "patients-2026", epsilon=30.0, delta=1e-5)
     again = Ledger(path, "patients-2026")
     assert (again.epsilon, again.delta, again.n_charges) == (3.0, 1e-5, 1)
@@ -211,7 +225,9 @@ def test_the_budget_is_that_in_the_file(tmp_path):
     Ledger(path, "d", epsilon=0.1, delta=1e-5)
     for each in (ledger, revived):
         for use in (lambda e=each: e.charge(large), lambda e=each: e.plan(1, 5.0)):
-            with pytest.raises(ValueError, match=r"what is left of the budget epsilon=0\.1"):
+            with pytest.raises(
+                ValueError, match=r"what is left of the budget epsilon=0\.1"
+            ):
                 use()
         assert each.plan(1) == each.epsilon == 0.1
         assert each.n_charges == 0
@@ -235,8 +251,13 @@ def test_a_replaced_file_is_no_new_budget(replaced, tmp_path):
         path.unlink()
         Ledger(path, "d", **BUDGET).charge(GaussianEvent(10.0))
     for each in (ledger, other):
-        for use in (lambda e=each: e.charge(GaussianEvent(10.0)), lambda e=each: e.spent):
-            with pytest.raises(RuntimeError, match="must hold the 2 charges that it held before"):
+        for use in (
+            lambda e=each: e.charge(GaussianEvent(10.0)),
+            lambda e=each: e.spent,
+        ):
+            with pytest.raises(
+                RuntimeError, match="must hold the 2 charges that it held before"
+            ):
                 use()
     again = Ledger(path, "d")  # which has seen no other file
     assert again.charge(GaussianEvent(10.0)).number == 2
@@ -253,7 +274,10 @@ def test_a_charge_that_is_deleted_by_hand_leaves_a_gap(tmp_path):
 @pytest.mark.parametrize("limit", [0, 5000])
 def test_a_failed_creation_leaves_nothing(limit, tmp_path):
     path = tmp_path / "budget.sqlite"
-    with full_disk(limit), pytest.raises(ValueError, match="path must be a ledger's SQLite file"):
+    with (
+        full_disk(limit),
+        pytest.raises(ValueError, match="path must be a ledger's SQLite file"),
+    ):
         Ledger(path, "d", **BUDGET)
     assert os.listdir(tmp_path) == []
     assert Ledger(path, "d", **BUDGET).charge(GaussianEvent(10.0)).number == 1
@@ -261,7 +285,10 @@ def test_a_failed_creation_leaves_nothing(limit, tmp_path):
 
 def test_a_charge_that_a_full_disk_refuses_is_none(tmp_path):
     ledger = Ledger(tmp_path / "budget.sqlite", "d", **BUDGET)
-    with full_disk(100), pytest.raises(ValueError, match="path must be a ledger's SQLite file"):
+    with (
+        full_disk(100),
+        pytest.raises(ValueError, match="path must be a ledger's SQLite file"),
+    ):
         ledger.charge(GaussianEvent(10.0))
     assert ledger.n_charges == 0
     assert ledger.charge(GaussianEvent(10.0)).number == 1
@@ -343,13 +370,17 @@ def test_a_damaged_file_is_a_value_error(damage, tmp_path):
         lambda: ledger.charges, lambda: Ledger(path, "d").spent,
     ]  # fmt: skip
     for use in uses:
-        with pytest.raises(ValueError, match=r"ledger('s SQLite file| must hold charges)"):
+        with pytest.raises(
+            ValueError, match=r"ledger('s SQLite file| must hold charges)"
+        ):
             use()
 
 
 def test_processes_that_create_one_ledger_together(tmp_path):
     path = tmp_path / "budget.sqlite"
-    found = at_once(lambda: Ledger(path, "d", **BUDGET).charge(GaussianEvent(100.0)).number, 8)
+    found = at_once(
+        lambda: Ledger(path, "d", **BUDGET).charge(GaussianEvent(100.0)).number, 8
+    )
     assert found == [*"12345678"]
     assert Ledger(path, "d").n_charges == 8
 
@@ -383,7 +414,9 @@ def test_plan_asks_first(ledger):
     each = ledger.plan(30)
     assert 0.4 < each < 0.5
     ledger.plan(30, epsilon=each)
-    with pytest.raises(ValueError, match=r"sum of 30 releases must fit.*at most 0\.4[0-9]+ per"):
+    with pytest.raises(
+        ValueError, match=r"sum of 30 releases must fit.*at most 0\.4[0-9]+ per"
+    ):
         ledger.plan(30, epsilon=1.05 * each)
     one = r"the release must fit.*: use an epsilon of at most 3 per .*Got epsilon=3\.3[0-9]*\.$"
     with pytest.raises(ValueError, match=one):
@@ -440,7 +473,9 @@ def test_copies_are_the_ledger(ledger):
     assert clone(ledger) is ledger
     assert clone(PrivateMean(ledger=ledger)).ledger is ledger
     assert "patients-2026" in repr(ledger)
-    assert str(ledger).startswith("Privacy ledger of 'patients-2026': epsilon=0 of 3 spent")
+    assert str(ledger).startswith(
+        "Privacy ledger of 'patients-2026': epsilon=0 of 3 spent"
+    )
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -489,7 +524,9 @@ def charge_all(pickled, answers):
 
 
 def test_pickle_in_another_process(tmp_path):
-    ledgers = [Ledger(path, "d", **BUDGET) for path in (None, tmp_path / "budget.sqlite")]
+    ledgers = [
+        Ledger(path, "d", **BUDGET) for path in (None, tmp_path / "budget.sqlite")
+    ]
     for ledger in ledgers:
         ledger.charge(GaussianEvent(10.0))
     pickled, context = tmp_path / "ledgers.pickle", fresh_processes()
@@ -525,7 +562,9 @@ def test_path_survives_another_directory(tmp_path, monkeypatch):
 # Threads and processes -----------------------------------------------------------------------
 
 
-FITS = GaussianEvent(calibrate_gaussian(3.0, 1e-5, math.sqrt(6.5)).scale)  # 6 of them fit
+FITS = GaussianEvent(
+    calibrate_gaussian(3.0, 1e-5, math.sqrt(6.5)).scale
+)  # 6 of them fit
 
 
 def test_threads_never_overrun(ledger):
@@ -572,8 +611,12 @@ def one_round(folder, rng, kill_within=None):
     ledger = Ledger(folder / "budget.sqlite", "rows", **BUDGET)
     releases = folder / "releases"
     releases.touch()
-    arguments = [(ledger, str(releases), n, rng.uniform(0.02, 0.06)) for n in (3, 3, 2, 2)]
-    workers = [context.Process(target=fit_again_and_again, args=args) for args in arguments]
+    arguments = [
+        (ledger, str(releases), n, rng.uniform(0.02, 0.06)) for n in (3, 3, 2, 2)
+    ]
+    workers = [
+        context.Process(target=fit_again_and_again, args=args) for args in arguments
+    ]
     for worker in workers:
         worker.start()
     if kill_within is not None:
@@ -591,7 +634,11 @@ def one_round(folder, rng, kill_within=None):
     assert charged == list(range(1, len(charged) + 1))
     assert len(set(released)) == len(released)
     assert set(released) <= set(charged)
-    total = ComposedEvent(tuple(charge.event for charge in ledger.charges)) if charged else None
+    total = (
+        ComposedEvent(tuple(charge.event for charge in ledger.charges))
+        if charged
+        else None
+    )
     assert not charged or get_delta(total, 3.0) <= 1e-5
     # The ledger still works: it takes what is left and no more.
     while ledger.n_charges < 6:

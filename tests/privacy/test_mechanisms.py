@@ -41,7 +41,9 @@ CONTINUOUS = [GaussianEvent(3.0), LaplaceEvent(3.0)]
 def sampler(request, monkeypatch):
     """Which sampler draws integer noise."""
     if request.param == "opendp":
-        pytest.importorskip("opendp", reason="the extra 'secure' (opendp) is not installed")
+        pytest.importorskip(
+            "opendp", reason="the extra 'secure' (opendp) is not installed"
+        )
     else:
         monkeypatch.setitem(sys.modules, "opendp", None)
     return request.param
@@ -101,7 +103,9 @@ def test_draws_change_where_the_distribution_says(scale, monkeypatch):
             words += [step - far, step + far]
             expected += [x, x + 1]
     assert len(words) >= len(found)
-    raw = np.array([w >> 64 for w in words] + [w & (2**64 - 1) for w in words], dtype="<u8")
+    raw = np.array(
+        [w >> 64 for w in words] + [w & (2**64 - 1) for w in words], dtype="<u8"
+    )
     monkeypatch.setattr(secrets, "token_bytes", lambda n: raw.tobytes())
     monkeypatch.setitem(sys.modules, "opendp", None)
     assert draw_noise(DiscreteGaussianEvent(scale), len(words)).tolist() == expected
@@ -174,7 +178,10 @@ def test_the_last_bits_of_noise_stay(kind, scale):
     grid = 2.0 ** (math.floor(math.log2(scale)) - 20)
     np.testing.assert_array_equal(noisy % grid, 0)
     assert check_variance(noisy[:500], kind(scale)).passed
-    assert on_grid(np.array([0.6, 1.4]), np.array([2.0**20, 2.0**21])).tolist() == [1.0, 2.0]
+    assert on_grid(np.array([0.6, 1.4]), np.array([2.0**20, 2.0**21])).tolist() == [
+        1.0,
+        2.0,
+    ]
     extreme = np.array([1e300, -1e-310, 0.0])
     assert on_grid(extreme, 1e-320).tolist() == [1e300, -0.0, 0.0]
     np.testing.assert_allclose(on_grid(extreme, 1e300), [1e300, 0.0, 0.0], rtol=1e-6)
@@ -185,7 +192,9 @@ def test_release_clips_adds_noise_and_rounds(rng):
     vectors[0], vectors[1, 3] = np.nan, np.inf
     stds = rng.uniform(1, 9, size=(50, 1))
     released = clip_and_noise(vectors, 2.0, stds * noise, stds)
-    clean = clip_rows(np.vstack([np.zeros((2, 7)), vectors[2:]]), 2.0)  # an error would tell
+    clean = clip_rows(
+        np.vstack([np.zeros((2, 7)), vectors[2:]]), 2.0
+    )  # an error would tell
     np.testing.assert_array_equal(released, on_grid(clean + stds * noise, stds))
     assert not (released % grid_width(stds)).any()
     assert np.abs(released - clean - stds * noise).max() < 1e-6 * stds.max()
@@ -196,8 +205,20 @@ def test_release_clips_adds_noise_and_rounds(rng):
 @pytest.mark.parametrize(
     ("error", "message", "event", "values", "seed"),
     [
-        (TypeError, "values must be integers", DiscreteGaussianEvent(50.0), [1.5], None),
-        (ValueError, "values must be finite", GaussianEvent(50.0), [1.0, math.nan], None),
+        (
+            TypeError,
+            "values must be integers",
+            DiscreteGaussianEvent(50.0),
+            [1.5],
+            None,
+        ),
+        (
+            ValueError,
+            "values must be finite",
+            GaussianEvent(50.0),
+            [1.0, math.nan],
+            None,
+        ),
         (TypeError, "noise_random_state", GaussianEvent(50.0), [1], "7"),
         (TypeError, "event must be one noise event", OpaqueEvent(1.0), [1], None),
         (ValueError, "coarser grid", DiscreteGaussianEvent(1e15), [1], None),

@@ -73,7 +73,9 @@ def test_seed_voids_the_guarantee_and_is_not_kept():
 
 
 def test_ceiling_only_for_gaussian_noise(report):
-    gaussian = make_report(calibrate_gaussian(1.0, 1e-5, relation="null"), 1e-5, **WORDS)
+    gaussian = make_report(
+        calibrate_gaussian(1.0, 1e-5, relation="null"), 1e-5, **WORDS
+    )
     expected = detection_ceiling(1.0, 1e-5, "null")
     assert gaussian.detection_ceiling == pytest.approx(expected, rel=1e-7)
     mixed = ComposedEvent((GaussianEvent(5.0), LaplaceEvent(5.0)))
@@ -98,9 +100,13 @@ def test_pure_privacy():
 def test_continuous_noise_is_labelled():
     assert "rounded to a millionth" in describe_noise(GaussianEvent(1.0))
     assert "rounded" not in describe_noise(calibrate_counts(1.0, 1e-5))
-    sampled = SelfComposedEvent(PoissonSampledEvent(GaussianEvent(1.0, relation="null"), 0.1), 5)
+    sampled = SelfComposedEvent(
+        PoissonSampledEvent(GaussianEvent(1.0, relation="null"), 0.1), 5
+    )
     assert describe_noise(sampled).startswith("5 times continuous Gaussian noise")
-    assert "secret sample that holds each row with probability 0.1" in describe_noise(sampled)
+    assert "secret sample that holds each row with probability 0.1" in describe_noise(
+        sampled
+    )
 
 
 def test_frozen_picklable_and_checked(report):

@@ -18,7 +18,9 @@ def report_of(epsilon=1.0, delta=1e-5, relation="replace", notion="central", **o
 
 
 def limit_in(report):
-    return float(re.search(r"ROC curve of at most ([\d.]+\d)", report.to_text()).group(1))
+    return float(
+        re.search(r"ROC curve of at most ([\d.]+\d)", report.to_text()).group(1)
+    )
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0, 10.0])
@@ -33,11 +35,15 @@ def test_limit_is_the_area_of_the_trade_off(epsilon, delta, relation):
     missed = np.maximum(0, 1 - loss - np.exp(size) * alarms)
     missed = np.maximum(missed, np.exp(-size) * (1 - loss - alarms))
     expected = 1 - np.trapezoid(missed, alarms)
-    assert limit_in(report_of(epsilon, delta, relation)) == pytest.approx(expected, abs=6e-4)
+    assert limit_in(report_of(epsilon, delta, relation)) == pytest.approx(
+        expected, abs=6e-4
+    )
 
 
 def test_limit_of_randomized_response_is_reached():
-    right = np.e / (1 + np.e)  # of an answer that is e times as probable under one data set
+    right = np.e / (
+        1 + np.e
+    )  # of an answer that is e times as probable under one data set
     assert limit_in(report_of(1.0, 0.0)) == pytest.approx(right, abs=6e-4)
 
 
@@ -57,7 +63,9 @@ def test_first_sentence_is_true_of_epsilon(epsilon, says):
     assert report.guarantee in report.to_text().split("\n")[0]
 
 
-@pytest.mark.parametrize("void", [{"seeded": True}, {"void": "bounds were read off the data"}])
+@pytest.mark.parametrize(
+    "void", [{"seeded": True}, {"void": "bounds were read off the data"}]
+)
 def test_void_guarantee_is_said_first(void):
     report = report_of(**void)
     assert report.guarantee is None
@@ -66,7 +74,9 @@ def test_void_guarantee_is_said_first(void):
 
 
 def test_delta_is_compared_with_the_number_of_rows():
-    assert "at most 100 rows, 1 / (10 delta). WARNING" in report_of(delta=1e-3).to_text()
+    assert (
+        "at most 100 rows, 1 / (10 delta). WARNING" in report_of(delta=1e-3).to_text()
+    )
     assert "WARNING" not in report_of(delta=0.0).to_text()
 
 
@@ -96,5 +106,7 @@ def test_private_fits_have_a_sheet():
     report = valuer.fit(X[::2], y[::2], X_val=X[1::2], y_val=y[1::2]).privacy_
     for fact in (report.protects, *report.not_protected, *report.assumptions):
         assert fact[1:].rstrip(".") in report.to_text()
-    laplace = make_report(LaplaceEvent(scale=1.0), 0, notion="local", unit="party", **FACTS)
+    laplace = make_report(
+        LaplaceEvent(scale=1.0), 0, notion="local", unit="party", **FACTS
+    )
     assert "Delta" not in laplace.to_text()

@@ -45,7 +45,10 @@ def plant(kind, X, y, rows, rng):
             X.iloc[rows[:4]], y[rows[:4]] = X.iloc[rows[4:]].to_numpy(), y[rows[4:]]
             return set(rows), set()
         case "conflicts":
-            X.iloc[rows[:4]], y[rows[:5]] = X.iloc[rows[4:]].to_numpy(), [high, *[low] * 4]
+            X.iloc[rows[:4]], y[rows[:5]] = (
+                X.iloc[rows[4:]].to_numpy(),
+                [high, *[low] * 4],
+            )
             y[rows[5:]] = low
             return set(rows[[0, 4]]), set()
         case "nearly equal rows":
@@ -64,7 +67,11 @@ def plant(kind, X, y, rows, rng):
         case "mostly missing":
             X[kind] = np.where(rng.random(N) < 0.7, np.nan, rng.normal(size=N))
         case "leak":
-            told = np.where(is_high, "paid", "open") if classes else known + rng.normal(size=N) / 9
+            told = (
+                np.where(is_high, "paid", "open")
+                if classes
+                else known + rng.normal(size=N) / 9
+            )
             X[kind] = np.where(rng.random(N) < 0.01, rng.permutation(told), told)
         case "missing by label":
             lost = rng.random(N) < np.where(is_high, 0.45, 0.05)
@@ -104,7 +111,14 @@ def regression(seed=0):
 
 
 TOGETHER = [  # rows are copied, and labels changed, last
-    ["missing labels", "spelling", "rare labels", "leak", "missing by label", "order of rows"],
+    [
+        "missing labels",
+        "spelling",
+        "rare labels",
+        "leak",
+        "missing by label",
+        "order of rows",
+    ],
     ["nearly equal rows", "equal rows"],
     ["constant", "nearly constant", "mostly missing", "conflicts", "id"],
     ["empty rows", "far rows", "improbable entries", "weak model", "order of labels"],
@@ -112,13 +126,20 @@ TOGETHER = [  # rows are copied, and labels changed, last
 
 
 @pytest.mark.parametrize("kinds", TOGETHER, ids=lambda kinds: kinds[0])
-@pytest.mark.parametrize("table", [clean, pytest.param(regression, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "table", [clean, pytest.param(regression, marks=pytest.mark.slow)]
+)
 def test_what_is_planted_is_found(table, kinds):
     assert {*KINDS} == {kind for kinds in TOGETHER for kind in kinds}
     (X, y), rng = table(), np.random.default_rng(1)
     of_classes = ("spelling", "rare labels") if table is regression else ()
-    blocks, kinds = rng.permutation(N), [kind for kind in kinds if kind not in of_classes]
-    planted = {k: plant(k, X, y, blocks[8 * i : 8 * i + 8], rng) for i, k in enumerate(kinds)}
+    blocks, kinds = (
+        rng.permutation(N),
+        [kind for kind in kinds if kind not in of_classes],
+    )
+    planted = {
+        k: plant(k, X, y, blocks[8 * i : 8 * i + 8], rng) for i, k in enumerate(kinds)
+    }
     last = "weak model" in kinds
     worth = None if last else STRONG
     found = check_table(X, y, target="class", cells=last, worth=worth, random_state=0)
@@ -144,7 +165,10 @@ def test_rows_entered_twice_with_their_numbers(n_copies):
     assert found["id"].columns == ("case",)
 
 
-MORE = [pytest.param(*each, marks=pytest.mark.slow) for each in [(clean, 1), (regression, 2)]]
+MORE = [
+    pytest.param(*each, marks=pytest.mark.slow)
+    for each in [(clean, 1), (regression, 2)]
+]
 
 
 @pytest.mark.parametrize(("table", "seed"), [(clean, 0), *MORE])
@@ -178,7 +202,9 @@ def test_validation_points_that_are_rows(table):
     X_val, y_val = X.iloc[[3, 8, 20, 30, 40]].copy(), y[[3, 8, 20, 30, 40]]
     X_val.iloc[2, 2] += 0.01  # nearly a row
     X_val.iloc[3:, 2] += 5.0  # another case
-    y_val[[1, 3]] = ["low" if y[8] == "high" else "high", "high"] if table is clean else 99.0
+    y_val[[1, 3]] = (
+        ["low" if y[8] == "high" else "high", "high"] if table is clean else 99.0
+    )
     sure = "error" if table is clean else "question"
     expected = {
         ("copies in validation", "error", (0, 1)),

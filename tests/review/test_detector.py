@@ -46,7 +46,9 @@ QUICK = GaussianNB()
 def test_entries_too_large_to_be_squared_are_refused(factor):
     X, y, *_ = blobs(30)
     for rows in (factor * X, sparse.csr_array(factor * X)):
-        with pytest.raises(ValueError, match=r"X must hold numbers of at most 1e\+150 in absolute"):
+        with pytest.raises(
+            ValueError, match=r"X must hold numbers of at most 1e\+150 in absolute"
+        ):
             detector().fit(rows, y)
 
 
@@ -118,7 +120,9 @@ def test_any_valuer_whose_scores_depend_on_the_label():
     with pytest.raises(ValueError, match="score_samples.* ignores y"):
         detector(Blind(), cv=2).fit(X, y)
     for estimator in (KernelDensity(), DataOOBValuer()):
-        with pytest.raises(ValueError, match="estimator must be a classifier with predict_proba"):
+        with pytest.raises(
+            ValueError, match="estimator must be a classifier with predict_proba"
+        ):
             detector(estimator, cv=2).fit(X, y)
 
 
@@ -155,7 +159,9 @@ def test_whole_numbers_with_gaps_warn():
 
 def test_categories_and_missing_values(rng):
     pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"age": rng.normal(size=120), "job": np.tile(["a", "b", None], 40)})
+    frame = pandas.DataFrame(
+        {"age": rng.normal(size=120), "job": np.tile(["a", "b", None], 40)}
+    )
     frame.loc[::7, "age"] = np.nan
     y = np.where(frame["job"] == "a", "yes", "no")
     y[:4] = np.where(y[:4] == "yes", "no", "yes")
@@ -188,7 +194,9 @@ def test_texts_by_an_embedding_that_sees_no_label():
 def test_sparse_rows_give_what_dense_rows_give():
     X, y, _, _ = blobs(60)
     model = LogisticRegression()
-    dense, thin = (detector(model, cv=2).fit(rows, y) for rows in (X, sparse.csr_array(X)))
+    dense, thin = (
+        detector(model, cv=2).fit(rows, y) for rows in (X, sparse.csr_array(X))
+    )
     assert_allclose(thin.values_, dense.values_, atol=1e-3)
     assert thin.reasons(thin.to_review_[:1]).supporters[0].size
 
@@ -198,7 +206,9 @@ def test_sparse_rows_give_what_dense_rows_give():
 
 def test_conflicts_are_held_out_together_and_reported_apart():
     X, _, y, _ = blobs(100)
-    rows = np.concatenate([np.arange(100), np.arange(10)])  # ten copies, two of them wrong
+    rows = np.concatenate(
+        [np.arange(100), np.arange(10)]
+    )  # ten copies, two of them wrong
     X, y = X[rows], y[rows]
     X[105:] += 1e-9  # equal to six digits
     for row in (100, 107):
@@ -234,7 +244,10 @@ def test_equal_rows_are_equal_and_near_pairs_are_near():
 def planted(kind, n=300, seed=0):
     """A table of which the last 12 rows are the first ones again, in a way."""
     rng = np.random.default_rng(seed)
-    frame = {"key": rng.permutation(n) + 100, "name": rng.choice(["Ann", "Bo", "Cy"], n)}
+    frame = {
+        "key": rng.permutation(n) + 100,
+        "name": rng.choice(["Ann", "Bo", "Cy"], n),
+    }
     frame |= {f"x{j}": rng.lognormal(3, 1, n).round(3) for j in range(4)}
     frame = pd.DataFrame(frame)
     copies = frame[:12].copy()
@@ -276,7 +289,9 @@ def test_equal_rows_of_coarse_columns_may_be_different_cases(rng):
     found = detector(QUICK).fit(X, y)
     assert found.duplicates_.verdict == "perhaps coincidence"
     named = np.concatenate(found.conflicts_)
-    assert np.isin(named, found.report_.row).any()  # equality says nothing: they stay in the list
+    assert np.isin(
+        named, found.report_.row
+    ).any()  # equality says nothing: they stay in the list
 
 
 def test_too_few_groups_for_folds():
@@ -335,7 +350,11 @@ def test_review_makes_a_list_a_statement(fitted):
     rate, listed = found.error_rate_, wrong[found.report_.row].sum() / 400
     assert rate.low <= listed <= rate.high
     assert rate.confidence == 0.95
-    careful = clone(found).set_params(confidence=0.99).fit(*blobs(400, spread=2.5, rate=0.15)[:2])
+    careful = (
+        clone(found)
+        .set_params(confidence=0.99)
+        .fit(*blobs(400, spread=2.5, rate=0.15)[:2])
+    )
     careful.review(rows, wrong[rows])
     assert not (careful.label_error_ & ~found.label_error_).any()
     assert careful.label_error_.sum() < found.label_error_.sum()
@@ -345,7 +364,9 @@ def test_verdicts_add_up(fitted):
     at_once, wrong = fitted
     in_two, rows = pickle.loads(pickle.dumps(at_once)), at_once.to_review_
     at_once.review(rows, wrong[rows])
-    in_two.review(rows[:20], ~wrong[rows[:20]]).review(rows, wrong[rows])  # the later one counts
+    in_two.review(rows[:20], ~wrong[rows[:20]]).review(
+        rows, wrong[rows]
+    )  # the later one counts
     assert_array_equal(in_two.q_values_, at_once.q_values_)
     assert_array_equal(np.sort(in_two.verdicts_.row), np.sort(rows))
     in_two.fit(*blobs(60)[:2])

@@ -8,7 +8,13 @@ import pytest
 
 from skvalue import LabelErrorDetector
 from skvalue.commands import main
-from skvalue.review import AuditReport, audit_table, check_table, read_corrections, read_table
+from skvalue.review import (
+    AuditReport,
+    audit_table,
+    check_table,
+    read_corrections,
+    read_table,
+)
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("jinja2")
@@ -26,7 +32,9 @@ def bills(n=N):
     """A table of bills with a fault of most kinds; a single entry has another unit."""
     rng = np.random.default_rng(0)
     size = rng.normal(size=n)
-    days = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 300, n), unit="D")
+    days = pd.Timestamp("2024-01-01") + pd.to_timedelta(
+        rng.integers(0, 300, n), unit="D"
+    )
     X = pd.DataFrame({
         "weight": (70 + 10 * size + rng.normal(size=n)).round(2), "case": np.arange(1000, 1000 + n),
         "height": (170 + 8 * size + rng.normal(size=n)).round(2), "day": days,
@@ -81,7 +89,9 @@ def test_the_page_has_the_sections_in_order(report):
     ]  # fmt: skip
     for finding in report.findings:
         assert finding.sentence.replace("'", "&#39;") in html
-    assert re.search(r"row&nbsp;7 \(1005\): <b>weight = \d+ where about \d+ is expected</b>", html)
+    assert re.search(
+        r"row&nbsp;7 \(1005\): <b>weight = \d+ where about \d+ is expected</b>", html
+    )
     assert 'data-row="9 10" data-id="" data-old="PAID" data-new="paid"' in html or (
         'data-row="9 10" data-id="" data-old="OPEN" data-new="open"' in html
     )
@@ -108,7 +118,11 @@ def test_the_overview_has_a_line_for_each_column(report):
     ("X", "n_columns", "checked"),
     [
         (
-            np.where(np.arange(60)[:, None] % [7, 2, 61], np.arange(60.0)[:, None] % 23, np.nan),
+            np.where(
+                np.arange(60)[:, None] % [7, 2, 61],
+                np.arange(60.0)[:, None] % 23,
+                np.nan,
+            ),
             3,
             True,
         ),
@@ -135,13 +149,17 @@ def test_rows_of_any_kind(X, n_columns, checked):
 
 
 def test_the_file_of_a_table(folder):
-    report = audit_table(folder / "bills.csv", target="bill", detector=FAST, checks=None)
+    report = audit_table(
+        folder / "bills.csv", target="bill", detector=FAST, checks=None
+    )
     assert report.about["title"] == "bills.csv"
     assert report.about["n_samples"] == N + 2
     assert report.numbers[[29, 30]].tolist() == [31, 33]
     assert "fields separated by ;" in report.said["read"]
     assert "2 rows without a label are left out." in report.said["read"]
-    with pytest.raises(ValueError, match="target must name a column of the file. Got None"):
+    with pytest.raises(
+        ValueError, match="target must name a column of the file. Got None"
+    ):
         audit_table(folder / "bills.csv")
     with pytest.raises(ValueError, match="y must be None if X is a file"):
         audit_table(str(folder / "bills.csv"), bills()[1])
@@ -172,13 +190,19 @@ def test_check_prints_and_writes_what_it_found(folder, tmp_path, capsys):
     # Corrections that are filled in make a table with fewer findings
     lines = fixes.read_text().splitlines()
     lines = [re.sub("^(15\\d,.*),false$", "\\1,remove", line) for line in lines]
-    lines = [re.sub("^(32|42),bill,,,no label,false", "\\1,bill,,paid,,true", x) for x in lines]
+    lines = [
+        re.sub("^(32|42),bill,,,no label,false", "\\1,bill,,paid,,true", x)
+        for x in lines
+    ]
     fixes.write_text("\n".join([*lines, ""]))
     new = tmp_path / "new.csv"
     assert command("fix", folder / "bills.csv", fixes, "-o", new) == 0
     frame = read_table(new, "bill").frame
     X, y, worth = frame.drop(columns="bill"), frame["bill"], {"weak": False}
-    kinds = {each.kind for each in check_table(X, y, cells=False, worth=worth, random_state=0)}
+    kinds = {
+        each.kind
+        for each in check_table(X, y, cells=False, worth=worth, random_state=0)
+    }
     assert not kinds & {"missing labels", "spelling", "equal rows"}
 
 
@@ -203,9 +227,27 @@ def test_check_without_a_target(folder, tmp_path, capsys):
 
 def test_findings_of_an_audit(folder, tmp_path, capsys):
     page, report = tmp_path / "page.html", tmp_path / "page.json"
-    words = ["audit", folder / "bills.csv", "--target", "bill", "-o", page, "--json", report]
+    words = [
+        "audit",
+        folder / "bills.csv",
+        "--target",
+        "bill",
+        "-o",
+        page,
+        "--json",
+        report,
+    ]
     assert (
-        command(*words, "--checks", "fast", "--fail-on-findings", "warning", "--fail-on", 0.9) == 1
+        command(
+            *words,
+            "--checks",
+            "fast",
+            "--fail-on-findings",
+            "warning",
+            "--fail-on",
+            0.9,
+        )
+        == 1
     )
     said = capsys.readouterr().out
     assert "gate passed: the fraction" in said
@@ -215,4 +257,6 @@ def test_findings_of_an_audit(folder, tmp_path, capsys):
     assert "Not checked: whether single entries fit the rest of their row." in html
     assert f"2 of {N + 4} rows have no label" in html
     assert command("review", report, tmp_path / "none.csv") == 2
-    assert AuditReport.from_json(report.read_text()).findings[0].kind == "missing labels"
+    assert (
+        AuditReport.from_json(report.read_text()).findings[0].kind == "missing labels"
+    )

@@ -45,7 +45,11 @@ def test_other_labels(label, common):
 
 def test_planted_spellings(rng):
     """Case, spaces and typing errors are found in tables of clean labels, and nothing else."""
-    for names in (["setosa", "virginica", "versicolor"], ["yes", "no"], ["high", "middle", "low"]):
+    for names in (
+        ["setosa", "virginica", "versicolor"],
+        ["yes", "no"],
+        ["high", "middle", "low"],
+    ):
         labels = rng.choice(names, 400).astype(object)
         assert label_spellings(labels) == {"same": {}, "typos": {}, "rare": []}
         labels[:3] = [labels[0].upper(), labels[1] + " ", labels[2].title()]

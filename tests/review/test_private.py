@@ -34,7 +34,9 @@ def exact(X, y, X_val=X_VAL, y_val=Y_VAL, **options):
     """The counts without their noise: rows and improbable ones by class, and other labels."""
     found = count(X, y, X_val, y_val, noise_random_state=0, **options)
     n = len(found.classes)
-    noise = draw_noise(calibrate_counts(EPSILON, DELTA), 2 * n + 1, noise_random_state=0)
+    noise = draw_noise(
+        calibrate_counts(EPSILON, DELTA), 2 * n + 1, noise_random_state=0
+    )
     improbable = found.n_improbable - noise[1:-1:2]
     rows = found.n_rows - noise[:-1].reshape(n, 2).sum(axis=1)
     return dict(zip(found.classes, zip(rows, improbable))), found.n_other - noise[-1]
@@ -46,8 +48,14 @@ def test_one_row_changes_one_count_by_one():
     @lru_cache
     def counts(rows):
         x, y = zip(*rows)
-        found = count(np.array(x)[:, None], np.array(y, dtype=object), noise_random_state=0)
-        return [*(found.n_rows - found.n_improbable), *found.n_improbable, found.n_other]
+        found = count(
+            np.array(x)[:, None], np.array(y, dtype=object), noise_random_state=0
+        )
+        return [
+            *(found.n_rows - found.n_improbable),
+            *found.n_improbable,
+            found.n_other,
+        ]
 
     records = [(x, label) for x in (0.0, 4.0) for label in ("low", "high", "new", None)]
     found = search_sensitivity(
@@ -63,17 +71,25 @@ def many(epsilon, n_improbable, n_classes=500):
     places = 10.0 * np.arange(n_classes)[:, None]
     labels = np.arange(n_classes)
     X, y = np.tile(places, (3, 1)), np.tile(labels, 3)
-    X, y = np.concatenate([X, *[places] * n_improbable]), np.tile(labels, 3 + n_improbable)
+    X, y = (
+        np.concatenate([X, *[places] * n_improbable]),
+        np.tile(labels, 3 + n_improbable),
+    )
     y[3 * n_classes :] = np.tile(np.roll(labels, 1), n_improbable)
     nearest = KNeighborsClassifier(1)
-    return count(X, y, np.tile(places, (5, 1)), np.tile(labels, 5), nearest, epsilon=epsilon)
+    return count(
+        X, y, np.tile(places, (5, 1)), np.tile(labels, 5), nearest, epsilon=epsilon
+    )
 
 
 @pytest.mark.parametrize("factor", [1.0, 0.5])
 def test_an_audit_catches_half_of_the_noise(factor):
     event = calibrate_counts(EPSILON, DELTA)
     epsilon = get_epsilon(DiscreteGaussianEvent(factor * event.scale), DELTA)
-    scores = [np.concatenate([many(epsilon, n).n_improbable for _ in range(2)]) for n in (1, 0)]
+    scores = [
+        np.concatenate([many(epsilon, n).n_improbable for _ in range(2)])
+        for n in (1, 0)
+    ]
     assert distinguish_scores(*scores, event).passed == (factor == 1.0)
 
 
@@ -88,10 +104,25 @@ def test_stated_errors_hold():
 
 
 LABELS = {  # private labels -> rows and improbable ones of each public class, and others
-    "strings": (["low", "low", "high", "high"], Y_VAL, {"low": (2, 1), "high": (2, 1)}, 0),
+    "strings": (
+        ["low", "low", "high", "high"],
+        Y_VAL,
+        {"low": (2, 1), "high": (2, 1)},
+        0,
+    ),
     "new": (["low", "LOW", None, np.nan], Y_VAL, {"low": (1, 0), "high": (0, 0)}, 3),
-    "floats of whole": ([0.0, 0.0, 1.0, np.nan], np.repeat([0, 1], 20), {0: (2, 1), 1: (1, 0)}, 1),
-    "strings of whole": (["0", "0", "1", "1"], np.repeat([0, 1], 20), {0: (0, 0), 1: (0, 0)}, 4),
+    "floats of whole": (
+        [0.0, 0.0, 1.0, np.nan],
+        np.repeat([0, 1], 20),
+        {0: (2, 1), 1: (1, 0)},
+        1,
+    ),
+    "strings of whole": (
+        ["0", "0", "1", "1"],
+        np.repeat([0, 1], 20),
+        {0: (0, 0), 1: (0, 0)},
+        4,
+    ),
 }
 
 
@@ -107,7 +138,9 @@ def test_what_is_counted(case):
 def test_rows_of_a_frame_are_encoded_by_the_public_points():
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
-    X = pd.DataFrame({"size": rng.normal(size=300), "kind": rng.choice(["a", "b"], 300)})
+    X = pd.DataFrame(
+        {"size": rng.normal(size=300), "kind": rng.choice(["a", "b"], 300)}
+    )
     y = np.where(X["kind"] == "a", "yes", "no").astype(object)
     public, X, y = (X[100:], y[100:]), X[:100].copy(), y[:100]
     X.loc[0, "size"], X.loc[1, "kind"], X["more"] = np.nan, "unknown", 1.0
@@ -125,7 +158,9 @@ def test_what_is_released_and_said():
     assert [charge.label for charge in ledger.charges] == ["improbable labels"]
     assert ledger.spent == pytest.approx(1.5)
     assert found.privacy.guarantee == "(1.5, 1e-05)-differential privacy"
-    assert all(np.size(value) <= 2 for name, value in vars(found).items() if name != "model")
+    assert all(
+        np.size(value) <= 2 for name, value in vars(found).items() if name != "model"
+    )
     for said in (str(found), found.to_html()):
         assert "not an error rate" in said
         assert "No row is listed" in said

@@ -19,9 +19,9 @@ def blobs(n=150, rate=0.2, seed=0):
 
 
 def queue_of(X, y, **options):
-    return ReviewQueue(LabelErrorDetector(LogisticRegression(), random_state=0), **options).fit(
-        X, y
-    )
+    return ReviewQueue(
+        LabelErrorDetector(LogisticRegression(), random_state=0), **options
+    ).fit(X, y)
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.1, 0.2])
@@ -29,7 +29,9 @@ def queue_of(X, y, **options):
 def test_right_answers_set_all_labels_right(kind, rate):
     X, truth, given = blobs(rate=rate)
     if kind is int:
-        truth, given = (np.searchsorted(["a", "bb", "long"], y) - 1 for y in (truth, given))
+        truth, given = (
+            np.searchsorted(["a", "bb", "long"], y) - 1 for y in (truth, given)
+        )
     queue = queue_of(X, given, batch_size=20)
     batches = []
     while not queue.done_:
@@ -53,7 +55,8 @@ def test_next_is_the_same_until_all_rows_have_an_answer():
     detector = LabelErrorDetector(LogisticRegression(), random_state=0).fit(X, given)
     scores = detector.label_scores_
     margin = (
-        scores.max(axis=1) - scores[np.arange(150), np.searchsorted(["a", "bb", "long"], given)]
+        scores.max(axis=1)
+        - scores[np.arange(150), np.searchsorted(["a", "bb", "long"], given)]
     )
     np.testing.assert_array_equal(rows, np.argsort(-margin, kind="stable")[:10])
     queue.answer(rows[3:], truth[rows[3:]])
@@ -71,14 +74,18 @@ def test_a_change_that_is_not_suggested_is_asked_twice(second, changed):
     rows = queue.next()
     row = rows[0]
     suggested = queue.detector_.suggested_label_[row]
-    strange = next(label for label in ("a", "bb", "long") if label not in (given[row], suggested))
+    strange = next(
+        label for label in ("a", "bb", "long") if label not in (given[row], suggested)
+    )
     said = truth[rows]
     said[0] = strange
     queue.answer(rows, said)
     assert queue.labels_[row] == given[row]
     assert queue.pending_.tolist() == queue.next().tolist() == [row]
     assert not queue.seen_[row]
-    queue.answer([row], [{"same": strange, "given": given[row], "other": suggested}[second]])
+    queue.answer(
+        [row], [{"same": strange, "given": given[row], "other": suggested}[second]]
+    )
     assert queue.labels_[row] == (strange if changed else given[row])
     assert queue.n_answers_ == 11
     assert queue.seen_.sum() == 10
@@ -98,7 +105,9 @@ def test_rare_changes_are_asked_twice(same):
     queue.answer(wrong, truth[wrong] if same else given[wrong])
     assert queue.done_
     assert queue.n_answers_ == 40 + len(wrong)
-    np.testing.assert_array_equal(queue.labels_[wrong], truth[wrong] if same else given[wrong])
+    np.testing.assert_array_equal(
+        queue.labels_[wrong], truth[wrong] if same else given[wrong]
+    )
 
 
 def test_the_last_rows():
@@ -129,7 +138,9 @@ def test_accept_takes_over_suggestions_of_rows_without_an_answer(rate):
     assert np.sum(queue.labels_[changed] != truth[changed]) <= 0.1 * len(changed)
     others = np.setdiff1d(np.arange(600), [*rows, *changed])
     np.testing.assert_array_equal(queue.labels_[others], given[others])
-    with pytest.raises(ValueError, match="accept must follow answers to all rows of draw"):
+    with pytest.raises(
+        ValueError, match="accept must follow answers to all rows of draw"
+    ):
         queue.accept()
 
 
@@ -139,7 +150,9 @@ def test_nothing_is_accepted_where_verdicts_disagree():
     rows = queue.draw()
     with pytest.raises(ValueError, match="accept must follow answers"):
         queue.accept()
-    with pytest.raises(ValueError, match="draw must follow a whole batch. Got 80 pending"):
+    with pytest.raises(
+        ValueError, match="draw must follow a whole batch. Got 80 pending"
+    ):
         queue.draw()
     queue.answer(rows, given[rows])
     assert not len(queue.accept())
@@ -153,7 +166,10 @@ def test_nothing_is_accepted_where_verdicts_disagree():
         ([True] * 10, 19),
         ([False] + [True] * 9, 0),  # two of eleven, with the one that is added
         ([False] + [True] * 18, 2 * 18 + 1),
-        ([True] * 40 + [False] * 40, 2 * 40 + 1),  # two of the last twenty-one disagree there
+        (
+            [True] * 40 + [False] * 40,
+            2 * 40 + 1,
+        ),  # two of the last twenty-one disagree there
         ([True] * 20 + [False] * 20 + [True] * 40, 2 * 20 + 1),  # all: two thirds of 60
         ([False] * 2 + [True] * 78, 2 * 79 + 1),
         ([True, True, False, True] * 20, 0),
@@ -167,7 +183,9 @@ def test_heads_that_are_accepted(agrees, length):
 
 def test_bad_input():
     X, _, given = blobs(60)
-    with pytest.raises(ValueError, match="batch_size must be an integer of at least 1. Got 0"):
+    with pytest.raises(
+        ValueError, match="batch_size must be an integer of at least 1. Got 0"
+    ):
         queue_of(X, given, batch_size=0)
     with pytest.raises(ValueError, match="y must hold classes"):
         ReviewQueue(LabelErrorDetector(Ridge(), cv=2)).fit(X, X[:, 0])
@@ -176,7 +194,11 @@ def test_bad_input():
         ([60], ["a"], "rows must be row numbers from 0 to 59"),
         ([1, 1], ["a", "a"], "rows must name every row once"),
         ([1, 2], ["a"], "labels"),
-        ([1, 2], ["a", "x"], r"labels must be labels of y: \['a', 'bb', 'long'\]. Got .*'x'"),
+        (
+            [1, 2],
+            ["a", "x"],
+            r"labels must be labels of y: \['a', 'bb', 'long'\]. Got .*'x'",
+        ),
     ]:
         with pytest.raises(ValueError, match=message):
             queue.answer(rows, labels)

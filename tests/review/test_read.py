@@ -38,10 +38,14 @@ def test_variants_of_a_table(read, n):
                 reading.doubts
             ):
                 counts["asked"] += 1
-                reading = read(content, "label", missing=f"{style['missing']}=count", strict=True)
+                reading = read(
+                    content, "label", missing=f"{style['missing']}=count", strict=True
+                )
                 assert is_right(name, entries, reading.frame[name], style)
             else:
-                wrong.append((name, style, reading.frame[name].head(3).tolist(), reading.doubts))
+                wrong.append(
+                    (name, style, reading.frame[name].head(3).tolist(), reading.doubts)
+                )
     assert not wrong
     assert counts["right"] >= (0.98 if n == 120 else 0.96) * 10 * n
 
@@ -50,7 +54,9 @@ def test_variants_of_a_table(read, n):
 def test_hostile_files_are_never_wrong_in_silence(read, name):
     content, what = HOSTILE[name]
     if what == "refused":
-        with pytest.raises(ValueError, match=r"must|Pass|pass|closed|not UTF-8|separator"):
+        with pytest.raises(
+            ValueError, match=r"must|Pass|pass|closed|not UTF-8|separator"
+        ):
             read(content, "y")
         return
     reading = read(content, "y")
@@ -81,9 +87,24 @@ COLUMNS = [  # entries, options, entries as read, what is said or asked
     (["no", "none"], {}, ["no", "none"], ""),
     (["7", "8"], {"missing": ["7=a"]}, [None, 8], "'7' missing in a"),
     (["7", "8"], {"missing": "8"}, [7, None], "'8' missing in a"),
-    (["03/04/2024", "05/06/2024"], {"dates": "mdy"}, ["2024-03-04", "2024-05-06"], "month, day"),
-    (["03/04/2024", "05/06/2024"], {"dates": "dmy"}, ["2024-04-03", "2024-06-05"], "day, month"),
-    (["1.2.24 1:30 PM", ""], {}, ["2024-02-01 13:30", None], "dates of day, month, year in a"),
+    (
+        ["03/04/2024", "05/06/2024"],
+        {"dates": "mdy"},
+        ["2024-03-04", "2024-05-06"],
+        "month, day",
+    ),
+    (
+        ["03/04/2024", "05/06/2024"],
+        {"dates": "dmy"},
+        ["2024-04-03", "2024-06-05"],
+        "day, month",
+    ),
+    (
+        ["1.2.24 1:30 PM", ""],
+        {},
+        ["2024-02-01 13:30", None],
+        "dates of day, month, year in a",
+    ),
     (["1e3", "12.5"], {}, [1000, 12.5], ""),
 ]
 
@@ -134,7 +155,8 @@ def test_whole_numbers_of_a_target_are_asked(read):
 def test_other_columns_decide_and_so_does_another_table(read):
     """1.234 is 1234 next to a decimal comma; a second table is read as the first."""
     rows = [
-        f"{i % 8 + 1}.{100 + i};0,{i % 4};0{i};{i % 28 + 1}.{i % 12 + 1}.2024" for i in range(40)
+        f"{i % 8 + 1}.{100 + i};0,{i % 4};0{i};{i % 28 + 1}.{i % 12 + 1}.2024"
+        for i in range(40)
     ]
     first = read("\n".join(["a;b;c;d", *rows]))
     assert not first.doubts
@@ -170,7 +192,9 @@ def test_first_lines(read):
 def test_files_with_types(kind, tmp_path):
     pytest.importorskip("pyarrow")
     frame = pd.DataFrame({"a": [1.5, 2.5, 3.5], "y": ["u", None, "v"]})
-    (frame.to_parquet if kind == ".parquet" else frame.to_feather)(tmp_path / f"t{kind}")
+    (frame.to_parquet if kind == ".parquet" else frame.to_feather)(
+        tmp_path / f"t{kind}"
+    )
     found = read_table(tmp_path / f"t{kind}", "y")
     assert found.frame["a"].tolist() == [1.5, 3.5]
     assert found.unlabelled.tolist() == [1]
@@ -181,13 +205,37 @@ def test_files_with_types(kind, tmp_path):
     ("text", "options", "message"),
     [
         ("a,b\n1,x\n", {"encoding": "none"}, "encoding='none' does not fit"),
-        ("a,b\n1,x\n", {"text": "c"}, "text must be columns of the file: a, b. Got 'c'"),
-        ("a,b\n1,x\n", {"missing": "9=c"}, "missing must be columns of the file: a, b. Got 'c'"),
-        ("a,b\n1,x\n", {"target": "c"}, "target must be a column of the file: a, b. Got 'c'"),
-        ("a,b\n1,\n", {"target": "b"}, "target must be a column with at least one entry"),
-        ("a,b\n1,x\n", {"target": "b", "task": "regression"}, "holds other than numbers"),
+        (
+            "a,b\n1,x\n",
+            {"text": "c"},
+            "text must be columns of the file: a, b. Got 'c'",
+        ),
+        (
+            "a,b\n1,x\n",
+            {"missing": "9=c"},
+            "missing must be columns of the file: a, b. Got 'c'",
+        ),
+        (
+            "a,b\n1,x\n",
+            {"target": "c"},
+            "target must be a column of the file: a, b. Got 'c'",
+        ),
+        (
+            "a,b\n1,\n",
+            {"target": "b"},
+            "target must be a column with at least one entry",
+        ),
+        (
+            "a,b\n1,x\n",
+            {"target": "b", "task": "regression"},
+            "holds other than numbers",
+        ),
         ("a,b\n1," + "x" * 1001, {"target": "b"}, "labels of at most 1000 characters"),
-        (",".join(f"c{i}" for i in range(10_001)) + "\n" + "1," * 10_000, {}, "at most 10000 col"),
+        (
+            ",".join(f"c{i}" for i in range(10_001)) + "\n" + "1," * 10_000,
+            {},
+            "at most 10000 col",
+        ),
     ],
 )
 def test_options_that_do_not_fit(read, text, options, message):

@@ -25,7 +25,9 @@ from skvalue.review import AuditReport, audit_table, read_corrections, read_tabl
 pd = pytest.importorskip("pandas")
 pytest.importorskip("jinja2")
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None
+)
 
 
 # Others have what the checks find (test_findings.py), and all rows of the list.
@@ -68,7 +70,9 @@ def test_a_report_is_what_the_detector_found(iris, report):
     assert wrong[listed[:5]].all()
     assert report.fraction_listed == len(listed) / 150
     assert set(report.rows["row"]) == set(listed.tolist())
-    for row, others, against in zip(*(report.rows[n] for n in ("row", "supporters", "opponents"))):
+    for row, others, against in zip(
+        *(report.rows[n] for n in ("row", "supporters", "opponents"))
+    ):
         assert all(report.labels[other] == report.labels[row] for other in others)
         assert all(report.labels[other] != report.labels[row] for other in against)
         assert report.contents[row]["colour"] in ("blue", "red")
@@ -109,7 +113,9 @@ def test_json_holds_all(report, reviewed):
         read = AuditReport.from_json(text)
         assert read.to_json() == text
         assert read.to_html() == one.to_html()
-        pd.testing.assert_frame_equal(read.to_frame(), one.to_frame(), check_dtype=False)
+        pd.testing.assert_frame_equal(
+            read.to_frame(), one.to_frame(), check_dtype=False
+        )
 
 
 @pytest.mark.parametrize(
@@ -155,7 +161,10 @@ ABOUT = {
 HOSTILE = [
     {"contents": {"0": "https://example.com/x.png"}, "about": {"kind": "image"}},
     {"contents": {"0": "data:text/html,<script>"}, "about": {"kind": "image"}},
-    {"contents": {"0": 'data:image/png;base64,"onerror="x'}, "about": {"kind": "image"}},
+    {
+        "contents": {"0": 'data:image/png;base64,"onerror="x'},
+        "about": {"kind": "image"},
+    },
     {"contents": {"0": 3}},
     {"contents": {"0": ["a"]}},
     {"contents": {"0": {"a": 3}}},
@@ -219,9 +228,15 @@ def test_mutated_reports_are_refused_or_shown(report, reviewed):
     for _ in range(200):
         record = json.loads(texts[rng.integers(2)])
         place, key = record, rng.choice(list(record))
-        while rng.random() < 0.7 and isinstance(place[key], (dict, list)) and place[key]:
+        while (
+            rng.random() < 0.7 and isinstance(place[key], (dict, list)) and place[key]
+        ):
             place = place[key]
-            key = rng.choice(list(place)) if isinstance(place, dict) else rng.integers(len(place))
+            key = (
+                rng.choice(list(place))
+                if isinstance(place, dict)
+                else rng.integers(len(place))
+            )
         place[key] = others[rng.integers(len(others))]
         try:
             read = AuditReport.from_json(json.dumps(record))
@@ -312,7 +327,9 @@ def test_annotators_who_skip_or_contradict_give_no_verdict(report, tmp_path):
         for row, chosen in zip(rows, cases)
     ]  # fmt: skip
     again = tasks[0]["annotations"][0]  # of one annotator the last choice counts
-    tasks[0]["annotations"].insert(0, json.loads(json.dumps(again).replace(label, other)))
+    tasks[0]["annotations"].insert(
+        0, json.loads(json.dumps(again).replace(label, other))
+    )
     (tmp_path / "export.json").write_text(json.dumps(tasks))
     unclear = ", ".join(map(str, rows[6:9]))
     with pytest.warns(UserWarning, match=f"3 rows have no verdict.*rows {unclear}$"):
@@ -343,20 +360,26 @@ def test_label_studio(iris, report, tmp_path):
     assert verdicts == dict(zip(rows.tolist(), wrong[rows].tolist()))
     for bad in ({}, [{"data": {}}], [{"data": {"row": 0}, "annotations": [{}]}]):
         (tmp_path / "export.json").write_text(json.dumps(bad))
-        with pytest.raises(ValueError, match="tasks with annotations, as Label Studio exports"):
+        with pytest.raises(
+            ValueError, match="tasks with annotations, as Label Studio exports"
+        ):
             report.read_verdicts(tmp_path / "export.json")
 
 
 def test_a_label_that_looks_like_a_formula_is_none_in_a_spreadsheet(tmp_path):
     y = np.array(["=cmd|' /C calc'!A0", "-1", "+1,5 %", "@SUM(A1)"])[np.arange(60) % 4]
     X = np.random.default_rng(0).normal(size=(60, 2))
-    report = audit(X, y, detector=LabelErrorDetector(GaussianNB(), cv=2, random_state=0))
+    report = audit(
+        X, y, detector=LabelErrorDetector(GaussianNB(), cv=2, random_state=0)
+    )
     report.to_csv(tmp_path / "list.csv")
     frame = pd.read_csv(tmp_path / "list.csv", dtype=str)
     for name in ("label", "suggestion"):
         assert set(frame[name]) == {"'=cmd|' /C calc'!A0", "-1", "+1,5 %", "'@SUM(A1)"}
     frame.assign(is_error="true").to_csv(tmp_path / "verdicts.csv", index=False)
-    assert len(report.read_verdicts(tmp_path / "verdicts.csv").verdicts) == len(report.listed)
+    assert len(report.read_verdicts(tmp_path / "verdicts.csv").verdicts) == len(
+        report.listed
+    )
 
 
 def test_a_long_label_is_refused_in_a_sentence():
@@ -368,10 +391,14 @@ def test_a_long_label_is_refused_in_a_sentence():
         audit(np.arange(60.0)[:, None], y)
 
 
-@pytest.mark.parametrize("gap", [None, pytest.param(float("nan"), marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "gap", [None, pytest.param(float("nan"), marks=pytest.mark.slow)]
+)
 def test_validation_rows_are_equal_whatever_the_type_of_their_numbers(gap):
     """One gap makes a column of whole numbers one of floats."""
-    X = pd.DataFrame({"a": np.arange(40) * 7 % 31, "b": np.arange(40) % 3, "c": list("xyzw") * 10})
+    X = pd.DataFrame(
+        {"a": np.arange(40) * 7 % 31, "b": np.arange(40) % 3, "c": list("xyzw") * 10}
+    )
     y, X_val = np.arange(40) % 2, X[:30].astype({"a": object})
     X_val.loc[31] = [gap, 1, "x"]
     X_val["a"] = X_val["a"].astype(float)
@@ -387,11 +414,15 @@ def test_the_page_is_one_file_that_escapes_what_it_shows(report, reviewed, tmp_p
         assert part in html
     assert "<i>virginica" not in html
     assert not re.findall(r"(src|href|url|@import)\W+(https?:)?//", html)
-    policy = re.search('http-equiv="Content-Security-Policy" content="([^"]*)"', html)[1]
+    policy = re.search('http-equiv="Content-Security-Policy" content="([^"]*)"', html)[
+        1
+    ]
     assert policy.startswith("default-src &#39;none&#39;; img-src data:; ")
     assert "unsafe" not in policy
     assert "That is no error rate: even if 5&nbsp;% of all labels are wrong" in html
-    assert "% of rows" not in html  # before verdicts, no number to be read as an error rate
+    assert (
+        "% of rows" not in html
+    )  # before verdicts, no number to be read as an error rate
     assert len(re.findall("<tr data-rank", html)) == len(report.listed)
     html = reviewed.to_html()
     assert "of rows are wrong and listed" in html
@@ -412,7 +443,9 @@ def test_models_that_are_no_better_than_a_guess_are_called_weak(signal, weak, rn
     y = np.where(rng.random(300) < 0.7, "no", "yes")
     X = rng.normal(size=(300, 3))
     X[:, 0] += signal * (y == "yes")
-    report = audit(X, y, detector=LabelErrorDetector(LogisticRegression(), cv=2, random_state=0))
+    report = audit(
+        X, y, detector=LabelErrorDetector(LogisticRegression(), cv=2, random_state=0)
+    )
     worth = report.worth
     right = report.suggestions == y
     assert worth["weak"] == weak
@@ -432,7 +465,8 @@ def test_the_bound_of_the_list_holds_for_wrong_labels(iris, report):
     bound = wrong.mean() / report.fraction_listed
     assert wrong[report.listed].mean() <= bound
     assert (
-        f"at most {5 / report.fraction_listed:.0f}&nbsp;% of this list can be" in report.to_html()
+        f"at most {5 / report.fraction_listed:.0f}&nbsp;% of this list can be"
+        in report.to_html()
     )
 
 
@@ -450,7 +484,10 @@ def test_columns_that_tell_the_suggestion_from_the_label_come_first(rng):
     html = report.to_html()
     assert report.about["id"] == "key"
     row = report.listed[0]
-    assert f'<td class="n" data-name="row">{row + 2}<br><span class="soft">{X["key"][row]}<' in html
+    assert (
+        f'<td class="n" data-name="row">{row + 2}<br><span class="soft">{X["key"][row]}<'
+        in html
+    )
 
 
 def test_numbers_and_names_of_files_as_people_write_them(rng):
@@ -458,7 +495,9 @@ def test_numbers_and_names_of_files_as_people_write_them(rng):
     y = np.round(1e6 * (3 + X[:, 0]), 2)
     y[5] = 9_876_543.21
     report = audit(X, y, detector=QUICK, title="my prices.csv", target="price")
-    html = report.to_html(files={"table": "tables/my prices.csv", "report": "reports/p.json"})
+    html = report.to_html(
+        files={"table": "tables/my prices.csv", "report": "reports/p.json"}
+    )
     assert "9,876,543" in html
     assert "e+06" not in html
     assert "skvalue review p.json &#34;my prices.corrections.csv&#34; -o" in html
@@ -468,17 +507,24 @@ def test_numbers_and_names_of_files_as_people_write_them(rng):
 
 def test_duplicates_have_buttons_and_differences(rng):
     X = pd.DataFrame(rng.lognormal(3, 1, (200, 4)).round(3), columns=list("abcd"))
-    X = pd.concat([X, X[:4], X[10:12].assign(a=lambda f: f["a"] * 1.0001)], ignore_index=True)
+    X = pd.concat(
+        [X, X[:4], X[10:12].assign(a=lambda f: f["a"] * 1.0001)], ignore_index=True
+    )
     y = np.where(X["a"] > 20, "more", "less")
     y[200] = "less" if y[0] == "more" else "more"
     report = audit(X, y, detector=QUICK, target="y")
-    assert [group.tolist() for group in report.duplicates] == [[i, 200 + i] for i in range(4)]
+    assert [group.tolist() for group in report.duplicates] == [
+        [i, 200 + i] for i in range(4)
+    ]
     assert [sorted(group.tolist()) for group in report.conflicts] == [[0, 200]]
     assert [pair.tolist() for pair in report.similar] == [[10, 204], [11, 205]]
     html = report.to_html()
     assert html.count(">remove row</button>") == 2 * (4 + 2)
     assert re.search(rf"<dt>a</dt><dd>{X['a'][10]:g}</dd>", html)
-    assert "<dt>b</dt>" not in html.partition("Nearly equal rows</h2>")[2].partition("<h2>")[0]
+    assert (
+        "<dt>b</dt>"
+        not in html.partition("Nearly equal rows</h2>")[2].partition("<h2>")[0]
+    )
 
 
 def test_corrections_are_verdicts(report, tmp_path):
@@ -489,7 +535,9 @@ def test_corrections_are_verdicts(report, tmp_path):
         f"{rows[1] + 2},flower,setosa,setosa,,false,false,",
         f"{rows[2] + 2},flower,setosa,setosa,,remove,,",
     ]
-    path.write_text("\n".join(["row,column,old,new,why,accept,is_error,id", *lines, ""]))
+    path.write_text(
+        "\n".join(["row,column,old,new,why,accept,is_error,id", *lines, ""])
+    )
     assert report.read_verdicts(path).verdicts == {rows[0]: True, rows[1]: False}
     shifted = dataclasses.replace(report, numbers=np.arange(150) * 2 + 2)
     path.write_text("row,column,old,new,accept,is_error\n6,flower,a,b,true,true\n")
@@ -509,23 +557,33 @@ def test_images(tmp_path):
     shown = set(report.rows["row"])
     assert {*report.listed[:5].tolist(), *report.to_review.tolist()} == shown
     assert shown < set(report.contents)
-    assert all(uri.startswith("data:image/png;base64,") for uri in report.contents.values())
+    assert all(
+        uri.startswith("data:image/png;base64,") for uri in report.contents.values()
+    )
     assert '<img src="data:image/png' in report.to_html()
     colours = np.random.default_rng(0).integers(0, 256, (300, 6, 5, 3)).astype(np.uint8)
     coloured = audit(None, y, pred_probs=P, contents=colours, n_rows=5)
     np.testing.assert_array_equal(coloured.values, report.values)
     assert all(uri.startswith("data:image/jpeg") for uri in coloured.contents.values())
-    with pytest.raises(ValueError, match=r"\(height, width\) or \(height, width, 3\). Got \(6, 5"):
+    with pytest.raises(
+        ValueError, match=r"\(height, width\) or \(height, width, 3\). Got \(6, 5"
+    ):
         audit(None, y, pred_probs=P, contents=colours[..., :2])
 
 
 def test_texts_and_conflicts():
-    texts = [f"a {word} film of {year}" for year in range(1960, 1980) for word in ("good", "bad")]
+    texts = [
+        f"a {word} film of {year}"
+        for year in range(1960, 1980)
+        for word in ("good", "bad")
+    ]
     labels = np.array(["yes", "no"] * 20)
     labels[0] = "no"
     report = audit([*texts, texts[0]], [*labels, "yes"], detector=QUICK)
     assert report.about["kind"] == "text"
-    assert report.notes[0].startswith("texts: all words, by TF-IDF, for the linear model")
+    assert report.notes[0].startswith(
+        "texts: all words, by TF-IDF, for the linear model"
+    )
     assert [sorted(group.tolist()) for group in report.conflicts] == [[0, 40]]
     html = report.to_html()
     assert "with different labels" in html
@@ -538,7 +596,9 @@ def reviews(n=160):
     words = np.array([f"word{i}" for i in range(2 * n)])
     y = np.array(["bad", "good"])[np.arange(n) % 2]
     signs = np.where(y == "good", "wonderful", "dreadful")
-    texts = [" ".join([*rng.choice(words, 4), sign, *rng.choice(words, 2)]) for sign in signs]
+    texts = [
+        " ".join([*rng.choice(words, 4), sign, *rng.choice(words, 2)]) for sign in signs
+    ]
     given, wrong = flip_labels(y, 0.1, random_state=0)
     return texts, given, wrong
 
@@ -558,12 +618,16 @@ def test_texts_in_a_list_and_in_a_column_give_one_list(tmp_path):
 
 def test_texts_beside_other_columns(rng):
     texts, y, wrong = reviews()
-    frame = pd.DataFrame({"review": texts, "size": rng.normal(size=len(y)), "constant": 1})
+    frame = pd.DataFrame(
+        {"review": texts, "size": rng.normal(size=len(y)), "constant": 1}
+    )
     frame.loc[::9, "review"] = None
     report = audit(frame, y, X_val=frame[:40], y_val=y[:40], detector=QUICK)
     assert average_precision_score(wrong, -report.values) > 0.6
     assert any("number size" in note for note in report.notes)
-    assert any("40 of 40 rows are equal to a row of the table" in note for note in report.notes)
+    assert any(
+        "40 of 40 rows are equal to a row of the table" in note for note in report.notes
+    )
 
 
 def test_regression():
@@ -580,7 +644,10 @@ def test_scores_are_named():
     X, y = load_iris(return_X_y=True)
     detector = LabelErrorDetector(KNNShapleyValuer(), cv=2, random_state=0)
     report = audit(X, flip_labels(y, 0.1, random_state=0)[0], detector=detector)
-    assert report.about["score"] == "value of the given label by KNNShapleyValuer, out of fold"
+    assert (
+        report.about["score"]
+        == "value of the given label by KNNShapleyValuer, out of fold"
+    )
     assert sorted(report.contents[report.listed[0]]) == ["x0", "x1", "x2", "x3"]
 
 
@@ -668,14 +735,23 @@ def test_the_page_in_a_browser(iris, report, tmp_path):
         CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files",
         "--host-resolver-rules=MAP * ~NOTFOUND", "--virtual-time-budget=100000",
     ]  # fmt: skip
-    probe = [*chromium, "--window-size=1400,1000", "--dump-dom", (tmp_path / "probe.html").as_uri()]
+    probe = [
+        *chromium,
+        "--window-size=1400,1000",
+        "--dump-dom",
+        (tmp_path / "probe.html").as_uri(),
+    ]
     dom = subprocess.run(probe, capture_output=True, text=True, timeout=120).stdout
-    found = json.loads(unescape(re.search('<body id="found">(.*)</body>', dom, re.DOTALL)[1]))
+    found = json.loads(
+        unescape(re.search('<body id="found">(.*)</body>', dom, re.DOTALL)[1])
+    )
     numbers = report.numbers[report.listed].tolist()
     assert found["all"] == numbers
     assert found["sorted"] == sorted(numbers)
     assert found["labels"] == sorted(found["labels"])
-    assert set(found["setosa"]) == {r + 2 for r in report.listed if report.labels[r] == "setosa"}
+    assert set(found["setosa"]) == {
+        r + 2 for r in report.listed if report.labels[r] == "setosa"
+    }
     assert found["done"] == "3"
     assert sorted(found["kept"]) == sorted(found["pressed"])  # after a reload
     assert len(found["kept"]) == 3
@@ -698,7 +774,9 @@ def test_the_page_in_a_browser(iris, report, tmp_path):
     page = (tmp_path / "report.html").as_uri()
     picture = tmp_path / "dark.png"  # headless windows are no narrower than 500
     options = ["--window-size=500,1200", f"--screenshot={picture}", "--force-dark-mode"]
-    subprocess.run([*chromium, *options, page], capture_output=True, timeout=120, check=True)
+    subprocess.run(
+        [*chromium, *options, page], capture_output=True, timeout=120, check=True
+    )
     pixels = imread(picture)
     assert pixels.shape[:2] == (1200, 500)
     assert pixels[..., :3].std() > 0.05  # an empty page has 0

@@ -34,7 +34,12 @@ def test_columns_of_any_type(container):
     np.testing.assert_allclose(vectors, expected)
     said = " ".join(notes)
     assert len(notes) == 4  # no word on a column of plain numbers
-    for word in ("1 missing value replaced", "3 levels", "left out, it has no entry", "seconds"):
+    for word in (
+        "1 missing value replaced",
+        "3 levels",
+        "left out, it has no entry",
+        "seconds",
+    ):
         assert word in said
 
 
@@ -66,7 +71,10 @@ def test_categories_that_are_numbers_are_categories():
         (np.array(["a text", "another"], dtype=object), "pass embedding="),
         (np.zeros((3, 4, 4)), "pass embedding="),
         (np.array([[np.inf], [1.0]]), "infinity"),
-        (np.array([[f"name {i}"] for i in range(50)], dtype=object), "X must have a column"),
+        (
+            np.array([[f"name {i}"] for i in range(50)], dtype=object),
+            "X must have a column",
+        ),
         (sparse.csr_array([[NAN, 1.0]]), "NaN"),
     ],
 )

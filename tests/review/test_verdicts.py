@@ -76,7 +76,10 @@ def test_slopes_are_derivatives_of_a_curve_in_the_log_of_the_rank():
     design = curve.slopes / (curve.right * (1 - curve.right))[:, None]
     np.testing.assert_allclose(design[:, 0], 1)
     eta = np.log(curve.right / (1 - curve.right))
-    for column in (np.log(np.arange(1, 61) + len(places) / 4), eta):  # each a line in the other
+    for column in (
+        np.log(np.arange(1, 61) + len(places) / 4),
+        eta,
+    ):  # each a line in the other
         line = np.polyfit(design[:, 1], column, 1)
         np.testing.assert_allclose(np.polyval(line, design[:, 1]), column, atol=1e-9)
 

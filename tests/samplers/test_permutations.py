@@ -14,7 +14,10 @@ def test_every_order_is_uniform(kind):
     rng = np.random.default_rng(0)
     drawn = np.array([draw_orders(rng, 3, kind) for _ in range(3000)])
     for place in range(drawn.shape[1]):
-        counts = [(drawn[:, place] == order).all(axis=1).sum() for order in permutations(range(3))]
+        counts = [
+            (drawn[:, place] == order).all(axis=1).sum()
+            for order in permutations(range(3))
+        ]
         assert abs(np.array(counts) - 500).max() < 4.5 * np.sqrt(500 * 5 / 6)
 
 
@@ -53,9 +56,13 @@ def test_prefixes_and_marginals():
     utilities = np.array([[0.0, 1.0, 3.0, 6.0], [0.0, 5.0, 5.0, 6.0]])
     mean = prefix_marginals(orders, utilities, np.array([1.0, 2.0, 3.0]))
     # Player 0 joins second and third, and so on.
-    np.testing.assert_allclose(mean, [(2 * 2 + 3 * 1) / 2, (3 * 3 + 5) / 2, (1 + 0) / 2])
+    np.testing.assert_allclose(
+        mean, [(2 * 2 + 3 * 1) / 2, (3 * 3 + 5) / 2, (1 + 0) / 2]
+    )
 
 
 def test_unknown_kind():
-    with pytest.raises(ValueError, match="kind must be one of 'permutation'.* Got 'sobol'"):
+    with pytest.raises(
+        ValueError, match="kind must be one of 'permutation'.* Got 'sobol'"
+    ):
         draw_orders(np.random.default_rng(0), 3, "sobol")

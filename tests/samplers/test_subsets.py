@@ -22,7 +22,9 @@ def test_weighted_means_over_all_coalitions_are_the_semivalue(semivalue, stratif
     sizes = masks.sum(axis=1)
     values = np.full(n, q[-1] * utilities[-1] - q[0] * utilities[0])
     for label in range(strata.n_strata):
-        probability = strata.probabilities[label, sizes] / [comb(n, size) for size in sizes]
+        probability = strata.probabilities[label, sizes] / [
+            comb(n, size) for size in sizes
+        ]
         for i in range(n):
             for member, weight, fraction, sign in (
                 (masks[:, i], strata.inside, strata.inside_weight, 1),
@@ -31,7 +33,9 @@ def test_weighted_means_over_all_coalitions_are_the_semivalue(semivalue, stratif
                 if fraction[label] > 0:
                     a = probability * member * weight[sizes]
                     values[i] += sign * fraction[label] * (a @ utilities) / a.sum()
-    np.testing.assert_allclose(values, tabulated_semivalue(utilities, semivalue), atol=1e-12)
+    np.testing.assert_allclose(
+        values, tabulated_semivalue(utilities, semivalue), atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("semivalue", SEMIVALUES)

@@ -35,7 +35,12 @@ class CountingValuer(KNNShapleyValuer):
     def fit(self, X, y, *, X_val=None, y_val=None, groups=None, sample_weight_val=None):
         type(self).fits += 1
         return super().fit(
-            X, y, X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val
+            X,
+            y,
+            X_val=X_val,
+            y_val=y_val,
+            groups=groups,
+            sample_weight_val=sample_weight_val,
         )
 
 
@@ -60,7 +65,9 @@ def first_column():
 @pytest.fixture(scope="session")
 def noisy():
     """Two classes, one label in five flipped, and the mask."""
-    X, y = make_classification(240, 6, n_informative=4, class_sep=1.5, flip_y=0, random_state=0)
+    X, y = make_classification(
+        240, 6, n_informative=4, class_sep=1.5, flip_y=0, random_state=0
+    )
     y, flipped = flip_labels(y, 0.2, random_state=0)
     return X, y, flipped
 

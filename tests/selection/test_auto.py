@@ -14,7 +14,9 @@ from sklearn.preprocessing import StandardScaler
 from skvalue import KNNShapleyValuer
 from skvalue.selection import ValueFilteredClassifier
 
-CLEAN = [(load, None, 0) for load in (load_iris, load_wine, load_breast_cancer, load_digits)]
+CLEAN = [
+    (load, None, 0) for load in (load_iris, load_wine, load_breast_cancer, load_digits)
+]
 for load, n_rows in ((load_digits, 500), (load_breast_cancer, 250), (load_wine, 120)):
     CLEAN += [(load, n_rows, seed) for seed in range(2)]
 
@@ -38,7 +40,9 @@ def test_costs_nothing_on_clean_rows():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("estimator", [LogisticRegression(), GaussianNB()], ids=["linear", "bayes"])
+@pytest.mark.parametrize(
+    "estimator", [LogisticRegression(), GaussianNB()], ids=["linear", "bayes"]
+)
 @pytest.mark.parametrize(("load", "n", "seed"), CLEAN)
 def test_costs_nothing_on_ten_clean_sets(load, n, seed, estimator):
     assert len(CLEAN) == 10
@@ -48,7 +52,9 @@ def test_costs_nothing_on_ten_clean_sets(load, n, seed, estimator):
 def test_drops_wrong_rows(noisy_digits):
     X, y, flipped, X_test, y_test = noisy_digits
     X, y, flipped = X[:400], y[:400], flipped[:400]
-    model = ValueFilteredClassifier(KNeighborsClassifier(1), KNNShapleyValuer(), drop="auto")
+    model = ValueFilteredClassifier(
+        KNeighborsClassifier(1), KNNShapleyValuer(), drop="auto"
+    )
     plain = KNeighborsClassifier(1).fit(X, y).score(X_test, y_test)
     assert model.fit(X, y).score(X_test, y_test) > plain + 0.1
     assert model.drop_ in (0.2, 0.3)
@@ -72,7 +78,9 @@ def test_scoring_jobs_and_splitter(noisy):
 def test_splits_get_an_unfitted_valuer(noisy, first_column):
     class Fresh(first_column):
         def __sklearn_clone__(self):
-            assert not hasattr(self, "values_")  # which would go to the process of each split
+            assert not hasattr(
+                self, "values_"
+            )  # which would go to the process of each split
             return type(self)()
 
     X, y, _ = noisy

@@ -40,7 +40,9 @@ def weights(first_column):
     """Weights that rows of given values get."""
 
     def of(values, drop, fdr=0.1):
-        model = ValueFilteredRegressor(Counter(), first_column(), drop, mode="weight", fdr=fdr)
+        model = ValueFilteredRegressor(
+            Counter(), first_column(), drop, mode="weight", fdr=fdr
+        )
         X, y = np.c_[values], np.linspace(0.1, 0.9, len(values))
         return model.fit(X, y, X_val=X, y_val=y).estimator_.weights_
 
@@ -55,7 +57,12 @@ def test_a_fraction_is_rounded_down_and_leaves_a_row(n, dropped):
 
 
 def test_a_count_is_taken_as_it_is(dropped):
-    assert [len(dropped(np.arange(3), count)) for count in (0, 1, 2, np.int64(2))] == [0, 1, 2, 2]
+    assert [len(dropped(np.arange(3), count)) for count in (0, 1, 2, np.int64(2))] == [
+        0,
+        1,
+        2,
+        2,
+    ]
 
 
 def test_lowest_of_equal_values_are_the_first(dropped):
@@ -78,7 +85,9 @@ def test_every_class_keeps_its_best(dropped):
 def test_a_class_is_kept_with_its_whole_group(dropped):
     # Values of the groups: -1, 0.5 and -2.
     values, labels = np.array([-0.5, -0.5, 0.5, -1.0, -1.0]), np.array([1, 2, 1, 2, 2])
-    with pytest.warns(UserWarning, match="drops all rows of class 2 but that of the highest"):
+    with pytest.warns(
+        UserWarning, match="drops all rows of class 2 but that of the highest"
+    ):
         assert dropped(values, "negative", labels, groups=[0, 0, 1, 2, 2]) == [3, 4]
 
 
@@ -104,9 +113,16 @@ def test_rows_named_rank_below_all_others(first_column):
         def harmful(self, fdr=0.1):
             return self.values_ > 1
 
-    model = ValueFilteredRegressor(Counter(), Valuer(), drop="significant", mode="weight")
+    model = ValueFilteredRegressor(
+        Counter(), Valuer(), drop="significant", mode="weight"
+    )
     X, y = np.c_[np.arange(4.0)], np.linspace(0.1, 0.9, 4)
-    assert model.fit(X, y, X_val=X, y_val=y).estimator_.weights_.tolist() == [1, 1, 0.25, 0.75]
+    assert model.fit(X, y, X_val=X, y_val=y).estimator_.weights_.tolist() == [
+        1,
+        1,
+        0.25,
+        0.75,
+    ]
 
 
 class TestCarefulChoice:
@@ -116,10 +132,16 @@ class TestCarefulChoice:
     def choice(self, first_column):
         def of(table):
             n_splits = len(table[0])
-            cv = KFold(n_splits) if n_splits > 1 else [(np.arange(20), np.arange(20, 40))]
+            cv = (
+                KFold(n_splits)
+                if n_splits > 1
+                else [(np.arange(20), np.arange(20, 40))]
+            )
             n, size = 20 * max(n_splits, 2), 20
             n_train = n - size
-            kept = {n_train - int(drop * n_train): i for i, drop in enumerate(CANDIDATES)}
+            kept = {
+                n_train - int(drop * n_train): i for i, drop in enumerate(CANDIDATES)
+            }
 
             def score(model, X, y):
                 row = kept[model.n_rows_]
@@ -161,7 +183,11 @@ class TestCarefulChoice:
 
 def test_a_validation_set_as_long_as_the_rows_is_not_cut(first_column):
     params = {"verbose": True, "name": "abcd", "prices": [3, 4, 5, 6], "short": [1, 2]}
-    validation = {"X_val": np.eye(4), "y_val": np.arange(4), "sample_weight_val": np.arange(4)}
+    validation = {
+        "X_val": np.eye(4),
+        "y_val": np.arange(4),
+        "sample_weight_val": np.arange(4),
+    }
     model = ValueFilteredRegressor(Counter(), first_column(), drop=1)
     X, y = np.c_[[5.0, 2.0, 3.0, 6.0]], np.array([0, 1, 1, 0])
     model.fit(X, y, **validation, sample_weight=np.arange(4), other=None, **params)

@@ -55,7 +55,9 @@ def test_zero_does_not_value(counting, rows, drop):
         assert model.dropped_indices_.tolist() == []
         assert model.report_.row.tolist() == []
         assert not {"values_", "valuer_"} & set(dir(model))
-        with pytest.raises(AttributeError, match="values_ is not available with drop=0"):
+        with pytest.raises(
+            AttributeError, match="values_ is not available with drop=0"
+        ):
             model.values_  # noqa: B018
         model._repr_html_()
         again = pickle.loads(pickle.dumps(model))
@@ -74,7 +76,9 @@ def test_significant_asks_the_valuer(first_column, rows, fdr, dropped):
 
 
 def test_significant_by_a_real_valuer():
-    X, y = make_classification(900, 6, n_informative=4, class_sep=1.5, flip_y=0, random_state=0)
+    X, y = make_classification(
+        900, 6, n_informative=4, class_sep=1.5, flip_y=0, random_state=0
+    )
     points = {"X_val": X[300:], "y_val": y[300:]}
     X, (y, flipped) = X[:300], flip_labels(y[:300], 0.2, random_state=0)
     valuer = KNNShapleyValuer()
@@ -91,13 +95,17 @@ def test_significant_by_a_real_valuer():
 
 def test_auto_takes_the_estimator(noisy):
     X, y, flipped = noisy
-    row_filter = ValueFilter(KNNShapleyValuer(10), "auto", estimator=KNeighborsClassifier(1))
+    row_filter = ValueFilter(
+        KNNShapleyValuer(10), "auto", estimator=KNeighborsClassifier(1)
+    )
     row_filter.fit(X, y)
     assert row_filter.drop_ in (0.05, 0.1, 0.2, 0.3, 0.4)
     assert row_filter.drop_scores_.shape == (6, 5)
     assert len(row_filter.dropped_indices_) == int(row_filter.drop_ * len(y))
     assert flipped[row_filter.dropped_indices_].mean() > 0.5
-    assert row_filter.report_.reason[0].endswith(f"(drop={row_filter.drop_} chosen by 'auto')")
+    assert row_filter.report_.reason[0].endswith(
+        f"(drop={row_filter.drop_} chosen by 'auto')"
+    )
 
 
 def test_report_is_a_table_of_the_rows_to_look_at(first_column, rows):
@@ -108,7 +116,9 @@ def test_report_is_a_table_of_the_rows_to_look_at(first_column, rows):
     assert table.y.tolist() == ["a", "b", "a"]
     assert table.value.tolist() == [-2, -1, 0]
     assert table.weight.tolist() == [0, 0, 0]
-    reasons = [f"rank {rank} of 6 values; drop selects the lowest 3" for rank in (1, 2, 3)]
+    reasons = [
+        f"rank {rank} of 6 values; drop selects the lowest 3" for rank in (1, 2, 3)
+    ]
     assert table.reason.tolist() == reasons
 
 
@@ -126,7 +136,9 @@ def test_a_printed_report_is_short(first_column):
 
 def test_equal_values_have_the_same_reason(first_column):
     X, y = np.c_[[1.0, 0.0, 0.0, 2.0, -1.0]], np.linspace(0, 1, 5)
-    with pytest.warns(UserWarning, match="drop=2 cuts through ties: 1 of 2 equal values are"):
+    with pytest.warns(
+        UserWarning, match="drop=2 cuts through ties: 1 of 2 equal values are"
+    ):
         report = ValueFilter(first_column(), drop=2).fit(X, y).report_
     assert report.reason.tolist() == [
         "rank 1 of 5 values; drop selects the lowest 2",
@@ -158,7 +170,10 @@ def test_frames_keep_index_names_and_kind(noisy):
     assert X_kept.index.equals(index[row_filter.sample_indices_])
     assert y_kept.index.equals(X_kept.index)
     assert row_filter.feature_names_in_.tolist() == list("abcdef")
-    polar = pl.DataFrame(X, schema=list("abcdef")), pl.Series("y", np.where(y, "yes", "no"))
+    polar = (
+        pl.DataFrame(X, schema=list("abcdef")),
+        pl.Series("y", np.where(y, "yes", "no")),
+    )
     polar, polar_y = ValueFilter(drop=0.2).fit_resample(*polar)
     assert isinstance(polar, pl.DataFrame)
     np.testing.assert_array_equal(polar.to_numpy(), X_kept.to_numpy())
@@ -186,10 +201,14 @@ def test_sample_weight_reaches_a_valuer_that_trains(noisy, routing):
         X_kept, _ = row_filter.fit_resample(X, y, sample_weight=weights)
         assert len(X_kept) == 25
         if routing:
-            with pytest.raises(ValueError, match="sample_weight.* not explicitly set as request"):
+            with pytest.raises(
+                ValueError, match="sample_weight.* not explicitly set as request"
+            ):
                 ValueFilter(valuer).fit(X, y, sample_weight=weights)
     assert (ValueFilter(valuer, drop=5).fit(X, y).values_ != expected).any()
-    with pytest.raises(ValueError, match="sample_weight needs a valuer whose fit.* Got KNNShapl"):
+    with pytest.raises(
+        ValueError, match="sample_weight needs a valuer whose fit.* Got KNNShapl"
+    ):
         ValueFilter().fit(X, y, sample_weight=weights)
 
 
@@ -213,7 +232,9 @@ def test_a_step_of_imbalanced_learns_pipeline(noisy):
     assert len(set(scores)) > 1
     with config_context(enable_metadata_routing=True):
         model.fit(X, y, X_val=scaled[:50], y_val=y[:50])
-    explicit = ValueFilter(valuer, drop=0.2).fit(scaled, y, X_val=scaled[:50], y_val=y[:50])
+    explicit = ValueFilter(valuer, drop=0.2).fit(
+        scaled, y, X_val=scaled[:50], y_val=y[:50]
+    )
     np.testing.assert_array_equal(model[1].sample_indices_, explicit.sample_indices_)
     assert not np.array_equal(explicit.sample_indices_, kept)
 
@@ -225,7 +246,9 @@ def test_weights_through_imbalanced_learns_pipeline(noisy):
     with config_context(enable_metadata_routing=True):
         valuer = LeaveOneOutValuer(GaussianNB(), scoring="neg_log_loss")
         valuer.set_fit_request(sample_weight=True)
-        model = pipeline.make_pipeline(ValueFilter(valuer, drop=5), KNeighborsClassifier())
+        model = pipeline.make_pipeline(
+            ValueFilter(valuer, drop=5), KNeighborsClassifier()
+        )
         model.fit(X, y, sample_weight=weights)
     expected = clone(valuer).fit(X, y, sample_weight=weights).values_
     np.testing.assert_array_equal(model[0].values_, expected)
@@ -237,10 +260,14 @@ def test_a_fit_that_fails_leaves_the_former(first_column, rows):
     row_filter.fit(X, y)
     before = dict(vars(row_filter))
     with pytest.raises(ValueError, match="selects all"):
-        row_filter.set_params(drop="negative").fit(-np.abs(X[:, :1]) - 1, np.linspace(0, 1, 6))
+        row_filter.set_params(drop="negative").fit(
+            -np.abs(X[:, :1]) - 1, np.linspace(0, 1, 6)
+        )
     row_filter.set_params(drop="auto")
     assert vars(row_filter).keys() == before.keys()
-    assert all(vars(row_filter)[name] is before[name] for name in before if name.endswith("_"))
+    assert all(
+        vars(row_filter)[name] is before[name] for name in before if name.endswith("_")
+    )
     row_filter.set_params(drop=1).fit(X, y)
     assert not hasattr(row_filter, "drop_scores_")
 
@@ -248,7 +275,10 @@ def test_a_fit_that_fails_leaves_the_former(first_column, rows):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        *(({"drop": drop}, "'drop' parameter") for drop in (1.0, -0.1, -1, "harmful", None)),
+        *(
+            ({"drop": drop}, "'drop' parameter")
+            for drop in (1.0, -0.1, -1, "harmful", None)
+        ),
         *(({"drop": drop}, "'drop' parameter") for drop in (True, False)),  # no numbers
         ({"drop": 6}, "drop must be less than n_samples=6"),
         ({"drop": "auto"}, "drop='auto' needs an estimator"),
@@ -266,11 +296,15 @@ def test_refuses_before_any_work(counting, rows, parameters, message):
 
 def test_refuses_what_leaves_no_row(first_column):
     with pytest.raises(ValueError, match="at least one row.* Got 'negative'"):
-        ValueFilter(first_column(), drop="negative").fit(-np.ones((4, 2)), [0.1, 0.2, 0.3, 0.4])
+        ValueFilter(first_column(), drop="negative").fit(
+            -np.ones((4, 2)), [0.1, 0.2, 0.3, 0.4]
+        )
 
 
 def test_significant_needs_a_valuer_that_can(rows):
-    with pytest.raises(ValueError, match="drop='significant' needs .* harmful. Got StandardS"):
+    with pytest.raises(
+        ValueError, match="drop='significant' needs .* harmful. Got StandardS"
+    ):
         ValueFilter(StandardScaler(), drop="significant").fit(*rows)
 
 
@@ -283,9 +317,15 @@ class TestPrivateValuers:
         valuer = TKNNShapleyValuer(1.0, metric="euclidean", epsilon=epsilon)
         row_filter = ValueFilter(valuer)
         if mode is not None:
-            row_filter = ValueFilteredClassifier(LogisticRegression(), valuer, mode=mode)
+            row_filter = ValueFilteredClassifier(
+                LogisticRegression(), valuer, mode=mode
+            )
         row_filter.fit(X[:40], y[:40], X_val=X[40:], y_val=y[40:])
-        assert ("values_" in dir(row_filter)) == ("report_" in dir(row_filter)) == (epsilon is None)
+        assert (
+            ("values_" in dir(row_filter))
+            == ("report_" in dir(row_filter))
+            == (epsilon is None)
+        )
         assert (">values_" in row_filter._repr_html_()) == (epsilon is None)
         again = pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(row_filter))))
         np.testing.assert_array_equal(again.sample_indices_, row_filter.sample_indices_)
@@ -296,11 +336,15 @@ class TestPrivateValuers:
             assert again.report_.row.tolist() == row_filter.report_.row.tolist()
             return
         for name in ("values_", "report_"):
-            with pytest.raises(AttributeError, match=f"{name} is based on .* for the curator"):
+            with pytest.raises(
+                AttributeError, match=f"{name} is based on .* for the curator"
+            ):
                 getattr(again, name)
 
     def test_warns_of_the_model(self, first_column, rows):
-        with pytest.warns(UserWarning, match="with epsilon=1.*but a model trained on them is not"):
+        with pytest.warns(
+            UserWarning, match="with epsilon=1.*but a model trained on them is not"
+        ):
             ValueFilter(first_column(epsilon=1), drop=2).fit(*rows)
 
     @pytest.mark.parametrize("jobs", [1, 2])
@@ -313,9 +357,14 @@ class TestPrivateValuers:
         again = ValueFilter(first_column(epsilon=1), drop=2)
         for fitted in range(2, 4):
             again.fit(X, y)
-            assert len([w for w in recwarn if "is not private" in str(w.message)]) == fitted
+            assert (
+                len([w for w in recwarn if "is not private" in str(w.message)])
+                == fitted
+            )
 
-    def test_refuses_to_store_or_to_spend_in_every_fold(self, first_column, rows, tmp_path):
+    def test_refuses_to_store_or_to_spend_in_every_fold(
+        self, first_column, rows, tmp_path
+    ):
         row_filter = ValueFilter(first_column(epsilon=1), memory=str(tmp_path))
         with pytest.raises(ValueError, match="memory must be None .* epsilon=1"):
             row_filter.fit(*rows)

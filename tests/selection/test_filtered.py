@@ -12,7 +12,12 @@ from sklearn.datasets import make_regression
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score, cross_validate
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    cross_val_score,
+    cross_validate,
+)
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -21,12 +26,18 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skvalue import DataShapleyValuer, KNNShapleyValuer, LeaveOneOutValuer
-from skvalue.selection import ValueFilter, ValueFilteredClassifier, ValueFilteredRegressor
+from skvalue.selection import (
+    ValueFilter,
+    ValueFilteredClassifier,
+    ValueFilteredRegressor,
+)
 
 AUTO, WEIGHT = {"drop": "auto", "cv": 2}, {"drop": 2, "mode": "weight"}
 
 
-MODELS = [ValueFilteredClassifier(LogisticRegression(), **options) for options in (AUTO, {})]
+MODELS = [
+    ValueFilteredClassifier(LogisticRegression(), **options) for options in (AUTO, {})
+]
 MODELS += [ValueFilteredRegressor(Ridge(), **options) for options in ({}, WEIGHT)]
 
 
@@ -46,7 +57,9 @@ def test_scikit_learn_checks(estimator, check):
 def test_auto_of_a_regressor():
     X, y = make_regression(60, 3, noise=1.0, random_state=0)
     model = ValueFilteredRegressor(Ridge(), **AUTO).fit(X, y)
-    np.testing.assert_allclose(model.drop_scores_[0], cross_val_score(Ridge(), X, y, cv=2))
+    np.testing.assert_allclose(
+        model.drop_scores_[0], cross_val_score(Ridge(), X, y, cv=2)
+    )
     assert len(model.dropped_indices_) == int(model.drop_ * 60)
 
 
@@ -55,7 +68,12 @@ class Recorder(ClassifierMixin, BaseEstimator):
 
     def fit(self, X, y, sample_weight=None, price=None, note=None):
         self.classes_ = np.unique(y)
-        self.seen_ = {"X": np.asarray(X), "y": np.asarray(y), "price": price, "note": note}
+        self.seen_ = {
+            "X": np.asarray(X),
+            "y": np.asarray(y),
+            "price": price,
+            "note": note,
+        }
         self.seen_["sample_weight"] = sample_weight
         return self
 
@@ -82,12 +100,16 @@ class TestRowsAndMetadata:
 
     def test_weight_mode_keeps_all_rows(self, first_column, rows):
         X, y = rows
-        model = ValueFilteredClassifier(Recorder(), first_column(), drop=0.5, mode="weight")
+        model = ValueFilteredClassifier(
+            Recorder(), first_column(), drop=0.5, mode="weight"
+        )
         expected = np.array([1 / 6, 1, 3 / 6, 5 / 6, 1, 1])
         model.fit(X, y)
         np.testing.assert_allclose(model.estimator_.seen_["sample_weight"], expected)
         model.fit(X, y, sample_weight=X[:, 1])
-        np.testing.assert_allclose(model.estimator_.seen_["sample_weight"], expected * X[:, 1])
+        np.testing.assert_allclose(
+            model.estimator_.seen_["sample_weight"], expected * X[:, 1]
+        )
         np.testing.assert_array_equal(model.estimator_.seen_["X"], X)
         assert model.dropped_indices_.size == 0
         assert model.report_.row.tolist() == [0, 2, 3]
@@ -96,17 +118,25 @@ class TestRowsAndMetadata:
     def test_weight_mode_counts_a_rule_as_its_fraction(self, first_column, rows):
         percentile = (np.array([0, 5, 1, 2, 4, 3]) + 0.5) / 6
         for drop, fraction in {0.4: 0.4, 2: 2 / 6, "negative": 2 / 6, 0: 1e-9}.items():
-            model = ValueFilteredClassifier(Recorder(), first_column(), drop, mode="weight")
+            model = ValueFilteredClassifier(
+                Recorder(), first_column(), drop, mode="weight"
+            )
             weights = model.fit(*rows).estimator_.seen_["sample_weight"]
             np.testing.assert_allclose(weights, np.clip(percentile / fraction, 0, 1))
 
     def test_weight_mode_needs_an_estimator_that_takes_weights(self, counting, rows):
-        model = ValueFilteredClassifier(KNeighborsClassifier(1), counting(), mode="weight")
-        with pytest.raises(ValueError, match=r"takes sample_weight\. Got KNeighborsClassifier\."):
+        model = ValueFilteredClassifier(
+            KNeighborsClassifier(1), counting(), mode="weight"
+        )
+        with pytest.raises(
+            ValueError, match=r"takes sample_weight\. Got KNeighborsClassifier\."
+        ):
             model.fit(*rows)
         assert counting.fits == 0
 
-    def test_auto_passes_the_validation_set_whole_and_cuts_weights(self, first_column, rows):
+    def test_auto_passes_the_validation_set_whole_and_cuts_weights(
+        self, first_column, rows
+    ):
         X, y = (np.concatenate([part] * 4) for part in rows)
         lengths = []
 
@@ -134,7 +164,9 @@ class TestRowsAndMetadata:
                 seen.append(groups)
                 return super().fit(X, y, groups=groups)
 
-        ValueFilteredClassifier(Recorder(), Valuer(), drop="auto", cv=4).fit(X, y, groups=groups)
+        ValueFilteredClassifier(Recorder(), Valuer(), drop="auto", cv=4).fit(
+            X, y, groups=groups
+        )
         assert [len(set(part)) for part in seen] == [8, 6, 6, 6, 6]
         assert all((np.bincount(part) % 3 == 0).all() for part in seen)
 
@@ -147,7 +179,9 @@ class TestRowsAndMetadata:
         frame, target = pl.DataFrame(X, schema=columns), pl.Series(labels)
         if kind == "pandas":
             frame, target = pd.DataFrame(X, index, columns), pd.Series(labels, index)
-        model = ValueFilteredClassifier(LogisticRegression(), drop=0.2).fit(frame, target)
+        model = ValueFilteredClassifier(LogisticRegression(), drop=0.2).fit(
+            frame, target
+        )
         plain = ValueFilteredClassifier(LogisticRegression(), drop=0.2).fit(X, y)
         np.testing.assert_allclose(model.estimator_.coef_, plain.estimator_.coef_)
         assert model.estimator_.feature_names_in_.tolist() == columns
@@ -161,16 +195,26 @@ class TestDelegation:
     def test_predictions_are_the_estimators(self, noisy):
         X, y, _ = noisy
         model = ValueFilteredClassifier(LogisticRegression(), drop=0.2).fit(X, y)
-        inner = LogisticRegression().fit(X[model.sample_indices_], y[model.sample_indices_])
-        for method in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
-            np.testing.assert_array_equal(getattr(model, method)(X), getattr(inner, method)(X))
+        inner = LogisticRegression().fit(
+            X[model.sample_indices_], y[model.sample_indices_]
+        )
+        for method in (
+            "predict",
+            "predict_proba",
+            "predict_log_proba",
+            "decision_function",
+        ):
+            np.testing.assert_array_equal(
+                getattr(model, method)(X), getattr(inner, method)(X)
+            )
         assert model.score(X, y) == inner.score(X, y)
         weights = np.arange(len(y))
         assert model.score(X, y, sample_weight=weights) == inner.score(X, y, weights)
         np.testing.assert_array_equal(model.classes_, [0, 1])
 
     @pytest.mark.parametrize(
-        ("model", "scoring"), [(MODELS[1], "neg_log_loss"), (MODELS[2], "neg_max_error")]
+        ("model", "scoring"),
+        [(MODELS[1], "neg_log_loss"), (MODELS[2], "neg_max_error")],
     )
     def test_score_is_the_estimators(self, noisy, model, scoring):
         X, y, _ = noisy
@@ -184,15 +228,21 @@ class TestDelegation:
         with config_context(enable_metadata_routing=True):
             inner = LogisticRegression().set_fit_request(sample_weight=True)
             model = ValueFilteredClassifier(inner.set_score_request(sample_weight=True))
-            scores = cross_val_score(model, X, y, cv=2, params={"sample_weight": weights})
+            scores = cross_val_score(
+                model, X, y, cv=2, params={"sample_weight": weights}
+            )
             inner.set_score_request(sample_weight=False)
-            plain = cross_val_score(model, X, y, cv=2, params={"sample_weight": weights})
+            plain = cross_val_score(
+                model, X, y, cv=2, params={"sample_weight": weights}
+            )
         assert (scores != plain).all()
 
     def test_has_what_the_estimator_has(self):
         assert not hasattr(ValueFilteredClassifier(SVC()), "predict_proba")
         assert hasattr(ValueFilteredClassifier(SVC()), "decision_function")
-        assert not hasattr(ValueFilteredClassifier(KNeighborsClassifier()), "decision_function")
+        assert not hasattr(
+            ValueFilteredClassifier(KNeighborsClassifier()), "decision_function"
+        )
         assert not hasattr(ValueFilteredRegressor(Ridge()), "predict_proba")
         with pytest.raises(NotFittedError):
             ValueFilteredClassifier(LogisticRegression()).predict([[0.0]])
@@ -224,7 +274,9 @@ class TestInsideScikitLearn:
 
     def test_clone_and_pickle(self, noisy):
         X, y, _ = noisy
-        model = ValueFilteredClassifier(LogisticRegression(), KNNShapleyValuer(3), drop=0.2)
+        model = ValueFilteredClassifier(
+            LogisticRegression(), KNNShapleyValuer(3), drop=0.2
+        )
         again = pickle.loads(pickle.dumps(model.fit(X, y)))
         np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
         np.testing.assert_array_equal(again.report_.row, model.report_.row)
@@ -235,14 +287,18 @@ class TestInsideScikitLearn:
     def test_set_output(self, noisy):
         X, y, _ = noisy
         frame = pd.DataFrame(X, columns=list("abcdef"))
-        model = make_pipeline(StandardScaler(), ValueFilteredClassifier(LogisticRegression()))
+        model = make_pipeline(
+            StandardScaler(), ValueFilteredClassifier(LogisticRegression())
+        )
         model.set_output(transform="pandas").fit(frame, y)
         assert model[-1].feature_names_in_.tolist() == list("abcdef")
 
     def test_a_step_parameter_is_cut(self, noisy):
         X, y, _ = noisy
         weights = np.linspace(0, 1, len(y))
-        model = make_pipeline(StandardScaler(), ValueFilteredClassifier(LogisticRegression()))
+        model = make_pipeline(
+            StandardScaler(), ValueFilteredClassifier(LogisticRegression())
+        )
         model.fit(X, y, valuefilteredclassifier__sample_weight=weights)
         kept = model[-1].sample_indices_
         scaled = model[0].transform(X)
@@ -274,8 +330,12 @@ class TestRouting:
         model.set_params(mode="weight")
         model.fit(X, y, sample_weight=X[:, 1])
         assert model.estimator_.seen_["sample_weight"].tolist() == [0, 1, 1.5, 3, 4, 5]
-        with pytest.raises(ValueError, match="sample_weight.* not explicitly set as requested"):
-            ValueFilteredClassifier(Recorder(), first_column()).fit(X, y, sample_weight=X[:, 1])
+        with pytest.raises(
+            ValueError, match="sample_weight.* not explicitly set as requested"
+        ):
+            ValueFilteredClassifier(Recorder(), first_column()).fit(
+                X, y, sample_weight=X[:, 1]
+            )
 
     @pytest.mark.parametrize("drop", [5, "auto"])
     def test_sample_weight_reaches_a_valuer_that_requests_it(self, noisy, drop):
@@ -302,10 +362,13 @@ class TestRouting:
         kept = model.sample_indices_
         alone = clone(inner).fit(X[kept], y[kept], groups=groups[kept])
         scores, expected = (
-            search.cv_results_["mean_test_score"] for search in (model.estimator_, alone)
+            search.cv_results_["mean_test_score"]
+            for search in (model.estimator_, alone)
         )
         np.testing.assert_array_equal(scores, expected)
-        boosting = HistGradientBoostingClassifier(early_stopping=True, max_iter=4, random_state=0)
+        boosting = HistGradientBoostingClassifier(
+            early_stopping=True, max_iter=4, random_state=0
+        )
         validation = {"X_val": X[::3], "y_val": y[::3]}
         boosting.set_fit_request(X_val=True, y_val=True)
         model = ValueFilteredClassifier(boosting, drop=0.1).fit(X, y, **validation)
@@ -317,7 +380,9 @@ class TestRouting:
     def test_metadata_of_the_valuer_by_other_names(self, model, noisy):
         X, y, _ = noisy
         groups = np.arange(len(y)) // 4
-        valuer = KNNShapleyValuer().set_fit_request(X_val="points", y_val="labels", groups="owner")
+        valuer = KNNShapleyValuer().set_fit_request(
+            X_val="points", y_val="labels", groups="owner"
+        )
         model = clone(model).set_params(valuer=valuer, drop=3)
         model.fit(X, y, points=X[::2], labels=y[::2], owner=groups)
         alone = KNNShapleyValuer().fit(X, y, X_val=X[::2], y_val=y[::2], groups=groups)
@@ -330,20 +395,32 @@ class TestRouting:
         model = ValueFilteredClassifier(LogisticRegression(), drop=0.1)
         with pytest.raises(ValueError, match="groups"):  # rows or groups: the user says
             cross_validate(model, X, y, cv=GroupKFold(3), params={"groups": groups})
-        options = {"cv": GroupKFold(3), "params": {"groups": groups}, "return_estimator": True}
-        fitted = cross_validate(model.set_fit_request(groups=True), X, y, **options)["estimator"]
+        options = {
+            "cv": GroupKFold(3),
+            "params": {"groups": groups},
+            "return_estimator": True,
+        }
+        fitted = cross_validate(model.set_fit_request(groups=True), X, y, **options)[
+            "estimator"
+        ]
         assert all(len(model.valuer_.groups_) == 40 for model in fitted)
         assert all(len(model.dropped_indices_) == 16 for model in fitted)
 
-    def test_grid_search_slices_a_validation_set_as_long_as_the_rows(self, first_column, rows):
+    def test_grid_search_slices_a_validation_set_as_long_as_the_rows(
+        self, first_column, rows
+    ):
         """scikit-learn's rule for metadata, which no estimator can undo: the docs warn."""
         X, y = (np.concatenate([part] * 2) for part in rows)
         model = ValueFilteredClassifier(LogisticRegression(), first_column(), drop=1)
         for n_val, n_seen in [(12, 8), (11, 11)]:
             params = {"X_val": X[:n_val], "y_val": y[:n_val]}
-            fitted = cross_validate(model, X, y, cv=3, params=params, return_estimator=True)
+            fitted = cross_validate(
+                model, X, y, cv=3, params=params, return_estimator=True
+            )
             fitted = fitted["estimator"]
-            assert [len(model.valuer_.seen_["X_val"]) for model in fitted] == [n_seen] * 3
+            assert [len(model.valuer_.seen_["X_val"]) for model in fitted] == [
+                n_seen
+            ] * 3
 
 
 class TestMemory:
@@ -356,22 +433,32 @@ class TestMemory:
         assert counting.fits == 3 + 1  # a fold each, and all rows for the refit
         plain = GridSearchCV(clone(model).set_params(memory=None), grid, cv=3).fit(X, y)
         assert counting.fits == 4 + 3 * 3 + 1  # drop=0 does not value
-        scores, expected = (part.cv_results_["mean_test_score"] for part in (search, plain))
+        scores, expected = (
+            part.cv_results_["mean_test_score"] for part in (search, plain)
+        )
         np.testing.assert_array_equal(scores, expected)
 
     def test_no_message_shows_rows(self, noisy, tmp_path):
         X, y, _ = noisy
         valuer = DataShapleyValuer(scoring=lambda *test: 0.0, empty_utility=0.0)
-        model = ValueFilteredClassifier(LogisticRegression(), valuer, memory=str(tmp_path))
-        with pytest.raises(ValueError, match="memory must be None with a valuer that") as info:
+        model = ValueFilteredClassifier(
+            LogisticRegression(), valuer, memory=str(tmp_path)
+        )
+        with pytest.raises(
+            ValueError, match="memory must be None with a valuer that"
+        ) as info:
             model.fit(X, y)
         assert len(str(info.value)) < 400
         assert "array" not in str(info.value)
 
     def test_other_rows_or_valuers_are_valued_anew(self, counting, noisy, tmp_path):
         X, y, _ = noisy
-        model = ValueFilteredClassifier(LogisticRegression(), counting(), memory=str(tmp_path))
-        for fits, arguments in enumerate([(X, y), (X[1:], y[1:]), (X, 1 - y), (X + 1, y)], start=1):
+        model = ValueFilteredClassifier(
+            LogisticRegression(), counting(), memory=str(tmp_path)
+        )
+        for fits, arguments in enumerate(
+            [(X, y), (X[1:], y[1:]), (X, 1 - y), (X + 1, y)], start=1
+        ):
             model.fit(*arguments)
             model.fit(*arguments)
             assert counting.fits == fits
@@ -392,12 +479,15 @@ def test_digits_with_flipped_labels(noisy_digits):
 
 
 @pytest.mark.parametrize(
-    "parameters", [{"drop": 1.0}, {"mode": "flag"}, {"valuer": 3}, {"memory": 3}, {"fdr": 1}]
+    "parameters",
+    [{"drop": 1.0}, {"mode": "flag"}, {"valuer": 3}, {"memory": 3}, {"fdr": 1}],
 )
 def test_refuses_parameters_by_name(rows, parameters):
     (name,) = parameters
     model = ValueFilteredClassifier(LogisticRegression()).set_params(**parameters)
-    with pytest.raises(ValueError, match=f"The '{name}' parameter of ValueFilteredClassifier must"):
+    with pytest.raises(
+        ValueError, match=f"The '{name}' parameter of ValueFilteredClassifier must"
+    ):
         model.fit(*rows)
 
 
@@ -407,5 +497,7 @@ def test_refuses_weights_of_another_length_and_what_is_no_valuer(first_column, r
     with pytest.raises(ValueError, match=r"one entry per row of X \(20\). Got 3"):
         clf.fit(X, y, sample_weight=[1.0, 2.0, 3.0])
     clf.set_params(valuer=StandardScaler())
-    with pytest.raises(ValueError, match="valuer must have values_ after .* Got StandardScaler"):
+    with pytest.raises(
+        ValueError, match="valuer must have values_ after .* Got StandardScaler"
+    ):
         clf.fit(X, y)

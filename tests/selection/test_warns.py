@@ -11,7 +11,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skvalue import DataOOBValuer
-from skvalue.selection import ValueFilter, ValueFilteredClassifier, ValueFilteredRegressor
+from skvalue.selection import (
+    ValueFilter,
+    ValueFilteredClassifier,
+    ValueFilteredRegressor,
+)
 
 
 @pytest.fixture
@@ -33,7 +37,9 @@ class TestTies:
     def test_equal_values_are_dropped_by_their_order_alone(self, told):
         (message,), dropped = told(np.zeros(300), 0.1)
         assert dropped == list(range(30))
-        assert message.startswith("drop=0.1 cuts through ties: 30 of 300 equal values are sel")
+        assert message.startswith(
+            "drop=0.1 cuts through ties: 30 of 300 equal values are sel"
+        )
 
     def test_rounding_errors_do_not_hide_ties(self, told):
         values = np.repeat([0.1, np.nextafter(0.1, 1), 0.2], 10)
@@ -70,7 +76,9 @@ class TestNothing:
     def test_values_of_data_oob_are_not_negative(self):
         X, y = make_classification(60, random_state=0)
         valuer = DataOOBValuer(n_estimators=20, random_state=0)
-        with pytest.warns(UserWarning, match="drop='negative' selects nothing: the lowest of 60"):
+        with pytest.warns(
+            UserWarning, match="drop='negative' selects nothing: the lowest of 60"
+        ):
             ValueFilter(valuer, drop="negative").fit(X, y)
 
     def test_zero_is_meant(self, told):
@@ -88,14 +96,18 @@ class TestClasses:
             "drop=0.08 drops 8 of the 10 rows of class 1. s"
         ]
         assert told(values, 0.05, self.y)[0] == []  # half of them
-        assert told(values, 0.08, self.y.astype(float) + values / 1e4)[0] == []  # no classes
+        assert (
+            told(values, 0.08, self.y.astype(float) + values / 1e4)[0] == []
+        )  # no classes
 
     def test_all_classes_lose_most_of_a_large_drop(self, told):
         assert told(np.tile(np.arange(10.0), 10), 0.6, self.y)[0] == []
 
     def test_weights_count_as_rows(self, first_column):
         values = np.r_[np.arange(90.0), -np.arange(1.0, 11.0)]
-        model = ValueFilteredClassifier(LogisticRegression(), first_column(), 0.2, mode="weight")
+        model = ValueFilteredClassifier(
+            LogisticRegression(), first_column(), 0.2, mode="weight"
+        )
         message = "drop=0.2 lowers the total weight by 7.5 of the 10 rows of class 1"
         with pytest.warns(UserWarning, match=message):
             model.fit(np.c_[values], self.y)
@@ -107,7 +119,10 @@ class TestClasses:
 class TestStratify:
     def test_a_quota_of_every_class(self, told):
         rng = np.random.default_rng(0)
-        values, y = rng.normal(size=103) - np.repeat([0, 9], [83, 20]), np.repeat([0, 1], [83, 20])
+        values, y = (
+            rng.normal(size=103) - np.repeat([0, 9], [83, 20]),
+            np.repeat([0, 1], [83, 20]),
+        )
         quotas = {0.1: [8, 2], 0.35: [29, 7], 10: [8, 2], 11: [9, 2], 3: [2, 1]}
         for drop, counts in quotas.items():
             messages, dropped = told(values, drop, y, stratify=True)
@@ -119,19 +134,30 @@ class TestStratify:
                 assert set(expected) == set(np.array(dropped)[y[dropped] == label])
 
     def test_a_rule_drops_at_most_its_fraction_of_every_class(self, told):
-        values, y = np.r_[np.arange(-8.0, 72.0), -np.arange(1.0, 21.0)], np.repeat([0, 1], [80, 20])
+        values, y = (
+            np.r_[np.arange(-8.0, 72.0), -np.arange(1.0, 21.0)],
+            np.repeat([0, 1], [80, 20]),
+        )
         messages, dropped = told(values, "negative", y, stratify=True)
-        assert messages == []  # 28 of 100 rows are negative: 8 of class 0, 20 of class 1
+        assert (
+            messages == []
+        )  # 28 of 100 rows are negative: 8 of class 0, 20 of class 1
         assert dropped == [*range(8), *range(95, 100)]
 
     def test_an_unlikely_count_keeps_every_class(self, told):
-        messages, dropped = told([1.0, 2.0, 3.0, 4.0], 3, ["a", "a", "a", "b"], stratify=True)
+        messages, dropped = told(
+            [1.0, 2.0, 3.0, 4.0], 3, ["a", "a", "a", "b"], stratify=True
+        )
         assert dropped == [0, 1]
-        assert messages == ["drop=3 drops all rows of class 'b' but that of the highest value."]
+        assert messages == [
+            "drop=3 drops all rows of class 'b' but that of the highest value."
+        ]
 
     def test_ties_are_those_of_a_class(self, told):
         y = np.repeat([0, 1], 10)
-        assert told(np.repeat([0.0, 1.0], 10), 5, y)[0][0].startswith("drop=5 cuts through ties: 5")
+        assert told(np.repeat([0.0, 1.0], 10), 5, y)[0][0].startswith(
+            "drop=5 cuts through ties: 5"
+        )
         values = np.r_[np.zeros(10), np.arange(10.0)]
         assert "2 of 10 equal values" in told(values, 0.2, y, stratify=True)[0][0]
 
@@ -163,7 +189,9 @@ class TestStratify:
         assert dropped.tolist() == [int(model.drop_ * n) for n in np.bincount(y)]
 
     def test_refuses(self, told):
-        with pytest.raises(ValueError, match="stratify=True drops rows by class, but groups"):
+        with pytest.raises(
+            ValueError, match="stratify=True drops rows by class, but groups"
+        ):
             told(np.arange(4), 1, [0, 0, 1, 1], [0, 1, 2, 2], stratify=True)
         with pytest.raises(ValueError, match="stratify=True needs classes"):
             told(np.arange(4), 1, [0.1, 0.2, 0.3, 0.5], stratify=True)
@@ -172,9 +200,13 @@ class TestStratify:
 def test_a_model_of_the_other_task_is_refused(rng):
     X, y = rng.normal(size=(20, 2)), np.arange(20) % 2
     pipe = make_pipeline(StandardScaler(), Ridge())
-    with pytest.raises(ValueError, match="be a classifier: use ValueFilteredRegressor.*Pipel"):
+    with pytest.raises(
+        ValueError, match="be a classifier: use ValueFilteredRegressor.*Pipel"
+    ):
         ValueFilteredClassifier(pipe).fit(X, y)
-    with pytest.raises(ValueError, match=r"be a regressor: use ValueFilteredClassifier.*Logistic"):
+    with pytest.raises(
+        ValueError, match=r"be a regressor: use ValueFilteredClassifier.*Logistic"
+    ):
         ValueFilteredRegressor(LogisticRegression()).fit(X, y)
 
 

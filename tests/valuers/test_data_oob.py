@@ -47,7 +47,10 @@ def plain(estimator, X, y, score, n_models, seed, weights=None):
 
 def standard_errors(scores):
     """Of means of scores; the variance of all scores is that of one more score of each row."""
-    variances, counts = [np.var(s, ddof=1) for s in scores], np.array(list(map(len, scores)))
+    variances, counts = (
+        [np.var(s, ddof=1) for s in scores],
+        np.array(list(map(len, scores))),
+    )
     return np.sqrt((variances + np.var(np.concatenate(scores)) / counts) / counts)
 
 
@@ -58,7 +61,9 @@ def test_classes(data, estimator):
     model = DecisionTreeClassifier() if estimator is None else estimator
     scores = plain(model, X, y, lambda a, b: float(a == b), 40, 3)
     np.testing.assert_allclose(valuer.values_, [np.mean(s) for s in scores])
-    np.testing.assert_allclose(valuer.values_error_, standard_errors(scores), atol=1e-12)
+    np.testing.assert_allclose(
+        valuer.values_error_, standard_errors(scores), atol=1e-12
+    )
     assert valuer.utility_ == pytest.approx(valuer.values_.mean())
     assert valuer.empty_utility_ == 0.5
     assert valuer.n_evaluations_ == 40
@@ -82,20 +87,26 @@ def test_groups_are_drawn_whole(data):
     scores = {name: [] for name in valuer.groups_}
     for number in range(30):
         drawn, seed = bootstrap(1, number, 5)
-        rows = np.concatenate([np.flatnonzero(groups == valuer.groups_[g]) for g in drawn])
+        rows = np.concatenate(
+            [np.flatnonzero(groups == valuer.groups_[g]) for g in drawn]
+        )
         model = DecisionTreeClassifier(random_state=seed).fit(X[rows], y[rows])
         for g in set(range(5)) - set(drawn.tolist()):
             part = groups == valuer.groups_[g]
             scores[valuer.groups_[g]].append(model.score(X[part], y[part]))
     np.testing.assert_allclose(valuer.values_, [np.mean(s) for s in scores.values()])
-    row_values = DataOOBValuer(n_estimators=30, random_state=1).fit_transform(X, y, groups=groups)
+    row_values = DataOOBValuer(n_estimators=30, random_state=1).fit_transform(
+        X, y, groups=groups
+    )
     np.testing.assert_array_equal(row_values[:6, 0], valuer.values_[1])
 
 
 def test_weights_of_rows(data, rng):
     X, y = data
     weights = rng.random(30)
-    valuer = DataOOBValuer(n_estimators=40, random_state=3).fit(X, y, sample_weight=weights)
+    valuer = DataOOBValuer(n_estimators=40, random_state=3).fit(
+        X, y, sample_weight=weights
+    )
     model = DecisionTreeClassifier()
     scores = plain(model, X, y, lambda a, b: float(a == b), 40, 3, weights)
     np.testing.assert_allclose(valuer.values_, [np.mean(s) for s in scores])
@@ -107,15 +118,25 @@ def test_rows_without_weight_train_no_model(data):
     X, y = data
     weights = np.r_[np.zeros(27), np.ones(3)]
     y = np.repeat(["no", "yes"], [27, 3])
-    valuer = DataOOBValuer(n_estimators=60, random_state=3).fit(X, y, sample_weight=weights)
-    assert valuer.values_.tolist() == [0.0] * 27 + [1.0] * 3  # every model knows one class
-    with pytest.raises(ValueError, match="sample_weight must be positive .* 2 rows. Got 1"):
+    valuer = DataOOBValuer(n_estimators=60, random_state=3).fit(
+        X, y, sample_weight=weights
+    )
+    assert (
+        valuer.values_.tolist() == [0.0] * 27 + [1.0] * 3
+    )  # every model knows one class
+    with pytest.raises(
+        ValueError, match="sample_weight must be positive .* 2 rows. Got 1"
+    ):
         DataOOBValuer().fit(X, y, sample_weight=np.arange(30) == 4)
     with pytest.raises(ValueError, match="positive in at least 2 groups. Got 1"):
-        DataOOBValuer().fit(X, y, groups=np.arange(30) // 15, sample_weight=np.arange(30) < 9)
+        DataOOBValuer().fit(
+            X, y, groups=np.arange(30) // 15, sample_weight=np.arange(30) < 9
+        )
     with pytest.raises(ValueError, match="sample_weight needs an estimator .*KNe"):
         DataOOBValuer(KNeighborsClassifier()).fit(X, y, sample_weight=np.ones(30))
-    with pytest.raises(ValueError, match=r"sample_weight must have one entry per row of X \(30\)"):
+    with pytest.raises(
+        ValueError, match=r"sample_weight must have one entry per row of X \(30\)"
+    ):
         DataOOBValuer().fit(X, y, sample_weight=np.ones(29))
 
 
@@ -126,7 +147,9 @@ def test_same_bits_for_any_workers(data):
     with joblib.parallel_config("threading"):
         two = DataOOBValuer(n_estimators=50, random_state=2, n_jobs=2).fit(X, y).values_
     np.testing.assert_array_equal(one, two)
-    assert (DataOOBValuer(n_estimators=50, random_state=3).fit(X, y).values_ != one).any()
+    assert (
+        DataOOBValuer(n_estimators=50, random_state=3).fit(X, y).values_ != one
+    ).any()
 
 
 def test_more_models_until_every_row_was_out_twice(data):
@@ -135,7 +158,12 @@ def test_more_models_until_every_row_was_out_twice(data):
     assert valuer.n_evaluations_ > 2
     assert np.isfinite(valuer.values_).all()
     scores = plain(
-        DecisionTreeClassifier(), X, y, lambda a, b: float(a == b), valuer.n_evaluations_, 0
+        DecisionTreeClassifier(),
+        X,
+        y,
+        lambda a, b: float(a == b),
+        valuer.n_evaluations_,
+        0,
     )
     assert min(map(len, scores)) >= 2
     np.testing.assert_allclose(valuer.values_, [np.mean(s) for s in scores])
@@ -145,7 +173,9 @@ def test_the_default_number_of_models_is_bounded(data):
     X, y = data
     assert DataOOBValuer().estimate_cost(X, y).n_evaluations == 800
     large = np.zeros((2_000, 1500), dtype=np.float32)
-    with pytest.warns(ImpreciseValuesWarning, match="based on 50 models, the default for data of"):
+    with pytest.warns(
+        ImpreciseValuesWarning, match="based on 50 models, the default for data of"
+    ):
         valuer = DataOOBValuer(DummyClassifier()).fit(large, np.arange(2_000) % 2)
     assert (valuer.n_evaluations_, valuer.stop_reason_) == (50, "n_estimators")
 
@@ -231,7 +261,9 @@ def test_finds_wrong_labels():
 
 def test_takes_no_validation_set(data):
     X, y = data
-    with pytest.raises(ValueError, match="X_val must be None: DataOOBValuer has no validation"):
+    with pytest.raises(
+        ValueError, match="X_val must be None: DataOOBValuer has no validation"
+    ):
         DataOOBValuer().fit(X, y, X_val=X, y_val=y)
     with pytest.raises(ValueError, match="sample_weight_val needs X_val"):
         DataOOBValuer().fit(X, y, sample_weight_val=np.ones(3))
@@ -239,7 +271,9 @@ def test_takes_no_validation_set(data):
 
 
 def test_callback_that_stops_too_early(data):
-    valuer = DataOOBValuer(n_estimators=64, random_state=0).set_callbacks(Watch(stop_at=1))
+    valuer = DataOOBValuer(n_estimators=64, random_state=0).set_callbacks(
+        Watch(stop_at=1)
+    )
     with pytest.warns(UserWarning, match="based on the models trained until then"):
         valuer.fit(*data)
     assert valuer.n_evaluations_ == 16

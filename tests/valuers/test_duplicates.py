@@ -2,7 +2,12 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_classification
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_digits,
+    load_wine,
+    make_classification,
+)
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
@@ -14,16 +19,24 @@ OWNER = np.arange(60) % 4
 PROBLEMS = {
     "two classes": two_classes(0, 60, 40),
     "three classes": noisy_line(1, 60, 40, n_classes=3),
-    "imbalanced": two_classes(2, 60, 40)._replace(y=np.array(["no"] * 50 + ["yes"] * 10)),
+    "imbalanced": two_classes(2, 60, 40)._replace(
+        y=np.array(["no"] * 50 + ["yes"] * 10)
+    ),
     "regression": noisy_line(3, 60, 40),
-    "shared rows": two_classes(4, 60, 40)._replace(X=np.round(two_classes(4, 60, 40).X) + 0.5),
+    "shared rows": two_classes(4, 60, 40)._replace(
+        X=np.round(two_classes(4, 60, 40).X) + 0.5
+    ),
 }
 VALUERS = {
     "knn": KNNShapleyValuer(duplicates="quotient"),
-    "knn, banzhaf": KNNShapleyValuer(duplicates="quotient", semivalue="banzhaf", metric="cosine"),
+    "knn, banzhaf": KNNShapleyValuer(
+        duplicates="quotient", semivalue="banzhaf", metric="cosine"
+    ),
     "knn, votes": KNNShapleyValuer(duplicates="quotient", utility="hard"),
     "tknn": TKNNShapleyValuer(duplicates="quotient", radius=0.3),
-    "tknn, euclidean": TKNNShapleyValuer(duplicates="quotient", radius=1.0, metric="euclidean"),
+    "tknn, euclidean": TKNNShapleyValuer(
+        duplicates="quotient", radius=1.0, metric="euclidean"
+    ),
 }
 CASES = [
     pytest.param(valuer, problem, marks=() if problem == some else pytest.mark.slow)
@@ -106,9 +119,13 @@ def test_who_has_the_value_of_a_shared_cluster():
     groups = np.r_[0, np.full(19, 2), 1, 1]  # row 0, and twice with another party
     alone = problem.fit(KNNShapleyValuer()).values_[0]
     for owner, first in (("rows", 1 / 3), ("groups", 1 / 2), ("first", 1)):
-        valuer = KNNShapleyValuer(duplicates="quotient", duplicate_radius=0, duplicate_owner=owner)
+        valuer = KNNShapleyValuer(
+            duplicates="quotient", duplicate_radius=0, duplicate_owner=owner
+        )
         values = more.fit(valuer, groups=groups).values_
-        np.testing.assert_allclose(values[:2], [alone * first, alone * (1 - first)], atol=1e-15)
+        np.testing.assert_allclose(
+            values[:2], [alone * first, alone * (1 - first)], atol=1e-15
+        )
 
 
 def test_the_radius_is_that_of_public_points():
@@ -117,7 +134,9 @@ def test_the_radius_is_that_of_public_points():
     assert valuer.duplicate_radius_ == copy_radius(problem.X_val, problem.y_val, 500)
     assert 0 < valuer.merged_fraction_ < 0.03
     rows = problem._replace(X=problem.X + 5.0)
-    assert rows.fit(valuer).duplicate_radius_ == copy_radius(problem.X_val, problem.y_val, 500)
+    assert rows.fit(valuer).duplicate_radius_ == copy_radius(
+        problem.X_val, problem.y_val, 500
+    )
     assert copy_radius(np.zeros((9, 2)), np.zeros(9), 9) == 0.0
     chain = np.arange(4.0)[:, None]
     assert copy_clusters(chain, np.array([0, 0, 1, 1]), 1.0).tolist() == [0, 0, 1, 1]
@@ -153,7 +172,11 @@ def test_few_honest_rows_are_merged(name):
     }[name]()
     X, merged = StandardScaler().fit_transform(X), []
     for seed in range(10):
-        options = {"test_size": min(500, len(y) // 2), "random_state": seed, "stratify": y}
+        options = {
+            "test_size": min(500, len(y) // 2),
+            "random_state": seed,
+            "stratify": y,
+        }
         rows, X_val, labels, y_val = train_test_split(X, y, **options)
         valuer = KNNShapleyValuer(duplicates="quotient")
         valuer.fit(rows[:500], labels[:500], X_val=X_val, y_val=y_val)

@@ -27,7 +27,13 @@ def parties(rng):
     X, owner = rng.normal(size=(180, 3)), np.arange(140) % 5
     y = (X[:, 0] + 0.3 * X[:, 1] > 0).astype(int)
     y[:140][owner == 0] ^= 1
-    return {"X": X[:140], "y": y[:140], "groups": owner, "X_val": X[140:], "y_val": y[140:]}
+    return {
+        "X": X[:140],
+        "y": y[:140],
+        "groups": owner,
+        "X_val": X[140:],
+        "y_val": y[140:],
+    }
 
 
 def bowl(thetas):
@@ -35,7 +41,9 @@ def bowl(thetas):
 
 
 def make(**parameters):
-    return FederatedSemivalueValuer(**{"n_rounds": 4, "burn_in": 0.0, "clip": None, **parameters})
+    return FederatedSemivalueValuer(
+        **{"n_rounds": 4, "burn_in": 0.0, "clip": None, **parameters}
+    )
 
 
 def walk(valuer, updates, **options):
@@ -58,7 +66,9 @@ def test_weights_of_the_paper():
 
 def test_defaults_are_those_of_the_paper():
     valuer = FederatedSemivalueValuer(n_rounds=10, epsilon=1.0).start(bowl, 3)
-    np.testing.assert_array_equal(valuer._fitted.statistic.weights, newest_weights("recent", 10))
+    np.testing.assert_array_equal(
+        valuer._fitted.statistic.weights, newest_weights("recent", 10)
+    )
     for _ in range(3):
         valuer.add_round(np.zeros(2), np.ones((3, 2)))
     assert np.isnan(valuer.round_values_).all(axis=1).tolist() == [True, True, False]
@@ -77,7 +87,9 @@ def averaging_matrix(fractions):
 )
 def test_averaging_is_a_matrix_product(rng, fractions):
     released = rng.normal(size=(6, 3, 2))
-    valuer = make(n_rounds=6, noise=fractions, noise_multiplier=1.0, clip=1.0).start(bowl, 3)
+    valuer = make(n_rounds=6, noise=fractions, noise_multiplier=1.0, clip=1.0).start(
+        bowl, 3
+    )
     used = []
     for some in released:
         valuer.add_round(np.zeros(2), some, released=True)
@@ -91,7 +103,9 @@ def test_averaging_is_a_matrix_product(rng, fractions):
 def test_memory_of_very_many_rounds():
     tracemalloc.start()
     try:
-        make(n_rounds=20_000, noise="recent", clip=1.0, noise_multiplier=1.0).start(bowl, 3)
+        make(n_rounds=20_000, noise="recent", clip=1.0, noise_multiplier=1.0).start(
+            bowl, 3
+        )
         assert tracemalloc.get_traced_memory()[1] < 20e6  # not of n_rounds^2 numbers
     finally:
         tracemalloc.stop()
@@ -152,7 +166,9 @@ def test_sampled_rounds_agree_with_their_errors(rng, semivalue):
 
 
 def test_few_permutations_still_give_errors(rng):
-    _, variances, _, asked = value_round(rng.normal(size=(9, 2)), "shapley", n_permutations=1)
+    _, variances, _, asked = value_round(
+        rng.normal(size=(9, 2)), "shapley", n_permutations=1
+    )
     assert np.isfinite(variances).all()
     assert asked == 2 + 2 * 2 * 8
 
@@ -172,7 +188,9 @@ def test_watched_values_are_means_over_rounds(rng, semivalue):
     ]  # fmt: skip
     assert np.isnan(valuer.round_values_[:2]).all()
     np.testing.assert_allclose(valuer.round_values_[2:], by_round[2:], atol=1e-12)
-    np.testing.assert_allclose(valuer.values_, np.mean(by_round[2:], axis=0), atol=1e-12)
+    np.testing.assert_allclose(
+        valuer.values_, np.mean(by_round[2:], axis=0), atol=1e-12
+    )
     if semivalue == "shapley":
         gain = bowl(path[4:])[0] - bowl(path[2:3])[0]
         assert valuer.values_.sum() == pytest.approx(gain / 2)
@@ -187,7 +205,9 @@ def test_values_are_there_after_every_round(rng):
         assert len(valuer.round_values_) == t + 1
         assert np.isnan(valuer.values_).all() == (t == 0)
     np.testing.assert_allclose(valuer.values_, valuer.round_values_[1:].mean(axis=0))
-    with pytest.raises(ValueError, match="call start again.*Got round 5 with n_rounds=4"):
+    with pytest.raises(
+        ValueError, match="call start again.*Got round 5 with n_rounds=4"
+    ):
         valuer.add_round(np.zeros(2), updates[0])
     again = valuer.start(bowl, 3)
     assert again is valuer
@@ -233,7 +253,10 @@ def test_what_leaves_is_on_a_grid():
     valuer = make(epsilon=1.0, clip=1.0).start(bowl, 2)
     scale = valuer._fitted.release.event.event.scale
     sent = release_updates(
-        np.full((3, 50), 0.1), 1.0, valuer._fitted.statistic.draw, np.array([1, 0.5, 0.1])
+        np.full((3, 50), 0.1),
+        1.0,
+        valuer._fitted.statistic.draw,
+        np.array([1, 0.5, 0.1]),
     )
     grid = 2.0 ** (np.floor(np.log2(scale * np.array([[1], [0.5], [0.1]]))) - 20)
     np.testing.assert_array_equal(sent % grid, 0)
@@ -253,7 +276,9 @@ def test_a_round_that_fails_has_released():
             one.add_round(np.zeros(1), np.ones((2, 1)))
         assert len(one.round_values_) == 0
     for one in (valuer, copied):
-        with pytest.raises(ValueError, match="call start again.*Got release 3 with n_rounds=2"):
+        with pytest.raises(
+            ValueError, match="call start again.*Got release 3 with n_rounds=2"
+        ):
             one.add_round(np.zeros(1), np.ones((2, 1)))
     with pytest.raises(TypeError, match="belongs to the process that started it"):
         pickle.dumps(make(epsilon=1.0, clip=1.0).start(bowl, 2))
@@ -264,16 +289,23 @@ def test_a_training_is_as_private_as_it_started():
     valuer.set_params(clip=1e9, n_rounds=5)
     step = valuer.add_round(np.zeros(2), np.full((2, 2), 1e9))
     assert np.abs(step).max() < 1e-6
-    with pytest.raises(ValueError, match="call start again.*Got round 2 with n_rounds=1"):
+    with pytest.raises(
+        ValueError, match="call start again.*Got round 2 with n_rounds=1"
+    ):
         valuer.add_round(np.zeros(2), np.ones((2, 2)))
 
 
 def test_every_release_is_charged():
     ledger = Ledger(None, "a party's rows", epsilon=1.0, delta=1e-5)
-    for valuer in (party := make(epsilon=1.0, clip=1.0, n_rounds=3, ledger=ledger), clone(party)):
+    for valuer in (
+        party := make(epsilon=1.0, clip=1.0, n_rounds=3, ledger=ledger),
+        clone(party),
+    ):
         for _ in range(3 if valuer is party else 0):
             valuer.release(np.zeros(2))
-        with pytest.raises(ValueError, match="the release must fit what is left of the budget"):
+        with pytest.raises(
+            ValueError, match="the release must fit what is left of the budget"
+        ):
             valuer.release(np.zeros(2))
     assert ledger.n_charges == 3
     assert ledger.spent == pytest.approx(1.0)
@@ -293,7 +325,9 @@ def test_released_updates_are_taken_as_they_are(rng):
         other.add_round(valuer._fitted.statistic.used[0] * 0, sent, released=True)
         if t == 0:
             np.testing.assert_array_equal(other._fitted.statistic.used, sent)
-    np.testing.assert_array_equal(other._fitted.statistic.used, valuer._fitted.statistic.used)
+    np.testing.assert_array_equal(
+        other._fitted.statistic.used, valuer._fitted.statistic.used
+    )
 
 
 def test_updates_are_clipped(rng):
@@ -308,7 +342,9 @@ def test_updates_are_clipped(rng):
 
 def test_updates_that_are_not_finite():
     updates = np.array([[np.nan, 1.0], [1.0, 0.0]])
-    with pytest.raises(ValueError, match="updates must be finite. Got one that is not, of party 0"):
+    with pytest.raises(
+        ValueError, match="updates must be finite. Got one that is not, of party 0"
+    ):
         make().start(bowl, 2).add_round(np.zeros(2), updates)
     valuer = make(epsilon=1e6, clip=1.0).start(bowl, 2)
     valuer.add_round(np.zeros(2), updates)  # an error would depend on its rows
@@ -355,7 +391,9 @@ def test_fit_equals_a_plain_loop(parties, semivalue):
         by_round.append(by_enumeration(utilities, theta, updates, 2.0, semivalue)[0])
         theta = theta + 2.0 * updates.mean(axis=0)
     valuer.fit(**parties)
-    np.testing.assert_allclose(valuer.values_, np.mean(by_round[1:], axis=0), atol=1e-10)
+    np.testing.assert_allclose(
+        valuer.values_, np.mean(by_round[1:], axis=0), atol=1e-10
+    )
     assert valuer.values_.argmin() == 0
     assert valuer.groups_.tolist() == [0, 1, 2, 3, 4]
     assert not valuer.values_error_.any()
@@ -364,7 +402,9 @@ def test_fit_equals_a_plain_loop(parties, semivalue):
 @pytest.mark.parametrize("unit", ["party", "example"])
 def test_coordinates_of_a_plain_loop(parties, unit):
     X, y, owner = (parties[name] for name in ("X", "y", "groups"))
-    X, X_val = (np.column_stack([rows, np.ones(len(rows))]) for rows in (X, parties["X_val"]))
+    X, X_val = (
+        np.column_stack([rows, np.ones(len(rows))]) for rows in (X, parties["X_val"])
+    )
     y_val, clip = parties["y_val"], 0.1
     # The mean public gradient at zero, and the direction of most of the rest, by hand.
     G = X_val * (0.5 - y_val)[:, None]
@@ -392,7 +432,13 @@ def test_coordinates_of_a_plain_loop(parties, unit):
     np.testing.assert_allclose(valuer.round_values_, by_round, rtol=0, atol=1e-10)
     assert valuer.clip_ == clip
     # The median norm of what the validation points would send.
-    auto = make(model="logistic", standardize=False, clip="median", n_components=2, unit="example")
+    auto = make(
+        model="logistic",
+        standardize=False,
+        clip="median",
+        n_components=2,
+        unit="example",
+    )
     bound = np.median(np.linalg.norm(G @ basis, axis=1))
     assert auto.fit(**parties).clip_ == pytest.approx(bound)
 
@@ -404,7 +450,9 @@ def test_all_coordinates_are_the_update(parties):
     )  # fmt: skip
     np.testing.assert_allclose(rotated, whole, atol=1e-12)
     del parties["X_val"], parties["y_val"]  # every game has directions of its own
-    split = make(model="logistic", learning_rate=1.0, clip="median", n_components=1, cv=5)
+    split = make(
+        model="logistic", learning_rate=1.0, clip="median", n_components=1, cv=5
+    )
     split.fit(**parties)
     assert split.values_.sum() == pytest.approx(split.utility_ - split.empty_utility_)
     np.testing.assert_allclose(split.round_values_.mean(axis=0), split.values_)
@@ -455,12 +503,19 @@ def test_torch_module_equals_the_built_in_model(parties):
             for p in self.parameters():
                 torch.nn.init.zeros_(p)
 
-    options = {"standardize": False, "learning_rate": 1.0, "clip": 0.2, "unit": "example"}
+    options = {
+        "standardize": False,
+        "learning_rate": 1.0,
+        "clip": 0.2,
+        "unit": "example",
+    }
     zeros = Zeros(3, 2, dtype=torch.float64)
     zeros.reset_parameters()  # where coordinates start
     for public in ({}, {"n_components": 2, "clip": "median"}):
         values = [
-            make(model=model, device="cpu", **{**options, **public}).fit(**parties).values_
+            make(model=model, device="cpu", **{**options, **public})
+            .fit(**parties)
+            .values_
             for model in ("softmax", zeros)
         ]
         np.testing.assert_allclose(*values, atol=1e-12)
@@ -477,13 +532,22 @@ def test_example_level_noise_shrinks_with_the_rows_of_a_party(parties, monkeypat
     spans = {}
     for unit in ("party", "example"):
         valuer = make(
-            model="logistic", unit=unit, epsilon=1.0, clip=1.0, learning_rate=0.1, n_rounds=1
+            model="logistic",
+            unit=unit,
+            epsilon=1.0,
+            clip=1.0,
+            learning_rate=0.1,
+            n_rounds=1,
         )
         thetas.clear()
         for _ in range(40):
             valuer.fit(**parties)
-        spans[unit] = np.concatenate(thetas).std()  # of the parameters of all coalitions
-        assert valuer.privacy_.unit == ("party" if unit == "party" else "row of a party")
+        spans[unit] = np.concatenate(
+            thetas
+        ).std()  # of the parameters of all coalitions
+        assert valuer.privacy_.unit == (
+            "party" if unit == "party" else "row of a party"
+        )
     # 28 rows a party; 800 numbers of noise each, of which coalitions have means.
     assert spans["party"] / spans["example"] == pytest.approx(28, rel=0.35)
 
@@ -504,13 +568,22 @@ def test_automatic_learning_rate_is_a_good_one(parties):
     assert valuer.learning_rate_ >= 0.3
     slow = make(**options, learning_rate=0.001).fit(**parties)
     assert valuer.utility_ > slow.utility_
-    rows = {**parties, "X": 100 * parties["X"], "y": 1 - parties["y"]}  # do not matter for it
+    rows = {
+        **parties,
+        "X": 100 * parties["X"],
+        "y": 1 - parties["y"],
+    }  # do not matter for it
     assert make(**options).fit(**rows).learning_rate_ == valuer.learning_rate_
 
 
 def test_same_seed_same_values_other_seed_others(parties):
     rows = {name: part for name, part in parties.items() if name != "groups"}
-    options = {"model": "logistic", "learning_rate": 1.0, "n_permutations": 2, "n_rounds": 2}
+    options = {
+        "model": "logistic",
+        "learning_rate": 1.0,
+        "n_permutations": 2,
+        "n_rounds": 2,
+    }
     first, again, other = (
         make(random_state=seed, **options).fit(**rows).values_ for seed in (0, 0, 1)
     )
@@ -521,7 +594,9 @@ def test_same_seed_same_values_other_seed_others(parties):
 def test_fit_forgets_a_training_that_ran_elsewhere(parties):
     valuer = make(model="logistic", learning_rate=1.0).start(bowl, 3)
     valuer.fit(**parties)
-    with pytest.raises(NotFittedError, match="has no training: call start before add_round"):
+    with pytest.raises(
+        NotFittedError, match="has no training: call start before add_round"
+    ):
         valuer.add_round(np.zeros(2), np.zeros((3, 2)))
 
 
@@ -531,16 +606,31 @@ def test_fit_forgets_a_training_that_ran_elsewhere(parties):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"noise": [0.5, 0.5, 0.5, 0.5], "epsilon": 1.0, "clip": 1.0}, "the first of them 1"),
-        ({"noise": [1.0, 0.5], "epsilon": 1.0, "clip": 1.0}, "one weight for each of 4"),
+        (
+            {"noise": [0.5, 0.5, 0.5, 0.5], "epsilon": 1.0, "clip": 1.0},
+            "the first of them 1",
+        ),
+        (
+            {"noise": [1.0, 0.5], "epsilon": 1.0, "clip": 1.0},
+            "one weight for each of 4",
+        ),
         ({"epsilon": 1.0}, "clip must be a number if gradients are private"),
-        ({"epsilon": 1.0, "clip": 1.0, "noise_multiplier": 1.0}, "noise_multiplier must be None"),
-        ({"epsilon": 1.0, "clip": 1.0, "unit": "example"}, "unit must be 'party' in a training"),
+        (
+            {"epsilon": 1.0, "clip": 1.0, "noise_multiplier": 1.0},
+            "noise_multiplier must be None",
+        ),
+        (
+            {"epsilon": 1.0, "clip": 1.0, "unit": "example"},
+            "unit must be 'party' in a training",
+        ),
         ({"epsilon": -1.0, "clip": 1.0}, "epsilon must be"),
         ({"delta": 2.0, "clip": 1.0, "epsilon": 1.0}, "delta must be"),
         ({"semivalue": "core"}, "semivalue must be 'shapley'"),
         ({"n_rounds": 0}, "The 'n_rounds' parameter"),
-        ({"n_components": 2}, r"n_components must be None \(pass coordinates as parameters"),
+        (
+            {"n_components": 2},
+            r"n_components must be None \(pass coordinates as parameters",
+        ),
         (
             {"clip": "median"},
             "clip must be a number, 'auto' or None in a training that runs elsewhere",
@@ -554,19 +644,27 @@ def test_parameters_refused(parameters, message):
 
 @pytest.mark.parametrize("parameters", [{"n_components": 2}, {"clip": "median"}])
 def test_nothing_is_released_along_directions_that_are_not_known(parameters):
-    with pytest.raises(ValueError, match="in a training that runs elsewhere, whose validation"):
+    with pytest.raises(
+        ValueError, match="in a training that runs elsewhere, whose validation"
+    ):
         make(**parameters).release(np.zeros(2))
 
 
 def test_more_directions_than_there_are(parties):
-    with pytest.raises(ValueError, match="n_components must be at most .* differ, 4. Got 5."):
+    with pytest.raises(
+        ValueError, match="n_components must be at most .* differ, 4. Got 5."
+    ):
         make(model="logistic", n_components=5).fit(**parties)
 
 
 def test_wrong_starts():
-    with pytest.raises(TypeError, match="utility must be a function of parameters. Got 3."):
+    with pytest.raises(
+        TypeError, match="utility must be a function of parameters. Got 3."
+    ):
         make().start(3, 2)
-    with pytest.raises(ValueError, match="n_parties must be an integer of at least 2. Got 1."):
+    with pytest.raises(
+        ValueError, match="n_parties must be an integer of at least 2. Got 1."
+    ):
         make().start(bowl, 1)
 
 
@@ -574,12 +672,16 @@ def test_wrong_rounds():
     with pytest.raises(NotFittedError, match="call start before add_round"):
         make().add_round(np.zeros(2), np.zeros((3, 2)))
     valuer = make().start(bowl, 3)
-    with pytest.raises(ValueError, match=r"theta must have shape \(2,\), and updates \(3, 2\)"):
+    with pytest.raises(
+        ValueError, match=r"theta must have shape \(2,\), and updates \(3, 2\)"
+    ):
         valuer.add_round(np.zeros(2), np.zeros((2, 2)))
     with pytest.raises(
         ValueError, match=r"in shape \(3, 2\), zeros for parties without an update:"
     ):
         valuer.add_round(np.zeros(2), [np.zeros(2), None, np.zeros(2)])
     valuer = make().start(lambda thetas: 1.0, 3)
-    with pytest.raises(ValueError, match="utility must return one number for every row"):
+    with pytest.raises(
+        ValueError, match="utility must return one number for every row"
+    ):
         valuer.add_round(np.zeros(2), np.zeros((3, 2)))

@@ -33,7 +33,9 @@ def problem(n_classes=3, n=120, n_points=80):
 
 def small_noise(**parameters):
     """A private fit with almost no noise."""
-    return InRunShapleyValuer(epsilon=1e5, learning_rate=1.0, noise_random_state=0, **parameters)
+    return InRunShapleyValuer(
+        epsilon=1e5, learning_rate=1.0, noise_random_state=0, **parameters
+    )
 
 
 # Without privacy ------------------------------------------------------------------------------
@@ -44,7 +46,9 @@ def test_values_sum_to_the_gain_up_to_their_order(n_classes):
     X, y, points = problem(n_classes)
     errors = []
     for order in (1, 2):
-        valuer = InRunShapleyValuer(order=order, learning_rate=0.3, n_steps=20).fit(X, y, **points)
+        valuer = InRunShapleyValuer(order=order, learning_rate=0.3, n_steps=20).fit(
+            X, y, **points
+        )
         gain = valuer.utility_ - valuer.empty_utility_
         assert gain > 0
         errors.append(abs(valuer.values_.sum() - gain) / gain)
@@ -69,7 +73,9 @@ def test_the_model_predicts_in_the_units_of_the_rows(n_classes):
     assert valuer.trajectory_.shape == (301, 5 * max(1, n_classes))
 
 
-@pytest.mark.parametrize("parameters", [{}, {"order": 2}, {"batch_size": 30}, {"clip": 0.2}])
+@pytest.mark.parametrize(
+    "parameters", [{}, {"order": 2}, {"batch_size": 30}, {"clip": 0.2}]
+)
 def test_contributions_sum_to_values(parameters):
     X, y, points = problem()
     valuer = InRunShapleyValuer(learning_rate=1.0, random_state=0, **parameters)
@@ -77,7 +83,9 @@ def test_contributions_sum_to_values(parameters):
     parts = np.array([valuer.contributions(i).contributions for i in range(0, 120, 7)])
     np.testing.assert_allclose(parts.sum(axis=1), valuer.values_[::7], atol=1e-12)
     error = (80 * parts).std(axis=1, ddof=1) / np.sqrt(80)
-    np.testing.assert_allclose(valuer.validation_error_[::7], error, rtol=1e-6, atol=1e-14)
+    np.testing.assert_allclose(
+        valuer.validation_error_[::7], error, rtol=1e-6, atol=1e-14
+    )
     with pytest.warns(FewValidationPointsWarning):
         assert not valuer.harmful(0.1)[valuer.values_ > 0].any()
 
@@ -88,8 +96,12 @@ def test_groups_are_sums(n_classes):
     groups = np.arange(120) % 7
     rows = InRunShapleyValuer(random_state=0).fit(X, y, **points)
     whole = InRunShapleyValuer(random_state=0).fit(X, y, groups=groups, **points)
-    np.testing.assert_allclose(whole.values_, np.bincount(groups, rows.values_), atol=1e-12)
-    held_out = InRunShapleyValuer(cv=GroupKFold(7), random_state=0).fit(X, y, groups=groups)
+    np.testing.assert_allclose(
+        whole.values_, np.bincount(groups, rows.values_), atol=1e-12
+    )
+    held_out = InRunShapleyValuer(cv=GroupKFold(7), random_state=0).fit(
+        X, y, groups=groups
+    )
     assert held_out.values_.shape == (7,)
     assert not hasattr(held_out, "model_")
 
@@ -107,7 +119,9 @@ def test_unseen_rows_are_valued_along_the_run(n_classes):
     if n_classes:
         p = valuer.model_.predict_proba(new)
         by_label = [valuer.score_samples(new, [c] * 9) for c in valuer.classes_]
-        np.testing.assert_allclose(expected, (p * np.array(by_label).T).sum(axis=1), atol=1e-12)
+        np.testing.assert_allclose(
+            expected, (p * np.array(by_label).T).sum(axis=1), atol=1e-12
+        )
     else:
         known = valuer.score_samples(new, valuer.model_.predict(new))
         np.testing.assert_allclose(expected, known, atol=1e-9 * np.abs(known).max())
@@ -117,13 +131,17 @@ def test_a_step_of_a_middle_pipeline_and_a_filter():
     X, y, _ = problem(2)
     pipeline = make_pipeline(StandardScaler(), InRunShapleyValuer(random_state=0))
     assert pipeline.fit_transform(X, y).shape == (120, 1)
-    kept = ValueFilter(InRunShapleyValuer(random_state=0), drop=0.1).fit_resample(X, y)[0]
+    kept = ValueFilter(InRunShapleyValuer(random_state=0), drop=0.1).fit_resample(X, y)[
+        0
+    ]
     assert len(kept) == 108
 
 
 def test_batches():
     X, y, points = problem()
-    some = InRunShapleyValuer(batch_size=20, n_steps=3, random_state=0, learning_rate=0.5)
+    some = InRunShapleyValuer(
+        batch_size=20, n_steps=3, random_state=0, learning_rate=0.5
+    )
     values = some.fit(X, y, **points).values_
     assert np.count_nonzero(values) == 60
     np.testing.assert_array_equal(clone(some).fit(X, y, **points).values_, values)
@@ -136,7 +154,9 @@ def test_torch_module():
     torch = pytest.importorskip("torch")
     X, y, points = problem()
     torch.manual_seed(0)
-    net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+    net = torch.nn.Sequential(
+        torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3)
+    )
     valuer = InRunShapleyValuer(net, learning_rate=0.5, n_steps=4, random_state=0)
     valuer.fit(X, y, **points)
     gain = valuer.utility_ - valuer.empty_utility_
@@ -168,11 +188,15 @@ def test_torch_module():
 @pytest.mark.parametrize("order", [1, 2])
 def test_little_noise_gives_the_exact_values(n_classes, order):
     X, y, points = problem(n_classes)
-    exact = InRunShapleyValuer(clip=1.0, learning_rate=1.0, order=order).fit(X, y, **points)
+    exact = InRunShapleyValuer(clip=1.0, learning_rate=1.0, order=order).fit(
+        X, y, **points
+    )
     private = small_noise(order=order).fit(X, y, **points)
     size = np.abs(exact.values_).max()
     np.testing.assert_allclose(private.values_, exact.values_, atol=1e-2 * size)
-    np.testing.assert_allclose(private.score_samples(X, y), private.values_, atol=1e-12 * size)
+    np.testing.assert_allclose(
+        private.score_samples(X, y), private.values_, atol=1e-12 * size
+    )
     assert (private.values_error_ < 1e-2 * size).all()
     one = small_noise(order=1, n_steps=1).fit(X, y, **points)
     np.testing.assert_allclose(one.baseline_, one.values_, atol=1e-12 * size)
@@ -181,7 +205,9 @@ def test_little_noise_gives_the_exact_values(n_classes, order):
 def test_the_noise_is_that_of_dp_accounting():
     X, y, points = problem(2)
     ledger = Ledger(None, "rows", epsilon=1.0, delta=1e-5)
-    valuer = InRunShapleyValuer(epsilon=1.0, clip=0.7, n_steps=12, learning_rate=0.1, ledger=ledger)
+    valuer = InRunShapleyValuer(
+        epsilon=1.0, clip=0.7, n_steps=12, learning_rate=0.1, ledger=ledger
+    )
     valuer.fit(X, y, **points)
     event = ledger.charges[0].event
     assert event.count == 12
@@ -230,7 +256,9 @@ def test_stated_errors_are_those_of_redrawn_noise():
 def test_the_report_says_that_groups_are_not_the_unit(batch_size, monkeypatch):
     X, y, points = problem(2)
     # Calibration for samples takes seconds: `test_poisson_samples` has it.
-    monkeypatch.setattr("skvalue.valuers.in_run_shapley.calibrate", lambda event, *_: event(9.0))
+    monkeypatch.setattr(
+        "skvalue.valuers.in_run_shapley.calibrate", lambda event, *_: event(9.0)
+    )
     valuer = small_noise(batch_size=batch_size, n_steps=3).set_params(epsilon=7.0)
     alone = valuer.fit(X, y, **points).privacy_
     np.testing.assert_allclose(valuer.score_samples(X, y), valuer.values_, atol=1e-12)
@@ -247,7 +275,9 @@ def test_the_report_says_that_groups_are_not_the_unit(batch_size, monkeypatch):
 def test_values_are_for_the_curator():
     X, y, points = problem(2)
     valuer = small_noise().fit(X, y, groups=np.arange(120) % 5, **points)
-    value, baseline, error = valuer.values_for(3, return_baseline=True, return_error=True)
+    value, baseline, error = valuer.values_for(
+        3, return_baseline=True, return_error=True
+    )
     expected = [valuer.values_[3], valuer.baseline_[3], valuer.values_error_[3]]
     assert [value, baseline, error] == expected
     copy = pickle.loads(pickle.dumps(valuer))
@@ -276,14 +306,23 @@ def test_labels_that_no_point_has_count_as_other():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"model": "logistic"}, "model must be 'auto', 'softmax', 'linear' or a torch module"),
-        ({"model": "linear", "task": "classification"}, "task must be 'auto' or 'regression'"),
+        (
+            {"model": "logistic"},
+            "model must be 'auto', 'softmax', 'linear' or a torch module",
+        ),
+        (
+            {"model": "linear", "task": "classification"},
+            "task must be 'auto' or 'regression'",
+        ),
         ({"batch_size": 121}, "batch_size must be at most the number of rows"),
         ({"epsilon": 1.0, "clip": None}, "clip must be a number with epsilon"),
         ({"epsilon": -1.0}, "epsilon"),
         ({"device": "cuda"}, "device must be 'auto' or 'cpu'"),
         ({"loss": min}, "loss must be None"),
-        ({"learning_rate": 1e300, "n_steps": 40, "task": "regression"}, "learning_rate must be"),
+        (
+            {"learning_rate": 1e300, "n_steps": 40, "task": "regression"},
+            "learning_rate must be",
+        ),
         ({"order": 3}, "order"),
     ],
 )
@@ -296,7 +335,9 @@ def test_parameters_that_are_refused(parameters, message):
 
 def test_the_rate_is_chosen_on_public_points():
     X, y = make_classification(300, 6, random_state=0)
-    one = InRunShapleyValuer(random_state=0).fit(X[:100], y[:100], X_val=X[200:], y_val=y[200:])
+    one = InRunShapleyValuer(random_state=0).fit(
+        X[:100], y[:100], X_val=X[200:], y_val=y[200:]
+    )
     two = InRunShapleyValuer(random_state=0).fit(X[100:200], 1 - y[100:200], X_val=X[200:],
                                                  y_val=y[200:])  # fmt: skip
     assert one.learning_rate_ == two.learning_rate_

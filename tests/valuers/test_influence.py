@@ -8,7 +8,12 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge, RidgeClassifier
+from sklearn.linear_model import (
+    LogisticRegression,
+    PoissonRegressor,
+    Ridge,
+    RidgeClassifier,
+)
 from sklearn.metrics import (
     log_loss,
     mean_poisson_deviance,
@@ -68,7 +73,9 @@ def decreases(estimator, X, y, X_val, y_val, utility, players):
     found = []
     for rows in players:
         rest = np.setdiff1d(np.arange(len(y)), rows)
-        found.append(full - utility(clone(estimator).fit(X[rest], y[rest]), X_val, y_val))
+        found.append(
+            full - utility(clone(estimator).fit(X[rest], y[rest]), X_val, y_val)
+        )
     return np.array(found)
 
 
@@ -96,7 +103,9 @@ def test_groups(name):
     first = InfluenceValuer(estimator).fit(X, y, groups=groups, **points)
     second = InfluenceValuer(estimator, order=2).fit(X, y, groups=groups, **points)
     rows = InfluenceValuer(estimator).fit(X, y, **points)
-    np.testing.assert_allclose(first.values_, np.bincount(groups, rows.values_), atol=1e-14)
+    np.testing.assert_allclose(
+        first.values_, np.bincount(groups, rows.values_), atol=1e-14
+    )
     first_error, error = (np.abs(v.values_ - exact).max() for v in (first, second))
     assert error < 0.1 * np.abs(exact).max()
     assert error < 0.5 * first_error
@@ -114,7 +123,9 @@ def test_contributions_sum_to_values(name, order, groups):
     parts = np.array([valuer.contributions(i).contributions for i in players])
     np.testing.assert_allclose(parts.sum(axis=1), valuer.values_[players], atol=1e-12)
     error = (20 * parts).std(axis=1, ddof=1) / np.sqrt(20)
-    np.testing.assert_allclose(valuer.validation_error_[players], error, rtol=1e-6, atol=1e-14)
+    np.testing.assert_allclose(
+        valuer.validation_error_[players], error, rtol=1e-6, atol=1e-14
+    )
     with pytest.warns(FewValidationPointsWarning):
         assert not valuer.harmful(0.1)[valuer.values_ > 0].any()
     held_out = InfluenceValuer(estimator, order=order, cv=3).fit(X, y, groups=groups)
@@ -142,7 +153,9 @@ def test_rows_that_join(name):
         np.testing.assert_allclose(first.transform(new), 0, atol=1e-15)
     if name in ("binary", "multiclass"):
         p = clone(estimator).fit(X, y).predict_proba(new)
-        by_label = [second.score_samples(new, [label] * 20) for label in second.classes_]
+        by_label = [
+            second.score_samples(new, [label] * 20) for label in second.classes_
+        ]
         expected = (p * np.array(by_label).T).sum(axis=1)
         np.testing.assert_allclose(second.transform(new)[:, 0], expected, atol=1e-12)
 
@@ -154,21 +167,33 @@ def test_sparse_rows_conjugate_gradients_and_jobs(name):
     for order in (1, 2):
         valuer = InfluenceValuer(estimator, order=order)
         dense = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val)
-        lean = clone(valuer).fit(sparse.csr_array(X), y, X_val=sparse.csr_array(X_val), y_val=y_val)
+        lean = clone(valuer).fit(
+            sparse.csr_array(X), y, X_val=sparse.csr_array(X_val), y_val=y_val
+        )
         np.testing.assert_allclose(lean.values_, dense.values_, atol=1e-7)
         new = sparse.csr_array(X_val[:5])
         np.testing.assert_allclose(
-            lean.score_samples(new, y_val[:5]), dense.score_samples(X_val[:5], y_val[:5]), atol=1e-7
+            lean.score_samples(new, y_val[:5]),
+            dense.score_samples(X_val[:5], y_val[:5]),
+            atol=1e-7,
         )
-        np.testing.assert_allclose(lean.validation_error_, dense.validation_error_, atol=1e-7)
+        np.testing.assert_allclose(
+            lean.validation_error_, dense.validation_error_, atol=1e-7
+        )
         with config_context(working_memory=0):
             without = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val)
         assert (dense.solver_, without.solver_) == ("cholesky", "cg")
         # With order=2, conjugate gradients have the Hessian without the row in the second step too.
-        atol = 1e-9 if order == 1 or name == "ridge" else 0.03 * np.abs(dense.values_).max()
+        atol = (
+            1e-9
+            if order == 1 or name == "ridge"
+            else 0.03 * np.abs(dense.values_).max()
+        )
         np.testing.assert_allclose(without.values_, dense.values_, atol=atol)
         two = clone(valuer).set_params(n_jobs=2, cv=3).fit(X, y)
-        np.testing.assert_array_equal(two.values_, two.set_params(n_jobs=1).fit(X, y).values_)
+        np.testing.assert_array_equal(
+            two.values_, two.set_params(n_jobs=1).fit(X, y).values_
+        )
 
 
 def mean_decision(decisions, y, weights):
@@ -190,19 +215,27 @@ def test_other_utilities(utility):
     rest = np.arange(200) != 17
     without = clone(first).fit(X[rest], y[rest], **points)
     decrease = first.utility_ - without.utility_
-    assert second.values_[17] == pytest.approx(decrease, abs=0.01 * np.abs(second.values_).max())
+    assert second.values_[17] == pytest.approx(
+        decrease, abs=0.01 * np.abs(second.values_).max()
+    )
     assert first.contributions(3).contributions.sum() == pytest.approx(first.values_[3])
     if utility != "accuracy":
-        with pytest.raises(ValueError, match="needs a utility that is a mean over validation"):
+        with pytest.raises(
+            ValueError, match="needs a utility that is a mean over validation"
+        ):
             first.harmful()
         assert not hasattr(first, "validation_error_")
-        with pytest.raises(ValueError, match="contributions needs a utility that is a mean"):
+        with pytest.raises(
+            ValueError, match="contributions needs a utility that is a mean"
+        ):
             second.contributions(0)
 
 
 def test_values_predict_retraining_and_find_wrong_labels(rng):
     X, X_val = rng.normal(size=(300, 5)), rng.normal(size=(200, 5))
-    y, y_val = (part[:, 0] + 0.3 * rng.normal(size=len(part)) > 0 for part in (X, X_val))
+    y, y_val = (
+        part[:, 0] + 0.3 * rng.normal(size=len(part)) > 0 for part in (X, X_val)
+    )
     wrong = rng.random(300) < 0.1
     y = y ^ wrong
     valuer = InfluenceValuer().fit(X, y, X_val=X_val, y_val=y_val)
@@ -212,7 +245,9 @@ def test_values_predict_retraining_and_find_wrong_labels(rng):
     )  # fmt: skip
     assert result.score > 0.9
     assert noisy_label_auc(valuer.values_, wrong) > 0.8
-    kept = ValueFilter(InfluenceValuer(), drop=0.1).fit_resample(X, y, X_val=X_val, y_val=y_val)
+    kept = ValueFilter(InfluenceValuer(), drop=0.1).fit_resample(
+        X, y, X_val=X_val, y_val=y_val
+    )
     assert len(kept[0]) == 270
 
 
@@ -249,17 +284,25 @@ def test_wrong_arguments():
     _, X, y, X_val, y_val, _ = problem("binary", n=40)
     with pytest.raises(ValueError, match="estimator must be LogisticRegression, Ridge"):
         InfluenceValuer(RandomForestClassifier()).fit(X, y)
-    with pytest.raises(ValueError, match="utility must be 'neg_loss', .* or a callable for"):
+    with pytest.raises(
+        ValueError, match="utility must be 'neg_loss', .* or a callable for"
+    ):
         InfluenceValuer(utility="accuracy").fit(X, X[:, 0])
     _, X3, y3, *_ = problem("multiclass", n=60)
     with pytest.raises(ValueError, match="utility='roc_auc' needs two classes. Got 3"):
         InfluenceValuer(utility="roc_auc").fit(X3, y3)
-    with pytest.raises(ValueError, match="utility must return a finite number and a finite"):
+    with pytest.raises(
+        ValueError, match="utility must return a finite number and a finite"
+    ):
         InfluenceValuer(utility=lambda z, y, weights: (0.0, [1.0])).fit(X, y)
     points = {"X_val": X_val, "y_val": y_val}
-    with pytest.raises(ValueError, match="groups must name at least two groups of the 100 val"):
+    with pytest.raises(
+        ValueError, match="groups must name at least two groups of the 100 val"
+    ):
         InfluenceValuer(utility=AccuracyGap([0, 1])).fit(X, y, **points)
-    with pytest.raises(ValueError, match="utility='roc_auc' needs validation points of both"):
+    with pytest.raises(
+        ValueError, match="utility='roc_auc' needs validation points of both"
+    ):
         InfluenceValuer(utility="roc_auc").fit(X, y, X_val=X[:1], y_val=y[:1])
     with pytest.raises(ValueError, match="The 'order' parameter"):
         InfluenceValuer(order=3).fit(X, y)
@@ -269,5 +312,7 @@ def test_wrong_arguments():
 
 def test_torch_module_is_told_of_the_class_for_it():
     torch = pytest.importorskip("torch")
-    with pytest.raises(ValueError, match="for a torch module take UnrolledValuer. Got Linear."):
+    with pytest.raises(
+        ValueError, match="for a torch module take UnrolledValuer. Got Linear."
+    ):
         InfluenceValuer(torch.nn.Linear(2, 2)).fit(np.eye(2), [0, 1])

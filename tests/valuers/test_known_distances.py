@@ -16,7 +16,9 @@ from skvalue.exceptions import SameRowsWarning
 KNN = KNNShapleyValuer(3, metric="precomputed")
 TKNN = TKNNShapleyValuer(1.5, metric="precomputed")
 each_valuer = pytest.mark.parametrize("valuer", [KNN, TKNN], ids=["knn", "tknn"])
-pytestmark = pytest.mark.filterwarnings("ignore:With radius=", "ignore:X_val holds the same rows")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:With radius=", "ignore:X_val holds the same rows"
+)
 
 
 def close(found, expected):
@@ -33,7 +35,9 @@ def stored(distances, m=None, radius=None):
     """The m nearest rows, or those within a radius, in a sparse array; the others 1000 away."""
     order = distances.argsort(axis=1, kind="stable").argsort(axis=1)
     kept = distances <= radius if m is None else order < m
-    some = csr_array((distances[kept], np.nonzero(kept)), distances.shape)  # zeros are stored
+    some = csr_array(
+        (distances[kept], np.nonzero(kept)), distances.shape
+    )  # zeros are stored
     return some, np.where(kept, distances, 1e3)
 
 
@@ -44,21 +48,29 @@ def test_distances_replace_features(rng, engines, valuer, cv, n_classes):
     X, D, y, X_val, D_val, y_val = games(rng, n_classes)
     points, distances = {}, {}
     if cv is None:
-        points, distances = dict(X_val=X_val, y_val=y_val), dict(X_val=D_val, y_val=y_val)
+        points, distances = (
+            dict(X_val=X_val, y_val=y_val),
+            dict(X_val=D_val, y_val=y_val),
+        )
     known = clone(valuer).set_params(cv=cv or "leave-one-out")
     expected = clone(known).set_params(metric="euclidean").fit(X, y, **points)
     for engine in {"numba", "torch"} & {*engines}:
         known.set_params(engine=engine, device="cpu")
         close(known.fit_transform(D, y, **distances)[:, 0], expected.values_)
         assert known.utility_ == pytest.approx(expected.utility_)
-        close(known.contributions(7).contributions, expected.contributions(7).contributions)
+        close(
+            known.contributions(7).contributions,
+            expected.contributions(7).contributions,
+        )
         if valuer is TKNN:
             np.testing.assert_array_equal(known.counts_, expected.counts_)
         if cv is None:
             close(known.validation_error_, expected.validation_error_)
             first = clone(known).fit(D, y, X_val=D_val[:5], y_val=y_val[:5])
             close(first.add_validation(D_val[5:], y_val[5:]).values_, expected.values_)
-            with pytest.raises(ValueError, match="need the distances of the rows from X_val"):
+            with pytest.raises(
+                ValueError, match="need the distances of the rows from X_val"
+            ):
                 known.score_samples(D[:2])
             continue
         new = rng.integers(0, 6, (9, 2)) + 0.25
@@ -83,9 +95,15 @@ def test_rows_that_are_not_retrieved_are_farthest(rng, n_classes):
     with pytest.raises(ValueError, match="X_val must be sparse"):
         later.add_validation(D_val, y_val)
     some, _ = stored(D_val, radius=2.5)
-    expected = TKNNShapleyValuer(2.5, metric="precomputed").fit(D, y, X_val=D_val, y_val=y_val)
+    expected = TKNNShapleyValuer(2.5, metric="precomputed").fit(
+        D, y, X_val=D_val, y_val=y_val
+    )
     for radius in (2.5, 1e6):
-        found = clone(expected).set_params(radius=radius).fit(nothing, y, X_val=some, y_val=y_val)
+        found = (
+            clone(expected)
+            .set_params(radius=radius)
+            .fit(nothing, y, X_val=some, y_val=y_val)
+        )
         close(found.values_, expected.values_)
 
 
@@ -96,7 +114,9 @@ def test_sparse_distances_between_rows(rng):
         expected = clone(KNN).set_params(cv=cv).fit(dense, y)
         valuer = clone(expected).fit(near, y)
         close(valuer.values_, expected.values_)
-        new, filled = stored(cdist(rng.normal(size=(4, 2)), rng.normal(size=(40, 2))), 5)
+        new, filled = stored(
+            cdist(rng.normal(size=(4, 2)), rng.normal(size=(40, 2))), 5
+        )
         close(valuer.score_samples(new, y[:4]), expected.score_samples(filled, y[:4]))
         with pytest.raises(ValueError, match="X must be sparse"):
             valuer.transform(D)
@@ -109,7 +129,11 @@ def test_searches_cut_rows_and_columns(rng, valuer):
     for metric, data in [("euclidean", X), ("precomputed", D)]:
         pipeline = make_pipeline(clone(valuer).set_params(metric=metric))
         assert get_tags(pipeline).input_tags.pairwise == (metric == "precomputed")
-        name = "knnshapleyvaluer__n_neighbors" if valuer is KNN else "tknnshapleyvaluer__radius"
+        name = (
+            "knnshapleyvaluer__n_neighbors"
+            if valuer is KNN
+            else "tknnshapleyvaluer__radius"
+        )
         search = GridSearchCV(
             pipeline, {name: [1, 3]}, cv=3, error_score="raise",
             scoring=lambda model, X, y: float(model[-1].utility_),
@@ -124,7 +148,12 @@ def test_refused(rng, valuer):
     X, D, y, _, D_val, y_val = games(rng, 2)
     game, nothing = dict(X_val=D_val, y_val=y_val), {}
     cases = [
-        ({}, X, nothing, r"X .* must .* shape \(n_samples, n_samples\)|Got shape \(40, 2\)"),
+        (
+            {},
+            X,
+            nothing,
+            r"X .* must .* shape \(n_samples, n_samples\)|Got shape \(40, 2\)",
+        ),
         ({}, -D, nothing, "Negative values in data passed to X"),
         ({}, D, dict(X_val=D_val[:, :9], y_val=y_val), "X_val has 9 features"),
         (dict(embedding=np.sqrt), D, game, "embedding must be None"),
@@ -132,7 +161,12 @@ def test_refused(rng, valuer):
     ]
     if valuer is TKNN:
         cases += [
-            (dict(epsilon=1.0), D, game, "metric must not be 'precomputed' with epsilon"),
+            (
+                dict(epsilon=1.0),
+                D,
+                game,
+                "metric must not be 'precomputed' with epsilon",
+            ),
             (dict(radius="auto"), D, game, "radius must be a number"),
             (dict(radius="auto"), csr_array(D), nothing, "radius must be a number"),
         ]

@@ -18,7 +18,9 @@ VALUERS = {
     "in-run, raw": InRunShapleyValuer(standardize=False, learning_rate=0.1, **SEED),
     "in-run, second order": InRunShapleyValuer(order=2, **SEED),
     "gradients": GradientSemivalueValuer(n_permutations=3, **SEED),
-    "gradients, raw": GradientSemivalueValuer(n_permutations=3, standardize=False, **SEED),
+    "gradients, raw": GradientSemivalueValuer(
+        n_permutations=3, standardize=False, **SEED
+    ),
     "federated": FederatedSemivalueValuer(n_rounds=3, n_permutations=4, **SEED),
     "unrolled": UnrolledValuer(n_epochs=3, **SEED),
     "unrolled, AdamW": UnrolledValuer(n_epochs=3, optimizer="adamw", **SEED),
@@ -60,7 +62,9 @@ def test_refused(name):
                 valuer.fit(rows, y, **given)
 
 
-@pytest.mark.parametrize("name", ["in-run", "gradients", "influence", "influence, second order"])
+@pytest.mark.parametrize(
+    "name", ["in-run", "gradients", "influence", "influence, second order"]
+)
 def test_refused_among_rows_that_join(name):
     X, y, points = data(False)
     valuer = VALUERS[name].fit(X, y, **points)
@@ -90,7 +94,9 @@ def test_large_numbers_below_the_limit_are_taken(name):
         with pytest.raises(ValueError, match="scale"):
             valuer.fit(X * 1e80, y, **points)
     values = valuer.fit(X, y, **points).values_
-    large = valuer.fit(X * factor, y, X_val=points["X_val"] * factor, y_val=points["y_val"])
+    large = valuer.fit(
+        X * factor, y, X_val=points["X_val"] * factor, y_val=points["y_val"]
+    )
     np.testing.assert_allclose(large.values_, values, rtol=1e-9, atol=1e-15)
 
 

@@ -54,7 +54,9 @@ by_name = pytest.mark.parametrize("name", MODELS)
 def problem(name):
     estimator, n_classes, scoring, is_curved = MODELS[name]
     n = 80 if name == "poisson" else 40 if is_curved else 20
-    X, y, X_val, y_val = noisy_line(0, n, 50, 4, n_classes, (1.0, -0.5), names=["a", "b", "c"])
+    X, y, X_val, y_val = noisy_line(
+        0, n, 50, 4, n_classes, (1.0, -0.5), names=["a", "b", "c"]
+    )
     if name in ("poisson", "gamma"):
         y, y_val = np.exp(0.3 * y), np.exp(0.3 * y_val)
     if "sparse" in name:
@@ -65,7 +67,9 @@ def problem(name):
 @by_name
 def test_values_are_those_of_refits(name):
     estimator, scoring, _, rows, points = problem(name)
-    refit = LeaveOneOutValuer(estimator, method="refit", scoring=scoring).fit(*rows, **points)
+    refit = LeaveOneOutValuer(estimator, method="refit", scoring=scoring).fit(
+        *rows, **points
+    )
     found = LeaveOneOutValuer(estimator, scoring=scoring).fit(*rows, **points)
     assert not refit.approximate_
     assert not found.approximate_
@@ -73,7 +77,9 @@ def test_values_are_those_of_refits(name):
     scale = np.abs(refit.values_).max()
     np.testing.assert_allclose(found.values_, refit.values_, atol=1e-4 * scale)
     assert found.utility_ == pytest.approx(refit.utility_, abs=1e-4 * scale)
-    again = LeaveOneOutValuer(estimator, scoring=scoring, method="newton").fit(*rows, **points)
+    again = LeaveOneOutValuer(estimator, scoring=scoring, method="newton").fit(
+        *rows, **points
+    )
     np.testing.assert_array_equal(found.values_, again.values_)
     assert found.empty_utility_ == refit.empty_utility_
 
@@ -89,7 +95,9 @@ def test_no_value_depends_on_tol(seed):
     loose = LogisticRegression(C=np.inf, tol=1e-4, max_iter=10_000, solver="newton-cg")
     tight = LogisticRegression(C=np.inf, **LOGISTIC)
     found = LeaveOneOutValuer(loose, scoring=log_loss).fit(X[:n], y[:n], **points)
-    refit = LeaveOneOutValuer(tight, method="refit", scoring=log_loss).fit(X[:n], y[:n], **points)
+    refit = LeaveOneOutValuer(tight, method="refit", scoring=log_loss).fit(
+        X[:n], y[:n], **points
+    )
     assert not found.approximate_
     np.testing.assert_allclose(found.values_, refit.values_, atol=1e-6)
 
@@ -98,7 +106,9 @@ def test_no_value_depends_on_tol(seed):
 REFITS = {
     "batched": {},
     "another-estimator": {"estimator": GaussianNB(), "batch": "never"},
-    "no-derivative": {"estimator": LogisticRegression(C=1.0, l1_ratio=1.0, solver="saga")},
+    "no-derivative": {
+        "estimator": LogisticRegression(C=1.0, l1_ratio=1.0, solver="saga")
+    },
     "scaler": {"estimator": make_pipeline(StandardScaler(), LogisticRegression())},
     "balanced": {"estimator": LogisticRegression(class_weight="balanced")},
     "asked-for": {"estimator": RidgeClassifier(), "method": "refit"},
@@ -124,15 +134,25 @@ def test_what_is_refitted(name):
 def test_groups_weights_and_transformers():
     estimator, scoring, _, (X, y), points = problem("poisson")
     groups = np.arange(80) // 4
-    options = {"groups": groups, "sample_weight": np.random.default_rng(1).uniform(0.5, 2, 80)}
+    options = {
+        "groups": groups,
+        "sample_weight": np.random.default_rng(1).uniform(0.5, 2, 80),
+    }
     auto, newton, refit = (
-        LeaveOneOutValuer(estimator, method=method, scoring=scoring).fit(X, y, **options, **points)
+        LeaveOneOutValuer(estimator, method=method, scoring=scoring).fit(
+            X, y, **options, **points
+        )
         for method in ("auto", "newton", "refit")
     )
     np.testing.assert_array_equal(auto.values_, refit.values_)
-    np.testing.assert_allclose(newton.values_, refit.values_, atol=1e-4 * np.ptp(refit.values_))
+    np.testing.assert_allclose(
+        newton.values_, refit.values_, atol=1e-4 * np.ptp(refit.values_)
+    )
     # A scaler that stays as it is for all rows: the rows may as well be scaled before.
-    pipeline, scaler = make_pipeline(StandardScaler(), estimator), StandardScaler().fit(X)
+    pipeline, scaler = (
+        make_pipeline(StandardScaler(), estimator),
+        StandardScaler().fit(X),
+    )
     scaled = {**points, "X_val": scaler.transform(points["X_val"])}
     fixed = LeaveOneOutValuer(pipeline, method="newton").fit(X, y, **points)
     assert fixed.approximate_
@@ -141,12 +161,19 @@ def test_groups_weights_and_transformers():
 
 
 def test_rows_without_which_there_is_no_such_model():
-    X, y = np.random.default_rng(0).normal(size=(30, 3)), np.array(list("ab" * 14 + "ac"))
+    X, y = (
+        np.random.default_rng(0).normal(size=(30, 3)),
+        np.array(list("ab" * 14 + "ac")),
+    )
     points = {"X_val": X[:10] + 0.1, "y_val": y[:10]}
     alone = np.c_[X, np.arange(30) == 7]  # without row 7, a column is zero
     of_targets = {"X_val": alone[:9] + 0.1, "y_val": X[:9, 0]}
     for model, rows, given in [
-        (RidgeClassifier(), (X, y), points),  # without the last row, there are two classes
+        (
+            RidgeClassifier(),
+            (X, y),
+            points,
+        ),  # without the last row, there are two classes
         (LinearRegression(), (sparse.csr_array(alone), X[:, 0]), of_targets),
     ]:
         one, other = (

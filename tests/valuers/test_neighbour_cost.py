@@ -14,7 +14,10 @@ KEYS = {"seconds", "n_points", "seconds_per_point", "memory", "n_players", "solv
 
 def problem(rng, n=60, n_points=30, d=3):
     X, X_val = rng.normal(size=(n, d)), rng.normal(size=(n_points, d))
-    return (X, (X[:, 0] > 0).astype(int)), {"X_val": X_val, "y_val": (X_val[:, 0] > 0).astype(int)}
+    return (X, (X[:, 0] > 0).astype(int)), {
+        "X_val": X_val,
+        "y_val": (X_val[:, 0] > 0).astype(int),
+    }
 
 
 @pytest.mark.parametrize(
@@ -40,14 +43,18 @@ def test_what_is_estimated(valuer, rng):
     assert cost.seconds > 0 < cost.memory
     groups = np.arange(60) % 7
     weights = np.ones(30)
-    cost = valuer.estimate_cost(*data, **points, groups=groups, sample_weight_val=weights)
+    cost = valuer.estimate_cost(
+        *data, **points, groups=groups, sample_weight_val=weights
+    )
     assert cost.n_players == 7
     values = valuer.fit(*data, **points).values_.copy()
     valuer.estimate_cost(data[0][:20], data[1][:20])
     np.testing.assert_array_equal(valuer.values_, values)
 
 
-@pytest.mark.parametrize("valuer", [KNNShapleyValuer(), TKNNShapleyValuer(radius=0.5)], ids=str)
+@pytest.mark.parametrize(
+    "valuer", [KNNShapleyValuer(), TKNNShapleyValuer(radius=0.5)], ids=str
+)
 def test_points_of_held_out_rows(valuer, rng):
     (X, y), _ = problem(rng)
     for cv in ("leave-one-out", 5):
@@ -76,7 +83,8 @@ def test_seconds_are_those_of_a_fit(cv, rng):
     assert 0.5 < (time.perf_counter() - start) / cost.seconds < 2
     if cv == "points":  # threads sleep side by side
         assert (
-            valuer.set_params(n_jobs=3).estimate_cost(X, y, **points).seconds < cost.seconds / 1.5
+            valuer.set_params(n_jobs=3).estimate_cost(X, y, **points).seconds
+            < cost.seconds / 1.5
         )
 
 
@@ -90,7 +98,9 @@ def test_memory_is_that_of_a_fit(valuer, n_points, rng):
     valuer.fit(*data, **points)  # compiles
     tracemalloc.start()
     try:
-        cost = valuer.estimate_cost(*data, **points)  # of its own arrays, if already traced
+        cost = valuer.estimate_cost(
+            *data, **points
+        )  # of its own arrays, if already traced
         tracemalloc.reset_peak()
         before = tracemalloc.get_traced_memory()[0]
         valuer.fit(*data, **points)
@@ -116,6 +126,8 @@ def test_private_fits_are_not_timed(rng, tmp_path):
     data, points = problem(rng)
     ledger = Ledger(tmp_path / "ledger", "rows", epsilon=1.0, delta=1e-4)
     valuer = TKNNShapleyValuer(0.5, epsilon=0.5, ledger=ledger)
-    with pytest.raises(ValueError, match=r"estimate_cost needs epsilon=None.*Got epsilon=0\.5"):
+    with pytest.raises(
+        ValueError, match=r"estimate_cost needs epsilon=None.*Got epsilon=0\.5"
+    ):
         valuer.estimate_cost(*data, **points)
     assert not ledger.n_charges

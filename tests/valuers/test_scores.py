@@ -45,7 +45,9 @@ def test_groups_errors_and_contributions(data, scores):
     np.testing.assert_allclose(valuer.values_, sums.mean(axis=0), atol=1e-14)
     error = sums.std(axis=0, ddof=1) / np.sqrt(12)
     np.testing.assert_allclose(valuer.validation_error_, error, rtol=1e-10)
-    np.testing.assert_allclose(valuer.contributions(3).contributions, sums[:, 3] / 12, atol=1e-14)
+    np.testing.assert_allclose(
+        valuer.contributions(3).contributions, sums[:, 3] / 12, atol=1e-14
+    )
     with pytest.warns(FewValidationPointsWarning):
         assert not valuer.harmful(0.01)[valuer.values_ > 0].any()
 
@@ -53,7 +55,9 @@ def test_groups_errors_and_contributions(data, scores):
 def test_rows_are_held_out_for_a_function(data):
     valuer = ScoresValuer(dot_products, cv=3).fit(*data.rows)
     total = sum(valuer.contributions(i).contributions.sum() for i in range(30))
-    assert valuer.values_.sum() == pytest.approx(valuer.utility_) == pytest.approx(total)
+    assert (
+        valuer.values_.sum() == pytest.approx(valuer.utility_) == pytest.approx(total)
+    )
     with pytest.raises(ValueError, match="harmful needs a validation set"):
         valuer.harmful()
 
@@ -83,8 +87,12 @@ def test_filters(data, scores):
     kept = ValueFilter(clone(ScoresValuer(scores)), drop=5)
     X_kept, _ = kept.fit_resample(*data.rows, **data.points)
     assert len(X_kept) == 25
-    np.testing.assert_array_equal(kept.dropped_indices_, np.sort(scores.mean(axis=0).argsort()[:5]))
-    model = ValueFilteredClassifier(LogisticRegression(), ScoresValuer(dot_products), drop=0.2)
+    np.testing.assert_array_equal(
+        kept.dropped_indices_, np.sort(scores.mean(axis=0).argsort()[:5])
+    )
+    model = ValueFilteredClassifier(
+        LogisticRegression(), ScoresValuer(dot_products), drop=0.2
+    )
     assert model.fit(*data.rows).score(*data.rows) > 0.8
 
 
@@ -93,13 +101,17 @@ def test_scores_of_a_valuer_are_its_values(data):
     scores = np.array([knn.contributions(i).contributions for i in range(30)]).T * 12
     valuer = data.fit(ScoresValuer(scores))
     np.testing.assert_allclose(valuer.values_, knn.values_, atol=1e-14)
-    np.testing.assert_allclose(valuer.validation_error_, knn.validation_error_, atol=1e-14)
+    np.testing.assert_allclose(
+        valuer.validation_error_, knn.validation_error_, atol=1e-14
+    )
 
 
 def test_wrong_scores(data, scores):
     with pytest.raises(ValueError, match=r"scores must have .* \(12, 30\)"):
         data.fit(ScoresValuer(scores.T))
-    with pytest.raises(ValueError, match="scores must be a callable if no X_val and y_val"):
+    with pytest.raises(
+        ValueError, match="scores must be a callable if no X_val and y_val"
+    ):
         ScoresValuer(scores).fit(*data.rows)
     with pytest.raises(ValueError, match="NaN"):
         data.fit(ScoresValuer(np.full((12, 30), np.nan)))

@@ -5,7 +5,13 @@ import pytest
 from scipy.stats import spearmanr
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_diabetes,
+    load_digits,
+    load_iris,
+    load_wine,
+)
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
@@ -51,7 +57,9 @@ def test_values_are_the_decrease_of_the_utility_to_first_order(kind):
     assert valuer.values_.shape == (60,)
     # A row that is there twice has two equal terms: its value is half of that of both together.
     twice = clone(valuer).fit(np.r_[X, X], np.r_[y, y], **points)
-    np.testing.assert_allclose(twice.values_, np.tile(valuer.values_ / 2, 2), rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(
+        twice.values_, np.tile(valuer.values_ / 2, 2), rtol=1e-8, atol=1e-12
+    )
     assert twice.utility_ == pytest.approx(valuer.utility_, rel=1e-9)
 
 
@@ -59,7 +67,9 @@ def test_values_of_a_model_at_its_optimum_are_influences():
     X, y, points = problem(regression=True)
     X = (X - X.mean(0)) / X.std(0)
     y = (y - y.mean()) / y.std()
-    valuer = UnrolledValuer(batch_size=None, learning_rate=0.5, n_epochs=400).fit(X, y, **points)
+    valuer = UnrolledValuer(batch_size=None, learning_rate=0.5, n_epochs=400).fit(
+        X, y, **points
+    )
     from sklearn.linear_model import LinearRegression
 
     influence = InfluenceValuer(LinearRegression()).fit(X, y, **points)
@@ -73,7 +83,9 @@ def test_a_float_module_agrees_with_a_double_one():
     options = {"start": "given", "random_state": 0, "n_epochs": 5}
     one = UnrolledValuer(module, **options).fit(X, y, **points)
     other = UnrolledValuer(module.float(), **options).fit(X, y, **points)
-    np.testing.assert_allclose(other.values_, one.values_, atol=1e-4 * np.abs(one.values_).max())
+    np.testing.assert_allclose(
+        other.values_, one.values_, atol=1e-4 * np.abs(one.values_).max()
+    )
 
 
 @each_kind
@@ -86,7 +98,9 @@ def test_groups_are_sums(kind):
         valuer.fit(X, y, **points).values_,
         clone(valuer).fit(X, y, groups=groups, **points),
     )
-    np.testing.assert_allclose(sums.values_, np.bincount(np.arange(60) % 3, rows), atol=1e-15)
+    np.testing.assert_allclose(
+        sums.values_, np.bincount(np.arange(60) % 3, rows), atol=1e-15
+    )
     assert sums.groups_.tolist() == ["a", "b", "c"]
 
 
@@ -97,7 +111,9 @@ def test_runs_are_averaged_and_have_errors(kind):
     valuer = UnrolledValuer(n_epochs=2, batch_size=10, random_state=0, **options())
     one = clone(valuer).fit(X, y, **points)
     assert not hasattr(one, "values_error_")
-    few, many = (clone(valuer).set_params(n_runs=n).fit(X, y, **points) for n in (4, 16))
+    few, many = (
+        clone(valuer).set_params(n_runs=n).fit(X, y, **points) for n in (4, 16)
+    )
     assert few.values_error_.shape == (60,)
     ratio = np.mean(many.values_error_) / np.mean(few.values_error_)
     assert 0.35 < ratio < 0.7
@@ -113,7 +129,9 @@ def test_held_out_rows():
     held = valuer.fit(X, y)
     for i in (0, 1):
         points = {"X_val": X[1 - i :: 2], "y_val": y[1 - i :: 2]}
-        part = UnrolledValuer(n_epochs=5, batch_size=None).fit(X[i::2], y[i::2], **points)
+        part = UnrolledValuer(n_epochs=5, batch_size=None).fit(
+            X[i::2], y[i::2], **points
+        )
         np.testing.assert_allclose(held.values_[i::2], part.values_ / 2, rtol=1e-9)
     assert not hasattr(held, "transform")
 
@@ -178,7 +196,10 @@ class Skorch:
         ({"device": "cuda"}, "device must be 'auto'"),
         ({"momentum": 1.0}, "The 'momentum' parameter"),
         ({"schedule": "steps"}, "The 'schedule' parameter"),
-        ({"learning_rate": 1e9, "task": "regression"}, "learning_rate must be smaller: the train"),
+        (
+            {"learning_rate": 1e9, "task": "regression"},
+            "learning_rate must be smaller: the train",
+        ),
     ],
     ids=lambda part: next(iter(part)) if isinstance(part, dict) else "",
 )
@@ -191,12 +212,18 @@ def test_wrong_arguments(options, message):
 def test_modules_refused():
     nn = pytest.importorskip("torch").nn
     X, y, points = problem()
-    with pytest.raises(TypeError, match="model must be the name of a built-in model or a torch"):
+    with pytest.raises(
+        TypeError, match="model must be the name of a built-in model or a torch"
+    ):
         UnrolledValuer(nn.Linear).fit(X, y, **points)
-    with pytest.raises(ValueError, match="model must have an output for every class. Got 2 out"):
+    with pytest.raises(
+        ValueError, match="model must have an output for every class. Got 2 out"
+    ):
         UnrolledValuer(nn.Linear(4, 2)).fit(X, y, **points)
     with pytest.raises(ValueError, match="model must not mix rows: batch norm"):
-        UnrolledValuer(nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3))).fit(X, y, **points)
+        UnrolledValuer(nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3))).fit(
+            X, y, **points
+        )
 
 
 SETS = {
@@ -216,11 +243,17 @@ def rows_of(name, n):
     """Rows and validation points; with the same number of rows of each class if there are some."""
     X, y = SETS[name](return_X_y=True)
     if name == "diabetes":
-        X, X_val, y, y_val = train_test_split(X, y, train_size=n, test_size=100, random_state=0)
+        X, X_val, y, y_val = train_test_split(
+            X, y, train_size=n, test_size=100, random_state=0
+        )
         return X, y, X_val, y_val
-    X, X_val, y, y_val = train_test_split(X, y, test_size=45, stratify=y, random_state=0)
+    X, X_val, y, y_val = train_test_split(
+        X, y, test_size=45, stratify=y, random_state=0
+    )
     classes = np.unique(y)
-    rows = np.concatenate([np.flatnonzero(y == c)[: n // len(classes)] for c in classes])
+    rows = np.concatenate(
+        [np.flatnonzero(y == c)[: n // len(classes)] for c in classes]
+    )
     return X[rows], y[rows], X_val, y_val
 
 
@@ -233,7 +266,10 @@ def fitted(name, n, **options):
         batches.extend(draw_batches(*args))
         return batches
 
-    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(record=True) as issued:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        warnings.catch_warnings(record=True) as issued,
+    ):
         warnings.simplefilter("always")
         patch.setattr("skvalue.valuers.unrolled.draw_batches", recorded)
         valuer = UnrolledValuer(task=task, random_state=0, **options)
@@ -245,14 +281,19 @@ def fitted(name, n, **options):
     model = LinearRowModel(X.shape[1], 0 if task == "regression" else len(np.unique(y)))
     X, X_val = (units.transform(part) / np.sqrt(X.shape[1]) for part in (X, X_val))
     weights = np.full(len(y_val), 1 / len(y_val))
-    rows, utility = model.rows(X, y), Utility(model, model.rows(X_val, y_val), weights, scale**2)
+    rows, utility = (
+        model.rows(X, y),
+        Utility(model, model.rows(X_val, y_val), weights, scale**2),
+    )
     eps = 0.01 if valuer.eps == "auto" else valuer.eps
     how = Optimizer(valuer.optimizer, valuer.learning_rate, 0.9, eps=eps)
 
     def without(*removed):
         counted = np.ones(len(y))
         counted[list(removed)] = 0
-        return utility.value(train(model, rows, model.start(None), batches, how, counted))
+        return utility.value(
+            train(model, rows, model.start(None), batches, how, counted)
+        )
 
     assert without() == pytest.approx(valuer.utility_, rel=1e-9)
     return valuer, without() - np.array([without(i) for i in range(len(y))]), issued
@@ -274,7 +315,9 @@ def cases(default, slow):
 )  # fmt: skip
 def test_values_order_rows_as_their_removals_do(name, n, optimizer, batch_size):
     """All rows in each step, where mean gradients of balanced columns are zero, or some."""
-    valuer, removals, issued = fitted(name, n, optimizer=optimizer, batch_size=batch_size)
+    valuer, removals, issued = fitted(
+        name, n, optimizer=optimizer, batch_size=batch_size
+    )
     assert spearmanr(valuer.values_, removals)[0] > 0.9
     ratio = np.abs(valuer.values_).max() / np.abs(removals).max()
     assert 0.4 < ratio < 1.5
@@ -296,10 +339,14 @@ def test_values_far_from_what_removals_do_are_reported(name, n, eps, learning_ra
     options = {"optimizer": "adamw", "eps": eps, "learning_rate": learning_rate}
     valuer, removals, issued = fitted(name, n, **options)
     far = np.abs(valuer.values_).max() > 10 * np.abs(removals).max()
-    texts = [str(one.message) for one in issued if one.category is ImpreciseValuesWarning]
+    texts = [
+        str(one.message) for one in issued if one.category is ImpreciseValuesWarning
+    ]
     if far:
         top = np.abs(valuer.values_).argmax()
-        assert texts[0].startswith(f"The value of row {top} is {valuer.values_[top]:.3g}, but")
+        assert texts[0].startswith(
+            f"The value of row {top} is {valuer.values_[top]:.3g}, but"
+        )
         assert f"a larger eps than {eps:g}" in texts[0]
     assert far <= bool(texts)
     assert far or eps > 1e-8 or name not in ("diabetes", "iris")

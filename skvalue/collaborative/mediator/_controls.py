@@ -74,7 +74,9 @@ def _thinned(particles, rng):
     if len(particles.phi) > _MOST_PARTICLES:
         keep = np.sort(rng.choice(len(particles.phi), _MOST_PARTICLES, replace=False))
     log_base = particles.log_base[keep]
-    return Particles(particles.phi[keep], particles.loglik[keep], log_base - logsumexp(log_base))
+    return Particles(
+        particles.phi[keep], particles.loglik[keep], log_base - logsumexp(log_base)
+    )
 
 
 def first_crossing(value, target, grid, steps):

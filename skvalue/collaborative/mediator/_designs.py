@@ -23,7 +23,9 @@ class PrefixCoalitions:
 
     def __init__(self, n, n_permutations, rng):
         n_pairs = (n_permutations + 1) // 2
-        self._pairs = np.array([draw_orders(rng, n, "antithetic") for _ in range(n_pairs)])
+        self._pairs = np.array(
+            [draw_orders(rng, n, "antithetic") for _ in range(n_pairs)]
+        )
         positions = np.argsort(self._pairs.reshape(-1, n), axis=1)
         masks = prefix_masks(
             np.repeat(positions, n, axis=0), np.tile(np.arange(1, n + 1), 2 * n_pairs)
@@ -36,8 +38,14 @@ class PrefixCoalitions:
     def semivalues(self, values, semivalue):
         """Mean marginal contributions, and their standard errors over pairs of permutations."""
         n_pairs, _, n = self._pairs.shape
-        utilities = np.concatenate([np.zeros((n_pairs, 2, 1)), values[self._places]], axis=2)
+        utilities = np.concatenate(
+            [np.zeros((n_pairs, 2, 1)), values[self._places]], axis=2
+        )
         weights = n * size_weights(semivalue, n)
-        gains = np.array([prefix_marginals(*pair, weights) for pair in zip(self._pairs, utilities)])
-        errors = gains.std(axis=0, ddof=1) / np.sqrt(n_pairs) if n_pairs > 1 else np.zeros(n)
+        gains = np.array(
+            [prefix_marginals(*pair, weights) for pair in zip(self._pairs, utilities)]
+        )
+        errors = (
+            gains.std(axis=0, ddof=1) / np.sqrt(n_pairs) if n_pairs > 1 else np.zeros(n)
+        )
         return gains.mean(axis=0), errors

@@ -13,7 +13,10 @@ from ._utilities import evaluated, surprise
 _WIDENINGS = 60  # most doublings of the range
 _REFINEMENTS, _FEW_NODES = 8, 30  # for coalitions with fewer nodes
 _POWER = 1 / 3  # of the densities that nodes follow, so that tails have enough nodes
-_TOGETHER, _MORE_NODES = 64, 20_000  # coalitions per block and most new nodes of a refinement
+_TOGETHER, _MORE_NODES = (
+    64,
+    20_000,
+)  # coalitions per block and most new nodes of a refinement
 
 
 def grid_particles(model, logliks, design):
@@ -49,7 +52,9 @@ def _first_nodes(model, logliks, size=4001):
         ends = ends + cut * np.array([-1, 1]) * (ends[1] - ends[0])
     phi = np.linspace(*ends, size)
     for _ in range(3):
-        phi = _denser(phi, _node_masses(model, logliks, phi, _POWER).mean(axis=1), size, size)
+        phi = _denser(
+            phi, _node_masses(model, logliks, phi, _POWER).mean(axis=1), size, size
+        )
     return phi
 
 

@@ -32,7 +32,9 @@ class Particles:
     loglik: np.ndarray  # (J, n_parties)
     log_base: np.ndarray  # (J,), log weights
     n_replicates: int = 1
-    log_ratio: np.ndarray | None = None  # (J,), log of the weight in the replicate over the weight
+    log_ratio: np.ndarray | None = (
+        None  # (J,), log of the weight in the replicate over the weight
+    )
 
     def weights(self, row):
         """Weights of the posterior with log-likelihood `row`; they sum to 1."""
@@ -92,7 +94,9 @@ def sample_particles(model, logliks, design, n_particles, min_ess, rng):
         weak = np.flatnonzero(ess < min_ess)
         if len(weak) == 0:
             return particles, found, None
-        anchors = design.masks[weak[np.argsort(ess[weak])][:_MORE_ANCHORS]].astype(float)
+        anchors = design.masks[weak[np.argsort(ess[weak])][:_MORE_ANCHORS]].astype(
+            float
+        )
     warning = (
         f"{len(weak)} of {len(ess)} coalitions have an effective sample size below "
         f"min_ess={min_ess:g} (the smallest is {ess.min():.0f}): increase n_particles."

@@ -42,7 +42,9 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
     """Base class of scorers of parties by the posteriors of their coalitions."""
 
     _parameter_constraints: dict = {
-        "model": [HasMethods(["sample_prior", "log_prior", "party_loglik", "predict_logpdf"])],
+        "model": [
+            HasMethods(["sample_prior", "log_prior", "party_loglik", "predict_logpdf"])
+        ],
         "semivalue": [str, tuple, list, callable],
         "n_particles": [Interval(Integral, 40, None, closed="left"), None],
         "n_permutations": [Interval(Integral, 2, None, closed="left")],
@@ -86,7 +88,9 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
     def _value(self, releases, order, ordered, model, utility):
         """Evaluate the coalitions by a utility, and set the fitted attributes."""
         semivalue, n = check_semivalue(self.semivalue, custom=True), len(releases)
-        seeds = check_random_state(self.random_state).randint(2**32, size=4, dtype=np.uint32)
+        seeds = check_random_state(self.random_state).randint(
+            2**32, size=4, dtype=np.uint32
+        )
         rng, enumerated = np.random.default_rng(seeds), n <= EXACT_PARTIES
         if enumerated:
             design = AllCoalitions(n)
@@ -97,7 +101,9 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
         if hasattr(model, "prior_quantile"):
             particles, found, warning = grid_particles(model, logliks, design)
         else:
-            size = self.n_particles or max(160, min(600, 600 * (EXACT_PARTIES + 1) // (n + 1)))
+            size = self.n_particles or max(
+                160, min(600, 600 * (EXACT_PARTIES + 1) // (n + 1))
+            )
             particles, found, warning = sample_particles(
                 model, logliks, design, size, self.min_ess, rng
             )
@@ -105,13 +111,17 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
         values, replicates, ess = found
         points = None
         if not isinstance(utility, Surprise):
-            values, replicates, points = evaluated(utility.on(particles), particles, design.masks)
+            values, replicates, points = evaluated(
+                utility.on(particles), particles, design.masks
+            )
         empty = ~design.masks.any(axis=1)
         values[empty], replicates[empty] = 0.0, 0.0
         # Utilities of coalitions give semivalues, also within replicates, for standard errors.
         back = np.argsort(order)
         found, errors = design.semivalues(values, semivalue)
-        by_replicate = np.array([design.semivalues(x, semivalue)[0] for x in replicates.T])
+        by_replicate = np.array(
+            [design.semivalues(x, semivalue)[0] for x in replicates.T]
+        )
         learnt = dict(
             releases_=releases,
             parties_=list(releases),
@@ -125,7 +135,9 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
             n_evaluations_=len(design.masks),
         )
         if enumerated:
-            numbers = design.masks[:, order] @ (1 << np.arange(n))  # in the canonical order
+            numbers = design.masks[:, order] @ (
+                1 << np.arange(n)
+            )  # in the canonical order
             learnt |= dict(
                 ess_=ess[numbers],
                 coalition_values_=values[numbers],
@@ -136,7 +148,9 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
             learnt |= dict(validation_error_=_error(by_point.T)[back])
         game = PartyGame(model, ordered, order, utility, particles)
         swap_in(self, **learnt, _game=game)
-        if warning is not None:  # last, since a filter may turn the warning into an error
+        if (
+            warning is not None
+        ):  # last, since a filter may turn the warning into an error
             warn(warning, ConvergenceWarning)
 
     # Posteriors -------------------------------------------------------------------------------
@@ -153,7 +167,9 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
             coalition = self.parties_
         unknown = [party for party in coalition if party not in self.releases_]
         if unknown:
-            raise ValueError(f"coalition must name parties of parties_. Got {unknown!r}.")
+            raise ValueError(
+                f"coalition must name parties of parties_. Got {unknown!r}."
+            )
         if not isinstance(temper, Real) or not 0 <= temper <= 1:
             raise ValueError(f"temper must be in [0, 1]. Got {temper!r}.")
         powers = np.zeros(len(self.parties_))
@@ -186,7 +202,10 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
         """
         powers, game = self._powers(coalition, temper), self._game
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
-        logliks, row = likelihoods(game.model, game.releases), game.particles.loglik @ powers
+        logliks, row = (
+            likelihoods(game.model, game.releases),
+            game.particles.loglik @ powers,
+        )
         return game.particles.draw(game.model, logliks, powers, row, n_draws, rng)
 
     def __sklearn_tags__(self):

@@ -14,7 +14,9 @@ _LEAST = 1e-280  # smaller means of densities are computed from their logarithms
 def evaluated(utility, particles, masks):
     """The arrays that a utility returns, for all coalitions (masks of parties)."""
     batches = gen_batches(len(masks), max(1, _BLOCK // len(particles.loglik)))
-    blocks = [utility(masks[batch].astype(float) @ particles.loglik.T) for batch in batches]
+    blocks = [
+        utility(masks[batch].astype(float) @ particles.loglik.T) for batch in batches
+    ]
     return [np.concatenate(column) for column in zip(*blocks)]
 
 
@@ -90,8 +92,12 @@ class PredictiveGain:
             for number, block in enumerate(blocks):
                 table, top = densities(number)
                 logs = _log_means(weights, table)
-                for k in np.flatnonzero(np.isneginf(logs).any(axis=0)):  # every mean underflows
-                    point = self._logs(particles.phi, slice(block.start + k, block.start + k + 1))
+                for k in np.flatnonzero(
+                    np.isneginf(logs).any(axis=0)
+                ):  # every mean underflows
+                    point = self._logs(
+                        particles.phi, slice(block.start + k, block.start + k + 1)
+                    )
                     logs[:, k] = logsumexp(log_weights + point[:, 0], axis=1) - top[k]
                     logs[:, k] -= logsumexp(log_weights, axis=1)
                 points[:, block] = logs[1:] - logs[0]

@@ -64,7 +64,9 @@ def reward_gain(reward, party, X, y, *, n_splits=5, n_draws=1000, random_state=0
     """
     exact = clone(party).set_params(epsilon=None, renyi_epsilon=None, ledger=None)
     gains = np.empty(len(y))
-    for rows, held_out in KFold(n_splits, shuffle=True, random_state=random_state).split(gains):
+    for rows, held_out in KFold(
+        n_splits, shuffle=True, random_state=random_state
+    ).split(gains):
         release = exact.fit(safe_indexing(X, rows), safe_indexing(y, rows)).release_
         points = safe_indexing(X, held_out), safe_indexing(y, held_out)
         scorer = PredictiveValueScorer(clone(reward.model), random_state=random_state)

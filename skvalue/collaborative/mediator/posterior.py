@@ -11,7 +11,9 @@ _CHUNK = 2_000_000  # draws times rows per block
 def check_points(host, model, X, y, suffix=""):
     """Rows, or None for a model without features, and targets for `predict_logpdf`, as arrays."""
     if y is None or (X is None and hasattr(model, "n_features_in_")):
-        raise ValueError(f"X{suffix} and y{suffix} must hold points. Got {X!r} and {y!r}.")
+        raise ValueError(
+            f"X{suffix} and y{suffix} must hold points. Got {X!r} and {y!r}."
+        )
     y = column_or_1d(y)
     classes = getattr(model, "classes_", None)
     unseen = [] if classes is None else np.setdiff1d(y, classes).tolist()

@@ -99,7 +99,12 @@ class RhoShapleyReward(BaseEstimator):
     }
 
     def __init__(
-        self, rho: float | str = "max", *, control="temper", n_draws=1000, random_state=None
+        self,
+        rho: float | str = "max",
+        *,
+        control="temper",
+        n_draws=1000,
+        random_state=None,
     ):
         self.rho = rho
         self.control = control
@@ -152,14 +157,20 @@ class RhoShapleyReward(BaseEstimator):
         # If no rho is rational, a small one: all rewards are then close to the grand value.
         rho = (min(1.0, bound) if bound > 0 else 0.2) if self.rho == "max" else self.rho
         targets = rho_targets(values, grand_value, rho)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        rng = np.random.default_rng(
+            check_random_state(self.random_state).randint(2**31)
+        )
         game, tempers = scorer._game, self.control == "temper"
         particles, value_of = game.particles, game.utility.on(game.particles)
         whole = particles.loglik.sum(axis=1)
-        min_ess = scorer.min_ess if particles.n_replicates > 1 else 0  # a grid has no draws
+        min_ess = (
+            scorer.min_ess if particles.n_replicates > 1 else 0
+        )  # a grid has no draws
         settings, attained, similarity, rewards, weak = [], [], [], {}, []
         made = (tempered if tempers else noisy)(game, targets, grand_value, rng)
-        for party, target, (setting, row, logliks, powers) in zip(scorer.parties_, targets, made):
+        for party, target, (setting, row, logliks, powers) in zip(
+            scorer.parties_, targets, made
+        ):
             value, divergence = grand_value, 0.0  # of the posterior of all parties
             if target < grand_value:
                 value = value_of(row[None])[0][0] if target > 0 else 0.0

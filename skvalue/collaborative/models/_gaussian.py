@@ -35,7 +35,11 @@ def log_normal(residual, covariance):
     bordered[:, m, m] = _HUGE
     factor = np.linalg.cholesky(bordered)
     log_det = np.log(np.diagonal(factor[:, :m, :m], axis1=1, axis2=2)).sum(axis=1)
-    return -0.5 * np.sum(factor[:, m, :m] ** 2, axis=1) - log_det - 0.5 * m * np.log(2 * np.pi)
+    return (
+        -0.5 * np.sum(factor[:, m, :m] ** 2, axis=1)
+        - log_det
+        - 0.5 * m * np.log(2 * np.pi)
+    )
 
 
 def covariance_of_products(second, rows, columns, intercept):
@@ -61,7 +65,9 @@ def noisy_gram_loglik(moments, gram, count, variance, intercept):
         diagonal = np.arange(len(weights))
         covariance[:, diagonal, diagonal] *= 1 + 1e-9
         covariance[:, diagonal, diagonal] += variance + 1e-12 * count**2
-        return log_normal(svec(gram)[1:] - count * weights * moments[:, rows, columns], covariance)
+        return log_normal(
+            svec(gram)[1:] - count * weights * moments[:, rows, columns], covariance
+        )
     # The noise is isotropic: in the eigenbasis all entries are independent.
     values, vectors = np.linalg.eigh(moments)
     values = np.maximum(values, 1e-300)
@@ -70,4 +76,6 @@ def noisy_gram_loglik(moments, gram, count, variance, intercept):
     logs = np.log(2 * np.pi * variances)
     # Entries i != j are twice in the matrix, and once, times sqrt 2, in the vector.
     squares = np.sum(residual**2 / variances, axis=(1, 2))
-    return -0.5 * (squares + 0.5 * (logs.sum(axis=(1, 2)) + np.trace(logs, axis1=1, axis2=2)))
+    return -0.5 * (
+        squares + 0.5 * (logs.sum(axis=(1, 2)) + np.trace(logs, axis1=1, axis2=2))
+    )

@@ -128,11 +128,20 @@ class RegressionModel(PriorModel):
             second = np.eye(len(gram))
             inner = slice(int(release.intercept), None)
             size = release.n_features
-            second[inner, inner] = positive_definite(self.x_covariance, size, "x_covariance")
+            second[inner, inner] = positive_definite(
+                self.x_covariance, size, "x_covariance"
+            )
             return [second], [0.0]
-        facts = gram, float(release.n_samples), release.noise_scale**2, release.bounds[0]
+        facts = (
+            gram,
+            float(release.n_samples),
+            release.noise_scale**2,
+            release.bounds[0],
+        )
         if self.moments == "hierarchical":
-            return posterior_second_moments(*facts, release.intercept, self.moment_draws)
+            return posterior_second_moments(
+                *facts, release.intercept, self.moment_draws
+            )
         return [plugin_second_moments(*facts, release.intercept)], [0.0]
 
     def party_loglik(self, phi, release):
@@ -170,7 +179,11 @@ def _stated(value):
     array = np.asarray(value, dtype="<f8") + 0.0  # no -0.0
     if array.ndim == 1 and array.size and (array == array[0]).all():
         array = array[0]
-    if array.ndim == 2 and array.size and (array == array[0, 0] * np.eye(*array.shape)).all():
+    if (
+        array.ndim == 2
+        and array.size
+        and (array == array[0, 0] * np.eye(*array.shape)).all()
+    ):
         array = array[0, 0]
     if array.ndim == 0:
         return float(array)
@@ -192,7 +205,9 @@ def check_prior(model, releases):
         )
     (wanted,), held = stated, model.prior_statement()
     if wanted != held:
-        raise ValueError(f"model must have the prior that releases state, {wanted}. Got {held}.")
+        raise ValueError(
+            f"model must have the prior that releases state, {wanted}. Got {held}."
+        )
 
 
 def positive_definite(value, size, name):
@@ -201,7 +216,11 @@ def positive_definite(value, size, name):
     if matrix.ndim == 0:
         return float(matrix) * np.eye(size)
     good = matrix.shape == (size, size) and np.isfinite(matrix).all()
-    if not good or not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix)[0] <= 0:
+    if (
+        not good
+        or not np.allclose(matrix, matrix.T)
+        or np.linalg.eigvalsh(matrix)[0] <= 0
+    ):
         raise ValueError(
             f"{name} must be a symmetric positive definite matrix of shape ({size}, {size}). Got "
             f"one of shape {matrix.shape}."

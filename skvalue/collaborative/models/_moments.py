@@ -6,7 +6,9 @@ from ._gaussian import noisy_gram_loglik
 from ._smc import anneal
 
 _PARTICLES, _REPLICATES, _MOVES = 256, 8, 10
-_DEGREES = 3  # degrees of freedom of the inverse Wishart prior minus the number of features
+_DEGREES = (
+    3  # degrees of freedom of the inverse Wishart prior minus the number of features
+)
 
 
 def plugin_second_moments(sums, count, variance, bound, intercept=False):
@@ -75,7 +77,9 @@ class SecondMoments:
     def log_prior(self, phi):
         logs, rest = phi[:, : self.p], phi[:, self.p :]
         logs = np.clip(logs, -300, 300)
-        return logs @ self.degrees - 0.5 * (np.exp(2 * logs).sum(axis=1) + np.sum(rest**2, axis=1))
+        return logs @ self.degrees - 0.5 * (
+            np.exp(2 * logs).sum(axis=1) + np.sum(rest**2, axis=1)
+        )
 
     def second(self, phi):
         """The matrices, (n_draws, size, size); with an intercept, 1 and the mean come first."""
@@ -107,7 +111,9 @@ def posterior_second_moments(gram, count, variance, bound, intercept, n_draws):
     """
     model = SecondMoments(gram, count, variance, bound, intercept)
     rng, anchors = np.random.default_rng(0), np.ones((1, 1))
-    stages = anneal(model, [model.loglik], anchors, _PARTICLES, _REPLICATES, _MOVES, rng)
+    stages = anneal(
+        model, [model.loglik], anchors, _PARTICLES, _REPLICATES, _MOVES, rng
+    )
     phi = stages[-1][0]
     phi = phi[np.linspace(0, len(phi) - 1, n_draws).astype(int)]
     return model.second(phi), model.loglik(phi)

@@ -15,7 +15,9 @@ def loglik_table(logliks, phi):
     for rows in gen_batches(len(phi), _CHUNK):
         for i, loglik in enumerate(logliks):
             table[rows, i] = loglik(phi[rows])
-    return np.maximum(np.nan_to_num(table, nan=_LOWEST, neginf=_LOWEST, posinf=_LOWEST), _LOWEST)
+    return np.maximum(
+        np.nan_to_num(table, nan=_LOWEST, neginf=_LOWEST, posinf=_LOWEST), _LOWEST
+    )
 
 
 def _weighted(logliks, phi, weights):
@@ -58,7 +60,9 @@ def _resample(log_weights, n_replicates, rng):
     places = np.empty((n_anchors, n_replicates, size), dtype=np.int64)
     for b in range(n_anchors):
         for g in range(n_replicates):
-            places[b, g] = np.searchsorted(sums[b, g], marks[b, g]).clip(0, size - 1) + g * size
+            places[b, g] = (
+                np.searchsorted(sums[b, g], marks[b, g]).clip(0, size - 1) + g * size
+            )
     return places.reshape(n_anchors, n_particles)
 
 
@@ -66,7 +70,9 @@ def _factors(phi):
     centred = phi - phi.mean(axis=1, keepdims=True)
     covariance = np.swapaxes(centred, 1, 2) @ centred / phi.shape[1]
     scale = np.trace(covariance, axis1=1, axis2=2)[:, None, None] / phi.shape[2]
-    return np.linalg.cholesky(covariance + (1e-9 * scale + 1e-300) * np.eye(phi.shape[2]))
+    return np.linalg.cholesky(
+        covariance + (1e-9 * scale + 1e-300) * np.eye(phi.shape[2])
+    )
 
 
 def metropolis(prior, logliks, weights, phi, loglik, factors, steps, n_moves, rng):
@@ -83,7 +89,9 @@ def metropolis(prior, logliks, weights, phi, loglik, factors, steps, n_moves, rn
     for _ in range(n_moves):
         jump = rng.standard_normal(phi.shape) @ np.swapaxes(factors, 1, 2)
         trial = phi + steps[:, None, None] * jump
-        trial_prior = prior.log_prior(trial.reshape(-1, d)).reshape(n_anchors, n_particles)
+        trial_prior = prior.log_prior(trial.reshape(-1, d)).reshape(
+            n_anchors, n_particles
+        )
         trial_loglik = _weighted(logliks, trial, weights)
         gain = trial_loglik - loglik + trial_prior - log_prior
         accept = np.log(rng.random(gain.shape)) < gain
@@ -114,7 +122,9 @@ def anneal(prior, logliks, anchors, n_particles, n_replicates, n_moves, rng):
         step, done = _next_step(part, 1 - kappa[active])
         log_weights = step[:, None] * part
         top = log_weights.max(axis=1)
-        evidence[active] += np.log(np.exp(log_weights - top[:, None]).mean(axis=1)) + top
+        evidence[active] += (
+            np.log(np.exp(log_weights - top[:, None]).mean(axis=1)) + top
+        )
         kappa[active] = np.where(done, 1.0, kappa[active] + step)
         places = _resample(log_weights, n_replicates, rng)
         moved = np.take_along_axis(phi[active], places[:, :, None], axis=1)

@@ -145,11 +145,16 @@ class BayesianLinear(RegressionModel):
 
     def _learn(self, release):
         size = release.n_features + release.intercept + 1
-        gram, exact = unpacked(release.vector, size, release), release.renyi_epsilon is None
+        gram, exact = (
+            unpacked(release.vector, size, release),
+            release.renyi_epsilon is None,
+        )
         if not self.noise_aware and not exact:
             values, vectors = np.linalg.eigh(gram)
             gram, exact = (vectors * np.maximum(values, 1e-3)) @ vectors.T, True
-        moments = ([None], [0.0]) if exact else self._second_moments(gram[:-1, :-1], release)
+        moments = (
+            ([None], [0.0]) if exact else self._second_moments(gram[:-1, :-1], release)
+        )
         return gram, moments
 
     def _loglik(self, phi, release, gram, second):

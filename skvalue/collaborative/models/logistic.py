@@ -168,7 +168,9 @@ class BayesianLogistic(RegressionModel):
         """
         factor = np.linalg.cholesky(self.prior_precision_)
         square = np.sum(((phi - self.prior_mean_) @ factor) ** 2, axis=1)
-        constant = np.log(np.diag(factor)).sum() - 0.5 * phi.shape[1] * np.log(2 * np.pi)
+        constant = np.log(np.diag(factor)).sum() - 0.5 * phi.shape[1] * np.log(
+            2 * np.pi
+        )
         return constant - 0.5 * square
 
     def _learn(self, release):

@@ -12,7 +12,11 @@ from ..._utils.checks import check_positive
 from ..._utils.fits import swap_in
 from ..._utils.sklearn import HasMethods, Interval, StrOptions, fit_context
 from ..._utils.warned import warn
-from ...exceptions import NestedReleasesWarning, NormalApproximationWarning, VoidGuaranteeWarning
+from ...exceptions import (
+    NestedReleasesWarning,
+    NormalApproximationWarning,
+    VoidGuaranteeWarning,
+)
 from ...privacy import (
     GaussianEvent,
     Ledger,
@@ -46,7 +50,11 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
     """Base class of estimators that release a clipped, noisy sum of a party's rows."""
 
     _parameter_constraints: dict = {
-        "epsilon": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
+        "epsilon": [
+            Interval(Real, 0, None, closed="neither"),
+            StrOptions({"auto"}),
+            None,
+        ],
         "renyi_epsilon": [Interval(Real, 0, None, closed="neither"), None],
         "renyi_order": [Interval(Real, 1, None, closed="neither")],
         "prior": [HasMethods("prior_statement"), str, None],
@@ -57,7 +65,14 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
     _normal_approximation = True
 
     def __init__(
-        self, epsilon, renyi_epsilon, renyi_order, prior, delta, ledger, noise_random_state
+        self,
+        epsilon,
+        renyi_epsilon,
+        renyi_order,
+        prior,
+        delta,
+        ledger,
+        noise_random_state,
     ):
         self.epsilon = epsilon
         self.renyi_epsilon = renyi_epsilon
@@ -101,7 +116,9 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
         epsilon = self.renyi_epsilon
         if epsilon is None and self.epsilon is not None:
             # The Renyi epsilon of the least Gaussian noise for (epsilon, delta).
-            mu = mu_from_epsilon(1.0 if self.epsilon == "auto" else self.epsilon, self.delta)
+            mu = mu_from_epsilon(
+                1.0 if self.epsilon == "auto" else self.epsilon, self.delta
+            )
             epsilon = 0.5 * self.renyi_order * mu**2
         exact, void, columns = self._exact(X, y)
         noisy, report = exact, None
@@ -140,7 +157,9 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
         ValueError
             If there is no value, or one that is not above 0, or as in `fit`.
         """
-        epsilons = [check_positive(epsilon, "renyi_epsilons") for epsilon in renyi_epsilons]
+        epsilons = [
+            check_positive(epsilon, "renyi_epsilons") for epsilon in renyi_epsilons
+        ]
         if not epsilons:
             raise ValueError("renyi_epsilons must hold numbers above 0. Got none.")
         warn(
@@ -157,10 +176,14 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
         for step, place in enumerate(order):
             noisy = stated[place]
             if noisy.noise_scale > scale:
-                more = GaussianEvent(np.sqrt(noisy.noise_scale**2 - scale**2), noisy.sensitivity)
+                more = GaussianEvent(
+                    np.sqrt(noisy.noise_scale**2 - scale**2), noisy.sensitivity
+                )
                 seed = _seed_of_step(self.noise_random_state, step)
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", SeededNoiseWarning)  # the first has warned
+                    warnings.simplefilter(
+                        "ignore", SeededNoiseWarning
+                    )  # the first has warned
                     vector = Release(more, noise_random_state=seed).of(vector)
                 scale = noisy.noise_scale
             releases[place] = replace(noisy, statistic=tuple(vector))
@@ -209,7 +232,9 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
         )
         report = replace(report, noise=report.noise + renyi, void=void)
         label = type(self).__name__
-        return Release(stated.event, self.ledger, label, self.noise_random_state, report)
+        return Release(
+            stated.event, self.ledger, label, self.noise_random_state, report
+        )
 
     def _bound(self, name, sizes):
         """The public bound, or, with a warning, the largest of `sizes`; and why that is void."""
@@ -221,7 +246,9 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
             "privacy.",
             VoidGuaranteeWarning,
         )
-        return max(float(np.max(sizes)), 1e-12), f"{name} was taken from the private rows"
+        return max(
+            float(np.max(sizes)), 1e-12
+        ), f"{name} was taken from the private rows"
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -232,4 +259,8 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
 
 def _seed_of_step(seed, step):
     """Seeds of a path's steps, hashed so that they differ from seeds that other parties use."""
-    return None if seed is None else int(np.random.SeedSequence([seed, step]).generate_state(1)[0])
+    return (
+        None
+        if seed is None
+        else int(np.random.SeedSequence([seed, step]).generate_state(1)[0])
+    )

@@ -25,7 +25,9 @@ def gram_vector(X, y, intercept):
 
 def unpacked(vector, size, release):
     """The sums of u u' from the part of a release's statistic that holds them."""
-    return smat(np.insert(vector, 0, release.n_samples) if release.intercept else vector, size)
+    return smat(
+        np.insert(vector, 0, release.n_samples) if release.intercept else vector, size
+    )
 
 
 def linear_size(n_features, intercept):
@@ -99,7 +101,9 @@ class Kind:
     n_bounds: int
     size: Callable  # of n_features and intercept: number of entries
     sensitivity: Callable  # of bounds and intercept: to replacing one row
-    largest: Callable  # of bounds and intercept: absolute value that a row adds to an entry
+    largest: (
+        Callable  # of bounds and intercept: absolute value that a row adds to an entry
+    )
 
 
 KINDS = {

@@ -36,7 +36,11 @@ def _checked_labels(labels, kind):
     if good and labels:
         good = kind == "logistic" and len(labels) == 2 and labels[0] != labels[1]
     if not good:
-        refuse("classes", "two different strings or numbers for kind='logistic', or none", labels)
+        refuse(
+            "classes",
+            "two different strings or numbers for kind='logistic', or none",
+            labels,
+        )
     return tuple(labels)
 
 
@@ -107,28 +111,44 @@ class NoisyStatistic:
         choice(self.kind, "kind", KINDS)
         fix(self, "n_samples", integer(self.n_samples, "n_samples", 0, _MOST_SAMPLES))
         if self.renyi_epsilon is not None:
-            fix(self, "renyi_epsilon", number(self.renyi_epsilon, "renyi_epsilon", 0, _LARGEST))
+            fix(
+                self,
+                "renyi_epsilon",
+                number(self.renyi_epsilon, "renyi_epsilon", 0, _LARGEST),
+            )
         fix(self, "renyi_order", number(self.renyi_order, "renyi_order", 1, _LARGEST))
         lowest, highest = (0, 0) if self.kind == "gaussian" else (1, _MOST_FEATURES)
         fix(self, "n_features", integer(self.n_features, "n_features", lowest, highest))
         if flag(self.intercept, "intercept") and self.kind == "gaussian":
-            refuse("intercept", "True for kind='linear' or kind='logistic' only", self.intercept)
+            refuse(
+                "intercept",
+                "True for kind='linear' or kind='logistic' only",
+                self.intercept,
+            )
         fix(self, "classes", _checked_labels(self.classes, self.kind))
         if self.prior is not None and (
             not isinstance(self.prior, str) or not 0 < len(self.prior) <= _MOST_WORDS
         ):
-            refuse("prior", f"None or a text of at most {_MOST_WORDS} characters", self.prior)
+            refuse(
+                "prior",
+                f"None or a text of at most {_MOST_WORDS} characters",
+                self.prior,
+            )
         fix(self, "bounds", self._checked_bounds())
         if not self.noise_scale < 1e100:
             refuse(
-                "renyi_epsilon", "large enough for a noise scale below 1e100", self.renyi_epsilon
+                "renyi_epsilon",
+                "large enough for a noise scale below 1e100",
+                self.renyi_epsilon,
             )
         fix(self, "statistic", self._checked_statistic())
 
     def _checked_bounds(self):
         size, bounds = KINDS[self.kind].n_bounds, self.bounds
         if not isinstance(bounds, list | tuple) or len(bounds) != size:
-            refuse("bounds", f"a sequence of {size} numbers for kind={self.kind!r}", bounds)
+            refuse(
+                "bounds", f"a sequence of {size} numbers for kind={self.kind!r}", bounds
+            )
         # Squares of bounds neither overflow nor underflow.
         lowest = -1e50 if self.kind == "gaussian" else 1e-50
         bounds = tuple(number(bound, "bounds", lowest, 1e50) for bound in bounds)
@@ -140,12 +160,18 @@ class NoisyStatistic:
         kind, given = KINDS[self.kind], self.statistic
         size = kind.size(self.n_features, self.intercept)
         if not isinstance(given, list | tuple | np.ndarray) or len(given) != size:
-            length = len(given) if isinstance(given, list | tuple | np.ndarray) else given
+            length = (
+                len(given) if isinstance(given, list | tuple | np.ndarray) else given
+            )
             refuse("statistic", f"a sequence of {size} numbers", length)
         most = self.n_samples * kind.largest(self.bounds, self.intercept)
         reach = most * (1 + 1e-9) + 40 * self.noise_scale
         for entry in given:
-            if not isinstance(entry, Real) or isinstance(entry, bool) or not abs(entry) <= reach:
+            if (
+                not isinstance(entry, Real)
+                or isinstance(entry, bool)
+                or not abs(entry) <= reach
+            ):
                 rule = f"of numbers within {reach:g}, what {self.n_samples} rows, their bounds and"
                 refuse("statistic", f"{rule} the noise allow", entry)
         return tuple(map(float, given))
@@ -206,7 +232,9 @@ class NoisyStatistic:
         before = self.renyi_epsilon
         after = 1 / tau if before is None else before / (1 + tau * before)
         scale = math.sqrt(0.5 * self.renyi_order * tau) * self.sensitivity
-        return replace(self, statistic=tuple(self.vector + scale * unit), renyi_epsilon=after)
+        return replace(
+            self, statistic=tuple(self.vector + scale * unit), renyi_epsilon=after
+        )
 
     @property
     def vector(self):
@@ -221,7 +249,9 @@ class NoisyStatistic:
         text : str
             JSON, from which `from_json` reads an equal object.
         """
-        return json.dumps({"format": _FORMAT, "version": _VERSION, **asdict(self)}, allow_nan=False)
+        return json.dumps(
+            {"format": _FORMAT, "version": _VERSION, **asdict(self)}, allow_nan=False
+        )
 
     @classmethod
     def from_json(cls, text):

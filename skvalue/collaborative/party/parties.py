@@ -106,7 +106,13 @@ class GramRelease(BasePartyRelease):
         noise_random_state=None,
     ):
         super().__init__(
-            epsilon, renyi_epsilon, renyi_order, prior, delta, ledger, noise_random_state
+            epsilon,
+            renyi_epsilon,
+            renyi_order,
+            prior,
+            delta,
+            ledger,
+            noise_random_state,
         )
         self.x_bound = x_bound
         self.y_bound = y_bound
@@ -217,7 +223,13 @@ class LogisticRelease(BasePartyRelease):
         noise_random_state=None,
     ):
         super().__init__(
-            epsilon, renyi_epsilon, renyi_order, prior, delta, ledger, noise_random_state
+            epsilon,
+            renyi_epsilon,
+            renyi_order,
+            prior,
+            delta,
+            ledger,
+            noise_random_state,
         )
         self.x_bound = x_bound
         self.classes = classes
@@ -225,18 +237,26 @@ class LogisticRelease(BasePartyRelease):
 
     def _summarize(self, X, y):
         if len(self.classes) != 2 or self.classes[0] == self.classes[1]:
-            raise ValueError(f"classes must be two different labels. Got {self.classes!r}.")
-        labels = tuple(label.item() if hasattr(label, "item") else label for label in self.classes)
+            raise ValueError(
+                f"classes must be two different labels. Got {self.classes!r}."
+            )
+        labels = tuple(
+            label.item() if hasattr(label, "item") else label for label in self.classes
+        )
         host = blank_of(self)
         with hidden_entries("X"):
             X, y = validate_data(host, X, y, dtype=np.float64)
         y = column_or_1d(y)
         positive = y == self.classes[1]
         if not np.all(positive | (y == self.classes[0])):
-            raise ValueError(f"y must hold the labels of classes={self.classes!r} only.")
+            raise ValueError(
+                f"y must hold the labels of classes={self.classes!r} only."
+            )
         x_bound, void = self._bound("x_bound", np.linalg.norm(X, axis=1))
         X = clip_rows(X, x_bound)
-        statistic = logistic_vector(X, np.where(positive, 1.0, -1.0), self.fit_intercept)
+        statistic = logistic_vector(
+            X, np.where(positive, 1.0, -1.0), self.fit_intercept
+        )
         fields = dict(
             kind="logistic",
             n_samples=len(X),
@@ -319,7 +339,13 @@ class MeanRelease(BasePartyRelease):
         noise_random_state=None,
     ):
         super().__init__(
-            epsilon, renyi_epsilon, renyi_order, prior, delta, ledger, noise_random_state
+            epsilon,
+            renyi_epsilon,
+            renyi_order,
+            prior,
+            delta,
+            ledger,
+            noise_random_state,
         )
         self.lower = lower
         self.upper = upper
@@ -327,8 +353,12 @@ class MeanRelease(BasePartyRelease):
     def _summarize(self, X, y):
         numbers = check_numbers(X, "X")
         if not self.lower < self.upper:
-            raise ValueError(f"upper must be above lower={self.lower:g}. Got {self.upper!r}.")
+            raise ValueError(
+                f"upper must be above lower={self.lower:g}. Got {self.upper!r}."
+            )
         total = float(np.clip(numbers, self.lower, self.upper).sum())
         bounds = float(self.lower), float(self.upper)
-        fields = dict(kind="gaussian", n_samples=len(numbers), statistic=(total,), bounds=bounds)
+        fields = dict(
+            kind="gaussian", n_samples=len(numbers), statistic=(total,), bounds=bounds
+        )
         return fields, "", {}

@@ -39,7 +39,9 @@ class Additive:
 
     def local(self, described, sizes):
         packed = np.ascontiguousarray(described).view(np.uint8)
-        centered = np.unpackbits(packed, axis=1, count=self._n) - sizes[:, None] / self._n
+        centered = (
+            np.unpackbits(packed, axis=1, count=self._n) - sizes[:, None] / self._n
+        )
         return np.hstack(self._profiles[:, sizes, None] * centered)
 
     def expected(self, coefs):

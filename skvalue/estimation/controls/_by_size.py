@@ -14,11 +14,17 @@ class SmallestSizes:
 
     def __init__(self, strata):
         n = len(strata.stratum) - 1
-        last = min(np.flatnonzero(strata.stratum == 0).max(), _MOST) if strata.n_strata > 1 else 0
+        last = (
+            min(np.flatnonzero(strata.stratum == 0).max(), _MOST)
+            if strata.n_strata > 1
+            else 0
+        )
         self.n_strata, sizes = int(last), np.arange(n + 1)
         self.stratum = np.clip(sizes - 1, 0, max(last - 1, 0))
         alone = sizes == np.arange(1, last + 1)[:, None]
-        self.side_probabilities = [np.where(alone, p[0], 0.0) for p in strata.side_probabilities]
+        self.side_probabilities = [
+            np.where(alone, p[0], 0.0) for p in strata.side_probabilities
+        ]
 
 
 class BySize:
@@ -30,7 +36,10 @@ class BySize:
     n_described = 0
 
     def __init__(self, part, small, n_strata):
-        self.part, self._of_sizes = part, small  # of the strata, and of the smallest sizes
+        self.part, self._of_sizes = (
+            part,
+            small,
+        )  # of the strata, and of the smallest sizes
         self._n_sizes = len(small.band)
         self.width = self._n_sizes * part.width
         self.band = np.where(np.arange(n_strata) == 0, 0, -1)

@@ -30,10 +30,15 @@ class Counts:
         shape, self._means = (n_strata, len(distinct), 2, _FUNCTIONS), []
         for side, p in enumerate(strata.side_probabilities):
             table = np.zeros(shape)
-            count_expectations(strata.stratum, p.sum(axis=0), distinct, side == 0, self._log, table)
+            count_expectations(
+                strata.stratum, p.sum(axis=0), distinct, side == 0, self._log, table
+            )
             # sum of p can be 0 in a stratum without such coalitions; log(s + C) has no count in it.
             table[..., 4] -= (p @ self._log[C - 1 :])[:, None, None]
-            other, own = table[:, place, 0], table[:, place, 1]  # (n_strata, C, functions)
+            other, own = (
+                table[:, place, 0],
+                table[:, place, 1],
+            )  # (n_strata, C, functions)
             weighted = np.einsum("kcf,wc->kwf", other, self._weights)[:, :, :, None]
             change = np.einsum("kcf,wc->kwfc", own - other, self._weights)
             self._means.append((weighted + change).reshape(n_strata, self.width, C))
@@ -49,4 +54,7 @@ class Counts:
         return described
 
     def expected(self, coefs):
-        return [np.einsum("kwc,kwf->kcf", mean, coefs)[:, self._codes] for mean in self._means]
+        return [
+            np.einsum("kwc,kwf->kcf", mean, coefs)[:, self._codes]
+            for mean in self._means
+        ]

@@ -38,7 +38,10 @@ class Neighbors:
         inside, outside = np.sum(strata.side_probabilities, axis=1)
         weights = rank_weights(strata.stratum, inside, outside, self._ks)
         self._means = []
-        for nearer, farther, own in (weights[:3], (*weights[3:], np.zeros_like(weights[0]))):
+        for nearer, farther, own in (
+            weights[:3],
+            (*weights[3:], np.zeros_like(weights[0])),
+        ):
             mean = np.zeros((n, weights.shape[2]))
             add_over_points(self._order, self._matches, nearer, farther, own, mean)
             self._means.append(mean.reshape(n, strata.n_strata, self.width))
@@ -47,7 +50,16 @@ class Neighbors:
         from .neighbors_kernels import soft_knn
 
         out = np.empty((len(masks), self.width))
-        soft_knn(self._order, self._ranks, self._matches, masks, starts, members, self._ks, out)
+        soft_knn(
+            self._order,
+            self._ranks,
+            self._matches,
+            masks,
+            starts,
+            members,
+            self._ks,
+            out,
+        )
         return out
 
     def local(self, described, sizes):

@@ -49,13 +49,17 @@ class Quadratic:
         self._phi, (self._a, self._b) = np.ascontiguousarray(phi), np.triu_indices(c)
         self.n_described, self.width = c, len(self._a)
         # About equally many strata share coefficients.
-        self.band = np.minimum(np.arange(n_strata) * _BANDS // max(n_strata, 1), _BANDS - 1)
+        self.band = np.minimum(
+            np.arange(n_strata) * _BANDS // max(n_strata, 1), _BANDS - 1
+        )
         # Of each side and stratum: E[1 / s^2], E[p1 / s^2] and E[p2 / s^2].
         s, self._means = np.arange(n + 1), []
         for p, drawn in zip(strata.side_probabilities, (s - 1, s)):
             one = drawn / max(n - 1, 1)
             two = one * (drawn - 1) / max(n - 2, 1)
-            self._means.append((p / np.maximum(s, 1) ** 2) @ np.stack([one**0, one, two], axis=1))
+            self._means.append(
+                (p / np.maximum(s, 1) ** 2) @ np.stack([one**0, one, two], axis=1)
+            )
 
     def describe(self, masks, starts, members):
         from .sums_kernels import column_means
@@ -80,10 +84,14 @@ class Quadratic:
                 each = phi @ B
                 own, cross = (each * phi).sum(axis=1), each @ total
                 rest = own.sum() - own  # squares of the others
-                pairs = total @ B @ total - 2 * cross + own - rest  # two different others
+                pairs = (
+                    total @ B @ total - 2 * cross + own - rest
+                )  # two different others
                 for k in np.flatnonzero(self.band == band):
                     for side, means in zip((inside, outside), self._means):
                         side[k, :, fit] = means[k, 1] * rest + means[k, 2] * pairs
                     with_own = self._means[0][k]
-                    inside[k, :, fit] += with_own[0] * own + 2 * with_own[1] * (cross - own)
+                    inside[k, :, fit] += with_own[0] * own + 2 * with_own[1] * (
+                        cross - own
+                    )
         return inside, outside

@@ -73,6 +73,10 @@ def ranked_rows(X, y, X_val, y_val, is_regression):
     >>> order.tolist(), matches.tolist()
     ([[2, 0, 1]], [[1.0, 0.0, 1.0]])
     """
-    order = np.argsort(euclidean_distances(X_val, X, squared=True), axis=1, kind="stable")
+    order = np.argsort(
+        euclidean_distances(X_val, X, squared=True), axis=1, kind="stable"
+    )
     near, own = np.asarray(y)[order], np.asarray(y_val)[:, None]
-    return order, -((near - own) ** 2) if is_regression else (near == own).astype(np.float64)
+    return order, -((near - own) ** 2) if is_regression else (near == own).astype(
+        np.float64
+    )

@@ -136,9 +136,14 @@ class Controls:
         self._parts = tuple(part for parts in kinds.values() for part in parts)
         self._ends, self._described, self.n_described = [0], {}, 1
         for part in self._parts:
-            start, self.n_described = self.n_described, self.n_described + part.n_described
+            start, self.n_described = (
+                self.n_described,
+                self.n_described + part.n_described,
+            )
             self._described[part] = slice(start, self.n_described)
-            self._ends.append(self._ends[-1] + int(part.band.max(initial=0) + 1) * part.width)
+            self._ends.append(
+                self._ends[-1] + int(part.band.max(initial=0) + 1) * part.width
+            )
         self.n_features = self._ends[-1]
 
     def describe(self, masks):

@@ -61,7 +61,9 @@ def find_solver(training, batch):
         return None
     engines, by_torch = {}, batch == "torch" or training.device == "cuda"
     if by_torch:
-        needed("torch", "batch='torch'" if batch == "torch" else "device='cuda'", "torch")
+        needed(
+            "torch", "batch='torch'" if batch == "torch" else "device='cuda'", "torch"
+        )
         from .torch import ENGINES as engines
     for solver in engines or SOLVERS:
         if (built := solver.build(training, engines.get(solver))) is not None:

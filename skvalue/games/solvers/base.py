@@ -31,7 +31,11 @@ class BatchedSolver(ABC):
         self.training, self.X, self.X_val = training, X, X_val
         self.scores = Scores(training)
         self.n_classes = 0 if training.classes is None else len(training.classes)
-        self.weights = np.ones(len(X)) if training.sample_weight is None else training.sample_weight
+        self.weights = (
+            np.ones(len(X))
+            if training.sample_weight is None
+            else training.sample_weight
+        )
         if self.n_classes:
             self.y = np.searchsorted(training.classes, training.y)
             self.onehot = np.eye(self.n_classes)[self.y]
@@ -89,8 +93,13 @@ class BatchedSolver(ABC):
         The utilities depend, bitwise, on all coalitions of the call, not on the number of workers.
         """
         self.prepare()
-        tasks = [(masks[part], masks[part].sum(axis=1)) for part in tiles(len(masks), self.tile)]
-        parts = list(ordered_map(self.tile_scores, tasks, n_jobs if self.in_threads else 1))
+        tasks = [
+            (masks[part], masks[part].sum(axis=1))
+            for part in tiles(len(masks), self.tile)
+        ]
+        parts = list(
+            ordered_map(self.tile_scores, tasks, n_jobs if self.in_threads else 1)
+        )
         utilities, status = map(np.concatenate, zip(*parts))
         failed, single = status == FAILED, status == ONE_CLASS
         raises = isinstance(self.training.error_score, str)
@@ -101,7 +110,9 @@ class BatchedSolver(ABC):
         # The loop solves the rest, or raises the error of the estimator or the scorer.
         if left.any():
             packed = np.packbits(masks[left], axis=1)
-            utilities[left], failed[left], single[left] = fit_and_score(self.training, packed)
+            utilities[left], failed[left], single[left] = fit_and_score(
+                self.training, packed
+            )
         return utilities, failed, single
 
     def score_votes(self, votes, counts, sizes, probabilities_of=None):
@@ -109,7 +120,9 @@ class BatchedSolver(ABC):
         if self.scores.response_method() == "predict":
             return self.scores.of_classes(votes.argmax(axis=2), sizes)
         probabilities = votes if probabilities_of is None else probabilities_of(votes)
-        return self.scores.of_classes(complete_probabilities(probabilities, counts), sizes)
+        return self.scores.of_classes(
+            complete_probabilities(probabilities, counts), sizes
+        )
 
     def counts(self, masks):
         """Number of rows of each class in each coalition, (m, C)."""
@@ -143,5 +156,7 @@ def complete_probabilities(probabilities, counts):
         scale = (n + present.sum(axis=1)) / (n + n_classes)
         extended = probabilities[lacking] * scale[:, None, None]
         rest = np.where(present, 0.0, 1.0 / (n + n_classes)[:, None])
-        probabilities[lacking] = np.where(present[:, None, :], extended, rest[:, None, :])
+        probabilities[lacking] = np.where(
+            present[:, None, :], extended, rest[:, None, :]
+        )
     return probabilities

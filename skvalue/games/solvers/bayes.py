@@ -18,7 +18,9 @@ class BayesSolver(BatchedSolver):
     def fits(self):
         priors = self.training.estimator.priors
         return priors is None or (
-            len(priors) == self.n_classes and np.isclose(sum(priors), 1) and min(priors) > 0
+            len(priors) == self.n_classes
+            and np.isclose(sum(priors), 1)
+            and min(priors) > 0
         )
 
     def tile_scores(self, masks, sizes):
@@ -33,10 +35,19 @@ class BayesSolver(BatchedSolver):
             status[(status == SOLVED) & (counts == 0).any(axis=1)] = FAILED
         joint = np.full((len(masks), len(self.X_val), self.n_classes), -np.inf)
         usable = log_likelihoods(
-            self.X, self.y, self.weights, priors, estimator.var_smoothing, masks, self.X_val, joint
+            self.X,
+            self.y,
+            self.weights,
+            priors,
+            estimator.var_smoothing,
+            masks,
+            self.X_val,
+            joint,
         )
         status[~usable & (status == SOLVED)] = UNSOLVED
-        joint[status == ONE_CLASS] = np.where(counts > 0, 0.0, -np.inf)[status == ONE_CLASS, None]
+        joint[status == ONE_CLASS] = np.where(counts > 0, 0.0, -np.inf)[
+            status == ONE_CLASS, None
+        ]
         joint[(status == FAILED) | (status == UNSOLVED)] = 0.0
         return self.score_votes(joint, counts, sizes, _probabilities), status
 

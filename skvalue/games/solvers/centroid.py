@@ -32,7 +32,9 @@ class CentroidSolver(BatchedSolver):
         for c in range(self.n_classes):
             present = counts[:, c] > 0
             rows = self.y == c
-            centroids = (masks[:, rows][present] @ self.X[rows]) / counts[present, c, None]
+            centroids = (masks[:, rows][present] @ self.X[rows]) / counts[
+                present, c, None
+            ]
             squares = np.einsum("ij,ij->i", centroids, centroids)
             distances[present, :, c] = squares[:, None] - 2 * centroids @ self.X_val.T
         status = np.where(one_class(counts), ONE_CLASS, SOLVED)

@@ -60,7 +60,9 @@ class LinearSolver(BatchedSolver):
         alpha = getattr(training.estimator, "alpha", 0.0)  # LinearRegression has none
         self.penalty = np.full(X.shape[1], float(alpha))
         if self.fit_intercept:
-            self.X, self.X_val = (np.c_[part, np.ones(len(part))] for part in (self.X, self.X_val))
+            self.X, self.X_val = (
+                np.c_[part, np.ones(len(part))] for part in (self.X, self.X_val)
+            )
             self.penalty = np.r_[self.penalty, 0.0]
 
     def prepare(self):
@@ -81,7 +83,9 @@ class RidgeSolver(LinearSolver):
     def tile_scores(self, masks, sizes):
         coefs, solved = self.engine.coefs(masks, np.inf)
         predictions = coefs @ self.X_val.T + self.shift
-        return self.scores.of_targets(predictions, sizes), np.where(solved, SOLVED, UNSOLVED)
+        return self.scores.of_targets(predictions, sizes), np.where(
+            solved, SOLVED, UNSOLVED
+        )
 
 
 class LeastSquaresSolver(LinearSolver):
@@ -117,7 +121,9 @@ class LeastSquaresSolver(LinearSolver):
         X = X[:, :-1]
         mean, y_mean = w @ X / w.sum(), w @ y / w.sum()
         centred, rounding = X - mean, 4 * len(X) * np.finfo(np.float64).eps
-        if np.abs(centred).max() <= rounding * np.abs(X).max():  # one row, or equal rows
+        if (
+            np.abs(centred).max() <= rounding * np.abs(X).max()
+        ):  # one row, or equal rows
             return np.r_[np.zeros(X.shape[1]), y_mean]
         coef = self._lstsq(centred * root[:, None], (y - y_mean) * root)
         return np.r_[coef, y_mean - mean @ coef]

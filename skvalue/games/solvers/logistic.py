@@ -9,11 +9,15 @@ from sklearn.linear_model import LogisticRegression
 from .base import BatchedSolver, complete_probabilities, one_class
 from .status import ONE_CLASS, SOLVED, UNSOLVED
 
-TOLERANCE = 1e-7  # of the Newton decrement before the last step, in standard errors of the fit
+TOLERANCE = (
+    1e-7  # of the Newton decrement before the last step, in standard errors of the fit
+)
 MAX_STEPS = 200
 _NEARBY = 4  # most differing rows for which a coalition starts from the one before
 _MAX_COEFFICIENTS = 200
-_DUAL_TOLERANCE = 1e-9  # of the gradient, relative to the largest possible gradient of the losses
+_DUAL_TOLERANCE = (
+    1e-9  # of the gradient, relative to the largest possible gradient of the losses
+)
 
 
 class CompiledNewton:
@@ -67,7 +71,10 @@ class LogisticSolver(BatchedSolver):
         parameters = training.estimator.get_params()
         self.penalty = np.full(X.shape[1], 1.0 / parameters["C"])
         if parameters["fit_intercept"]:
-            self.X, self.X_val = np.c_[X, np.ones(len(X))], np.c_[X_val, np.ones(len(X_val))]
+            self.X, self.X_val = (
+                np.c_[X, np.ones(len(X))],
+                np.c_[X_val, np.ones(len(X_val))],
+            )
             self.penalty = np.r_[self.penalty, 0.0]
         self.scale = (self.weights @ np.abs(self.X)) / len(X)
         self.n_vectors = self.n_classes if self.n_classes > 2 else 1
@@ -78,15 +85,26 @@ class LogisticSolver(BatchedSolver):
             return True
         small = self.n_classes * self.X.shape[1] <= _MAX_COEFFICIENTS
         liblinear = self.training.estimator.solver == "liblinear"  # two classes only
-        return small and not liblinear and self.scores.response_method() != "decision_function"
+        return (
+            small
+            and not liblinear
+            and self.scores.response_method() != "decision_function"
+        )
 
     def prepare(self):
-        if not self._is_prepared and self.n_classes == 2:  # the fit on all rows starts large ones
+        if (
+            not self._is_prepared and self.n_classes == 2
+        ):  # the fit on all rows starts large ones
             whole = self.weights[None] > 0
             start = self.engine.solve(whole, self.counts(whole))[0][0, 0]
-            d, compiled = np.count_nonzero(self.penalty), type(self.engine) is CompiledNewton
+            d, compiled = (
+                np.count_nonzero(self.penalty),
+                type(self.engine) is CompiledNewton,
+            )
             if d >= 4 and compiled and self.training.sample_weight is None:
-                self._few = d // 2  # most rows of a coalition that is solved in the dual
+                self._few = (
+                    d // 2
+                )  # most rows of a coalition that is solved in the dual
             self.start = start
         self._is_prepared = True
 
@@ -113,7 +131,9 @@ class LogisticSolver(BatchedSolver):
         (m, k, p), V = coefs.shape, len(self.X_val)
         margins = (coefs.reshape(m * k, p) @ self.X_val.T).reshape(m, k, V)
         if self.n_classes > 2:
-            margins = np.where((counts > 0)[:, None, :], margins.transpose(0, 2, 1), -np.inf)
+            margins = np.where(
+                (counts > 0)[:, None, :], margins.transpose(0, 2, 1), -np.inf
+            )
             return self.score_votes(margins, counts, sizes, partial(softmax, axis=2))
         margins = margins[:, 0]
         margins[counts[:, 1] == 0] = -np.inf

@@ -46,7 +46,9 @@ class MissingClasses(ClassifierMixin, BaseEstimator):
 
     @available_if(lambda self: hasattr(self.model, "decision_function"))
     def decision_function(self, X):
-        if isinstance(self.model, OneClass) and len(self.classes) > 2:  # zeros, as for two classes
+        if (
+            isinstance(self.model, OneClass) and len(self.classes) > 2
+        ):  # zeros, as for two classes
             return np.zeros((len(self.predict(X)), len(self.classes)))
         return self.model.decision_function(X)
 
@@ -83,7 +85,10 @@ def on_all_rows(estimator, X, n_rows):
         yield
     except Exception as error:
         name, cure = type(estimator).__name__, ""
-        if name != "Pipeline" and getattr(getattr(X, "dtype", None), "kind", "O") not in "biufc":
+        if (
+            name != "Pipeline"
+            and getattr(getattr(X, "dtype", None), "kind", "O") not in "biufc"
+        ):
             cure = " Frames and texts need a pipeline, such as make_pipeline(ColumnTransformer("
             cure += f"...), {name}())."
         raise ValueError(
@@ -125,7 +130,10 @@ def fit_and_score(training, packed):
     "raise", an error is raised. Parameters of the estimator are always checked with all rows.
     """
     error_score = training.error_score
-    utilities, (failed, one_class) = np.empty(len(packed)), np.zeros((2, len(packed)), dtype=bool)
+    utilities, (failed, one_class) = (
+        np.empty(len(packed)),
+        np.zeros((2, len(packed)), dtype=bool),
+    )
     with one_thread():
         for i, bits in enumerate(packed):
             rows = np.flatnonzero(np.unpackbits(bits, count=len(training.y)))

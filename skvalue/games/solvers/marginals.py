@@ -21,7 +21,10 @@ from .steps import (
     utility_changes,
 )
 
-_FEWEST, _PER_COLUMN = 8, 1.4  # rows, and rows per column, from which on a step is taken
+_FEWEST, _PER_COLUMN = (
+    8,
+    1.4,
+)  # rows, and rows per column, from which on a step is taken
 _LONGEST = 1.0  # squared length from which on a step is not taken
 _DRAWN = 16  # fewest players trained for real
 MOST_PREDICTIONS = 2_000_000  # most predictions at once
@@ -66,7 +69,11 @@ class LinearMarginals:
     @property
     def n_needed(self):
         """Number of rows up to which coefficients may not be unique."""
-        return 2 * self.solver.X.shape[1] if type(self.solver) is LeastSquaresSolver else -1
+        return (
+            2 * self.solver.X.shape[1]
+            if type(self.solver) is LeastSquaresSolver
+            else -1
+        )
 
     def work(self, n_rows):
         """Operations of a fit on ``n_rows`` rows, of one with a row more, and of a row's step."""
@@ -84,7 +91,9 @@ class LinearMarginals:
             np.repeat(y[first : first + step, None], len(X_val), axis=1)
             for first in range(0, len(y), step)
         ]
-        return np.concatenate([self.scores.of_targets(p, np.ones(len(p))) for p in parts])
+        return np.concatenate(
+            [self.scores.of_targets(p, np.ones(len(p))) for p in parts]
+        )
 
     def steps(self, S, signs, codes):
         """The utility of a coalition of rows S, and what each player adds to it.
@@ -112,18 +121,31 @@ class LinearMarginals:
         coefs, _ = solver.engine.coefs(mask, np.inf)
         y = solver.y - solver.shift
         predictions = coefs @ solver.X_val.T
-        utility = self.scores.of_targets(predictions + solver.shift, mask.sum(axis=1))[0]
+        utility = self.scores.of_targets(predictions + solver.shift, mask.sum(axis=1))[
+            0
+        ]
         scale = 1.0 / self.scores.variance if self.scores.name == "r2" else 1.0
         weights = -2 * scale * self.scores.weights
         left = predictions[0] + solver.shift - self.scores.y
         gradient = solver.X_val.T @ (weights * left)
         bend = gram(solver.X_val, weights[:, None, None])
-        hessian = gram(solver.X[S], solver.weights[S][:, None, None]) + np.diag(solver.penalty)
+        hessian = gram(solver.X[S], solver.weights[S][:, None, None]) + np.diag(
+            solver.penalty
+        )
         changes, lengths = _changes(
-            (solver.X, y, solver.weights), coefs, hessian, gradient, bend, signs, SQUARED, codes
+            (solver.X, y, solver.weights),
+            coefs,
+            hessian,
+            gradient,
+            bend,
+            signs,
+            SQUARED,
+            codes,
         )
         players = np.arange(len(signs)) if codes is None else codes
-        left = len(S) + np.minimum(signs, 0) * np.bincount(players, solver.weights > 0, len(signs))
+        left = len(S) + np.minimum(signs, 0) * np.bincount(
+            players, solver.weights > 0, len(signs)
+        )
         known = (left > self.n_needed) & np.isfinite(lengths)
         return utility, np.where(known, changes, 0.0), np.where(known, 0.0, np.inf)
 
@@ -158,7 +180,10 @@ class LogisticMarginals:
             own = self._fit(S, present)
         for c in np.unique(solver.y[rows]):
             places = np.flatnonzero(solver.y[rows] == c)
-            more, classes = counts + (np.arange(len(counts)) == c), np.union1d(present, c)
+            more, classes = (
+                counts + (np.arange(len(counts)) == c),
+                np.union1d(present, c),
+            )
             if len(classes) == 1:
                 utilities[places] = self._utilities(None, more[None])[0]
                 continue
@@ -188,7 +213,9 @@ class LogisticMarginals:
         coefs = coefs[0, self._rows_of(classes)]
         loss = _loss(classes)
         curve = curvatures(X @ coefs.T, loss)
-        hessian = gram(X, w[:, None, None] * curve) + np.diag(np.tile(solver.penalty, len(coefs)))
+        hessian = gram(X, w[:, None, None] * curve) + np.diag(
+            np.tile(solver.penalty, len(coefs))
+        )
         top = np.abs(np.diag(hessian)).max()
         hessian[np.diag_indices_from(hessian)] += 1e-12 * top
         if len(coefs) > 1:  # shifts of all classes, which no step makes
@@ -201,11 +228,17 @@ class LogisticMarginals:
         """Coefficients (n, K, p) of S with each of some rows; NaN where not converged."""
         from .joining_kernels import join
 
-        solver, (k, p) = self.solver, (len(self._rows_of(classes)), self.solver.X.shape[1])
+        solver, (k, p) = (
+            self.solver,
+            (len(self._rows_of(classes)), self.solver.X.shape[1]),
+        )
         coefs, inverse = np.zeros((k, p)), np.zeros((k * p, k * p))
         if own is not None:
             coefs, inverse = own[0], np.linalg.inv(own[1])
-        codes, out = np.searchsorted(classes, solver.y).astype(float), np.empty((len(rows), k, p))
+        codes, out = (
+            np.searchsorted(classes, solver.y).astype(float),
+            np.empty((len(rows), k, p)),
+        )
         join(
             solver.X[S], codes[S], solver.weights[S], solver.scale, solver.penalty, coefs, inverse,
             own is not None, solver.X[rows], codes[rows], solver.weights[rows], TOLERANCE,
@@ -222,7 +255,11 @@ class LogisticMarginals:
         every = np.zeros((len(counts), solver.n_vectors, solver.X.shape[1]))
         if coefs is not None:
             every[:, self._rows_of(classes)] = coefs
-            if self.scores.name == "neg_log_loss" and self.scores.equal and solver.n_classes == 2:
+            if (
+                self.scores.name == "neg_log_loss"
+                and self.scores.equal
+                and solver.n_classes == 2
+            ):
                 from .joining_kernels import mean_log_losses
 
                 losses = np.empty(len(coefs))
@@ -234,7 +271,10 @@ class LogisticMarginals:
     def steps(self, S, signs, codes):
         """As `LinearMarginals.steps`; no step where a class comes or goes, or steps are long."""
         solver = self.solver
-        n_classes, players = solver.n_classes, np.arange(len(solver.X)) if codes is None else codes
+        n_classes, players = (
+            solver.n_classes,
+            np.arange(len(solver.X)) if codes is None else codes,
+        )
         weighted = solver.weights > 0
         of_player = np.zeros((len(signs), n_classes), dtype=np.int64)
         np.add.at(of_player, (players[weighted], solver.y[weighted]), 1)
@@ -247,17 +287,25 @@ class LogisticMarginals:
         if len(classes) > 1 and own is None:
             return np.nan, np.zeros(len(signs)), np.full(len(signs), np.inf)
         coefs = None if own is None else own[0][None]
-        utility, changes = self._utilities(coefs, counts[None], classes)[0], np.zeros(len(signs))
+        utility, changes = (
+            self._utilities(coefs, counts[None], classes)[0],
+            np.zeros(len(signs)),
+        )
         if len(classes) < n_classes:  # probabilities depend on the number of rows
             sizes = after.sum(axis=1)
             for size in np.unique(sizes[known]):
                 other = np.minimum(counts, 1)
                 other[counts.argmax()] += size - len(classes)
                 here = known & (sizes == size)
-                changes[here] = self._utilities(coefs, other[None], classes)[0] - utility
+                changes[here] = (
+                    self._utilities(coefs, other[None], classes)[0] - utility
+                )
         if own is not None:
             steps, long = self._changes(S, own, classes, counts, signs, codes)
-            changes, lengths = changes + np.where(known, steps, 0.0), np.maximum(lengths, long)
+            changes, lengths = (
+                changes + np.where(known, steps, 0.0),
+                np.maximum(lengths, long),
+            )
         near = np.isfinite(changes) & (lengths >= 0) & (lengths < _LONGEST)
         lengths = np.where(near, lengths, np.inf)
         return utility, np.where(np.isfinite(lengths), changes, 0.0), lengths
@@ -282,16 +330,26 @@ class LogisticMarginals:
         bend = bend - gram(X, w[:, None, None] * turns(X @ theta.T, X @ along.T, loss))
         return _changes(rows, theta, hessian, gradient, bend, signs, loss, codes)
 
-    def _accuracy_changes(self, rows, theta, hessian, third, classes, counts, signs, codes):
+    def _accuracy_changes(
+        self, rows, theta, hessian, third, classes, counts, signs, codes
+    ):
         """Changes of the accuracy along steps, computed from all predictions, and their lengths."""
-        loss, lengths, changes = _loss(classes), np.full(len(signs), np.inf), np.zeros(len(signs))
+        loss, lengths, changes = (
+            _loss(classes),
+            np.full(len(signs), np.inf),
+            np.zeros(len(signs)),
+        )
 
         def scores(steps):
             coefs = theta + steps.reshape(-1, *theta.shape)
             return self._utilities(coefs, np.tile(counts, (len(steps), 1)), classes)
 
         own, inverse = scores(np.zeros((1, len(hessian)))), np.linalg.inv(hessian)
-        size = max(1, MOST_PREDICTIONS // (len(self.solver.X_val) * len(theta) + len(hessian) ** 2))
+        size = max(
+            1,
+            MOST_PREDICTIONS
+            // (len(self.solver.X_val) * len(theta) + len(hessian) ** 2),
+        )
         with np.errstate(all="ignore"):
             if codes is not None:
                 steps, lengths = group_steps(*rows, theta, hessian, signs, loss, codes)
@@ -299,7 +357,9 @@ class LogisticMarginals:
                 part = slice(first, first + size)
                 if codes is None:
                     some = [array[part] for array in rows]
-                    newton, d, lengths[part] = row_steps(*some, theta, inverse, signs[part], loss)
+                    newton, d, lengths[part] = row_steps(
+                        *some, theta, inverse, signs[part], loss
+                    )
                 else:
                     newton = d = steps[part]
                 if third is not None:
@@ -325,7 +385,12 @@ class LogisticMarginals:
             targets = (y[:, None] == classes).astype(float)
             curve = curvatures(z, loss)
             if loss == LOGISTIC:
-                off = 2 * scale * probabilities(z, loss) - scale + targets[:, :1] - targets[:, 1:]
+                off = (
+                    2 * scale * probabilities(z, loss)
+                    - scale
+                    + targets[:, :1]
+                    - targets[:, 1:]
+                )
                 off = off if solver.n_classes > 2 else off / 2
             else:
                 off = scale * probabilities(z, loss) - targets
@@ -344,7 +409,9 @@ def _changes(rows, theta, hessian, gradient, bend, signs, loss, codes):
     """Changes of the utility and lengths of steps, of rows or of groups."""
     try:
         if codes is not None:
-            return group_changes(*rows, theta, hessian, gradient, bend, signs, loss, codes)
+            return group_changes(
+                *rows, theta, hessian, gradient, bend, signs, loss, codes
+            )
         inverse = np.linalg.inv(hessian)
         return utility_changes(*rows, theta, inverse, gradient, bend, signs, loss)
     except np.linalg.LinAlgError:

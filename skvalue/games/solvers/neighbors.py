@@ -53,7 +53,9 @@ class NeighborsSolver(BatchedSolver):
         if len(rows) >= self.training.estimator.n_neighbors:
             return False  # no coalition of so few rows has two classes, or one row
         training = self.training
-        model, _ = train(training.estimator, training.X, training.y, None, training.classes, rows)
+        model, _ = train(
+            training.estimator, training.X, training.y, None, training.classes, rows
+        )
         try:
             getattr(model, self.scores.response_method())(training.X_val)
         except ValueError:
@@ -75,7 +77,9 @@ class NeighborsSolver(BatchedSolver):
         counts = self.counts(masks)
         alone = one_class(counts)
         means[alone] = (counts[alone] > 0)[:, None]
-        return self.score_votes(means, counts, sizes), np.where(alone, ONE_CLASS, status)
+        return self.score_votes(means, counts, sizes), np.where(
+            alone, ONE_CLASS, status
+        )
 
 
 class NeighborsRegressionSolver(NeighborsSolver):

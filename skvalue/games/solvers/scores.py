@@ -54,7 +54,9 @@ class Scores:
         if not isinstance(self.training.scorer, BaseScorer):
             return None
         methods = response_methods(self.training.scorer)
-        known = (method for method in methods if hasattr(self.training.estimator, method))
+        known = (
+            method for method in methods if hasattr(self.training.estimator, method)
+        )
         return next(known, None)
 
     def of_classes(self, answers, sizes):
@@ -91,7 +93,9 @@ class Scores:
                 return -loss
             if self.variance > 0:
                 return 1.0 - loss / self.variance
-        return self._one_by_one((PrecomputedRegressor(row) for row in predictions), sizes)
+        return self._one_by_one(
+            (PrecomputedRegressor(row) for row in predictions), sizes
+        )
 
     def _one_by_one(self, models, sizes):
         scores = np.empty(len(sizes))

@@ -13,7 +13,13 @@ from .loop import score_number
 
 _ONE_OF_C = {"accuracy", "balanced_accuracy"}
 _SCORERS_ONE_OF_C = {repr(get_scorer(name)) for name in _ONE_OF_C}
-_AUC = {"roc_auc", "roc_auc_ovr", "roc_auc_ovo", "roc_auc_ovr_weighted", "roc_auc_ovo_weighted"}
+_AUC = {
+    "roc_auc",
+    "roc_auc_ovr",
+    "roc_auc_ovo",
+    "roc_auc_ovr_weighted",
+    "roc_auc_ovo_weighted",
+}
 # Scores of probabilities that take the classes from y, which may lack some, unless passed labels.
 _OF_ALL_CLASSES = {
     "brier_score_loss",
@@ -41,7 +47,9 @@ def check_scorer(estimator, scoring, sample_weight_val, classes=None):
     if classes is not None and known and metric_name(scorer) in _OF_ALL_CLASSES:
         scorer = with_labels(scorer, classes)
     if sample_weight_val is not None:
-        named = inspect.signature(estimator.score if scoring is None else scorer).parameters
+        named = inspect.signature(
+            estimator.score if scoring is None else scorer
+        ).parameters
         if not (takes_sample_weight(scorer) if known else "sample_weight" in named):
             raise ValueError(
                 "sample_weight_val, and class_weight='balanced', need a scorer that takes "
@@ -50,7 +58,9 @@ def check_scorer(estimator, scoring, sample_weight_val, classes=None):
     return scorer
 
 
-def empty_utility_of(scoring, scorer, X_val, y_val, sample_weight_val, classes, prior=False):
+def empty_utility_of(
+    scoring, scorer, X_val, y_val, sample_weight_val, classes, prior=False
+):
     """Utility of the empty coalition: 1/C unless `prior`, or the score of the constant prediction.
 
     The constant prediction is that of `DummyClassifier(strategy="prior")` or `DummyRegressor`
@@ -72,11 +82,16 @@ def empty_utility_of(scoring, scorer, X_val, y_val, sample_weight_val, classes, 
     weights = np.ones(len(y_val)) if sample_weight_val is None else sample_weight_val
     model = DummyRegressor()
     if classes is not None:
-        model, y_fit = DummyClassifier(strategy="prior"), np.concatenate([y_val, classes])
+        model, y_fit = (
+            DummyClassifier(strategy="prior"),
+            np.concatenate([y_val, classes]),
+        )
         weights = np.concatenate([weights, np.zeros(len(classes))])
     model.fit(np.zeros((len(weights), 1)), y_val if classes is None else y_fit, weights)
     try:
-        with warnings.catch_warnings():  # such as a precision without positive predictions
+        with (
+            warnings.catch_warnings()
+        ):  # such as a precision without positive predictions
             warnings.simplefilter("ignore", UndefinedMetricWarning)
             return score_number(scorer(model, X_val, y_val, **given), 0)
     except Exception as error:

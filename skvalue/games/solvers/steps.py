@@ -47,7 +47,11 @@ def turns(z, change, loss):
         return np.zeros((len(z), 1, 1))
     q = probabilities(z, loss)
     moved = q * (change - (q * change).sum(axis=1, keepdims=True))
-    return _diagonal(moved) - moved[:, :, None] * q[:, None, :] - q[:, :, None] * moved[:, None, :]
+    return (
+        _diagonal(moved)
+        - moved[:, :, None] * q[:, None, :]
+        - q[:, :, None] * moved[:, None, :]
+    )
 
 
 def _diagonal(q):
@@ -146,7 +150,8 @@ def row_steps(X, y, w, theta, inverse, signs, loss):
     """Newton's steps (n, K p) of rows, those with all of d but T of S, and lengths (n,)."""
     rho, pull, lengths = _row_pulls(X, y, w, theta, inverse, signs, loss)
     newton, own = (
-        (-signs[:, None, None] * part[:, :, None] * X[:, None]).reshape(len(X), -1) @ inverse
+        (-signs[:, None, None] * part[:, :, None] * X[:, None]).reshape(len(X), -1)
+        @ inverse
         for part in (rho, pull)
     )
     return newton, own, lengths
@@ -170,7 +175,10 @@ def group_changes(X, y, w, theta, hessian, gradient, bend, signs, loss, codes):
 def group_steps(X, y, w, theta, hessian, signs, loss, codes):
     """Newton's step (n, K p) of each group, and its squared length; 0 and inf if it has none."""
     z = X @ theta.T
-    pull, curve = w[:, None] * slopes(z, y, loss), w[:, None, None] * curvatures(z, loss)
+    pull, curve = (
+        w[:, None] * slopes(z, y, loss),
+        w[:, None, None] * curvatures(z, loss),
+    )
     order, n_groups = np.argsort(codes, kind="stable"), len(signs)
     starts = np.searchsorted(codes[order], np.arange(n_groups + 1))
     steps, lengths = np.zeros((n_groups, len(hessian))), np.full(n_groups, np.inf)
@@ -178,7 +186,9 @@ def group_steps(X, y, w, theta, hessian, signs, loss, codes):
         rows = order[starts[g] : starts[g + 1]]
         moved = hessian + signs[g] * gram(X[rows], curve[rows])
         try:
-            steps[g] = -signs[g] * np.linalg.solve(moved, (pull[rows].T @ X[rows]).ravel())
+            steps[g] = -signs[g] * np.linalg.solve(
+                moved, (pull[rows].T @ X[rows]).ravel()
+            )
         except np.linalg.LinAlgError:  # no optimum without the group
             continue
         lengths[g] = steps[g] @ hessian @ steps[g]

@@ -28,7 +28,11 @@ class TorchEngine:
         self.device = find_device(solver.training.device)
         solver.name = f"{solver.name} (torch, {self.device})"
         solver.in_threads = False  # torch itself uses several threads per tile
-        n_classes, (n, p), memory = solver.n_classes, solver.X.shape, block_bytes(self.device)
+        n_classes, (n, p), memory = (
+            solver.n_classes,
+            solver.X.shape,
+            block_bytes(self.device),
+        )
         blocks = max(n_classes, 1) if n_classes != 2 else 1
         self.rows, self.columns = np.tril_indices(p)
         self.X = self.to(solver.X)
@@ -97,7 +101,10 @@ class Classes:
         self.engine, self.X, self.onehot = engine, engine.X, onehot
         self.first = int(len(onehot) == 2)
         self.k = len(onehot) - self.first
-        self.penalty, self.flat = engine.penalty.repeat(self.k), engine.flat.repeat(self.k)
+        self.penalty, self.flat = (
+            engine.penalty.repeat(self.k),
+            engine.flat.repeat(self.k),
+        )
 
     def _margins(self, coefs):
         Z = coefs.reshape(len(coefs), self.k, self.X.shape[1]) @ self.X.T
@@ -113,7 +120,9 @@ class Classes:
         residuals = W[:, None] * (Q - self.onehot)[:, self.first :]
         gradient = (residuals @ self.X).flatten(1) + self.penalty * coefs
         (k, p), Q = (self.k, self.X.shape[1]), Q[:, self.first :]
-        H = torch.empty((len(coefs), k, p, k, p), dtype=torch.float64, device=coefs.device)
+        H = torch.empty(
+            (len(coefs), k, p, k, p), dtype=torch.float64, device=coefs.device
+        )
         for c in range(k):
             for e in range(c + 1):
                 block = self.engine.grams(W * Q[:, c] * (float(c == e) - Q[:, e]))
@@ -152,14 +161,23 @@ def minimise(problem, masks, coefs):
         coefs[active[done]] = here[done] - step[done]
         solved[active[done]] = True
         on = usable & ~done  # the loop solves those that are not usable
-        active, here, step, slope, some = active[on], here[on], step[on], slope[on], some[on]
+        active, here, step, slope, some = (
+            active[on],
+            here[on],
+            step[on],
+            slope[on],
+            some[on],
+        )
         before, t = problem.value(here, some), torch.ones_like(slope)
         waiting = torch.arange(len(active), device=coefs.device)
         for _ in range(_HALVINGS):
             if not len(waiting):
                 break
             trial = here[waiting] - t[waiting, None] * step[waiting]
-            limit = before[waiting] * (1 + _ROUNDING) - _ENOUGH * t[waiting] * slope[waiting]
+            limit = (
+                before[waiting] * (1 + _ROUNDING)
+                - _ENOUGH * t[waiting] * slope[waiting]
+            )
             coefs[active[waiting]] = trial
             waiting = waiting[problem.value(trial, some[waiting]) > limit]
             t[waiting] /= 2
@@ -189,16 +207,28 @@ class TorchForm(TorchEngine):
         H = self.grams(W)
         diagonal = H.diagonal(dim1=1, dim2=2)
         diagonal += self.penalty
-        scale = diagonal.clamp(min=1e-300).rsqrt()  # to a unit diagonal, for columns of any unit
-        factor, info = torch.linalg.cholesky_ex(H * scale[:, :, None] * scale[:, None, :])
+        scale = diagonal.clamp(
+            min=1e-300
+        ).rsqrt()  # to a unit diagonal, for columns of any unit
+        factor, info = torch.linalg.cholesky_ex(
+            H * scale[:, :, None] * scale[:, None, :]
+        )
         right = scale * (W @ self.products)
         coefs = scale * torch.cholesky_solve(right[:, :, None], factor)[:, :, 0]
         inverse = torch.cholesky_inverse(factor).diagonal(dim1=1, dim2=2)
         solved = (info == 0) & (inverse.amax(dim=1) < 1 / _SAFE)
         # The product of the two traces bounds the condition number.
-        traces = (self.penalty.sum() + W @ self.squares) * (inverse * scale**2).sum(dim=1)
+        traces = (self.penalty.sum() + W @ self.squares) * (inverse * scale**2).sum(
+            dim=1
+        )
         solved &= traces < widest
-        return torch.where(solved[:, None], coefs, 0.0).cpu().numpy(), solved.cpu().numpy()
+        return torch.where(
+            solved[:, None], coefs, 0.0
+        ).cpu().numpy(), solved.cpu().numpy()
 
 
-ENGINES = {LeastSquaresSolver: TorchForm, LogisticSolver: TorchNewton, RidgeSolver: TorchForm}
+ENGINES = {
+    LeastSquaresSolver: TorchForm,
+    LogisticSolver: TorchNewton,
+    RidgeSolver: TorchForm,
+}

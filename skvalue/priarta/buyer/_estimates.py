@@ -33,7 +33,9 @@ class Buyer:
         if self.metric == "wasserstein":
             return factored_wasserstein(self.mean, self.factor, mean, factor)
         covariance = factor @ np.swapaxes(factor, -1, -2)
-        return symmetric_kl(self.mean, self.covariance, mean, covariance, ridge=self.ridge)
+        return symmetric_kl(
+            self.mean, self.covariance, mean, covariance, ridge=self.ridge
+        )
 
 
 class Estimates(NamedTuple):
@@ -63,7 +65,12 @@ def estimate(buyer, means, moments, n_samples, noise, shrink):
     if shrink and noisy.any():
         means, target = means.copy(), (buyer.mean, buyer.covariance)
         means[noisy], covariances[noisy] = shrink_moments(
-            target, means[noisy], moments[noisy], noise[noisy], buyer.priors, buyer.max_norm
+            target,
+            means[noisy],
+            moments[noisy],
+            noise[noisy],
+            buyer.priors,
+            buyer.max_norm,
         )
     factor = psd_factor(covariances * (n_samples / (n_samples - 1))[:, None, None])
     means = means * _shorten(means, buyer.max_norm, 1)[:, None]
@@ -81,6 +88,8 @@ def estimate_summaries(buyer, summaries, shrink):
     """`estimate` for a list of summaries."""
     d = len(buyer.mean)
     means = np.array([summary.mean for summary in summaries]).reshape(-1, d)
-    packed = np.array([summary.moment for summary in summaries]).reshape(-1, d * (d + 1) // 2)
+    packed = np.array([summary.moment for summary in summaries]).reshape(
+        -1, d * (d + 1) // 2
+    )
     rest = np.array([(s.n_samples, *s.noise[:2]) for s in summaries]).reshape(-1, 3)
     return estimate(buyer, means, symmetric(packed, d), rest[:, 0], rest[:, 1:], shrink)

@@ -11,10 +11,14 @@ from ..seller import Summary, most_bytes
 def read_summaries(model, sources):
     """Summaries of a `BuyerModel`, from objects or files, which are not trusted."""
     if isinstance(sources, str | Summary):
-        raise TypeError("summaries must be a sequence of summaries or paths. Got a single one.")
+        raise TypeError(
+            "summaries must be a sequence of summaries or paths. Got a single one."
+        )
     summaries = []
     for place, source in enumerate(sources):
-        summary = source if isinstance(source, Summary) else _read(source, model.n_dimensions)
+        summary = (
+            source if isinstance(source, Summary) else _read(source, model.n_dimensions)
+        )
         if summary.model != model.fingerprint:
             raise ValueError(
                 f"summaries must be made with this buyer's model, {model.fingerprint[:12]}... "
@@ -33,7 +37,9 @@ def read_summaries(model, sources):
 def _read(source, n_dimensions):
     """The summary of a file; one too long for n_dimensions is an error."""
     if not isinstance(source, str | os.PathLike):
-        raise TypeError(f"summaries must be paths or Summary objects. Got {type(source).__name__}.")
+        raise TypeError(
+            f"summaries must be paths or Summary objects. Got {type(source).__name__}."
+        )
     text = read_text(source, most_bytes(n_dimensions), source)
     try:
         return Summary.from_json(text)

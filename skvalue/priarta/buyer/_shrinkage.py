@@ -13,11 +13,15 @@ from sklearn.decomposition import PCA
 
 from ...privacy import smat, svec, svec_index
 
-_FLOOR = 0.02  # fraction of the mean variance, so that every direction has prior variance
+_FLOOR = (
+    0.02  # fraction of the mean variance, so that every direction has prior variance
+)
 _MOST_DIRECTIONS = 128
 _MOST_ROWS = 2000
 _MOST_NUMBERS = 2**22  # in the outer products of rows for a prior
-_SIZES = np.concatenate([[0.0], 10.0 ** np.arange(-2, 12.25, 0.25)])  # in variances of the noise
+_SIZES = np.concatenate(
+    [[0.0], 10.0 ** np.arange(-2, 12.25, 0.25)]
+)  # in variances of the noise
 
 
 class Prior:
@@ -30,7 +34,9 @@ class Prior:
         p = vectors.shape[1]
         self.directions, self.values, self.rest = np.empty((p, 0)), np.empty(0), 1.0
         if np.ptp(vectors, axis=0).any():
-            found = PCA(min(_MOST_DIRECTIONS, *vectors.shape), random_state=0).fit(vectors)
+            found = PCA(min(_MOST_DIRECTIONS, *vectors.shape), random_state=0).fit(
+                vectors
+            )
             values, rest = found.explained_variance_, found.noise_variance_
             mean = (values.sum() + rest * (p - len(values))) / p
             self.directions = found.components_.T
@@ -43,12 +49,18 @@ class Prior:
         """
         p, n = self.directions.shape
         along = gap @ self.directions
-        left = np.maximum((gap**2).sum(axis=1) - (along**2).sum(axis=1), 0.0) if n < p else 0.0
+        left = (
+            np.maximum((gap**2).sum(axis=1) - (along**2).sum(axis=1), 0.0)
+            if n < p
+            else 0.0
+        )
         squares = np.column_stack([along**2, np.broadcast_to(left, len(gap))])
         times = np.append(np.ones(n), p - n)
         # (scales, directions) and (scales, k): log-likelihoods up to a constant.
         variance = 1 + _SIZES[:, None] * np.append(self.values, self.rest)
-        fit = -0.5 * ((times * np.log(variance)).sum(axis=1)[:, None] + (1 / variance) @ squares.T)
+        fit = -0.5 * (
+            (times * np.log(variance)).sum(axis=1)[:, None] + (1 / variance) @ squares.T
+        )
         fit = np.where(_SIZES[:, None] * p > longest**2, -np.inf, fit)
         weight = np.exp(fit - fit.max(axis=0))
         kept = (weight / weight.sum(axis=0)).T @ (1 - 1 / variance)
@@ -76,7 +88,9 @@ def shrink_moments(target, means, moments, noise, priors, radius):
     """
     (mean, covariance), d = target, means.shape[1]
     a, b = noise.T
-    means = mean + a[:, None] * priors[0].estimate((means - mean) / a[:, None], radius / a)
+    means = mean + a[:, None] * priors[0].estimate(
+        (means - mean) / a[:, None], radius / a
+    )
     # The noise of the second moment, and of the squared mean that is subtracted from it.
     b = np.sqrt(b**2 + 2 * a**4 + 4 * a**2 * (means**2).sum(axis=1) / d)
     gap = svec(moments - means[:, :, None] * means[:, None, :] - covariance)

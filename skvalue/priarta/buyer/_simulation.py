@@ -10,7 +10,9 @@ _WEIGHTS = (0.6, 0.3, 0.45, 0.85, 1.2)  # of equally good ones the first is take
 _FLOOR_QUANTILE, _ERROR_DRAWS = 0.95, 64
 
 
-def simulate_scores(buyer, mean, factor, noise, n_samples, n_effective, shrink, n_draws, rng):
+def simulate_scores(
+    buyer, mean, factor, noise, n_samples, n_effective, shrink, n_draws, rng
+):
     """Scores of simulated releases with a `Noise`, of normal rows with (mean, factor).
 
     ``n_effective`` is the number of rows that determines the sampling error of the moments.
@@ -58,7 +60,9 @@ def choose_weight(buyer, rows, epsilon, delta, relation, shrink):
     axis = np.linalg.eigh(buyer.covariance)[1][:, -1]
     upper = rows @ axis > np.median(rows @ axis)
     parts = [part for part in (rows, rows[upper], rows[~upper]) if len(part) > d]
-    moments = [(part.mean(axis=0), psd_factor(np.atleast_2d(np.cov(part.T)))) for part in parts]
+    moments = [
+        (part.mean(axis=0), psd_factor(np.atleast_2d(np.cov(part.T)))) for part in parts
+    ]
     n_draws = max(8, min(64, 100_000 // d**2))
     errors = []
     for weight in _WEIGHTS:

@@ -6,7 +6,9 @@ leading axes that broadcast.
 
 import numpy as np
 
-_RESIDUAL_BELOW = 1e-4  # fraction of the traces below which a difference of sums cancels
+_RESIDUAL_BELOW = (
+    1e-4  # fraction of the traces below which a difference of sums cancels
+)
 
 
 def psd_factor(covariance):
@@ -75,11 +77,15 @@ def factored_wasserstein(mean, factor, mean_other, factor_other):
     """`wasserstein` distance with covariances given by factors B of B B', (..., d, d)."""
     cross = np.swapaxes(factor, -1, -2) @ factor_other
     total = (factor**2).sum(axis=(-1, -2)) + (factor_other**2).sum(axis=(-1, -2))
-    bures = np.atleast_1d(total - 2 * np.linalg.svd(cross, compute_uv=False).sum(axis=-1))
+    bures = np.atleast_1d(
+        total - 2 * np.linalg.svd(cross, compute_uv=False).sum(axis=-1)
+    )
     close = bures <= _RESIDUAL_BELOW * np.atleast_1d(total)
     if close.any():
         shape = bures.shape + factor.shape[-2:]
-        first, second = (np.broadcast_to(part, shape)[close] for part in (factor, factor_other))
+        first, second = (
+            np.broadcast_to(part, shape)[close] for part in (factor, factor_other)
+        )
         bures[close] = (_residual(first, second) ** 2).sum(axis=(-1, -2))
     shift = ((mean - mean_other) ** 2).sum(axis=-1)
     return np.sqrt(shift + bures.reshape(np.shape(total)))
@@ -179,7 +185,12 @@ def symmetric_kl(mean, covariance, mean_other, covariance_other, *, ridge=0.0):
         values = (values + ridge)[..., None, :]
         whole = whole & (values > 0).all(axis=(-1, -2))
         inverse = vectors / np.where(values > 0, values, 1.0)
-        pair.append([part @ np.swapaxes(vectors, -1, -2) for part in (vectors * values, inverse)])
+        pair.append(
+            [
+                part @ np.swapaxes(vectors, -1, -2)
+                for part in (vectors * values, inverse)
+            ]
+        )
     (first, inverse), (second, inverse_other) = pair
     traces = np.einsum("...ij,...ji->...", inverse_other, first)
     traces = traces + np.einsum("...ij,...ji->...", inverse, second)
@@ -191,7 +202,9 @@ def symmetric_kl(mean, covariance, mean_other, covariance_other, *, ridge=0.0):
 def _square(matrix):
     matrix = np.asarray(matrix, dtype=np.float64)
     if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2] or matrix.shape[-1] == 0:
-        raise ValueError(f"covariance must be square matrices. Got shape {matrix.shape}.")
+        raise ValueError(
+            f"covariance must be square matrices. Got shape {matrix.shape}."
+        )
     if not np.isfinite(matrix).all():
         raise ValueError("covariance must hold finite numbers. Got NaN or infinity.")
     return (matrix + np.swapaxes(matrix, -1, -2)) / 2

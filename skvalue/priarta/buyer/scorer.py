@@ -14,7 +14,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..._utils.fits import columns_of, swap_in
-from ..._utils.sklearn import HasMethods, Interval, StrOptions, check_feature_names, fit_context
+from ..._utils.sklearn import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    check_feature_names,
+    fit_context,
+)
 from ...privacy import SeededNoiseWarning, clip_rows
 from ..maps import (
     LATENTS,
@@ -119,12 +125,22 @@ class PriArTaScorer(BaseEstimator):
     """
 
     _parameter_constraints: dict = {
-        "representation": [StrOptions(set(REPRESENTATIONS)), HasMethods(["transform"]), callable],
+        "representation": [
+            StrOptions(set(REPRESENTATIONS)),
+            HasMethods(["transform"]),
+            callable,
+        ],
         "latent": [StrOptions(set(LATENTS)), HasMethods(["transform"]), callable],
         "metric": [StrOptions(set(METRICS))],
         **RELEASE_CONSTRAINTS,
-        "max_norm": [Interval(Real, _NEAREST, _FARTHEST, closed="both"), StrOptions({"auto"})],
-        "mean_weight": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "max_norm": [
+            Interval(Real, _NEAREST, _FARTHEST, closed="both"),
+            StrOptions({"auto"}),
+        ],
+        "mean_weight": [
+            Interval(Real, 0, None, closed="neither"),
+            StrOptions({"auto"}),
+        ],
         "shrink": ["boolean"],
         "random_state": ["random_state"],
         "noise_random_state": [Integral, None],
@@ -197,7 +213,9 @@ class PriArTaScorer(BaseEstimator):
             centre = rows.mean(axis=0)
         else:
             rows, centre = model.latent_rows(X), model.centre
-            far = np.abs(rows.mean(axis=0) - centre) > 1e-4 * (np.abs(centre) + model.max_norm)
+            far = np.abs(rows.mean(axis=0) - centre) > 1e-4 * (
+                np.abs(centre) + model.max_norm
+            )
             if far.any():
                 raise ValueError(
                     "X must have the rows that the model was fitted on, whose mean is its centre. "
@@ -224,7 +242,9 @@ class PriArTaScorer(BaseEstimator):
                 weight = choose_weight(buyer, rows, *release, self.shrink)
             model = BuyerModel(representation, latent, centre, max_norm, weight)
         # The noise floor is that of a seller with as many rows as the buyer.
-        event = release_event(self.epsilon, self.delta, model.mean_weight, self.relation)
+        event = release_event(
+            self.epsilon, self.delta, model.mean_weight, self.relation
+        )
         scale = 0.0 if event is None else event.scale
         noise = noise_of(self.relation, scale, model.mean_weight, n_rows, max_norm)
         swap_in(
@@ -360,7 +380,9 @@ class PriArTaScorer(BaseEstimator):
         summaries, estimates = self._estimates(summaries)
         rng = np.random.default_rng(self._buyer.seed)
         each = zip(estimates.mean, estimates.factor, summaries)
-        return np.array([score_error(self._buyer, *seller, self.shrink, rng) for seller in each])
+        return np.array(
+            [score_error(self._buyer, *seller, self.shrink, rng) for seller in each]
+        )
 
     def noise_floor(self, summaries):
         """Scores below which a seller does not differ significantly from the buyer.

@@ -28,7 +28,9 @@ def load_arrays(build, arrays):
     with torch.device("meta"):
         network = build()
     expected = network.state_dict()
-    shapes = {k: tuple(v.shape) for k, v in expected.items() if not k.endswith(_COUNTER)}
+    shapes = {
+        k: tuple(v.shape) for k, v in expected.items() if not k.endswith(_COUNTER)
+    }
     found = named_arrays(arrays, shapes, "float32")
     for name, array in found.items():
         if name.endswith("running_var") and (array < 0).any():
@@ -49,4 +51,8 @@ def read_scale(arrays, n_centres, n_scales):
     scale = checked_array(arrays.get("scale"), "scale", (n_scales,))
     if not (scale > 0).all():
         refuse("scale", "of positive numbers", float(scale.min()))
-    return centre, scale, {k: a for k, a in arrays.items() if k not in ("centre", "scale")}
+    return (
+        centre,
+        scale,
+        {k: a for k, a in arrays.items() if k not in ("centre", "scale")},
+    )

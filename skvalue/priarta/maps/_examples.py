@@ -56,7 +56,10 @@ class Examples:
         shape = example_shape(X.shape, image_shape)
         if len(shape) == 1:
             unit = unit_of(X, axis=0)
-            centre, scale = unit * (X / unit).mean(axis=0), unit * (X / unit).std(axis=0)
+            centre, scale = (
+                unit * (X / unit).mean(axis=0),
+                unit * (X / unit).std(axis=0),
+            )
             # The scale of a column that is constant up to rounding is one.
             constant = scale <= 1e-9 * np.maximum(np.abs(centre), 1e-300)
             return cls(shape, False, centre, np.where(constant, 1.0, scale))
@@ -68,11 +71,17 @@ class Examples:
     def tensor(self, X):
         """X as a tensor of shape (n, *shape): bytes as they are, other numbers scaled."""
         if not self.is_table and self.bytes != (X.dtype == np.uint8):
-            want, got = ("uint8", str(X.dtype)) if self.bytes else ("floating-point", "uint8")
+            want, got = (
+                ("uint8", str(X.dtype)) if self.bytes else ("floating-point", "uint8")
+            )
             raise ValueError(f"X must hold {want} images, as those of fit. Got {got}.")
         if self.is_table or not self.bytes:
             low, high = (-self.limit, self.limit) if self.is_table else (0.0, 1.0)
-            X = ((X.astype(float) - self.centre) / self.scale).clip(low, high).astype(np.float32)
+            X = (
+                ((X.astype(float) - self.centre) / self.scale)
+                .clip(low, high)
+                .astype(np.float32)
+            )
         if not self.is_table:
             channels, height, width = self.shape
             X = X.reshape(-1, height, width, channels).transpose(0, 3, 1, 2)
@@ -95,5 +104,7 @@ def read_examples(estimator, X, reset):
     shape = X.shape if getattr(X, "ndim", 2) > 2 else None
     if shape is not None:
         X = X.reshape(shape[0], int(np.prod(shape[1:])))
-    X = validate_data(estimator, X, reset=reset, dtype="numeric", ensure_min_samples=1 + reset)
+    X = validate_data(
+        estimator, X, reset=reset, dtype="numeric", ensure_min_samples=1 + reset
+    )
     return X if shape is None else X.reshape(shape)

@@ -65,7 +65,9 @@ def unit_of(X, axis=None):
     >>> print(f"{unit_of(X) * np.linalg.norm(X / unit_of(X)):.3g}")
     5e+200
     """
-    return np.exp2(np.clip(np.frexp(np.abs(X).max(axis=axis, initial=0.0))[1], -1000, 1000))
+    return np.exp2(
+        np.clip(np.frexp(np.abs(X).max(axis=axis, initial=0.0))[1], -1000, 1000)
+    )
 
 
 def as_rows(values, n_rows, name):

@@ -7,7 +7,11 @@ from numbers import Integral, Real
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -15,7 +19,12 @@ from sklearn.utils.validation import check_is_fitted
 from ..._utils.fits import blank_of, columns_on, swap_in
 from ..._utils.parallel import tiles
 from ..._utils.sklearn import Interval, StrOptions, fit_context
-from ..._utils.torch_device import default_settings, find_device, gains_from_bfloat16, seeded
+from ..._utils.torch_device import (
+    default_settings,
+    find_device,
+    gains_from_bfloat16,
+    seeded,
+)
 from ..._utils.warned import warn
 from ...base import Run
 from ...exceptions import IncompleteFitWarning
@@ -49,7 +58,9 @@ def train(options, network, loss_of, n_rows, rng, device):
     batch_size = min(options.batch_size, n_rows)
     n_batches = n_rows // batch_size
     optimizer = torch.optim.AdamW(
-        network.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay
+        network.parameters(),
+        lr=options.learning_rate,
+        weight_decay=options.weight_decay,
     )
     n_steps = options.n_epochs * n_batches
     schedule = torch.optim.lr_scheduler.LambdaLR(

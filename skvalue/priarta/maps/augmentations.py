@@ -118,7 +118,9 @@ def make_augmentations(name, shape, pool):
     if name == "auto":
         name = "table" if len(shape) == 1 else "digits" if shape[0] == 1 else "colour"
     if (name == "table") != (len(shape) == 1) or (name == "colour" and shape[0] != 3):
-        takes = dict(table="rows of a table", digits="images", colour="images of three channels")
+        takes = dict(
+            table="rows of a table", digits="images", colour="images of three channels"
+        )
         raise ValueError(
             f"augmentations={name!r} takes {takes[name]}. Got examples of shape {tuple(shape)}."
         )

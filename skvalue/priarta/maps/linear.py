@@ -68,7 +68,10 @@ class Identity(BaseEstimator):
         self.mean_, self.scale_ = np.zeros(X.shape[1]), np.ones(X.shape[1])
         if self.standardize:
             unit = unit_of(X, axis=0)
-            self.mean_, scale = unit * (X / unit).mean(axis=0), unit * (X / unit).std(axis=0)
+            self.mean_, scale = (
+                unit * (X / unit).mean(axis=0),
+                unit * (X / unit).std(axis=0),
+            )
             # A nearly constant column must not scale up the rows of sellers.
             self.scale_ = np.where(scale > 1e-6 * np.abs(X).max(axis=0), scale, 1.0)
         return self
@@ -105,7 +108,9 @@ class Identity(BaseEstimator):
             Parameters of the map.
         """
         check_is_fitted(self)
-        return {"mean": self.mean_, "scale": self.scale_}, {"standardize": bool(self.standardize)}
+        return {"mean": self.mean_, "scale": self.scale_}, {
+            "standardize": bool(self.standardize)
+        }
 
     @classmethod
     def from_arrays(cls, arrays, config):
@@ -259,7 +264,11 @@ class PrincipalComponents(BaseEstimator):
         made.mean_, made.components_ = arrays["mean"], arrays["components"]
         shape = made.components_.shape
         if shape[1] != len(made.mean_) or shape[0] > n:
-            refuse("arrays", f"up to {n} directions of as many entries as the mean has", shape)
+            refuse(
+                "arrays",
+                f"up to {n} directions of as many entries as the mean has",
+                shape,
+            )
         return made
 
 
@@ -271,9 +280,13 @@ class FittedMap:
 
     def fit(self, X):
         """Fit a clone of a transformer to the buyer's rows; do nothing for other objects."""
-        estimator = hasattr(self.inner, "get_params") and not isinstance(self.inner, type)
+        estimator = hasattr(self.inner, "get_params") and not isinstance(
+            self.inner, type
+        )
         transforms = hasattr(self.inner, "transform")
-        self.fitted_ = clone(self.inner, safe=False) if transforms and estimator else self.inner
+        self.fitted_ = (
+            clone(self.inner, safe=False) if transforms and estimator else self.inner
+        )
         if transforms and hasattr(self.fitted_, "fit"):
             self.fitted_.fit(X)
         return self

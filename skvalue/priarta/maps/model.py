@@ -20,7 +20,14 @@ from ..._utils.untrusted import (
 )
 from ..._utils.writing import write_files
 from ...privacy import clip_rows
-from ._modules import LATENTS, REPRESENTATIONS, as_rows, class_named, count_rows, name_of
+from ._modules import (
+    LATENTS,
+    REPRESENTATIONS,
+    as_rows,
+    class_named,
+    count_rows,
+    name_of,
+)
 
 _FORMAT, _VERSION = "skvalue.priarta.BuyerModel", 1
 _CONFIG, _WEIGHTS = "config.json", "weights.npz"
@@ -73,8 +80,14 @@ class BuyerModel:
         self.centre = np.array(centre, dtype=np.float64)
         self.max_norm = _positive(max_norm, "max_norm", 1e50)
         self.mean_weight = _positive(mean_weight, "mean_weight", 1e3)
-        if self.centre.ndim != 1 or self.centre.size == 0 or not np.isfinite(self.centre).all():
-            raise ValueError("centre must be a sequence of finite numbers. Got something else.")
+        if (
+            self.centre.ndim != 1
+            or self.centre.size == 0
+            or not np.isfinite(self.centre).all()
+        ):
+            raise ValueError(
+                "centre must be a sequence of finite numbers. Got something else."
+            )
         self.fingerprint = self._hash()
 
     @property
@@ -181,7 +194,9 @@ class BuyerModel:
         """
         text = read_text(os.path.join(folder, _CONFIG), _MOST_CONFIG_BYTES, _CONFIG)
         names = {"representation", "latent", "max_norm", "mean_weight", "fingerprint"}
-        config = read_record(text, _FORMAT, _VERSION, names, _MOST_CONFIG_BYTES, _CONFIG)
+        config = read_record(
+            text, _FORMAT, _VERSION, names, _MOST_CONFIG_BYTES, _CONFIG
+        )
         arrays = _load_weights(folder)
         for name in arrays:
             if name != "centre" and not name.startswith(("representation/", "latent/")):
@@ -214,8 +229,14 @@ class BuyerModel:
                 )
             weights, details = fitted.to_arrays()
             config[part] = {"name": name, "config": details}
-            arrays |= {f"{part}/{key}": np.ascontiguousarray(a) for key, a in weights.items()}
-        return {**config, "max_norm": self.max_norm, "mean_weight": self.mean_weight}, arrays
+            arrays |= {
+                f"{part}/{key}": np.ascontiguousarray(a) for key, a in weights.items()
+            }
+        return {
+            **config,
+            "max_norm": self.max_norm,
+            "mean_weight": self.mean_weight,
+        }, arrays
 
     def _hash(self):
         """Hash of configuration and arrays, or of a description of maps that cannot be exported."""
@@ -226,7 +247,9 @@ class BuyerModel:
             config = [getattr(m, "described", type(m).__qualname__) for m in maps]
             config += [self.max_norm, self.mean_weight]
             arrays = {"centre": self.centre}
-        digest = hashlib.sha256(json.dumps(config, sort_keys=True, allow_nan=False).encode())
+        digest = hashlib.sha256(
+            json.dumps(config, sort_keys=True, allow_nan=False).encode()
+        )
         for name in sorted(arrays):
             array = arrays[name]
             digest.update(f"{name} {array.dtype.str} {array.shape};".encode())
@@ -262,13 +285,23 @@ def _load_weights(folder):
 def _load_map(record, part, arrays):
     names, prefix = _PARTS[part], f"{part}/"
     is_name = partial(choice, among=names)
-    name, config = named_fields(record, part, name=is_name, config=lambda config, _: config)
-    weights = {key.removeprefix(prefix): a for key, a in arrays.items() if key.startswith(prefix)}
+    name, config = named_fields(
+        record, part, name=is_name, config=lambda config, _: config
+    )
+    weights = {
+        key.removeprefix(prefix): a
+        for key, a in arrays.items()
+        if key.startswith(prefix)
+    }
     return class_named(name, names).from_arrays(weights, config)
 
 
 def _positive(value, name, largest):
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < value <= largest:
+    if (
+        not isinstance(value, Real)
+        or isinstance(value, bool)
+        or not 0 < value <= largest
+    ):
         refuse(name, f"a number above 0, up to {largest:g}", value)
     return float(value)
 

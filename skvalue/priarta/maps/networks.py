@@ -35,7 +35,10 @@ def resnet18(n_channels, side):
     stride = 2 if side >= 64 else 1
     layers, n_in = [*_convolution(n_channels, 64, stride), nn.ReLU()], 64
     for n_out in (64, 128, 256, 512):
-        layers += [_Residual(n_in, n_out, 1 if n_out == 64 else 2), _Residual(n_out, n_out, 1)]
+        layers += [
+            _Residual(n_in, n_out, 1 if n_out == 64 else 2),
+            _Residual(n_out, n_out, 1),
+        ]
         n_in = n_out
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
 

@@ -51,9 +51,13 @@ def nt_xent_loss(first, second, temperature=0.5):
     0.5514
     """
     views = nn.functional.normalize(torch.cat([first, second]).float(), dim=1)
-    with torch.autocast(views.device.type, enabled=False):  # bfloat16 is too coarse for cosines
+    with torch.autocast(
+        views.device.type, enabled=False
+    ):  # bfloat16 is too coarse for cosines
         logits = views @ views.T / temperature
-    logits = logits.masked_fill(torch.eye(len(views), dtype=bool, device=views.device), -torch.inf)
+    logits = logits.masked_fill(
+        torch.eye(len(views), dtype=bool, device=views.device), -torch.inf
+    )
     partner = torch.arange(len(views), device=views.device).roll(len(first))
     return nn.functional.cross_entropy(logits, partner)
 
@@ -209,13 +213,19 @@ class SimCLR(TrainedTransformer):
 
     def _outputs(self, network, batch):
         out = network.backbone(batch)
-        return nn.functional.normalize(network.head(out)) if self.output == "projection" else out
+        return (
+            nn.functional.normalize(network.head(out))
+            if self.output == "projection"
+            else out
+        )
 
     @property
     def _n_features_out(self):
         if self.output == "projection":
             return self.network_.head[-1].out_features
-        return len([*self.network_.backbone.parameters()][-1])  # biases of the last batch norm
+        return len(
+            [*self.network_.backbone.parameters()][-1]
+        )  # biases of the last batch norm
 
     def to_arrays(self):
         """Weights of the network by name, and its configuration.
@@ -229,8 +239,15 @@ class SimCLR(TrainedTransformer):
         """
         check_is_fitted(self)
         examples, network = self._examples, _used(self.network_, self.output)
-        arrays = state_arrays(network) | {"centre": examples.centre, "scale": examples.scale}
-        dim = network.head[-1].out_features if "head" in network else int(self.projection_dim)
+        arrays = state_arrays(network) | {
+            "centre": examples.centre,
+            "scale": examples.scale,
+        }
+        dim = (
+            network.head[-1].out_features
+            if "head" in network
+            else int(self.projection_dim)
+        )
         config = {
             "shape": list(examples.shape),
             "bytes": examples.bytes,
@@ -281,7 +298,11 @@ class SimCLR(TrainedTransformer):
 
 def _used(network, output):
     """What `transform` needs: the head stays with the buyer if only the backbone is used."""
-    return network if output == "projection" else nn.ModuleDict({"backbone": network.backbone})
+    return (
+        network
+        if output == "projection"
+        else nn.ModuleDict({"backbone": network.backbone})
+    )
 
 
 def _checked_shape(shape, name):

@@ -55,7 +55,9 @@ def negative_elbo(x, reconstruction, mean, log_variance, beta=1.0):
     2.0
     """
     error = 0.5 * (x - reconstruction).square().sum(dim=1)
-    divergence = 0.5 * (mean.square() + log_variance.exp() - 1.0 - log_variance).sum(dim=1)
+    divergence = 0.5 * (mean.square() + log_variance.exp() - 1.0 - log_variance).sum(
+        dim=1
+    )
     return (error + beta * divergence).mean()
 
 
@@ -157,7 +159,9 @@ class GaussianVAE(TrainedTransformer):
 
     def _checked(self, X, host, reset):
         with hidden_entries("X"):
-            return validate_data(host, X, reset=reset, dtype=float, ensure_min_samples=1 + reset)
+            return validate_data(
+                host, X, reset=reset, dtype=float, ensure_min_samples=1 + reset
+            )
 
     def _prepare(self, X, rng, device):
         with seeded(rng.randint(2**31)):
@@ -174,7 +178,9 @@ class GaussianVAE(TrainedTransformer):
             x = rows[chosen].to(device)
             mean, log_variance = network.encoder(x).float().chunk(2, dim=1)
             drawn = mean + torch.randn_like(mean) * torch.exp(0.5 * log_variance)
-            return negative_elbo(x, network.decoder(drawn).float(), mean, log_variance, self.beta)
+            return negative_elbo(
+                x, network.decoder(drawn).float(), mean, log_variance, self.beta
+            )
 
         return network, loss_of, examples
 
@@ -196,8 +202,14 @@ class GaussianVAE(TrainedTransformer):
             Configuration, for JSON.
         """
         check_is_fitted(self)
-        examples, encoder = self._examples, nn.ModuleDict({"encoder": self.network_.encoder})
-        arrays = state_arrays(encoder) | {"centre": examples.centre, "scale": examples.scale}
+        examples, encoder = (
+            self._examples,
+            nn.ModuleDict({"encoder": self.network_.encoder}),
+        )
+        arrays = state_arrays(encoder) | {
+            "centre": examples.centre,
+            "scale": examples.scale,
+        }
         sizes = {
             "n_features": len(examples.centre),
             "hidden_dim": self.network_.encoder[0].out_features,
@@ -233,7 +245,9 @@ class GaussianVAE(TrainedTransformer):
         *scales, arrays = read_scale(arrays, n_features, 1)
 
         def encoder():
-            return nn.ModuleDict({"encoder": _two_layers(n_features, hidden, 2 * latent)})
+            return nn.ModuleDict(
+                {"encoder": _two_layers(n_features, hidden, 2 * latent)}
+            )
 
         vae = cls(latent, hidden_dim=hidden)
         examples = Examples((n_features,), False, *scales, _LIMIT)
@@ -243,4 +257,6 @@ class GaussianVAE(TrainedTransformer):
 
 
 def _two_layers(n_in, hidden, n_out):
-    return nn.Sequential(nn.Linear(n_in, hidden), nn.LeakyReLU(), nn.Linear(hidden, n_out))
+    return nn.Sequential(
+        nn.Linear(n_in, hidden), nn.LeakyReLU(), nn.Linear(hidden, n_out)
+    )

@@ -16,21 +16,34 @@ _LEAST_NOISE = 1e-3  # with less, epsilon is too large to compute
 
 def checked_facts(summary):
     """Check all fields of a summary but the moments; returns those that are converted."""
-    if not isinstance(summary.model, str) or not re.fullmatch("[0-9a-f]{64}", summary.model):
+    if not isinstance(summary.model, str) or not re.fullmatch(
+        "[0-9a-f]{64}", summary.model
+    ):
         refuse("model", "a fingerprint of 64 hexadecimal digits", summary.model)
     choice(summary.relation, "relation", RELATIONS)
     flag(summary.seeded, "seeded")
     noisy, fixed = summary.epsilon is not None, {}
     fixed["n_samples"] = integer(summary.n_samples, "n_samples", 2, _MOST_SAMPLES)
     fixed["max_norm"] = number(summary.max_norm, "max_norm", 1e-50, 1e50, strict=False)
-    fixed["mean_weight"] = number(summary.mean_weight, "mean_weight", 1e-3, 1e3, strict=False)
+    fixed["mean_weight"] = number(
+        summary.mean_weight, "mean_weight", 1e-3, 1e3, strict=False
+    )
     lowest, highest = (_LEAST_NOISE, 1e50) if noisy else (0.0, 0.0)
-    fixed["noise_scale"] = number(summary.noise_scale, "noise_scale", lowest, highest, strict=False)
+    fixed["noise_scale"] = number(
+        summary.noise_scale, "noise_scale", lowest, highest, strict=False
+    )
     if noisy:
         fixed["epsilon"] = number(summary.epsilon, "epsilon", 0.0, 1e6)
         fixed["delta"] = number(summary.delta, "delta", 0, 1.0)
-        if get_epsilon(summary.event, fixed["delta"]) > fixed["epsilon"] * (1 + 1e-9) + 1e-12:
-            refuse("epsilon", "no smaller than the noise allows at this delta", summary.epsilon)
+        if (
+            get_epsilon(summary.event, fixed["delta"])
+            > fixed["epsilon"] * (1 + 1e-9) + 1e-12
+        ):
+            refuse(
+                "epsilon",
+                "no smaller than the noise allows at this delta",
+                summary.epsilon,
+            )
     elif summary.delta is not None:
         refuse("delta", "None without epsilon", summary.delta)
     fixed["centre"] = _vector(summary, "centre", None)
@@ -60,7 +73,9 @@ def _check_exact(mean, moment):
     second = symmetric(moment, len(mean))
     least = np.linalg.eigvalsh(second - np.outer(mean, mean)).min()
     if least < -1e-9 * max(np.trace(second), 1e-300):
-        refuse("moment", "at least mean mean', where there is no noise", "a smaller one")
+        refuse(
+            "moment", "at least mean mean', where there is no noise", "a smaller one"
+        )
 
 
 def _vector(record, name, size):
@@ -71,9 +86,15 @@ def _vector(record, name, size):
     except (TypeError, ValueError):
         refuse(name, "a sequence of numbers", given)
     size = array.size if size is None else size
-    most = MOST_DIMENSIONS * (MOST_DIMENSIONS + 1) // 2 if name == "moment" else MOST_DIMENSIONS
+    most = (
+        MOST_DIMENSIONS * (MOST_DIMENSIONS + 1) // 2
+        if name == "moment"
+        else MOST_DIMENSIONS
+    )
     if array.ndim != 1 or not 1 <= size <= most or len(array) != size:
-        refuse(name, f"a sequence of {size} numbers, for 1 to 4096 dimensions", array.shape)
+        refuse(
+            name, f"a sequence of {size} numbers, for 1 to 4096 dimensions", array.shape
+        )
     if not np.abs(array).max() <= 1e100:
         refuse(name, "of finite numbers up to 1e100", np.abs(array).max())
     array.setflags(write=False)

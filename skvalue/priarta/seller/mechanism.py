@@ -18,14 +18,18 @@ import numpy as np
 from ...privacy import calibrate_gaussian, svec, svec_index
 
 COUNT_WEIGHT = 0.5
-_ROUNDING = 1e-12  # relative rounding error of the formulas; `clip_rows` keeps norms up to 1
+_ROUNDING = (
+    1e-12  # relative rounding error of the formulas; `clip_rows` keeps norms up to 1
+)
 
 
 class Noise(NamedTuple):
     """Standard deviations of a release's noise, in the units of the rows."""
 
     mean: float  # on an entry of the mean
-    moment: float  # on a diagonal entry of the second moment; 1 / sqrt 2 times that off it
+    moment: (
+        float  # on a diagonal entry of the second moment; 1 / sqrt 2 times that off it
+    )
     count: float | None  # on the number of rows; None if that is public
 
 
@@ -39,7 +43,9 @@ def statistic_sensitivity(mean_weight, relation):
     if relation == "replace":
         bound = math.sqrt(2) * (1 + w2 / 2) if w2 <= 2 else 2 * mean_weight
     else:
-        bound = math.sqrt(w2 + 1 + (COUNT_WEIGHT**2 if relation == "add_remove" else 0.0))
+        bound = math.sqrt(
+            w2 + 1 + (COUNT_WEIGHT**2 if relation == "add_remove" else 0.0)
+        )
     return bound * (1 + _ROUNDING)
 
 

@@ -118,15 +118,25 @@ class SellerRelease(BaseEstimator):
         """
         model, n_rows = as_model(self.model), count_rows(X)
         if n_rows < 2:
-            raise ValueError(f"X must have at least 2 rows, to have a covariance. Got {n_rows}.")
-        weight, radius, seed = model.mean_weight, model.max_norm, self.noise_random_state
+            raise ValueError(
+                f"X must have at least 2 rows, to have a covariance. Got {n_rows}."
+            )
+        weight, radius, seed = (
+            model.mean_weight,
+            model.max_norm,
+            self.noise_random_state,
+        )
         event = release_event(self.epsilon, self.delta, weight, self.relation)
         statistic = moment_statistic(model.transform(X) / radius, weight, self.relation)
         if event is not None:
             warn_of_large_delta(self.delta, n_rows)
-            statistic = Release(event, self.ledger, type(self).__name__, seed).of(statistic)
+            statistic = Release(event, self.ledger, type(self).__name__, seed).of(
+                statistic
+            )
         n_samples = None if self.relation == "add_remove" else n_rows
-        mean, moment, n_samples = unpack(statistic, model.n_dimensions, weight, n_samples)
+        mean, moment, n_samples = unpack(
+            statistic, model.n_dimensions, weight, n_samples
+        )
         summary = Summary(
             model=model.fingerprint,
             n_samples=n_samples,

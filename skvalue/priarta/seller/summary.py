@@ -109,7 +109,11 @@ class Summary:
     def noise(self):
         """Standard deviations of the noise on mean, second moment and number of rows."""
         return noise_of(
-            self.relation, self.noise_scale, self.mean_weight, self.n_samples, self.max_norm
+            self.relation,
+            self.noise_scale,
+            self.mean_weight,
+            self.n_samples,
+            self.max_norm,
         )
 
     def to_json(self):
@@ -122,7 +126,9 @@ class Summary:
         """
         head = {"format": _FORMAT, "version": _VERSION, "guarantee": self.guarantee}
         vectors = {name: to_base64(getattr(self, name)) for name in _VECTORS}
-        return json.dumps({**head, **asdict(self), **vectors}, allow_nan=False, indent=0)
+        return json.dumps(
+            {**head, **asdict(self), **vectors}, allow_nan=False, indent=0
+        )
 
     @classmethod
     def from_json(cls, text):
@@ -145,7 +151,9 @@ class Summary:
             field has an invalid value.
         """
         names = {field.name for field in fields(cls)} | {"guarantee"}
-        record = read_record(text, _FORMAT, _VERSION, names, most_bytes(MOST_DIMENSIONS))
+        record = read_record(
+            text, _FORMAT, _VERSION, names, most_bytes(MOST_DIMENSIONS)
+        )
         claimed = record.pop("guarantee")
         vectors = {name: from_base64(record[name], name) for name in _VECTORS}
         summary = cls(**record | vectors)

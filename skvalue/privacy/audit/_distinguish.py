@@ -12,7 +12,11 @@ from ..accounting import get_delta
 
 _EPSILONS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
 _QUANTILES = np.concatenate(
-    [np.geomspace(3e-4, 8e-3, 6), np.linspace(0.01, 0.99, 52), 1 - np.geomspace(8e-3, 3e-4, 6)]
+    [
+        np.geomspace(3e-4, 8e-3, 6),
+        np.linspace(0.01, 0.99, 52),
+        1 - np.geomspace(8e-3, 3e-4, 6),
+    ]
 )
 
 
@@ -97,7 +101,10 @@ def distinguish(release, data, neighbour, score, event, *, n_runs=4000, fail=1e-
     True
     """
     check_count(n_runs, "n_runs")
-    scores = [[float(score(release(rows))) for _ in range(n_runs)] for rows in (data, neighbour)]
+    scores = [
+        [float(score(release(rows))) for _ in range(n_runs)]
+        for rows in (data, neighbour)
+    ]
     return distinguish_scores(*scores, event, fail=fail)
 
 
@@ -157,7 +164,9 @@ def distinguish_scores(scores, scores_neighbour, event, *, fail=1e-6):
     profile = event if callable(event) else lambda e: get_delta(event, max(e, 1e-9))
 
     half = len(scores) // 2
-    pooled = np.sort(np.concatenate([scores[:half], others[:half]]))  # with infinite ones
+    pooled = np.sort(
+        np.concatenate([scores[:half], others[:half]])
+    )  # with infinite ones
     cuts = np.unique(pooled[np.ceil(_QUANTILES * (len(pooled) - 1)).astype(np.int64)])
     first, second = (
         [_rates(part[runs], cuts) for part in (scores, others)]

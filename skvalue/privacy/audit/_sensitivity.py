@@ -36,7 +36,9 @@ class SensitivityReport:
     tight: bool
 
 
-def search_sensitivity(statistic, records, n_rows, *, claimed, relation, norm=2, blank=None):
+def search_sensitivity(
+    statistic, records, n_rows, *, claimed, relation, norm=2, blank=None
+):
     """Largest change of a statistic between neighbours, over all data sets of a small domain.
 
     If the statistic of a data set is not finite, or that of its neighbour has another shape, the

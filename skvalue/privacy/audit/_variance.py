@@ -90,10 +90,13 @@ def check_variance(noise, event, *, fail=1e-6):
     variance, kurtosis = _moments(event)
     freedom = 2 * (len(noise) - 1) / (kurtosis - 1)
     lowest, highest = (
-        2 * float(gammaincinv(freedom / 2, level)) / freedom for level in (fail / 2, 1 - fail / 2)
+        2 * float(gammaincinv(freedom / 2, level)) / freedom
+        for level in (fail / 2, 1 - fail / 2)
     )
     ratio = float(np.var(noise, ddof=1)) / variance
-    return VarianceReport(ratio, lowest, highest, len(noise), ratio >= lowest, ratio > highest)
+    return VarianceReport(
+        ratio, lowest, highest, len(noise), ratio >= lowest, ratio > highest
+    )
 
 
 def _moments(event):
@@ -102,10 +105,16 @@ def _moments(event):
         case LaplaceEvent():
             return 2 * event.scale**2, 6.0
         case DiscreteGaussianEvent() if event.scale <= 100:
-            x = np.arange(-math.ceil(15 * event.scale) - 1, math.ceil(15 * event.scale) + 2)
+            x = np.arange(
+                -math.ceil(15 * event.scale) - 1, math.ceil(15 * event.scale) + 2
+            )
             weights = np.exp(-0.5 * (x / event.scale) ** 2)
             variance = float(weights @ x**2 / weights.sum())
-            return variance, float(weights @ x.astype(float) ** 4 / weights.sum()) / variance**2
+            return variance, float(
+                weights @ x.astype(float) ** 4 / weights.sum()
+            ) / variance**2
         case GaussianEvent() | DiscreteGaussianEvent():
             return event.scale**2, 3.0
-    raise TypeError(f"event must be one noise event, such as GaussianEvent. Got {event!r}.")
+    raise TypeError(
+        f"event must be one noise event, such as GaussianEvent. Got {event!r}."
+    )

@@ -10,7 +10,10 @@ from ._finding import Finding
 
 _TREES, _SPLITS = 30, 3
 _DRAWN = 1000  # rows of the table, of which more make no larger trees
-_TYPICAL, _ALONE = 6.0, 12.0  # typical residuals, and robust scales from the median, of a number
+_TYPICAL, _ALONE = (
+    6.0,
+    12.0,
+)  # typical residuals, and robust scales from the median, of a number
 _CATEGORY = 3.7  # sqrt(-2 log p) of a category: p < .001
 _SHOWN = 3
 
@@ -21,10 +24,14 @@ def find_improbable_cells(columns, labels, seed):
     A unit error of a number is found; an entry of another row can mostly not be.
     """
     n, found = len(labels), []
-    for column, (scores, limit, expected) in zip(columns, score_columns(columns, labels, seed)):
+    for column, (scores, limit, expected) in zip(
+        columns, score_columns(columns, labels, seed)
+    ):
         rows = np.flatnonzero((scores > limit) & ~column.missing)
         if len(rows) <= max(3, 0.01 * n):  # else the column is skewed
-            found += [(scores[row], row, column, expected(row)) for row in rows.tolist()]
+            found += [
+                (scores[row], row, column, expected(row)) for row in rows.tolist()
+            ]
     if not found:
         return
     found.sort(key=lambda each: -each[0])
@@ -58,7 +65,13 @@ def _text(entry):
 def _forest(kind, n, seed):
     """A forest whose trees do not grow with the table."""
     drawn = min(1.0, _DRAWN / n)
-    return kind(_TREES, min_samples_leaf=3, max_features=0.5, max_samples=drawn, random_state=seed)
+    return kind(
+        _TREES,
+        min_samples_leaf=3,
+        max_features=0.5,
+        max_samples=drawn,
+        random_state=seed,
+    )
 
 
 def _numbers(column, values, seed):
@@ -72,7 +85,9 @@ def _numbers(column, values, seed):
         train = train[known[train]]
         guess[test] = forest.fit(values[train], target[train]).predict(values[test])
     size = np.where(known, np.abs(target - guess), 0.0)
-    typical = max(1.4826 * np.median(size[known]), np.quantile(size[known], 0.9) / 1.645, 1e-9)
+    typical = max(
+        1.4826 * np.median(size[known]), np.quantile(size[known], 0.9) / 1.645, 1e-9
+    )
     scores = np.maximum(size / typical, np.nan_to_num(np.abs(z)) * _TYPICAL / _ALONE)
     expected = middle + scale * np.sinh(guess)
     return scores, _TYPICAL, lambda row: f"about {_text(float(f'{expected[row]:.2g}'))}"

@@ -12,19 +12,35 @@ from ._cells import find_improbable_cells
 from ._columns_alone import find_empty, find_ids
 from ._far import find_empty_rows, find_far_rows
 from ._finding import SEVERITIES
-from ._labels_and_rows import find_common_rows, find_equal_rows, find_missing_labels, find_spellings
+from ._labels_and_rows import (
+    find_common_rows,
+    find_equal_rows,
+    find_missing_labels,
+    find_spellings,
+)
 from ._leaks import find_leaks, find_missing_by_label
 from ._order import find_label_order, find_row_order
 from ._weak import find_weak_model, worth_of_models
 
-LARGEST, WIDEST = 5000, 50  # rows that models are fitted to, columns whose entries are tested
+LARGEST, WIDEST = (
+    5000,
+    50,
+)  # rows that models are fitted to, columns whose entries are tested
 _FEWEST = 20  # rows with a label
-_AMOUNTS, _MANY = 20, 4  # whole numbers are amounts if more differ, each in fewer rows on average
+_AMOUNTS, _MANY = (
+    20,
+    4,
+)  # whole numbers are amounts if more differ, each in fewer rows on average
 _CLASS = 5  # rows, below which a class is too small for models
 _WORDS = {
-    "classification": Bunch(classes=True, label="label", labels="labels", group="class"),
+    "classification": Bunch(
+        classes=True, label="label", labels="labels", group="class"
+    ),
     "regression": Bunch(
-        classes=False, label="fifth of the target", labels="targets", group="fifth of the targets"
+        classes=False,
+        label="fifth of the target",
+        labels="targets",
+        group="fifth of the targets",
     ),
 }
 _TEXT = 0.5  # fraction of the rows, above which different strings are no categories
@@ -107,10 +123,14 @@ def check_table(
     if y_val is not None:
         y_val = one_column(y_val, "y_val")
         check_length(y_val, "y_val", 0 if X_val is None else len(X_val), "X_val")
-    column = Column(target, *entries_of(y if y_val is None else np.concatenate([y, y_val])))
+    column = Column(
+        target, *entries_of(y if y_val is None else np.concatenate([y, y_val]))
+    )
     labels, known = column.entries, ~column.missing
     if known[:n].sum() < _FEWEST:
-        raise ValueError(f"y must hold at least {_FEWEST} labels. Got {known[:n].sum()}.")
+        raise ValueError(
+            f"y must hold at least {_FEWEST} labels. Got {known[:n].sum()}."
+        )
     is_text, seed = column.kind == "category", seed_of(random_state)
     labels = labels.astype(str) if is_text else labels
     told = labels[:n][known[:n]]
@@ -119,16 +139,25 @@ def check_table(
         task = "regression"
     words = _WORDS[check_task(task, told)]
     if is_text and not words.classes:
-        raise ValueError(f"y must hold numbers with task='regression'. Got {labels[0]!r}.")
+        raise ValueError(
+            f"y must hold numbers with task='regression'. Got {labels[0]!r}."
+        )
     found = [*find_missing_labels(known[:n], target)]
     if words.classes and is_text:
         found += find_spellings(labels[:n], known[:n], target)
         same = label_spellings(labels[known].tolist()).same
         labels = np.array([same.get(label, label) for label in labels.tolist()])
     equal = find_duplicates(X)
-    different = np.unique(equal.codes, return_index=True)[1]  # a copy has the number of its row
+    different = np.unique(equal.codes, return_index=True)[
+        1
+    ]  # a copy has the number of its row
     found += [*find_ids([c.take(different) for c in columns]), *find_empty(columns)]
-    unused = {name for each in found if each.kind in ("id", "constant") for name in each.columns}
+    unused = {
+        name
+        for each in found
+        if each.kind in ("id", "constant")
+        for name in each.columns
+    }
     columns = [c for c in columns if c.name not in unused and not _is_text(c)]
     codes = np.where(known, np.unique(labels, return_inverse=True)[1], -1)
     found += find_equal_rows(equal, codes[:n], words)

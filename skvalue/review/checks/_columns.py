@@ -40,7 +40,9 @@ def scaled(columns, squash=False):
             if column.is_measure:
                 middle, scale = robust(values)
             values = np.nan_to_num((values - middle) / scale)
-            blocks.append(np.arcsinh(values) if squash and column.is_measure else values)
+            blocks.append(
+                np.arcsinh(values) if squash and column.is_measure else values
+            )
     return np.column_stack(blocks)
 
 

@@ -31,4 +31,6 @@ def find_empty(columns):
             yield Finding("nearly constant", "note", said, (), where)
         if lost > _MOSTLY:
             said = f"{name!r} is missing in {lost:.0%} of the rows."
-            yield Finding("mostly missing", "note", said, (), where, evidence={"fraction": lost})
+            yield Finding(
+                "mostly missing", "note", said, (), where, evidence={"fraction": lost}
+            )

@@ -25,7 +25,9 @@ def find_far_rows(columns):
             " far from all others: another unit, another kind of case, or a rare one?"
         )
         evidence = {"distance": distance[far].tolist()}
-        yield Finding("far rows", "question", said, tuple(far.tolist()), evidence=evidence)
+        yield Finding(
+            "far rows", "question", said, tuple(far.tolist()), evidence=evidence
+        )
 
 
 def find_empty_rows(columns):

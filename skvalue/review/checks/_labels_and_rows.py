@@ -16,13 +16,18 @@ def find_missing_labels(known, target):
     """Rows without a label."""
     lost = tuple(np.flatnonzero(~known).tolist())
     if lost:
-        said = f"{len(lost)} of {len(known)} rows have no label; the others are checked."
+        said = (
+            f"{len(lost)} of {len(known)} rows have no label; the others are checked."
+        )
         yield Finding("missing labels", "error", said, lost, (target,))
 
 
 def find_spellings(labels, known, target):
     """Spellings of one label, typing errors and rare labels."""
-    found, counts = label_spellings(labels[known].tolist()), Counter(labels[known].tolist())
+    found, counts = (
+        label_spellings(labels[known].tolist()),
+        Counter(labels[known].tolist()),
+    )
     for same, severity, how in (
         (found.same, "warning", "differs in its spelling alone from"),
         (found.typos, "question", "is nearly"),
@@ -50,7 +55,9 @@ def find_equal_rows(found, codes, words):
     if groups:
         n_copies = plural(sum(map(len, groups)) - len(groups), "row")
         why = "the columns are so coarse that these may be other cases."
-        said = f"{n_copies} equal to an earlier one: {'entered twice?' if sure else why}"
+        said = (
+            f"{n_copies} equal to an earlier one: {'entered twice?' if sure else why}"
+        )
         rows = tuple(np.concatenate(groups).tolist())
         yield Finding("equal rows", "warning" if sure else "note", said, rows)
     known = np.flatnonzero(codes >= 0)
@@ -88,7 +95,10 @@ def find_common_rows(matched, verdict, codes, codes_val, words):
         said = f"{plural(len(near), 'validation point')} nearly equal to a row: rounded copies?"
         yield Finding("copies in validation", "question", said, tuple(sorted(near)))
     if codes_val is not None:
-        codes, groups = np.concatenate([codes, codes_val]), np.concatenate([rows, points])
+        codes, groups = (
+            np.concatenate([codes, codes_val]),
+            np.concatenate([rows, points]),
+        )
         known = np.flatnonzero(codes >= 0)
         bad = known[differing(codes[known], groups[known])] - len(rows)
         bad = bad[bad >= 0]
@@ -97,4 +107,6 @@ def find_common_rows(matched, verdict, codes, codes_val, words):
             severity = severity if words.classes else "question"
             said = plural(len(bad), "validation point")
             said += f" equal to a row with different {words.labels}."
-            yield Finding("conflicts in validation", severity, said, tuple(bad.tolist()))
+            yield Finding(
+                "conflicts in validation", severity, said, tuple(bad.tolist())
+            )

@@ -13,8 +13,14 @@ from ._finding import Finding
 _SURE, _SUSPECT = 0.97, 0.90  # area under the curve of one column
 _MOST = 5  # suspects that are compared with the other columns
 _TREES, _LEAVES = 60, 32
-_LEVEL, _GAP = 0.001, 0.1  # of the test, over the number of columns; difference of the rates
-_FEWEST, _CLASS = 5, 20  # missing entries, and present ones; rows of a class that is compared
+_LEVEL, _GAP = (
+    0.001,
+    0.1,
+)  # of the test, over the number of columns; difference of the rates
+_FEWEST, _CLASS = (
+    5,
+    20,
+)  # missing entries, and present ones; rows of a class that is compared
 
 
 def find_leaks(columns, codes, seed, words):
@@ -22,7 +28,9 @@ def find_leaks(columns, codes, seed, words):
     n_splits = max(2, min(5, np.bincount(codes).min()))
     folds = StratifiedKFold(n_splits, shuffle=True, random_state=seed)
     folds = list(folds.split(codes, codes))
-    alone = {column.name: _area(codes, _by_one(column, codes, folds)) for column in columns}
+    alone = {
+        column.name: _area(codes, _by_one(column, codes, folds)) for column in columns
+    }
     forest = RandomForestClassifier(_TREES, min_samples_leaf=2, random_state=seed)
     for column in sorted(columns, key=lambda column: -alone[column.name])[:_MOST]:
         one, others = alone[column.name], 0.5
@@ -38,20 +46,26 @@ def find_leaks(columns, codes, seed, words):
                 "outcome?"
             )
             evidence = {"alone": one, "others": others}
-            yield Finding("leak", "question", said, columns=(column.name,), evidence=evidence)
+            yield Finding(
+                "leak", "question", said, columns=(column.name,), evidence=evidence
+            )
 
 
 def _area(codes, scores):
     """Area under the curve; of several classes, each against the rest, weighted by size."""
     if scores.shape[1] == 2:
         return float(roc_auc_score(codes, scores[:, 1]))
-    return float(roc_auc_score(np.eye(scores.shape[1])[codes], scores, average="weighted"))
+    return float(
+        roc_auc_score(np.eye(scores.shape[1])[codes], scores, average="weighted")
+    )
 
 
 def _by_one(column, codes, folds):
     """Held-out probabilities of the classes by one column."""
     if column.kind != "category":
-        tree = DecisionTreeClassifier(max_leaf_nodes=_LEAVES, min_samples_leaf=5, random_state=0)
+        tree = DecisionTreeClassifier(
+            max_leaf_nodes=_LEAVES, min_samples_leaf=5, random_state=0
+        )
         return _held_out(tree, column.entries[:, None], codes, folds)
     levels = np.unique(column.entries, return_inverse=True)[1]
     one_hot = np.eye(codes.max() + 1)[codes]
@@ -60,7 +74,9 @@ def _by_one(column, codes, folds):
         sums = np.zeros((levels.max() + 1, one_hot.shape[1]))
         np.add.at(sums, levels[train], one_hot[train])
         counts = sums.sum(axis=1, keepdims=True)
-        scores[test] = ((sums + 2 * one_hot[train].mean(axis=0)) / (counts + 2))[levels[test]]
+        scores[test] = ((sums + 2 * one_hot[train].mean(axis=0)) / (counts + 2))[
+            levels[test]
+        ]
     return scores
 
 
@@ -85,4 +101,6 @@ def find_missing_by_label(columns, codes, words):
             )
             evidence = {"gap": gap, "p": float(p)}
             where = (column.name,)
-            yield Finding("missing by label", "question", said, (), where, evidence=evidence)
+            yield Finding(
+                "missing by label", "question", said, (), where, evidence=evidence
+            )

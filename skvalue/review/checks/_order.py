@@ -36,12 +36,17 @@ def find_row_order(columns, rng):
     if not by_column and n <= _LARGEST:
         distance, z_near = _distance_of_neighbors(scaled(columns, squash=True), rng)
     if by_column or (z_near > 5 and distance > 0.1):
-        which, where = (f", most of all in {name!r}", (name,)) if by_column else ("", ())
+        which, where = (
+            (f", most of all in {name!r}", (name,)) if by_column else ("", ())
+        )
         said = (
             f"Rows that stand together are alike{which}: are they sorted, or of one source or time "
             "after another? If so, name the column of the source as groups."
         )
-        evidence = {"z": float(max(z, z_near)), "strength": float(max(strength, distance))}
+        evidence = {
+            "z": float(max(z, z_near)),
+            "strength": float(max(strength, distance)),
+        }
         yield Finding("order of rows", "question", said, (), where, evidence=evidence)
 
 
@@ -49,7 +54,10 @@ def _trend(column):
     """Rank correlation of a column with the next row, or with the number of the row."""
     entries = np.where(column.missing, np.nanmedian(column.entries), column.entries)
     ranks = rankdata(entries)
-    both = np.corrcoef(ranks[1:], ranks[:-1])[0, 1], np.corrcoef(ranks, np.arange(len(ranks)))[0, 1]
+    both = (
+        np.corrcoef(ranks[1:], ranks[:-1])[0, 1],
+        np.corrcoef(ranks, np.arange(len(ranks)))[0, 1],
+    )
     return max(map(abs, both)), column.name
 
 

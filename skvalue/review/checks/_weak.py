@@ -35,5 +35,7 @@ def find_weak_model(worth, words):
             f"in {worth['commonest_rate']:.0%}: too little to check {words.labels}. Is a column "
             "missing?"
         )
-        evidence = {key: worth[key] for key in ("accuracy", "commonest_rate", "z", "kappa")}
+        evidence = {
+            key: worth[key] for key in ("accuracy", "commonest_rate", "z", "kappa")
+        }
         yield Finding("weak model", "question", said, evidence=evidence)

@@ -23,7 +23,9 @@ def evaluator(game, design):
 def _contributions(game, design, masks):
     if design.full is None:
         return game.game.utility(masks)
-    tasks = [(game, mask, rng) for mask, rng in zip(masks, design.generators(len(masks)))]
+    tasks = [
+        (game, mask, rng) for mask, rng in zip(masks, design.generators(len(masks)))
+    ]
     answers, counts = zip(*ordered_map(_counted, tasks, game.game.n_jobs))
     trained, failed, one_class = np.sum(counts, axis=0).tolist()
     game.game.n_evaluations += trained

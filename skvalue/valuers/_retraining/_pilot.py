@@ -46,7 +46,9 @@ def marginals_pay(games, semivalue, limit):
     if not marginal.smooth:
         return False
     n = marginal.n_players
-    design = MarginalDesign(size_weights(semivalue, n), marginal.n_trained, marginal.smooth)
+    design = MarginalDesign(
+        size_weights(semivalue, n), marginal.n_trained, marginal.smooth
+    )
     if limit is not None and limit <= 2 * design.cost:
         return False
     with one_thread():

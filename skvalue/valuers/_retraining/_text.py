@@ -164,7 +164,9 @@ from inspect import cleandoc
 
 def documented(cls):
     """Replace ``%(name)s`` in the docstring of a class by the shared text of that name."""
-    if cls.__doc__ is not None:  # None with `python -OO`; not indented from Python 3.13 on
+    if (
+        cls.__doc__ is not None
+    ):  # None with `python -OO`; not indented from Python 3.13 on
         parts = re.findall(r"^\[(\w+)\]\n(.*?)\n(?=\n\[|\Z)", __doc__, re.M | re.S)
         cls.__doc__ = cleandoc(cls.__doc__) % dict(parts) + "\n"
     return cls

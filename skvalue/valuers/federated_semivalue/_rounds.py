@@ -39,7 +39,11 @@ class RationedNoise:
     """
 
     def __init__(self, release, n_rounds):
-        self._draw, self._n_rounds, self._left = release.source(), n_rounds, iter(range(n_rounds))
+        self._draw, self._n_rounds, self._left = (
+            release.source(),
+            n_rounds,
+            iter(range(n_rounds)),
+        )
         self.scale = self._draw.scale
 
     def __call__(self, shape, stream):
@@ -72,7 +76,16 @@ def coalition_parameters(theta, updates, masks, rate):
 
 
 def round_values(
-    utilities, theta, updates, rate, *, semivalue, n_permutations, seed, number, codes=None
+    utilities,
+    theta,
+    updates,
+    rate,
+    *,
+    semivalue,
+    n_permutations,
+    seed,
+    number,
+    codes=None,
 ):
     """Values of the players in one round, from the utilities along `n_permutations` permutations.
 
@@ -104,13 +117,23 @@ def round_values(
         full = game.utility(np.ones((1, n), dtype=bool))[0]
         values = full - game.utility(~np.eye(n, dtype=bool))
         values = values if codes is None else np.bincount(codes, values)
-        return values, np.zeros(len(values)), (game.empty_utility, full), game.n_evaluations + 1
+        return (
+            values,
+            np.zeros(len(values)),
+            (game.empty_utility, full),
+            game.n_evaluations + 1,
+        )
     limit = 1 + max(n_permutations, 4) * (n - 1)  # with the coalition of all players
     sampler = choose_sampler(semivalue, n, limit)
     if sampler in ("stratified", "permutation"):
         sampler = "antithetic" if codes is None else "stratified"
     design = make_design(
-        sampler, semivalue, n, empty_utility=game.empty_utility, seed=seed, number=number
+        sampler,
+        semivalue,
+        n,
+        empty_utility=game.empty_utility,
+        seed=seed,
+        number=number,
     )
     if sampler == "antithetic":
         limit = 1 + max(n_permutations, 4) * (design.cost // design.n_orders)
@@ -182,6 +205,7 @@ class Rounds:
             unknown = np.full(self.n_values, np.nan)
             return unknown, unknown, np.full(2, np.nan)
         values, variances, ends = (
-            np.mean(part[self.skip :], axis=0) for part in (self.values, self.variances, self.ends)
+            np.mean(part[self.skip :], axis=0)
+            for part in (self.values, self.variances, self.ends)
         )
         return values, variances / self.counted, ends

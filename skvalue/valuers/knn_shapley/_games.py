@@ -23,7 +23,9 @@ class ClassGame(NamedTuple):
     min_coalition: int
     empty: float  # utility of no rows
 
-    by_distance = False  # whether values depend on the distances, not on their order alone
+    by_distance = (
+        False  # whether values depend on the distances, not on their order alone
+    )
 
     def tables(self, class_counts, n):
         """Tables for n players at each point, of the rows with these numbers by class."""
@@ -50,8 +52,12 @@ class ClassGame(NamedTuple):
             return np.eye(self.n_classes)[y]
         out = np.empty((len(X), self.n_classes))
         for part, nearest, weights in _nearest(players, X):
-            places = self.n_classes * np.arange(len(nearest))[:, None] + players.y[nearest]
-            counts = np.bincount(places.ravel(), weights.ravel(), len(nearest) * self.n_classes)
+            places = (
+                self.n_classes * np.arange(len(nearest))[:, None] + players.y[nearest]
+            )
+            counts = np.bincount(
+                places.ravel(), weights.ravel(), len(nearest) * self.n_classes
+            )
             out[part] = counts.reshape(-1, self.n_classes)
         return out
 
@@ -106,7 +112,10 @@ class TargetGame(NamedTuple):
         out = np.ones((len(X), 3))
         for part, nearest, weights in _nearest(players, X):
             z = players.y[nearest]
-            out[part, 1], out[part, 2] = (weights * z).sum(axis=1), (weights * z**2).sum(axis=1)
+            out[part, 1], out[part, 2] = (
+                (weights * z).sum(axis=1),
+                (weights * z**2).sum(axis=1),
+            )
         return out
 
     def join(self, players, both, points, factors):
@@ -135,7 +144,9 @@ class VoteGame(NamedTuple):
     def tables(self, class_counts, n):
         """See `ClassGame`, which has the same methods."""
         absent = bool(class_counts.sum() > n)
-        return vote_game(class_counts, self.n_neighbors, self.n_bits, self.semivalue, absent)
+        return vote_game(
+            class_counts, self.n_neighbors, self.n_bits, self.semivalue, absent
+        )
 
     def empty_utility(self, points):
         """Utility of no rows."""
@@ -147,7 +158,14 @@ class VoteGame(NamedTuple):
 
         utility = np.empty(len(points))
         add_vote_values(
-            players.tables, *order, points.X, players.y, points.y, points.weights, values, utility
+            players.tables,
+            *order,
+            points.X,
+            players.y,
+            points.y,
+            points.weights,
+            values,
+            utility,
         )
         return utility
 
@@ -158,7 +176,10 @@ class VoteGame(NamedTuple):
         votes = min(self.n_neighbors, len(players.y))
         out = np.empty((len(X), self.n_classes))
         for line, distances in enumerate(exact_distances(players.space, X)):
-            last, nearest = np.partition(distances, votes - 1)[votes - 1], distances.min()
+            last, nearest = (
+                np.partition(distances, votes - 1)[votes - 1],
+                distances.min(),
+            )
             near, tied = distances < last, distances == last
             weights = near + tied * (votes - near.sum()) / tied.sum()
             if self.n_bits:

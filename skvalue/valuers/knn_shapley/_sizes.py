@@ -48,10 +48,14 @@ def near_rows(n, n_neighbors, semivalue="shapley", min_coalition=0):
     k, r = n_neighbors, np.maximum(np.arange(n + 1), 1)
     if semivalue == "shapley" and not min_coalition:
         u = np.minimum(k - 1, r - 1)
-        joint = np.divide(u * (u + 1) / 2, r * (r - 1), out=np.zeros(n + 1), where=r > 1)
+        joint = np.divide(
+            u * (u + 1) / 2, r * (r - 1), out=np.zeros(n + 1), where=r > 1
+        )
         return SizeTables(np.ones(min(k, n)), 1.0 / np.maximum(r, k), joint)
     if min_coalition:
-        sizes = np.where(np.arange(min(k, n)) < min_coalition, 0.0, 1.0 / (n - min_coalition))
+        sizes = np.where(
+            np.arange(min(k, n)) < min_coalition, 0.0, 1.0 / (n - min_coalition)
+        )
     else:
         sizes = size_weights(semivalue, n)[:k]
     if k >= n:
@@ -99,5 +103,7 @@ def _calibrated_steps(n, k, least):
 def _from_ratios(first, ratios):
     """Terms whose first one is a product, and the ratios of each term to the one before it."""
     with np.errstate(divide="ignore"):  # the logarithm of 0
-        logs = np.log(first).sum() + np.cumsum(np.log(np.r_[1.0, ratios]))[: len(ratios)]
+        logs = (
+            np.log(first).sum() + np.cumsum(np.log(np.r_[1.0, ratios]))[: len(ratios)]
+        )
     return np.exp(logs)

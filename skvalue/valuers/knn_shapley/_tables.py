@@ -123,7 +123,9 @@ def class_game(
     """
     votes = min(n_neighbors, n)
     soft = utility == "soft"
-    sizes, inv, _ = near_rows(n, votes if soft else n_neighbors, semivalue, min_coalition)
+    sizes, inv, _ = near_rows(
+        n, votes if soft else n_neighbors, semivalue, min_coalition
+    )
     sums = np.concatenate([[0.0], np.cumsum(inv[1:])])
     inv[0] = 1.0 / (votes if soft else n_neighbors)
     pairs = max(n - 1, 1)
@@ -185,7 +187,9 @@ def target_game(n, n_neighbors, utility="soft", semivalue="shapley", min_coaliti
     others, pairs = max(n - 1, 1), max(n - 2, 1)
     # Mean over coalitions of p^2 times the event that the row is among the K nearest,
     few = k[: votes - 1]
-    without = (sizes[:-1] * (n - 1 - few) + sizes[1:] * (few + 1)) / n  # sizes of pairs' coalitions
+    without = (
+        sizes[:-1] * (n - 1 - few) + sizes[1:] * (few + 1)
+    ) / n  # sizes of pairs' coalitions
     excess = without * (joined[: votes - 1] ** 2 - last**2)
     a = excess.sum() / others + last * near
     # and of p^2 times the event that it is, and that a given nearer row is in the coalition.

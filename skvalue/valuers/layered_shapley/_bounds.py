@@ -34,7 +34,9 @@ def training_bound(l2, max_norm, fit_intercept=True):
     return float(np.logaddexp(0.0, kappa * (weight_norm(l2) + tolerance / l2)))
 
 
-def change_bounds(n_layers, l2, max_norm, fit_intercept=True, slope=None, curvature=None):
+def change_bounds(
+    n_layers, l2, max_norm, fit_intercept=True, slope=None, curvature=None
+):
     """Bounds of what another row, and the row itself, change in the layers 1, ..., n_layers.
 
     The marginal contribution of a row to k others changes by no more than the first of these bounds
@@ -70,7 +72,9 @@ def change_bounds(n_layers, l2, max_norm, fit_intercept=True, slope=None, curvat
     curvature = kappa**2 / 4 if curvature is None else curvature
     joins = (steep + min(steep, l2 * weight_norm(l2))) / l2  # d
     replaced = 2 * steep / l2  # q
-    third = kappa**3 / (6 * math.sqrt(3))  # Lipschitz constant of the Hessian of the loss
+    third = kappa**3 / (
+        6 * math.sqrt(3)
+    )  # Lipschitz constant of the Hessian of the loss
     width = 2 * weight_norm(l2)  # diameter of the ball
     k = np.arange(1, n_layers + 1)
     moved = (kappa**2 / 4 + third * replaced) * joins / (k + 1)

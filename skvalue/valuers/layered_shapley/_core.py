@@ -89,7 +89,10 @@ class CoreSet:
         values : ndarray of shape (n_rows,)
             The values.
         """
-        (X, y), players = self.problem.rows(self.split), players_of(self.problem, self.split)
+        (X, y), players = (
+            self.problem.rows(self.split),
+            players_of(self.problem, self.split),
+        )
         n_old, n_new, groups = len(players), len(y_new), None
         if self.problem.groups is not None:
             codes = np.searchsorted(players, self.problem.groups[self.split.players])
@@ -116,7 +119,9 @@ def core_set(valuer, fitted, number):
         n, by_size = len(players_of(problem, split)), {}
         for found in fitted.statistic[number]:
             by_size.setdefault(found[0].shape[1], []).append(found)
-        coalitions = [tuple(map(np.concatenate, zip(*by_size[size]))) for size in sorted(by_size)]
+        coalitions = [
+            tuple(map(np.concatenate, zip(*by_size[size]))) for size in sorted(by_size)
+        ]
         if valuer.n_layers is None or valuer.n_layers >= n:
             full = game_of(valuer, problem, split).utility(np.ones((1, n), dtype=bool))
             coalitions.append((np.arange(n)[None], np.ones(1), full))
@@ -133,7 +138,9 @@ def joining_values(valuer, fitted, number, X, y):
     core = core_set(valuer, fitted, number)
     if y is not None:
         return core.joining(X, y)
-    return sum(core.joining(X, label) * p for label, p in _predictions(valuer, fitted, X))
+    return sum(
+        core.joining(X, label) * p for label, p in _predictions(valuer, fitted, X)
+    )
 
 
 def _predictions(valuer, fitted, X):
@@ -148,5 +155,10 @@ def _predictions(valuer, fitted, X):
     if is_classifier(model) and hasattr(model, "predict_proba"):
         probabilities = model.predict_proba(X)
     else:
-        probabilities = (model.predict(X)[:, None] == problem.classes).astype(np.float64)
-    return [(np.full(n_rows_of(X), c), probabilities[:, c]) for c in range(problem.n_classes)]
+        probabilities = (model.predict(X)[:, None] == problem.classes).astype(
+            np.float64
+        )
+    return [
+        (np.full(n_rows_of(X), c), probabilities[:, c])
+        for c in range(problem.n_classes)
+    ]

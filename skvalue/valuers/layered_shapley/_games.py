@@ -92,4 +92,6 @@ def cost_of(valuer, problem, plan=None, count=None):
         plans = [plan_of(valuer, game, problem.shape, len(games)) for game in games]
         plan, count = plans[0], sum(each.cost for each in plans)
     seconds = seconds_per_coalition(games[0], plan)
-    return expected_cost(problem, seconds, int(count), games[0].solver, n_workers(games[0]))
+    return expected_cost(
+        problem, seconds, int(count), games[0].solver, n_workers(games[0])
+    )

@@ -94,7 +94,9 @@ class ReleasePlan:
     total: object  # event of all releases
     delta: float  # of the guarantee; 0 with Laplace noise
     counts: np.ndarray  # (K + 1,): coalitions of each size that a value is based on
-    n_shuffles: np.ndarray  # (K + 1,): for blocks, shuffles with (n - 1) // k blocks each
+    n_shuffles: (
+        np.ndarray
+    )  # (K + 1,): for blocks, shuffles with (n - 1) // k blocks each
 
     @property
     def n_layers(self):
@@ -111,7 +113,9 @@ class ReleasePlan:
     @property
     def noise_std(self):
         """Standard deviation of the noise on a value."""
-        return self.noise.scale * (math.sqrt(2) if isinstance(self.noise, LaplaceEvent) else 1.0)
+        return self.noise.scale * (
+            math.sqrt(2) if isinstance(self.noise, LaplaceEvent) else 1.0
+        )
 
 
 def plan_release(
@@ -154,7 +158,9 @@ def plan_release(
         bounds = contribution_bounds(n_layers, *game)
         wanted = np.ceil(layer_counts(bounds, tol, confidence)[1:]).astype(np.int64)
     shuffles = np.maximum(1, -(-wanted // blocks)) if design == "blocks" else 0 * blocks
-    counts = np.r_[1, blocks * shuffles if design == "blocks" else np.maximum(wanted, 1)]
+    counts = np.r_[
+        1, blocks * shuffles if design == "blocks" else np.maximum(wanted, 1)
+    ]
     shuffles = np.r_[0, shuffles]
     other, own = change_bounds(n_layers, *game, slope, curvature)
     one = value_sensitivity(n, other, design)
@@ -167,7 +173,9 @@ def plan_release(
         charge = event
     elif design == "iid":
         each = epsilon / max_queries
-        odds = each + math.log(-math.expm1(-each)) - math.log(participation(n, counts[1:]))
+        odds = (
+            each + math.log(-math.expm1(-each)) - math.log(participation(n, counts[1:]))
+        )
         scale = one / float(np.logaddexp(odds, 0.0))  # ln(1 + (exp(epsilon) - 1) / p)
         event, delta = LaplaceEvent(scale * (1 + 1e-12), one), 0.0
         charge = OpaqueEvent(each, event=event)
@@ -177,7 +185,17 @@ def plan_release(
         charge = event = replace(event, sensitivity=one)
     total = charge if max_queries == 1 else SelfComposedEvent(charge, max_queries)
     return ReleasePlan(
-        n, release, design, epsilon, max_queries, event, charge, total, delta, counts, shuffles
+        n,
+        release,
+        design,
+        epsilon,
+        max_queries,
+        event,
+        charge,
+        total,
+        delta,
+        counts,
+        shuffles,
     )
 
 
@@ -185,12 +203,19 @@ def _smaller_noise(epsilon, delta, l2_norm, l1_norm):
     """The event of smaller standard deviation, and its delta."""
     laplace = calibrate_laplace(epsilon, l1_norm)
     gaussian = calibrate_gaussian(epsilon, delta, l2_norm)
-    return (gaussian, delta) if gaussian.scale < math.sqrt(2) * laplace.scale else (laplace, 0.0)
+    return (
+        (gaussian, delta)
+        if gaussian.scale < math.sqrt(2) * laplace.scale
+        else (laplace, 0.0)
+    )
 
 
 def secret_value(plan, utilities, i, seed=None):
     """Value of one player without noise, from new independent coalitions, which stay secret."""
-    n, draw = utilities.n, random.SystemRandom() if seed is None else random.Random(seed)
+    n, draw = (
+        utilities.n,
+        random.SystemRandom() if seed is None else random.Random(seed),
+    )
     others = [j for j in range(n) if j != i]
     total = (utilities.of(np.array([[i]])) - utilities.game.empty_utility)[0]
     for k in range(1, len(plan.counts)):

@@ -35,7 +35,9 @@ _AMPLIFIED = (
 def check_private_fit(valuer, problem):
     """Refuse parameters and data for which no guarantee is proved."""
     if problem.groups is not None:
-        raise ValueError("groups must be None with epsilon: the unit protected is one row.")
+        raise ValueError(
+            "groups must be None with epsilon: the unit protected is one row."
+        )
 
     def refuse(name, why, refused):
         if refused:
@@ -67,7 +69,9 @@ def planned(valuer, problem):
     points = problem.splits[0].points
 
     def plan_of(l2, n_layers):
-        game = make_game(with_parameters(valuer, l2=l2), problem, points.X, points.y, points)
+        game = make_game(
+            with_parameters(valuer, l2=l2), problem, points.X, points.y, points
+        )
         slope, curvature = game.validation_bounds()
         return plan_release(
             len(problem.X), n_layers, l2=l2, slope=slope, curvature=curvature,
@@ -78,16 +82,22 @@ def planned(valuer, problem):
 
     l2, n_layers = valuer.l2, valuer.n_layers
     if "auto" in (l2, n_layers):
-        l2, n_layers = choose_layers(valuer, problem, lambda *found: plan_of(*found).noise_std)
+        l2, n_layers = choose_layers(
+            valuer, problem, lambda *found: plan_of(*found).noise_std
+        )
     return with_parameters(valuer, l2=l2, n_layers=n_layers), plan_of(l2, n_layers)
 
 
 def predicted_values(valuer, problem, plan, shrunk, rows, baseline):
     """Predictions of the values of some rows, each from the row itself and the public points."""
     if shrunk.weight == 1.0 or shrunk.constant is not None:
-        return np.full(len(rows), shrunk.constant or 0.0)  # without shrinkage, any number does
+        return np.full(
+            len(rows), shrunk.constant or 0.0
+        )  # without shrinkage, any number does
     points = problem.splits[0].points
-    layers = public_layers(valuer, problem, problem.X[rows], problem.y[rows], points, plan.n_layers)
+    layers = public_layers(
+        valuer, problem, problem.X[rows], problem.y[rows], points, plan.n_layers
+    )
     return baseline + layers.sum(axis=0) / plan.n
 
 
@@ -103,7 +113,9 @@ class Queries:
     utilities: Utilities
     streams: object  # of the blocks, which are public
     shrinkage: Shrinkage
-    predict: object  # prediction of the values of some rows from each row and public points
+    predict: (
+        object  # prediction of the values of some rows from each row and public points
+    )
     answers: dict = field(default_factory=dict)
     lock: object = field(default_factory=Lock)
 
@@ -125,10 +137,14 @@ class Queries:
     def _released(self, i):
         plan, seed = self.plan, self.release.noise_random_state
         if plan.design == "iid":
-            exact = secret_value(plan, self.utilities, i, None if seed is None else seed + 1 + i)
+            exact = secret_value(
+                plan, self.utilities, i, None if seed is None else seed + 1 + i
+            )
         else:
             exact = block_values(self.utilities, plan.n_shuffles, [i], self.streams)[0]
-        release = replace(self.release, noise_random_state=None if seed is None else seed + i)
+        release = replace(
+            self.release, noise_random_state=None if seed is None else seed + i
+        )
         noisy = release.of(exact)
         return float(self.shrinkage.of(noisy, self.predict([i])[0]))
 

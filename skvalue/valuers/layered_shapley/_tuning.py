@@ -11,7 +11,10 @@ from ...samplers import uniform_subsets
 from ._games import make_game, with_parameters
 
 LEAST = 50  # fewest validation points from which anything is predicted
-_MOST, _PLAYERS = 750, 100  # validation points that are used, and rows of each third that play
+_MOST, _PLAYERS = (
+    750,
+    100,
+)  # validation points that are used, and rows of each third that play
 PENALTIES, DEPTHS = (1.0, 0.1, 0.01), (1, 2, 3, 5, 10, 20)  # candidates of "auto"
 
 
@@ -51,7 +54,9 @@ class Shrinkage:
     @property
     def error(self):
         """Standard error of a value that is shrunk."""
-        return float(np.hypot(self.weight * self.noise, (1 - self.weight) * self.spread))
+        return float(
+            np.hypot(self.weight * self.noise, (1 - self.weight) * self.spread)
+        )
 
     def of(self, noisy, predicted):
         """Values from noisy ones."""
@@ -66,7 +71,9 @@ def mean_gains(utilities, players, pool, n_layers, seed, most=80):
     found = np.zeros((n_layers, len(players)))
     for k in range(1, n_layers + 1):
         count = max(10, most // k)
-        sets = pool[uniform_subsets(np.random.default_rng((*seed, k)), len(pool), k, count)]
+        sets = pool[
+            uniform_subsets(np.random.default_rng((*seed, k)), len(pool), k, count)
+        ]
         bases, joined = utilities.joined_by_each(sets, np.tile(players, (count, 1)))
         without = ~(sets[:, :, None] == players).any(axis=1)
         gains = ((joined - bases[:, None]) * without).sum(axis=0)
@@ -96,12 +103,16 @@ def public_layers(valuer, problem, X, y, points, n_layers):
 def play_public(valuer, problem, n_layers):
     """The `PublicGame` of the validation points, which are public; its seed is fixed."""
     points = problem.splits[0].points
-    thirds = np.array_split(np.random.default_rng(0).permutation(len(points.y))[:_MOST], 3)
+    thirds = np.array_split(
+        np.random.default_rng(0).permutation(len(points.y))[:_MOST], 3
+    )
     depth = min(n_layers, len(thirds[-1]) - 2)
     free, public, own, utilities = [], [], [], []
     for number, third in enumerate(thirds):
         pool = points[third]
-        held_out = points[np.concatenate([part for part in thirds if part is not third])]
+        held_out = points[
+            np.concatenate([part for part in thirds if part is not third])
+        ]
         game = make_game(valuer, problem, pool.X, pool.y, held_out)
         utilities.append(played := Utilities(game))
         rows, players = np.arange(len(third)), np.arange(min(_PLAYERS, len(third)))
@@ -110,7 +121,11 @@ def play_public(valuer, problem, n_layers):
         X, y = pool[players].X, pool.y[players]
         public.append(public_layers(valuer, problem, X, y, held_out, depth))
     full = float(np.mean([played.full for played in utilities]))
-    parts = np.concatenate(free), np.concatenate(public, axis=1), np.concatenate(own, axis=1)
+    parts = (
+        np.concatenate(free),
+        np.concatenate(public, axis=1),
+        np.concatenate(own, axis=1),
+    )
     return PublicGame(*parts, full)
 
 
@@ -123,7 +138,11 @@ def shrinkage(public_game, n, n_layers, noise, knows_row=True):
     """
     values = public_game.values(n_layers) / n
     constant = None if knows_row else float(values.mean())
-    predicted = public_game.predicted(n_layers) / n if knows_row else np.full(len(values), constant)
+    predicted = (
+        public_game.predicted(n_layers) / n
+        if knows_row
+        else np.full(len(values), constant)
+    )
     variance = ((values - predicted) ** 2).mean()
     best = variance / (variance + noise**2)
     weight = best * _best_fraction(predicted, values - predicted, best, noise)
@@ -136,7 +155,9 @@ def _best_fraction(predicted, error, weight, noise):
     truth = rankdata(predicted + error) - (len(error) + 1) / 2
 
     def agreement(fraction):
-        return (rankdata(predicted + fraction * weight * (error + draws), axis=1) @ truth).mean()
+        return (
+            rankdata(predicted + fraction * weight * (error + draws), axis=1) @ truth
+        ).mean()
 
     return max((1.0, 0.75, 0.5, 0.25, 0.0), key=agreement)
 
@@ -170,7 +191,8 @@ def choose_layers(valuer, problem, noise_of):
     if valuer.n_layers == "auto":
         depths = tuple(depth for depth in DEPTHS if depth <= most)
     found = {
-        l2: play_public(with_parameters(valuer, l2=l2), problem, max(depths)) for l2 in penalties
+        l2: play_public(with_parameters(valuer, l2=l2), problem, max(depths))
+        for l2 in penalties
     }
     best = max(found.values(), key=lambda public_game: public_game.utility)
     target = best.values(max(depths)) / n
@@ -180,7 +202,9 @@ def choose_layers(valuer, problem, noise_of):
         l2, depth = candidate
         public_game, noise = found[l2], noise_of(l2, depth)
         shrunk = shrinkage(public_game, n, depth, noise)
-        values = shrunk.of(public_game.values(depth) / n, public_game.predicted(depth) / n)
+        values = shrunk.of(
+            public_game.values(depth) / n, public_game.predicted(depth) / n
+        )
         variance = values.var() + (shrunk.weight * noise) ** 2
         return values @ target / np.sqrt(variance * (target @ target))
 

@@ -16,7 +16,14 @@ from ...base import (
     make_problem,
     refuse_unseen_labels,
 )
-from ...estimation import LAYER_DESIGNS, LayerPlan, Utilities, block_values, n_steps, play_layers
+from ...estimation import (
+    LAYER_DESIGNS,
+    LayerPlan,
+    Utilities,
+    block_values,
+    n_steps,
+    play_layers,
+)
 from ...games import failed_warnings
 from ...privacy import Release
 from ...samplers import ALLOCATIONS
@@ -324,7 +331,9 @@ class LayeredShapleyValuer(BaseScoringValuer):
         tags, estimator = super().__sklearn_tags__(), self.estimator
         if not self._trains:
             return tags
-        return follow_input_tags(tags, LogisticRegression() if estimator is None else estimator)
+        return follow_input_tags(
+            tags, LogisticRegression() if estimator is None else estimator
+        )
 
     def _check(self, problem):
         """Refuse parameters and data that do not fit."""
@@ -335,7 +344,9 @@ class LayeredShapleyValuer(BaseScoringValuer):
         if self.epsilon is None:
             for name in ("l2", "n_layers"):
                 if getattr(self, name) == "auto":
-                    raise ValueError(f"{name} must be a number without epsilon. Got 'auto'.")
+                    raise ValueError(
+                        f"{name} must be a number without epsilon. Got 'auto'."
+                    )
             refuse_unseen_labels(problem, self.cv)
 
     def _value(self, problem, run):
@@ -352,7 +363,9 @@ class LayeredShapleyValuer(BaseScoringValuer):
         estimates, seed = [None] * len(games), seed_of(self.random_state)
         with run.steps(sum(map(n_steps, plans)), "coalitions evaluated") as done:
             for i, plan in enumerate(plans):
-                for estimate in play_layers(plan, utilities[i], random_streams(seed, i)):
+                for estimate in play_layers(
+                    plan, utilities[i], random_streams(seed, i)
+                ):
                     estimates[i] = estimate
                     if 0 < games[i].n_failed == games[i].n_evaluations:
                         _ = utilities[i].full  # an error if all rows together fail, too
@@ -361,9 +374,16 @@ class LayeredShapleyValuer(BaseScoringValuer):
         if not played:
             return None
         splits, weight = [problem.splits[i] for i in played], 1 / len(played)
-        players, found = [players_of(problem, s) for s in splits], [estimates[i] for i in played]
+        players, found = (
+            [players_of(problem, s) for s in splits],
+            [estimates[i] for i in played],
+        )
         layers = np.zeros((max(len(each.layers) for each in found), problem.n_players))
-        counts, variance, left_out = np.zeros(len(layers)), np.zeros(problem.n_players), 0.0
+        counts, variance, left_out = (
+            np.zeros(len(layers)),
+            np.zeros(problem.n_players),
+            0.0,
+        )
         for i, rows, estimate in zip(played, players, found):
             depth, n = estimate.layers.shape
             layers[:depth, rows] += weight * estimate.layers / n
@@ -393,10 +413,14 @@ class LayeredShapleyValuer(BaseScoringValuer):
         shrunk = Shrinkage(noise=plan.noise_std)
         if len(problem.splits[0].points) >= LEAST:
             public_game = play_public(valuer, problem, plan.n_layers)
-            shrunk = shrinkage(public_game, n, plan.n_layers, plan.noise_std, not is_vector)
+            shrunk = shrinkage(
+                public_game, n, plan.n_layers, plan.noise_std, not is_vector
+            )
         label = f"{type(self).__name__}: {'one value' if by_query else 'all values'}"
         report = layered_report(plan, self.noise_random_state)
-        release = Release(plan.charge, self.ledger, label, self.noise_random_state, report)
+        release = Release(
+            plan.charge, self.ledger, label, self.noise_random_state, report
+        )
         utilities = Utilities(game_of(valuer, problem, problem.splits[0]))
         empty_utility, result, queries = utilities.game.empty_utility, None, None
         streams = random_streams(seed_of(self.random_state), 0)
@@ -406,14 +430,18 @@ class LayeredShapleyValuer(BaseScoringValuer):
             curator = {} if is_vector else {"baseline_": baseline, **errors}
 
             def predict(rows):
-                return predicted_values(valuer, problem, plan, shrunk, rows, baseline[rows])
+                return predicted_values(
+                    valuer, problem, plan, shrunk, rows, baseline[rows]
+                )
 
             if by_query:
                 values = np.full(n, np.nan)
                 queries = Queries(release, plan, utilities, streams, shrunk, predict)
             else:
                 exact = block_values(utilities, plan.n_shuffles, None, streams)
-                noisy = release.of(exact)  # what follows is a function of these and of each row
+                noisy = release.of(
+                    exact
+                )  # what follows is a function of these and of each row
                 predicted = predict(np.arange(n))
                 values = shrunk.of(noisy, predicted)
                 curator |= {} if is_vector else {"prediction": predicted}
@@ -512,7 +540,9 @@ class LayeredShapleyValuer(BaseScoringValuer):
         if self.epsilon is None:
             return cost_of(self, problem)
         valuer, plan = planned(self, problem)
-        layers = LayerPlan(self.design, plan.n, plan.counts, np.zeros(len(plan.counts), bool))
+        layers = LayerPlan(
+            self.design, plan.n, plan.counts, np.zeros(len(plan.counts), bool)
+        )
         return cost_of(valuer, problem, layers, plan.cost)
 
     def core_sets(self):
@@ -541,5 +571,9 @@ def check_stable_game(valuer, problem):
                 f"{name} must be None with l2, which defines the utility. Got {given!r}."
             )
     if problem.n_classes != 2:
-        found = f"{problem.n_classes} classes" if problem.n_classes else "a continuous target"
+        found = (
+            f"{problem.n_classes} classes"
+            if problem.n_classes
+            else "a continuous target"
+        )
         raise ValueError(f"l2 needs two classes. Got {found}.")

@@ -11,7 +11,15 @@ from ._game import by_label
 
 
 def public_baseline(
-    X, y, X_val, y_val, radius=0.5, metric="cosine", *, sample_weight_val=None, n_jobs=None
+    X,
+    y,
+    X_val,
+    y_val,
+    radius=0.5,
+    metric="cosine",
+    *,
+    sample_weight_val=None,
+    n_jobs=None,
 ):
     """Values that use no private statistic: the baseline that private values must improve on.
 
@@ -57,7 +65,9 @@ def public_baseline(
     X = check_array(X, order="C", dtype=[np.float64, np.float32], input_name="X")
     X_val = check_array(X_val, order="C", dtype=X.dtype, input_name="X_val")
     if X_val.shape[1] != X.shape[1]:
-        raise ValueError(f"X_val must have {X.shape[1]} columns, as X. Got {X_val.shape[1]}.")
+        raise ValueError(
+            f"X_val must have {X.shape[1]} columns, as X. Got {X_val.shape[1]}."
+        )
     classes, codes_val = np.unique(column_or_1d(y_val), return_inverse=True)
     codes = codes_or_other(y, classes)
     check_length(codes, "y", len(X))
@@ -66,4 +76,6 @@ def public_baseline(
     space = make_space(X, metric, codes, len(classes) + 1)
     half = np.full(len(X_val), 0.5)
     signs = by_label(codes_val, half, -half, len(classes) + 1)
-    return balls(get_engine("auto"), space, X_val, radius, n_jobs=n_jobs).sum(signs * weights)
+    return balls(get_engine("auto"), space, X_val, radius, n_jobs=n_jobs).sum(
+        signs * weights
+    )

@@ -24,7 +24,9 @@ def capped_balls(X, X_val, radius, metric, cap):
         # In a matrix product the rounding of a row may depend on its position and break ties.
         if metric in ("cosine", "euclidean", "l2"):
             distances = cdist(rows, X_val, "euclidean" if metric == "l2" else metric)
-            distances = np.nan_to_num(distances, nan=1.0)  # cosine distances of rows of zeros
+            distances = np.nan_to_num(
+                distances, nan=1.0
+            )  # cosine distances of rows of zeros
         else:
             distances = pairwise_distances(rows, X_val, metric=metric)
         inside = distances <= closed

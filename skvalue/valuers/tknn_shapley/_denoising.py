@@ -25,17 +25,23 @@ from scipy.special import ndtr, ndtri
 from ...semivalues import absence_moments, check_semivalue
 
 _SCALES = 10.0 ** np.arange(0, 6.01, 0.5)
-_NUGGET = 1e-6  # fraction of signal without smoothness, so that exact counts are reproduced
+_NUGGET = (
+    1e-6  # fraction of signal without smoothness, so that exact counts are reproduced
+)
 _N_DRAWS = 64
 _TABLE = 10_000  # values are tabulated up to this count at least
 # Fractions of rows with another label: the constant, the multiple of the fraction among the public
 # points near, the widths of "near" in radii, and the standard deviation of the process.
-_CONSTANT = np.array([0, 0.005, 0.015, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.45, 0.65])
+_CONSTANT = np.array(
+    [0, 0.005, 0.015, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.45, 0.65]
+)
 _MULTIPLE = np.array([0, 1 / 3, 2 / 3, 1])
 _WIDTHS = (1, 0.5, 0.25)
 _PROCESS = np.array([0, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64])
 _PSEUDO = 0.25  # points of the labels' frequencies that are added to those near a point
-_SPREAD = 6  # variance of counts of rows drawn at random, in variances of independent rows
+_SPREAD = (
+    6  # variance of counts of rows drawn at random, in variances of independent rows
+)
 
 
 class Basis:
@@ -47,7 +53,9 @@ class Basis:
 
     def __init__(self, kernel, landmarks):
         n = len(kernel)
-        kernel = kernel / max(np.mean(kernel[landmarks, np.arange(len(landmarks))]), 1e-300)
+        kernel = kernel / max(
+            np.mean(kernel[landmarks, np.arange(len(landmarks))]), 1e-300
+        )
         weights, vectors = np.linalg.eigh(kernel[landmarks])
         if len(landmarks) < n:
             keep = weights > 1e-8 * weights[-1]
@@ -75,10 +83,17 @@ def _evidence(y, basis, noise):
     y_rest, one_rest = max(y @ y - z @ z, 0) * (n_rest > 0), max(len(y) - one @ one, 0)
     quad = (z**2 / var).sum(axis=1) + y_rest / rest
     logdet = np.log(var).sum(axis=1) + n_rest * np.log(rest)
-    ones = ((one**2 / var).sum(axis=1) + one_rest * (n_rest > 0) / rest)[:, None] * _SCALES**2
-    cross = ((one * z / var).sum(axis=1) + (y.sum() - one @ z) * (n_rest > 0) / rest)[:, None]
+    ones = ((one**2 / var).sum(axis=1) + one_rest * (n_rest > 0) / rest)[
+        :, None
+    ] * _SCALES**2
+    cross = ((one * z / var).sum(axis=1) + (y.sum() - one @ z) * (n_rest > 0) / rest)[
+        :, None
+    ]
     logs = -0.5 * (
-        quad[:, None] - (cross * _SCALES) ** 2 / (1 + ones) + logdet[:, None] + np.log1p(ones)
+        quad[:, None]
+        - (cross * _SCALES) ** 2 / (1 + ones)
+        + logdet[:, None]
+        + np.log1p(ones)
     )
     return np.where(scales[:, None] <= _SCALES, logs, -np.inf)
 
@@ -98,7 +113,11 @@ def posterior_draws(y, basis, noise, rng, n_draws=_N_DRAWS):
     field = tau * third[:, :1] * one + s * np.sqrt(basis.weights) * first
     var = s**2 * basis.weights + noise**2
     resid = (z - field - noise * second) / var
-    shift = tau**2 * (resid @ one)[:, None] / (1 + tau**2 * (one**2 / var).sum(axis=1)[:, None])
+    shift = (
+        tau**2
+        * (resid @ one)[:, None]
+        / (1 + tau**2 * (one**2 / var).sum(axis=1)[:, None])
+    )
     resid = resid - one / var * shift
     field = field + s**2 * basis.weights * resid + tau**2 * (resid @ one)[:, None] * one
     draws = field @ basis.vectors.T
@@ -141,10 +160,14 @@ class CountModel:
     def __init__(self, noisy, noise, labels, distances, landmarks, reach):
         near = np.exp(-distances / max(reach, 1e-12))
         self._noise, self._basis = noise, smoothing_basis(distances, landmarks, reach)
-        self._mean = np.maximum(self._totals(noisy, np.random.default_rng(0)).mean(axis=0), 1.0)
+        self._mean = np.maximum(
+            self._totals(noisy, np.random.default_rng(0)).mean(axis=0), 1.0
+        )
         self._scale = np.sqrt(np.mean(self._mean**2))
         weights, same = self._mean / self._scale, labels[:, None] == labels[landmarks]
-        self._process = Basis(near * same * weights[:, None] * weights[landmarks], landmarks)
+        self._process = Basis(
+            near * same * weights[:, None] * weights[landmarks], landmarks
+        )
         others = other_fractions(labels, near, landmarks)
         grid = _CONSTANT[:, None, None, None] + _MULTIPLE[:, None, None] * others
         self._fractions = np.minimum(grid, 1).reshape(-1, len(near))
@@ -158,7 +181,10 @@ class CountModel:
 
     def draws(self, noisy, rng, n_draws=_N_DRAWS):
         """Draws of the counts with and without the labels, (2, n_draws, n_validation)."""
-        gap, totals = np.subtract(*noisy, dtype=float), self._totals(noisy, rng, n_draws)
+        gap, totals = (
+            np.subtract(*noisy, dtype=float),
+            self._totals(noisy, rng, n_draws),
+        )
         unit = self._scale**2 * self._process.weights
         spread, fraction = self._picked(gap, totals, unit, rng)
         expected = totals * self._fractions[fraction]
@@ -168,10 +194,16 @@ class CountModel:
         field, error = rng.standard_normal((2, n_draws, len(unit)))
         field, residual = np.sqrt(variance) * field, (totals - gap) / 2 - expected
         inside = residual @ self._process.vectors
-        field += variance * (inside - field - np.sqrt(noise) * error) / (variance + noise)
+        field += (
+            variance * (inside - field - np.sqrt(noise) * error) / (variance + noise)
+        )
         nugget = spread[:, None] * self._scale**2 * _NUGGET
         rest = residual - inside @ self._process.vectors.T
-        other = expected + field @ self._process.vectors.T + nugget / (nugget + noise) * rest
+        other = (
+            expected
+            + field @ self._process.vectors.T
+            + nugget / (nugget + noise) * rest
+        )
         other = np.clip(other, 0, totals)
         return np.stack([totals - other, other])
 
@@ -191,7 +223,9 @@ class CountModel:
         logs, n = np.array(logs), len(totals)
         cumulative = np.cumsum(np.exp(logs - logs.max()))
         levels = (rng.permutation(n) + 0.5) / n * cumulative[-1]
-        which, fraction = np.unravel_index(np.searchsorted(cumulative, levels), logs.shape)
+        which, fraction = np.unravel_index(
+            np.searchsorted(cumulative, levels), logs.shape
+        )
         return variances[which, fraction], fraction
 
 

@@ -43,7 +43,9 @@ class NoisyGame:
         the neighbour is not among those that were counted.
         """
         if self.denoise:
-            posterior = self._model(counts, points).draws(counts, np.random.default_rng(0))
+            posterior = self._model(counts, points).draws(
+                counts, np.random.default_rng(0)
+            )
             utility = threshold_utility(*posterior, self.n_classes).mean(axis=0)
             return *self._sizes(posterior, joins)[0], utility
         same, other = np.maximum(np.rint(counts), 0).astype(np.int64)
@@ -62,8 +64,12 @@ class NoisyGame:
         rng = np.random.default_rng(0)  # a seed that is fixed and not secret
         if not self.denoise:
             sizes = np.array(self.estimate(counts, points)[:2])
-            again = counts + self.noise * rng.standard_normal((2 * _N_ERROR_DRAWS, *counts.shape))
-            return np.array([[self.estimate(each, points)[:2] - sizes for each in again]])
+            again = counts + self.noise * rng.standard_normal(
+                (2 * _N_ERROR_DRAWS, *counts.shape)
+            )
+            return np.array(
+                [[self.estimate(each, points)[:2] - sizes for each in again]]
+            )
         model = self._model(counts, points)
         posterior = model.draws(counts, rng)
         sizes, drawn = self._sizes(posterior)
@@ -86,7 +92,10 @@ class NoisyGame:
 
     def by_label(self, value_same, value_other, points):
         """Value of a neighbour of each label at each point, times the weight of the point."""
-        return by_label(points.y, value_same, value_other, self.n_classes + 1) * points.weights
+        return (
+            by_label(points.y, value_same, value_other, self.n_classes + 1)
+            * points.weights
+        )
 
 
 def standard_errors(errors, value_of, by_player):
@@ -94,5 +103,8 @@ def standard_errors(errors, value_of, by_player):
 
     ``value_of`` sums values of both kinds over the balls that contain a row.
     """
-    squares = [np.mean([by_player(value_of(*each)) ** 2 for each in way], axis=0) for way in errors]
+    squares = [
+        np.mean([by_player(value_of(*each)) ** 2 for each in way], axis=0)
+        for way in errors
+    ]
     return np.sqrt(np.max(squares, axis=0))

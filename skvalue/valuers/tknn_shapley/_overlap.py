@@ -13,10 +13,16 @@ _MAX_LANDMARKS = 800  # for smoothing; with more validation points it is approxi
 
 def counted_balls(points, radius, metric, max_contributions):
     """Largest number of balls that can contain one row, and a cap of it, or None."""
-    with one_blas_thread():  # idle BLAS threads would spin, and take cores from the tiles
+    with (
+        one_blas_thread()
+    ):  # idle BLAS threads would spin, and take cores from the tiles
         bound = overlap_bound(points, radius, metric)
-        if max_contributions == "auto":  # the most balls that contain one of their centres
-            found = balls(get_engine("auto"), make_space(points, metric), points, radius)
+        if (
+            max_contributions == "auto"
+        ):  # the most balls that contain one of their centres
+            found = balls(
+                get_engine("auto"), make_space(points, metric), points, radius
+            )
             max_contributions = max(1, int(found.counts.max()))
     if max_contributions is None or max_contributions >= bound:
         return bound, None
@@ -36,8 +42,16 @@ def overlap_bound(X_val, radius, metric):
     # A row of zeros has cosine distance 1 from all rows, also from zeros: in all balls or in none.
     if metric not in TRUE_METRICS or (metric == "cosine" and radius >= 1):
         return n
-    most, step, relative = 1, max(1, 2**22 // n), (8 + X_val.shape[1]) * np.finfo(np.float64).eps
-    squared, angle, reach = np.zeros(n), 0.0, float(radius)  # rounding of squares, of angles
+    most, step, relative = (
+        1,
+        max(1, 2**22 // n),
+        (8 + X_val.shape[1]) * np.finfo(np.float64).eps,
+    )
+    squared, angle, reach = (
+        np.zeros(n),
+        0.0,
+        float(radius),
+    )  # rounding of squares, of angles
     if metric == "euclidean":
         squared = relative * np.vecdot(_centred(X_val), _centred(X_val))
     elif metric == "cosine":
@@ -70,7 +84,9 @@ def _distances(X_val, rows, radius, metric):
     distances = pairwise_distances(X_val[rows], X_val, metric=metric)
     if metric != "cosine":
         return distances, float(radius)
-    return np.arccos(np.clip(1 - distances, -1, 1)), float(np.arccos(np.clip(1 - radius, -1, 1)))
+    return np.arccos(np.clip(1 - distances, -1, 1)), float(
+        np.arccos(np.clip(1 - radius, -1, 1))
+    )
 
 
 def _centred(X_val):

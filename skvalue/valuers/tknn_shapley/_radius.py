@@ -61,7 +61,9 @@ def suggest_radius(X_val, y_val, metric="cosine", n_candidates=50):
     X_val, y_val = check_X_y(X_val, y_val, accept_sparse="csr", ensure_min_samples=3)
     classes, codes = np.unique(y_val, return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(f"y_val must have at least 2 classes. Got one: {classes.tolist()[0]!r}.")
+        raise ValueError(
+            f"y_val must have at least 2 classes. Got one: {classes.tolist()[0]!r}."
+        )
     return choose_radius(as_rows(X_val.astype(np.float64)), codes, metric, n_candidates)
 
 
@@ -110,11 +112,17 @@ def _leave_one_out(X, codes, metric, radii, regression=False):
     size = max(1, int(get_config()["working_memory"] * 2**20 // (64 * n)))
     for part in tiles(n, min(size, 500)):
         distances, size = _distances(X[part], X, metric), part.stop - part.start
-        distances[np.arange(size), np.arange(n)[part]] = np.inf  # no point is in its own ball
+        distances[np.arange(size), np.arange(n)[part]] = (
+            np.inf
+        )  # no point is in its own ball
         levels = np.searchsorted(radii, distances) + n_levels * np.arange(size)[:, None]
         # Numbers of points within each radius, and of those with the label, or sums of targets.
-        known = np.tile(codes, size) if regression else (codes[part, None] == codes).ravel()
-        rings = [np.bincount(levels.ravel(), some, size * n_levels) for some in (None, known)]
+        known = (
+            np.tile(codes, size) if regression else (codes[part, None] == codes).ravel()
+        )
+        rings = [
+            np.bincount(levels.ravel(), some, size * n_levels) for some in (None, known)
+        ]
         rings = np.reshape(rings, (2, size, n_levels))
         inside, known = np.cumsum(rings[..., :-1], axis=2)
         if regression:

@@ -5,7 +5,9 @@ from dataclasses import replace
 from ...privacy import make_report, sentences
 
 
-def ball_report(event, delta, *, auto_radius=False, groups=False, noise_random_state=None):
+def ball_report(
+    event, delta, *, auto_radius=False, groups=False, noise_random_state=None
+):
     """The report of a private fit; with ``auto_radius``, `fit` chose it by the public points."""
     protects = (
         "whether a row is in the data and what it contains, in counts_, in the values of all other "

@@ -69,18 +69,26 @@ def target_values(counts, sums, squares, targets, semivalue="shapley", joins=Fal
     """
     counts, t = np.asarray(counts, np.int64), np.asarray(targets, float)
     first = np.asarray(sums, float) - counts * t
-    second = np.asarray(squares, float) - 2 * t * np.asarray(sums, float) + counts * t**2
+    second = (
+        np.asarray(squares, float) - 2 * t * np.asarray(sums, float) + counts * t**2
+    )
     size = np.maximum(counts + joins, 1)
     alone, (of_square, of_product, of_squares, of_pairs) = _size_means(size, semivalue)
     others, pairs = np.maximum(size - 1, 1), np.maximum((size - 1) * (size - 2), 1)
-    of_product, of_squares, of_pairs = of_product / others, of_squares / others, of_pairs / pairs
+    of_product, of_squares, of_pairs = (
+        of_product / others,
+        of_squares / others,
+        of_pairs / pairs,
+    )
     common = alone * t**2 + of_squares * second + of_pairs * (first**2 - second)
     linear = -2 * of_product * first
     square = -alone - of_square
     if not joins:  # the sums contain the neighbour itself
         linear -= 2 * of_pairs * first
         square += 2 * of_product - of_squares + 2 * of_pairs
-    coefficients = np.stack([common - linear * t + square * t**2, linear - 2 * square * t, square])
+    coefficients = np.stack(
+        [common - linear * t + square * t**2, linear - 2 * square * t, square]
+    )
     return np.where(size == counts + joins, coefficients, 0.0)
 
 

@@ -13,7 +13,13 @@ from scipy.sparse import csr_array
 
 from ..._utils.parallel import n_workers, one_blas_thread
 from ..._utils.sklearn import Interval, StrOptions, fit_context
-from ...base import PRIVACY_CONSTRAINTS, BaseValuer, Capabilities, make_problem, mean_over_points
+from ...base import (
+    PRIVACY_CONSTRAINTS,
+    BaseValuer,
+    Capabilities,
+    make_problem,
+    mean_over_points,
+)
 from ...exceptions import RadiusWarning
 from ...neighbors import Rows, ball_parts, balls, check_engine, get_engine, make_space
 from ...privacy import Release, calibrate_counts
@@ -35,7 +41,9 @@ from ._radius import choose_radius
 from ._report import ball_report
 from ._targets import TargetGame
 
-ball_event = lru_cache(maxsize=32)(calibrate_counts)  # of a row in that many of the balls
+ball_event = lru_cache(maxsize=32)(
+    calibrate_counts
+)  # of a row in that many of the balls
 
 
 def value_tile(number, engine, space, game, y, points, radius):
@@ -226,7 +234,10 @@ class TKNNShapleyValuer(BaseValuer):
     """
 
     _parameter_constraints: dict = {
-        "radius": [Interval(Real, 0, LARGEST_RADIUS, closed="both"), StrOptions({"auto"})],
+        "radius": [
+            Interval(Real, 0, LARGEST_RADIUS, closed="both"),
+            StrOptions({"auto"}),
+        ],
         **NEIGHBOR_CONSTRAINTS,
         **PRIVACY_CONSTRAINTS,
         "max_contributions": [
@@ -331,7 +342,9 @@ class TKNNShapleyValuer(BaseValuer):
         engine = get_engine(self.engine, self.device)
         for number, split in enumerate(problem.splits):
             (X, y), game = rows_of_players(problem, split), self._game(problem, split)
-            space = make_space(X, self.metric, y if game.n_classes else None, game.n_classes or 1)
+            space = make_space(
+                X, self.metric, y if game.n_classes else None, game.n_classes or 1
+            )
             for part in parts[number]:
                 yield number, engine, space, game, y, split.points[part], radius
 
@@ -343,7 +356,9 @@ class TKNNShapleyValuer(BaseValuer):
     def _private_value(self, problem, run, attributes):
         """As `_value`, from noisy counts: counts -> release -> values at points -> sum."""
         points, radius = problem.splits[0].points, attributes["radius_"]
-        contributions, cap = counted_balls(points.X, radius, self.metric, self.max_contributions)
+        contributions, cap = counted_balls(
+            points.X, radius, self.metric, self.max_contributions
+        )
         event = ball_event(self.epsilon, self.delta, contributions, self.relation)
         report = ball_report(
             event, self.delta, auto_radius=self.radius == "auto",
@@ -352,13 +367,21 @@ class TKNNShapleyValuer(BaseValuer):
         label = "TKNNShapleyValuer: counts in balls"
         release = Release(event, self.ledger, label, self.noise_random_state, report)
         game = NoisyGame(
-            problem.n_classes, self.semivalue, radius, self.metric, event.scale, self.denoise, cap
+            problem.n_classes,
+            self.semivalue,
+            radius,
+            self.metric,
+            event.scale,
+            self.denoise,
+            cap,
         )
         workers, result = n_workers(self.n_jobs), None
         with run.steps(1, "validation points evaluated") as done, one_blas_thread():
             found = game.balls(problem.X, problem.y, points.X, workers)
             counts = same_and_other(found.counts, points.y)
-            counts = release.of(counts)  # what follows is a function of these and of each row
+            counts = release.of(
+                counts
+            )  # what follows is a function of these and of each row
             *sizes, utility = game.estimate(counts, points)
 
             def value_of(value_same, value_other):
@@ -384,11 +407,22 @@ class TKNNShapleyValuer(BaseValuer):
         check_engine(self.engine, self.device, problem.X, self.metric)
         if self._is_private:
             known, in_blocks = self.metric == "precomputed", isinstance(problem.X, Rows)
-            merges, other_engine = self.duplicates is not None, self.engine not in ("auto", "numba")
+            merges, other_engine = (
+                self.duplicates is not None,
+                self.engine not in ("auto", "numba"),
+            )
             rules = [
-                ("epsilon", "must be None for sparse X, rows in a file or a Dask array", in_blocks),
+                (
+                    "epsilon",
+                    "must be None for sparse X, rows in a file or a Dask array",
+                    in_blocks,
+                ),
                 ("duplicates", "must be None with epsilon: copies are private", merges),
-                ("task", "must not be 'regression' with epsilon", self.task == "regression"),
+                (
+                    "task",
+                    "must not be 'regression' with epsilon",
+                    self.task == "regression",
+                ),
                 ("engine", "must be 'numba' or 'auto' with epsilon", other_engine),
                 ("device", "must not be 'cuda' with epsilon", self.device == "cuda"),
                 ("metric", "must not be 'precomputed' with epsilon", known),
@@ -401,7 +435,9 @@ class TKNNShapleyValuer(BaseValuer):
         if self.radius != "auto" or "radius_" in problem.former:
             return problem.former.get("radius_", self.radius)
         X, y, name = problem.X, problem.y, "y"
-        if self.metric == "precomputed" and (problem.has_validation_set or isinstance(X, Rows)):
+        if self.metric == "precomputed" and (
+            problem.has_validation_set or isinstance(X, Rows)
+        ):
             raise ValueError(
                 "radius must be a number with metric='precomputed', unless X is dense and there is "
                 "no X_val: 'auto' needs the distances between the validation points. Got 'auto'."
@@ -418,7 +454,9 @@ class TKNNShapleyValuer(BaseValuer):
             )
         if problem.n_classes:
             return choose_radius(X, y, self.metric)
-        prior = problem.splits[0].points.prior if problem.has_validation_set else y.mean()
+        prior = (
+            problem.splits[0].points.prior if problem.has_validation_set else y.mean()
+        )
         return choose_radius(X, y - prior, self.metric, regression=True)
 
     # After the fit --------------------------------------------------------------------------
@@ -442,13 +480,17 @@ class TKNNShapleyValuer(BaseValuer):
         noisy numbers of rows with and without the label of the point, (2, n_validation).
         """
         fitted = self._record("counts_")
-        counts = np.concatenate([c for split in fitted.statistic for c in split], axis=1)
+        counts = np.concatenate(
+            [c for split in fitted.statistic for c in split], axis=1
+        )
         return counts if fitted.problem.n_classes else counts[:1].astype(np.int64)
 
     def _balls(self, game, X, y, points, self_index=None):
         """The balls around points, for rows X with classes or targets y."""
         engine = get_engine(self.engine, self.device)
-        space = make_space(X, self.metric, y if game.n_classes else None, game.n_classes or 1)
+        space = make_space(
+            X, self.metric, y if game.n_classes else None, game.n_classes or 1
+        )
         return balls(engine, space, points, self.radius_, self_index, self.n_jobs)
 
     def _terms(self, fitted, number, joins=False):
@@ -473,7 +515,9 @@ class TKNNShapleyValuer(BaseValuer):
         factors = game.predict(game.count(self._balls(game, X_fit, y_fit, X), y_fit))
         found = self._balls(LabelGame(1, self.semivalue), new, None, at)  # of any label
         weighted = terms * points.weights
-        return np.einsum("kx,kx->x", factors, [found.sum(line[None]) for line in weighted])
+        return np.einsum(
+            "kx,kx->x", factors, [found.sum(line[None]) for line in weighted]
+        )
 
     def _score_privately(self, fitted, X, y):
         """As `_score_new`, by what was released; without y, by the public labels in the ball."""
@@ -487,11 +531,16 @@ class TKNNShapleyValuer(BaseValuer):
             return found.sum(weights)
         public = LabelGame(game.n_classes, game.semivalue)
         factors = public.predict(self._balls(public, points.X, points.y, X).counts)
-        return np.einsum("kx,kx->x", factors, [found.sum(line[None]) for line in weights[:-1]])
+        return np.einsum(
+            "kx,kx->x", factors, [found.sum(line[None]) for line in weights[:-1]]
+        )
 
     def _point_values(self, fitted, number, players):
         split = fitted.problem.splits[number]
-        (X, y), self_index = rows_of_players(fitted.problem, split), split.points.self_index
+        (X, y), self_index = (
+            rows_of_players(fitted.problem, split),
+            split.points.self_index,
+        )
         if self_index is not None:
             place = np.full(len(X), -1)
             place[players] = np.arange(len(players))
@@ -504,12 +553,16 @@ class TKNNShapleyValuer(BaseValuer):
         problem, split = fitted.problem, fitted.problem.splits[0]
         squares = split.points.weights**2
         if problem.groups is not None:
-            members = (np.flatnonzero(problem.groups == i) for i in range(problem.n_players))
+            members = (
+                np.flatnonzero(problem.groups == i) for i in range(problem.n_players)
+            )
             values = (self._point_values(fitted, 0, players) for players in members)
             return np.array([[squares @ v, squares @ v**2] for v in values]).T
         (X, y), (game, terms) = rows_of_players(problem, split), self._terms(fitted, 0)
         found = self._balls(game, X, y, split.points.X)
-        return [game.add(found, some * squares, y) for some in (terms, game.squares(terms))]
+        return [
+            game.add(found, some * squares, y) for some in (terms, game.squares(terms))
+        ]
 
     @fit_context(prefer_skip_nested_validation=True)
     def estimate_cost(
@@ -553,7 +606,9 @@ class TKNNShapleyValuer(BaseValuer):
             self, X, y, X_val, y_val, groups=groups, sample_weight_val=sample_weight_val
         )
         problem = replace(problem, former=self._settled(problem))  # such as a radius
-        return estimated_cost(self, problem, self._plan(problem), perf_counter() - start)
+        return estimated_cost(
+            self, problem, self._plan(problem), perf_counter() - start
+        )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

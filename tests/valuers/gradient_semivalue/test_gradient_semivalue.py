@@ -59,7 +59,20 @@ def clipped(g, clip):
 
 
 def plain_values(
-    kind, X, y, groups, X_val, y_val, weights, *, rate, clip, unit, utility, orders, semivalue
+    kind,
+    X,
+    y,
+    groups,
+    X_val,
+    y_val,
+    weights,
+    *,
+    rate,
+    clip,
+    unit,
+    utility,
+    orders,
+    semivalue,
 ):
     """The definition, one step after another."""
     n_classes, n = KINDS[kind], int(groups.max()) + 1
@@ -86,7 +99,10 @@ def plain_values(
 def drawn_orders(random_state, n, n_permutations):
     """The orders of a fit on one game."""
     game = np.random.SeedSequence(random_state).spawn(2)[1]
-    return [np.random.default_rng(child).permutation(n) for child in game.spawn(n_permutations)]
+    return [
+        np.random.default_rng(child).permutation(n)
+        for child in game.spawn(n_permutations)
+    ]
 
 
 # Values -------------------------------------------------------------------------------------
@@ -154,7 +170,9 @@ def test_shapley_values_add_up(rng):
     assert valuer.n_evaluations_ == 100 * 25
     assert (valuer.values_error_ > 0).all()
     split = GradientSemivalueValuer(random_state=0, cv=3).fit(X, y)
-    assert split.values_.sum() == pytest.approx(split.utility_ - split.empty_utility_, abs=1e-12)
+    assert split.values_.sum() == pytest.approx(
+        split.utility_ - split.empty_utility_, abs=1e-12
+    )
 
 
 def test_values_and_errors_are_means_over_permutations_and_splits(rng):
@@ -171,7 +189,9 @@ def test_values_and_errors_are_means_over_permutations_and_splits(rng):
                 np.full(8, 1 / 8), rate=0.5, clip=np.inf, unit="party", utility="neg_loss",
                 orders=[order], semivalue="shapley",
             )  # fmt: skip
-    valuer = GradientSemivalueValuer("logistic", n_permutations=3, cv=held, **options).fit(X, y)
+    valuer = GradientSemivalueValuer(
+        "logistic", n_permutations=3, cv=held, **options
+    ).fit(X, y)
     np.testing.assert_allclose(valuer.values_, marginals.mean(axis=(0, 1)), atol=1e-12)
     error = np.sqrt((marginals.var(axis=1, ddof=1) / 3).sum(axis=0)) / 3
     np.testing.assert_allclose(valuer.values_error_, error, atol=1e-12)
@@ -220,7 +240,11 @@ def test_coordinates_of_a_plain_loop(rng, kind, unit):
     auto = clone(valuer).set_params(clip="median", unit="example")
     auto.fit(X, y, X_val=X_val, y_val=y_val, groups=groups)
     assert auto.clip_ == pytest.approx(np.median(np.linalg.norm(G @ basis, axis=1)))
-    party = clone(auto).set_params(unit="party").fit(X, y, X_val=X_val, y_val=y_val, groups=groups)
+    party = (
+        clone(auto)
+        .set_params(unit="party")
+        .fit(X, y, X_val=X_val, y_val=y_val, groups=groups)
+    )
     assert 0 < party.clip_ < auto.clip_  # of means of 24 / 7 of them
 
 
@@ -231,8 +255,12 @@ def test_all_coordinates_are_the_gradient(rng):
     rotated = GradientSemivalueValuer(n_components=4, **options)
     rotated.fit(X, y, X_val=X_val, y_val=y_val)
     np.testing.assert_allclose(rotated.values_, whole.values_, atol=1e-12)
-    split = GradientSemivalueValuer(n_components=1, clip="median", cv=3, **options).fit(X, y)
-    assert split.values_.sum() == pytest.approx(split.utility_ - split.empty_utility_, abs=1e-12)
+    split = GradientSemivalueValuer(n_components=1, clip="median", cv=3, **options).fit(
+        X, y
+    )
+    assert split.values_.sum() == pytest.approx(
+        split.utility_ - split.empty_utility_, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("noise", [None, "iid", "correlated"])
@@ -243,7 +271,9 @@ def test_the_same_bits_for_any_jobs_and_blocks(rng, noise):
                                             noise_random_state=3)  # fmt: skip
     valuer = GradientSemivalueValuer(n_permutations=12, random_state=0, **private)
     values = valuer.fit(X, y, X_val=X_val, y_val=y_val).values_
-    again = clone(valuer).set_params(n_jobs=2).fit(X, y, X_val=X_val, y_val=y_val).values_
+    again = (
+        clone(valuer).set_params(n_jobs=2).fit(X, y, X_val=X_val, y_val=y_val).values_
+    )
     np.testing.assert_array_equal(values, again)
     if noise is None:  # noise is drawn by block
         with config_context(working_memory=1e-3):
@@ -256,7 +286,9 @@ def test_callbacks(rng, noise):
     X, y, X_val, y_val = problem(rng, 2)
     points = dict(X_val=X_val, y_val=y_val)
     private = {} if noise is None else dict(epsilon=1.0, noise=noise)
-    valuer = GradientSemivalueValuer(n_permutations=20, random_state=0, burn_in=0.5, **private)
+    valuer = GradientSemivalueValuer(
+        n_permutations=20, random_state=0, burn_in=0.5, **private
+    )
     watch = Watch()
     valuer.set_callbacks(watch).fit(X, y, **points)
     assert watch.begun == watch.ended == watch.expected == 20
@@ -292,12 +324,22 @@ def test_no_clip_without_noise_and_one_with_it(rng):
 def test_utilities_where_there_is_no_weight_are_not_computed(rng):
     X, y, X_val, y_val = problem(rng, 2, n=80)
     points = dict(X_val=X_val, y_val=y_val)
-    for semivalue, most in (((16, 1), 60), ("leave-one-out", 3), ((4, 1), 81), ("shapley", 81)):
+    for semivalue, most in (
+        ((16, 1), 60),
+        ("leave-one-out", 3),
+        ((4, 1), 81),
+        ("shapley", 81),
+    ):
         options = dict(n_permutations=5, learning_rate=0.3, random_state=0)
-        valuer = GradientSemivalueValuer(semivalue=semivalue, **options).fit(X, y, **points)
+        valuer = GradientSemivalueValuer(semivalue=semivalue, **options).fit(
+            X, y, **points
+        )
         whole = GradientSemivalueValuer(**options).fit(X, y, **points)
         assert valuer.n_evaluations_ <= 5 * most
-        assert (valuer.utility_, valuer.empty_utility_) == (whole.utility_, whole.empty_utility_)
+        assert (valuer.utility_, valuer.empty_utility_) == (
+            whole.utility_,
+            whole.empty_utility_,
+        )
         expected = plain_values(
             "logistic", (X - X_val.mean(0)) / X_val.std(0) / np.sqrt(3), y, np.arange(80),
             (X_val - X_val.mean(0)) / X_val.std(0) / np.sqrt(3), y_val, np.full(15, 1 / 15),
@@ -320,7 +362,8 @@ def test_values_of_joining_rows_are_those_of_a_refit(rng, kind):
     ).fit(X[:-4], y[:-4], **points)  # fmt: skip
     joined = valuer.score_samples(X[-4:], y[-4:])
     refits = [
-        clone(valuer).fit(X[[*range(32), i]], y[[*range(32), i]], **points) for i in range(32, 36)
+        clone(valuer).fit(X[[*range(32), i]], y[[*range(32), i]], **points)
+        for i in range(32, 36)
     ]
     expected = np.array([refit.values_[-1] for refit in refits])
     errors = np.array([refit.values_error_[-1] for refit in refits])
@@ -332,9 +375,13 @@ def test_values_of_joining_rows_are_those_of_a_refit(rng, kind):
 
 def test_values_without_labels_are_means_over_labels(rng):
     X, y, X_val, y_val = problem(rng, 3, n=60, n_val=40)
-    valuer = GradientSemivalueValuer(n_permutations=5, learning_rate=1.0, random_state=0)
+    valuer = GradientSemivalueValuer(
+        n_permutations=5, learning_rate=1.0, random_state=0
+    )
     valuer.fit(X[:40], y[:40], X_val=X_val, y_val=y_val)
-    by_label = np.array([valuer.score_samples(X[40:], np.full(20, c)) for c in range(3)])
+    by_label = np.array(
+        [valuer.score_samples(X[40:], np.full(20, c)) for c in range(3)]
+    )
     found = valuer.transform(X[40:])[:, 0]
     assert (by_label.min(axis=0) < found).all()
     assert (found < by_label.max(axis=0)).all()
@@ -342,10 +389,14 @@ def test_values_without_labels_are_means_over_labels(rng):
     assert 0.5 < weights.sum() < 1.5
     # A target that is predicted leaves little to gain; of fit, rows keep theirs.
     X, y, X_val, y_val = problem(rng, 0, n=60, n_val=40)
-    valuer = GradientSemivalueValuer(n_permutations=10, learning_rate=0.1, random_state=0)
+    valuer = GradientSemivalueValuer(
+        n_permutations=10, learning_rate=0.1, random_state=0
+    )
     valuer.fit(X[:40], 100 + y[:40], X_val=X_val, y_val=100 + y_val)
     predicted = valuer.score_samples(X[40:])
-    assert np.corrcoef(predicted, valuer.score_samples(X[40:], 100 + y[40:]))[0, 1] > 0.5
+    assert (
+        np.corrcoef(predicted, valuer.score_samples(X[40:], 100 + y[40:]))[0, 1] > 0.5
+    )
 
 
 def test_a_middle_step_of_a_pipeline(rng):
@@ -376,7 +427,9 @@ def test_constant_columns_blow_nothing_up(rng):
     X[:, 1:] = 5.0
     X[0, 1:] = 6.0
     valuer = GradientSemivalueValuer(learning_rate=0.1, random_state=0)
-    with pytest.warns(ConstantColumnsWarning, match="2 of 3 columns are .* constant .*: 1, 2"):
+    with pytest.warns(
+        ConstantColumnsWarning, match="2 of 3 columns are .* constant .*: 1, 2"
+    ):
         valuer.fit(X, y, X_val=X_val, y_val=y_val)
     assert np.abs(valuer.values_).max() < 0.1
     with pytest.warns(ConstantColumnsWarning):
@@ -395,11 +448,15 @@ def test_learning_rate_from_public_data(rng):
     assert rates[10, None] > rates[100, None] > rates[100, 3.0]
     X[:], y[:] = 0.0, 1e6 + 0.5  # the rows themselves do not matter
     assert (
-        GradientSemivalueValuer(clip=1.0, random_state=0).fit(X, y, **points).learning_rate_
+        GradientSemivalueValuer(clip=1.0, random_state=0)
+        .fit(X, y, **points)
+        .learning_rate_
         == (rates[100, None])
     )
     # Clipped by nothing, the larger rates end in infinity: they are not taken.
-    wild = GradientSemivalueValuer(clip=None, standardize=False, n_permutations=1, random_state=0)
+    wild = GradientSemivalueValuer(
+        clip=None, standardize=False, n_permutations=1, random_state=0
+    )
     X, y = 30 * rng.normal(size=(100, 3)), rng.normal(size=100)
     with np.errstate(all="ignore"):
         wild.fit(X, y, X_val=30 * X_val, y_val=y_val)
@@ -411,8 +468,12 @@ def test_a_gradient_that_is_not_finite():
     y, X_val, y_val = np.array([0, 1, 0, 1]), np.array([[1.0], [2.0]]), np.array([0, 1])
     valuer = GradientSemivalueValuer(learning_rate=0.1, clip=None, standardize=False)
     with np.errstate(all="ignore"):
-        bad = GradientSemivalueValuer("linear", learning_rate=1e300, clip=None, standardize=False)
-        with pytest.raises(ValueError, match="Every party's gradient must be finite. .* the party"):
+        bad = GradientSemivalueValuer(
+            "linear", learning_rate=1e300, clip=None, standardize=False
+        )
+        with pytest.raises(
+            ValueError, match="Every party's gradient must be finite. .* the party"
+        ):
             bad.fit(X * [[1e3]], y, X_val=X_val, y_val=y_val)
     assert np.isfinite(valuer.fit(X[:2], y[:2], X_val=X_val, y_val=y_val).values_).all()
 
@@ -420,11 +481,20 @@ def test_a_gradient_that_is_not_finite():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"model": "forest"}, "model must be 'auto', 'logistic', 'softmax', 'linear' or a torch"),
-        ({"model": "linear", "task": "classification"}, "task must be 'auto' or 'regression' with"),
+        (
+            {"model": "forest"},
+            "model must be 'auto', 'logistic', 'softmax', 'linear' or a torch",
+        ),
+        (
+            {"model": "linear", "task": "classification"},
+            "task must be 'auto' or 'regression' with",
+        ),
         ({"loss": abs}, "loss must be None with"),
         ({"device": "cuda"}, "device must be"),
-        ({"epsilon": 1.0, "noise_multiplier": 1.0}, "noise_multiplier must be None if epsilon"),
+        (
+            {"epsilon": 1.0, "noise_multiplier": 1.0},
+            "noise_multiplier must be None if epsilon",
+        ),
         ({"epsilon": 1.0, "clip": None}, "clip must be a number"),
         ({"epsilon": -1.0}, "epsilon must be"),
         ({"epsilon": 1.0, "delta": 0.0}, "delta must be"),
@@ -443,11 +513,19 @@ def test_errors(rng, params, message):
 
 def test_errors_of_targets(rng):
     X, y, X_val, y_val = problem(rng, 0)
-    with pytest.raises(ValueError, match="clip must be a number if the gradients of the"):
-        GradientSemivalueValuer(clip="median").fit(X, y, X_val=X_val, y_val=np.zeros(15))
-    with pytest.raises(ValueError, match="y must hold classes when task='classification'"):
+    with pytest.raises(
+        ValueError, match="clip must be a number if the gradients of the"
+    ):
+        GradientSemivalueValuer(clip="median").fit(
+            X, y, X_val=X_val, y_val=np.zeros(15)
+        )
+    with pytest.raises(
+        ValueError, match="y must hold classes when task='classification'"
+    ):
         GradientSemivalueValuer("logistic").fit(X, y, X_val=X_val, y_val=y_val)
-    with pytest.raises(ValueError, match="utility must be 'neg_loss' for a continuous target"):
+    with pytest.raises(
+        ValueError, match="utility must be 'neg_loss' for a continuous target"
+    ):
         GradientSemivalueValuer(utility="accuracy").fit(X, y, X_val=X_val, y_val=y_val)
     with pytest.raises(ValueError, match="X_val and y_val must be passed with epsilon"):
         GradientSemivalueValuer(epsilon=1.0).fit(X, y)

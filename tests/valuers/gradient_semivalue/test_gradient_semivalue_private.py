@@ -50,7 +50,10 @@ def test_kinds_of_noise_reach_the_walk(rng):
 @pytest.mark.parametrize(
     ("noise", "message"),
     [
-        ([1.0, 0.5], "noise must have one weight for each of 4 permutations. Got shape"),
+        (
+            [1.0, 0.5],
+            "noise must have one weight for each of 4 permutations. Got shape",
+        ),
         ([0.5, 0.5, 0.5, 0.5], "noise must have finite weights, the first of them 1"),
         (lambda t, k: np.nan, "noise must have finite weights"),
     ],
@@ -90,7 +93,9 @@ def test_what_leaves_is_on_a_grid(rng):
                 n_permutations=9, learning_rate=1.0, noise_multiplier=1.0, noise="iid", n_jobs=1,
                 unit=unit, noise_random_state=0,
             ).fit(X, y, X_val=X_val, y_val=y_val, groups=owner)  # fmt: skip
-        steps = np.array([walk[1] for walk in taken])  # from zero, along one release each
+        steps = np.array(
+            [walk[1] for walk in taken]
+        )  # from zero, along one release each
         assert len(steps) == 9
         assert not (steps % grid_width(3.0 / rows)).any()
 
@@ -99,13 +104,19 @@ def test_what_leaves_is_on_a_grid(rng):
 
 
 @pytest.mark.parametrize(
-    ("trust", "relation", "sensitivity"), [("local", "replace", 2), ("server", "null", 1)]
+    ("trust", "relation", "sensitivity"),
+    [("local", "replace", 2), ("server", "null", 1)],
 )
 def test_what_is_released_and_charged(rng, trust, relation, sensitivity):
     X, y, X_val, y_val = problem(rng, 2)
     ledger = Ledger(None, "rows", epsilon=1.0, delta=5e-5)
     valuer = GradientSemivalueValuer(
-        n_permutations=7, clip=np.float32(0.5), epsilon=1.0, delta=5e-5, trust=trust, ledger=ledger
+        n_permutations=7,
+        clip=np.float32(0.5),
+        epsilon=1.0,
+        delta=5e-5,
+        trust=trust,
+        ledger=ledger,
     ).fit(X, y, X_val=X_val, y_val=y_val)
     event = ledger.charges[0].event
     assert event.count == 7
@@ -117,14 +128,20 @@ def test_what_is_released_and_charged(rng, trust, relation, sensitivity):
     ceiling = detection_ceiling(1.0, 5e-5, relation)
     assert valuer.privacy_.detection_ceiling == pytest.approx(ceiling, abs=1e-6)
     assert valuer.privacy_.notion == {"local": "local", "server": "central"}[trust]
-    assert "row's own releases to tell whether" in " ".join(str(valuer.privacy_).split())
-    with pytest.raises(ValueError, match="the release must fit what is left of the budget"):
+    assert "row's own releases to tell whether" in " ".join(
+        str(valuer.privacy_).split()
+    )
+    with pytest.raises(
+        ValueError, match="the release must fit what is left of the budget"
+    ):
         valuer.fit(X, y, X_val=X_val, y_val=y_val)
 
 
 def test_a_multiplier_is_labelled_with_its_guarantee(rng):
     X, y, X_val, y_val = problem(rng, 2)
-    valuer = GradientSemivalueValuer(n_permutations=9, noise_multiplier=8 / 3, delta=5e-5)
+    valuer = GradientSemivalueValuer(
+        n_permutations=9, noise_multiplier=8 / 3, delta=5e-5
+    )
     report = valuer.fit(X, y, X_val=X_val, y_val=y_val).privacy_
     assert report.epsilon == pytest.approx(epsilon_from_mu(2 / (8 / 3), 5e-5), rel=1e-6)
     assert "noise of scale 8 " in report.noise
@@ -162,14 +179,18 @@ SENTENCES = {
 def test_sentences_of_the_report(rng, cls, trust, unit, groups):
     X, y, X_val, y_val = problem(rng, 2)
     owner = np.arange(24) % 6 if groups else None
-    valuer = cls(epsilon=2.0, delta=1e-6, n_permutations=4, trust=trust, unit=unit, clip=0.5)
+    valuer = cls(
+        epsilon=2.0, delta=1e-6, n_permutations=4, trust=trust, unit=unit, clip=0.5
+    )
     valuer.fit(X, y, X_val=X_val, y_val=y_val, groups=owner)
     check_sentences(valuer, trust=trust, unit=unit, groups=groups)
 
 
 @pytest.mark.parametrize("trust", ["local", "server"])
 def test_sentences_of_a_training_elsewhere(trust):
-    valuer = FederatedSemivalueValuer(epsilon=2.0, delta=1e-6, n_rounds=4, trust=trust, clip=0.5)
+    valuer = FederatedSemivalueValuer(
+        epsilon=2.0, delta=1e-6, n_rounds=4, trust=trust, clip=0.5
+    )
     valuer.start(lambda thetas: thetas[:, 0], 3)
     check_sentences(valuer, trust=trust, unit="party", groups=True, elsewhere=True)
 
@@ -208,10 +229,14 @@ def test_noise_of_a_party_of_several_rows(rng):
             valuer.fit(X, y, X_val=X_val, y_val=y_val, groups=groups)
         steps = np.diff(np.array(taken), axis=1)
         orders = drawn_orders(0, 3, 200)
-        by_party = np.array([step[np.argsort(order)] for step, order in zip(steps, orders)])
+        by_party = np.array(
+            [step[np.argsort(order)] for step, order in zip(steps, orders)]
+        )
         spreads[unit] = by_party.std(axis=(0, 2))
     np.testing.assert_allclose(spreads["party"], 50 * np.sqrt(200), rtol=0.1)
-    np.testing.assert_allclose(spreads["example"] * [2, 6, 32], 50 * np.sqrt(200), rtol=0.1)
+    np.testing.assert_allclose(
+        spreads["example"] * [2, 6, 32], 50 * np.sqrt(200), rtol=0.1
+    )
 
 
 def test_private_values_are_public(rng):
@@ -269,7 +294,11 @@ def redrawn(data, n_fits, **params):
 @pytest.mark.parametrize(("noise", "burn_in"), [("iid", 0.0), ("correlated", 0.5)])
 def test_errors_are_those_of_redrawn_noise(rng, noise, burn_in):
     fits = redrawn(
-        problem(rng, 2, n=16, n_val=20), 50, n_permutations=16, noise=noise, burn_in=burn_in
+        problem(rng, 2, n=16, n_val=20),
+        50,
+        n_permutations=16,
+        noise=noise,
+        burn_in=burn_in,
     )
     truth = np.var([fit.values_ for fit in fits], axis=0, ddof=1).mean()
     stated = np.mean([fit.values_error_**2 for fit in fits[:4]])
@@ -293,7 +322,9 @@ def test_errors_are_computed_at_first_access_and_released(rng):
 @seeded
 def test_errors_of_parties_with_more_rows_are_smaller(rng):
     X, y, X_val, y_val = problem(rng, 2, n=60)
-    groups = np.r_[np.arange(12), np.repeat(np.arange(12, 18), 8)]  # parties of 1 and of 8 rows
+    groups = np.r_[
+        np.arange(12), np.repeat(np.arange(12, 18), 8)
+    ]  # parties of 1 and of 8 rows
     valuer = GradientSemivalueValuer(
         n_permutations=20, noise_multiplier=1.0, unit="example", learning_rate=0.01,
         noise_random_state=0, random_state=0,
@@ -348,7 +379,9 @@ def test_an_early_stop_reports_the_releases_until_then(rng, n_jobs):
     # Steps are taken ahead of the utilities: what was released in them is not in the record.
     X, y, X_val, y_val = problem(rng, 2)
     points, released = dict(X_val=X_val, y_val=y_val), []
-    options = dict(epsilon=1.0, burn_in=0.0, learning_rate=0.1, random_state=0, n_jobs=n_jobs)
+    options = dict(
+        epsilon=1.0, burn_in=0.0, learning_rate=0.1, random_state=0, n_jobs=n_jobs
+    )
     event = gradient_event(40, 1.0, epsilon=1.0, delta=1e-5)
     multiplier = event.event.scale / 40**0.5
     for k, stop in ((40, 9), (9, 10)):
@@ -410,7 +443,9 @@ def test_rows_stay_below_the_ceiling(trust, noise):
                   trust=trust, learning_rate=0.005, burn_in=0.0)
         for seed in range(16)
     ]  # fmt: skip
-    ceiling = detection_ceiling(epsilon, delta, "replace" if trust == "local" else "null")
+    ceiling = detection_ceiling(
+        epsilon, delta, "replace" if trust == "local" else "null"
+    )
     error = np.std(found, ddof=1) / 4
     assert np.mean(found) <= ceiling + 2 * error
     assert np.mean(found) > 0.5 + 3 * error  # it sees what there is to see

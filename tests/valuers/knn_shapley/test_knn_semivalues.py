@@ -30,7 +30,9 @@ def check_random_game(rng, engine):
     """A random game with a random semivalue, or with calibrated values, equals enumeration."""
     n, n_classes = int(rng.integers(2, 8)), int(rng.choice([0, 2, 3]))
     k, utility = int(rng.integers(1, n + 3)), rng.choice(["soft", "original"])
-    X, y, X_val, y_val = grid_game(rng, n, 2, n_classes, side=int(rng.choice([2, 3, 9])))
+    X, y, X_val, y_val = grid_game(
+        rng, n, 2, n_classes, side=int(rng.choice([2, 3, 9]))
+    )
     choice = int(rng.integers(0, len(SEMIVALUES) + 2))
     if choice < len(SEMIVALUES):
         parameters = dict(semivalue=SEMIVALUES[choice])
@@ -41,7 +43,11 @@ def check_random_game(rng, engine):
     valuer = KNNShapleyValuer(k, utility=utility, engine=engine, **parameters)
     valuer.fit(X, y, X_val=X_val, y_val=y_val)
     game = partial(
-        knn_utility, k=k, utility=utility, n_classes=min(n, n_classes), prior=y_val.mean()
+        knn_utility,
+        k=k,
+        utility=utility,
+        n_classes=min(n, n_classes),
+        prior=y_val.mean(),
     )
     expected = enumerate_game(game, X, y, X_val, y_val, None, "sqeuclidean", semivalue)
     np.testing.assert_allclose(
@@ -64,7 +70,9 @@ def test_tables_are_sums_over_sizes(n, n_neighbors):
         *((dict(semivalue=s), size_weights(s, n)) for s in SEMIVALUES),
         *((dict(min_coalition=t), sizes_from(t)(n)) for t in (1, 7, n // 2, n - 1)),
     ]:
-        expected = hypergeom.cdf(n_neighbors - 1, n - 1, r - 1, np.arange(n)) @ q / n_neighbors
+        expected = (
+            hypergeom.cdf(n_neighbors - 1, n - 1, r - 1, np.arange(n)) @ q / n_neighbors
+        )
         found = class_game(n, n_neighbors, 2, "original", **parameters).inv[1:]
         np.testing.assert_allclose(found, expected, atol=1e-12, err_msg=str(parameters))
 
@@ -74,7 +82,9 @@ def test_tables_are_sums_over_sizes(n, n_neighbors):
 def test_beta_one_one_is_the_shapley_value(rng, n_classes, utility):
     X, y, X_val, y_val = grid_game(rng, 2000, 20, n_classes, side=40)
     valuer = KNNShapleyValuer(50, utility=utility).fit(X, y, X_val=X_val, y_val=y_val)
-    beta = clone(valuer).set_params(semivalue=(1, 1)).fit(X, y, X_val=X_val, y_val=y_val)
+    beta = (
+        clone(valuer).set_params(semivalue=(1, 1)).fit(X, y, X_val=X_val, y_val=y_val)
+    )
     np.testing.assert_allclose(beta.values_, valuer.values_, atol=1e-13)
 
 
@@ -97,7 +107,9 @@ def test_calibrated_values_do_not_depend_on_the_utility(rng):
     # never among the K nearest.
     X, y, X_val, y_val = grid_game(rng, 40, 10, 3)
     soft, original = (
-        KNNShapleyValuer(5, utility=utility, min_coalition=5).fit(X, y, X_val=X_val, y_val=y_val)
+        KNNShapleyValuer(5, utility=utility, min_coalition=5).fit(
+            X, y, X_val=X_val, y_val=y_val
+        )
         for utility in ("soft", "original")
     )
     np.testing.assert_allclose(soft.values_, original.values_, atol=1e-15)

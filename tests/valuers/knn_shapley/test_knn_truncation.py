@@ -41,9 +41,15 @@ def test_values_are_within_tol_of_enumeration(rng, parameters):
         for side in (2, 30):
             X, y, X_val, _ = grid_game(rng, n, 1, 2, side)
             near = np.argsort(np.abs(X - X_val[0]).sum(axis=1))
-            y[near] = rng.permutation([0, 0, 0, 0, 0, 0, 1])  # the worst case has one far match
+            y[near] = rng.permutation(
+                [0, 0, 0, 0, 0, 0, 1]
+            )  # the worst case has one far match
             game = partial(
-                knn_utility, k=k, utility=parameters.get("utility", "soft"), n_classes=2, prior=0
+                knn_utility,
+                k=k,
+                utility=parameters.get("utility", "soft"),
+                n_classes=2,
+                prior=0,
             )
             exact = enumerate_game(
                 game, X, y, X_val, np.ones(1), None, "sqeuclidean",
@@ -77,13 +83,26 @@ def test_the_bound_holds_for_far_rows_that_change_sides(rng, cv, sizes, engine):
     X = rng.normal(size=(301, 1))
     y = (np.abs(X[:, 0]) < 0.7).astype(int)
     exact = KNNShapleyValuer(3, cv=cv).fit(X, y)
-    valuer = KNNShapleyValuer(3, cv=cv, max_rank="auto", tol=0.01, engine=engine).fit(X, y)
-    assert 0 < np.abs(valuer.values_ - exact.values_).max() <= valuer.truncation_error_ <= 0.01
+    valuer = KNNShapleyValuer(3, cv=cv, max_rank="auto", tol=0.01, engine=engine).fit(
+        X, y
+    )
+    assert (
+        0
+        < np.abs(valuer.values_ - exact.values_).max()
+        <= valuer.truncation_error_
+        <= 0.01
+    )
     assert valuer.max_rank_ == max(smallest_max_rank(n, 0.01, 3) for n in sizes) < 100
-    assert valuer.values_.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_)
-    assert valuer.contributions(7).contributions.sum() == pytest.approx(valuer.values_[7])
+    assert valuer.values_.sum() == pytest.approx(
+        valuer.utility_ - valuer.empty_utility_
+    )
+    assert valuer.contributions(7).contributions.sum() == pytest.approx(
+        valuer.values_[7]
+    )
     assert (exact.max_rank_, exact.truncation_error_) == (max(sizes), 0)
-    by_number = KNNShapleyValuer(3, cv=cv, max_rank=valuer.max_rank_, engine=engine).fit(X, y)
+    by_number = KNNShapleyValuer(
+        3, cv=cv, max_rank=valuer.max_rank_, engine=engine
+    ).fit(X, y)
     assert by_number.truncation_error_ == valuer.truncation_error_
     every = KNNShapleyValuer(3, cv=cv, max_rank=max(sizes), engine=engine).fit(X, y)
     np.testing.assert_allclose(every.values_, exact.values_, atol=1e-14)
@@ -95,7 +114,10 @@ def test_ranks_follow_the_number_of_rows(rng):
     X, y = rng.normal(size=(90, 2)), rng.integers(0, 2, 90)
     points = dict(X_val=X[:5] + 0.1, y_val=y[:5])
     valuer = KNNShapleyValuer(max_rank="auto", tol=0.05)
-    some, all_rows = valuer.fit(X[:80], y[:80], **points).max_rank_, smallest_max_rank(90, 0.05, 5)
+    some, all_rows = (
+        valuer.fit(X[:80], y[:80], **points).max_rank_,
+        smallest_max_rank(90, 0.05, 5),
+    )
     assert some == smallest_max_rank(80, 0.05, 5) < all_rows
     assert valuer.fit(X, y, **points).max_rank_ == all_rows
 

@@ -45,7 +45,9 @@ def vote_utility(players, distances, y, label, k, n_bits, n_classes):
 
 def check_random_game(rng, n_classes):
     n, n_classes = int(rng.integers(2, 7)), int(rng.choice(n_classes))
-    X, y, X_val, y_val = grid_game(rng, n, 2, n_classes, side=int(rng.choice([1, 2, 3, 5, 40])))
+    X, y, X_val, y_val = grid_game(
+        rng, n, 2, n_classes, side=int(rng.choice([1, 2, 3, 5, 40]))
+    )
     X_val += rng.choice([0.0, 0.25])
     k, n_bits = int(rng.integers(1, n + 3)), rng.choice([None, 1, 3, 5])
     semivalue = SEMIVALUES[rng.integers(4)]
@@ -54,11 +56,15 @@ def check_random_game(rng, n_classes):
     valuer.fit(X, y, X_val=X_val, y_val=y_val)
     game = partial(vote_utility, k=k, n_bits=n_bits, n_classes=min(n, n_classes))
     expected = enumerate_game(game, X, y, X_val, y_val, semivalue=semivalue)
-    np.testing.assert_allclose(valuer.values_, expected, atol=1e-12, err_msg=f"{valuer}, n={n}")
+    np.testing.assert_allclose(
+        valuer.values_, expected, atol=1e-12, err_msg=f"{valuer}, n={n}"
+    )
     whole = [game(range(n), d, y, label) for d, label in zip(cdist(X_val, X), y_val)]
     assert valuer.utility_ == pytest.approx(np.mean(whole))
     if semivalue == "shapley":
-        assert valuer.values_.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_)
+        assert valuer.values_.sum() == pytest.approx(
+            valuer.utility_ - valuer.empty_utility_
+        )
 
 
 @pytest.mark.filterwarnings("ignore:X_val holds the same rows")
@@ -73,13 +79,19 @@ def test_efficiency_and_symmetry(rng, n_neighbors, n_bits):
     X, X_val = rng.normal(size=(150, 2)), rng.normal(size=(5, 2))
     y, y_val = rng.integers(0, 3, 150), np.array([0, 1, 2, 3, 0])
     X[100:120], y[100:120] = X[:20], y[:20]  # identical rows
-    valuer = KNNShapleyValuer(n_neighbors, utility="hard", weights="distance", n_bits=n_bits)
+    valuer = KNNShapleyValuer(
+        n_neighbors, utility="hard", weights="distance", n_bits=n_bits
+    )
     valuer.fit(X, y, X_val=X_val, y_val=y_val)
     assert valuer.empty_utility_ == 1 / 4  # of a class that no row has
     assert valuer.values_.sum() == pytest.approx(valuer.utility_ - 1 / 4, abs=1e-12)
     np.testing.assert_allclose(valuer.values_[100:120], valuer.values_[:20], atol=1e-13)
     order = rng.permutation(150)
-    again = clone(valuer).set_params(n_jobs=1).fit(X[order], y[order], X_val=X_val, y_val=y_val)
+    again = (
+        clone(valuer)
+        .set_params(n_jobs=1)
+        .fit(X[order], y[order], X_val=X_val, y_val=y_val)
+    )
     np.testing.assert_allclose(again.values_, valuer.values_[order], atol=1e-13)
 
 
@@ -106,10 +118,14 @@ def test_probabilities_of_the_labels(rng):
     valuer.fit(X, y, X_val=[[0.4]], y_val=[0])
     # At 2: distances 2, 1, 1, 1, so that the three nearest have labels 1, 0, 1.
     by_label = [valuer.score_samples([[2.0]], [c])[0] for c in (0, 1)]
-    assert valuer.transform([[2.0]])[0, 0] == pytest.approx((by_label[0] + 2 * by_label[1]) / 3)
+    assert valuer.transform([[2.0]])[0, 0] == pytest.approx(
+        (by_label[0] + 2 * by_label[1]) / 3
+    )
     # At 0.9: 0.9, 0.1 and two at 2.1, of which one counts: 8 * (1/9, 1, 1/21) rounds to 1, 8, 0.
     by_label = [valuer.score_samples([[0.9]], [c])[0] for c in (0, 1)]
-    assert valuer.transform([[0.9]])[0, 0] == pytest.approx((by_label[0] + 8 * by_label[1]) / 9)
+    assert valuer.transform([[0.9]])[0, 0] == pytest.approx(
+        (by_label[0] + 8 * by_label[1]) / 9
+    )
 
 
 @pytest.mark.parametrize("weights", ["uniform", "distance"])
@@ -118,20 +134,29 @@ def test_metrics(rng, metric, weights):
     X, y, X_val, y_val = grid_game(rng, 40, 9, 2, side=7)
     X, X_val = X + 1, X_val + 1.25
     name = "cosine" if metric == "cosine" else "cityblock"
-    expected = KNNShapleyValuer(3, utility="hard", weights=weights, metric="precomputed")
+    expected = KNNShapleyValuer(
+        3, utility="hard", weights=weights, metric="precomputed"
+    )
     expected.fit(cdist(X, X, name), y, X_val=cdist(X_val, X, name), y_val=y_val)
     valuer = clone(expected).set_params(metric=metric)
     if metric == "precomputed":
-        found = valuer.fit(cdist(X, X, name), y).score_samples(cdist(X[:3] + 0.3, X, name), y[:3])
+        found = valuer.fit(cdist(X, X, name), y).score_samples(
+            cdist(X[:3] + 0.3, X, name), y[:3]
+        )
         valuer.set_params(metric="manhattan").fit(X, y)
-        np.testing.assert_allclose(found, valuer.score_samples(X[:3] + 0.3, y[:3]), atol=1e-13)
+        np.testing.assert_allclose(
+            found, valuer.score_samples(X[:3] + 0.3, y[:3]), atol=1e-13
+        )
     else:
         valuer.fit(X.astype(np.float32), y, X_val=X_val.astype(np.float32), y_val=y_val)
         np.testing.assert_allclose(valuer.values_, expected.values_, atol=1e-13)
 
 
 def test_parallel_rows_have_the_distance_zero():
-    X, y = np.array([[1.0, 2.0], [1 / 3, 2 / 3], [0.7, 1.4], [2.0, 1.0]]), np.array([0, 1, 1, 0])
+    X, y = (
+        np.array([[1.0, 2.0], [1 / 3, 2 / 3], [0.7, 1.4], [2.0, 1.0]]),
+        np.array([0, 1, 1, 0]),
+    )
     valuer = KNNShapleyValuer(2, utility="hard", weights="distance", metric="cosine")
     valuer.fit(X, y, X_val=[[0.1, 0.2]], y_val=[1])
     assert valuer.values_[1] == pytest.approx(valuer.values_[2], abs=1e-15)

@@ -33,8 +33,12 @@ def test_algorithm_1(script, rng, monkeypatch):
     X, y, *_ = problem = unrelated(rng, n, 20)
     of_all, kept = script.algorithm_1(X, y, problem.points, "neg_log_loss", 0)
     library = problem.fit(LayeredShapleyValuer(scoring="neg_log_loss", tol=1e-4))
-    np.testing.assert_allclose(of_all, library.values_ - library.layer_values_[0], atol=1e-12)
-    game = ModelGame(LogisticRegression(), *problem, scoring="neg_log_loss", random_state=0)
+    np.testing.assert_allclose(
+        of_all, library.values_ - library.layer_values_[0], atol=1e-12
+    )
+    game = ModelGame(
+        LogisticRegression(), *problem, scoring="neg_log_loss", random_state=0
+    )
 
     def utility(rows):
         return game.utility(np.isin(np.arange(n), rows)[None])[0]
@@ -65,7 +69,9 @@ def test_noise_and_correlations(script, rng):
 
 
 def test_data_from_openml(script, monkeypatch):
-    frame = pandas.DataFrame({"age": [20.0, 30, 40], "work": ["a", "b", None], "sex": list("mfm")})
+    frame = pandas.DataFrame(
+        {"age": [20.0, 30, 40], "work": ["a", "b", None], "sex": list("mfm")}
+    )
     bunch = Bunch(data=frame, target=pandas.Series(["<=50K", ">50K", "<=50K"]))
     monkeypatch.setattr(script, "fetch_openml", lambda **kwargs: bunch)
     X, y, centre = script.load("adult", None, None)
@@ -76,7 +82,10 @@ def test_data_from_openml(script, monkeypatch):
 
 def test_says_what_is_missing(script, monkeypatch, capsys):
     for arguments, message in [
-        (["--data", ".", "--sets", "diabetes"], "--data must hold pima.npz for diabetes. Got '.'"),
+        (
+            ["--data", ".", "--sets", "diabetes"],
+            "--data must hold pima.npz for diabetes. Got '.'",
+        ),
         (["--seeds", "1"], "--seeds must be at least 2, for a standard error. Got 1"),
     ]:
         monkeypatch.setattr(sys, "argv", ["layered_figures.py", *arguments])
@@ -86,11 +95,17 @@ def test_says_what_is_missing(script, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-def test_high_values_matter_and_published_noise_drowns_them(script, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["layered_figures.py", "--sets", "synthetic", "--seeds", "3"])
+def test_high_values_matter_and_published_noise_drowns_them(
+    script, monkeypatch, capsys
+):
+    monkeypatch.setattr(
+        sys, "argv", ["layered_figures.py", "--sets", "synthetic", "--seeds", "3"]
+    )
     script.main()
     printed = capsys.readouterr().out.splitlines()
-    gaps = [float(x.split()[-3]) for x in printed if x.startswith("Algorithm 1, highest")]
+    gaps = [
+        float(x.split()[-3]) for x in printed if x.startswith("Algorithm 1, highest")
+    ]
     assert len(gaps) == 1
     assert gaps[0] < -0.05
     title = "Rank correlation of published private values with exact ones: step by step"

@@ -50,9 +50,14 @@ def fit(problem, **parameters):
 @pytest.mark.parametrize("max_queries", [1, 5, 100])
 def test_noise_costs_epsilon_and_is_the_smaller(release, max_queries):
     n, mu = 500, mu_from_epsilon(1.0, 1e-5)
-    plan = plan_release(n, 3, epsilon=1.0, delta=1e-5, release=release, max_queries=max_queries)
+    plan = plan_release(
+        n, 3, epsilon=1.0, delta=1e-5, release=release, max_queries=max_queries
+    )
     other, own = change_bounds(3, 1.0, 1.0)
-    one, itself = value_sensitivity(n, other), own.sum() / n if release == "publish" else 0.0
+    one, itself = (
+        value_sensitivity(n, other),
+        own.sum() / n if release == "publish" else 0.0,
+    )
     # L1 and L2 sensitivity of everything that is released.
     count = max_queries if release == "query" else n - 1
     laplace = np.sqrt(2) * (count * one + itself)
@@ -61,7 +66,9 @@ def test_noise_costs_epsilon_and_is_the_smaller(release, max_queries):
     assert type(plan.noise) is (LaplaceEvent if laplace < gaussian else GaussianEvent)
     assert (plan.delta == 0) == (laplace < gaussian)
     if release == "query":
-        assert get_epsilon(plan.total, plan.delta or 1e-9) == pytest.approx(1.0, rel=0.02)
+        assert get_epsilon(plan.total, plan.delta or 1e-9) == pytest.approx(
+            1.0, rel=0.02
+        )
 
 
 def test_noise_of_secret_coalitions(rng):
@@ -81,7 +88,9 @@ def test_noise_of_secret_coalitions(rng):
 def values_of(rows, points, players, l2=1.0):
     X, y = np.array([x for x, _ in rows]), np.array([label for _, label in rows])
     game = StableLogisticGame(X, y, *points, l2=l2, fit_intercept=False)
-    return block_values(Utilities(game), [0, 1, 1, 1], players, lambda *k: np.random.default_rng(k))
+    return block_values(
+        Utilities(game), [0, 1, 1, 1], players, lambda *k: np.random.default_rng(k)
+    )
 
 
 @pytest.mark.parametrize("l2", [1.0, 0.1])
@@ -95,10 +104,14 @@ def test_no_other_row_moves_a_value_by_more_than_the_sensitivity(l2, rng):
     game = dict(l2=l2, fit_intercept=False, slope=slope, curvature=curvature)
     other, of_own = change_bounds(3, l2, 1.0, False, slope, curvature)
     for _ in range(12):
-        rows = [(rng.normal(size=2) * rng.choice([0, 1]), rng.integers(2)) for _ in range(n)]
+        rows = [
+            (rng.normal(size=2) * rng.choice([0, 1]), rng.integers(2)) for _ in range(n)
+        ]
         rows[0] = (u * rng.choice([0, 1]), 1)
         for place in (0, 1, n - 1):
-            sides = [[*rows[:place], (u, label), *rows[place + 1 :]] for label in (0, 1)]
+            sides = [
+                [*rows[:place], (u, label), *rows[place + 1 :]] for label in (0, 1)
+            ]
             before, after = (values_of(side, points, None, l2) for side in sides)
             change = np.abs(before - after)
             own = max(own, change[place])
@@ -117,13 +130,29 @@ def test_no_row_moves_a_marginal_contribution_by_more_than_the_bound(l2, rng):
     fraction = np.zeros(4)
     for _ in range(150):
         k = rng.integers(1, 5)
-        X, y = rng.normal(size=(k + 2, 2)) * rng.choice([0.3, 3]), rng.integers(0, 2, k + 2)
+        X, y = (
+            rng.normal(size=(k + 2, 2)) * rng.choice([0.3, 3]),
+            rng.integers(0, 2, k + 2),
+        )
         X_val, y_val = rng.normal(size=(rng.integers(1, 3), 2)) * 3, np.array([0, 1])
         if rng.random() < 0.7:
-            X[k - 1], X[k], X[k + 1] = X_val[0], -X_val[0], X_val[0] * rng.choice([-1, 1])
-        game = StableLogisticGame(X, y, X_val, y_val[: len(X_val)], l2=l2, fit_intercept=False)
-        masks = np.zeros((4, k + 2), dtype=bool)  # with or without the last row; another replaced
-        masks[:2, :k], masks[2:, : k - 1], masks[2:, k], masks[1::2, k + 1] = True, True, True, True
+            X[k - 1], X[k], X[k + 1] = (
+                X_val[0],
+                -X_val[0],
+                X_val[0] * rng.choice([-1, 1]),
+            )
+        game = StableLogisticGame(
+            X, y, X_val, y_val[: len(X_val)], l2=l2, fit_intercept=False
+        )
+        masks = np.zeros(
+            (4, k + 2), dtype=bool
+        )  # with or without the last row; another replaced
+        masks[:2, :k], masks[2:, : k - 1], masks[2:, k], masks[1::2, k + 1] = (
+            True,
+            True,
+            True,
+            True,
+        )
         v = game.utility(masks)
         bound = change_bounds(4, l2, 1.0, False, *game.validation_bounds())[0][k - 1]
         fraction[k - 1] = max(fraction[k - 1], abs(v[1] - v[0] - v[3] + v[2]) / bound)
@@ -134,7 +163,9 @@ def test_no_row_moves_a_marginal_contribution_by_more_than_the_bound(l2, rng):
 def test_bounds_of_the_utility_hold_for_all_models(rng):
     for l2 in (1.0, 0.01):
         X_val, y_val = rng.normal(size=(9, 3)) + 0.3, rng.integers(0, 2, 9)
-        game = StableLogisticGame(X_val, y_val, X_val, y_val, l2=l2, fit_intercept=False)
+        game = StableLogisticGame(
+            X_val, y_val, X_val, y_val, l2=l2, fit_intercept=False
+        )
         slope, curvature = game.validation_bounds()
         Z = X_val / np.maximum(np.linalg.norm(X_val, axis=1), 1)[:, None]
         signed, radius = Z * (2 * y_val - 1)[:, None], np.sqrt(0.27846454276107 / l2)
@@ -160,7 +191,9 @@ def test_little_noise_gives_the_exact_values(release, problem):
     noisy = fit(problem, epsilon=1e6, release=release, tol=0.1)
     exact = fit(problem, epsilon=None, tol=0.01).values_
     rows = [3] if release == "query" else range(40)
-    np.testing.assert_allclose([noisy.values_for(i) for i in rows], exact[rows], atol=4e-4)
+    np.testing.assert_allclose(
+        [noisy.values_for(i) for i in rows], exact[rows], atol=4e-4
+    )
     assert np.std(exact) > 0.0015
 
 
@@ -174,7 +207,11 @@ def test_queries_are_charged_and_kept(problem):
     assert ledger.n_charges == 1
     event = ledger.charges[0].event
     assert isinstance(event, LaplaceEvent)
-    assert event.scale == valuer.noise_scale_ == pytest.approx(2 * event.sensitivity, rel=1e-9)
+    assert (
+        event.scale
+        == valuer.noise_scale_
+        == pytest.approx(2 * event.sensitivity, rel=1e-9)
+    )
     valuer.values_for(4)
     assert ledger.spent == pytest.approx(1.0, rel=1e-3)
     with pytest.raises(ValueError, match="max_queries .* total of 2 queries"):
@@ -218,14 +255,18 @@ def test_what_a_release_is_worth_reporting(problem):
     guarantee = fit(problem, release="all").privacy_.guarantee
     assert guarantee == "(1, 1e-05)-joint differential privacy"
     assert one.privacy_.guarantee == "(1)-joint differential privacy"
-    assert vector.privacy_.guarantee == "(1)-differential privacy"  # Laplace noise is smaller
+    assert (
+        vector.privacy_.guarantee == "(1)-differential privacy"
+    )  # Laplace noise is smaller
     text = " ".join(str(one.privacy_).split())
     assert "had one row been replaced by any other" in text
     assert "in the values of other rows that are queried (at most 1)" in text
     assert "l2, max_norm, n_layers and all other parameters were chosen without" in text
     # Fewer than 50 public points: no shrinkage, so that the error is that of the noise.
     for valuer in (one, vector):
-        np.testing.assert_allclose(valuer.values_error_, np.sqrt(2) * valuer.noise_scale_)
+        np.testing.assert_allclose(
+            valuer.values_error_, np.sqrt(2) * valuer.noise_scale_
+        )
     found = one.values_for(0, return_error=True)
     assert found == (one.values_[0], one.values_error_[0])
     assert one.shrinkage_ == 1
@@ -236,7 +277,10 @@ def test_pickling(problem):
     for copied in (pickle.dumps, copy.deepcopy):
         with pytest.raises(TypeError, match="holds the rows"):
             copied(fit(problem))
-    for release in ("all", "publish"):  # a parameter that is changed later publishes nothing
+    for release in (
+        "all",
+        "publish",
+    ):  # a parameter that is changed later publishes nothing
         every = fit(problem, release="all").set_params(release=release)
         every = pickle.loads(pickle.dumps(every))
         assert not hasattr(every, "values_")
@@ -278,7 +322,9 @@ def test_secret_coalitions_are_fresh(problem):
     options = dict(design="iid", epsilon=1e6, random_state=0, tol=0.4)
     found = [fit(problem, **options).values_for(2) for _ in range(15)]
     assert len(set(np.round(found, 6))) > 5  # random_state does not decide
-    assert np.mean(found) == pytest.approx(exact, abs=6 * np.std(found) / np.sqrt(15) + 1e-3)
+    assert np.mean(found) == pytest.approx(
+        exact, abs=6 * np.std(found) / np.sqrt(15) + 1e-3
+    )
 
 
 @pytest.mark.parametrize(
@@ -313,10 +359,13 @@ def test_refused_uses(problem):
         "release": {"reader": "curator"},
     }.items():
         with pytest.raises(ValueError, match=f"^{name} must be .* fit_transform"):
-            LayeredShapleyValuer(l2=1.0, n_layers=2, epsilon=1.0, **parameters).fit_transform(
-                X, y, **points
-            )
-    assert valuer.set_params(release="publish").fit_transform(X, y, **points).shape == (40, 1)
+            LayeredShapleyValuer(
+                l2=1.0, n_layers=2, epsilon=1.0, **parameters
+            ).fit_transform(X, y, **points)
+    assert valuer.set_params(release="publish").fit_transform(X, y, **points).shape == (
+        40,
+        1,
+    )
     for ask in (lambda valuer: valuer.transform(X[:2]), LayeredShapleyValuer.core_sets):
         with pytest.raises(ValueError, match="which a private fit does not keep"):
             ask(valuer)
@@ -348,7 +397,9 @@ def test_the_baseline_is_layer_0_and_costs_nothing(release, public_problem, rng)
     predicted = valuer.prediction()
     assert ledger.n_charges == charged == (release == "all")
     # They depend on the row and the public points only.
-    other = problem._replace(X=np.r_[X[:1], rng.normal(size=(39, 3))], y=np.r_[y[:1], 1 - y[1:]])
+    other = problem._replace(
+        X=np.r_[X[:1], rng.normal(size=(39, 3))], y=np.r_[y[:1], 1 - y[1:]]
+    )
     replaced = fit(other, release=release)
     assert replaced.baseline_[0] == pytest.approx(valuer.baseline_[0], abs=1e-12)
     assert replaced.prediction()[0] == pytest.approx(predicted[0], abs=1e-12)
@@ -369,13 +420,17 @@ def test_where_there_is_no_baseline_or_prediction(problem, public_problem):
             valuer.prediction()
     with pytest.raises(ValueError, match="no baseline_ to return"):
         vector.values_for(0, return_baseline=True)
-    with pytest.raises(ValueError, match="prediction needs at least 50 validation points"):
+    with pytest.raises(
+        ValueError, match="prediction needs at least 50 validation points"
+    ):
         fit(problem).prediction()
 
 
 def test_values_are_shrunk_as_stated(public_problem):
     with pytest.warns(SeededNoiseWarning):
-        valuer = fit(public_problem, release="all", noise_random_state=0, random_state=0)
+        valuer = fit(
+            public_problem, release="all", noise_random_state=0, random_state=0
+        )
     exact = fit(public_problem, release="all", random_state=0, epsilon=1e9).values_
     weight = valuer.shrinkage_
     assert 0 < weight < 0.5

@@ -26,7 +26,9 @@ def test_many_coalitions_give_the_shapley_value(design, rng):
     valuer = problem.fit(LayeredShapleyValuer(design=design, **ALL))
     np.testing.assert_allclose(valuer.values_, problem.fit(EXACT).values_, **CLOSE)
     np.testing.assert_allclose(valuer.layer_values_.sum(axis=0), valuer.values_)
-    assert valuer.values_.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_)
+    assert valuer.values_.sum() == pytest.approx(
+        valuer.utility_ - valuer.empty_utility_
+    )
     assert not valuer.values_error_.any()
     assert valuer.truncation_bias_ == 0
 
@@ -44,9 +46,14 @@ def test_regression_and_other_estimators(rng):
 
 def test_groups_and_splits(rng):
     (X, y), points = (problem := two_classes(rng, 16)).rows, problem.points
-    for given in ({**points, "groups": np.arange(16) % 6}, {"groups": np.arange(16) % 6}):
+    for given in (
+        {**points, "groups": np.arange(16) % 6},
+        {"groups": np.arange(16) % 6},
+    ):
         valuer = LayeredShapleyValuer(cv=2, **ALL).fit(X, y, **given)
-        np.testing.assert_allclose(valuer.values_, EXACT.fit(X, y, **given).values_, **CLOSE)
+        np.testing.assert_allclose(
+            valuer.values_, EXACT.fit(X, y, **given).values_, **CLOSE
+        )
         assert np.isfinite(valuer.score_samples(X[:3] + 5, y[:3])).all()
 
 
@@ -56,7 +63,9 @@ def test_a_new_row_has_the_value_of_one_that_joins(parameters, rng):
     valuer = problem.fit(LayeredShapleyValuer(**ALL, **parameters))
     X_new, y_new = rng.normal(size=(2, 3)), np.array(["no", "yes"])
     scores = valuer.score_samples(X_new, y_new)
-    np.testing.assert_array_equal(valuer.core_sets()[0].score_samples(X_new, y_new), scores)
+    np.testing.assert_array_equal(
+        valuer.core_sets()[0].score_samples(X_new, y_new), scores
+    )
     with pytest.raises(ValueError, match="y must hold only labels"):
         valuer.core_sets()[0].score_samples(X_new, ["maybe"] * 2)
     for row, label, score in zip(X_new, y_new, scores):
@@ -79,7 +88,9 @@ class OfFewRows(DummyClassifier):
 
 def test_new_rows_join_one_by_one(rng):
     X, y = np.array([f"text {i}" for i in range(12)], dtype=object), np.arange(12) % 2
-    valuer = LayeredShapleyValuer(OfFewRows(), cv=2, max_evaluations=60, random_state=0).fit(X, y)
+    valuer = LayeredShapleyValuer(
+        OfFewRows(), cv=2, max_evaluations=60, random_state=0
+    ).fit(X, y)
     assert np.isfinite(valuer.score_samples(np.tile(X, 3), np.tile(y, 3))).all()
 
 
@@ -90,7 +101,10 @@ SLOW = pytest.mark.slow
     ("design", "allocation", "n_fits"),
     [
         *zip(LAYER_DESIGNS, (*ALLOCATIONS, ALLOCATIONS[0]), [15] * 3),
-        *(pytest.param(*case, 400, marks=SLOW) for case in product(LAYER_DESIGNS, ALLOCATIONS)),
+        *(
+            pytest.param(*case, 400, marks=SLOW)
+            for case in product(LAYER_DESIGNS, ALLOCATIONS)
+        ),
     ],
 )
 def test_core_sets_of_samples_value_new_rows(design, allocation, n_fits, rng):
@@ -98,7 +112,9 @@ def test_core_sets_of_samples_value_new_rows(design, allocation, n_fits, rng):
     # values of the fit, against exact ones.
     problem = two_classes(rng, 9)
     row, label = rng.normal(size=(1, 3)), np.array(["yes"])
-    joined = problem._replace(X=np.vstack([problem.X, row]), y=np.append(problem.y, label))
+    joined = problem._replace(
+        X=np.vstack([problem.X, row]), y=np.append(problem.y, label)
+    )
     settings = dict(design=design, allocation=allocation, max_evaluations=120)
     found = []
     for seed in range(n_fits):
@@ -117,7 +133,9 @@ def test_layers_left_out_are_bounded(rng):
         assert part.layer_values_.shape == (k + 1, 10)
         assert 0 < np.abs(part.values_ - whole).max() <= part.truncation_bias_
     given = problem.fit(LayeredShapleyValuer(n_layers=4, bound=0.7, **ALL))
-    assert given.truncation_bias_ == pytest.approx(0.7 / 10 * (1 / np.arange(5, 10)).sum())
+    assert given.truncation_bias_ == pytest.approx(
+        0.7 / 10 * (1 / np.arange(5, 10)).sum()
+    )
 
 
 def test_same_seed_same_bits(rng):
@@ -134,8 +152,13 @@ def test_same_seed_same_bits(rng):
 
 @pytest.mark.parametrize("design", ["blocks", "iid"])
 def test_errors_are_about_right(design, rng):
-    problem, options = two_classes(rng, 20), dict(l2=0.1, design=design, max_evaluations=250)
-    fits = [problem.fit(LayeredShapleyValuer(random_state=s, **options)) for s in range(16)]
+    problem, options = (
+        two_classes(rng, 20),
+        dict(l2=0.1, design=design, max_evaluations=250),
+    )
+    fits = [
+        problem.fit(LayeredShapleyValuer(random_state=s, **options)) for s in range(16)
+    ]
     deviation = np.std([fit.values_ for fit in fits], axis=0, ddof=1)
     stated = np.sqrt(np.mean([fit.values_error_**2 for fit in fits], axis=0))
     assert 0.65 < np.median(stated / deviation) < (1.5 if design == "blocks" else 2.5)
@@ -145,17 +168,31 @@ def test_errors_of_parameters(rng):
     X, y, *_ = problem = two_classes(rng, 8)
     halves = [(np.arange(4), np.arange(4, 8)), (np.arange(4, 8), np.arange(4))]
     for match, parameters, data in [
-        ("estimator must be None with l2", dict(estimator=LogisticRegression(), l2=1.0), problem),
+        (
+            "estimator must be None with l2",
+            dict(estimator=LogisticRegression(), l2=1.0),
+            problem,
+        ),
         ("scoring must be None with l2", dict(scoring="accuracy", l2=1.0), problem),
         ("scoring must be None with l2", dict(scoring="neg_log_loss", l2=1.0), problem),
-        ("l2 needs.* 3 classes", dict(l2=1.0), problem._replace(y=np.r_[y[:-1], ["maybe"]])),
-        ("l2 needs.* a continuous", dict(l2=1.0), problem._replace(y=X[:, 0], y_val=np.ones(20))),
+        (
+            "l2 needs.* 3 classes",
+            dict(l2=1.0),
+            problem._replace(y=np.r_[y[:-1], ["maybe"]]),
+        ),
+        (
+            "l2 needs.* a continuous",
+            dict(l2=1.0),
+            problem._replace(y=X[:, 0], y_val=np.ones(20)),
+        ),
         ("'confidence'", dict(confidence=1.0), problem),
         ("n_layers must be a number", dict(n_layers="auto"), problem),
     ]:
         with pytest.raises(ValueError, match=match):
             data.fit(LayeredShapleyValuer(**parameters))
-    with pytest.raises(ValueError, match="label 'no' are all among the validation points"):
+    with pytest.raises(
+        ValueError, match="label 'no' are all among the validation points"
+    ):
         LayeredShapleyValuer(cv=halves).fit(X, ["yes"] * 4 + ["no"] * 4)
 
 
@@ -168,7 +205,9 @@ def test_a_model_that_fails_is_an_error(rng):
     problem = two_classes(rng, 16)
     for points in (problem.points, {}):
         valuer = LayeredShapleyValuer(BrokenClassifier(), max_evaluations=100, cv=2)
-        with pytest.raises(ValueError, match="estimator must train on all .* raised RuntimeError"):
+        with pytest.raises(
+            ValueError, match="estimator must train on all .* raised RuntimeError"
+        ):
             valuer.fit(*problem.rows, **points)
 
 
@@ -184,7 +223,9 @@ def test_a_default_fit_is_bounded_and_its_cost_is_known(rng):
     assert found.n_players == 30
     expected = found.n_evaluations * found.seconds_per_evaluation
     assert found.seconds == pytest.approx(expected, rel=0.01)
-    assert problem.fit(valuer).n_evaluations_ == pytest.approx(found.n_evaluations, rel=0.2)
+    assert problem.fit(valuer).n_evaluations_ == pytest.approx(
+        found.n_evaluations, rel=0.2
+    )
     few = problem.fit(valuer.set_params(max_time=found.seconds / 5))
     assert few.n_evaluations_ < 0.8 * found.n_evaluations
     valuer.set_params(max_time=None, tol=1.0, max_evaluations=500)
@@ -196,9 +237,13 @@ def test_a_default_fit_is_bounded_and_its_cost_is_known(rng):
 
 def test_minus_training_loss_as_utility(rng):
     X, y, *_ = problem = two_classes(rng, 8)
-    valuer = LayeredShapleyValuer(l2=0.3, fit_intercept=False, scoring="neg_training_loss", **ALL)
+    valuer = LayeredShapleyValuer(
+        l2=0.3, fit_intercept=False, scoring="neg_training_loss", **ALL
+    )
     problem.fit(valuer)
-    assert valuer.utility_ - valuer.empty_utility_ == pytest.approx(valuer.values_.sum())
+    assert valuer.utility_ - valuer.empty_utility_ == pytest.approx(
+        valuer.values_.sum()
+    )
     # It is the minimum of the objective, which a row changes by at most its largest loss / (k + 1).
     model = LogisticRegression(C=1 / (0.3 * 8), fit_intercept=False, tol=1e-10)
     Z = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1)

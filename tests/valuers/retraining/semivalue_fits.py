@@ -17,7 +17,9 @@ class Centroids(ClassifierMixin, BaseEstimator):
         return self
 
     def predict(self, X):
-        return self.classes_[((X[:, None] - self.means_) ** 2).sum(axis=2).argmin(axis=1)]
+        return self.classes_[
+            ((X[:, None] - self.means_) ** 2).sum(axis=2).argmin(axis=1)
+        ]
 
     def score(self, X, y):
         return (self.predict(X) == y).mean()

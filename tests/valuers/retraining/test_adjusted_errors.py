@@ -47,7 +47,9 @@ def measured(estimator, scoring):
         values[:, seed] = valuer.values_, again.values_
         errors[:, seed] = valuer.values_error_, again.values_error_
     noise = [((found - true) ** 2).mean() for found, true in zip(values, exact)]
-    bias = [((found.mean(axis=0) - true) ** 2).mean() for found, true in zip(values, exact)]
+    bias = [
+        ((found.mean(axis=0) - true) ** 2).mean() for found, true in zip(values, exact)
+    ]
     claimed = np.sqrt((errors**2).mean(axis=(1, 2)) / noise)
     return claimed, np.divide(bias, noise) * REPLICATES
 

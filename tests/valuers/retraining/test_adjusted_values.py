@@ -27,11 +27,18 @@ from ...watch import Watch
 from .semivalue_fits import Centroids, data, fit, quick
 
 SLOW = pytest.mark.slow
-pytestmark = pytest.mark.filterwarnings("ignore::skvalue.exceptions.ImpreciseValuesWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::skvalue.exceptions.ImpreciseValuesWarning"
+)
 
 
 def logistic(**options):
-    options = {"max_evaluations": 2000, "random_state": 0, "scoring": "neg_log_loss", **options}
+    options = {
+        "max_evaluations": 2000,
+        "random_state": 0,
+        "scoring": "neg_log_loss",
+        **options,
+    }
     return DataShapleyValuer(LogisticRegression(), **options)
 
 
@@ -83,11 +90,23 @@ def test_what_auto_does(monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"sampler": "antithetic"}, "adjust=True needs random subsets.*Got sampler='antithetic'"),
-        ({"truncation": 0.1}, "adjust=True needs random subsets.*Got sampler='antithetic'"),
+        (
+            {"sampler": "antithetic"},
+            "adjust=True needs random subsets.*Got sampler='antithetic'",
+        ),
+        (
+            {"truncation": 0.1},
+            "adjust=True needs random subsets.*Got sampler='antithetic'",
+        ),
         ({"sampler": "exact"}, "adjust=True needs random subsets.*sampler='exact'"),
-        ({"max_evaluations": FEW}, "adjust=True needs at least 1024 coalitions.*Got 1023"),
-        ({"max_evaluations": 2000, "cv": 3}, "in each split. Got 665: increase max_evaluations"),
+        (
+            {"max_evaluations": FEW},
+            "adjust=True needs at least 1024 coalitions.*Got 1023",
+        ),
+        (
+            {"max_evaluations": 2000, "cv": 3},
+            "in each split. Got 665: increase max_evaluations",
+        ),
         ({"adjust": "never"}, "The 'adjust' parameter"),
     ],
 )
@@ -95,7 +114,9 @@ def test_what_cannot_be_adjusted_is_refused(options, message):
     X, y, X_val, y_val = data()
     points = {} if "cv" in options else {"X_val": X_val, "y_val": y_val}
     with pytest.raises(ValueError, match=message):
-        quick(**{"max_evaluations": 1100, "adjust": True, **options}).fit(X, y, **points)
+        quick(**{"max_evaluations": 1100, "adjust": True, **options}).fit(
+            X, y, **points
+        )
 
 
 def test_leave_one_out_has_no_adjustment():
@@ -120,7 +141,10 @@ def test_resumed_fits_have_the_same_bits(sampler, tmp_path):
     with pytest.warns(IncompleteFitWarning):
         fit(valuer.set_callbacks(Watch(stop_at=8)))
     assert not valuer.adjustment_.used
-    same(fit(pickle.loads(pickle.dumps(valuer)).set_callbacks().set_params(adjust=True)), whole)
+    same(
+        fit(pickle.loads(pickle.dumps(valuer)).set_callbacks().set_params(adjust=True)),
+        whole,
+    )
     state = tmp_path / "state"
     fit(quick(sampler=sampler, adjust=False, max_evaluations=1100, checkpoint=state))
     same(fit(quick(**options, checkpoint=state)), whole)
@@ -132,7 +156,9 @@ def test_goals_are_reached_where_an_undisturbed_fit_reaches_them(tmp_path):
     whole = fit(quick(**options))
     assert whole.stop_reason_ == "tol"
     assert whole.values_error_.max() <= 0.0025
-    assert whole.n_evaluations_ < fit(quick(**{**options, "adjust": False})).n_evaluations_
+    assert (
+        whole.n_evaluations_ < fit(quick(**{**options, "adjust": False})).n_evaluations_
+    )
     state = tmp_path / "state"
     for count in (600, 1500):
         fit(quick(max_evaluations=count, checkpoint=state))
@@ -158,7 +184,9 @@ def test_a_fit_that_ends_early_says_that_it_is_not_adjusted():
     valuer = quick(max_evaluations=2000, adjust=True).set_callbacks(Watch(stop_at=3))
     with (
         pytest.warns(IncompleteFitWarning),
-        pytest.warns(ImpreciseValuesWarning, match="adjust=True needs 1024.*are not adjusted"),
+        pytest.warns(
+            ImpreciseValuesWarning, match="adjust=True needs 1024.*are not adjusted"
+        ),
     ):
         fit(valuer)
     assert not valuer.adjustment_.used
@@ -180,7 +208,12 @@ class Majority(Centroids):
 
 
 @pytest.mark.parametrize(
-    "kind", ["frame", "texts", *(pytest.param(kind, marks=SLOW) for kind in ("sparse", "missing"))]
+    "kind",
+    [
+        "frame",
+        "texts",
+        *(pytest.param(kind, marks=SLOW) for kind in ("sparse", "missing")),
+    ],
 )
 def test_rows_of_any_kind(kind):
     X, y, X_val, y_val = data(30)
@@ -193,13 +226,15 @@ def test_rows_of_any_kind(kind):
         "missing": lambda X: np.where(X > 1, np.nan, X),
     }[kind]
     fits = [
-        SemivalueValuer(Majority(), max_evaluations=1050, random_state=0, adjust=adjust).fit(
-            make(X), y, X_val=make(X_val), y_val=y_val
-        )
+        SemivalueValuer(
+            Majority(), max_evaluations=1050, random_state=0, adjust=adjust
+        ).fit(make(X), y, X_val=make(X_val), y_val=y_val)
         for adjust in (False, True)
     ]
     assert fits[1].adjustment_.error_ratio < 0.7  # by the class counts
-    assert (np.abs(fits[1].values_ - fits[0].values_) < 4.5 * fits[0].values_error_).all()
+    assert (
+        np.abs(fits[1].values_ - fits[0].values_) < 4.5 * fits[0].values_error_
+    ).all()
 
 
 def test_groups_and_splits():
@@ -210,5 +245,7 @@ def test_groups_and_splits():
     ).fit(X, y, groups=groups)
     assert valuer.adjustment_.used
     assert valuer.adjustment_.error_ratio < 1
-    regression = SemivalueValuer(Ridge(), adjust=True, cv=2, max_evaluations=2400, random_state=0)
+    regression = SemivalueValuer(
+        Ridge(), adjust=True, cv=2, max_evaluations=2400, random_state=0
+    )
     assert regression.fit(X, X[:, 0] + X[:, 1] ** 2).adjustment_.error_ratio < 0.9

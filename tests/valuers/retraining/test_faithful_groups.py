@@ -91,7 +91,9 @@ def test_with_splits_values_sum_to_the_utility(valuer):
     valuer = VALUERS[valuer].__class__(**VALUERS[valuer].get_params()).set_params(cv=4)
     valuer.fit(*PROBLEMS["two classes"].rows, groups=OWNER)
     assert valuer.values_.shape == valuer.values_error_.shape == (4,)
-    assert valuer.values_.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_, abs=1e-12)
+    assert valuer.values_.sum() == pytest.approx(
+        valuer.utility_ - valuer.empty_utility_, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("adjust", [False, True])
@@ -127,9 +129,13 @@ def test_exact_values_are_met_by_estimates(adjust):
 def test_another_order_of_the_rows():
     problem, owner = two_classes(0, 60, 60), OWNER
     order = np.random.default_rng(0).permutation(60)
-    valuer = DataShapleyValuer(group_values="faithful", max_evaluations=2000, random_state=0)
+    valuer = DataShapleyValuer(
+        group_values="faithful", max_evaluations=2000, random_state=0
+    )
     one = problem.fit(valuer, groups=owner).values_
-    valuer.fit(problem.X[order], problem.y[order], groups=owner[order], **problem.points)
+    valuer.fit(
+        problem.X[order], problem.y[order], groups=owner[order], **problem.points
+    )
     error = np.sqrt(2) * valuer.values_error_
     assert (np.abs(valuer.values_ - one) < 4 * error).all()
 
@@ -145,26 +151,45 @@ def test_tol_is_that_of_groups():
 @pytest.mark.parametrize(
     ("valuer", "message"),
     [
-        (DataShapleyValuer(sampler="permutation"), "needs sampler='stratified' or 'subsets'"),
+        (
+            DataShapleyValuer(sampler="permutation"),
+            "needs sampler='stratified' or 'subsets'",
+        ),
         (DataShapleyValuer(truncation=0.1), "needs sampler='stratified' or 'subsets'"),
-        (GradientSemivalueValuer(epsilon=1.0), "must be 'players' if gradients are private"),
-        (FederatedSemivalueValuer(epsilon=1.0), "must be 'players' if gradients are private"),
+        (
+            GradientSemivalueValuer(epsilon=1.0),
+            "must be 'players' if gradients are private",
+        ),
+        (
+            FederatedSemivalueValuer(epsilon=1.0),
+            "must be 'players' if gradients are private",
+        ),
     ],
 )
 def test_refuses(valuer, message):
     with pytest.raises(ValueError, match=f"group_values.* {message}"):
-        two_classes(0).fit(valuer.set_params(group_values="faithful"), groups=OWNER[:40])
+        two_classes(0).fit(
+            valuer.set_params(group_values="faithful"), groups=OWNER[:40]
+        )
 
 
 def test_a_training_elsewhere_has_no_rows():
-    with pytest.raises(ValueError, match="group_values must be 'players' in a training"):
-        FederatedSemivalueValuer(group_values="faithful").start(lambda t: t[:, 0], n_parties=3)
+    with pytest.raises(
+        ValueError, match="group_values must be 'players' in a training"
+    ):
+        FederatedSemivalueValuer(group_values="faithful").start(
+            lambda t: t[:, 0], n_parties=3
+        )
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("problem", ["two classes", "noisy", "three classes", "imbalanced"])
-@pytest.mark.parametrize("valuer", ["shapley", "adjusted", "banzhaf", "gradient", "federated"])
+@pytest.mark.parametrize(
+    "problem", ["two classes", "noisy", "three classes", "imbalanced"]
+)
+@pytest.mark.parametrize(
+    "valuer", ["shapley", "adjusted", "banzhaf", "gradient", "federated"]
+)
 def test_errors_are_those_over_seeds(valuer, problem):
     found, valuer = [], VALUERS[valuer].__class__(**VALUERS[valuer].get_params())
     if hasattr(valuer, "learning_rate"):  # "auto" depends on the seed

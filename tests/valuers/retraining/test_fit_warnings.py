@@ -50,8 +50,12 @@ def told(valuer, **options):
 def test_an_estimator_that_cannot_train_on_all_rows_is_an_error(model, split):
     X, y, X_val, y_val = data()
     held_out = {} if split else dict(X_val=X_val, y_val=y_val)
-    valuer = DataShapleyValuer(model, scoring="neg_log_loss", max_evaluations=600, random_state=0)
-    with pytest.raises(ValueError, match="must train on all .* SVC, which raised") as error:
+    valuer = DataShapleyValuer(
+        model, scoring="neg_log_loss", max_evaluations=600, random_state=0
+    )
+    with pytest.raises(
+        ValueError, match="must train on all .* SVC, which raised"
+    ) as error:
         valuer.fit(X, y, **held_out)
     assert error.value.__cause__ is not None
     assert not hasattr(valuer, "values_")
@@ -110,7 +114,10 @@ def test_warnings_as_errors_lose_no_value():
 
 @pytest.mark.parametrize(
     "limits",
-    [dict(max_evaluations=36), dict(sampler="permutation", max_time=1e-6, max_evaluations=None)],
+    [
+        dict(max_evaluations=36),
+        dict(sampler="permutation", max_time=1e-6, max_evaluations=None),
+    ],
 )
 def test_values_that_are_noise_are_flagged(limits):
     with pytest.warns(ImpreciseValuesWarning, match="mostly noise: .* standard error"):
@@ -121,7 +128,8 @@ def test_values_that_are_noise_are_flagged(limits):
 
 
 @pytest.mark.parametrize(
-    ("radius", "message"), [(1e-6, "100% .* no row.* 0%"), (2.0, "around 0% .* 100% contain all")]
+    ("radius", "message"),
+    [(1e-6, "100% .* no row.* 0%"), (2.0, "around 0% .* 100% contain all")],
 )
 @pytest.mark.parametrize("split", [False, True])
 def test_a_radius_without_effect_is_told(radius, message, split):
@@ -143,7 +151,9 @@ def test_points_that_are_the_rows():
         KNNShapleyValuer().fit(csr_array(X), y, X_val=csr_array(X), y_val=y)
     assert told(KNNShapleyValuer(), X_val=X[::-1], y_val=y) == []
     valuer = LeaveOneOutValuer(make_pipeline(SimpleImputer(), GaussianNB()))
-    gaps = pd.DataFrame({"a": np.where(np.arange(24) % 5, X[:, 0], np.nan), "b": X[:, 1]})
+    gaps = pd.DataFrame(
+        {"a": np.where(np.arange(24) % 5, X[:, 0], np.nan), "b": X[:, 1]}
+    )
     for frame in (gaps, gaps.convert_dtypes()):  # with NaN, and with NA
         given = {"X": frame, "y": y, "y_val": y}
         with pytest.warns(SameRowsWarning):

@@ -11,7 +11,9 @@ from skvalue import DataBanzhafValuer, DataShapleyValuer, SemivalueValuer
 from tests.cases import one_of_each
 from tests.problems import noisy_line
 
-pytestmark = pytest.mark.filterwarnings("ignore::skvalue.exceptions.ImpreciseValuesWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::skvalue.exceptions.ImpreciseValuesWarning"
+)
 
 GAMES = {
     "two classes": (LogisticRegression(), "neg_log_loss", 2),
@@ -72,7 +74,9 @@ def test_values_of_the_stratified_sampler(name, rows):
     }.get(rows, {})  # fmt: skip
     points = {} if rows == "cv" else problem.points
     fits = 1500 if name == "ridge" else 5000
-    few = valuer_of(name, cv=2, max_evaluations=fits).fit(*problem.rows, **points, **options)
+    few = valuer_of(name, cv=2, max_evaluations=fits).fit(
+        *problem.rows, **points, **options
+    )
     other = valuer_of(name, cv=2, sampler="stratified", max_evaluations=fits)
     other.fit(*problem.rows, **points, **options)
     error = np.hypot(few.values_error_, other.values_error_)
@@ -87,11 +91,15 @@ def test_values_of_the_stratified_sampler(name, rows):
         assert 0 < moved < 1
 
 
-@pytest.mark.parametrize("name", ["two classes", pytest.param("ridge", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name", ["two classes", pytest.param("ridge", marks=pytest.mark.slow)]
+)
 def test_errors_of_banzhaf_values_are_smaller_than_those_of_the_default(name):
     problem = problem_of(name, n=300)
     ours, other = (
-        problem.fit(valuer_of(name, DataBanzhafValuer, sampler=sampler, max_evaluations=3000))
+        problem.fit(
+            valuer_of(name, DataBanzhafValuer, sampler=sampler, max_evaluations=3000)
+        )
         for sampler in ("marginals", "subsets")
     )
     assert np.mean(ours.values_error_**2) < np.mean(other.values_error_**2) / 2
@@ -123,7 +131,9 @@ def test_warm_start_and_checkpoint_repeat_no_random_number(tmp_path):
     problem.fit(part.set_params(max_evaluations=most))
     np.testing.assert_array_equal(part.values_, whole.values_)
     kept = {"checkpoint": tmp_path / "state.npz"}
-    assert problem.fit(valuer_of(name, max_evaluations=few, **kept)).n_evaluations_ < few
+    assert (
+        problem.fit(valuer_of(name, max_evaluations=few, **kept)).n_evaluations_ < few
+    )
     again = problem.fit(valuer_of(name, max_evaluations=most, **kept))
     np.testing.assert_array_equal(again.values_, whole.values_)
     np.testing.assert_array_equal(again.values_error_, whole.values_error_)
@@ -153,9 +163,13 @@ def test_reweight_and_merge():
     np.testing.assert_allclose(own.values_, valuer.values_, atol=1e-6)
     np.testing.assert_allclose(own.values_error_, valuer.values_error_, rtol=1e-3)
     beta = valuer.reweight((2, 1))
-    other = valuer_of(name, SemivalueValuer, semivalue=(2, 1), random_state=1, **options)
+    other = valuer_of(
+        name, SemivalueValuer, semivalue=(2, 1), random_state=1, **options
+    )
     fitted = problem.fit(other)
-    z = (beta.values_ - fitted.values_) / np.hypot(beta.values_error_, fitted.values_error_)
+    z = (beta.values_ - fitted.values_) / np.hypot(
+        beta.values_error_, fitted.values_error_
+    )
     assert np.sqrt(np.mean(z**2)) < 2.2
     other = problem.fit(valuer_of(name, random_state=1, **options))
     mean = (valuer.values_ + other.values_) / 2
@@ -180,7 +194,13 @@ AUTO = {  # number of rows and columns, options of the valuer, and the sampler c
     "accuracy": ("two classes", 400, 4, {"scoring": "accuracy"}, "stratified"),
     "adjusted": ("two classes", 400, 4, {"adjust": True}, "stratified"),
     "few evaluations": ("ridge", 400, 4, {"max_evaluations": 1000}, "stratified"),
-    "separable": ("two classes", 400, 48, {"estimator": LogisticRegression(C=1e3)}, "stratified"),
+    "separable": (
+        "two classes",
+        400,
+        48,
+        {"estimator": LogisticRegression(C=1e3)},
+        "stratified",
+    ),
     "truncation": ("two classes", 400, 4, {"truncation": 0.01}, "antithetic"),
 }
 
@@ -195,7 +215,9 @@ def lines(name, n, d):
 def test_auto_is_the_sampler_of_less_error_for_the_work(case):
     name, n, d, options, sampler = AUTO[case]
     problem = lines(name, n, d)
-    valuer = valuer_of(name, **{"sampler": "auto", "cls": options.get("cls", DataShapleyValuer)})
+    valuer = valuer_of(
+        name, **{"sampler": "auto", "cls": options.get("cls", DataShapleyValuer)}
+    )
     valuer.set_params(**{name: x for name, x in options.items() if name != "cls"})
     assert valuer.estimate_cost(*problem.rows, **problem.points).sampler == sampler
 

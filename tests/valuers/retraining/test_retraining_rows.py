@@ -48,7 +48,10 @@ BY_NUMBER = make_pipeline(ColumnTransformer(CUT), LogisticRegression())
 BY_NAME = make_pipeline(
     ColumnTransformer([("part", StandardScaler(), ["a", "c"])]), LogisticRegression()
 )
-WORDS = [" ".join(["left"] * (i % 5) + ["right"] * (5 - i % 5) + [f"row{i}"]) for i in range(24)]
+WORDS = [
+    " ".join(["left"] * (i % 5) + ["right"] * (5 - i % 5) + [f"row{i}"])
+    for i in range(24)
+]
 FITS = {"batch": "never", "max_evaluations": 30, "cv": 2, "random_state": 0}
 VALUERS = {
     "shapley": DataShapleyValuer(BY_NAME, **FITS),
@@ -86,7 +89,9 @@ def test_groups_weights_and_validation_set_of_frames(name):
     frame, groups = frame_of(pd), np.arange(24) % 6
     given = {} if name == "oob" else {"X_val": frame[16:], "y_val": Y[16:]}
     rows = slice(None) if name == "oob" else slice(16)
-    valuer = clone(VALUERS[name]).fit(frame[rows], Y[rows], groups=groups[rows], **given)
+    valuer = clone(VALUERS[name]).fit(
+        frame[rows], Y[rows], groups=groups[rows], **given
+    )
     given = {name: np.asarray(part) for name, part in given.items()}
     plain = clone(VALUERS[name]).set_params(estimator=BY_NUMBER)
     plain.fit(X[rows], Y[rows], groups=groups[rows], **given)
@@ -113,7 +118,9 @@ def test_texts(name):
     y = np.arange(24) % 5 > 2
     valuer = clone(VALUERS[name]).set_params(estimator=texts).fit(WORDS, y)
     counts = CountVectorizer().fit_transform(WORDS)
-    plain = clone(VALUERS[name]).set_params(estimator=LogisticRegression()).fit(counts, y)
+    plain = (
+        clone(VALUERS[name]).set_params(estimator=LogisticRegression()).fit(counts, y)
+    )
     np.testing.assert_allclose(valuer.values_, plain.values_, atol=1e-12)
     assert not hasattr(valuer, "n_features_in_")
 
@@ -133,13 +140,24 @@ def test_missing_values_and_three_dimensions():
 
 
 def test_a_numeric_frame_uses_the_batched_solver():
-    valuer = DataShapleyValuer(LogisticRegression(), max_evaluations=200, random_state=0)
+    valuer = DataShapleyValuer(
+        LogisticRegression(), max_evaluations=200, random_state=0
+    )
     assert valuer.estimate_cost(frame_of(pd), Y).solver == "logistic"
-    np.testing.assert_array_equal(valuer.fit(frame_of(pd), Y).values_, valuer.fit(X, Y).values_)
+    np.testing.assert_array_equal(
+        valuer.fit(frame_of(pd), Y).values_, valuer.fit(X, Y).values_
+    )
 
 
 @pytest.mark.parametrize(
-    "rows", ["frame", pytest.param("polars", marks=pytest.mark.slow), "texts", "sparse", "gaps"]
+    "rows",
+    [
+        "frame",
+        pytest.param("polars", marks=pytest.mark.slow),
+        "texts",
+        "sparse",
+        "gaps",
+    ],
 )
 def test_rows_that_join_and_rows_of_fit(rows):
     y, model = Y, BY_NAME
@@ -155,20 +173,34 @@ def test_rows_that_join_and_rows_of_fit(rows):
     valuer = LayeredShapleyValuer(model, n_layers=1, **FITS)
     first, last = slice(0, 16), slice(16, 24)
     valuer.fit(data[first], y[first], X_val=data[last], y_val=y[last])
-    np.testing.assert_allclose(valuer.score_samples(data[first], y[first]), valuer.values_)
+    np.testing.assert_allclose(
+        valuer.score_samples(data[first], y[first]), valuer.values_
+    )
     assert np.isfinite(valuer.transform(data[last])).all()
     core = valuer.core_sets()[0]
     np.testing.assert_allclose(
-        core.score_samples(data[last], y[last]), valuer.score_samples(data[last], y[last])
+        core.score_samples(data[last], y[last]),
+        valuer.score_samples(data[last], y[last]),
     )
 
 
 @pytest.mark.parametrize("rows", ["frame", "texts", "sparse"])
 def test_checkpoint(rows, tmp_path):
     data = {"frame": frame_of(pd), "texts": WORDS, "sparse": sparse.csr_array(X)}[rows]
-    other = {"frame": frame_of(pd, X + 1), "texts": WORDS[::-1], "sparse": sparse.csr_array(X + 1)}
-    model = {"texts": make_pipeline(CountVectorizer(), LogisticRegression()), "frame": BY_NAME}
-    options = {**FITS, "sampler": "permutation", "estimator": model.get(rows, LogisticRegression())}
+    other = {
+        "frame": frame_of(pd, X + 1),
+        "texts": WORDS[::-1],
+        "sparse": sparse.csr_array(X + 1),
+    }
+    model = {
+        "texts": make_pipeline(CountVectorizer(), LogisticRegression()),
+        "frame": BY_NAME,
+    }
+    options = {
+        **FITS,
+        "sampler": "permutation",
+        "estimator": model.get(rows, LogisticRegression()),
+    }
     whole = SemivalueValuer(**{**options, "max_evaluations": 60}).fit(data, Y)
     path = tmp_path / "state.npz"
     SemivalueValuer(**options, checkpoint=path).fit(data, Y)
@@ -192,18 +224,30 @@ def test_the_validation_set_is_of_the_same_kind():
         with pytest.raises(ValueError, match=f"X_val must be like X: .*({message})"):
             valuer.fit(frame, Y, X_val=wrong, y_val=Y)
     plain = DataShapleyValuer(max_evaluations=100)
-    with pytest.raises(ValueError, match="X_val must be like X: X is an array of numbers. Got one"):
+    with pytest.raises(
+        ValueError, match="X_val must be like X: X is an array of numbers. Got one"
+    ):
         plain.fit(X, Y, X_val=WORDS, y_val=Y)
-    sparse_val = plain.set_params(random_state=0).fit(X, Y, X_val=sparse.csr_array(X), y_val=Y)
-    np.testing.assert_array_equal(sparse_val.values_, plain.fit(X, Y, X_val=X, y_val=Y).values_)
+    sparse_val = plain.set_params(random_state=0).fit(
+        X, Y, X_val=sparse.csr_array(X), y_val=Y
+    )
+    np.testing.assert_array_equal(
+        sparse_val.values_, plain.fit(X, Y, X_val=X, y_val=Y).values_
+    )
 
 
-@pytest.mark.parametrize("valuer", [DataShapleyValuer(), DataOOBValuer(), LayeredShapleyValuer()])
+@pytest.mark.parametrize(
+    "valuer", [DataShapleyValuer(), DataOOBValuer(), LayeredShapleyValuer()]
+)
 def test_an_estimator_that_cannot_take_the_rows(valuer):
-    with pytest.raises(ValueError, match="estimator must train on all .* need a pipeline"):
+    with pytest.raises(
+        ValueError, match="estimator must train on all .* need a pipeline"
+    ):
         valuer.fit(frame_of(pd).assign(a=WORDS), Y)
     if not isinstance(valuer, DataOOBValuer):
-        with pytest.raises(ValueError, match="LogisticRegression, which raised") as raised:
+        with pytest.raises(
+            ValueError, match="LogisticRegression, which raised"
+        ) as raised:
             valuer.fit(X, Y, X_val=np.where(X > 1, np.nan, X), y_val=Y)
         assert "NaN" in str(raised.value.__cause__)
 
@@ -230,7 +274,9 @@ SHOWN = {
 @pytest.mark.parametrize("name", SHOWN)
 def test_messages_show_no_entry(name):
     valuer, rows, y = SHOWN[name]
-    with pytest.raises(ValueError, match="numbers|the cause of this error|Complex data") as raised:
+    with pytest.raises(
+        ValueError, match="numbers|the cause of this error|Complex data"
+    ) as raised:
         valuer.fit(rows, y)
     assert "12345" not in str(raised.value)
 
@@ -244,7 +290,9 @@ def test_input_tags_follow_the_estimator():
 
     for valuer in (DataShapleyValuer(), DataOOBValuer(), LayeredShapleyValuer()):
         assert not get_tags(valuer.set_params(estimator=GaussianNB())).input_tags.sparse
-        tags = get_tags(valuer.set_params(estimator=HistGradientBoostingClassifier())).input_tags
+        tags = get_tags(
+            valuer.set_params(estimator=HistGradientBoostingClassifier())
+        ).input_tags
         assert tags.allow_nan
         filtered = ValueFilteredClassifier(HistGradientBoostingClassifier(), valuer)
         assert get_tags(filtered).input_tags.allow_nan
@@ -255,15 +303,25 @@ def test_input_tags_follow_the_estimator():
 
 
 def test_hint_of_what_keeps_models_from_batches():
-    scaled = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced"))
+    scaled = make_pipeline(
+        StandardScaler(), LogisticRegression(class_weight="balanced")
+    )
     for estimator, what in [
         (scaled, "the steps before LogisticRegression .* and class_weight: transform"),
-        (LogisticRegression(class_weight="balanced"), "of class_weight: pass sample_weight"),
-        (make_pipeline(StandardScaler(), KNeighborsClassifier(1)), "before KNeighborsClassifier"),
+        (
+            LogisticRegression(class_weight="balanced"),
+            "of class_weight: pass sample_weight",
+        ),
+        (
+            make_pipeline(StandardScaler(), KNeighborsClassifier(1)),
+            "before KNeighborsClassifier",
+        ),
     ]:
         for cls in (SemivalueValuer, LayeredShapleyValuer):
             with pytest.warns(UnbatchedFitWarning, match=what) as told:
-                cls(estimator, max_evaluations=12, cv=2, random_state=0).fit(X[:8], Y[:8])
+                cls(estimator, max_evaluations=12, cv=2, random_state=0).fit(
+                    X[:8], Y[:8]
+                )
             hints = [w for w in told if w.category is UnbatchedFitWarning]
             assert len(hints) == 1
             assert hints[0].filename == __file__
@@ -274,7 +332,9 @@ def test_hint_of_what_keeps_models_from_batches():
             (make_pipeline(StandardScaler(), DecisionTreeClassifier()), "auto"),
             (LogisticRegression(l1_ratio=1.0, solver="liblinear"), "auto"),
         ]:
-            SemivalueValuer(model, batch=batch, max_evaluations=12, cv=2).fit(X[:8], Y[:8])
+            SemivalueValuer(model, batch=batch, max_evaluations=12, cv=2).fit(
+                X[:8], Y[:8]
+            )
 
 
 def test_the_task_is_that_of_the_estimator():
@@ -282,17 +342,23 @@ def test_the_task_is_that_of_the_estimator():
     assert not hasattr(DataOOBValuer(DecisionTreeRegressor(), 20).fit(X, y), "classes_")
     assert hasattr(DataOOBValuer(DecisionTreeClassifier(), 20).fit(X, y), "classes_")
     assert not hasattr(LayeredShapleyValuer(Ridge(), n_layers=1).fit(X, y), "classes_")
-    with pytest.raises(ValueError, match="estimator must be a classifier for classes. Got Ridge"):
+    with pytest.raises(
+        ValueError, match="estimator must be a classifier for classes. Got Ridge"
+    ):
         DataOOBValuer(Ridge(), task="classification").fit(X, y)
     for valuer in (DataOOBValuer(GaussianNB()), DataShapleyValuer(GaussianNB())):
-        with pytest.raises(ValueError, match="must be a regressor with task='regression'"):
+        with pytest.raises(
+            ValueError, match="must be a regressor with task='regression'"
+        ):
             ValueFilteredRegressor(Ridge(), valuer).fit(X, y)
 
 
 def test_whole_numbers_that_may_be_a_regression():
     rows = RNG.normal(size=(200, 2))
     years, codes = RNG.integers(0, 40, 200) * 10, np.arange(200) % 40
-    with pytest.warns(ManyClassesWarning, match="y has 40 different whole numbers") as told:
+    with pytest.warns(
+        ManyClassesWarning, match="y has 40 different whole numbers"
+    ) as told:
         KNNShapleyValuer().fit(rows, years)
     assert told[0].filename == __file__
     with pytest.warns(ManyClassesWarning, match="use a valuer with task='regression'"):
@@ -306,14 +372,20 @@ def test_whole_numbers_that_may_be_a_regression():
 
 REFUSED = [
     (frame_of(pd).assign(a=WORDS), "columns of other types: a", "ColumnTransformer"),
-    (frame_of(pl).with_columns(pl.Series("b", WORDS)), "other types: b", "ColumnTransformer"),
+    (
+        frame_of(pl).with_columns(pl.Series("b", WORDS)),
+        "other types: b",
+        "ColumnTransformer",
+    ),
     (np.c_[X.astype(object), WORDS], "Got an array of objects", "ColumnTransformer"),
     (WORDS, "Got one text or object per row", "TfidfVectorizer"),
     (np.where(X > 1, np.nan, X), "Input X contains NaN", "SimpleImputer"),
 ]
 
 
-@pytest.mark.parametrize(("rows", "what", "cure"), REFUSED, ids=lambda part: str(part)[:9])
+@pytest.mark.parametrize(
+    ("rows", "what", "cure"), REFUSED, ids=lambda part: str(part)[:9]
+)
 def test_refused_rows_name_the_cure(rows, what, cure):
     for valuer, how in [
         (KNNShapleyValuer(), "Pass embedding="),
@@ -328,17 +400,26 @@ def test_refused_rows_name_the_cure(rows, what, cure):
         with pytest.raises(ValueError, match=f"X_val must be like X.*{cure}"):
             valuer.fit(X, Y, X_val=rows, y_val=Y)
     with pytest.raises(ValueError, match="embedding must return finite numbers"):
-        KNNShapleyValuer(embedding=lambda rows: np.full((len(rows), 2), np.nan)).fit(rows, Y)
+        KNNShapleyValuer(embedding=lambda rows: np.full((len(rows), 2), np.nan)).fit(
+            rows, Y
+        )
 
 
 @pytest.mark.parametrize(
     "valuer",
-    [DataShapleyValuer(cv=2), DataOOBValuer(), KNNShapleyValuer(), KNNShapleyValuer(embedding=len)],
+    [
+        DataShapleyValuer(cv=2),
+        DataOOBValuer(),
+        KNNShapleyValuer(),
+        KNNShapleyValuer(embedding=len),
+    ],
     ids=["shapley", "oob", "knn", "embedding"],
 )
 def test_a_dict_of_arrays_is_refused(valuer):
     columns = {"left": X[:, :1], "right": X[:, 1:]}
-    match = "X must have one entry per row, .* Got a dict: pass its arrays as the columns"
+    match = (
+        "X must have one entry per row, .* Got a dict: pass its arrays as the columns"
+    )
     with pytest.raises(TypeError, match=match):
         valuer.fit(columns, Y)
     with pytest.raises(TypeError, match=match):
@@ -359,6 +440,8 @@ def test_games_of_frames_and_texts():
     texts = ModelGame(model, WORDS, Y, pd.Series(WORDS), Y)
     assert texts.utility(masks).shape == (3,)
     with pytest.warns(UnbatchedFitWarning):
-        ModelGame(make_pipeline(StandardScaler(), GaussianNB()), X, Y, X, Y).warn_unbatched()
+        ModelGame(
+            make_pipeline(StandardScaler(), GaussianNB()), X, Y, X, Y
+        ).warn_unbatched()
     with pytest.raises(ValueError, match="A regression needs a regressor"):
         ModelGame(LogisticRegression(), X, np.arange(24), X, np.arange(24) + 2)

@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
-from skvalue import DataBanzhafValuer, DataShapleyValuer, LeaveOneOutValuer, SemivalueValuer
+from skvalue import (
+    DataBanzhafValuer,
+    DataShapleyValuer,
+    LeaveOneOutValuer,
+    SemivalueValuer,
+)
 from skvalue.exceptions import ImpreciseValuesWarning
 
 from ...watch import Watch
@@ -19,10 +24,14 @@ def quick(**options):
 
 
 def exact(semivalue, n=8, **options):
-    return fit(quick(semivalue=semivalue, sampler="exact", max_evaluations=None), n, **options)
+    return fit(
+        quick(semivalue=semivalue, sampler="exact", max_evaluations=None), n, **options
+    )
 
 
-@pytest.mark.parametrize("semivalue", ["banzhaf", "leave-one-out", [4, 1], lambda n: np.eye(n)[1]])
+@pytest.mark.parametrize(
+    "semivalue", ["banzhaf", "leave-one-out", [4, 1], lambda n: np.eye(n)[1]]
+)
 def test_an_exact_fit_has_the_exact_values_of_all(semivalue):
     found = exact("shapley").reweight(semivalue)
     if semivalue == "leave-one-out":
@@ -34,7 +43,9 @@ def test_an_exact_fit_has_the_exact_values_of_all(semivalue):
     assert (found.values_error_ == 0).all()
 
 
-@pytest.mark.parametrize("options", [{}, {"groups": np.arange(24) % 12}, {"sample_weight": True}])
+@pytest.mark.parametrize(
+    "options", [{}, {"groups": np.arange(24) % 12}, {"sample_weight": True}]
+)
 def test_the_own_semivalue_and_another_from_splits(options):
     X, y, *_ = data()
     if "sample_weight" in options:
@@ -55,7 +66,8 @@ def test_fits_that_resume_or_are_merged_have_all_coalitions(tmp_path):
     resumed = quick(max_evaluations=500, warm_start=True, checkpoint=tmp_path / "fit")
     fit(resumed)
     np.testing.assert_array_equal(
-        fit(resumed.set_params(max_evaluations=900)).reweight((2, 1)).values_, whole.values_
+        fit(resumed.set_params(max_evaluations=900)).reweight((2, 1)).values_,
+        whole.values_,
     )
     with pytest.raises(KeyboardInterrupt):
         fit(quick(checkpoint=tmp_path / "new").set_callbacks(Watch(interrupt_at=4)))
@@ -64,28 +76,39 @@ def test_fits_that_resume_or_are_merged_have_all_coalitions(tmp_path):
     merged = fit(quick()).merge(fit(quick(random_state=1)))
     own = merged.reweight("shapley")
     np.testing.assert_allclose(own.values_, merged.values_, atol=1e-12)
-    assert merged.reweight((2, 1)).values_error_.mean() < 0.85 * again.values_error_.mean()
+    assert (
+        merged.reweight((2, 1)).values_error_.mean() < 0.85 * again.values_error_.mean()
+    )
 
 
 @pytest.mark.parametrize(
     "semivalue",
-    ["shapley", *(pytest.param(s, marks=pytest.mark.slow) for s in [(3, 1), "banzhaf"])],
+    [
+        "shapley",
+        *(pytest.param(s, marks=pytest.mark.slow) for s in [(3, 1), "banzhaf"]),
+    ],
 )
 def test_adjusted_values_of_another_semivalue(semivalue):
     options = dict(sampler="stratified", max_evaluations=3000)
     fits = [fit(quick(adjust=adjust, **options), n=12) for adjust in (True, False)]
-    true = fit(quick(semivalue=semivalue, sampler="exact", max_evaluations=None), n=12).values_
+    true = fit(
+        quick(semivalue=semivalue, sampler="exact", max_evaluations=None), n=12
+    ).values_
     adjusted, plain = (valuer.reweight(semivalue) for valuer in fits)
     assert (np.abs(adjusted.values_ - true) <= 4.5 * adjusted.values_error_).all()
     assert adjusted.values_error_.mean() < 0.9 * plain.values_error_.mean()
     if semivalue == "shapley":
         np.testing.assert_allclose(adjusted.values_, fits[0].values_, atol=1e-9)
-        np.testing.assert_allclose(adjusted.values_error_, fits[0].values_error_, rtol=1e-6)
+        np.testing.assert_allclose(
+            adjusted.values_error_, fits[0].values_error_, rtol=1e-6
+        )
 
 
 def test_warns_where_another_fit_is_better():
     valuer = fit(DataShapleyValuer(GaussianNB(), max_evaluations=1500), n=60)
-    with pytest.warns(ImpreciseValuesWarning, match=r"about [2-4]\S* times.* a fit with \d+ would"):
+    with pytest.warns(
+        ImpreciseValuesWarning, match=r"about [2-4]\S* times.* a fit with \d+ would"
+    ):
         valuer.reweight("banzhaf")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -64,7 +64,9 @@ def test_few_rows_are_valued_by_enumeration(valuer):
         X, y, X_val, y_val = data(6)
         estimator = TIGHT
     valuer.set_params(estimator=estimator).fit(X, y, X_val=X_val, y_val=y_val)
-    game = ModelGame(estimator, X, y, X_val, y_val, scoring=valuer.scoring, batch="never")
+    game = ModelGame(
+        estimator, X, y, X_val, y_val, scoring=valuer.scoring, batch="never"
+    )
 
     def utility(players):
         return game.utility(np.isin(np.arange(6), players)[None])[0]
@@ -78,7 +80,9 @@ def test_few_rows_are_valued_by_enumeration(valuer):
     if not of_loo:
         assert (valuer.confidence_interval() == valuer.values_[:, None]).all()
         assert (valuer.sign_decided() == (valuer.values_ != 0)).all()
-    assert valuer.utility_ == pytest.approx(game.utility(np.ones((1, 6), dtype=bool))[0])
+    assert valuer.utility_ == pytest.approx(
+        game.utility(np.ones((1, 6), dtype=bool))[0]
+    )
     assert valuer.empty_utility_ == game.empty_utility
 
 
@@ -87,13 +91,19 @@ def test_estimates_are_near_exact_values_and_sum_up(sampler):
     exact = fit(SemivalueValuer(Centroids(), sampler="exact"), 10)
     valuer = fit(quick(sampler=sampler, max_evaluations=600), 10)
     assert (np.abs(valuer.values_ - exact.values_) <= 4 * valuer.values_error_).all()
-    assert valuer.values_.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_)
+    assert valuer.values_.sum() == pytest.approx(
+        valuer.utility_ - valuer.empty_utility_
+    )
     assert valuer.sampler_ == sampler
     assert valuer.n_evaluations_ <= 600
 
 
 def test_named_valuers_are_the_semivalue_valuer():
-    named = {DataShapleyValuer: "shapley", DataBanzhafValuer: "banzhaf", BetaShapleyValuer: (16, 1)}
+    named = {
+        DataShapleyValuer: "shapley",
+        DataBanzhafValuer: "banzhaf",
+        BetaShapleyValuer: (16, 1),
+    }
     options = {"max_evaluations": 70, "random_state": 0}
     for cls, semivalue in named.items():
         by_name = fit(cls(Centroids(), **options))
@@ -110,20 +120,27 @@ def test_cross_validation_is_the_mean_over_splits(cv):
     valuer.fit(X, y)
     total, utilities = np.zeros(6), []
     for players, points in check_cv(cv, y, classifier=True).split(X, y):
-        game = clone(valuer).fit(X[players], y[players], X_val=X[points], y_val=y[points])
+        game = clone(valuer).fit(
+            X[players], y[players], X_val=X[points], y_val=y[points]
+        )
         total[players] += game.values_
         utilities.append(game.utility_)
     np.testing.assert_allclose(valuer.values_, total / len(utilities), atol=1e-14)
     assert valuer.utility_ == pytest.approx(np.mean(utilities))
-    assert valuer.values_.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_)
+    assert valuer.values_.sum() == pytest.approx(
+        valuer.utility_ - valuer.empty_utility_
+    )
 
 
 def test_errors_of_cross_validation_are_those_of_a_mean():
     X, y, *_ = data(30)
     one = [
-        quick(sampler="antithetic", max_evaluations=800, random_state=s).fit(X, y) for s in (1, 2)
+        quick(sampler="antithetic", max_evaluations=800, random_state=s).fit(X, y)
+        for s in (1, 2)
     ]
-    scaled = (one[0].values_ - one[1].values_) / np.hypot(*(v.values_error_ for v in one))
+    scaled = (one[0].values_ - one[1].values_) / np.hypot(
+        *(v.values_error_ for v in one)
+    )
     assert 0.7 < np.sqrt(np.mean(scaled**2)) < 1.3
 
 
@@ -136,7 +153,9 @@ def test_groups_play_the_group_game(points):
     column = valuer.fit_transform(X, y, groups=groups, **extra)
     assert valuer.groups_.tolist() == ["a", "b", "c", "d", "e"]
     np.testing.assert_array_equal(column[:, 0], valuer.values_[np.arange(40) % 5])
-    assert valuer.values_.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_)
+    assert valuer.values_.sum() == pytest.approx(
+        valuer.utility_ - valuer.empty_utility_
+    )
     if points == "validation":
         game = ModelGame(Centroids(), X, y, X_val, y_val, groups=groups)
         exact = enumerate_semivalue(
@@ -147,7 +166,13 @@ def test_groups_play_the_group_game(points):
 
 def test_no_transform_without_refitting():
     valuer = fit(LeaveOneOutValuer(Centroids()))
-    for name in ("transform", "score_samples", "contributions", "add_validation", "harmful"):
+    for name in (
+        "transform",
+        "score_samples",
+        "contributions",
+        "add_validation",
+        "harmful",
+    ):
         assert not hasattr(valuer, name)
 
 
@@ -157,7 +182,9 @@ def test_mislabelled_rows_are_worth_less():
     y[wrong] = np.where(y[wrong] == "yes", "no", "yes")
     valuer = DataShapleyValuer(max_evaluations=3000, random_state=0)
     values = valuer.fit(X, y, X_val=X_val, y_val=y_val).values_
-    assert values[wrong].mean() < values[10:].mean() - 3 * np.std(values[10:]) / np.sqrt(10)
+    assert values[wrong].mean() < values[10:].mean() - 3 * np.std(
+        values[10:]
+    ) / np.sqrt(10)
 
 
 def test_equal_rows_have_equal_values_and_utilities_add_up():
@@ -177,7 +204,9 @@ def test_weights_of_validation_points():
     X, y, X_val, y_val = data(8)
     times = np.arange(40) % 3
     valuer = DataBanzhafValuer()
-    weighted = valuer.fit(X, y, X_val=X_val, y_val=y_val, sample_weight_val=times).values_
+    weighted = valuer.fit(
+        X, y, X_val=X_val, y_val=y_val, sample_weight_val=times
+    ).values_
     X_val, y_val = np.repeat(X_val, times, axis=0), np.repeat(y_val, times)
     np.testing.assert_allclose(
         clone(valuer).fit(X, y, X_val=X_val, y_val=y_val).values_, weighted, atol=1e-12
@@ -208,14 +237,18 @@ def test_weights_of_rows_are_cut_with_the_coalition(batch, groups):
     np.testing.assert_allclose(valuer.values_, exact, atol=1e-6)
     column = clone(valuer).fit_transform(X, y, sample_weight=weights, **points)
     np.testing.assert_array_equal(column[:, 0], valuer.values_[players])
-    assert (np.abs(valuer.fit(X, y, **points).values_ - exact) > 1e-3).any()  # weights are gone
+    assert (
+        np.abs(valuer.fit(X, y, **points).values_ - exact) > 1e-3
+    ).any()  # weights are gone
 
 
 def test_weights_of_rows_in_splits():
     X, y, *_ = data(20)
     weights = np.random.default_rng(1).random(20)
     weights[3] = 0
-    valuer = DataShapleyValuer(max_evaluations=3000, cv=2, scoring="neg_log_loss", random_state=0)
+    valuer = DataShapleyValuer(
+        max_evaluations=3000, cv=2, scoring="neg_log_loss", random_state=0
+    )
     valuer.fit(X, y, sample_weight=weights)
     total = np.zeros(20)
     for players, points in check_cv(2, y, classifier=True).split(X, y):
@@ -227,15 +260,21 @@ def test_weights_of_rows_in_splits():
     error = np.maximum(valuer.values_error_, 1e-9)
     assert (np.abs(valuer.values_ - total / 2) < 6 * error).all()
     exact = clone(valuer).set_params(sampler="exact")
-    assert exact.fit(X, y, sample_weight=weights).values_[3] == pytest.approx(0, abs=1e-8)
+    assert exact.fit(X, y, sample_weight=weights).values_[3] == pytest.approx(
+        0, abs=1e-8
+    )
     cost = valuer.estimate_cost(X, y, sample_weight=weights)
     assert cost.n_evaluations <= 3000
 
 
 def test_weights_are_part_of_what_a_fit_resumes_with():
     weights = np.arange(1.0, 25)
-    valuer = fit(DataShapleyValuer(max_evaluations=200, random_state=0, warm_start=True))
-    with pytest.raises(ValueError, match="warm_start .* Got another sample_weight: set"):
+    valuer = fit(
+        DataShapleyValuer(max_evaluations=200, random_state=0, warm_start=True)
+    )
+    with pytest.raises(
+        ValueError, match="warm_start .* Got another sample_weight: set"
+    ):
         fit(valuer, sample_weight=weights)
 
 
@@ -243,10 +282,19 @@ def test_weights_are_part_of_what_a_fit_resumes_with():
     ("weights", "message"),
     [
         (np.ones(3), r"sample_weight must have one entry per row of X \(24\). Got 3"),
-        (-np.ones(24), "sample_weight must be non-negative and not all zero. Got weights fr"),
-        (np.zeros(24), "sample_weight must be non-negative and not all zero. Got weights fr"),
+        (
+            -np.ones(24),
+            "sample_weight must be non-negative and not all zero. Got weights fr",
+        ),
+        (
+            np.zeros(24),
+            "sample_weight must be non-negative and not all zero. Got weights fr",
+        ),
         (np.full(24, np.nan), "Input sample_weight contains NaN"),
-        (np.ones(24), "sample_weight needs an estimator whose fit takes it. Got Centroids"),
+        (
+            np.ones(24),
+            "sample_weight needs an estimator whose fit takes it. Got Centroids",
+        ),
     ],
 )
 def test_bad_weights_of_rows(weights, message):
@@ -258,10 +306,16 @@ def test_weights_through_a_pipeline_of_steps():
     X, y, *_ = data(20)
     weights = np.random.default_rng(0).random(20)
     with config_context(enable_metadata_routing=True):
-        valuer = LeaveOneOutValuer(scoring="neg_log_loss").set_fit_request(sample_weight=True)
-        through = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), valuer)
+        valuer = LeaveOneOutValuer(scoring="neg_log_loss").set_fit_request(
+            sample_weight=True
+        )
+        through = make_pipeline(
+            StandardScaler().set_fit_request(sample_weight=False), valuer
+        )
         through = through.fit_transform(X, y, sample_weight=weights)
-    direct = valuer.fit_transform(StandardScaler().fit_transform(X), y, sample_weight=weights)
+    direct = valuer.fit_transform(
+        StandardScaler().fit_transform(X), y, sample_weight=weights
+    )
     np.testing.assert_allclose(through, direct, atol=1e-12)
 
 
@@ -295,9 +349,13 @@ def test_bad_intervals():
     valuer = fit(quick(max_evaluations=100))
     with pytest.raises(ValueError, match="level must be between 0 and 1. Got 95"):
         valuer.confidence_interval(95)
-    with pytest.raises(ValueError, match="method must be 't' or 'bernstein'. Got 'normal'"):
+    with pytest.raises(
+        ValueError, match="method must be 't' or 'bernstein'. Got 'normal'"
+    ):
         valuer.sign_decided(method="normal")
-    with pytest.raises(ValueError, match="needs independent replicates.*Got 'stratified'"):
+    with pytest.raises(
+        ValueError, match="needs independent replicates.*Got 'stratified'"
+    ):
         valuer.confidence_interval(method="bernstein")
     orders = quick(sampler="permutation", scoring="neg_log_loss", max_evaluations=50)
     fit(orders.set_params(estimator=LogisticRegression()))
@@ -309,7 +367,9 @@ def test_bad_intervals():
 
 
 def test_default_count_and_its_warning():
-    with pytest.warns(ImpreciseValuesWarning, match="based on 9.. coalitions.* standard error"):
+    with pytest.warns(
+        ImpreciseValuesWarning, match="based on 9.. coalitions.* standard error"
+    ):
         valuer = fit(quick(max_evaluations=None))
     assert valuer.stop_reason_ == "max_evaluations"
     assert 900 < valuer.n_evaluations_ <= 960  # 40 a row
@@ -385,7 +445,9 @@ def test_estimated_cost():
 # The same bits -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sampler", ["stratified", pytest.param("antithetic", marks=SLOW)])
+@pytest.mark.parametrize(
+    "sampler", ["stratified", pytest.param("antithetic", marks=SLOW)]
+)
 def test_the_same_bits_for_any_number_of_jobs(sampler):
     # Processes give the same bits in tests/games/test_model.py.
     one = fit(quick(sampler=sampler, max_evaluations=200))
@@ -398,7 +460,9 @@ def test_the_same_bits_for_any_number_of_jobs(sampler):
 
 def test_the_same_bits_for_any_number_of_threads_of_a_batched_solver():
     one, *others = (
-        fit(DataShapleyValuer(max_evaluations=2000, random_state=0, n_jobs=n_jobs), 50).values_
+        fit(
+            DataShapleyValuer(max_evaluations=2000, random_state=0, n_jobs=n_jobs), 50
+        ).values_
         for n_jobs in (1, 2, 3)
     )
     np.testing.assert_array_equal(others, [one, one])
@@ -434,12 +498,16 @@ def test_warm_start_resumes(sampler):
 def test_warm_start_refuses_other_data_and_parameters():
     valuer = fit(quick(warm_start=True, max_evaluations=100))
     again = "set warm_start=False to start again."
-    with pytest.raises(ValueError, match=f"Got another X, y, X_val and y_val, or cv: {again}"):
+    with pytest.raises(
+        ValueError, match=f"Got another X, y, X_val and y_val, or cv: {again}"
+    ):
         fit(valuer, n=23)
     with pytest.raises(ValueError, match=f"Got another semivalue: {again}"):
         fit(valuer.set_params(semivalue="banzhaf"))
     valuer.set_params(semivalue="shapley", random_state=5)
-    with pytest.raises(ValueError, match="random numbers of random_state=0. Got random_state=5"):
+    with pytest.raises(
+        ValueError, match="random numbers of random_state=0. Got random_state=5"
+    ):
         fit(valuer)
 
 
@@ -478,13 +546,31 @@ def test_merging_replicates_is_pooling_them():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"semivalue": "shapely"}, "semivalue must be 'shapley'.*or a callable. Got 'shapely'"),
+        (
+            {"semivalue": "shapely"},
+            "semivalue must be 'shapley'.*or a callable. Got 'shapely'",
+        ),
         ({"semivalue": "leave-one-out"}, "semivalue .*use LeaveOneOutValuer"),
-        ({"semivalue": lambda n: np.ones(n)}, "callable semivalue must return 24 non-negative"),
-        ({"sampler": "exact"}, "sampler='exact' enumerates.*at most 20 players. Got 24"),
-        ({"max_evaluations": 20, "sampler": "antithetic"}, "max_evaluations must be at least 47"),
-        ({"truncation": 0.1, "sampler": "stratified"}, "truncation needs a sampler of perm"),
-        ({"scoring": lambda model, X, y: model.coef_.sum()}, "empty_utility must be given"),
+        (
+            {"semivalue": lambda n: np.ones(n)},
+            "callable semivalue must return 24 non-negative",
+        ),
+        (
+            {"sampler": "exact"},
+            "sampler='exact' enumerates.*at most 20 players. Got 24",
+        ),
+        (
+            {"max_evaluations": 20, "sampler": "antithetic"},
+            "max_evaluations must be at least 47",
+        ),
+        (
+            {"truncation": 0.1, "sampler": "stratified"},
+            "truncation needs a sampler of perm",
+        ),
+        (
+            {"scoring": lambda model, X, y: model.coef_.sum()},
+            "empty_utility must be given",
+        ),
         ({"sampler": "random"}, "The 'sampler' parameter"),
         ({"tol": 0}, "The 'tol' parameter"),
         ({"max_time": -1}, "The 'max_time' parameter"),
@@ -496,7 +582,9 @@ def test_bad_parameters(options, message):
 
 
 def test_the_least_count_is_that_of_the_cheapest_sampler():
-    with pytest.raises(ValueError, match="max_evaluations must be at least 33 for .*100 players"):
+    with pytest.raises(
+        ValueError, match="max_evaluations must be at least 33 for .*100 players"
+    ):
         fit(quick(max_evaluations=20), 100)
     assert fit(quick(max_evaluations=33), 100).n_evaluations_ == 33
     assert fit(quick(max_evaluations=24)).sampler_ == "permutation"
@@ -543,8 +631,12 @@ def test_truncation_reports_its_bias():
 
 
 def test_random_states():
-    fresh = [fit(quick(random_state=None, max_evaluations=200)).values_ for _ in range(2)]
+    fresh = [
+        fit(quick(random_state=None, max_evaluations=200)).values_ for _ in range(2)
+    ]
     assert (fresh[0] != fresh[1]).any()
     seeds = [np.random.RandomState(3) for _ in range(2)]
-    drawn = [fit(quick(random_state=seed, max_evaluations=200)).values_ for seed in seeds]
+    drawn = [
+        fit(quick(random_state=seed, max_evaluations=200)).values_ for seed in seeds
+    ]
     np.testing.assert_array_equal(*drawn)

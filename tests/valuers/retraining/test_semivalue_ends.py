@@ -53,7 +53,9 @@ def test_bars_of_fits_that_end_early_are_not_full(watch, options, ended):
     with suppress(KeyboardInterrupt), warnings.catch_warnings():
         warnings.simplefilter("ignore", IncompleteFitWarning)
         fit(quick(**options).set_callbacks(watch))
-    assert watch.whole_ended is ended  # of a fit that has ended, ProgressBar shows 100 %
+    assert (
+        watch.whole_ended is ended
+    )  # of a fit that has ended, ProgressBar shows 100 %
     assert watch.torn_down == 1
 
 
@@ -95,12 +97,16 @@ def test_an_interrupt_that_the_estimator_masks_is_one(name, error_score, monkeyp
 
 @pytest.mark.parametrize("sampler", ["stratified", "antithetic"])
 def test_an_interrupted_fit_keeps_its_values_and_resumes(sampler):
-    valuer = quick(sampler=sampler, warm_start=True).set_callbacks(Watch(interrupt_at=4))
+    valuer = quick(sampler=sampler, warm_start=True).set_callbacks(
+        Watch(interrupt_at=4)
+    )
     with pytest.raises(KeyboardInterrupt):
         fit(valuer)
     assert valuer.stop_reason_ == "interrupted"
     assert 0 < valuer.n_evaluations_ < 500
-    assert valuer.values_.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_)
+    assert valuer.values_.sum() == pytest.approx(
+        valuer.utility_ - valuer.empty_utility_
+    )
     fit(valuer.set_callbacks())
     np.testing.assert_array_equal(valuer.values_, fit(quick(sampler=sampler)).values_)
 
@@ -190,7 +196,10 @@ class DiesAfter(Centroids):
 
 @pytest.mark.parametrize(
     ("how", "cause"),
-    [("kill", TerminatedWorkerError), pytest.param("raise", MemoryError, marks=pytest.mark.slow)],
+    [
+        ("kill", TerminatedWorkerError),
+        pytest.param("raise", MemoryError, marks=pytest.mark.slow),
+    ],
 )
 def test_a_dying_worker_leaves_what_was_computed(how, cause, tmp_path):
     valuer = quick(n_jobs=2, error_score="raise", warm_start=True, max_evaluations=1200)
@@ -210,7 +219,9 @@ def test_a_dying_worker_leaves_what_was_computed(how, cause, tmp_path):
 
 def test_a_scorer_that_gives_nan():
     valuer = quick(scoring=lambda model, X, y: np.nan, empty_utility=0)
-    with pytest.raises(ValueError, match="scoring must return a finite number. Got nan"):
+    with pytest.raises(
+        ValueError, match="scoring must return a finite number. Got nan"
+    ):
         fit(valuer)
 
 
@@ -223,7 +234,9 @@ class Fails(Centroids):
 
 def test_coalitions_that_fail_are_counted():
     valuer = quick(max_evaluations=100).set_params(estimator=Fails())
-    with pytest.warns(FailedCoalitionsWarning, match="could not be trained or scored: each.* 0.5"):
+    with pytest.warns(
+        FailedCoalitionsWarning, match="could not be trained or scored: each.* 0.5"
+    ):
         fit(valuer)
     valuer.set_params(cv=2)
     X, y, *_ = data(24)
@@ -233,7 +246,9 @@ def test_coalitions_that_fail_are_counted():
     failed, of, total = str(found[0].message).split()[:3]
     assert (int(failed), of) == (valuer.n_failed_, "of")
     assert 0.2 < int(failed) / int(total) < 0.8
-    valuer.set_params(warm_start=True, max_evaluations=200).fit(X, y)  # counts those before, too
+    valuer.set_params(warm_start=True, max_evaluations=200).fit(
+        X, y
+    )  # counts those before, too
     assert int(failed) < valuer.n_failed_ < valuer.n_evaluations_
 
 
@@ -247,7 +262,9 @@ def test_a_full_disk_under_the_checkpoint(due, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint_module, "perf_counter", clock.__next__)
     path = tmp_path / "state.npz"
     valuer = quick(checkpoint=path)
-    with pytest.raises(RuntimeError, match="state.npz' could not be written.*No space left.*kept"):
+    with pytest.raises(
+        RuntimeError, match="state.npz' could not be written.*No space left.*kept"
+    ):
         fit(valuer)
     # At the first time that a write is due, or at the end of the fit.
     assert (valuer.n_evaluations_ < 400) == due
@@ -257,13 +274,17 @@ def test_a_full_disk_under_the_checkpoint(due, tmp_path, monkeypatch):
 
 def test_a_checkpoint_that_cannot_be_is_refused_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(np, "savez", lambda *a, **k: pytest.fail("work started"))
-    with pytest.raises(ValueError, match="checkpoint must be in an existing folder. Got '.*no/"):
+    with pytest.raises(
+        ValueError, match="checkpoint must be in an existing folder. Got '.*no/"
+    ):
         fit(quick(checkpoint=tmp_path / "no" / "state.npz"))
     monkeypatch.undo()
     path = tmp_path / "state.npz"
     fit(quick(checkpoint=path))
     path.write_bytes(path.read_bytes()[:900])
-    with pytest.raises(ValueError, match="checkpoint must name a file written by a fit"):
+    with pytest.raises(
+        ValueError, match="checkpoint must name a file written by a fit"
+    ):
         fit(quick(checkpoint=path))
 
 
@@ -281,7 +302,9 @@ def test_a_damaged_checkpoint_is_a_value_error(tmp_path):
             with pytest.raises(ValueError, match="checkpoint must name a"):
                 fit(quick(checkpoint=bad))
     whole = path.read_bytes()
-    for place in range(0, len(whole), 499):  # a flipped byte is found, or is in no array
+    for place in range(
+        0, len(whole), 499
+    ):  # a flipped byte is found, or is in no array
         bad.write_bytes(whole[:place] + bytes([whole[place] ^ 8]) + whole[place + 1 :])
         with suppress(ValueError):
             np.testing.assert_array_equal(fit(quick(checkpoint=bad)).values_, expected)
@@ -317,11 +340,15 @@ def test_no_fit_resumes_one_of_another_scorer(name, one, other, tmp_path):
     options = {"max_evaluations": 100, "empty_utility": 0.0}
     path = tmp_path / "state.npz"
     fit(quick(**options, checkpoint=path).set_params(**{name: one}))
-    with pytest.raises(ValueError, match="checkpoint resumes a fit .* with the same parameters"):
+    with pytest.raises(
+        ValueError, match="checkpoint resumes a fit .* with the same parameters"
+    ):
         fit(quick(**options, checkpoint=path).set_params(**{name: other}))
     fit(quick(**options, checkpoint=path).set_params(**{name: one}))
     valuer = fit(quick(**options, warm_start=True).set_params(**{name: one}))
-    with pytest.raises(ValueError, match="warm_start resumes a fit .* with the same parameters"):
+    with pytest.raises(
+        ValueError, match="warm_start resumes a fit .* with the same parameters"
+    ):
         fit(valuer.set_params(**{name: other}))
 
 
@@ -355,7 +382,9 @@ def test_killed_and_resumed_bit_for_bit(sampler, tmp_path):
     assert 0 < evaluated < 1400
     fits, code = [], Centroids.fit.__code__  # another `fit` would be another estimator
     sys.setprofile(
-        lambda frame, event, _: event == "call" and frame.f_code is code and fits.append(1)
+        lambda frame, event, _: (
+            event == "call" and frame.f_code is code and fits.append(1)
+        )
     )
     try:
         resumed = fit(quick(sampler=sampler, max_evaluations=1500, checkpoint=state))
@@ -372,10 +401,17 @@ def test_a_checkpoint_waits_for_no_round(sampler, monkeypatch, tmp_path):
     counts = []
     monkeypatch.setattr(checkpoint_module, "perf_counter", count(step=2).__next__)
     monkeypatch.setattr(
-        checkpoint_module, "write_arrays", lambda _, arrays: counts.append(arrays["0/counts"][1])
+        checkpoint_module,
+        "write_arrays",
+        lambda _, arrays: counts.append(arrays["0/counts"][1]),
     )
-    fit(quick(sampler=sampler, max_evaluations=1100, checkpoint=tmp_path / "state"), n=10)
-    assert np.diff(counts).max() <= max(64, 10 * 9)  # a block of coalitions, or a replicate
+    fit(
+        quick(sampler=sampler, max_evaluations=1100, checkpoint=tmp_path / "state"),
+        n=10,
+    )
+    assert np.diff(counts).max() <= max(
+        64, 10 * 9
+    )  # a block of coalitions, or a replicate
 
 
 def test_checkpoints_of_others_are_refused(tmp_path):
@@ -383,10 +419,14 @@ def test_checkpoints_of_others_are_refused(tmp_path):
     fit(quick(checkpoint=path))
     again = fit(quick(checkpoint=str(path)))
     np.testing.assert_array_equal(again.values_, fit(quick()).values_)
-    with pytest.raises(ValueError, match="Got another X, y, X_val .* delete '.*state.npz' or name"):
+    with pytest.raises(
+        ValueError, match="Got another X, y, X_val .* delete '.*state.npz' or name"
+    ):
         fit(quick(checkpoint=path), n=22)
     with pytest.raises(ValueError, match="random_state=0. Got random_state=1"):
         fit(quick(checkpoint=path, random_state=1))
     path.write_text("not ours")
-    with pytest.raises(ValueError, match="checkpoint must name a file written by a fit"):
+    with pytest.raises(
+        ValueError, match="checkpoint must name a file written by a fit"
+    ):
         fit(quick(checkpoint=path))

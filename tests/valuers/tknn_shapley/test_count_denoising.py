@@ -51,7 +51,9 @@ def test_draws_have_the_posterior_mean_and_standard_deviation():
     weights = np.exp(np.array(logs) - max(logs))
     mean, square = weights @ means / weights.sum(), weights @ squares / weights.sum()
     np.testing.assert_allclose(posterior.mean(axis=0), mean, atol=0.6)
-    np.testing.assert_allclose(posterior.std(axis=0), np.sqrt(square - mean**2), rtol=0.02)
+    np.testing.assert_allclose(
+        posterior.std(axis=0), np.sqrt(square - mean**2), rtol=0.02
+    )
 
 
 def test_the_covariance_falls_with_the_distance():
@@ -100,7 +102,9 @@ def test_the_fraction_of_other_labels_is_learned(wrong):
     total = 60 * (2 + np.sin(np.linspace(0, 6, n)))
     clean = np.stack([(1 - wrong) * total, wrong * total])
     means = [
-        posterior(clean + noise * rng.normal(size=clean.shape), noise, *line(n))[1].mean(axis=0)
+        posterior(clean + noise * rng.normal(size=clean.shape), noise, *line(n))[
+            1
+        ].mean(axis=0)
         for _ in range(6)
     ]
     assert np.mean(means) == pytest.approx(clean[1].mean(), abs=2.0)
@@ -138,7 +142,9 @@ def test_real_values_are_those_of_integers_and_between_them(semivalue, n_classes
     least = 1e-3 / np.maximum(same + other, 1)  # sizes have logarithms
     for found, values, count in zip(real, (agree, -differ), (same, other)):
         expected = np.maximum(values, least)[count > 0]
-        np.testing.assert_allclose(np.abs(found)[count > 0], expected, rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(
+            np.abs(found)[count > 0], expected, rtol=1e-12, atol=1e-15
+        )
     between = real_values(same + 1.5, other, n_classes, semivalue)[0]
     ends = [
         np.maximum(neighbour_values(same + k, other, n_classes, semivalue)[0], least)
@@ -176,7 +182,9 @@ def test_the_total_of_the_sizes_is_that_of_the_draws():
     same, other = 300 + rng.normal(size=(2, 64, 20))
     sizes = size_draws((same, other), 2)
     means = np.exp(np.log(np.abs(sizes)).mean(axis=1))
-    assert (np.abs(value_sizes(np.array([same, other]), sizes)) <= means * (1 + 1e-12)).all()
+    assert (
+        np.abs(value_sizes(np.array([same, other]), sizes)) <= means * (1 + 1e-12)
+    ).all()
 
 
 def test_smoothing_brings_counts_nearer_to_the_truth():
@@ -188,4 +196,7 @@ def test_smoothing_brings_counts_nearer_to_the_truth():
     noisy = clean + rng.normal(0, 80, (2, n))
     draws = posterior(noisy, 80.0, distances, landmarks, reach)
     for found, truth, raw in zip(draws, clean, noisy):
-        assert np.abs(found.mean(axis=0) - truth).mean() < 0.35 * np.abs(raw - truth).mean()
+        assert (
+            np.abs(found.mean(axis=0) - truth).mean()
+            < 0.35 * np.abs(raw - truth).mean()
+        )

@@ -33,7 +33,9 @@ def inside(data):
 
 def fit(data, radius=0.3, groups=None, weights=None, **parameters):
     X, y, X_val, y_val = data
-    valuer = TKNNShapleyValuer(radius, **{"epsilon": 1.0, "max_contributions": None, **parameters})
+    valuer = TKNNShapleyValuer(
+        radius, **{"epsilon": 1.0, "max_contributions": None, **parameters}
+    )
     return valuer.fit(
         X, y, X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=weights
     )  # fmt: skip
@@ -48,7 +50,10 @@ RAW = dict(denoise=False)  # smoothing takes most of the time of a small fit
 
 def exact_counts(data, radius=0.3, n_draws=5, **parameters):
     """Counts of own and of other labels: medians of little integer noise."""
-    found = [fit(data, radius, epsilon=50.0, **RAW, **parameters).counts_ for _ in range(n_draws)]
+    found = [
+        fit(data, radius, epsilon=50.0, **RAW, **parameters).counts_
+        for _ in range(n_draws)
+    ]
     return np.median(found, axis=0)
 
 
@@ -78,7 +83,12 @@ def test_little_noise_gives_the_exact_values(data, metric, denoise):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_almost_no_noise_gives_the_exact_values(semivalue, n_classes):
     X, y = make_classification(
-        300, 6, n_informative=4, n_classes=n_classes, random_state=0, n_clusters_per_class=1
+        300,
+        6,
+        n_informative=4,
+        n_classes=n_classes,
+        random_state=0,
+        n_clusters_per_class=1,
     )
     # A row is in one of five balls at most, and the counts have almost no noise.
     some = [0]
@@ -103,7 +113,12 @@ def test_almost_no_noise_gives_the_exact_values(semivalue, n_classes):
 @pytest.mark.parametrize("n_classes", [2, 5])
 def test_all_noise_leaves_the_order_of_the_public_baseline(n_classes):
     X, y = make_classification(
-        300, 8, n_informative=6, n_classes=n_classes, random_state=0, n_clusters_per_class=1
+        300,
+        8,
+        n_informative=6,
+        n_classes=n_classes,
+        random_state=0,
+        n_clusters_per_class=1,
     )
     game = X[50:], y[50:], X[:50], y[:50]
     # Any other noise: with a probability of 0.999.
@@ -163,11 +178,19 @@ def test_counts_are_of_labels_alike_and_not_and_unknown_labels_are_other(data, i
     strange = np.where(np.arange(len(y)) % 7 == 0, 99, y)
     alike = y_val[:, None] == strange
     clean = np.stack([(inside & alike).sum(axis=1), (inside & ~alike).sum(axis=1)])
-    draws = [fit((X, strange, X_val, y_val), epsilon=50.0, **RAW).counts_ for _ in range(9)]
-    scale = calibrate_counts(50.0, 1e-5, overlap_bound(X_val, 0.3, "cosine"), "add_remove").scale
+    draws = [
+        fit((X, strange, X_val, y_val), epsilon=50.0, **RAW).counts_ for _ in range(9)
+    ]
+    scale = calibrate_counts(
+        50.0, 1e-5, overlap_bound(X_val, 0.3, "cosine"), "add_remove"
+    ).scale
     assert np.abs(np.mean(draws, axis=0) - clean).max() < 5.5 * scale / 9**0.5 < 2.5
     assert np.issubdtype(draws[0].dtype, np.integer)
-    for labels in (y.astype(str), y.astype(str).astype(object), [{0: "a", 1: 5}[k] for k in y]):
+    for labels in (
+        y.astype(str),
+        y.astype(str).astype(object),
+        [{0: "a", 1: 5}[k] for k in y],
+    ):
         fit((X, np.asarray(labels, dtype=object), X_val, y_val), **RAW)
     one_class = fit((X, np.zeros_like(y), X_val, y_val))
     assert np.isfinite(one_class.values_).all()
@@ -212,13 +235,19 @@ def test_groups_and_weights(data, inside):
 def test_no_row_is_in_more_balls_than_the_bound(rng, metric):
     for width in (0.1, 0.5, 2.0):
         centres = np.round(rng.normal(size=(40, 2)) * width, 1) + [1, 0]
-        rows = np.concatenate([centres, rng.normal(size=(3000, 2)) * width + [1, 0], [[0, 0]]])
+        rows = np.concatenate(
+            [centres, rng.normal(size=(3000, 2)) * width + [1, 0], [[0, 0]]]
+        )
         for radius in (0.0, 0.01, 0.1, 0.4, 1.0, 1.3):
             bound = overlap_bound(centres, radius, metric)
-            inside = pairwise_distances(rows, centres, metric=metric) <= radius * (1 + 1e-12)
+            inside = pairwise_distances(rows, centres, metric=metric) <= radius * (
+                1 + 1e-12
+            )
             assert inside.sum(axis=1).max() <= bound <= 40
     assert overlap_bound(centres, 0.01, lambda a, b: 0.0) == 40
-    far = 1e9 + 10 * centres  # scikit-learn's products round, and a row is in many of these balls
+    far = (
+        1e9 + 10 * centres
+    )  # scikit-learn's products round, and a row is in many of these balls
     inside = pairwise_distances(far[:1] + 1, far, metric="l2") <= 0.5
     assert 1 < inside.sum() <= overlap_bound(far, 0.5, "l2")
 
@@ -229,7 +258,9 @@ def test_a_row_does_not_move_others_into_balls():
     t = np.linspace(1, 2, 1001, dtype=np.float32)
     centres = np.repeat(t[:, None], 384, axis=1) + np.eye(1, 384, dtype=np.float32) / 2
     product = (centres - np.eye(1, 384, dtype=np.float32) / 2) @ centres.T
-    wrong = product.diagonal() - (centres.astype(float) ** 2).sum(axis=1) + (t + 0.5) / 2
+    wrong = (
+        product.diagonal() - (centres.astype(float) ** 2).sum(axis=1) + (t + 0.5) / 2
+    )
     row, centre = np.full(384, t[wrong.argmax()]), centres[wrong.argmax()]
     rows = np.tile(row, (400, 1))
     outlier = (-np.sqrt(8 * len(rows)) * row[None]).astype(np.float32)
@@ -248,8 +279,12 @@ def test_columns_far_from_zero_leave_the_bound():
         near = rng.normal(size=(n, d)) * 0.3 / np.sqrt(d)
         for far in (0.0, rng.normal(size=d) * 1e9):
             bound = overlap_bound(near + far, 0.5, "euclidean")
-            assert bound >= (np.linalg.norm(near - near.mean(axis=0), axis=1) <= 0.5).sum()
-        far = np.where(np.arange(n)[:, None] % 2, 1e9, -1e9)  # where no mean is near a point
+            assert (
+                bound >= (np.linalg.norm(near - near.mean(axis=0), axis=1) <= 0.5).sum()
+            )
+        far = np.where(
+            np.arange(n)[:, None] % 2, 1e9, -1e9
+        )  # where no mean is near a point
         assert overlap_bound(near + far, 0.5, "euclidean") >= n // 2
 
 
@@ -273,11 +308,15 @@ def test_the_bound_is_used_and_a_cap_below_it(data):
 def test_the_cap_that_the_validation_points_choose(data, radius):
     X, y, X_val, y_val = data
     valuer = fit(data, radius, max_contributions="auto", **RAW)
-    in_balls = (pairwise_distances(X_val, metric="cosine") <= valuer.radius_ + 1e-12).sum(axis=0)
+    in_balls = (
+        pairwise_distances(X_val, metric="cosine") <= valuer.radius_ + 1e-12
+    ).sum(axis=0)
     bound = overlap_bound(X_val, valuer.radius_, "cosine")
     expected = f"at most {min(in_balls.max(), bound)} of"
     assert expected in report_of(valuer)
-    others = fit((X[:50] + 3, y[:50], X_val, y_val), radius, max_contributions="auto", **RAW)
+    others = fit(
+        (X[:50] + 3, y[:50], X_val, y_val), radius, max_contributions="auto", **RAW
+    )
     assert expected in report_of(others)  # whatever the rows
     assert radius == 0.02 or in_balls.max() < bound
 
@@ -297,14 +336,18 @@ def test_a_cap_that_caps_nothing_leaves_balls_of_no_radius_closed(rng):
     np.testing.assert_array_equal(counts, same_and_other(exact, game[3]))
 
 
-@pytest.mark.parametrize("metric", ["cosine", "euclidean", "l2", "correlation", "manhattan"])
+@pytest.mark.parametrize(
+    "metric", ["cosine", "euclidean", "l2", "correlation", "manhattan"]
+)
 def test_the_balls_of_a_row_do_not_depend_on_other_rows(metric, rng):
     # Every row is as far from a point as from its mirror image: rounding must not choose.
     for _ in range(10):
         X, X_val = (0.1 * rng.integers(-2, 3, (n, 30)) + 0.3 for n in (60, 20))
         X, X_val[::2] = (X + X[:, ::-1]) / 2, X_val[1::2, ::-1]
         X[7] = 0
-        together = np.concatenate([c for _, c in capped_balls(X, X_val, 100.0, metric, 3)])
+        together = np.concatenate(
+            [c for _, c in capped_balls(X, X_val, 100.0, metric, 3)]
+        )
         for i in (0, 7, 30, 59):
             ((_, alone),) = capped_balls(X[i : i + 1], X_val, 100.0, metric, 3)
             np.testing.assert_array_equal(alone[0], together[i])
@@ -361,7 +404,9 @@ def test_grid_search_charges_every_candidate(data, tmp_path):
     )
     search = GridSearchCV(model, {"drop": [0.05, 0.1, 0.2]}, cv=2)
     search.fit(X, y, X_val=X_val, y_val=y_val)
-    assert ledger.n_charges == 3 * 2 + 1  # every candidate on every split, and the refit
+    assert (
+        ledger.n_charges == 3 * 2 + 1
+    )  # every candidate on every split, and the refit
 
 
 # What is kept and what is refused ---------------------------------------------------------------
@@ -424,9 +469,13 @@ def test_a_pickle_holds_no_row_count_value_or_seed(data):
     assert not any(array.shape[-1:] == (200,) for array in arrays)  # groups
     for name in ("values_", "groups_", "baseline_", "values_error_"):
         assert not hasattr(copy, name)
-        with pytest.raises(AttributeError, match=f"{name} of a private fit is for the curator"):
+        with pytest.raises(
+            AttributeError, match=f"{name} of a private fit is for the curator"
+        ):
             getattr(copy, name)
-    with pytest.raises(AttributeError, match="values_ of a private fit is for the curator"):
+    with pytest.raises(
+        AttributeError, match="values_ of a private fit is for the curator"
+    ):
         copy.values_for(0, return_baseline=True)
     np.testing.assert_array_equal(copy.score_samples(X, y), valuer.score_samples(X, y))
     np.testing.assert_array_equal(copy.counts_, valuer.counts_)
@@ -449,12 +498,18 @@ def test_a_fitted_valuer_holds_no_row_or_clean_count(data):
 
 def test_an_exact_fit_after_a_private_one_has_all_methods(data):
     X, y, X_val, y_val = data
-    valuer = fit(data, **RAW).set_params(epsilon=None).fit(X, y, X_val=X_val, y_val=y_val)
+    valuer = (
+        fit(data, **RAW).set_params(epsilon=None).fit(X, y, X_val=X_val, y_val=y_val)
+    )
     assert valuer.values_for(2) == valuer.values_[2]
     for name, parameter in (("baseline_", "baseline"), ("values_error_", "error")):
-        with pytest.raises(AttributeError, match=f"{name} is set by private fits only: pass eps"):
+        with pytest.raises(
+            AttributeError, match=f"{name} is set by private fits only: pass eps"
+        ):
             getattr(valuer, name)
-        with pytest.raises(ValueError, match=f"This fit of TKNNShapleyValuer has no {name} to ret"):
+        with pytest.raises(
+            ValueError, match=f"This fit of TKNNShapleyValuer has no {name} to ret"
+        ):
             valuer.values_for(2, **{f"return_{parameter}": True})
     valuer.add_validation(X_val[:1], y_val[:1])
 
@@ -477,11 +532,20 @@ def test_refusals(data):
     for parameters, message in (
         (dict(epsilon=0), "epsilon must be a finite number above 0"),
         (dict(epsilon=-1.0), "epsilon must be a finite number above 0"),
-        (dict(delta=1e-30), "epsilon must be smaller: samplers of integer noise are exact"),
+        (
+            dict(delta=1e-30),
+            "epsilon must be smaller: samplers of integer noise are exact",
+        ),
         (dict(delta=0.0), "delta must be strictly between 0 and 1"),
         (dict(delta=1.0), "delta must be strictly between 0 and 1"),
-        (dict(relation="swap"), "The 'relation' parameter of TKNNShapleyValuer must be"),
-        (dict(max_contributions=0), "The 'max_contributions' parameter of TKNNShapleyValuer must"),
+        (
+            dict(relation="swap"),
+            "The 'relation' parameter of TKNNShapleyValuer must be",
+        ),
+        (
+            dict(max_contributions=0),
+            "The 'max_contributions' parameter of TKNNShapleyValuer must",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             fit(data, **parameters)
@@ -491,7 +555,9 @@ def test_refusals(data):
         "contributions": lambda: fitted.contributions(0),
         "harmful": lambda: fitted.harmful(),
     }.items():
-        with pytest.raises(ValueError, match=f"{name} needs the rows of fit, which a private fit"):
+        with pytest.raises(
+            ValueError, match=f"{name} needs the rows of fit, which a private fit"
+        ):
             call()
     assert not hasattr(fitted, "validation_error_")
     with pytest.raises(ValueError, match="i must be between 0 and 399. Got 400"):
@@ -502,9 +568,14 @@ def test_a_radius_from_the_validation_points_is_free(data):
     X, y, X_val, y_val = data
     valuer = fit(data, "auto", **RAW)
     assert valuer.radius_ == suggest_radius(X_val, y_val)
-    assert fit((X[:50] + 3, y[:50], X_val, y_val), "auto", **RAW).radius_ == valuer.radius_
+    assert (
+        fit((X[:50] + 3, y[:50], X_val, y_val), "auto", **RAW).radius_ == valuer.radius_
+    )
     text = report_of(valuer)
-    assert "metric and all other parameters were chosen without looking at the rows" in text
+    assert (
+        "metric and all other parameters were chosen without looking at the rows"
+        in text
+    )
     assert "radius, metric" not in text
 
 
@@ -521,7 +592,12 @@ def mislabelled(name):
     else:
         n_classes = int(name)
         X, y = make_classification(
-            1200, 10, n_informative=6, n_classes=n_classes, random_state=4, class_sep=1.5
+            1200,
+            10,
+            n_informative=6,
+            n_classes=n_classes,
+            random_state=4,
+            class_sep=1.5,
         )
         X = X + 0.5
     rng = np.random.default_rng(1)
@@ -533,10 +609,14 @@ def mislabelled(name):
 
 def sizes_of(game, bad, epsilon, n_draws):
     """L1 error over the L1 norm, error of the sum, AUROC, fraction within 2 errors: means."""
-    exact = TKNNShapleyValuer().fit(game[0], game[1], X_val=game[2], y_val=game[3]).values_
+    exact = (
+        TKNNShapleyValuer().fit(game[0], game[1], X_val=game[2], y_val=game[3]).values_
+    )
     found = []
     for _ in range(n_draws):
-        private = fit(game, "auto", epsilon=epsilon, delta=1e-5, max_contributions="auto")
+        private = fit(
+            game, "auto", epsilon=epsilon, delta=1e-5, max_contributions="auto"
+        )
         off = np.abs(private.values_ - exact)
         found.append([
             off.sum() / np.abs(exact).sum(), abs((private.values_ - exact).sum()),
@@ -554,7 +634,8 @@ SLOW = [
 
 # Without the factor of the sizes, the L1 error is above 3.
 @pytest.mark.parametrize(
-    ("name", "epsilon", "n_draws", "limits"), [("digits", 1.0, 3, (0.5, 0.15, 0.03, 0.8)), *SLOW]
+    ("name", "epsilon", "n_draws", "limits"),
+    [("digits", 1.0, 3, (0.5, 0.15, 0.03, 0.8)), *SLOW],
 )
 def test_private_values_in_size_order_and_errors(name, epsilon, n_draws, limits):
     game, bad = mislabelled(name)

@@ -29,7 +29,10 @@ def a2_of_the_paper(n, c):
 def test_a2_is_a_harmonic_number_less_one():
     for n in (1, 2, 5, 17, 40):
         for c in range(1, n + 1):
-            assert a2_of_the_paper(n, c) == sum(Fraction(1, j) for j in range(1, c + 1)) - 1
+            assert (
+                a2_of_the_paper(n, c)
+                == sum(Fraction(1, j) for j in range(1, c + 1)) - 1
+            )
 
 
 def test_neighbour_values_are_theorem_13():
@@ -39,7 +42,9 @@ def test_neighbour_values_are_theorem_13():
         c = same + other
         expected = []
         for match in (1, 0):
-            a1 = Fraction(match, c) - (Fraction(same - match, c * (c - 1)) if c > 1 else 0)
+            a1 = Fraction(match, c) - (
+                Fraction(same - match, c * (c - 1)) if c > 1 else 0
+            )
             value = (a1 * a2_of_the_paper(n, c) if c > 1 else 0) + (
                 match - Fraction(1, n_classes)
             ) / c
@@ -48,7 +53,9 @@ def test_neighbour_values_are_theorem_13():
         np.testing.assert_allclose(np.ravel(got), expected, rtol=1e-14)
 
 
-@pytest.mark.parametrize("semivalue", ["shapley", "banzhaf", "leave-one-out", (4, 1), (1, 9)])
+@pytest.mark.parametrize(
+    "semivalue", ["shapley", "banzhaf", "leave-one-out", (4, 1), (1, 9)]
+)
 def test_neighbour_values_are_the_semivalue_of_appendix_c2(semivalue):
     # The paper's sum over coalition sizes of all n players, most of them outside the ball.
     from skvalue.semivalues import coalition_weights
@@ -59,7 +66,9 @@ def test_neighbour_values_are_the_semivalue_of_appendix_c2(semivalue):
         c = same + other
         b = [comb(n, k + 1) - comb(n - c, k + 1) - c * comb(n - c, k) for k in range(n)]
         far = [comb(n - c, k) for k in range(n)]
-        for match, got in zip((1, 0), neighbour_values([same], [other], n_classes, semivalue)):
+        for match, got in zip(
+            (1, 0), neighbour_values([same], [other], n_classes, semivalue)
+        ):
             if (same if match else other) == 0:
                 continue
             a1 = match / c - (same - match) / (c * (c - 1)) if c > 1 else 0.0
@@ -96,14 +105,18 @@ def test_equals_enumeration(engines, rng, n_classes, semivalue):
                 radius, metric="euclidean", semivalue=semivalue, engine=engine
             )
             valuer.fit(X, y, X_val=X_val, y_val=y_val)
-            np.testing.assert_allclose(valuer.values_, expected, 1e-12, 1e-12, err_msg=engine)
+            np.testing.assert_allclose(
+                valuer.values_, expected, 1e-12, 1e-12, err_msg=engine
+            )
 
 
 def test_cosine_and_weights(rng):
     X, X_val = rng.normal(size=(8, 3)), rng.normal(size=(4, 3))
     y, y_val = np.arange(8) % 2, np.array([0, 1, 1, 0])
     weights = np.array([3.0, 0.0, 1.0, 1.0])
-    valuer = TKNNShapleyValuer(0.6).fit(X, y, X_val=X_val, y_val=y_val, sample_weight_val=weights)
+    valuer = TKNNShapleyValuer(0.6).fit(
+        X, y, X_val=X_val, y_val=y_val, sample_weight_val=weights
+    )
     game = partial(tknn_utility, radius=0.6, n_classes=2)
     expected = enumerate_game(game, X, y, X_val, y_val, weights / 5, metric="cosine")
     np.testing.assert_allclose(valuer.values_, expected, atol=1e-12)
@@ -112,7 +125,9 @@ def test_cosine_and_weights(rng):
 def test_counts(rng):
     X, y = rng.normal(size=(50, 2)), np.array(["b", "a"])[rng.integers(0, 2, 50)]
     X_val = rng.normal(size=(9, 2))
-    valuer = TKNNShapleyValuer(1.0, metric="euclidean").fit(X, y, X_val=X_val, y_val=y[:9])
+    valuer = TKNNShapleyValuer(1.0, metric="euclidean").fit(
+        X, y, X_val=X_val, y_val=y[:9]
+    )
     inside = ((X_val[:, None] - X) ** 2).sum(axis=2) <= 1
     expected = [inside[:, y == label].sum(axis=1) for label in ("a", "b")]
     np.testing.assert_array_equal(valuer.counts_, expected)
@@ -128,7 +143,9 @@ def largest_good_radius(X, y, metric):
         for radius in radii:
             counts.append(TKNNShapleyValuer(radius, metric=metric).fit(X, y).counts_)
             same, c = counts[-1][y, np.arange(len(y))], counts[-1].sum(axis=0)
-            utilities.append(np.where(c > 0, same / np.maximum(c, 1), 1 / len(counts[-1])))
+            utilities.append(
+                np.where(c > 0, same / np.maximum(c, 1), 1 / len(counts[-1]))
+            )
     means = np.mean(utilities, axis=1)
     error = np.std(utilities[means.argmax()], ddof=1) / len(y) ** 0.5
     largest = np.flatnonzero(means >= means.max() - 2 * error)[-1]
@@ -143,12 +160,16 @@ def test_suggest_radius_is_the_largest_within_two_errors_of_the_best(metric, dty
         rng = np.random.default_rng(seed)
         X = rng.integers(-2, 3, (40, 2))
         y = (X @ [2, 1] + rng.normal(size=40) > 0).astype(int)
-        X = (np.float32(0.125) * X + (7.25 if metric == "euclidean" else 0)).astype(dtype)
+        X = (np.float32(0.125) * X + (7.25 if metric == "euclidean" else 0)).astype(
+            dtype
+        )
         suggested = suggest_radius(X, y, metric=metric, n_candidates=10_000)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RadiusWarning)
             found = TKNNShapleyValuer(suggested, metric=metric).fit(X, y)
-        np.testing.assert_array_equal(found.counts_, largest_good_radius(X, y, metric)[1])
+        np.testing.assert_array_equal(
+            found.counts_, largest_good_radius(X, y, metric)[1]
+        )
 
 
 def blobs(n, seed=0):
@@ -201,14 +222,20 @@ def test_choosing_a_radius_keeps_to_the_memory():
         assert suggest_radius(X, y) == pytest.approx(radius, rel=1e-12)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    assert peak < 6 * 2**20  # that of all distances, and what is computed of them, is 16 MB
+    assert (
+        peak < 6 * 2**20
+    )  # that of all distances, and what is computed of them, is 16 MB
 
 
 def test_refused(rng):
     X, y = rng.normal(size=(10, 2)), np.arange(10) % 2
     for parameters, target, message in [
         (dict(radius=-1), y, "'radius' parameter"),
-        (dict(radius=1e155), y, r"'radius' parameter .* range \[0.0, 1e\+150\].* Got 1e\+155"),
+        (
+            dict(radius=1e155),
+            y,
+            r"'radius' parameter .* range \[0.0, 1e\+150\].* Got 1e\+155",
+        ),
         (dict(semivalue="owen"), y, "semivalue must be 'shapley'.* Got 'owen'"),
         (dict(task="classification"), y + 0.5, "y must hold classes when task="),
     ]:
@@ -216,15 +243,23 @@ def test_refused(rng):
             TKNNShapleyValuer(**parameters).fit(X, target)
     for points, found in ((X[:2], "Got 2, 2 of"), (X[::2], "Got 5, 1 of")):
         labels = y[:2] if len(points) == 2 else y[::2]
-        with pytest.raises(ValueError, match=f"radius='auto' needs at least 3 labels.* {found}"):
+        with pytest.raises(
+            ValueError, match=f"radius='auto' needs at least 3 labels.* {found}"
+        ):
             TKNNShapleyValuer().fit(X, y, X_val=points, y_val=labels)
-    with pytest.raises(ValueError, match="y_val must have at least 2 classes. Got one: 0"):
+    with pytest.raises(
+        ValueError, match="y_val must have at least 2 classes. Got one: 0"
+    ):
         suggest_radius(X, np.zeros(10, dtype=int))
 
 
 def test_errors_of_many_groups_keep_to_the_memory(rng):
     """Counts of 100 groups and two classes take 4.6 MB."""
-    X, y, groups = rng.normal(size=(300, 3)), rng.integers(0, 2, 300), np.arange(300) // 3
+    X, y, groups = (
+        rng.normal(size=(300, 3)),
+        rng.integers(0, 2, 300),
+        np.arange(300) // 3,
+    )
     points = dict(X_val=rng.normal(size=(3000, 3)), y_val=rng.integers(0, 2, 3000))
     valuer = TKNNShapleyValuer(1.0)
     expected = valuer.fit(X, y, groups=groups, **points).validation_error_

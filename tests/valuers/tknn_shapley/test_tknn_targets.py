@@ -13,7 +13,9 @@ from skvalue import TKNNShapleyValuer
 from skvalue.valuers import suggest_radius
 
 SEMIVALUES = ["shapley", "banzhaf", "leave-one-out", (4, 1)]
-pytestmark = pytest.mark.filterwarnings("ignore:With radius=", "ignore:X_val holds the same rows")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:With radius=", "ignore:X_val holds the same rows"
+)
 
 
 def ball_utility(players, distances, y, target, radius, prior):
@@ -29,13 +31,17 @@ def test_equals_enumeration(engines, rng, semivalue):
         weights /= weights.sum()
         for radius in (0.0, 1.0, 2.0, 9.0):
             game = partial(ball_utility, radius=radius, prior=y_val @ weights)
-            expected = enumerate_game(game, X, y, X_val, y_val, weights, semivalue=semivalue)
+            expected = enumerate_game(
+                game, X, y, X_val, y_val, weights, semivalue=semivalue
+            )
             engine = engines[turn % len(engines)]
             valuer = TKNNShapleyValuer(
                 radius, metric="euclidean", semivalue=semivalue, engine=engine
             )
             valuer.fit(X, y, X_val=X_val, y_val=y_val, sample_weight_val=weights)
-            np.testing.assert_allclose(valuer.values_, expected, atol=1e-12, err_msg=engine)
+            np.testing.assert_allclose(
+                valuer.values_, expected, atol=1e-12, err_msg=engine
+            )
             if semivalue == "shapley":
                 gain = valuer.utility_ - valuer.empty_utility_
                 assert valuer.values_.sum() == pytest.approx(gain)
@@ -46,7 +52,9 @@ def test_equals_enumeration(engines, rng, semivalue):
 def test_after_the_fit(rng):
     X, y, X_val, y_val = grid_game(rng, 40, 10, 0, side=5)
     valuer = TKNNShapleyValuer(1.5, metric="euclidean", semivalue=(2, 1))
-    new = np.r_[X[-1:], X[-1:] + 0.01]  # in other balls than its neighbours, or in the same
+    new = np.r_[
+        X[-1:], X[-1:] + 0.01
+    ]  # in other balls than its neighbours, or in the same
     check_after_the_fit(valuer, X[:-1], y[:-1], X_val, y_val, new, y[[-1, -1]])
     valuer.fit(X[:-1], y[:-1], X_val=X_val, y_val=y_val)
     labels = y[:-1][cdist(new[1:], X[:-1])[0] <= 1.5]
@@ -60,19 +68,25 @@ def test_after_the_fit(rng):
 def test_without_a_validation_set(rng, cv):
     X, y, *_ = grid_game(rng, 10, 1, 0, side=3)
     valuer = TKNNShapleyValuer(1.5, metric="euclidean", cv=cv).fit(X, y)
-    assert valuer.values_.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_)
+    assert valuer.values_.sum() == pytest.approx(
+        valuer.utility_ - valuer.empty_utility_
+    )
     if cv == "leave-one-out":
         expected = np.zeros(10)
         game = partial(ball_utility, radius=1.5, prior=y.mean())
         for i in range(10):
             rest = np.delete(np.arange(10), i)
-            expected[rest] += enumerate_game(game, X[rest], y[rest], X[[i]], y[[i]]) / 10
+            expected[rest] += (
+                enumerate_game(game, X[rest], y[rest], X[[i]], y[[i]]) / 10
+            )
         np.testing.assert_allclose(valuer.values_, expected, atol=1e-12)
 
 
 def test_rows_in_a_file_and_sparse_rows(rng, tmp_path):
     X, y, X_val, y_val = grid_game(rng, 300, 70, 0, side=6)
-    valuer = TKNNShapleyValuer(1.5, metric="euclidean").fit(X, y, X_val=X_val, y_val=y_val)
+    valuer = TKNNShapleyValuer(1.5, metric="euclidean").fit(
+        X, y, X_val=X_val, y_val=y_val
+    )
     np.save(tmp_path / "rows.npy", X)
     mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
     for rows, points in ((mapped, X_val), (csr_array(X), csr_array(X_val))):
@@ -83,7 +97,9 @@ def test_rows_in_a_file_and_sparse_rows(rng, tmp_path):
 def test_the_radius_follows_the_utility(rng):
     X, noise = rng.uniform(size=(200, 1)), rng.normal(size=200) / 2
     valuers = [
-        TKNNShapleyValuer(metric="euclidean").fit(X, np.sin(scale * X[:, 0]) + 3.5 + noise)
+        TKNNShapleyValuer(metric="euclidean").fit(
+            X, np.sin(scale * X[:, 0]) + 3.5 + noise
+        )
         for scale in (2.0, 40.0)
     ]
     assert valuers[1].radius_ < valuers[0].radius_ / 3
@@ -101,7 +117,12 @@ def test_refused_combinations(rng):
     private = dict(epsilon=1.0, radius=1.0)
     for parameters, target, points, message in [
         (private, real, dict(X_val=X_val, y_val=real_val), "y_val must hold classes"),
-        (private | dict(task="regression"), y, dict(X_val=X_val, y_val=y_val), "task must not be"),
+        (
+            private | dict(task="regression"),
+            y,
+            dict(X_val=X_val, y_val=y_val),
+            "task must not be",
+        ),
         ({}, real, few, "at least 3 targets in y_val. Got 2"),
         (dict(class_weight="balanced"), real, {}, "class_weight must be None"),
     ]:
