@@ -32,7 +32,8 @@ __all__ = [
 
 
 class IncompleteFitWarning(UserWarning):
-    """A fit was stopped early: the values are based on a part of the validation points only."""
+    """A fit was stopped early: the values are based on a part of the validation points
+    only."""
 
 
 class ImpreciseValuesWarning(UserWarning):
@@ -40,7 +41,8 @@ class ImpreciseValuesWarning(UserWarning):
 
 
 class QuadraticCostWarning(UserWarning):
-    """Leave-one-out computes the distances of all pairs of rows, and there are many rows."""
+    """Leave-one-out computes the distances of all pairs of rows, and there are many
+    rows."""
 
 
 class RadiusWarning(UserWarning):
@@ -60,7 +62,8 @@ class FailedCoalitionsWarning(UserWarning):
 
 
 class NormalApproximationWarning(UserWarning):
-    """A party has few rows: the normal approximation of its statistic's distribution is rough."""
+    """A party has few rows: the normal approximation of its statistic's distribution is
+    rough."""
 
 
 class PriorOutweighsWarning(UserWarning):
@@ -72,7 +75,8 @@ class VoidGuaranteeWarning(UserWarning):
 
 
 class NestedReleasesWarning(UserWarning):
-    """Releases at several noise levels are computed from the same non-private statistic."""
+    """Releases at several noise levels are computed from the same non-private
+    statistic."""
 
 
 class ConstantColumnsWarning(UserWarning):
@@ -80,11 +84,13 @@ class ConstantColumnsWarning(UserWarning):
 
 
 class ManyClassesWarning(UserWarning):
-    """Whole numbers with many values are taken for classes, and may be targets of a regression."""
+    """Whole numbers with many values are taken for classes, and may be targets of a
+    regression."""
 
 
 class UnbatchedFitWarning(UserWarning):
-    """Models are trained one by one because of a parameter or a step that batches do not allow."""
+    """Models are trained one by one because of a parameter or a step that batches do
+    not allow."""
 
 
 class UnseenLabelsWarning(UserWarning):

@@ -1,4 +1,5 @@
-"""Rewards of parties from their values: target values of rewards, shares of money and payments.
+"""Rewards of parties from their values: target values of rewards, shares of money and
+payments.
 
 All functions take and return arrays, for values of any origin.
 """
@@ -25,9 +26,9 @@ def _finite(values, name):
 def rho_targets(values, grand_value, rho):
     """Target values of rewards in the rho-Shapley fair scheme.
 
-    Party i receives ``grand_value * (max(values[i], 0) / max(values)) ** rho``: `grand_value` for
-    the party of largest value, 0 for a null party. A smaller rho makes rewards more equal and their
-    sum larger.
+    Party i receives ``grand_value * (max(values[i], 0) / max(values)) ** rho``:
+    `grand_value` for the party of largest value, 0 for a null party. A smaller rho
+    makes rewards more equal and their sum larger.
 
     Parameters
     ----------
@@ -71,8 +72,9 @@ def rho_targets(values, grand_value, rho):
 def largest_rho(values, standalone, grand_value):
     """Largest rho for which every party receives at least its standalone value.
 
-    For a party of less than the largest Shapley value, ``rho_targets(...)[i] >= standalone[i]`` is
-    equivalent to ``rho <= log(standalone[i] / grand_value) / log(values[i] / max(values))``.
+    For a party of less than the largest Shapley value, ``rho_targets(...)[i] >=
+    standalone[i]`` is equivalent to ``rho <= log(standalone[i] / grand_value) /
+    log(values[i] / max(values))``.
 
     Parameters
     ----------
@@ -86,14 +88,15 @@ def largest_rho(values, standalone, grand_value):
     Returns
     -------
     rho : float
-        The bound: infinite if every rho satisfies the condition, 0.0 or negative if none does (a
-        party has the value of all parties by itself, or a standalone value above 0 and a Shapley
-        value of at most 0).
+        The bound: infinite if every rho satisfies the condition, 0.0 or negative if
+        none does (a party has the value of all parties by itself, or a standalone value
+        above 0 and a Shapley value of at most 0).
 
     Raises
     ------
     ValueError
-        If a parameter is not finite or outside its range, lengths differ, or no value is above 0.
+        If a parameter is not finite or outside its range, lengths differ, or no value
+        is above 0.
 
     References
     ----------
@@ -134,9 +137,10 @@ def largest_rho(values, standalone, grand_value):
 def shares(values, budget, unit=None):
     """Divide a sum of money in proportion to values.
 
-    Negative values count as 0, so that no party pays. This makes shares convex in the values: a
-    party whose rows have positive and negative values gains by sending them under several names
-    (the last example). Use it where names are verified, and `payments` where they are not.
+    Negative values count as 0, so that no party pays. This makes shares convex in the
+    values: a party whose rows have positive and negative values gains by sending them
+    under several names (the last example). Use it where names are verified, and
+    `payments` where they are not.
 
     Parameters
     ----------
@@ -145,9 +149,9 @@ def shares(values, budget, unit=None):
     budget : float
         Sum to divide, above 0.
     unit : float, default=None
-        Smallest unit of money, such as 0.01; the budget must be a multiple of it. Shares are
-        multiples of it that sum to the budget, by the method of largest remainders (ties: earlier
-        parties first). None does not round.
+        Smallest unit of money, such as 0.01; the budget must be a multiple of it.
+        Shares are multiples of it that sum to the budget, by the method of largest
+        remainders (ties: earlier parties first). None does not round.
 
     Returns
     -------
@@ -157,8 +161,8 @@ def shares(values, budget, unit=None):
     Raises
     ------
     ValueError
-        If a parameter is not finite or outside its range, no value is above 0, or the budget is not
-        a multiple of the unit.
+        If a parameter is not finite or outside its range, no value is above 0, or the
+        budget is not a multiple of the unit.
 
     Examples
     --------
@@ -167,7 +171,8 @@ def shares(values, budget, unit=None):
     >>> shares([1.0, 1.0, 1.0], budget=1.0, unit=0.01).tolist()
     [0.34, 0.33, 0.33]
 
-    The last party is worth 1 in total; as two names of the values 3 and -2 it is paid more:
+    The last party is worth 1 in total; as two names of the values 3 and -2 it is paid
+    more:
 
     >>> shares([3.0, 1.0], budget=8.0).tolist()
     [6.0, 2.0]
@@ -199,9 +204,10 @@ def shares(values, budget, unit=None):
 def payments(values, price, *, errors=None, undecided="pay"):
     """Pay a price per unit of value; a negative payment is a charge.
 
-    Payments are linear in the values: those of several names of a party add up to what it would be
-    paid under one name whenever its values do, such as sums of values of rows. There is no fixed
-    budget: the sum of the payments is `price` times that of the values.
+    Payments are linear in the values: those of several names of a party add up to what
+    it would be paid under one name whenever its values do, such as sums of values of
+    rows. There is no fixed budget: the sum of the payments is `price` times that of the
+    values.
 
     Parameters
     ----------
@@ -210,12 +216,13 @@ def payments(values, price, *, errors=None, undecided="pay"):
     price : float
         Money per unit of value, above 0.
     errors : array-like of shape (n_parties,), default=None
-        Standard errors of the values, such as `validation_error_`; needed by "reserve" only.
+        Standard errors of the values, such as `validation_error_`; needed by "reserve"
+        only.
     undecided : {"pay", "reserve"}, default="pay"
-        "reserve" pays 0 to a party whose value is not distinguished from 0 by `errors`: the normal
-        interval of 95 % around it contains 0. Its payment under "pay" belongs in a reserve until
-        more validation points decide the sign. The rule is not linear: names with few rows are
-        undecided more often.
+        "reserve" pays 0 to a party whose value is not distinguished from 0 by `errors`:
+        the normal interval of 95 % around it contains 0. Its payment under "pay"
+        belongs in a reserve until more validation points decide the sign. The rule is
+        not linear: names with few rows are undecided more often.
 
     Returns
     -------
@@ -225,8 +232,8 @@ def payments(values, price, *, errors=None, undecided="pay"):
     Raises
     ------
     ValueError
-        If a parameter is not finite or outside its range, or "reserve" lacks `errors`, of one
-        nonnegative entry per party.
+        If a parameter is not finite or outside its range, or "reserve" lacks `errors`,
+        of one nonnegative entry per party.
 
     Examples
     --------
@@ -256,9 +263,9 @@ def payments(values, price, *, errors=None, undecided="pay"):
 def by_period(values_of_periods, lengths=None):
     """Values of parties that join at different times: the sum over periods.
 
-    In each period the parties present are valued in a game of their own, of the rows that exist
-    then. What was earned in a period is not changed by who joins later, and a party whose values
-    are above 0 does not gain by joining late.
+    In each period the parties present are valued in a game of their own, of the rows
+    that exist then. What was earned in a period is not changed by who joins later, and
+    a party whose values are above 0 does not gain by joining late.
 
     Parameters
     ----------
@@ -275,8 +282,8 @@ def by_period(values_of_periods, lengths=None):
     Raises
     ------
     ValueError
-        If the values are not a table or infinite, no party is present in some period, or lengths
-        do not fit.
+        If the values are not a table or infinite, no party is present in some period,
+        or lengths do not fit.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Semivalues: weights of marginal contributions by the size of the coalition.
 
-The semivalue of player i in a game v of n players is the sum over coalitions S without i of
-``p[|S|] * (v(S + i) - v(S))``, where the weights p, one for each size 0..n-1, satisfy
-``sum_k binom(n - 1, k) p[k] = 1`` (Dubey, Neyman and Weber 1981).
+The semivalue of player i in a game v of n players is the sum over coalitions S without
+i of ``p[|S|] * (v(S + i) - v(S))``, where the weights p, one for each size 0..n-1,
+satisfy ``sum_k binom(n - 1, k) p[k] = 1`` (Dubey, Neyman and Weber 1981).
 """
 
 from numbers import Integral
@@ -30,9 +30,9 @@ def check_semivalue(semivalue, custom=False):
     Parameters
     ----------
     semivalue : {"shapley", "banzhaf", "leave-one-out"}, tuple of two positive floats or callable
-        A tuple ``(alpha, beta)`` is Beta(alpha, beta)-Shapley of Kwon and Zou (2022): large alpha
-        puts weight on small coalitions, (1, 1) is the Shapley value. A callable is a custom
-        semivalue, see `size_weights`.
+        A tuple ``(alpha, beta)`` is Beta(alpha, beta)-Shapley of Kwon and Zou (2022):
+        large alpha puts weight on small coalitions, (1, 1) is the Shapley value. A
+        callable is a custom semivalue, see `size_weights`.
     custom : bool, default=False
         Whether callables are allowed.
 
@@ -90,15 +90,17 @@ def coalition_weights(semivalue, n):
     >>> coalition_weights("banzhaf", 3).tolist()
     [0.25, 0.25, 0.25]
     """
-    # Weights that underflow (Banzhaf, n > 1074) are 0; those of `size_weights` do not underflow.
+    # Weights that underflow (Banzhaf, n > 1074) are 0; those of `size_weights` do not
+    # underflow.
     return np.exp(log_size_weights(semivalue, n) - _log_binomial(n - 1))
 
 
 def log_size_weights(semivalue, n):
     """Log-probability of each size of the coalition that a player joins.
 
-    These are ``log(binom(n - 1, k) p[k])`` for the weights p of `coalition_weights`, computed
-    without either factor, so that they neither overflow nor underflow for any n.
+    These are ``log(binom(n - 1, k) p[k])`` for the weights p of `coalition_weights`,
+    computed without either factor, so that they neither overflow nor underflow for any
+    n.
 
     Parameters
     ----------
@@ -134,8 +136,9 @@ def log_size_weights(semivalue, n):
         return np.full(n, -np.log(n))
     if semivalue == "banzhaf":
         return _log_binomial(n - 1) - (n - 1) * np.log(2)
-    # The weight of a coalition of size k is E t^k (1-t)^(n-1-k) with t ~ Beta(beta, alpha). The
-    # recursion over sizes avoids the cancellation of log-gamma functions for large alpha or beta.
+    # The weight of a coalition of size k is E t^k (1-t)^(n-1-k) with t ~ Beta(beta,
+    # alpha). The recursion over sizes avoids the cancellation of log-gamma functions
+    # for large alpha or beta.
     alpha, beta = semivalue
     i = k[:-1]
     empty = -np.log1p(beta / (alpha + i)).sum()
@@ -146,16 +149,16 @@ def log_size_weights(semivalue, n):
 def size_weights(semivalue, n):
     """Probability of each size of the coalition that a player joins.
 
-    In a random permutation a player joins coalitions of all sizes with equal probability, so that
-    the weight of its marginal contribution at position r = 1..n is ``n * q[r - 1]``, where
-    ``q[r - 1] = p[r - 1] binom(n - 1, r - 1)`` (and not ``p[r - 1] 2**(n - 1)``, the weight for
-    uniform subsets).
+    In a random permutation a player joins coalitions of all sizes with equal
+    probability, so that the weight of its marginal contribution at position r = 1..n is
+    ``n * q[r - 1]``, where ``q[r - 1] = p[r - 1] binom(n - 1, r - 1)`` (and not ``p[r -
+    1] 2**(n - 1)``, the weight for uniform subsets).
 
     Parameters
     ----------
     semivalue : {"shapley", "banzhaf", "leave-one-out"}, (alpha, beta) or callable
-        The semivalue, see `check_semivalue`. A callable takes the number of players n and returns
-        these n probabilities, non-negative and with the sum 1.
+        The semivalue, see `check_semivalue`. A callable takes the number of players n
+        and returns these n probabilities, non-negative and with the sum 1.
     n : int
         Number of players.
 
@@ -205,11 +208,13 @@ def _check_players(n):
 
 
 def absence_moments(semivalue, n):
-    """Probability that i given players are all absent from the random coalition, for i = 0..n-1.
+    """Probability that i given players are all absent from the random coalition, for i
+    = 0..n-1.
 
-    A semivalue of this family draws a random t; then every other player joins with probability t.
-    Players that never change the utility do not matter, so that these moments determine the
-    semivalue of a game with few effective players, for any total number of players.
+    A semivalue of this family draws a random t; then every other player joins with
+    probability t. Players that never change the utility do not matter, so that these
+    moments determine the semivalue of a game with few effective players, for any total
+    number of players.
 
     Parameters
     ----------
@@ -221,7 +226,8 @@ def absence_moments(semivalue, n):
     Returns
     -------
     r : ndarray of shape (n,)
-        ``r[i] = E (1 - t)^i``: 1 / (i + 1) for the Shapley value, ``0.5**i`` for Banzhaf.
+        ``r[i] = E (1 - t)^i``: 1 / (i + 1) for the Shapley value, ``0.5**i`` for
+        Banzhaf.
 
     Examples
     --------
@@ -242,7 +248,8 @@ def absence_moments(semivalue, n):
 
 
 def enumerate_semivalue(utility, n, semivalue="shapley"):
-    """Semivalue by enumeration of all 2^n coalitions, a reference for other computations.
+    """Semivalue by enumeration of all 2^n coalitions, a reference for other
+    computations.
 
     Parameters
     ----------

@@ -38,7 +38,8 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    """Workers of pytest-xdist take one thread each: more threads than cores wait for each other."""
+    """Workers of pytest-xdist take one thread each: more threads than cores wait for
+    each other."""
     if getattr(config.option, "numprocesses", None):
         for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
             os.environ.setdefault(name, "1")  # the workers inherit it
@@ -96,7 +97,8 @@ def engine(request):
 
 @pytest.fixture
 def engines():
-    """All exact engines that are installed: where what they are compared with is slow."""
+    """All exact engines that are installed: where what they are compared with is
+    slow."""
     return [
         engine for engine in EXACT_ENGINES if engine == "numba" or find_spec(engine)
     ]
@@ -140,7 +142,8 @@ def no_gpu(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def gpu_everywhere_or_nowhere(request, monkeypatch):
-    """With --simulated-gpu, device="auto" is the simulated one in every test; without it, the CPU.
+    """With --simulated-gpu, device="auto" is the simulated one in every test; without
+    it, the CPU.
 
     On a machine with a GPU only tests marked gpu use it: the others ask for equal bits.
     """

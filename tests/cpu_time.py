@@ -1,6 +1,8 @@
-"""CPU time of a test run, child processes included: its sum, and with `--cpu-durations` its tests.
+"""CPU time of a test run, child processes included: its sum, and with `--cpu-durations`
+its tests.
 
-Registered by tests/conftest.py. Wall time depends on what else the machine does; CPU time hardly.
+Registered by tests/conftest.py. Wall time depends on what else the machine does; CPU
+time hardly.
 """
 
 import resource
@@ -26,7 +28,8 @@ def cpu_seconds():
 
 
 class CPUTime:
-    """Measures the tests of one process; the controller of pytest-xdist adds up its workers."""
+    """Measures the tests of one process; the controller of pytest-xdist adds up its
+    workers."""
 
     def __init__(self, config):
         self.config = config
@@ -54,7 +57,8 @@ class CPUTime:
         self.by_test.update(by_test)
 
     def pytest_terminal_summary(self, terminalreporter):
-        # Workers are children of the controller: they are counted once, by what they report.
+        # Workers are children of the controller: they are counted once, by what they
+        # report.
         own = (
             sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
             if self.workers

@@ -2,10 +2,10 @@
 
     python tests/golden.py OTHER_TREE [PATTERN]
 
-OTHER_TREE is a work tree of another commit (`git worktree add`). Numbers may differ by 1e-12 of
-max(1, |number|), those of float32 by 1e-6; events, reports and the types of errors must agree.
-Differences are printed, and make the exit status 1. No numbers are committed: they depend on the
-machine.
+OTHER_TREE is a work tree of another commit (`git worktree add`). Numbers may differ by
+1e-12 of max(1, |number|), those of float32 by 1e-6; events, reports and the types of
+errors must agree. Differences are printed, and make the exit status 1. No numbers are
+committed: they depend on the machine.
 """
 
 import dataclasses
@@ -34,7 +34,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 ONE_THREAD = "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 
-# The cases -----------------------------------------------------------------------------------
+# The cases ----------------------------------------------------------------------------
 
 LINE, THREE = noisy_line(0, 40), noisy_line(1, 40, n_classes=3, names=("a", "b", "c"))
 TWO = clusters(0, n=24)
@@ -221,7 +221,7 @@ def cases():
             yield priced, epsilon, [], more
 
 
-# What is recorded, and compared ---------------------------------------------------------------
+# What is recorded, and compared -------------------------------------------------------
 
 
 def attempt(function, *args, **options):
@@ -265,7 +265,8 @@ def contents(value):
 
 
 def write():
-    """Run the cases with the skvalue that is importable; arguments: a file and a pattern."""
+    """Run the cases with the skvalue that is importable; arguments: a file and a
+    pattern."""
     found = {}
     warnings.simplefilter("ignore")
     for function, name, args, options in cases():
@@ -323,7 +324,8 @@ def main(tree, pattern=""):
             ]
             paths = {"PYTHONPATH": f"{root}{os.pathsep}{here}", "PYTHONHASHSEED": "0"}
             env = os.environ | paths | dict.fromkeys(ONE_THREAD, "1")
-            # Elsewhere, since the skvalue in the current folder would come before that of the tree.
+            # Elsewhere, since the skvalue in the current folder would come before that
+            # of the tree.
             subprocess.run([*command, pattern], check=True, env=env, cwd=folder)
             found.append(pickle.loads(Path(folder, "found").read_bytes()))
     lines, summary = compare(*found)

@@ -1,7 +1,8 @@
-"""What can be counted about the structure of skvalue; `python tests/house.py` prints it.
+"""What can be counted about the structure of skvalue; `python tests/house.py` prints
+it.
 
-Every function of `MEASURES` returns a list of offenders: `tests/test_house.py` asks that it is
-short enough. `--list` prints the offenders too.
+Every function of `MEASURES` returns a list of offenders: `tests/test_house.py` asks
+that it is short enough. `--list` prints the offenders too.
 """
 
 import ast
@@ -24,7 +25,7 @@ MAX_CHAIN = 4  # house classes in an MRO
 MAX_HOOKS = 7  # methods that an author of a valuer may write
 
 
-# Files and names ----------------------------------------------------------------------------
+# Files and names ----------------------------------------------------------------------
 
 
 def files(folder=PACKAGE):
@@ -57,7 +58,8 @@ def is_private(name):
 
 
 def imported(path):
-    """(line, absolute import path, name bound) of all imports of a file, in functions too."""
+    """(line, absolute import path, name bound) of all imports of a file, in functions
+    too."""
     package = path.relative_to(ROOT).parent.parts
     for node in nodes(path):
         if isinstance(node, ast.Import):
@@ -80,7 +82,8 @@ def bound_modules(path):
 
 
 def first_private(parts):
-    """Index of the first private part of an import path of skvalue; `_utils` is public."""
+    """Index of the first private part of an import path of skvalue; `_utils` is
+    public."""
     for i, part in enumerate(parts):
         if is_private(part) and not (i == 1 and part == "_utils"):
             return i
@@ -118,7 +121,8 @@ def private_imports(folder=PACKAGE):
 
 
 def set_for_a_while(node):
-    """Names that a statement of a test sets: by a patch of them, or by an assignment."""
+    """Names that a statement of a test sets: by a patch of them, or by an
+    assignment."""
     if isinstance(node, ast.Call):
         function = ast.unparse(node.func)
         if re.search(r"(setattr|delattr|\bobject|\bpatch)$", function):
@@ -140,7 +144,7 @@ def private_patches_of_tests():
     ]
 
 
-# Private attributes of objects --------------------------------------------------------------
+# Private attributes of objects --------------------------------------------------------
 
 NAMED_TUPLE = {"_asdict", "_fields", "_make", "_replace"}
 # Class attributes that scikit-learn asks of every estimator.
@@ -149,7 +153,8 @@ ACCESS = {"getattr", "hasattr", "setattr", "delattr"}
 
 
 def attributes(path):
-    """(line, name of the object or None, attribute, whether it is set), by name or as a string."""
+    """(line, name of the object or None, attribute, whether it is set), by name or as a
+    string."""
     for node in nodes(path):
         of = name = None
         if isinstance(node, ast.Attribute):
@@ -163,7 +168,8 @@ def attributes(path):
 
 @cache
 def definitions():
-    """Private name -> files of skvalue that define it: in a class, a module or on an object."""
+    """Private name -> files of skvalue that define it: in a class, a module or on an
+    object."""
     found = {}
     for path in files():
         names = {name for _, _, name, stored in attributes(path) if stored}
@@ -184,10 +190,11 @@ def definitions():
 
 
 def private_attributes():
-    """Private attributes of what is no object of the own class, that other folders define.
+    """Private attributes of what is no object of the own class, that other folders
+    define.
 
-    Those of scikit-learn or torch are read through `_utils/sklearn.py` alone; so are private
-    methods of scikit-learn that a class of the house writes anew.
+    Those of scikit-learn or torch are read through `_utils/sklearn.py` alone; so are
+    private methods of scikit-learn that a class of the house writes anew.
     """
     offenders = set()
     for path in filter(lambda path: path != PACKAGE / "_utils" / "sklearn.py", files()):
@@ -211,7 +218,7 @@ def private_attributes():
     return sorted(offenders)
 
 
-# Classes ------------------------------------------------------------------------------------
+# Classes ------------------------------------------------------------------------------
 
 
 def of_house(cls):
@@ -224,7 +231,8 @@ def name_of(cls):
 
 @cache
 def classes():
-    """All classes that modules of skvalue define at their top or inside another class."""
+    """All classes that modules of skvalue define at their top or inside another
+    class."""
     found = {}
     for info in pkgutil.walk_packages([str(PACKAGE)], "skvalue."):
         if info.name.endswith("__main__"):
@@ -259,7 +267,8 @@ def _class_nodes(path):
 
 @cache
 def written(cls):
-    """Name -> node of the methods written in a class; names bound to something are there too."""
+    """Name -> node of the methods written in a class; names bound to something are
+    there too."""
     path = Path(sys.modules[cls.__module__].__file__)
     found = {}
     for node in _class_nodes(path)[cls.__qualname__].body:
@@ -323,7 +332,8 @@ def overridden_methods():
     """Implemented methods that a subclass writes again.
 
     Excepted: `__init__`, double-underscore methods that call `super()`, a `fit` (or
-    `fit_transform`) of another signature that does one call, and methods with an empty default.
+    `fit_transform`) of another signature that does one call, and methods with an empty
+    default.
     """
     offenders = []
     for cls in classes():
@@ -351,9 +361,11 @@ def overridden_methods():
 
 
 def hooks():
-    """What an author of a valuer may write: abstract methods, and private ones with a default.
+    """What an author of a valuer may write: abstract methods, and private ones with a
+    default.
 
-    Of the default ones those count that do nothing, and those that some method writes again.
+    Of the default ones those count that do nothing, and those that some method writes
+    again.
     """
     base = [cls for cls in classes() if cls.__module__.startswith("skvalue.base")]
     found = set()
@@ -379,7 +391,7 @@ def hooks():
     return sorted(found - ASKED_FOR)
 
 
-# Files --------------------------------------------------------------------------------------
+# Files --------------------------------------------------------------------------------
 
 
 def charges():
@@ -410,7 +422,7 @@ def called_parameters():
     return sorted(set(offenders))
 
 
-# Fitted valuers -----------------------------------------------------------------------------
+# Fitted valuers -----------------------------------------------------------------------
 
 # Small and quick; parameters that a class does not have are left out.
 REQUIRED = {"ScoresValuer": {"scores": lambda X, y, X_val, y_val: y == y_val[:, None]}}
@@ -462,7 +474,8 @@ def fitted():
 
 
 def shown_work():
-    """Functions that compute, and run when a notebook shows a valuer: engines and hooks."""
+    """Functions that compute, and run when a notebook shows a valuer: engines and
+    hooks."""
     engines = {
         "neighbors",
         "gradients",

@@ -10,7 +10,8 @@ from skvalue.semivalues import enumerate_semivalue
 
 
 def nearest_sets(distances, k):
-    """All sets of k nearest players, one for every way to break ties at the k-th distance."""
+    """All sets of k nearest players, one for every way to break ties at the k-th
+    distance."""
     cut = np.sort(distances)[k - 1]
     inside = [i for i, d in enumerate(distances) if d < cut]
     tied = [i for i, d in enumerate(distances) if d == cut]
@@ -18,7 +19,8 @@ def nearest_sets(distances, k):
 
 
 def knn_utility(players, distances, y, y_point, k, utility, n_classes, prior):
-    """Utility of one coalition at one validation point, averaged over the orders of ties."""
+    """Utility of one coalition at one validation point, averaged over the orders of
+    ties."""
     players = list(players)
     if not players:
         if n_classes:
@@ -39,7 +41,8 @@ def knn_utility(players, distances, y, y_point, k, utility, n_classes, prior):
 
 
 def tknn_utility(players, distances, y, y_point, radius, n_classes):
-    """Utility of one coalition at one validation point: fraction of its label in the ball."""
+    """Utility of one coalition at one validation point: fraction of its label in the
+    ball."""
     inside = [i for i in players if distances[i] <= radius * (1 + 1e-12)]
     return np.mean(y[inside] == y_point) if inside else 1 / n_classes
 
@@ -47,7 +50,8 @@ def tknn_utility(players, distances, y, y_point, radius, n_classes):
 def enumerate_game(
     utility, X, y, X_val, y_val, weights=None, metric="euclidean", semivalue="shapley"
 ):
-    """Values of all rows by 2^n coalitions; ``utility(players, distances, y, y_point)``."""
+    """Values of all rows by 2^n coalitions; ``utility(players, distances, y,
+    y_point)``."""
     distances = cdist(X_val, X, metric)
     weights = np.full(len(y_val), 1 / len(y_val)) if weights is None else weights
     return enumerate_semivalue(
@@ -74,7 +78,8 @@ def grid_game(rng, n, n_points, n_classes, side=3):
 
 
 def check_after_the_fit(valuer, X, y, X_val, y_val, new, labels):
-    """What a fitted valuer says of new rows, later points and each point equals other fits."""
+    """What a fitted valuer says of new rows, later points and each point equals other
+    fits."""
     game, m = dict(X_val=X_val, y_val=y_val), len(y_val)
 
     def fit(X=X, y=y, **keywords):

@@ -1,7 +1,8 @@
 """Small data sets that tests share: rows with validation points.
 
-Each function takes a seed or a generator first. `X, y, X_val, y_val = two_classes(0)` unpacks a
-problem; `valuer.fit(*problem.rows, **problem.points)` and `problem.fit(valuer)` fit it.
+Each function takes a seed or a generator first. `X, y, X_val, y_val = two_classes(0)`
+unpacks a problem; `valuer.fit(*problem.rows, **problem.points)` and
+`problem.fit(valuer)` fit it.
 """
 
 from typing import NamedTuple
@@ -36,7 +37,8 @@ def split(X, y, n):
 
 
 def two_classes(rng, n=40, n_val=20, d=3, noise=0.5, names=("no", "yes")):
-    """Two classes by the sign of a noisy first feature; names None are the numbers 0 and 1."""
+    """Two classes by the sign of a noisy first feature; names None are the numbers 0
+    and 1."""
     rng = np.random.default_rng(rng)
     X = rng.normal(size=(n + n_val, d))
     y = (X[:, 0] + noise * rng.normal(size=n + n_val) > 0).astype(int)
@@ -46,7 +48,8 @@ def two_classes(rng, n=40, n_val=20, d=3, noise=0.5, names=("no", "yes")):
 def noisy_line(
     rng, n=60, n_val=30, d=4, n_classes=0, coef=(1.0,), noise=1.0, names=None
 ):
-    """Targets along a line with noise (0 classes), or that many classes of equal size by them."""
+    """Targets along a line with noise (0 classes), or that many classes of equal size
+    by them."""
     rng = np.random.default_rng(rng)
     coef = np.r_[coef, np.zeros(d - len(coef))]
     X, X_val = rng.normal(size=(n, d)), rng.normal(size=(n_val, d))
@@ -61,7 +64,8 @@ def noisy_line(
 
 
 def unrelated(rng, n=24, n_val=15, d=3, n_classes=2):
-    """Normal rows and targets that do not depend on them; each class has a row and a point."""
+    """Normal rows and targets that do not depend on them; each class has a row and a
+    point."""
     rng = np.random.default_rng(rng)
     X, X_val = rng.normal(size=(n, d)), rng.normal(size=(n_val, d))
     if not n_classes:
@@ -72,7 +76,8 @@ def unrelated(rng, n=24, n_val=15, d=3, n_classes=2):
 
 
 def on_a_grid(rng, n=80, n_val=30, d=3, n_classes=2):
-    """Rows on a coarse grid, so that there are ties and duplicates; each class has a row."""
+    """Rows on a coarse grid, so that there are ties and duplicates; each class has a
+    row."""
     rng = np.random.default_rng(rng)
     X, X_val = rng.integers(-2, 3, (n, d)) / 2.0, rng.integers(-2, 3, (n_val, d)) / 2.0
     if n_classes == 0:

@@ -1,14 +1,16 @@
-"""Try the sdist and the wheel in fresh environments: `pip install uv && python tests/release.py`.
+"""Try the sdist and the wheel in fresh environments: `pip install uv && python
+tests/release.py`.
 
-Builds both, and installs the wheel, alone and with each extra, on every Python from 3.11 that is on
-the PATH, with the lowest versions that pyproject.toml allows (of those that have wheels for that
-Python) and with the newest. In each environment it imports skvalue, runs `skvalue --help`,
-`show_versions()`, a small fit, a small audit and a feature of the extra. Prints the tables of
-doc/installation.rst, and exits with 1 if anything failed.
+Builds both, and installs the wheel, alone and with each extra, on every Python from
+3.11 that is on the PATH, with the lowest versions that pyproject.toml allows (of those
+that have wheels for that Python) and with the newest. In each environment it imports
+skvalue, runs `skvalue --help`, `show_versions()`, a small fit, a small audit and a
+feature of the extra. Prints the tables of doc/installation.rst, and exits with 1 if
+anything failed.
 
-Instead, `python tests/release.py suite` runs the default tier of the tests of the sdist with the
-wheel, in a folder without skvalue/; `first` and `readme` run the first and all commands of
-README.md in a fresh clone and environment, and print their times.
+Instead, `python tests/release.py suite` runs the default tier of the tests of the sdist
+with the wheel, in a folder without skvalue/; `first` and `readme` run the first and all
+commands of README.md in a fresh clone and environment, and print their times.
 """
 
 import argparse
@@ -111,7 +113,8 @@ def install(environment, python, wheel, extra, resolution):
 
 
 def attempt(environment, extra, folder):
-    """Name -> version of what is installed, after all that is tried in an environment."""
+    """Name -> version of what is installed, after all that is tried in an
+    environment."""
     # The environment of each extra has the same path, so that loops are compiled once.
     cache = {
         **os.environ,
@@ -125,7 +128,8 @@ def attempt(environment, extra, folder):
 
 
 def suite(folder):
-    """Run the tests of the sdist on the wheel, where there is nothing else of the repository."""
+    """Run the tests of the sdist on the wheel, where there is nothing else of the
+    repository."""
     wheel, sdist = build(folder)
     install(folder / "suite", sys.executable, wheel, "test", "highest")
     with tarfile.open(sdist) as archive:
@@ -183,7 +187,8 @@ def releases(folder):
 
 
 def readme(folder, n_commands=None):
-    """Run commands of README.md in a fresh clone and environment, and print their seconds."""
+    """Run commands of README.md in a fresh clone and environment, and print their
+    seconds."""
     run("git", "clone", "--quiet", ROOT, folder / "clone")
     run(*UV, "venv", "--quiet", "--seed", folder / "fresh")
     path = f"{folder / 'fresh' / 'bin'}{os.pathsep}{os.environ['PATH']}"

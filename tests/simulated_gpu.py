@@ -1,10 +1,12 @@
-"""A second torch device that is no GPU but is as strict: the GPU tests run on it everywhere.
+"""A second torch device that is no GPU but is as strict: the GPU tests run on it
+everywhere.
 
-Tensors "on" it wrap tensors of the CPU, which do the work. As on a GPU, an operation on tensors of
-both devices is an error, and so is a tensor that goes to NumPy without `.cpu()`. There are two such
-GPUs; each thread has a current one, at first the first, as with CUDA. Where the user asks for
-deterministic algorithms, what has none on CUDA is refused. What it cannot show is what depends on
-CUDA itself: memory, speed, and rounding.
+Tensors "on" it wrap tensors of the CPU, which do the work. As on a GPU, an operation on
+tensors of both devices is an error, and so is a tensor that goes to NumPy without
+`.cpu()`. There are two such GPUs; each thread has a current one, at first the first, as
+with CUDA. Where the user asks for deterministic algorithms, what has none on CUDA is
+refused. What it cannot show is what depends on CUDA itself: memory, speed, and
+rounding.
 """
 
 from contextlib import contextmanager
@@ -103,7 +105,8 @@ def _run(operation, args, kwargs):
 
 
 def _refuse_what_has_no_order(operation, args, kwargs):
-    """As CUDA does, or would if it did not take the square of the memory for it (cumsum)."""
+    """As CUDA does, or would if it did not take the square of the memory for it
+    (cumsum)."""
     weighted = (
         operation == _ATEN.bincount.default and len(args) > 1 and args[1] is not None
     )
@@ -112,7 +115,8 @@ def _refuse_what_has_no_order(operation, args, kwargs):
 
 
 def _reshape(tensor):
-    """After an operation that changed the shape in place, change that of the wrapper too."""
+    """After an operation that changed the shape in place, change that of the wrapper
+    too."""
     inner, before = tensor.inner, torch._C._meta_in_tls_dispatch_include()
     with no_dispatch():
         torch._C._set_meta_in_tls_dispatch_include(True)
@@ -169,7 +173,8 @@ class _Module(_DummyBackendModule):
 
 
 def _in_half_precision(operation):
-    """What mixed precision does to a product: all that is float32 comes as the lower precision."""
+    """What mixed precision does to a product: all that is float32 comes as the lower
+    precision."""
 
     def lower(leaf):
         is_single = isinstance(leaf, torch.Tensor) and leaf.dtype == torch.float32

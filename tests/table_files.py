@@ -1,4 +1,5 @@
-"""Files that hold one table in many styles, and files that hold none or an unclear one."""
+"""Files that hold one table in many styles, and files that hold none or an unclear
+one."""
 
 import csv
 import io
@@ -103,7 +104,8 @@ def write_table(table, style):
 
 
 def is_right(name, entries, found, style):
-    """Whether a column that was read has the true entries; of flags, the same groups of rows."""
+    """Whether a column that was read has the true entries; of flags, the same groups of
+    rows."""
     kind = pd.api.types
     if name in ("amount", "rate", "count"):
         if not kind.is_numeric_dtype(found):
@@ -134,8 +136,8 @@ CITY_LINES = lines("a,b,y", lambda i: f"{CITIES[i % 14]},{i},{_ab(i)}", 70)
 _SLAVIC = ["Łódź", "Kraków", "Gdańsk", "Częstochowa", "Wrocław", "Poznań"]
 _RUSSIAN = ["Москва", "Казань", "Омск"]
 
-# Name -> content, and what must happen: "refused", a column that must be asked about, or what a
-# column must hold.
+# Name -> content, and what must happen: "refused", a column that must be asked about,
+# or what a column must hold.
 HOSTILE = {
     "days up to 12": (
         lines("d,x,y", lambda i: f"{i % 12 + 1:02d}/{i % 9 + 1:02d}/2024,{i},{_ab(i)}"), "'d'"

@@ -42,7 +42,8 @@ from skvalue import (
 from skvalue._utils.sklearn import Interval
 from skvalue.base import BaseInSampleValuer
 
-# Sets of a few rows fail and are imprecise: tests of these warnings are with the valuers.
+# Sets of a few rows fail and are imprecise: tests of these warnings are with the
+# valuers.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::skvalue.exceptions.FailedCoalitionsWarning"),
     pytest.mark.filterwarnings("ignore::skvalue.exceptions.ImpreciseValuesWarning"),
@@ -50,7 +51,8 @@ pytestmark = [
 
 
 class Agreement:
-    """Scores of rows of any kind: 1 where labels agree, less by the place of the row."""
+    """Scores of rows of any kind: 1 where labels agree, less by the place of the
+    row."""
 
     def __call__(self, X, y, X_val, y_val):
         return (y == y_val[:, None]) - np.linspace(0, 0.5, len(y))
@@ -100,7 +102,8 @@ VALUERS = estimators(BaseInSampleValuer)
 each_valuer = pytest.mark.parametrize("cls", VALUERS)
 TAKE_POINTS = [cls for cls in VALUERS if build(cls)._capabilities.points]
 each_with_points = pytest.mark.parametrize("cls", TAKE_POINTS)
-# One of rows that are valued by the game and one of rows of fit alone, with points and without.
+# One of rows that are valued by the game and one of rows of fit alone, with points and
+# without.
 IN_PIPELINES = [KNNShapleyValuer, DataShapleyValuer, DataOOBValuer]
 
 
@@ -135,7 +138,8 @@ def build_quick(cls):
 
 
 def each_with_one_of(classes, options):
-    """Each class with each option; in the default tier with one of them, which take turns."""
+    """Each class with each option; in the default tier with one of them, which take
+    turns."""
     return [
         pytest.param(
             cls,
@@ -191,7 +195,8 @@ def test_built_bare(cls, data):
 
 
 def in_two_tiers(estimators, slow, **options):
-    """As `parametrize_with_checks`, with those checks in the slow tier for which ``slow`` says so.
+    """As `parametrize_with_checks`, with those checks in the slow tier for which
+    ``slow`` says so.
 
     It gets the class, the name of the check, and its number among those of the class.
     """
@@ -208,7 +213,8 @@ def in_two_tiers(estimators, slow, **options):
 
 
 def is_repeated(cls, name, number):
-    """Sparse matrices after sparse arrays; valuers, which have one `fit` in common, take turns."""
+    """Sparse matrices after sparse arrays; valuers, which have one `fit` in common,
+    take turns."""
     if "sparse_matrix" in name or cls not in VALUERS or cls is KNNShapleyValuer:
         return "sparse_matrix" in name
     if "sparse" in name and cls in (DataOOBValuer, DataShapleyValuer, *LONG):
@@ -233,7 +239,8 @@ def test_scikit_learn_built_bare(estimator, check):
     check(estimator)
 
 
-# Pipeline rewrites its own `steps`: scikit-learn expects these two of any Pipeline to fail.
+# Pipeline rewrites its own `steps`: scikit-learn expects these two of any Pipeline to
+# fail.
 PIPELINE = dict.fromkeys(
     ["check_dont_overwrite_parameters", "check_estimators_overwrite_params"],
     "Pipeline changes the `steps` parameter",
@@ -495,7 +502,8 @@ def in_cross_validation(step, X, y, given):
     each_with_one_of(estimators(), [in_pipeline, in_search, in_cross_validation]),
 )
 def test_metadata_are_routed(cls, fit, data, rng):
-    """Entries of rows go with the rows of a fold, validation points are passed whole."""
+    """Entries of rows go with the rows of a fold, validation points are passed
+    whole."""
     X, y = data[0], data[0][:, 1] if cls is skvalue.ValueFilteredRegressor else data[1]
     n, points = 30, slice(30, 40)
     metadata = {

@@ -20,7 +20,8 @@ FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOC)))
 def test_examples_of_a_page(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    # What follows the title of a card is pasted by itself, so that each card has its own names.
+    # What follows the title of a card is pasted by itself, so that each card has its
+    # own names.
     for part in page.read_text(encoding="utf-8").split(".. grid-item-card:: "):
         test = doctest.DocTestParser().get_doctest(part, {}, page.name, str(page), 0)
         result = doctest.DocTestRunner(optionflags=FLAGS).run(test)
@@ -33,7 +34,8 @@ GUIDE = [
 
 
 def opening(text):
-    """The sentences between the title of a page and its first block of code, and that block."""
+    """The sentences between the title of a page and its first block of code, and that
+    block."""
     blocks = re.split(
         r"\n\n+", re.split(r"^===+\n", text, maxsplit=1, flags=re.MULTILINE)[1].strip()
     )

@@ -1,4 +1,5 @@
-"""Stated errors beside true ones: rows and groups, clean, wrong and imbalanced labels."""
+"""Stated errors beside true ones: rows and groups, clean, wrong and imbalanced
+labels."""
 
 import numpy as np
 import pytest
@@ -42,7 +43,8 @@ SETS = {
 
 
 def problem(name, rare=None, wrong=0.0):
-    """Rows and validation points, standardised by the points; `rare` is a fraction of the rows."""
+    """Rows and validation points, standardised by the points; `rare` is a fraction of
+    the rows."""
     load, labels = SETS[name]
     X, y = load(return_X_y=True)
     if rare is not None:
@@ -61,9 +63,9 @@ def problem(name, rare=None, wrong=0.0):
     return scaler.transform(X), y, scaler.transform(X_val), y_val
 
 
-# Least fraction of the rows within two errors, where it is not .88, and largest error of the sum
-# relative to the L1 norm of the exact values, where it is not .2 and .1. With two rare points and
-# five rare rows the noise decides what is known of them.
+# Least fraction of the rows within two errors, where it is not .88, and largest error
+# of the sum relative to the L1 norm of the exact values, where it is not .2 and .1.
+# With two rare points and five rare rows the noise decides what is known of them.
 LEAST_WITHIN = {("wine", 0.05, 0.1): 0.72}
 
 
@@ -117,9 +119,10 @@ def test_private_in_run(name, epsilon, batch_size):
     assert all(mean >= 0.88 for mean in means.values()), means
 
 
-# Values whose errors come from drawn coalitions -----------------------------------------------
+# Values whose errors come from drawn coalitions ---------------------------------------
 
-# Mean squared error over the stated variance, and the fraction of the values within two errors.
+# Mean squared error over the stated variance, and the fraction of the values within two
+# errors.
 SQUARES, WITHIN = (0.03, 1.5), 0.88
 SEMIVALUES = ["shapley", "banzhaf", (4.0, 1.0), (1.0, 4.0)]
 KINDS = {
@@ -129,7 +132,8 @@ KINDS = {
 
 
 def few_players(kind, grouped, n=12):
-    """Rows or groups of rows as n players, each class among the first rows, and 40 points."""
+    """Rows or groups of rows as n players, each class among the first rows, and 40
+    points."""
     X, y, X_val, y_val = problem(*KINDS[kind])
     first = np.concatenate([np.flatnonzero(y == label)[:2] for label in np.unique(y)])
     rows = np.r_[first, np.setdiff1d(np.arange(len(y)), first)][
@@ -144,7 +148,8 @@ def few_players(kind, grouped, n=12):
 
 
 def in_range(z, squares=SQUARES, within=WITHIN):
-    """Whether errors divided by stated errors are as they should be, and what they are."""
+    """Whether errors divided by stated errors are as they should be, and what they
+    are."""
     found = float(np.mean(np.square(z))), float(np.mean(np.abs(z) <= 2))
     return squares[0] <= found[0] <= squares[1] and found[1] >= within, found
 
@@ -181,8 +186,8 @@ def test_semivalues_of_a_fit_and_of_its_coalitions(kind, grouped, adjust):
             assert fine, (source, target, how)
 
 
-# Least fraction within two errors: permutations hit few of the coalitions that Banzhaf values
-# weight most, and blocks have 8 replicates.
+# Least fraction within two errors: permutations hit few of the coalitions that Banzhaf
+# values weight most, and blocks have 8 replicates.
 DRAWN = {
     "permutation": (SemivalueValuer(sampler="permutation", max_evaluations=800), 0.88),
     "antithetic": (SemivalueValuer(sampler="antithetic", max_evaluations=800), 0.88),
@@ -302,7 +307,8 @@ POINTS = {60: 0.82, 400: 0.88}
     "valuer", [KNNShapleyValuer(), TKNNShapleyValuer()], ids=["knn", "tknn"]
 )
 def test_sampling_of_validation_points(valuer, name, rare, wrong):
-    """The points are drawn from some, whose values are the true ones; without ball, no error."""
+    """The points are drawn from some, whose values are the true ones; without ball, no
+    error."""
     X, y, X_val, y_val = problem(name, rare, wrong)
     X, y = X[:150], y[:150]
     if isinstance(valuer, TKNNShapleyValuer):
@@ -324,9 +330,10 @@ def test_sampling_of_validation_points(valuer, name, rare, wrong):
             assert np.mean(within) >= least, (n_points, groups is None, np.mean(within))
 
 
-# Least fraction within two errors. Private rows are taken to be like the public points: if their
-# labels are wrong and those of the points are not, the prediction from the points is too high, and
-# no released number says so. With release="all" that is the exception which the class states.
+# Least fraction within two errors. Private rows are taken to be like the public points:
+# if their labels are wrong and those of the points are not, the prediction from the
+# points is too high, and no released number says so. With release="all" that is the
+# exception which the class states.
 SHRUNK = {("all", 0.0): 0.88, ("publish", 0.0): 0.88, ("publish", 0.1): 0.75}
 
 
@@ -351,7 +358,7 @@ def test_private_layers(n, release, wrong):
     assert np.mean(within) >= SHRUNK[release, wrong], within
 
 
-# Values by derivatives, and of parties --------------------------------------------------------
+# Values by derivatives, and of parties ------------------------------------------------
 
 
 def rates(values, errors, exact=None):
@@ -371,9 +378,9 @@ RUNS = {"n_runs": 8, "n_epochs": 3, "batch_size": 16}
 STEPS = {"learning_rate": 0.1, "n_permutations": 20}
 NOISY = {"n_permutations": 20, "epsilon": 1.0}  # with the rate that "auto" takes
 ROUNDS = {"learning_rate": 0.3, "n_rounds": 10, "n_permutations": 4}
-# Class and parameters, and the allowed ranges of the fraction of values within two errors, and of
-# stated over true error. Errors of eight runs have seven degrees of freedom: .914 are expected.
-# Stated errors of rounds are too large by about a fifth.
+# Class and parameters, and the allowed ranges of the fraction of values within two
+# errors, and of stated over true error. Errors of eight runs have seven degrees of
+# freedom: .914 are expected. Stated errors of rounds are too large by about a fifth.
 USUAL, FEW_RUNS, ROUNDED = (
     [(0.88, 0.99), (0.8, 1.25)],
     [(0.85, 0.98), (0.8, 1.4)],
@@ -461,7 +468,8 @@ OVER_POINTS = {
     "influence, second order": (InfluenceValuer, {"order": 2}),
     "scores": (ScoresValuer, {"scores": alike}),
 }
-# Name of the set, fraction of the rare label, of wrong labels, number of rows and of points.
+# Name of the set, fraction of the rare label, of wrong labels, number of rows and of
+# points.
 WITH_POINTS = [
     ("cancer", None, 0.0, 40, 50), ("cancer", None, 0.1, 150, 200), ("cancer", 0.1, 0.0, 150, 100),
     ("iris", None, 0.1, 40, 50), ("digits", None, 0.0, 150, 100),
@@ -490,7 +498,8 @@ def test_errors_over_points(kind, case, players):
     assert 0.8 <= ratio <= 1.4, ratio
 
 
-# Rows of each party, epsilon of their releases, and the parties whose targets are wrong.
+# Rows of each party, epsilon of their releases, and the parties whose targets are
+# wrong.
 PARTIES = {
     "three": ((100, 200, 400), None, ()), "private": ((100, 200, 400), 0.2, ()),
     "one wrong": ((100, 200, 400), 0.2, (1,)), "sizes differ": ((5, 50, 800), 1.0, ()),

@@ -64,7 +64,8 @@ CHECKS = {
 }
 
 
-# The gallery of the documentation runs them too, in the slow tier: those above 2 s are left to it.
+# The gallery of the documentation runs them too, in the slow tier: those above 2 s are
+# left to it.
 SLOW = {
     "audit/plot_audit_images.py",
     "audit/plot_audit_table.py",

@@ -1,4 +1,5 @@
-"""Ordinary calls of a new user: frames with categories and gaps, texts, whole dollars."""
+"""Ordinary calls of a new user: frames with categories and gaps, texts, whole
+dollars."""
 
 import warnings
 

@@ -1,4 +1,5 @@
-"""The script that compares two trees sees what differs; what it fits is not fitted here."""
+"""The script that compares two trees sees what differs; what it fits is not fitted
+here."""
 
 import golden
 import numpy as np

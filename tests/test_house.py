@@ -1,4 +1,5 @@
-"""The structure of skvalue, counted; `python tests/house.py --list` prints what offends."""
+"""The structure of skvalue, counted; `python tests/house.py --list` prints what
+offends."""
 
 import pytest
 

@@ -60,7 +60,8 @@ VALUERS = [path for path in FILES if room_of(path) == "valuers"]
 
 
 def method_of(path):
-    """The method that a file of `valuers` belongs to: the name of the file or of its folder."""
+    """The method that a file of `valuers` belongs to: the name of the file or of its
+    folder."""
     return path.relative_to(PACKAGE).with_suffix("").parts[1]
 
 
@@ -135,7 +136,8 @@ def test_imports_are_light(imports, what):
 
 
 def test_import_time(imports):
-    # Beyond scikit-learn's own import; another two interpreters if the machine was busy.
+    # Beyond scikit-learn's own import; another two interpreters if the machine was
+    # busy.
     seconds = float(imports["seconds"][0])
     code = IMPORTS.partition("def show")[0]
     for _ in range(2):

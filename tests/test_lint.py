@@ -48,7 +48,8 @@ def _members(name, cls):
 
 
 def public_names():
-    """Import path -> public class or function, each once, under the shortest path it has."""
+    """Import path -> public class or function, each once, under the shortest path it
+    has."""
     inner = [room for room in INNER_ROOMS if room.split(".")[0] in skvalue.__all__]
     top = {name: getattr(skvalue, name) for name in skvalue.__all__}
     rooms = [name for name, value in top.items() if inspect.ismodule(value)] + inner
@@ -104,7 +105,8 @@ def test_the_walk_finds_something():
 
 
 def _wants_examples(value):
-    """Whether a public name is a function, or a class that users build. Doctest runs examples."""
+    """Whether a public name is a function, or a class that users build. Doctest runs
+    examples."""
     is_function = inspect.isfunction(value) and value in public_names().values()
     built = inspect.isclass(value) and not inspect.isabstract(value)
     return is_function or (built and not issubclass(value, Exception))

@@ -1,4 +1,5 @@
-"""The documentation builds without a warning, and its pages are complete and readable offline."""
+"""The documentation builds without a warning, and its pages are complete and readable
+offline."""
 
 import ast
 import html
@@ -117,7 +118,8 @@ def test_methods_that_value_unseen_rows_are_listed():
     }
 
 
-# What a reader types in the search field -> pages, of which one is among the first three.
+# What a reader types in the search field -> pages, of which one is among the first
+# three.
 SEARCHES = {
     "influence functions": "user_guide/influence",
     "wrong labels": "user_guide/audit",
@@ -166,7 +168,8 @@ GOALS = {
 
 
 def ways(pages):
-    """Page -> pages of a shortest way to it from the first page, by links in their texts."""
+    """Page -> pages of a shortest way to it from the first page, by links in their
+    texts."""
     found, queue = {"index.html": []}, deque(["index.html"])
     while queue:
         page = queue.popleft()
@@ -269,7 +272,8 @@ def check_measures(found):
 
 
 class TestBrowser:
-    """No sideways scroll of code at 1280 pixels, nor of pages at 390; formulas are visible."""
+    """No sideways scroll of code at 1280 pixels, nor of pages at 390; formulas are
+    visible."""
 
     pytestmark = browser
 

@@ -38,7 +38,8 @@ def of(name, *marks):
 
 @pytest.fixture
 def run(script, monkeypatch, tmp_path, capsys):
-    """What a script prints, run in this process from a folder of its own; or its error."""
+    """What a script prints, run in this process from a folder of its own; or its
+    error."""
 
     def call(arguments=""):
         monkeypatch.chdir(tmp_path)
@@ -130,7 +131,7 @@ def test_refusals(run, arguments, message):
     assert message in " ".join(run(arguments).split())
 
 
-# Private KNN ------------------------------------------------------------------------------------
+# Private KNN --------------------------------------------------------------------------
 
 
 def values_by_rank(match, k):
@@ -188,7 +189,7 @@ def test_noise_is_on_the_values_of_the_original_game(script, rng):
     assert np.abs(draws).max() < 6 * noise.scale
 
 
-# TKNN -------------------------------------------------------------------------------------------
+# TKNN ---------------------------------------------------------------------------------
 
 
 @of("tknn_tables")
@@ -315,8 +316,8 @@ def test_the_attacker_of_exact_values_sees_a_copy_join(script):
 
 @of("private_tknn_tables")
 def test_membership_uses_both_distributions(script, rng):
-    # With line 6 as printed there would be no OUT values: a value that only the presence of the
-    # row lowers could not be seen. Here it is seen without error.
+    # With line 6 as printed there would be no OUT values: a value that only the
+    # presence of the row lowers could not be seen. Here it is seen without error.
     X, y = rng.normal(size=(200, 2)), np.zeros(200)
 
     def score(X, y, X_new, y_new):
@@ -383,7 +384,7 @@ def test_retraining_baselines(run):
     assert float(rows[1][6]) > 0.9  # Data-OOB on two blobs
 
 
-# Private gradients ------------------------------------------------------------------------------
+# Private gradients --------------------------------------------------------------------
 
 
 class Recorder(BaseEstimator):
@@ -434,7 +435,8 @@ def test_noise_makes_values_worse_with_more_permutations_unless_averaged(script,
 
 @of("gradient_figures")
 def test_noise_alone_sets_the_distance(script):
-    # Clean gradients do not vary: what is left is the noise, of variance k sigma^2 p / t.
+    # Clean gradients do not vary: what is left is the noise, of variance k sigma^2 p /
+    # t.
     k, p = 64, 50
     settings = dict(n_parties=400, n_parameters=p, noise_multiplier=2.0, random_state=0)
     found = script.release_closeness(k, gradient_sd=0.0, **settings)
@@ -564,7 +566,7 @@ def test_resnets_take_the_parameters_of_torchvision(script, tmp_path):
     assert trained == ["11.conv1.weight", "11.conv2.weight", "14.weight", "14.bias"]
 
 
-# Errata -----------------------------------------------------------------------------------------
+# Errata -------------------------------------------------------------------------------
 
 FIGURES = {
     "T1": ["1.098 for three", "0.879 for two"], "T2": ["325 of 325"],
@@ -620,7 +622,7 @@ def test_errata_of_other_forms(script, run):
     assert [line.split()[0] for line in run("L10 S3").splitlines()] == ["L10", "S3"]
 
 
-# Layers and PriArTa -----------------------------------------------------------------------------
+# Layers and PriArTa -------------------------------------------------------------------
 
 
 @of("layered_figures")
@@ -791,7 +793,7 @@ def test_unrolled_values_predict_small_removals(run, tmp_path):
     assert sizes.startswith("1,666 parameters, 15 steps")
 
 
-# Label errors, influence and costs ----------------------------------------------------------------
+# Label errors, influence and costs ----------------------------------------------------
 
 
 @of("label_errors")
@@ -993,7 +995,7 @@ def test_processes_are_timed_in_turn(script, capsys):
     )
 
 
-# Adjusted semivalues ------------------------------------------------------------------------------
+# Adjusted semivalues ------------------------------------------------------------------
 
 
 @of("fewer_fits_peers")
@@ -1051,7 +1053,7 @@ def test_contributions_from_one_fit(run):
     assert memory.endswith("GB")
 
 
-# Other libraries ----------------------------------------------------------------------------------
+# Other libraries ----------------------------------------------------------------------
 
 
 def printed_rows(printed, name="skvalue"):

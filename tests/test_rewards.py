@@ -59,7 +59,8 @@ class TestTargets:
     @settings(max_examples=40, deadline=None)
     @given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.floats(0.02, 1.0))
     def test_strict_monotonicity(self, seed, n, rho):
-        """F4: what a party adds more, others' coalitions unchanged, raises its reward."""
+        """F4: what a party adds more, others' coalitions unchanged, raises its
+        reward."""
         rng = np.random.default_rng(seed)
         v = monotone_game(n, rng)
         i = int(rng.integers(n))
@@ -76,14 +77,17 @@ class TestTargets:
     @settings(max_examples=30, deadline=None)
     @given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.floats(0.02, 1.0))
     def test_strict_desirability(self, seed, n, rho):
-        """F3: a party that adds more than another to every coalition of the rest gets more."""
+        """F3: a party that adds more than another to every coalition of the rest gets
+        more."""
         rng = np.random.default_rng(seed)
         v = monotone_game(n, rng)
         i, j = rng.permutation(n)[:2]
+
         def swap(mask):
             return (
-                    mask & ~(1 << i | 1 << j) | (mask >> i & 1) << j | (mask >> j & 1) << i
-                )
+                mask & ~(1 << i | 1 << j) | (mask >> i & 1) << j | (mask >> j & 1) << i
+            )
+
         for mask in range(2**n):  # make i and j alike, then i better at some coalition
             if mask >> j & 1 and not mask >> i & 1:
                 v[swap(mask)] = v[mask]

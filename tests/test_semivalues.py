@@ -1,4 +1,5 @@
-"""Weights and moments of semivalues, and the enumeration oracle on games with known values."""
+"""Weights and moments of semivalues, and the enumeration oracle on games with known
+values."""
 
 from fractions import Fraction
 from math import comb, prod
@@ -21,7 +22,8 @@ SEMIVALUES = ["shapley", "banzhaf", "leave-one-out", (4, 1), (1, 16), (0.5, 2.5)
 
 @pytest.mark.parametrize("semivalue", SEMIVALUES)
 def test_absence_moments_are_probabilities_of_the_weights(semivalue):
-    # i given players out of n - 1 others are absent: sum over coalitions that avoid them.
+    # i given players out of n - 1 others are absent: sum over coalitions that avoid
+    # them.
     n = 9
     p = coalition_weights(semivalue, n)
     expected = [sum(comb(n - 1 - i, k) * p[k] for k in range(n - i)) for i in range(n)]
@@ -76,8 +78,9 @@ def test_size_weights_for_any_number_of_players(semivalue):
 
 
 def test_weights_along_an_order_are_not_those_of_subsets():
-    # n q[r-1] on a fixed order of 5 gives the Shapley value of a game of its own; 2^(n-1) p[r-1],
-    # the weight for uniform subsets, does not: its mean over positions is not one.
+    # n q[r-1] on a fixed order of 5 gives the Shapley value of a game of its own;
+    # 2^(n-1) p[r-1], the weight for uniform subsets, does not: its mean over positions
+    # is not one.
     for semivalue in ("shapley", "banzhaf", (4, 1)):
         right = 5 * size_weights(semivalue, 5)
         printed = 2**4 * coalition_weights(semivalue, 5)

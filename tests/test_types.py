@@ -1,4 +1,5 @@
-"""What an editor sees: names imported at first use are known to tools that run nothing."""
+"""What an editor sees: names imported at first use are known to tools that run
+nothing."""
 
 import doctest
 import json
@@ -54,7 +55,8 @@ CHECKED = {
 
 
 GUIDE = sorted((ROOT / "doc" / "user_guide").glob("*.rst"))
-# Errors of the guide's code that are scikit-learn's: types of what its functions return.
+# Errors of the guide's code that are scikit-learn's: types of what its functions
+# return.
 FOREIGN = re.compile(r'^(Operator |Cannot access attribute .* "(tuple|list|Pipeline))')
 
 

@@ -2,9 +2,10 @@
 Audit images
 ============
 
-An array of images is audited like a table, and its report shows pictures. Without an embedding the
-vectors are the pixels; `LabelErrorDetector(embedding=...)` takes a network. The suggestion is
-another label for each doubtful image, together with its probability.
+An array of images is audited like a table, and its report shows pictures. Without an
+embedding the vectors are the pixels; `LabelErrorDetector(embedding=...)` takes a
+network. The suggestion is another label for each doubtful image, together with its
+probability.
 """
 
 # %%
@@ -31,7 +32,8 @@ report
 # %%
 # Suggestions
 # -----------
-# How many of the first rows of the list are wrong, and how many suggestions are the true label.
+# How many of the first rows of the list are wrong, and how many suggestions are the
+# true label.
 first = report.listed[: wrong.sum()]
 print(f"Wrong among the first {len(first)}: {wrong[first].mean():.0%}")
 right = report.suggestions[first[wrong[first]]] == y_true[first[wrong[first]]]
@@ -57,8 +59,9 @@ plt.show()
 # %%
 # Verdicts from Label Studio
 # --------------------------
-# ``report.to_label_studio("tasks.json")`` writes the images to review as tasks, with the suggestion
-# as a prediction; ``report.read_verdicts("export.json")`` reads what annotators chose.
+# ``report.to_label_studio("tasks.json")`` writes the images to review as tasks, with
+# the suggestion as a prediction; ``report.read_verdicts("export.json")`` reads what
+# annotators chose.
 task = report.to_label_studio()[0]
 print(
     task["data"]["given"], task["predictions"][0]["result"][0]["value"], np.shape(X[0])

@@ -2,10 +2,11 @@
 Audit a table
 =============
 
-`audit_table` lists the rows of a data frame whose labels are doubtful, with a suggestion, the rows
-that speak for and against the label, and duplicates that contradict each other. From verdicts on
-50 rows it says which rows of the list can be named, and how many labels are wrong. The report is
-one page without references to other files: ``report.to_html("report.html")``.
+`audit_table` lists the rows of a data frame whose labels are doubtful, with a
+suggestion, the rows that speak for and against the label, and duplicates that
+contradict each other. From verdicts on 50 rows it says which rows of the list can be
+named, and how many labels are wrong. The report is one page without references to other
+files: ``report.to_html("report.html")``.
 """
 
 # %%
@@ -27,8 +28,9 @@ print(f"{len(X)} rows, {wrong.sum()} wrong labels")
 # %%
 # The report
 # ----------
-# In a notebook the report shows its page: click on a heading to sort, type to filter, open the
-# details of a row. The page counts the verdicts that are clicked, and saves them as a CSV file.
+# In a notebook the report shows its page: click on a heading to sort, type to filter,
+# open the details of a row. The page counts the verdicts that are clicked, and saves
+# them as a CSV file.
 from skvalue.review import audit_table
 
 report = audit_table(X, y, title="Tumours", target="tumour", random_state=0)
@@ -37,8 +39,8 @@ report
 # %%
 # Fifty verdicts
 # --------------
-# Whether a label is wrong can only be said by a person; here the corrupted labels are known. With
-# a file of verdicts it is ``report.read_verdicts("verdicts.csv")``.
+# Whether a label is wrong can only be said by a person; here the corrupted labels are
+# known. With a file of verdicts it is ``report.read_verdicts("verdicts.csv")``.
 reviewed = report.review(report.to_review, wrong[report.to_review])
 said = reviewed.statement
 print(reviewed)
@@ -53,8 +55,9 @@ print(
 # %%
 # The list, and where it ends
 # ---------------------------
-# Values of the list, most doubtful first. The q-value of a row is the estimated fraction of right
-# labels in the list up to this row; the list of `fdr` ends where it exceeds 0.1.
+# Values of the list, most doubtful first. The q-value of a row is the estimated
+# fraction of right labels in the list up to this row; the list of `fdr` ends where it
+# exceeds 0.1.
 import matplotlib.pyplot as plt
 
 BLUE, RED = "#30638e", "#d1495b"

@@ -2,15 +2,16 @@
 Audit texts
 ===========
 
-A list of strings is audited by the TF-IDF weights of their words, or by a sentence encoder passed
-as `embedding`. The report shows each doubtful text with its label, a suggestion, and the texts
-nearby that speak for and against the label.
+A list of strings is audited by the TF-IDF weights of their words, or by a sentence
+encoder passed as `embedding`. The report shows each doubtful text with its label, a
+suggestion, and the texts nearby that speak for and against the label.
 """
 
 # %%
 # Texts with wrong labels
 # -----------------------
-# Paragraphs of scikit-learn's docstrings, labelled by module. One label in ten is replaced.
+# Paragraphs of scikit-learn's docstrings, labelled by module. One label in ten is
+# replaced.
 import re
 from inspect import getdoc
 

@@ -2,10 +2,11 @@
 Relabel in batches
 ==================
 
-`ReviewQueue` asks a person for the labels of the most doubtful rows, forty at a time. After each
-batch its detector is fitted again with these labels; answers that change a label against the models
-are asked for a second time. It says when to stop. Afterwards, verdicts on a draw of the list decide
-which of the other suggestions may be accepted unseen.
+`ReviewQueue` asks a person for the labels of the most doubtful rows, forty at a time.
+After each batch its detector is fitted again with these labels; answers that change a
+label against the models are asked for a second time. It says when to stop. Afterwards,
+verdicts on a draw of the list decide which of the other suggestions may be accepted
+unseen.
 """
 
 # %%
@@ -36,8 +37,8 @@ print(f"{wrong.sum()} of {len(y)} labels are wrong.")
 # %%
 # The queue
 # ---------
-# `next` gives the rows to look at, `answer` takes their labels. Without an estimator the detector
-# fits a forest and a logistic regression; one linear model is enough here.
+# `next` gives the rows to look at, `answer` takes their labels. Without an estimator
+# the detector fits a forest and a logistic regression; one linear model is enough here.
 from sklearn.linear_model import LogisticRegression
 
 from skvalue import LabelErrorDetector
@@ -56,8 +57,8 @@ while not queue.done_:
 # %%
 # Suggestions that are accepted unseen
 # ------------------------------------
-# A new queue: verdicts on 80 rows of its list, drawn so that the first rows are more probable, say
-# to which rank the suggestions can be trusted. `accept` takes these over.
+# A new queue: verdicts on 80 rows of its list, drawn so that the first rows are more
+# probable, say to which rank the suggestions can be trusted. `accept` takes these over.
 together = ReviewQueue(detector).fit(X, y)
 together.draw()
 while len(together.pending_):
@@ -72,8 +73,8 @@ print(
 # %%
 # Wrong labels by answers
 # -----------------------
-# Left: the first rows of the queue, with given and suggested label. Right: the wrong labels that
-# are left, compared with answers on rows in random order.
+# Left: the first rows of the queue, with given and suggested label. Right: the wrong
+# labels that are left, compared with answers on rows in random order.
 import matplotlib.pyplot as plt
 
 BLUE, RED, GREY = "#30638e", "#d1495b", "#8d8d8d"

@@ -2,19 +2,19 @@
 Choose a radius
 ===============
 
-Threshold-KNN-Shapley values a row by the validation points within a radius of it. With a small
-radius most rows have no validation point in range and get the value 0; with a large one every
-row is near every point, and its value reflects little more than the frequency of its label.
-`suggest_radius` uses the validation points only, so the choice has no privacy cost for the
-training rows. This example compares the suggested radius with all others on data whose wrong
-labels are known.
+Threshold-KNN-Shapley values a row by the validation points within a radius of it. With
+a small radius most rows have no validation point in range and get the value 0; with a
+large one every row is near every point, and its value reflects little more than the
+frequency of its label. `suggest_radius` uses the validation points only, so the choice
+has no privacy cost for the training rows. This example compares the suggested radius
+with all others on data whose wrong labels are known.
 """
 
 # %%
 # Digits with 10 % wrong labels
 # -----------------------------
-# 200 digits with correct labels are the validation set; one in ten of the other labels is
-# flipped.
+# 200 digits with correct labels are the validation set; one in ten of the other labels
+# is flipped.
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
@@ -27,9 +27,9 @@ y, flipped = flip_labels(y, 0.1, random_state=0)
 # %%
 # The suggested radius
 # --------------------
-# `suggest_radius` tries many radii and returns the largest with which the validation points
-# predict each other's labels as well as with any radius, up to two standard errors. It is the
-# default of `TKNNShapleyValuer`.
+# `suggest_radius` tries many radii and returns the largest with which the validation
+# points predict each other's labels as well as with any radius, up to two standard
+# errors. It is the default of `TKNNShapleyValuer`.
 from skvalue.valuers.tknn_shapley import suggest_radius
 
 suggested = suggest_radius(X_val, y_val, metric="cosine")
@@ -38,9 +38,9 @@ print(f"Suggested radius: {suggested:.3f}, in cosine distance.")
 # %%
 # All radii
 # ---------
-# Three quantities for each radius: how well low values find the wrong labels, the fraction of
-# rows with a validation point in range, and the utility, which is the mean probability that the
-# threshold classifier gives to the label of a validation point.
+# Three quantities for each radius: how well low values find the wrong labels, the
+# fraction of rows with a validation point in range, and the utility, which is the mean
+# probability that the threshold classifier gives to the label of a validation point.
 import numpy as np
 
 from skvalue import TKNNShapleyValuer
@@ -64,8 +64,8 @@ print(
 # %%
 # The curves and three distributions
 # ----------------------------------
-# Left: the three curves; the vertical line is the suggested radius. Right: the values for a
-# radius that is too small, for the suggested one, and for one that is too large.
+# Left: the three curves; the vertical line is the suggested radius. Right: the values
+# for a radius that is too small, for the suggested one, and for one that is too large.
 import matplotlib.pyplot as plt
 
 from skvalue.inspection import ValueDistributionDisplay

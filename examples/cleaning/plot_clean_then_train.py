@@ -2,10 +2,10 @@
 Clean, then train
 =================
 
-A quarter of the training labels is wrong. `ValueFilteredClassifier` drops the rows of low value
-before it fits a model, inside an ordinary scikit-learn pipeline. The number of wrong labels is
-usually unknown: ``drop="auto"`` chooses the fraction by cross-validation, and a removal curve
-shows the test accuracy of every choice.
+A quarter of the training labels is wrong. `ValueFilteredClassifier` drops the rows of
+low value before it fits a model, inside an ordinary scikit-learn pipeline. The number
+of wrong labels is usually unknown: ``drop="auto"`` chooses the fraction by
+cross-validation, and a removal curve shows the test accuracy of every choice.
 """
 
 # %%
@@ -25,8 +25,9 @@ print(f"{len(y)} rows to train on, {flipped.sum()} of them mislabelled.")
 # %%
 # Drop the lowest quarter
 # -----------------------
-# The filter values the scaled rows inside ``fit`` and drops those of lowest value. ``predict``
-# drops nothing. Without a validation set, each row is a validation point for all the others.
+# The filter values the scaled rows inside ``fit`` and drops those of lowest value.
+# ``predict`` drops nothing. Without a validation set, each row is a validation point
+# for all the others.
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
@@ -52,8 +53,8 @@ print(clean[-1].report_)
 # %%
 # Choose the fraction by cross-validation
 # ---------------------------------------
-# ``drop="auto"`` compares several fractions by cross-validation on the training rows. It drops
-# nothing unless the improvement is larger than two standard errors.
+# ``drop="auto"`` compares several fractions by cross-validation on the training rows.
+# It drops nothing unless the improvement is larger than two standard errors.
 automatic = make_pipeline(MinMaxScaler(), ValueFilteredClassifier(model, drop="auto"))
 automatic.fit(X, y)
 chosen = automatic[-1].drop_
@@ -64,8 +65,8 @@ print(
 # %%
 # Values and removal curves
 # -------------------------
-# Left: the values of rows with correct and with wrong labels. Right: the test accuracy after
-# removing the rows of lowest value, of highest value, or random rows.
+# Left: the values of rows with correct and with wrong labels. Right: the test accuracy
+# after removing the rows of lowest value, of highest value, or random rows.
 import matplotlib.pyplot as plt
 import numpy as np
 

@@ -2,9 +2,10 @@
 Grid-search the cleaning
 ========================
 
-The fraction of rows to drop and the parameters of the valuer can be tuned by `GridSearchCV`
-like those of any estimator. With ``memory``, the rows of a fold are valued once for each
-setting of the valuer, and the values are reused for every fraction.
+The fraction of rows to drop and the parameters of the valuer can be tuned by
+`GridSearchCV` like those of any estimator. With ``memory``, the rows of a fold are
+valued once for each setting of the valuer, and the values are reused for every
+fraction.
 """
 
 # %%
@@ -62,8 +63,8 @@ print(f"Test accuracy of the best setting: {best.score(X_test, y_test):.3f}")
 # %%
 # Scores and decision boundaries
 # ------------------------------
-# Left: the score of every setting; many settings score almost the same. Right: the rows that
-# the best setting drops, and the decision boundary before and after dropping them.
+# Left: the score of every setting; many settings score almost the same. Right: the rows
+# that the best setting drops, and the decision boundary before and after dropping them.
 import matplotlib.pyplot as plt
 from sklearn.inspection import DecisionBoundaryDisplay
 

@@ -2,17 +2,17 @@
 Find mislabelled digits
 =======================
 
-One in ten of the labels of a set of handwritten digits is wrong. With a hundred digits whose
-labels were checked by hand as validation set, KNN-Shapley gives each digit a value: one with a
-wrong label contradicts the checked digits near it and gets a low value. Sorted by value, the
-mislabelled digits come first.
+One in ten of the labels of a set of handwritten digits is wrong. With a hundred digits
+whose labels were checked by hand as validation set, KNN-Shapley gives each digit a
+value: one with a wrong label contradicts the checked digits near it and gets a low
+value. Sorted by value, the mislabelled digits come first.
 """
 
 # %%
 # Digits with wrong labels
 # ------------------------
-# A hundred digits with correct labels are the validation set. Of the other labels 10 % are
-# flipped; the mask ``flipped`` is used only to evaluate the result.
+# A hundred digits with correct labels are the validation set. Of the other labels 10 %
+# are flipped; the mask ``flipped`` is used only to evaluate the result.
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
@@ -30,9 +30,9 @@ print(
 # %%
 # One value per row
 # -----------------
-# The Shapley value of a row is its average contribution, over coalitions of the other rows, to
-# the probability that a 5-nearest-neighbour classifier gives to the labels of the validation
-# set. It is computed exactly, in one pass over the distances.
+# The Shapley value of a row is its average contribution, over coalitions of the other
+# rows, to the probability that a 5-nearest-neighbour classifier gives to the labels of
+# the validation set. It is computed exactly, in one pass over the distances.
 from skvalue import KNNShapleyValuer
 
 valuer = KNNShapleyValuer(n_neighbors=5).fit(X, y, X_val=X_val, y_val=y_val)
@@ -63,8 +63,9 @@ print(f"\nOf the {flipped.sum()} rows of lowest value, {found:.0%} are mislabell
 # %%
 # Digits of lowest value
 # ----------------------
-# Top: the digits of lowest value. Those with a correct label have an unusual shape. Bottom: the
-# distribution of all values, for mislabelled and for correctly labelled rows.
+# Top: the digits of lowest value. Those with a correct label have an unusual shape.
+# Bottom: the distribution of all values, for mislabelled and for correctly labelled
+# rows.
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.patches import Patch

@@ -3,9 +3,9 @@ Which rows to relabel
 =====================
 
 Dropping a mislabelled image also loses the image. If an annotator can correct labels,
-`ValueFilter` only lists the rows: ``fit`` drops nothing, and its report is a list of rows to
-check. This example relabels rows in the order of their values and compares the test accuracy
-with relabelling random rows.
+`ValueFilter` only lists the rows: ``fit`` drops nothing, and its report is a list of
+rows to check. This example relabels rows in the order of their values and compares the
+test accuracy with relabelling random rows.
 """
 
 # %%
@@ -23,8 +23,8 @@ y, flipped = flip_labels(y_true, 0.3, random_state=0)
 # %%
 # The rows to check
 # -----------------
-# ``drop="negative"`` selects the rows of negative value: on average they lower the utility. The
-# report converts to a table: ``pandas.DataFrame(row_filter.report_)``.
+# ``drop="negative"`` selects the rows of negative value: on average they lower the
+# utility. The report converts to a table: ``pandas.DataFrame(row_filter.report_)``.
 from skvalue import KNNShapleyValuer
 from skvalue.selection import ValueFilter
 
@@ -38,8 +38,8 @@ print(
 # %%
 # Relabelling
 # -----------
-# The labels are corrected in ascending order of value, and a model is fitted after every
-# hundred rows; then the same for rows in random order.
+# The labels are corrected in ascending order of value, and a model is fitted after
+# every hundred rows; then the same for rows in random order.
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
@@ -70,8 +70,8 @@ print(
 # %%
 # Rows found and accuracy gained
 # ------------------------------
-# Top: the first rows of the list, with their given and true labels. Bottom: the number of wrong
-# labels found, and the test accuracy after relabelling.
+# Top: the first rows of the list, with their given and true labels. Bottom: the number
+# of wrong labels found, and the test accuracy after relabelling.
 import matplotlib.pyplot as plt
 
 BLUE, RED, GREY = "#30638e", "#d1495b", "#8d8d8d"

@@ -2,17 +2,18 @@
 What cheating gains under three rules of payment
 ================================================
 
-Five hospitals sell images of digits to a buyer, who pays them by the values of their data. One of
-them considers to cheat: to send its rows several times, under several names, with another
-hospital's rows, or garbage. :func:`~skvalue.inspection.manipulation_gain` plays these manipulations
-on the buyer's data and measures what each gains.
+Five hospitals sell images of digits to a buyer, who pays them by the values of their
+data. One of them considers to cheat: to send its rows several times, under several
+names, with another hospital's rows, or garbage.
+:func:`~skvalue.inspection.manipulation_gain` plays these manipulations on the buyer's
+data and measures what each gains.
 """
 
 # %%
 # Five hospitals
 # --------------
-# Each has 60 images; the buyer keeps 300 images as secret validation points and wants to know
-# whether a digit is at least 5.
+# Each has 60 images; the buyer keeps 300 images as secret validation points and wants
+# to know whether a digit is at least 5.
 import warnings
 
 import numpy as np
@@ -33,9 +34,9 @@ hospitals = np.array(["Aue", "Bonn", "Coburg", "Duren", "Essen"])[np.arange(300)
 # %%
 # Three rules
 # -----------
-# Shares of a budget by KNN-Shapley values, which are sums of values of rows; shares by Data Shapley
-# values of the hospitals; and a price per unit of their Banzhaf values, where a hospital of
-# negative value is charged.
+# Shares of a budget by KNN-Shapley values, which are sums of values of rows; shares by
+# Data Shapley values of the hospitals; and a price per unit of their Banzhaf values,
+# where a hospital of negative value is charged.
 attacks = [
     "4 names, at random", "4 names, by label", "rows 4 times", "rows under 4 names",
     "also another's rows", "half withheld", "20 % of labels wrong", "garbage only",
@@ -65,8 +66,9 @@ ManipulationDisplay(results).plot()
 # %%
 # Evidence of copies
 # ------------------
-# A hospital that sends another's images with noise is not found by looking for equal rows. The twin
-# test compares, for each image, the nearest and second nearest one of the other hospital.
+# A hospital that sends another's images with noise is not found by looking for equal
+# rows. The twin test compares, for each image, the nearest and second nearest one of
+# the other hospital.
 rng = np.random.default_rng(0)
 X_sent = X.copy()
 stolen = X[hospitals == "Aue"]

@@ -2,17 +2,18 @@
 The privacy-reward trade-off of a party
 =======================================
 
-Three clinics predict recovery from two measurements with one linear model, which is more
-accurate than the model of any single clinic. No rows are shared: each clinic publishes its
-noisy sufficient statistics once. A mediator values these releases and returns to every clinic a
-model whose value matches the clinic's Shapley value. The example shows how the reward of clinic
-B depends on its epsilon.
+Three clinics predict recovery from two measurements with one linear model, which is
+more accurate than the model of any single clinic. No rows are shared: each clinic
+publishes its noisy sufficient statistics once. A mediator values these releases and
+returns to every clinic a model whose value matches the clinic's Shapley value. The
+example shows how the reward of clinic B depends on its epsilon.
 """
 
 # %%
 # Three clinics
 # -------------
-# The bounds of features and targets are public: they were chosen without looking at the rows.
+# The bounds of features and targets are public: they were chosen without looking at the
+# rows.
 import numpy as np
 
 rng = np.random.default_rng(4)
@@ -30,8 +31,8 @@ X_test, y_test = rows_of(2000)
 # %%
 # At each clinic
 # --------------
-# The attribute `release_` is the only thing that a clinic publishes. `privacy_` states its
-# guarantee.
+# The attribute `release_` is the only thing that a clinic publishes. `privacy_` states
+# its guarantee.
 from skvalue.collaborative import GramRelease
 
 party = GramRelease(renyi_epsilon=0.2, x_bound=1, y_bound=1)
@@ -52,9 +53,9 @@ with warnings.catch_warnings():
 # %%
 # At the mediator
 # ---------------
-# The value of a coalition is the Bayesian surprise of its releases: the divergence between
-# posterior and prior of the model, with the noise taken into account. The mediator has the
-# releases only.
+# The value of a coalition is the Bayesian surprise of its releases: the divergence
+# between posterior and prior of the model, with the noise taken into account. The
+# mediator has the releases only.
 from skvalue.collaborative import (
     BayesianLinear,
     BayesianSurpriseScorer,
@@ -76,10 +77,10 @@ for i, name in enumerate(scorer.parties_):
 # %%
 # Values and rewards
 # ------------------
-# Left: with a smaller epsilon the value of B's release alone falls fast, and its reward slowly,
-# because the reward includes the releases of the other clinics. Middle: the values of all
-# coalitions. Right: the posterior of one weight of the model for B alone, for B's reward, and
-# for all clinics together.
+# Left: with a smaller epsilon the value of B's release alone falls fast, and its reward
+# slowly, because the reward includes the releases of the other clinics. Middle: the
+# values of all coalitions. Right: the posterior of one weight of the model for B alone,
+# for B's reward, and for all clinics together.
 import matplotlib.pyplot as plt
 
 from skvalue.collaborative import (

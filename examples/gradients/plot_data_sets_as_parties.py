@@ -2,18 +2,18 @@
 Finding bad data sets from private gradients
 ============================================
 
-Twenty parties hold small data sets, which they do not show. In six of them all labels are
-wrong. Each party sends gradients with noise that protects every one of its rows. The guarantee
-bounds what can be inferred from one row, but the noise averages out over the rows of a data
-set. `detection_curve` measures how well data sets with wrong labels are found as their size
-grows, and draws the bound that no method can exceed.
+Twenty parties hold small data sets, which they do not show. In six of them all labels
+are wrong. Each party sends gradients with noise that protects every one of its rows.
+The guarantee bounds what can be inferred from one row, but the noise averages out over
+the rows of a data set. `detection_curve` measures how well data sets with wrong labels
+are found as their size grows, and draws the bound that no method can exceed.
 """
 
 # %%
 # Digits of twenty parties
 # ------------------------
-# The classes are odd and even digits. Each party has 64 rows; the first six parties have the
-# wrong label in every row.
+# The classes are odd and even digits. Each party has 64 rows; the first six parties
+# have the wrong label in every row.
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
@@ -50,8 +50,9 @@ print(valuer.privacy_)
 # Detection by data set size
 # --------------------------
 # Every permutation releases noisy gradients, and all releases together satisfy the same
-# epsilon. With independent noise, each gradient step uses one noisy release. With averaged
-# noise, each step uses the average of the releases so far, and the model is disturbed less.
+# epsilon. With independent noise, each gradient step uses one noisy release. With
+# averaged noise, each step uses the average of the releases so far, and the model is
+# disturbed less.
 from skvalue.inspection import detection_curve
 
 curves = {
@@ -68,9 +69,10 @@ curves = {
 # %%
 # Comparison with retraining
 # --------------------------
-# Gradient values measure one gradient step per party; `DataShapleyValuer` trains a model on the
-# rows of each coalition. Both find the parties with wrong labels. They hardly agree on the
-# order of the others, whose values are imprecise after 300 coalitions.
+# Gradient values measure one gradient step per party; `DataShapleyValuer` trains a
+# model on the rows of each coalition. Both find the parties with wrong labels. They
+# hardly agree on the order of the others, whose values are imprecise after 300
+# coalitions.
 from scipy.stats import spearmanr
 from sklearn.linear_model import LogisticRegression
 

@@ -2,9 +2,10 @@
 Gradient values and retraining
 ==============================
 
-Gradient Shapley values (G-Shapley) measure the effect of one gradient step on a row while a
-model is being trained; Data Shapley trains models to convergence on thousands of coalitions.
-Both find wrong labels. This example compares their values and ranks of the same rows.
+Gradient Shapley values (G-Shapley) measure the effect of one gradient step on a row
+while a model is being trained; Data Shapley trains models to convergence on thousands
+of coalitions. Both find wrong labels. This example compares their values and ranks of
+the same rows.
 """
 
 # %%
@@ -28,8 +29,8 @@ X, X_val = scaler.transform(X), scaler.transform(X_val)
 # %%
 # Both values
 # -----------
-# The model and the utility, the negated log-loss, are the same. Gradient values with a second
-# random seed show how much of the difference is due to the random permutations.
+# The model and the utility, the negated log-loss, are the same. Gradient values with a
+# second random seed show how much of the difference is due to the random permutations.
 from time import perf_counter
 
 from scipy.stats import spearmanr
@@ -73,9 +74,10 @@ print(
 # %%
 # Values of the same rows
 # -----------------------
-# With both methods rows with wrong labels have the lowest values. After a few hundred small
-# steps a model is far from convergence, and rows that are redundant for a trained model still
-# improve it. Gradient values are therefore not an estimate of the values by retraining.
+# With both methods rows with wrong labels have the lowest values. After a few hundred
+# small steps a model is far from convergence, and rows that are redundant for a trained
+# model still improve it. Gradient values are therefore not an estimate of the values by
+# retraining.
 import matplotlib.pyplot as plt
 
 figure, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")

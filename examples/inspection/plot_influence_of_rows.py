@@ -2,10 +2,10 @@
 A logistic regression explained row by row
 ==========================================
 
-What happens to a trained model if a row goes? :class:`~skvalue.InfluenceValuer` answers this for
-every row from one fit and its Hessian. The picture shows the rows that make a logistic regression
-worse and better, the rows behind one of its errors, and whether the values predict what happens
-when the model is trained without half of the rows.
+What happens to a trained model if a row goes? :class:`~skvalue.InfluenceValuer` answers
+this for every row from one fit and its Hessian. The picture shows the rows that make a
+logistic regression worse and better, the rows behind one of its errors, and whether the
+values predict what happens when the model is trained without half of the rows.
 """
 
 # %%
@@ -24,8 +24,9 @@ y, flipped = flip_labels(y_true, 0.1, random_state=0)
 # %%
 # The value of every row
 # ----------------------
-# A value is the estimated decrease of the utility, here minus the log-loss at the validation
-# points, when the row is removed. The largest change under refits confirms it.
+# A value is the estimated decrease of the utility, here minus the log-loss at the
+# validation points, when the row is removed. The largest change under refits confirms
+# it.
 from sklearn.linear_model import LogisticRegression
 
 from skvalue import InfluenceValuer
@@ -49,8 +50,9 @@ print(
 # %%
 # The rows behind one error
 # -------------------------
-# ``contributions`` splits the value of one row among the validation points. The other way round,
-# a validation set of one point gives the rows that make the model right or wrong there.
+# ``contributions`` splits the value of one row among the validation points. The other
+# way round, a validation set of one point gives the rows that make the model right or
+# wrong there.
 model = LogisticRegression().fit(X, y)
 of_label = model.predict_proba(X_val)[np.arange(len(y_val)), y_val]
 error = int(of_label.argmin())
@@ -60,8 +62,8 @@ at_point = InfluenceValuer(LogisticRegression()).fit(X, y, **point).values_
 # %%
 # Do the values predict retraining?
 # ---------------------------------
-# The linear datamodeling score is the rank correlation of the sums of the values of removed rows
-# with what retraining without them does.
+# The linear datamodeling score is the rank correlation of the sums of the values of
+# removed rows with what retraining without them does.
 from skvalue.inspection import LinearDatamodelingDisplay, linear_datamodeling_score
 
 result = linear_datamodeling_score(

@@ -2,18 +2,18 @@
 A network's most helpful and most harmful images
 ================================================
 
-A small network is trained on handwritten digits, one in ten of them mislabelled. The derivatives of
-its mean validation loss by the weights of all images, back through every step of the training, say
-which images help this network and which harm it. Training without the most harmful ones confirms
-it.
+A small network is trained on handwritten digits, one in ten of them mislabelled. The
+derivatives of its mean validation loss by the weights of all images, back through every
+step of the training, say which images help this network and which harm it. Training
+without the most harmful ones confirms it.
 """
 
 # %%
 # A network and its training
 # --------------------------
-# 400 digits are the validation set. Of the labels of the others 10 % are flipped; the mask
-# ``flipped`` is used only to evaluate the result. The activation is smooth, so that derivatives
-# predict well what small changes of the training set do.
+# 400 digits are the validation set. Of the labels of the others 10 % are flipped; the
+# mask ``flipped`` is used only to evaluate the result. The activation is smooth, so
+# that derivatives predict well what small changes of the training set do.
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from torch import nn
@@ -30,9 +30,10 @@ network = nn.Sequential(nn.Linear(64, 32), nn.GELU(), nn.Linear(32, 10))
 # %%
 # One value per image
 # -------------------
-# The value of an image is, to first order, what the utility (minus the mean validation loss) loses
-# when the image is removed. One pass back through the training gives all of them; the values are
-# means over two trainings, which differ in their start and their batches.
+# The value of an image is, to first order, what the utility (minus the mean validation
+# loss) loses when the image is removed. One pass back through the training gives all of
+# them; the values are means over two trainings, which differ in their start and their
+# batches.
 from skvalue import UnrolledValuer
 
 valuer = UnrolledValuer(network, n_epochs=15, n_runs=2, random_state=0)
@@ -47,8 +48,8 @@ print(f"Of the 40 most harmful images, {flipped[order[:40]].sum()} are mislabell
 # %%
 # Training without them
 # ---------------------
-# The utility of the network when it is trained again without the most harmful images, without the
-# most helpful ones and without random ones.
+# The utility of the network when it is trained again without the most harmful images,
+# without the most helpful ones and without random ones.
 import numpy as np
 
 random = np.random.default_rng(0).permutation(len(y))
@@ -67,8 +68,8 @@ for name, rows in removed.items():
 # %%
 # The images
 # ----------
-# Top: the most harmful images, most of them mislabelled. Middle: the most helpful ones, whose
-# labels are right. Bottom: what training without such images does.
+# Top: the most harmful images, most of them mislabelled. Middle: the most helpful ones,
+# whose labels are right. Bottom: what training without such images does.
 import matplotlib.pyplot as plt
 
 WRONG, RIGHT, COLORS = "#d1495b", "#30638e", ("#d1495b", "0.5", "#30638e")

@@ -2,18 +2,18 @@
 Rank sellers by private summaries
 =================================
 
-A buyer has images of the digits 0 to 4 and wants to buy images that it does not have yet.
-Sellers do not show their data: each sends a noisy summary of about a kilobyte, and the buyer
-ranks the summaries. The example includes sellers that try to cheat, and measures what an
-attacker can infer about a single image.
+A buyer has images of the digits 0 to 4 and wants to buy images that it does not have
+yet. Sellers do not show their data: each sends a noisy summary of about a kilobyte, and
+the buyer ranks the summaries. The example includes sellers that try to cheat, and
+measures what an attacker can infer about a single image.
 """
 
 # %%
 # The buyer
 # ---------
-# The buyer's model is the first six principal components of its images. It is exported as a
-# folder of numbers, without code. The buyer itself is not protected: the exported model
-# contains information about the buyer's images.
+# The buyer's model is the first six principal components of its images. It is exported
+# as a folder of numbers, without code. The buyer itself is not protected: the exported
+# model contains information about the buyer's images.
 import json
 import tempfile
 from pathlib import Path
@@ -47,9 +47,9 @@ print(
 # %%
 # A seller
 # --------
-# A seller computes its summary on its own machine, either from the command line, with ``python
-# -m skvalue.priarta summarize model/ rows.npz --epsilon 0.8 --delta 1e-5 -o summary.json``, or
-# from Python:
+# A seller computes its summary on its own machine, either from the command line, with
+# ``python -m skvalue.priarta summarize model/ rows.npz --epsilon 0.8 --delta 1e-5 -o
+# summary.json``, or from Python:
 from skvalue.priarta import SellerRelease
 
 seller = SellerRelease(scorer.model_, epsilon=0.8, delta=1e-5).fit(high)
@@ -59,9 +59,9 @@ print("The summary takes", len(seller.summary_.to_json()), "bytes.")
 # %%
 # Seven sellers
 # -------------
-# Two sellers have new digits, and one has other images of the buyer's digits. The other four
-# sell the buyer's own images, the same images shifted by one pixel, a copy of another seller's
-# images, and random pixels.
+# Two sellers have new digits, and one has other images of the buyer's digits. The other
+# four sell the buyer's own images, the same images shifted by one pixel, a copy of
+# another seller's images, and random pixels.
 sellers = {
     "new digits": high,
     "half of them new": np.concatenate([low[450:700], high[:250]]),
@@ -89,20 +89,22 @@ plt.show()
 # are at the noise floor. The right panel reveals the copy of the first seller's images: these
 # two sellers are closer to each other than to any other seller.
 #
-# Two sellers have a high score and nothing of use. Principal components of pixels are sensitive
-# to shifts; a representation that is trained to be invariant (``representation="simclr"``) is
-# not. And random pixels are far from the buyer's images: **a distance does not separate new
-# data from worthless data.** The directions of the distance help: along the buyer's principal
-# components, the variance of random pixels is small.
+# Two sellers have a high score and nothing of use. Principal components of pixels are
+# sensitive to shifts; a representation that is trained to be invariant
+# (``representation="simclr"``) is not. And random pixels are far from the buyer's
+# images: **a distance does not separate new data from worthless data.** The directions
+# of the distance help: along the buyer's principal components, the variance of random
+# pixels is small.
 DirectionsDisplay.from_summaries(scorer, summaries, names=sellers)
 plt.show()
 
 # %%
 # A seller that adds more noise
 # -----------------------------
-# Noise increases distances, so that a seller could raise its score by a smaller epsilon. The
-# scorer subtracts the known contribution of the noise, and `noise_floor` gives the score below
-# which a seller cannot be distinguished from the buyer's own data.
+# Noise increases distances, so that a seller could raise its score by a smaller
+# epsilon. The scorer subtracts the known contribution of the noise, and `noise_floor`
+# gives the score below which a seller cannot be distinguished from the buyer's own
+# data.
 print("epsilon  score  not corrected  noise floor")
 plain = (
     clone(scorer)
@@ -119,10 +121,10 @@ for epsilon in (3.0, 0.8, 0.2):
 # %%
 # A manipulated file
 # ------------------
-# Files from sellers are untrusted input: their size is checked first, then every field. A
-# summary that no data set can have is refused, and so is an epsilon that is smaller than the
-# noise allows. A manipulated summary within these bounds describes other data, which no check
-# can detect.
+# Files from sellers are untrusted input: their size is checked first, then every field.
+# A summary that no data set can have is refused, and so is an epsilon that is smaller
+# than the noise allows. A manipulated summary within these bounds describes other data,
+# which no check can detect.
 record = json.loads(summaries[0].to_json())
 for field, value in [("epsilon", 0.01), ("mean", record["moment"]), ("max_norm", 1e9)]:
     poisoned = folder / "poisoned.json"
@@ -135,8 +137,9 @@ for field, value in [("epsilon", 0.01), ("mean", record["moment"]), ("max_norm",
 # %%
 # Membership inference
 # --------------------
-# The strongest attacker knows all images except one, and two candidates for that one. The area
-# under the ROC curve of this attack has an upper bound that depends on epsilon and delta only.
+# The strongest attacker knows all images except one, and two candidates for that one.
+# The area under the ROC curve of this attack has an upper bound that depends on epsilon
+# and delta only.
 from skvalue.priarta import membership_attack
 
 for epsilon in (0.8, 8.0):

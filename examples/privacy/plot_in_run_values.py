@@ -2,11 +2,11 @@
 Private values of all rows from one training run
 ================================================
 
-`InRunShapleyValuer(epsilon=...)` trains a model by differentially private gradient descent. The
-parameters of the run are public, and the value of a row is a function of them and of that row:
-the guarantee holds for all values together, whatever their number. This example compares them
-with the values of the same run without noise, and with the values along a run on the public
-validation points, which cost nothing.
+`InRunShapleyValuer(epsilon=...)` trains a model by differentially private gradient
+descent. The parameters of the run are public, and the value of a row is a function of
+them and of that row: the guarantee holds for all values together, whatever their
+number. This example compares them with the values of the same run without noise, and
+with the values along a run on the public validation points, which cost nothing.
 """
 
 # %%
@@ -26,8 +26,8 @@ y, flipped = flip_labels(y, 0.1, random_state=0)
 # %%
 # A private fit
 # -------------
-# `trajectory_` and `model_` may be published. `values_for` gives an owner the value of its row,
-# the baseline, and the standard error of the noise.
+# `trajectory_` and `model_` may be published. `values_for` gives an owner the value of
+# its row, the baseline, and the standard error of the noise.
 from skvalue import InRunShapleyValuer
 
 setting = dict(n_steps=10, learning_rate=3.0)

@@ -2,11 +2,11 @@
 Accuracy of differentially private values
 =========================================
 
-`TKNNShapleyValuer(epsilon=...)` computes values from noisy counts of neighbours, so that the
-value of one row reveals little about the other rows. This example measures how well such values
-find wrong labels. Two references are drawn: the exact values, which have no privacy, and a
-public baseline, which uses a row and the public validation points only. A private fit is useful
-where it is above the baseline.
+`TKNNShapleyValuer(epsilon=...)` computes values from noisy counts of neighbours, so
+that the value of one row reveals little about the other rows. This example measures how
+well such values find wrong labels. Two references are drawn: the exact values, which
+have no privacy, and a public baseline, which uses a row and the public validation
+points only. A private fit is useful where it is above the baseline.
 """
 
 # %%
@@ -26,9 +26,9 @@ y, flipped = flip_labels(y, 0.1, random_state=0)
 # %%
 # A private fit
 # -------------
-# The fit releases noisy counts, and `privacy_` states what this protects and what it does not.
-# `values_for` computes the value of a row from the row itself and the counts of the others: it
-# is meant for the owner of that row.
+# The fit releases noisy counts, and `privacy_` states what this protects and what it
+# does not. `values_for` computes the value of a row from the row itself and the counts
+# of the others: it is meant for the owner of that row.
 from skvalue import TKNNShapleyValuer
 
 valuer = TKNNShapleyValuer(radius=0.2, epsilon=1.0, delta=1e-4)

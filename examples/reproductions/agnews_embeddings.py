@@ -2,15 +2,16 @@
 News texts by their sentence embeddings
 =======================================
 
-Values 3,000 news texts of four topics by the vectors that a sentence encoder (all-MiniLM-L6-v2)
-made of them, after one label in ten was replaced, and prints how well low values point at those:
+Values 3,000 news texts of four topics by the vectors that a sentence encoder
+(all-MiniLM-L6-v2) made of them, after one label in ten was replaced, and prints how
+well low values point at those:
 
     python examples/reproductions/agnews_embeddings.py --data FOLDER
 
-FOLDER holds agnews_minilm.npz with arrays X (vectors of unit length), y and text (UTF-8 bytes, one
-text a line). The texts go in and the encoder is looked up by text, so that what is shown is
-the parameter `embedding` at work; with sentence-transformers installed, `--encode` computes the
-vectors anew.
+FOLDER holds agnews_minilm.npz with arrays X (vectors of unit length), y and text (UTF-8
+bytes, one text a line). The texts go in and the encoder is looked up by text, so that
+what is shown is the parameter `embedding` at work; with sentence-transformers
+installed, `--encode` computes the vectors anew.
 """
 
 import argparse

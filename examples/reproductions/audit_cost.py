@@ -1,10 +1,12 @@
-"""CPU time of `skvalue audit` on a table, next to that of a cross-validation of its classifier.
+"""CPU time of `skvalue audit` on a table, next to that of a cross-validation of its
+classifier.
 
     python examples/reproductions/audit_cost.py --rows 50000 --columns 20
 
-The table is drawn: numbers and 6 categories, with gaps and 5 % of wrong labels. All are timed in
-this process, on one thread: the whole command, its fast checks alone, and five folds of the forest
-and the logistic regression that it trains by default, on the columns as it encodes them.
+The table is drawn: numbers and 6 categories, with gaps and 5 % of wrong labels. All are
+timed in this process, on one thread: the whole command, its fast checks alone, and five
+folds of the forest and the logistic regression that it trains by default, on the
+columns as it encodes them.
 """
 
 import argparse

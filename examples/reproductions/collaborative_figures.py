@@ -2,28 +2,32 @@
 Figures 2 and 3 of private collaborative machine learning
 =========================================================
 
-Sim, Zhang, Hoang, Xu, Low and Jaillet, "Incentives in Private Collaborative Machine Learning"
-(NeurIPS 2023): three parties release noisy sufficient statistics; the second one varies its epsilon
-(of Renyi order 2), the others keep 0.2. This script prints what their Figures 2 and 3 draw, the
-value of party 2 alone, its Shapley value, the value of its reward and how well its reward predicts,
-as means over runs with standard errors:
+Sim, Zhang, Hoang, Xu, Low and Jaillet, "Incentives in Private Collaborative Machine
+Learning" (NeurIPS 2023): three parties release noisy sufficient statistics; the second
+one varies its epsilon (of Renyi order 2), the others keep 0.2. This script prints what
+their Figures 2 and 3 draw, the value of party 2 alone, its Shapley value, the value of
+its reward and how well its reward predicts, as means over runs with standard errors:
 
-    python examples/reproductions/collaborative_figures.py --data FOLDER --picture figures.png
+    python examples/reproductions/collaborative_figures.py --data FOLDER --picture
+    figures.png
 
-FOLDER holds california_housing.npz and pima.npz, each with arrays X and y; without it the sets come
-from OpenML. "syn" needs neither. Every run draws noise anew, nested over the epsilons.
+FOLDER holds california_housing.npz and pima.npz, each with arrays X and y; without it
+the sets come from OpenML. "syn" needs neither. Every run draws noise anew, nested over
+the epsilons.
 
 - syn: 100, 200 and 400 points of 2 features from the prior of the model;
-- california: a network of 6 last hidden units trained on 60 % of the rows, which count as public;
-  its units, centred and scaled by public rows, are the features of 6,581 rows of the parties;
-- pima: 4 principal components, of 77 rows that count as public, and an intercept; 614 rows of the
-  parties.
+- california: a network of 6 last hidden units trained on 60 % of the rows, which count
+  as public; its units, centred and scaled by public rows, are the features of 6,581
+  rows of the parties;
+- pima: 4 principal components, of 77 rows that count as public, and an intercept; 614
+  rows of the parties.
 
-The paper prints no numbers for these figures, and its priors and bounds are in an appendix that was
-not at hand: the shapes can be compared, not the heights. What should be seen: value, Shapley value
-and reward of party 2 rise with its epsilon, and at the right end its reward is the posterior of all
-parties; tempering keeps a reward closer to that posterior than added noise does, and predicts
-better, at the same value; where noise is ignored, a party gains by it.
+The paper prints no numbers for these figures, and its priors and bounds are in an
+appendix that was not at hand: the shapes can be compared, not the heights. What should
+be seen: value, Shapley value and reward of party 2 rise with its epsilon, and at the
+right end its reward is the posterior of all parties; tempering keeps a reward closer to
+that posterior than added noise does, and predicts better, at the same value; where
+noise is ignored, a party gains by it.
 """
 
 import argparse
@@ -78,7 +82,8 @@ def split(X, y, n_parties):
 
 
 def syn(folder):
-    """Everything from the model: weights of variance 1/4, noise of variance about 0.026."""
+    """Everything from the model: weights of variance 1/4, noise of variance about
+    0.026."""
     a0, b0, rng = 20.0, 0.5, np.random.default_rng(1)
     precision = b0 / (a0 - 1) / 0.25
     s2 = b0 / rng.gamma(a0)
@@ -161,7 +166,8 @@ def releases_of(parts, party, run):
 
 
 def trade_off(name, args):
-    """One row an epsilon: v_2, phi_2, r_2, v_N, and MNLP of reward, all parties and party 2."""
+    """One row an epsilon: v_2, phi_2, r_2, v_N, and MNLP of reward, all parties and
+    party 2."""
     parts, test, party, model = SETS[name](args.data)
     table = np.empty((args.runs, len(EPSILONS), 7))
     for run in range(args.runs):
@@ -185,7 +191,8 @@ def trade_off(name, args):
 
 
 def controls(name, args):
-    """Tempering and added noise at equal rewards: (value, similarity, MNLP) of both, by rho."""
+    """Tempering and added noise at equal rewards: (value, similarity, MNLP) of both, by
+    rho."""
     parts, test, party, model = SETS[name](args.data)
     points = []
     for run in range(args.runs):
@@ -211,7 +218,8 @@ def controls(name, args):
 
 
 def by_setting(args):
-    """Value of a reward of syn by the power, and by the added noise (runs, realizations, TAUS)."""
+    """Value of a reward of syn by the power, and by the added noise (runs,
+    realizations, TAUS)."""
     parts, _, party, model = syn(args.data)
     powers, noises = [], []
     for run in range(args.runs):

@@ -1,12 +1,14 @@
-"""CPU seconds of a fit of every method that values rows, by the numbers of rows and of points.
+"""CPU seconds of a fit of every method that values rows, by the numbers of rows and of
+points.
 
     python examples/reproductions/cost_curve.py --save cost.json --draw cost.png
 
-The rows are drawn: 32 columns in float32, two classes of which one label in ten is wrong, or
-targets. Every fit is timed on one thread; one that takes less than a second is timed three times,
-and the least counts. A size that would take longer than the limit, by `estimate_cost` where the
-method has it, else by the sizes before, is left out, and so are larger ones. With `--save`, methods
-that are timed replace those of the file, and the others stay; `--methods none` only draws the file.
+The rows are drawn: 32 columns in float32, two classes of which one label in ten is
+wrong, or targets. Every fit is timed on one thread; one that takes less than a second
+is timed three times, and the least counts. A size that would take longer than the
+limit, by `estimate_cost` where the method has it, else by the sizes before, is left
+out, and so are larger ones. With `--save`, methods that are timed replace those of the
+file, and the others stay; `--methods none` only draws the file.
 """
 
 import argparse
@@ -38,7 +40,8 @@ from skvalue import (
 SIZES = [1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000]
 RADIUS = 0.8  # of balls with a tenth of the rows
 SEED = {"random_state": 0}
-# Name -> (valuer, unit of its cost): pairs of a row and a point, models trained, or rows.
+# Name -> (valuer, unit of its cost): pairs of a row and a point, models trained, or
+# rows.
 METHODS = {
     "KNN": (KNNShapleyValuer(n_jobs=1), "pair"),
     "KNN, max_rank=100": (KNNShapleyValuer(max_rank=100, n_jobs=1), "pair"),
@@ -98,7 +101,8 @@ def seconds_of(name, n, n_points):
 
 
 def expected_seconds(name, n, n_points, known):
-    """Seconds that a fit would take, from `estimate_cost` or from fits on fewer rows or points."""
+    """Seconds that a fit would take, from `estimate_cost` or from fits on fewer rows or
+    points."""
     valuer, _ = METHODS[name]
     if hasattr(valuer, "estimate_cost") and getattr(valuer, "epsilon", None) is None:
         X, y, points = draw_rows(
@@ -119,7 +123,8 @@ def expected_seconds(name, n, n_points, known):
 
 
 def curve(name, sizes, n_points, max_seconds):
-    """(rows, points) -> seconds, and pairs, models or rows, as far as the limit allows."""
+    """(rows, points) -> seconds, and pairs, models or rows, as far as the limit
+    allows."""
     seconds_of(name, 200, 20)  # compiles
     found = {}
     for some in n_points if takes_points(METHODS[name][0]) else n_points[:1]:
@@ -135,7 +140,8 @@ def curve(name, sizes, n_points, max_seconds):
 
 
 def print_curves(curves):
-    """A table: CPU seconds by rows for each method and number of points, and the cost of a unit."""
+    """A table: CPU seconds by rows for each method and number of points, and the cost
+    of a unit."""
     sizes = sorted({n for found in curves.values() for n, *_ in found})
     lines = []
     for name, found in curves.items():

@@ -2,8 +2,9 @@
 Errata of the papers, checked
 =============================
 
-Prints what is behind every erratum of the user guide ("Errata of the papers"), by a few lines of
-arithmetic, enumeration or simulation. It needs no data and half a minute, most of it for T6:
+Prints what is behind every erratum of the user guide ("Errata of the papers"), by a few
+lines of arithmetic, enumeration or simulation. It needs no data and half a minute, most
+of it for T6:
 
     python examples/reproductions/errata.py
     python examples/reproductions/errata.py T2 L7
@@ -46,7 +47,8 @@ DELTA = 1e-5
 
 
 def T1():
-    """Noise of sqrt(3 log(1.25 / delta)) / epsilon, without the factor sqrt 2, on counts."""
+    """Noise of sqrt(3 log(1.25 / delta)) / epsilon, without the factor sqrt 2, on
+    counts."""
     for epsilon in (0.1, 0.5, 1.0, 5.0, 10.0):
         mu = epsilon / math.sqrt(math.log(1.25 / DELTA))
         three, two = (
@@ -57,7 +59,8 @@ def T1():
 
 
 def T2():
-    """A2 of Theorem 13 in rationals, for any number n of rows, c of them in the ball."""
+    """A2 of Theorem 13 in rationals, for any number n of rows, c of them in the
+    ball."""
 
     def a2(n, c):
         brackets = (
@@ -75,7 +78,8 @@ def T2():
 
 
 def T3():
-    """Squared L2 sensitivities, by all kinds of rows: outside, or inside with or without match."""
+    """Squared L2 sensitivities, by all kinds of rows: outside, or inside with or
+    without match."""
     kinds = {
         "rows, in the ball, with the label": [(1, 0, 0), (1, 1, 1), (1, 1, 0)],
         "in the ball, with the label": [(0, 0), (1, 1), (1, 0)],
@@ -89,7 +93,8 @@ def T3():
 
 
 def T4():
-    """1,000 counts with noise 1, each on a fresh Poisson sample: two neighbouring relations."""
+    """1,000 counts with noise 1, each on a fresh Poisson sample: two neighbouring
+    relations."""
     for relation in ("add_remove", "replace"):
         once = PoissonSampledEvent(
             GaussianEvent(1.0, 1.0, "add_remove"), 0.01, relation
@@ -108,7 +113,8 @@ def T5():
 
 
 def T6():
-    """Error at epsilon 1 of a count of 50 rows, which is the sampled one over the rate."""
+    """Error at epsilon 1 of a count of 50 rows, which is the sampled one over the
+    rate."""
     for n_points in (100, 1000):
         exact = calibrate_gaussian(1.0, DELTA, math.sqrt(n_points), "add_remove").scale
         found = [f"{exact:.1f} without samples"]
@@ -127,14 +133,16 @@ def T6():
 
 
 def T7():
-    """The value of a neighbour is never 0, whatever the counts; that of any other row always is."""
+    """The value of a neighbour is never 0, whatever the counts; that of any other row
+    always is."""
     same, other = np.meshgrid(np.arange(1, 301), np.arange(1, 301))
     least = min(np.abs(values).min() for values in neighbour_values(same, other, 2))
     yield f"smallest value of a neighbour, counts up to 300: {least:.1e}; of a row outside: 0"
 
 
 def T8():
-    """Noise N(0, 1 / (K (K + 1))) on a value that moves by up to 1 / (K (K + 1)); no epsilon."""
+    """Noise N(0, 1 / (K (K + 1))) on a value that moves by up to 1 / (K (K + 1)); no
+    epsilon."""
     for k in (1, 5, 11):
         moved = value_sensitivity(k)
         scales = math.sqrt(moved), moved
@@ -154,7 +162,8 @@ def T9():
 
 
 def T10():
-    """Theorem 7 as printed, k = min(K, N) throughout, and enumeration: one row right, one wrong."""
+    """Theorem 7 as printed, k = min(K, N) throughout, and enumeration: one row right,
+    one wrong."""
 
     def utility(players):
         return sum(i == 0 for i in players) / len(players) if players else 1 / 2
@@ -173,11 +182,12 @@ def T10():
     yield f"2 rows, K = 4: printed {printed}, enumerated {right.tolist()}, ours {ours.tolist()}"
 
 
-# Layered Shapley values -------------------------------------------------------------------------
+# Layered Shapley values ---------------------------------------------------------------
 
 
 def L1():
-    """An additive game of 4 rows: Shapley values with and without the coalitions of size 0."""
+    """An additive game of 4 rows: Shapley values with and without the coalitions of
+    size 0."""
     worth = np.array([0.4, 0.3, 0.2, 0.1])
     without = (worth * 3 / 4).round(3).tolist()
     yield f"additive game: values {worth.tolist()}, without size 0 {without}"
@@ -190,7 +200,8 @@ def L1():
 
 
 def L2():
-    """How often a mean of m values of +-c / k is off by more than alpha: m as stated, and 4 m."""
+    """How often a mean of m values of +-c / k is off by more than alpha: m as stated,
+    and 4 m."""
     c, k, alpha, failure = 0.5, 1, 0.05, 0.05
     stated = math.ceil(c**2 / (2 * alpha**2 * k**2) * math.log(2 / failure))
     for m in (stated, 4 * stated):
@@ -216,7 +227,8 @@ def L4():
 
 
 def L5():
-    """The scale of Appendix D at the paper's setting, with its probability and with 1 at most."""
+    """The scale of Appendix D at the paper's setting, with its probability and with 1
+    at most."""
     n, bound, alpha, failure = 100, 0.5, 0.05, 0.05
     p = bound**2 * math.log(n) / (2 * alpha**2 * n) * math.log(2 * n / failure)
     scales = [
@@ -226,7 +238,8 @@ def L5():
 
 
 def one_weight(n_right, n_wrong, penalty):
-    """Logistic regression of one weight: rows x = 1 of either label, and a penalty w^2 / 2."""
+    """Logistic regression of one weight: rows x = 1 of either label, and a penalty w^2
+    / 2."""
 
     def slope(w):
         return penalty * w + n_wrong * expit(w) - n_right * expit(-w)
@@ -235,7 +248,8 @@ def one_weight(n_right, n_wrong, penalty):
 
 
 def L6():
-    """The largest change of a mean of numbers in [-1, 1] whose other numbers add up to 0."""
+    """The largest change of a mean of numbers in [-1, 1] whose other numbers add up to
+    0."""
     k = 11
     rest = np.resize([1.0, -1.0], k - 1)
     with_row, without, replaced = (
@@ -246,7 +260,8 @@ def L6():
 
 
 def L7():
-    """One informative row among k, replaced: change of a loss, at C = 1 and at C = 1 / k."""
+    """One informative row among k, replaced: change of a loss, at C = 1 and at C = 1 /
+    k."""
     for k in (5, 20, 100):
         X, y = np.zeros((k, 1)), np.arange(k) % 2
         X[0], changes = 1.0, []
@@ -262,14 +277,16 @@ def L7():
 
 
 def L8():
-    """Intercept where one row has another label: it grows with k, and is infinite without it."""
+    """Intercept where one row has another label: it grows with k, and is infinite
+    without it."""
     for k in (10, 100, 1000):
         model = LogisticRegression(C=1.0).fit(np.zeros((k, 1)), np.arange(k) > 0)
         yield f"{k} rows, all but one of a class: intercept {model.intercept_[0]:.2f}"
 
 
 def L9():
-    """Accuracy of one weight on points of one class, where one of k balanced rows is replaced."""
+    """Accuracy of one weight on points of one class, where one of k balanced rows is
+    replaced."""
     k = 101
     for n_right in (k // 2, k // 2 + 1):
         w = one_weight(n_right, k - n_right, k)
@@ -277,16 +294,18 @@ def L9():
 
 
 def L10():
-    """The largest value that the assumed bound allows, and the accuracy that is asked for."""
+    """The largest value that the assumed bound allows, and the accuracy that is asked
+    for."""
     largest = 0.5 * sum(1 / k for k in range(1, 100)) / 100
     yield f"values of 100 rows are at most {largest:.3f}, the accuracy asked for is 0.05"
 
 
-# Private gradients ------------------------------------------------------------------------------
+# Private gradients --------------------------------------------------------------------
 
 
 def G1():
-    """Probability of a rank in a permutation, by the printed formula and the right one."""
+    """Probability of a rank in a permutation, by the printed formula and the right
+    one."""
     n = 5
     for name, weight in (
         ("Shapley", lambda r: 1 / (n * math.comb(n - 1, r - 1))),
@@ -300,7 +319,8 @@ def G1():
 
 
 def G2():
-    """Weights of k gradients in the running mean of lines 9 and 10, printed and mended."""
+    """Weights of k gradients in the running mean of lines 9 and 10, printed and
+    mended."""
     k = 200
     for name, overwritten in (("as printed", True), ("of raw gradients", False)):
         mean = np.zeros(k)
@@ -319,14 +339,16 @@ def G3():
 
 
 def G4():
-    """Best weight of the newest of t releases by search, and by the formula with S(t)(S + s)."""
+    """Best weight of the newest of t releases by search, and by the formula with S(t)(S
+    + s)."""
     noise, spread = (
         4.0,
         1.0,
     )  # variances S of the noise and s of a gradient over permutations
     for t in (2, 5, 20):
         grid = np.linspace(0, 1, 100_001)
-        # Error of (1 - w) mean(t - 1 others) + w newest, as an estimate of the newest gradient.
+        # Error of (1 - w) mean(t - 1 others) + w newest, as an estimate of the newest
+        # gradient.
         error = (1 - grid) ** 2 * (
             (noise + spread) / (t - 1) + spread
         ) + grid**2 * noise
@@ -335,7 +357,8 @@ def G4():
 
 
 def G5():
-    """Variance of a mean over permutations that share their noise, and as if they did not."""
+    """Variance of a mean over permutations that share their noise, and as if they did
+    not."""
     for k in (50, 200):
         weights = (
             np.tril(np.ones((k, k))) / np.arange(1, k + 1)[:, None]
@@ -346,7 +369,7 @@ def G5():
         yield f"k = {k}: variance {shared:.4f}, stated {apart:.5f}: {shared / apart:.0f} times"
 
 
-# Incentives in private collaborative machine learning -------------------------------------------
+# Incentives in private collaborative machine learning ---------------------------------
 
 
 def S1():
@@ -372,7 +395,8 @@ def S3():
 
 
 def S4():
-    """Rewards below a party's own value, at the bound of rho with and without logarithms."""
+    """Rewards below a party's own value, at the bound of rho with and without
+    logarithms."""
     rng = np.random.default_rng(0)
     games = below = 0
     for _ in range(300):
@@ -393,11 +417,12 @@ def S4():
     yield f"of 300 random games, irrational with logarithms: {games}, without: {below}"
 
 
-# PriArTa ----------------------------------------------------------------------------------------
+# PriArTa ------------------------------------------------------------------------------
 
 
 def P1():
-    """Noise on rows that is calibrated to their covariance; the mean alone reveals more."""
+    """Noise on rows that is calibrated to their covariance; the mean alone reveals
+    more."""
     epsilon, radius = 0.8, 1.0
     for n in (100, 500, 1000, 5000):
         moved = 4 * radius**2 / n + 8 * radius**2 / n**2
@@ -425,7 +450,8 @@ def P2():
 
 
 def P3():
-    """The covariance of rows with noise, from which the variance of the noise must be taken."""
+    """The covariance of rows with noise, from which the variance of the noise must be
+    taken."""
     rng, n, scale = np.random.default_rng(0), 100_000, 0.5
     X = rng.normal(size=(n, 2)) * [1.0, 0.5]
     for name, rows in (

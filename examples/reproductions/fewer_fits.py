@@ -5,24 +5,27 @@ Adjusted semivalues, plain ones and other estimators
 What `adjust` of the semivalue valuers saves, in four tables (`--tables`):
 
 ratios
-    Error with adjust=True over that of the same coalitions without, and the same ratio as the
-    valuers state it in `values_error_`.
+    Error with adjust=True over that of the same coalitions without, and the same ratio
+    as the valuers state it in `values_error_`.
 time
-    The error of adjust="auto" times the square root of its CPU time, over that of adjust=False.
-    Medians over pairs of fits. Where a model takes more than a millisecond, both fits take their
-    utilities from a cache that a first fit filled, and its time is added to both.
+    The error of adjust="auto" times the square root of its CPU time, over that of
+    adjust=False. Medians over pairs of fits. Where a model takes more than a
+    millisecond, both fits take their utilities from a cache that a first fit filled,
+    and its time is added to both.
 honest
     Stated standard errors over true ones, with adjust=True.
 peers
-    Root mean squared error to values of many more coalitions, at equal numbers of fits, of
-    skvalue, of other estimators (fewer_fits_peers.py) that draw coalitions of their own, and of
-    the samplers of shapiq, which may live in an environment of its own that can import skvalue:
+    Root mean squared error to values of many more coalitions, at equal numbers of fits,
+    of skvalue, of other estimators (fewer_fits_peers.py) that draw coalitions of their
+    own, and of the samplers of shapiq, which may live in an environment of its own that
+    can import skvalue:
 
     python examples/reproductions/fewer_fits.py --data FOLDER --shapiq shapiq/bin/python
 
-FOLDER holds the data sets as NAME.npz with X and y; without it, the sets of scikit-learn. A tenth
-of the labels of the training rows is wrong. Results are kept in `--save`, and those found there are
-not computed again, so that `--cases` and `--tables` may be run apart.
+FOLDER holds the data sets as NAME.npz with X and y; without it, the sets of
+scikit-learn. A tenth of the labels of the training rows is wrong. Results are kept in
+`--save`, and those found there are not computed again, so that `--cases` and `--tables`
+may be run apart.
 """
 
 import argparse
@@ -64,7 +67,8 @@ N_VAL = 300
 
 
 class Case(NamedTuple):
-    """A game: data, model and semivalue; rows, fits, and fits of the reference of "peers"."""
+    """A game: data, model and semivalue; rows, fits, and fits of the reference of
+    "peers"."""
 
     data: str
     model: str
@@ -183,7 +187,7 @@ class Store:
         return self.results[key]
 
 
-# skvalue ------------------------------------------------------------------------------------------
+# skvalue ------------------------------------------------------------------------------
 
 
 def valued(case, rows, adjust, fits, seed, checkpoint=None):
@@ -207,7 +211,8 @@ def valued(case, rows, adjust, fits, seed, checkpoint=None):
 
 
 def own_fits(case, rows, seed):
-    """Fits with every setting on the same coalitions; see the table "time" for their seconds."""
+    """Fits with every setting on the same coalitions; see the table "time" for their
+    seconds."""
     settings = SETTINGS.items()
     if not case.is_slow:
         return {
@@ -312,7 +317,7 @@ def print_honest(results):
         )
 
 
-# Other estimators ---------------------------------------------------------------------------------
+# Other estimators ---------------------------------------------------------------------
 
 
 def played(case, rows):
@@ -361,7 +366,8 @@ def title(name, shapiq):
 
 
 def squared_errors(store, case, name, reference):
-    """Mean squared errors of the replicates; the error of the reference is taken off."""
+    """Mean squared errors of the replicates; the error of the reference is taken
+    off."""
     exact, error = np.array(reference["values"]), np.array(reference["errors"])
     start = f"peer/{case}/{name}/"
     found = [
@@ -373,7 +379,8 @@ def squared_errors(store, case, name, reference):
 
 
 def add_results(store, case, args):
-    """The reference, and values of skvalue and of the other estimators; returns the reference."""
+    """The reference, and values of skvalue and of the other estimators; returns the
+    reference."""
     rows = load(args.data, case.data, case.n)
     count = args.replicates or (4 if case.is_slow else 6)
     reference = store.get(
@@ -401,7 +408,8 @@ def print_peers(store, cases, args):
         names += [title(name, True) for name in peers_of(case, True)]
         squares = {name: squared_errors(store, case, name, reference) for name in names}
         squares = {name: x for name, x in squares.items() if len(x)}
-        # Replicates are few, so all estimators share one coefficient of variation of the squares.
+        # Replicates are few, so all estimators share one coefficient of variation of
+        # the squares.
         many = [x for x in squares.values() if len(x) > 1]
         spread = (
             np.sqrt(np.mean([x.var(ddof=1) / x.mean() ** 2 for x in many]))
@@ -453,7 +461,8 @@ def work_apart(store, case, replicates, args):
 
 
 def chosen(cases, wanted, folder):
-    """The cases whose name contains one of the words; without a folder, those of scikit-learn."""
+    """The cases whose name contains one of the words; without a folder, those of
+    scikit-learn."""
     here = [
         c
         for c in cases

@@ -2,10 +2,11 @@
 Estimators of semivalues that draw coalitions of their own: functions of a game
 ===============================================================================
 
-Every function takes a game (masks of coalitions -> utilities less the utility of the empty
-coalition), the probabilities q of sizes of the semivalue (`skvalue.semivalues.size_weights`), the
-number of fits and a random number generator, and returns the values. PEERS and BANZHAF_PEERS name
-them; SHAPIQ and BANZHAF_SHAPIQ do the same with the samplers of shapiq, which must be installed.
+Every function takes a game (masks of coalitions -> utilities less the utility of the
+empty coalition), the probabilities q of sizes of the semivalue
+(`skvalue.semivalues.size_weights`), the number of fits and a random number generator,
+and returns the values. PEERS and BANZHAF_PEERS name them; SHAPIQ and BANZHAF_SHAPIQ do
+the same with the samplers of shapiq, which must be installed.
 """
 
 from math import comb
@@ -22,7 +23,8 @@ def subsets(rng, sizes, n):
 
 
 def fit_efficient(masks, gains, gain, weights=1.0):
-    """Least squares of gains on membership, with coefficients that sum to the gain of all."""
+    """Least squares of gains on membership, with coefficients that sum to the gain of
+    all."""
     n, sizes = masks.shape[1], masks.sum(axis=1)
     root = np.sqrt(weights) * np.ones(len(masks))
     left = (masks - sizes[:, None] / n) * root[:, None]
@@ -35,9 +37,11 @@ def gain_of_all(game, n):
 
 
 def kernel_regression(game, q, m, rng):
-    """Paired KernelSHAP: Covert and Lee (2021), constrained least squares with paired samples.
+    """Paired KernelSHAP: Covert and Lee (2021), constrained least squares with paired
+    samples.
 
-    Sizes have the probabilities of the Shapley kernel, ~ 1 / (s (n - s)): rows count equally.
+    Sizes have the probabilities of the Shapley kernel, ~ 1 / (s (n - s)): rows count
+    equally.
     """
     n, size = len(q), np.arange(1, len(q))
     weights = 1 / (size * (n - size))
@@ -48,7 +52,8 @@ def kernel_regression(game, q, m, rng):
 
 
 def different_subsets(rng, count, size, n):
-    """Different coalitions of a size, `count` of them; of n / 2 players, no two are complements."""
+    """Different coalitions of a size, `count` of them; of n / 2 players, no two are
+    complements."""
     found = np.zeros((0, n), dtype=bool)
     while len(found) < count:
         masks = subsets(rng, np.full(count, size), n)
@@ -61,10 +66,12 @@ def different_subsets(rng, count, size, n):
 
 
 def leverage_regression(game, q, m, rng):
-    """Leverage SHAP: Musco and Witter (2025), algorithms 1 and 2, with fixed counts of each size.
+    """Leverage SHAP: Musco and Witter (2025), algorithms 1 and 2, with fixed counts of
+    each size.
 
-    Leverage scores are 1 / C(n, s), lemma 3.2: all sizes are equally likely, except that no
-    coalition is drawn twice (equation 12), and a pair is a coalition and its complement.
+    Leverage scores are 1 / C(n, s), lemma 3.2: all sizes are equally likely, except
+    that no coalition is drawn twice (equation 12), and a pair is a coalition and its
+    complement.
     """
     n, pairs = len(q), (m - 2) // 2
     size = np.arange(1, n // 2 + 1)
@@ -95,9 +102,9 @@ def leverage_regression(game, q, m, rng):
 def one_sample_fits_all(game, q, m, rng):
     """One-sample-fits-all, tuned for the semivalue: Li and Yu (2024), OFA-S.
 
-    Coalitions of 1 and n - 1 players are enumerated; other sizes are drawn in proportion to
-    ``sqrt(q[s-1]^2 / s + q[s]^2 / (n - s))``, for the Shapley value as in OFA-A. A player that
-    is in no coalition of a size gets the mean of that size.
+    Coalitions of 1 and n - 1 players are enumerated; other sizes are drawn in
+    proportion to ``sqrt(q[s-1]^2 / s + q[s]^2 / (n - s))``, for the Shapley value as in
+    OFA-A. A player that is in no coalition of a size gets the mean of that size.
     """
     n, one = len(q), np.eye(len(q), dtype=bool)
     size = np.arange(2, n - 1)
@@ -120,10 +127,11 @@ def one_sample_fits_all(game, q, m, rng):
 
 
 def regression_adjusted(game, q, m, rng, folds=10):
-    """Regression-adjusted sample reuse: Witter, Liu and Musco (2025), with a linear surrogate.
+    """Regression-adjusted sample reuse: Witter, Liu and Musco (2025), with a linear
+    surrogate.
 
-    Values of a linear fit to the other folds, plus estimates from its residuals in the fold, each
-    residual weighted by the semivalue over the probability of its coalition.
+    Values of a linear fit to the other folds, plus estimates from its residuals in the
+    fold, each residual weighted by the semivalue over the probability of its coalition.
     """
     n, half, gain = len(q), (m - 1) // 2, gain_of_all(game, len(q))
     banzhaf = not np.allclose(q, 1 / n)
@@ -170,7 +178,8 @@ def fit_banzhaf(masks, gains):
 
 
 def banzhaf_regression(game, q, m, rng):
-    """Kernel Banzhaf: Liu, Witter, Korn, Alrashed, Paparas, Musco and Freire (2024), pairs."""
+    """Kernel Banzhaf: Liu, Witter, Korn, Alrashed, Paparas, Musco and Freire (2024),
+    pairs."""
     masks = rng.random((m // 2, len(q))) < 0.5
     masks = np.concatenate([masks, ~masks])
     return fit_banzhaf(masks, game(masks))

@@ -2,9 +2,10 @@
 Figures 1 and 2 of the paper on data values from private gradients
 ==================================================================
 
-"Data Value Estimation on Private Gradients": closeness of what a party releases to its clean
-gradients, on simulated ones (Figure 1), and the uncertainty of values against the number of
-permutations (Figure 2, whose numbers gradient_tables.py prints). This script prints Figure 1:
+"Data Value Estimation on Private Gradients": closeness of what a party releases to its
+clean gradients, on simulated ones (Figure 1), and the uncertainty of values against the
+number of permutations (Figure 2, whose numbers gradient_tables.py prints). This script
+prints Figure 1:
 
     python examples/reproductions/gradient_figures.py
 
@@ -25,11 +26,12 @@ COLORS = ("#30638e", "#d1495b", "#edae49", "#8d8d8d", "#00798c")
 
 
 def own_weights(noise, n_permutations, noise_variance=None, gradient_variance=None):
-    """Weight of a party's newest release in what is stepped along, for every permutation.
+    """Weight of a party's newest release in what is stepped along, for every
+    permutation.
 
-    "iid": one. "correlated": 1 / t, the running mean. "optimal": Proposition C.10, whose printed
-    denominators are garbled: (S + t s) / (t (S + s)), with the variances S of a release's noise and
-    s of a gradient over permutations.
+    "iid": one. "correlated": 1 / t, the running mean. "optimal": Proposition C.10,
+    whose printed denominators are garbled: (S + t s) / (t (S + s)), with the variances
+    S of a release's noise and s of a gradient over permutations.
     """
     t = np.arange(1, n_permutations + 1.0)
     if noise == "iid":
@@ -44,14 +46,15 @@ def release_closeness(
     n_permutations=100, *, noise="correlated", n_parties=50, n_parameters=20, noise_multiplier=1.0,
     gradient_sd=0.05, random_state=None,
 ):  # fmt: skip
-    """Figure 1: how close what is stepped along is to the clean gradient, on simulated gradients.
+    """Figure 1: how close what is stepped along is to the clean gradient, on simulated
+    gradients.
 
-    A party's gradients over permutations are a direction of its own plus independent normal
-    noise, clipped at norm one; noise on each release has the standard deviation
-    ``sqrt(n_permutations) * noise_multiplier``. Averaging over permutations takes noise away, and
-    what changes from permutation to permutation with it. Returned are the mean over parties of the
-    cosine and of the L2 distance between what is stepped along and the clean gradient, one number a
-    permutation.
+    A party's gradients over permutations are a direction of its own plus independent
+    normal noise, clipped at norm one; noise on each release has the standard deviation
+    ``sqrt(n_permutations) * noise_multiplier``. Averaging over permutations takes noise
+    away, and what changes from permutation to permutation with it. Returned are the
+    mean over parties of the cosine and of the L2 distance between what is stepped along
+    and the clean gradient, one number a permutation.
     """
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     scale = np.sqrt(n_permutations) * noise_multiplier
@@ -87,10 +90,11 @@ def uncertainty_curve(
 ):
     """Figure 2: uncertainty and mean of values against the number of permutations.
 
-    ``noises`` has the valuer's parameters by the name of a curve. At a fixed guarantee noise on
-    every release grows with the number of releases: independent noise makes values worse with every
-    permutation, noise that is averaged does not. Returned are dicts by name of arrays of shape
-    (n_repeats, n_points); fits of a repeat have the same seed.
+    ``noises`` has the valuer's parameters by the name of a curve. At a fixed guarantee
+    noise on every release grows with the number of releases: independent noise makes
+    values worse with every permutation, noise that is averaged does not. Returned are
+    dicts by name of arrays of shape (n_repeats, n_points); fits of a repeat have the
+    same seed.
     """
     rng = check_random_state(random_state)
     counts = np.asarray(n_permutations)

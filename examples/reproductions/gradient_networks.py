@@ -1,8 +1,8 @@
 """Rows and networks of the tables on data values from private gradients.
 
-The paper's networks are one convolution of 16 filters, and ResNet-18 and 34 of which the last
-residual block and the linear layer are trained. All before them is run once: what the parties
-hold are its outputs.
+The paper's networks are one convolution of 16 filters, and ResNet-18 and 34 of which
+the last residual block and the linear layer are trained. All before them is run once:
+what the parties hold are its outputs.
 """
 
 from dataclasses import dataclass
@@ -21,11 +21,11 @@ OPENML = {"covertype": "covertype", "mnist": "mnist_784", "cifar10": "CIFAR_10"}
 class Source:
     """Where rows come from, and what is trained on them.
 
-    folder has NAME.npz with arrays X and y; None asks OpenML. networks is "linear" (softmax
-    regression on means of 2 x 2 pixels, of rows of about norm one), "small" or "paper".
-    weights is a file of torchvision's parameters for a ResNet; without it, all of the network is
-    trained for that many epochs on half of the images, of which no party and no validation set has
-    any.
+    folder has NAME.npz with arrays X and y; None asks OpenML. networks is "linear"
+    (softmax regression on means of 2 x 2 pixels, of rows of about norm one), "small" or
+    "paper". weights is a file of torchvision's parameters for a ResNet; without it, all
+    of the network is trained for that many epochs on half of the images, of which no
+    party and no validation set has any.
     """
 
     folder: Path | None
@@ -35,7 +35,8 @@ class Source:
     epochs: int = 20
 
     def load(self, name, target=False):
-        """Rows, as images for the networks, and labels 0, 1, ...; or targets, all standardised."""
+        """Rows, as images for the networks, and labels 0, 1, ...; or targets, all
+        standardised."""
         if target:
             with np.load(self.folder / f"{name}.npz", allow_pickle=False) as arrays:
                 X, y = (arrays[key].astype(np.float64) for key in "Xy")
@@ -48,7 +49,8 @@ class Source:
     def draw(self, name, n, n_val, seed):
         """n rows and n_val validation points, whose labels are among those of the rows.
 
-        Images less the mean of the validation points: else all gradients are much alike.
+        Images less the mean of the validation points: else all gradients are much
+        alike.
         """
         X, y = self.load(name)
         rows = np.random.default_rng(seed).permutation(len(y))
@@ -60,7 +62,8 @@ class Source:
         return X[rows] - mean, y[rows], X[others] - mean, y[others]
 
     def network(self, name):
-        """What is trained: the name of a built-in model for Covertype, else a torch module."""
+        """What is trained: the name of a built-in model for Covertype, else a torch
+        module."""
         if name == "covertype" or self.networks == "linear":
             return "softmax"
         if name in BLOCKS:
@@ -127,12 +130,13 @@ def _read(folder, name):
     return np.ascontiguousarray(X, dtype=np.float32) / 255, y
 
 
-# ResNets ------------------------------------------------------------------------------------------
+# ResNets ------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=1)
 def _pretrained(given, name):
-    """What comes before the last block, for half of CIFAR-10; labels; what is trained after it."""
+    """What comes before the last block, for half of CIFAR-10; labels; what is trained
+    after it."""
     import torch
 
     X, y = _read(given.folder, "cifar10")
@@ -161,7 +165,8 @@ def _pretrained(given, name):
 
 
 def resnet(blocks):
-    """ResNet with these numbers of blocks, for ten classes; `network[-4:]` is trained."""
+    """ResNet with these numbers of blocks, for ten classes; `network[-4:]` is
+    trained."""
     import torch
     from torch import nn
 
@@ -195,7 +200,8 @@ def resnet(blocks):
 
 
 def _renamed(parameters, blocks):
-    """torchvision's parameters under the names they have here, less those of its 1,000 classes."""
+    """torchvision's parameters under the names they have here, less those of its 1,000
+    classes."""
     names = ["conv1", "bn1", "relu", "maxpool"]
     names += [
         f"layer{stage + 1}.{i}" for stage, n in enumerate(blocks) for i in range(n)

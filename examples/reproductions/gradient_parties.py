@@ -2,17 +2,18 @@
 Table 3 of the paper on data values from private gradients
 ==========================================================
 
-"Data Value Estimation on Private Gradients": data sets as parties, and federated training, with the
-published losses of AUROC and ours; and what fewer coordinates of a gradient gain, which the
-paper does not have:
+"Data Value Estimation on Private Gradients": data sets as parties, and federated
+training, with the published losses of AUROC and ours; and what fewer coordinates of a
+gradient gain, which the paper does not have:
 
-    python examples/reproductions/gradient_parties.py --data FOLDER --parts sets --sets covertype
+    python examples/reproductions/gradient_parties.py --data FOLDER --parts sets --sets
+    covertype
 
-FOLDER holds covertype.npz, mnist.npz and cifar10.npz with arrays X and y; without it they come
-from OpenML.
-Noise is what (1, 5e-5)-local differential privacy of every row takes (ResNet-34: epsilon 10, as in
-the paper). `--networks paper` takes the paper's networks and sizes, which ask for a GPU and
-`--device cuda`; `--parties`, `--size` and `--permutations` (or rounds) make them smaller.
+FOLDER holds covertype.npz, mnist.npz and cifar10.npz with arrays X and y; without it
+they come from OpenML. Noise is what (1, 5e-5)-local differential privacy of every row
+takes (ResNet-34: epsilon 10, as in the paper). `--networks paper` takes the paper's
+networks and sizes, which ask for a GPU and `--device cuda`; `--parties`, `--size` and
+`--permutations` (or rounds) make them smaller.
 """
 
 import argparse
@@ -60,8 +61,8 @@ BOTTOM = {"covertype": "-", "mnist": "0.195, 0.081", "cifar10": "0.167, 0.042"}
 def bad_parties(given, name, n, size, seed, n_val=200):
     """n data sets of as many rows, three in ten of them with wrong labels.
 
-    Drawn again until good parties and validation points have rows of every class: a model of
-    labels that are only seen wrong, or never, is refused.
+    Drawn again until good parties and validation points have rows of every class: a
+    model of labels that are only seen wrong, or never, is refused.
     """
     owner = np.arange(n * size) // size
     bad = np.arange(n) < round(0.3 * n)
@@ -87,7 +88,8 @@ def lost_to_privacy(scores, names):
 
 
 def print_sets(args):
-    """Table 3, top: published differences of AUROC to no privacy; ours with the guarantee."""
+    """Table 3, top: published differences of AUROC to no privacy; ours with the
+    guarantee."""
     given, rows = source(args), []
     sizes = PAPER if args.networks == "paper" else SMALL
     for name, (n, size, k) in [(one, case) for one in args.sets for case in sizes[one]]:
@@ -127,7 +129,8 @@ def print_sets(args):
 
 
 def print_directions(args):
-    """Beyond the paper: fewer coordinates, and fewer releases, at the same guarantee."""
+    """Beyond the paper: fewer coordinates, and fewer releases, at the same
+    guarantee."""
     counts, permutations, sizes = (None, 1, 2, 4, 16), (10, 30, 100, 300), (8, 32)
     cases = [(r, clip, 100) for clip in (1.0, "auto") for r in counts]
     cases += [(r, "auto", k) for r in (None, 1) for k in permutations if k != 100]
@@ -157,9 +160,11 @@ def print_directions(args):
 
 
 def values_along(X, y, owner, X_val, y_val, k, rate, clip, seed, retaken):
-    """Values of data sets that release one coordinate, along the direction at the start or retaken.
+    """Values of data sets that release one coordinate, along the direction at the start
+    or retaken.
 
-    A plain loop for softmax regression, Y*(0.9), under `EPSILON` and `DELTA` for every row.
+    A plain loop for softmax regression, Y*(0.9), under `EPSILON` and `DELTA` for every
+    row.
     """
     rng, n, classes = np.random.default_rng(seed), owner.max() + 1, int(y_val.max()) + 1
     mean, scale = column_scales(X_val)
@@ -225,7 +230,8 @@ def print_retaken(args):
 
 
 def print_federated(args):
-    """Table 3, bottom: the paper has the accuracy as the utility, and 100 permutations a round."""
+    """Table 3, bottom: the paper has the accuracy as the utility, and 100 permutations
+    a round."""
     given, rows = source(args), []
     for name, utility in itertools.product(args.sets, args.utilities):
         if name not in BOTTOM:

@@ -2,30 +2,32 @@
 Tables of the paper on data values from private gradients
 =========================================================
 
-"Data Value Estimation on Private Gradients": Tables 2 and 6 (wrong labels found, rows as parties),
-5 (membership inference), 8 (running time), Figures 2, 5, 6 and 7 (uncertainty against the number of
-permutations, data selection), 3, 8 and 9 (burn-in, utilities and epsilons), and what the errors of
-values are; Table 3 is in gradient_parties.py. This script prints the published figures and ours:
+"Data Value Estimation on Private Gradients": Tables 2 and 6 (wrong labels found, rows
+as parties), 5 (membership inference), 8 (running time), Figures 2, 5, 6 and 7
+(uncertainty against the number of permutations, data selection), 3, 8 and 9 (burn-in,
+utilities and epsilons), and what the errors of values are; Table 3 is in
+gradient_parties.py. This script prints the published figures and ours:
 
     python examples/reproductions/gradient_tables.py --data FOLDER --parts rows noise
 
-FOLDER holds covertype.npz and mnist.npz with arrays X and y; without it they come from OpenML.
-`--networks paper` takes the paper's network for MNIST, `--device cuda` a GPU.
+FOLDER holds covertype.npz and mnist.npz with arrays X and y; without it they come from
+OpenML. `--networks paper` takes the paper's network for MNIST, `--device cuda` a GPU.
 
-The noise of the paper does not give the guarantee that it states (its accountant protects against
-another neighbour, with a trusted server). So Tables 2 and 6 and Figure 2 are shown at two levels:
-"implied", the noise that the published figures take, and "correct", what (1, 5e-5)-local
-differential privacy takes, a multiplier of 6.71: 212 C on each of 1,000 releases. No row's wrong
-label can be found with an AUROC above 0.583 at the correct one, by whatever method.
+The noise of the paper does not give the guarantee that it states (its accountant
+protects against another neighbour, with a trusted server). So Tables 2 and 6 and Figure
+2 are shown at two levels: "implied", the noise that the published figures take, and
+"correct", what (1, 5e-5)-local differential privacy takes, a multiplier of 6.71: 212 C
+on each of 1,000 releases. No row's wrong label can be found with an AUROC above 0.583
+at the correct one, by whatever method.
 
-Implied on Covertype are 8 C on each of 1,000 releases, 0.253 on their mean. On MNIST (part "noise"
-looks for it) no noise gives the published Y*(0.9) where gradients of the small network are clipped
-to C = 1, as the paper says: that alone loses more. Where nothing is clipped (a bound of 20, and
-half of the gradients shorter than 3.6) a standard deviation of 2.5 on each of 1,000 releases does,
-0.08 on their mean.
+Implied on Covertype are 8 C on each of 1,000 releases, 0.253 on their mean. On MNIST
+(part "noise" looks for it) no noise gives the published Y*(0.9) where gradients of the
+small network are clipped to C = 1, as the paper says: that alone loses more. Where
+nothing is clipped (a bound of 20, and half of the gradients shorter than 3.6) a
+standard deviation of 2.5 on each of 1,000 releases does, 0.08 on their mean.
 
-Sizes are smaller than the paper's where a line says so. Without noise, gradients of Tables 2 and 6
-are shown as they are and clipped.
+Sizes are smaller than the paper's where a line says so. Without noise, gradients of
+Tables 2 and 6 are shown as they are and clipped.
 """
 
 import argparse
@@ -67,7 +69,8 @@ from skvalue.semivalues import size_weights
 
 EPSILON, DELTA = 1.0, 5e-5
 CORRECT = 2 / mu_from_epsilon(EPSILON, DELTA)
-# Standard deviation of the noise on the mean of all releases, and the bound of clipping.
+# Standard deviation of the noise on the mean of all releases, and the bound of
+# clipping.
 LEVELS = {
     "covertype": {"implied": (8 / np.sqrt(1000), 1.0), "correct": (CORRECT, 1.0)},
     "mnist": {"implied": (0.08, 20.0), "correct": (CORRECT, 1.0)},
@@ -121,7 +124,8 @@ def gradient_model(
 
 
 class SeededNoise:
-    """Normal noise as `GradientNoise` asks for it: a draw that knows its standard deviation."""
+    """Normal noise as `GradientNoise` asks for it: a draw that knows its standard
+    deviation."""
 
     def __init__(self, scale, seed):
         self.scale, self.rng = scale, np.random.default_rng(seed)
@@ -134,10 +138,11 @@ class SeededNoise:
 
 
 def all_values(model, k, rate, seed, total=None, noise="iid", burn_ins=BURN_INS):
-    """Values by every semivalue and burn-in from one pass of k permutations: {(name, q): values}.
+    """Values by every semivalue and burn-in from one pass of k permutations: {(name,
+    q): values}.
 
-    ``total`` is the standard deviation of the noise on the mean of k releases. A valuer computes
-    one semivalue per fit; walks are the same for all of them.
+    ``total`` is the standard deviation of the noise on the mean of k releases. A valuer
+    computes one semivalue per fit; walks are the same for all of them.
     """
     n = model.n_players
     releases = None
@@ -174,7 +179,8 @@ def print_rows(args):
                 gradient_model, given, name, X, y, X_val, y_val, np.arange(n)
             )
             start = time.perf_counter()
-            # Without noise nothing needs to be clipped: clipped rows of MNIST all pull alike.
+            # Without noise nothing needs to be clipped: clipped rows of MNIST all pull
+            # alike.
             runs = {"no DP": all_values(make(clip=None), max(40, k // 10), rate, seed)}
             runs["clipped"] = all_values(make(), max(40, k // 10), rate, seed)
             for level in args.levels:
@@ -291,7 +297,8 @@ def show(scores):
 
 
 def print_accounting(args):
-    """What noise an accountant asks for that samples one row in n, over k times n steps."""
+    """What noise an accountant asks for that samples one row in n, over k times n
+    steps."""
     rows = []
     n = 800
     for multiplier in (0.78, 3.85, 2 * 3.85, 33.0):
@@ -380,7 +387,8 @@ def print_sweeps(args):
 
 
 def print_selection(args):
-    """Accuracy (diabetes) or mean absolute error (California housing) without the best rows."""
+    """Accuracy (diabetes) or mean absolute error (California housing) without the best
+    rows."""
     given, fractions = source(args), (0.1, 0.2, 0.3, 0.4, 0.5)
     for task, counts in (("classes", (50, 200, 1000)), ("targets", (60, 120, 240))):
         found = {}
@@ -453,7 +461,8 @@ def print_selection(args):
 
 
 def fitted_score(model, X, y, X_test, y_test):
-    """Accuracy of a classifier, mean absolute error of a regressor; one class predicts itself."""
+    """Accuracy of a classifier, mean absolute error of a regressor; one class predicts
+    itself."""
     if is_regressor(model):
         return np.abs(model.fit(X, y).predict(X_test) - y_test).mean()
     if len(np.unique(y)) == 1:
@@ -465,7 +474,8 @@ def fitted_score(model, X, y, X_test, y_test):
 
 
 def two_class(name, given=None):
-    """The tabular sets of Table 5 and Figure 2, scaled; of Covertype, the two largest classes."""
+    """The tabular sets of Table 5 and Figure 2, scaled; of Covertype, the two largest
+    classes."""
     if name == "covertype":
         X, y = given.load(name)
         X, y = X[y < 2][:2000], y[y < 2][:2000]
@@ -501,7 +511,8 @@ def print_attacks(args):
                 X_run, X_val, y_run, y_val = train_test_split(
                     X, y, train_size=250, test_size=150, random_state=seed
                 )
-                # A cloned seed would show members: permutations are drawn anew in every fit.
+                # A cloned seed would show members: permutations are drawn anew in every
+                # fit.
                 valuer = GradientSemivalueValuer(
                     "softmax", n_permutations=50, learning_rate=0.1, delta=DELTA, clip=1.0,
                     epsilon=EPSILON if private else None,
@@ -559,7 +570,8 @@ def print_uncertainty(args):
 
 
 def print_errors(args):
-    """Stated errors against the variance over redrawn noise, which the paper does not have."""
+    """Stated errors against the variance over redrawn noise, which the paper does not
+    have."""
     X, y = two_class("diabetes")
     data, points = (X[:60], y[:60]), {"X_val": X[60:], "y_val": y[60:]}
     warnings.simplefilter("ignore", SeededNoiseWarning)
@@ -604,7 +616,8 @@ def print_errors(args):
 
 
 def stated_by_permutations(valuer, X, y, X_val, y_val):
-    """Mean of the paper's s_j^2: the variance over permutations, divided by their number."""
+    """Mean of the paper's s_j^2: the variance over permutations, divided by their
+    number."""
     n, k = len(y), valuer.n_permutations
     mean, scale = column_scales(X_val)
     scale = scale * np.sqrt(X.shape[1])

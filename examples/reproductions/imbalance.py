@@ -2,29 +2,33 @@
 Cleaning imbalanced classes
 ===========================
 
-If 5 % of the rows are of one class, neighbours of a minority row are mostly majority rows, so that
-its value is low although nothing is wrong with it: a filter that drops the lowest values drops the
-minority. This script measures the cost, and that of the two remedies of skvalue:
+If 5 % of the rows are of one class, neighbours of a minority row are mostly majority
+rows, so that its value is low although nothing is wrong with it: a filter that drops
+the lowest values drops the minority. This script measures the cost, and that of the two
+remedies of skvalue:
 
 - ``stratify=True`` of the filters: the same fraction of every class is dropped;
-- ``class_weight="balanced"`` of the valuer: both classes have the same weight in the utility.
+- ``class_weight="balanced"`` of the valuer: both classes have the same weight in the
+  utility.
 
     python examples/reproductions/imbalance.py --data FOLDER
 
-FOLDER holds adult.npz and phoneme.npz, with arrays X and y (and is_cat, a mask of categorical
-columns); without it there is only the third set, "creditcard": `make_classification` with 28
-columns. The minority of each is subsampled to 5 %; 2,000 rows are for training, all others for
-testing, which are clean. The models fitted without the rows dropped are logistic regression ("LR"),
-five nearest neighbours, and logistic regression with class weights ("balanced LR"), which corrects
-for the imbalance in training.
+FOLDER holds adult.npz and phoneme.npz, with arrays X and y (and is_cat, a mask of
+categorical columns); without it there is only the third set, "creditcard":
+`make_classification` with 28 columns. The minority of each is subsampled to 5 %; 2,000
+rows are for training, all others for testing, which are clean. The models fitted
+without the rows dropped are logistic regression ("LR"), five nearest neighbours, and
+logistic regression with class weights ("balanced LR"), which corrects for the imbalance
+in training.
 
-Of every set, level of label noise, valuer and rule the script prints, as means over the seeds: the
-fraction of the rows with the minority label that is dropped, and the change of balanced accuracy by
-cleaning, with its standard error. The last lines are the largest costs of the remedies on clean
-labels.
+Of every set, level of label noise, valuer and rule the script prints, as means over the
+seeds: the fraction of the rows with the minority label that is dropped, and the change
+of balanced accuracy by cleaning, with its standard error. The last lines are the
+largest costs of the remedies on clean labels.
 
-What the figures show (2,000 rows, 10 seeds). Without a remedy, cleaning drops nearly all of the
-minority. On clean labels, at most this much balanced accuracy is lost with the remedies:
+What the figures show (2,000 rows, 10 seeds). Without a remedy, cleaning drops nearly
+all of the minority. On clean labels, at most this much balanced accuracy is lost with
+the remedies:
 
 ===============================================  ======  ======  ===========
 remedy and rule                                      LR    5-NN  balanced LR
@@ -37,11 +41,12 @@ rows of each class dropped at random, 0.2         0.005   0.006        0.008
 ===============================================  ======  ======  ===========
 
 LR and 5-NN mostly gain, because cleaning also drops majority rows near the minority, as
-undersampling does; balanced LR has this gain already. For it each of the 100 minority rows weighs
-as much as 19 others, so that it loses by any fifth dropped, and most by that of the lowest values
-of KNN without class weights: these are the isolated rows of the minority, near the boundary. With
-5 % of the labels flipped, the AUROC over all rows is above .95 without a remedy, yet hardly more
-than .6 within the classes (KNN on adult); class weights raise it to .79 in both.
+undersampling does; balanced LR has this gain already. For it each of the 100 minority
+rows weighs as much as 19 others, so that it loses by any fifth dropped, and most by
+that of the lowest values of KNN without class weights: these are the isolated rows of
+the minority, near the boundary. With 5 % of the labels flipped, the AUROC over all rows
+is above .95 without a remedy, yet hardly more than .6 within the classes (KNN on
+adult); class weights raise it to .79 in both.
 """
 
 import argparse
@@ -121,7 +126,8 @@ def load(name, folder, seed):
 
 
 def draw(name, folder, seed, n_train=N_TRAIN):
-    """Training and test rows, of which MINORITY are of class 1, scaled by the training rows."""
+    """Training and test rows, of which MINORITY are of class 1, scaled by the training
+    rows."""
     X, y = load(name, folder, seed)
     rng = np.random.default_rng(seed)
     few, many = (rng.permutation(np.flatnonzero(y == label)) for label in (1, 0))
@@ -143,7 +149,8 @@ def score(model, X, y, X_test, y_test):
 
 
 def measure(name, folder, noise, seed, rules=RULES, n_train=N_TRAIN):
-    """(remedy, rule) -> fraction of the minority dropped, and changes of balanced accuracy.
+    """(remedy, rule) -> fraction of the minority dropped, and changes of balanced
+    accuracy.
 
     The remedy None has the balanced accuracies themselves, without cleaning.
     """

@@ -1,15 +1,16 @@
 """In-run values with privacy for all rows at once: where the budget pays.
 
-For Covertype, Adult and MNIST, numbers of rows and epsilon, this prints how well private in-run
-values agree with those of the same run without noise, in rank (Spearman), in size (L1 error over
-the L1 norm) and in the detection of wrong labels (AUROC), next to the values that cost nothing
-(`baseline_`, and the first step alone). The values without noise have the same clipping and
-learning rate. The last column is the fraction of values within two of their standard errors.
+For Covertype, Adult and MNIST, numbers of rows and epsilon, this prints how well
+private in-run values agree with those of the same run without noise, in rank
+(Spearman), in size (L1 error over the L1 norm) and in the detection of wrong labels
+(AUROC), next to the values that cost nothing (`baseline_`, and the first step alone).
+The values without noise have the same clipping and learning rate. The last column is
+the fraction of values within two of their standard errors.
 
     python examples/reproductions/in_run_tables.py --data FOLDER
 
-FOLDER holds covertype.npz, adult.npz and mnist.npz with arrays X and y; without it, Covertype and
-Adult come from OpenML.
+FOLDER holds covertype.npz, adult.npz and mnist.npz with arrays X and y; without it,
+Covertype and Adult come from OpenML.
 """
 
 import argparse
@@ -26,7 +27,8 @@ from skvalue.datasets import flip_labels
 from skvalue.exceptions import ConstantColumnsWarning
 from skvalue.inspection import noisy_label_auc
 
-# Name -> (OpenML's name and version, fraction of flipped labels, delta, numbers of rows).
+# Name -> (OpenML's name and version, fraction of flipped labels, delta, numbers of
+# rows).
 SETS = {
     "covertype": (("covertype", 3), 0.3, 5e-5, (100, 800, 8000, 20_000)),
     "adult": (("adult", 2), 0.2, 1e-5, (100, 800, 8000, 20_000)),
@@ -68,7 +70,8 @@ def draw(X, y, n, flipped, seed):
 
 
 def compare(problem, epsilon, delta, **parameters):
-    """Figures of one draw: [exact, private, baseline, first step] by measure, and errors."""
+    """Figures of one draw: [exact, private, baseline, first step] by measure, and
+    errors."""
     X, y, wrong, X_val, y_val = problem
     points = {"X_val": X_val, "y_val": y_val}
     private = InRunShapleyValuer(epsilon=epsilon, delta=delta, **parameters).fit(

@@ -2,10 +2,10 @@
 Influence and leave-one-out, against models that are fitted again
 =================================================================
 
-Prints the tables of the user guide's page on influence: errors of the first order, of one Newton
-step and of two, against the change of the utility when the model is fitted again without each row;
-and the CPU time of `LeaveOneOutValuer` by refits over that of Newton steps. Rows are drawn at
-random; no data set is needed.
+Prints the tables of the user guide's page on influence: errors of the first order, of
+one Newton step and of two, against the change of the utility when the model is fitted
+again without each row; and the CPU time of `LeaveOneOutValuer` by refits over that of
+Newton steps. Rows are drawn at random; no data set is needed.
 """
 
 import argparse
@@ -30,7 +30,8 @@ from skvalue.derivatives import Hessian, evaluate, linear_model, newton_steps
 
 EXACT = {"tol": 1e-10, "max_iter": 10_000, "solver": "newton-cholesky"}
 LOGISTIC = LogisticRegression(**EXACT)
-# Title -> (estimator, number of classes; 0 is a regression, -1 one with positive targets).
+# Title -> (estimator, number of classes; 0 is a regression, -1 one with positive
+# targets).
 MODELS = {
     "Ridge": (Ridge(), 0),
     "RidgeClassifier": (RidgeClassifier(), 2),

@@ -2,28 +2,33 @@
 Which labels are wrong: rankings, lists and suggestions
 =======================================================
 
-Labels of up to twelve data sets are corrupted at rates of 2, 10 and 30 %, in three ways:
-"symmetric", uniform; "class", those of each class to the class that it is confused with most, at
-1.5 and 0.5 times the rate; "hard", at rows that a model of the clean labels is unsure of. This
-script prints how well `LabelErrorDetector` ranks and names the wrong ones:
+Labels of up to twelve data sets are corrupted at rates of 2, 10 and 30 %, in three
+ways: "symmetric", uniform; "class", those of each class to the class that it is
+confused with most, at 1.5 and 0.5 times the rate; "hard", at rows that a model of the
+clean labels is unsure of. This script prints how well `LabelErrorDetector` ranks and
+names the wrong ones:
 
     python examples/reproductions/label_errors.py --data FOLDER --seeds 0 1 2
 
-- "ranking": average precision, and precision among the lowest values, as many as labels are wrong,
-  next to `KNNShapleyValuer`, `DataOOBValuer` and cleanlab, which gets the same probabilities.
-  cleanlab runs in the interpreter that ``--cleanlab`` names, and is left out without it.
-  `DataOOBValuer` runs for the first seed, symmetric and class noise, ten classes at 10 % only.
-- "rules": the list after 50 verdicts, which are taken from the truth, at a false discovery rate of
-  0.1, with and without ``confidence=0.95``. "list" is what the curve names, verdicts on single rows
-  aside; "all" is `label_error_`. On "housing" (prices above the median), "diabetes" and "wine" of
-  ``--sets`` no rule was chosen.
-- "suggestions": the fraction of right suggestions among the wrong rows whose suggestion differs.
+- "ranking": average precision, and precision among the lowest values, as many as labels
+  are wrong, next to `KNNShapleyValuer`, `DataOOBValuer` and cleanlab, which gets the
+  same probabilities. cleanlab runs in the interpreter that ``--cleanlab`` names, and is
+  left out without it. `DataOOBValuer` runs for the first seed, symmetric and class
+  noise, ten classes at 10 % only.
+- "rules": the list after 50 verdicts, which are taken from the truth, at a false
+  discovery rate of 0.1, with and without ``confidence=0.95``. "list" is what the curve
+  names, verdicts on single rows aside; "all" is `label_error_`. On "housing" (prices
+  above the median), "diabetes" and "wine" of ``--sets`` no rule was chosen.
+- "suggestions": the fraction of right suggestions among the wrong rows whose suggestion
+  differs.
 - "real": human verdicts on MNIST and CIFAR-10 test labels (cleanlab/label-errors).
-- "opendataval": F1 of the lower of two clusters of values (k-means) for 1,000 rows with uniform
-  noise, as OpenDataVal does, on 2dplanes and on any set that ``--opendataval`` names.
+- "opendataval": F1 of the lower of two clusters of values (k-means) for 1,000 rows with
+  uniform noise, as OpenDataVal does, on 2dplanes and on any set that ``--opendataval``
+  names.
 
-What should be seen: the mean false discovery proportion of lists that name rows is below 0.1, and
-with confidence few lists exceed it; the default scores rank better than the other three.
+What should be seen: the mean false discovery proportion of lists that name rows is
+below 0.1, and with confidence few lists exceed it; the default scores rank better than
+the other three.
 """
 
 import argparse
@@ -78,11 +83,12 @@ np.savez(sys.argv[2], **found)
 """
 
 
-# Data -------------------------------------------------------------------------------------------
+# Data ---------------------------------------------------------------------------------
 
 
 def load_set(name, folder):
-    """Numbers (categories one-hot, images and texts as 50 components), and codes of the labels."""
+    """Numbers (categories one-hot, images and texts as 50 components), and codes of the
+    labels."""
     if name in IN_MEMORY:
         X, y = IN_MEMORY[name](return_X_y=True)
     else:
@@ -110,7 +116,8 @@ def draw_rows(X, y, n, rng):
 
 
 def add_noise(y, kind, rate, clean, rng):
-    """Labels of which some are wrong; ``clean``: probabilities by a model of the clean labels."""
+    """Labels of which some are wrong; ``clean``: probabilities by a model of the clean
+    labels."""
     n, n_classes = clean.shape
     count, noisy, other = round(rate * n), y.copy(), clean + 1e-6
     other[np.arange(n), y] = 0
@@ -139,7 +146,7 @@ def precision_at_number(scores, wrong):
     return wrong[np.argsort(scores, kind="stable")[: wrong.sum()]].mean()
 
 
-# Runs -------------------------------------------------------------------------------------------
+# Runs ---------------------------------------------------------------------------------
 
 
 def runs_of(name, folder, seed, n, rates, kinds):
@@ -157,7 +164,8 @@ def runs_of(name, folder, seed, n, rates, kinds):
 
 
 def list_quality(detector, y, given, confidence):
-    """Quality of the list after the verdicts: false discovery proportions, power, error rate."""
+    """Quality of the list after the verdicts: false discovery proportions, power, error
+    rate."""
     wrong = y != given
     rows = detector.to_review_
     detector.set_params(confidence=confidence).review(rows, wrong[rows])
@@ -206,11 +214,12 @@ def one_run(key, X, y, given, tables, with_trees):
     return found
 
 
-# Tables -----------------------------------------------------------------------------------------
+# Tables -------------------------------------------------------------------------------
 
 
 def add_cleanlab(runs, python):
-    """Add cleanlab's scores of the same probabilities, by another interpreter; its version."""
+    """Add cleanlab's scores of the same probabilities, by another interpreter; its
+    version."""
     with tempfile.TemporaryDirectory() as folder:
         arrays, files = {}, [str(Path(folder) / name) for name in ("in.npz", "out.npz")]
         for number, run in enumerate(runs.values()):

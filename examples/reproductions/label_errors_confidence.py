@@ -1,8 +1,10 @@
-"""How often a list that was named with ``confidence=0.95`` holds more right labels than allowed.
+"""How often a list that was named with ``confidence=0.95`` holds more right labels than
+allowed.
 
-Lists are drawn from the model that `LabelErrorDetector.review` assumes: the log odds that the label
-of rank r is right are ``slope * log(r / turn)``. Printed is the fraction of 400 draws in which more
-than a tenth of the named rows without a verdict are right; 0.05 is meant. Takes ten seconds.
+Lists are drawn from the model that `LabelErrorDetector.review` assumes: the log odds
+that the label of rank r is right are ``slope * log(r / turn)``. Printed is the fraction
+of 400 draws in which more than a tenth of the named rows without a verdict are right;
+0.05 is meant. Takes ten seconds.
 """
 
 import numpy as np
@@ -16,7 +18,8 @@ SETTINGS = [  # length of the list, rank of even odds, slope, number of verdicts
 
 
 def named_by_chance(n, turn, slope, n_verdicts, rng):
-    """Whether more than a tenth of the rows named without a verdict are right, and how many."""
+    """Whether more than a tenth of the rows named without a verdict are right, and how
+    many."""
     right = rng.random(n) < 1 / (1 + (turn / np.arange(1, n + 1)) ** slope)
     places = draw_rows(n, n_verdicts, rng)
     named = list_qvalues(fit_curve(n, places, ~right[places]), 1.645) <= 0.1

@@ -2,15 +2,16 @@
 Layered Shapley and the stratified sampler
 ==========================================
 
-Standard errors of Layered values and of those of `DataShapleyValuer`, whose sampler is stratified,
-at equal numbers of fits, of rows trained on, and of seconds of CPU time, on rows of phoneme:
+Standard errors of Layered values and of those of `DataShapleyValuer`, whose sampler is
+stratified, at equal numbers of fits, of rows trained on, and of seconds of CPU time, on
+rows of phoneme:
 
     python examples/reproductions/layered_budgets.py --data FOLDER
 
-The error is the root mean squared difference to values of many more coalitions, over seeds. A
-stratified fit of the same rows or seconds has as many coalitions more or less as the ratio says,
-since squared errors fall as one over the number of coalitions. --default prints the CPU time of the
-default fits of both at 1,000 rows.
+The error is the root mean squared difference to values of many more coalitions, over
+seeds. A stratified fit of the same rows or seconds has as many coalitions more or less
+as the ratio says, since squared errors fall as one over the number of coalitions.
+--default prints the CPU time of the default fits of both at 1,000 rows.
 """
 
 import argparse
@@ -62,7 +63,8 @@ class Counted:
 
 
 def measure(make, X, y, points, exact, budget, seeds):
-    """Root mean squared error, rows and seconds of CPU time of a fit, means over seeds."""
+    """Root mean squared error, rows and seconds of CPU time of a fit, means over
+    seeds."""
     squares, rows, seconds = [], [], []
     for seed in range(seeds):
         with Counted() as counted:

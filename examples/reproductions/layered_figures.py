@@ -2,31 +2,34 @@
 Figure 1 and the rank correlations of the Layered Shapley paper
 ===============================================================
 
-Watson, Andreeva, Yang and Sarkar, "Differentially Private Shapley Values for Data Evaluation"
-(2022), Section 4: the accuracy of a logistic regression as rows of high or low value go, and the
-rank correlation of private with exact values, on 100 rows of Adult, of Diabetes (PIMA) and of 50
-standard normal features, with alpha = beta = 0.05, lambda = 1 and epsilon = 1. This script prints
-both, mean (standard deviation) over draws of the rows:
+Watson, Andreeva, Yang and Sarkar, "Differentially Private Shapley Values for Data
+Evaluation" (2022), Section 4: the accuracy of a logistic regression as rows of high or
+low value go, and the rank correlation of private with exact values, on 100 rows of
+Adult, of Diabetes (PIMA) and of 50 standard normal features, with alpha = beta = 0.05,
+lambda = 1 and epsilon = 1. This script prints both, mean (standard deviation) over
+draws of the rows:
 
     python examples/reproductions/layered_figures.py --data FOLDER
 
-Features are scaled to (0, 1) with all rows, as in the paper; an epsilon says nothing of that. A
-utility is minus the logistic loss of 500 held-out rows (Diabetes: 300), curves are of as many
-others. "Algorithm 1" has the printed numbers of coalitions with c = 1/2 (the stability for L =
-kappa = lambda = 1), no layer 0, and coalitions that are worse than guessing count nothing. "All
-coalitions" has them and layer 0, and the numbers that Hoeffding's inequality asks for. Synthetic
-labels follow Ghorbani and Zou (2019), whose code the paper extends: a logistic function of 5
-features, steeper until a model of 100 rows has an accuracy of 0.7.
+Features are scaled to (0, 1) with all rows, as in the paper; an epsilon says nothing of
+that. A utility is minus the logistic loss of 500 held-out rows (Diabetes: 300), curves
+are of as many others. "Algorithm 1" has the printed numbers of coalitions with c = 1/2
+(the stability for L = kappa = lambda = 1), no layer 0, and coalitions that are worse
+than guessing count nothing. "All coalitions" has them and layer 0, and the numbers that
+Hoeffding's inequality asks for. Synthetic labels follow Ghorbani and Zou (2019), whose
+code the paper extends: a logistic function of 5 features, steeper until a model of 100
+rows has an accuracy of 0.7.
 
-The paper leaves open how Adult's categories are coded (here: one column each), which lambda
-scikit-learn is given (here: C = 1), kappa, and what is released. So the first table of correlations
-tries every reading of
+The paper leaves open how Adult's categories are coded (here: one column each), which
+lambda scikit-learn is given (here: C = 1), kappa, and what is released. So the first
+table of correlations tries every reading of
 
-- the utility: minus the loss, or the accuracy, where guessing is to predict the larger class;
+- the utility: minus the loss, or the accuracy, where guessing is to predict the larger
+  class;
 - whether coalitions that are worse than guessing count;
 - the value: the mean of the layers, as in Algorithm 1, or their sum;
-- the noise: as in Theorem 3.5, or as in Appendix D; with p as printed (17 and 19 at this setting,
-  for a probability), or 1 at most;
+- the noise: as in Theorem 3.5, or as in Appendix D; with p as printed (17 and 19 at
+  this setting, for a probability), or 1 at most;
 - kappa: 1, or the largest norm of a row;
 - whether "an average over 5 runs" is one of correlations, or of the private values.
 
@@ -67,7 +70,8 @@ NEAREST = "sum", ("Appendix D", True), "data", RUNS
 
 
 def load(name, folder, rng):
-    """Features in (0, 1), labels, and what public knowledge says of the features' means."""
+    """Features in (0, 1), labels, and what public knowledge says of the features'
+    means."""
     if name == "synthetic":
         X, dims = rng.standard_normal((2000, 50)), rng.choice(50, 5, replace=False)
         score = X[:, dims] @ rng.standard_normal(5)
@@ -119,7 +123,8 @@ def problem(name, folder, seed):
 
 
 def algorithm_1(X, y, points, scoring, seed):
-    """Values of Algorithm 1: of all its coalitions, and of those no worse than guessing."""
+    """Values of Algorithm 1: of all its coalitions, and of those no worse than
+    guessing."""
     y_val = points["y_val"]
     game = ModelGame(
         LogisticRegression(), X, y, *points.values(), scoring=scoring, random_state=0
@@ -179,10 +184,10 @@ def published_scale(
 ):  # fmt: skip
     """Scale of Laplace noise of the paper's Appendix D, of which no guarantee is known.
 
-    It replaces the formula of Theorem 3.5. It needs twice the bound of a row left out for one
-    replaced, a number of coalitions that is not random, and a penalty that grows with coalitions;
-    and p, the probability that a row is used, sums k / n in place of k / (n - 1): it may be 19,
-    unless ``clamp`` says that it is at most 1.
+    It replaces the formula of Theorem 3.5. It needs twice the bound of a row left out
+    for one replaced, a number of coalitions that is not random, and a penalty that
+    grows with coalitions; and p, the probability that a row is used, sums k / n in
+    place of k / (n - 1): it may be 19, unless ``clamp`` says that it is at most 1.
     """
     p = bound**2 * math.log(n) / (2 * accuracy**2 * n) * math.log(2 * n / failure)
     p = min(p, 1.0) if clamp else p
@@ -192,7 +197,8 @@ def published_scale(
 
 
 def scale_of(noise, kappa):
-    """Scale of Laplace noise, in a formula and with the probability p as printed or 1 at most."""
+    """Scale of Laplace noise, in a formula and with the probability p as printed or 1
+    at most."""
     formula, clamp = noise
     if formula == "Appendix D":
         return published_scale(
@@ -217,7 +223,8 @@ def scale_of(noise, kappa):
 
 
 def readings(of_all, kappa, rng, n_draws):
-    """{(utility, coalitions, value, noise, kappa, runs): rank correlation, noise over values}."""
+    """{(utility, coalitions, value, noise, kappa, runs): rank correlation, noise over
+    values}."""
     found = {}
     for (utility, both), (kept, counted) in product(
         of_all.items(), enumerate(("all", "kept"))
@@ -235,7 +242,8 @@ def readings(of_all, kappa, rng, n_draws):
 
 
 def proved(X, y, points, centre, seed, rng, n_draws):
-    """{name: (exact values, draws of private ones, noise)} of the game with proved bounds."""
+    """{name: (exact values, draws of private ones, noise)} of the game with proved
+    bounds."""
     game = dict(
         l2=1.0, max_norm=1.0, fit_intercept=False, n_layers=LAYERS, random_state=seed
     )

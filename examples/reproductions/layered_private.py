@@ -2,20 +2,23 @@
 Private Layered values, and what costs no privacy
 =================================================
 
-The mean error and Spearman's correlation of one private value, at epsilon 1, with the value without
-noise; and those of layer 0 and of the value among public rows, which cost no privacy:
+The mean error and Spearman's correlation of one private value, at epsilon 1, with the
+value without noise; and those of layer 0 and of the value among public rows, which cost
+no privacy:
 
     python examples/reproductions/layered_private.py --data FOLDER
 
-800 rows of Adult and of the synthetic set of Figure 1 (see layered_figures.py), with 800 validation
-points, and 468 rows of Diabetes (PIMA) with the other 300; rows are centred by what is public and
-clipped to norm 1, without an intercept. Each row is queried with fresh noise in every draw. RMSE
-and correlations over the rows are means over the draws, with the standard error of their difference
-to those of layer 0. "sum" is the value plus noise, "private" that value after shrinkage.
+800 rows of Adult and of the synthetic set of Figure 1 (see layered_figures.py), with
+800 validation points, and 468 rows of Diabetes (PIMA) with the other 300; rows are
+centred by what is public and clipped to norm 1, without an intercept. Each row is
+queried with fresh noise in every draw. RMSE and correlations over the rows are means
+over the draws, with the standard error of their difference to those of layer 0. "sum"
+is the value plus noise, "private" that value after shrinkage.
 
-With `--sizes 100 400 1600`, for one set and two settings: from what number of rows on the release
-says more than what is free; and Spearman's correlations with the Shapley values of the paper's own
-game, accuracies of a `LogisticRegression` of coalitions of all sizes.
+With `--sizes 100 400 1600`, for one set and two settings: from what number of rows on
+the release says more than what is free; and Spearman's correlations with the Shapley
+values of the paper's own game, accuracies of a `LogisticRegression` of coalitions of
+all sizes.
 """
 
 import argparse
@@ -42,7 +45,8 @@ def problem(name, folder, n, n_val, seed=0):
 
 
 def releases(X, y, points, l2, n_layers, n_draws, rng):
-    """Values without noise, layer 0, its best prediction, and draws of private ones, with a fit."""
+    """Values without noise, layer 0, its best prediction, and draws of private ones,
+    with a fit."""
     game = dict(
         l2=l2, max_norm=1.0, fit_intercept=False, n_layers=n_layers, random_state=0
     )
@@ -65,7 +69,8 @@ def errors(estimates, values):
 
 
 def compare(X, y, points, l2, n_layers, n_draws, seed=0):
-    """One cell of the table: means of all estimates, and standard errors of the differences."""
+    """One cell of the table: means of all estimates, and standard errors of the
+    differences."""
     rng = np.random.default_rng(seed)
     values, free, predicted, summed, shrunk, fit = releases(
         X, y, points, l2, n_layers, n_draws, rng

@@ -2,19 +2,21 @@
 All contributions from one fit: CPU time at equal error
 =======================================================
 
-`sampler="marginals"` and today's default, stratified subsets with control variates (adjust=True),
-on one thread: CPU seconds of a fit with the default budget (median over seeds), the error (root
-mean square over rows, from the spread over seeds), the stated error over it, and the quotient of
-the CPU times at equal error. The utility is minus the log-loss (with `--accuracy` the accuracy), or
-R2 of ridge regression, on 300 validation points; a tenth of the labels is wrong.
+`sampler="marginals"` and today's default, stratified subsets with control variates
+(adjust=True), on one thread: CPU seconds of a fit with the default budget (median over
+seeds), the error (root mean square over rows, from the spread over seeds), the stated
+error over it, and the quotient of the CPU times at equal error. The utility is minus
+the log-loss (with `--accuracy` the accuracy), or R2 of ridge regression, on 300
+validation points; a tenth of the labels is wrong.
 
     python examples/reproductions/marginal_contributions.py --data FOLDER
 
-FOLDER holds the data sets as NAME.npz with X and y; "wide" is made. `--large` values 100,000 rows
-of adult, resampled with jitter, twice. `--curve` values more and more rows of phoneme (resampled
-with jitter above 5,000) with several budgets, two seeds each, by both samplers and, with
-`--pydvl PYTHON`, by the permutations of pyDVL under that interpreter, as far as a fit takes less
-than `--limit` CPU seconds; `--save FILE.json` keeps what is measured, `--draw FILE.png` draws it.
+FOLDER holds the data sets as NAME.npz with X and y; "wide" is made. `--large` values
+100,000 rows of adult, resampled with jitter, twice. `--curve` values more and more rows
+of phoneme (resampled with jitter above 5,000) with several budgets, two seeds each, by
+both samplers and, with `--pydvl PYTHON`, by the permutations of pyDVL under that
+interpreter, as far as a fit takes less than `--limit` CPU seconds; `--save FILE.json`
+keeps what is measured, `--draw FILE.png` draws it.
 """
 
 import argparse

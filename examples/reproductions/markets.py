@@ -2,25 +2,27 @@
 Markets: what a party gains by cheating, and which rules prevent it
 ===================================================================
 
-Five parties hold 100 rows each of digits (5 to 9 or not), adult or covertype (class 2 or not); the
-buyer has 500 validation points. The script prints, for each promise of :doc:`/user_guide/payments`,
-the measured figure and whether the promise holds::
+Five parties hold 100 rows each of digits (5 to 9 or not), adult or covertype (class 2
+or not); the buyer has 500 validation points. The script prints, for each promise of
+:doc:`/user_guide/payments`, the measured figure and whether the promise holds::
 
     python examples/reproductions/markets.py --data FOLDER
 
-FOLDER holds adult.npz and covertype.npz, with arrays X and y (and is_cat, a mask of categorical
-columns); without it there is only digits. ``--parts`` takes some of the parts, ``--draws`` is the
-number of draws of rows; two of them take about 15 CPU minutes, of which "error" takes most.
+FOLDER holds adult.npz and covertype.npz, with arrays X and y (and is_cat, a mask of
+categorical columns); without it there is only digits. ``--parts`` takes some of the
+parts, ``--draws`` is the number of draws of rows; two of them take about 15 CPU
+minutes, of which "error" takes most.
 
 faithful
     Sums of the values of rows: the formula, and sampled values, against enumeration.
 names
-    Ten names in place of one: faithful groups with the same seed and another one, and as players;
-    two names under Banzhaf.
+    Ten names in place of one: faithful groups with the same seed and another one, and
+    as players; two names under Banzhaf.
 copies
     Rows sent four times under the quotient: exact, and moved by 1.5 radii.
 twins
-    The twin test on honest parties, and on rows that are stolen and moved by one spacing.
+    The twin test on honest parties, and on rows that are stolen and moved by one
+    spacing.
 garbage
     What a party of garbage is paid: not above 0, within two standard errors.
 error
@@ -221,7 +223,8 @@ def twins(name, folder, draws):
 
 
 def released(name, folder, seed):
-    """Releases of 200 rows a party, one of garbage, with a Renyi divergence of at most 4.
+    """Releases of 200 rows a party, one of garbage, with a Renyi divergence of at most
+    4.
 
     Both classes have equally many rows, and the features are three public components.
     """

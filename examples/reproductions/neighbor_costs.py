@@ -6,18 +6,19 @@ Three tables of CPU and wall times, each a ratio within one run:
 
     python examples/reproductions/neighbor_costs.py --data FOLDER --cleanlab PYTHON
 
-- "leave-one-out": exact leave-one-out values of 10,000 rows, by `KNNShapleyValuer`, and the
-  approximation of cleanlab (`data_shapley_knn`), which counts the K nearest rows only and runs in
-  the interpreter that ``--cleanlab`` names. Both take standardized columns, one thread and K = 10,
-  and include the search of the neighbours. Two processes fit in turn and take the times inside.
-- "truncation": `max_rank="auto"` with a `tol` of 1 % of 1 / K, the most that a row adds to the
-  utility of a point, and of 1 % of the largest value; the rank, the bound, the true error, and the
-  CPU time of exact values over that with this rank.
+- "leave-one-out": exact leave-one-out values of 10,000 rows, by `KNNShapleyValuer`, and
+  the approximation of cleanlab (`data_shapley_knn`), which counts the K nearest rows
+  only and runs in the interpreter that ``--cleanlab`` names. Both take standardized
+  columns, one thread and K = 10, and include the search of the neighbours. Two
+  processes fit in turn and take the times inside.
+- "truncation": `max_rank="auto"` with a `tol` of 1 % of 1 / K, the most that a row adds
+  to the utility of a point, and of 1 % of the largest value; the rank, the bound, the
+  true error, and the CPU time of exact values over that with this rank.
 - "threads": times with two threads over those with one. Wall times need two free cores.
 
-What should be seen: exact values take less time than the approximation; a `tol` relative to the
-utility of a point saves most of the time for the sort, one that is small relative to values of
-many rows and points does not, except for Banzhaf values.
+What should be seen: exact values take less time than the approximation; a `tol`
+relative to the utility of a point saves most of the time for the sort, one that is
+small relative to values of many rows and points does not, except for Banzhaf values.
 """
 
 import argparse
@@ -53,7 +54,8 @@ FITS = {
         "data_shapley_knn(y, features=X, k=10)",
     ),
 }
-# Fits once to load and compile, then once for each line that it reads; prints both times.
+# Fits once to load and compile, then once for each line that it reads; prints both
+# times.
 WORKER = """
 import sys, time
 import numpy as np

@@ -2,8 +2,8 @@
 skvalue and other libraries of data valuation
 =============================================
 
-Values of the same problems by skvalue and by pyDVL, OpenDataVal, shapiq, cleanlab, dattri and
-datascope, whichever are there, in five parts:
+Values of the same problems by skvalue and by pyDVL, OpenDataVal, shapiq, cleanlab,
+dattri and datascope, whichever are there, in five parts:
 
 games
     Nearest-neighbour games of 11 rows against the enumeration of all 2^11 coalitions.
@@ -12,20 +12,22 @@ balls
 weights
     KNN-Shapley of a majority vote of weighted neighbours: values and seconds.
 speed
-    Seconds and memory for exact KNN-Shapley, how well low values find flipped labels, and how the
-    values compare with the exact ones.
+    Seconds and memory for exact KNN-Shapley, how well low values find flipped labels,
+    and how the values compare with the exact ones.
 users
     What users of scikit-learn expect, tried.
 
-The libraries ask for versions of NumPy that exclude each other, so each may live in an environment
-of its own:
+The libraries ask for versions of NumPy that exclude each other, so each may live in an
+environment of its own:
 
-    python other_libraries.py --with pydvl=pydvl/bin/python --with shapiq=shapiq/bin/python
+    python other_libraries.py --with pydvl=pydvl/bin/python --with
+    shapiq=shapiq/bin/python
 
-What is not named is taken from this environment, and left out with a line that says so if it is not
-there. Every library runs in a process of its own (other_libraries_worker.py) with its documented
-call; where a setting may make it faster, several are measured and the fastest counts. With
-`--results FOLDER` measurements are kept there, and those found there are not repeated.
+What is not named is taken from this environment, and left out with a line that says so
+if it is not there. Every library runs in a process of its own
+(other_libraries_worker.py) with its documented call; where a setting may make it
+faster, several are measured and the fastest counts. With `--results FOLDER`
+measurements are kept there, and those found there are not repeated.
 """
 
 import argparse
@@ -101,7 +103,8 @@ def save(libraries, name, X, y, X_val, y_val):
 
 
 def played(name):
-    """The games that a library plays: title, method, game of the enumeration, parameters."""
+    """The games that a library plays: title, method, game of the enumeration,
+    parameters."""
     tknn = [("ball", "tknn", "ball", {})]
     others = {
         "skvalue": [
@@ -226,13 +229,15 @@ def print_balls(libraries, args, notes):
     print_table(["library", "rows", "in the balls", "error", "signs"], rows)
 
 
-# Weighted neighbours ------------------------------------------------------------------------------
+# Weighted neighbours ------------------------------------------------------------------
 
 
 def without_the_empty(X, y, X_val, y_val):
-    """What the values of skvalue are more than those of the same game with utility 0 for no rows.
+    """What the values of skvalue are more than those of the same game with utility 0
+    for no rows.
 
-    The utility of no rows is 1/C in skvalue; each row that votes on a class pair takes a part.
+    The utility of no rows is 1/C in skvalue; each row that votes on a class pair takes
+    a part.
     """
     counts, n_classes = np.bincount(y), y.max() + 1
     extra = np.zeros(len(y))
@@ -282,7 +287,7 @@ def print_weights(libraries, args, notes):
     print_table(["library", "rows", "seconds", "ratio", "difference"], rows)
 
 
-# Seconds, memory, quality -------------------------------------------------------------------------
+# Seconds, memory, quality -------------------------------------------------------------
 
 
 def contestants(name, K):
@@ -379,7 +384,7 @@ def print_speed(libraries, args, notes):
         print_table([*header, "setting"], rows)
 
 
-# What users expect --------------------------------------------------------------------------------
+# What users expect --------------------------------------------------------------------
 
 
 def print_users(libraries, args, notes):

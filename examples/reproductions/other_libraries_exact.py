@@ -5,8 +5,8 @@ Exact values, three slow and obvious ways
 What other_libraries.py compares values with; none of it uses skvalue.
 
 - All 2^n coalitions of a small nearest-neighbour game.
-- The formula of threshold-KNN-Shapley as Theorem 13 of Wang et al. (2023) prints it, in whole
-  numbers.
+- The formula of threshold-KNN-Shapley as Theorem 13 of Wang et al. (2023) prints it, in
+  whole numbers.
 - The recursion of KNN-Shapley, Theorem 1 of Jia et al. (2019).
 """
 
@@ -18,7 +18,8 @@ from scipy.spatial.distance import cdist
 
 
 def shapley(worth):
-    """Shapley values from the worth of all coalitions, in the order of their bit masks."""
+    """Shapley values from the worth of all coalitions, in the order of their bit
+    masks."""
     n = len(worth).bit_length() - 1
     masks = np.arange(len(worth))
     sizes = (masks[:, None] >> np.arange(n) & 1).sum(axis=1)
@@ -32,7 +33,8 @@ def shapley(worth):
 
 
 def enumerate_game(game, distances, y, label, n_classes, null=0.0):
-    """Values at one point; `game` is ("original" | "soft" | "majority", K) or ("ball", radius)."""
+    """Values at one point; `game` is ("original" | "soft" | "majority", K) or ("ball",
+    radius)."""
     kind, parameter = game
     n = len(y)
     order = np.argsort(distances)
@@ -57,7 +59,8 @@ def enumerate_game(game, distances, y, label, n_classes, null=0.0):
 
 
 def least_frequent(y, y_val):
-    """datascope's empty coalition predicts the class of the rows with which it is least right."""
+    """datascope's empty coalition predicts the class of the rows with which it is least
+    right."""
     return min(range(y.max() + 1), key=lambda label: (y_val == label).mean())
 
 
@@ -86,7 +89,8 @@ def values_by_each_other(game, X, y):
 
 
 def exact_a2(n, c):
-    """The sum A2 of Theorem 13 of Wang et al. (2023), for c rows in the ball, as a fraction."""
+    """The sum A2 of Theorem 13 of Wang et al. (2023), for c rows in the ball, as a
+    fraction."""
     common, total = lcm(*range(1, n + 1)), 0
     whole, outside = comb(n, c), comb(n - 1, c)
     for k in range(n):
@@ -116,7 +120,8 @@ def exact_ball_values(X, y, X_val, y_val, radius):
 
 
 def exact_knn_values(X, y, X_val, y_val, k, itself=False):
-    """Theorem 1 of Jia et al. (2019); `itself`: the points are the rows, each without itself."""
+    """Theorem 1 of Jia et al. (2019); `itself`: the points are the rows, each without
+    itself."""
     n = len(y) - itself
     values = np.zeros(len(y))
     steps = 1 / np.maximum(k, np.arange(1, n))

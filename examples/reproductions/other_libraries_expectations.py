@@ -2,12 +2,14 @@
 What users of scikit-learn expect, tried on every library
 =========================================================
 
-other_libraries_worker.py calls these in the library's own environment. An answer is "yes", a few
-words on what came instead, or an exception, of which the caller keeps the first line. "yes" for
-data frames, strings and sparse rows means the same values as for plain arrays of numbers.
+other_libraries_worker.py calls these in the library's own environment. An answer is
+"yes", a few words on what came instead, or an exception, of which the caller keeps the
+first line. "yes" for data frames, strings and sparse rows means the same values as for
+plain arrays of numbers.
 
-Where a library has no estimator to hand over, the object that holds its values is tried; for
-cleanlab, whose values come from a function, its classifier `CleanLearning` is.
+Where a library has no estimator to hand over, the object that holds its values is
+tried; for cleanlab, whose values come from a function, its classifier `CleanLearning`
+is.
 """
 
 import warnings

@@ -2,12 +2,13 @@
 Influence by skvalue and by other libraries
 ===========================================
 
-The influence of all rows on all validation points of one logistic regression, by skvalue,
-pyinfluence, pyDVL and dattri: each in a process of its own, which may be of another environment,
-with its documented call and float64. The model has no intercept, because dattri and pyDVL add the
-penalty to all coefficients. Printed are the largest difference from skvalue's matrix, relative to
-its largest entry; CPU seconds of the call, which is repeated after a first one, and their ratio to
-skvalue's; and the linear datamodeling score (LDS) of each matrix, mean of the points.
+The influence of all rows on all validation points of one logistic regression, by
+skvalue, pyinfluence, pyDVL and dattri: each in a process of its own, which may be of
+another environment, with its documented call and float64. The model has no intercept,
+because dattri and pyDVL add the penalty to all coefficients. Printed are the largest
+difference from skvalue's matrix, relative to its largest entry; CPU seconds of the
+call, which is repeated after a first one, and their ratio to skvalue's; and the linear
+datamodeling score (LDS) of each matrix, mean of the points.
 
     python other_libraries_influence.py --with pydvl=pydvl/bin/python
 
@@ -115,7 +116,8 @@ BY = dict(zip(LIBRARIES, [by_skvalue, by_pyinfluence, by_pydvl, by_dattri]))
 
 
 def work(name, folder):
-    """In the process of a library: write its matrix, its version and the seconds of its call."""
+    """In the process of a library: write its matrix, its version and the seconds of its
+    call."""
     from importlib.metadata import version
 
     warnings.simplefilter("ignore")

@@ -100,7 +100,8 @@ class Libraries:
         return {**os.environ, "PYTHONPATH": str(root)}
 
     def answers(self, name, jobs, one_process_each=False):
-        """Reports of jobs, with the values under "values"; those on disk are not done again."""
+        """Reports of jobs, with the values under "values"; those on disk are not done
+        again."""
         paths = [self.folder / f"{name}-{job['key']}.json" for job in jobs]
         todo = [
             {**job, "report": str(path)}
@@ -124,7 +125,8 @@ class Libraries:
         return reports
 
     def start(self, name):
-        """Run jobs.json in a process; the report of a job that it leaves without one."""
+        """Run jobs.json in a process; the report of a job that it leaves without
+        one."""
         command = [
             self.pythons[name],
             str(self.worker),

@@ -6,11 +6,11 @@ other_libraries.py runs this file under the interpreter of the library's environ
 
     PYTHON other_libraries_worker.py LIBRARY jobs.json
 
-A job names a method, a problem (an npz file) and the place for its values (.npy) and report
-(.json): the seconds of the call itself, the median of eleven calls if the first took less than a
-second, of three if less than ten, and the peak memory beyond the data. Imports, containers for the
-data and a warm-up on a few rows come before the clock starts. A job that ends in an exception
-reports its first line.
+A job names a method, a problem (an npz file) and the place for its values (.npy) and
+report (.json): the seconds of the call itself, the median of eleven calls if the first
+took less than a second, of three if less than ten, and the peak memory beyond the data.
+Imports, containers for the data and a warm-up on a few rows come before the clock
+starts. A job that ends in an exception reports its first line.
 
 Each function below prepares a library's documented call and returns it, to be timed.
 """
@@ -73,7 +73,8 @@ def pydvl_knn(p, k, n_jobs=1):
 
 
 def opendataval_data(p):
-    """Tensors and one-hot labels; what is no array of numbers is handed over as it is."""
+    """Tensors and one-hot labels; what is no array of numbers is handed over as it
+    is."""
     import torch
 
     if not (isinstance(p.X, np.ndarray) and p.y.dtype.kind == "i"):

@@ -2,22 +2,25 @@
 What parties that send garbage are worth
 ========================================
 
-Five parties of 200 rows each: two honest ones, one with shuffled targets, one with targets of pure
-noise, one with targets of the wrong sign; a sixth sends 20 good rows ten times. This script prints
-what each is worth by surprise (Sim et al., NeurIPS 2023) and by the log predictive density of 100
-validation points (Sim et al., "Incentivizing Truthfulness and Collaborative Fairness in Bayesian
-Learning", ICML 2026), without noise and at a Renyi epsilon of 0.5, as means over draws of all data:
+Five parties of 200 rows each: two honest ones, one with shuffled targets, one with
+targets of pure noise, one with targets of the wrong sign; a sixth sends 20 good rows
+ten times. This script prints what each is worth by surprise (Sim et al., NeurIPS 2023)
+and by the log predictive density of 100 validation points (Sim et al., "Incentivizing
+Truthfulness and Collaborative Fairness in Bayesian Learning", ICML 2026), without noise
+and at a Renyi epsilon of 0.5, as means over draws of all data:
 
     python examples/reproductions/predictive_parties.py --draws 20
 
-- "predictive": `PredictiveValueScorer` with the default prior, in nats per validation point;
+- "predictive": `PredictiveValueScorer` with the default prior, in nats per validation
+  point;
 - "noise-blind": the same, where noisy statistics are taken for exact ones;
 - "surprise": `BayesianSurpriseScorer` with the default prior, in nats;
 - "a0=20": the same with a prior of the variance that is worth 40 rows.
 
-What should be seen: by predictions, none of the three that send garbage is worth half of an honest
-party, and none has much effect on what the others are worth; by surprise they are worth as much,
-and under a strong prior many times more. Copies are worth about what as many new rows are.
+What should be seen: by predictions, none of the three that send garbage is worth half
+of an honest party, and none has much effect on what the others are worth; by surprise
+they are worth as much, and under a strong prior many times more. Copies are worth about
+what as many new rows are.
 """
 
 import argparse
@@ -55,7 +58,8 @@ def rows_of(kind, rng, n=200):
 
 
 def scorers(epsilon):
-    """Scorers by column; those that are compared with the default have fewer particles."""
+    """Scorers by column; those that are compared with the default have fewer
+    particles."""
     few, blind = {"n_particles": 80, "min_ess": 30, "random_state": 0}, {}
     if epsilon is not None:
         blind = {
@@ -72,7 +76,8 @@ def scorers(epsilon):
 
 
 def values(epsilon, n_parties, draws, columns=None):
-    """Values by column (draws, n_parties): new rows, new noise and new points in every draw."""
+    """Values by column (draws, n_parties): new rows, new noise and new points in every
+    draw."""
     found = {}
     for draw in range(draws):
         rng = np.random.default_rng(draw)

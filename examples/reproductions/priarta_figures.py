@@ -2,10 +2,11 @@
 Sellers who copy, augment, or bring something new (PriArTa, Figures 6 and 7)
 ============================================================================
 
-Builds the market of the paper's Section 5 from MNIST (or, with `--cifar`, from CIFAR-10), trains
-the buyer's representation and latent map, and prints for each seed the distances of the sellers,
-without noise and with (epsilon, delta) = (0.8, 1e-5), which statements about their order hold, and
-what the buyer's classifier gains from each seller:
+Builds the market of the paper's Section 5 from MNIST (or, with `--cifar`, from
+CIFAR-10), trains the buyer's representation and latent map, and prints for each seed
+the distances of the sellers, without noise and with (epsilon, delta) = (0.8, 1e-5),
+which statements about their order hold, and what the buyer's classifier gains from each
+seller:
 
     python examples/reproductions/priarta_figures.py --data FOLDER
 
@@ -15,11 +16,11 @@ FOLDER holds mnist.npz (or cifar10.npz) with arrays X (bytes) and y. The sellers
 1. new classes;
 2. the buyer's classes in other proportions, other images;
 3. seller 2's images, augmented;
-4. to 7. the buyer's images: with mixed augmentations; flipped (digits: shifted); rotated; with
-   colour jitter (digits: contrast and blur).
+4. to 7. the buyer's images: with mixed augmentations; flipped (digits: shifted);
+   rotated; with colour jitter (digits: contrast and blur).
 
-`--cifar` trains a ResNet-18 and is meant for a GPU; with `--mixed-precision`, one core that
-multiplies bfloat16 takes a minute an epoch.
+`--cifar` trains a ResNet-18 and is meant for a GPU; with `--mixed-precision`, one core
+that multiplies bfloat16 takes a minute an epoch.
 """
 
 import argparse
@@ -153,8 +154,9 @@ def statements(scores):
     Returns
     -------
     statements : dict
-        Seller 1's lead over the next, and the largest difference between an augmented copy and
-        what it copies, both in units of the range of sellers 1 to 7; and whether all holds.
+        Seller 1's lead over the next, and the largest difference between an augmented
+        copy and what it copies, both in units of the range of sellers 1 to 7; and
+        whether all holds.
     """
     scores = np.asarray(scores)
     spread = np.ptp(scores[1:])
@@ -195,7 +197,8 @@ def train_classifier(network, X, y, n_epochs, device, rate, mixed_precision):
 
 
 def gains(buyer, sellers, test, n_epochs, device, seed, mixed_precision=False):
-    """Accuracy on the test rows before, and what fine-tuning with each seller's rows adds.
+    """Accuracy on the test rows before, and what fine-tuning with each seller's rows
+    adds.
 
     The buyer then owns both data sets, and fine-tunes on both.
     """
@@ -238,11 +241,13 @@ def gains(buyer, sellers, test, n_epochs, device, seed, mixed_precision=False):
 
 
 def amplified(epsilon, delta, rate):
-    """(epsilon, delta) of a release from a secret sample, such that all rows have the given ones.
+    """(epsilon, delta) of a release from a secret sample, such that all rows have the
+    given ones.
 
-    Secret sampling of a fixed number of rows without replacement, at a rate g, changes (e, d) to
-    ``(log(1 + g (exp(e) - 1)), g d)`` under replacement of a row (Balle, Barthe and Gaboardi,
-    "Privacy Amplification by Subsampling", NeurIPS 2018, Theorem 9).
+    Secret sampling of a fixed number of rows without replacement, at a rate g, changes
+    (e, d) to ``(log(1 + g (exp(e) - 1)), g d)`` under replacement of a row (Balle,
+    Barthe and Gaboardi, "Privacy Amplification by Subsampling", NeurIPS 2018, Theorem
+    9).
     """
     return float(np.log1p(np.expm1(epsilon) / rate)), min(delta / rate, 1 - 1e-9)
 
@@ -267,7 +272,8 @@ def show(title, draws):
 
 
 def train_maps(X, seed, arguments):
-    """The buyer's representation and latent map, and the radius: the median norm of its rows."""
+    """The buyer's representation and latent map, and the radius: the median norm of its
+    rows."""
     simclr = SimCLR(
         output=arguments.output,
         temperature=arguments.temperature,

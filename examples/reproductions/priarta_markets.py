@@ -2,14 +2,15 @@
 Markets of texts and of tables
 ==============================
 
-A buyer ranks sellers of news texts (AG News, by sentence embeddings) and of people (Adult, by age)
-from private summaries, and the ranking is compared with what each purchase does for a classifier:
+A buyer ranks sellers of news texts (AG News, by sentence embeddings) and of people
+(Adult, by age) from private summaries, and the ranking is compared with what each
+purchase does for a classifier:
 
     python examples/reproductions/priarta_markets.py --data FOLDER
 
-FOLDER holds agnews_minilm.npz and adult.npz, or one of them, with arrays X and y. Scores are
-2-Wasserstein distances of 8 principal components; private ones are at (0.8, 1e-5), mean and
-standard deviation over fresh releases.
+FOLDER holds agnews_minilm.npz and adult.npz, or one of them, with arrays X and y.
+Scores are 2-Wasserstein distances of 8 principal components; private ones are at (0.8,
+1e-5), mean and standard deviation over fresh releases.
 """
 
 import argparse
@@ -73,7 +74,8 @@ def table_market(X, y, rng):
 
 
 def columns(is_cat):
-    """Numbers standardised, categories one-hot: a map that treats every row by itself."""
+    """Numbers standardised, categories one-hot: a map that treats every row by
+    itself."""
     return make_column_transformer(
         (StandardScaler(), np.flatnonzero(~is_cat)),
         (

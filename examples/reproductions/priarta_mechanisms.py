@@ -2,12 +2,14 @@
 What privacy costs a buyer's distances
 ======================================
 
-Prints the epsilon that the mean costs under the published mechanism of PriArTa, which claims 0.8,
-and the error of private 2-Wasserstein distances by mechanism, number of rows and dimensions:
+Prints the epsilon that the mean costs under the published mechanism of PriArTa, which
+claims 0.8, and the error of private 2-Wasserstein distances by mechanism, number of
+rows and dimensions:
 
     python examples/reproductions/priarta_mechanisms.py
 
-Rows are Gaussian, clipped to norm 1; the seller's are 0.3 off. Everything is at (0.8, 1e-5).
+Rows are Gaussian, clipped to norm 1; the seller's are 0.3 off. Everything is at (0.8,
+1e-5).
 """
 
 import argparse
@@ -38,7 +40,8 @@ def rows(rng, n, d, shift=0.0):
 
 
 def paper_scale(epsilon, delta, n_samples, max_norm):
-    """Standard deviation of the published noise on every row, which guarantees nothing."""
+    """Standard deviation of the published noise on every row, which guarantees
+    nothing."""
     sensitivity = 4 * max_norm**2 / n_samples + 8 * max_norm**2 / n_samples**2
     return sensitivity * np.sqrt(2 * np.log(1.25 / delta)) / epsilon
 
@@ -55,7 +58,8 @@ def published_score(model, buyer, X, noise_random_state=None):
 
 
 def local_score(model, buyer, X, noise_random_state=None):
-    """Distance by noise on every row that makes the row itself private; its variance is taken off.
+    """Distance by noise on every row that makes the row itself private; its variance is
+    taken off.
 
     Replacing a row of norm at most 1 changes it by at most 2.
     """

@@ -2,10 +2,11 @@
 DP-KNN-Shapley, the baseline of the threshold-KNN-Shapley paper
 ===============================================================
 
-Wang, Zhu, Wang, Jia and Mittal, "A Privacy-Friendly Approach to Data Valuation" (NeurIPS 2023),
-Appendices B.3 and B.4: Gaussian noise on every value of the original KNN-Shapley game, without
-samples, and with a fresh secret sample of the other rows for every value. Values are of the order
-of one over the number of rows, so that little of them survives: it is here to compare with.
+Wang, Zhu, Wang, Jia and Mittal, "A Privacy-Friendly Approach to Data Valuation"
+(NeurIPS 2023), Appendices B.3 and B.4: Gaussian noise on every value of the original
+KNN-Shapley game, without samples, and with a fresh secret sample of the other rows for
+every value. Values are of the order of one over the number of rows, so that little of
+them survives: it is here to compare with.
 """
 
 from functools import lru_cache
@@ -26,26 +27,30 @@ from skvalue.privacy import (
 
 
 def value_sensitivity(n_neighbors):
-    """Largest change of one row's value when another row comes or goes: 1 / (K (K + 1)).
+    """Largest change of one row's value when another row comes or goes: 1 / (K (K +
+    1)).
 
-    Appendix B.3.1, where the bound is attained. (Appendix B.4 takes the bound for the noise's
-    variance in one place, for its standard deviation in the other, and epsilon in neither.)
+    Appendix B.3.1, where the bound is attained. (Appendix B.4 takes the bound for the
+    noise's variance in one place, for its standard deviation in the other, and epsilon
+    in neither.)
     """
     return 1.0 / (n_neighbors * (n_neighbors + 1))
 
 
 def joint_sensitivity(n_neighbors):
-    """Largest L2 change of the values of all other rows together when a row comes or goes.
+    """Largest L2 change of the values of all other rows together when a row comes or
+    goes.
 
-    At rank r the value is ``m_r / max(r, K)`` less the sum of ``m_j / (j (j - 1))`` over
-    j > max(r, K). A row that comes in at rank p moves a value at a rank r < p by at most
-    ``1 / (q (q - 1))`` with q = max(p, K + 1), and one at r >= p by at most ``1 / (q (q + 1))``
-    with q = max(r, K). The squares add up to the most where p <= K + 1, to
+    At rank r the value is ``m_r / max(r, K)`` less the sum of ``m_j / (j (j - 1))``
+    over j > max(r, K). A row that comes in at rank p moves a value at a rank r < p by
+    at most ``1 / (q (q - 1))`` with q = max(p, K + 1), and one at r >= p by at most ``1
+    / (q (q + 1))`` with q = max(r, K). The squares add up to the most where p <= K + 1,
+    to
 
         ``1 / (K (K + 1)^2) + sum_{r > K} 1 / (r (r + 1))^2``,
 
-    however many rows there are. The paper protects each owner from each other one alone; this is
-    for owners who pool what they see.
+    however many rows there are. The paper protects each owner from each other one
+    alone; this is for owners who pool what they see.
     """
     k = n_neighbors
     # sum_{r >= 1} 1 / (r (r + 1))^2 = pi^2 / 3 - 3
@@ -110,7 +115,8 @@ def noisy_knn_values(
     X, y, X_val, y_val, *, epsilon, delta, n_neighbors=5, metric="cosine", sampling_rate=None,
     random_state=None,
 ):  # fmt: skip
-    """Values with noise on each, epsilon being what another owner's value costs a row."""
+    """Values with noise on each, epsilon being what another owner's value costs a
+    row."""
     noise = value_noise(epsilon, delta, n_neighbors, sampling_rate)
     if sampling_rate is None:
         valuer = KNNShapleyValuer(n_neighbors, metric=metric, utility="original")

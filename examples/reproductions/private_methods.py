@@ -5,20 +5,22 @@ Privacy against utility, for every private method
 By epsilon at delta = 1e-5, medians over draws of the noise, on the same problems:
 
 rows
-    AUROC of low values for wrong labels, which are a fifth of those of 1,000 rows of Adult, with
-    500 public validation points. The value of a row is shown to its owner
-    (`TKNNShapleyValuer`, `InRunShapleyValuer`, `LayeredShapleyValuer` for one row), or every row is
-    released by its owner, who trusts no server (`GradientSemivalueValuer`).
+    AUROC of low values for wrong labels, which are a fifth of those of 1,000 rows of
+    Adult, with 500 public validation points. The value of a row is shown to its owner
+    (`TKNNShapleyValuer`, `InRunShapleyValuer`, `LayeredShapleyValuer` for one row), or
+    every row is released by its owner, who trusts no server
+    (`GradientSemivalueValuer`).
 parties
-    Spearman's correlation of the values of six parties of 500 rows with those without noise; the
-    guarantee is for a row of a party. Parties differ in the fraction of their targets that are
-    noise, and in their features, which is what `PriArTaScorer` scores.
+    Spearman's correlation of the values of six parties of 500 rows with those without
+    noise; the guarantee is for a row of a party. Parties differ in the fraction of
+    their targets that are noise, and in their features, which is what `PriArTaScorer`
+    scores.
 
     python examples/reproductions/private_methods.py --data FOLDER --save private.json
 
-FOLDER holds adult.npz; without it Adult comes from OpenML. The picture is drawn from the file by
-doc/images/draw.py. "none" is epsilon = infinity: values without noise; "free" is the AUROC of the
-baseline, which uses public points and the row itself.
+FOLDER holds adult.npz; without it Adult comes from OpenML. The picture is drawn from
+the file by doc/images/draw.py. "none" is epsilon = infinity: values without noise;
+"free" is the AUROC of the baseline, which uses public points and the row itself.
 """
 
 import argparse
@@ -53,7 +55,7 @@ N_ROWS, N_POINTS, N_PARTIES = 1000, 500, 6
 WEIGHTS, SD = np.array([0.5, -0.3]), 0.16
 
 
-# Rows -------------------------------------------------------------------------------------------
+# Rows ---------------------------------------------------------------------------------
 
 
 def values_of(valuer, rows):
@@ -108,11 +110,12 @@ OF_ROWS = {
 }  # fmt: skip
 
 
-# Parties ----------------------------------------------------------------------------------------
+# Parties ------------------------------------------------------------------------------
 
 
 def draw_party(i, rng, n=500):
-    """Rows whose targets are noise in a fraction of i / 6, and whose features are moved by i."""
+    """Rows whose targets are noise in a fraction of i / 6, and whose features are moved
+    by i."""
     X = 0.25 * rng.normal(size=(n, 2)) + 0.03 * np.array([i, -i])
     y = X @ WEIGHTS + SD * rng.normal(size=n)
     wrong = rng.random(n) < i / N_PARTIES
@@ -164,7 +167,7 @@ OF_PARTIES = {
 }
 
 
-# Tables -----------------------------------------------------------------------------------------
+# Tables -------------------------------------------------------------------------------
 
 
 def print_medians(title, curves, none):

@@ -2,34 +2,37 @@
 Size, order and errors of private threshold-KNN-Shapley values
 ==============================================================
 
-What a private value is worth: is it as large as the exact one, does it point at the same rows, and
-is its standard error right? For nine data sets this script compares private values, all parameters
-at their defaults, with exact ones and with the part that costs nothing (`baseline_`):
+What a private value is worth: is it as large as the exact one, does it point at the
+same rows, and is its standard error right? For nine data sets this script compares
+private values, all parameters at their defaults, with exact ones and with the part that
+costs nothing (`baseline_`):
 
     python examples/reproductions/private_tknn_sizes.py --data FOLDER
 
-FOLDER holds 2dplanes.npz, phoneme.npz, cpu.npz, wind.npz, pima.npz, mnist.npz, agnews_minilm.npz
-(and for --sets covertype.npz), with arrays X and y. Without it, the sets come from OpenML, and
-covertype from `sklearn.datasets.fetch_covtype`; agnews_minilm is left out. The tests replace these
-downloads by made-up arrays: the figures of the guide are those of a folder. digits, bcancer and
-wine come with scikit-learn.
+FOLDER holds 2dplanes.npz, phoneme.npz, cpu.npz, wind.npz, pima.npz, mnist.npz,
+agnews_minilm.npz (and for --sets covertype.npz), with arrays X and y. Without it, the
+sets come from OpenML, and covertype from `sklearn.datasets.fetch_covtype`;
+agnews_minilm is left out. The tests replace these downloads by made-up arrays: the
+figures of the guide are those of a folder. digits, bcancer and wine come with
+scikit-learn.
 
-Of each set 100 rows are public validation points and at most 1,000 others are valued, of which one
-in ten is wrong: its label is flipped, or with ``--task features`` its features are noisy. Columns
-of tables are scaled by the validation points, and so without private rows; pixels and embeddings
-are left as they are. Figures are means over --seeds draws of the rows and --draws of the noise;
-delta is 1e-5. ``--without`` repeats the table without one part of the method, to show what this
-part earns.
+Of each set 100 rows are public validation points and at most 1,000 others are valued,
+of which one in ten is wrong: its label is flipped, or with ``--task features`` its
+features are noisy. Columns of tables are scaled by the validation points, and so
+without private rows; pixels and embeddings are left as they are. Figures are means over
+--seeds draws of the rows and --draws of the noise; delta is 1e-5. ``--without`` repeats
+the table without one part of the method, to show what this part earns.
 
 The columns:
 
-- L1: sum of the absolute errors of the values, over the L1 norm of the exact ones; then that of the
-  baseline, and of the baseline times the number that gives it the L1 norm of the exact values,
-  which is not known in practice;
+- L1: sum of the absolute errors of the values, over the L1 norm of the exact ones; then
+  that of the baseline, and of the baseline times the number that gives it the L1 norm
+  of the exact values, which is not known in practice;
 - sum: absolute error of the sum of all values, in units of utility;
 - AUROC of low values at the wrong rows: exact, baseline, private;
 - Spearman correlation with the exact values: baseline, private;
-- within 2: fraction of private values within two of their standard errors of the exact ones.
+- within 2: fraction of private values within two of their standard errors of the exact
+  ones.
 """
 
 import argparse

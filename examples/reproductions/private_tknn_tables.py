@@ -2,32 +2,37 @@
 Private tables of the threshold-KNN-Shapley paper
 =================================================
 
-Wang, Zhu, Wang, Jia and Mittal, "A Privacy-Friendly Approach to Data Valuation" (NeurIPS 2023),
-Table 8: how well low private values point at wrong labels and noisy features (AUROC), and Tables 4
-to 6: how well a value tells who is in the data (AUROC of membership inference). This script prints
-their figures and ours, for seven of their data sets, prepared as in `tknn_tables.py`:
+Wang, Zhu, Wang, Jia and Mittal, "A Privacy-Friendly Approach to Data Valuation"
+(NeurIPS 2023), Table 8: how well low private values point at wrong labels and noisy
+features (AUROC), and Tables 4 to 6: how well a value tells who is in the data (AUROC of
+membership inference). This script prints their figures and ours, for seven of their
+data sets, prepared as in `tknn_tables.py`:
 
-    python examples/reproductions/private_tknn_tables.py --data FOLDER --parts mislabel attack
+    python examples/reproductions/private_tknn_tables.py --data FOLDER --parts mislabel
+    attack
 
-Every epsilon is preprocessing unaccounted: as in the authors' code, features were scaled with the
-private rows, and no epsilon speaks of that. Mean (standard deviation) of Table 8 are over draws of
-the noise, on one draw of the rows, the authors'. The private values of `TKNNShapleyValuer`
-are compared with
+Every epsilon is preprocessing unaccounted: as in the authors' code, features were
+scaled with the private rows, and no epsilon speaks of that. Mean (standard deviation)
+of Table 8 are over draws of the noise, on one draw of the rows, the authors'. The
+private values of `TKNNShapleyValuer` are compared with
 
-- `public_baseline`, which uses no private count at all: noise that values worse is wasted;
+- `public_baseline`, which uses no private count at all: noise that values worse is
+  wasted;
 - exact values, of which nothing is protected;
-- DP-KNN-Shapley, noise on every value (private_knn.py), for readers who do not pool what they
-  see; without samples, and with samples at the rate of the authors' code, 0.01.
+- DP-KNN-Shapley, noise on every value (private_knn.py), for readers who do not pool
+  what they see; without samples, and with samples at the rate of the authors' code,
+  0.01.
 
 (delta is 1e-4, and 1e-5 for images and texts, as in the paper.)
 
-The attack is their Algorithm 1 with its line 6 mended, in rounds of 400 targets as in their
-Appendix B.2.2: 200 members, 200 others, and 400 rows for shadow data sets. Rounds draw rows anew,
-as many of each class, none twice. --targets 2000 gives five rounds, whose likelihood ratios are
-pooled; 32 shadow data sets for each of 2,000 targets are 64,000 private fits a figure, which share
-what depends on the validation points alone. How many validation points the paper takes for it is
-not said; here they are 200, or --validation. With --copies the smaller class is oversampled before
-the split, as in the authors' code, so that a target may have copies in any part.
+The attack is their Algorithm 1 with its line 6 mended, in rounds of 400 targets as in
+their Appendix B.2.2: 200 members, 200 others, and 400 rows for shadow data sets. Rounds
+draw rows anew, as many of each class, none twice. --targets 2000 gives five rounds,
+whose likelihood ratios are pooled; 32 shadow data sets for each of 2,000 targets are
+64,000 private fits a figure, which share what depends on the validation points alone.
+How many validation points the paper takes for it is not said; here they are 200, or
+--validation. With --copies the smaller class is oversampled before the split, as in the
+authors' code, so that a target may have copies in any part.
 """
 
 import argparse
@@ -70,7 +75,8 @@ TAU = -0.5  # of Table 8, as in the examples of the authors' code
 TAUS = [-step / 10 for step in range(9, 0, -1)]
 RATE = 0.01
 
-# Table 8 as printed, at epsilon 0.1, 0.5 and 1, mean (sd): DP-TKNN, DP-KNN without samples, with.
+# Table 8 as printed, at epsilon 0.1, 0.5 and 1, mean (sd): DP-TKNN, DP-KNN without
+# samples, with.
 TABLE_8 = {
     "2dplanes": {
         "mislabel": [
@@ -237,7 +243,8 @@ def print_detection(part, args):
 
 
 def attack_round(name, size, seed, args):
-    """Rows to attack and to draw shadows from, twice as many as targets; validation points."""
+    """Rows to attack and to draw shadows from, twice as many as targets; validation
+    points."""
     X, y = load(name, args.data)
     rng = np.random.RandomState(seed)
     rows = [np.flatnonzero(y == label) for label in (0, 1)]
@@ -258,12 +265,14 @@ def attack_round(name, size, seed, args):
 
 
 def value_copies(valuer, points, X, y, X_new, y_new):
-    """Private value of each new row when it alone joins (X, y), be it a copy of one or not."""
+    """Private value of each new row when it alone joins (X, y), be it a copy of one or
+    not."""
     return valuer.fit(X, y, **points).score_samples(X_new, y_new)
 
 
 def value_exact_copies(X, y, X_val, y_val, radius):
-    """The same for exact values, from counts: a score of the numbers of rows, in place of rows."""
+    """The same for exact values, from counts: a score of the numbers of rows, in place
+    of rows."""
     inside = cosine_distances(X, X_val) <= radius
     match = y[:, None] == y_val
     parts = np.stack([inside & match, inside & ~match], axis=1).astype(np.int32)
@@ -283,7 +292,8 @@ def value_exact_copies(X, y, X_val, y_val, radius):
 
 
 def kept(function):
-    """The function, with its last result, which is returned again for the same arguments."""
+    """The function, with its last result, which is returned again for the same
+    arguments."""
     last = []
 
     def same(a, b):
@@ -303,7 +313,8 @@ def kept(function):
 
 @contextmanager
 def public_work_done_once():
-    """Let fits on the same validation points share distances and eigen-decompositions."""
+    """Let fits on the same validation points share distances and
+    eigen-decompositions."""
     shared = ("smoothing_basis", "public_geometry", "overlap_bound")
     room = "skvalue.valuers.tknn_shapley"
     modules = [module for name, module in sys.modules.items() if name.startswith(room)]
@@ -317,19 +328,21 @@ def public_work_done_once():
 
 
 def membership_inference(score, X, y, n_targets, n_shadows, random_state=None):
-    """Infer which rows are in a data set from the values of copies of the rows (Algorithm 1).
+    """Infer which rows are in a data set from the values of copies of the rows
+    (Algorithm 1).
 
-    The rows are split at random into members, non-members and a pool for shadow data sets. A copy
-    of a target is valued in the data of the members, and its value is compared with normal
-    distributions fitted to the values of a copy in shadow data sets with the target (in) and
-    without it (out). Line 6 of the algorithm adds the values without the target to those with it;
-    here they are the OUT values that lines 9 and 11 need.
+    The rows are split at random into members, non-members and a pool for shadow data
+    sets. A copy of a target is valued in the data of the members, and its value is
+    compared with normal distributions fitted to the values of a copy in shadow data
+    sets with the target (in) and without it (out). Line 6 of the algorithm adds the
+    values without the target to those with it; here they are the OUT values that lines
+    9 and 11 need.
 
     Parameters
     ----------
     score : callable
-        ``score(X, y, X_new, y_new)``: the value of each new row if it alone is added to (X, y); for
-        a private valuer, with fresh noise.
+        ``score(X, y, X_new, y_new)``: the value of each new row if it alone is added to
+        (X, y); for a private valuer, with fresh noise.
     X, y : ndarrays of shapes (n, d) and (n,)
     n_targets, n_shadows : int
         Number of attacked rows, one half members; number of shadow data sets.
@@ -381,7 +394,8 @@ def attack(name, epsilon, tau, args):
             reports.append(membership_inference(score, X, y, size, args.shadows, seed))
     statistics, members = map(np.concatenate, zip(*reports))
     auroc = 1 - noisy_label_auc(statistics, members)
-    # Of a guess, as what is asked is whether the attack is better than one (Mann and Whitney).
+    # Of a guess, as what is asked is whether the attack is better than one (Mann and
+    # Whitney).
     n = members.sum()
     return auroc, math.sqrt((2 * n + 1) / (12 * n**2))
 

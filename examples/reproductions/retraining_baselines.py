@@ -2,22 +2,25 @@
 Retraining baselines of the threshold-KNN-Shapley paper
 =======================================================
 
-Wang, Zhu, Wang, Jia and Mittal, "A Privacy-Friendly Approach to Data Valuation" (NeurIPS 2023),
-Tables 9 and 10: how well low values detect corrupted rows (AUROC), for Data Shapley, leave-one-out
-and Data Banzhaf with logistic regression, 10,000 subsets each. This script prints their figures
-and ours, for four of their data sets, prepared as in `tknn_tables.py` (the authors' way, and
-cleanly with a mean and a standard deviation over seeds):
+Wang, Zhu, Wang, Jia and Mittal, "A Privacy-Friendly Approach to Data Valuation"
+(NeurIPS 2023), Tables 9 and 10: how well low values detect corrupted rows (AUROC), for
+Data Shapley, leave-one-out and Data Banzhaf with logistic regression, 10,000 subsets
+each. This script prints their figures and ours, for four of their data sets, prepared
+as in `tknn_tables.py` (the authors' way, and cleanly with a mean and a standard
+deviation over seeds):
 
     python examples/reproductions/retraining_baselines.py --data FOLDER
 
-Two more columns say what the same budget of 10,000 subsets gives when it is spent otherwise: Data
-Shapley from stratified subsets, each used for every row, in place of five orders of all rows; and
-800 trees that evaluate the rows out of their bags (Data-OOB), which need no validation set.
+Two more columns say what the same budget of 10,000 subsets gives when it is spent
+otherwise: Data Shapley from stratified subsets, each used for every row, in place of
+five orders of all rows; and 800 trees that evaluate the rows out of their bags
+(Data-OOB), which need no validation set.
 
-What the comparison shows for wrong labels: the published figures of the three methods lie between
-0.46 and 0.60, ours, the authors' way, between 0.49 and 0.58. They are near 0.5 because five orders
-of 2,000 rows say next to nothing of a single row, and neither draw of coalitions is the other's.
-The same number of stratified subsets gives 0.63 to 0.67, and Data-OOB 0.91 to 0.97.
+What the comparison shows for wrong labels: the published figures of the three methods
+lie between 0.46 and 0.60, ours, the authors' way, between 0.49 and 0.58. They are near
+0.5 because five orders of 2,000 rows say next to nothing of a single row, and neither
+draw of coalitions is the other's. The same number of stratified subsets gives 0.63 to
+0.67, and Data-OOB 0.91 to 0.97.
 """
 
 import argparse
@@ -40,7 +43,8 @@ from skvalue.inspection import noisy_label_auc
 METHODS = ["Data Shapley, orders", "leave-one-out", "Data Banzhaf"]
 OTHERS = ["Data Shapley, subsets", "Data-OOB"]
 
-# Figures as printed: Data Shapley, LOO, Data Banzhaf. Table 9 are wrong labels, 10 noisy features.
+# Figures as printed: Data Shapley, LOO, Data Banzhaf. Table 9 are wrong labels, 10
+# noisy features.
 PUBLISHED = {
     "2dplanes": {"mislabel": [0.552, 0.458, 0.548], "features": [0.545, 0.504, 0.656]},
     "cpu": {"mislabel": [0.489, 0.496, 0.513], "features": [0.527, 0.459, 0.531]},

@@ -2,20 +2,22 @@
 How many wrong labels are left after a review
 =============================================
 
-Labels of 600 rows of up to ten tables are flipped at rates of 5, 10 and 20 %; a person who says a
-wrong label in 5 % of the answers reviews them with `ReviewQueue`. Prints the wrong labels that are
-left, as a fraction of those before, with the errors of the person: after 120 answers, and when the
-queue says that it is done (with the number of answers). "random" is the same person with 120 rows
-drawn at random. "together": the suggestions that `accept` takes over after verdicts on 80 drawn
-rows, how many of them are wrong, and how many of the wrong labels they and the verdicts set right.
+Labels of 600 rows of up to ten tables are flipped at rates of 5, 10 and 20 %; a person
+who says a wrong label in 5 % of the answers reviews them with `ReviewQueue`. Prints the
+wrong labels that are left, as a fraction of those before, with the errors of the
+person: after 120 answers, and when the queue says that it is done (with the number of
+answers). "random" is the same person with 120 rows drawn at random. "together": the
+suggestions that `accept` takes over after verdicts on 80 drawn rows, how many of them
+are wrong, and how many of the wrong labels they and the verdicts set right.
 
     python examples/reproductions/review_queue.py --data FOLDER --seeds 0
 
-FOLDER holds ``NAME.npz`` with X and y, and a folder ``tables`` of CSV files; sets that it does not
-hold are left out.
+FOLDER holds ``NAME.npz`` with X and y, and a folder ``tables`` of CSV files; sets that
+it does not hold are left out.
 
-What should be seen: after 120 answers at most .22, .24 and .34 are left at the three rates; at the
-stop of the queue at most .25, .20 and .20; at most a tenth of the changes made together are wrong.
+What should be seen: after 120 answers at most .22, .24 and .34 are left at the three
+rates; at the stop of the queue at most .25, .20 and .20; at most a tenth of the changes
+made together are wrong.
 """
 
 import argparse
@@ -75,7 +77,8 @@ def say(y, rows, rng):
 
 
 def reviewed(queue, y, rng, n_answers=120):
-    """Wrong labels after answers on 120 rows and at the stop; answers and CPU seconds till then."""
+    """Wrong labels after answers on 120 rows and at the stop; answers and CPU seconds
+    till then."""
     start, at_limit, at_stop = process_time(), None, None
     while at_limit is None or at_stop is None:
         rows = queue.next()

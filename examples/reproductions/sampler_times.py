@@ -2,16 +2,16 @@
 Error of Shapley values by CPU time, for every sampler
 ======================================================
 
-Values of a game are computed by every sampler of `SemivalueValuer`, with and without control
-variates (`adjust`), and by the blocks of `LayeredShapleyValuer`, with several numbers of trained
-models. The error is the root mean square over rows of the spread over seeds (all of them are
-unbiased); seconds are the median of the CPU time of a fit on one thread. "exact" is left out: it
-needs 2^n models.
+Values of a game are computed by every sampler of `SemivalueValuer`, with and without
+control variates (`adjust`), and by the blocks of `LayeredShapleyValuer`, with several
+numbers of trained models. The error is the root mean square over rows of the spread
+over seeds (all of them are unbiased); seconds are the median of the CPU time of a fit
+on one thread. "exact" is left out: it needs 2^n models.
 
     python examples/reproductions/sampler_times.py --data FOLDER --save times.json
 
-FOLDER holds phoneme.npz with X and y; the other game is of scikit-learn's diabetes data. The
-picture is drawn from the file by doc/images/draw.py.
+FOLDER holds phoneme.npz with X and y; the other game is of scikit-learn's diabetes
+data. The picture is drawn from the file by doc/images/draw.py.
 """
 
 import argparse

@@ -2,20 +2,21 @@
 Several semivalues from one fit
 ===============================
 
-`reweight` computes another semivalue from the coalitions of a fit. This script fits Data Shapley
-values, asks for other semivalues, and divides their standard errors by those of a fit of that
-semivalue with as many coalitions:
+`reweight` computes another semivalue from the coalitions of a fit. This script fits
+Data Shapley values, asks for other semivalues, and divides their standard errors by
+those of a fit of that semivalue with as many coalitions:
 
     python examples/reproductions/several_semivalues.py --data FOLDER
 
-FOLDER holds phoneme.npz and adult.npz, with arrays X and y (and is_cat, a mask of categorical
-columns, which are left out); a set that is missing is left out. A tenth of the labels are wrong.
-The games are logistic regression with log-loss on phoneme, naive Bayes with accuracy on adult (200
-rows, 8,000 coalitions each) and a decision tree on breast cancer (100 rows, 4,000 coalitions).
+FOLDER holds phoneme.npz and adult.npz, with arrays X and y (and is_cat, a mask of
+categorical columns, which are left out); a set that is missing is left out. A tenth of
+the labels are wrong. The games are logistic regression with log-loss on phoneme, naive
+Bayes with accuracy on adult (200 rows, 8,000 coalitions each) and a decision tree on
+breast cancer (100 rows, 4,000 coalitions).
 
-"plain" and "adjusted" are the values without and with control variates (`adjust`); both are
-compared with plain fits. Errors are those that the fits state, root mean squares over rows and
-seeds. The last column says for which semivalues `reweight` warned.
+"plain" and "adjusted" are the values without and with control variates (`adjust`); both
+are compared with plain fits. Errors are those that the fits state, root mean squares
+over rows and seeds. The last column says for which semivalues `reweight` warned.
 """
 
 import argparse
@@ -42,7 +43,8 @@ N_VAL = 300
 
 
 def load(name, folder, n):
-    """Standardised training rows with wrong labels, and validation points; None if missing."""
+    """Standardised training rows with wrong labels, and validation points; None if
+    missing."""
     if name == "breast_cancer":
         X, y = load_breast_cancer(return_X_y=True)
     else:
@@ -65,7 +67,8 @@ def text(semivalue):
 
 
 def error_ratios(name, data, n_coalitions, seeds):
-    """Errors after a fit of Shapley values over those of own fits: by adjustment and semivalue.
+    """Errors after a fit of Shapley values over those of own fits: by adjustment and
+    semivalue.
 
     And the semivalues for which `reweight` warned, by adjustment.
     """

@@ -4,33 +4,38 @@ What checks of a table find, and what they find in vain
 
 The script has four parts; ``--parts`` chooses some of them.
 
-``together``: up to twenty tables of scikit-learn and FOLDER are drawn as at most 400 rows in random
-order and 14 columns. `check_table` searches them as they are, where most that it finds is a false
-alarm, and with planted faults: labels in another spelling, labels that are missing, a column that
-numbers the rows, twelve rows that are entered twice with new numbers, a column that was filled in
-after the outcome was known, wrong for 2 % of the rows, and units of single numbers. Printed is how
-often each kind is found, and, of the improbable entries that are named, how many were planted. Two
-tables with a continuous target follow.
+``together``: up to twenty tables of scikit-learn and FOLDER are drawn as at most 400
+rows in random order and 14 columns. `check_table` searches them as they are, where most
+that it finds is a false alarm, and with planted faults: labels in another spelling,
+labels that are missing, a column that numbers the rows, twelve rows that are entered
+twice with new numbers, a column that was filled in after the outcome was known, wrong
+for 2 % of the rows, and units of single numbers. Printed is how often each kind is
+found, and, of the improbable entries that are named, how many were planted. Two tables
+with a continuous target follow.
 
-``rules``: the rule of each kind alone, on tables as they are and with what it should find: labels
-spelled otherwise, equal and nearly equal rows, columns that tell the label in six ways and those
-that are known to, numbers of rows, entries that are missing by label, sorted rows and rows of four
-sources, rows in other units, and labels without any relation to the columns.
+``rules``: the rule of each kind alone, on tables as they are and with what it should
+find: labels spelled otherwise, equal and nearly equal rows, columns that tell the label
+in six ways and those that are known to, numbers of rows, entries that are missing by
+label, sorted rows and rows of four sources, rows in other units, and labels without any
+relation to the columns.
 
-``cells``: area under the curve and average precision of the score of an entry, for unit errors.
+``cells``: area under the curve and average precision of the score of an entry, for unit
+errors.
 
-``private``: how often the counts of `count_improbable_labels` are within three stated errors of the
-exact ones, and whether `privacy.audit` finds noise that is short by a factor of two.
+``private``: how often the counts of `count_improbable_labels` are within three stated
+errors of the exact ones, and whether `privacy.audit` finds noise that is short by a
+factor of two.
 
     python examples/reproductions/table_checks.py --data FOLDER
 
-FOLDER holds CSV files in a folder ``tables``, and ``NAME.npz`` with X and y; what is not there is
-left out. The rules are called one by one, from private modules, so that a fault costs one rule.
+FOLDER holds CSV files in a folder ``tables``, and ``NAME.npz`` with X and y; what is
+not there is left out. The rules are called one by one, from private modules, so that a
+fault costs one rule.
 
-What should be seen: at most 1.5 findings above a note per clean table, errors or warnings in at
-most two tables, and nearly all planted faults except units, half of which are too small to tell;
-areas of at least .94 and average precision of .65 for units; at least 95 % of the counts within
-three errors.
+What should be seen: at most 1.5 findings above a note per clean table, errors or
+warnings in at most two tables, and nearly all planted faults except units, half of
+which are too small to tell; areas of at least .94 and average precision of .65 for
+units; at least 95 % of the counts within three errors.
 """
 
 import argparse
@@ -163,7 +168,8 @@ def planted(X, y, rng):
 
 
 def drawn(names, folder, n_rows, n_columns=None, targets=None):
-    """Name, rows and labels of the tables that are there, in random order, without rare classes."""
+    """Name, rows and labels of the tables that are there, in random order, without rare
+    classes."""
     for name in names:
         data = table(name, folder, targets)
         if data is not None:
@@ -223,11 +229,12 @@ def continuous(folder):
         yield "california_housing", (pd.DataFrame(data["X"]), data["y"].astype(float))
 
 
-# Rules one by one ---------------------------------------------------------------------------
+# Rules one by one ---------------------------------------------------------------------
 
 
 def misspelled(label, rng):
-    """Kind of a change -> the label with this change; typing errors of long words only."""
+    """Kind of a change -> the label with this change; typing errors of long words
+    only."""
     j = int(rng.integers(1, max(2, len(label) - 1)))
     spelled = {"case": label.upper() if label != label.upper() else label.lower()}
     spelled["space"] = f"{label} "
@@ -442,7 +449,8 @@ def rules(options):
 
 
 def cells(options):
-    """Area under the curve, and average precision, of the scores of entries, for unit errors."""
+    """Area under the curve, and average precision, of the scores of entries, for unit
+    errors."""
     scored = []
     others = [name for name in options.sets if name not in ("digits", "phoneme")]
     for name, X, y in drawn([*others, "R_MASS_biopsy"], options.data, 500, 14):
@@ -480,11 +488,12 @@ def cells(options):
     )
 
 
-# Private counts -------------------------------------------------------------------------------
+# Private counts -----------------------------------------------------------------------
 
 
 def apart(epsilon, n_improbable, n_classes=500):
-    """Counts of classes that are far apart, each one run with as many improbable rows."""
+    """Counts of classes that are far apart, each one run with as many improbable
+    rows."""
     labels = np.arange(n_classes)
     places = 10.0 * labels[:, None]
     X = np.concatenate([np.tile(places, (3, 1)), *[places] * n_improbable])

@@ -2,18 +2,20 @@
 What other libraries say of tables with planted faults
 ======================================================
 
-The tables of table_checks.py (at most 400 rows and 14 columns), as they are and with its planted
-faults, are written as CSV files and checked by skvalue and by cleanlab's Datalab, deepchecks,
-skrub's TableReport and ydata-profiling: each in a process of its own, which may be of another
-environment, with its documented call (table_checks_worker.py).
+The tables of table_checks.py (at most 400 rows and 14 columns), as they are and with
+its planted faults, are written as CSV files and checked by skvalue and by cleanlab's
+Datalab, deepchecks, skrub's TableReport and ydata-profiling: each in a process of its
+own, which may be of another environment, with its documented call
+(table_checks_worker.py).
 
-    python table_checks_peers.py --data FOLDER --with skrub=skrub/bin/python --results kept
+    python table_checks_peers.py --data FOLDER --with skrub=skrub/bin/python --results
+    kept
 
-Printed are, for every fault, the fraction of the tables in which something that the library reports
-names it: SAYS lists which of its reports are counted. "none" means that it has no such report.
-After that, what is reported of the tables as they are, where most reports are false alarms:
-reports a table, and the fraction of rows named in them. A library that is not installed is left
-out, and a line says so.
+Printed are, for every fault, the fraction of the tables in which something that the
+library reports names it: SAYS lists which of its reports are counted. "none" means that
+it has no such report. After that, what is reported of the tables as they are, where
+most reports are false alarms: reports a table, and the fraction of rows named in them.
+A library that is not installed is left out, and a line says so.
 """
 
 import argparse
@@ -76,7 +78,8 @@ def named(fault, kinds, findings, rows):
 
 
 def write(name, args, folder):
-    """Files of a table as it is and with faults, the number of rows, and the rows with faults."""
+    """Files of a table as it is and with faults, the number of rows, and the rows with
+    faults."""
     data = table(name, args.data)
     if data is None:
         return None

@@ -6,8 +6,9 @@ table_checks_peers.py runs this file under the interpreter of the library's envi
 
     PYTHON table_checks_worker.py LIBRARY jobs.json
 
-A job names a table (a CSV file with the target "y") and the place for its report (.json): the
-findings of the library's documented call, each a kind, columns and rows, and CPU seconds.
+A job names a table (a CSV file with the target "y") and the place for its report
+(.json): the findings of the library's documented call, each a kind, columns and rows,
+and CPU seconds.
 """
 
 import sys

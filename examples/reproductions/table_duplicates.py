@@ -2,10 +2,11 @@
 
     python table_duplicates.py FOLDER
 
-FOLDER holds CSV files (.csv or .csv.gz). Printed are, for each file, the rows that equal an earlier
-one, the verdict, and the pairs of nearly equal rows; at the end, how many files have each verdict,
-and how many groups of rows called equal differ in a number by more than six digits, or in a text
-by more than case and outer spaces: none should.
+FOLDER holds CSV files (.csv or .csv.gz). Printed are, for each file, the rows that
+equal an earlier one, the verdict, and the pairs of nearly equal rows; at the end, how
+many files have each verdict, and how many groups of rows called equal differ in a
+number by more than six digits, or in a text by more than case and outer spaces: none
+should.
 """
 
 import sys
@@ -19,7 +20,8 @@ from skvalue.review import find_duplicates
 
 
 def numbers_of(frame):
-    """The columns of numbers, of equal spread, without gaps; one of zeros if there are none."""
+    """The columns of numbers, of equal spread, without gaps; one of zeros if there are
+    none."""
     numbers = frame.select_dtypes("number").fillna(0.0).to_numpy(dtype=float)
     numbers = numbers if numbers.shape[1] else np.zeros((len(frame), 1))
     return numbers / (numbers.std(axis=0) + 1e-12)

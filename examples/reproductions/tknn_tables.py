@@ -2,35 +2,38 @@
 Tables 9 to 14 of the threshold-KNN-Shapley paper
 =================================================
 
-Wang, Zhu, Wang, Jia and Mittal, "A Privacy-Friendly Approach to Data Valuation" (NeurIPS 2023),
-corrupt 10 % of 2,000 training rows and ask how well low values point at them (AUROC). This script
-prints their figures and ours, for seven of their data sets:
+Wang, Zhu, Wang, Jia and Mittal, "A Privacy-Friendly Approach to Data Valuation"
+(NeurIPS 2023), corrupt 10 % of 2,000 training rows and ask how well low values point at
+them (AUROC). This script prints their figures and ours, for seven of their data sets:
 
     python examples/reproductions/tknn_tables.py --data FOLDER --tables 9 11
 
 FOLDER holds 2dplanes.npz, cpu.npz, phoneme.npz, wind.npz, mnist.npz, cifar10.npz and
-agnews_minilm.npz, or some of them, each with arrays X and y; without it the first four come from
-OpenML, in versions whose rows are not quite the authors'.
+agnews_minilm.npz, or some of them, each with arrays X and y; without it the first four
+come from OpenML, in versions whose rows are not quite the authors'.
 
-The last three are in Tables 9 and 10 only, and here they are other sets of the same name: pixels in
-place of the features of a ResNet-50, vectors of all-MiniLM-L6-v2 in place of all-roberta-large-v1,
-and fewer rows. One row in eleven is for validation, and rows are prepared as in the authors' code
-for images and texts: centred by the mean of their part, and scaled to norm 1.
+The last three are in Tables 9 and 10 only, and here they are other sets of the same
+name: pixels in place of the features of a ResNet-50, vectors of all-MiniLM-L6-v2 in
+place of all-roberta-large-v1, and fewer rows. One row in eleven is for validation, and
+rows are prepared as in the authors' code for images and texts: centred by the mean of
+their part, and scaled to norm 1.
 
 Rows of the first four are prepared in two ways:
 
-- the authors' way, in the order of their code and with its seed, 999. It oversamples the smaller
-  class BEFORE it splits, so that copies of a row stand among training and validation rows;
-- cleanly: classes are balanced by leaving rows out, no row is used twice, and five seeds give a
-  mean and a standard deviation over draws.
+- the authors' way, in the order of their code and with its seed, 999. It oversamples
+  the smaller class BEFORE it splits, so that copies of a row stand among training and
+  validation rows;
+- cleanly: classes are balanced by leaving rows out, no row is used twice, and five
+  seeds give a mean and a standard deviation over draws.
 
-What the comparison shows of the paper: the columns of its Tables 13 and 14 are in reverse order
-(what is printed under K = 1 is K = 15); KNN-Shapley in Table 9 is K = 5, but in Table 10 it is
-K = 11, printed under K = 5 in Table 14, with CPU and Phoneme swapped; and the noise in features is
-the column's L2 norm over the training rows, not its mean absolute value as Appendix E.3.1 says.
-Read so, all figures of Tables 11, 12 and 14 come out within 0.001, and of Table 13 within 0.002:
-copies of a row are at equal distance, and where the authors' figures depend on how a sort orders
-them, ours are averages over their orders.
+What the comparison shows of the paper: the columns of its Tables 13 and 14 are in
+reverse order (what is printed under K = 1 is K = 15); KNN-Shapley in Table 9 is K = 5,
+but in Table 10 it is K = 11, printed under K = 5 in Table 14, with CPU and Phoneme
+swapped; and the noise in features is the column's L2 norm over the training rows, not
+its mean absolute value as Appendix E.3.1 says. Read so, all figures of Tables 11, 12
+and 14 come out within 0.001, and of Table 13 within 0.002: copies of a row are at equal
+distance, and where the authors' figures depend on how a sort orders them, ours are
+averages over their orders.
 """
 
 import argparse
@@ -57,8 +60,9 @@ TASKS = {
 
 EMBEDDED = ["mnist", "cifar10", "agnews_minilm"]
 
-# Table -> task, the method whose parameter varies, and its values. Tables 9 and 10 compare both
-# methods, TKNN at tau = -0.5 and KNN at the K that their figures have, see above.
+# Table -> task, the method whose parameter varies, and its values. Tables 9 and 10
+# compare both methods, TKNN at tau = -0.5 and KNN at the K that their figures have, see
+# above.
 TABLES = {
     9: ("mislabel", "KNN", [5]),
     10: ("features", "KNN", [11]),
@@ -128,7 +132,8 @@ def load(name, folder):
 
 
 def to_unit_sphere(X, X_val):
-    """Standardise by the training rows, corrupted ones included, and scale every row to norm 1."""
+    """Standardise by the training rows, corrupted ones included, and scale every row to
+    norm 1."""
     scaler = make_pipeline(StandardScaler(), Normalizer()).fit(X)
     return scaler.transform(X), scaler.transform(X_val)
 
@@ -161,7 +166,8 @@ def authors_game(X, y, task):
 
 
 def clean_game(X, y, task, seed):
-    """A class-balanced split without any row twice, and noise in rows drawn at random."""
+    """A class-balanced split without any row twice, and noise in rows drawn at
+    random."""
     rng = np.random.RandomState(seed)
     val, train = [], []
     for label in (0, 1):
@@ -185,7 +191,8 @@ def clean_game(X, y, task, seed):
 
 
 def embedded_game(X, y, task, seed):
-    """One row in eleven for validation, noise in the others, and all scaled as images and texts."""
+    """One row in eleven for validation, noise in the others, and all scaled as images
+    and texts."""
     rng = np.random.RandomState(seed)
     order = rng.permutation(len(X))
     val, train = np.split(order, [len(X) // 11])
@@ -221,7 +228,8 @@ def auroc(name, folder, task, seed, method, parameter):
 
 
 def measure(name, args, task, method, parameters):
-    """AUROC by parameter: the authors' way, then mean and standard deviation of the clean way."""
+    """AUROC by parameter: the authors' way, then mean and standard deviation of the
+    clean way."""
     ways = [None, *range(args.seeds)]
     scores = np.array(
         [

@@ -1,17 +1,19 @@
 """Do derivatives through training predict what retraining without some rows does?
 
-A network of one hidden layer, 0.11 million parameters, is trained on 5,000 images of MNIST,
-averaged to 14 x 14 pixels, a tenth of the labels wrong. LDS is the linear datamodeling score: the
-Spearman correlation, over random subsets of removed rows, of the sum of their values with the
-decrease of the utility (minus the mean loss at 1,000 other images) when the network is trained
-again without them, from the same start and with the same batches. The cost is the processor time of
-all values, the training included, in units of the same training by torch's own optimiser: first
-with the working memory of scikit-learn's default, then with states kept every sqrt(T) of T steps.
-Memory is the rise of the most resident memory of a process.
+A network of one hidden layer, 0.11 million parameters, is trained on 5,000 images of
+MNIST, averaged to 14 x 14 pixels, a tenth of the labels wrong. LDS is the linear
+datamodeling score: the Spearman correlation, over random subsets of removed rows, of
+the sum of their values with the decrease of the utility (minus the mean loss at 1,000
+other images) when the network is trained again without them, from the same start and
+with the same batches. The cost is the processor time of all values, the training
+included, in units of the same training by torch's own optimiser: first with the working
+memory of scikit-learn's default, then with states kept every sqrt(T) of T steps. Memory
+is the rise of the most resident memory of a process.
 
     python examples/reproductions/unrolled_lds.py --data FOLDER
 
-FOLDER holds mnist.npz, with arrays X (images of 28 x 28 pixels), y and split (1 for test images).
+FOLDER holds mnist.npz, with arrays X (images of 28 x 28 pixels), y and split (1 for
+test images).
 """
 
 import argparse
@@ -35,7 +37,8 @@ ACTIVATIONS = {"smooth (SiLU)": "SiLU", "ReLU": "ReLU"}
 
 
 def images(folder, n, n_val):
-    """Images averaged to 14 x 14 and standardised, labels, and the same of validation points."""
+    """Images averaged to 14 x 14 and standardised, labels, and the same of validation
+    points."""
     data = np.load(folder / "mnist.npz", allow_pickle=False)
     X = data["X"].reshape(-1, 14, 2, 14, 2).mean(axis=(2, 4), dtype=np.float64)
     X = X.reshape(len(X), -1)
@@ -112,7 +115,8 @@ def score(activation, X, y, X_val, y_val, how, args, rng):
 
 
 def most_resident():
-    """Most resident memory of this process in MB (Linux only); unlike `getrusage`, since `exec`."""
+    """Most resident memory of this process in MB (Linux only); unlike `getrusage`,
+    since `exec`."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 

@@ -2,12 +2,13 @@
 Which value for which question
 ==============================
 
-Prints the table of the user guide's page of this name: values of several methods on data sets of
-FOLDER, a tenth of whose labels are flipped, and what they are good for. For three models of a user
-(logistic regression, a forest, nearest neighbours) the linear datamodeling score (LDS) says whether
-the sums of the values predict what retraining without half of the rows does; the accuracy on other
-rows is measured after removing the tenth of the rows with the lowest values, and the three tenths
-with the highest. AUROC: how well low values find the flipped labels. CPU seconds of one fit.
+Prints the table of the user guide's page of this name: values of several methods on
+data sets of FOLDER, a tenth of whose labels are flipped, and what they are good for.
+For three models of a user (logistic regression, a forest, nearest neighbours) the
+linear datamodeling score (LDS) says whether the sums of the values predict what
+retraining without half of the rows does; the accuracy on other rows is measured after
+removing the tenth of the rows with the lowest values, and the three tenths with the
+highest. AUROC: how well low values find the flipped labels. CPU seconds of one fit.
 
     python examples/reproductions/which_value.py --data FOLDER
 """
@@ -66,7 +67,8 @@ METHODS = {
 
 
 def draw(name, args):
-    """Training rows with flipped labels, validation points, test rows, and which are flipped."""
+    """Training rows with flipped labels, validation points, test rows, and which are
+    flipped."""
     data = fetch_benchmark(name, folder=args.data)
     rng = np.random.default_rng(0)
     X, y = np.asarray(data.X, dtype=np.float64), np.asarray(data.y)
@@ -83,7 +85,8 @@ def draw(name, args):
 
 
 def accuracy_without(model, rows, values, test, first, fraction):
-    """Change of the test accuracy when a fraction of the rows is removed by their values."""
+    """Change of the test accuracy when a fraction of the rows is removed by their
+    values."""
     curve = value_removal_curve(
         model, *rows, values, *test, first=first, fractions=[0, fraction], n_repeats=1,
         baseline=False, random_state=0,
@@ -93,7 +96,8 @@ def accuracy_without(model, rows, values, test, first, fraction):
 
 
 def removals(rows, points, args):
-    """Masks of removed rows, the same for all models, and decreases of the utility of each."""
+    """Masks of removed rows, the same for all models, and decreases of the utility of
+    each."""
     found = [
         linear_datamodeling_score(
             np.zeros(len(rows[1])), model, *rows, *points, n_subsets=args.subsets, scoring=UTILITY,
@@ -105,7 +109,8 @@ def removals(rows, points, args):
 
 
 def measure(title, rows, points, test, flipped, removed, changed):
-    """LDS for each model, AUROC, changes of the accuracy (means over models) and seconds."""
+    """LDS for each model, AUROC, changes of the accuracy (means over models) and
+    seconds."""
     valuer, takes_points, _ = METHODS[title]
     given = {"X_val": points[0], "y_val": points[1]} if takes_points else {}
     start = process_time()

@@ -2,11 +2,11 @@
 Compare five valuation methods
 ==============================
 
-Data Shapley measures the contribution of a row to a given model, which is trained on thousands
-of coalitions of rows. KNN-Shapley measures the contribution to a nearest-neighbour model,
-exactly and in milliseconds. Five methods value the same rows, one in ten of them mislabelled.
-The example compares their ranks, how well they find the wrong labels, and the score of a model
-without the rows of lowest value.
+Data Shapley measures the contribution of a row to a given model, which is trained on
+thousands of coalitions of rows. KNN-Shapley measures the contribution to a
+nearest-neighbour model, exactly and in milliseconds. Five methods value the same rows,
+one in ten of them mislabelled. The example compares their ranks, how well they find the
+wrong labels, and the score of a model without the rows of lowest value.
 """
 
 # %%
@@ -34,9 +34,9 @@ X, X_val, X_test = (scaler.transform(part) for part in (X, X_val, X_test))
 # %%
 # Five methods
 # ------------
-# Logistic regressions of many coalitions are trained at once, so that ten thousand of them take
-# about a second. Data-OOB needs no validation set: each row is predicted by the trees that were
-# not trained on it.
+# Logistic regressions of many coalitions are trained at once, so that ten thousand of
+# them take about a second. Data-OOB needs no validation set: each row is predicted by
+# the trees that were not trained on it.
 from skvalue import (
     DataBanzhafValuer,
     DataOOBValuer,
@@ -58,9 +58,9 @@ valuers = {
 # %%
 # One call
 # --------
-# :func:`~skvalue.inspection.compare` fits them, trains the logistic regression without increasing
-# fractions of the rows of lowest value, and counts the wrong labels among the rows that are
-# inspected first.
+# :func:`~skvalue.inspection.compare` fits them, trains the logistic regression without
+# increasing fractions of the rows of lowest value, and counts the wrong labels among
+# the rows that are inspected first.
 import numpy as np
 
 from skvalue.inspection import ComparisonDisplay, compare

@@ -2,11 +2,11 @@
 Data Shapley with error bars
 ============================
 
-Data Shapley values measure the contribution of each row to a given estimator and score, by
-training the estimator on thousands of coalitions of rows. They are estimates, so every value
-has a standard error, and a fit can stop as soon as the signs of the values are known. This
-example values 200 rows, some with wrong labels, for a logistic regression, with an increasing
-number of coalitions.
+Data Shapley values measure the contribution of each row to a given estimator and score,
+by training the estimator on thousands of coalitions of rows. They are estimates, so
+every value has a standard error, and a fit can stop as soon as the signs of the values
+are known. This example values 200 rows, some with wrong labels, for a logistic
+regression, with an increasing number of coalitions.
 """
 
 # %%
@@ -48,8 +48,8 @@ print(
 # %%
 # Standard errors by number of coalitions
 # ---------------------------------------
-# With ``warm_start`` each fit continues the stream of random numbers and adds coalitions to the
-# last.
+# With ``warm_start`` each fit continues the stream of random numbers and adds
+# coalitions to the last.
 valuer.set_params(warm_start=True)
 history = []
 for count in (1000, 4000, 16_000):
@@ -71,8 +71,8 @@ print(
 # %%
 # Values with confidence intervals
 # --------------------------------
-# The 60 rows of lowest value, in all three fits. The sign of most wrong labels is known early;
-# the remaining coalitions are needed for rows whose value is near zero.
+# The 60 rows of lowest value, in all three fits. The sign of most wrong labels is known
+# early; the remaining coalitions are needed for rows whose value is near zero.
 import matplotlib.pyplot as plt
 
 BLUE, RED, GREY = "#30638e", "#d1495b", "#b8b8b8"

@@ -2,17 +2,17 @@
 Layered Shapley: small coalitions and private values
 ====================================================
 
-The marginal contribution of a row decreases with the size of the coalition. Layered Shapley
-therefore trains many models on few rows and few models on many rows. Small coalitions also
-reduce the noise that differential privacy needs: a row is in few of the coalitions that
-determine the value of another row.
+The marginal contribution of a row decreases with the size of the coalition. Layered
+Shapley therefore trains many models on few rows and few models on many rows. Small
+coalitions also reduce the noise that differential privacy needs: a row is in few of the
+coalitions that determine the value of another row.
 """
 
 # %%
 # Values by layer
 # ---------------
-# A value is the sum of its layers: the mean marginal contributions to coalitions of 0, 1, 2,
-# ... other rows, each divided by the number of rows.
+# A value is the sum of its layers: the mean marginal contributions to coalitions of 0,
+# 1, 2, ... other rows, each divided by the number of rows.
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
@@ -44,9 +44,10 @@ print(
 # The private value of one row
 # ----------------------------
 # With ``l2`` the sensitivity of the utility to one row has a proved bound. A fit with
-# ``epsilon`` publishes nothing; `values_for` releases the noisy value of a row to its owner.
-# Here it is released several times, by new fits, to show the noise; each release would count
-# against the budget. The value without privacy is an estimate as well, from other coalitions.
+# ``epsilon`` publishes nothing; `values_for` releases the noisy value of a row to its
+# owner. Here it is released several times, by new fits, to show the noise; each release
+# would count against the budget. The value without privacy is an estimate as well, from
+# other coalitions.
 game = {"l2": 1.0, "max_norm": 1.0, "n_layers": 3, "random_state": 0}
 exact = LayeredShapleyValuer(**game).fit(X, y, **validation).values_
 row = int(np.argsort(exact)[len(X) * 3 // 4])
@@ -64,7 +65,8 @@ for epsilon in (0.3, 1.0, 3.0, 10.0):
 # %%
 # Layers and private values
 # -------------------------
-# Left: the mean absolute layer by coalition size. Right: the released values of one row.
+# Left: the mean absolute layer by coalition size. Right: the released values of one
+# row.
 import matplotlib.pyplot as plt
 
 BLUE, RED, GREY = "#30638e", "#d1495b", "#b8b8b8"

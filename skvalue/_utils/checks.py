@@ -13,7 +13,8 @@ RELATIONS = ("null", "add_remove", "replace")  # neighbouring relations
 
 @contextmanager
 def hidden_entries(name):
-    """Context in which errors of conversions to numbers do not show an entry of the data."""
+    """Context in which errors of conversions to numbers do not show an entry of the
+    data."""
     try:
         yield
     except ValueError as error:
@@ -35,7 +36,8 @@ def one_column(values, name, warn=False):
 
 
 def refuse_dict(X, name="X"):
-    """Raise TypeError if X is a dict of arrays: it has one entry per array, not per row."""
+    """Raise TypeError if X is a dict of arrays: it has one entry per array, not per
+    row."""
     if isinstance(X, dict) and not issparse(X):  # dok_array is a dict, too
         raise TypeError(
             f"{name} must have one entry per row, as an array or a frame has. Got a dict: pass its "
@@ -44,7 +46,8 @@ def refuse_dict(X, name="X"):
 
 
 def check_numbers(values, name, **options):
-    """The values as a 1D float64 array; finite unless the options of `check_array` allow more."""
+    """The values as a 1D float64 array; finite unless the options of `check_array`
+    allow more."""
     with hidden_entries(name):
         values = check_array(
             values, ensure_2d=False, dtype=np.float64, input_name=name, **options
@@ -84,7 +87,8 @@ def check_length(values, name, n, of="X"):
 
 
 def check_names(names, what):
-    """Return the sorted unique names and the code of every entry; refuses missing names."""
+    """Return the sorted unique names and the code of every entry; refuses missing
+    names."""
     names = one_column(names, what)
     if names.dtype.kind == "f" and not np.isfinite(names).all():
         raise ValueError(f"{what} must not hold NaN or infinity.")
@@ -101,7 +105,8 @@ def check_names(names, what):
 
 
 def check_groups(groups, n_rows):
-    """Return the sorted groups and the code of every row; (None, None) without groups."""
+    """Return the sorted groups and the code of every row; (None, None) without
+    groups."""
     if groups is None:
         return None, None
     groups = one_column(groups, "groups")
@@ -139,7 +144,8 @@ def as_ranges(numbers):
 
 
 def shown(labels, most=5):
-    """Text of the first few labels, which may be scalars of numpy, as an array of objects has them.
+    """Text of the first few labels, which may be scalars of numpy, as an array of
+    objects has them.
 
     >>> shown([np.str_("no"), "yes"])
     "'no', 'yes'"

@@ -1,4 +1,5 @@
-"""Columns of any kind as numbers: the transformer of each column, and what it does, in words."""
+"""Columns of any kind as numbers: the transformer of each column, and what it does, in
+words."""
 
 import datetime
 from decimal import Decimal
@@ -30,10 +31,11 @@ _DONE = {
 
 
 def column_encoder(frame, most_entries=500_000_000):
-    """An unfitted transformer of a pandas frame to a dense array, and sentences on what it does.
+    """An unfitted transformer of a pandas frame to a dense array, and sentences on what
+    it does.
 
-    Raises ValueError if no column is left, one holds lists or other objects, or the array would
-    have more than `most_entries`.
+    Raises ValueError if no column is left, one holds lists or other objects, or the
+    array would have more than `most_entries`.
     """
     kinds = [_kind(frame.iloc[:, i], name) for i, name in enumerate(frame.columns)]
     width = sum(_width(frame.iloc[:, i], kind) for i, kind in enumerate(kinds))
@@ -78,7 +80,8 @@ def column_encoder(frame, most_entries=500_000_000):
 
 
 def split_texts(frame):
-    """Names of the columns of texts, of three words on average, and of the others that are used."""
+    """Names of the columns of texts, of three words on average, and of the others that
+    are used."""
     kinds = {name: _kind(frame[name], name) for name in frame.columns}
     texts = [name for name, kind in kinds.items() if kind == "text"]
     unused = ("text", "identifier", "constant")
@@ -126,10 +129,11 @@ def _kind(column, name):
 
 
 def are_counted(values, n):
-    """Whether different numbers count or name n rows: they are whole, and one of three things.
+    """Whether different numbers count or name n rows: they are whole, and one of three
+    things.
 
-    They fill half of their range, or rise (or fall) from every row to the next, or have one length
-    of at least 5 digits, the first of which is any as often.
+    They fill half of their range, or rise (or fall) from every row to the next, or have
+    one length of at least 5 digits, the first of which is any as often.
     """
     if len(values) < n / 2 or not np.isfinite(values).all() or (values % 1).any():
         return False
@@ -153,7 +157,8 @@ def _width(column, kind):
 
 
 def _function(function):
-    """The step that applies a function of frames, whatever transformers are set to return."""
+    """The step that applies a function of frames, whatever transformers are set to
+    return."""
     return FunctionTransformer(function).set_output(transform="default")
 
 
@@ -170,7 +175,8 @@ def _strings(columns):
 
 
 def _are_dates(column):
-    """Whether all strings of a column are dates, such as 2026-01-31 or 2026-01-31T12:00."""
+    """Whether all strings of a column are dates, such as 2026-01-31 or
+    2026-01-31T12:00."""
     import pandas as pd
 
     if not column.astype(str).str.match(r"\d{4}-\d\d").all():

@@ -38,8 +38,9 @@ event.register("numba:compile", first_compilation)
 def compiled(function=None, **options):
     """Compile a function of arrays with numba, without the GIL, and cache it on disk.
 
-    The cache is next to the file, in the user's cache folder or in NUMBA_CACHE_DIR; if none of
-    them is writable, every process compiles again. Options are those of `numba.njit`.
+    The cache is next to the file, in the user's cache folder or in NUMBA_CACHE_DIR; if
+    none of them is writable, every process compiles again. Options are those of
+    `numba.njit`.
     """
     if function is None:
         return partial(compiled, **options)
@@ -53,10 +54,11 @@ def compiled(function=None, **options):
 
 @compiled(fastmath={"contract", "reassoc"})
 def exp_parts(x):
-    """``exp(x)`` for x in [-700, 700], as a factor near 1 and the bits of a power of two.
+    """``exp(x)`` for x in [-700, 700], as a factor near 1 and the bits of a power of
+    two.
 
-    One loop writes both, a second one multiplies them (the bits viewed as float64): a loop that
-    calls `exp` of libm is not vectorised.
+    One loop writes both, a second one multiplies them (the bits viewed as float64): a
+    loop that calls `exp` of libm is not vectorised.
     """
     k = np.floor(x * 1.4426950408889634 + 0.5)
     r = (x - k * _LN2_HIGH) - k * _LN2_LOW

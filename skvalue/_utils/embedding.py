@@ -1,4 +1,5 @@
-"""Embeddings map texts, images or columns to the vectors between which distances are computed."""
+"""Embeddings map texts, images or columns to the vectors between which distances are
+computed."""
 
 import sys
 
@@ -19,7 +20,8 @@ def _is_module(embedding):
 
 
 def learns_from_rows(embedding):
-    """Whether an embedding is fitted on the rows: a transformer neither stateless nor frozen.
+    """Whether an embedding is fitted on the rows: a transformer neither stateless nor
+    frozen.
 
     >>> from sklearn.decomposition import PCA
     >>> from sklearn.feature_extraction.text import HashingVectorizer
@@ -34,7 +36,8 @@ def learns_from_rows(embedding):
 def fit_embedding(embedding, X, y):
     """Return the embedding ready for `embed`: a transformer is cloned and fitted on X.
 
-    The clone of a frozen transformer is the transformer itself, and fitting it has no effect.
+    The clone of a frozen transformer is the transformer itself, and fitting it has no
+    effect.
     """
     if hasattr(embedding, "transform") and not _is_module(embedding):
         with validated():
@@ -69,10 +72,12 @@ def embed(embedding, X, name="X"):
 
 
 def through_module(module, X, floats=False):
-    """Flattened outputs (n, n_components) of a torch module, in evaluation mode and in batches.
+    """Flattened outputs (n, n_components) of a torch module, in evaluation mode and in
+    batches.
 
-    Floats, and integers too if `floats`, are cast to the dtype of the module's first floating-point
-    parameter. Batches are halved when the device runs out of memory; the module is left unchanged.
+    Floats, and integers too if `floats`, are cast to the dtype of the module's first
+    floating-point parameter. Batches are halved when the device runs out of memory; the
+    module is left unchanged.
     """
     import torch
 

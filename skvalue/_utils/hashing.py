@@ -9,11 +9,12 @@ from scipy import sparse
 
 
 def fingerprint(part):
-    """Hash of data or parameters, as `joblib.hash`, but by the content of functions and arrays.
+    """Hash of data or parameters, as `joblib.hash`, but by the content of functions and
+    arrays.
 
-    Of a function count the code, the defaults, the closure and the attributes, but not what its
-    globals refer to; classes, and functions without such code, count by name. What cannot be
-    pickled equals nothing, not even itself.
+    Of a function count the code, the defaults, the closure and the attributes, but not
+    what its globals refer to; classes, and functions without such code, count by name.
+    What cannot be pickled equals nothing, not even itself.
 
     >>> fingerprint([np.arange(3), {"a": 1}]) == fingerprint([np.arange(3), {"a": 1}])
     True
@@ -27,7 +28,8 @@ def fingerprint(part):
 
 
 class _Hasher(NumpyHasher):
-    """The hasher of joblib, by content where it hashes names, addresses or the order of memory."""
+    """The hasher of joblib, by content where it hashes names, addresses or the order of
+    memory."""
 
     def save(self, obj):
         if type(obj) in (np.ndarray, np.memmap):

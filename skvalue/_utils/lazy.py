@@ -7,9 +7,11 @@ from pathlib import Path
 
 
 def attach_stub(package, file):
-    """`__getattr__`, `__dir__` and `__all__` of a package, from the imports in its `.pyi` file.
+    """`__getattr__`, `__dir__` and `__all__` of a package, from the imports in its
+    `.pyi` file.
 
-    As for type checkers, who read the same file, names imported by ``import a as a`` are public.
+    As for type checkers, who read the same file, names imported by ``import a as a``
+    are public.
     """
     lines = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8")).body
     names = {

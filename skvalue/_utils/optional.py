@@ -4,7 +4,8 @@ from importlib import import_module
 
 
 def needed(module, what, extra="report"):
-    """The module; without it an ImportError that says what needs it, and how to install it."""
+    """The module; without it an ImportError that says what needs it, and how to install
+    it."""
     try:
         return import_module(module)
     except ImportError as error:

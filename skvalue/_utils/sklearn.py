@@ -25,7 +25,8 @@ from sklearn.utils.validation import _num_samples as num_samples
 
 
 class Interval(_Interval):
-    """An interval of numbers, which takes numpy's floats of any precision and refuses booleans."""
+    """An interval of numbers, which takes numpy's floats of any precision and refuses
+    booleans."""
 
     def is_satisfied_by(self, val):
         """Whether the value is a number in the interval."""
@@ -33,18 +34,21 @@ class Interval(_Interval):
         return not isinstance(val, bool) and super().is_satisfied_by(number)
 
 
-# Context in which NaN and infinity are looked for: with `assume_finite` they would become values.
+# Context in which NaN and infinity are looked for: with `assume_finite` they would
+# become values.
 always_checked = config_context(assume_finite=False)
 
 
 def fit_context(*, prefer_skip_nested_validation):
-    """scikit-learn's decorator of a fit, which looks for NaN whatever the configuration says."""
+    """scikit-learn's decorator of a fit, which looks for NaN whatever the configuration
+    says."""
     context = _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)
     return lambda fit: context(always_checked(fit))
 
 
 def callback_context(estimator, max_subtasks):
-    """Callback context of a fit with at most `max_subtasks` subtasks (None: any number)."""
+    """Callback context of a fit with at most `max_subtasks` subtasks (None: any
+    number)."""
     return estimator._init_callback_context(max_subtasks=max_subtasks)
 
 
@@ -61,8 +65,8 @@ def check_parameters(estimator):
 def validated(condition=True):
     """Context in which estimators and functions of scikit-learn check their parameters.
 
-    The fit of a valuer turns these checks off for what it calls, which is not the user's own.
-    Without the condition nothing changes.
+    The fit of a valuer turns these checks off for what it calls, which is not the
+    user's own. Without the condition nothing changes.
     """
     skips = get_config()["skip_parameter_validation"]
     return config_context(skip_parameter_validation=skips and not condition)

@@ -10,7 +10,8 @@ from .sklearn import is_pandas_na, is_scalar_nan
 
 
 def check_task(task, y, name="y"):
-    """Return "classification" or "regression"; "auto" infers it from the type of the target."""
+    """Return "classification" or "regression"; "auto" infers it from the type of the
+    target."""
     kind = type_of_target(y, input_name=name)
     if (
         kind.startswith("multilabel")
@@ -88,9 +89,9 @@ def check_target(y, name, squares=True):
 def encode_labels(y, y_val=None, cure="", new_classes=False):
     """Return the sorted classes of ``y``, and the codes of ``y`` and of ``y_val``.
 
-    With ``new_classes``, labels of the same kind that only ``y_val`` has are classes as well.
-    Raises ValueError if there is only one class, or ``y_val`` has any other label that is not in
-    ``y``; ``cure`` is added to its message.
+    With ``new_classes``, labels of the same kind that only ``y_val`` has are classes as
+    well. Raises ValueError if there is only one class, or ``y_val`` has any other label
+    that is not in ``y``; ``cure`` is added to its message.
     """
     with hidden_entries("y"):
         classes, codes = np.unique(column_or_1d(y, warn=True), return_inverse=True)
@@ -122,7 +123,8 @@ def encode_labels(y, y_val=None, cure="", new_classes=False):
 
 
 def label_codes(y, classes, name, cure=""):
-    """Codes of the labels ``y``; raises ValueError for a label that is not in ``classes``."""
+    """Codes of the labels ``y``; raises ValueError for a label that is not in
+    ``classes``."""
     codes, unseen = _look_up(one_column(y, name, warn=True), classes)
     if len(unseen):
         raise _of_unseen(unseen, name, cure)
@@ -130,7 +132,8 @@ def label_codes(y, classes, name, cure=""):
 
 
 def _look_up(y, classes):
-    """Codes of labels, and the labels that are not in ``classes``, whose codes mean nothing."""
+    """Codes of labels, and the labels that are not in ``classes``, whose codes mean
+    nothing."""
     try:
         codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
         return codes, sorted(set(y[classes[codes] != y].tolist()))
@@ -139,7 +142,8 @@ def _look_up(y, classes):
 
 
 def _are_alike(y, classes):
-    """Whether labels are of the kind of the classes, so that new ones may be classes, too."""
+    """Whether labels are of the kind of the classes, so that new ones may be classes,
+    too."""
     kinds = {
         "n" if labels.dtype.kind in "biuf" else labels.dtype.kind
         for labels in (y, classes)

@@ -1,7 +1,7 @@
 """Devices, memory, seeds and settings of torch. Importing this module imports torch.
 
-All calls of torch's GPU interface are here. Other modules use the device name from `find_device`,
-and only check whether it is "cpu".
+All calls of torch's GPU interface are here. Other modules use the device name from
+`find_device`, and only check whether it is "cpu".
 """
 
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -37,21 +37,24 @@ def current_gpu(device):
 
 
 def on_gpu(number):
-    """Context that selects a GPU by index (new threads use the first one); None does nothing."""
+    """Context that selects a GPU by index (new threads use the first one); None does
+    nothing."""
     return (
         nullcontext() if number is None else torch.get_device_module(GPU).device(number)
     )
 
 
 def gains_from_bfloat16(device):
-    """Whether the device supports bfloat16 natively: emulation is slower than float32."""
+    """Whether the device supports bfloat16 natively: emulation is slower than
+    float32."""
     return device != "cpu" and torch.get_device_module(GPU).is_bf16_supported(
         including_emulation=False
     )
 
 
 def free_memory():
-    """Bytes that torch can still allocate on the GPU: free ones and its own unused cache."""
+    """Bytes that torch can still allocate on the GPU: free ones and its own unused
+    cache."""
     gpu = torch.get_device_module(GPU)
     return gpu.mem_get_info()[0] + gpu.memory_reserved() - gpu.memory_allocated()
 
@@ -59,7 +62,8 @@ def free_memory():
 def block_bytes(device, divisor=8):
     """Bytes for one block of a computation.
 
-    One third of the GPU's free memory; on the CPU, scikit-learn's ``working_memory`` / `divisor`.
+    One third of the GPU's free memory; on the CPU, scikit-learn's ``working_memory`` /
+    `divisor`.
     """
     if device == "cpu":
         return int(get_config()["working_memory"] * 2**20) // divisor
@@ -68,7 +72,8 @@ def block_bytes(device, divisor=8):
 
 @contextmanager
 def seeded(seed, device="cpu"):
-    """Context in which torch's global generators start from a seed; restores them afterwards.
+    """Context in which torch's global generators start from a seed; restores them
+    afterwards.
 
     Only one thread at a time may enter, since all threads use the same generators.
     """
@@ -118,8 +123,8 @@ def _set_full_precision():
 def full_precision():
     """Context in which float32 products and convolutions are computed in float32.
 
-    By default torch allows TF32, of three digits, in convolutions on a GPU. The settings are
-    restored when the last thread leaves.
+    By default torch allows TF32, of three digits, in convolutions on a GPU. The
+    settings are restored when the last thread leaves.
     """
     with _PRECISION:
         _USERS.append(None if _USERS else _set_full_precision())
@@ -136,7 +141,8 @@ def full_precision():
 def in_any_order():
     """Context without torch's deterministic algorithms, for sums that do not need them.
 
-    On CUDA some of these sums have none, and for others they need the square of the memory.
+    On CUDA some of these sums have none, and for others they need the square of the
+    memory.
     """
     before = torch.get_deterministic_debug_mode()
     if before:
@@ -150,9 +156,11 @@ def in_any_order():
 
 @contextmanager
 def default_settings():
-    """Context with torch's default settings, since values must not depend on the caller's.
+    """Context with torch's default settings, since values must not depend on the
+    caller's.
 
-    No mixed precision, full float32, gradients enabled, new tensors in float32 on the CPU.
+    No mixed precision, full float32, gradients enabled, new tensors in float32 on the
+    CPU.
     """
     with ExitStack() as stack:
         stack.enter_context(full_precision())

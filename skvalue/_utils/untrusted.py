@@ -1,7 +1,7 @@
 """Readers of untrusted files, JSON and arrays, with checks of every field.
 
-Sizes are checked first, and only JSON and plain numbers are read. Invalid input raises a ValueError
-that names the field, the rule and the value (`refuse`).
+Sizes are checked first, and only JSON and plain numbers are read. Invalid input raises
+a ValueError that names the field, the rule and the value (`refuse`).
 """
 
 import base64
@@ -63,7 +63,8 @@ def flag(value, name):
 
 
 def refuse_no_file(path, name):
-    """Refuse folders, pipes and devices: reading them could wait for ever. Missing files pass."""
+    """Refuse folders, pipes and devices: reading them could wait for ever. Missing
+    files pass."""
     if os.path.exists(path) and not os.path.isfile(path):
         raise ValueError(f"{name} must be a file. Got a folder, a pipe or a device.")
 
@@ -82,10 +83,12 @@ def read_text(path, limit, name):
 
 
 def read_record(text, label, version, names, limit, name="text"):
-    """The dict of exactly these fields from JSON text of a format `label` and a version.
+    """The dict of exactly these fields from JSON text of a format `label` and a
+    version.
 
-    Refuses texts longer than `limit`, repeated fields and non-finite numbers. In messages `name`
-    stands for the text, and the part of `label` after the last dot for the class of the record.
+    Refuses texts longer than `limit`, repeated fields and non-finite numbers. In
+    messages `name` stands for the text, and the part of `label` after the last dot for
+    the class of the record.
     """
     if not isinstance(text, str) or len(text) > limit:
         refuse(name, f"a string of at most {limit} characters", type(text))

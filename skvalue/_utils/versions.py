@@ -6,7 +6,8 @@ from importlib.metadata import PackageNotFoundError, requires, version
 
 
 def show_versions():
-    """Print the versions of Python, of the system, of skvalue and of the packages it can use.
+    """Print the versions of Python, of the system, of skvalue and of the packages it
+    can use.
 
     Examples
     --------

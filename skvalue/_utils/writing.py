@@ -11,12 +11,13 @@ from .untrusted import refuse_no_file
 
 @contextmanager
 def replaced(paths, mode=0o666):
-    """Context that yields one binary file per path; they replace the paths if it ends well.
+    """Context that yields one binary file per path; they replace the paths if it ends
+    well.
 
-    They are new files of unpredictable names in the folders of the paths, are on the disk before
-    the first path changes, and are removed on an error. A file that exists keeps its mode, a new
-    one has `mode` without the umask, and symbolic links are followed. Raises ValueError if a path
-    is a folder, a pipe or a device.
+    They are new files of unpredictable names in the folders of the paths, are on the
+    disk before the first path changes, and are removed on an error. A file that exists
+    keeps its mode, a new one has `mode` without the umask, and symbolic links are
+    followed. Raises ValueError if a path is a folder, a pipe or a device.
     """
     final = [os.path.realpath(path) for path in paths]
     parts = [
@@ -43,7 +44,8 @@ def replaced(paths, mode=0o666):
 
 
 def _opened(path, part, mode):
-    """The new file `part`, of the mode of the file that it replaces, if there is one."""
+    """The new file `part`, of the mode of the file that it replaces, if there is
+    one."""
     refuse_no_file(path, "path")
     exists = os.path.exists(path)
     if exists and not os.access(path, os.W_OK):
@@ -63,8 +65,8 @@ def _opened(path, part, mode):
 def write_files(writers, mode=0o666):
     """Write several files, all of them or none, see `replaced`.
 
-    `writers` maps a path to what it shall hold: text, bytes, or a function that writes to a binary
-    file.
+    `writers` maps a path to what it shall hold: text, bytes, or a function that writes
+    to a binary file.
     """
     with replaced(writers, mode) as files:
         for file, content in zip(files, writers.values()):

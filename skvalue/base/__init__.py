@@ -1,4 +1,5 @@
-"""What all valuers of rows have in common: validation, the steps of a fit, and its record."""
+"""What all valuers of rows have in common: validation, the steps of a fit, and its
+record."""
 
 from ._containers import (
     follow_input_tags,

@@ -1,4 +1,5 @@
-"""Rows in any container that an estimator takes: arrays, frames, sparse matrices, texts."""
+"""Rows in any container that an estimator takes: arrays, frames, sparse matrices,
+texts."""
 
 import sys
 from dataclasses import asdict
@@ -14,7 +15,8 @@ _BLOCK = 2**22  # numbers in a block that is read at a time
 
 
 def follow_input_tags(tags, estimator):
-    """Tags of a valuer whose X is left to an estimator: they allow what the estimator's allow."""
+    """Tags of a valuer whose X is left to an estimator: they allow what the estimator's
+    allow."""
     for name, value in asdict(get_tags(estimator).input_tags).items():
         if name not in ("pairwise", "dict"):  # rows alone are indexed
             setattr(tags.input_tags, name, value)
@@ -47,10 +49,11 @@ def is_plain(X):
 
 
 def contained(X):
-    """X as it is passed to an estimator that takes any container, and that can be indexed by rows.
+    """X as it is passed to an estimator that takes any container, and that can be
+    indexed by rows.
 
-    Frames stay frames and sparse matrices become CSR. All else becomes an array: of numbers, or of
-    objects, in one dimension for texts.
+    Frames stay frames and sparse matrices become CSR. All else becomes an array: of
+    numbers, or of objects, in one dimension for texts.
 
     >>> contained([[1, 2], [3, 4]]).dtype.kind, contained(["a text", "b"]).shape
     ('i', (2,))
@@ -71,7 +74,8 @@ def contained(X):
 
 
 def holds_strings(X):
-    """Whether an array has entries that are strings, or one object per row, such as a text."""
+    """Whether an array has entries that are strings, or one object per row, such as a
+    text."""
     if X.dtype.kind != "O" or X.ndim == 0:
         return X.dtype.kind not in "biufcO"
     return X.ndim == 1 or any(isinstance(entry, (str, bytes)) for entry in X.flat)

@@ -13,7 +13,8 @@ _BLOCK = 2**22  # numbers in a block that is read at a time
 
 
 def hash_rows(X, start=0x9E3779B97F4A7C15):
-    """64-bit hash of each row of a float array; equal rows have equal hashes (also 0.0 and -0.0).
+    """64-bit hash of each row of a float array; equal rows have equal hashes (also 0.0
+    and -0.0).
 
     >>> import numpy as np
     >>> h = hash_rows(np.array([[1.0, 0.0], [1.0, -0.0], [0.0, 1.0]]))
@@ -38,7 +39,8 @@ def hash_rows(X, start=0x9E3779B97F4A7C15):
 
 
 def _hash_sparse(X):
-    """Row sums of hashes of column and value of the entries of a CSR array without zeros."""
+    """Row sums of hashes of column and value of the entries of a CSR array without
+    zeros."""
     words = np.uint32 if X.dtype == np.float32 else np.uint64
     hashes = X.indices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     hashes ^= X.data.view(words).astype(np.uint64)
@@ -50,7 +52,8 @@ def _hash_sparse(X):
 
 
 def row_hashes(X):
-    """128-bit hash of each row, as 16 bytes; equal rows have equal hashes (also 0.0 and -0.0)."""
+    """128-bit hash of each row, as 16 bytes; equal rows have equal hashes (also 0.0 and
+    -0.0)."""
     if (isinstance(X, Rows) and not X.is_sparse) or is_numeric(X):
         X = X if isinstance(X, Rows) else X.reshape(len(X), -1)
         both = np.column_stack([hash_rows(X), hash_rows(X, start=0xD1B54A32D192ED03)])

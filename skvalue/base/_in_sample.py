@@ -21,7 +21,8 @@ from ._updates import merged
 
 
 class _OfUnseenRows:
-    """A method that valuers of the rows of fit alone do not have; its error says what to use."""
+    """A method that valuers of the rows of fit alone do not have; its error says what
+    to use."""
 
     def __set_name__(self, owner, name):
         self._name = name
@@ -57,17 +58,19 @@ class BaseInSampleValuer(
     else:
         transform, score_samples = _OfUnseenRows(), _OfUnseenRows()
 
-    # The hook -------------------------------------------------------------------------------
+    # The hook -------------------------------------------------------------------------
 
     @abstractmethod
     def _value(self, problem, run):
-        """Value the players of a problem: the whole method, as a loop in steps of the `Run`.
+        """Value the players of a problem: the whole method, as a loop in steps of the
+        `Run`.
 
-        Returns a `Result`, or None if the loop ended before there were values. It begins with the
-        checks of parameters that depend on the data, and sets no attribute of ``self``.
+        Returns a `Result`, or None if the loop ended before there were values. It
+        begins with the checks of parameters that depend on the data, and sets no
+        attribute of ``self``.
         """
 
-    # Public methods -------------------------------------------------------------------------
+    # Public methods -------------------------------------------------------------------
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, *, X_val=None, y_val=None, groups=None, sample_weight_val=None):
@@ -78,14 +81,15 @@ class BaseInSampleValuer(
         X : array-like of shape (n_samples, n_features)
             The rows to value.
         y : array-like of shape (n_samples,)
-            Their labels (numbers, booleans, strings, dates or categories), or targets if the method
-            supports regression.
+            Their labels (numbers, booleans, strings, dates or categories), or targets
+            if the method supports regression.
         X_val : array-like of shape (n_validation, n_features), default=None
-            Validation points, on which utilities are computed. Without them, rows are held out as
-            `cv` says, and the other rows are valued on those.
+            Validation points, on which utilities are computed. Without them, rows are
+            held out as `cv` says, and the other rows are valued on those.
         y_val : array-like of shape (n_validation,), default=None
-            Labels of the validation points; passed together with `X_val`. In the games of
-            neighbours, a label that no row has is one more class; other methods refuse it.
+            Labels of the validation points; passed together with `X_val`. In the games
+            of neighbours, a label that no row has is one more class; other methods
+            refuse it.
         groups : array-like of shape (n_samples,), default=None
             Group of each row; `values_` then has one entry per group.
         sample_weight_val : array-like of shape (n_validation,), default=None
@@ -99,10 +103,10 @@ class BaseInSampleValuer(
         Raises
         ------
         ValueError
-            If X or X_val contain NaN or infinity, y has one class or targets too large to be
-            squared, y_val has a label that the method refuses, only one of X_val and y_val is
-            passed or they are empty, groups or sample_weight_val have a wrong length, or rows are
-            not equally often players in the splits of `cv`.
+            If X or X_val contain NaN or infinity, y has one class or targets too large
+            to be squared, y_val has a label that the method refuses, only one of X_val
+            and y_val is passed or they are empty, groups or sample_weight_val have a
+            wrong length, or rows are not equally often players in the splits of `cv`.
         """
         return self._solve(
             make_problem(
@@ -152,13 +156,15 @@ class BaseInSampleValuer(
 
     @property
     def values_(self):
-        """Values of the rows, or of the groups; they are not pickled after a private fit."""
+        """Values of the rows, or of the groups; they are not pickled after a private
+        fit."""
         check_is_fitted(self, "_fitted")
         return self._kept("values_", self._fitted.values)
 
     @property
     def groups_(self):
-        """The groups, if `groups` was passed; they are not pickled after a private fit."""
+        """The groups, if `groups` was passed; they are not pickled after a private
+        fit."""
         check_is_fitted(self, "_fitted")
         absent = f"{type(self).__name__} has no groups_: no groups were passed to fit."
         return self._kept("groups_", self._fitted.problem.group_names, absent)
@@ -166,19 +172,21 @@ class BaseInSampleValuer(
     def values_for(self, i, *, return_baseline=False, return_error=False):
         """Value of one row, as its owner may see it.
 
-        After a private fit the value protects all other rows, even against several owners who
-        combine their values (joint differential privacy); it does not hide a row from its owner.
-        If fit released nothing (`release="query"`), this call is the release: the ledger is
-        charged, noise is drawn, and the value is stored, so that a second call costs nothing.
+        After a private fit the value protects all other rows, even against several
+        owners who combine their values (joint differential privacy); it does not hide a
+        row from its owner. If fit released nothing (`release="query"`), this call is
+        the release: the ledger is charged, noise is drawn, and the value is stored, so
+        that a second call costs nothing.
 
         Parameters
         ----------
         i : int or str
-            Position of the row in the X passed to fit, or of the group in `groups_`, or name of
-            the group.
+            Position of the row in the X passed to fit, or of the group in `groups_`, or
+            name of the group.
         return_baseline : bool, default=False
-            Whether to return its entry of `baseline_` too: the part of a private value that costs
-            nothing, because it depends on public points and on the row alone.
+            Whether to return its entry of `baseline_` too: the part of a private value
+            that costs nothing, because it depends on public points and on the row
+            alone.
         return_error : bool, default=False
             Whether to return its entry of `values_error_` too.
 
@@ -194,10 +202,11 @@ class BaseInSampleValuer(
         Raises
         ------
         ValueError
-            If there is no such row or group, the release is refused, or the fit has no baseline or
-            no standard errors.
+            If there is no such row or group, the release is refused, or the fit has no
+            baseline or no standard errors.
         AttributeError
-            If the valuer was fitted with epsilon and then pickled: values are not pickled.
+            If the valuer was fitted with epsilon and then pickled: values are not
+            pickled.
         """
         values = self.values_
         i = self._fitted.problem.position(i, len(values))
@@ -216,10 +225,11 @@ class BaseInSampleValuer(
                 found.append(float(getattr(self, name)[i]))
         return tuple(found) if len(found) > 1 else found[0]
 
-    # Internals ------------------------------------------------------------------------------
+    # Internals ------------------------------------------------------------------------
 
     def _kept(self, name, entry, absent=""):
-        """An entry of the record; an error if pickling dropped it, or if the fit has none."""
+        """An entry of the record; an error if pickling dropped it, or if the fit has
+        none."""
         if entry is None:
             dropped = self._fitted.hides_values and self._fitted.values is None
             raise AttributeError(
@@ -241,10 +251,11 @@ class BaseInSampleValuer(
         return self.epsilon is not None or self.noise_multiplier is not None
 
     def _solve(self, problem, whole=None):
-        """Value the players of a validated problem, and replace the record of the former fit.
+        """Value the players of a validated problem, and replace the record of the
+        former fit.
 
-        With ``whole``, the problem has the new validation points of this one, and the result is
-        merged with the former.
+        With ``whole``, the problem has the new validation points of this one, and the
+        result is merged with the former.
         """
         run = Run(self)
         result = self._value(problem, run)
@@ -270,7 +281,8 @@ class BaseInSampleValuer(
             **result.attributes,
         }
         for name in list(public):
-            # None is a valid value of a method's own attributes; a class may compute an attribute.
+            # None is a valid value of a method's own attributes; a class may compute an
+            # attribute.
             absent = name in ("classes_", "privacy_") and public[name] is None
             computed = isinstance(getattr(type(self), name, None), property)
             if absent or computed or not name.endswith("_"):
@@ -281,7 +293,8 @@ class BaseInSampleValuer(
         swap_in(self, **public, _fitted=fitted, _n_features_out=1)
 
     def _record(self, what, needs_rows=False, needs_points=False, error=ValueError):
-        """The record of the fit; an error that names ``what`` if it lacks rows or points."""
+        """The record of the fit; an error that names ``what`` if it lacks rows or
+        points."""
         check_is_fitted(self, "_fitted")
         if needs_rows and self._fitted.is_private:
             raise error(
@@ -295,8 +308,9 @@ class BaseInSampleValuer(
         return self._fitted
 
     def __dir__(self):
-        # Notebooks show each member whose name ends with "_", and so compute each property; so does
-        # scikit-learn's __dir__, which leaves out what raises AttributeError.
+        # Notebooks show each member whose name ends with "_", and so compute each
+        # property; so does scikit-learn's __dir__, which leaves out what raises
+        # AttributeError.
         hidden = {"validation_error_", "values_error_"}
         hidden = {
             name

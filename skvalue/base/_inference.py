@@ -12,10 +12,12 @@ FEW_POINTS = 500  # below this the t approximation of a skewed mean is rough
 
 
 def standard_error(values, first, second, weights):
-    """Standard error of means ``sum_v w_v x_v``, from sums of ``w^2 x`` and of ``w^2 x^2``.
+    """Standard error of means ``sum_v w_v x_v``, from sums of ``w^2 x`` and of ``w^2
+    x^2``.
 
-    ``sqrt(m / (m - 1) sum_v w_v^2 (x_v - value)^2)`` with m = 1 / sum w^2 effective points, where
-    weights sum to one: the usual standard error if they are equal. NaN for a single point.
+    ``sqrt(m / (m - 1) sum_v w_v^2 (x_v - value)^2)`` with m = 1 / sum w^2 effective
+    points, where weights sum to one: the usual standard error if they are equal. NaN
+    for a single point.
 
     >>> x, w = np.array([1.0, 3.0, 5.0]), np.full(3, 1 / 3)
     >>> round(float(standard_error(w @ x, w**2 @ x, w**2 @ x**2, w)), 4)  # 2 / sqrt(3)
@@ -53,7 +55,8 @@ def harmful(fitted, point_moments, fdr):
     n_effective = 1 / (points.weights**2).sum()
     if n_effective <= 1:
         return np.zeros(len(values), dtype=bool)
-    # A row with the same value at each point has the standard error 0: only the sign counts.
+    # A row with the same value at each point has the standard error 0: only the sign
+    # counts.
     ratio = np.divide(
         values, error, out=np.where(values < 0, -np.inf, np.inf), where=error > 0
     )

@@ -23,8 +23,8 @@ from ._targets import encode
 def make_problem(estimator, X, y, X_val=None, y_val=None, **metadata):
     """Validate the input of ``fit``; ``metadata`` are keywords of `build_problem`.
 
-    `validate_data` sets attributes, so it gets a blank estimator: a fit that fails must not change
-    an estimator that is fitted.
+    `validate_data` sets attributes, so it gets a blank estimator: a fit that fails must
+    not change an estimator that is fitted.
     """
     capabilities, blank = estimator._capabilities, blank_of(estimator)
     refuse_missing_labels(y)
@@ -71,7 +71,8 @@ def build_problem(
     estimator, capabilities, X, y, X_val, y_val, columns, *, groups=None, sample_weight=None,
     sample_weight_val=None, former=None,
 ):  # fmt: skip
-    """Encode the labels and make the splits, from checked rows and validation points."""
+    """Encode the labels and make the splits, from checked rows and validation
+    points."""
     private = estimator._is_private
     if private:
         check_privacy(estimator, X_val)

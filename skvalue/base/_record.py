@@ -12,7 +12,8 @@ from ._seen_rows import SeenRows
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What a method computes: values of the players, and other attributes; the record of a fit."""
+    """What a method computes: values of the players, and other attributes; the record
+    of a fit."""
 
     values: np.ndarray
     utility: float

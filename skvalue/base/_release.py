@@ -32,7 +32,8 @@ def check_privacy(estimator, X_val):
 
 
 def warn_of_guarantee(estimator, n_units):
-    """Warn of a ledger without epsilon, and of a large delta for ``n_units`` rows or parties."""
+    """Warn of a ledger without epsilon, and of a large delta for ``n_units`` rows or
+    parties."""
     if estimator._is_private:
         warn_of_large_delta(estimator.delta, n_units)
     elif estimator.ledger is not None:

@@ -1,4 +1,5 @@
-"""One run of a method: its steps, its threads, and what follows once the values are set."""
+"""One run of a method: its steps, its threads, and what follows once the values are
+set."""
 
 import logging
 import time
@@ -20,18 +21,22 @@ _SURE = 1  # second of work, before which no time is estimated
 
 
 class _Stopped(BaseException):
-    """A callback stops the fit. No `Exception`, so that no method takes it for an error."""
+    """A callback stops the fit. No `Exception`, so that no method takes it for an
+    error."""
 
 
 class Run:
-    """What a method needs of the fit around it: steps that may end early, threads and warnings.
+    """What a method needs of the fit around it: steps that may end early, threads and
+    warnings.
 
-    The one loop of `_value` is in the context of `steps`, or of `evaluations` (coalitions), or over
-    `map` (independent tasks). A callback or Ctrl-C ends the loop and nothing else: the lines after
-    it make a `Result` of what was done until then, or return None if that has no values.
+    The one loop of `_value` is in the context of `steps`, or of `evaluations`
+    (coalitions), or over `map` (independent tasks). A callback or Ctrl-C ends the loop
+    and nothing else: the lines after it make a `Result` of what was done until then, or
+    return None if that has no values.
 
-    If the first steps of a known number show that the fit takes more than a minute, a message is
-    logged once. Fits that callbacks watch, with `max_time` or that are private log none.
+    If the first steps of a known number show that the fit takes more than a minute, a
+    message is logged once. Fits that callbacks watch, with `max_time` or that are
+    private log none.
     """
 
     def __init__(self, estimator):
@@ -45,7 +50,8 @@ class Run:
 
     @contextmanager
     def steps(self, n, what):
-        """Context of a loop of at most n steps (None: unknown); call what it yields after each.
+        """Context of a loop of at most n steps (None: unknown); call what it yields
+        after each.
 
         ``what`` says what a step does, such as "models trained".
         """
@@ -96,8 +102,9 @@ class Run:
     def evaluations(self, planned, what="coalitions evaluated", speedup=None):
         """As `steps`, of several of the ``planned`` evaluations each (None: unknown).
 
-        Call what it yields with the number of new evaluations. With ``speedup`` a long first one
-        tells how long the fit takes: that many of the others are done in its time.
+        Call what it yields with the number of new evaluations. With ``speedup`` a long
+        first one tells how long the fit takes: that many of the others are done in its
+        time.
         """
         n = None if planned is None else max(1, min(_STEPS, planned // _LEAST))
         evaluated, steps, start = 0, 0, time.perf_counter()
@@ -145,7 +152,8 @@ class Run:
     def map(
         self, function, tasks, n_jobs, n_tasks=None, what="validation points evaluated"
     ):
-        """Yield ``function(*task)`` for every task, in order, each as a step; see `ordered_map`."""
+        """Yield ``function(*task)`` for every task, in order, each as a step; see
+        `ordered_map`."""
         n_tasks = len(tasks) if n_tasks is None else n_tasks
         with (
             closing(ordered_map(function, tasks, n_jobs, n_tasks)) as parts,
@@ -157,7 +165,8 @@ class Run:
                 done()
 
     def fits(self, function, tasks, n_jobs):
-        """Yield ``function(*task)`` for tasks that train models; their warnings are counted."""
+        """Yield ``function(*task)`` for tasks that train models; their warnings are
+        counted."""
         return counted_map(function, tasks, n_jobs, self.warned)
 
     def warn(self, message, category):
@@ -165,14 +174,16 @@ class Run:
         self._warnings.append((message, category))
 
     def close(self):
-        """Tell the callbacks that the fit is complete, if it is: progress bars show 100 % then."""
+        """Tell the callbacks that the fit is complete, if it is: progress bars show 100
+        % then."""
         if self._context is not None and not (
             self.stopped or self.interrupted or self.late
         ):
             self._context.call_on_fit_task_end(estimator=self._estimator)
 
     def end(self, result):
-        """Once the values are set: tell the callbacks, raise what ended the fit, and warn."""
+        """Once the values are set: tell the callbacks, raise what ended the fit, and
+        warn."""
         self.late |= result.error is not None
         self.close()
         if result.error is not None:

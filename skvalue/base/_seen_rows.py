@@ -6,13 +6,15 @@ from ._hashes import row_hashes
 
 
 class SeenRows:
-    """Look-up of fitted values by row; X are the rows of fit. Identical rows are a group."""
+    """Look-up of fitted values by row; X are the rows of fit. Identical rows are a
+    group."""
 
     def __init__(self, X):
         self._hashes, self._group = np.unique(row_hashes(X), return_inverse=True)
 
     def lookup(self, X, y, y_fit, values):
-        """Mean value of the identical rows of fit, and a mask of the rows that have any.
+        """Mean value of the identical rows of fit, and a mask of the rows that have
+        any.
 
         With y, rows are identical only if their labels are.
         """

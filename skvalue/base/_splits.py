@@ -1,4 +1,5 @@
-"""Splits of a problem: which rows play, and which points evaluate them, with their weights."""
+"""Splits of a problem: which rows play, and which points evaluate them, with their
+weights."""
 
 from dataclasses import replace
 from numbers import Integral
@@ -17,7 +18,8 @@ DEFAULT_FOLDS = 5  # of the methods that do not leave out one row by default
 
 
 def split_rows(cv, problem):
-    """Splits of ``cv``, and the fraction of them in which one more row would be a player."""
+    """Splits of ``cv``, and the fraction of them in which one more row would be a
+    player."""
     X, y, n = problem.X, problem.y, len(problem.y)
     prior = 0.0 if problem.n_classes else float(y.mean())
     one_out = (isinstance(cv, str) and cv == "leave-one-out") or isinstance(
@@ -30,7 +32,8 @@ def split_rows(cv, problem):
                 "cv=5, to make it cheaper.",
                 QuadraticCostWarning,
             )
-        # One game in place of n: each row is a validation point, and never its own neighbour.
+        # One game in place of n: each row is a validation point, and never its own
+        # neighbour.
         rows = np.arange(n)
         points = Points(X, y, np.full(n, 1.0 / n), rows, rows, prior)
         return (Split(slice(None), points),), n / (n + 1)
@@ -53,8 +56,8 @@ def split_rows(cv, problem):
 def _numbers_of(cv, X, y, group_codes, classifier):
     """List the (players, held-out rows) splits of ``cv``.
 
-    Raises ValueError unless each row is a player in equally many splits, and no row or group is on
-    both sides of a split.
+    Raises ValueError unless each row is a player in equally many splits, and no row or
+    group is on both sides of a split.
     """
     if group_codes is not None and isinstance(cv, Integral):
         few = cv == DEFAULT_FOLDS and 1 < len(np.unique(group_codes)) < cv
@@ -111,7 +114,8 @@ def with_class_weights(class_weight, problem, splits):
 
 
 def refuse_unseen_labels(problem, cv):
-    """Refuse splits in which a label of the validation points is missing among the players."""
+    """Refuse splits in which a label of the validation points is missing among the
+    players."""
     for split in problem.splits if problem.n_classes else ():
         unseen = np.setdiff1d(split.points.y, problem.rows(split)[1])
         if len(unseen):

@@ -1,4 +1,5 @@
-"""Classes and codes of the labels of a fit, or targets; labels of a private fit are private."""
+"""Classes and codes of the labels of a fit, or targets; labels of a private fit are
+private."""
 
 import numpy as np
 from sklearn.utils.validation import column_or_1d
@@ -20,7 +21,8 @@ _CURE = " If it holds targets of a regression, pass task='regression', or a regr
 def encode(capabilities, y, y_val, private):
     """Classes, and codes of y and y_val; None and the targets for a regression.
 
-    In a private fit the validation points, which are public, say what the task and the classes are.
+    In a private fit the validation points, which are public, say what the task and the
+    classes are.
     """
     given, name = (y_val, "y_val") if private else (y, "y")
     has_regression = capabilities.regression
@@ -97,7 +99,8 @@ def warn_of_numbers(y, name="y", has_regression=True):
 
 
 def codes_or_other(y, classes):
-    """Codes of labels; a label that is not in the classes has the code ``len(classes)``.
+    """Codes of labels; a label that is not in the classes has the code
+    ``len(classes)``.
 
     >>> codes_or_other(np.array(["b", "z", "a"]), np.array(["a", "b"])).tolist()
     [1, 2, 0]

@@ -1,4 +1,5 @@
-"""Parties that release one noisy statistic each, and a mediator that values and rewards them."""
+"""Parties that release one noisy statistic each, and a mediator that values and rewards
+them."""
 
 from .._utils.lazy import attach_stub
 

@@ -51,7 +51,8 @@ class PrivacyTradeOffDisplay:
 
     @classmethod
     def from_releases(cls, path, others, scorer, scheme, *, party="the party", ax=None):
-        """Value each release of a party, together with fixed releases of the others, and plot.
+        """Value each release of a party, together with fixed releases of the others,
+        and plot.
 
         Parameters
         ----------

@@ -23,7 +23,8 @@ def add_command(commands):
 
 
 def write_report(report, options):
-    """Write the files that were asked for, all of them or none, and print their names."""
+    """Write the files that were asked for, all of them or none, and print their
+    names."""
     names = {"table": getattr(options, "table", report.about["title"])}
     names["report"] = options.json or getattr(options, "report", None)
     made = {
@@ -38,7 +39,8 @@ def write_report(report, options):
 
 
 def compare(found, what, limit):
-    """The exit code for a fraction, which is to be at most the limit, if there is one."""
+    """The exit code for a fraction, which is to be at most the limit, if there is
+    one."""
     if limit is None:
         return 0
     sign = "above" if found > limit else "at most"

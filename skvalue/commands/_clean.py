@@ -106,7 +106,8 @@ def _run(options):
     numbers, n = rows.numbers[kept], len(rows.y)
     content = None
     if ending_of(options.output) == ending_of(options.table):
-        # A report says nothing of rows without a label, which the lines of a text file can keep.
+        # A report says nothing of rows without a label, which the lines of a text file
+        # can keep.
         unknown = rows.reading.unlabelled if named_by is not None else ()
         content = rows.reading.to_bytes(np.union1d(numbers, unknown).astype(np.intp))
     if content is None:
@@ -156,7 +157,8 @@ def _named(report, rows):
 
 
 def _refuse_loss(y, kept):
-    """Refuse to drop most rows of a class, beyond the fraction of all rows that is dropped."""
+    """Refuse to drop most rows of a class, beyond the fraction of all rows that is
+    dropped."""
     classes, codes = np.unique(y, return_inverse=True)
     before = np.bincount(codes)
     lost = before - np.bincount(codes[kept], minlength=len(classes))
@@ -170,7 +172,8 @@ def _refuse_loss(y, kept):
 
 
 def _dropped(report, table):
-    """The dropped rows, lowest value first, after their row number, value and reason."""
+    """The dropped rows, lowest value first, after their row number, value and
+    reason."""
     rows = table.iloc[report["row"]]
     columns = {"row": rows.index, "value": report["value"], "reason": report["reason"]}
     for place, (name, entries) in enumerate(

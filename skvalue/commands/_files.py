@@ -29,7 +29,8 @@ def ending_of(path):
 def check_outputs(options, kinds, inputs):
     """Refuse, before any work, files that could not be written, or are used otherwise.
 
-    ``kinds``: option -> what the name of its file may end in; ``inputs``: files that are read.
+    ``kinds``: option -> what the name of its file may end in; ``inputs``: files that
+    are read.
     """
     used = {os.path.realpath(path) for path in inputs if path is not None}
     for option, endings in kinds.items():
@@ -60,7 +61,8 @@ def check_outputs(options, kinds, inputs):
 
 
 def write_frame(frame, path):
-    """The function that writes a frame to a file; the end of its final path says how."""
+    """The function that writes a frame to a file; the end of its final path says
+    how."""
     kind = ending_of(path)
     if kind in (".csv", ".tsv"):
         return partial(frame.to_csv, index=False, sep="\t" if kind == ".tsv" else ",")

@@ -63,7 +63,8 @@ def main(arguments=None):
 
 
 class _Output:
-    """Standard output, which goes nowhere once its reader is gone: files are still written."""
+    """Standard output, which goes nowhere once its reader is gone: files are still
+    written."""
 
     def __init__(self, stream):
         self._stream = stream

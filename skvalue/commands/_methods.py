@@ -1,4 +1,5 @@
-"""Valuers by the names that they have on the command line, and the command that lists them."""
+"""Valuers by the names that they have on the command line, and the command that lists
+them."""
 
 import inspect
 
@@ -24,7 +25,8 @@ PRIVATE = {"tknn"}  # methods that take --epsilon
 
 
 def make_valuer(name, *, random_state=None, **parameters):
-    """The valuer of a method, which gets the random state, and the task, if it has one."""
+    """The valuer of a method, which gets the random state, and the task, if it has
+    one."""
     valuer = getattr(skvalue, METHODS.get(name, "LabelErrorDetector"))()
     if "random_state" in valuer.get_params():
         parameters["random_state"] = random_state

@@ -111,7 +111,8 @@ _OPTIONS = {
 
 
 def new_command(commands, name, about, run, options=(), required=(), helps=None):
-    """Add a command, with some of these options, and its own help on them; returns its parser."""
+    """Add a command, with some of these options, and its own help on them; returns its
+    parser."""
     parser = commands.add_parser(name, help=about)
     parser.set_defaults(run=run)
     reading = parser.add_argument_group(

@@ -20,7 +20,8 @@ _OF_ROWS = (
 
 
 def audit_privately(options):
-    """Write and print the counts; what is said of the table goes to the standard error."""
+    """Write and print the counts; what is said of the table goes to the standard
+    error."""
     for name in _OF_ROWS:
         if getattr(options, name) is not None:
             option = f"--{name.replace('_', '-')}"

@@ -10,7 +10,8 @@ _OFTEN = 0.5  # seconds between two lines on a terminal
 
 
 class _Line:
-    """A callback: announces a fit of more than a minute, and shows its steps on a terminal."""
+    """A callback: announces a fit of more than a minute, and shows its steps on a
+    terminal."""
 
     def setup(self, estimator, context):
         """Start the clock."""
@@ -25,7 +26,8 @@ class _Line:
         """Do nothing: steps count when they end."""
 
     def on_fit_task_end(self, estimator, context):
-        """Count a step; the first one, which may compile loops, says nothing on the others."""
+        """Count a step; the first one, which may compile loops, says nothing on the
+        others."""
         n = context.parent.max_subtasks if context.parent is not None else None
         if not n:
             return

@@ -19,9 +19,10 @@ _SHOWN = 20  # rows, or labels, that are named
 class Rows:
     """Columns and targets of a table, and of the validation points, or None.
 
-    `y` has one label for all spellings of it; `labels` are those of the file, and `findings` what
-    was found of them. `reading` is what was read, with the row numbers, `numbers_val` those of the
-    validation points; `notes` are the sentences on it that were printed.
+    `y` has one label for all spellings of it; `labels` are those of the file, and
+    `findings` what was found of them. `reading` is what was read, with the row numbers,
+    `numbers_val` those of the validation points; `notes` are the sentences on it that
+    were printed.
     """
 
     X: object
@@ -138,7 +139,8 @@ def read_rows(options):
 
 
 def refuse_common_rows(rows):
-    """Refuse validation points that are rows of the table: as public rows they are not private."""
+    """Refuse validation points that are rows of the table: as public rows they are not
+    private."""
     tables = [
         X.assign(**{" target": y})
         for X, y in ((rows.X, rows.y), (rows.X_val, rows.y_val))
@@ -188,7 +190,8 @@ def _read(options, path, like=None):
 
 
 def _one_class_each(rows, target):
-    """The rows with one class for all spellings of a label, and what was found of labels."""
+    """The rows with one class for all spellings of a label, and what was found of
+    labels."""
     y = np.array([str(label) for label in rows.y.tolist()], dtype=object)
     found = list(find_spellings(y, np.ones(len(y), dtype=bool), target))
     rows = replace(rows, findings=[*rows.findings, *found])

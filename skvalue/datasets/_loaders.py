@@ -33,7 +33,8 @@ def _read_npz(name, folder):
             + (f"the sets {', '.join(found)}." if found else "no npz file.")
         )
     try:
-        # Loading a pickled array can run arbitrary code, and a data set does not need it.
+        # Loading a pickled array can run arbitrary code, and a data set does not need
+        # it.
         file = np.load(path, allow_pickle=False)
         if isinstance(file, np.ndarray):
             raise ValueError("one array, as numpy.save writes it.")
@@ -65,26 +66,29 @@ def fetch_benchmark(name, folder=None):
     Parameters
     ----------
     name : str
-        Name of the data set. From OpenML: "2dplanes", "apsfail", "click", "cpu", "phoneme", "pol"
-        or "wind", with two classes each. From a folder: any file in it.
+        Name of the data set. From OpenML: "2dplanes", "apsfail", "click", "cpu",
+        "phoneme", "pol" or "wind", with two classes each. From a folder: any file in
+        it.
     folder : str or path-like, default=None
-        A folder of files ``name.npz`` with the arrays X and y, written by `numpy.savez`. None
-        fetches the data set from OpenML, to the folder of `sklearn.datasets.get_data_home`.
+        A folder of files ``name.npz`` with the arrays X and y, written by
+        `numpy.savez`. None fetches the data set from OpenML, to the folder of
+        `sklearn.datasets.get_data_home`.
 
     Returns
     -------
     data : Bunch
-        With ``name``, ``X``, ``y`` and, if known, the list ``feature_names``. From a folder, it
-        has all arrays of the file (such as ``split``), unchanged. From OpenML, X is float64 with
-        nominal columns as codes, and y contains strings; missing values ("apsfail") stay NaN.
+        With ``name``, ``X``, ``y`` and, if known, the list ``feature_names``. From a
+        folder, it has all arrays of the file (such as ``split``), unchanged. From
+        OpenML, X is float64 with nominal columns as codes, and y contains strings;
+        missing values ("apsfail") stay NaN.
 
     Raises
     ------
     FileNotFoundError
         If the folder does not contain the file.
     ValueError
-        If the name is not one of those above and there is no folder, or the file is not as
-        described.
+        If the name is not one of those above and there is no folder, or the file is not
+        as described.
 
     See Also
     --------

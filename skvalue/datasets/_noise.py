@@ -1,4 +1,5 @@
-"""Noise in labels or features of random rows, as ground truth for cleaning benchmarks."""
+"""Noise in labels or features of random rows, as ground truth for cleaning
+benchmarks."""
 
 from numbers import Integral, Real
 
@@ -27,7 +28,8 @@ _COLUMN_SIZES = {
 
 
 def _check_labels(y):
-    """Return the classes of y and the code of every label; ValueError unless y contains classes."""
+    """Return the classes of y and the code of every label; ValueError unless y contains
+    classes."""
     y = column_or_1d(y, warn=True)
     assert_all_finite(y, input_name="y")
     if len(y) == 0:
@@ -47,7 +49,8 @@ def _check_labels(y):
 
 
 def _draw_rows(n_rows, fraction, rng):
-    """Boolean mask of random rows; `fraction` is a fraction (float) or a count (int)."""
+    """Boolean mask of random rows; `fraction` is a fraction (float) or a count
+    (int)."""
     count = fraction if isinstance(fraction, Integral) else round(fraction * n_rows)
     if count > n_rows:
         raise ValueError(
@@ -65,16 +68,16 @@ def _draw_rows(n_rows, fraction, rng):
 def flip_labels(y, fraction=0.1, random_state=None):
     """Give some rows a wrong label.
 
-    The rows are drawn uniformly, and the new label of each is drawn uniformly from the other
-    classes, so every chosen row is mislabelled.
+    The rows are drawn uniformly, and the new label of each is drawn uniformly from the
+    other classes, so every chosen row is mislabelled.
 
     Parameters
     ----------
     y : array-like of shape (n_samples,)
         Labels of any kind, of at least two classes.
     fraction : float or int, default=0.1
-        A float in [0, 1] is the fraction of rows to flip, rounded to the nearest number of rows; an
-        int is their number.
+        A float in [0, 1] is the fraction of rows to flip, rounded to the nearest number
+        of rows; an int is their number.
     random_state : int, RandomState instance or None, default=None
         Controls the choice of the rows and their new labels.
 
@@ -88,7 +91,8 @@ def flip_labels(y, fraction=0.1, random_state=None):
     Raises
     ------
     ValueError
-        If y has one class, continuous values or missing labels, or fraction is out of range.
+        If y has one class, continuous values or missing labels, or fraction is out of
+        range.
 
     See Also
     --------
@@ -127,36 +131,39 @@ def flip_labels(y, fraction=0.1, random_state=None):
 def perturb_features(X, fraction=0.1, scale=1.0, random_state=None, relative_to="std"):
     """Add Gaussian noise to the features of some rows.
 
-    The rows are drawn uniformly. In each of them, column j gets independent noise of mean 0 and
-    standard deviation ``scale`` times the size of column j, so the units of a column do not matter.
+    The rows are drawn uniformly. In each of them, column j gets independent noise of
+    mean 0 and standard deviation ``scale`` times the size of column j, so the units of
+    a column do not matter.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
         The features, finite numbers.
     fraction : float or int, default=0.1
-        A float in [0, 1] is the fraction of rows to perturb, rounded to the nearest number of rows;
-        an int is their number.
+        A float in [0, 1] is the fraction of rows to perturb, rounded to the nearest
+        number of rows; an int is their number.
     scale : float, default=1.0
         Standard deviation of the noise, in units of the size of the column.
     random_state : int, RandomState instance or None, default=None
         Controls the choice of the rows and the noise.
     relative_to : {"std", "norm"}, default="std"
-        The size of a column: its standard deviation over the rows of X (a constant column gets
-        no noise), or its L2 norm. The norm grows with the number of rows: over n rows it is
-        sqrt(n) root mean squares.
+        The size of a column: its standard deviation over the rows of X (a constant
+        column gets no noise), or its L2 norm. The norm grows with the number of rows:
+        over n rows it is sqrt(n) root mean squares.
 
     Returns
     -------
     X_noisy : ndarray of shape (n_samples, n_features)
-        A copy of the features with noise, float32 if X is float32 and float64 otherwise.
+        A copy of the features with noise, float32 if X is float32 and float64
+        otherwise.
     perturbed : ndarray of shape (n_samples,)
         Boolean mask of the perturbed rows.
 
     Raises
     ------
     ValueError
-        If X contains NaN or infinity, or fraction, scale or relative_to is out of range.
+        If X contains NaN or infinity, or fraction, scale or relative_to is out of
+        range.
 
     See Also
     --------
@@ -181,7 +188,8 @@ def perturb_features(X, fraction=0.1, scale=1.0, random_state=None, relative_to=
     [[0.49, 112.04]]
     """
     rng = check_random_state(random_state)
-    # In C order, so that a data frame has the same sums, and so the same noise, bit for bit.
+    # In C order, so that a data frame has the same sums, and so the same noise, bit for
+    # bit.
     X = check_array(
         X, dtype=[np.float64, np.float32], order="C", copy=True, input_name="X"
     )

@@ -15,7 +15,8 @@ _LAST_CORRECTION, _MAX_CORRECTIONS = 1e-9, 50  # their errors fall by a factor
 
 
 def polish_optimum(model):
-    """The model after Newton steps to the optimum, which solvers of estimators reach up to `tol`.
+    """The model after Newton steps to the optimum, which solvers of estimators reach up
+    to `tol`.
 
     Parameters
     ----------
@@ -58,8 +59,8 @@ def polish_optimum(model):
 def row_products(model, directions, X=None, gradient=None, weights=None):
     """Products of directions with the gradients of the objective's terms of rows.
 
-    With directions ``H^-1 grad U``, minus the derivative of U by the weight of each row; the
-    decrease of U, to first order, when it is removed is minus this.
+    With directions ``H^-1 grad U``, minus the derivative of U by the weight of each
+    row; the decrease of U, to first order, when it is removed is minus this.
 
     Parameters
     ----------
@@ -68,7 +69,8 @@ def row_products(model, directions, X=None, gradient=None, weights=None):
     directions : ndarray of shape (m, K, p)
         Directions in the space of coefficients.
     X, gradient, weights : ndarrays, default=None
-        Other rows: design, gradient of the loss by the decisions (times the weight), and weight.
+        Other rows: design, gradient of the loss by the decisions (times the weight),
+        and weight.
 
     Returns
     -------
@@ -94,28 +96,30 @@ def row_products(model, directions, X=None, gradient=None, weights=None):
 
 
 def newton_steps(model, hessian, X, gradient, curvature, weights, sign=-1.0):
-    """Change of the coefficients by one Newton step, when single rows are removed or added.
+    """Change of the coefficients by one Newton step, when single rows are removed or
+    added.
 
-    The optimum without a row for least squares (Cook 1977), and the approximate leave-one-out of
-    Rad and Maleki (2020, equation 6) for other losses.
+    The optimum without a row for least squares (Cook 1977), and the approximate
+    leave-one-out of Rad and Maleki (2020, equation 6) for other losses.
 
     Parameters
     ----------
     model : LinearModel
         The objective.
     hessian : Hessian
-        Its factorised Hessian, with the weight of one row less (or more) in the penalty.
+        Its factorised Hessian, with the weight of one row less (or more) in the
+        penalty.
     X, gradient, curvature, weights : ndarrays
-        The rows: design (m, p), weighted gradient (m, K) and curvature (m, K, K) of the loss by the
-        decisions, and weights (m,).
+        The rows: design (m, p), weighted gradient (m, K) and curvature (m, K, K) of the
+        loss by the decisions, and weights (m,).
     sign : {-1.0, 1.0}, default=-1.0
         -1 removes each row from the objective, 1 adds it.
 
     Returns
     -------
     steps : ndarray of shape (m, K, p)
-        The change of the coefficients, for each row alone; NaN if there is no unique optimum
-        without the row.
+        The change of the coefficients, for each row alone; NaN if there is no unique
+        optimum without the row.
 
     Examples
     --------
@@ -151,8 +155,8 @@ def newton_steps(model, hessian, X, gradient, curvature, weights, sign=-1.0):
 def corrected_steps(model, hessian, steps, rows=None, joined=None):
     """A second step after `newton_steps`, with the gradient at the new coefficients.
 
-    It has the same Hessian for all steps, that of `hessian`. For least squares the first step is
-    the solution, and nothing changes.
+    It has the same Hessian for all steps, that of `hessian`. For least squares the
+    first step is the solution, and nothing changes.
 
     Parameters
     ----------
@@ -208,7 +212,8 @@ def corrected_steps(model, hessian, steps, rows=None, joined=None):
 def changes_without(model, hessian, players, converge=False):
     """Change of the coefficients without each player's rows, in turn: two Newton steps.
 
-    The first is, of several rows, the second-order effect of a group (Basu, You and Feizi 2020).
+    The first is, of several rows, the second-order effect of a group (Basu, You and
+    Feizi 2020).
 
     Parameters
     ----------
@@ -224,8 +229,8 @@ def changes_without(model, hessian, players, converge=False):
     Yields
     ------
     step : ndarray of shape (K, p)
-        The change; NaN if there is no unique optimum without a row, or if repeated steps do not
-        converge.
+        The change; NaN if there is no unique optimum without a row, or if repeated
+        steps do not converge.
 
     Examples
     --------
@@ -269,7 +274,8 @@ def changes_without(model, hessian, players, converge=False):
 
 
 def optimum_without(model, rows):
-    """Change of the coefficients without some rows, up to the optimum; NaN if there is none.
+    """Change of the coefficients without some rows, up to the optimum; NaN if there is
+    none.
 
     Parameters
     ----------

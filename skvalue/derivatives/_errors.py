@@ -11,7 +11,8 @@ from ._walk import marginals_along
 
 @dataclass(frozen=True, eq=False)
 class AveragedReleases:
-    """What a private fit that averages releases made public, from which its errors follow."""
+    """What a private fit that averages releases made public, from which its errors
+    follow."""
 
     means: np.ndarray  # of the releases of each player, (n_players, p)
     noise_std: np.ndarray  # of one release of each player
@@ -22,10 +23,12 @@ class AveragedReleases:
 
 
 def denoised_means(means, variances, start):
-    """Gradients of players, estimated from means with noise of known variances per coordinate.
+    """Gradients of players, estimated from means with noise of known variances per
+    coordinate.
 
-    Empirical Bayes: the mean over players is shrunk towards ``start``, the mean gradient of public
-    rows, by the positive part of James and Stein's factor; the players are then shrunk towards it.
+    Empirical Bayes: the mean over players is shrunk towards ``start``, the mean
+    gradient of public rows, by the positive part of James and Stein's factor; the
+    players are then shrunk towards it.
     """
     n, p = means.shape
     center = means.mean(axis=0)
@@ -42,7 +45,8 @@ def denoised_means(means, variances, start):
 
 @dataclass(frozen=True, eq=False)
 class HalvedMoments:
-    """Running means and variances of samples (n,), of the even and of the odd ones apart."""
+    """Running means and variances of samples (n,), of the even and of the odd ones
+    apart."""
 
     counts: tuple = (0, 0)
     means: tuple = (0.0, 0.0)
@@ -89,8 +93,9 @@ class HalvedMoments:
 def pooled_variances(moments, kinds):
     """Variances (n,) of samples (n,), shrunk to the mean over a kind of entries.
 
-    The weight of an entry's own variance is the fraction of the variance between entries that two
-    halves of the samples agree on (none of it: all entries of the kind have the same variance).
+    The weight of an entry's own variance is the fraction of the variance between
+    entries that two halves of the samples agree on (none of it: all entries of the kind
+    have the same variance).
     """
     found = moments.variances()
     if moments.count < 4:
@@ -110,8 +115,8 @@ def pooled_variances(moments, kinds):
 def redrawn_values(model, weights, rate, released, centers, rng):
     """Values of one fit with other permutations and other noise, (n_players,).
 
-    ``centers`` (n_players, p) are gradients that do not vary over permutations; ``model`` has the
-    validation points and need not have the players.
+    ``centers`` (n_players, p) are gradients that do not vary over permutations;
+    ``model`` has the validation points and need not have the players.
     """
     std = released.noise_std[:, None]
     total = std * np.sqrt(released.skip) * rng.standard_normal(centers.shape)

@@ -20,15 +20,16 @@ class Hessian:
     model : LinearModel
         The objective.
     less_weight : float, default=0.0
-        Weight by which the penalty per weight is reduced: that of a row that is removed.
+        Weight by which the penalty per weight is reduced: that of a row that is
+        removed.
 
     Attributes
     ----------
     solver : {"cholesky", "cg"}
-        "cholesky" stores the matrix, 8 (K p)^2 bytes for p coefficients of K decisions, and needs
-        about n (K p)^2 / 2 + (K p)^3 / 3 operations. If that does not fit into scikit-learn's
-        `working_memory`, "cg" solves by conjugate gradients with products of the Hessian, and
-        stores 8 (n K + 4 K p) bytes besides the rows.
+        "cholesky" stores the matrix, 8 (K p)^2 bytes for p coefficients of K decisions,
+        and needs about n (K p)^2 / 2 + (K p)^3 / 3 operations. If that does not fit
+        into scikit-learn's `working_memory`, "cg" solves by conjugate gradients with
+        products of the Hessian, and stores 8 (n K + 4 K p) bytes besides the rows.
 
     Raises
     ------
@@ -72,8 +73,9 @@ class Hessian:
         for a in range(k):
             matrix[a, diagonal, a, diagonal] += self._penalty
         if model.loss is SOFTMAX:
-            # The same shift of all decisions changes no probability. Gradients have no component
-            # along it, so a term along it makes the matrix regular and changes no solution.
+            # The same shift of all decisions changes no probability. Gradients have no
+            # component along it, so a term along it makes the matrix regular and
+            # changes no solution.
             shift = np.einsum("ajaj->", matrix) / (k * p)
             matrix[:, diagonal, :, diagonal] += shift
         try:

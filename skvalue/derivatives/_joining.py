@@ -1,4 +1,5 @@
-"""Values of rows that join: their gradients at models that were recorded along walks."""
+"""Values of rows that join: their gradients at models that were recorded along
+walks."""
 
 import numpy as np
 
@@ -9,8 +10,9 @@ from ._players import gradients_at
 def recorded_positions(q, n_permutations, skip, n_models):
     """Positions 0..n at which parameters are kept, a list for each permutation.
 
-    ``q`` (n + 1,) is `size_weights` of n + 1 players, of which one joins. Together the positions
-    are the quantiles of q; they are spread at random over the permutations after the first `skip`.
+    ``q`` (n + 1,) is `size_weights` of n + 1 players, of which one joins. Together the
+    positions are the quantiles of q; they are spread at random over the permutations
+    after the first `skip`.
 
     >>> recorded_positions(np.full(4, 0.25), 3, 1, n_models=8)
     [[], [1, 1, 2, 0], [2, 3, 0, 3]]
@@ -23,7 +25,8 @@ def recorded_positions(q, n_permutations, skip, n_models):
 
 
 def joining_values(model, thetas, rate):
-    """Mean gain of utility by a step along the gradient of each player, at parameters (m, p)."""
+    """Mean gain of utility by a step along the gradient of each player, at parameters
+    (m, p)."""
     values = np.zeros(model.n_players)
     for theta, before in zip(thetas, model.utilities(thetas)):
         values += model.utilities(theta - rate * gradients_at(model, theta)) - before
@@ -31,5 +34,6 @@ def joining_values(model, thetas, rate):
 
 
 def class_probabilities(model, thetas):
-    """Probabilities (n_rows, n_classes) of the rows of the players; means over parameters."""
+    """Probabilities (n_rows, n_classes) of the rows of the players; means over
+    parameters."""
     return probabilities(model.outputs(thetas)).mean(axis=0)

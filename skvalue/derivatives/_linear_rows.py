@@ -31,8 +31,8 @@ class LinearRows:
 class LinearRowModel(RowModel):
     """Softmax regression, or linear regression (n_classes 0) of the squared error.
 
-    Parameters are (n_features + 1, n_outputs), flat; the last row is the intercept. A code above
-    the last class has no gradient.
+    Parameters are (n_features + 1, n_outputs), flat; the last row is the intercept. A
+    code above the last class has no gradient.
 
     >>> model = LinearRowModel(3, n_classes=2)
     >>> rows = model.rows(np.zeros((4, 3)), np.array([0, 1, 0, 1]))
@@ -63,7 +63,8 @@ class LinearRowModel(RowModel):
         return self._loss.values(rows.X @ theta.reshape(self._shape), rows.y)
 
     def gradient_sum(self, theta, rows, weights, step=None):
-        """Gradient of the weighted sum of losses; with ``step``, plus half Hessian times it."""
+        """Gradient of the weighted sum of losses; with ``step``, plus half Hessian
+        times it."""
         slopes = weights[:, None] * self._slopes(theta, rows, step)
         return (rows.X.T @ slopes).ravel()
 
@@ -123,7 +124,8 @@ class LinearRowModel(RowModel):
         return softmax(z, axis=1) if self.n_classes else z[:, 0]
 
     def _slopes(self, theta, rows, step=None):
-        """Derivatives of the losses by the outputs; with ``step``, plus half of their change."""
+        """Derivatives of the losses by the outputs; with ``step``, plus half of their
+        change."""
         z = rows.X @ theta.reshape(self._shape)
         if self.n_classes:
             slopes, known = softmax(z, axis=1), np.flatnonzero(rows.y < self.n_classes)

@@ -28,7 +28,8 @@ class Loss:
 
 
 def probabilities(outputs):
-    """Probabilities of classes from outputs (..., k); a single one is that of the second class."""
+    """Probabilities of classes from outputs (..., k); a single one is that of the
+    second class."""
     if outputs.shape[-1] == 1:
         outputs = np.concatenate([np.zeros_like(outputs), outputs], axis=-1)
     return softmax(outputs, axis=-1)

@@ -36,13 +36,15 @@ _TYPES = (
 class LinearModel:
     """A linear model at the minimum of a weighted sum of losses and a penalty.
 
-    The objective is ``sum_i weights_i (loss(x_i @ theta, y_i) + row_penalty @ theta^2 / 2) +
-    penalty @ theta^2 / 2``, up to a factor. `linear_model` makes it from a fitted estimator.
+    The objective is ``sum_i weights_i (loss(x_i @ theta, y_i) + row_penalty @ theta^2 /
+    2) + penalty @ theta^2 / 2``, up to a factor. `linear_model` makes it from a fitted
+    estimator.
 
     Parameters
     ----------
     X : ndarray or CSR array of shape (n_samples, p)
-        Rows as the model sees them: transformed, with a last column of ones for an intercept.
+        Rows as the model sees them: transformed, with a last column of ones for an
+        intercept.
     y : ndarray of shape (n_samples,) or (n_samples, K)
         Codes of the classes, or targets.
     weights : ndarray of shape (n_samples,)
@@ -54,7 +56,8 @@ class LinearModel:
     penalty : ndarray of shape (p,)
         Ridge penalty of each coefficient.
     row_penalty : ndarray of shape (p,)
-        Ridge penalty per unit of weight, for objectives that are means and not sums of losses.
+        Ridge penalty per unit of weight, for objectives that are means and not sums of
+        losses.
     classes : ndarray or None
         Labels, in the order of their codes.
     estimator : estimator
@@ -99,8 +102,8 @@ class LinearModel:
         Returns
         -------
         gradient : ndarray of shape (n_rows, K)
-            The gradients; those by the coefficients are their products with the rows, and
-            ``weights * row_penalty * theta``.
+            The gradients; those by the coefficients are their products with the rows,
+            and ``weights * row_penalty * theta``.
         """
         z = self.X[rows] @ self.theta
         return self.weights[rows][:, None] * self.loss.gradient(z, self.y[rows])
@@ -259,8 +262,8 @@ def linear_model(estimator, X, y, sample_weight=None):
     ----------
     estimator : estimator
         Fitted `LogisticRegression` (no L1 penalty), `Ridge`, `LinearRegression`,
-        `RidgeClassifier`, `PoissonRegressor`, `GammaRegressor` or `KernelRidge`, or a Pipeline that
-        ends in one of them. Transformers count as fixed.
+        `RidgeClassifier`, `PoissonRegressor`, `GammaRegressor` or `KernelRidge`, or a
+        Pipeline that ends in one of them. Transformers count as fixed.
     X : array-like or sparse matrix of shape (n_samples, n_features)
         The rows that it was fitted on.
     y : array-like of shape (n_samples,)
@@ -276,7 +279,8 @@ def linear_model(estimator, X, y, sample_weight=None):
     Raises
     ------
     ValueError
-        If the estimator is another one, or its parameters make its loss not differentiable.
+        If the estimator is another one, or its parameters make its loss not
+        differentiable.
 
     Examples
     --------
@@ -334,7 +338,8 @@ def linear_model(estimator, X, y, sample_weight=None):
 
 
 def _logistic_penalty(last, penalty, d):
-    """Enter the penalty of a logistic regression, and return the factor of its losses."""
+    """Enter the penalty of a logistic regression, and return the factor of its
+    losses."""
     kind = last.penalty if last.penalty in (None, "l1", "elasticnet") else "l2"
     if kind == "l1" or last.l1_ratio not in (None, 0, 0.0):
         raise ValueError(

@@ -1,4 +1,5 @@
-"""Noise on gradients: the releases of a walk, their privacy cost, and their averages."""
+"""Noise on gradients: the releases of a walk, their privacy cost, and their
+averages."""
 
 import math
 from dataclasses import dataclass, replace
@@ -27,18 +28,20 @@ def gradient_event(
 ):
     """The releases of a party over k permutations, as k times a `GaussianEvent`.
 
-    In each it releases the sum of its clipped gradients (one, with unit "party") with Gaussian
-    noise. The sensitivity is ``2 clip`` for replacing the protected unit (trust "local"), ``clip``
-    for relation "null" (trust "server"). Noise of standard deviation ``sqrt(k) * clip *
-    noise_multiplier`` is exactly mu-GDP, mu = sensitivity / (clip * noise_multiplier), over k
-    adaptive releases (J. Dong, A. Roth, W. Su, JRSS-B 2022, Corollary 2).
+    In each it releases the sum of its clipped gradients (one, with unit "party") with
+    Gaussian noise. The sensitivity is ``2 clip`` for replacing the protected unit
+    (trust "local"), ``clip`` for relation "null" (trust "server"). Noise of standard
+    deviation ``sqrt(k) * clip * noise_multiplier`` is exactly mu-GDP, mu = sensitivity
+    / (clip * noise_multiplier), over k adaptive releases (J. Dong, A. Roth, W. Su,
+    JRSS-B 2022, Corollary 2).
     """
     clip = float(clip)  # in float32, the noise could be rounded down
     sensitivity, relation = (
         (clip, "null") if trust == "server" else (2 * clip, "replace")
     )
     if noise_multiplier is None:
-        # Larger by a factor 1 + 1e-12, so that the k-fold composition rounds to the safe side.
+        # Larger by a factor 1 + 1e-12, so that the k-fold composition rounds to the
+        # safe side.
         total = sensitivity / mu_from_epsilon(epsilon, delta) * (1 + 1e-12)
     else:
         total = clip * float(noise_multiplier)
@@ -48,7 +51,8 @@ def gradient_event(
 
 @dataclass(frozen=True)
 class GradientNoise:
-    """How the gradients of the players of a walk are released, and how releases are averaged."""
+    """How the gradients of the players of a walk are released, and how releases are
+    averaged."""
 
     draw: object  # ``draw(shape, stream)`` returns noise, see `skvalue.privacy.noise_source`
     factors: (
@@ -75,11 +79,12 @@ def is_named(schedule, name):
 def newest_weights(schedule, n_permutations):
     """Weights (k,) of a party's newest release in the steps of permutations t = 1..k.
 
-    The step is along ``W_t = w_t A_t + (1 - w_t) mean(A_1, ..., A_{t-1})`` for the releases A of
-    the party: a post-processing W = X A with row sums one, which is fixed before any gradient is
-    computed. The weight is 1 for "iid", ``1 / t`` for "correlated" (the running mean), and
-    ``0.75 - 0.7 t / k`` after the first for "recent" (the paper of `FederatedSemivalueValuer`,
-    Appendix D.2); a callable returns it from (t, k).
+    The step is along ``W_t = w_t A_t + (1 - w_t) mean(A_1, ..., A_{t-1})`` for the
+    releases A of the party: a post-processing W = X A with row sums one, which is fixed
+    before any gradient is computed. The weight is 1 for "iid", ``1 / t`` for
+    "correlated" (the running mean), and ``0.75 - 0.7 t / k`` after the first for
+    "recent" (the paper of `FederatedSemivalueValuer`, Appendix D.2); a callable returns
+    it from (t, k).
     """
     t = np.arange(1, n_permutations + 1.0)
     if isinstance(schedule, str):
@@ -106,7 +111,8 @@ def newest_weights(schedule, n_permutations):
 
 
 def step_noise_std(schedule, noise_std, n_permutations, skip):
-    """Root mean square of the noise in the steps of the permutations after the first `skip`.
+    """Root mean square of the noise in the steps of the permutations after the first
+    `skip`.
 
     ``noise_std`` is that of one release.
     """

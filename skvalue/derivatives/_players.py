@@ -17,10 +17,10 @@ _BUNDLE = (
 class GradientModel(metaclass=ABCMeta):
     """A model with the rows of its players and public validation points.
 
-    A walk starts at `start` and takes one step ``theta - learning_rate * g`` per player; the
-    utilities of its parameters are then computed together. Parameters and gradients are flat
-    float64 arrays on the CPU, on any device of the model. A model of classes or targets has
-    `outputs` too, which value rows that join without a label.
+    A walk starts at `start` and takes one step ``theta - learning_rate * g`` per
+    player; the utilities of its parameters are then computed together. Parameters and
+    gradients are flat float64 arrays on the CPU, on any device of the model. A model of
+    classes or targets has `outputs` too, which value rows that join without a label.
     """
 
     n_parameters: int
@@ -29,15 +29,17 @@ class GradientModel(metaclass=ABCMeta):
 
     @abstractmethod
     def start(self, rng):
-        """Initial parameters (p,) of a walk; they depend on the generator, not on the rows."""
+        """Initial parameters (p,) of a walk; they depend on the generator, not on the
+        rows."""
 
     @abstractmethod
     def gradients(self, thetas, players):
         """Clipped gradients (b, p) of b players, each at its row of ``thetas`` (b, p).
 
-        With unit "party", the clipped mean gradient of the rows of the player; with "example", the
-        mean of their clipped gradients. Gradients that are not finite are returned, so that the
-        walk raises an error; in a private fit they are zero, since an error would depend on rows.
+        With unit "party", the clipped mean gradient of the rows of the player; with
+        "example", the mean of their clipped gradients. Gradients that are not finite
+        are returned, so that the walk raises an error; in a private fit they are zero,
+        since an error would depend on rows.
         """
 
     def gradient(self, theta, player):
@@ -46,19 +48,22 @@ class GradientModel(metaclass=ABCMeta):
 
     @abstractmethod
     def batch_size(self, n_walks):
-        """Numbers of walks, of at most `n_walks`, and of their steps, to take in one `walk`."""
+        """Numbers of walks, of at most `n_walks`, and of their steps, to take in one
+        `walk`."""
 
     @abstractmethod
     def walk(self, orders, rates, noise, noise_std, thetas, past=None, weight=1.0, t=1):
-        """Take the steps of b walks from ``thetas`` (b, p), one per player of ``orders`` (b, m).
+        """Take the steps of b walks from ``thetas`` (b, p), one per player of
+        ``orders`` (b, m).
 
-        ``noise`` of each walk (m, p) or (0, p) has the standard deviations ``noise_std``
-        (n_players,). If steps are along averages of releases, ``past`` (n_players, p) has the means
-        of the t - 1 previous releases and is updated; ``weight`` is that of `newest_weights`.
+        ``noise`` of each walk (m, p) or (0, p) has the standard deviations
+        ``noise_std`` (n_players,). If steps are along averages of releases, ``past``
+        (n_players, p) has the means of the t - 1 previous releases and is updated;
+        ``weight`` is that of `newest_weights`.
 
-        Returns the parameters (b, m + 1, p) before the first and after each step, in the library of
-        the model; the last ones (b, p); and the first step (b,) at which a gradient is not finite
-        (-1: none), from which on the walk is undefined.
+        Returns the parameters (b, m + 1, p) before the first and after each step, in
+        the library of the model; the last ones (b, p); and the first step (b,) at which
+        a gradient is not finite (-1: none), from which on the walk is undefined.
         """
 
     @abstractmethod
@@ -67,11 +72,13 @@ class GradientModel(metaclass=ABCMeta):
 
     @abstractmethod
     def utilities(self, thetas):
-        """Mean utilities (T,) of parameters (T, p) over the validation points; higher is better."""
+        """Mean utilities (T,) of parameters (T, p) over the validation points; higher
+        is better."""
 
 
 def steps_in_memory(p):
-    """Number of steps whose parameters, noise and copies fit into the working memory."""
+    """Number of steps whose parameters, noise and copies fit into the working
+    memory."""
     return max(1, int(get_config()["working_memory"] * 2**20 // (5 * 8 * p)))
 
 
@@ -84,10 +91,11 @@ def gradients_at(model, theta):
 class LinearGradientModel(GradientModel):
     """Logistic, softmax or linear regression: a `GradientModel` with compiled walks.
 
-    ``players`` is the party of each row, 0 to n_players - 1; ``y`` and ``y_val`` are codes of
-    classes (a code above the last class is none of them) or targets; ``weights`` sum to one. A
-    constant column is appended. If ``basis`` (n_outputs * (n_features + 1), n_components) is given,
-    parameters and gradients are coordinates along its orthonormal columns.
+    ``players`` is the party of each row, 0 to n_players - 1; ``y`` and ``y_val`` are
+    codes of classes (a code above the last class is none of them) or targets;
+    ``weights`` sum to one. A constant column is appended. If ``basis`` (n_outputs *
+    (n_features + 1), n_components) is given, parameters and gradients are coordinates
+    along its orthonormal columns.
     """
 
     in_threads = True

@@ -1,4 +1,5 @@
-"""Scales, directions and learning rates of gradient methods, computed from public data."""
+"""Scales, directions and learning rates of gradient methods, computed from public
+data."""
 
 import numpy as np
 
@@ -16,8 +17,9 @@ _TINY = 1e-6
 def column_scales(X_val):
     """Means and scales of the columns of public data.
 
-    The scale is the standard deviation. If that is below a millionth of the largest absolute value,
-    it is rounding error: the scale is then the largest absolute value (or 1), with a warning.
+    The scale is the standard deviation. If that is below a millionth of the largest
+    absolute value, it is rounding error: the scale is then the largest absolute value
+    (or 1), with a warning.
     """
     X_val = np.asarray(X_val, dtype=np.float64)
     mean, scale, largest = (
@@ -40,7 +42,8 @@ def column_scales(X_val):
 
 
 def target_scale(y_val, weights):
-    """Weighted standard deviation of public targets; 1 if they are (nearly) constant."""
+    """Weighted standard deviation of public targets; 1 if they are (nearly)
+    constant."""
     mean = y_val @ weights
     scale = np.sqrt((y_val - mean) ** 2 @ weights)
     return float(scale) if scale > _TINY * np.abs(y_val).max() else 1.0
@@ -49,8 +52,9 @@ def target_scale(y_val, weights):
 def public_directions(gradients, weights, n_components):
     """Orthonormal basis (p, n_components) of the gradients (n_rows, p) of public rows.
 
-    The first direction is the weighted mean gradient, the others are the singular directions of the
-    residuals. Raises ValueError if the gradients have fewer directions.
+    The first direction is the weighted mean gradient, the others are the singular
+    directions of the residuals. Raises ValueError if the gradients have fewer
+    directions.
     """
     mean = weights @ gradients
     length = np.linalg.norm(mean)
@@ -73,12 +77,13 @@ def public_directions(gradients, weights, n_components):
 
 
 def public_learning_rate(make_model, n_points, n_players, size, rng, noise_std=0.0):
-    """Learning rate of a walk, from walks on the n_points validation points, which are public.
+    """Learning rate of a walk, from walks on the n_points validation points, which are
+    public.
 
-    ``make_model(rows, players, points)`` trains on one half, of `size` rows per party, and
-    evaluates on the other. The result is the smallest of `RATES` with at least half of the best
-    gain of utility: larger steps help the model, but leave no gain for late steps. Without any
-    gain it is the smallest rate.
+    ``make_model(rows, players, points)`` trains on one half, of `size` rows per party,
+    and evaluates on the other. The result is the smallest of `RATES` with at least half
+    of the best gain of utility: larger steps help the model, but leave no gain for late
+    steps. Without any gain it is the smallest rate.
     """
     gains = np.zeros(len(RATES))
     for _ in range(_REPEATS):
@@ -92,7 +97,8 @@ def public_learning_rate(make_model, n_points, n_players, size, rng, noise_std=0
 
 
 def smallest_rate(rates, gains, fraction):
-    """The smallest rate with a fraction of the best gain; the smallest of all if none gains."""
+    """The smallest rate with a fraction of the best gain; the smallest of all if none
+    gains."""
     best = gains.max()
     return rates[int((gains >= fraction * best).argmax())] if best > 0 else rates[0]
 

@@ -1,4 +1,5 @@
-"""The protocol of models with losses of rows, and their utility at validation points."""
+"""The protocol of models with losses of rows, and their utility at validation
+points."""
 
 from abc import ABCMeta, abstractmethod
 from dataclasses import dataclass
@@ -10,8 +11,9 @@ import numpy as np
 class RowModel(metaclass=ABCMeta):
     """The losses of rows under a model, with derivatives by its parameters.
 
-    Parameters are a flat float64 array (p,). Rows are in a form of the model: see `rows`; they have
-    a length, and are indexed. `numerics_context` is the context of a training.
+    Parameters are a flat float64 array (p,). Rows are in a form of the model: see
+    `rows`; they have a length, and are indexed. `numerics_context` is the context of a
+    training.
     """
 
     n_parameters: int
@@ -31,7 +33,8 @@ class RowModel(metaclass=ABCMeta):
 
     @abstractmethod
     def gradient_sum(self, theta, rows, weights, step=None):
-        """Gradient (p,) of the weighted sum of losses; with ``step``, plus half Hessian times it.
+        """Gradient (p,) of the weighted sum of losses; with ``step``, plus half Hessian
+        times it.
 
         It is of the library of ``theta``: see `parameters`.
         """
@@ -42,14 +45,15 @@ class RowModel(metaclass=ABCMeta):
 
     @abstractmethod
     def gradient_sum_and_products(self, theta, rows, directions, max_norm=None):
-        """Sum (p,) of the rows' clipped gradients, and their products (k, b) with directions."""
+        """Sum (p,) of the rows' clipped gradients, and their products (k, b) with
+        directions."""
 
     @abstractmethod
     def linearized(self, theta, rows):
         """The mean gradient of rows, and a function of a direction c of parameters.
 
-        It returns the derivatives of the product of the gradient and c by the parameters, and by
-        the weights of the rows, and may be called once.
+        It returns the derivatives of the product of the gradient and c by the
+        parameters, and by the weights of the rows, and may be called once.
         """
 
     @abstractmethod
@@ -61,7 +65,8 @@ class RowModel(metaclass=ABCMeta):
         """Probabilities of the classes, (b, n_classes), or predicted targets (b,)."""
 
     def parameters(self, theta):
-        """Parameters in the library of the model, in which long trainings take their steps."""
+        """Parameters in the library of the model, in which long trainings take their
+        steps."""
         return theta
 
 

@@ -1,10 +1,11 @@
 """A run of gradient descent, and what each row adds to the utility in its steps.
 
-A step from theta along the clipped gradients g_j of the rows B is ``theta - eta / |B| sum_j g_j``.
-To first order the utility increases by ``-eta / |B| sum_j <g_j, grad U(theta)>``: row j adds its
-term, the Shapley value of the game of the step. To second order it adds
-``-eta / |B| <g_j, grad U + H d / 2>``, for the step d and the Hessian H of the utility (J. T. Wang,
-P. Mittal, D. Song, R. Jia: "Data Shapley in One Training Run", ICLR 2025, Theorems 3 and 4).
+A step from theta along the clipped gradients g_j of the rows B is ``theta - eta / |B|
+sum_j g_j``. To first order the utility increases by ``-eta / |B| sum_j <g_j, grad
+U(theta)>``: row j adds its term, the Shapley value of the game of the step. To second
+order it adds ``-eta / |B| <g_j, grad U + H d / 2>``, for the step d and the Hessian H
+of the utility (J. T. Wang, P. Mittal, D. Song, R. Jia: "Data Shapley in One Training
+Run", ICLR 2025, Theorems 3 and 4).
 """
 
 from dataclasses import dataclass, field
@@ -40,10 +41,12 @@ class Run:
 
     @property
     def max_norm(self):
-        """Bound to clip to, so that the computed sum of gradients changes by at most ``2 clip``.
+        """Bound to clip to, so that the computed sum of gradients changes by at most
+        ``2 clip``.
 
-        The relative rounding error of a sum of n numbers, in any order, is at most n times the
-        machine epsilon, so that of the sum of n vectors of norm ``clip`` is at most ``n^2`` times.
+        The relative rounding error of a sum of n numbers, in any order, is at most n
+        times the machine epsilon, so that of the sum of n vectors of norm ``clip`` is
+        at most ``n^2`` times.
         """
         if self.clip is None:
             return None
@@ -63,11 +66,12 @@ class Run:
 
 
 def descend(run, rows, batches, n_steps, draw=None):
-    """Make the steps of a run; after each, yield the batch and the products of its rows.
+    """Make the steps of a run; after each, yield the batch and the products of its
+    rows.
 
-    ``rows`` are those of the model. ``batches`` yields indices of rows, or None for all. With
-    ``draw``, noise is added to the sum of clipped gradients of each step, which is divided by the
-    public size of `batches`.
+    ``rows`` are those of the model. ``batches`` yields indices of rows, or None for
+    all. With ``draw``, noise is added to the sum of clipped gradients of each step,
+    which is divided by the public size of `batches`.
     """
     utility, model, max_norm = run.utility, run.utility.model, run.max_norm
     for t, (batch, size) in zip(range(n_steps), batches):
@@ -98,7 +102,8 @@ def descend(run, rows, batches, n_steps, draw=None):
 
 
 def value_rows(run, rows):
-    """Values of rows along a run in which each is in every step, with weight ``1 / run.n``."""
+    """Values of rows along a run in which each is in every step, with weight ``1 /
+    run.n``."""
     utility, model, values = run.utility, run.utility.model, np.zeros(len(rows))
     for t, theta in enumerate(run.thetas[:-1]):
         direction = utility.gradient(theta, run.direction(t))[None]
@@ -110,7 +115,8 @@ def value_rows(run, rows):
 
 
 def point_values(run, rows):
-    """Yield a slice of the validation points and the values of the run's rows at each, (k, n)."""
+    """Yield a slice of the validation points and the values of the run's rows at each,
+    (k, n)."""
     utility, model, n = run.utility, run.utility.model, run.n
     for part in tiles(
         len(utility.points), max(1, _BLOCK // max(model.n_parameters, n))
@@ -140,10 +146,11 @@ def shuffled_batches(n, size, rng):
 def public_run_rate(make_utility, X, y, rng, *, n_steps, clip, noise_std):
     """Learning rate of a run, from runs on validation points (X, y), which are public.
 
-    ``make_utility(part)`` evaluates on a part of the points; the run is on the others, with noise
-    of standard deviation ``noise_std`` on the mean gradient. The result is the smallest of
-    `RUN_RATES` with at least nine tenths of the best gain of utility, among those at which values
-    to first order sum to at most 1.25 times the gain: of larger rates values say little.
+    ``make_utility(part)`` evaluates on a part of the points; the run is on the others,
+    with noise of standard deviation ``noise_std`` on the mean gradient. The result is
+    the smallest of `RUN_RATES` with at least nine tenths of the best gain of utility,
+    among those at which values to first order sum to at most 1.25 times the gain: of
+    larger rates values say little.
     """
     gains, sums, n = np.zeros(len(RUN_RATES)), np.zeros(len(RUN_RATES)), len(y)
     for _ in range(_REPEATS):
@@ -162,7 +169,8 @@ def public_run_rate(make_utility, X, y, rng, *, n_steps, clip, noise_std):
 
 
 def _rehearsal(run, rows, noise):
-    """Gain of utility in a run on public rows, and the sum of the values to first order."""
+    """Gain of utility in a run on public rows, and the sum of the values to first
+    order."""
     utility, model, max_norm = run.utility, run.utility.model, run.max_norm
     (theta,), total = run.thetas, 0.0
     none, empty = np.zeros((0, len(theta))), utility.value(theta)

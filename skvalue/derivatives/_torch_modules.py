@@ -1,4 +1,5 @@
-"""Checks, targets and initial parameters of torch modules. Importing this imports torch."""
+"""Checks, targets and initial parameters of torch modules. Importing this imports
+torch."""
 
 import copy
 
@@ -87,7 +88,8 @@ def starting_point(module, start):
 
 
 def drawn_parameters(module, seed):
-    """Named parameters after a reset of the trained layers of a module on the CPU, from a seed."""
+    """Named parameters after a reset of the trained layers of a module on the CPU, from
+    a seed."""
     with seeded(seed):  # one thread at a time resets the module
         for part in trained_parts(module):
             part.reset_parameters()
@@ -95,7 +97,8 @@ def drawn_parameters(module, seed):
 
 
 def as_targets(y, outputs, name, dtype):
-    """Labels, or targets of a dtype, in the form that the loss needs, on the device of outputs.
+    """Labels, or targets of a dtype, in the form that the loss needs, on the device of
+    outputs.
 
     Classes of a module with one output per row are the floats 0 and 1.
     """

@@ -1,4 +1,5 @@
-"""Players that train a torch module by clipped gradients. Importing this imports torch."""
+"""Players that train a torch module by clipped gradients. Importing this imports
+torch."""
 
 from functools import cached_property
 
@@ -24,11 +25,11 @@ _CACHE = (
 class TorchGradientModel(GradientModel):
     """A torch module that players train by steps along clipped gradients.
 
-    The module, its loss and ``start`` are those of `TorchRowModel`; the loss of a player is the
-    mean over its rows. With ``basis`` (p, n_components), parameters and gradients are coordinates
-    along its orthonormal columns, from the given start. Rows of a code of ``n_classes`` (if any) or
-    above have zero gradients. If ``private``, so have rows whose gradients are not finite, since an
-    error would depend on the rows.
+    The module, its loss and ``start`` are those of `TorchRowModel`; the loss of a
+    player is the mean over its rows. With ``basis`` (p, n_components), parameters and
+    gradients are coordinates along its orthonormal columns, from the given start. Rows
+    of a code of ``n_classes`` (if any) or above have zero gradients. If ``private``, so
+    have rows whose gradients are not finite, since an error would depend on the rows.
     """
 
     in_threads = False
@@ -95,8 +96,8 @@ class TorchGradientModel(GradientModel):
     def batch_size(self, n_walks):
         """Numbers of walks, and of their steps, that are computed together.
 
-        On a CPU, as many walks as fit into its cache, since more are not faster; for large parties
-        or networks that is one.
+        On a CPU, as many walks as fit into its cache, since more are not faster; for
+        large parties or networks that is one.
         """
         longest = int(np.diff(self._bounds).max(initial=1))
         n_bytes = longest * self._bytes_of_a_row() + 40 * self.rows.n_parameters
@@ -154,7 +155,8 @@ class TorchGradientModel(GradientModel):
 
     @default_settings()
     def utilities(self, thetas):
-        """Utilities (T,) of parameters (T, p): weighted means over the validation points."""
+        """Utilities (T,) of parameters (T, p): weighted means over the validation
+        points."""
         X, y, row_bytes, room = (
             self._points.X,
             self._points.y,
@@ -180,17 +182,19 @@ class TorchGradientModel(GradientModel):
 
     @default_settings()
     def outputs(self, thetas):
-        """Outputs (T, n_rows, n_outputs) of parameters (T, p) for the rows of the players."""
+        """Outputs (T, n_rows, n_outputs) of parameters (T, p) for the rows of the
+        players."""
         with torch.no_grad():
             found = torch.stack([
                 self.rows.outputs(self._full(theta), self._X) for theta in self.rows.tensor(thetas)
             ])  # fmt: skip
         return found.double().cpu().numpy().reshape(len(thetas), len(self._X), -1)
 
-    # Gradients ------------------------------------------------------------------------------
+    # Gradients ------------------------------------------------------------------------
 
     def _gradients_together(self, thetas, players):
-        """Clipped gradients (b, p), float64 on the device, of b players at rows of ``thetas``."""
+        """Clipped gradients (b, p), float64 on the device, of b players at rows of
+        ``thetas``."""
         examples, rows_of = self.unit == "example", self.rows
         first, kept = self._bounds[players], np.diff(self._bounds)[players]
         total = torch.zeros(thetas.shape, dtype=torch.float64, device=self.device)
@@ -262,10 +266,11 @@ class TorchGradientModel(GradientModel):
         return torch.where(counted[:, None], gradients, 0.0) / divisors[:, None]
 
     def _add_clipped(self, total, each, counts=None):
-        """Add the rows of `each` (..., rows, p), clipped, to `total` (..., p) in float64.
+        """Add the rows of `each` (..., rows, p), clipped, to `total` (..., p) in
+        float64.
 
-        By blocks of columns, since all rows in float64 would take twice the memory, and most of the
-        time on a CPU. Rows where `counts` is False are not added.
+        By blocks of columns, since all rows in float64 would take twice the memory, and
+        most of the time on a CPU. Rows where `counts` is False are not added.
         """
         room = _CACHE // 16 if self.device == "cpu" else self._memory()
         n_rows = max(1, each[..., 0].numel())

@@ -46,13 +46,15 @@ class TorchRows:
 
 
 class TorchRowModel(RowModel):
-    """A torch module; parameters that require a gradient are trained, others are constants.
+    """A torch module; parameters that require a gradient are trained, others are
+    constants.
 
-    The loss of a row is ``loss(module(x[None]), y[None])``; None is the cross-entropy for classes
-    and the squared error for targets. Classes of a module with one output are the floats 0 and 1.
-    The module is tested on some rows ``X``. ``start`` is "given" (the parameters of the module),
-    "random" (`reset_parameters` of its layers) or "auto": "given" for a module that is partly
-    frozen. Codes of ``n_classes`` (if any) or above are of no class.
+    The loss of a row is ``loss(module(x[None]), y[None])``; None is the cross-entropy
+    for classes and the squared error for targets. Classes of a module with one output
+    are the floats 0 and 1. The module is tested on some rows ``X``. ``start`` is
+    "given" (the parameters of the module), "random" (`reset_parameters` of its layers)
+    or "auto": "given" for a module that is partly frozen. Codes of ``n_classes`` (if
+    any) or above are of no class.
     """
 
     numerics_context = staticmethod(default_settings)
@@ -122,7 +124,8 @@ class TorchRowModel(RowModel):
 
     @default_settings()
     def gradient_sum(self, theta, rows, weights, step=None):
-        """Gradient of the weighted sum of losses; with ``step``, plus half Hessian times it."""
+        """Gradient of the weighted sum of losses; with ``step``, plus half Hessian
+        times it."""
         leaf = self.tensor(theta).detach().requires_grad_()
         step = None if step is None else self.tensor(step)
         weights, total = (
@@ -202,7 +205,8 @@ class TorchRowModel(RowModel):
         return slope.detach(), pullback
 
     def n_together(self, n_rows):
-        """Number of steps whose derivatives fit into half of `working_memory`, or of a GPU's."""
+        """Number of steps whose derivatives fit into half of `working_memory`, or of a
+        GPU's."""
         n_bytes = (
             4 * self.row_bytes * n_rows + 4 * self.dtype.itemsize * self.n_parameters
         )
@@ -263,8 +267,8 @@ class TorchRowModel(RowModel):
 
     def outputs(self, theta, x):
         """Outputs of rows."""
-        # `functional_call` changes its module while it runs: each thread has a copy, which shares
-        # the tensors.
+        # `functional_call` changes its module while it runs: each thread has a copy,
+        # which shares the tensors.
         if (module := self._copies.get(get_ident())) is None:
             tensors = [*self.module.parameters(), *self.module.buffers()]
             module = copy.deepcopy(
@@ -296,7 +300,7 @@ class TorchRowModel(RowModel):
             losses.sum() if counts is None else torch.where(counts, losses, 0.0).sum()
         )
 
-    # Plumbing -------------------------------------------------------------------------------
+    # Plumbing -------------------------------------------------------------------------
 
     def tensor(self, array):
         """An array as a tensor of the dtype and device of the parameters."""
@@ -314,10 +318,12 @@ class TorchRowModel(RowModel):
 
 
 def _along(losses, theta, direction):
-    """Products of the gradients of losses (b,) with a direction, without a gradient of one row.
+    """Products of the gradients of losses (b,) with a direction, without a gradient of
+    one row.
 
-    The sum of the gradients with weights u is linear in u; its product with the direction has the
-    products as derivatives. (Forward mode needs parts of torch that are deprecated.)
+    The sum of the gradients with weights u is linear in u; its product with the
+    direction has the products as derivatives. (Forward mode needs parts of torch that
+    are deprecated.)
     """
     values, pull_back = vjp(losses, theta)
     return grad(lambda u: pull_back(u)[0] @ direction)(torch.ones_like(values))

@@ -7,14 +7,16 @@ _BLOCK = 2**22
 
 
 def evaluate(utility, model, z, y, weights):
-    """A utility at some decisions: at each point if it is a mean, as a whole, and its gradient.
+    """A utility at some decisions: at each point if it is a mean, as a whole, and its
+    gradient.
 
     Parameters
     ----------
     utility : {"neg_loss", "accuracy", "roc_auc", "neg_mean_squared_error", "r2"} or callable
-        The utility. A callable ``utility(decisions, y, weights)`` gets the decisions, of shape
-        (n_points,) for one decision and (n_points, K) for several, the codes of the labels (or the
-        targets), and weights with sum 1; it returns the utility and its gradient by the decisions.
+        The utility. A callable ``utility(decisions, y, weights)`` gets the decisions,
+        of shape (n_points,) for one decision and (n_points, K) for several, the codes
+        of the labels (or the targets), and weights with sum 1; it returns the utility
+        and its gradient by the decisions.
     model : LinearModel
         The model that decides.
     z : ndarray of shape (n_points, K)
@@ -36,7 +38,8 @@ def evaluate(utility, model, z, y, weights):
     Raises
     ------
     ValueError
-        If the utility is not defined for the targets, or a callable returns something else.
+        If the utility is not defined for the targets, or a callable returns something
+        else.
 
     Examples
     --------
@@ -106,8 +109,8 @@ def evaluate(utility, model, z, y, weights):
 def smooth_accuracy(z, codes):
     """Probability of the right label at each point, and its gradient.
 
-    The accuracy of labels drawn from the probabilities: the softmax of the decisions, or the
-    logistic function of one decision.
+    The accuracy of labels drawn from the probabilities: the softmax of the decisions,
+    or the logistic function of one decision.
 
     >>> smooth_accuracy(np.zeros((1, 4)), np.array([2]))[0].tolist()
     [0.25]
@@ -123,7 +126,8 @@ def smooth_accuracy(z, codes):
 
 
 def smooth_auc(z, codes, weights):
-    """Mean over pairs of a positive and a negative of the logistic function of their difference.
+    """Mean over pairs of a positive and a negative of the logistic function of their
+    difference.
 
     >>> value, gradient = smooth_auc(np.array([[0.0], [0.0]]), np.array([0, 1]), np.full(2, 0.5))
     >>> value, gradient.tolist()
@@ -146,7 +150,8 @@ def smooth_auc(z, codes, weights):
 
 
 class AccuracyGap:
-    """Utility: minus the gap of the smoothed accuracy between groups of validation points.
+    """Utility: minus the gap of the smoothed accuracy between groups of validation
+    points.
 
     Parameters
     ----------

@@ -31,12 +31,13 @@ def walk_permutations(
 ):  # fmt: skip
     """Yield a `Walk` along each of some random permutations.
 
-    ``weights`` are n times `size_weights`; utilities are computed only where they have a weight,
-    and at both ends. ``record`` has the positions 0..n of each permutation whose parameters are
-    kept. Every permutation has its own child of ``seed``. Permutations are independent, and run in
-    threads or in batches, unless ``noise`` averages releases over them: then one thread takes the
-    steps, in order, while another computes the utilities of the permutations before. Raises
-    ValueError, with the name of the player, if a gradient is not finite.
+    ``weights`` are n times `size_weights`; utilities are computed only where they have
+    a weight, and at both ends. ``record`` has the positions 0..n of each permutation
+    whose parameters are kept. Every permutation has its own child of ``seed``.
+    Permutations are independent, and run in threads or in batches, unless ``noise``
+    averages releases over them: then one thread takes the steps, in order, while
+    another computes the utilities of the permutations before. Raises ValueError, with
+    the name of the player, if a gradient is not finite.
     """
     walks = _Walks(
         model, weights, n_permutations, rate, seed, noise, skip, record, names
@@ -55,9 +56,11 @@ def walk_permutations(
 
 
 def without_tails(q, tail=1e-6):
-    """Probabilities q of the sizes of a coalition, zero for the rarest: `tail` of them in total.
+    """Probabilities q of the sizes of a coalition, zero for the rarest: `tail` of them
+    in total.
 
-    A walk computes no utilities where there is no weight: Beta(a, 1)-Shapley has none at the end.
+    A walk computes no utilities where there is no weight: Beta(a, 1)-Shapley has none
+    at the end.
     """
     order = np.argsort(q)
     rare = order[np.cumsum(q[order]) <= tail]
@@ -69,7 +72,8 @@ def without_tails(q, tail=1e-6):
 
 
 def needed_positions(weights):
-    """Mask (n + 1,) of the positions whose utilities are needed: those next to a weight, and ends.
+    """Mask (n + 1,) of the positions whose utilities are needed: those next to a
+    weight, and ends.
 
     >>> needed_positions(np.array([0.0, 0.0, 3.0, 0.0])).astype(int).tolist()
     [1, 0, 1, 1, 1]
@@ -80,7 +84,8 @@ def needed_positions(weights):
 
 @dataclass
 class _Steps:
-    """The steps along permutations that are walked together; utilities are computed later."""
+    """The steps along permutations that are walked together; utilities are computed
+    later."""
 
     numbers: Any  # of the permutations
     orders: np.ndarray
@@ -111,20 +116,24 @@ class _Walks:
         self.newest = newest_weights(
             "iid" if noise is None else noise.schedule, n_permutations
         )
-        # Steps along averages are those of one walk at a time, for which others have to wait.
+        # Steps along averages are those of one walk at a time, for which others have to
+        # wait.
         one = noise is not None and noise.averages and not model.in_threads
         self.n_walks, n_steps = model.batch_size(1 if one else n_permutations - skip)
-        # Numbers that are drawn in one call have one seed, so this size must not depend on memory.
+        # Numbers that are drawn in one call have one seed, so this size must not depend
+        # on memory.
         self.n_drawn = max(1, _DRAWN // p)
         self.parts = _parts(n, max(1, n_steps // self.n_drawn) * self.n_drawn)
 
     def bundles(self, first):
-        """The permutations from ``first`` on, as many in a bundle as are walked in one task."""
+        """The permutations from ``first`` on, as many in a bundle as are walked in one
+        task."""
         numbers = range(first, self.n_permutations)
         return [numbers[part] for part in _parts(len(numbers), self.n_walks)]
 
     def steps(self, numbers, past=None):
-        """Take the steps along some permutations; ``past`` is that of `GradientModel.walk`."""
+        """Take the steps along some permutations; ``past`` is that of
+        `GradientModel.walk`."""
         model, n, t = self.model, self.model.n_players, numbers[0]
         generators = [np.random.default_rng(self.children[t]) for t in numbers]
         orders = np.array([rng.permutation(n) for rng in generators])
@@ -207,7 +216,8 @@ class _Walks:
         return self.walked([self.steps(numbers)])
 
     def drawn(self, t, order, part):
-        """Noise of the steps ``part`` of permutation t, which starts at a multiple of a draw."""
+        """Noise of the steps ``part`` of permutation t, which starts at a multiple of a
+        draw."""
         n, p = self.model.n_players, self.model.n_parameters
         if self.noise is None:
             return np.empty((0, p))
@@ -221,7 +231,8 @@ class _Walks:
 
 
 def marginals_along(model, weights, order, theta, steps):
-    """Weighted marginal utilities (n_players,) of one walk from ``theta`` by steps (n, p)."""
+    """Weighted marginal utilities (n_players,) of one walk from ``theta`` by steps (n,
+    p)."""
     needed, utilities = needed_positions(weights), np.empty(len(order) + 1)
     for part in _parts(len(order), steps_in_memory(steps.shape[1])):
         thetas = np.cumsum(np.vstack([theta, steps[order[part]]]), axis=0)

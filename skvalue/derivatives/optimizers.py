@@ -1,6 +1,7 @@
 """Steps of optimisers, and the adjoints of the steps: their transposed derivatives.
 
-States are tuples of arrays of one library, numpy or torch: the parameters and their running means.
+States are tuples of arrays of one library, numpy or torch: the parameters and their
+running means.
 """
 
 from collections.abc import Callable
@@ -21,9 +22,9 @@ _DECAY = 0.999  # of the mean of squared gradients of AdamW
 class Optimizer:
     """Stochastic gradient descent with momentum, or AdamW, as in torch.
 
-    In AdamW, ``eps`` is added under the root of the mean squared gradient and not to the root,
-    whose derivative is infinite at zero. ``schedule`` maps the fraction of steps done to the factor
-    of the learning rate.
+    In AdamW, ``eps`` is added under the root of the mean squared gradient and not to
+    the root, whose derivative is infinite at zero. ``schedule`` maps the fraction of
+    steps done to the factor of the learning rate.
 
     >>> step = Optimizer("sgd", 0.5)
     >>> step.step(step.start(np.ones(1)), np.ones(1), 0, 10)
@@ -66,10 +67,11 @@ class Optimizer:
         return theta, first, second
 
     def adjoint(self, state, gradient, t, n_steps, adjoints):
-        """Derivatives of a function of the state after step t, by the state before and gradient.
+        """Derivatives of a function of the state after step t, by the state before and
+        gradient.
 
-        ``adjoints``: its derivatives by the state after. The gradient counts as a constant in the
-        first result.
+        ``adjoints``: its derivatives by the state after. The gradient counts as a
+        constant in the first result.
         """
         by_theta, *by_means = adjoints
         rate, mu = self.rate(t, n_steps), self.momentum
@@ -96,6 +98,7 @@ class Optimizer:
         return first, _DECAY * means[1] + (1 - _DECAY) * gradient**2
 
     def _corrected(self, second, t):
-        """Factor of the first mean, and the root of the second, corrected for their start at 0."""
+        """Factor of the first mean, and the root of the second, corrected for their
+        start at 0."""
         root = (second / (1 - _DECAY ** (t + 1)) + self.eps) ** 0.5
         return 1 / (1 - self.momentum ** (t + 1)), root

@@ -1,4 +1,5 @@
-"""Derivatives of a function of trained parameters by the weights of rows, back through training."""
+"""Derivatives of a function of trained parameters by the weights of rows, back through
+training."""
 
 from math import isqrt
 
@@ -21,9 +22,9 @@ def draw_batches(n, batch_size, n_epochs, rng):
 def train(model, rows, theta, batches, optimizer, weights=None):
     """Parameters after training, from the start ``theta``.
 
-    Step t is one of ``optimizer`` along the gradient of ``sum_i w_i l_i / B`` over the B rows of
-    batch t. ``rows`` are those of a `RowModel`; ``weights`` None are ones. (A row of weight 0 still
-    counts in B: without it, the sum loses one term.)
+    Step t is one of ``optimizer`` along the gradient of ``sum_i w_i l_i / B`` over the
+    B rows of batch t. ``rows`` are those of a `RowModel`; ``weights`` None are ones. (A
+    row of weight 0 still counts in B: without it, the sum loses one term.)
     """
     weights = np.ones(len(rows)) if weights is None else weights
     start, steps = optimizer.start(theta), range(len(batches))
@@ -42,11 +43,13 @@ def _state_after(steps, state, model, rows, batches, optimizer, weights):
 
 
 def unrolled_derivatives(model, rows, theta, batches, optimizer, slope):
-    """Derivatives of a function of trained parameters by the weights of all rows, at weights one.
+    """Derivatives of a function of trained parameters by the weights of all rows, at
+    weights one.
 
-    Reverse mode through all steps of `train` (Maclaurin, Duvenaud and Adams 2015; Ilyas and
-    Engstrom 2025). Of T steps, states are kept every sqrt(T), or more rarely if more steps fit into
-    scikit-learn's `working_memory`; the steps after each of them are taken again on the way back.
+    Reverse mode through all steps of `train` (Maclaurin, Duvenaud and Adams 2015; Ilyas
+    and Engstrom 2025). Of T steps, states are kept every sqrt(T), or more rarely if
+    more steps fit into scikit-learn's `working_memory`; the steps after each of them
+    are taken again on the way back.
 
     Parameters
     ----------

@@ -1,4 +1,5 @@
-"""Approximate contributions of all players, corrected by exact ones of some drawn players."""
+"""Approximate contributions of all players, corrected by exact ones of some drawn
+players."""
 
 import numpy as np
 
@@ -11,7 +12,8 @@ def draw_players(lengths, count, rng):
     Parameters
     ----------
     lengths : ndarray of shape (n,)
-        Lengths of their steps: expected errors up to a factor. Infinite where nothing is known.
+        Lengths of their steps: expected errors up to a factor. Infinite where nothing
+        is known.
     count : int
         Number of players.
     rng : numpy.random.Generator
@@ -42,10 +44,11 @@ def draw_players(lengths, count, rng):
 
 
 def corrections(approximate, players, probabilities, exact):
-    """Approximate contributions made unbiased: those of certain players, and what is added.
+    """Approximate contributions made unbiased: those of certain players, and what is
+    added.
 
-    Those of players of probability 1 are exact; to all others, the Horvitz-Thompson estimate of
-    their errors is added.
+    Those of players of probability 1 are exact; to all others, the Horvitz-Thompson
+    estimate of their errors is added.
 
     Parameters
     ----------
@@ -69,7 +72,8 @@ def corrections(approximate, players, probabilities, exact):
 
 
 def _sizes(lengths):
-    """Expected errors up to a factor; one of infinite length counts as much as all others."""
+    """Expected errors up to a factor; one of infinite length counts as much as all
+    others."""
     known = np.isfinite(lengths)
     sizes = np.where(known, lengths, 0.0)
     sizes += _FLOOR * sizes.mean()

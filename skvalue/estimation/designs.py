@@ -18,8 +18,8 @@ _FEW = 2**12  # most coalitions that sampler="auto" enumerates
 def choose_sampler(semivalue, n, limit=None):
     """The sampler for n players and at most ``limit`` coalitions (None: any number).
 
-    "exact" for few coalitions, "subsets" for Banzhaf values, "permutation" if the limit allows a
-    permutation but no block of subsets, otherwise "stratified".
+    "exact" for few coalitions, "subsets" for Banzhaf values, "permutation" if the limit
+    allows a permutation but no block of subsets, otherwise "stratified".
     """
     limit = np.inf if limit is None else limit
     if 2**n <= min(limit - 1, _FEW):
@@ -36,9 +36,11 @@ def choose_sampler(semivalue, n, limit=None):
 def make_design(
     sampler, semivalue, n, truncation=None, adjustment=None, marginal=None, **options
 ):
-    """The design of a sampler by name, for n players; ``options`` are those of `Design`.
+    """The design of a sampler by name, for n players; ``options`` are those of
+    `Design`.
 
-    The `Adjustment` is used by "stratified" and "subsets" only, the `MarginalGame` by "marginals".
+    The `Adjustment` is used by "stratified" and "subsets" only, the `MarginalGame` by
+    "marginals".
 
     Raises ValueError if "exact" would enumerate too many coalitions.
     """

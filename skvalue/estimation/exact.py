@@ -11,7 +11,8 @@ from .design import ENTRIES, ROUND, Design, Moments
 
 @dataclass(frozen=True)
 class TableMoments(Moments):
-    """Utilities of coalitions in a fixed order; the first `count` are known, the rest NaN.
+    """Utilities of coalitions in a fixed order; the first `count` are known, the rest
+    NaN.
 
     `add` fills the array in place after the first `count` entries, which never change.
     """

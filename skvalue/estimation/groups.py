@@ -1,15 +1,15 @@
 """Faithful values of groups: the sums of the semivalues of their rows.
 
-Lee, Liu, Tang, Zhang: "Faithful Group Shapley Value", NeurIPS 2025. With n rows, probabilities q of
-sizes (`skvalue.semivalues.size_weights`), m rows in a group and a of them in a coalition S, its
-value is
+Lee, Liu, Tang, Zhang: "Faithful Group Shapley Value", NeurIPS 2025. With n rows,
+probabilities q of sizes (`skvalue.semivalues.size_weights`), m rows in a group and a of
+them in a coalition S, its value is
 
     ``m q[n-1] (v(N) - v(0))
     + sum_{0 < s < n} n E[v(S) (q[s-1] a / s - q[s] (m - a) / (n - s)) | |S| = s]``,
 
-where the sum is ``sum_s n / (s (n - s)) Cov(v(S), a | |S| = s)`` for the Shapley value. Estimates
-are linear in a, and coalitions are drawn without looking at groups: the values of the parts of a
-group add up to its value, to rounding.
+where the sum is ``sum_s n / (s (n - s)) Cov(v(S), a | |S| = s)`` for the Shapley value.
+Estimates are linear in a, and coalitions are drawn without looking at groups: the
+values of the parts of a group add up to its value, to rounding.
 """
 
 import numpy as np
@@ -21,11 +21,12 @@ from .subsets import SUBSETS
 
 
 def group_factors(q, sizes, counts, totals):
-    """Factors of the utilities of coalitions in the values of groups, of shape (m, n_groups).
+    """Factors of the utilities of coalitions in the values of groups, of shape (m,
+    n_groups).
 
-    From the sizes (m,) of coalitions, their numbers of rows in each group (m, n_groups), and those
-    of the groups (n_groups,). Their mean over all coalitions of size s is
-    ``totals * (q[s-1] - q[s])``.
+    From the sizes (m,) of coalitions, their numbers of rows in each group (m,
+    n_groups), and those of the groups (n_groups,). Their mean over all coalitions of
+    size s is ``totals * (q[s-1] - q[s])``.
     """
     n = len(q)
     out = n * q[sizes] / (n - sizes)
@@ -33,7 +34,8 @@ def group_factors(q, sizes, counts, totals):
 
 
 def group_values(design, codes):
-    """Values of groups, their covariance over the draw of coalitions, and degrees of freedom.
+    """Values of groups, their covariance over the draw of coalitions, and degrees of
+    freedom.
 
     Parameters
     ----------
@@ -45,7 +47,8 @@ def group_values(design, codes):
     Returns
     -------
     values : ndarray of shape (n_groups,)
-        Sums of the semivalues of rows, unbiased given the numbers of draws in the strata.
+        Sums of the semivalues of rows, unbiased given the numbers of draws in the
+        strata.
     covariance : ndarray of shape (n_groups, n_groups)
         Their covariance; infinite if a stratum has one coalition.
     freedom : ndarray of shape (n_groups,)
@@ -63,7 +66,8 @@ def group_values(design, codes):
     strata, (labels, gains, *_) = design.strata, design.logged()
     folds = np.arange(len(gains)) // SUBSETS % FOLDS
     member = codes[:, None] == np.arange(len(totals))
-    # Utilities less the mean of the other folds, which does not depend on the coalition.
+    # Utilities less the mean of the other folds, which does not depend on the
+    # coalition.
     table, places = (FOLDS, strata.n_strata), folds * strata.n_strata + labels
     n_drawn = np.bincount(places, minlength=np.prod(table)).reshape(table)
     sums = np.bincount(places, gains, np.prod(table)).reshape(table)

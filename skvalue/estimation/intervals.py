@@ -19,10 +19,11 @@ def summed(variances, freedom):
 
 
 def t_halfwidth(errors, freedom, level):
-    """Half the width of Student's t interval that contains one value with probability `level`.
+    """Half the width of Student's t interval that contains one value with probability
+    `level`.
 
-    From standard errors and their degrees of freedom; 0 for errors of 0, infinite for infinite
-    ones.
+    From standard errors and their degrees of freedom; 0 for errors of 0, infinite for
+    infinite ones.
     """
     quantile = student.ppf(0.5 + level / 2, freedom)
     with np.errstate(invalid="ignore"):
@@ -30,10 +31,12 @@ def t_halfwidth(errors, freedom, level):
 
 
 def bernstein_halfwidth(errors, count, span, level):
-    """Half the width of the two-sided empirical Bernstein interval (infinite for count < 2).
+    """Half the width of the two-sided empirical Bernstein interval (infinite for count
+    < 2).
 
-    Maurer and Pontil (2009), Theorem 4: ``sqrt(2 s^2 L / m) + 7 span L / (3 (m - 1))`` with
-    L = ln(4 / (1 - level)), errors s / sqrt(m), m = count replicates within a range of `span`.
+    Maurer and Pontil (2009), Theorem 4: ``sqrt(2 s^2 L / m) + 7 span L / (3 (m - 1))``
+    with L = ln(4 / (1 - level)), errors s / sqrt(m), m = count replicates within a
+    range of `span`.
     """
     if count < 2:
         return np.full(np.shape(errors), np.inf)

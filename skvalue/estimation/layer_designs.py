@@ -1,8 +1,10 @@
-"""The designs of Layered Shapley: drawing and evaluating coalitions, and estimates of the layers.
+"""The designs of Layered Shapley: drawing and evaluating coalitions, and estimates of
+the layers.
 
-`play_layers` draws the coalitions of a `LayerPlan`, some of them at a time. The same coalitions are
-used for many players: a set and its extensions by one player, or a set and its subsets without one
-member. For each player alone, coalitions have the distribution that the design states.
+`play_layers` draws the coalitions of a `LayerPlan`, some of them at a time. The same
+coalitions are used for many players: a set and its extensions by one player, or a set
+and its subsets without one member. For each player alone, coalitions have the
+distribution that the design states.
 """
 
 from dataclasses import dataclass, field
@@ -25,7 +27,8 @@ from .layer_plan import n_subsets
 
 
 class Utilities:
-    """Utilities of coalitions that are given by their members; those of whole layers are stored.
+    """Utilities of coalitions that are given by their members; those of whole layers
+    are stored.
 
     Parameters
     ----------
@@ -66,7 +69,8 @@ class Utilities:
         return utilities
 
     def of(self, sets):
-        """Utilities of the coalitions in the rows of an int array (m, size) of members."""
+        """Utilities of the coalitions in the rows of an int array (m, size) of
+        members."""
         size = sets.shape[1]
         if size in self.tables:
             return self.tables[size][subset_ranks(np.sort(sets, axis=1))]
@@ -81,26 +85,30 @@ class Utilities:
             self.tables[size] = self.of(all_subsets(self.n, size))
 
     def without_each(self, sets):
-        """Utilities of sets, (m,), and of each without each of its members, (m, size)."""
+        """Utilities of sets, (m,), and of each without each of its members, (m,
+        size)."""
         if sets.shape[1] in self.tables or sets.shape[1] - 1 in self.tables:
             rests = [self.of(np.delete(sets, j, axis=1)) for j in range(sets.shape[1])]
             return self.of(sets), np.stack(rests, axis=1)
         return self._next_to(sets, sets, joined=False)
 
     def joined_by_each(self, sets, players):
-        """Utilities of sets, (m,), and of each with each of some players, (m, count)."""
+        """Utilities of sets, (m,), and of each with each of some players, (m,
+        count)."""
         if sets.shape[1] in self.tables or sets.shape[1] + 1 in self.tables:
             joined = [self.of(np.column_stack([sets, column])) for column in players.T]
             return self.of(sets), np.stack(joined, axis=1)
         return self._next_to(sets, players, joined=True)
 
     def _next_to(self, sets, players, joined):
-        """Utilities of sets, and of each after one of some players has joined, or has left."""
+        """Utilities of sets, and of each after one of some players has joined, or has
+        left."""
         m, count = players.shape
         base, changed = np.empty(m), np.empty((m, count))
         for part in tiles(m, max(1, ENTRIES // (self.n * (count + 1)))):
             others = players[part]
-            # Each set is followed by those next to it: solvers start from the previous solution.
+            # Each set is followed by those next to it: solvers start from the previous
+            # solution.
             masks = coalition_masks(sets[part], self.n).repeat(count + 1, axis=0)
             masks = masks.reshape(len(others), count + 1, self.n)
             row, place = np.indices(others.shape)
@@ -125,8 +133,8 @@ class LayerEstimate:
 
     layers: np.ndarray  # (K + 1, n): mean marginal contribution of each player, by size
     variance: np.ndarray  # (n,): squared standard errors of the values
-    # Coalitions that other rows are valued on: (members, weights, utilities), one size each. The
-    # weights of a size sum to one, at least on average.
+    # Coalitions that other rows are valued on: (members, weights, utilities), one size
+    # each. The weights of a size sum to one, at least on average.
     core: list = field(default_factory=list)
 
 
@@ -152,7 +160,8 @@ def play_layers(plan, utilities, seeds):
     Yields
     ------
     estimate : LayerEstimate or None
-        After the enumerated layers, if these are all, else None; then after each shuffle.
+        After the enumerated layers, if these are all, else None; then after each
+        shuffle.
     """
     exact = LayerEstimate(np.zeros((len(plan.counts), plan.n)), np.zeros(plan.n))
     for k in np.flatnonzero(plan.enumerated):
@@ -189,7 +198,8 @@ def play_layers(plan, utilities, seeds):
 
 
 def _enumerate(k, plan, utilities, rng, estimate):
-    """Mean marginal contributions to all coalitions of k others; stores a sample for the core."""
+    """Mean marginal contributions to all coalitions of k others; stores a sample for
+    the core."""
     n = plan.n
     utilities.tabulate(k)
     if k + 1 < n:
@@ -240,7 +250,8 @@ def _play_blocks(plan, utilities, rng, core):
 
 
 def _join_circle(k, count, order, utilities):
-    """Sums of gains of players that join ``count`` blocks each; all blocks; their utilities."""
+    """Sums of gains of players that join ``count`` blocks each; all blocks; their
+    utilities."""
     blocks, players = circle_blocks(order, k, count)
     bases, joined = utilities.joined_by_each(blocks, players)
     gains = np.bincount(players.ravel(), (joined - bases[:, None]).ravel(), utilities.n)
@@ -248,7 +259,8 @@ def _join_circle(k, count, order, utilities):
 
 
 def _leave_blocks(k, count, n, utilities, rng, core, weight):
-    """Gains (count, n) of players in blocks of k + 1 players, over independent partitions."""
+    """Gains (count, n) of players in blocks of k + 1 players, over independent
+    partitions."""
     gains = np.empty((count, n))
     for part in tiles(count, max(1, ENTRIES // (n * n))):
         some = part.stop - part.start
@@ -273,14 +285,15 @@ def _play_iid(k, plan, utilities, rng, estimate):
 def _of_mean(variances, count):
     """Variances of means over ``count`` draws.
 
-    The mean variance over players counts as one more draw, so that the error of a player whose
-    draws were all equal is not 0.
+    The mean variance over players counts as one more draw, so that the error of a
+    player whose draws were all equal is not 0.
     """
     return (variances + variances.mean() / max(count, 1)) / count
 
 
 def _variance_of_single_draws(plan, layers):
-    """Variance due to layers with one draw each, from the differences of consecutive layers."""
+    """Variance due to layers with one draw each, from the differences of consecutive
+    layers."""
     single = layers[[k for k in plan.sampled if plan.counts[k] == 1]]
     if len(single) == 0:
         return np.zeros(plan.n)
@@ -291,7 +304,8 @@ def _variance_of_single_draws(plan, layers):
 
 
 def _play_poisson(k, plan, utilities, rng, estimate):
-    """Draw each coalition of a layer with the same probability, see `distinct_subsets`."""
+    """Draw each coalition of a layer with the same probability, see
+    `distinct_subsets`."""
     n, count = plan.n, plan.counts[k]
     probability = count / n_subsets(n - 1, k)
     sets = distinct_subsets(rng, n, k + 1, n * count / (k + 1))
@@ -302,8 +316,8 @@ def _play_poisson(k, plan, utilities, rng, estimate):
     estimate.layers[k] = np.bincount(sets.ravel(), gains.ravel(), n)
     squares = _of_mean(np.bincount(sets.ravel(), gains.ravel() ** 2, n) * count, count)
     estimate.variance += (1 - probability) * squares / n**2
-    # On average as many as a player joins. Sets are sorted: without their first members, stored
-    # coalitions would not be uniform.
+    # On average as many as a player joins. Sets are sorted: without their first
+    # members, stored coalitions would not be uniform.
     kept = np.flatnonzero(rng.random(len(sets)) < (k + 1) / n)
     left = rng.integers(k + 1, size=len(kept))
     members = sets[kept][np.arange(k + 1) != left[:, None]].reshape(-1, k)
@@ -312,7 +326,8 @@ def _play_poisson(k, plan, utilities, rng, estimate):
 
 
 def block_values(utilities, n_shuffles, players, seeds):
-    """Values of some players from disjoint blocks of the others, as private fits release them.
+    """Values of some players from disjoint blocks of the others, as private fits
+    release them.
 
     Parameters
     ----------
@@ -351,7 +366,8 @@ def block_values(utilities, n_shuffles, players, seeds):
 
 
 def _gains_of(i, k, count, order, utilities):
-    """Sum of the gains of one player that joins the blocks that follow it on the circle."""
+    """Sum of the gains of one player that joins the blocks that follow it on the
+    circle."""
     place = int(np.flatnonzero(order == i)[0])
     blocks = order[(place + 1 + np.arange(count * k)) % len(order)].reshape(count, k)
     joined = np.column_stack([blocks, np.full(count, i)])

@@ -60,7 +60,8 @@ class LayerPlan:
         return sum(comb(self.n, size) for size in sizes if 0 < size < self.n) + 1
 
     def in_circles(self, k):
-        """Whether layer k uses blocks of k others on a circle; else, blocks of k + 1 players."""
+        """Whether layer k uses blocks of k others on a circle; else, blocks of k + 1
+        players."""
         return self.counts[k] / self.n_shuffles >= k + 1
 
     def _cost(self, k):
@@ -88,7 +89,8 @@ def plan_layers(design, n, counts, *, n_shuffles=N_SHUFFLES, max_evaluations=Non
     n_shuffles : int, default=8
         Independent parts of the design "blocks".
     max_evaluations : int, default=None
-        If given, counts are scaled so that about this many coalitions are evaluated in total.
+        If given, counts are scaled so that about this many coalitions are evaluated in
+        total.
 
     Returns
     -------

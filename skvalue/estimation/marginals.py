@@ -1,10 +1,12 @@
-"""Semivalues from coalitions each of which tells the marginal contributions of all players.
+"""Semivalues from coalitions each of which tells the marginal contributions of all
+players.
 
-A coalition S of s players tells what those outside add to it (layer s), and what those inside add
-to the rest (layer s - 1). With sizes drawn with probabilities ``pi``, layer l is told to a player
-with probability ``rho_l = ((n - l) pi_l + (l + 1) pi_{l + 1}) / n``, and the expectation of the
-contributions times ``q_l / rho_l`` is the semivalue with probabilities q of layers. With
-``pi_s = (s q_{s - 1} + (n - s) q_s) / (n + 1)`` all weights are 1 for the Shapley value.
+A coalition S of s players tells what those outside add to it (layer s), and what those
+inside add to the rest (layer s - 1). With sizes drawn with probabilities ``pi``, layer
+l is told to a player with probability ``rho_l = ((n - l) pi_l + (l + 1) pi_{l + 1}) /
+n``, and the expectation of the contributions times ``q_l / rho_l`` is the semivalue
+with probabilities q of layers. With ``pi_s = (s q_{s - 1} + (n - s) q_s) / (n + 1)``
+all weights are 1 for the Shapley value.
 """
 
 from copy import copy
@@ -36,11 +38,12 @@ _LARGEST = 16  # of the variance, over that of a fit for another semivalue, for 
 
 @dataclass(frozen=True)
 class MarginalMoments(Moments):
-    """Sums over the coalitions of each stratum, of shape (n_strata, n), and their numbers `draws`.
+    """Sums over the coalitions of each stratum, of shape (n_strata, n), and their
+    numbers `draws`.
 
-    `sums` of weighted contributions, `added` of the corrections in them, and `squares` of the
-    differences within pairs, of which the mean over players is subtracted if the sum of all values
-    is known.
+    `sums` of weighted contributions, `added` of the corrections in them, and `squares`
+    of the differences within pairs, of which the mean over players is subtracted if the
+    sum of all values is known.
     """
 
     sums: np.ndarray
@@ -75,25 +78,28 @@ class MarginalMoments(Moments):
 
 
 class MarginalDesign(Design):
-    """Pairs of coalitions in strata of sizes; `tell` takes contributions of all players.
+    """Pairs of coalitions in strata of sizes; `tell` takes contributions of all
+    players.
 
-    ``tell(answers)`` takes an array of shape (2, m, n): approximate contributions of the players,
-    and corrections of these, see `corrections`. The two coalitions of
-    a pair are drawn independently from the same narrow range of sizes, so that their differences
-    estimate the variance without bias. Blocks hold the same numbers of pairs of every stratum,
-    which are proportional to the standard deviation that is expected (the contributions' falls as
-    1 / (l + 2) over layers l, and faster where steps are taken) over the root of the work.
+    ``tell(answers)`` takes an array of shape (2, m, n): approximate contributions of
+    the players, and corrections of these, see `corrections`. The two coalitions of a
+    pair are drawn independently from the same narrow range of sizes, so that their
+    differences estimate the variance without bias. Blocks hold the same numbers of
+    pairs of every stratum, which are proportional to the standard deviation that is
+    expected (the contributions' falls as 1 / (l + 2) over layers l, and faster where
+    steps are taken) over the root of the work.
 
     Parameters
     ----------
     q : ndarray of shape (n,)
         Probabilities of the layers.
     n_trained : ndarray of int of shape (n + 1,)
-        Number of players whose contributions to a coalition of every size are those of models
-        trained for real.
+        Number of players whose contributions to a coalition of every size are those of
+        models trained for real.
     smooth : bool, default=True
-        Whether the utility has derivatives. Else the standard deviation of the contributions falls
-        as 1 / sqrt(l + 2): rows change the predictions of few points.
+        Whether the utility has derivatives. Else the standard deviation of the
+        contributions falls as 1 / sqrt(l + 2): rows change the predictions of few
+        points.
     **options
         As those of `Design`.
     """
@@ -130,7 +136,8 @@ class MarginalDesign(Design):
         )
 
     def _terms(self):
-        """Variance that one draw of each stratum is expected to add to a value, up to a factor."""
+        """Variance that one draw of each stratum is expected to add to a value, up to a
+        factor."""
         sizes = np.arange(len(self.q) + 1)
         few = max(_FEW, 3 * np.argmax(self.n_trained < len(self.q)))
         fall = (sizes + 2) * (1 + sizes / few) if self.smooth else np.sqrt(sizes + 2)
@@ -207,7 +214,8 @@ class MarginalDesign(Design):
     def values(self):
         values = self._mean(self.moments.sums)
         gain = self.full - self.empty_utility
-        # The sum of Shapley values is known: all values are shifted equally to match it.
+        # The sum of Shapley values is known: all values are shifted equally to match
+        # it.
         return values + (gain - values.sum()) / self.n if self.efficient else values
 
     @property
@@ -264,7 +272,8 @@ class MarginalDesign(Design):
 
 
 def _edges(probabilities, n_trained):
-    """First sizes of the strata, and the number of sizes: geometric, with the large ones apart."""
+    """First sizes of the strata, and the number of sizes: geometric, with the large
+    ones apart."""
     n = len(probabilities) - 1
     edges = [0, 1]
     while edges[-1] <= n:

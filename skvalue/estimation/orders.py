@@ -1,4 +1,5 @@
-"""Semivalues from the utilities of the prefixes of random permutations of the players."""
+"""Semivalues from the utilities of the prefixes of random permutations of the
+players."""
 
 from dataclasses import dataclass
 
@@ -42,8 +43,9 @@ class OrderMoments(Moments):
     def variances(self):
         """Squared standard errors; infinite for one replicate.
 
-        The mean variance over players counts as one more replicate, so that the error of a player
-        whose contributions were all equal is not 0 (as in Agresti and Coull's interval).
+        The mean variance over players counts as one more replicate, so that the error
+        of a player whose contributions were all equal is not 0 (as in Agresti and
+        Coull's interval).
         """
         if self.count < 2:
             return np.full(len(self.mean), np.inf)
@@ -55,7 +57,8 @@ class OrderMoments(Moments):
 class _Drawn:
     """Permutations of a round, and the known utilities of their prefixes.
 
-    Prefixes are evaluated in steps of a few sizes each, for all permutations still active.
+    Prefixes are evaluated in steps of a few sizes each, for all permutations still
+    active.
     """
 
     orders: np.ndarray
@@ -73,11 +76,12 @@ class _Drawn:
 class OrderDesign(Design):
     """Replicates of permutations of the players; see `skvalue.samplers.draw_orders`.
 
-    With ``truncation`` (a tolerance in units of utility) a permutation ends once the utilities of
-    max(5, n / 20) successive prefixes are within the tolerance of the utility of all players. The
-    remaining difference is split equally between the remaining players. If all later prefixes are
-    within the tolerance too, each of these marginal contributions is wrong by at most twice the
-    tolerance plus that equal part; `OrderMoments.bias` is the mean of this bound.
+    With ``truncation`` (a tolerance in units of utility) a permutation ends once the
+    utilities of max(5, n / 20) successive prefixes are within the tolerance of the
+    utility of all players. The remaining difference is split equally between the
+    remaining players. If all later prefixes are within the tolerance too, each of these
+    marginal contributions is wrong by at most twice the tolerance plus that equal part;
+    `OrderMoments.bias` is the mean of this bound.
     """
 
     def __init__(self, q, kind, truncation=None, **options):
@@ -139,14 +143,16 @@ class OrderDesign(Design):
         elif drawn.start == len(drawn.active) * n_sizes:
             self._truncate(drawn.steps.pop(0))
             drawn.start = 0
-            # The permutations that end first would bias the values: a round is added as a whole.
+            # The permutations that end first would bias the values: a round is added as
+            # a whole.
             if not drawn.steps or not len(drawn.active):
                 self._add(len(drawn.orders))
         if drawn.added == len(drawn.orders):
             self._drawn = None
 
     def _truncate(self, sizes):
-        """End the permutations whose utilities at these sizes are within the tolerance."""
+        """End the permutations whose utilities at these sizes are within the
+        tolerance."""
         drawn, last = self._drawn, sizes[-1]
         if len(sizes) < self.stretch:
             return

@@ -5,20 +5,22 @@ import numpy as np
 from .._utils.checks import as_ranges
 from ..samplers import SizeStrata, neyman_allocation
 
-# Sizes are rare if fewer draws than these have a player, or lack it, and draws by weight would be
-# this many times as many, unless the sizes have hardly a weight.
+# Sizes are rare if fewer draws than these have a player, or lack it, and draws by
+# weight would be this many times as many, unless the sizes have hardly a weight.
 _FEW, _RARE, _NEGLIGIBLE = 10, 5, 1e-3
 
 
 def expected_variances(strata, counts, q, by_size):
     """Variance of a value of the semivalue ``q``, from draws of a fit and from its own.
 
-    A mean over players; utilities of coalitions of the same size count as independent of them.
+    A mean over players; utilities of coalitions of the same size count as independent
+    of them.
 
     Parameters
     ----------
     strata : SizeStrata
-        The strata of the fit, with the weights of the semivalue: `SizeStrata.reweighted`.
+        The strata of the fit, with the weights of the semivalue:
+        `SizeStrata.reweighted`.
     counts : ndarray of shape (n_strata,)
         Draws from them.
     q : ndarray of shape (n,)
@@ -29,7 +31,8 @@ def expected_variances(strata, counts, q, by_size):
     Returns
     -------
     drawn, own : float
-        The variance with these draws, and with as many of `SizeStrata.of`, in Neyman's allocation.
+        The variance with these draws, and with as many of `SizeStrata.of`, in Neyman's
+        allocation.
     """
     best = SizeStrata.of(q, strata.n_strata > 1)
     terms = best.variance_terms(q, by_size)
@@ -40,11 +43,13 @@ def expected_variances(strata, counts, q, by_size):
 
 
 def refuse_rare(strata, counts, q):
-    """Raise ValueError if the semivalue weights sizes that are rare in a stratum of the fit.
+    """Raise ValueError if the semivalue weights sizes that are rare in a stratum of the
+    fit.
 
-    The mean of the stratum would be based on a few coalitions with large importance weights: its
-    standard error, estimated from the same coalitions, would be far too small. Sizes are taken
-    together as in `SizeStrata.of`. The parameters are those of `expected_variances`.
+    The mean of the stratum would be based on a few coalitions with large importance
+    weights: its standard error, estimated from the same coalitions, would be far too
+    small. Sizes are taken together as in `SizeStrata.of`. The parameters are those of
+    `expected_variances`.
     """
     members, own = np.arange(len(q) + 1) / len(q), SizeStrata.of(q).stratum
     drawn, draws = strata.probabilities.sum(axis=0), counts @ strata.probabilities

@@ -16,8 +16,8 @@ def airport_game(costs):
     Returns
     -------
     game : FunctionGame
-        The game. Its Shapley value splits the cost of every section of the runway equally between
-        the players that need it (Littlechild and Owen 1973).
+        The game. Its Shapley value splits the cost of every section of the runway
+        equally between the players that need it (Littlechild and Owen 1973).
 
     Examples
     --------
@@ -58,7 +58,8 @@ def voting_game(votes, quota):
 
 
 def gloves_game(n_left, n_right):
-    """Glove game: each player has one left or right glove; the utility counts the pairs.
+    """Glove game: each player has one left or right glove; the utility counts the
+    pairs.
 
     Parameters
     ----------

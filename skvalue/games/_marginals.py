@@ -10,18 +10,18 @@ _PIECE = 2**24  # most entries of the masks made at once
 class MarginalGame:
     """What every player of a game of retraining adds to a coalition.
 
-    For a player outside, the utility with it minus that of the coalition; for one inside, the
-    utility of the coalition minus that without it. The coalition is trained once: one step from its
-    model, to second order, gives the contributions of all players, see `steps`. `trained` are those
-    of models trained for real.
+    For a player outside, the utility with it minus that of the coalition; for one
+    inside, the utility of the coalition minus that without it. The coalition is trained
+    once: one step from its model, to second order, gives the contributions of all
+    players, see `steps`. `trained` are those of models trained for real.
 
     Parameters
     ----------
     game : ModelGame
         The game, whose models a batched solver on the CPU trains.
     n_drawn : callable, default=None
-        Number of players that are trained for real, for each size of a coalition; None is a
-        rule for the kind of model.
+        Number of players that are trained for real, for each size of a coalition; None
+        is a rule for the kind of model.
 
     Attributes
     ----------
@@ -30,11 +30,13 @@ class MarginalGame:
     smooth : bool
         Whether the utility has derivatives, which the accuracy has not.
     n_trained : ndarray of int of shape (n_players + 1,)
-        For coalitions of each number of players, of how many players the contributions are to be
-        trained: all, if the coalitions are too small for steps, and none, if steps are exact.
+        For coalitions of each number of players, of how many players the contributions
+        are to be trained: all, if the coalitions are too small for steps, and none, if
+        steps are exact.
 
     counts : ndarray of int of shape (3,)
-        Numbers of models trained for real, of those that failed, and of those of one class.
+        Numbers of models trained for real, of those that failed, and of those of one
+        class.
 
     Raises
     ------
@@ -112,9 +114,10 @@ class MarginalGame:
         contributions : ndarray of shape (n_players,)
             What all players add, to second order.
         lengths : ndarray of shape (n_players,)
-            Squared lengths of the steps, in the metric of the Hessian plus a sixteenth of that of
-            the player's decision, if it is a row; for the accuracy, their roots. Infinite, and the
-            contribution 0, where there is no step: where a class comes or goes, or it is too long.
+            Squared lengths of the steps, in the metric of the Hessian plus a sixteenth
+            of that of the player's decision, if it is a row; for the accuracy, their
+            roots. Infinite, and the contribution 0, where there is no step: where a
+            class comes or goes, or it is too long.
         """
         of_row = mask if self._codes is None else mask[self._codes]
         S = np.flatnonzero(of_row & self._weighted)

@@ -18,8 +18,8 @@ _LONG_ENOUGH, _ENOUGH = (
 class Game(ABC):
     """Base class of coalitional games of `n_players` players.
 
-    A subclass implements `_compute`. This class validates coalitions, handles the empty coalition,
-    keeps the latest utilities and counts evaluations.
+    A subclass implements `_compute`. This class validates coalitions, handles the empty
+    coalition, keeps the latest utilities and counts evaluations.
 
     Parameters
     ----------
@@ -39,7 +39,8 @@ class Game(ABC):
     solver : str
         How utilities are computed: "function", "loop", or the name of a batched solver.
     n_evaluations : int
-        Number of utilities computed; those read from memory and the empty coalition do not count.
+        Number of utilities computed; those read from memory and the empty coalition do
+        not count.
     n_failed : int
         Number of coalitions among them that could not be trained or scored.
     n_one_class : int
@@ -47,8 +48,9 @@ class Game(ABC):
     """
 
     solver = "function"
-    # Whether a utility does not depend, bitwise, on the other coalitions of the call. Only then is
-    # it kept in memory; otherwise results would depend on where a computation was resumed.
+    # Whether a utility does not depend, bitwise, on the other coalitions of the call.
+    # Only then is it kept in memory; otherwise results would depend on where a
+    # computation was resumed.
     _remember = True
 
     def __init__(self, n_players, empty_utility, cache_size=100_000):
@@ -80,7 +82,8 @@ class Game(ABC):
         failed : ndarray of bool of shape (m,)
             True for coalitions that could not be trained or scored.
         one_class : ndarray of bool of shape (m,)
-            True for coalitions of one class; a game without classes may leave this array out.
+            True for coalitions of one class; a game without classes may leave this
+            array out.
         """
 
     def utility(self, masks):
@@ -99,8 +102,8 @@ class Game(ABC):
         Raises
         ------
         ValueError
-            If the masks are not boolean, the number of columns is not `n_players`, or a utility is
-            not finite.
+            If the masks are not boolean, the number of columns is not `n_players`, or a
+            utility is not finite.
         """
         masks = np.asarray(masks)
         if masks.dtype != bool or masks.ndim != 2 or masks.shape[1] != self.n_players:
@@ -130,14 +133,14 @@ class Game(ABC):
         size : int, default=None
             Number of players in the coalitions measured; None is half of all players.
         nested : bool, default=False
-            Whether they are prefixes of one permutation, around that size, for which batched
-            solvers may be faster; otherwise they are drawn independently.
+            Whether they are prefixes of one permutation, around that size, for which
+            batched solvers may be faster; otherwise they are drawn independently.
 
         Returns
         -------
         seconds : float
-            Mean seconds per coalition for one worker. The coalitions measured are not counted in
-            `n_evaluations`.
+            Mean seconds per coalition for one worker. The coalitions measured are not
+            counted in `n_evaluations`.
 
         Raises
         ------
@@ -190,7 +193,8 @@ class Game(ABC):
 
 
 def failed_warnings(games):
-    """The warning, as a list, if more than a tenth of the coalitions of some games failed."""
+    """The warning, as a list, if more than a tenth of the coalitions of some games
+    failed."""
     failed, total = np.sum(
         [(game.n_failed, game.n_evaluations) for game in games], axis=0
     )
@@ -218,8 +222,8 @@ class FunctionGame(Game):
     Parameters
     ----------
     function : callable
-        ``function(masks)`` returns the utilities of the m coalitions of a bool array of shape
-        (m, n_players).
+        ``function(masks)`` returns the utilities of the m coalitions of a bool array of
+        shape (m, n_players).
     n_players : int
         Number of players.
     empty_utility : float, default=None

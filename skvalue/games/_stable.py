@@ -1,4 +1,5 @@
-"""A game of logistic regression with a proved bound on the effect of one row on a utility."""
+"""A game of logistic regression with a proved bound on the effect of one row on a
+utility."""
 
 from math import hypot, log, sqrt
 
@@ -25,10 +26,12 @@ def weight_norm(l2):
 
 
 def stability(l2, max_norm, fit_intercept=True):
-    """Constants of the game: norm of rows, slope of the loss, and tolerance of the solvers.
+    """Constants of the game: norm of rows, slope of the loss, and tolerance of the
+    solvers.
 
-    The coefficients w of a model minimise ``mean log(1 + exp(-y w.x)) + l2 / 2 |w|^2``, so that
-    ``l2 |w|^2`` is the mean of ``m sigmoid(-m)`` over the margins m of its rows, at most .2785.
+    The coefficients w of a model minimise ``mean log(1 + exp(-y w.x)) + l2 / 2 |w|^2``,
+    so that ``l2 |w|^2`` is the mean of ``m sigmoid(-m)`` over the margins m of its
+    rows, at most .2785.
 
     Parameters
     ----------
@@ -42,8 +45,8 @@ def stability(l2, max_norm, fit_intercept=True):
     Returns
     -------
     kappa, slope, tolerance : float
-        Norm of rows with the constant; Lipschitz constant of the loss on the attainable margins;
-        norm of the gradient at which the solvers stop.
+        Norm of rows with the constant; Lipschitz constant of the loss on the attainable
+        margins; norm of the gradient at which the solvers stop.
 
     References
     ----------
@@ -65,11 +68,11 @@ def stability(l2, max_norm, fit_intercept=True):
 def validation_bounds(signed, weights, l2, max_norm, fit_intercept=True):
     """Bounds of the slope and the curvature of the mean loss of the validation points.
 
-    The gradient at any attainable w is the mean of ``-sigmoid(-m) u`` over validation points with
-    signed rows u and margins m = w.u, and sigmoid(-m) differs from 1/2 by at most
-    ``a = sigmoid(R |u|) - 1/2``. So its norm is at most ``|mean u| / 2`` plus the square root of
-    the largest eigenvalue of the mean of ``a^2 u u'`` (Jensen). The Hessian is at most the mean of
-    ``u u' / 4``.
+    The gradient at any attainable w is the mean of ``-sigmoid(-m) u`` over validation
+    points with signed rows u and margins m = w.u, and sigmoid(-m) differs from 1/2 by
+    at most ``a = sigmoid(R |u|) - 1/2``. So its norm is at most ``|mean u| / 2`` plus
+    the square root of the largest eigenvalue of the mean of ``a^2 u u'`` (Jensen). The
+    Hessian is at most the mean of ``u u' / 4``.
 
     Parameters
     ----------
@@ -83,7 +86,8 @@ def validation_bounds(signed, weights, l2, max_norm, fit_intercept=True):
     Returns
     -------
     slope, curvature : float
-        Bounds of the norms of the gradient and of the Hessian, at most those of any points.
+        Bounds of the norms of the gradient and of the Hessian, at most those of any
+        points.
 
     Examples
     --------
@@ -104,16 +108,19 @@ def validation_bounds(signed, weights, l2, max_norm, fit_intercept=True):
 
 
 class StableLogisticGame(Game):
-    """Logistic regression of two classes; the utility is minus the mean loss of the model.
+    """Logistic regression of two classes; the utility is minus the mean loss of the
+    model.
 
-    With ``loss="training"`` it is minus the minimum of the objective on the coalition's own rows,
-    which a row that joins k others changes by at most ``ln(1 + exp(kappa |w|)) / (k + 1)``.
+    With ``loss="training"`` it is minus the minimum of the objective on the coalition's
+    own rows, which a row that joins k others changes by at most ``ln(1 + exp(kappa
+    |w|)) / (k + 1)``.
 
-    The model of k rows minimises ``mean log(1 + exp(-y w.x)) + l2 / 2 |w|^2`` over these rows: it
-    is `LogisticRegression` with ``C = 1 / (l2 k)`` on rows with a constant column, whose
-    coefficient is penalised too. Rows and validation points are clipped to a norm. Coalitions of
-    one class need no special rule, the empty coalition has w = 0, and replacing one of k rows
-    changes the utility by at most ``2 (kappa L)^2 / (l2 k) + 2 kappa L tol / l2``, see `stability`.
+    The model of k rows minimises ``mean log(1 + exp(-y w.x)) + l2 / 2 |w|^2`` over
+    these rows: it is `LogisticRegression` with ``C = 1 / (l2 k)`` on rows with a
+    constant column, whose coefficient is penalised too. Rows and validation points are
+    clipped to a norm. Coalitions of one class need no special rule, the empty coalition
+    has w = 0, and replacing one of k rows changes the utility by at most ``2 (kappa
+    L)^2 / (l2 k) + 2 kappa L tol / l2``, see `stability`.
 
     Parameters
     ----------
@@ -126,7 +133,8 @@ class StableLogisticGame(Game):
     l2 : float, default=1.0
         Penalty.
     max_norm : float, default=1.0
-        Norm to which rows and validation points are clipped, before the constant is added.
+        Norm to which rows and validation points are clipped, before the constant is
+        added.
     fit_intercept : bool, default=True
         Whether to add a constant column.
     sample_weight_val : ndarray of shape (n_validation,), default=None
@@ -134,7 +142,8 @@ class StableLogisticGame(Game):
     groups : ndarray of int of shape (n_samples,), default=None
         Codes of groups; the players then are the groups.
     loss : {"validation", "training"}, default="validation"
-        Whether the loss is that of the validation points, or the objective of the training.
+        Whether the loss is that of the validation points, or the objective of the
+        training.
     n_jobs : int, default=None
         Number of threads; None means that of a matrix product.
 
@@ -220,7 +229,8 @@ class StableLogisticGame(Game):
         return -np.log1p(np.exp(-margins)) @ self._weights
 
     def validation_bounds(self):
-        """Bounds of the slope and curvature of the utility, from the validation points alone.
+        """Bounds of the slope and curvature of the utility, from the validation points
+        alone.
 
         Returns
         -------

@@ -90,8 +90,8 @@ def seeded(estimator, seed, every=False):
 def check_takes_weights(estimator, weights):
     """Raise ValueError for an estimator whose fit takes no sample weights.
 
-    With metadata routing a pipeline may take them; scikit-learn raises an error for a pipeline
-    whose steps do not request them.
+    With metadata routing a pipeline may take them; scikit-learn raises an error for a
+    pipeline whose steps do not request them.
     """
     if has_fit_parameter(estimator, "sample_weight"):
         return
@@ -123,7 +123,8 @@ def _targets(y, y_val, classifier):
     label_codes(
         y_val, classes, "y_val", " A regression needs a regressor."
     )  # refuses new ones
-    # Not every estimator accepts small integer types; labels from 2**63 on fit only uint64.
+    # Not every estimator accepts small integer types; labels from 2**63 on fit only
+    # uint64.
     if y.dtype.kind in "ui" and classes[-1] <= np.iinfo(np.int64).max:
         y, y_val, classes = map(np.int64, (y, y_val, classes))
     return y, y_val, classes

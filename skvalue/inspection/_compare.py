@@ -1,4 +1,5 @@
-"""Several valuers on the same rows: seconds, removal curves, wrong labels found; a display."""
+"""Several valuers on the same rows: seconds, removal curves, wrong labels found; a
+display."""
 
 from time import perf_counter
 
@@ -19,7 +20,8 @@ from ._scores import noisy_label_auc
 
 
 def wrong_label_curve(values, is_wrong):
-    """Fraction of the wrong labels found by the fraction of rows inspected, lowest values first.
+    """Fraction of the wrong labels found by the fraction of rows inspected, lowest
+    values first.
 
     Parameters
     ----------
@@ -31,14 +33,15 @@ def wrong_label_curve(values, is_wrong):
     Returns
     -------
     curve : Bunch
-        ``inspected`` and ``found``, each of shape (n_samples + 1,), from 0 to 1; rows of equal
-        value are in random order, and ``found`` is the mean over these orders. ``auc`` is
-        `noisy_label_auc`.
+        ``inspected`` and ``found``, each of shape (n_samples + 1,), from 0 to 1; rows
+        of equal value are in random order, and ``found`` is the mean over these orders.
+        ``auc`` is `noisy_label_auc`.
 
     Raises
     ------
     ValueError
-        If the lengths differ, values contain NaN or infinity, or is_wrong has one kind of row.
+        If the lengths differ, values contain NaN or infinity, or is_wrong has one kind
+        of row.
 
     Examples
     --------
@@ -111,8 +114,8 @@ def compare(
     wrong : array-like of bool of shape (n_samples,) or (n_groups,), default=None
         True for rows, or groups, that are known to be wrong.
     X_test, y_test : array-likes, default=None
-        Test rows for the removal curves, which no valuer sees. None means that every other
-        validation point is a test row in place of a validation point.
+        Test rows for the removal curves, which no valuer sees. None means that every
+        other validation point is a test row in place of a validation point.
     estimator : estimator, default=None
         The model that is trained without the rows of lowest value; None means
         `LogisticRegression()` for classes and `Ridge()` for other targets.
@@ -129,15 +132,16 @@ def compare(
     -------
     comparison : Bunch
         ``valuers``, fitted; ``seconds`` of the fits; ``removal``, results of
-        `value_removal_curve`; ``detection``, results of `wrong_label_curve`, or None without
-        `wrong`: each a dict by the names of the valuers, whose random baseline is in the first
-        removal curve. ``correlations``, Spearman's, is of shape (n_valuers, n_valuers).
+        `value_removal_curve`; ``detection``, results of `wrong_label_curve`, or None
+        without `wrong`: each a dict by the names of the valuers, whose random baseline
+        is in the first removal curve. ``correlations``, Spearman's, is of shape
+        (n_valuers, n_valuers).
 
     Raises
     ------
     ValueError
-        If there is no valuer, there are neither validation points nor test rows, or the lengths of
-        arrays differ.
+        If there is no valuer, there are neither validation points nor test rows, or the
+        lengths of arrays differ.
 
     See Also
     --------
@@ -273,7 +277,8 @@ class ComparisonDisplay:
         Parameters
         ----------
         axes : list of matplotlib Axes, default=None
-            Axes to draw on, one without known wrong labels, else two; None creates a new figure.
+            Axes to draw on, one without known wrong labels, else two; None creates a
+            new figure.
 
         Returns
         -------

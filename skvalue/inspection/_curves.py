@@ -49,10 +49,11 @@ def score_on(estimator, seeds, X, y, rows, classes, X_test, y_test, scorer):
 def _refit_along(
     estimator, X, y, X_test, y_test, orders, counts, players, scoring, n_jobs, rng
 ):
-    """Test scores (n_repeats, n_points) after a fit on the first ``counts`` players of every order.
+    """Test scores (n_repeats, n_points) after a fit on the first ``counts`` players of
+    every order.
 
-    ``orders`` has one array (n_repeats, n_players) per curve, and ``players`` the player of each
-    row. The same rows are fitted only once.
+    ``orders`` has one array (n_repeats, n_players) per curve, and ``players`` the
+    player of each row. The same rows are fitted only once.
     """
     classes = np.unique(y) if is_classifier(estimator) else None
     scorer = check_scorer(estimator, scoring, None, classes)
@@ -94,22 +95,24 @@ def value_removal_curve(
 ):
     """Test scores of a model refitted as rows are removed in the order of their values.
 
-    If the values are good, removing the rows of the lowest value first keeps the score, or raises
-    it if some rows are wrong, and removing those of the highest value first lowers it faster than
-    removing rows at random. A model of few rows, those of the highest value, is at the fractions
-    near 1 of the curve that begins with the lowest.
+    If the values are good, removing the rows of the lowest value first keeps the score,
+    or raises it if some rows are wrong, and removing those of the highest value first
+    lowers it faster than removing rows at random. A model of few rows, those of the
+    highest value, is at the fractions near 1 of the curve that begins with the lowest.
 
     Parameters
     ----------
     estimator : estimator
-        Any classifier or regressor. After training on a single class it predicts that class; a
-        class without rows has the small probability that `skvalue.games.ModelGame` gives it.
+        Any classifier or regressor. After training on a single class it predicts that
+        class; a class without rows has the small probability that
+        `skvalue.games.ModelGame` gives it.
     X : array-like of shape (n_samples, n_features)
         Training rows.
     y : array-like of shape (n_samples,)
         Labels or targets of the training rows.
     values : array-like of shape (n_samples,) or (n_groups,)
-        Values of the training rows, or of the groups if `groups` is passed; higher is better.
+        Values of the training rows, or of the groups if `groups` is passed; higher is
+        better.
     X_test : array-like of shape (n_test, n_features)
         Test rows, which must not have been used to compute the values.
     y_test : array-like of shape (n_test,)
@@ -117,19 +120,20 @@ def value_removal_curve(
     first : {"lowest", "highest"}, default="lowest"
         Whether the rows of the lowest or of the highest value are removed first.
     fractions : array-like, default=None
-        Fractions of the rows removed, in [0, 1); None means 0, 0.05, ..., 0.5. At least one row
-        stays.
+        Fractions of the rows removed, in [0, 1); None means 0, 0.05, ..., 0.5. At least
+        one row stays.
     scoring : str or callable, default=None
         The score; None means the `score` method of the estimator.
     n_repeats : int, default=5
-        Number of repeats. Repeats of the order by value differ in the order of equal values and in
-        every random_state of the estimator that is None; equal refits are done once, so an
-        estimator with a fixed random_state is cheaper.
+        Number of repeats. Repeats of the order by value differ in the order of equal
+        values and in every random_state of the estimator that is None; equal refits are
+        done once, so an estimator with a fixed random_state is cheaper.
     baseline : bool, default=True
         Whether to remove rows, or groups, at random for comparison.
     groups : array-like of shape (n_samples,), default=None
-        Group of every row. Whole groups are then removed; the values are those of the groups in
-        sorted order, as in `values_` and `groups_` of a valuer, and the fractions are of groups.
+        Group of every row. Whole groups are then removed; the values are those of the
+        groups in sorted order, as in `values_` and `groups_` of a valuer, and the
+        fractions are of groups.
     n_jobs : int, default=None
         Number of joblib jobs for the refits.
     random_state : int, RandomState instance or None, default=None
@@ -138,15 +142,16 @@ def value_removal_curve(
     Returns
     -------
     curve : Bunch
-        ``fractions`` and ``n_rows`` (number of training rows; with groups, its mean over the
-        repeats in the order by value), each of shape (n_points,); ``n_groups`` (number of training
-        groups, or None); ``scores`` and ``random_scores`` of shape (n_repeats, n_points), the
-        latter None without baseline; and ``first``.
+        ``fractions`` and ``n_rows`` (number of training rows; with groups, its mean
+        over the repeats in the order by value), each of shape (n_points,); ``n_groups``
+        (number of training groups, or None); ``scores`` and ``random_scores`` of shape
+        (n_repeats, n_points), the latter None without baseline; and ``first``.
 
     Raises
     ------
     ValueError
-        If the lengths differ, values contain NaN or infinity, or fractions are out of range.
+        If the lengths differ, values contain NaN or infinity, or fractions are out of
+        range.
 
     See Also
     --------

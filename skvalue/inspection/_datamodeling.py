@@ -1,4 +1,5 @@
-"""The linear datamodeling score: whether sums of values predict what retraining does."""
+"""The linear datamodeling score: whether sums of values predict what retraining
+does."""
 
 from numbers import Integral, Real
 
@@ -36,7 +37,8 @@ def minus_loss(model, X, y):
 
 
 def rank_correlations(first, second):
-    """Spearman correlation of each row of two arrays; zero if one of the rows is constant."""
+    """Spearman correlation of each row of two arrays; zero if one of the rows is
+    constant."""
     first, second = (rankdata(part, axis=-1) for part in (first, second))
     first, second = (
         part - part.mean(axis=-1, keepdims=True) for part in (first, second)
@@ -48,8 +50,8 @@ def rank_correlations(first, second):
 def jackknife_error(predicted, changes):
     """Standard error of the mean of the rank correlations over the draw of the subsets.
 
-    The jackknife: ``sqrt((m - 1) / m sum_s (theta_s - mean theta)^2)``, where theta_s is the mean
-    without subset s of m.
+    The jackknife: ``sqrt((m - 1) / m sum_s (theta_s - mean theta)^2)``, where theta_s
+    is the mean without subset s of m.
     """
     m = predicted.shape[-1]
     without = np.array([
@@ -98,22 +100,26 @@ def linear_datamodeling_score(
     n_jobs=None,
     random_state=None,
 ):
-    """Linear datamodeling score (LDS) of values: whether their sums predict what retraining does.
+    """Linear datamodeling score (LDS) of values: whether their sums predict what
+    retraining does.
 
-    A model is trained again without each of several random subsets of the rows. The score is the
-    Spearman correlation, over these subsets, of the sum of the values of the removed rows with the
-    decrease of the utility: 1 if values put all subsets into the right order, about 0 for values
-    that predict nothing. With one value per validation point and row, it is the mean of the
-    correlations at the validation points.
+    A model is trained again without each of several random subsets of the rows. The
+    score is the Spearman correlation, over these subsets, of the sum of the values of
+    the removed rows with the decrease of the utility: 1 if values put all subsets into
+    the right order, about 0 for values that predict nothing. With one value per
+    validation point and row, it is the mean of the correlations at the validation
+    points.
 
     Parameters
     ----------
     values : array-like of shape (n_samples,) or (n_validation, n_samples)
-        Values of the training rows, higher is better, for the utility of the whole validation set,
-        or for that of each validation point. With `groups`, values of the groups in sorted order.
+        Values of the training rows, higher is better, for the utility of the whole
+        validation set, or for that of each validation point. With `groups`, values of
+        the groups in sorted order.
     estimator : estimator
-        Any classifier or regressor; it is trained without the rows as it is. A penalty that is
-        added to a sum of losses, such as that of `LogisticRegression`, then is relatively larger.
+        Any classifier or regressor; it is trained without the rows as it is. A penalty
+        that is added to a sum of losses, such as that of `LogisticRegression`, then is
+        relatively larger.
     X : array-like of shape (n_samples, n_features)
         Training rows.
     y : array-like of shape (n_samples,)
@@ -125,33 +131,37 @@ def linear_datamodeling_score(
     n_subsets : int, default=50
         Number of subsets, and of fits besides that on all rows.
     fraction : float, default=0.5
-        Fraction of the rows, or of the groups, in each removed subset: at least one, and at most
-        all but one.
+        Fraction of the rows, or of the groups, in each removed subset: at least one,
+        and at most all but one.
     scoring : str or callable, default=None
-        The utility. None is minus the loss: the mean log-probability of the labels, or minus the
-        mean squared error. Else a scorer, or ``scoring(estimator, X_val, y_val)``, which for values
-        of shape (n_validation, n_samples) returns one number per validation point.
+        The utility. None is minus the loss: the mean log-probability of the labels, or
+        minus the mean squared error. Else a scorer, or ``scoring(estimator, X_val,
+        y_val)``, which for values of shape (n_validation, n_samples) returns one number
+        per validation point.
     groups : array-like of shape (n_samples,), default=None
         Group of every row. Whole groups are then removed.
     n_jobs : int, default=None
         Number of joblib jobs for the fits.
     random_state : int, RandomState instance or None, default=None
-        Controls the subsets, and the seeds of the estimator, the same ones for all fits.
+        Controls the subsets, and the seeds of the estimator, the same ones for all
+        fits.
 
     Returns
     -------
     result : Bunch
-        ``score``, the linear datamodeling score; ``score_error``, its standard error over the draw
-        of the subsets (jackknife); ``scores``, the correlation at each validation point, or that of
-        the validation set, of shape (1,); ``predicted`` and ``changes`` of shape
-        (n_scores, n_subsets), the sums of the values of the removed rows and the decreases of the
-        utility; ``removed``, a bool array of shape (n_subsets, n_samples) or (n_subsets, n_groups).
+        ``score``, the linear datamodeling score; ``score_error``, its standard error
+        over the draw of the subsets (jackknife); ``scores``, the correlation at each
+        validation point, or that of the validation set, of shape (1,); ``predicted``
+        and ``changes`` of shape (n_scores, n_subsets), the sums of the values of the
+        removed rows and the decreases of the utility; ``removed``, a bool array of
+        shape (n_subsets, n_samples) or (n_subsets, n_groups).
 
     Raises
     ------
     ValueError
-        If lengths or shapes differ, values contain NaN or infinity, y_val has a label that y lacks,
-        or the utility is not one number, or one per validation point, for each model.
+        If lengths or shapes differ, values contain NaN or infinity, y_val has a label
+        that y lacks, or the utility is not one number, or one per validation point, for
+        each model.
 
     See Also
     --------

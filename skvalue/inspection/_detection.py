@@ -1,4 +1,5 @@
-"""Detection of bad parties by private values, compared with the limit of the guarantee."""
+"""Detection of bad parties by private values, compared with the limit of the
+guarantee."""
 
 from numbers import Integral
 
@@ -41,18 +42,19 @@ def detection_curve(
     n_repeats=3,
     random_state=None,
 ):
-    """AUROC of detecting bad parties by their values, by epsilon and size of the parties.
+    """AUROC of detecting bad parties by their values, by epsilon and size of the
+    parties.
 
-    The limit that the privacy guarantee sets for any detector and the AUROC without noise are
-    returned as well. The limit is that of Gaussian noise: under mu-GDP, detecting that r rows of a
-    party were replaced is no easier than telling N(0, 1) from N(r mu, 1), with r = 1 if the unit of
-    privacy is the party.
+    The limit that the privacy guarantee sets for any detector and the AUROC without
+    noise are returned as well. The limit is that of Gaussian noise: under mu-GDP,
+    detecting that r rows of a party were replaced is no easier than telling N(0, 1)
+    from N(r mu, 1), with r = 1 if the unit of privacy is the party.
 
     Parameters
     ----------
     valuer : estimator
-        A private valuer with the parameters epsilon, random_state and, possibly, unit; it is
-        cloned.
+        A private valuer with the parameters epsilon, random_state and, possibly, unit;
+        it is cloned.
     X : array-like of shape (n_samples, ...)
         Training rows.
     y : array-like of shape (n_samples,)
@@ -60,15 +62,15 @@ def detection_curve(
     groups : array-like of shape (n_samples,)
         Party of every row; with the row index, every row is a party.
     wrong : array-like of bool of shape (n_groups,)
-        True for bad parties, in the sorted order of the groups. The limit assumes that all rows of
-        a bad party are wrong.
+        True for bad parties, in the sorted order of the groups. The limit assumes that
+        all rows of a bad party are wrong.
     X_val, y_val : array-likes
         Validation points.
     epsilons : array-like, default=(0.3, 1.0, 3.0)
         Values of epsilon to fit with.
     sizes : array-like of int, default=None
-        Numbers of rows per party; the first rows of each are used. None means all rows, and the
-        reported size is that of the largest party.
+        Numbers of rows per party; the first rows of each are used. None means all rows,
+        and the reported size is that of the largest party.
     n_repeats : int, default=3
         Number of fits per size and epsilon.
     random_state : int, RandomState instance or None, default=None
@@ -77,15 +79,15 @@ def detection_curve(
     Returns
     -------
     curves : Bunch
-        ``epsilons``; ``sizes``; ``scores`` of shape (n_sizes, n_epsilons, n_repeats); ``limits`` of
-        shape (n_sizes, n_epsilons); ``clean_scores``, which are without noise, of shape (n_sizes,
-        n_repeats).
+        ``epsilons``; ``sizes``; ``scores`` of shape (n_sizes, n_epsilons, n_repeats);
+        ``limits`` of shape (n_sizes, n_epsilons); ``clean_scores``, which are without
+        noise, of shape (n_sizes, n_repeats).
 
     Raises
     ------
     ValueError
-        If wrong does not have one entry per group, or a party has fewer rows than one of several
-        sizes.
+        If wrong does not have one entry per group, or a party has fewer rows than one
+        of several sizes.
 
     See Also
     --------
@@ -144,8 +146,8 @@ def detection_curve(
                 fitted.fit(*data, groups=codes[rows], X_val=X_val, y_val=y_val)
                 scores[at, which, repeat] = noisy_label_auc(fitted.values_, wrong)
             if epsilon is not None:
-                # Replacing one unit is no easier to detect than N(0, 1) to tell from N(mu, 1);
-                # replacing all r rows of a party, than from N(r mu, 1).
+                # Replacing one unit is no easier to detect than N(0, 1) to tell from
+                # N(mu, 1); replacing all r rows of a party, than from N(r mu, 1).
                 per_row = getattr(fitted, "unit", "party") == "example"
                 n_replaced = min(size, counts.max()) if per_row else 1
                 ceiling = fitted.privacy_.detection_ceiling
@@ -160,7 +162,8 @@ def detection_curve(
 
 
 class DetectionDisplay:
-    """AUROC of detecting bad parties, by size of the parties or epsilon, with its limit.
+    """AUROC of detecting bad parties, by size of the parties or epsilon, with its
+    limit.
 
     It is drawn against epsilon if there is one size, and against the size otherwise.
 
@@ -169,7 +172,8 @@ class DetectionDisplay:
     Parameters
     ----------
     curves : Bunch or dict of str to Bunch
-        Results of `detection_curve`. Several, by name, must have the same sizes and epsilons.
+        Results of `detection_curve`. Several, by name, must have the same sizes and
+        epsilons.
 
     Attributes
     ----------

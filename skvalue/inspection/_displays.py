@@ -14,7 +14,8 @@ _MANY_KINDS = 20  # more colours cannot be distinguished in one plot
 
 
 def _span(values):
-    """Range of the bins; values that differ only by rounding errors fall into one bin."""
+    """Range of the bins; values that differ only by rounding errors fall into one
+    bin."""
     low, high = values.min(), values.max()
     return (
         (low, high) if high - low > 1e-9 * max(-low, high) else (low - 0.5, high + 0.5)
@@ -38,8 +39,9 @@ class ValueRemovalDisplay:
     Parameters
     ----------
     curves : Bunch or dict of str to Bunch
-        Results of `value_removal_curve`, by the name in the legend, such as the method whose values
-        they are for. The random baseline is that of the first curve that has one.
+        Results of `value_removal_curve`, by the name in the legend, such as the method
+        whose values they are for. The random baseline is that of the first curve that
+        has one.
     score_name : str, default="score"
         Label of the vertical axis.
 
@@ -108,12 +110,13 @@ class ValueRemovalDisplay:
         X_test, y_test : array-likes
             Test rows, which must not have been used to compute the values.
         score_name : str, default=None
-            Label of the vertical axis; None means `scoring` if it is a string, else "score".
+            Label of the vertical axis; None means `scoring` if it is a string, else
+            "score".
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a new figure.
         **options : dict
-            Further arguments of `value_removal_curve`, such as `fractions` and `scoring`, but not
-            `first`, since both orders are drawn.
+            Further arguments of `value_removal_curve`, such as `fractions` and
+            `scoring`, but not `first`, since both orders are drawn.
 
         Returns
         -------
@@ -222,11 +225,12 @@ class ValueDistributionDisplay:
         Parameters
         ----------
         estimator : estimator
-            Fitted estimator with `values_`. For a filter, dropped and kept rows are the default
-            kinds.
+            Fitted estimator with `values_`. For a filter, dropped and kept rows are the
+            default kinds.
         by : array-like of shape (n_samples,) or (n_groups,), default=None
-            Kind of every entry of `values_`, such as a mask of mislabelled rows. A valuer that was
-            fitted with groups has one value per group, a filter one per row.
+            Kind of every entry of `values_`, such as a mask of mislabelled rows. A
+            valuer that was fitted with groups has one value per group, a filter one per
+            row.
         bins : int, default=50
             Number of bins.
         ax : matplotlib Axes, default=None
@@ -266,8 +270,8 @@ class ValueDistributionDisplay:
         Raises
         ------
         ValueError
-            If values contain NaN or infinity, or `by` has another length, missing entries or more
-            than 20 kinds.
+            If values contain NaN or infinity, or `by` has another length, missing
+            entries or more than 20 kinds.
         """
         values = check_numbers(values, "values")
         if by is not None:

@@ -43,7 +43,8 @@ def _values(valuer, release, sent, points):
 
 
 def _paid(names, values, pay):
-    """What the party receives: its share of a budget, or the sum of the values of its names."""
+    """What the party receives: its share of a budget, or the sum of the values of its
+    names."""
     if pay == "value":
         return values[names <= 0].sum()
     values = np.maximum(values, 0.0)
@@ -53,8 +54,9 @@ def _paid(names, values, pay):
 def _estimate(whole, left, level):
     """Mean over repeats, its standard error, and whether it is proved to be above 0.
 
-    ``whole`` has one entry per repeat; ``left`` one per fold of validation points left out, of the
-    first repeat. The error is that of the jackknife and that of the mean over repeats.
+    ``whole`` has one entry per repeat; ``left`` one per fold of validation points left
+    out, of the first repeat. The error is that of the jackknife and that of the mean
+    over repeats.
     """
     folds, repeats = len(left), len(whole)
     by_points = (
@@ -92,16 +94,16 @@ def manipulation_gain(
 ):  # fmt: skip
     """Measure what a party gains by manipulating the rows that it sends.
 
-    Each manipulation is played on these rows with this valuer, and the party's payment compared
-    with that for its honest rows. Gains are lower bounds of what a party can gain that looks for
-    better manipulations.
+    Each manipulation is played on these rows with this valuer, and the party's payment
+    compared with that for its honest rows. Gains are lower bounds of what a party can
+    gain that looks for better manipulations.
 
     Parameters
     ----------
     valuer : valuer or scorer
-        A valuer whose `fit` takes `groups`; a scorer of parties such as `PredictiveValueScorer`,
-        with `release`; or a fitted `PriArTaScorer`, for which scores count as values. Only the last
-        is not cloned.
+        A valuer whose `fit` takes `groups`; a scorer of parties such as
+        `PredictiveValueScorer`, with `release`; or a fitted `PriArTaScorer`, for which
+        scores count as values. Only the last is not cloned.
     X : array-like of shape (n_samples, n_features)
         Rows of all parties, numbers.
     y : array-like of shape (n_samples,)
@@ -109,45 +111,48 @@ def manipulation_gain(
     groups : array-like of shape (n_samples,)
         Party of every row.
     party : label
-        The party that manipulates, one of `groups`. It may have the rows of the next party.
+        The party that manipulates, one of `groups`. It may have the rows of the next
+        party.
     X_val, y_val : array-likes of shapes (n_validation, n_features) and (n_validation,), \
             default=None
-        Validation points, which the valuer needs. Without them, distances and noise have the scale
-        of X, "also validation points" is left out, and errors are those over repeats only.
+        Validation points, which the valuer needs. Without them, distances and noise
+        have the scale of X, "also validation points" is left out, and errors are those
+        over repeats only.
     release : estimator, default=None
-        For scorers of parties: what each party fits on its rows, such as `GramRelease`, with the
-        attribute `release_`. It is cloned.
+        For scorers of parties: what each party fits on its rows, such as `GramRelease`,
+        with the attribute `release_`. It is cloned.
     attacks : "default", sequence of str, or dict of str to callable, default="default"
         Names of manipulations, see `skvalue.inspection.manipulations`, or functions
-        ``attack(sent, rng)``, where ``sent`` is a named tuple of X, y, names, X_val and y_val and
-        ``rng`` a numpy Generator. They return another such tuple; in ``names`` the party is 0, or
-        any negative number, and the others are 1, 2, ...
+        ``attack(sent, rng)``, where ``sent`` is a named tuple of X, y, names, X_val and
+        y_val and ``rng`` a numpy Generator. They return another such tuple; in
+        ``names`` the party is 0, or any negative number, and the others are 1, 2, ...
     pay : {"share", "value"}, default="share"
-        Payment: the share of a fixed budget, `skvalue.rewards.shares`, or a price per unit of
-        value, `skvalue.rewards.payments`.
+        Payment: the share of a fixed budget, `skvalue.rewards.shares`, or a price per
+        unit of value, `skvalue.rewards.payments`.
     n_folds : int, default=10
         Number of folds of validation points for standard errors, at least 2.
     n_repeats : int, default=3
-        Number of repeats of each manipulation with other random numbers. The valuer is fitted
-        ``(n_folds + n_repeats) * (n_attacks + 1)`` times.
+        Number of repeats of each manipulation with other random numbers. The valuer is
+        fitted ``(n_folds + n_repeats) * (n_attacks + 1)`` times.
     random_state : int, RandomState instance or None, default=None
         Controls manipulations and folds.
 
     Returns
     -------
     result : Bunch
-        ``attack``, list of names. ``gain``, ndarray of shape (n_attacks,): payment over that for
-        honest rows, less 1 (NaN if that is not above 0); ``gain_error``: its standard error.
-        ``change`` and ``change_error``: the difference of the payments. ``proved``: mask of the
-        manipulations that pay, by one-sided t tests at a confidence level of 95 % for all of them
-        together (Bonferroni). ``honest``: payment for honest rows. ``worst``: index of the largest
-        lower bound. ``sentence``: str. ``n_fits``: int.
+        ``attack``, list of names. ``gain``, ndarray of shape (n_attacks,): payment over
+        that for honest rows, less 1 (NaN if that is not above 0); ``gain_error``: its
+        standard error. ``change`` and ``change_error``: the difference of the payments.
+        ``proved``: mask of the manipulations that pay, by one-sided t tests at a
+        confidence level of 95 % for all of them together (Bonferroni). ``honest``:
+        payment for honest rows. ``worst``: index of the largest lower bound.
+        ``sentence``: str. ``n_fits``: int.
 
     Raises
     ------
     ValueError
-        If a parameter is outside its range, the party has no rows or is alone, or a name of a
-        manipulation is unknown.
+        If a parameter is outside its range, the party has no rows or is alone, or a
+        name of a manipulation is unknown.
 
     See Also
     --------
@@ -263,8 +268,8 @@ class ManipulationDisplay:
     Parameters
     ----------
     results : Bunch or dict of str to Bunch
-        Results of `manipulation_gain`. Several, by the name of the rule, must have the same
-        manipulations.
+        Results of `manipulation_gain`. Several, by the name of the rule, must have the
+        same manipulations.
 
     Attributes
     ----------

@@ -10,9 +10,10 @@ from .._utils.checks import check_length, check_names, check_numbers
 def noisy_label_auc(values, is_noisy, *, y=None):
     """Area under the ROC curve of detecting noisy rows by their low values.
 
-    It is the probability that a random noisy row has a lower value than a random clean row, where
-    ties count one half: 1 if all noisy rows come first in ascending order of value, 0.5 for values
-    that are independent of the noise. The noise may be in the labels or in the features.
+    It is the probability that a random noisy row has a lower value than a random clean
+    row, where ties count one half: 1 if all noisy rows come first in ascending order of
+    value, 0.5 for values that are independent of the noise. The noise may be in the
+    labels or in the features.
 
     Parameters
     ----------
@@ -21,22 +22,22 @@ def noisy_label_auc(values, is_noisy, *, y=None):
     is_noisy : array-like of shape (n_samples,)
         True (or 1) for noisy rows, False (or 0) for clean ones; both must occur.
     y : array-like of shape (n_samples,), default=None
-        Labels as they were given to the valuer, noise included. With them there is one area per
-        class: of the rows with this label, are the noisy ones the lowest? If classes are
-        imbalanced, the area over all rows is high as soon as the minority has low values, because
-        most noisy labels are those of minority classes.
+        Labels as they were given to the valuer, noise included. With them there is one
+        area per class: of the rows with this label, are the noisy ones the lowest? If
+        classes are imbalanced, the area over all rows is high as soon as the minority
+        has low values, because most noisy labels are those of minority classes.
 
     Returns
     -------
     auc : float or dict
-        The area, from 0 to 1. With y, the areas by label; NaN for a class whose rows are all noisy
-        or all clean.
+        The area, from 0 to 1. With y, the areas by label; NaN for a class whose rows
+        are all noisy or all clean.
 
     Raises
     ------
     ValueError
-        If the lengths differ, values contain NaN or infinity, or is_noisy has only one kind of row
-        or entries other than True and False.
+        If the lengths differ, values contain NaN or infinity, or is_noisy has only one
+        kind of row or entries other than True and False.
 
     See Also
     --------
@@ -88,10 +89,12 @@ def noisy_label_auc(values, is_noisy, *, y=None):
 
 
 def mean_adjusted_variance(values, errors):
-    """Uncertainty of estimated values: mean over players of squared error over absolute value.
+    """Uncertainty of estimated values: mean over players of squared error over absolute
+    value.
 
-    The term of player j is ``s_j^2 / |mu_j|``, where the value mu_j is a mean of marginal
-    contributions with the standard error s_j. It is zero if s_j is zero, even if mu_j is zero.
+    The term of player j is ``s_j^2 / |mu_j|``, where the value mu_j is a mean of
+    marginal contributions with the standard error s_j. It is zero if s_j is zero, even
+    if mu_j is zero.
 
     Parameters
     ----------
@@ -103,8 +106,8 @@ def mean_adjusted_variance(values, errors):
     Returns
     -------
     uncertainty : float
-        In units of the utility; infinite if a value is zero with a positive error, or if an error
-        is infinite, as after a single permutation.
+        In units of the utility; infinite if a value is zero with a positive error, or
+        if an error is infinite, as after a single permutation.
 
     Raises
     ------

@@ -21,26 +21,28 @@ def _ratios(gaps):
 
 
 def twin_parties(X, y, groups, *, threshold=5.0, random_state=0):
-    """Test, for each pair of parties, whether one holds copies of the other's rows, with noise.
+    """Test, for each pair of parties, whether one holds copies of the other's rows,
+    with noise.
 
-    A copy has one twin and no other: its source is much nearer than the second nearest row. For
-    each row of party A, the ratio of its distances from the nearest and the second nearest row of
-    its label in party B is compared with the same ratio among A's other rows, of which as many are
-    drawn. Without copies either one is the smaller with the same probability, also if A and B have
-    a region in common that others do not have, so that the sign test over A's rows has a standard
-    normal statistic.
+    A copy has one twin and no other: its source is much nearer than the second nearest
+    row. For each row of party A, the ratio of its distances from the nearest and the
+    second nearest row of its label in party B is compared with the same ratio among A's
+    other rows, of which as many are drawn. Without copies either one is the smaller
+    with the same probability, also if A and B have a region in common that others do
+    not have, so that the sign test over A's rows has a standard normal statistic.
 
-    The result is evidence for a person, who asks both parties where the rows come from; it is no
-    rule of payment. It finds copies that are moved by about one distance between neighbours, which
-    no radius finds; it needs about 100 rows per party (about 30 of them can reach a z of 5), and
-    does not see copies within one name.
+    The result is evidence for a person, who asks both parties where the rows come from;
+    it is no rule of payment. It finds copies that are moved by about one distance
+    between neighbours, which no radius finds; it needs about 100 rows per party (about
+    30 of them can reach a z of 5), and does not see copies within one name.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
         The rows, with columns of comparable scales.
     y : array-like of shape (n_samples,) or None
-        Their labels; copies keep theirs. None compares rows of all labels, as for targets.
+        Their labels; copies keep theirs. None compares rows of all labels, as for
+        targets.
     groups : array-like of shape (n_samples,)
         Party of every row.
     threshold : float, default=5.0
@@ -51,11 +53,12 @@ def twin_parties(X, y, groups, *, threshold=5.0, random_state=0):
     Returns
     -------
     result : Bunch
-        ``names``, ndarray of shape (n_parties,); ``z``, ndarray of shape (n_parties, n_parties),
-        where line i is about the rows of party i and column j about their twins in party j (NaN if
-        i is j or either has too few rows of each label); ``fractions``, of the same shape, of the
-        rows whose ratio is smaller there, one half without copies; ``pairs``, a list of
-        ``(party, party with the twins, z)``, the largest z first.
+        ``names``, ndarray of shape (n_parties,); ``z``, ndarray of shape (n_parties,
+        n_parties), where line i is about the rows of party i and column j about their
+        twins in party j (NaN if i is j or either has too few rows of each label);
+        ``fractions``, of the same shape, of the rows whose ratio is smaller there, one
+        half without copies; ``pairs``, a list of ``(party, party with the twins, z)``,
+        the largest z first.
 
     Raises
     ------

@@ -1,4 +1,5 @@
-"""What a party can do with its rows before it sends them: functions of rows and a Generator.
+"""What a party can do with its rows before it sends them: functions of rows and a
+Generator.
 
 `ATTACKS` has those that `skvalue.inspection.manipulation_gain` plays, by name.
 """
@@ -11,12 +12,13 @@ from sklearn.neighbors import NearestNeighbors
 
 
 class Sent(NamedTuple):
-    """The rows of all parties as they are sent, and public points, of which y may be None."""
+    """The rows of all parties as they are sent, and public points, of which y may be
+    None."""
 
     X: np.ndarray
     y: np.ndarray
-    # Names of the senders: 0 for the party, negative ones for more names of it, 1 for the party
-    # whose rows it may have, and larger ones for the others.
+    # Names of the senders: 0 for the party, negative ones for more names of it, 1 for
+    # the party whose rows it may have, and larger ones for the others.
     names: np.ndarray
     X_val: np.ndarray
     y_val: np.ndarray | None
@@ -56,7 +58,8 @@ def _moved(sent, rows, spacings, rng):
 
 
 def shells(sent, rng, n=4, by_label=False):
-    """The rows divided among several names, at random or in the order of their labels."""
+    """The rows divided among several names, at random or in the order of their
+    labels."""
     names, own = sent.names.copy(), rng.permutation(sent.own)
     if by_label:
         own = own[np.argsort(sent.y[own], kind="stable")]
@@ -112,7 +115,8 @@ def noisy_features(sent, rng, scale=1.0):
 
 
 def garbage(sent, rng, besides=False):
-    """As many rows of noise, with labels by their frequencies, in place of the rows or besides."""
+    """As many rows of noise, with labels by their frequencies, in place of the rows or
+    besides."""
     n = len(sent.own)
     X = rng.normal(
         sent.X_val.mean(axis=0), sent.X_val.std(axis=0), (n, sent.X.shape[1])

@@ -2,19 +2,22 @@
 
 Functions return statistics and take no callbacks:
 
-- ``balls(engine, space, points, radius)`` has ``counts``, of shape (n_classes, n_points), and
-  ``sum(weights)``, which sums for each row the weights of the balls that contain it;
-- ``ranks(engine, space, points)`` yields rows in order of distance, for a few points at a time.
+- ``balls(engine, space, points, radius)`` has ``counts``, of shape (n_classes,
+  n_points), and ``sum(weights)``, which sums for each row the weights of the balls that
+  contain it;
+- ``ranks(engine, space, points)`` yields rows in order of distance, for a few points at
+  a time.
 
-`ball_parts` and `rank_parts` cut the points into tiles, one for each task. `make_space` prepares
-rows for a metric; `get_engine` returns the engine that computes. Each engine is in a separate file,
-with ``balls`` and ``ranks`` of one tile of points, ``ball_tile_size``, ``rank_tile_size``, and
-``device_lock``, the context manager of a task: where a device can process one tile at a time, other
-threads wait.
+`ball_parts` and `rank_parts` cut the points into tiles, one for each task. `make_space`
+prepares rows for a metric; `get_engine` returns the engine that computes. Each engine
+is in a separate file, with ``balls`` and ``ranks`` of one tile of points,
+``ball_tile_size``, ``rank_tile_size``, and ``device_lock``, the context manager of a
+task: where a device can process one tile at a time, other threads wait.
 
-An exact engine returns what float64 distances of the rows would give: pairs that are within the
-rounding error of the matrix product are compared again from the rows (`_exact`). Balls are closed.
-tests/neighbors run on every exact engine that is installed.
+An exact engine returns what float64 distances of the rows would give: pairs that are
+within the rounding error of the matrix product are compared again from the rows
+(`_exact`). Balls are closed. tests/neighbors run on every exact engine that is
+installed.
 """
 
 from .._utils.lazy import attach_stub

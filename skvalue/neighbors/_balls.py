@@ -50,17 +50,19 @@ def balls(engine, space, points, radius, self_index=None, n_jobs=1):
     radius : float
         Radius of the balls.
     self_index : ndarray of int of shape (n_points,), default=None
-        Row that is left out of the ball of the point, whatever its distance; -1 for none.
+        Row that is left out of the ball of the point, whatever its distance; -1 for
+        none.
     n_jobs : int, default=1
         Number of threads.
 
     Returns
     -------
     found : object
-        ``found.counts``, of shape (n_classes, n_points), are the numbers of rows of each class in
-        each ball. ``found.sum(weights)``, with weights of the same shape, is for each row the sum,
-        over the balls that contain it, of the weight of its class in that ball. Conversely,
-        ``found.totals(numbers)``, with one number per row, are sums over the rows in each ball.
+        ``found.counts``, of shape (n_classes, n_points), are the numbers of rows of
+        each class in each ball. ``found.sum(weights)``, with weights of the same shape,
+        is for each row the sum, over the balls that contain it, of the weight of its
+        class in that ball. Conversely, ``found.totals(numbers)``, with one number per
+        row, are sums over the rows in each ball.
 
     Examples
     --------
@@ -82,7 +84,8 @@ def balls(engine, space, points, radius, self_index=None, n_jobs=1):
 
 
 class BallTiles:
-    """Several tiles with the interface of one: a private fit needs all counts before any weight.
+    """Several tiles with the interface of one: a private fit needs all counts before
+    any weight.
 
     The balls are kept in memory if they fit in the working memory, else computed twice.
     """
@@ -97,7 +100,8 @@ class BallTiles:
         self._keeps, self._kept = n_bytes <= get_config()["working_memory"] * 2**20, {}
 
     def _each(self, what, arguments):
-        """``what`` of each tile ("counts", "sum" or "totals") of its argument, in threads."""
+        """``what`` of each tile ("counts", "sum" or "totals") of its argument, in
+        threads."""
 
         def task(number, argument):
             with self._engine.device_lock():

@@ -29,7 +29,8 @@ class ClassBlocks:
 
 
 class BlockBalls:
-    """The balls of a tile: one byte for each block of eight rows and point, one bit per row."""
+    """The balls of a tile: one byte for each block of eight rows and point, one bit per
+    row."""
 
     def __init__(self, space, n_points):
         self._buffers, self._codes, cached = (
@@ -49,7 +50,8 @@ class BlockBalls:
         self.counts = np.zeros((space.n_classes, n_points), dtype=np.int64)
 
     def add(self, part, inside):
-        """Add some rows to the balls, which are cleared first; a mask (n_rows, n_points)."""
+        """Add some rows to the balls, which are cleared first; a mask (n_rows,
+        n_points)."""
         places, codes = self.blocks.position[part], self._codes[part]
         ball_kernels.pack_rows(
             inside.view(np.uint8), places, codes, self.bits, self.counts

@@ -56,7 +56,8 @@ class BlockSpace(Space):
         )
 
     def blocks(self, n_points):
-        """Read the rows in blocks whose product with ``n_points`` points fits in memory."""
+        """Read the rows in blocks whose product with ``n_points`` points fits in
+        memory."""
         d = self.X.shape[1]
         if self.X.is_sparse:
             d = 4 * self.X.source.nnz // max(1, self.X.source.shape[0]) + 1
@@ -77,7 +78,8 @@ class BlockSpace(Space):
         return out
 
     def products(self, queries, block, part):
-        """``scale * <x, q>`` of a block of rows, (n_block, n_points); else minus the distances."""
+        """``scale * <x, q>`` of a block of rows, (n_block, n_points); else minus the
+        distances."""
         if self.kind == GENERIC:
             return -finite_distances(block, queries, self.metric)
         product = self.centred(block) @ queries.T
@@ -94,10 +96,11 @@ def make_space(X, metric, codes=None, n_classes=1):
     Parameters
     ----------
     X : ndarray or Rows of shape (n, d)
-        The rows; for "precomputed", an array (n,) of their positions among the distances that each
-        point consists of.
+        The rows; for "precomputed", an array (n,) of their positions among the
+        distances that each point consists of.
     metric : str or callable
-        A name in `METRICS`, "precomputed", or a metric of `sklearn.metrics.pairwise_distances`.
+        A name in `METRICS`, "precomputed", or a metric of
+        `sklearn.metrics.pairwise_distances`.
     codes : ndarray of int of shape (n,), default=None
         Class of each row; one class by default.
     n_classes : int, default=1
@@ -111,8 +114,8 @@ def make_space(X, metric, codes=None, n_classes=1):
     Raises
     ------
     ValueError
-        If squared norms overflow or underflow the precision of X, or the metric does not support
-        sparse rows.
+        If squared norms overflow or underflow the precision of X, or the metric does
+        not support sparse rows.
 
     Examples
     --------

@@ -1,7 +1,9 @@
-"""The CPU engine for rows that are read block by block: sparse, in a file, or a Dask array.
+"""The CPU engine for rows that are read block by block: sparse, in a file, or a Dask
+array.
 
-`_numba` calls these functions for a `BlockSpace`. Each tile of points takes one pass over the rows,
-which keeps one key, or one bit, for each pair of a row and a point. Imports numba.
+`_numba` calls these functions for a `BlockSpace`. Each tile of points takes one pass
+over the rows, which keeps one key, or one bit, for each pair of a row and a point.
+Imports numba.
 """
 
 from typing import NamedTuple

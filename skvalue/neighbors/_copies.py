@@ -1,4 +1,5 @@
-"""Copies of rows: clusters of rows of one label within a radius, chosen on public points."""
+"""Copies of rows: clusters of rows of one label within a radius, chosen on public
+points."""
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
@@ -11,11 +12,12 @@ _ZERO = 1e-9  # distances up to this are those of equal rows
 
 
 def copy_radius(X_val, y_val, n, metric="euclidean"):
-    """Choose the radius within which about 1 % of honest rows have a neighbour of their label.
+    """Choose the radius within which about 1 % of honest rows have a neighbour of their
+    label.
 
-    The quantile, at the level ``0.01 n_val / n``, of the distances of points from the nearest other
-    point of their label: near 0, the probability of a neighbour grows in proportion to the number
-    of rows. Distances of 0 are left out.
+    The quantile, at the level ``0.01 n_val / n``, of the distances of points from the
+    nearest other point of their label: near 0, the probability of a neighbour grows in
+    proportion to the number of rows. Distances of 0 are left out.
 
     Parameters
     ----------

@@ -13,8 +13,9 @@ _ZERO = 1e-12  # cosine distances that are less are those of parallel rows
 class DistanceSpace(Space):
     """Rows that are columns of the distances from the points (metric "precomputed").
 
-    ``X``: position of each row among the columns, as an array (n,). Points have one distance per
-    column; those that a sparse point does not store are equal, and larger than any other.
+    ``X``: position of each row among the columns, as an array (n,). Points have one
+    distance per column; those that a sparse point does not store are equal, and larger
+    than any other.
     """
 
     def __init__(self, X, metric, codes=None, n_classes=1):

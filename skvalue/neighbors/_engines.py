@@ -1,4 +1,5 @@
-"""The engines by name. Each is imported at its first use, since it may need a library."""
+"""The engines by name. Each is imported at its first use, since it may need a
+library."""
 
 from importlib import import_module
 
@@ -20,10 +21,11 @@ def get_engine(name, device="auto"):
     Parameters
     ----------
     name : {"auto", "numba", "torch", "faiss", "faiss-ivf"}
-        "auto" is "torch" if device="cuda", else "numba", the fastest exact engine on a CPU.
+        "auto" is "torch" if device="cuda", else "numba", the fastest exact engine on a
+        CPU.
     device : {"auto", "cpu", "cuda"}, default="auto"
-        Where the engine computes. "auto" is the GPU if the engine is given by name, supports GPUs
-        and finds one.
+        Where the engine computes. "auto" is the GPU if the engine is given by name,
+        supports GPUs and finds one.
 
     Returns
     -------

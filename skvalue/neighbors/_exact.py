@@ -12,14 +12,16 @@ from ._rows import Rows, read_rows
 from .kernels.kinds import COSINE, EUCLIDEAN, GENERIC
 from .kernels.ties import EQUAL, dense_keys, sort_runs, sparse_keys
 
-# Ranks below this are resolved exactly; beyond, a swap changes a value by less than 1 / 4096^2.
+# Ranks below this are resolved exactly; beyond, a swap changes a value by less than 1 /
+# 4096^2.
 EXACT_RANKS = 4096
 _ROOM = 2**24  # entries of the rows that are read at a time
 _PAIRS = 4096  # smallest number of pairs for one thread
 
 
 def block_keys(kind, rows, i, points, v):
-    """Exact keys of pairs of row ``i[p]`` of a block and point ``v[p]``, both dense or both CSR."""
+    """Exact keys of pairs of row ``i[p]`` of a block and point ``v[p]``, both dense or
+    both CSR."""
     i, v = np.ascontiguousarray(i), np.ascontiguousarray(v)
     if sparse.issparse(rows):
         points = sparse.csr_array(points)
@@ -39,7 +41,8 @@ def block_keys(kind, rows, i, points, v):
 def pair_keys(space, i, points, v, workers=1):
     """Exact keys of pairs of row ``i[p]`` and point ``v[p]``.
 
-    Pairs of rows in memory are divided among ``workers`` threads; other rows are read once.
+    Pairs of rows in memory are divided among ``workers`` threads; other rows are read
+    once.
     """
     if not isinstance(space.X, Rows):
         if workers == 1 or len(i) <= _PAIRS:
@@ -66,10 +69,11 @@ def pair_keys(space, i, points, v, workers=1):
 
 
 def resolve_pairs(space, points, v, i, near, workers=1):
-    """Sort runs of near-tied rows by exact distance; pairs (v, i) are sorted by point and rank.
+    """Sort runs of near-tied rows by exact distance; pairs (v, i) are sorted by point
+    and rank.
 
-    ``near``: whether the row is within rounding of the one before it. Returns the rows, sorted
-    within each run, and whether each is tied with the one before it.
+    ``near``: whether the row is within rounding of the one before it. Returns the rows,
+    sorted within each run, and whether each is tied with the one before it.
     """
     exact = pair_keys(space, i, points, v, workers)
     place = sort_runs(np.append(np.flatnonzero(~near), len(near)), exact)
@@ -92,8 +96,9 @@ def long_runs(front, head=EXACT_RANKS):
 def run_positions(front, lines, tail, head=EXACT_RANKS):
     """Positions (point, rank) of all rows in runs that begin at a rank below ``head``.
 
-    ``front`` is ``near[:, :head + 1]``, where ``near[v, p]`` says whether ranks p and p - 1 are
-    within rounding of each other; ``tail`` is ``near[lines, head:]``, lines of `long_runs`.
+    ``front`` is ``near[:, :head + 1]``, where ``near[v, p]`` says whether ranks p and p
+    - 1 are within rounding of each other; ``tail`` is ``near[lines, head:]``, lines of
+    `long_runs`.
     """
     head = min(head, front.shape[1])
     member = front[:, :head].copy()
@@ -109,7 +114,8 @@ def run_positions(front, lines, tail, head=EXACT_RANKS):
 
 
 def _rounding(space, order, query_half, tolerance):
-    """Largest difference of the keys of rows ``order`` and others that may be due to rounding."""
+    """Largest difference of the keys of rows ``order`` and others that may be due to
+    rounding."""
     if space.kind == GENERIC:
         return 0.0
     if space.kind == COSINE:
@@ -120,11 +126,13 @@ def _rounding(space, order, query_half, tolerance):
 def ranked(
     space, points, query_half, search, absent, max_rank, tolerance, head=EXACT_RANKS
 ):
-    """Yield some of the points, by position, and their `Order`, from a search by rounded keys.
+    """Yield some of the points, by position, and their `Order`, from a search by
+    rounded keys.
 
-    ``search.nearest(lines, k)``: sorted keys and rows of the k nearest rows of some points, those
-    that are ``absent`` (a mask of points: has it one?) last. Where rows beyond the k-th may be tied
-    with it, more are searched. ``search.size(k)``: number of points at a time.
+    ``search.nearest(lines, k)``: sorted keys and rows of the k nearest rows of some
+    points, those that are ``absent`` (a mask of points: has it one?) last. Where rows
+    beyond the k-th may be tied with it, more are searched. ``search.size(k)``: number
+    of points at a time.
     """
     n = len(space)
     waiting = [(np.arange(len(absent)), min(n, max_rank + 2))]
@@ -154,8 +162,8 @@ def ranked(
 def resolve(space, points, query_half, keys, order, tolerance, head):
     """Correct in place the order of rows by sorted, rounded keys (n_points, n_sorted).
 
-    ``tolerance`` bounds the rounding relative to the sizes of both rows.
-    Runs that begin at rank ``head`` or later become ties. Returns a mask of ties with the row
+    ``tolerance`` bounds the rounding relative to the sizes of both rows. Runs that
+    begin at rank ``head`` or later become ties. Returns a mask of ties with the row
     before.
     """
     near = np.zeros(keys.shape, dtype=bool)
@@ -178,9 +186,11 @@ def resolve(space, points, query_half, keys, order, tolerance, head):
 
 
 def _without_shared_columns(space, keys, near):
-    """Mask of ties of sparse rows with no column in common with the point: their cosine is 0.
+    """Mask of ties of sparse rows with no column in common with the point: their cosine
+    is 0.
 
-    There may be thousands. Where another row is within rounding of them, they are compared exactly.
+    There may be thousands. Where another row is within rounding of them, they are
+    compared exactly.
     """
     apart = np.zeros(near.shape, dtype=bool)
     if space.kind == COSINE and isinstance(space.X, Rows) and space.X.is_sparse:
@@ -197,7 +207,8 @@ def _without_shared_columns(space, keys, near):
 
 
 def count_ranked(tied, max_rank):
-    """Number of ranks kept for each point: ``max_rank``, plus those tied with the last of them."""
+    """Number of ranks kept for each point: ``max_rank``, plus those tied with the last
+    of them."""
     n = tied.shape[1]
     if max_rank >= n:
         return np.full(len(tied), n)

@@ -1,10 +1,11 @@
 """The FAISS engines: k-nearest and range search. Importing this imports faiss.
 
-FAISS computes in float32, whatever the dtype of X; near-ties are resolved from the rows in float64.
-A k-nearest search is meant for few ranks: it is fast with `max_rank` and slow without. "faiss" has
-a flat index and is exact. "faiss-ivf" has an inverted file: rows are grouped around centres, and a
-point is compared with the rows of the nearest groups only. Neighbours near the edge of another
-group may be missed; ranks among the rows found are exact.
+FAISS computes in float32, whatever the dtype of X; near-ties are resolved from the rows
+in float64. A k-nearest search is meant for few ranks: it is fast with `max_rank` and
+slow without. "faiss" has a flat index and is exact. "faiss-ivf" has an inverted file:
+rows are grouped around centres, and a point is compared with the rows of the nearest
+groups only. Neighbours near the edge of another group may be missed; ranks among the
+rows found are exact.
 """
 
 from contextlib import nullcontext
@@ -60,7 +61,8 @@ class FaissEngine:
         self.name, self.device = name, device
 
     def rank_tile_size(self, n_rows, n_points, n_features, workers, max_rank):
-        """Number of points in one call of `ranks`; each of their ranks takes up to 48 bytes."""
+        """Number of points in one call of `ranks`; each of their ranks takes up to 48
+        bytes."""
         room = get_config()["working_memory"] * 2**20 // 384
         return int(max(1, min(n_points, room // min(n_rows, max_rank + 2))))
 
@@ -69,7 +71,8 @@ class FaissEngine:
         return self.rank_tile_size(n_rows, n_points, 0, workers, n_rows)
 
     def device_lock(self):
-        """Context manager of one task: tasks run in parallel, their searches one after another."""
+        """Context manager of one task: tasks run in parallel, their searches one after
+        another."""
         return nullcontext()
 
     def _vectors(self, rows, name):
@@ -111,7 +114,8 @@ class FaissEngine:
         return cached[name]
 
     def search(self, space, queries, k):
-        """Keys, which increase with the distance, and rows, both of shape (n_points, k)."""
+        """Keys, which increase with the distance, and rows, both of shape (n_points,
+        k)."""
         index = self._index(space, self.device == "cuda" and k <= _GPU_RANKS)
         queries = self._vectors(queries, POINTS)
         found, order = index.search(queries, k)
@@ -129,7 +133,8 @@ class FaissEngine:
         points, n = read_rows(points), len(space)
         queries, query_half = space.queries(points)
         left_out = np.full(len(points), -1) if self_index is None else self_index
-        # Rounding error of float32 keys, and the rank from which near-ties count as ties.
+        # Rounding error of float32 keys, and the rank from which near-ties count as
+        # ties.
         tolerance, head = 4.0 * _EPS, EXACT_RANKS
         if space.X.dtype != np.float32:
             tolerance, head = _EPS * (8.0 + np.sqrt(space.X.shape[1])), n
@@ -175,7 +180,8 @@ class FaissEngine:
 
 
 class IndexSearch(NamedTuple):
-    """The nearest rows of points, by an index; the row that a point leaves out comes last."""
+    """The nearest rows of points, by an index; the row that a point leaves out comes
+    last."""
 
     engine: FaissEngine
     space: Space

@@ -1,7 +1,8 @@
-"""The CPU engine: single-threaded numpy products and compiled loops that release the GIL.
+"""The CPU engine: single-threaded numpy products and compiled loops that release the
+GIL.
 
-Each call processes one tile of points and is meant to run in its own thread. Memory is bounded by
-the size of the tile, whatever the number of points.
+Each call processes one tile of points and is meant to run in its own thread. Memory is
+bounded by the size of the tile, whatever the number of points.
 """
 
 from contextlib import nullcontext
@@ -37,7 +38,8 @@ class NumbaEngine:
 
     def rank_tile_size(self, n_rows, n_points, n_features, workers, max_rank):
         """Number of points in one call of `ranks`."""
-        # A product with few points spends most of its time packing the rows, especially wide ones.
+        # A product with few points spends most of its time packing the rows, especially
+        # wide ones.
         wide = 512 if n_features > 128 else 128
         # An eighth of the working memory holds the keys of a tile.
         room = int(get_config()["working_memory"] * 2**17 // (4 * n_rows))
@@ -82,7 +84,8 @@ class NumbaEngine:
             X, points = np.empty((n, 0)), np.empty((n_points, 0))
         else:
             np.matmul(queries, space.work.T, out=product)
-        # Read-only views, as users' data may be: the loop is compiled for one kind of array.
+        # Read-only views, as users' data may be: the loop is compiled for one kind of
+        # array.
         X, points = np.broadcast_to(X, X.shape), np.broadcast_to(points, points.shape)
         params = KeyParameters(
             space.kind, space.half.astype(dtype, copy=False), space.scale.astype(dtype, copy=False),

@@ -13,10 +13,11 @@ class Order(NamedTuple):
     Parameters
     ----------
     rows : ndarray of int of shape (n_points, n_sorted)
-        ``rows[v, :n_ranked[v]]`` are the rows from the nearest to the farthest; ``~i`` in place of
-        ``i`` says that row ``i`` is tied with the one before it.
+        ``rows[v, :n_ranked[v]]`` are the rows from the nearest to the farthest; ``~i``
+        in place of ``i`` says that row ``i`` is tied with the one before it.
     n_ranked : ndarray of int of shape (n_points,)
-        Number of rows that are ranked: `max_rank`, plus those tied with the last of them.
+        Number of rows that are ranked: `max_rank`, plus those tied with the last of
+        them.
 
     Examples
     --------
@@ -84,8 +85,8 @@ def ranks(engine, space, points, self_index=None, max_rank=None):
     places : ndarray of int
         Positions of some of the points.
     order : Order
-        The rows in order of their distance from these points. The arrays are overwritten by the
-        next step.
+        The rows in order of their distance from these points. The arrays are
+        overwritten by the next step.
 
     Examples
     --------

@@ -1,4 +1,5 @@
-"""Rows that are read in blocks: a sparse matrix, an array in a file, or a Dask array."""
+"""Rows that are read in blocks: a sparse matrix, an array in a file, or a Dask
+array."""
 
 import mmap
 import sys
@@ -27,14 +28,17 @@ def _is_dask(X):
 
 
 def as_rows(X, dtypes=(np.float64, np.float32)):
-    """Convert X to `Rows` if it has to be read in blocks; return anything else unchanged.
+    """Convert X to `Rows` if it has to be read in blocks; return anything else
+    unchanged.
 
     Parameters
     ----------
     X : array-like
-        Sparse matrices, `np.memmap` (and views of one) and Dask arrays are converted to `Rows`.
+        Sparse matrices, `np.memmap` (and views of one) and Dask arrays are converted to
+        `Rows`.
     dtypes : tuple of dtypes
-        Dtypes that are kept; any other is converted to the first of them, block by block.
+        Dtypes that are kept; any other is converted to the first of them, block by
+        block.
 
     Returns
     -------
@@ -95,8 +99,8 @@ def concatenate_rows(first, second):
     Parameters
     ----------
     first, second : ndarrays or Rows
-        The rows. The result has the type of the first; `Rows` of a file or a Dask array are still
-        read only on request.
+        The rows. The result has the type of the first; `Rows` of a file or a Dask array
+        are still read only on request.
 
     Returns
     -------
@@ -140,8 +144,8 @@ class _StackedRows:
 class Rows:
     """Rows of a sparse matrix, a file or a Dask array.
 
-    Indexing returns a view; nothing is copied until the rows are read. A pickled view of a file
-    holds the name of the file and the position in it.
+    Indexing returns a view; nothing is copied until the rows are read. A pickled view
+    of a file holds the name of the file and the position in it.
 
     Parameters
     ----------
@@ -180,7 +184,8 @@ class Rows:
 
     @property
     def nbytes(self):
-        """Size of a pickle in bytes: that of a sparse source; 0 for a file, which is not copied."""
+        """Size of a pickle in bytes: that of a sparse source; 0 for a file, which is
+        not copied."""
         return (
             self.source.data.nbytes + self.source.indices.nbytes
             if self.is_sparse

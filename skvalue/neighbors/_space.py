@@ -17,8 +17,9 @@ from .kernels.kinds import COSINE, EUCLIDEAN, GENERIC
 _THIN = 0.05  # a sparse tile of points of lower density stays sparse in products
 POINTS = "What is compared with X (X_val, or rows to value)"  # for error messages
 
-# Metrics by name. The first two take one matrix product; the others are computed by scikit-learn.
-# SciPy's "mahalanobis" and "seuclidean" are left out: they estimate scales from each block of rows.
+# Metrics by name. The first two take one matrix product; the others are computed by
+# scikit-learn. SciPy's "mahalanobis" and "seuclidean" are left out: they estimate
+# scales from each block of rows.
 METRICS = {"euclidean", "cosine"} | (
     set(PAIRWISE_DISTANCE_FUNCTIONS) - {"precomputed", "nan_euclidean", "haversine"}
 )
@@ -33,7 +34,8 @@ METRICS |= {
 
 
 def squared_norms(X):
-    """Squared norms of dense or sparse rows; those that overflow are refused by `check_norms`."""
+    """Squared norms of dense or sparse rows; those that overflow are refused by
+    `check_norms`."""
     with np.errstate(over="ignore", under="ignore"):
         if sparse.issparse(X):
             return np.asarray(X.multiply(X).sum(axis=1)).ravel().astype(X.dtype)
@@ -41,7 +43,8 @@ def squared_norms(X):
 
 
 def far_center(some, mean_norm):
-    """Mean of some rows, if it is far from the origin compared with the mean squared norm."""
+    """Mean of some rows, if it is far from the origin compared with the mean squared
+    norm."""
     center = some.mean(axis=0, dtype=np.float64).astype(some.dtype)
     return center if squared_norms(center) > 0.25 * mean_norm else None
 
@@ -49,8 +52,9 @@ def far_center(some, mean_norm):
 def check_norms(squares, rows, name="X", small=None):
     """Refuse squared norms that overflow or underflow the dtype of the rows.
 
-    A key is at most a few squared norms, and keys are subtracted: norms up to a sixteenth of the
-    largest number leave room for that. ``small``: mask of rows whose squares have lost digits.
+    A key is at most a few squared norms, and keys are subtracted: norms up to a
+    sixteenth of the largest number leave room for that. ``small``: mask of rows whose
+    squares have lost digits.
     """
     bad = not squares.max(initial=0) <= np.finfo(rows.dtype).max / 16
     if not bad and small is not None and small.any():
@@ -64,17 +68,20 @@ def check_norms(squares, rows, name="X", small=None):
 
 
 def inverse_from(squares, rows, name="X"):
-    """Inverse norm of each row; 0 for a row of zeros, whose cosine with any row is 0."""
+    """Inverse norm of each row; 0 for a row of zeros, whose cosine with any row is
+    0."""
     check_norms(squares, rows, name, squares < np.finfo(rows.dtype).tiny)
     norms = np.sqrt(squares)
     return np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
 
 
 class Buffers:
-    """Scratch arrays that tasks reuse, since allocating memory takes longer than the product in it.
+    """Scratch arrays that tasks reuse, since allocating memory takes longer than the
+    product in it.
 
-    `take` and `give` keep one set of arrays for each task that runs at the same time. ``cached``,
-    filled under the lock, is for an index or a copy on a device. No content is pickled.
+    `take` and `give` keep one set of arrays for each task that runs at the same time.
+    ``cached``, filled under the lock, is for an index or a copy on a device. No content
+    is pickled.
     """
 
     def __init__(self):
@@ -98,11 +105,11 @@ class Buffers:
 class Space(ABC):
     """Rows under one metric, and their classes.
 
-    For "euclidean" and "cosine" the key of row i and point q, which increases with their distance,
-    is ``half[i] - scale[i] * <x_i, q>``; other metrics are computed by
-    `sklearn.metrics.pairwise_distances`, block by block. `make_space` returns one of three
-    subclasses: for rows in memory, for rows that are read in blocks, or for rows of which only
-    distances are known.
+    For "euclidean" and "cosine" the key of row i and point q, which increases with
+    their distance, is ``half[i] - scale[i] * <x_i, q>``; other metrics are computed by
+    `sklearn.metrics.pairwise_distances`, block by block. `make_space` returns one of
+    three subclasses: for rows in memory, for rows that are read in blocks, or for rows
+    of which only distances are known.
 
     Parameters
     ----------
@@ -130,16 +137,18 @@ class Space(ABC):
         self.half = np.zeros(len(X), dtype=X.dtype)
         self.scale = np.ones(len(X), dtype=X.dtype)
         self.center = None  # for "euclidean": subtracted before products are computed
-        # Largest size of one array of one task, in bytes; threads would not see the setting.
+        # Largest size of one array of one task, in bytes; threads would not see the
+        # setting.
         self.budget = get_config()["working_memory"] * 2**20 / 32
         length = self._measure()  # the number of terms of an inner product
         eps = float(np.finfo(X.dtype).eps)
         self.largest_half = float(self.half.max())
         self.mean_half = float(self.half.mean(dtype=np.float64))
-        # Pairs with keys closer than this are compared again from the rows. For balls it bounds
-        # the rounding error of any row (errors of constant rows add up), so that whether a row is
-        # in a ball does not depend on the other rows. For ranks it is the usual size of the error,
-        # which grows as sqrt(d), and less in float32, where near-ties are many.
+        # Pairs with keys closer than this are compared again from the rows. For balls
+        # it bounds the rounding error of any row (errors of constant rows add up), so
+        # that whether a row is in a ball does not depend on the other rows. For ranks
+        # it is the usual size of the error, which grows as sqrt(d), and less in
+        # float32, where near-ties are many.
         self.ball_tolerance = eps * (8.0 + length)
         self.rank_tolerance = eps * (8.0 + np.sqrt(length))
         if X.dtype == np.float32:
@@ -147,7 +156,8 @@ class Space(ABC):
 
     @abstractmethod
     def _measure(self):
-        """Set `half`, `scale` and `center`; return the number of terms of an inner product."""
+        """Set `half`, `scale` and `center`; return the number of terms of an inner
+        product."""
 
     @abstractmethod
     def read(self, points, far=None):
@@ -209,7 +219,8 @@ class Space(ABC):
         Returns
         -------
         work : ndarray or csr_array of shape (n_points, d)
-            The factor of the product; sparse if the rows are, and the points thin or too many.
+            The factor of the product; sparse if the rows are, and the points thin or
+            too many.
         half : ndarray of shape (n_points,)
             Half their squared norms; zeros for other metrics than "euclidean".
         """
@@ -255,8 +266,8 @@ class DenseSpace(Space):
         X = self.work = self.X
         if self.kind == EUCLIDEAN:
             norms = row_map(squared_norms, X)
-            # Far from the origin products suffer from cancellation: subtract the mean, for which
-            # that of at most 2047 rows is near enough.
+            # Far from the origin products suffer from cancellation: subtract the mean,
+            # for which that of at most 2047 rows is near enough.
             self.center = far_center(
                 X[:: max(1, len(X) // 1024)], norms.mean(dtype=np.float64)
             )
@@ -276,8 +287,8 @@ class DenseSpace(Space):
     def far_tolerance(self):
         """Replaces `rank_tolerance` at far ranks, where near-ties are many.
 
-        Twice the largest relative rounding error of the keys of some pairs of rows. Read it inside
-        a task, where BLAS has one thread.
+        Twice the largest relative rounding error of the keys of some pairs of rows.
+        Read it inside a task, where BLAS has one thread.
         """
         if self.kind == GENERIC or self.X.dtype == np.float64:
             return self.rank_tolerance
@@ -328,10 +339,12 @@ def finite_distances(points, X, metric):
 
 
 def ball_rule(space, points, radius):
-    """Return (work, threshold, slack, limit): when a row is in the closed ball of a point.
+    """Return (work, threshold, slack, limit): when a row is in the closed ball of a
+    point.
 
     It is if ``scale * product - half`` is at least the threshold of the point; within
-    ``slack + ball_tolerance * half`` of the threshold, if its exact key is at most the limit.
+    ``slack + ball_tolerance * half`` of the threshold, if its exact key is at most the
+    limit.
     """
     work, point_half = space.queries(points)
     n_points = len(point_half)

@@ -1,8 +1,9 @@
-"""The torch engine: exact ranks and balls on a CPU or a CUDA device. Importing this imports torch.
+"""The torch engine: exact ranks and balls on a CPU or a CUDA device. Importing this
+imports torch.
 
-Products are float32 or float64, as X is, never half precision or TF32: with those most pairs would
-be near-ties, and comparing them again takes longer than the faster product saves. Near-ties are
-resolved on the CPU from the rows, in float64 (`_exact`).
+Products are float32 or float64, as X is, never half precision or TF32: with those most
+pairs would be near-ties, and comparing them again takes longer than the faster product
+saves. Near-ties are resolved on the CPU from the rows, in float64 (`_exact`).
 """
 
 from contextlib import contextmanager
@@ -43,7 +44,8 @@ _FEW_CLASSES = 32  # up to this many classes, counts and sums are matrix product
 
 @contextmanager
 def _device_lock(gpu):
-    """One tile at a time, on the same GPU in all threads, whatever torch settings the user has."""
+    """One tile at a time, on the same GPU in all threads, whatever torch settings the
+    user has."""
     with _LOCK, on_gpu(gpu), default_settings(), in_any_order(), torch.no_grad():
         yield
 
@@ -74,7 +76,8 @@ class TorchEngine:
         return int(max(1, min(n_points, 8192, block_bytes(self.device) // n_rows)))
 
     def device_lock(self):
-        """Context manager of one task: other threads wait until its device memory is free."""
+        """Context manager of one task: other threads wait until its device memory is
+        free."""
         return _device_lock(self._gpu)
 
     def to_device(self, array):
@@ -119,12 +122,13 @@ class TorchEngine:
         )
 
     def _distances(self, space, points):
-        """Yield blocks of rows and their distances, computed on the CPU, for other metrics."""
+        """Yield blocks of rows and their distances, computed on the CPU, for other
+        metrics."""
         room = get_config()["working_memory"] * 2**20 // 2
         for part in tiles(len(space), max(16, int(room // (8 * len(points))))):
             yield part, self.to_device(space.distances(points, part))
 
-    # Ranks ----------------------------------------------------------------------------------
+    # Ranks ----------------------------------------------------------------------------
 
     def _keys(self, space, points, queries):
         """Keys, which increase with the distance, of shape (n_points, n_rows)."""
@@ -143,8 +147,9 @@ class TorchEngine:
     def device_ranks(self, space, points, self_index=None, max_rank=None):
         """Rank the rows for a tile of points; use what it yields within `device_lock`.
 
-        Yields positions of points, and tensors of shape (n_points, n_sorted): their rows by
-        distance, and which are tied with the one before. Points whose last rank is tied come later.
+        Yields positions of points, and tensors of shape (n_points, n_sorted): their
+        rows by distance, and which are tied with the one before. Points whose last rank
+        is tied come later.
         """
         points = space.read(points)
         queries, query_half = space.queries(points)
@@ -176,7 +181,8 @@ class TorchEngine:
             yield lines, *self._resolved(space, points[lines], order, near)
 
     def _first(self, space, keys, half, query_half, n_sorted):
-        """Rows with the smallest keys, and which are within rounding of the one before."""
+        """Rows with the smallest keys, and which are within rounding of the one
+        before."""
         if n_sorted < len(space):
             line, order = torch.topk(keys, n_sorted, dim=1, largest=False, sorted=True)
         else:
@@ -190,7 +196,8 @@ class TorchEngine:
         return order, near
 
     def _resolved(self, space, points, order, near):
-        """Resolve near-ties from the rows, in place; returns the order and a mask of ties."""
+        """Resolve near-ties from the rows, in place; returns the order and a mask of
+        ties."""
         if space.kind == GENERIC:
             return order, near
         front = near[:, : EXACT_RANKS + 1].cpu().numpy()
@@ -222,7 +229,7 @@ class TorchEngine:
                 found.append((lines, Order(order, np.minimum(n_ranked, n_in))))
         yield from found
 
-    # Balls ----------------------------------------------------------------------------------
+    # Balls ----------------------------------------------------------------------------
 
     def balls(self, space, points, radius, self_index=None):
         """Find the rows in the balls of a tile of points, see `neighbors.balls`."""

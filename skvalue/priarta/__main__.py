@@ -73,7 +73,8 @@ def _summarize(options):
     text = None
     try:
         with replaced([options.output]) as [file]:
-            # The space is taken before the ledger is charged: a full disk costs nothing.
+            # The space is taken before the ledger is charged: a full disk costs
+            # nothing.
             file.write(bytes(most_bytes(seller.model.n_dimensions)))
             file.flush()
             os.fsync(file.fileno())
@@ -120,7 +121,8 @@ def _check(options):
 
 
 def read_rows(path):
-    """Rows from an .npz file of one array, an .npy or a .csv file; no code in it is executed."""
+    """Rows from an .npz file of one array, an .npy or a .csv file; no code in it is
+    executed."""
     kind = os.path.splitext(path)[1].lower()
     if kind not in (".npz", ".npy", ".csv"):
         raise ValueError(f"rows must be an .npz, .npy or .csv file. Got {path}.")

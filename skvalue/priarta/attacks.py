@@ -61,9 +61,10 @@ class MembershipAttack:
 def membership_attack(seller, X, *, rows=None, n_runs=200):
     """Attack a seller's release with knowledge of all rows except the last.
 
-    The attacker knows that the last row is one of two candidates, and projects the released moments
-    on the difference between the moments with either candidate: for Gaussian noise this is the
-    optimal test. It is meant for the seller's own machine; its results must not be released.
+    The attacker knows that the last row is one of two candidates, and projects the
+    released moments on the difference between the moments with either candidate: for
+    Gaussian noise this is the optimal test. It is meant for the seller's own machine;
+    its results must not be released.
 
     Parameters
     ----------
@@ -72,8 +73,8 @@ def membership_attack(seller, X, *, rows=None, n_runs=200):
     X : array-like of shape (n_samples, ...)
         The seller's rows; the last row is attacked.
     rows : tuple of two rows, default=None
-        The two candidates for the last row. None takes the two rows with the largest distance
-        after the model's maps, among the first 200 rows of `X`.
+        The two candidates for the last row. None takes the two rows with the largest
+        distance after the model's maps, among the first 200 rows of `X`.
     n_runs : int, default=200
         Number of releases with each candidate.
 

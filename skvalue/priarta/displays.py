@@ -164,7 +164,8 @@ class SellerScoresDisplay(_MarketDisplay):
 
 
 class PairwiseDistancesDisplay(_MarketDisplay):
-    """Heat map of distances between sellers; dark cells off the diagonal are near-duplicates.
+    """Heat map of distances between sellers; dark cells off the diagonal are
+    near-duplicates.
 
     Use `from_summaries` to create it.
 
@@ -244,8 +245,8 @@ class DirectionsDisplay(_MarketDisplay):
     figure_ : matplotlib Figure
         Figure that contains the axes.
     image_ : matplotlib AxesImage
-        The heat map, with one row per seller; the directions are shown twice, for the shift of the
-        mean and for the change of the covariance.
+        The heat map, with one row per seller; the directions are shown twice, for the
+        shift of the mean and for the change of the covariance.
 
     See Also
     --------

@@ -1,9 +1,9 @@
 """Exact privacy profile of discrete Gaussian noise on counts.
 
-Between neighbours at most M coordinates change by at most k each; the worst case is that M change
-by exactly k (the noise is log-concave, so smaller changes have a smaller delta). With P, Q the two
-distributions of the released coordinates y, ``log P/Q = k (2 Y - M k) / (2 s^2)`` depends only on
-Y = sum y, hence
+Between neighbours at most M coordinates change by at most k each; the worst case is
+that M change by exactly k (the noise is log-concave, so smaller changes have a smaller
+delta). With P, Q the two distributions of the released coordinates y, ``log P/Q = k (2
+Y - M k) / (2 s^2)`` depends only on Y = sum y, hence
 
     delta(eps) = Pr[S >= t - M k] - e^eps Pr[S >= t],   t = floor(eps s^2 / k + M k / 2) + 1,
 
@@ -16,12 +16,13 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import ndtr
 
-# From this scale on, the sum of M discrete Gaussians of scale s is the discrete Gaussian of scale
-# s sqrt(M) up to a pointwise relative error below 5 M exp(-pi^2 s^2) < 1e-26 M (Kairouz, Liu and
-# Steinke, "The Distributed Discrete Gaussian Mechanism", ICML 2021, Theorem 11).
+# From this scale on, the sum of M discrete Gaussians of scale s is the discrete
+# Gaussian of scale s sqrt(M) up to a pointwise relative error below 5 M exp(-pi^2 s^2)
+# < 1e-26 M (Kairouz, Liu and Steinke, "The Distributed Discrete Gaussian Mechanism",
+# ICML 2021, Theorem 11).
 _SINGLE_FROM = 2.5
-# From this standard deviation on, sums over the lattice are computed as integrals with two
-# Euler-Maclaurin corrections; the next one is below 1e-14 of the sum.
+# From this standard deviation on, sums over the lattice are computed as integrals with
+# two Euler-Maclaurin corrections; the next one is below 1e-14 of the sum.
 _SMOOTH_FROM = 200.0
 _REACH = 14.0  # standard deviations; the mass beyond is below 1e-42
 
@@ -41,7 +42,8 @@ def _tail_table(contributions, scale):
 
 
 def _power(pmf, count, scale):
-    """Distribution of the sum of ``count`` copies, cut where the mass is below 1e-42."""
+    """Distribution of the sum of ``count`` copies, cut where the mass is below
+    1e-42."""
     if count == 1:
         return pmf
     half = _power(pmf, count // 2, scale)
@@ -66,7 +68,8 @@ def _tail(y, contributions, scale):
 
 
 def lattice_delta(epsilon, scale, contributions, step=1):
-    """Exact delta at every epsilon (of any sign) of discrete Gaussian noise on counts."""
+    """Exact delta at every epsilon (of any sign) of discrete Gaussian noise on
+    counts."""
     epsilon = np.asarray(epsilon, dtype=float)
     shift = contributions * step
     threshold = np.floor(epsilon * scale**2 / step + shift / 2) + 1

@@ -23,7 +23,8 @@ _who = itemgetter("number", "label", "time", "process")  # what a charge is know
 
 
 def checked_terms(terms):
-    """The terms of a ledger, each as a number or a known relation; None is one that is not set."""
+    """The terms of a ledger, each as a number or a known relation; None is one that is
+    not set."""
     checks = {
         "epsilon": check_epsilon,
         "delta": check_delta,
@@ -97,7 +98,8 @@ class FileStore:
         )
 
     def _create(self, terms):
-        """Create the file, which no other process has created; none is left on an error."""
+        """Create the file, which no other process has created; none is left on an
+        error."""
         os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         try:
             with self._begin() as connection:
@@ -112,7 +114,8 @@ class FileStore:
             raise
 
     def _check_own(self):
-        """Refuse a file that is no ledger, from its first bytes alone: nothing of it changes."""
+        """Refuse a file that is no ledger, from its first bytes alone: nothing of it
+        changes."""
         give_up = time.monotonic() + _PATIENCE
         while True:
             if not os.path.isfile(self.path):  # reading a pipe would wait for ever
@@ -131,7 +134,8 @@ class FileStore:
 
     @contextmanager
     def _begin(self, kind="IMMEDIATE"):
-        """A connection inside a transaction, which excludes all other writers if "IMMEDIATE".
+        """A connection inside a transaction, which excludes all other writers if
+        "IMMEDIATE".
 
         An error rolls it back; what SQLite finds wrong with the file is a ValueError.
         """
@@ -174,7 +178,8 @@ class FileStore:
         return terms, [dict(row) for row in rows]
 
     def _present(self, connection):
-        """The contents, if the file still belongs to this data set and has all former charges."""
+        """The contents, if the file still belongs to this data set and has all former
+        charges."""
         seen = self._seen  # before the file is read: other threads may charge meanwhile
         terms, rows = self._contents(connection)
         _check_terms(terms, {"dataset_name": self._dataset_name}, self.path)

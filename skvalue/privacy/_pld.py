@@ -1,4 +1,5 @@
-"""Privacy loss distributions by dp-accounting, which is imported late because it is slow."""
+"""Privacy loss distributions by dp-accounting, which is imported late because it is
+slow."""
 
 import math
 from functools import lru_cache, reduce
@@ -26,7 +27,8 @@ _REACH = (
 
 @lru_cache(maxsize=8)
 def compose_plds(parts, interval=_INTERVAL):
-    """Privacy loss distribution of a frozen set of (event, count), without composed events."""
+    """Privacy loss distribution of a frozen set of (event, count), without composed
+    events."""
     longest = max(_largest_loss(event) for event, _ in parts)
     if longest > _MOST:
         raise ValueError(

@@ -28,12 +28,13 @@ _STYLE = """
 
 
 def attack_limit(epsilon, delta, steps=1):
-    """Largest AUROC of telling neighbours apart under (epsilon, delta), whatever the noise.
+    """Largest AUROC of telling neighbours apart under (epsilon, delta), whatever the
+    noise.
 
-    The trade-off of errors of a test is at least ``max(0, 1 - delta - e^epsilon a, e^-epsilon
-    (1 - delta - a))`` at the false alarm rate a (Kairouz et al., 2015); the area above it is the
-    limit. Two steps, as for a replacement under "add_remove", are (2 epsilon, (1 + e^epsilon)
-    delta).
+    The trade-off of errors of a test is at least ``max(0, 1 - delta - e^epsilon a,
+    e^-epsilon (1 - delta - a))`` at the false alarm rate a (Kairouz et al., 2015); the
+    area above it is the limit. Two steps, as for a replacement under "add_remove", are
+    (2 epsilon, (1 + e^epsilon) delta).
     """
     if steps == 2:
         epsilon, delta = 2 * epsilon, (1 + math.exp(min(epsilon, 700))) * delta
@@ -41,14 +42,16 @@ def attack_limit(epsilon, delta, steps=1):
         return 1.0
     growth = math.exp(min(epsilon, 700))
     corner = (1 - delta) / (1 + growth)
-    # Both halves below the two lines are the same: their slopes are -e^epsilon and -e^-epsilon.
+    # Both halves below the two lines are the same: their slopes are -e^epsilon and
+    # -e^-epsilon.
     left = (1 - delta) * corner - growth * corner**2 / 2
     right = (1 - delta - corner) ** 2 / (2 * growth)
     return 1 - left - right
 
 
 def sections(report):
-    """The facts of a report: pairs of a heading and sentences, the first without a heading."""
+    """The facts of a report: pairs of a heading and sentences, the first without a
+    heading."""
     unit = report.unit
     limit = attack_limit(
         report.epsilon, report.delta, 1 if report.relation == "replace" else 2

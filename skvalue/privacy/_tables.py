@@ -1,9 +1,9 @@
 """Integer noise by tables of 128-bit thresholds, from any source of random bytes.
 
-A draw is the number of thresholds at or below a uniform 128-bit integer. Weights are integers in
-units of 2^-192, computed by integer recurrences from one correctly rounded exponential, so the
-distribution of a draw is within 2^-100 of the stated one in total variation. The time of a draw is
-not constant.
+A draw is the number of thresholds at or below a uniform 128-bit integer. Weights are
+integers in units of 2^-192, computed by integer recurrences from one correctly rounded
+exponential, so the distribution of a draw is within 2^-100 of the stated one in total
+variation. The time of a draw is not constant.
 """
 
 import decimal
@@ -22,9 +22,9 @@ _LOW, _ALL = (1 << 64) - 1, (1 << 128) - 1
 def discrete_gaussian(scale, size, random_bytes):
     """`size` draws of Pr[x] proportional to exp(-x^2 / (2 scale^2)).
 
-    Beyond scale 1000 a draw is ``x + k y`` with x of scale 3 k and y of the remaining scale. It has
-    these probabilities up to a factor within 1 +- 4 exp(-2 pi^2 v), v = 1 / (1/9 + 1/y_scale^2) >
-    8.9, so up to a relative 2^-250 (Poisson summation over y).
+    Beyond scale 1000 a draw is ``x + k y`` with x of scale 3 k and y of the remaining
+    scale. It has these probabilities up to a factor within 1 +- 4 exp(-2 pi^2 v), v = 1
+    / (1/9 + 1/y_scale^2) > 8.9, so up to a relative 2^-250 (Poisson summation over y).
     """
     if scale <= _WIDEST:
         return _draw(_gaussian_table(scale), size, random_bytes)
@@ -53,7 +53,8 @@ def _gaussian_table(scale):
 
 
 def _thresholds(weights):
-    """High and low words of the cumulative weights in units of 2^-128, without the last one."""
+    """High and low words of the cumulative weights in units of 2^-128, without the last
+    one."""
     total = sum(weights)
     thresholds = [
         min((running << 128) // total, _ALL) for running in accumulate(weights[:-1])
@@ -71,7 +72,8 @@ def _draw(table, size, random_bytes):
     words_high, words_low = words[:size], words[size:]
     below = np.searchsorted(high, words_high, side="left")
     upto = np.searchsorted(high, words_high, side="right")
-    # Equal high words are rare except in the far tails, where several thresholds have the same one.
+    # Equal high words are rare except in the far tails, where several thresholds have
+    # the same one.
     for i in np.flatnonzero(below < upto):
         below[i] += np.searchsorted(low[below[i] : upto[i]], words_low[i], side="right")
     return below.astype(np.int64) + first

@@ -1,9 +1,10 @@
 """Privacy cost of an event: delta at an epsilon, and epsilon at a delta.
 
-The cost is exact for continuous Gaussian noise (by mu), discrete Gaussian noise on counts (on the
-lattice), Laplace noise and an (epsilon, delta) guarantee, alone or if they compose in closed form.
-For other events, and whenever rows were sampled, privacy loss distributions are composed by
-dp-accounting, which rounds pessimistically. Unknown events are refused.
+The cost is exact for continuous Gaussian noise (by mu), discrete Gaussian noise on
+counts (on the lattice), Laplace noise and an (epsilon, delta) guarantee, alone or if
+they compose in closed form. For other events, and whenever rows were sampled, privacy
+loss distributions are composed by dp-accounting, which rounds pessimistically. Unknown
+events are refused.
 """
 
 import math
@@ -25,8 +26,9 @@ from .events import (
 from .gdp import delta_from_mu, smallest_epsilon
 from .relations import convert
 
-# Upper bound of the total variation distance between a drawn integer and the distribution that its
-# event states, see `mechanisms`. Only the coordinates that differ between neighbours matter.
+# Upper bound of the total variation distance between a drawn integer and the
+# distribution that its event states, see `mechanisms`. Only the coordinates that differ
+# between neighbours matter.
 _SAMPLER_ERROR = 2.0**-100
 _BEFORE_SLACK = (30.0, 40.0, 50.0)  # epsilons at which this error is still below 1e-8
 _LATTICE_MARGIN = (
@@ -38,7 +40,8 @@ _SUM_TOLERANCE = (
 
 
 def get_delta(event, epsilon, relation=None):
-    """Smallest known delta at which a release is (epsilon, delta)-differentially private.
+    """Smallest known delta at which a release is (epsilon, delta)-differentially
+    private.
 
     Parameters
     ----------
@@ -47,18 +50,20 @@ def get_delta(event, epsilon, relation=None):
     epsilon : float
         Above 0.
     relation : {"null", "add_remove", "replace"}, default=None
-        Neighbouring relation; None means that of the event. The event is restated under another
-        one by `convert`.
+        Neighbouring relation; None means that of the event. The event is restated under
+        another one by `convert`.
 
     Returns
     -------
     delta : float
-        In [0, 1]; never below the true delta (up to a relative rounding error of 1e-12).
+        In [0, 1]; never below the true delta (up to a relative rounding error of
+        1e-12).
 
     Raises
     ------
     ValueError
-        If epsilon is not positive, or the relation of the event does not imply `relation`.
+        If epsilon is not positive, or the relation of the event does not imply
+        `relation`.
     TypeError
         If event is not an event.
 
@@ -82,7 +87,8 @@ def get_delta(event, epsilon, relation=None):
 def delta_of(parts, epsilon, **grid):
     """`get_delta` of simplified parts; `grid` is passed to `compose_plds`."""
     profile = _profile(parts, **grid)
-    # delta is also valid at a larger epsilon, where the bound of the sampler's error explodes.
+    # delta is also valid at a larger epsilon, where the bound of the sampler's error
+    # explodes.
     smaller = [
         e for e in _BEFORE_SLACK if e < epsilon and _sampler_slack(parts, epsilon)
     ]
@@ -92,7 +98,8 @@ def delta_of(parts, epsilon, **grid):
 
 
 def get_epsilon(event, delta, relation=None):
-    """Smallest known epsilon at which a release is (epsilon, delta)-differentially private.
+    """Smallest known epsilon at which a release is (epsilon, delta)-differentially
+    private.
 
     Parameters
     ----------
@@ -101,8 +108,8 @@ def get_epsilon(event, delta, relation=None):
     delta : float
         In (0, 1).
     relation : {"null", "add_remove", "replace"}, default=None
-        Neighbouring relation; None means that of the event. The event is restated under another
-        one by `convert`.
+        Neighbouring relation; None means that of the event. The event is restated under
+        another one by `convert`.
 
     Returns
     -------
@@ -112,7 +119,8 @@ def get_epsilon(event, delta, relation=None):
     Raises
     ------
     ValueError
-        If delta is outside (0, 1), or the relation of the event does not imply `relation`.
+        If delta is outside (0, 1), or the relation of the event does not imply
+        `relation`.
     TypeError
         If event is not an event.
 
@@ -168,11 +176,12 @@ def _raw_epsilon(parts, delta):
     return epsilon
 
 
-# Simplification of events ------------------------------------------------------------------------
+# Simplification of events -------------------------------------------------------------
 
 
 def simplify(event, relation=None):
-    """Equivalent ``{event: count}`` in which events are composed where a closed form exists."""
+    """Equivalent ``{event: count}`` in which events are composed where a closed form
+    exists."""
     event = convert(event, relation or getattr(event, "relation", None) or "replace")
     counts = Counter()
     _flatten(event, 1, counts)
@@ -213,7 +222,8 @@ def _single(parts):
 
 
 def _summed(parts):
-    """Sums of epsilons and deltas, if every part has a known (epsilon, delta); else None."""
+    """Sums of epsilons and deltas, if every part has a known (epsilon, delta); else
+    None."""
     epsilons, deltas = [], []
     for event, count in parts.items():
         if isinstance(event, OpaqueEvent):
@@ -236,7 +246,8 @@ def pure_epsilon(event):
 
 
 def _sampler_slack(parts, epsilon):
-    """Upper bound of what inexact sampling of integer noise adds to delta at an epsilon."""
+    """Upper bound of what inexact sampling of integer noise adds to delta at an
+    epsilon."""
     touched = 0
     for event, count in parts.items():
         if isinstance(event, DiscreteGaussianEvent):
@@ -248,7 +259,7 @@ def _sampler_slack(parts, epsilon):
     )
 
 
-# Single events -----------------------------------------------------------------------------------
+# Single events ------------------------------------------------------------------------
 
 
 def _delta(event, epsilon):
@@ -259,14 +270,15 @@ def _delta(event, epsilon):
             exact = lattice_delta(epsilon, event.scale, event.contributions, event.step)
             return float(exact) * (1 + _LATTICE_MARGIN)
         case LaplaceEvent():
-            # The worst case is that one coordinate changes by the whole L1 sensitivity: thresholds
-            # on it are optimal tests of every pair of shifts, so steps along several coordinates
-            # compose to it.
+            # The worst case is that one coordinate changes by the whole L1 sensitivity:
+            # thresholds on it are optimal tests of every pair of shifts, so steps along
+            # several coordinates compose to it.
             return -math.expm1(
                 min(0.0, (epsilon - event.sensitivity / event.scale) / 2)
             )
         case OpaqueEvent():
-            # Randomised response dominates: Kairouz, Oh and Viswanath, ICML 2015, Theorem 3.
+            # Randomised response dominates: Kairouz, Oh and Viswanath, ICML 2015,
+            # Theorem 3.
             if epsilon >= event.epsilon:
                 return event.delta
             rest = -math.expm1(epsilon - event.epsilon) / (1 + math.exp(-event.epsilon))

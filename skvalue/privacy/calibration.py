@@ -20,8 +20,8 @@ from .gdp import delta_from_mu, mu_from_epsilon
 def calibrate_gaussian(epsilon, delta, sensitivity=1.0, relation="replace"):
     """Continuous Gaussian noise for a real statistic.
 
-    For k releases of the same sensitivity within one (epsilon, delta), pass the sensitivity times
-    sqrt(k).
+    For k releases of the same sensitivity within one (epsilon, delta), pass the
+    sensitivity times sqrt(k).
 
     Parameters
     ----------
@@ -77,10 +77,11 @@ def calibrate_counts(
     delta : float
         In (0, 1).
     max_contributions : int, default=1
-        Largest number of counts to which one row adds; the bound must not depend on the data.
+        Largest number of counts to which one row adds; the bound must not depend on the
+        data.
     relation : {"null", "add_remove", "replace"}, default="add_remove"
-        Neighbouring relation. Under "replace" both the old row and the new row change up to
-        `max_contributions` counts, so twice that number may change.
+        Neighbouring relation. Under "replace" both the old row and the new row change
+        up to `max_contributions` counts, so twice that number may change.
     step : int, default=1
         Largest amount that one row adds to a count.
 
@@ -181,14 +182,14 @@ def calibrate_laplace(epsilon, sensitivity=1.0, relation="replace"):
 def calibrate(make_event, epsilon, delta, tol=1e-3):
     """Smallest noise scale at which an event meets a guarantee, by bisection.
 
-    For events without a closed-form calibration, such as sampled or composed ones. Each step of the
-    bisection computes the cost, which with sampling takes a while.
+    For events without a closed-form calibration, such as sampled or composed ones. Each
+    step of the bisection computes the cost, which with sampling takes a while.
 
     Parameters
     ----------
     make_event : callable
-        Function from a noise scale to an event, such as ``lambda s: SelfComposedEvent(...,
-        count)``. A larger scale must not cost more.
+        Function from a noise scale to an event, such as ``lambda s:
+        SelfComposedEvent(..., count)``. A larger scale must not cost more.
     epsilon : float
         Above 0.
     delta : float
@@ -226,7 +227,8 @@ def calibrate(make_event, epsilon, delta, tol=1e-3):
     def enough(scale, **grid):
         return delta_of(simplify(make_event(scale)), epsilon, **grid) <= delta
 
-    # Most steps are on a coarser grid, which moves the scale by less than its tolerance.
+    # Most steps are on a coarser grid, which moves the scale by less than its
+    # tolerance.
     low, high, coarse = 1.0, 1.0, {"interval": epsilon * min(3e-4, 0.3 * tol)}
     while enough(low, **coarse) and low > 2.0**-60:
         low, high = low / 2, low

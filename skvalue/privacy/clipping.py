@@ -16,7 +16,8 @@ def clipping_margin(n_features, dtype=np.float64):
     Returns
     -------
     margin : float
-        ``2 (d + 16) u + 4 v``, with u and v half the machine epsilon of float64 and of the dtype.
+        ``2 (d + 16) u + 4 v``, with u and v half the machine epsilon of float64 and of
+        the dtype.
 
     Examples
     --------
@@ -30,25 +31,27 @@ def clipping_margin(n_features, dtype=np.float64):
 def clip_rows(X, max_norm):
     """Scale rows whose norm exceeds a bound down to the bound.
 
-    **The bound holds for the returned numbers, in exact arithmetic**, so sensitivities need no
-    margin for rounding errors of norms. Kernels that clip the gradients of rows as they add them up
-    have no such margin: their norms can exceed the bound by a relative rounding error of a few
-    1e-16. Noise that is made from an epsilon for their sums is larger by a factor 1 + 1e-12.
+    **The bound holds for the returned numbers, in exact arithmetic**, so sensitivities
+    need no margin for rounding errors of norms. Kernels that clip the gradients of rows
+    as they add them up have no such margin: their norms can exceed the bound by a
+    relative rounding error of a few 1e-16. Noise that is made from an epsilon for their
+    sums is larger by a factor 1 + 1e-12.
 
-    In float64, of unit roundoff u, the norm of d numbers is computed with a relative error of at
-    most (d/2 + 5) u, for any order of summation; scaling adds at most (d/2 + 5) u, and v if the
-    result is rounded to a dtype of unit roundoff v. With the margin ``m = 2 (d + 16) u + 4 v``,
-    rows with a computed norm up to ``(1 - m/2) max_norm`` are unchanged, and others are scaled to
-    ``(1 - m) max_norm``. So both norms are at most ``max_norm``, even after one more rounding (a
-    division by ``max_norm``), and clipping a second time changes nothing.
+    In float64, of unit roundoff u, the norm of d numbers is computed with a relative
+    error of at most (d/2 + 5) u, for any order of summation; scaling adds at most (d/2
+    + 5) u, and v if the result is rounded to a dtype of unit roundoff v. With the
+    margin ``m = 2 (d + 16) u + 4 v``, rows with a computed norm up to ``(1 - m/2)
+    max_norm`` are unchanged, and others are scaled to ``(1 - m) max_norm``. So both
+    norms are at most ``max_norm``, even after one more rounding (a division by
+    ``max_norm``), and clipping a second time changes nothing.
 
     Parameters
     ----------
     X : ndarray of shape (n, d)
         Finite rows.
     max_norm : float or None
-        Bound on the norm, at least sqrt d times the smallest normal number of the dtype; None does
-        not clip.
+        Bound on the norm, at least sqrt d times the smallest normal number of the
+        dtype; None does not clip.
 
     Returns
     -------

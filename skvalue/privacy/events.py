@@ -1,15 +1,17 @@
-"""Privacy events: immutable records of what was released, from which the cost is computed.
+"""Privacy events: immutable records of what was released, from which the cost is
+computed.
 
-The docstring of an event defines it. There are three neighbouring relations, which are never mixed
-silently:
+The docstring of an event defines it. There are three neighbouring relations, which are
+never mixed silently:
 
-- "null": a row is replaced by a row that contributes nothing; the number of rows is public;
+- "null": a row is replaced by a row that contributes nothing; the number of rows is
+  public;
 - "add_remove": a row is added or removed; the number of rows is private;
 - "replace": a row is replaced by any other row; the number of rows is public.
 
-An event states its sensitivity under its own relation; `skvalue.privacy.convert` restates it
-conservatively under another one, or refuses. The meaning of an event never changes; a different
-mechanism is a different event.
+An event states its sensitivity under its own relation; `skvalue.privacy.convert`
+restates it conservatively under another one, or refuses. The meaning of an event never
+changes; a different mechanism is a different event.
 """
 
 from dataclasses import dataclass, fields
@@ -49,8 +51,9 @@ def _check_fields(event):
 class GaussianEvent:
     """The vector ``f(D) + z`` with z ~ N(0, scale^2 I), for real f.
 
-    Neighbours D, D' under `relation` have ``||f(D) - f(D')||_2 <= sensitivity``. Under "null" and
-    "add_remove", f is a sum over rows, and sensitivity bounds the norm of one row's term.
+    Neighbours D, D' under `relation` have ``||f(D) - f(D')||_2 <= sensitivity``. Under
+    "null" and "add_remove", f is a sum over rows, and sensitivity bounds the norm of
+    one row's term.
 
     Parameters
     ----------
@@ -76,11 +79,13 @@ class GaussianEvent:
 
 @dataclass(frozen=True)
 class DiscreteGaussianEvent:
-    """The integer vector ``f(D) + z``, Pr[z_j = x] proportional to exp(-x^2 / (2 scale^2)).
+    """The integer vector ``f(D) + z``, Pr[z_j = x] proportional to exp(-x^2 / (2
+    scale^2)).
 
-    f counts: under "null" and "add_remove" a row adds between 0 and `step` to each of at most
-    `contributions` coordinates; under "replace", replacing a row changes at most `contributions`
-    coordinates by at most `step` each. Noise is independent across coordinates.
+    f counts: under "null" and "add_remove" a row adds between 0 and `step` to each of
+    at most `contributions` coordinates; under "replace", replacing a row changes at
+    most `contributions` coordinates by at most `step` each. Noise is independent across
+    coordinates.
 
     Parameters
     ----------
@@ -110,16 +115,17 @@ class DiscreteGaussianEvent:
 
 @dataclass(frozen=True)
 class LaplaceEvent:
-    """The vector ``f(D) + z``, z_j of density ``exp(-|x| / scale) / (2 scale)``, for real f.
+    """The vector ``f(D) + z``, z_j of density ``exp(-|x| / scale) / (2 scale)``, for
+    real f.
 
-    Neighbours under `relation` have ``||f(D) - f(D')||_1 <= sensitivity``. Noise is independent
-    across coordinates. Under "null" and "add_remove", f is a sum over rows.
+    Neighbours under `relation` have ``||f(D) - f(D')||_1 <= sensitivity``. Noise is
+    independent across coordinates. Under "null" and "add_remove", f is a sum over rows.
 
     Parameters
     ----------
     scale : float
-        Scale of the noise; its standard deviation is sqrt(2) times this. From 1e-50 to 1e50
-        times the sensitivity.
+        Scale of the noise; its standard deviation is sqrt(2) times this. From 1e-50 to
+        1e50 times the sensitivity.
     sensitivity : float, default=1.0
         L1 sensitivity under `relation`.
     relation : {"null", "add_remove", "replace"}, default="replace"
@@ -142,8 +148,9 @@ class LaplaceEvent:
 class OpaqueEvent:
     """A release of which only its (epsilon, delta)-differential privacy is known.
 
-    With delta = 0 it is pure epsilon-differential privacy. An example is noise on a statistic of a
-    secret sample: the sample is why the release costs less than its noise alone.
+    With delta = 0 it is pure epsilon-differential privacy. An example is noise on a
+    statistic of a secret sample: the sample is why the release costs less than its
+    noise alone.
 
     Parameters
     ----------
@@ -154,7 +161,8 @@ class OpaqueEvent:
     relation : {"null", "add_remove", "replace"}, default="replace"
         Neighbouring relation.
     event : event, default=None
-        The noise of the release, if it is known; it does not change what the release costs.
+        The noise of the release, if it is known; it does not change what the release
+        costs.
 
     Examples
     --------
@@ -182,16 +190,16 @@ class OpaqueEvent:
 class PoissonSampledEvent:
     """Gaussian noise on a secret sample that is drawn only for it.
 
-    Each row is in the sample with `probability`, independently of all other rows and of all other
-    samples; then `event` is applied to the sample, which is not released. Several releases from
-    one sample are ONE such event around all of them together (a `GaussianEvent` of the joint
-    sensitivity), never several events.
+    Each row is in the sample with `probability`, independently of all other rows and of
+    all other samples; then `event` is applied to the sample, which is not released.
+    Several releases from one sample are ONE such event around all of them together (a
+    `GaussianEvent` of the joint sensitivity), never several events.
 
     Parameters
     ----------
     event : GaussianEvent
-        The release from the sample, with the sensitivity to the presence of one row: its relation
-        is "null" or "add_remove".
+        The release from the sample, with the sensitivity to the presence of one row:
+        its relation is "null" or "add_remove".
     probability : float
         In (0, 1].
     relation : {"null", "add_remove", "replace"}, default=None

@@ -1,7 +1,7 @@
 """Gaussian differential privacy: exact conversions between mu and (epsilon, delta).
 
-Gaussian noise of standard deviation s on a statistic of L2 sensitivity D is exactly mu-GDP with
-mu = D / s. Releases compose exactly, also adaptively: their mu^2 add up.
+Gaussian noise of standard deviation s on a statistic of L2 sensitivity D is exactly
+mu-GDP with mu = D / s. Releases compose exactly, also adaptively: their mu^2 add up.
 """
 
 import math
@@ -11,8 +11,8 @@ from scipy.special import erfcx, log_ndtr, ndtr, roots_legendre
 
 from .._utils.checks import check_delta, check_epsilon, check_positive, check_relation
 
-# Relative margin on delta, larger than the rounding errors of `_log_delta` and of D / (D / mu). It
-# changes a noise scale by a relative 1e-11 at most.
+# Relative margin on delta, larger than the rounding errors of `_log_delta` and of D /
+# (D / mu). It changes a noise scale by a relative 1e-11 at most.
 _MARGIN = 1e-10
 
 
@@ -24,7 +24,8 @@ _NODES = [
 
 
 def _log_delta(epsilon, mu):
-    """Logarithm of `delta_from_mu`, without cancellation in the tails or at small mu."""
+    """Logarithm of `delta_from_mu`, without cancellation in the tails or at small
+    mu."""
     if mu < 0.01:
         return _log_delta_small(epsilon, mu)
     gained = log_ndtr(mu / 2 - epsilon / mu)
@@ -35,8 +36,8 @@ def _log_delta(epsilon, mu):
 def _log_delta_small(epsilon, mu):
     """As `_log_delta`, for small mu, where both terms of delta agree in most digits.
 
-    With Mills' ratio m and a = epsilon/mu - mu/2, delta is phi(a) times the integral of 1 - t m(t)
-    over t from a to a + mu.
+    With Mills' ratio m and a = epsilon/mu - mu/2, delta is phi(a) times the integral of
+    1 - t m(t) over t from a to a + mu.
     """
     start = epsilon / mu - mu / 2
     if start > 38:
@@ -51,7 +52,8 @@ def _log_delta_small(epsilon, mu):
 
 
 def delta_from_mu(epsilon, mu):
-    """Smallest delta at which a mu-GDP mechanism is (epsilon, delta)-differentially private.
+    """Smallest delta at which a mu-GDP mechanism is (epsilon, delta)-differentially
+    private.
 
     ``delta = Phi(mu/2 - epsilon/mu) - exp(epsilon) Phi(-mu/2 - epsilon/mu)``.
 
@@ -88,7 +90,8 @@ def delta_from_mu(epsilon, mu):
 
 
 def epsilon_from_mu(mu, delta):
-    """Smallest epsilon at which a mu-GDP mechanism is (epsilon, delta)-differentially private.
+    """Smallest epsilon at which a mu-GDP mechanism is (epsilon, delta)-differentially
+    private.
 
     Parameters
     ----------
@@ -175,7 +178,8 @@ def mu_from_epsilon(epsilon, delta):
     while _log_delta(epsilon, high) < target:
         high *= 2
     if low < high:
-        # Where delta underflows, its logarithm is -inf: give the root finder a finite value.
+        # Where delta underflows, its logarithm is -inf: give the root finder a finite
+        # value.
         mu = brentq(
             lambda m: max(_log_delta(epsilon, m), -1e6) - target,
             low,
@@ -192,13 +196,14 @@ def mu_from_epsilon(epsilon, delta):
 
 
 def detection_ceiling(epsilon, delta, relation="replace"):
-    """Largest AUROC of detectors that use only releases with Gaussian noise at (epsilon, delta).
+    """Largest AUROC of detectors that use only releases with Gaussian noise at
+    (epsilon, delta).
 
-    Detecting from a row's own releases that the row was replaced (for example, that its label was
-    flipped) is a test between two neighbours. With a mu-GDP mechanism no such test has an area
-    under the ROC curve above ``Phi(mu / sqrt 2)``. Replacing a row is one step of "replace" and two
-    steps of the other relations, for which mu doubles. A larger area means that the guarantee is
-    broken.
+    Detecting from a row's own releases that the row was replaced (for example, that its
+    label was flipped) is a test between two neighbours. With a mu-GDP mechanism no such
+    test has an area under the ROC curve above ``Phi(mu / sqrt 2)``. Replacing a row is
+    one step of "replace" and two steps of the other relations, for which mu doubles. A
+    larger area means that the guarantee is broken.
 
     Parameters
     ----------

@@ -53,29 +53,31 @@ class Charge:
 class Ledger:
     """A privacy budget for one named data set, to which every release is charged.
 
-    A charge is recorded durably before any noise is drawn; a release that would exceed the budget
-    is refused, and no noise is drawn for it. An SQLite file can be used by several processes and
-    over several days: a process that is killed after a charge has paid for a release that was not
-    made, never the reverse. Charges compose: Gaussian noise by the sum of mu^2, other noise by
-    privacy loss distributions.
+    A charge is recorded durably before any noise is drawn; a release that would exceed
+    the budget is refused, and no noise is drawn for it. An SQLite file can be used by
+    several processes and over several days: a process that is killed after a charge has
+    paid for a release that was not made, never the reverse. Charges compose: Gaussian
+    noise by the sum of mu^2, other noise by privacy loss distributions.
 
-    A ledger is a parameter of estimators: `sklearn.base.clone` and copies return the same ledger,
-    so in a grid search every candidate is charged; pickling keeps the path. A ledger in memory
-    works only in the process that made it.
+    A ledger is a parameter of estimators: `sklearn.base.clone` and copies return the
+    same ledger, so in a grid search every candidate is charged; pickling keeps the
+    path. A ledger in memory works only in the process that made it.
 
     Parameters
     ----------
     path : str, path-like or None
-        The SQLite file, on a local disk; it is created if it does not exist. None keeps the ledger
-        in memory.
+        The SQLite file, on a local disk; it is created if it does not exist. None keeps
+        the ledger in memory.
     dataset_name : str, default=None
-        Name that you give to the data set; a file belongs to one name. Versions with common rows
-        are one data set. None is the name of a file that is there.
+        Name that you give to the data set; a file belongs to one name. Versions with
+        common rows are one data set. None is the name of a file that is there.
     epsilon, delta : float, default=None
-        The budget. Required for a new ledger; later they may be omitted, and cannot change.
+        The budget. Required for a new ledger; later they may be omitted, and cannot
+        change.
     relation : {"null", "add_remove", "replace"}, default=None
-        Neighbouring relation of the budget. None means that of the first charge. A charge under
-        another relation is restated conservatively (`convert`), or refused if this is impossible.
+        Neighbouring relation of the budget. None means that of the first charge. A
+        charge under another relation is restated conservatively (`convert`), or refused
+        if this is impossible.
 
     Attributes
     ----------
@@ -89,8 +91,9 @@ class Ledger:
     Raises
     ------
     ValueError
-        If the file belongs to another data set or budget, is damaged or not a ledger (it is then
-        left as it is), a parameter is outside its range, or a new ledger has no budget.
+        If the file belongs to another data set or budget, is damaged or not a ledger
+        (it is then left as it is), a parameter is outside its range, or a new ledger
+        has no budget.
     TypeError
         If dataset_name is not a string.
 
@@ -101,10 +104,11 @@ class Ledger:
     removed before a new ledger is made, cannot be told from the right one: keep the file where only
     you can write, and never restore it from a backup.
 
-    The total is valid for any use that later mechanisms make of earlier results. If later *charges*
-    (their noise, or whether they are made) also depend on earlier results, it is proved for
-    continuous Gaussian noise and for sums of epsilons and deltas; with other noise, fix the sizes
-    of the charges beforehand, as a grid search does.
+    The total is valid for any use that later mechanisms make of earlier results. If
+    later *charges* (their noise, or whether they are made) also depend on earlier
+    results, it is proved for continuous Gaussian noise and for sums of epsilons and
+    deltas; with other noise, fix the sizes of the charges beforehand, as a grid search
+    does.
 
     References
     ----------
@@ -167,7 +171,7 @@ class Ledger:
         """Delta of the budget."""
         return self._terms["delta"]
 
-    # Charging and planning ------------------------------------------------------------------
+    # Charging and planning ------------------------------------------------------------
 
     def charge(self, event, label=""):
         """Record a release before its noise is drawn, or refuse it.
@@ -187,16 +191,17 @@ class Ledger:
         Raises
         ------
         ValueError
-            If the budget in the file would be exceeded, the relation of the event does not imply
-            that of the ledger, or the file is damaged.
+            If the budget in the file would be exceeded, the relation of the event does
+            not imply that of the ledger, or the file is damaged.
         RuntimeError
-            If the file is missing or lacks charges that it had, or a ledger in memory is used
-            outside its process.
+            If the file is missing or lacks charges that it had, or a ledger in memory
+            is used outside its process.
         TypeError
             If event is not an event.
         """
         record = json.dumps(event_to_dict(event))
-        # dp-accounting takes a second to import and compose: do it before the file is locked.
+        # dp-accounting takes a second to import and compose: do it before the file is
+        # locked.
         self._require_affordable(event, *self._read())
         with self._lock, self._store.transaction() as (terms, rows, append):
             self._require_affordable(event, terms, _events(rows))
@@ -211,24 +216,25 @@ class Ledger:
     def plan(self, n_fits, epsilon=None):
         """Check before the first fit that a number of fits is within the budget.
 
-        A grid search has one fit for each candidate and split, and one more if it refits.
+        A grid search has one fit for each candidate and split, and one more if it
+        refits.
 
         Parameters
         ----------
         n_fits : int
             Number of fits.
         epsilon : float, default=None
-            Epsilon of Gaussian noise in each fit, at the ledger's delta, under the ledger's
-            relation, or "replace" if it has none yet; a fit under "add_remove" or "null" costs more
-            in a ledger of "replace", and one under "replace" is refused by the others. None only
-            asks.
+            Epsilon of Gaussian noise in each fit, at the ledger's delta, under the
+            ledger's relation, or "replace" if it has none yet; a fit under "add_remove"
+            or "null" costs more in a ledger of "replace", and one under "replace" is
+            refused by the others. None only asks.
 
         Returns
         -------
         epsilon : float
-            The largest epsilon that each of `n_fits` fits with Gaussian noise can have at the
-            ledger's delta, rounded down by up to 1 %; 0.0 if it is below a thousandth of the
-            budget.
+            The largest epsilon that each of `n_fits` fits with Gaussian noise can have
+            at the ledger's delta, rounded down by up to 1 %; 0.0 if it is below a
+            thousandth of the budget.
 
         Raises
         ------
@@ -272,7 +278,7 @@ class Ledger:
         """Epsilon of all charges together, at the delta of the budget."""
         return _spent(*self._read())
 
-    # Private --------------------------------------------------------------------------------
+    # Private --------------------------------------------------------------------------
 
     def _contents(self):
         """The terms, and the charges as rows."""
@@ -363,7 +369,8 @@ def _fits(events, terms, **grid):
 
 
 def _affordable(n_fits, charged, terms):
-    """Largest epsilon of Gaussian noise for each of n_fits fits, rounded down by up to 1 %."""
+    """Largest epsilon of Gaussian noise for each of n_fits fits, rounded down by up to
+    1 %."""
 
     def fits(epsilon):
         noise = calibrate_gaussian(epsilon, terms["delta"], relation=terms["relation"])
@@ -389,7 +396,8 @@ def _compose(events, relation):
 def _reopen(path, key, dataset_name, terms):
     """Unpickle a ledger without opening its file, which may be on another machine.
 
-    A ledger in memory is the same object in its process; in others it raises an error when used.
+    A ledger in memory is the same object in its process; in others it raises an error
+    when used.
     """
     if key in _OPEN:
         return _OPEN[key]

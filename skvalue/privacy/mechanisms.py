@@ -1,12 +1,13 @@
 """Noise of an event, drawn from the entropy of the operating system.
 
-Integer noise (`DiscreteGaussianEvent`) has the distribution that is accounted for: exactly if
-opendp is installed, which then draws it, and otherwise within 2^-100 in total variation. Continuous
-noise consists of floating-point numbers, whose gaps reveal the noiseless value if sums are released
-to the last bit (I. Mironov: "On Significance of the Least Significant Bits for Differential
-Privacy", CCS 2012). Released numbers are therefore rounded, always by `on_grid` (or a compiled copy
-of it) at the scale of their noise. Each such number is drawn from 64 random bits: outcomes of
-probability below 2^-64 never occur, so a delta below 1e-18, or of zero, holds except with that
+Integer noise (`DiscreteGaussianEvent`) has the distribution that is accounted for:
+exactly if opendp is installed, which then draws it, and otherwise within 2^-100 in
+total variation. Continuous noise consists of floating-point numbers, whose gaps reveal
+the noiseless value if sums are released to the last bit (I. Mironov: "On Significance
+of the Least Significant Bits for Differential Privacy", CCS 2012). Released numbers are
+therefore rounded, always by `on_grid` (or a compiled copy of it) at the scale of their
+noise. Each such number is drawn from 64 random bits: outcomes of probability below
+2^-64 never occur, so a delta below 1e-18, or of zero, holds except with that
 probability per number.
 """
 
@@ -29,14 +30,15 @@ from .events import DiscreteGaussianEvent, GaussianEvent, LaplaceEvent
 
 
 class SeededNoiseWarning(UserWarning):
-    """Noise was drawn from a seed: anyone who knows or guesses the seed can subtract the noise."""
+    """Noise was drawn from a seed: anyone who knows or guesses the seed can subtract
+    the noise."""
 
 
 def draw_noise(event, size, *, noise_random_state=None):
     """Draw noise from the distribution that an event states.
 
-    Sums with continuous noise must not be released to the last bit: use `add_noise`, which rounds
-    them.
+    Sums with continuous noise must not be released to the last bit: use `add_noise`,
+    which rounds them.
 
     Parameters
     ----------
@@ -45,8 +47,9 @@ def draw_noise(event, size, *, noise_random_state=None):
     size : int or tuple of int
         Shape of the noise.
     noise_random_state : int, default=None
-        For tests only: seed of the noise, with a `SeededNoiseWarning`. It VOIDS the guarantee.
-        None, the only setting for production, uses the entropy of the operating system.
+        For tests only: seed of the noise, with a `SeededNoiseWarning`. It VOIDS the
+        guarantee. None, the only setting for production, uses the entropy of the
+        operating system.
 
     Returns
     -------
@@ -79,7 +82,8 @@ def add_noise(values, event, *, noise_random_state=None):
     Parameters
     ----------
     values : array-like
-        The statistic, integers for discrete events. `event` must describe one release of it.
+        The statistic, integers for discrete events. `event` must describe one release
+        of it.
     event : noise event
         As in `draw_noise`.
     noise_random_state : int, default=None
@@ -88,8 +92,8 @@ def add_noise(values, event, *, noise_random_state=None):
     Returns
     -------
     noisy : ndarray
-        The released values, of the shape of `values`; with continuous noise they are rounded by
-        `on_grid`.
+        The released values, of the shape of `values`; with continuous noise they are
+        rounded by `on_grid`.
 
     Raises
     ------
@@ -136,14 +140,14 @@ def checked_statistic(values, event, noise_random_state=None):
 def clip_and_noise(vectors, clip, noise=None, noise_std=1.0):
     """Release private vectors: clip them to a norm, add noise, and round to a grid.
 
-    Gradients and updates are released by this function, or by a kernel that returns the same bits
-    for clipped vectors.
+    Gradients and updates are released by this function, or by a kernel that returns the
+    same bits for clipped vectors.
 
     Parameters
     ----------
     vectors : array-like of shape (n, p)
-        The vectors. With noise, a vector whose norm is not finite becomes zero, since an error
-        would reveal it; without noise, non-finite vectors are passed on.
+        The vectors. With noise, a vector whose norm is not finite becomes zero, since
+        an error would reveal it; without noise, non-finite vectors are passed on.
     clip : float or None
         Bound on the norm of a vector, see `clip_rows`; None does not clip.
     noise : ndarray of shape (n, p), default=None
@@ -171,13 +175,14 @@ def clip_and_noise(vectors, clip, noise=None, noise_std=1.0):
 
 
 def on_grid(noisy, scale):
-    """Round values with continuous noise to a grid, which hides the gaps of floating-point numbers.
+    """Round values with continuous noise to a grid, which hides the gaps of
+    floating-point numbers.
 
-    Some sums of a value and floating-point noise cannot result from another value, because the
-    noise has gaps. A cell of the grid, of a width between 2^-21 and 2^-20 of the noise scale,
-    contains millions of sums. Its probability differs from that under noise without gaps by a
-    relative ``2^-28 (1 + |noisy| / scale)`` at most, and rounding noise without gaps is
-    post-processing.
+    Some sums of a value and floating-point noise cannot result from another value,
+    because the noise has gaps. A cell of the grid, of a width between 2^-21 and 2^-20
+    of the noise scale, contains millions of sums. Its probability differs from that
+    under noise without gaps by a relative ``2^-28 (1 + |noisy| / scale)`` at most, and
+    rounding noise without gaps is post-processing.
 
     Parameters
     ----------
@@ -237,8 +242,9 @@ def noise_source(event, *, noise_random_state=None):
     Returns
     -------
     draw : callable
-        ``draw(size, stream)`` returns fresh noise of scale ``draw.scale``. From a seed, each tuple
-        of ints ``stream`` has its own noise, which does not depend on the order of the calls.
+        ``draw(size, stream)`` returns fresh noise of scale ``draw.scale``. From a seed,
+        each tuple of ints ``stream`` has its own noise, which does not depend on the
+        order of the calls.
 
     Raises
     ------
@@ -263,7 +269,8 @@ def noise_source(event, *, noise_random_state=None):
 
 @dataclass(frozen=True)
 class _NoiseSource:
-    """What `noise_source` returns; no closure, so that worker processes can draw noise."""
+    """What `noise_source` returns; no closure, so that worker processes can draw
+    noise."""
 
     event: object
     noise_random_state: int | None
@@ -290,7 +297,8 @@ class _NoiseSource:
 
 
 def check_process(process):
-    """Raise RuntimeError in another process than that of a release, such as a forked child."""
+    """Raise RuntimeError in another process than that of a release, such as a forked
+    child."""
     if os.getpid() != process:
         raise RuntimeError(
             f"A release works in the process that made it, {process}, where it is counted and "
@@ -299,7 +307,8 @@ def check_process(process):
 
 
 def poisson_sample(n_rows, probability, *, noise_random_state=None):
-    """Draw a secret sample that contains each row with a probability, for `PoissonSampledEvent`.
+    """Draw a secret sample that contains each row with a probability, for
+    `PoissonSampledEvent`.
 
     Draw a new sample for every sampled event, and never release it.
 
@@ -339,7 +348,7 @@ def poisson_sample(n_rows, probability, *, noise_random_state=None):
     return words < np.uint64(int(probability * 2**64))
 
 
-# Samplers ----------------------------------------------------------------------------------------
+# Samplers -----------------------------------------------------------------------------
 
 
 def _byte_source(noise_random_state, warn=True):

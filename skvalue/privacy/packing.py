@@ -32,7 +32,8 @@ def svec_index(size):
 
 
 def svec(matrices):
-    """Pack symmetric matrices as lower triangles, with off-diagonal entries times sqrt 2.
+    """Pack symmetric matrices as lower triangles, with off-diagonal entries times sqrt
+    2.
 
     Parameters
     ----------
@@ -42,7 +43,8 @@ def svec(matrices):
     Returns
     -------
     vectors : ndarray of shape (..., d * (d + 1) // 2)
-        The packed matrices; their Euclidean norms are the Frobenius norms of the matrices.
+        The packed matrices; their Euclidean norms are the Frobenius norms of the
+        matrices.
 
     Examples
     --------

@@ -17,9 +17,9 @@ from .events import (
 def convert(event, relation):
     """Restate an event under another neighbouring relation, conservatively.
 
-    "add_remove" implies "null" (a row that contributes nothing is equivalent to an absent row), and
-    both imply "replace" at twice the distance (the old row leaves, the new row joins). No other
-    restatement is known.
+    "add_remove" implies "null" (a row that contributes nothing is equivalent to an
+    absent row), and both imply "replace" at twice the distance (the old row leaves, the
+    new row joins). No other restatement is known.
 
     Parameters
     ----------
@@ -71,7 +71,8 @@ def convert(event, relation):
         case OpaqueEvent():  # group privacy of two steps
             delta = (1 + math.exp(min(event.epsilon, 700.0))) * event.delta
             return OpaqueEvent(2 * event.epsilon, min(delta, 1 - 1e-16), relation)
-    # Contributions to counts are non-negative: one to which both rows add changes by `step`.
+    # Contributions to counts are non-negative: one to which both rows add changes by
+    # `step`.
     name = (
         "contributions" if isinstance(event, DiscreteGaussianEvent) else "sensitivity"
     )

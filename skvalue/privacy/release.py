@@ -10,8 +10,8 @@ from .mechanisms import add_noise, check_process, checked_statistic, noise_sourc
 class Release:
     """The release of private statistics, which is charged and opened once.
 
-    It is opened by `of` or by `source`: the ledger is charged with the event, then noise of the
-    same event is drawn. This is the only place that charges a ledger.
+    It is opened by `of` or by `source`: the ledger is charged with the event, then
+    noise of the same event is drawn. This is the only place that charges a ledger.
 
     Parameters
     ----------
@@ -71,8 +71,8 @@ class Release:
         RuntimeError
             If the release was opened before, or made in another process.
         TypeError, ValueError
-            If noise cannot be added to the statistic, see `add_noise`, or the ledger refuses the
-            charge; no noise is drawn then.
+            If noise cannot be added to the statistic, see `add_noise`, or the ledger
+            refuses the charge; no noise is drawn then.
         """
         statistic = checked_statistic(statistic, self.noise, self.noise_random_state)
         self._open()
@@ -86,8 +86,8 @@ class Release:
         Returns
         -------
         draw : callable
-            The source of noise, see `noise_source`. The released numbers are rounded by `on_grid`,
-            as `clip_and_noise` does.
+            The source of noise, see `noise_source`. The released numbers are rounded by
+            `on_grid`, as `clip_and_noise` does.
 
         Raises
         ------
@@ -101,7 +101,8 @@ class Release:
         return draw
 
     def check_process(self):
-        """Refuse a process other than the one that made the release, such as a forked child.
+        """Refuse a process other than the one that made the release, such as a forked
+        child.
 
         Raises
         ------

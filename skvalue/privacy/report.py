@@ -1,4 +1,5 @@
-"""The statement of a privacy guarantee, the attribute `privacy_` of fitted estimators."""
+"""The statement of a privacy guarantee, the attribute `privacy_` of fitted
+estimators."""
 
 import textwrap
 from dataclasses import dataclass
@@ -38,16 +39,18 @@ _SEEDED = "the noise was drawn from a seed (noise_random_state), so it can be re
 
 @dataclass(frozen=True)
 class PrivacyReport:
-    """Privacy guarantee of a fit: what is protected, from whom, and what is not protected.
+    """Privacy guarantee of a fit: what is protected, from whom, and what is not
+    protected.
 
-    `print` shows it as prose, `to_html` and a notebook as a sheet for readers who are not
-    mathematicians. Use `make_report` to build one with epsilon computed from an event.
+    `print` shows it as prose, `to_html` and a notebook as a sheet for readers who are
+    not mathematicians. Use `make_report` to build one with epsilon computed from an
+    event.
 
     Parameters
     ----------
     notion : {"central", "joint", "local"}
-        Who is trusted: a curator, who releases only noisy results; a curator, who shows results to
-        their owners; no one.
+        Who is trusted: a curator, who releases only noisy results; a curator, who shows
+        results to their owners; no one.
     unit : str
         Unit in which neighbouring data sets differ, such as "row".
     relation : {"null", "add_remove", "replace"}
@@ -67,10 +70,11 @@ class PrivacyReport:
     seeded : bool, default=False
         Whether the noise was drawn from a seed, which voids the guarantee.
     detection_ceiling : float, default=None
-        Largest AUROC of detecting, from the releases of a unit, that this unit was replaced; None
-        if unknown, see `skvalue.privacy.detection_ceiling`.
+        Largest AUROC of detecting, from the releases of a unit, that this unit was
+        replaced; None if unknown, see `skvalue.privacy.detection_ceiling`.
     void : str, default=""
-        Any other reason why the guarantee is void, such as bounds computed from the data.
+        Any other reason why the guarantee is void, such as bounds computed from the
+        data.
 
     See Also
     --------
@@ -137,13 +141,14 @@ class PrivacyReport:
         return f"({size})-{joint}differential privacy"
 
     def to_text(self):
-        """The guarantee in plain sentences under headings, for readers who are not mathematicians.
+        """The guarantee in plain sentences under headings, for readers who are not
+        mathematicians.
 
         Returns
         -------
         text : str
-            What the results reveal, who sees what, what is not protected, what the best attack can
-            do, and assumptions to check.
+            What the results reveal, who sees what, what is not protected, what the best
+            attack can do, and assumptions to check.
         """
         return as_text(self)
 
@@ -272,8 +277,8 @@ def make_report(event, delta, *, noise_random_state=None, **facts):
     noise_random_state : int, default=None
         Seed of the noise of the estimator; any value except None voids the guarantee.
     **facts : dict
-        The `notion`, `unit`, `protects`, `against`, `not_protected` and `assumptions` of the
-        `PrivacyReport`; the last two may be left out.
+        The `notion`, `unit`, `protects`, `against`, `not_protected` and `assumptions`
+        of the `PrivacyReport`; the last two may be left out.
 
     Returns
     -------
@@ -283,7 +288,8 @@ def make_report(event, delta, *, noise_random_state=None, **facts):
     Raises
     ------
     ValueError
-        If delta or the notion is outside its range, or epsilon is infinite at this delta.
+        If delta or the notion is outside its range, or epsilon is infinite at this
+        delta.
     TypeError
         If event is not an event.
 
@@ -302,8 +308,8 @@ def make_report(event, delta, *, noise_random_state=None, **facts):
     1.0
     """
     epsilon = get_epsilon(event, delta) if delta != 0 else pure_epsilon(event)
-    # Discrete noise does not follow the curve of one (epsilon, delta): at scale 0.2, detection is
-    # better than this ceiling.
+    # Discrete noise does not follow the curve of one (epsilon, delta): at scale 0.2,
+    # detection is better than this ceiling.
     known = set(map(type, simplify(event))) == {GaussianEvent}
     ceiling = (
         detection_ceiling(epsilon, delta, event.relation) if known and epsilon else None

@@ -46,22 +46,26 @@ def audit_table(
     target=None,
     random_state=None,
 ):
-    """Find the rows whose labels are doubtful, and what else may be wrong, and report them.
+    """Find the rows whose labels are doubtful, and what else may be wrong, and report
+    them.
 
     Parameters
     ----------
     X : array-like, sparse matrix or data frame of shape (n_samples, n_features), or str or path
-        The rows, or the file of a table, which :func:`~skvalue.review.read_table` reads. If the
-        detector has neither an embedding nor an estimator, columns of a pandas frame are encoded by
-        what they hold (numbers, dates, categories, identifiers). Texts, in a list or in columns,
-        are encoded twice: the logistic regression gets all words (TF-IDF), the forest their 50 main
-        components. Images, an array of shape (n_samples, height, width) or (n_samples, height,
-        width, 3), are their pixels without an embedding.
+        The rows, or the file of a table, which :func:`~skvalue.review.read_table`
+        reads. If the detector has neither an embedding nor an estimator, columns of a
+        pandas frame are encoded by what they hold (numbers, dates, categories,
+        identifiers). Texts, in a list or in columns, are encoded twice: the logistic
+        regression gets all words (TF-IDF), the forest their 50 main components. Images,
+        an array of shape (n_samples, height, width) or (n_samples, height, width, 3),
+        are their pixels without an embedding.
     y : array-like of shape (n_samples,), default=None
-        Their labels, or targets. A named series names the target in the report. None for a file.
+        Their labels, or targets. A named series names the target in the report. None
+        for a file.
     X_val, y_val : array-like, default=None
-        Other rows, of the same columns, and their labels. The notes of the report then say how many
-        of them are in X, and how well they are predicted with and without the listed rows.
+        Other rows, of the same columns, and their labels. The notes of the report then
+        say how many of them are in X, and how well they are predicted with and without
+        the listed rows.
     detector : LabelErrorDetector, default=None
         An unfitted detector, which is cloned. None is
         ``LabelErrorDetector(random_state=random_state)``.
@@ -72,10 +76,10 @@ def audit_table(
     n_rows : int, default=100
         Number of rows of the list that the page shows, besides those to review.
     checks : {"all", "fast"} or None, default="all"
-        What else is looked for: see :func:`~skvalue.review.check_table`. "fast" leaves out single
-        entries, which cost a forest for each column, and which are left out of tables of more than
-        5,000 rows or 50 columns. Pictures, sparse matrices and tables of fewer than 20 rows or more
-        than 1,000 columns are not checked.
+        What else is looked for: see :func:`~skvalue.review.check_table`. "fast" leaves
+        out single entries, which cost a forest for each column, and which are left out
+        of tables of more than 5,000 rows or 50 columns. Pictures, sparse matrices and
+        tables of fewer than 20 rows or more than 1,000 columns are not checked.
     title : str, default=None
         Title of the report; None is the name of the file, or "Table".
     target : str, default=None
@@ -91,8 +95,8 @@ def audit_table(
     Raises
     ------
     ValueError
-        As of :meth:`skvalue.LabelErrorDetector.fit`, and of `read_table` for a file; if contents
-        have another length than y, or y is given for a file.
+        As of :meth:`skvalue.LabelErrorDetector.fit`, and of `read_table` for a file; if
+        contents have another length than y, or y is given for a file.
 
     See Also
     --------
@@ -184,7 +188,8 @@ def audit_table(
 
 
 def _shown(contents, rows, codes, suggested):
-    """The column that identifies rows, or None, what is shown of some rows, and of each column."""
+    """The column that identifies rows, or None, what is shown of some rows, and of each
+    column."""
     framed = hasattr(contents, "columns")
     is_table = framed or (not issparse(contents) and np.ndim(contents) == 2)
     columns = columns_of(contents) if is_table else []
@@ -232,7 +237,8 @@ def _findings(checks, X, y, X_val, y_val, target, task, worth, random_state):
 
 
 def _codes(detector):
-    """Codes of labels and suggestions, or of fifths of targets; what the models are worth."""
+    """Codes of labels and suggestions, or of fifths of targets; what the models are
+    worth."""
     codes = detector._evidence.codes
     if not hasattr(detector, "classes_"):
         fifths = np.quantile(codes, [0.2, 0.4, 0.6, 0.8])
@@ -246,7 +252,8 @@ def _codes(detector):
 
 
 def _embedding(X):
-    """The embedding of texts and of pandas frames, None for other rows, and what it does."""
+    """The embedding of texts and of pandas frames, None for other rows, and what it
+    does."""
     if kind_of(X) == "text":
         return TextEncoder(), [f"texts: {_WORDS}"]
     if not hasattr(X, "iloc"):

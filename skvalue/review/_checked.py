@@ -19,8 +19,9 @@ _NUMBERS = ("probability", "forest", "logistic", "ridge", "neighbors")
 def _check(entry, pattern, name):
     """The entry to use, or a ValueError.
 
-    A pattern is a check, which takes an entry and its name, or is made of patterns: [one for all
-    entries of a list], (one, for each place, of a list), {field: one of it}.
+    A pattern is a check, which takes an entry and its name, or is made of patterns:
+    [one for all entries of a list], (one, for each place, of a list), {field: one of
+    it}.
     """
     if isinstance(pattern, dict):
         if not isinstance(entry, dict) or set(entry) != set(pattern):
@@ -42,7 +43,7 @@ def _check(entry, pattern, name):
     return type(pattern)(_check(each, p, name) for each, p in zip(entry, patterns))
 
 
-# Checks -------------------------------------------------------------------------------------
+# Checks -------------------------------------------------------------------------------
 
 _number = partial(number, lowest=-_LARGEST, highest=_LARGEST)
 _fraction = partial(number, lowest=0, highest=1, strict=False)
@@ -178,7 +179,7 @@ def _finding(finding, name, row):
     return found
 
 
-# Fields of a report -------------------------------------------------------------------------
+# Fields of a report -------------------------------------------------------------------
 
 _WORTH = dict.fromkeys(("accuracy", "low", "high", "commonest_rate"), _fraction)
 _WORTH |= {"commonest": _string, "z": _number, "kappa": _number, "weak": flag}

@@ -1,4 +1,5 @@
-"""The columns of any table: numbers, dates and categories, with their missing entries."""
+"""The columns of any table: numbers, dates and categories, with their missing
+entries."""
 
 import datetime
 import numbers
@@ -42,7 +43,8 @@ class Column:
 
     @property
     def n_spaces(self):
-        """Number of spaces of an entry on average, missing ones aside; 0 for numbers and dates."""
+        """Number of spaces of an entry on average, missing ones aside; 0 for numbers
+        and dates."""
         known = self.entries[~self.missing] if self.kind == "category" else ()
         return np.mean([entry.count(" ") for entry in known]) if len(known) else 0.0
 
@@ -52,7 +54,8 @@ class Column:
 
 
 def named_columns(X):
-    """Name and entries of each column of a frame or a two-dimensional array, as they are."""
+    """Name and entries of each column of a frame or a two-dimensional array, as they
+    are."""
     if hasattr(X, "columns"):
         return [(str(name), X[name]) for name in X.columns]
     return [(f"x{j}", column) for j, column in enumerate(np.asarray(X).T)]

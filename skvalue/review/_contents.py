@@ -78,10 +78,12 @@ def contents_of(X, rows, order):
 
 
 def telling_columns(columns, rows, given, suggested):
-    """Row -> its columns: texts, then those whose entry tells the suggestion from the label most.
+    """Row -> its columns: texts, then those whose entry tells the suggestion from the
+    label most.
 
-    ``given`` and ``suggested``: codes of the labels. The measure is the logarithm of how much more
-    frequent an entry (a tenth of the numbers, a category) is under the one than under the other.
+    ``given`` and ``suggested``: codes of the labels. The measure is the logarithm of
+    how much more frequent an entry (a tenth of the numbers, a category) is under the
+    one than under the other.
     """
     n_classes, evidence = max(given.max(), suggested.max()) + 1, []
     for column in columns[:_COMPARED]:
@@ -112,7 +114,8 @@ def telling_columns(columns, rows, given, suggested):
 
 
 def number_text(number, grouped=True):
-    """A number as people write it: four or six digits, with an exponent only if it is extreme.
+    """A number as people write it: four or six digits, with an exponent only if it is
+    extreme.
 
     >>> [number_text(number) for number in (4511000.0, 0.12345, 3.0, 2e-9)]
     ['4,511,000', '0.1235', '3', '2e-09']
@@ -177,8 +180,8 @@ def _picture(image, low, high):
 def overview_of(columns):
     """A dict for each of the first 200 columns.
 
-    ``column``, ``kind``, ``missing`` and ``distinct`` (numbers of entries), ``said`` (the range or
-    the commonest entry) and ``bars`` (counts of a histogram).
+    ``column``, ``kind``, ``missing`` and ``distinct`` (numbers of entries), ``said``
+    (the range or the commonest entry) and ``bars`` (counts of a histogram).
     """
     return [
         {"column": column.name[:_NAME], **_line(column)} for column in columns[:_MOST]

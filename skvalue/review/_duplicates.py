@@ -33,12 +33,14 @@ _NUMBERS, _DISTINCT = (
 
 
 def find_duplicates(X, vectors=None):
-    """Find equal rows, say whether coincidence may have made them, and find nearly equal ones.
+    """Find equal rows, say whether coincidence may have made them, and find nearly
+    equal ones.
 
-    Columns that number the rows are left out. Entries are equal if texts are without case and
-    outer spaces, and numbers are to six digits. If rows that differ from another one in a single
-    entry are as many as rows that equal an earlier one, or more than 5 % of all, then the columns
-    are so coarse that equal rows may be different cases.
+    Columns that number the rows are left out. Entries are equal if texts are without
+    case and outer spaces, and numbers are to six digits. If rows that differ from
+    another one in a single entry are as many as rows that equal an earlier one, or more
+    than 5 % of all, then the columns are so coarse that equal rows may be different
+    cases.
 
     Parameters
     ----------
@@ -50,13 +52,14 @@ def find_duplicates(X, vectors=None):
     Returns
     -------
     found : Bunch
-        ``codes``, ndarray of shape (n_samples,): equal for equal rows; ``verdict``: "none",
-        "copies" or "perhaps coincidence"; ``similar``, ndarray of shape (n_pairs, 2): rows each of
-        which is the other's nearest row, five times nearer than the next, with equal texts and, in
-        at least three columns of numbers, differences below 0.3 % of the range of 90 % of the
-        rows, if there are more such pairs than coincidence makes; ``near``, ndarray of shape
-        (n_near, 2): rows each of which is the other's nearest row at a distance below 0.2 times
-        the median distance from the nearest row.
+        ``codes``, ndarray of shape (n_samples,): equal for equal rows; ``verdict``:
+        "none", "copies" or "perhaps coincidence"; ``similar``, ndarray of shape
+        (n_pairs, 2): rows each of which is the other's nearest row, five times nearer
+        than the next, with equal texts and, in at least three columns of numbers,
+        differences below 0.3 % of the range of 90 % of the rows, if there are more such
+        pairs than coincidence makes; ``near``, ndarray of shape (n_near, 2): rows each
+        of which is the other's nearest row at a distance below 0.2 times the median
+        distance from the nearest row.
 
     Examples
     --------
@@ -75,7 +78,8 @@ def find_duplicates(X, vectors=None):
 
 
 def match_rows(X, others):
-    """Codes of the rows of X and of the others, equal for equal rows, and nearly equal pairs.
+    """Codes of the rows of X and of the others, equal for equal rows, and nearly equal
+    pairs.
 
     Pairs number the rows of X and then the others.
     """
@@ -88,10 +92,11 @@ def match_rows(X, others):
 
 
 def _compare(X, n=None):
-    """Numbers of the groups of equal rows, hashes of their entries, and nearly equal pairs.
+    """Numbers of the groups of equal rows, hashes of their entries, and nearly equal
+    pairs.
 
-    Columns that identify the first n rows (None: all rows) are left out. There are no hashes if
-    rows have too many columns, and are compared as wholes.
+    Columns that identify the first n rows (None: all rows) are left out. There are no
+    hashes if rows have too many columns, and are compared as wholes.
     """
     if not hasattr(X, "columns"):
         X = X if issparse(X) else np.asarray(X)
@@ -112,7 +117,8 @@ def _compare(X, n=None):
 
 
 def identifies(column):
-    """Whether a column numbers the rows: a counter, a key of at least five digits, or a code."""
+    """Whether a column numbers the rows: a counter, a key of at least five digits, or a
+    code."""
     entries, n = column.entries, len(column.entries)
     if n < _FEWEST or column.kind == "date" or len(np.unique(entries)) < n:
         return False
@@ -122,7 +128,8 @@ def identifies(column):
 
 
 def _levels(column):
-    """Codes of the entries of a column: numbers to six digits, texts without case and spaces."""
+    """Codes of the entries of a column: numbers to six digits, texts without case and
+    spaces."""
     entries = column.entries
     if column.kind == "category":
         entries = np.array(
@@ -150,7 +157,8 @@ def _hashes(levels):
 
 
 def _verdict(codes, hashes):
-    """Whether coincidence may have made equal rows, by those that differ in a single entry."""
+    """Whether coincidence may have made equal rows, by those that differ in a single
+    entry."""
     first = np.unique(codes, return_index=True)[1]
     n_equal = len(codes) - len(first)
     if not n_equal:
@@ -168,7 +176,8 @@ def _verdict(codes, hashes):
 
 
 def _nearly_equal(columns, hashes, codes):
-    """Pairs of rows with equal texts, and numbers whose differences may be of typing."""
+    """Pairs of rows with equal texts, and numbers whose differences may be of
+    typing."""
     is_number = np.array(
         [
             column.kind == "number" and len(np.unique(column.entries)) > _DISTINCT

@@ -1,4 +1,5 @@
-"""Rows with texts as vectors: dense ones for forests, and all words for linear models."""
+"""Rows with texts as vectors: dense ones for forests, and all words for linear
+models."""
 
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -13,8 +14,9 @@ _TOPICS = 50  # components of the words of a column
 class TextEncoder(TransformerMixin, BaseEstimator):
     """Numbers of columns, the main components of the words of texts, and all words.
 
-    The words of each text column are weighted by TF-IDF, with the logarithm of their counts; those
-    of a single row are left out. `split` takes the encoded rows apart again.
+    The words of each text column are weighted by TF-IDF, with the logarithm of their
+    counts; those of a single row are left out. `split` takes the encoded rows apart
+    again.
     """
 
     def fit(self, X, y=None):
@@ -54,7 +56,8 @@ class TextEncoder(TransformerMixin, BaseEstimator):
         ).tocsr()
 
     def split(self, X, scaler=None):
-        """Dense vectors, and all words; the scaler is for the numbers of columns in both."""
+        """Dense vectors, and all words; the scaler is for the numbers of columns in
+        both."""
         n_numbers, n_dense = self.sizes_
         dense = X[:, :n_dense].toarray()
         if n_numbers and scaler is not None:

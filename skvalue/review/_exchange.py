@@ -16,7 +16,8 @@ WORDS |= dict.fromkeys(("false", "0", "no", "falsch", "faux", "falso", "nein"), 
 
 
 def guarded(entry):
-    """An entry that no spreadsheet takes for a formula: an apostrophe stands before one.
+    """An entry that no spreadsheet takes for a formula: an apostrophe stands before
+    one.
 
     >>> [guarded(entry) for entry in ("=A1", "-1", "yes")]
     ["'=A1", '-1', 'yes']
@@ -75,7 +76,8 @@ def verdicts_of(path, labels, numbers):
 
 
 def read_lines(content, name, columns):
-    """The lines of a CSV file, given its bytes, as dicts with these columns and others."""
+    """The lines of a CSV file, given its bytes, as dicts with these columns and
+    others."""
     try:
         fields, _ = split(decode(content)[0], header=True)
     except ValueError as error:
@@ -88,7 +90,8 @@ def read_lines(content, name, columns):
 
 
 def _of_lines(lines, numbers):
-    """Row -> verdict of the lines of a file; corrections have the numbers of rows for people."""
+    """Row -> verdict of the lines of a file; corrections have the numbers of rows for
+    people."""
     of_file = "accept" in lines[0]
     places, found = {number: place for place, number in enumerate(numbers.tolist())}, {}
     for line in lines:
@@ -107,7 +110,8 @@ def _of_lines(lines, numbers):
 def _of_tasks(tasks, labels):
     """Row -> verdict of annotated tasks: the label is wrong if another one was chosen.
 
-    Rows on which annotators contradict each other, or one chose several labels, have no verdict.
+    Rows on which annotators contradict each other, or one chose several labels, have no
+    verdict.
     """
     given, found, unclear = list(map(str, labels.tolist())), {}, []
     known = set(given)

@@ -31,8 +31,8 @@ def default_models(classifier, seed):
 def make_folds(cv, y, groups, classifier, seed):
     """Splits into rows to train on and rows to predict; each row is predicted once.
 
-    ``groups``: numbers from 0 by first row; a group is on one side of each split. Groups are
-    stratified by the label of their first row.
+    ``groups``: numbers from 0 by first row; a group is on one side of each split.
+    Groups are stratified by the label of their first row.
     """
     first = np.unique(groups, return_index=True)[1]
     most = (
@@ -58,7 +58,8 @@ def make_folds(cv, y, groups, classifier, seed):
 
 
 def held_out(model, X, y, train, test, classes):
-    """Scores of all labels (n_test, n_classes), or predictions (n_test,), by a model of a fold."""
+    """Scores of all labels (n_test, n_classes), or predictions (n_test,), by a model of
+    a fold."""
     model = clone(model).fit(rows_at(X, train), y[train])
     X = rows_at(X, test)
     if classes is None:
@@ -74,7 +75,8 @@ def held_out(model, X, y, train, test, classes):
 
 
 def in_row_order(parts, tests):
-    """What was found of the test rows of each fold, as one array in the order of the rows."""
+    """What was found of the test rows of each fold, as one array in the order of the
+    rows."""
     return np.concatenate(parts)[np.argsort(np.concatenate(tests))]
 
 
@@ -84,7 +86,8 @@ def own(scores, codes):
 
 
 def mix(by_model, loss):
-    """The mixture a, 1 - a of two predictions, a in {0, 1/4, ..., 1}, of least loss, and a.
+    """The mixture a, 1 - a of two predictions, a in {0, 1/4, ..., 1}, of least loss,
+    and a.
 
     The predictions of one model are returned as they are.
 
@@ -105,9 +108,11 @@ def log_loss(scores, codes):
 
 
 def spread_of(X, residuals, folds, seed, n_jobs):
-    """Typical size of the residual of each row by its X: the median of |r| / spread is one.
+    """Typical size of the residual of each row by its X: the median of |r| / spread is
+    one.
 
-    A forest predicts the log of the size, on which a few wrong targets have little effect.
+    A forest predicts the log of the size, on which a few wrong targets have little
+    effect.
     """
     size = np.abs(residuals)
     logs = np.log(np.maximum(size, 1e-2 * np.median(size) + np.finfo(float).tiny))

@@ -1,4 +1,5 @@
-"""Labels that are probably one class: spellings, typing errors; and labels of few rows."""
+"""Labels that are probably one class: spellings, typing errors; and labels of few
+rows."""
 
 import re
 import unicodedata
@@ -25,10 +26,11 @@ def label_spellings(labels):
     Returns
     -------
     found : Bunch
-        ``same``: a label -> the commonest one that is equal without case, accents, spaces, hyphens,
-        full stops and leading zeros. Of codes of up to four letters, such as m and M, one must be
-        five times rarer. ``typos``: a label of at least 5 letters -> one that is one letter away
-        (two, of 8 letters) and 20 times commoner. ``rare``: other labels of fewer than 5 rows.
+        ``same``: a label -> the commonest one that is equal without case, accents,
+        spaces, hyphens, full stops and leading zeros. Of codes of up to four letters,
+        such as m and M, one must be five times rarer. ``typos``: a label of at least 5
+        letters -> one that is one letter away (two, of 8 letters) and 20 times
+        commoner. ``rare``: other labels of fewer than 5 rows.
 
     Examples
     --------
@@ -72,7 +74,8 @@ def label_spellings(labels):
 
 
 def _plain(label):
-    """A label without case, accents, spaces around it, and signs between its letters."""
+    """A label without case, accents, spaces around it, and signs between its
+    letters."""
     text = unicodedata.normalize("NFKD", label).casefold().strip()
     text = "".join(letter for letter in text if not unicodedata.combining(letter))
     if re.fullmatch(r"\d+\.0+", text):
@@ -84,7 +87,8 @@ def _plain(label):
 
 
 def _is_typo(text, other):
-    """Whether `text` may be a typing error of `other`: few edits, none of a digit or a sign."""
+    """Whether `text` may be a typing error of `other`: few edits, none of a digit or a
+    sign."""
     most = 2 if min(len(text), len(other)) >= 8 else 1
     if len(text) < 5 or len(other) < 4 or abs(len(text) - len(other)) > most:
         return False
@@ -109,7 +113,8 @@ def _is_form(a, b):
 
 
 def _few_edits(a, b, most):
-    """Whether `most` insertions, deletions, replacements and swaps of letters turn a to b."""
+    """Whether `most` insertions, deletions, replacements and swaps of letters turn a to
+    b."""
     start = next(
         (i for i, (x, z) in enumerate(zip(a, b)) if x != z), min(len(a), len(b))
     )

@@ -23,9 +23,9 @@ class Correction:
     Parameters
     ----------
     row : int
-        Row as a spreadsheet counts, and as `read_table`: the header is row 1, the line after it
-        is row 2, and empty lines count. Lines before the header do not; a file without a header
-        starts at row 2.
+        Row as a spreadsheet counts, and as `read_table`: the header is row 1, the line
+        after it is row 2, and empty lines count. Lines before the header do not; a file
+        without a header starts at row 2.
     column : str
         Name of the column.
     old : str
@@ -59,9 +59,11 @@ class Correction:
 def fix_table(
     raw, corrections, *, encoding=None, separator=None, header=None, skip_lines=0
 ):
-    """Apply corrections to the bytes of a CSV file; what is not corrected keeps its bytes.
+    """Apply corrections to the bytes of a CSV file; what is not corrected keeps its
+    bytes.
 
-    Quotes, line ends, the encoding and its mark, decimal commas and line breaks in fields stay.
+    Quotes, line ends, the encoding and its mark, decimal commas and line breaks in
+    fields stay.
 
     Parameters
     ----------
@@ -86,9 +88,9 @@ def fix_table(
     Raises
     ------
     ValueError
-        If a field does not hold the old entry of its correction: the table has changed since; if
-        there is no such row or column; if a field is corrected twice; if the encoding has no such
-        character; or if the bytes are no table.
+        If a field does not hold the old entry of its correction: the table has changed
+        since; if there is no such row or column; if a field is corrected twice; if the
+        encoding has no such character; or if the bytes are no table.
 
     Examples
     --------
@@ -119,7 +121,8 @@ def fix_table(
 
 
 def _place(change, names, rows, codec):
-    """Number of the column that a correction changes, None for the whole row, or an error."""
+    """Number of the column that a correction changes, None for the whole row, or an
+    error."""
     if change.row not in rows:
         rule = f"a row from {min(rows)} to {max(rows)}, the header being 1, that is not empty"
         refuse("row", rule, change.row)
@@ -165,7 +168,8 @@ def _edited(record, edits, separator):
 
 
 def corrections_to_csv(corrections):
-    """Write corrections as text that `read_corrections` reads, and no spreadsheet as a formula.
+    """Write corrections as text that `read_corrections` reads, and no spreadsheet as a
+    formula.
 
     Parameters
     ----------
@@ -196,13 +200,14 @@ def corrections_to_csv(corrections):
 
 
 def read_corrections(path):
-    """Read corrections from a CSV file with the columns row, column, old, new, why and accept.
+    """Read corrections from a CSV file with the columns row, column, old, new, why and
+    accept.
 
     Parameters
     ----------
     path : str or path
-        The file, as the page of an audit or a spreadsheet writes it: separated by commas,
-        semicolons or tabs. ``why`` may be absent.
+        The file, as the page of an audit or a spreadsheet writes it: separated by
+        commas, semicolons or tabs. ``why`` may be absent.
 
     Returns
     -------
@@ -212,8 +217,8 @@ def read_corrections(path):
     Raises
     ------
     ValueError
-        If a column is absent, a row is no number, or accept is not true, false or nothing, or
-        "remove", for the whole row.
+        If a column is absent, a row is no number, or accept is not true, false or
+        nothing, or "remove", for the whole row.
 
     Examples
     --------
@@ -252,7 +257,8 @@ def _correction(line):
 
 
 def corrections_of(report):
-    """Corrections of the labels of a report that are wrong by a verdict: to the suggestions.
+    """Corrections of the labels of a report that are wrong by a verdict: to the
+    suggestions.
 
     Parameters
     ----------
@@ -267,8 +273,8 @@ def corrections_of(report):
     Raises
     ------
     ValueError
-        If there are no verdicts, the report names no target, or it is one of a regression, whose
-        predictions are no entries.
+        If there are no verdicts, the report names no target, or it is one of a
+        regression, whose predictions are no entries.
 
     Examples
     --------

@@ -29,7 +29,8 @@ _SECTIONS = {  # of the page -> kinds of findings; other kinds are of columns
 
 
 def page(report, files):
-    """The HTML text of a report. Its policy lets nothing load, and no script run but its own."""
+    """The HTML text of a report. Its policy lets nothing load, and no script run but
+    its own."""
     template, style, script = _files()
     policy = (
         f"default-src 'none'; img-src data:; style-src {_hash(style)}; "
@@ -58,7 +59,8 @@ def _hash(text):
 
 
 def _names(report, files):
-    """Names of files for the commands of the page; words of more than one part are quoted."""
+    """Names of files for the commands of the page; words of more than one part are
+    quoted."""
     names = {
         name: os.path.basename(files.get(name) or "") for name in ("table", "report")
     }
@@ -69,7 +71,8 @@ def _names(report, files):
 
 
 def _key(report):
-    """What the browser keeps verdicts under: the same for the same table and list only."""
+    """What the browser keeps verdicts under: the same for the same table and list
+    only."""
     parts = (report.about["title"], report.about["target"], report.labels.tolist())
     text = repr((*parts, report.numbers.tolist(), report.listed.tolist()))
     return "skvalue-" + sha256(text.encode()).hexdigest()[:32]

@@ -157,12 +157,13 @@ def count_improbable_labels(
     random_state=None,
     noise_random_state=None,
 ):
-    """Count, under differential privacy, the rows whose labels public points make improbable.
+    """Count, under differential privacy, the rows whose labels public points make
+    improbable.
 
-    A classifier of the public points alone gives each private row the probability of its label.
-    Released are noisy numbers, by label, of the rows with a probability below a threshold and of
-    the others: one row is in one of these counts, and changes it by one. Rows with a label that no
-    public point has are counted together.
+    A classifier of the public points alone gives each private row the probability of
+    its label. Released are noisy numbers, by label, of the rows with a probability
+    below a threshold and of the others: one row is in one of these counts, and changes
+    it by one. Rows with a label that no public point has are counted together.
 
     Parameters
     ----------
@@ -177,9 +178,9 @@ def count_improbable_labels(
     epsilon, delta : float
         The guarantee of all counts together, for adding or removing a row.
     estimator : classifier, default=None
-        What is fitted to the public points; its probabilities for a row must not depend on other
-        rows. None is a random forest, with the columns of a data frame encoded by the public
-        points.
+        What is fitted to the public points; its probabilities for a row must not depend
+        on other rows. None is a random forest, with the columns of a data frame encoded
+        by the public points.
     ledger : skvalue.privacy.Ledger, default=None
         The ledger that is charged before noise is drawn.
     random_state : int, RandomState instance or None, default=None
@@ -195,8 +196,8 @@ def count_improbable_labels(
     Raises
     ------
     ValueError
-        If a parameter is outside its range, the public points have no two classes, X lacks one of
-        their columns, or the ledger refuses the charge.
+        If a parameter is outside its range, the public points have no two classes, X
+        lacks one of their columns, or the ledger refuses the charge.
 
     Examples
     --------
@@ -256,7 +257,8 @@ def count_improbable_labels(
 
 
 def _codes(y, classes):
-    """The place of each label among the classes, or their number; 1 and 1.0 are one label."""
+    """The place of each label among the classes, or their number; 1 and 1.0 are one
+    label."""
     places = {label: place for place, label in enumerate(classes)}
     return np.array(
         [places.get(label, len(classes)) for label in y.tolist()], dtype=np.intp

@@ -1,4 +1,5 @@
-"""Rows to relabel, in batches: which to look at next, when to stop, what to accept unseen."""
+"""Rows to relabel, in batches: which to look at next, when to stop, what to accept
+unseen."""
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -20,9 +21,10 @@ _N_DRAWN = 80  # verdicts before suggestions are accepted together
 def head_to_accept(places, agrees, *, agreement=0.9):
     """Length of the head of a ranked list whose suggestions may be accepted together.
 
-    That is the longest head, ending at a place with a verdict, of which all verdicts, and the last
-    20 by themselves, agree with the suggestion to the given fraction when one more verdict is
-    counted that does not: else the longest of many heads would be chosen by its luck.
+    That is the longest head, ending at a place with a verdict, of which all verdicts,
+    and the last 20 by themselves, agree with the suggestion to the given fraction when
+    one more verdict is counted that does not: else the longest of many heads would be
+    chosen by its luck.
 
     Parameters
     ----------
@@ -59,16 +61,18 @@ def head_to_accept(places, agrees, *, agreement=0.9):
 class ReviewQueue(BaseEstimator):
     """Ask for the labels of the most doubtful rows, in batches, until few are changed.
 
-    A detector ranks the rows; a person says what the labels of the first rows are; the detector is
-    fitted again with these labels. A change that the models do not suggest is asked a second time,
-    and so is each change of a batch in which fewer than 30 % of the labels change; it is made if
-    the answer is the same: otherwise late batches add more wrong labels than they correct. The
-    first batch in which fewer than 20 % of the labels change is the last.
+    A detector ranks the rows; a person says what the labels of the first rows are; the
+    detector is fitted again with these labels. A change that the models do not suggest
+    is asked a second time, and so is each change of a batch in which fewer than 30 % of
+    the labels change; it is made if the answer is the same: otherwise late batches add
+    more wrong labels than they correct. The first batch in which fewer than 20 % of the
+    labels change is the last.
 
     Parameters
     ----------
     detector : LabelErrorDetector, default=None
-        An unfitted detector for classes, which is cloned. None is ``LabelErrorDetector()``.
+        An unfitted detector for classes, which is cloned. None is
+        ``LabelErrorDetector()``.
     batch_size : int, default=40
         Number of rows of a batch.
 
@@ -133,7 +137,8 @@ class ReviewQueue(BaseEstimator):
         Raises
         ------
         ValueError
-            As of :meth:`skvalue.LabelErrorDetector.fit`; for regression; if `batch_size` < 1.
+            As of :meth:`skvalue.LabelErrorDetector.fit`; for regression; if
+            `batch_size` < 1.
         """
         check_count(self.batch_size, "batch_size")
         detector = LabelErrorDetector() if self.detector is None else self.detector
@@ -158,8 +163,8 @@ class ReviewQueue(BaseEstimator):
         Returns
         -------
         rows : ndarray of int of shape (n_rows,)
-            `pending_` if there are such rows, else the `batch_size` most doubtful rows that have
-            no answer. Empty when all have one.
+            `pending_` if there are such rows, else the `batch_size` most doubtful rows
+            that have no answer. Empty when all have one.
         """
         check_is_fitted(self, "detector_")
         if not len(self.pending_):
@@ -169,7 +174,8 @@ class ReviewQueue(BaseEstimator):
         return self.pending_.copy()
 
     def draw(self):
-        """Draw 80 rows of the whole list, of which the first are more probable, for `accept`.
+        """Draw 80 rows of the whole list, of which the first are more probable, for
+        `accept`.
 
         Returns
         -------
@@ -195,7 +201,8 @@ class ReviewQueue(BaseEstimator):
         return self.pending_.copy()
 
     def answer(self, rows, labels):
-        """Take the labels of some rows; after a whole batch, `next` fits the detector again.
+        """Take the labels of some rows; after a whole batch, `next` fits the detector
+        again.
 
         Parameters
         ----------
@@ -247,10 +254,12 @@ class ReviewQueue(BaseEstimator):
         return self
 
     def accept(self):
-        """Take over the suggestions of the head of the list in which verdicts agree with them.
+        """Take over the suggestions of the head of the list in which verdicts agree
+        with them.
 
-        The head is that of `head_to_accept`, for the rows of the last `draw`; rows that have an
-        answer keep it. About a tenth of these changes are wrong: see the user guide on cleaning.
+        The head is that of `head_to_accept`, for the rows of the last `draw`; rows that
+        have an answer keep it. About a tenth of these changes are wrong: see the user
+        guide on cleaning.
 
         Returns
         -------
@@ -275,7 +284,8 @@ class ReviewQueue(BaseEstimator):
         return rows
 
     def _ranked(self):
-        """Rows without an answer, the largest margin of the suggestion over the label first."""
+        """Rows without an answer, the largest margin of the suggestion over the label
+        first."""
         if (
             self._changed
         ):  # fitted here and not in `answer`: an interrupted fit loses no answer

@@ -1,4 +1,5 @@
-"""A table from a file, with what was assumed about it, and what could be read in two ways."""
+"""A table from a file, with what was assumed about it, and what could be read in two
+ways."""
 
 import os
 import re
@@ -28,18 +29,19 @@ class Reading:
     Parameters
     ----------
     frame : pandas.DataFrame
-        Numbers, dates (datetime64) and texts. Its index are the row numbers of the file: row 0 is
-        the line after the header, which a spreadsheet numbers 2, and empty lines count. Rows
-        without a label are left out.
+        Numbers, dates (datetime64) and texts. Its index are the row numbers of the
+        file: row 0 is the line after the header, which a spreadsheet numbers 2, and
+        empty lines count. Rows without a label are left out.
     said : list of str
-        What was assumed: the encoding, separator, decimal mark, dates and words for missing.
+        What was assumed: the encoding, separator, decimal mark, dates and words for
+        missing.
     doubts : list of str
         What can be read in two ways, with the parameter of `read_table` that decides.
     unlabelled : ndarray of shape (n_unlabelled,), default=None
         Numbers of the rows without a label.
     source : Bunch, default=None
-        The text of the file, for `to_bytes`, and how a table of the same columns is to be read;
-        None if it is no text.
+        The text of the file, for `to_bytes`, and how a table of the same columns is to
+        be read; None if it is no text.
 
     Examples
     --------
@@ -103,29 +105,32 @@ def read_table(
 ):
     """Read a table from a CSV, TSV, Parquet or Arrow file, and say what was assumed.
 
-    An entry of a text file is a string first: a column gets a type only if all of its entries are
-    numbers, or dates, in one format. What can be read in two ways is a doubt. Files in which the
-    encoding, the separator or the header cannot be told are refused.
+    An entry of a text file is a string first: a column gets a type only if all of its
+    entries are numbers, or dates, in one format. What can be read in two ways is a
+    doubt. Files in which the encoding, the separator or the header cannot be told are
+    refused.
 
     Parameters
     ----------
     path : str or path
         File to read; one that does not end in .parquet, .arrow or .feather is text.
     target : str, default=None
-        Column of the labels. They stay the text of the file, without spaces at their ends, unless
-        they are numbers with decimals, or `task` is "regression". Rows without one are left out.
+        Column of the labels. They stay the text of the file, without spaces at their
+        ends, unless they are numbers with decimals, or `task` is "regression". Rows
+        without one are left out.
     encoding : str, default=None
         Codec of the text; None takes UTF-8, UTF-16 and Windows-1252 by their signs.
     separator : str, default=None
-        What separates fields; None takes the one of comma, semicolon, tab and | that gives the same
-        number of fields in every line.
+        What separates fields; None takes the one of comma, semicolon, tab and | that
+        gives the same number of fields in every line.
     decimal : {".", ","}, default=None
         The decimal mark of numbers such as 1.234, which can be 1234 as well.
     dates : {"dmy", "mdy"}, default=None
         Order of day and month of dates such as 03/04/2026.
     missing : str or list of str, default=None
-        Entries that mean missing, besides words such as NA and k.A. among numbers or dates:
-        "999" in all columns, "999=age" in one. "=age": no other entry of that column is asked for.
+        Entries that mean missing, besides words such as NA and k.A. among numbers or
+        dates: "999" in all columns, "999=age" in one. "=age": no other entry of that
+        column is asked for.
     text : str or list of str, default=None
         Columns that stay text.
     header : bool, default=None
@@ -147,7 +152,8 @@ def read_table(
     Raises
     ------
     ValueError
-        If the file cannot be read, or not in one way; with `strict`, if there is a doubt.
+        If the file cannot be read, or not in one way; with `strict`, if there is a
+        doubt.
     ImportError
         If pandas is not installed, or pyarrow for its files.
 
@@ -241,7 +247,8 @@ def _codes_by_column(missing, names):
 
 
 def _target_column(target, column, task, known):
-    """The column of the target: numbers for a regression, else text; adds doubts and sentences."""
+    """The column of the target: numbers for a regression, else text; adds doubts and
+    sentences."""
     counts = column.counts
     if task == "regression":
         if column.kind != "number":

@@ -1,7 +1,8 @@
-"""Numbers, dates and missing entries of columns of strings: a type has to fit all entries.
+"""Numbers, dates and missing entries of columns of strings: a type has to fit all
+entries.
 
-Each function takes the distinct entries of a column. What two readings fit is decided by an option
-or by the other columns of the file, or else it is a doubt.
+Each function takes the distinct entries of a column. What two readings fit is decided
+by an option or by the other columns of the file, or else it is a doubt.
 """
 
 import re
@@ -54,9 +55,9 @@ _NUMBERS = {".": _number_pattern(".", ","), ",": _number_pattern(",", ".")}
 class Cells:
     """The entries of a column of a file, and their readings.
 
-    `kind` is "text", "number" or "date"; `readings`: key -> an entry for each distinct cell that is
-    not missing. Keys are a decimal mark, an order of day, month and year, or "" where there is no
-    choice.
+    `kind` is "text", "number" or "date"; `readings`: key -> an entry for each distinct
+    cell that is not missing. Keys are a decimal mark, an order of day, month and year,
+    or "" where there is no choice.
     """
 
     cells: list
@@ -121,7 +122,8 @@ def _typed(cells):
 
 
 def _numbers(cells):
-    """Decimal mark -> numbers; the mark is "" where there is none, and no thousands mark."""
+    """Decimal mark -> numbers; the mark is "" where there is none, and no thousands
+    mark."""
     cells, found = [_SPACE.sub("", c) for c in cells], {}
     for decimal, group in (".,", ",."):
         if all(map(_NUMBERS[decimal].fullmatch, cells)):
@@ -184,11 +186,12 @@ def _look_typed(body, cells):
     return units or digits > 0.5 * sum(cells[c] for c in body)
 
 
-# All columns --------------------------------------------------------------------------------
+# All columns --------------------------------------------------------------------------
 
 
 class Conventions:
-    """What the columns of a file have in common: decimal mark, order of dates, and what was said.
+    """What the columns of a file have in common: decimal mark, order of dates, and what
+    was said.
 
     `said` maps a sentence to the columns that it is about.
     """
@@ -207,12 +210,14 @@ class Conventions:
             )
 
     def common_key(self, kind):
-        """The decimal mark, or order of dates, by the option or by all columns that have one."""
+        """The decimal mark, or order of dates, by the option or by all columns that
+        have one."""
         common = self.common[kind]
         return self.given[kind] or (min(common) if len(common) == 1 else None)
 
     def choose(self, name, column, example):
-        """The entries of a column by the reading that the option or the other columns ask for."""
+        """The entries of a column by the reading that the option or the other columns
+        ask for."""
         keys, key = list(column.readings), self.common_key(column.kind)
         if key not in keys:
             key = keys[0]
@@ -233,8 +238,8 @@ class Conventions:
 def find_codes(values, times):
     """Numbers that may stand for missing, with how often each is there.
 
-    They are repeated, and the only negative ones, or apart from all other numbers by more than a
-    quarter of their range from 5 to 95 %.
+    They are repeated, and the only negative ones, or apart from all other numbers by
+    more than a quarter of their range from 5 to 95 %.
     """
     n, found = times.sum(), []
     for code in _CODES if n >= 30 else ():

@@ -1,4 +1,5 @@
-"""From the bytes of a file to its fields: encoding, separator and header, or why they are unknown.
+"""From the bytes of a file to its fields: encoding, separator and header, or why they
+are unknown.
 
 Refusals are ValueErrors that name the parameter of `read_table` that decides.
 """
@@ -34,11 +35,12 @@ _SYMBOLS = set("€°–—’‘“”„§²³µ«»±·…½¼¾£¥×÷©®�
 _PLAIN = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
 
 
-# Encoding -----------------------------------------------------------------------------------
+# Encoding -----------------------------------------------------------------------------
 
 
 def decode(raw, encoding=None):
-    """Text of the bytes of a file, with its byte order mark, and the codec that gives them back."""
+    """Text of the bytes of a file, with its byte order mark, and the codec that gives
+    them back."""
     if encoding is not None:
         try:
             return raw.decode(encoding), encoding
@@ -80,7 +82,8 @@ def decode(raw, encoding=None):
 
 
 def _fraction_western(text):
-    """Fraction of non-ASCII characters that stand as they do in Western European text."""
+    """Fraction of non-ASCII characters that stand as they do in Western European
+    text."""
     good = total = 0
     for match in re.finditer(r"[^\x00-\x7f]", text):
         letter, i = match.group(), match.start()
@@ -99,15 +102,16 @@ def _fraction_western(text):
     return good / total if total else 1.0
 
 
-# Separator and header -----------------------------------------------------------------------
+# Separator and header -----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Fields:
     """The rows of a text, split into fields.
 
-    Empty lines are no rows, but count in `numbers`, in which the row after the header is 0. The
-    text is `before`, the `texts` of the rows, with the empty lines above them, and `after`.
+    Empty lines are no rows, but count in `numbers`, in which the row after the header
+    is 0. The text is `before`, the `texts` of the rows, with the empty lines above
+    them, and `after`.
     """
 
     names: list  # of the columns
@@ -120,7 +124,8 @@ class Fields:
 
 
 def split(text, separator=None, skip_lines=0, header=None):
-    """Fields of a text, and sentences on what was assumed; options as of `read_table`."""
+    """Fields of a text, and sentences on what was assumed; options as of
+    `read_table`."""
     lines, start = (
         list(io.StringIO(text.removeprefix("\ufeff"), newline="")),
         skip_lines,
@@ -155,7 +160,8 @@ def split(text, separator=None, skip_lines=0, header=None):
 
 
 def _parse(lines, start, separator):
-    """Records by a separator, each with the line, from 1, with which it ends, and its number.
+    """Records by a separator, each with the line, from 1, with which it ends, and its
+    number.
 
     Empty lines are no records, but count in the numbers. None if quotes do not match.
     """
@@ -229,7 +235,8 @@ def _name_columns(records, header=None):
 
 
 def _refuse_data(names, rows):
-    """Refuse names that are entries: numbers above numbers, or words of their own columns."""
+    """Refuse names that are entries: numbers above numbers, or words of their own
+    columns."""
     entries, n_texts, why = [], 0, "{!r} names a column of numbers"
     for name, column in zip(names, zip(*rows)):
         counts = Counter(column)

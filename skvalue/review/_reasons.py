@@ -14,7 +14,8 @@ REASONS = (
 
 
 def speakers(vectors, codes, row, n_rows, classifier):
-    """What neighbours say about one row; the rows for and against it, by their Shapley values."""
+    """What neighbours say about one row; the rows for and against it, by their Shapley
+    values."""
     others = np.delete(np.arange(len(codes)), row)
     task = "classification" if classifier else "regression"
     valuer = KNNShapleyValuer(min(_NEIGHBORS, len(others)), task=task)
@@ -35,7 +36,8 @@ def speakers(vectors, codes, row, n_rows, classifier):
 
 
 def influence_ranks(vectors, codes, rows, classifier):
-    """Fraction of all rows that have a lower influence on a linear model than each of some."""
+    """Fraction of all rows that have a lower influence on a linear model than each of
+    some."""
     vectors = vectors.toarray() if issparse(vectors) else vectors
     model = list(default_models(classifier, 0).values())[1]
     values = InfluenceValuer(model).fit(vectors, codes).values_

@@ -30,10 +30,11 @@ class AuditReport:
     Parameters
     ----------
     about : dict
-        ``title``; ``target``, its name or None; ``task``; ``kind`` of the contents: "table",
-        "text" or "image"; ``n_samples``; ``n_features``; ``score``, what `values` are; ``id``, the
-        column that numbers the rows, or None; ``duplicates``, the verdict on equal rows;
-        ``seconds`` of the fit; ``fdr``, ``confidence`` and ``n_verdicts`` of the detector.
+        ``title``; ``target``, its name or None; ``task``; ``kind`` of the contents:
+        "table", "text" or "image"; ``n_samples``; ``n_features``; ``score``, what
+        `values` are; ``id``, the column that numbers the rows, or None; ``duplicates``,
+        the verdict on equal rows; ``seconds`` of the fit; ``fdr``, ``confidence`` and
+        ``n_verdicts`` of the detector.
     notes : list of str
         What was done to the columns.
     values : ndarray of shape (n_samples,)
@@ -49,43 +50,47 @@ class AuditReport:
     conflicts : list of ndarray
         Groups of equal rows with different labels.
     rows : dict of lists
-        Columns on the rows that the page shows: ``row``; ``probability`` of the suggestion, for
-        classes; the probability of the given label by each default model; ``neighbors``, the
-        fraction of the 10 nearest rows with the given label; ``supporters`` and ``opponents``, the
-        rows that speak for and against it. Not all of these are there for all rows.
+        Columns on the rows that the page shows: ``row``; ``probability`` of the
+        suggestion, for classes; the probability of the given label by each default
+        model; ``neighbors``, the fraction of the 10 nearest rows with the given label;
+        ``supporters`` and ``opponents``, the rows that speak for and against it. Not
+        all of these are there for all rows.
     contents : dict
-        Row -> its columns (dict), its text, or its picture (a data URI), for the rows that the page
-        shows.
+        Row -> its columns (dict), its text, or its picture (a data URI), for the rows
+        that the page shows.
     numbers : ndarray of shape (n_samples,)
-        The place of each row in its file as a spreadsheet counts: the header is row 1. Without a
-        file, 2, 3, ... for rows 0, 1, ...
+        The place of each row in its file as a spreadsheet counts: the header is row 1.
+        Without a file, 2, 3, ... for rows 0, 1, ...
     verdicts : dict of int to bool
         Row -> whether its label is wrong.
     duplicates, similar : list of ndarray
         Groups of equal rows, and pairs of nearly equal ones, as of
         :func:`~skvalue.review.find_duplicates`.
     worth : dict or None
-        For classes: ``accuracy`` of the models on rows that they have not seen, with ``low`` and
-        ``high``, its interval at 95 %; ``commonest``, the commonest label, and ``commonest_rate``,
-        its fraction; ``z`` of McNemar's test of the models against always saying that label;
-        ``kappa`` by Cohen; ``weak``, whether z < 3 or kappa < 0.2: such models say nothing of a
-        label; and ``classes``, the ``label``, ``n`` and ``accuracy`` of each.
+        For classes: ``accuracy`` of the models on rows that they have not seen, with
+        ``low`` and ``high``, its interval at 95 %; ``commonest``, the commonest label,
+        and ``commonest_rate``, its fraction; ``z`` of McNemar's test of the models
+        against always saying that label; ``kappa`` by Cohen; ``weak``, whether z < 3 or
+        kappa < 0.2: such models say nothing of a label; and ``classes``, the ``label``,
+        ``n`` and ``accuracy`` of each.
     said : dict of lists of str
-        Sentences that the page shows on how the file was read, "read", and on what was not checked,
-        "unchecked".
+        Sentences that the page shows on how the file was read, "read", and on what was
+        not checked, "unchecked".
     findings : list of Finding
         What :func:`~skvalue.review.check_table` found, worst first.
     overview : list of dict
-        ``column``, ``kind``, ``missing``, ``distinct``, ``said`` (the range or the commonest entry)
-        and ``bars`` (the counts of a histogram) of each column, of at most 200.
+        ``column``, ``kind``, ``missing``, ``distinct``, ``said`` (the range or the
+        commonest entry) and ``bars`` (the counts of a histogram) of each column, of at
+        most 200.
 
     Attributes
     ----------
     fraction_listed : float
         Fraction of all rows in `listed`.
     statement : Bunch or None
-        What the verdicts say: ``q_values``, ``label_error``, ``error_rate`` and ``threshold``, as
-        of :class:`~skvalue.LabelErrorDetector`; None without verdicts.
+        What the verdicts say: ``q_values``, ``label_error``, ``error_rate`` and
+        ``threshold``, as of :class:`~skvalue.LabelErrorDetector`; None without
+        verdicts.
 
     See Also
     --------
@@ -154,8 +159,8 @@ class AuditReport:
         Returns
         -------
         report : AuditReport
-            A report with these verdicts and the earlier ones, of which it replaces those on the
-            same rows.
+            A report with these verdicts and the earlier ones, of which it replaces
+            those on the same rows.
 
         Raises
         ------
@@ -171,10 +176,11 @@ class AuditReport:
         Parameters
         ----------
         path : str or path
-            A CSV file with the columns ``row`` and ``is_error``, as `to_csv` writes it: true or
-            false, or nothing where there is no verdict. Or the corrections that the page saves, in
-            which rows are counted as in a spreadsheet. Or JSON that Label Studio exported from the
-            tasks of `to_label_studio`: a label is wrong where another one was chosen.
+            A CSV file with the columns ``row`` and ``is_error``, as `to_csv` writes it:
+            true or false, or nothing where there is no verdict. Or the corrections that
+            the page saves, in which rows are counted as in a spreadsheet. Or JSON that
+            Label Studio exported from the tasks of `to_label_studio`: a label is wrong
+            where another one was chosen.
 
         Returns
         -------
@@ -194,8 +200,9 @@ class AuditReport:
         Returns
         -------
         frame : pandas.DataFrame
-            ``row``, ``label``, ``suggestion``, ``value``, ``to_review``, ``is_error`` (the verdict,
-            None without one) and, with verdicts, ``q_value`` and ``label_error``.
+            ``row``, ``label``, ``suggestion``, ``value``, ``to_review``, ``is_error``
+            (the verdict, None without one) and, with verdicts, ``q_value`` and
+            ``label_error``.
 
         Raises
         ------
@@ -219,10 +226,11 @@ class AuditReport:
         return needed("pandas", "to_frame").DataFrame(columns)
 
     def to_csv(self, path=None):
-        """Write the list as a CSV file, to be filled with verdicts in the column ``is_error``.
+        """Write the list as a CSV file, to be filled with verdicts in the column
+        ``is_error``.
 
-        A label that a spreadsheet would take for a formula, such as ``=A1``, has an apostrophe
-        before it; numbers, such as -1, have none.
+        A label that a spreadsheet would take for a formula, such as ``=A1``, has an
+        apostrophe before it; numbers, such as -1, have none.
 
         Parameters
         ----------
@@ -241,7 +249,8 @@ class AuditReport:
         return _write(frame.to_csv(index=False), path)
 
     def to_html(self, path=None, *, files=None):
-        """Make the page: one file without references to others, which works without a network.
+        """Make the page: one file without references to others, which works without a
+        network.
 
         Parameters
         ----------
@@ -314,8 +323,9 @@ class AuditReport:
         Returns
         -------
         tasks : list of dict or None
-            The tasks, if there is no path, with the suggestion as a prediction. The labels are the
-            choices of a control named ``label``, for an object named ``content``.
+            The tasks, if there is no path, with the suggestion as a prediction. The
+            labels are the choices of a control named ``label``, for an object named
+            ``content``.
         """
         tasks = label_studio_tasks(self)
         return tasks if path is None else _write(json.dumps(tasks), path)
@@ -337,7 +347,8 @@ def _write(text, path):
 
 
 def _plain(entry):
-    """Numbers, strings, lists and dicts with the same entries; other objects as strings."""
+    """Numbers, strings, lists and dicts with the same entries; other objects as
+    strings."""
     if is_dataclass(entry):
         entry = asdict(entry)
     if isinstance(entry, dict):

@@ -18,11 +18,11 @@ _TEXT = 0.5  # a column of strings with more levels than this fraction of the ro
 def table_to_numbers(X):
     """Numbers of the columns of a table, for models that take no other columns.
 
-    Numbers and booleans are kept, dates become seconds; missing numbers are replaced by the median
-    of the column, and a column of zeros and ones says where. A category has a column for each of
-    its levels, of at most 20, the other ones having one in common; missing is a level. A column of
-    strings that differ in more than half of the rows, such as names, is left out, and so is one
-    without any entry.
+    Numbers and booleans are kept, dates become seconds; missing numbers are replaced by
+    the median of the column, and a column of zeros and ones says where. A category has
+    a column for each of its levels, of at most 20, the other ones having one in common;
+    missing is a level. A column of strings that differ in more than half of the rows,
+    such as names, is left out, and so is one without any entry.
 
     Parameters
     ----------

@@ -19,7 +19,8 @@ _PRIOR = np.array([1.0, -1.0, 1.0, -1.0]), np.array([1, 0, 0, 1]), np.full(4, 0.
 def draw_rows(n_listed, n_verdicts, rng):
     """Draw places of a ranked list to look at, without replacement.
 
-    Low ranks decide where a list ends, so the weight of a place is 1 / (rank + n_verdicts / 4).
+    Low ranks decide where a list ends, so the weight of a place is 1 / (rank +
+    n_verdicts / 4).
 
     Parameters
     ----------
@@ -73,7 +74,8 @@ def check_verdicts(rows, is_error, n):
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Probability that the label is right by place, and what its uncertainty is made of."""
+    """Probability that the label is right by place, and what its uncertainty is made
+    of."""
 
     right: np.ndarray  # probability of each place
     slopes: np.ndarray  # its derivatives by the coefficients, of shape (n_listed, 2)
@@ -81,7 +83,8 @@ class Curve:
 
 
 def fit_curve(n_listed, places, is_error):
-    """Fit the probability that a label is right as a logistic function of the log of its rank.
+    """Fit the probability that a label is right as a logistic function of the log of
+    its rank.
 
     Parameters
     ----------
@@ -126,15 +129,16 @@ def fit_curve(n_listed, places, is_error):
 
 
 def list_qvalues(curve, z=0.0):
-    """Lowest fraction of right labels of any list of first places that holds each place.
+    """Lowest fraction of right labels of any list of first places that holds each
+    place.
 
     Parameters
     ----------
     curve : Curve
         From `fit_curve`.
     z : float, default=0.0
-        Standard errors to add, of the curve and of labels drawn from it: 1.645 for an upper bound
-        of the fraction in a list, at a confidence of 95 %.
+        Standard errors to add, of the curve and of labels drawn from it: 1.645 for an
+        upper bound of the fraction in a list, at a confidence of 95 %.
 
     Returns
     -------
@@ -199,7 +203,8 @@ def count_errors(curve, places, is_error):
 
 
 def make_statement(listed, verdicts, values, fdr, confidence):
-    """What verdicts (row -> whether its label is wrong) say: the attributes that `review` sets.
+    """What verdicts (row -> whether its label is wrong) say: the attributes that
+    `review` sets.
 
     ``listed``: the rows whose suggestion differs, most doubtful first.
     """

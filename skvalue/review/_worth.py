@@ -1,4 +1,5 @@
-"""How well held-out predictions are right, and what that says of a list of doubtful labels."""
+"""How well held-out predictions are right, and what that says of a list of doubtful
+labels."""
 
 import numpy as np
 from sklearn.metrics import cohen_kappa_score
@@ -9,7 +10,8 @@ _MOST = 30  # classes that are told apart
 
 
 def worth_of(predicted, codes, classes):
-    """Accuracy of held-out predictions next to the commonest label, overall and by class.
+    """Accuracy of held-out predictions next to the commonest label, overall and by
+    class.
 
     Parameters
     ----------
@@ -21,11 +23,12 @@ def worth_of(predicted, codes, classes):
     Returns
     -------
     worth : dict
-        ``accuracy`` with ``low`` and ``high``, its interval by Wilson at 95 %; ``commonest``, the
-        label, and ``commonest_rate``; ``z`` of McNemar's test of the predictions against always
-        saying that label; ``kappa`` by Cohen; ``weak``, whether z < 3 or kappa < 0.2: such models
-        say nothing of a label; ``classes``, dicts of ``label``, ``n`` and ``accuracy``, of at most
-        30 classes, commonest first.
+        ``accuracy`` with ``low`` and ``high``, its interval by Wilson at 95 %;
+        ``commonest``, the label, and ``commonest_rate``; ``z`` of McNemar's test of the
+        predictions against always saying that label; ``kappa`` by Cohen; ``weak``,
+        whether z < 3 or kappa < 0.2: such models say nothing of a label; ``classes``,
+        dicts of ``label``, ``n`` and ``accuracy``, of at most 30 classes, commonest
+        first.
 
     Examples
     --------
@@ -65,7 +68,8 @@ def worth_of(predicted, codes, classes):
 
 
 def most_wrong(fraction_listed, error_rate=0.05):
-    """Bound of the fraction of a list that is wrong, if that many labels of the table are.
+    """Bound of the fraction of a list that is wrong, if that many labels of the table
+    are.
 
     >>> most_wrong(0.25)
     0.2

@@ -1,9 +1,9 @@
 """Layers of coalitions by size: many small coalitions, few large ones.
 
-Layer k of a player is its mean marginal contribution to the coalitions of k other players; the
-Shapley value is the mean over layers. If marginal contributions decrease as c / k, few coalitions
-of the large layers are enough (Watson, Andreeva, Yang and Sarkar: "Differentially Private Shapley
-Values for Data Evaluation", Algorithm 1).
+Layer k of a player is its mean marginal contribution to the coalitions of k other
+players; the Shapley value is the mean over layers. If marginal contributions decrease
+as c / k, few coalitions of the large layers are enough (Watson, Andreeva, Yang and
+Sarkar: "Differentially Private Shapley Values for Data Evaluation", Algorithm 1).
 """
 
 from math import comb
@@ -14,7 +14,8 @@ ALLOCATIONS = ("bound", "neyman")
 
 
 def layer_counts(bounds, tol, confidence, allocation="bound"):
-    """Number of coalitions per layer for a value within `tol`, with a probability of `confidence`.
+    """Number of coalitions per layer for a value within `tol`, with a probability of
+    `confidence`.
 
     With that many independent draws, and at least one per layer,
     ``Pr(|estimate - value| >= tol) <= 1 - confidence``.
@@ -25,14 +26,14 @@ def layer_counts(bounds, tol, confidence, allocation="bound"):
         Largest absolute marginal contribution to the coalitions of each size
         0, 1, ..., n_layers - 1. There is one coalition of size 0.
     tol, confidence : float
-        Error bound (alpha in the paper), and the probability of a smaller error (1 - beta).
+        Error bound (alpha in the paper), and the probability of a smaller error (1 -
+        beta).
     allocation : {"bound", "neyman"}, default="bound"
         "bound", as in the paper: the mean of every layer is within `tol`, ``m = (2 c)^2
-        ln(2 K / (1 - confidence)) / (2 tol^2)`` for a bound c and K layers, so that m decreases as
-        1 / k^2 if c decreases as 1 / k. The range of contributions in [-c, c] is 2 c; the paper
-        uses c.
-        "neyman": the mean of all layers is within `tol`, by Hoeffding's inequality for the
-        sum of all draws, with m proportional to c.
+        ln(2 K / (1 - confidence)) / (2 tol^2)`` for a bound c and K layers, so that m
+        decreases as 1 / k^2 if c decreases as 1 / k. The range of contributions in [-c,
+        c] is 2 c; the paper uses c. "neyman": the mean of all layers is within `tol`,
+        by Hoeffding's inequality for the sum of all draws, with m proportional to c.
 
     Returns
     -------
@@ -63,7 +64,8 @@ def layer_counts(bounds, tol, confidence, allocation="bound"):
 
 
 def systematic_counts(rng, means):
-    """Random integers of the given means, with partial sums within 1 of those of the means.
+    """Random integers of the given means, with partial sums within 1 of those of the
+    means.
 
     Parameters
     ----------
@@ -101,8 +103,8 @@ def partitions(rng, n, size, count):
     Returns
     -------
     sets : ndarray of int of shape (count, n_sets, size)
-        Players of each set, n_sets = ceil(n / size). An incomplete last set is filled with players
-        of the set before it.
+        Players of each set, n_sets = ceil(n / size). An incomplete last set is filled
+        with players of the set before it.
     once : ndarray of bool of shape (n_sets, size)
         Entries of a partition in which every player occurs exactly once.
 
@@ -124,8 +126,9 @@ def partitions(rng, n, size, count):
 def circle_blocks(order, size, count):
     """Disjoint blocks of other players for every player: its successors on a circle.
 
-    Given one player, the order of the others is uniform, so that each of its blocks is a uniform
-    subset of the others; no other player is in two of them. A block is used for several players.
+    Given one player, the order of the others is uniform, so that each of its blocks is
+    a uniform subset of the others; no other player is in two of them. A block is used
+    for several players.
 
     Parameters
     ----------
@@ -243,9 +246,9 @@ def distinct_subsets(rng, n, size, mean):
     n, size : int
         Number of players, and size of the subsets.
     mean : float
-        Expected number of subsets; all subsets if it is at least their number. If there are more
-        than 2^53 subsets, the number drawn has a Poisson instead of a binomial distribution, which
-        is the same to numerical precision.
+        Expected number of subsets; all subsets if it is at least their number. If there
+        are more than 2^53 subsets, the number drawn has a Poisson instead of a binomial
+        distribution, which is the same to numerical precision.
 
     Returns
     -------

@@ -15,8 +15,8 @@ def draw_orders(rng, n, kind="permutation"):
     n : int
         Number of players.
     kind : {"permutation", "antithetic"}, default="permutation"
-        "permutation": one permutation. "antithetic": a permutation and its reverse, which reduce
-        the variance together.
+        "permutation": one permutation. "antithetic": a permutation and its reverse,
+        which reduce the variance together.
 
     Returns
     -------
@@ -74,14 +74,14 @@ def prefix_marginals(orders, utilities, weights):
     utilities : ndarray of shape (n_orders, n + 1)
         Utilities of the prefixes of 0..n players.
     weights : ndarray of shape (n,)
-        Weight of a marginal contribution at each position: n times the probability, under the
-        semivalue, of a coalition of that many players.
+        Weight of a marginal contribution at each position: n times the probability,
+        under the semivalue, of a coalition of that many players.
 
     Returns
     -------
     mean : ndarray of shape (n,)
-        One entry per player. With equal weights the sum is exactly the utility of all players
-        minus that of the empty coalition (efficiency of the Shapley value).
+        One entry per player. With equal weights the sum is exactly the utility of all
+        players minus that of the empty coalition (efficiency of the Shapley value).
 
     Examples
     --------

@@ -1,13 +1,15 @@
 """Random subsets, each used for all players (maximum sample reuse).
 
-A semivalue is the difference of two means, over the coalitions with and without the player,
+A semivalue is the difference of two means, over the coalitions with and without the
+player,
 
-    ``phi_i = sum_k q[k - 1] E[v(S) | i in S, |S| = k] - sum_k q[k] E[v(S) | i not in S, |S| = k]``
+    ``phi_i = sum_k q[k - 1] E[v(S) | i in S, |S| = k] - sum_k q[k] E[v(S) | i not in S,
+    |S| = k]``
 
-with the probabilities q of sizes of `skvalue.semivalues.size_weights`. Every coalition contributes
-to one of the two means of every player (Wang and Jia 2023 for Banzhaf, Kolpaczki et al. 2024 for
-the Shapley value). Sizes are drawn in strata; importance weights within a stratum make its two
-means unbiased for the semivalue.
+with the probabilities q of sizes of `skvalue.semivalues.size_weights`. Every coalition
+contributes to one of the two means of every player (Wang and Jia 2023 for Banzhaf,
+Kolpaczki et al. 2024 for the Shapley value). Sizes are drawn in strata; importance
+weights within a stratum make its two means unbiased for the semivalue.
 """
 
 from dataclasses import dataclass
@@ -21,18 +23,19 @@ _HALVINGS = 5  # strata of sizes up to n/2, n/4, ..., and their mirror images
 
 @dataclass(frozen=True)
 class SizeStrata:
-    """Strata of coalition sizes 1..n-1, with probabilities and importance weights of sizes.
+    """Strata of coalition sizes 1..n-1, with probabilities and importance weights of
+    sizes.
 
     Parameters
     ----------
     stratum : ndarray of int of shape (n + 1,)
-        Stratum of every size 0..n; -1 for sizes of weight 0 in the semivalue, and for the sizes 0
-        and n, whose coalitions are known.
+        Stratum of every size 0..n; -1 for sizes of weight 0 in the semivalue, and for
+        the sizes 0 and n, whose coalitions are known.
     probabilities : ndarray of shape (n_strata, n + 1)
         Probability of every size in a draw from each stratum.
     inside, outside : ndarrays of shape (n + 1,)
-        Importance weight of a coalition of each size in the average over coalitions with, and
-        without, a player.
+        Importance weight of a coalition of each size in the average over coalitions
+        with, and without, a player.
     inside_weight, outside_weight : ndarrays of shape (n_strata,)
         Weight of the two means of each stratum in the semivalue.
 
@@ -52,7 +55,8 @@ class SizeStrata:
 
     @classmethod
     def of(cls, q, stratified=True):
-        """Strata for the probabilities ``q`` of sizes 0..n-1; all sizes in one if not stratified.
+        """Strata for the probabilities ``q`` of sizes 0..n-1; all sizes in one if not
+        stratified.
 
         Parameters
         ----------
@@ -126,21 +130,23 @@ class SizeStrata:
         return self._weighted(self.stratum, self.probabilities, q)
 
     def variance_terms(self, q, by_size):
-        """Variance that one draw of each stratum adds to a value, on average over the players.
+        """Variance that one draw of each stratum adds to a value, on average over the
+        players.
 
         Parameters
         ----------
         q : ndarray of shape (n,)
             Probabilities of sizes of the semivalue whose importance weights these are.
         by_size : ndarray of shape (3, n + 1)
-            For the coalitions of every size the mean of 1, of the utility and of its square; from
-            a sample, sums over it divided by the expected number of coalitions.
+            For the coalitions of every size the mean of 1, of the utility and of its
+            square; from a sample, sums over it divided by the expected number of
+            coalitions.
 
         Returns
         -------
         terms : ndarray of shape (n_strata,)
-            Divided by the numbers of draws, they sum to the variance of a value. A single player
-            is taken to change the moments little.
+            Divided by the numbers of draws, they sum to the variance of a value. A
+            single player is taken to change the moments little.
 
         Examples
         --------
@@ -167,10 +173,12 @@ class SizeStrata:
 
     @property
     def side_probabilities(self):
-        """Probability of every size in each stratum, given that a player is in, and is out.
+        """Probability of every size in each stratum, given that a player is in, and is
+        out.
 
-        Two arrays of shape (n_strata, n + 1): the distributions over which the weighted averages
-        with `inside` and `outside` are taken; 0 in a stratum in which a side has no weight.
+        Two arrays of shape (n_strata, n + 1): the distributions over which the weighted
+        averages with `inside` and `outside` are taken; 0 in a stratum in which a side
+        has no weight.
         """
         n = len(self.stratum) - 1
         sides = self.inside * np.arange(n + 1), self.outside * np.arange(n, -1, -1)
@@ -193,7 +201,8 @@ def _side_weights(q):
 
 
 def _stratum_of_sizes(n):
-    """Stratum of every size 0..n; the edges are n/2, n/4, ... and their mirror images."""
+    """Stratum of every size 0..n; the edges are n/2, n/4, ... and their mirror
+    images."""
     edges = n * 0.5 ** np.arange(_HALVINGS, 0, -1)
     edges = np.unique(np.r_[np.floor(edges), n - 1 - np.floor(edges[::-1])])
     edges = edges[(edges >= 1) & (edges < n - 1)]
@@ -236,8 +245,8 @@ def neyman_allocation(std, count, floor=0.25):
     Parameters
     ----------
     std : array-like of shape (n_strata,)
-        Standard deviation that one draw of each stratum adds to the estimate. NaN means unknown
-        and counts as the largest known one.
+        Standard deviation that one draw of each stratum adds to the estimate. NaN means
+        unknown and counts as the largest known one.
     count : int
         Number of draws.
     floor : float, default=0.25

@@ -1,4 +1,5 @@
-"""drop="auto": the fraction to drop by cross-validation, with rows valued in each fold."""
+"""drop="auto": the fraction to drop by cross-validation, with rows valued in each
+fold."""
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -16,10 +17,11 @@ DROP_CANDIDATES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4)
 
 
 def careful_choice(scores):
-    """Index of the fraction to drop, from scores (n_candidates, n_splits) of ascending fractions.
+    """Index of the fraction to drop, from scores (n_candidates, n_splits) of ascending
+    fractions.
 
-    0 unless the best fraction beats the first by more than two standard errors of the paired
-    difference; else the smallest one within one such error of the best.
+    0 unless the best fraction beats the first by more than two standard errors of the
+    paired difference; else the smallest one within one such error of the best.
 
     >>> import numpy as np
     >>> careful_choice(np.array([[0.8, 0.9, 0.7], [0.9, 0.8, 0.8], [0.7, 0.7, 0.7]]))
@@ -41,7 +43,8 @@ def careful_choice(scores):
 def _score_split(
     row_filter, valuer, X, y, split, valuer_params, params, classes, scorer
 ):
-    """Scores of all candidate fractions on one split, whose training rows are valued once."""
+    """Scores of all candidate fractions on one split, whose training rows are valued
+    once."""
     (X_train, X_test), (y_train, y_test) = (
         [safe_indexing(part, rows) for rows in split] for part in (X, y)
     )
@@ -66,9 +69,9 @@ def _score_split(
 def choose_drop(row_filter, valuer, X, y, *, valuer_params, params, classes):
     """Choose the fraction to drop by cross-validation on the rows.
 
-    In each split the training rows are valued, and the model is fitted without the fraction of
-    lowest values and scored on all test rows. Returns the fraction that `careful_choice` picks, and
-    the scores (n_candidates, n_splits).
+    In each split the training rows are valued, and the model is fitted without the
+    fraction of lowest values and scored on all test rows. Returns the fraction that
+    `careful_choice` picks, and the scores (n_candidates, n_splits).
     """
     groups, cv = valuer_params.get("groups"), row_filter.cv
     if groups is not None and isinstance(cv, int):

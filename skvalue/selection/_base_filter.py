@@ -26,7 +26,8 @@ from ._valuer import check_request, fit_valuer, fresh_valuer, warn_not_private
 class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     """Base class of estimators that drop rows by their values."""
 
-    # The validation set is always requested; groups are not, they may be meant for other objects.
+    # The validation set is always requested; groups are not, they may be meant for
+    # other objects.
     __metadata_request__fit = {"X_val": True, "y_val": True, "sample_weight_val": True}
     stratify, mode = False, "drop"  # of filters that lack the parameter
     _task = "auto"  # of the valuer
@@ -45,24 +46,26 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         "n_jobs": [Integral, None],
     }
 
-    # Public API -----------------------------------------------------------------------------
+    # Public API -----------------------------------------------------------------------
 
     @property
     def values_(self):
-        """Value of each row; with groups, the value of its group. Not available with drop=0."""
+        """Value of each row; with groups, the value of its group. Not available with
+        drop=0."""
         return self._of_curator("values_")
 
     @property
     def report_(self):
         """The rows that were dropped or whose weight was lowered, to be inspected.
 
-        A `Bunch` of arrays, lowest value first: ``row`` (index in X), ``y`` (its label or target),
-        ``group`` (if groups were passed), ``value``, ``weight`` (0 for a dropped row) and
-        ``reason``. ``pandas.DataFrame(report_)`` makes it a table; printed, it is a short one.
+        A `Bunch` of arrays, lowest value first: ``row`` (index in X), ``y`` (its label
+        or target), ``group`` (if groups were passed), ``value``, ``weight`` (0 for a
+        dropped row) and ``reason``. ``pandas.DataFrame(report_)`` makes it a table;
+        printed, it is a short one.
         """
         return self._of_curator("report_")
 
-    # Private --------------------------------------------------------------------------------
+    # Private --------------------------------------------------------------------------
 
     def _choose(self, X, y, passed, params, of_valuer):
         """Value the rows and choose those to drop.
@@ -116,7 +119,8 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         report = make_report(
             choice, weights, y, drop=drop, groups=groups, fdr=self.fdr, chosen=chosen
         )
-        # In a private fit of this notion, values are released to their owners, not all together.
+        # In a private fit of this notion, values are released to their owners, not all
+        # together.
         privacy = getattr(fitted, "privacy_", None)
         curator = getattr(privacy, "notion", None) == "joint"
         values = None if fitted is None else choice.values[choice.players]
@@ -153,7 +157,8 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         return entry
 
     def __sklearn_clone__(self):
-        # A search warns once that its models are not private: the clones have a common name.
+        # A search warns once that its models are not private: the clones have a common
+        # name.
         clone = super().__sklearn_clone__()
         clone._family = vars(self).setdefault("_family", uuid4().hex)
         return clone

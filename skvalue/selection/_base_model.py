@@ -91,10 +91,11 @@ class BaseFilteredModel(BaseValueFilter):
         sample_weight_val : array-like of shape (n_validation,), default=None
             Weights of the validation points.
         **params : dict
-            Metadata for the estimator's fit, such as `sample_weight`; metadata with one entry per
-            row are reduced to the kept rows. With metadata routing, the estimator and the valuer
-            get what they request, for the estimator also groups or a validation set; without it,
-            the valuer does not get `sample_weight`.
+            Metadata for the estimator's fit, such as `sample_weight`; metadata with one
+            entry per row are reduced to the kept rows. With metadata routing, the
+            estimator and the valuer get what they request, for the estimator also
+            groups or a validation set; without it, the valuer does not get
+            `sample_weight`.
 
         Returns
         -------
@@ -104,9 +105,10 @@ class BaseFilteredModel(BaseValueFilter):
         Raises
         ------
         ValueError
-            If the estimator is not of the task, no row would be left, drop="significant" is used
-            without X_val, mode="weight" is used with an estimator that takes no sample_weight, or
-            the valuer or the estimator raises it.
+            If the estimator is not of the task, no row would be left,
+            drop="significant" is used without X_val, mode="weight" is used with an
+            estimator that takes no sample_weight, or the valuer or the estimator raises
+            it.
         """
         passed = dict(
             X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val

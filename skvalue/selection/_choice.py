@@ -47,10 +47,10 @@ def is_zero(drop):
 def select_rows(valuer, drop, y, *, classes, groups=None, fdr=0.1, stratify=False):
     """Choose the rows to drop by the values of a fitted valuer.
 
-    If ``classes``, y contains classes, each of which keeps a row. The groups that the valuer was
-    fitted with are dropped as a whole. With ``stratify`` each class has a quota: a fraction is
-    taken of every class, a count is divided in proportion to the classes, and a rule selects at
-    most the same fraction of every class as of all rows.
+    If ``classes``, y contains classes, each of which keeps a row. The groups that the
+    valuer was fitted with are dropped as a whole. With ``stratify`` each class has a
+    quota: a fraction is taken of every class, a count is divided in proportion to the
+    classes, and a rule selects at most the same fraction of every class as of all rows.
     """
     values = np.asarray(valuer.values_, dtype=np.float64)
     names, codes = check_groups(groups, len(y))

@@ -1,4 +1,5 @@
-"""Metadata of a fit: per-row entries are indexed like the rows, a validation set is not."""
+"""Metadata of a fit: per-row entries are indexed like the rows, a validation set is
+not."""
 
 import numpy as np
 from sklearn.utils.metadata_routing import (
@@ -20,7 +21,8 @@ def given(**params):
 
 
 def take_rows(params, rows, n_rows):
-    """Select the entries of some rows from metadata of length ``n_rows``, except a validation set.
+    """Select the entries of some rows from metadata of length ``n_rows``, except a
+    validation set.
 
     >>> take_rows({"sample_weight": [1, 2, 3], "X_val": [[4], [5], [6]]}, [0, 2], 3)
     {'sample_weight': [1, 3], 'X_val': [[4], [5], [6]]}
@@ -42,7 +44,8 @@ def requested(estimator, params):
 
 
 def route(meta_estimator, method, params):
-    """Metadata by scikit-learn's routing: for the estimator's method, and for the valuer's fit."""
+    """Metadata by scikit-learn's routing: for the estimator's method, and for the
+    valuer's fit."""
     routed = process_routing(meta_estimator, method, **params) if params else {}
     parts = ("estimator", method), ("valuer", "fit")
     return [routed.get(name, {}).get(callee, {}) for name, callee in parts]

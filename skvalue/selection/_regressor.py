@@ -8,28 +8,30 @@ from ._base_model import BaseFilteredModel
 class ValueFilteredRegressor(BaseFilteredModel):
     """Fit a regressor without the rows of low value.
 
-    `fit` values the rows, drops those of the lowest value (or lowers their weights), and fits the
-    estimator on the others; `sample_weight` and other metadata are reduced to the same rows.
-    Predictions are those of the estimator. As the last step of a Pipeline it can be used in
-    cross-validation and grid search: only rows of the training folds are dropped.
+    `fit` values the rows, drops those of the lowest value (or lowers their weights),
+    and fits the estimator on the others; `sample_weight` and other metadata are reduced
+    to the same rows. Predictions are those of the estimator. As the last step of a
+    Pipeline it can be used in cross-validation and grid search: only rows of the
+    training folds are dropped.
 
     Parameters
     ----------
     estimator : estimator
         The regressor to fit.
     valuer : estimator, default=None
-        A valuer; None means `KNNShapleyValuer()`. (A grid over ``valuer__...`` needs an explicit
-        valuer.) If its ``task`` is "auto" it becomes "regression".
+        A valuer; None means `KNNShapleyValuer()`. (A grid over ``valuer__...`` needs an
+        explicit valuer.) If its ``task`` is "auto" it becomes "regression".
     drop : float, int, "negative", "significant" or "auto", default=0.1
-        Rows to drop. A float in [0, 1) is the fraction of lowest values, rounded down, and an int
-        is their number (0 drops none); "negative": values below zero; "significant":
-        ``valuer.harmful(fdr=fdr)``, which needs X_val; "auto": see Notes. With groups, it is the
-        fraction or number of groups, each of which is dropped as a whole. With 0, rows are not
-        valued.
+        Rows to drop. A float in [0, 1) is the fraction of lowest values, rounded down,
+        and an int is their number (0 drops none); "negative": values below zero;
+        "significant": ``valuer.harmful(fdr=fdr)``, which needs X_val; "auto": see
+        Notes. With groups, it is the fraction or number of groups, each of which is
+        dropped as a whole. With 0, rows are not valued.
     mode : {"drop", "weight"}, default="drop"
-        "weight" keeps all rows with the weight clip(percentile of the value / drop, 0, 1), times
-        any `sample_weight`, where `drop` is the fraction of rows that the rule selects. The
-        percentile of a row is (rank - 1/2) / n; tied rows have their mean rank.
+        "weight" keeps all rows with the weight clip(percentile of the value / drop, 0,
+        1), times any `sample_weight`, where `drop` is the fraction of rows that the
+        rule selects. The percentile of a row is (rank - 1/2) / n; tied rows have their
+        mean rank.
     fdr : float, default=0.1
         False discovery rate of drop="significant".
     scoring : str or callable, default=None
@@ -37,8 +39,9 @@ class ValueFilteredRegressor(BaseFilteredModel):
     cv : int, splitter or iterable, default=5
         Cross-validation splits of drop="auto".
     memory : str or joblib.Memory, default=None
-        Cache of fitted valuers, so that a grid over `drop` or the estimator's parameters values
-        the rows of each fold once. The cache contains the rows themselves.
+        Cache of fitted valuers, so that a grid over `drop` or the estimator's
+        parameters values the rows of each fold once. The cache contains the rows
+        themselves.
     n_jobs : int, default=None
         Number of joblib jobs for the splits of drop="auto".
 
@@ -49,14 +52,15 @@ class ValueFilteredRegressor(BaseFilteredModel):
     valuer_ : estimator
         The fitted valuer; not set with drop=0.
     values_ : ndarray of shape (n_samples,)
-        Value of every row; with groups, the value of its group. Not available with drop=0.
+        Value of every row; with groups, the value of its group. Not available with
+        drop=0.
     sample_indices_ : ndarray of shape (n_kept,)
         Indices of the kept rows, ascending.
     dropped_indices_ : ndarray of shape (n_dropped,)
         Indices of the dropped rows, ascending; empty with mode="weight".
     report_ : Bunch
-        Row, target, group, value, weight and reason of the rows that were dropped or whose weight
-        was lowered, lowest value first.
+        Row, target, group, value, weight and reason of the rows that were dropped or
+        whose weight was lowered, lowest value first.
     drop_ : float, int or str
         `drop`, or the fraction that drop="auto" chose.
     drop_scores_ : ndarray of shape (n_candidates, n_splits)

@@ -13,7 +13,8 @@ _ARBITRARY = (
 
 
 class Report(Bunch):
-    """Columns of the rows that were dropped or whose weight was lowered; see `report_`."""
+    """Columns of the rows that were dropped or whose weight was lowered; see
+    `report_`."""
 
     def __repr__(self):
         n, names = len(self.row), list(self)
@@ -48,7 +49,8 @@ def make_report(choice, weights, y, *, drop, groups, fdr, chosen=""):
 
 
 def _reasons(choice, players, drop, groups, fdr, y):
-    """Reason of each of some selected players: its rank among those that it is compared with."""
+    """Reason of each of some selected players: its rank among those that it is compared
+    with."""
     ranks = np.empty((3, len(choice.values)), dtype=np.intp)
     of = np.full(len(choice.values), what(groups), dtype=object)
     for stratum in choice.strata:
@@ -101,7 +103,8 @@ def notices(choice, weights, y, *, drop, groups, mode, classes, stratify):
 
 
 def _lost_classes(choice, weights, y, drop, groups, mode, stratify):
-    """A message about the classes that lose more than half of their rows, or of their weight."""
+    """A message about the classes that lose more than half of their rows, or of their
+    weight."""
     labels, codes, sizes = np.unique(y, return_inverse=True, return_counts=True)
     lost = sizes - np.bincount(codes, weights=weights)
     fair = max(0.5, lost.sum() / len(y))

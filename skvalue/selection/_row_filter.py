@@ -15,27 +15,30 @@ from ._valuer import fresh_valuer
 class ValueFilter(BaseValueFilter):
     """Drop the rows of low value, or list them for relabelling.
 
-    `fit` values the rows and selects those to drop; `fit_resample` returns the others. It can be a
-    step of imbalanced-learn's Pipeline, which drops rows only in fit. A step of scikit-learn's
-    Pipeline cannot drop rows: use `ValueFilteredClassifier` there.
+    `fit` values the rows and selects those to drop; `fit_resample` returns the others.
+    It can be a step of imbalanced-learn's Pipeline, which drops rows only in fit. A
+    step of scikit-learn's Pipeline cannot drop rows: use `ValueFilteredClassifier`
+    there.
 
     Parameters
     ----------
     valuer : estimator, default=None
         A valuer; None means `KNNShapleyValuer()`.
     drop : float, int, "negative", "significant" or "auto", default=0.1
-        Rows to drop. A float in [0, 1) is the fraction of lowest values, rounded down, and an int
-        is their number (0 drops none); "negative": values below zero; "significant":
-        ``valuer.harmful(fdr=fdr)``, which needs X_val; "auto": the fraction that cross-validation
-        of `estimator` chooses, see `ValueFilteredClassifier`. With groups, it is the fraction or
-        number of groups, each of which is dropped as a whole. If a class would lose all its rows,
-        its row of the highest value stays, with a warning; there is also one if it loses more than
-        half of them. With 0, rows are not valued.
+        Rows to drop. A float in [0, 1) is the fraction of lowest values, rounded down,
+        and an int is their number (0 drops none); "negative": values below zero;
+        "significant": ``valuer.harmful(fdr=fdr)``, which needs X_val; "auto": the
+        fraction that cross-validation of `estimator` chooses, see
+        `ValueFilteredClassifier`. With groups, it is the fraction or number of groups,
+        each of which is dropped as a whole. If a class would lose all its rows, its row
+        of the highest value stays, with a warning; there is also one if it loses more
+        than half of them. With 0, rows are not valued.
     stratify : bool, default=False
-        Whether to drop a quota of each class, by comparing values within classes only. A fraction
-        is taken of every class, rounded down; an int is divided among the classes in proportion to
-        their sizes; a rule drops at most the same fraction of every class, namely the fraction of
-        all rows that it selects. Not with groups, nor for regression.
+        Whether to drop a quota of each class, by comparing values within classes only.
+        A fraction is taken of every class, rounded down; an int is divided among the
+        classes in proportion to their sizes; a rule drops at most the same fraction of
+        every class, namely the fraction of all rows that it selects. Not with groups,
+        nor for regression.
     fdr : float, default=0.1
         False discovery rate of drop="significant".
     estimator : estimator, default=None
@@ -45,7 +48,8 @@ class ValueFilter(BaseValueFilter):
     cv : int, splitter or iterable, default=5
         Cross-validation splits of drop="auto".
     memory : str or joblib.Memory, default=None
-        Cache of fitted valuers, so that rows are valued once for all settings of `drop`.
+        Cache of fitted valuers, so that rows are valued once for all settings of
+        `drop`.
     n_jobs : int, default=None
         Number of joblib jobs for the splits of drop="auto".
 
@@ -56,10 +60,11 @@ class ValueFilter(BaseValueFilter):
     dropped_indices_ : ndarray of shape (n_dropped,)
         Indices of the dropped rows, ascending.
     values_ : ndarray of shape (n_samples,)
-        Value of every row; with groups, the value of its group. Not available with drop=0.
+        Value of every row; with groups, the value of its group. Not available with
+        drop=0.
     report_ : Bunch
-        Row, label or target, group, value, weight and reason of the dropped rows, lowest value
-        first.
+        Row, label or target, group, value, weight and reason of the dropped rows,
+        lowest value first.
     valuer_ : estimator
         The fitted valuer; not set with drop=0.
     drop_ : float, int or str
@@ -158,8 +163,8 @@ class ValueFilter(BaseValueFilter):
         sample_weight_val : array-like of shape (n_validation,), default=None
             Weights of the validation points.
         **params : dict
-            Metadata for the valuer's fit, such as `sample_weight` for a valuer that trains models.
-            With metadata routing, the valuer gets what it requests.
+            Metadata for the valuer's fit, such as `sample_weight` for a valuer that
+            trains models. With metadata routing, the valuer gets what it requests.
 
         Returns
         -------
@@ -169,8 +174,9 @@ class ValueFilter(BaseValueFilter):
         Raises
         ------
         ValueError
-            If no row would be left, drop="significant" is used without X_val, drop="auto" is used
-            without an estimator, or the valuer takes no sample_weight or raises it.
+            If no row would be left, drop="significant" is used without X_val,
+            drop="auto" is used without an estimator, or the valuer takes no
+            sample_weight or raises it.
         """
         if self.drop == "auto" and self.estimator is None:
             raise ValueError(
@@ -238,8 +244,9 @@ class ValueFilter(BaseValueFilter):
         Returns
         -------
         routing : MetadataRouter
-            The requests of `fit` itself, and of the valuer. Those of `fit_resample`, which
-            scikit-learn supports after imbalanced-learn is imported, are the same.
+            The requests of `fit` itself, and of the valuer. Those of `fit_resample`,
+            which scikit-learn supports after imbalanced-learn is imported, are the
+            same.
         """
         requests, mapping = super().get_metadata_routing(), MethodMapping()
         mapping.add(caller="fit", callee="fit")

@@ -38,7 +38,8 @@ def lowest(values, count):
 
 
 def tied_at_cut(values, named):
-    """Numbers of values, and of named ones, that tie where ``named``, the lowest, end; or zeros.
+    """Numbers of values, and of named ones, that tie where ``named``, the lowest, end;
+    or zeros.
 
     >>> tied_at_cut(np.array([1.0, 0.0, 0.0, 0.0]), np.array([0, 1, 1, 0]) > 0)
     (3, 2)
@@ -54,10 +55,11 @@ def tied_at_cut(values, named):
 
 
 def keep_every_class(dropped, values, labels, players=None):
-    """Keep the player of the highest value of each class of which all players would be dropped.
+    """Keep the player of the highest value of each class of which all players would be
+    dropped.
 
-    ``players`` has the player of each row; None means the row itself. Returns the new mask of
-    players to drop, and the classes that would have lost all rows.
+    ``players`` has the player of each row; None means the row itself. Returns the new
+    mask of players to drop, and the classes that would have lost all rows.
 
     >>> import numpy as np
     >>> labels = np.array(["a", "a", "b", "b"])
@@ -79,10 +81,11 @@ def keep_every_class(dropped, values, labels, players=None):
 
 
 def rank_weights(values, fraction, first=None):
-    """Weights that increase with the rank of the value: clip(percentile / fraction, 0, 1) > 0.
+    """Weights that increase with the rank of the value: clip(percentile / fraction, 0,
+    1) > 0.
 
-    The percentile of a row is (rank - 1/2) / n, which is above 0; tied rows have their mean rank.
-    Rows in the mask ``first`` rank below all others.
+    The percentile of a row is (rank - 1/2) / n, which is above 0; tied rows have their
+    mean rank. Rows in the mask ``first`` rank below all others.
 
     >>> import numpy as np
     >>> rank_weights(np.array([3.0, 1.0, 2.0, 4.0]), 0.5).tolist()

@@ -16,8 +16,8 @@ _WARNED = {}  # families of filters that have warned in this process
 def fresh_valuer(valuer, task="auto"):
     """An unfitted copy of the valuer; None is `KNNShapleyValuer`.
 
-    If the ``task`` of the valuer is "auto" it is set to ``task``, so that integer targets of a
-    regressor are not treated as classes.
+    If the ``task`` of the valuer is "auto" it is set to ``task``, so that integer
+    targets of a regressor are not treated as classes.
     """
     valuer = KNNShapleyValuer() if valuer is None else clone(valuer)
     if task != "auto" and valuer.get_params(deep=False).get("task") == "auto":
@@ -67,7 +67,8 @@ def check_request(row_filter, valuer, X_val, groups, n_rows):
 def warn_not_private(valuer, family):
     """Warn that a model of rows chosen by private values is not private, once a family.
 
-    ``family`` names clones of one filter, as in a search; None is a filter without clones.
+    ``family`` names clones of one filter, as in a search; None is a filter without
+    clones.
     """
     mine = object()
     if (

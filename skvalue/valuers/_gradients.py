@@ -1,4 +1,5 @@
-"""Models and public units of gradient methods, and the base of valuers of clipped gradients."""
+"""Models and public units of gradient methods, and the base of valuers of clipped
+gradients."""
 
 from dataclasses import replace
 from numbers import Integral, Real
@@ -26,7 +27,8 @@ _POINTS = 1000  # most validation points whose gradients are computed
 
 
 class BaseGradientValuer(BaseInSampleValuer):
-    """Base class of valuers of parties that send clipped gradients, with or without noise."""
+    """Base class of valuers of parties that send clipped gradients, with or without
+    noise."""
 
     _parameter_constraints: dict = {
         "model": "no_validation",
@@ -78,7 +80,8 @@ class BaseGradientValuer(BaseInSampleValuer):
         return float(self.clip) if isinstance(self.clip, Real) else self.clip
 
     def _check_model(self, problem):
-        """Raise ValueError for parameters of the model that are incompatible, or do not fit y."""
+        """Raise ValueError for parameters of the model that are incompatible, or do not
+        fit y."""
         check_semivalue(self.semivalue, custom=True)
         check_model(self, BUILT_IN)
         if self.utility == "accuracy" and problem.n_classes == 0:
@@ -131,9 +134,11 @@ class BaseGradientValuer(BaseInSampleValuer):
         return Release(event, self.ledger, label, self.noise_random_state, report)
 
     def _public_bounds(self, problem):
-        """Bound of the norm of gradients, and the basis of their coordinates (or None) per split.
+        """Bound of the norm of gradients, and the basis of their coordinates (or None)
+        per split.
 
-        From the gradients of validation points at the start, in parties of the size of the others.
+        From the gradients of validation points at the start, in parties of the size of
+        the others.
         """
         size = len(problem.X) / problem.n_players
         found = [
@@ -172,7 +177,8 @@ class BaseGradientValuer(BaseInSampleValuer):
         return clip, basis
 
     def _model_maker(self, problem, points, clip, basis=None, unit=None):
-        """``make(X, y, players, some)``: the model of rows, evaluated on `some` of the points."""
+        """``make(X, y, players, some)``: the model of rows, evaluated on `some` of the
+        points."""
         n_classes = problem.n_classes
         options = {
             "unit": unit or self.unit,
@@ -204,19 +210,22 @@ class BaseGradientValuer(BaseInSampleValuer):
 
 
 def public_rows(points):
-    """Numbers of at most 1,000 validation points, in even distances, and their weights."""
+    """Numbers of at most 1,000 validation points, in even distances, and their
+    weights."""
     some = np.linspace(0, len(points) - 1, min(len(points), _POINTS)).astype(int)
     return some, _normalised(points.weights[some])
 
 
 def noise_factors(unit, players):
-    """Factors of the players' noise: 1 / B for a mean of B clipped gradients, else 1."""
+    """Factors of the players' noise: 1 / B for a mean of B clipped gradients, else
+    1."""
     counts = np.bincount(players).astype(np.float64)
     return 1 / counts if unit == "example" else np.ones(len(counts))
 
 
 def refuse_burn_in(run, n, what):
-    """Raise RuntimeError if a callback stopped the fit in the burn-in; None if interrupted."""
+    """Raise RuntimeError if a callback stopped the fit in the burn-in; None if
+    interrupted."""
     if run.stopped:
         raise RuntimeError(
             f"The fit was stopped by a callback in the burn-in, the first {n} {what}, so that "
@@ -227,7 +236,8 @@ def refuse_burn_in(run, n, what):
 def mean_over_splits(problem, found, release, statistic=None, **attributes):
     """The `Result` of the means over splits.
 
-    ``found`` has of each its players, their values, variances, and the utilities before and after.
+    ``found`` has of each its players, their values, variances, and the utilities before
+    and after.
     """
     values, variances, ends = (
         np.zeros(problem.n_players),
@@ -252,10 +262,11 @@ def _normalised(weights):
 
 
 def check_model(valuer, built_in, **given):
-    """Raise ValueError for parameters that a built-in model does not have; warn of dropout.
+    """Raise ValueError for parameters that a built-in model does not have; warn of
+    dropout.
 
-    ``built_in`` has the task of each name, or None; ``given`` the values of parameters other than
-    loss and device that built-in models take.
+    ``built_in`` has the task of each name, or None; ``given`` the values of parameters
+    other than loss and device that built-in models take.
     """
     model, task = valuer.model, valuer.task
     if not isinstance(model, str):
@@ -280,7 +291,8 @@ def check_model(valuer, built_in, **given):
 
 
 def public_units(points, n_classes, standardize):
-    """Means and scales of the columns, and centre and scale of the targets, of public points.
+    """Means and scales of the columns, and centre and scale of the targets, of public
+    points.
 
     The scales of d columns are their standard deviations times sqrt(d).
     """
@@ -294,7 +306,8 @@ def public_units(points, n_classes, standardize):
 
 
 def standardized(X, y, units, n_classes):
-    """Rows, and targets of a regression, in public units; None leaves columns as they are."""
+    """Rows, and targets of a regression, in public units; None leaves columns as they
+    are."""
     mean, scale, centre, std = units
     if mean is not None:
         X = (X - mean) / scale

@@ -9,16 +9,18 @@ from ._retraining._valuer import BaseSemivalueValuer
 
 @documented
 class BetaShapleyValuer(BaseSemivalueValuer):
-    """Beta(alpha, beta)-Shapley value of every row in the game of training an estimator.
+    """Beta(alpha, beta)-Shapley value of every row in the game of training an
+    estimator.
 
-    A large `alpha` puts weight on small coalitions, in which a wrong label does most harm;
-    (1, 1) is Data Shapley.
+    A large `alpha` puts weight on small coalitions, in which a wrong label does most
+    harm; (1, 1) is Data Shapley.
 
     Parameters
     ----------
     %(model)s
     alpha : float, default=16
-        First parameter, from 1e-6 to 1e300; larger values put more weight on small coalitions.
+        First parameter, from 1e-6 to 1e300; larger values put more weight on small
+        coalitions.
     beta : float, default=1
         Second parameter, likewise; larger values put more weight on large coalitions.
     %(utility)s

@@ -6,10 +6,12 @@ from ._retraining._valuer import BaseSemivalueValuer
 
 @documented
 class DataBanzhafValuer(BaseSemivalueValuer):
-    """Data Banzhaf: the Banzhaf value of every row in the game of training an estimator.
+    """Data Banzhaf: the Banzhaf value of every row in the game of training an
+    estimator.
 
-    All coalitions have the same weight, so that coalitions of about half of the rows dominate.
-    Among semivalues, the ranking by the Banzhaf value is the most robust to noise in utilities.
+    All coalitions have the same weight, so that coalitions of about half of the rows
+    dominate. Among semivalues, the ranking by the Banzhaf value is the most robust to
+    noise in utilities.
 
     Parameters
     ----------

@@ -1,4 +1,5 @@
-"""Data-OOB: how well models predict a row that they were not trained on. Kwon and Zou (2023)."""
+"""Data-OOB: how well models predict a row that they were not trained on. Kwon and Zou
+(2023)."""
 
 from itertools import count as numbers_from
 from numbers import Integral, Real
@@ -30,7 +31,8 @@ _RELIABLE = 10  # models per row from which on standard errors are compared with
 
 
 def bootstrap(seed, number, n_players):
-    """Draw `n_players` players with replacement, sorted, and the seed of the model of this bag.
+    """Draw `n_players` players with replacement, sorted, and the seed of the model of
+    this bag.
 
     >>> bootstrap(0, 1, 5)[0].shape
     (5,)
@@ -42,12 +44,13 @@ def bootstrap(seed, number, n_players):
 
 
 def out_of_bag_mean(total, squares, count):
-    """Data-OOB values (Kwon and Zou 2023, equation 3), and standard errors over the draw of bags.
+    """Data-OOB values (Kwon and Zou 2023, equation 3), and standard errors over the
+    draw of bags.
 
-    ``total``, ``squares``: sums of scores and of their squares over the ``count`` >= 2 models of
-    each player that were not trained on it. The variance of all scores counts as one more model, so
-    that the error of a player whose scores were all equal is not 0 (as in Agresti and Coull's
-    interval).
+    ``total``, ``squares``: sums of scores and of their squares over the ``count`` >= 2
+    models of each player that were not trained on it. The variance of all scores counts
+    as one more model, so that the error of a player whose scores were all equal is not
+    0 (as in Agresti and Coull's interval).
 
     >>> values, error = out_of_bag_mean(np.array([3.0]), np.array([3.0]), np.array([4]))
     >>> values.tolist(), error.round(4).tolist()
@@ -60,7 +63,8 @@ def out_of_bag_mean(total, squares, count):
 
 
 def default_models(n_rows, n_features):
-    """Default number of models: 800, or fewer (at least 50) that take a minute if they are trees.
+    """Default number of models: 800, or fewer (at least 50) that take a minute if they
+    are trees.
 
     Computed from the sizes, not measured, so that values do not depend on the machine.
 
@@ -74,7 +78,8 @@ def default_models(n_rows, n_features):
 
 
 def out_of_bag_scores(estimator, problem, seed, numbers):
-    """Sums (3, n_players) of scores, of their squares and of ones; and the number of models.
+    """Sums (3, n_players) of scores, of their squares and of ones; and the number of
+    models.
 
     No model is trained on a bag whose rows all have weight 0.
     """
@@ -115,48 +120,54 @@ def out_of_bag_scores(estimator, problem, seed, numbers):
 class DataOOBValuer(BaseRetrainingValuer):
     """Data-OOB: how well models predict a row that they were not trained on.
 
-    Models are trained on bootstrap samples of the rows. The value of a row is the mean score, on
-    this row, of the models whose sample does not contain it: for classification, 1 if the
-    prediction is right and 0 otherwise; for regression, minus the squared error. The method is
-    cheap, needs no validation set and is good at finding wrong labels. It is not a semivalue, and
-    values do not sum to a utility.
+    Models are trained on bootstrap samples of the rows. The value of a row is the mean
+    score, on this row, of the models whose sample does not contain it: for
+    classification, 1 if the prediction is right and 0 otherwise; for regression, minus
+    the squared error. The method is cheap, needs no validation set and is good at
+    finding wrong labels. It is not a semivalue, and values do not sum to a utility.
 
     Parameters
     ----------
     estimator : estimator, default=None
-        The model. None is a decision tree, as in the paper. X may be of any kind that it takes: a
-        data frame, texts, sparse rows, missing values.
+        The model. None is a decision tree, as in the paper. X may be of any kind that
+        it takes: a data frame, texts, sparse rows, missing values.
     n_estimators : int, default=None
-        Number of models. As many more are trained, again and again, until each row is out of bag
-        at least twice. None means 800, or fewer for large data, at least 50, such that decision
-        trees take about a minute; no limit if `max_time` or `tol` is set.
+        Number of models. As many more are trained, again and again, until each row is
+        out of bag at least twice. None means 800, or fewer for large data, at least 50,
+        such that decision trees take about a minute; no limit if `max_time` or `tol` is
+        set.
     max_time : float, default=None
-        Seconds after which to stop, once each row was out of bag twice. Values then depend on the
-        machine.
+        Seconds after which to stop, once each row was out of bag twice. Values then
+        depend on the machine.
     tol : float, default=None
-        Stop when no standard error is larger than `tol`, once each row was out of bag 10 times.
+        Stop when no standard error is larger than `tol`, once each row was out of bag
+        10 times.
     task : {"auto", "classification", "regression"}, default="auto"
-        "auto" is the task of the estimator or, without one, regression if y is continuous.
+        "auto" is the task of the estimator or, without one, regression if y is
+        continuous.
     n_jobs : int, default=None
         Number of joblib workers. None is 1 unless set by `joblib.parallel_config`.
     random_state : int, RandomState instance or None, default=None
-        Seed of the bags, and of each `random_state` of the estimator, which differs by bag. With
-        an int, results are the same bit for bit for any `n_jobs`.
+        Seed of the bags, and of each `random_state` of the estimator, which differs by
+        bag. With an int, results are the same bit for bit for any `n_jobs`.
 
     Attributes
     ----------
     values_ : ndarray of shape (n_samples,) or (n_groups,)
-        Values in the order of the rows, or of `groups_`; higher is better. With groups, bags
-        consist of whole groups, and the score of a group is the mean over its rows.
+        Values in the order of the rows, or of `groups_`; higher is better. With groups,
+        bags consist of whole groups, and the score of a group is the mean over its
+        rows.
     values_error_ : ndarray of the same shape
-        Standard errors over the draw of the bags. The variance of all scores counts as one
-        more model of each row: rows that were always predicted right may not always be.
+        Standard errors over the draw of the bags. The variance of all scores counts as
+        one more model of each row: rows that were always predicted right may not always
+        be.
     stop_reason_ : str
         "n_estimators", "max_time", "tol", "callback" or "interrupted".
     utility_ : float
         Mean of the values: the mean out-of-bag score of a model.
     empty_utility_ : float
-        1/C with C classes, the score of guessing; for regression, minus the variance of y.
+        1/C with C classes, the score of guessing; for regression, minus the variance of
+        y.
     n_evaluations_ : int
         Number of models trained.
     classes_ : ndarray of shape (n_classes,)
@@ -234,9 +245,9 @@ class DataOOBValuer(BaseRetrainingValuer):
         Returns
         -------
         cost : Bunch
-            ``seconds`` (approximate, at most `max_time`), ``n_evaluations``, the number of models
-            (None if `tol` or `max_time` decides), ``seconds_per_evaluation`` of one worker,
-            ``n_players`` and ``solver``.
+            ``seconds`` (approximate, at most `max_time`), ``n_evaluations``, the number
+            of models (None if `tol` or `max_time` decides), ``seconds_per_evaluation``
+            of one worker, ``n_players`` and ``solver``.
 
         Raises
         ------
@@ -302,7 +313,8 @@ class DataOOBValuer(BaseRetrainingValuer):
         )
 
     def _model(self, problem):
-        """The model to train; refuses parameters and weights that do not fit the problem."""
+        """The model to train; refuses parameters and weights that do not fit the
+        problem."""
         weights, model = problem.sample_weight, self.estimator
         if model is None:
             model = (

@@ -6,10 +6,11 @@ from ._retraining._valuer import BaseSemivalueValuer
 
 @documented
 class DataShapleyValuer(BaseSemivalueValuer):
-    """Data Shapley: the Shapley value of every row in the game of training an estimator.
+    """Data Shapley: the Shapley value of every row in the game of training an
+    estimator.
 
-    All coalition sizes have the same weight. The values sum to the utility of all rows minus that
-    of the empty coalition.
+    All coalition sizes have the same weight. The values sum to the utility of all rows
+    minus that of the empty coalition.
 
     Parameters
     ----------

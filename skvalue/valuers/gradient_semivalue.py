@@ -42,114 +42,122 @@ _FINALS = 10  # walks whose final models predict the labels of joining rows
 class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
     """Values of parties by the utility of one gradient step along each of them.
 
-    For every random permutation of the parties a new model takes one step along the clipped
-    gradient of each party, in that order. The value of a party is the change of the utility on the
-    validation points in its step, weighted by a semivalue and averaged over permutations
-    (G-Shapley). It is not an estimate of a value by retraining; each permutation costs one pass
-    through the data.
+    For every random permutation of the parties a new model takes one step along the
+    clipped gradient of each party, in that order. The value of a party is the change of
+    the utility on the validation points in its step, weighted by a semivalue and
+    averaged over permutations (G-Shapley). It is not an estimate of a value by
+    retraining; each permutation costs one pass through the data.
 
-    With `epsilon`, parties add noise to their gradients before sending them: no party or server has
-    to be trusted, and the values are public. The releases of each party are averaged over
-    permutations, so that noise cancels.
+    With `epsilon`, parties add noise to their gradients before sending them: no party
+    or server has to be trusted, and the values are public. The releases of each party
+    are averaged over permutations, so that noise cancels.
 
     Parameters
     ----------
     model : {"auto", "logistic", "softmax", "linear"} or torch.nn.Module, default="auto"
-        The model to train: a logistic regression (softmax for more than two classes), a softmax
-        regression, a linear regression, or any torch module. "auto" is "logistic" for classes and
-        "linear" for a continuous target.
+        The model to train: a logistic regression (softmax for more than two classes), a
+        softmax regression, a linear regression, or any torch module. "auto" is
+        "logistic" for classes and "linear" for a continuous target.
     semivalue : {"shapley", "banzhaf", "leave-one-out"}, tuple (alpha, beta) or callable, \
             default="shapley"
-        The semivalue; a tuple is Beta(alpha, beta)-Shapley, a callable a custom semivalue, see
-        `skvalue.semivalues.size_weights`.
+        The semivalue; a tuple is Beta(alpha, beta)-Shapley, a callable a custom
+        semivalue, see `skvalue.semivalues.size_weights`.
     group_values : {"players", "faithful"}, default="players"
-        With `groups`: "players" takes a step along the gradient of each group, "faithful" along
-        that of each row; the value of a group is then the sum of those of its rows, which does not
-        depend on how they are divided into groups, as in `DataShapleyValuer`. Without noise only.
+        With `groups`: "players" takes a step along the gradient of each group,
+        "faithful" along that of each row; the value of a group is then the sum of those
+        of its rows, which does not depend on how they are divided into groups, as in
+        `DataShapleyValuer`. Without noise only.
     loss : callable, default=None
-        Loss of a torch module, of outputs and targets; None is the cross-entropy for classes and
-        the squared error for targets. Must be None for built-in models.
+        Loss of a torch module, of outputs and targets; None is the cross-entropy for
+        classes and the squared error for targets. Must be None for built-in models.
     utility : {"neg_loss", "accuracy"}, default="neg_loss"
-        Utility of a model: the negated mean loss on the validation points, or the accuracy.
+        Utility of a model: the negated mean loss on the validation points, or the
+        accuracy.
     n_permutations : int, default=100
-        Number of permutations. With `epsilon`, also the number of releases of every party: the
-        noise of a release grows with its square root.
+        Number of permutations. With `epsilon`, also the number of releases of every
+        party: the noise of a release grows with its square root.
     learning_rate : float or "auto", default="auto"
-        Length of the steps. "auto" trains on one half of the validation points and evaluates on the
-        other half, with as many steps and as much noise. Of eight rates from 0.001 to 3 it takes
-        the smallest with at least half of the gain in utility of the best rate. Validation points
-        are public, so that this has no privacy cost.
+        Length of the steps. "auto" trains on one half of the validation points and
+        evaluates on the other half, with as many steps and as much noise. Of eight
+        rates from 0.001 to 3 it takes the smallest with at least half of the gain in
+        utility of the best rate. Validation points are public, so that this has no
+        privacy cost.
     clip : float, "auto", "median" or None, default="auto"
-        Bound of the norm of gradients. "auto" is 1 with noise, and does not clip without noise.
-        "median" is the median norm of the gradients of the validation points at the start, which
-        are public. None, without noise only, does not clip.
+        Bound of the norm of gradients. "auto" is 1 with noise, and does not clip
+        without noise. "median" is the median norm of the gradients of the validation
+        points at the start, which are public. None, without noise only, does not clip.
     n_components : int or None, default=None
-        Number of coordinates of a gradient that a party releases: along the mean gradient of the
-        validation points at the start, and along the first principal directions of these gradients.
-        They are public, so that the guarantee is the same with the same `clip`; noise has fewer
-        coordinates, and gradients are shorter, so use ``clip="median"``. A torch module starts from
-        its current parameters. None releases all coordinates.
+        Number of coordinates of a gradient that a party releases: along the mean
+        gradient of the validation points at the start, and along the first principal
+        directions of these gradients. They are public, so that the guarantee is the
+        same with the same `clip`; noise has fewer coordinates, and gradients are
+        shorter, so use ``clip="median"``. A torch module starts from its current
+        parameters. None releases all coordinates.
     standardize : bool, default=True
-        Whether built-in models standardise the columns by the means and standard deviations of the
-        validation points, and divide by the square root of the number of columns (so that a typical
-        row has norm one); continuous targets are standardised likewise.
+        Whether built-in models standardise the columns by the means and standard
+        deviations of the validation points, and divide by the square root of the number
+        of columns (so that a typical row has norm one); continuous targets are
+        standardised likewise.
     epsilon : float or None, default=None
         Privacy of all releases of a party together. None adds no noise.
     delta : float, default=1e-5
         Delta of (epsilon, delta)-differential privacy.
     noise_multiplier : float or None, default=None
         Instead of epsilon, to reproduce experiments: noise of standard deviation
-        ``sqrt(n_permutations) * clip * noise_multiplier`` on every release. `privacy_` has the
-        resulting guarantee.
+        ``sqrt(n_permutations) * clip * noise_multiplier`` on every release. `privacy_`
+        has the resulting guarantee.
     noise : {"iid", "correlated"}, callable or array-like, default="correlated"
         Direction of the steps of private fits. "iid": the current release of the party.
-        "correlated": the running mean of its releases. A callable of (t, n_permutations) or an
-        array gives the weight of the current release; the rest is the weight of the mean of the
-        previous releases.
+        "correlated": the running mean of its releases. A callable of (t,
+        n_permutations) or an array gives the weight of the current release; the rest is
+        the weight of the mean of the previous releases.
     burn_in : float or None, default=None
-        Fraction of permutations at the start whose utilities are not computed. None is 0.9 if noise
-        is averaged, else 0.
+        Fraction of permutations at the start whose utilities are not computed. None is
+        0.9 if noise is averaged, else 0.
     trust : {"local", "server"}, default="local"
-        "local": every party adds the noise and trusts no other party or server; "server": a server
-        sees clipped gradients and adds the noise, half as much.
+        "local": every party adds the noise and trusts no other party or server;
+        "server": a server sees clipped gradients and adds the noise, half as much.
     unit : {"party", "example"}, default="party"
-        Protected unit: all rows of a party, or one of its rows. "example" clips the gradient of
-        every row, and divides the noise by the number of rows of the party.
+        Protected unit: all rows of a party, or one of its rows. "example" clips the
+        gradient of every row, and divides the noise by the number of rows of the party.
     ledger : skvalue.privacy.Ledger, default=None
         Charged for all permutations before the first gradient is computed.
     noise_random_state : int, default=None
         For tests only: a seed of the noise, which VOIDS the guarantee.
     task : {"auto", "classification", "regression"}, default="auto"
-        Kind of target; "auto" uses `sklearn.utils.multiclass.type_of_target` of y, with epsilon of
-        y_val.
+        Kind of target; "auto" uses `sklearn.utils.multiclass.type_of_target` of y, with
+        epsilon of y_val.
     cv : int, "leave-one-out", splitter or iterable, default=5
-        Splits used when no validation set is passed: the test rows of each split are the validation
-        points of its training rows. Every row must be a training row equally often. With epsilon a
-        validation set is required.
+        Splits used when no validation set is passed: the test rows of each split are
+        the validation points of its training rows. Every row must be a training row
+        equally often. With epsilon a validation set is required.
     device : {"auto", "cpu", "cuda"}, default="auto"
         Device of a torch module. Built-in models run on the CPU.
     n_jobs : int, default=None
-        Number of threads of built-in models. Independent permutations run in parallel; otherwise
-        one thread takes the steps while another computes utilities. The values do not depend on it.
+        Number of threads of built-in models. Independent permutations run in parallel;
+        otherwise one thread takes the steps while another computes utilities. The
+        values do not depend on it.
     random_state : int, RandomState or None, default=None
-        Seed of permutations, and of the initial parameters of torch modules. It never seeds the
-        noise.
+        Seed of permutations, and of the initial parameters of torch modules. It never
+        seeds the noise.
 
     Attributes
     ----------
     values_ : ndarray of shape (n_samples,) or (n_groups,)
-        Values in the order of the rows, or of `groups_`; higher is better. With epsilon they are a
-        function of what was released, and public.
+        Values in the order of the rows, or of `groups_`; higher is better. With epsilon
+        they are a function of what was released, and public.
     values_error_ : ndarray of shape (n_samples,) or (n_groups,)
-        Standard error of every value, over permutations and noise. Errors are shrunk to their mean
-        over parties (of equal noise) as far as two halves of the permutations disagree on them.
-        Where noise is averaged, all permutations have it in common: 50 fits are then simulated at
-        first access, from what was released, with other permutations and other noise of the same
-        distribution; utilities take 50 times as long as in `fit`. Gradients of a party are
-        constants in them: where steps are larger than those of the rate "auto", or with two or
-        three parties and little noise, these errors were down to .69 of the true ones.
+        Standard error of every value, over permutations and noise. Errors are shrunk to
+        their mean over parties (of equal noise) as far as two halves of the
+        permutations disagree on them. Where noise is averaged, all permutations have it
+        in common: 50 fits are then simulated at first access, from what was released,
+        with other permutations and other noise of the same distribution; utilities take
+        50 times as long as in `fit`. Gradients of a party are constants in them: where
+        steps are larger than those of the rate "auto", or with two or three parties and
+        little noise, these errors were down to .69 of the true ones.
     privacy_ : skvalue.privacy.PrivacyReport
-        With noise: the guarantee, and the best possible AUROC of detecting wrong labels under it.
+        With noise: the guarantee, and the best possible AUROC of detecting wrong labels
+        under it.
     learning_rate_ : float
         Length of the steps.
     clip_ : float or None
@@ -157,8 +165,8 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
     n_evaluations_ : int
         Number of utilities computed.
     utility_, empty_utility_ : float
-        Mean utility after the last step, and before the first; Shapley values sum to their
-        difference.
+        Mean utility after the last step, and before the first; Shapley values sum to
+        their difference.
     classes_ : ndarray of shape (n_classes,)
         Class labels, in classification; with epsilon those of y_val.
     groups_ : ndarray of shape (n_groups,)
@@ -178,8 +186,9 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
     A. Ghorbani, J. Zou: "Data Shapley: Equitable Valuation of Data for Machine Learning", ICML
     2019, Algorithm 2 (G-Shapley).
 
-    "Data Valuation using Private Gradients", Algorithm 1, Propositions 5.1 to 5.4 (here releases
-    are averaged, noise is for replacing the data of a party, and permutations are weighted).
+    "Data Valuation using Private Gradients", Algorithm 1, Propositions 5.1 to 5.4 (here
+    releases are averaged, noise is for replacing the data of a party, and permutations
+    are weighted).
 
     Examples
     --------

@@ -1,4 +1,5 @@
-"""In-Run Data Shapley: what each row adds to the utility in the steps of one training run."""
+"""In-Run Data Shapley: what each row adds to the utility in the steps of one training
+run."""
 
 from dataclasses import replace
 from functools import lru_cache
@@ -43,8 +44,8 @@ _N_ERROR_DRAWS = 16  # of noise, for standard errors: each costs as much as a ru
 def run_event(n_steps, clip, probability, epsilon, delta):
     """The releases of a run: noisy sums of clipped gradients, for replacing a row.
 
-    Each of T adaptive sums of all rows has sensitivity ``2 clip``, as the gradient of a party has.
-    Poisson samples are accounted for by privacy loss distributions.
+    Each of T adaptive sums of all rows has sensitivity ``2 clip``, as the gradient of a
+    party has. Poisson samples are accounted for by privacy loss distributions.
     """
     if probability is None:
         return gradient_event(n_steps, clip, epsilon=epsilon, delta=delta)
@@ -59,12 +60,14 @@ def run_event(n_steps, clip, probability, epsilon, delta):
 
 
 def noise_errors(run, rows, points, values, noise_std, by_player, batch_size):
-    """Standard errors of the players' private values over noise and samples, from what is public.
+    """Standard errors of the players' private values over noise and samples, from what
+    is public.
 
-    Runs are repeated with other noise. The gradient of the rows is that of the released run, plus
-    the change of the gradient of the validation points, which are public. The gradients of the
-    points also say how much the sum over a secret sample of rows varies. All rows share one run, so
-    that the changes of a player's rows are added before they are squared.
+    Runs are repeated with other noise. The gradient of the rows is that of the released
+    run, plus the change of the gradient of the validation points, which are public. The
+    gradients of the points also say how much the sum over a secret sample of rows
+    varies. All rows share one run, so that the changes of a player's rows are added
+    before they are squared.
     """
     model, n, rng = run.utility.model, run.n, np.random.default_rng(0)
     none, squares = np.zeros((0, model.n_parameters)), 0.0
@@ -95,49 +98,55 @@ def noise_errors(run, rows, points, values, noise_std, by_player, batch_size):
 
 
 class InRunShapleyValuer(BaseValuer):
-    """In-Run Data Shapley: what each row adds to the utility in the steps of one training run.
+    """In-Run Data Shapley: what each row adds to the utility in the steps of one
+    training run.
 
-    A model is trained once by gradient descent. In each step a row adds to the utility the product
-    of its gradient and the gradient of the utility, times the length of the step: the Shapley value
-    of the step's game to first order. The value of a row is the sum over steps. Values say what the
-    rows did in this run, not what other coalitions would have learned.
+    A model is trained once by gradient descent. In each step a row adds to the utility
+    the product of its gradient and the gradient of the utility, times the length of the
+    step: the Shapley value of the step's game to first order. The value of a row is the
+    sum over steps. Values say what the rows did in this run, not what other coalitions
+    would have learned.
 
-    With `epsilon`, the model is trained by differentially private gradient descent: gradients are
-    clipped, and the sum of each step has Gaussian noise. All parameters of the run are then public,
-    and the value of a row is a function of them and of the row alone: all values together are
-    jointly private, their number costs nothing, and unseen rows are valued at no cost.
+    With `epsilon`, the model is trained by differentially private gradient descent:
+    gradients are clipped, and the sum of each step has Gaussian noise. All parameters
+    of the run are then public, and the value of a row is a function of them and of the
+    row alone: all values together are jointly private, their number costs nothing, and
+    unseen rows are valued at no cost.
 
     Parameters
     ----------
     model : {"auto", "softmax", "linear"} or torch.nn.Module, default="auto"
-        The model to train: a softmax regression, a linear regression, or a torch module. "auto" is
-        "softmax" for classes and "linear" for a continuous target.
+        The model to train: a softmax regression, a linear regression, or a torch
+        module. "auto" is "softmax" for classes and "linear" for a continuous target.
     loss : callable, default=None
-        Loss of a torch module, of outputs and targets; None is the cross-entropy for classes and
-        the squared error for targets. Must be None for built-in models.
+        Loss of a torch module, of outputs and targets; None is the cross-entropy for
+        classes and the squared error for targets. Must be None for built-in models.
     order : {1, 2}, default=1
-        Order of the expansion of the utility in each step. 2 adds half the product with the Hessian
-        of the utility and the step.
+        Order of the expansion of the utility in each step. 2 adds half the product with
+        the Hessian of the utility and the step.
     n_steps : int, default=10
-        Number of steps. With `epsilon`, also the number of releases: the noise of each grows with
-        its square root.
+        Number of steps. With `epsilon`, also the number of releases: the noise of each
+        grows with its square root.
     batch_size : int or None, default=None
-        Number of rows in each step; None takes all. With epsilon it is the expected size of a
-        secret Poisson sample, and values are for the expected weight of a row in a step.
+        Number of rows in each step; None takes all. With epsilon it is the expected
+        size of a secret Poisson sample, and values are for the expected weight of a row
+        in a step.
     learning_rate : float or "auto", default="auto"
-        Length of the steps. "auto" trains on one half of the validation points and evaluates on the
-        other, with as much noise: the smallest of seven rates from 0.01 to 10 with at least nine
-        tenths of the best gain of utility, of those at which values to first order sum to at most
-        1.25 times the gain. Validation points are public, so that this has no privacy cost.
+        Length of the steps. "auto" trains on one half of the validation points and
+        evaluates on the other, with as much noise: the smallest of seven rates from
+        0.01 to 10 with at least nine tenths of the best gain of utility, of those at
+        which values to first order sum to at most 1.25 times the gain. Validation
+        points are public, so that this has no privacy cost.
     clip : float, "auto" or None, default="auto"
-        Bound of the norm of the gradient of a row. "auto" is None, no bound, without epsilon, and
-        1.0 with it.
+        Bound of the norm of the gradient of a row. "auto" is None, no bound, without
+        epsilon, and 1.0 with it.
     standardize : bool, default=True
-        Whether built-in models standardise the columns by the means and standard deviations of the
-        validation points, and divide by the square root of the number of columns; continuous
-        targets are standardised likewise.
+        Whether built-in models standardise the columns by the means and standard
+        deviations of the validation points, and divide by the square root of the number
+        of columns; continuous targets are standardised likewise.
     epsilon : float or None, default=None
-        Privacy of the parameters of all steps together, for replacing a row. None adds no noise.
+        Privacy of the parameters of all steps together, for replacing a row. None adds
+        no noise.
     delta : float, default=1e-5
         Delta of (epsilon, delta)-differential privacy.
     reader : {"curator"} or None, default=None
@@ -147,45 +156,51 @@ class InRunShapleyValuer(BaseValuer):
     noise_random_state : int, default=None
         For tests only: a seed of the noise, which VOIDS the guarantee.
     task : {"auto", "classification", "regression"}, default="auto"
-        Kind of target; "auto" uses `sklearn.utils.multiclass.type_of_target` of y, with epsilon of
-        y_val.
+        Kind of target; "auto" uses `sklearn.utils.multiclass.type_of_target` of y, with
+        epsilon of y_val.
     cv : int, "leave-one-out", splitter or iterable, default=5
-        Splits used when no validation set is passed. With epsilon a validation set is required.
+        Splits used when no validation set is passed. With epsilon a validation set is
+        required.
     device : {"auto", "cpu", "cuda"}, default="auto"
         Device of a torch module. Built-in models run on the CPU.
     random_state : int, RandomState or None, default=None
-        Seed of batches and of the initial parameters of torch modules. It never seeds the noise.
+        Seed of batches and of the initial parameters of torch modules. It never seeds
+        the noise.
 
     Attributes
     ----------
     values_ : ndarray of shape (n_samples,) or (n_groups,)
-        Values in the order of the rows, or of `groups_`, in units of the utility; higher is better.
-        After a private fit they are for the curator only, see `values_for`.
+        Values in the order of the rows, or of `groups_`, in units of the utility;
+        higher is better. After a private fit they are for the curator only, see
+        `values_for`.
     utility_, empty_utility_ : float
-        Minus the mean loss on the validation points after the last step, and before the first. The
-        values sum to their difference up to the error of the expansion.
+        Minus the mean loss on the validation points after the last step, and before the
+        first. The values sum to their difference up to the error of the expansion.
     trajectory_ : ndarray of shape (n_steps + 1, n_parameters)
-        Parameters before every step and after the last; needs X_val in `fit`. Public with epsilon.
+        Parameters before every step and after the last; needs X_val in `fit`. Public
+        with epsilon.
     model_ : LogisticRegression, LinearRegression or torch.nn.Module
-        The trained model, for rows in the units of X; needs X_val in `fit`. Public with epsilon.
+        The trained model, for rows in the units of X; needs X_val in `fit`. Public with
+        epsilon.
     learning_rate_ : float
         Length of the steps.
     clip_ : float or None
         Bound of the norm of gradients.
     baseline_ : ndarray, as `values_`
-        With epsilon: values along a run on the validation points, which cost nothing. The first
-        step is the same. For the curator only.
+        With epsilon: values along a run on the validation points, which cost nothing.
+        The first step is the same. For the curator only.
     values_error_ : ndarray, as `values_`
         With epsilon: standard errors over the noise. For the curator only.
     privacy_ : skvalue.privacy.PrivacyReport
         With epsilon: the guarantee.
     validation_error_ : ndarray, as `values_`
-        Standard errors over the sampling of the validation points; needs X_val in `fit`, and no
-        epsilon.
+        Standard errors over the sampling of the validation points; needs X_val in
+        `fit`, and no epsilon.
     classes_ : ndarray of shape (n_classes,)
         Class labels, in classification; with epsilon those of y_val.
     groups_ : ndarray of shape (n_groups,)
-        Group labels, if `groups` was passed. The value of a group is the sum of those of its rows.
+        Group labels, if `groups` was passed. The value of a group is the sum of those
+        of its rows.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -281,7 +296,8 @@ class InRunShapleyValuer(BaseValuer):
 
     @property
     def baseline_(self):
-        """Values along a run on the validation points; set by private fits, for the curator."""
+        """Values along a run on the validation points; set by private fits, for the
+        curator."""
         return self._for_curator("baseline_")
 
     @property
@@ -298,7 +314,7 @@ class InRunShapleyValuer(BaseValuer):
             allow_nd=not built_in, products=True, means=False,
         )  # fmt: skip
 
-    # The fit --------------------------------------------------------------------------------
+    # The fit --------------------------------------------------------------------------
 
     def _value(self, problem, run):
         clip = self._checked_clip(problem)
@@ -375,7 +391,8 @@ class InRunShapleyValuer(BaseValuer):
         return None if self.clip is None else float(self.clip)
 
     def _public_rate(self, problem, clip, noise_std):
-        """The rate, from runs on the validation points with ``noise_std`` on sums of gradients."""
+        """The rate, from runs on the validation points with ``noise_std`` on sums of
+        gradients."""
         split = problem.splits[0]
         points, n_classes = split.points, problem.n_classes
         scales = public_units(
@@ -433,13 +450,15 @@ class InRunShapleyValuer(BaseValuer):
             ],
             noise_random_state=self.noise_random_state,
         )  # fmt: skip
-        # The bound is for who sees the run alone: a value is also a function of its own row.
+        # The bound is for who sees the run alone: a value is also a function of its own
+        # row.
         report = replace(report, detection_ceiling=None)
         label = "InRunShapleyValuer: gradients of a run"
         return Release(event, self.ledger, label, self.noise_random_state, report)
 
     def _private_values(self, problem, trained, scales, noise_std):
-        """Values from what is public and each row alone; their baseline and standard errors."""
+        """Values from what is public and each row alone; their baseline and standard
+        errors."""
         (split,), n_classes = problem.splits, problem.n_classes
         points, n = split.points, len(split.points)
         rows, public = (
@@ -476,7 +495,7 @@ class InRunShapleyValuer(BaseValuer):
             model = trained.utility.model.trained(trained.thetas[-1])
         return {"trajectory_": np.array(trained.thetas), "model_": model}
 
-    # After the fit --------------------------------------------------------------------------
+    # After the fit --------------------------------------------------------------------
 
     def _score_new(self, fitted, number, X, y):
         (trained, scales), n_classes, n = (

@@ -53,7 +53,8 @@ class Trained:
     gradient: np.ndarray  # of the utility by the decisions at the points, (V, K)
 
     def decrease(self, step):
-        """Decrease of the utility, at each point if it is a mean, for a change of coefficients."""
+        """Decrease of the utility, at each point if it is a mean, for a change of
+        coefficients."""
         z = self.points @ (self.model.theta + step.T)
         by_point, value, _ = evaluate(self.utility, self.model, z, self.y, self.weights)
         return self.value - value if by_point is None else self.by_point - by_point
@@ -102,15 +103,17 @@ def first_order_values(trained):
 
 
 def means(trained, decreases):
-    """Decreases of the utility, of which each is a mean over points, or has an entry per point."""
+    """Decreases of the utility, of which each is a mean over points, or has an entry
+    per point."""
     return np.array([x if np.ndim(x) == 0 else trained.weights @ x for x in decreases])
 
 
 def second_order_decreases(trained, players):
-    """Decrease of the utility after two Newton steps without each player's rows, in turn.
+    """Decrease of the utility after two Newton steps without each player's rows, in
+    turn.
 
-    At each point if the utility is a mean. ``players``: rows of each player. Single rows have a
-    closed form if the Hessian is factorised.
+    At each point if the utility is a mean. ``players``: rows of each player. Single
+    rows have a closed form if the Hessian is factorised.
     """
     steps = changes_without(trained.model, trained.hessian, players)
     for rows, step in zip(players, steps):
@@ -123,7 +126,8 @@ def second_order_decreases(trained, players):
 
 
 def joining_values(trained, X, targets, order):
-    """Increase of the utility when single rows join, with their targets or with their mean.
+    """Increase of the utility when single rows join, with their targets or with their
+    mean.
 
     ``targets`` None: to first order; the gradient is zero on average over labels.
     """
@@ -157,7 +161,8 @@ def joining_values(trained, X, targets, order):
 
 
 def value_split(number, arguments, groups, order):
-    """The tile of a split, see `mean_over_points`; a group's value stands at its first row."""
+    """The tile of a split, see `mean_over_points`; a group's value stands at its first
+    row."""
     trained = train(*arguments)
     if order == 1:
         values = first_order_values(trained)
@@ -179,39 +184,43 @@ def rows_of_players(groups, n):
 
 
 class _NoMeanError(ValueError, AttributeError):
-    """The utility is no mean over points. As an attribute's error it lets `hasattr` be False."""
+    """The utility is no mean over points. As an attribute's error it lets `hasattr` be
+    False."""
 
 
 class InfluenceValuer(BaseValuer):
     """Influence of rows on a trained linear model, from its exact Hessian.
 
-    The value of a row is the estimated decrease of the utility of the trained model when the row is
-    removed: to first order the product of the gradients of the utility and of the row's loss in the
-    inverse of the Hessian. There is one fit and one linear system; no model is trained without a
-    row. Values are no semivalues, and do not sum to ``utility_ - empty_utility_``.
+    The value of a row is the estimated decrease of the utility of the trained model
+    when the row is removed: to first order the product of the gradients of the utility
+    and of the row's loss in the inverse of the Hessian. There is one fit and one linear
+    system; no model is trained without a row. Values are no semivalues, and do not sum
+    to ``utility_ - empty_utility_``.
 
     Parameters
     ----------
     estimator : estimator, default=None
-        `LogisticRegression` (L2 penalty or none), `Ridge`, `LinearRegression`, `RidgeClassifier`,
-        `PoissonRegressor`, `GammaRegressor` or `KernelRidge`, or a Pipeline that ends in one of
-        them: rows are then valued as its fitted transformers map them, and the transformers count
-        as fixed. None is `LogisticRegression`, or `Ridge` for a continuous target. `LinearSVC` is
-        left out: its loss has no second derivative at the margin.
+        `LogisticRegression` (L2 penalty or none), `Ridge`, `LinearRegression`,
+        `RidgeClassifier`, `PoissonRegressor`, `GammaRegressor` or `KernelRidge`, or a
+        Pipeline that ends in one of them: rows are then valued as its fitted
+        transformers map them, and the transformers count as fixed. None is
+        `LogisticRegression`, or `Ridge` for a continuous target. `LinearSVC` is left
+        out: its loss has no second derivative at the margin.
     utility : {"neg_loss", "accuracy", "roc_auc", "neg_mean_squared_error", "r2"} or callable, \
             default="neg_loss"
-        The utility. "neg_loss" is minus the mean log-loss, squared error or deviance, "accuracy"
-        the mean probability of the right label, "roc_auc" the mean over pairs of a positive and a
-        negative of the logistic function of the difference of their decisions;
-        "neg_mean_squared_error" and "r2" are the scores of predicted targets. A callable
-        ``utility(decisions, y, weights)`` gets the decisions at the validation points, of shape
-        (n_validation,) or, for several, (n_validation, n_decisions), the codes of the labels or the
-        targets, and weights with sum 1; it returns the utility and its gradient by the decisions.
+        The utility. "neg_loss" is minus the mean log-loss, squared error or deviance,
+        "accuracy" the mean probability of the right label, "roc_auc" the mean over
+        pairs of a positive and a negative of the logistic function of the difference of
+        their decisions; "neg_mean_squared_error" and "r2" are the scores of predicted
+        targets. A callable ``utility(decisions, y, weights)`` gets the decisions at the
+        validation points, of shape (n_validation,) or, for several, (n_validation,
+        n_decisions), the codes of the labels or the targets, and weights with sum 1; it
+        returns the utility and its gradient by the decisions.
         :class:`~skvalue.derivatives.AccuracyGap` is the gap between groups of points.
     order : {1, 2}, default=1
-        1 is the first order, in which the value of a group is the sum of those of its rows. With 2
-        the utility is evaluated after two steps of Newton's method on the objective without the
-        row, or the group: the exact model for least squares.
+        1 is the first order, in which the value of a group is the sum of those of its
+        rows. With 2 the utility is evaluated after two steps of Newton's method on the
+        objective without the row, or the group: the exact model for least squares.
     cv : int, splitter or "leave-one-out", default=5
         Which rows are held out in turn, if there is no validation set.
     n_jobs : int, default=None
@@ -226,13 +235,14 @@ class InfluenceValuer(BaseValuer):
     empty_utility_ : float
         Utility of a constant decision: probabilities 1/C, or the mean of y_val.
     solver_ : {"cholesky", "cg"}
-        How linear systems are solved: by factorising the Hessian if it fits into `working_memory`
-        of :func:`sklearn.set_config`, else by conjugate gradients.
+        How linear systems are solved: by factorising the Hessian if it fits into
+        `working_memory` of :func:`sklearn.set_config`, else by conjugate gradients.
     validation_error_ : ndarray of the same shape as `values_`
-        Standard errors over the sampling of the validation points; needs X_val in `fit`, and a
-        utility that is a mean over points: any but "roc_auc" and callables. For "r2" the variance
-        of y_val counts as fixed. With few points, of which some have large losses, less than 95 %
-        of the values are within two errors (.84 with 50 points of iris and wrong labels).
+        Standard errors over the sampling of the validation points; needs X_val in
+        `fit`, and a utility that is a mean over points: any but "roc_auc" and
+        callables. For "r2" the variance of y_val counts as fixed. With few points, of
+        which some have large losses, less than 95 % of the values are within two errors
+        (.84 with 50 points of iris and wrong labels).
     classes_ : ndarray of shape (n_classes,)
         The labels; not set for regression.
     groups_ : ndarray of shape (n_groups,)
@@ -341,7 +351,7 @@ class InfluenceValuer(BaseValuer):
             result, empty_utility=empty, statistic=models, attributes=attributes
         )
 
-    # After the fit --------------------------------------------------------------------------
+    # After the fit --------------------------------------------------------------------
 
     def _score_new(self, fitted, number, X, y):
         trained = fitted.statistic[number]

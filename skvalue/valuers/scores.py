@@ -12,7 +12,8 @@ _BLOCK = 2**22  # numbers that are converted to float64 at a time
 
 
 def score_moments(scores, weights, groups=None, n_groups=0):
-    """Sums over points of ``w x``, ``w^2 x`` and ``w^2 x^2``, for x of each row or group.
+    """Sums over points of ``w x``, ``w^2 x`` and ``w^2 x^2``, for x of each row or
+    group.
 
     >>> score_moments(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([0.5, 0.5]), [0, 0], 1).tolist()
     [[5.0], [2.5], [14.5]]
@@ -30,37 +31,41 @@ def score_moments(scores, weights, groups=None, n_groups=0):
 
 
 class ScoresValuer(BaseInSampleValuer):
-    """Values from the scores of another library: the mean of the scores over validation points.
+    """Values from the scores of another library: the mean of the scores over validation
+    points.
 
-    Attribution libraries (TRAK, influence functions, representations) return a matrix with the
-    score of each training row at each validation point. With it, this valuer has what all valuers
-    have: values, standard errors and tests over the validation points, contributions, groups, and
-    use in filters.
+    Attribution libraries (TRAK, influence functions, representations) return a matrix
+    with the score of each training row at each validation point. With it, this valuer
+    has what all valuers have: values, standard errors and tests over the validation
+    points, contributions, groups, and use in filters.
 
     Parameters
     ----------
     scores : array-like of shape (n_validation, n_samples) or callable
-        The scores: higher is better. (The score of a row is the estimated increase of the utility
-        by the row; if a library returns that of the loss, pass minus its scores.) An array needs
-        X_val and y_val in `fit`, in the order of its rows. A callable
-        ``scores(X, y, X_val, y_val)`` returns such a matrix, of the players and the held-out rows
-        of each split if rows are held out.
+        The scores: higher is better. (The score of a row is the estimated increase of
+        the utility by the row; if a library returns that of the loss, pass minus its
+        scores.) An array needs X_val and y_val in `fit`, in the order of its rows. A
+        callable ``scores(X, y, X_val, y_val)`` returns such a matrix, of the players
+        and the held-out rows of each split if rows are held out.
     task : {"auto", "classification", "regression"}, default="auto"
         What y holds; "auto" is regression if y is continuous.
     cv : int, splitter or "leave-one-out", default=5
-        Which rows are held out in turn, if `scores` is a callable and there is no validation set.
+        Which rows are held out in turn, if `scores` is a callable and there is no
+        validation set.
 
     Attributes
     ----------
     values_ : ndarray of shape (n_samples,) or (n_groups,)
-        Values in the order of the rows, or of `groups_`: means of the scores over the validation
-        points; those of a group are summed over its rows.
+        Values in the order of the rows, or of `groups_`: means of the scores over the
+        validation points; those of a group are summed over its rows.
     utility_ : float
-        Sum of the values: the utility of all rows in the linear datamodel that the scores define.
+        Sum of the values: the utility of all rows in the linear datamodel that the
+        scores define.
     empty_utility_ : float
         0, the utility of no rows in that datamodel.
     validation_error_ : ndarray of the same shape as `values_`
-        Standard errors over the sampling of the validation points; needs X_val in `fit`.
+        Standard errors over the sampling of the validation points; needs X_val in
+        `fit`.
     classes_ : ndarray of shape (n_classes,)
         The labels; not set for regression.
     groups_ : ndarray of shape (n_groups,)

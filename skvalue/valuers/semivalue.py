@@ -6,19 +6,22 @@ from ._retraining._valuer import BaseSemivalueValuer
 
 @documented
 class SemivalueValuer(BaseSemivalueValuer):
-    """Semivalue of every row in the game of training an estimator on coalitions of rows.
+    """Semivalue of every row in the game of training an estimator on coalitions of
+    rows.
 
-    The utility of a coalition of rows is the score, on the validation set, of the estimator trained
-    on that coalition. A semivalue is a mean of the marginal contributions of a row to coalitions of
-    the other rows, weighted by their sizes. Values are estimated from random coalitions, with
-    standard errors, or exact if there are few coalitions.
+    The utility of a coalition of rows is the score, on the validation set, of the
+    estimator trained on that coalition. A semivalue is a mean of the marginal
+    contributions of a row to coalitions of the other rows, weighted by their sizes.
+    Values are estimated from random coalitions, with standard errors, or exact if there
+    are few coalitions.
 
     Parameters
     ----------
     %(model)s
     semivalue : {"shapley", "banzhaf"}, tuple (alpha, beta) or callable, default="shapley"
-        The semivalue; a tuple is Beta(alpha, beta)-Shapley, a callable a custom semivalue, see
-        `skvalue.semivalues.size_weights`. Leave-one-out is `LeaveOneOutValuer`.
+        The semivalue; a tuple is Beta(alpha, beta)-Shapley, a callable a custom
+        semivalue, see `skvalue.semivalues.size_weights`. Leave-one-out is
+        `LeaveOneOutValuer`.
     %(utility)s
     %(sampling)s
     %(data)s
@@ -42,8 +45,9 @@ class SemivalueValuer(BaseSemivalueValuer):
     P. Dubey, A. Neyman, R. J. Weber: "Value Theory without Efficiency", Mathematics of Operations
     Research 6(1), 1981.
 
-    P. Kolpaczki, V. Bengs, M. Muschalik, E. Hüllermeier: "Approximating the Shapley Value without
-    Marginal Contributions", AAAI 2024 (strata of sizes, each coalition used for all players).
+    P. Kolpaczki, V. Bengs, M. Muschalik, E. Hüllermeier: "Approximating the Shapley
+    Value without Marginal Contributions", AAAI 2024 (strata of sizes, each coalition
+    used for all players).
 
     Examples
     --------

@@ -1,4 +1,5 @@
-"""Unrolled values: exact derivatives of a utility by the rows' weights, through training."""
+"""Unrolled values: exact derivatives of a utility by the rows' weights, through
+training."""
 
 from numbers import Integral, Real
 
@@ -26,51 +27,54 @@ _ROUNDING = 1e-6  # relative, of utilities of modules of float32
 class UnrolledValuer(BaseInSampleValuer):
     """Unrolled values: what a network's training run would lose without each row.
 
-    The model is trained by gradient descent in minibatches, with a weight of one for the loss of
-    each row. The value of a row is the derivative of the utility of the trained model (minus its
-    mean loss at the validation points) by this weight: to first order, the decrease of the utility
-    when the row is removed. It is exact: reverse mode goes back through all steps of the training,
-    for all rows in one pass. Values are no semivalues, and do not sum to
-    ``utility_ - empty_utility_``. A row has a value only as part of the training, so there is no
-    `transform`.
+    The model is trained by gradient descent in minibatches, with a weight of one for
+    the loss of each row. The value of a row is the derivative of the utility of the
+    trained model (minus its mean loss at the validation points) by this weight: to
+    first order, the decrease of the utility when the row is removed. It is exact:
+    reverse mode goes back through all steps of the training, for all rows in one pass.
+    Values are no semivalues, and do not sum to ``utility_ - empty_utility_``. A row has
+    a value only as part of the training, so there is no `transform`.
 
     Parameters
     ----------
     model : "auto" or torch.nn.Module, default="auto"
-        The model to train: a torch module, or "auto" for a softmax regression, or a linear
-        regression for continuous targets. "auto" standardises columns and targets by the rows, and
-        divides by the square root of the number of columns; that counts as fixed. A torch module is
-        trained on raw rows, in evaluation mode.
+        The model to train: a torch module, or "auto" for a softmax regression, or a
+        linear regression for continuous targets. "auto" standardises columns and
+        targets by the rows, and divides by the square root of the number of columns;
+        that counts as fixed. A torch module is trained on raw rows, in evaluation mode.
     loss : callable, default=None
-        Loss of a torch module, of outputs and targets; None is the cross-entropy for classes and
-        the squared error for targets. It is the loss at the validation points too.
+        Loss of a torch module, of outputs and targets; None is the cross-entropy for
+        classes and the squared error for targets. It is the loss at the validation
+        points too.
     start : {"auto", "given", "random"}, default="auto"
-        Start of a torch module in each run: its parameters ("given"), or new ones of its layers'
-        `reset_parameters` ("random"). "auto" is "given" for a module that is partly frozen or has
-        layers without that method, else "random".
+        Start of a torch module in each run: its parameters ("given"), or new ones of
+        its layers' `reset_parameters` ("random"). "auto" is "given" for a module that
+        is partly frozen or has layers without that method, else "random".
     optimizer : {"sgd", "adamw"}, default="sgd"
         The steps: gradient descent with momentum, or AdamW.
     learning_rate : float, default=0.05
         Length of the steps.
     momentum : float, default=0.9
-        Momentum of "sgd"; in "adamw" the decay rate of the mean gradient (that of the mean squared
-        gradient is 0.999).
+        Momentum of "sgd"; in "adamw" the decay rate of the mean gradient (that of the
+        mean squared gradient is 0.999).
     weight_decay : float, default=0.0
         L2 penalty of "sgd", decoupled weight decay of "adamw", as in torch.
     eps : float or "auto", default="auto"
-        Added to the mean squared gradient of "adamw" under its root. Steps are proportional to mean
-        gradients that are smaller than the root of `eps`: a smaller `eps` amplifies these, and what
-        removals do is then not of first order. "auto" is 0.01 for the model "auto", whose columns
-        are standardised, and 1e-8, as in torch, for torch modules.
+        Added to the mean squared gradient of "adamw" under its root. Steps are
+        proportional to mean gradients that are smaller than the root of `eps`: a
+        smaller `eps` amplifies these, and what removals do is then not of first order.
+        "auto" is 0.01 for the model "auto", whose columns are standardised, and 1e-8,
+        as in torch, for torch modules.
     schedule : {"constant", "linear", "cosine"} or callable, default="constant"
-        Factor of the learning rate. "linear" and "cosine" fall to 0 at the end. A callable maps the
-        fraction of steps that are done to the factor.
+        Factor of the learning rate. "linear" and "cosine" fall to 0 at the end. A
+        callable maps the fraction of steps that are done to the factor.
     batch_size : int or None, default=100
         Number of rows in a step; None is all rows.
     n_epochs : int, default=20
         Number of passes through the rows.
     n_runs : int, default=1
-        Number of trainings, whose values are averaged. They differ in batches and random start.
+        Number of trainings, whose values are averaged. They differ in batches and
+        random start.
     task : {"auto", "classification", "regression"}, default="auto"
         Kind of target; "auto" is regression if y is continuous.
     cv : int, splitter or "leave-one-out", default=5
@@ -83,8 +87,8 @@ class UnrolledValuer(BaseInSampleValuer):
     Attributes
     ----------
     values_ : ndarray of shape (n_samples,) or (n_groups,)
-        Values in the order of the rows, or of `groups_`; higher is better. The value of a group is
-        the sum over its rows.
+        Values in the order of the rows, or of `groups_`; higher is better. The value of
+        a group is the sum over its rows.
     values_error_ : ndarray of the same shape as `values_`
         Standard errors over the runs; set for `n_runs` of at least 2.
     utility_, empty_utility_ : float
@@ -116,8 +120,9 @@ class UnrolledValuer(BaseInSampleValuer):
     D. Maclaurin, D. Duvenaud, R. P. Adams: "Gradient-based Hyperparameter Optimization through
     Reversible Learning", ICML 2015.
 
-    A. Ilyas, L. Engstrom: "MAGIC: Near-Optimal Data Attribution for Deep Learning", 2025, Section 3
-    (which goes back once for each validation point; here, once for their mean).
+    A. Ilyas, L. Engstrom: "MAGIC: Near-Optimal Data Attribution for Deep Learning",
+    2025, Section 3 (which goes back once for each validation point; here, once for
+    their mean).
 
     Examples
     --------
@@ -239,7 +244,8 @@ class UnrolledValuer(BaseInSampleValuer):
         check_model(self, {"auto": None}, start=("auto",))
 
     def _warn_of_far_values(self, largest, how):
-        """Warn if the largest value of a training is far from what the removal of its row does."""
+        """Warn if the largest value of a training is far from what the removal of its
+        row does."""
         far = [
             (row, value, effect)
             for row, value, effect, least in largest
@@ -257,7 +263,8 @@ class UnrolledValuer(BaseInSampleValuer):
             )
 
     def _run(self, problem, how, seed):
-        """Values of the players, utility, that of the start (means), and largest values."""
+        """Values of the players, utility, that of the start (means), and largest
+        values."""
         values, utilities, largest = np.zeros(len(problem.y)), np.zeros(2), []
         for split, drawn in zip(problem.splits, seed.spawn(len(problem.splits))):
             by_row, by_model, effect = self._train(
@@ -273,7 +280,8 @@ class UnrolledValuer(BaseInSampleValuer):
         return problem.sum_by_group(values / n_splits), *(utilities / n_splits), largest
 
     def _train(self, rows, utility, how, seed):
-        """Values of the rows, utilities of trained model and start, and a removal's effect.
+        """Values of the rows, utilities of trained model and start, and a removal's
+        effect.
 
         The latter is the decrease of the utility without the row of the largest value.
         """

@@ -33,7 +33,8 @@ def frame(rng):
 def test_every_kind_of_column(frame):
     encoder, notes = column_encoder(frame)
     Z = encoder.fit_transform(frame)
-    # age and whether it is missing, visits; two dates; job (3), member (2); the words of the notes
+    # age and whether it is missing, visits; two dates; job (3), member (2); the words
+    # of the notes
     assert Z.shape == (120, 3 + 2 + 5 + 64)
     assert np.isfinite(Z).all()
     np.testing.assert_allclose(Z[:, :5].mean(axis=0), 0, atol=1e-9)

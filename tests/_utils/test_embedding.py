@@ -1,4 +1,5 @@
-"""The embedding parameter: texts, images and columns turned into vectors, in fit and after it."""
+"""The embedding parameter: texts, images and columns turned into vectors, in fit and
+after it."""
 
 import pickle
 

@@ -1,4 +1,5 @@
-"""Fingerprints: equal for equal things in every process, different for anything else."""
+"""Fingerprints: equal for equal things in every process, different for anything
+else."""
 
 import functools
 import os

@@ -216,7 +216,8 @@ CLUSTER = pytest.mark.xdist_group("cluster")
     scope="module", params=[False, pytest.param(True, marks=pytest.mark.slow)]
 )
 def cluster(request):
-    """Two workers of Dask in this process, or processes on this machine: whether they are."""
+    """Two workers of Dask in this process, or processes on this machine: whether they
+    are."""
     distributed = pytest.importorskip("distributed")
     with (
         distributed.LocalCluster(
@@ -325,7 +326,8 @@ def test_a_second_thread_is_one_that_blas_or_joblib_leaves():
 def test_steps_are_those_that_were_counted_whatever_else_computes(
     valuer, rng, monkeypatch
 ):
-    """Another fit in another thread, or on the same GPU, changes what there is meanwhile."""
+    """Another fit in another thread, or on the same GPU, changes what there is
+    meanwhile."""
     X, y = rng.normal(size=(300, 3)), rng.integers(0, 2, 300)
     expected = clone(valuer).fit(X, y, X_val=X[:200], y_val=y[:200]).values_
     threads = iter(range(1, 1000))

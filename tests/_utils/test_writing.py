@@ -1,4 +1,5 @@
-"""Files that skvalue writes: whole or not at all, of the mode they had, through links."""
+"""Files that skvalue writes: whole or not at all, of the mode they had, through
+links."""
 
 import ast
 import os

@@ -1,4 +1,5 @@
-"""Fits that take more than a minute say so after their first steps; the clock is a fake one."""
+"""Fits that take more than a minute say so after their first steps; the clock is a fake
+one."""
 
 import logging
 import time
@@ -16,7 +17,8 @@ from ..watch import Watch
 
 
 class Clock:
-    """A clock that advances by ``step`` seconds when it is read, or when a test says so."""
+    """A clock that advances by ``step`` seconds when it is read, or when a test says
+    so."""
 
     def __init__(self):
         self.now, self.step = 0.0, 0.0
@@ -30,7 +32,8 @@ clock = Clock()
 
 
 class Slow(GaussianNB):
-    """A model whose training takes two seconds of the fake clock, until it is interrupted."""
+    """A model whose training takes two seconds of the fake clock, until it is
+    interrupted."""
 
     def fit(self, X, y, sample_weight=None):
         clock.now += 2
@@ -82,7 +85,8 @@ def test_fits_of_a_slow_model_are_announced(case, caplog):
     [line] = announced(caplog, name, options, estimator=Slow())
     assert line.startswith(f"{name}.fit takes about ")
     assert ("max_time limits it; " in line) == (case != "leave-one-out")
-    # 41, 160 and 200 models at two seconds; coalitions of half of the rows count half at first.
+    # 41, 160 and 200 models at two seconds; coalitions of half of the rows count half
+    # at first.
     expected = {
         "leave-one-out": "82 seconds",
         "Data-OOB": "5 minutes",

@@ -43,14 +43,15 @@ def data(name, rng, **sizes):
     return valuer, *given
 
 
-# Players and points -----------------------------------------------------------------------------
+# Players and points -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "name", [name for name, (_, n_classes) in EXACT.items() if n_classes]
 )
 def test_leave_one_out_is_the_mean_of_n_games(name, rng):
-    # The regression, whose prior mean is that of all rows, is compared with enumeration.
+    # The regression, whose prior mean is that of all rows, is compared with
+    # enumeration.
     n = 12
     valuer, X, y, *_ = data(name, rng, n=n)
     y[:8] = np.tile(np.arange(4), 2) % len(set(y))  # no class of a single row
@@ -143,7 +144,7 @@ def test_a_group_is_no_validation_point_of_itself(rng):
     assert KNNShapleyValuer(1).fit(doubled, np.r_[y, y]).utility_ == pytest.approx(1)
 
 
-# Rows that were not in fit -------------------------------------------------------------------
+# Rows that were not in fit ------------------------------------------------------------
 
 
 @by_name
@@ -223,7 +224,7 @@ def test_float32_rows_are_found_again(rng):
     )
 
 
-# Data that changes ---------------------------------------------------------------------------
+# Data that changes --------------------------------------------------------------------
 
 
 @by_name
@@ -317,7 +318,7 @@ def test_labels_that_are_missing(missing, kind, rng):
         KNNShapleyValuer().fit(X, y)
 
 
-# Callbacks and interruptions -----------------------------------------------------------------
+# Callbacks and interruptions ----------------------------------------------------------
 
 
 @pytest.mark.parametrize("valuer", [KNNShapleyValuer(), TKNNShapleyValuer()])
@@ -439,7 +440,7 @@ def test_progress_bar(rng, capsys):
     assert "KNNShapleyValuer" in capsys.readouterr().out
 
 
-# Metadata ------------------------------------------------------------------------------------
+# Metadata -----------------------------------------------------------------------------
 
 
 def test_grid_search_slices_a_validation_set_as_long_as_x(rng):
@@ -484,7 +485,7 @@ def test_weights_whose_sum_overflows_are_weights(rng):
         np.testing.assert_allclose(huge.values_, expected.values_, rtol=1e-12)
 
 
-# Bad input -----------------------------------------------------------------------------------
+# Bad input ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -1,4 +1,5 @@
-"""Standard errors over validation points, significant harm, and contributions by point."""
+"""Standard errors over validation points, significant harm, and contributions by
+point."""
 
 import numpy as np
 import pytest
@@ -25,7 +26,8 @@ def by_point(valuer, X, y, X_val, y_val):
     )
 
 
-# A regression's prior is the mean validation target, so one point at a time is another game.
+# A regression's prior is the mean validation target, so one point at a time is another
+# game.
 CLASSES = [name for name, (_, n_classes) in EXACT.items() if n_classes]
 by_class_name = pytest.mark.parametrize("name", CLASSES)
 

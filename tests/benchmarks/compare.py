@@ -1,15 +1,17 @@
-"""Time of this work tree compared with that of another, line by line of a table of workloads.
+"""Time of this work tree compared with that of another, line by line of a table of
+workloads.
 
     python tests/benchmarks/compare.py OTHER_TREE [-k PATTERN] [--pairs 9]
 
-OTHER_TREE is a work tree of another commit (``git worktree add``). For each line this tree and the
-other run in turn, and with each pair the other and itself: the control, which shows what the
-machine does to ratios. A line fails if its median ratio exceeds 1.05 and the largest ratio of its
-control. Exits 1 if any fails.
+OTHER_TREE is a work tree of another commit (``git worktree add``). For each line this
+tree and the other run in turn, and with each pair the other and itself: the control,
+which shows what the machine does to ratios. A line fails if its median ratio exceeds
+1.05 and the largest ratio of its control. Exits 1 if any fails.
 
-Trees stay imported in processes of their own, which run a line once before it is timed, so that
-nothing is compiled and no data are made within the time. The lines are the workloads of
-tests/benchmarks on skvalue's own side, each so small that a run takes 0.05 to 0.5 seconds.
+Trees stay imported in processes of their own, which run a line once before it is timed,
+so that nothing is compiled and no data are made within the time. The lines are the
+workloads of tests/benchmarks on skvalue's own side, each so small that a run takes 0.05
+to 0.5 seconds.
 """
 
 import argparse
@@ -40,7 +42,7 @@ LIMIT = 1.05
 LEAST = 0.05  # seconds; shorter runs are repeated within one measurement
 PAUSE = 0.03  # idle BLAS threads spin for a while, and would take a core from who comes next
 
-# Data ---------------------------------------------------------------------------------------------
+# Data ---------------------------------------------------------------------------------
 
 
 def rows(n, n_val, d, n_classes=2, dtype=np.float32):
@@ -406,11 +408,12 @@ line("a grid over drop, with memory", grid, True)
 line("filter", filtered)
 
 
-# Workers ------------------------------------------------------------------------------------------
+# Workers ------------------------------------------------------------------------------
 
 
 def work():
-    """Serve: read a line's name and how often to run it, write the seconds that a run took."""
+    """Serve: read a line's name and how often to run it, write the seconds that a run
+    took."""
     prepared, answers = {}, os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a fit prints does not come between
     warnings.simplefilter("ignore")
@@ -464,7 +467,8 @@ class Worker:
 
 
 def measure(name, this, other, again, pairs, clock):
-    """Ratios of this tree over the other, and of the other over itself; seconds of the other."""
+    """Ratios of this tree over the other, and of the other over itself; seconds of the
+    other."""
     first = [worker.run(name) for worker in (this, other, again)]  # prepares
     for result in first:
         if "error" in result:

@@ -1,4 +1,5 @@
-"""Timing side by side: what is compared runs in turn, in one process, and the ratio is reported."""
+"""Timing side by side: what is compared runs in turn, in one process, and the ratio is
+reported."""
 
 import os
 import subprocess
@@ -11,7 +12,8 @@ import pytest
 
 @pytest.fixture
 def ratio(record_property, capsys):
-    """Median over rounds of the time of ``ours`` over that of ``theirs``, printed and limited."""
+    """Median over rounds of the time of ``ours`` over that of ``theirs``, printed and
+    limited."""
 
     def measure(name, ours, theirs, limit, rounds=7):
         ours()  # compiles, and touches memory for the first time
@@ -42,7 +44,8 @@ def ratio(record_property, capsys):
 
 @pytest.fixture
 def against_a_peer(capsys):
-    """Median quotient of numbers that a peer and skvalue print, each in a process of one thread."""
+    """Median quotient of numbers that a peer and skvalue print, each in a process of
+    one thread."""
 
     def numbers(python, code):
         threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}

@@ -37,8 +37,8 @@ def unit():
     return lambda: np.linalg.eigh(A)
 
 
-# On the two cores these were set on, the unit took 0.15 to 0.25 s, and 3, 10, 12 and 30 parties
-# 0.2, 1.9, 3.2 and 15 s.
+# On the two cores these were set on, the unit took 0.15 to 0.25 s, and 3, 10, 12 and 30
+# parties 0.2, 1.9, 3.2 and 15 s.
 @pytest.mark.parametrize(("n", "limit"), [(3, 6), (10, 30), (12, 60), (30, 200)])
 def test_parties(n, limit, ratio, capsys):
     sent = parties(n)()

@@ -16,7 +16,8 @@ from .compare import rows, texts
 
 pytestmark = pytest.mark.bench
 
-# Method -> (valuer for d columns, limits of its time over the product on a CPU and on a GPU).
+# Method -> (valuer for d columns, limits of its time over the product on a CPU and on a
+# GPU).
 METHODS = {
     "KNN": (lambda d: KNNShapleyValuer(5), 500, 4),
     "KNN, max_rank=50": (lambda d: KNNShapleyValuer(5, max_rank=50), 50, 4),
@@ -62,10 +63,12 @@ def test_sparse_rows_against_their_product(name, ratio):
 @pytest.mark.parametrize("method", ["KNN", "TKNN"])
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 def test_a_million_rows_on_a_gpu(method, metric, gpu, ratio):
-    """N = 1,000,000, V = 10,000, d = 512, in float32, the rows on the device once they are checked.
+    """N = 1,000,000, V = 10,000, d = 512, in float32, the rows on the device once they
+    are checked.
 
-    The product writes no more than a tile at a time, as the engines do. What a fit does on the CPU
-    (finiteness, norms, copying the rows to the device) is in its time, and printed apart.
+    The product writes no more than a tile at a time, as the engines do. What a fit does
+    on the CPU (finiteness, norms, copying the rows to the device) is in its time, and
+    printed apart.
     """
     import torch
 

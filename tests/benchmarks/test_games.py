@@ -1,4 +1,5 @@
-"""Batched solvers against a loop over scikit-learn's fits, and the loop against its fits.
+"""Batched solvers against a loop over scikit-learn's fits, and the loop against its
+fits.
 
     pytest tests/benchmarks/test_games.py -m bench
 
@@ -45,7 +46,8 @@ def fits(estimator, X, y, X_val, y_val, masks):
 
 
 def speed_up(estimator, data, masks, rounds=5):
-    """Coalitions per second over those of the bare loop, in turn; and microseconds of each."""
+    """Coalitions per second over those of the bare loop, in turn; and microseconds of
+    each."""
     game = ModelGame(estimator, **data, n_jobs=1)
     assert game.solver != "loop"
     some = masks[np.linspace(0, len(masks) - 1, LOOP).astype(int)]

@@ -1,4 +1,5 @@
-"""Private gradient values against their utilities alone, and against a loop of single steps."""
+"""Private gradient values against their utilities alone, and against a loop of single
+steps."""
 
 import numpy as np
 import pytest
@@ -43,7 +44,8 @@ def test_a_private_fit_against_its_utilities_alone(noise, problem, ratio):
 
 
 def loop_of_a_module(torch, X, y, X_val, y_val, deviation, looped):
-    """The paper's model, a linear layer with an output a class, as it is trained in torch."""
+    """The paper's model, a linear layer with an output a class, as it is trained in
+    torch."""
     loss = torch.nn.functional.cross_entropy
     X, X_val = (torch.from_numpy(rows.astype(np.float32)) for rows in (X, X_val))
     y, y_val = torch.from_numpy(y), torch.from_numpy(y_val)

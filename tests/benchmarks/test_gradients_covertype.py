@@ -1,6 +1,8 @@
-"""Private gradient values on Covertype: what the paper finds without noise, and what holds with it.
+"""Private gradient values on Covertype: what the paper finds without noise, and what
+holds with it.
 
-Name a folder with covertype.npz (arrays X and y) in the environment variable SKVALUE_DATA.
+Name a folder with covertype.npz (arrays X and y) in the environment variable
+SKVALUE_DATA.
 """
 
 import os

@@ -1,4 +1,5 @@
-"""Layered Shapley: rows trained on for the same error as orders; and all values of 100 rows.
+"""Layered Shapley: rows trained on for the same error as orders; and all values of 100
+rows.
 
 pytest tests/benchmarks/test_layered.py -m bench -s
 """
@@ -25,7 +26,8 @@ DEEPEST = (
 
 
 class Cosines:
-    """v(S) = cos(sum of angles in S) / |S|: what a row adds falls as 1 / k, with either sign.
+    """v(S) = cos(sum of angles in S) / |S|: what a row adds falls as 1 / k, with either
+    sign.
 
     Counts the rows that coalitions hold.
     """
@@ -41,7 +43,8 @@ class Cosines:
         return np.where(sizes, np.cos(masks @ self.angles) / np.maximum(sizes, 1), 0.0)
 
     def exact(self):
-        """Shapley values: means over coalitions are elementary symmetric means of exp(i angle)."""
+        """Shapley values: means over coalitions are elementary symmetric means of exp(i
+        angle)."""
         z, n = np.exp(1j * self.angles), self.n
         deepest = n - 1 if n < 30 else DEEPEST
         sums = np.zeros((deepest + 1, n), dtype=complex)  # (size, player left out)
@@ -99,11 +102,13 @@ def test_exact_values_are_those_of_many_orders():
 
 @pytest.mark.parametrize(("n", "least"), [(100, 5), (300, None), (1000, 30)])
 def test_rows_trained_on(n, least, capsys):
-    # The squared error falls as one over the rows: rows for one error go as rows * error^2.
+    # The squared error falls as one over the rows: rows for one error go as rows *
+    # error^2.
     exact = Cosines(n).exact()
     rows, error = cost(lambda seed: by_orders(n, seed, 40), exact, 8)
-    # A mean absolute error hardly sees large layers that are played, and weighted up, in one run of
-    # hundreds: so the mean squared error is computed, too, for independent contributions.
+    # A mean absolute error hardly sees large layers that are played, and weighted up,
+    # in one run of hundreds: so the mean squared error is computed, too, for
+    # independent contributions.
     k = np.arange(1, n)
     gains = np.r_[1.0, 1 / k**2 + 1 / (k + 1) ** 2] / 2  # squared, on average
     spread = gains.sum() / (n * 40)
@@ -152,7 +157,8 @@ def loop(X, y, X_val, y_val, sizes, rng):
 @pytest.mark.parametrize("utility", ["logistic", "l2"])
 @pytest.mark.parametrize("design", ["blocks", "poisson"])
 def test_all_values_of_a_hundred_rows(design, utility, capsys):
-    # The paper's setting, alpha = beta = 0.05, with c = 1 and the range that Hoeffding asks for.
+    # The paper's setting, alpha = beta = 0.05, with c = 1 and the range that Hoeffding
+    # asks for.
     n, rng = 100, np.random.default_rng(0)
     X, y = rows_of_fifty_features(n, rng)
     X_val, y_val = rows_of_fifty_features(500, rng)

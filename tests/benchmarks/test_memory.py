@@ -110,7 +110,8 @@ def test_memory_of_private_gradients_is_that_of_a_few_copies_of_the_rows():
         )
         return memory(valuer, n, 200, d, "float64")
 
-    # 49 MB of rows; k utilities or orders a row would be 51 MB at k=100, n^2 numbers 30 GB.
+    # 49 MB of rows; k utilities or orders a row would be 51 MB at k=100, n^2 numbers 30
+    # GB.
     few, many = (peak(64_000, 100, k) for k in (2, 100))
     assert many < few + 20  # pooled errors take some arrays of 0.5 MB, one number a row
     assert many < 10 * 49

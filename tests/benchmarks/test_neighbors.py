@@ -2,9 +2,10 @@
 
     pytest tests/benchmarks -m bench
 
-prints the ratios. Peers live in environments of their own: name their Python in the environment
-variables SKVALUE_PEERS_PYTHON (numpy < 2), after ``pip install pydvl==0.10.0`` there, and
-SKVALUE_SHAPIQ_PYTHON (Python 3.12 or later), after ``pip install shapiq==1.8.0``.
+prints the ratios. Peers live in environments of their own: name their Python in the
+environment variables SKVALUE_PEERS_PYTHON (numpy < 2), after ``pip install
+pydvl==0.10.0`` there, and SKVALUE_SHAPIQ_PYTHON (Python 3.12 or later), after ``pip
+install shapiq==1.8.0``.
 """
 
 from functools import partial
@@ -54,7 +55,8 @@ def test_tknn_against_the_product(problem, metric, ratio):
 
 def test_knn_against_the_product(problem, ratio):
     d = columns(problem)
-    # d=32: up to 10 by the ranking, up to 15 with keys finished exactly. d=512: 2.4 to 3.4.
+    # d=32: up to 10 by the ranking, up to 15 with keys finished exactly. d=512: 2.4 to
+    # 3.4.
     limit = 15.0 if d == 32 else 3.5
     fit = partial(KNNShapleyValuer(5).fit, **problem)
     ratio(f"KNN, d={d}, over X_val @ X.T", fit, product(problem), limit)
@@ -62,7 +64,8 @@ def test_knn_against_the_product(problem, ratio):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_knn_cost_of_a_pair(dtype, capsys):
-    """Cost of a row and a validation point at a million rows over that at 20,000, one thread."""
+    """Cost of a row and a validation point at a million rows over that at 20,000, one
+    thread."""
     costs = {20_000: [], 1_000_000: []}
     fits = {n: rows(n, 64, 32, dtype=dtype) for n in costs}
     valuer = KNNShapleyValuer(5, n_jobs=1)
@@ -101,7 +104,8 @@ def test_knn_semivalues_against_shapley(problem, parameters, ratio):
 
 @pytest.mark.parametrize("n_classes", [2, 5])
 def test_private_tknn_against_the_exact_one(n_classes, ratio):
-    """Release, smoothing and the 32 sums over the rows of the standard errors cost little."""
+    """Release, smoothing and the 32 sums over the rows of the standard errors cost
+    little."""
     game = rows(N, 200, 512, n_classes)
     fits = [partial(TKNNShapleyValuer(0.9, epsilon=e).fit, **game) for e in (1.0, None)]
     ratio(
@@ -122,7 +126,8 @@ def test_two_threads_against_one(valuer, ratio):
         partial(clone(valuer).set_params(n_jobs=n_jobs).fit, **data)
         for n_jobs in (2, 1)
     ]
-    # The fit of TKNN takes a tenth of a second: from 1.1 to 1.6 times as fast with two threads.
+    # The fit of TKNN takes a tenth of a second: from 1.1 to 1.6 times as fast with two
+    # threads.
     limit = 1 / 1.7 if isinstance(valuer, KNNShapleyValuer) else 0.95
     ratio(f"{class_name(valuer)}, two threads over one", *fits, limit)
 
@@ -192,7 +197,8 @@ def test_weighted_knn_against_shapiq(against_a_peer):
 
 
 def estimated(problem, valuer, name):
-    """Whether the estimated time is within a factor of two of that of a fit: medians of seven."""
+    """Whether the estimated time is within a factor of two of that of a fit: medians of
+    seven."""
     found = []
     for _ in range(7):
         cost = valuer.estimate_cost(**problem)

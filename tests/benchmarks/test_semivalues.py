@@ -1,4 +1,5 @@
-"""Semivalues by retraining: against a peer at the same precision, samplers side by side, overhead.
+"""Semivalues by retraining: against a peer at the same precision, samplers side by
+side, overhead.
 
     pytest tests/benchmarks/test_semivalues.py -m bench -s
 
@@ -56,7 +57,8 @@ print(time.perf_counter() - t, np.mean(valuer.values_error_**2))
 
 
 def test_data_shapley_against_pydvl(against_a_peer):
-    # Variances fall as one over time, so that time times variance compares at any precision.
+    # Variances fall as one over time, so that time times variance compares at any
+    # precision.
     what = (
         "pyDVL 0.10 over Data Shapley, n=300, d=20, seconds times variance, one thread"
     )

@@ -18,7 +18,8 @@ from skvalue.privacy import SeededNoiseWarning
 
 
 class NIG(NamedTuple):
-    """Normal-inverse-gamma: w | s2 ~ N(mean, s2 precision^-1), s2 ~ InverseGamma(a, b)."""
+    """Normal-inverse-gamma: w | s2 ~ N(mean, s2 precision^-1), s2 ~ InverseGamma(a,
+    b)."""
 
     mean: np.ndarray
     precision: np.ndarray
@@ -82,7 +83,8 @@ def surprise_of(releases, model=None, random_state=0, **options):
 
 
 class Sampled:
-    """A user's model: four methods and no base class. That of a mean, which is then sampled."""
+    """A user's model: four methods and no base class. That of a mean, which is then
+    sampled."""
 
     def __init__(self, model):
         self.sample_prior, self.log_prior = model.sample_prior, model.log_prior
@@ -98,7 +100,8 @@ def noisy_sum(count, total, epsilon):
 
 
 def noisy_posterior(model, releases, powers):
-    """Mean and variance of the posterior of a `GaussianMean`, likelihoods raised to powers."""
+    """Mean and variance of the posterior of a `GaussianMean`, likelihoods raised to
+    powers."""
     counts = np.array([r.n_samples for r in releases], float)
     noise = np.array([r.noise_scale**2 for r in releases])
     weights = (
@@ -118,7 +121,8 @@ def exact_table(model, releases):
 
 
 def exact_surprise(model, releases, powers):
-    """Surprise of exact Gram matrices, raised to powers, under the prior of a `BayesianLinear`."""
+    """Surprise of exact Gram matrices, raised to powers, under the prior of a
+    `BayesianLinear`."""
     prior = NIG(model.prior_mean_, model.prior_precision_, model.a0, model.b0)
     size = len(prior.mean) + 1
     gram = sum(k * unpacked(r.vector, size, r) for k, r in zip(powers, releases))

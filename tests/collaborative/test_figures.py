@@ -1,4 +1,5 @@
-"""The script that redoes the figures: its words, and (slow) its claims on simulated data."""
+"""The script that redoes the figures: its words, and (slow) its claims on simulated
+data."""
 
 import importlib.util
 import os

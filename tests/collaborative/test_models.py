@@ -106,7 +106,8 @@ class TestLinear:
         )
 
     def test_without_noise_values_are_in_closed_form(self):
-        """Every coalition within 0.05, on average over some runs, of the conjugate posterior."""
+        """Every coalition within 0.05, on average over some runs, of the conjugate
+        posterior."""
         _, parties = simulate(3, counts=(60, 80, 120))
         releases = release_all(parties, [None] * 3)
         runs = [

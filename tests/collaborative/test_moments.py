@@ -1,4 +1,5 @@
-"""Moments of the features that are not public: what releases say of them, against other ways."""
+"""Moments of the features that are not public: what releases say of them, against other
+ways."""
 
 import numpy as np
 import pytest

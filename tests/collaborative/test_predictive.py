@@ -1,4 +1,5 @@
-"""Predictive values: closed forms, axioms, rewards, parties that send garbage, refusals."""
+"""Predictive values: closed forms, axioms, rewards, parties that send garbage,
+refusals."""
 
 import pickle
 import warnings
@@ -41,7 +42,8 @@ def means(facts=FACTS, y_val=POINTS, variance=0.1, **options):
 
 
 def gains(scorer, powers, points=POINTS):
-    """Log predictive densities of a normal mean less those of the prior, in closed form.
+    """Log predictive densities of a normal mean less those of the prior, in closed
+    form.
 
     The likelihoods of the parties are raised to `powers` (n_coalitions, n_parties).
     """
@@ -53,7 +55,8 @@ def gains(scorer, powers, points=POINTS):
 
 
 def five_parties(seed=0, n=200):
-    """Two honest parties, shuffled targets, pure noise and a flipped sign; validation points."""
+    """Two honest parties, shuffled targets, pure noise and a flipped sign; validation
+    points."""
     rng, w = np.random.default_rng(seed), np.array([0.5, -0.3])
     parties = []
     for kind in ("honest", "honest", "shuffled", "noise", "flipped", "validation"):

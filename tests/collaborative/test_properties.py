@@ -1,4 +1,5 @@
-"""Statements about expectations: more parties, more noise; coverage; and noise ignored."""
+"""Statements about expectations: more parties, more noise; coverage; and noise
+ignored."""
 
 import numpy as np
 import pytest
@@ -21,7 +22,8 @@ EPSILONS = [0.004, 0.02, 0.1, 0.5, 2.5, 12.5]
 
 
 def expected_gaussian_value(model, counts, epsilons, bound=1.0):
-    """Mutual information of the mean and noisy sums: the mean of the value over releases."""
+    """Mutual information of the mean and noisy sums: the mean of the value over
+    releases."""
     noise = np.array([0.5 * 2 / e * (2 * bound) ** 2 for e in epsilons])
     counts = np.asarray(counts, float)
     precision = 1 / model.prior_variance + np.sum(
@@ -34,7 +36,8 @@ class TestGaussianMean:
     MODEL = GaussianMean(0.05, prior_variance=0.1)
 
     def mean_value(self, epsilons, n_sets=600):
-        """Simulated from the prior; the last party's noise is within that of smaller epsilons."""
+        """Simulated from the prior; the last party's noise is within that of smaller
+        epsilons."""
         rng = np.random.default_rng(0)
         values = []
         for _ in range(n_sets):
@@ -51,7 +54,8 @@ class TestGaussianMean:
         return np.mean(values)
 
     def test_v2_v3_in_closed_form(self):
-        """The mean of the value is an information gain: more parties add, more noise takes."""
+        """The mean of the value is an information gain: more parties add, more noise
+        takes."""
         information = [
             expected_gaussian_value(self.MODEL, (50, 80), (0.3, e)) for e in EPSILONS
         ]
@@ -65,7 +69,8 @@ class TestGaussianMean:
 @pytest.mark.slow
 class TestLinear:
     def test_v2_more_parties(self):
-        """Paired means over data from the prior: a coalition's value grows as parties join."""
+        """Paired means over data from the prior: a coalition's value grows as parties
+        join."""
         tables = []
         for seed in range(48):
             _, parties = simulate(1000 + seed, counts=(60, 120, 200))
@@ -93,7 +98,8 @@ class TestLinear:
 
     @pytest.mark.parametrize("epsilon", [0.02, 0.1, 2.5])
     def test_intervals_cover(self, epsilon):
-        """90 % intervals of 100 data sets from the prior; those that ignore noise do not."""
+        """90 % intervals of 100 data sets from the prior; those that ignore noise do
+        not."""
         inside = {True: [], False: []}
         for seed in range(100):
             phi, parties = simulate(3000 + seed, counts=(100, 200))
@@ -114,7 +120,8 @@ class TestLinear:
 
 
 def test_noise_ignored_turns_the_trade_off_round():
-    """A party that is taken at its word gains by noise; one whose noise is known loses."""
+    """A party that is taken at its word gains by noise; one whose noise is known
+    loses."""
     _, parties = simulate(1)
     party = GramRelease(noise_random_state=3)
     path = quietly(party.path, *parties[1], renyi_epsilons=[0.004, 0.1, 12.5])

@@ -96,7 +96,8 @@ class TestTargets:
         assert totals[0] > totals[1] > totals[2]
 
     def test_where_no_rho_will_do(self):
-        """One draw of the noise by which a party alone surprises more than all together."""
+        """One draw of the noise by which a party alone surprises more than all
+        together."""
         facts = [(100, 80.0, 5.0), (100, -60.0, 0.5)]
         releases = [noisy_sum(n, z, e) for n, z, e in facts]
         scorer = surprise_of(releases, GaussianMean(0.1))
@@ -185,7 +186,8 @@ class TestControls:
         assert first_crossing(value, 1e-9, grid, 12) == 1e5
 
     def test_noise_is_the_paper_s(self, game, schemes):
-        """P1: all releases keep their guarantee, epsilon / (1 + tau epsilon), or better."""
+        """P1: all releases keep their guarantee, epsilon / (1 + tau epsilon), or
+        better."""
         scorer = game[0]
         tau = schemes["noise"].tau_
         assert np.all(tau[:2] > 0)

@@ -65,7 +65,8 @@ def test_logistic_sensitivity_is_exact(bound, intercept):
     def statistic(X, signs):
         return logistic_vector(X, signs, intercept)
 
-    # Signs in between are no labels, but lie between those: the distance is convex in each.
+    # Signs in between are no labels, but lie between those: the distance is convex in
+    # each.
     found = farthest(statistic, (bound, 1.0))
     claimed = logistic_sensitivity((bound,), intercept)
     assert 0.999 * claimed < found < claimed * (1 + 1e-9)

@@ -110,7 +110,8 @@ class TestAxioms:
             assert table[rest | 1] == table[rest | 4]
 
     def test_models_are_bound_to_releases_in_one_order(self):
-        """Whatever a user's model makes of their order, that of the user does not matter."""
+        """Whatever a user's model makes of their order, that of the user does not
+        matter."""
 
         class Recorder(GaussianMean):
             given = []

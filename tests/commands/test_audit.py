@@ -251,7 +251,8 @@ frame.src = "page.html";
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="needs the browser Chromium on the PATH")
 def test_from_the_table_to_the_page_and_to_a_mended_table(tmp_path, capsys):
-    """Verdicts in the page, a reload, corrections, a file that differs in these fields alone."""
+    """Verdicts in the page, a reload, corrections, a file that differs in these fields
+    alone."""
     rng = np.random.default_rng(0)
     size = rng.normal(50, 10, 200).round(1)
     labels, wrong = flip_labels(

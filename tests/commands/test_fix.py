@@ -74,7 +74,8 @@ def test_audit_verdicts_fix(audited, tmp_path, capsys):
         f"{len(fixed)} corrections, listed in {tmp_path / 'new.changes.csv'}."
     )
     assert sum(line.startswith(f"row {min(fixed) + 2}, label: ") for line in said) == 1
-    # the list of changes is one of corrections: the other way round it gives the old file
+    # the list of changes is one of corrections: the other way round it gives the old
+    # file
     changes = pd.read_csv(tmp_path / "new.changes.csv")
     assert changes["row"].tolist() == [row + 2 for row in sorted(fixed)]
     back = changes.rename(columns={"old": "new", "new": "old"})
@@ -155,7 +156,8 @@ def _lines(raw):
 
 @pytest.fixture(scope="module")
 def reviewed(tmp_path_factory):
-    """A folder with a table of a spreadsheet, its report with verdicts, and the wrong rows."""
+    """A folder with a table of a spreadsheet, its report with verdicts, and the wrong
+    rows."""
     folder, rng = tmp_path_factory.mktemp("reviewed"), np.random.default_rng(1)
     size = rng.normal(size=120)
     label, wrong = flip_labels(np.where(size > 0, "ja", "nein"), 0.1, random_state=0)

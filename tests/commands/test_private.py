@@ -13,7 +13,8 @@ pd = pytest.importorskip("pandas")
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory):
-    """Private and public rows as files: the private one has other labels and spellings."""
+    """Private and public rows as files: the private one has other labels and
+    spellings."""
     folder, rng = tmp_path_factory.mktemp("private"), np.random.default_rng(0)
     size, colour = rng.normal(size=300).round(6), rng.choice(["red", "blue"], 300)
     label = np.where(size + 2 * (colour == "red") > 1, "high", "low").astype(object)

@@ -1,4 +1,5 @@
-"""Commands on tables as people have them: at the first try, and with the options that decide."""
+"""Commands on tables as people have them: at the first try, and with the options that
+decide."""
 
 import json
 import os
@@ -253,7 +254,8 @@ def test_whole_numbers_are_asked_and_the_task_decides(name, tmp_path, capsys):
 
 
 def test_private_rows_are_not_public(tmp_path, capsys):
-    """The whole table, or half of it, as --validation is refused; other rows are taken."""
+    """The whole table, or half of it, as --validation is refused; other rows are
+    taken."""
     lines = text_of(columns(400)).splitlines()
     table, out = tmp_path / "t.csv", tmp_path / "o.csv"
     table.write_text("\n".join(lines[:301]))

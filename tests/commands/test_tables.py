@@ -167,7 +167,8 @@ def test_private_columns_are_encoded_by_public_rows(train, people, tmp_path, cap
 
 
 def test_clean_keeps_the_text_of_the_file(tmp_path, capsys):
-    """Numbers and strings of kept rows are those of the file, and reasons those of the filter."""
+    """Numbers and strings of kept rows are those of the file, and reasons those of the
+    filter."""
     lines = [f'{i}.50,0{i % 7},"a, b",{"yes" if i % 2 else "no"}' for i in range(20)]
     table, clean, report = (
         tmp_path / f"{name}.csv" for name in ("train", "clean", "removed")

@@ -127,7 +127,8 @@ def test_noise_has_the_size_asked_for(X, relative_to, scale):
         X, 1.0, scale, random_state=0, relative_to=relative_to
     )
     noise = (X_noisy - X) / (scale * SIZES[relative_to](X, axis=0))
-    # 4,000 draws of a standard normal: five standard errors of mean, deviation and correlation.
+    # 4,000 draws of a standard normal: five standard errors of mean, deviation and
+    # correlation.
     assert np.abs(noise.mean(axis=0)).max() < 5 / np.sqrt(4000)
     assert np.abs(noise.std(axis=0) - 1).max() < 5 / np.sqrt(8000)
     assert np.abs(np.corrcoef(noise.T) - np.eye(3)).max() < 5 / np.sqrt(4000)

@@ -1,4 +1,5 @@
-"""Errors of averaged noise from what was released, and rows that join recorded walks."""
+"""Errors of averaged noise from what was released, and rows that join recorded
+walks."""
 
 import numpy as np
 import pytest

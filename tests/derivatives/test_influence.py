@@ -1,4 +1,5 @@
-"""Derivatives by weights and Newton steps, against models of scikit-learn that are fitted again."""
+"""Derivatives by weights and Newton steps, against models of scikit-learn that are
+fitted again."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,5 @@
-"""Noise on gradients along permutations: its variance, its averages, and what it relies on."""
+"""Noise on gradients along permutations: its variance, its averages, and what it relies
+on."""
 
 import numpy as np
 import pytest

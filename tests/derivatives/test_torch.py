@@ -70,7 +70,8 @@ def make(module, data, loss=None, **options):
 
 
 def memory_of(n_rows, unit):
-    """MiB of working memory in which about that many rows of `images` are computed together."""
+    """MiB of working memory in which about that many rows of `images` are computed
+    together."""
     row = 8 * (36 + 2 * 48 + 48 + 3)  # the input, three hidden layers and the outputs
     return 4 * n_rows * (2 * row + (unit == "example") * 24 * 183) / 2**20
 
@@ -184,7 +185,8 @@ def test_blocks_change_nothing(images, rng, unit):
 
 @pytest.mark.parametrize("private", [False, True])
 def test_blocks_of_columns_change_nothing(rng, private):
-    # Gradients of 12 rows in 20,050 parameters: more numbers than are clipped at a time.
+    # Gradients of 12 rows in 20,050 parameters: more numbers than are clipped at a
+    # time.
     X, y = rng.normal(size=(13, 400)), rng.integers(0, 50, 13)
     X[3] *= 1e-3  # shorter than the bound
     X[5] = 1e200 if private else X[5]
@@ -285,7 +287,8 @@ def test_the_module_itself_is_left_alone(images):
 
 
 class Renamed(torch.nn.Linear):
-    """In a saved state its parameters have other names, as those of wrappers may have."""
+    """In a saved state its parameters have other names, as those of wrappers may
+    have."""
 
     def _load_from_state_dict(self, state, prefix, *args):
         super()._load_from_state_dict(state, f"{prefix}old_", *args)
@@ -324,7 +327,8 @@ def test_gradients_that_are_not_finite(table, unit):
     assert not np.isfinite(make(layer(), data, unit=unit).gradient(theta, 0)).all()
     zeroed = make(layer(), data, unit=unit, private=True).gradient(theta, 0)
     assert np.isfinite(zeroed).all()
-    # Such a row must not remove the gradients of the others: its effect would be larger then.
+    # Such a row must not remove the gradients of the others: its effect would be larger
+    # then.
     assert zeroed.any() == (unit == "example")
 
 
@@ -531,7 +535,7 @@ def test_permutations_on_a_gpu_equal_those_on_the_cpu(gpu, images):
     np.testing.assert_allclose(*values, rtol=1e-9, atol=1e-12)
 
 
-# Through the valuer ------------------------------------------------------------------------------
+# Through the valuer -------------------------------------------------------------------
 
 
 class Zeros(torch.nn.Linear):
@@ -615,7 +619,8 @@ def test_permutations_at_once_equal_one_by_one(table, monkeypatch, noise, unit, 
         )
     values = valuer.fit(X, y, **fit).values_
     if noise == "correlated":
-        # Averages of releases depend on the permutations before: those are walked one by one.
+        # Averages of releases depend on the permutations before: those are walked one
+        # by one.
         assert walks == [1] * 7
     elif width == 5:
         assert walks == [5]
@@ -635,7 +640,8 @@ def test_permutations_at_once_equal_one_by_one(table, monkeypatch, noise, unit, 
 @pytest.mark.filterwarnings("ignore::skvalue.privacy.SeededNoiseWarning")
 @pytest.mark.filterwarnings("ignore::skvalue.exceptions.ImpreciseValuesWarning")
 def test_threads_do_not_share_a_module(table, noise):
-    """`torch.func.functional_call` changes the module: another thread would see its parameters."""
+    """`torch.func.functional_call` changes the module: another thread would see its
+    parameters."""
     X, y, players, X_val, y_val = table
     running, shared = {}, []
 

@@ -1,4 +1,5 @@
-"""Checks of torch modules: rounding is told from mixed rows, and errors keep their cause."""
+"""Checks of torch modules: rounding is told from mixed rows, and errors keep their
+cause."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,5 @@
-"""Derivatives through training, against central differences and against the other engine."""
+"""Derivatives through training, against central differences and against the other
+engine."""
 
 import weakref
 from itertools import product

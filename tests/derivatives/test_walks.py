@@ -19,7 +19,8 @@ from .plain import PlainModel, plain_walk
 
 
 class Bits(PlainModel):
-    """A game as a model: a step writes a player down, and a table knows the utilities."""
+    """A game as a model: a step writes a player down, and a table knows the
+    utilities."""
 
     def __init__(self, n, utility):
         self.n_players = self.n_parameters = n

@@ -1,4 +1,5 @@
-"""Control variates: every exact expectation against the enumeration of all coalitions."""
+"""Control variates: every exact expectation against the enumeration of all
+coalitions."""
 
 import numpy as np
 import pytest
@@ -41,7 +42,8 @@ def all_coalitions(strata):
 
 
 def enumerated(strata, v):
-    """Averages of v (coalitions, n_fits) with the importance weights, by stratum and player."""
+    """Averages of v (coalitions, n_fits) with the importance weights, by stratum and
+    player."""
     masks, labels, probability = all_coalitions(strata)
     sizes = masks.sum(axis=1)
     sides = []
@@ -154,7 +156,8 @@ def test_expectations_of_groups_agree_with_enumeration():
         enumerated(strata, features_of(controls, masks, labels) @ beta),
     ):
         np.testing.assert_allclose(found, expected, atol=1e-12)
-    # Means per player of the sums over rows: of the indicators of classes, the first columns.
+    # Means per player of the sums over rows: of the indicators of classes, the first
+    # columns.
     of_rows = masks[:, groups] @ np.eye(2)[y] / masks.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(described[:, [1, 4]], of_rows, rtol=1e-12)
 
@@ -275,7 +278,8 @@ def test_expected_utilities_agree_with_hypergeometric_sums():
 
 @pytest.mark.parametrize("size", [1, 2, 7_000, 19_998])
 def test_expectations_of_many_players_agree_with_the_mean_over_players(size):
-    # With one size, E[x(S)] is the mean over players of E[x(S) | i in S], and of i not in S.
+    # With one size, E[x(S)] is the mean over players of E[x(S) | i in S], and of i not
+    # in S.
     n = 20_000
     one = (np.arange(n + 1) == size) * 1.0
     strata = SizeStrata(

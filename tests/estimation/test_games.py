@@ -12,7 +12,8 @@ ESTIMATED = [sampler for sampler in SAMPLERS if sampler not in ("exact", "margin
 
 
 def small_half(n):
-    """A semivalue of one's own: coalitions of less than half of the players, all sizes alike."""
+    """A semivalue of one's own: coalitions of less than half of the players, all sizes
+    alike."""
     return (np.arange(n) < n // 2) / (n // 2)
 
 
@@ -24,7 +25,8 @@ def all_masks(n):
 
 
 def random_game(number):
-    """Games of 6 to 12 players: known ones, noise, and noise around a sum and its square."""
+    """Games of 6 to 12 players: known ones, noise, and noise around a sum and its
+    square."""
     rng = np.random.default_rng([77, number])
     n = 6 + number % 7
     kind = ("airport", "voting", "gloves", "noise", "concave")[number % 5]
@@ -175,7 +177,8 @@ def test_truncation_saves_coalitions_and_keeps_to_its_bound(sign):
 
 
 def test_a_negative_sum_does_not_truncate():
-    # The utility falls below that of the empty coalition before it comes back to that of all.
+    # The utility falls below that of the empty coalition before it comes back to that
+    # of all.
     def dip(masks):
         fraction = masks.mean(axis=1)
         return fraction * (fraction - 1) * 4 + 0.05 * fraction
@@ -214,7 +217,8 @@ def test_truncation_waits_for_a_flat_stretch():
 @pytest.mark.parametrize("sampler", ESTIMATED)
 @pytest.mark.parametrize("semivalue", ["shapley", "banzhaf", (4, 1)])
 def test_intervals_cover(sampler, semivalue):
-    """95 % intervals of 200 repetitions hold the value in 93 to 97 % of all (rows, repetitions).
+    """95 % intervals of 200 repetitions hold the value in 93 to 97 % of all (rows,
+    repetitions).
 
     Standard errors off by a tenth would give 92.2 or 96.9 %.
     """

@@ -1,4 +1,5 @@
-"""Designs of Layered Shapley on small games: unbiased, with honest errors, at the stated cost."""
+"""Designs of Layered Shapley on small games: unbiased, with honest errors, at the
+stated cost."""
 
 from math import comb
 
@@ -20,7 +21,8 @@ def table_game(table):
 
 
 def random_game(n, rng, sums=3.0):
-    """Noise of every coalition, with sums of numbers of the players, and its Shapley values."""
+    """Noise of every coalition, with sums of numbers of the players, and its Shapley
+    values."""
     members = (np.arange(2**n)[:, None] >> np.arange(n)) % 2
     table = members @ rng.normal(scale=sums, size=n) + rng.normal(size=2**n)
     values = enumerate_semivalue(lambda players: table[sum(1 << i for i in players)], n)
@@ -84,8 +86,8 @@ def test_unbiased_in_2000_runs(design, n, scale, rng):
     finite = np.isfinite(stated).all(axis=0)
     if found.std() > 1e-9 and finite.any():
         ratio = stated[:, finite].mean() / found.var(axis=0, ddof=1)[finite].mean()
-        # The mean variance over players counts as one more draw; without a second draw, differences
-        # of neighbours in size count what sets them apart.
+        # The mean variance over players counts as one more draw; without a second draw,
+        # differences of neighbours in size count what sets them apart.
         plan = plan_layers(design, n, wanted(n, scale), n_shuffles=3)
         least = {"blocks": 3, "poisson": plan.counts[plan.sampled].min(), "iid": 5}[
             design
@@ -188,7 +190,8 @@ def test_counts_of_algorithm_1():
 @pytest.mark.slow
 @pytest.mark.parametrize(("allocation", "tol"), [("bound", 0.3), ("neyman", 0.1)])
 def test_coverage_of_independent_draws(allocation, tol, rng):
-    # The worst case of Hoeffding's inequality for player 0, who adds c / k or takes it away.
+    # The worst case of Hoeffding's inequality for player 0, who adds c / k or takes it
+    # away.
     n, c, failure = 12, 1.0, 0.01
     codes = np.arange(2**n)
     others = codes >> 1

@@ -9,7 +9,8 @@ N = 40
 
 
 def utility(masks):
-    """A function of an integer, whose rounding does not depend on the other coalitions."""
+    """A function of an integer, whose rounding does not depend on the other
+    coalitions."""
     worth = masks @ np.random.default_rng(3).integers(-9, 10, N)
     return worth / (5 + np.abs(worth))
 

@@ -78,7 +78,8 @@ def play(design, utilities, exact, steps, lengths):
 
 
 def steps_of(kind):
-    """Utilities, exact contributions, steps and their lengths: of a table, or of models."""
+    """Utilities, exact contributions, steps and their lengths: of a table, or of
+    models."""
     if kind in TRAINED:
         return trained(kind)
     utilities, rng = table(), np.random.default_rng(1)
@@ -172,7 +173,8 @@ def test_unbiased_over_many_seeds(kind, semivalue):
 
 
 def test_wrong_steps_are_told():
-    """Corrections that move values by as much as these are: the steps have the wrong sign."""
+    """Corrections that move values by as much as these are: the steps have the wrong
+    sign."""
     _, _, right, _ = replicates("shapley", "exact", 4)
     values, _, wrong, _ = replicates("shapley", "wrong sign", 4)
     assert np.abs(right).max() == 0

@@ -204,7 +204,7 @@ def test_same_bits_for_any_workers(n_jobs, rng):
     )  # nothing is remembered
 
 
-# Regression ---------------------------------------------------------------------------------
+# Regression ---------------------------------------------------------------------------
 
 LINEAR = [
     Ridge(),
@@ -240,7 +240,8 @@ def test_linear_weights_and_groups(estimator, rng):
 
 @pytest.mark.parametrize("estimator", [Ridge(), LinearRegression()], ids=str)
 def test_linear_of_many_rows_and_columns(estimator, rng):
-    # Products of pairs of columns would be more than 20 million: each Gram matrix by itself.
+    # Products of pairs of columns would be more than 20 million: each Gram matrix by
+    # itself.
     X, y = make_regression(1050, 200, noise=20.0, random_state=0)
     along = np.argsort(rng.permutation(1000))[None] <= np.arange(900, 908)[:, None]
     masks = np.concatenate([along, rng.random((4, 1000)) < 0.5])
@@ -294,7 +295,7 @@ def test_r2_of_one_validation_point_is_an_error():
         game.utility(np.ones((1, 40), dtype=bool))
 
 
-# Centroids, Bayes, neighbours ---------------------------------------------------------------
+# Centroids, Bayes, neighbours ---------------------------------------------------------
 
 CLASSIFIERS = [
     NearestCentroid(),

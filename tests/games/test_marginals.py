@@ -113,7 +113,8 @@ def test_steps_of_the_accuracy_in_blocks_and_of_many_columns(
 
 
 def test_errors_of_steps_fall_faster_than_their_squares():
-    """Ten times the rows: a tenth of the contributions, and a thousandth of their errors."""
+    """Ten times the rows: a tenth of the contributions, and a thousandth of their
+    errors."""
     errors = []
     for n in (100, 1000):
         marginal = marginal_game(LogisticRegression(), "neg_log_loss", 2, n=n)
@@ -166,7 +167,8 @@ def test_one_class(scoring):
 
 
 def test_of_two_classes_of_three_the_number_of_rows_counts():
-    # All columns are 0 and all groups have as many rows of either class: the model stays the same.
+    # All columns are 0 and all groups have as many rows of either class: the model
+    # stays the same.
     X, y = np.zeros((20, 1)), np.r_[np.tile([0, 1], 9), 2, 2]
     game = ModelGame(
         LogisticRegression(), X, y, X_val=X, y_val=y, scoring="neg_log_loss",

@@ -1,4 +1,5 @@
-"""The game of training a model: the loop over fits, weights, groups, failures, scorers."""
+"""The game of training a model: the loop over fits, weights, groups, failures,
+scorers."""
 
 import time
 import warnings
@@ -268,7 +269,7 @@ def test_data_frames_and_sparse_rows(data, masks):
     np.testing.assert_array_equal(got, expected)
 
 
-# Coalitions that lack classes ---------------------------------------------------------------
+# Coalitions that lack classes ---------------------------------------------------------
 
 
 @pytest.fixture
@@ -356,7 +357,7 @@ def test_one_class_has_an_auc_of_a_half(data, model):
     assert (game.n_failed, game.n_one_class) == (0, 1)
 
 
-# Failures -----------------------------------------------------------------------------------
+# Failures -----------------------------------------------------------------------------
 
 
 class Fragile(ClassifierMixin, BaseEstimator):
@@ -463,7 +464,7 @@ def test_scorer_that_gives_no_number(data, score, message, error_score):
         game.utility(np.arange(40)[None] < 6)
 
 
-# Scorers ------------------------------------------------------------------------------------
+# Scorers ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -482,7 +483,8 @@ def test_empty_utility(data, scoring):
 
 
 def by_dummy(scoring, y_val, weights=None, labels=None):
-    """Score of the class of largest weight, or of the frequencies or the mean, by definition."""
+    """Score of the class of largest weight, or of the frequencies or the mean, by
+    definition."""
     weights = np.ones(len(y_val)) if weights is None else weights
     if labels is None:
         return -np.average(
@@ -587,7 +589,7 @@ def test_callable_scorer(data, masks):
     assert game.utility(masks).tolist() == expected
 
 
-# Wrong parameters ----------------------------------------------------------------------
+# Wrong parameters ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -630,7 +632,7 @@ def test_bad_labels_and_models(data):
         ModelGame(StandardScaler(), *data)
 
 
-# Overhead ------------------------------------------------------------------------
+# Overhead -----------------------------------------------------------------------------
 
 
 class Slow(ClassifierMixin, BaseEstimator):

@@ -62,7 +62,8 @@ def test_stable_game_is_scikit_learn_with_a_falling_C(l2, intercept, rng):
 
 @pytest.mark.parametrize("size", [1, 3, 9])
 def test_gradient_is_within_the_tolerance(size, rng):
-    # One-class coalitions too; five columns, so that nine rows are solved in the primal.
+    # One-class coalitions too; five columns, so that nine rows are solved in the
+    # primal.
     from skvalue.games.solvers.dual_kernels import dual_tile
     from skvalue.games.solvers.stable_kernels import primal_tile
 
@@ -107,7 +108,8 @@ def test_no_row_moves_a_utility_by_more_than_the_bound(rng):
 
 
 def test_stability_constants():
-    # The steepest margin: l2 |w|^2 of one row alone, at its worst penalty, is near the bound.
+    # The steepest margin: l2 |w|^2 of one row alone, at its worst penalty, is near the
+    # bound.
     kappa, slope, tolerance = stability(1.0, 1.0, fit_intercept=False)
     t = np.linspace(0, 5, 100_001)
     radius = np.sqrt((t / (1 + np.exp(t))).max())

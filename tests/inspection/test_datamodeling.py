@@ -10,7 +10,8 @@ from skvalue.inspection import LinearDatamodelingDisplay, linear_datamodeling_sc
 
 
 class Total(RegressorMixin, BaseEstimator):
-    """A model whose utility is linear in the rows: the sum of the rows that it was trained on."""
+    """A model whose utility is linear in the rows: the sum of the rows that it was
+    trained on."""
 
     def fit(self, X, y):
         self.total_ = X.sum(axis=0)

@@ -10,7 +10,8 @@ from skvalue.privacy import detection_ceiling, mu_from_epsilon
 
 
 class Recorder(BaseEstimator):
-    """Values that know the parties as well as epsilon says, and what was asked of it."""
+    """Values that know the parties as well as epsilon says, and what was asked of
+    it."""
 
     calls: list = []
 
@@ -56,7 +57,8 @@ def test_detection_by_size_and_epsilon(parties):
     np.testing.assert_array_equal(curves.scores[:, 1], np.ones((2, 2)))
     np.testing.assert_array_equal(curves.scores[:, 0], np.zeros((2, 2)))
     np.testing.assert_allclose(curves.limits[0], 0.583, atol=5e-4)
-    # Five rows replaced: five times the distance, as at the epsilon whose mu is five times it.
+    # Five rows replaced: five times the distance, as at the epsilon whose mu is five
+    # times it.
     mu = 5 * mu_from_epsilon(1.0, 5e-5)
     np.testing.assert_allclose(curves.limits[1], norm.cdf(mu / np.sqrt(2)))
     assert [call[1] for call in Recorder.calls] == [6] * 6 + [30] * 6

@@ -1,4 +1,5 @@
-"""Gains of manipulations: exact ones, honest ones, errors, every kind of valuer, refusals."""
+"""Gains of manipulations: exact ones, honest ones, errors, every kind of valuer,
+refusals."""
 
 import numpy as np
 import pytest
@@ -72,7 +73,8 @@ class TestAttacks:
 
 class TestGains:
     def test_by_hand(self):
-        """Rows sent twice under an additive rule of rows: the share goes from 1/4 to 2/5."""
+        """Rows sent twice under an additive rule of rows: the share goes from 1/4 to
+        2/5."""
         result = gain(
             GroupSizes(),
             attacks={"twice": lambda sent, rng: twice(sent), "none": lambda s, rng: s},
@@ -150,7 +152,8 @@ class TestGains:
 
     @pytest.mark.slow
     def test_an_honest_attack_is_proved_in_few_draws(self):
-        """The luck of the sampled coalitions, and the validation points, are in the error."""
+        """The luck of the sampled coalitions, and the validation points, are in the
+        error."""
         valuer, proved = (
             DataShapleyValuer(max_evaluations=66, adjust=False, sampler="stratified"),
             0,
@@ -252,7 +255,8 @@ def test_scorers_of_parties():
 
 
 def test_a_score_is_not_a_price():
-    """PriArTa: k names are paid k times, and a made-up summary has the largest score."""
+    """PriArTa: k names are paid k times, and a made-up summary has the largest
+    score."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
     X[200:] += 1.0

@@ -35,7 +35,8 @@ def test_ball_is_closed(engine, rng, dtype):
 
 
 def test_boundary_far_from_the_origin(engine, rng):
-    # In float32 the product rounds by about 1 here: only the rows themselves can decide.
+    # In float32 the product rounds by about 1 here: only the rows themselves can
+    # decide.
     X = (rng.integers(-3, 4, (300, 2)) + 4096).astype(np.float32)
     Q = (rng.integers(-3, 4, (9, 2)) + 4096).astype(np.float32)
     y = rng.integers(0, 3, 300)
@@ -43,7 +44,8 @@ def test_boundary_far_from_the_origin(engine, rng):
 
 
 def test_rows_of_one_number_all_over(engine, rng):
-    # Every term of a float32 product rounds one way: by more than sqrt(d) times its precision.
+    # Every term of a float32 product rounds one way: by more than sqrt(d) times its
+    # precision.
     X = np.repeat(np.linspace(1, 2, 301, dtype=np.float32)[:, None], 384, axis=1)
     Q = X[::2] + np.eye(1, 384, dtype=np.float32) / 2
     y = rng.integers(0, 3, len(X))
@@ -60,7 +62,8 @@ def test_rows_of_one_number_all_over(engine, rng):
 
 @pytest.mark.parametrize(("memory", "workers"), [(1024, 3), (0, 1)])
 def test_tiles_look_like_one(engine, rng, memory, workers):
-    """All counts are there before the first weight, and few bits are kept where memory is short."""
+    """All counts are there before the first weight, and few bits are kept where memory
+    is short."""
     X, y, Q = (
         rng.normal(size=(400, 3)),
         rng.integers(0, 2, 400),

@@ -1,4 +1,5 @@
-"""Engines against each other: the same values on random problems and real sets, on any device."""
+"""Engines against each other: the same values on random problems and real sets, on any
+device."""
 
 import re
 import sys
@@ -37,7 +38,8 @@ def close(values, expected, tolerance=1e-6):
 
 
 def random_problem(seed):
-    """A valuer and a problem: grids or normal rows, far from the origin or not, any precision."""
+    """A valuer and a problem: grids or normal rows, far from the origin or not, any
+    precision."""
     rng = np.random.default_rng(seed)
     n, n_points, d = rng.integers(20, 500), rng.integers(1, 40), rng.integers(1, 40)
     X, X_val = rng.normal(size=(n, d)), rng.normal(size=(n_points, d))
@@ -126,7 +128,8 @@ def test_all_else_that_a_valuer_does(valuer, engine, rng):
 
 
 def test_a_search_that_finds_no_end(engine):
-    """All rows are as near as the last rank searched: the search goes on, without a point."""
+    """All rows are as near as the last rank searched: the search goes on, without a
+    point."""
     X, y, new = np.ones((50, 2)), np.arange(50) % 2, np.zeros((3, 2))
     points = dict(X_val=new + 0.5, y_val=[0, 1, 1])
     valuer = KNNShapleyValuer(3, engine=engine, device="cpu").fit(X, y, **points)
@@ -311,7 +314,8 @@ def test_a_gpu_agrees_on_real_sets(name, gpu):
 
 
 class StrictIndex:
-    """An index as on a GPU: it searches for few neighbours in few groups, and within no range."""
+    """An index as on a GPU: it searches for few neighbours in few groups, and within no
+    range."""
 
     most_groups = 2048
 

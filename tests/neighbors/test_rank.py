@@ -57,7 +57,8 @@ def test_float32_order_is_that_of_float64_where_it_matters(engine, rng):
 
 @pytest.mark.parametrize("scale", [1e3, 1e6])
 def test_outliers_do_not_blur_the_rest(engine, rng, scale):
-    # One far row stretches the range of distances; the others crowd into one bin of the sort.
+    # One far row stretches the range of distances; the others crowd into one bin of the
+    # sort.
     X = np.concatenate([rng.normal(size=(2000, 2)), [[scale, scale]]])
     check(
         ranks(engine, X, X[:6] + 1e-3),
@@ -98,7 +99,8 @@ def test_max_rank_keeps_ties_across_the_cut(engine, rng, n):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rounding_does_not_cut_a_tie(engine, rng, dtype):
-    # All cosines are 1 but for the rounding of the product, which is all that the keys differ by.
+    # All cosines are 1 but for the rounding of the product, which is all that the keys
+    # differ by.
     X, Q = 1 + rng.random((60, 1)), 1 + rng.random((20, 1))
     for max_rank in (1, 20, 59, 60):
         for order, tied in ranks(
@@ -106,7 +108,8 @@ def test_rounding_does_not_cut_a_tie(engine, rng, dtype):
         ):
             assert sorted(order) == list(range(60))
             assert tied[1:].all()
-    # Copies of far rows: their keys differ by rounding, here and there across an edge of a code.
+    # Copies of far rows: their keys differ by rounding, here and there across an edge
+    # of a code.
     X = np.repeat(rng.normal(size=(40, 30)), 50, axis=0).astype(dtype)
     Q = rng.normal(size=(100, 30)).astype(dtype)
     for order, tied in ranks(engine, X, Q, max_rank=120):
@@ -139,7 +142,8 @@ def test_cosine_ignores_lengths_and_puts_zeros_at_one(engine, rng):
 
 
 def test_equal_distances_that_sum_up_differently_are_tied(engine, rng):
-    # The same differences in another order of columns: equal but for the rounding of the sum.
+    # The same differences in another order of columns: equal but for the rounding of
+    # the sum.
     X = rng.permuted(np.tile(rng.normal(size=9), (50, 1)), axis=1)
     for metric, Q in [("euclidean", np.zeros((2, 9))), ("cosine", np.ones((2, 9)))]:
         for order, tied in ranks(engine, X, Q, metric):
@@ -216,7 +220,8 @@ def test_distances_that_are_not_finite_are_refused(value):
 @pytest.mark.parametrize("engine", ["numba"], indirect=True)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_buckets_of_many_rows(engine, dtype, rng):
-    # Above 131,072 rows the sort first divides them, here with far, crowded and equal distances.
+    # Above 131,072 rows the sort first divides them, here with far, crowded and equal
+    # distances.
     n = 132_000
     normal = rng.normal(size=n).astype(dtype)
     far = np.append(normal[1:], dtype(1e4))
@@ -246,7 +251,8 @@ def test_buckets_of_many_rows(engine, dtype, rng):
 
 @pytest.mark.parametrize("engine", ["numba"], indirect=True)
 def test_more_rows_than_a_record_can_name(engine, rng):
-    # Records of the sort of few rows have 21 bits for the row; those of many rows have more.
+    # Records of the sort of few rows have 21 bits for the row; those of many rows have
+    # more.
     X, Q = rng.normal(size=(2**21 + 5, 1)), np.zeros((1, 1))
     ((order, _),) = ranks(engine, X, Q)
     np.testing.assert_array_equal(X[order, 0] ** 2, np.sort(X[:, 0] ** 2))

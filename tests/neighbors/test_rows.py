@@ -1,4 +1,5 @@
-"""Rows that are sparse, in a file or a Dask array: the values of the same rows in memory."""
+"""Rows that are sparse, in a file or a Dask array: the values of the same rows in
+memory."""
 
 import pickle
 from itertools import product
@@ -26,7 +27,8 @@ VALUERS = {
 
 
 def cases(names, *some):
-    """Kinds of rows and valuers: by default some of them, and the others in the slow tests."""
+    """Kinds of rows and valuers: by default some of them, and the others in the slow
+    tests."""
     others = [pytest.param(*case, marks=pytest.mark.slow)
               for case in product(KINDS, names) if case not in some]  # fmt: skip
     return pytest.mark.parametrize(("kind", "name"), [*some, *others])
@@ -132,7 +134,8 @@ def test_wide_sparse_rows_are_not_densified(valuer, density, rng, monkeypatch):
 
 
 def test_many_rows_without_a_shared_column_are_tied(rng):
-    # Cosines that are 0 because nothing is shared, or because products cancel, next to others.
+    # Cosines that are 0 because nothing is shared, or because products cancel, next to
+    # others.
     X = np.zeros((400, 60))
     X[np.arange(400), rng.integers(0, 60, 400)] = 1.0
     X[:30, 50:] = rng.normal(size=(30, 10))

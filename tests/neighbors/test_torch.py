@@ -1,4 +1,5 @@
-"""The torch engine: which GPU, how much of its memory, and what the user has set there."""
+"""The torch engine: which GPU, how much of its memory, and what the user has set
+there."""
 
 import pickle
 
@@ -154,7 +155,8 @@ def test_only_points_whose_last_rank_is_tied_are_sorted_further(rng, monkeypatch
 
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_exact_distances_by_threads(n_threads, rng):
-    # Rows in pairs that the product cannot tell apart: all of them are compared exactly.
+    # Rows in pairs that the product cannot tell apart: all of them are compared
+    # exactly.
     X = np.repeat(rng.normal(size=(1500, 3)), 2, axis=0) + 1e-17 * rng.normal(
         size=(3000, 3)
     )

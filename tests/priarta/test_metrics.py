@@ -1,4 +1,5 @@
-"""Closed forms against independent implementations, also where covariances have no full rank."""
+"""Closed forms against independent implementations, also where covariances have no full
+rank."""
 
 import mpmath
 import numpy as np
@@ -57,7 +58,8 @@ def test_wasserstein_without_full_rank(rng, ranks, scale):
 @pytest.mark.parametrize("step", [0.0, 1e-9, 1e-6, 1e-3])
 @pytest.mark.parametrize("rank", [3, 5])
 def test_wasserstein_keeps_digits_where_it_is_small(rng, step, rank):
-    # A difference of traces would be wrong by the square root of the rounding error, 1e-8.
+    # A difference of traces would be wrong by the square root of the rounding error,
+    # 1e-8.
     F1 = rng.normal(size=(5, rank))
     F2 = F1 + step * rng.normal(size=(5, rank))
     m = np.zeros(5)

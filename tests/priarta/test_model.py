@@ -1,4 +1,5 @@
-"""The folder that a buyer ships: what comes out is what went in, and nothing in it runs."""
+"""The folder that a buyer ships: what comes out is what went in, and nothing in it
+runs."""
 
 import json
 import os
@@ -225,7 +226,7 @@ def test_pipes_and_folders_are_no_files(folder, name, make):
     refused(folder[1], f"{name} must be a file")
 
 
-# The seller's command ----------------------------------------------------------------------------
+# The seller's command -----------------------------------------------------------------
 
 
 def test_from_folder_to_score(folder, rng, tmp_path, monkeypatch, capsys):

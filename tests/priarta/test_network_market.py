@@ -1,4 +1,5 @@
-"""Networks within the scorer and the buyer's folder, and (slow) the order of sellers."""
+"""Networks within the scorer and the buyer's folder, and (slow) the order of
+sellers."""
 
 import importlib.util
 import json
@@ -180,9 +181,10 @@ def test_the_script_runs_on_colour_images(script, tmp_path, monkeypatch, capsys)
 def test_order_of_sellers_on_mnist(script, seed):
     """All of it without noise and with 2,000 rows; with 500 in nearly every release.
 
-    Of 400 releases with 500 rows 90 to 95 % were in order, by seed: 80 of 100 are with a
-    probability of 0.998 or more, and at least four of five seeds in one release each with 0.95.
-    Were it 75 %, all five seeds would pass here with one of 1e-4. All noise has a seed.
+    Of 400 releases with 500 rows 90 to 95 % were in order, by seed: 80 of 100 are with
+    a probability of 0.998 or more, and at least four of five seeds in one release each
+    with 0.95. Were it 75 %, all five seeds would pass here with one of 1e-4. All noise
+    has a seed.
     """
     folder = os.environ.get("SKVALUE_DATA")
     if not folder or not (Path(folder) / "mnist.npz").exists():

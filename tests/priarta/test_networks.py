@@ -30,8 +30,9 @@ def test_shapes(shape, n_outputs):
 
 
 def test_resnet18_is_the_one_of_the_paper():
-    # 11,689,512 weights with a stem of 7 x 7 (9,408) and a head for 1000 classes (513,000); the
-    # stem of 3 x 3 has 1,728. There are 17 convolutions and the head, and 3 shortcuts of 1 x 1.
+    # 11,689,512 weights with a stem of 7 x 7 (9,408) and a head for 1000 classes
+    # (513,000); the stem of 3 x 3 has 1,728. There are 17 convolutions and the head,
+    # and 3 shortcuts of 1 x 1.
     with torch.device("meta"):
         network, _ = make_backbone((3, 32, 32))
     assert n_weights(network) == 11_689_512 - 513_000 - 9_408 + 1_728

@@ -1,4 +1,5 @@
-"""A seller's release: exact sensitivities, honest noise, and what it says about itself."""
+"""A seller's release: exact sensitivities, honest noise, and what it says about
+itself."""
 
 import warnings
 from dataclasses import replace
@@ -50,7 +51,8 @@ def test_sensitivity_is_exact(relation, weight, rng):
 
 
 def test_one_release_of_both_needs_less_noise_than_two():
-    # With f and 1 - f of the squared budget, noise is 2 / sqrt f and sqrt 2 / sqrt(1 - f).
+    # With f and 1 - f of the squared budget, noise is 2 / sqrt f and sqrt 2 / sqrt(1 -
+    # f).
     for weight in (0.3, 0.6, 1.0):
         together = statistic_sensitivity(weight, "replace")
         fraction = 1 - 2 / together**2  # the same noise on the second moment
@@ -119,7 +121,8 @@ def test_moments_are_unbiased(rng):
     found = estimate_summaries(scorer._buyer, sent, shrink=False).covariance
     error = found.std(axis=0) / np.sqrt(len(sent))
     assert (np.abs(found.mean(axis=0) - covariance) < 5 * error).all()
-    # Without the correction for the noise in the mean the diagonal would be off by this:
+    # Without the correction for the noise in the mean the diagonal would be off by
+    # this:
     assert sent[0].noise.mean ** 2 > 0
 
 

@@ -1,4 +1,5 @@
-"""Rows of any size: what is learnt does not depend on their unit, or the error says so."""
+"""Rows of any size: what is learnt does not depend on their unit, or the error says
+so."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,5 @@
-"""The buyer's side: scores, errors, floors, and the table of checks for per-data-set scorers."""
+"""The buyer's side: scores, errors, floors, and the table of checks for per-data-set
+scorers."""
 
 import pickle
 from dataclasses import replace
@@ -34,7 +35,7 @@ def market(rng):
     ]
 
 
-# Scores ------------------------------------------------------------------------------------------
+# Scores -------------------------------------------------------------------------------
 
 
 def test_exact_scores_are_distances_of_clipped_moments(market):
@@ -140,7 +141,7 @@ def test_without_shrinking_estimates_are_the_moments_of_summaries(epsilon, rng):
     )
 
 
-# Uncertainty and interpretation -------------------------------------------------------------------
+# Uncertainty and interpretation -------------------------------------------------------
 
 
 # Far out, where rows are much alike, the noise of the mean is the covariance's too.
@@ -211,7 +212,7 @@ def test_explanation_names_the_direction(market):
     assert np.unravel_index(parts[2].argmax(), (2, 4)) == (0, 0)
 
 
-# Maps --------------------------------------------------------------------------------------------
+# Maps ---------------------------------------------------------------------------------
 
 
 def double(X):
@@ -267,7 +268,7 @@ def test_images_are_flattened(rng):
     assert scorer.transform([images[:20], images[20:]]).shape == (2, 1)
 
 
-# Contract ----------------------------------------------------------------------------------------
+# Contract -----------------------------------------------------------------------------
 
 
 def test_refit_and_pickle_score_alike(market):

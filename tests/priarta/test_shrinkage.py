@@ -1,4 +1,5 @@
-"""The Bayes estimate equals its definition, along the buyer's directions and at any noise."""
+"""The Bayes estimate equals its definition, along the buyer's directions and at any
+noise."""
 
 import numpy as np
 import pytest
@@ -48,7 +49,8 @@ def test_it_is_the_posterior_mean(rng, length):
 
 
 def test_a_few_directions_and_the_rest(rng):
-    # 128 directions are kept, and all others have the same variance: the prior of all 130.
+    # 128 directions are kept, and all others have the same variance: the prior of all
+    # 130.
     deviations = np.r_[5.0, 3.0, np.ones(128)]
     statistics = np.vstack([np.eye(130), -np.eye(130)]) * deviations
     prior, gap = Prior(statistics), 2 * rng.normal(size=130)
@@ -127,7 +129,8 @@ def test_moments_are_taken_in_units_of_their_noise(rng):
             mean + a * priors[0].estimate((means[place] - mean)[None] / a, 2 / a)[0]
         )
         np.testing.assert_allclose(found[0][place], shrunk)
-        # An entry of m m' changes by m_i e_j + m_j e_i + e_i e_j; on average over the diagonal:
+        # An entry of m m' changes by m_i e_j + m_j e_i + e_i e_j; on average over the
+        # diagonal:
         b = np.sqrt(b**2 + 4 * a**2 * (shrunk @ shrunk) / 3 + 2 * a**4)
         gap = moments[place] - np.outer(shrunk, shrunk) - covariance
         by = b * priors[1].estimate(svec(gap)[None] / b, 4 / b)[0]

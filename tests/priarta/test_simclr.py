@@ -1,4 +1,5 @@
-"""SimCLR: its loss, what it is invariant to, examples of every kind, and how it travels."""
+"""SimCLR: its loss, what it is invariant to, examples of every kind, and how it
+travels."""
 
 import json
 import pickle
@@ -128,7 +129,8 @@ def test_images_of_every_form_are_the_same_images(digits):
 
 
 class DataSet:
-    """Images in a file, as h5py gives them: an array-like without the methods of an array."""
+    """Images in a file, as h5py gives them: an array-like without the methods of an
+    array."""
 
     def __init__(self, images):
         self.images, self.shape, self.ndim = images, images.shape, images.ndim
@@ -214,7 +216,8 @@ def test_random_state(cls, table):
 @pytest.mark.parametrize("error", ["no room", ""])
 @NETWORKS
 def test_a_fit_that_fails_leaves_what_was_learnt(cls, error, rng, monkeypatch):
-    """Out of memory, say: neither on the GPU, nor in training mode, nor half trained."""
+    """Out of memory, say: neither on the GPU, nor in training mode, nor half
+    trained."""
     X = rng.normal(size=(100, 5))
     fitted = cls(**SMALL).fit(X)
     curve, kind = (
@@ -396,7 +399,8 @@ def test_on_a_gpu(gpu, digits):
 
 @contextmanager
 def watched(seen):
-    """Adds the mode, the device and the precision of what linear layers return to a set."""
+    """Adds the mode, the device and the precision of what linear layers return to a
+    set."""
 
     def see(layer, inputs, out):
         if isinstance(layer, torch.nn.Linear):
@@ -431,7 +435,8 @@ def test_a_gpu_learns_in_mixed_precision_and_transforms_in_full(gpu, rng):
 
 
 def test_a_gpu_that_emulates_bfloat16_learns_in_full(rng, monkeypatch):
-    """Those before Ampere: convolutions have no kernels for it, and products are slower."""
+    """Those before Ampere: convolutions have no kernels for it, and products are
+    slower."""
     simulate_a_gpu(monkeypatch)
     module = torch.get_device_module(find_device("cuda"))
     monkeypatch.setattr(

@@ -1,4 +1,5 @@
-"""What travels: facts checked as untrusted, and nothing that crashes or fills the buyer."""
+"""What travels: facts checked as untrusted, and nothing that crashes or fills the
+buyer."""
 
 import base64
 import json

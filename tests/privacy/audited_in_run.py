@@ -1,7 +1,8 @@
 """Runs of `InRunShapleyValuer` for the table of audits: what its trajectory publishes.
 
-Each canary has a feature of its own, so that one fit audits many of them: its gradient is as long
-as can be, one way or the other, and the noise of the coordinates is independent.
+Each canary has a feature of its own, so that one fit audits many of them: its gradient
+is as long as can be, one way or the other, and the noise of the coordinates is
+independent.
 """
 
 from functools import lru_cache
@@ -36,7 +37,8 @@ def claim():
 
 
 def short_claim():
-    """The claim of a sensitivity of sqrt 2 times the bound, where it is twice the bound."""
+    """The claim of a sensitivity of sqrt 2 times the bound, where it is twice the
+    bound."""
     event, share = claim(), 0.5**0.5
     noise = type(event.event)(share * event.event.scale, share * 2 * CLIP, "replace")
     return type(event)(noise, STEPS)
@@ -44,7 +46,8 @@ def short_claim():
 
 @lru_cache
 def runs(short=1.0):
-    """Scores of canaries that pull one way and the other, from fits with noise ``short``."""
+    """Scores of canaries that pull one way and the other, from fits with noise
+    ``short``."""
     event = claim()
     scale = event.event.scale * short
     epsilon = EPSILON

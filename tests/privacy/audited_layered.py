@@ -1,8 +1,9 @@
 """Runs of private Layered Shapley for the table of audits.
 
-Utilities of a real model move less than is proved, so that a missing factor would go unseen. The
-games here do the worst that the proof allows: one row moves the marginal contribution of another to
-every coalition of k rows that it is in by all of the bound for k, and its own by all of that.
+Utilities of a real model move less than is proved, so that a missing factor would go
+unseen. The games here do the worst that the proof allows: one row moves the marginal
+contribution of another to every coalition of k rows that it is in by all of the bound
+for k, and its own by all of that.
 """
 
 from contextlib import contextmanager
@@ -33,19 +34,22 @@ ROWS = [RECORDS[0]] * N
 
 
 def bounds():
-    """Bounds of the change of marginal contributions to 1, 2, ... others, and of one's own."""
+    """Bounds of the change of marginal contributions to 1, 2, ... others, and of one's
+    own."""
     game = StableLogisticGame(*POINTS.values(), *POINTS.values())
     return change_bounds(N, 1.0, 1.0, True, *game.validation_bounds())
 
 
 def alone(masks):
-    """Coalitions of k others move one way by half of what k moves, with the query the other way."""
+    """Coalitions of k others move one way by half of what k moves, with the query the
+    other way."""
     others, with_query = masks.sum(axis=1) - masks[:, QUERY], masks[:, QUERY]
     return np.where(with_query, 1.0, -1.0) * bounds()[0][np.maximum(others, 1) - 1] / 2
 
 
 def together(masks):
-    """Coalitions of one and two rows move in opposite ways, so that all contributions do."""
+    """Coalitions of one and two rows move in opposite ways, so that all contributions
+    do."""
     return np.where(masks.sum(axis=1) % 2, 1.0, -1.0) * bounds()[0][0] / 2
 
 
@@ -56,7 +60,8 @@ def vector(masks):
 
 @contextmanager
 def playing(rows, sides):
-    """The label of the canary decides utilities, by the side on which a coalition is."""
+    """The label of the canary decides utilities, by the side on which a coalition
+    is."""
     label = 2 * rows[CANARY][1] - 1
 
     def utility(game, masks):
@@ -88,7 +93,7 @@ def with_canary(record):
 NEIGHBOURS = with_canary(RECORDS[1]), ROWS  # the first has the larger value
 
 
-# One value ----------------------------------------------------------------------------------
+# One value ----------------------------------------------------------------------------
 
 
 @lru_cache
@@ -130,13 +135,15 @@ def search_one(claim, clean=one_clean, rows=with_canary, records=RECORDS):
     )
 
 
-# A number of blocks that is random ----------------------------------------------------------
+# A number of blocks that is random ----------------------------------------------------
 
 
 def random_clean(rows):
-    """Layers played with probability 1/2, in one block, and divided by the mean, as in the paper.
+    """Layers played with probability 1/2, in one block, and divided by the mean, as in
+    the paper.
 
-    Of all draws, one that can be: all layers are played, on blocks that begin with the canary.
+    Of all draws, one that can be: all layers are played, on blocks that begin with the
+    canary.
     """
     others = np.array([CANARY, *(j for j in range(N) if j not in (QUERY, CANARY))])
     with playing(rows, alone):
@@ -148,11 +155,12 @@ def random_clean(rows):
     return total / N
 
 
-# An intercept without penalty ---------------------------------------------------------------
+# An intercept without penalty ---------------------------------------------------------
 
 
 def intercept_clean(rows):
-    """The value of a row, where the constant is so large that its coefficient costs nothing."""
+    """The value of a row, where the constant is so large that its coefficient costs
+    nothing."""
     x, y = np.array(rows).T
     game = StableLogisticGame(
         np.column_stack([x, np.full(3, 100.0)]), y.astype(int), np.array([[1.0, 100.0]]),
@@ -186,7 +194,7 @@ def search_intercept(claim):
     return search_one(claim, intercept_clean, lambda record: [*TINY, record], records)
 
 
-# Secret coalitions --------------------------------------------------------------------------
+# Secret coalitions --------------------------------------------------------------------
 
 
 def secret_claim():
@@ -197,7 +205,8 @@ def secret_claim():
 
 @lru_cache
 def secret_scores(n, public=False):
-    """Values of many queries on fresh coalitions; or all on those of which the canary is one."""
+    """Values of many queries on fresh coalitions; or all on those of which the canary
+    is one."""
     plan = plan_release(N, 2, epsilon=1.0, delta=1e-5, design="iid", tol=2.0)
     scale = fit(ROWS, design="iid", n_layers=2).noise_scale_
     scores = []
@@ -215,7 +224,7 @@ def secret_scores(n, public=False):
     return scores
 
 
-# All values, and the vector of them -----------------------------------------------------------
+# All values, and the vector of them ---------------------------------------------------
 
 PRIVATE = dict(n_layers=1)
 KINDS = {"all": together, "publish": vector}
@@ -242,7 +251,8 @@ def values_of(release, n, epsilon=8.0):
 
 @lru_cache
 def values_runs(release, n):
-    """Values of n fits on either side, and those without noise: it is too small to see."""
+    """Values of n fits on either side, and those without noise: it is too small to
+    see."""
     return list(values_of(release, n)), values_clean(release)
 
 
@@ -252,7 +262,8 @@ def values_clean(release):
 
 
 def values_scores(release, n, short=1.0):
-    """Log-likelihood ratios of the runs, with less noise, under Laplace noise on either side."""
+    """Log-likelihood ratios of the runs, with less noise, under Laplace noise on either
+    side."""
     found = zip(*values_runs(release, n))
     clean = values_runs(release, n)[1]
     released = [exact + short * (run - exact) for run, exact in found]
@@ -268,5 +279,6 @@ def values_noise(release, n, short=1.0):
 
 
 def without_own(claim):
-    """Noise for what a row does to others' values, over the noise that covers its own too."""
+    """Noise for what a row does to others' values, over the noise that covers its own
+    too."""
     return values_claim("all").scale / claim.scale

@@ -1,4 +1,5 @@
-"""Runs of a seller's release that the table of audits asks for: whole fits, on the worst rows."""
+"""Runs of a seller's release that the table of audits asks for: whole fits, on the
+worst rows."""
 
 import math
 from functools import lru_cache
@@ -61,7 +62,8 @@ def runs(n, relation="replace", **setting):
 
 
 def scores(n, relation="replace", short=1.0, **setting):
-    """The releases along the direction in which the neighbours differ, with less noise."""
+    """The releases along the direction in which the neighbours differ, with less
+    noise."""
     clean = [
         moment_statistic(rows_with(row), WEIGHT, relation)
         for row in NEIGHBOURS[relation]

@@ -1,7 +1,8 @@
-"""Runs of the private valuers for the table of audits: whole fits, through what they publish.
+"""Runs of the private valuers for the table of audits: whole fits, through what they
+publish.
 
-A faulty fit is one with the noise of another event: noise that is short by a factor is the noise of
-a larger epsilon.
+A faulty fit is one with the noise of another event: noise that is short by a factor is
+the noise of a larger epsilon.
 """
 
 from dataclasses import replace
@@ -26,7 +27,8 @@ def charged(fit, **parameters):
 
 # Threshold-KNN: copies of a small data set, far from each other, are independent runs. ------------
 
-# Four overlapping balls, and two that hold other rows; the canary is in four balls, M of them.
+# Four overlapping balls, and two that hold other rows; the canary is in four balls, M
+# of them.
 X_VAL = np.array([0.0, 0.2, 0.4, 0.6, 5.0, 7.0])
 Y_VAL = np.array([0, 1, 0, 1, 0, 1])
 ROWS = [(0.05, 0), (0.3, 1), (5.0, 1), (20.0, 0)]
@@ -35,7 +37,8 @@ TKNN_FITS, COPIES = 3, 200
 
 
 def tknn(rows, epsilon=EPSILON, runs=1, points=(X_VAL, Y_VAL), **parameters):
-    """Counts of a fit, (2, runs, n_points): noisy ones with and without the label of each point."""
+    """Counts of a fit, (2, runs, n_points): noisy ones with and without the label of
+    each point."""
     places = 100.0 * np.arange(runs)
     x, y = np.array(rows).T
     X, X_val = ((places[:, None] + part).reshape(-1, 1) for part in (x, points[0]))
@@ -113,8 +116,9 @@ def search_tknn(claim):
 
 # Gradients of a linear regression: canaries, each as long as can be, one way or the other. --------
 
-# Steps are so short that parameters stay at zero: a value is a number times the sum of what the
-# canary has released along the gradient of the utility, the way of all canaries.
+# Steps are so short that parameters stay at zero: a value is a number times the sum of
+# what the canary has released along the gradient of the utility, the way of all
+# canaries.
 PERMUTATIONS, CANARIES, CLIP = 4, 1000, 0.7
 PROJECTED = {
     "n_components": 1,
@@ -129,7 +133,8 @@ SETTING = {
 
 
 def gradient_fit(X_val=3.0, **parameters):
-    """Values of canaries that pull one way, and of as many that pull the other or do nothing."""
+    """Values of canaries that pull one way, and of as many that pull the other or do
+    nothing."""
     blank = parameters.get("trust") == "server"
     y = np.tile([-1e9, 0.0 if blank else 1e9], CANARIES)
     valuer = GradientSemivalueValuer(
@@ -158,7 +163,8 @@ def federated_fit(**parameters):
 
 
 def rounds_elsewhere(**parameters):
-    """As `gradient_fit`, of parties that send updates longer than the bound to a server."""
+    """As `gradient_fit`, of parties that send updates longer than the bound to a
+    server."""
     way = np.array([3.0, 1.0]) / 10**0.5
     updates = np.outer(np.tile([-9.0, 9.0], CANARIES), way)
     valuer = FederatedSemivalueValuer(
@@ -188,7 +194,8 @@ def gradient_claim(kind):
 
 @lru_cache
 def gradient_runs(kind, short=1.0):
-    """What canaries on either side released along their way: sums with noise, and without it."""
+    """What canaries on either side released along their way: sums with noise, and
+    without it."""
     fit, half = FITS[kind]
     scale = gradient_claim(kind).event.scale
     clip = PROJECTED_CLIP if kind in ("projected", "federated") else CLIP
@@ -215,7 +222,8 @@ def search_projected(claim):
 
 
 def search_gradients(claim, clip=CLIP, basis=None):
-    """The sum of the clipped gradients of a party of three rows: one of them is replaced."""
+    """The sum of the clipped gradients of a party of three rows: one of them is
+    replaced."""
 
     def summed(rows):
         X, y = np.array([x for x, _ in rows]), np.array([t for _, t in rows])

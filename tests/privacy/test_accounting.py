@@ -28,7 +28,8 @@ def pld():
 
 
 def enumerated_delta(epsilon, scale, contributions, step):
-    """Sum of (P - e^eps Q)+ over all vectors of a box, with no use of sums of coordinates."""
+    """Sum of (P - e^eps Q)+ over all vectors of a box, with no use of sums of
+    coordinates."""
     x = np.arange(-math.ceil(9 * scale) - step, math.ceil(9 * scale) + 2 * step + 1)
     here = np.exp(-0.5 * ((x - step) / scale) ** 2)
     there = np.exp(-0.5 * (x / scale) ** 2)
@@ -66,7 +67,8 @@ def normal_pmf(scale, ends):
 
 
 def check_sum(pmf, scale, contributions):
-    """Delta of counts whose sum has these probabilities, which decides the privacy loss."""
+    """Delta of counts whose sum has these probabilities, which decides the privacy
+    loss."""
     y = np.arange(len(pmf)) - len(pmf) // 2
     ratio = np.exp(
         contributions * (2 * y - contributions) / (2 * contributions * scale**2)
@@ -202,7 +204,8 @@ def test_mixed_compositions_are_above_their_parts_and_below_the_sum():
 
 
 def test_composition_of_gaussian_and_lattice_noise_against_enumeration():
-    # The loss of the pair is a Gaussian plus a lattice variable: integrate one, sum the other.
+    # The loss of the pair is a Gaussian plus a lattice variable: integrate one, sum the
+    # other.
     gauss, lattice = (
         GaussianEvent(3.0),
         DiscreteGaussianEvent(4.0, 2, relation="replace"),

@@ -21,7 +21,7 @@ from skvalue.privacy.audit import (
     search_sensitivity,
 )
 
-# Sensitivity -----------------------------------------------------------------------------------
+# Sensitivity --------------------------------------------------------------------------
 
 KINDS = ["same", "other", "outside"]
 
@@ -31,7 +31,8 @@ def counts(rows):
 
 
 def ball_counts(rows):
-    """Rows, rows in the ball, and rows in the ball with the label, as the paper keeps them."""
+    """Rows, rows in the ball, and rows in the ball with the label, as the paper keeps
+    them."""
     same, other = counts(rows)
     return [len([row for row in rows if row != "blank"]), 1 + same + other, same]
 
@@ -99,7 +100,7 @@ def test_sensitivity_refusals(setting, message):
         search_sensitivity(counts, KINDS, 2, **{"claimed": 1.0, **setting})
 
 
-# Variance --------------------------------------------------------------------------------------
+# Variance -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -140,7 +141,7 @@ def test_variance_refusals():
         check_variance([1.0] * 30, "Gaussian")
 
 
-# Game ------------------------------------------------------------------------------------------
+# Game ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -165,7 +166,8 @@ def test_game_refuses_scores_that_say_nothing():
 
 @pytest.mark.parametrize("flip", [False, True])
 def test_the_violation_is_between_clopper_pearson_bounds(flip):
-    """60 right and 5 wrong guesses in 100, at a level for two bounds in each of 18 tests."""
+    """60 right and 5 wrong guesses in 100, at a level for two bounds in each of 18
+    tests."""
     fail = 1e-3
     here, there = (np.tile(np.repeat([1.0, 0.0], [n, 100 - n]), 2) for n in (60, 5))
     scores = (-there, -here) if flip else (here, there)
@@ -196,7 +198,8 @@ def test_game_sees_what_is_infinite(leak, every):
 
 
 def test_game_false_alarms_are_rare_at_any_level():
-    # At fail = 0.5 sound noise would fail at most half of the time; the tests are conservative.
+    # At fail = 0.5 sound noise would fail at most half of the time; the tests are
+    # conservative.
     rng = np.random.default_rng(0)
     event = calibrate_gaussian(1.0, 1e-5)
     draws = event.scale * rng.normal(size=(100, 2, 1000)) + [[1], [0]]

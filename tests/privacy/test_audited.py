@@ -1,7 +1,9 @@
-"""One table of everything private, put through all audits; and broken things, which must fail.
+"""One table of everything private, put through all audits; and broken things, which
+must fail.
 
-A private estimator joins by one entry of AUDITED. Scores come from its releases at epsilon = 8,
-where the game has most power: the constants of a mechanism do not depend on epsilon.
+A private estimator joins by one entry of AUDITED. Scores come from its releases at
+epsilon = 8, where the game has most power: the constants of a mechanism do not depend
+on epsilon.
 """
 
 import math
@@ -36,8 +38,9 @@ from . import audited_sellers as sellers
 from . import audited_valuers as valuers
 
 N_RUNS = 20_000
-# Noise that is half of what it should be: 600 runs on either side show it in the game, by a lower
-# bound on delta that is at least 0.07 too large (20 seeds); 100 draws show it in the variance.
+# Noise that is half of what it should be: 600 runs on either side show it in the game,
+# by a lower bound on delta that is at least 0.07 too large (20 seeds); 100 draws show
+# it in the variance.
 FITS, FEW_FITS = 600, 100
 EPSILON, DELTA = 8.0, 1e-5
 
@@ -46,10 +49,11 @@ EPSILON, DELTA = 8.0, 1e-5
 class Audited:
     """One private mechanism or estimator.
 
-    claim() is the event that it states (as `privacy_` does). scores(claim, n) gives n scores of its
-    releases on the worst data and n on their neighbour. noise(claim, n), where there is any to see,
-    gives releases less the exact statistic; sensitivity(claim) searches a small domain. A score may
-    take a whole fit: `n` of them then are few, and many in the slow tests.
+    claim() is the event that it states (as `privacy_` does). scores(claim, n) gives n
+    scores of its releases on the worst data and n on their neighbour. noise(claim, n),
+    where there is any to see, gives releases less the exact statistic;
+    sensitivity(claim) searches a small domain. A score may take a whole fit: `n` of
+    them then are few, and many in the slow tests.
     """
 
     claim: Callable
@@ -82,7 +86,8 @@ def noisy_counts(scale, clean, n, clip=False):
 
 
 def present_or_absent(scale, n, clip=False):
-    """Scores with and without a row that adds to the first of the two counts of every ball."""
+    """Scores with and without a row that adds to the first of the two counts of every
+    ball."""
     absent = np.tile([3, 2], V)
     return [
         noisy_counts(scale, absent + present * np.tile([1, 0], V), n, clip)[:, ::2].sum(
@@ -101,7 +106,8 @@ def relabelled(scale, n):
 
 
 def in_balls(rows):
-    """Counts of a row's label in 2 balls; a record says which balls it is in, and its label."""
+    """Counts of a row's label in 2 balls; a record says which balls it is in, and its
+    label."""
     return [
         sum(label == kind and ball in balls for balls, label in rows)
         for ball in (0, 1)
@@ -120,7 +126,7 @@ def search_counts(claim):
     )
 
 
-# Sums of clipped rows --------------------------------------------------------------------------
+# Sums of clipped rows -----------------------------------------------------------------
 
 
 def shifted(event, shift, n):
@@ -157,7 +163,8 @@ def one_sample():
 
 
 def is_in_samples(n, kind):
-    """In how many of the samples of some counts a row is: fresh ones, one for all, or all rows."""
+    """In how many of the samples of some counts a row is: fresh ones, one for all, or
+    all rows."""
     if kind == "whole":
         return np.full(n, N_SAMPLED)
     if kind == "shared":
@@ -166,7 +173,8 @@ def is_in_samples(n, kind):
 
 
 def sampled_scores(event, n, kind):
-    """Sums of noisy counts with a row that is in some of the samples, and without it."""
+    """Sums of noisy counts with a row that is in some of the samples, and without
+    it."""
     noise = draw_noise(event, (2, n, N_SAMPLED)).sum(axis=2)
     return noise[0] + is_in_samples(n, kind), noise[1]
 
@@ -226,7 +234,7 @@ def release_noise(kind, n):
     return released(kind, n)[0] - clean_releases(kind)[0].vector
 
 
-# Entries of the table ---------------------------------------------------------------------------
+# Entries of the table -----------------------------------------------------------------
 
 
 def counts(m=V, relation="add_remove", score=present_or_absent, short=1.0, **options):
@@ -464,9 +472,11 @@ def test_audits_catch(name):
 
 @pytest.mark.parametrize(("release", "least"), [("all", 0.999), ("publish", 0.6)])
 def test_layered_values_move_as_far_as_is_claimed(release, least):
-    """Noise moves them by a thousandth at most: the games come near the bound, and not beyond.
+    """Noise moves them by a thousandth at most: the games come near the bound, and not
+    beyond.
 
-    Of the vector, no game moves both the row's own value and those of others by all of the bound.
+    Of the vector, no game moves both the row's own value and those of others by all of
+    the bound.
     """
     claimed = layered.values_claim(release).sensitivity
     moved = np.abs(np.subtract(*layered.values_clean(release))).sum()

@@ -114,7 +114,8 @@ def median_time(call, repeats=15):
 
 
 def test_unsampled_calibration_is_quick():
-    # Measured 0.04 ms and 0.3 to 0.9 ms on 2 cores; the bounds leave room for a busy machine.
+    # Measured 0.04 ms and 0.3 to 0.9 ms on 2 cores; the bounds leave room for a busy
+    # machine.
     assert median_time(lambda e: calibrate_gaussian(e, 1e-5)) < 1e-3
     for m in (1, 13, 1000):
         assert median_time(lambda e, m=m: calibrate_counts(e, 1e-5, m)) < 5e-3

@@ -17,7 +17,8 @@ def squared(row):
 
 
 def hard_rows(rng, d, max_norm, dtype):
-    """Random rows, rows within rounding of the bound, and rows at the ends of the dtype."""
+    """Random rows, rows within rounding of the bound, and rows at the ends of the
+    dtype."""
     info = np.finfo(dtype)
     random = (
         rng.standard_normal((30, d)) * 10.0 ** rng.uniform(-6, 6, (30, 1)) * max_norm

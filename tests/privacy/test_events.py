@@ -1,4 +1,5 @@
-"""Events: frozen, checked, told apart, written and read again; and their restatements."""
+"""Events: frozen, checked, told apart, written and read again; and their
+restatements."""
 
 import dataclasses
 import json

@@ -70,7 +70,8 @@ def queries(ledger):
 
 
 def valuer_of(cls, **parameters):
-    """A table row of a valuer: a function that fits it, and what it tells afterwards."""
+    """A table row of a valuer: a function that fits it, and what it tells
+    afterwards."""
 
     def fit(ledger):
         return DATA.fit(cls(epsilon=EPSILON, ledger=ledger, **parameters))
@@ -119,7 +120,8 @@ def charged(ledger):
     return np.random.default_rng().random()  # another in each process
 
 
-# Class -> what objects that were made before the fork are asked, and a release after it.
+# Class -> what objects that were made before the fork are asked, and a release after
+# it.
 TABLE = {
     "Ledger": (lambda ledger: {}, charged),
     "Release": (release, lambda ledger: Release(GaussianEvent(20.0), ledger).of([0.0])),
@@ -187,7 +189,8 @@ def new_ledger(kind, tmp_path):
     return None if kind == "none" else Ledger(path, "rows", epsilon=3.0, delta=1e-3)
 
 
-# All ways of a release, in quick tests; of others, those with a ledger that other processes use.
+# All ways of a release, in quick tests; of others, those with a ledger that other
+# processes use.
 KINDS = [
     pytest.param(
         name,
@@ -203,7 +206,8 @@ KINDS = [
 
 @pytest.mark.parametrize(("name", "kind", "n_children"), KINDS)
 def test_a_forked_child_has_no_release_of_its_own(name, kind, n_children, tmp_path):
-    """It refuses, or gives the answer that its parent gives: one release for each path."""
+    """It refuses, or gives the answer that its parent gives: one release for each
+    path."""
     ledger = new_ledger(kind, tmp_path)
     for path, ask in TABLE[name][0](ledger).items():
         before = ledger and ledger.n_charges

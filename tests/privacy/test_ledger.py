@@ -51,7 +51,8 @@ def ledger(path):
 
 
 def fresh_processes():
-    """Processes that have imported what is needed, and inherit nothing from this one."""
+    """Processes that have imported what is needed, and inherit nothing from this
+    one."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
         ["pytest", "skvalue.privacy", "sklearn.model_selection"]
@@ -60,7 +61,8 @@ def fresh_processes():
 
 
 def at_once(function, n):
-    """Sorted outcomes of a function in n threads: what str gives, or the type of the error."""
+    """Sorted outcomes of a function in n threads: what str gives, or the type of the
+    error."""
     barrier = threading.Barrier(n)
 
     def outcome(_):
@@ -79,7 +81,7 @@ def execute(path, statement):
         return connection.execute(statement).fetchone()
 
 
-# Composition ---------------------------------------------------------------------------------
+# Composition --------------------------------------------------------------------------
 
 
 def test_gaussian_fits_compose_exactly(ledger):
@@ -154,7 +156,7 @@ def test_relation_asked_for_restates_to_the_safe_side(path):
     assert ledger.spent == pytest.approx(get_epsilon(GaussianEvent(10.0, 2.0), 1e-5))
 
 
-# Refusals ------------------------------------------------------------------------------------
+# Refusals -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -407,7 +409,7 @@ def test_plain_events_only(ledger):
     assert ledger.n_charges == 0
 
 
-# Planning ------------------------------------------------------------------------------------
+# Planning -----------------------------------------------------------------------------
 
 
 def test_plan_asks_first(ledger):
@@ -429,7 +431,8 @@ def test_plan_asks_first(ledger):
 
 
 def test_plans_beside_counts_are_rounded_down_by_little():
-    """Counts and Gaussian noise compose by privacy loss distributions, on a coarser grid here."""
+    """Counts and Gaussian noise compose by privacy loss distributions, on a coarser
+    grid here."""
     ledger = Ledger(None, "rows", **BUDGET)
     ledger.charge(calibrate_counts(1.0, 1e-5, max_contributions=1))
     each = ledger.plan(4)
@@ -444,7 +447,7 @@ def test_plan_refusals(ledger):
         ledger.plan(0)
 
 
-# As a parameter ------------------------------------------------------------------------------
+# As a parameter -----------------------------------------------------------------------
 
 
 class PrivateMean(RegressorMixin, BaseEstimator):
@@ -498,7 +501,8 @@ def test_grid_search_in_memory_works_in_one_process_and_refuses_several():
     model = PrivateMean(epsilon=0.5, ledger=ledger)
     search = GridSearchCV(model, {"shift": [0.0, 0.1]}, cv=2).fit(*ROWS)
     assert ledger.n_charges == 5
-    # Not error_score="raise": pools of multiprocessing that end early may wait for ever.
+    # Not error_score="raise": pools of multiprocessing that end early may wait for
+    # ever.
     with (
         parallel_config("multiprocessing", n_jobs=2),
         pytest.raises(ValueError, match=r"Pass a path, as in Ledger\('budget.sqlite'"),
@@ -515,7 +519,8 @@ def test_pickle_in_the_same_process(ledger):
 
 
 def charge_all(pickled, answers):
-    """What another process is told by ledgers: the number of a charge, or why there is none."""
+    """What another process is told by ledgers: the number of a charge, or why there is
+    none."""
     for ledger in pickle.loads(pickled.read_bytes()):
         try:
             answers.put(ledger.charge(GaussianEvent(10.0)).number)
@@ -559,7 +564,7 @@ def test_path_survives_another_directory(tmp_path, monkeypatch):
     assert Ledger(tmp_path / "budget.sqlite", "d").n_charges == 1
 
 
-# Threads and processes -----------------------------------------------------------------------
+# Threads and processes ----------------------------------------------------------------
 
 
 FITS = GaussianEvent(
@@ -574,7 +579,8 @@ def test_threads_never_overrun(ledger):
 
 
 def test_charges_queue_for_the_file(tmp_path, monkeypatch):
-    # Twelve openers of one file all find room before any of them charges: there is room for 6.
+    # Twelve openers of one file all find room before any of them charges: there is room
+    # for 6.
     path, n = tmp_path / "budget.sqlite", 12
     Ledger(path, "rows", **BUDGET)
     barrier, looked = threading.Barrier(n), threading.local()
@@ -594,7 +600,8 @@ def test_charges_queue_for_the_file(tmp_path, monkeypatch):
 
 
 def fit_again_and_again(ledger, releases, n_fits, pause):
-    """Charge, take some time, then release: append the number of the charge to a file."""
+    """Charge, take some time, then release: append the number of the charge to a
+    file."""
     for _ in range(n_fits):
         try:
             charge = ledger.charge(FITS)
@@ -606,7 +613,8 @@ def fit_again_and_again(ledger, releases, n_fits, pause):
 
 
 def one_round(folder, rng, kill_within=None):
-    """10 fits in 4 processes against one ledger; returns numbers charged, released and killed."""
+    """10 fits in 4 processes against one ledger; returns numbers charged, released and
+    killed."""
     context = fresh_processes()
     ledger = Ledger(folder / "budget.sqlite", "rows", **BUDGET)
     releases = folder / "releases"
@@ -669,7 +677,8 @@ def test_killed_processes_often(tmp_path):
     for i in range(50):
         (tmp_path / str(i)).mkdir()
         counts.append(one_round(tmp_path / str(i), rng, kill_within=0.15))
-    # The kills fell at all stages: before all charges, between charge and release, and after.
+    # The kills fell at all stages: before all charges, between charge and release, and
+    # after.
     charged, released, killed = np.transpose(counts)
     assert killed.sum() > 50
     assert charged.min() < 6

@@ -1,4 +1,5 @@
-"""Noise: of the distribution stated, from the operating system, and loud when it is not."""
+"""Noise: of the distribution stated, from the operating system, and loud when it is
+not."""
 
 import math
 import secrets
@@ -76,7 +77,8 @@ def test_integer_noise_has_the_distribution_stated(event, sampler):
 
 
 def steps(scale):
-    """(x, probability of at most x, in units of 2^-128), for x of weight above 2^-140."""
+    """(x, probability of at most x, in units of 2^-128), for x of weight above
+    2^-140."""
     with localcontext(prec=90):
         weights = [Decimal(1)]
         while weights[-1] > Decimal(2) ** -140:
@@ -89,10 +91,12 @@ def steps(scale):
 
 @pytest.mark.parametrize("scale", [0.1, 0.7, 3.74, 30.0])
 def test_draws_change_where_the_distribution_says(scale, monkeypatch):
-    """A uniform number of 128 bits decides a draw: look 2^-114 below and above every step.
+    """A uniform number of 128 bits decides a draw: look 2^-114 below and above every
+    step.
 
-    There are fewer than 2^11 steps, so that the distribution is within 2^-103 in total variation:
-    less than the 2^-100 that accounting allows for. Steps near 0 and 1 share their high words.
+    There are fewer than 2^11 steps, so that the distribution is within 2^-103 in total
+    variation: less than the 2^-100 that accounting allows for. Steps near 0 and 1 share
+    their high words.
     """
     found = steps(scale)
     assert len(found) < 1 << 11
@@ -172,8 +176,9 @@ def test_add_noise_adds_the_noise():
 @pytest.mark.parametrize("scale", [1.9, 1e-9, 3e12])
 @pytest.mark.parametrize("kind", [GaussianEvent, LaplaceEvent])
 def test_the_last_bits_of_noise_stay(kind, scale):
-    # Products of the scale with a standard draw leave every second number out: had it been added
-    # to 1/3 of the scale, a sum to the last bit could not have come from -1/5 of it.
+    # Products of the scale with a standard draw leave every second number out: had it
+    # been added to 1/3 of the scale, a sum to the last bit could not have come from
+    # -1/5 of it.
     noisy = add_noise(np.repeat([scale / 3, -scale / 5], 500), kind(scale))
     grid = 2.0 ** (math.floor(math.log2(scale)) - 20)
     np.testing.assert_array_equal(noisy % grid, 0)

@@ -1,4 +1,5 @@
-"""The report: complete, readable, honest about seeds, and computed from what was released."""
+"""The report: complete, readable, honest about seeds, and computed from what was
+released."""
 
 import dataclasses
 import pickle
@@ -80,8 +81,8 @@ def test_ceiling_only_for_gaussian_noise(report):
     assert gaussian.detection_ceiling == pytest.approx(expected, rel=1e-7)
     mixed = ComposedEvent((GaussianEvent(5.0), LaplaceEvent(5.0)))
     assert make_report(mixed, 1e-5, **WORDS).detection_ceiling is None
-    # Replacing a row moves two counts by one: apart except in 1 of 10^10 cases at this scale, at
-    # (12.5, 1e-5), where Gaussian noise would let 4 of 10^4 pass.
+    # Replacing a row moves two counts by one: apart except in 1 of 10^10 cases at this
+    # scale, at (12.5, 1e-5), where Gaussian noise would let 4 of 10^4 pass.
     assert report.detection_ceiling is None
     few = make_report(DiscreteGaussianEvent(0.2), 1e-5, **WORDS)
     assert detection_ceiling(few.epsilon, 1e-5, "add_remove") < 0.9997

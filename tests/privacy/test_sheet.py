@@ -1,4 +1,5 @@
-"""The sheet of a privacy report: the same facts as a page and as text, true of the fit."""
+"""The sheet of a privacy report: the same facts as a page and as text, true of the
+fit."""
 
 import re
 

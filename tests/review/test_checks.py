@@ -11,7 +11,8 @@ STRONG = {"weak": False}  # what models are worth, where none has to be trained
 
 
 def clean(seed=0, n=N):
-    """A table in which nothing is wrong: columns that depend on each other, labels on them."""
+    """A table in which nothing is wrong: columns that depend on each other, labels on
+    them."""
     rng = np.random.default_rng(seed)
     size = rng.uniform(-2, 2, n)
     frame = pd.DataFrame({
@@ -25,7 +26,8 @@ def clean(seed=0, n=N):
 
 
 def plant(kind, X, y, rows, rng):
-    """Plant it in eight rows or a column of its name; rows and columns the finding must hold."""
+    """Plant it in eight rows or a column of its name; rows and columns the finding must
+    hold."""
     classes = any(isinstance(label, str) for label in y)
     high, low = ("high", "low") if classes else (30.0, -30.0)
     known = [low if label is None else label for label in y]

@@ -25,7 +25,8 @@ pd = pytest.importorskip("pandas")
 
 
 def blobs(n=200, seed=0, spread=1.0, rate=0.1):
-    """Rows of three classes, given labels that are strings, true labels, and which differ."""
+    """Rows of three classes, given labels that are strings, true labels, and which
+    differ."""
     rng = np.random.default_rng(seed)
     codes = np.arange(n) % 3
     centers = np.array([[0, 0, 0, 0, 0], [6, 0, 0, 0, 0], [0, 6, 0, 0, 0]])
@@ -52,7 +53,7 @@ def test_entries_too_large_to_be_squared_are_refused(factor):
             detector().fit(rows, y)
 
 
-# Scores and lists -------------------------------------------------------------------------------
+# Scores and lists ---------------------------------------------------------------------
 
 
 def test_default_finds_wrong_labels_and_suggests_right_ones():
@@ -76,7 +77,8 @@ def test_default_finds_wrong_labels_and_suggests_right_ones():
 
 
 def test_rows_and_their_groups_are_held_out():
-    """A nearest row would know the label of each row it has seen, and so would its pair."""
+    """A nearest row would know the label of each row it has seen, and so would its
+    pair."""
     X, y, _, wrong = blobs(80)
     nearest, rng = KNeighborsClassifier(1), np.random.default_rng(0)
     assert detector(nearest, cv=4).fit(X, y).values_[wrong].mean() < 0.3
@@ -154,7 +156,7 @@ def test_whole_numbers_with_gaps_warn():
         detector(QUICK, cv=2).fit(X, (np.arange(60) // 2) * 7)
 
 
-# Rows of any kind -------------------------------------------------------------------------------
+# Rows of any kind ---------------------------------------------------------------------
 
 
 def test_categories_and_missing_values(rng):
@@ -201,7 +203,7 @@ def test_sparse_rows_give_what_dense_rows_give():
     assert thin.reasons(thin.to_review_[:1]).supporters[0].size
 
 
-# Duplicates -------------------------------------------------------------------------------------
+# Duplicates ---------------------------------------------------------------------------
 
 
 def test_conflicts_are_held_out_together_and_reported_apart():
@@ -309,7 +311,7 @@ def test_a_label_that_no_fold_could_learn_is_not_listed():
     assert found.values_[5] > 0.5  # it was not to be predicted: no evidence against it
 
 
-# Verdicts ---------------------------------------------------------------------------------------
+# Verdicts -----------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -392,7 +394,7 @@ def test_verdicts_that_are_refused(fitted):
             fitted[0].review(rows, is_error)
 
 
-# Reasons ----------------------------------------------------------------------------------------
+# Reasons ------------------------------------------------------------------------------
 
 
 def test_reasons_are_the_rows_for_and_against():

@@ -1,4 +1,5 @@
-"""Findings in the report of an audit, in its page, and of `skvalue check`; the overview."""
+"""Findings in the report of an audit, in its page, and of `skvalue check`; the
+overview."""
 
 import json
 import re

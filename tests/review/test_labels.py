@@ -44,7 +44,8 @@ def test_other_labels(label, common):
 
 
 def test_planted_spellings(rng):
-    """Case, spaces and typing errors are found in tables of clean labels, and nothing else."""
+    """Case, spaces and typing errors are found in tables of clean labels, and nothing
+    else."""
     for names in (
         ["setosa", "virginica", "versicolor"],
         ["yes", "no"],

@@ -1,4 +1,5 @@
-"""Noisy counts of improbable labels: sensitivity, noise, what they count and what they say."""
+"""Noisy counts of improbable labels: sensitivity, noise, what they count and what they
+say."""
 
 from functools import lru_cache
 
@@ -31,7 +32,8 @@ def count(X, y, X_val=X_VAL, y_val=Y_VAL, estimator=BAYES, **options):
 
 
 def exact(X, y, X_val=X_VAL, y_val=Y_VAL, **options):
-    """The counts without their noise: rows and improbable ones by class, and other labels."""
+    """The counts without their noise: rows and improbable ones by class, and other
+    labels."""
     found = count(X, y, X_val, y_val, noise_random_state=0, **options)
     n = len(found.classes)
     noise = draw_noise(
@@ -67,7 +69,8 @@ def test_one_row_changes_one_count_by_one():
 
 
 def many(epsilon, n_improbable, n_classes=500):
-    """The counts of many classes that are far apart, each a run with as many improbable rows."""
+    """The counts of many classes that are far apart, each a run with as many improbable
+    rows."""
     places = 10.0 * np.arange(n_classes)[:, None]
     labels = np.arange(n_classes)
     X, y = np.tile(places, (3, 1)), np.tile(labels, 3)

@@ -1,4 +1,5 @@
-"""Batches of rows to relabel: order, second answers, the stop, changes made together."""
+"""Batches of rows to relabel: order, second answers, the stop, changes made
+together."""
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from skvalue.review import ReviewQueue, head_to_accept
 
 
 def blobs(n=150, rate=0.2, seed=0):
-    """Rows of three classes that are apart, their labels, and labels of which some are wrong."""
+    """Rows of three classes that are apart, their labels, and labels of which some are
+    wrong."""
     rng = np.random.default_rng(seed)
     codes = np.arange(n) % 3
     X = rng.normal(size=(n, 2)) + 5 * np.array([[0, 0], [1, 0], [0, 1]])[codes]

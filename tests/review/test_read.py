@@ -25,7 +25,8 @@ def read(tmp_path):
 
 @pytest.mark.parametrize("n", [12, pytest.param(120, marks=pytest.mark.slow)])
 def test_variants_of_a_table(read, n):
-    """Only 999 and -1 in the place of missing counts are asked about; the option decides."""
+    """Only 999 and -1 in the place of missing counts are asked about; the option
+    decides."""
     rng, counts, wrong = np.random.default_rng(0), Counter(), []
     for _ in range(n):
         table, style = make_table(rng), draw_style(rng)

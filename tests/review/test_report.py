@@ -1,4 +1,5 @@
-"""The report of an audit: what it holds, what it is written to, and verdicts that come back."""
+"""The report of an audit: what it holds, what it is written to, and verdicts that come
+back."""
 
 import dataclasses
 import json
@@ -38,7 +39,8 @@ QUICK = LabelErrorDetector(cv=2, n_verdicts=10, random_state=0)
 
 @pytest.fixture(scope="module")
 def iris():
-    """A frame of flowers with a category and gaps, labels of which some are wrong, and which."""
+    """A frame of flowers with a category and gaps, labels of which some are wrong, and
+    which."""
     X, y = load_iris(return_X_y=True, as_frame=True)
     names = np.array(["setosa", "versicolor", "virginica <i>"])[y]
     labels, wrong = flip_labels(names, 0.1, random_state=0)
@@ -432,7 +434,7 @@ def test_the_page_is_one_file_that_escapes_what_it_shows(report, reviewed, tmp_p
     assert "<title>" not in framed  # it is an attribute of the frame
 
 
-# What the list is worth, and the page -------------------------------------------------------------
+# What the list is worth, and the page -------------------------------------------------
 
 
 SIGNALS = [(0.0, True), pytest.param(0.15, True, marks=pytest.mark.slow), (2.0, False)]
@@ -460,7 +462,8 @@ def test_models_that_are_no_better_than_a_guess_are_called_weak(signal, weak, rn
 
 
 def test_the_bound_of_the_list_holds_for_wrong_labels(iris, report):
-    """If a fraction of labels is wrong, no more of the list can be than the page says."""
+    """If a fraction of labels is wrong, no more of the list can be than the page
+    says."""
     wrong = iris[2]
     bound = wrong.mean() / report.fraction_listed
     assert wrong[report.listed].mean() <= bound
@@ -591,7 +594,8 @@ def test_texts_and_conflicts():
 
 
 def reviews(n=160):
-    """Texts of which two of many words tell the label, labels with a tenth flipped, and which."""
+    """Texts of which two of many words tell the label, labels with a tenth flipped, and
+    which."""
     rng = np.random.default_rng(0)
     words = np.array([f"word{i}" for i in range(2 * n)])
     y = np.array(["bad", "good"])[np.arange(n) % 2]
@@ -728,7 +732,8 @@ frame.src = "report.html";
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="needs the browser Chromium on the PATH")
 def test_the_page_in_a_browser(iris, report, tmp_path):
-    """Sorted and filtered without a network; no wider than a phone; a picture in dark mode."""
+    """Sorted and filtered without a network; no wider than a phone; a picture in dark
+    mode."""
     report.to_html(tmp_path / "report.html")
     (tmp_path / "probe.html").write_text(PROBE, encoding="utf-8")
     chromium = [

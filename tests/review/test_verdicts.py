@@ -1,4 +1,5 @@
-"""What verdicts say about a list: the draw, the curve, q-values and the count of errors."""
+"""What verdicts say about a list: the draw, the curve, q-values and the count of
+errors."""
 
 import numpy as np
 import pytest
@@ -50,7 +51,8 @@ LISTS = [(500, 120, 2, 50), (200, 60, 2, 50), (1000, 200, 1.5, 50), (120, 40, 2,
 
 @pytest.mark.slow
 def test_confidence_holds_for_the_rows_without_a_verdict(rng):
-    """Lists whose curve is logistic in log rank: a list is above the rate in 5 % of the cases."""
+    """Lists whose curve is logistic in log rank: a list is above the rate in 5 % of the
+    cases."""
     above = []
     for n, turn, slope, n_verdicts in LISTS * 200:
         right = rng.random(n) < 1 / (1 + (turn / np.arange(1, n + 1)) ** slope)

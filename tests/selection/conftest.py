@@ -74,7 +74,8 @@ def noisy():
 
 @pytest.fixture(scope="session")
 def noisy_digits():
-    """Digits with a quarter of the training labels flipped: X, y, flipped, X_test, y_test."""
+    """Digits with a quarter of the training labels flipped: X, y, flipped, X_test,
+    y_test."""
     X, y = load_digits(return_X_y=True)
     X, X_test, y, y_test = train_test_split(X / 16, y, stratify=y, random_state=0)
     y, flipped = flip_labels(y, 0.25, random_state=0)

@@ -25,7 +25,8 @@ class Counter(RegressorMixin, BaseEstimator):
 
 @pytest.fixture
 def dropped(first_column):
-    """Positions that a filter drops of rows of given values; their targets are no classes."""
+    """Positions that a filter drops of rows of given values; their targets are no
+    classes."""
 
     def of(values, drop, y=None, groups=None):
         y = np.linspace(0.1, 0.9, len(values)) if y is None else y
@@ -126,7 +127,8 @@ def test_rows_named_rank_below_all_others(first_column):
 
 
 class TestCarefulChoice:
-    """The fraction that drop="auto" chooses by a table of scores, candidates by splits."""
+    """The fraction that drop="auto" chooses by a table of scores, candidates by
+    splits."""
 
     @pytest.fixture
     def choice(self, first_column):
@@ -168,7 +170,8 @@ class TestCarefulChoice:
             ([[0] * 3, [0.05] * 3, [0.1] * 3, [0.1] * 3, [0.02] * 3], 2),
             # The last one is the best; the one before it is within one standard error.
             ([[0, 0, 0], [0.02, 0.03, 0.02], [0.1, 0.13, 0.1], [0.12, 0.11, 0.12]], 2),
-            # Means 0.1, standard errors 0.052 and 0.040: less, and more, than two of them.
+            # Means 0.1, standard errors 0.052 and 0.040: less, and more, than two of
+            # them.
             ([[0, 0, 0], [0.01, 0.1, 0.19]], 0),
             ([[0, 0, 0], [0.03, 0.1, 0.17]], 1),
             ([[0] * 3] * 6, 0),

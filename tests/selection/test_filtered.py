@@ -409,7 +409,8 @@ class TestRouting:
     def test_grid_search_slices_a_validation_set_as_long_as_the_rows(
         self, first_column, rows
     ):
-        """scikit-learn's rule for metadata, which no estimator can undo: the docs warn."""
+        """scikit-learn's rule for metadata, which no estimator can undo: the docs
+        warn."""
         X, y = (np.concatenate([part] * 2) for part in rows)
         model = ValueFilteredClassifier(LogisticRegression(), first_column(), drop=1)
         for n_val, n_seen in [(12, 8), (11, 11)]:

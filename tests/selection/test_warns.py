@@ -1,4 +1,5 @@
-"""What filters warn about: ties, nothing to drop, and classes that lose most of their rows."""
+"""What filters warn about: ties, nothing to drop, and classes that lose most of their
+rows."""
 
 import warnings
 

@@ -200,7 +200,8 @@ def test_minority_rows_are_not_the_lowest():
     "valuer", VALUERS[-2:], ids=lambda valuer: type(valuer).__name__
 )
 def test_empty_utility_of_any_scorer(valuer, data):
-    """The constant prediction, too, is fitted with the weights of the validation points."""
+    """The constant prediction, too, is fitted with the weights of the validation
+    points."""
     X, y, validation = data
     weights = balanced(validation["y_val"]) * np.linspace(
         1, 2, len(validation["y_val"])

@@ -46,7 +46,8 @@ def plain(estimator, X, y, score, n_models, seed, weights=None):
 
 
 def standard_errors(scores):
-    """Of means of scores; the variance of all scores is that of one more score of each row."""
+    """Of means of scores; the variance of all scores is that of one more score of each
+    row."""
     variances, counts = (
         [np.var(s, ddof=1) for s in scores],
         np.array(list(map(len, scores))),
@@ -225,8 +226,8 @@ def test_goals_of_the_number_of_models(data):
     with pytest.warns(IncompleteFitWarning):
         assert stopped.fit(X, y).stop_reason_ == "callback"
     assert stopped.n_evaluations_ == 48
-    # The last: models that are being trained when `tol` is met end after the fit, in their threads,
-    # which have the state of `warnings` in common with the others.
+    # The last: models that are being trained when `tol` is met end after the fit, in
+    # their threads, which have the state of `warnings` in common with the others.
     with parallel_config("threading", n_jobs=2):
         two = DataOOBValuer(tol=0.08, random_state=0).fit(X, y)
     assert two.n_evaluations_ == valuer.n_evaluations_

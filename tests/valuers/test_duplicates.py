@@ -1,4 +1,5 @@
-"""`duplicates="quotient"`: copies within a radius are not paid; those moved by more are."""
+"""`duplicates="quotient"`: copies within a radius are not paid; those moved by more
+are."""
 
 import numpy as np
 import pytest
@@ -53,7 +54,8 @@ def digits(seed, n=500):
 
 
 def copied(problem, owner, times=4, step=0.0, seed=0):
-    """Rows of the first party sent several times, moved by ``step`` in random directions."""
+    """Rows of the first party sent several times, moved by ``step`` in random
+    directions."""
     own = np.tile(np.flatnonzero(owner == owner[0]), times - 1)
     moves = np.random.default_rng(seed).normal(size=(len(own), problem.X.shape[1]))
     moves *= step / np.linalg.norm(moves, axis=1, keepdims=True)
@@ -77,7 +79,8 @@ def test_copies_within_the_radius_change_no_value(valuer, problem):
             more, groups = copied(problem, OWNER, step=step)
             values = more.fit(valuer, groups=groups).values_
             np.testing.assert_allclose(values, honest, rtol=1e-12, atol=1e-15)
-        # Under other names, the party's values add up to what it had, where no row is shared.
+        # Under other names, the party's values add up to what it had, where no row is
+        # shared.
         names = np.r_[OWNER, np.repeat([10, 11, 12], 15)]
         found = more.fit(valuer, groups=names)
         if not shared:
@@ -144,7 +147,8 @@ def test_the_radius_is_that_of_public_points():
 
 
 def gain(problem, step, valuer):
-    """What a party of five gains by sending its rows four times, in shares of a budget."""
+    """What a party of five gains by sending its rows four times, in shares of a
+    budget."""
     owner, found = np.arange(len(problem.y)) % 5, []
     for data, groups in ((problem, owner), copied(problem, owner, step=step)):
         paid = np.maximum(data.fit(valuer, groups=groups).values_, 0)

@@ -55,7 +55,7 @@ def walk(valuer, updates, **options):
     return np.array([*path, theta])
 
 
-# Functions of arrays -----------------------------------------------------------------------------
+# Functions of arrays ------------------------------------------------------------------
 
 
 def test_weights_of_the_paper():
@@ -173,7 +173,7 @@ def test_few_permutations_still_give_errors(rng):
     assert asked == 2 + 2 * 2 * 8
 
 
-# Training elsewhere ------------------------------------------------------------------------------
+# Training elsewhere -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("semivalue", SEMIVALUES)
@@ -359,7 +359,7 @@ def test_ledger_is_charged_for_all_rounds_at_once():
         make(epsilon=1.0, clip=1.0, ledger=ledger).start(bowl, 3)
 
 
-# Training here -----------------------------------------------------------------------------------
+# Training here ------------------------------------------------------------------------
 
 
 def logistic_gradients(theta, data):
@@ -600,7 +600,7 @@ def test_fit_forgets_a_training_that_ran_elsewhere(parties):
         valuer.add_round(np.zeros(2), np.zeros((3, 2)))
 
 
-# Errors ------------------------------------------------------------------------------------------
+# Errors -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def small_noise(**parameters):
     )
 
 
-# Without privacy ------------------------------------------------------------------------------
+# Without privacy ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n_classes", [0, 2, 3])
@@ -180,7 +180,7 @@ def test_torch_module():
     assert np.corrcoef(private.values_, valuer.values_)[0, 1] > 0.99
 
 
-# With privacy ---------------------------------------------------------------------------------
+# With privacy -------------------------------------------------------------------------
 
 
 @SEEDED

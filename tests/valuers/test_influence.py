@@ -183,7 +183,8 @@ def test_sparse_rows_conjugate_gradients_and_jobs(name):
         with config_context(working_memory=0):
             without = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val)
         assert (dense.solver_, without.solver_) == ("cholesky", "cg")
-        # With order=2, conjugate gradients have the Hessian without the row in the second step too.
+        # With order=2, conjugate gradients have the Hessian without the row in the
+        # second step too.
         atol = (
             1e-9
             if order == 1 or name == "ridge"

@@ -32,7 +32,8 @@ def games(rng, n_classes, n=40, n_points=12):
 
 
 def stored(distances, m=None, radius=None):
-    """The m nearest rows, or those within a radius, in a sparse array; the others 1000 away."""
+    """The m nearest rows, or those within a radius, in a sparse array; the others 1000
+    away."""
     order = distances.argsort(axis=1, kind="stable").argsort(axis=1)
     kept = distances <= radius if m is None else order < m
     some = csr_array(

@@ -75,7 +75,8 @@ def test_refused_among_rows_that_join(name):
 @pytest.mark.filterwarnings("ignore::skvalue.privacy.SeededNoiseWarning")
 @pytest.mark.parametrize("name", ["in-run", "gradients", "federated"])
 def test_of_private_fits_only_the_public_points_are_checked(name):
-    """An error would tell of a private row: its gradient counts as zero, or is clipped."""
+    """An error would tell of a private row: its gradient counts as zero, or is
+    clipped."""
     X, y, points = data(False)
     valuer = type(VALUERS[name])(**VALUERS[name].get_params() | PRIVATE)
     with pytest.raises(ValueError, match="X_val must hold numbers of at most 1e"):

@@ -1,4 +1,5 @@
-"""Leave-one-out without retraining, against models of scikit-learn that are fitted again."""
+"""Leave-one-out without retraining, against models of scikit-learn that are fitted
+again."""
 
 import numpy as np
 import pytest
@@ -31,8 +32,8 @@ def log_loss(model, X, y):
     return np.log(model.predict_proba(X)[right]).mean()
 
 
-# Name -> (estimator, number of classes; 0 is a regression, scorer, whether steps are repeated).
-# None of them has a batched solver.
+# Name -> (estimator, number of classes; 0 is a regression, scorer, whether steps are
+# repeated). None of them has a batched solver.
 MODELS = {
     "no-penalty": (LogisticRegression(C=np.inf, **LOGISTIC), 2, log_loss, True),
     "class-weight": (

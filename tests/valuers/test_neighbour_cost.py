@@ -1,4 +1,5 @@
-"""What fits of the neighbour methods cost, estimated from a few of their validation points."""
+"""What fits of the neighbour methods cost, estimated from a few of their validation
+points."""
 
 import time
 import tracemalloc

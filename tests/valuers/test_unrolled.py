@@ -55,7 +55,8 @@ def test_values_are_the_decrease_of_the_utility_to_first_order(kind):
     valuer.fit(X, y, **points)
     assert valuer.utility_ > valuer.empty_utility_
     assert valuer.values_.shape == (60,)
-    # A row that is there twice has two equal terms: its value is half of that of both together.
+    # A row that is there twice has two equal terms: its value is half of that of both
+    # together.
     twice = clone(valuer).fit(np.r_[X, X], np.r_[y, y], **points)
     np.testing.assert_allclose(
         twice.values_, np.tile(valuer.values_ / 2, 2), rtol=1e-8, atol=1e-12
@@ -240,7 +241,8 @@ LARGER = [
 
 
 def rows_of(name, n):
-    """Rows and validation points; with the same number of rows of each class if there are some."""
+    """Rows and validation points; with the same number of rows of each class if there
+    are some."""
     X, y = SETS[name](return_X_y=True)
     if name == "diabetes":
         X, X_val, y, y_val = train_test_split(
@@ -258,7 +260,8 @@ def rows_of(name, n):
 
 
 def fitted(name, n, **options):
-    """A valuer, the decreases of the utility without single rows, and the valuer's warnings."""
+    """A valuer, the decreases of the utility without single rows, and the valuer's
+    warnings."""
     X, y, X_val, y_val = rows_of(name, n)
     batches, task = [], "regression" if name == "diabetes" else "classification"
 
@@ -314,7 +317,8 @@ def cases(default, slow):
     ),
 )  # fmt: skip
 def test_values_order_rows_as_their_removals_do(name, n, optimizer, batch_size):
-    """All rows in each step, where mean gradients of balanced columns are zero, or some."""
+    """All rows in each step, where mean gradients of balanced columns are zero, or
+    some."""
     valuer, removals, issued = fitted(
         name, n, optimizer=optimizer, batch_size=batch_size
     )

@@ -1,4 +1,5 @@
-"""Ways to make a posterior of a given value, smaller than that of the posterior of all parties."""
+"""Ways to make a posterior of a given value, smaller than that of the posterior of all
+parties."""
 
 from functools import partial
 
@@ -12,14 +13,15 @@ _TAUS = np.geomspace(1e-3, 1e5, 33)
 _MOST_PARTICLES = 6000  # for the search over tau
 
 
-# Both yield, for each target: the power or the noise, the log-likelihood of every particle, and
-# the log-likelihoods as functions, with the powers to draw with.
+# Both yield, for each target: the power or the noise, the log-likelihood of every
+# particle, and the log-likelihoods as functions, with the powers to draw with.
 
 
 def tempered(game, targets, grand_value, rng):
     """Raise the likelihood to a power in [0, 1]; surprise provably increases with it.
 
-    A predictive value may not: the first crossing of the target on a grid of powers is taken.
+    A predictive value may not: the first crossing of the target on a grid of powers is
+    taken.
     """
     whole, value_of = game.particles.loglik.sum(axis=1), game.utility.on(game.particles)
     logliks = likelihoods(game.model, game.releases)
@@ -35,7 +37,8 @@ def tempered(game, targets, grand_value, rng):
 
 
 def noisy(game, targets, grand_value, rng):
-    """Add noise to all releases; the first crossing of the target on a grid is taken."""
+    """Add noise to all releases; the first crossing of the target on a grid is
+    taken."""
     particles = game.particles
     thin = _thinned(particles, rng)
     of_thin, of_all = game.utility.on(thin), game.utility.on(particles)
@@ -69,7 +72,8 @@ def _value_at(tau, game, units, phi, value_of):
 
 
 def _thinned(particles, rng):
-    """At most `_MOST_PARTICLES` of the particles, as one replicate, for the search over tau."""
+    """At most `_MOST_PARTICLES` of the particles, as one replicate, for the search over
+    tau."""
     keep = slice(None)
     if len(particles.phi) > _MOST_PARTICLES:
         keep = np.sort(rng.choice(len(particles.phi), _MOST_PARTICLES, replace=False))
@@ -80,7 +84,8 @@ def _thinned(particles, rng):
 
 
 def first_crossing(value, target, grid, steps):
-    """Where a value first falls to the target: bracketed on a grid from 0, then bisected."""
+    """Where a value first falls to the target: bracketed on a grid from 0, then
+    bisected."""
     low = 0.0
     for high in grid:
         if value(high) <= target:

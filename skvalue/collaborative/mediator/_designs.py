@@ -19,7 +19,8 @@ class AllCoalitions:
 
 
 class PrefixCoalitions:
-    """Distinct prefixes of random permutations and of their reverses, and the single parties."""
+    """Distinct prefixes of random permutations and of their reverses, and the single
+    parties."""
 
     def __init__(self, n, n_permutations, rng):
         n_pairs = (n_permutations + 1) // 2
@@ -36,7 +37,8 @@ class PrefixCoalitions:
         self.singles, self.grand = len(unique) + np.arange(n), self._places[0, 0, -1]
 
     def semivalues(self, values, semivalue):
-        """Mean marginal contributions, and their standard errors over pairs of permutations."""
+        """Mean marginal contributions, and their standard errors over pairs of
+        permutations."""
         n_pairs, _, n = self._pairs.shape
         utilities = np.concatenate(
             [np.zeros((n_pairs, 2, 1)), values[self._places]], axis=2

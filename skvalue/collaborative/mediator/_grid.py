@@ -20,7 +20,8 @@ _TOGETHER, _MORE_NODES = (
 
 
 def grid_particles(model, logliks, design):
-    """Integrate a model of one parameter on a grid, refined for coalitions with too few nodes.
+    """Integrate a model of one parameter on a grid, refined for coalitions with too few
+    nodes.
 
     Returns as `sample_particles` does.
     """
@@ -45,7 +46,8 @@ def _first_nodes(model, logliks, size=4001):
     ends = model.prior_quantile(np.array([1e-12, 1 - 1e-12]))
     for _ in range(_WIDENINGS):
         mass = _node_masses(model, logliks, np.linspace(*ends, 501))[[0, -1]]
-        # Where a posterior has far more mass at an end than the prior, the grid is too short.
+        # Where a posterior has far more mass at an end than the prior, the grid is too
+        # short.
         cut = mass[:, 1:].max(axis=1) > 10 * mass[:, 0] + 1e-10
         if not cut.any():
             break
@@ -59,7 +61,8 @@ def _first_nodes(model, logliks, size=4001):
 
 
 def _node_masses(model, logliks, phi, power=1.0):
-    """Mass of each node under the prior, each party's posterior, and the posterior of all parties.
+    """Mass of each node under the prior, each party's posterior, and the posterior of
+    all parties.
 
     Densities are raised to `power`: below 1, tails get more weight.
     """
@@ -71,9 +74,11 @@ def _node_masses(model, logliks, phi, power=1.0):
 
 
 def _more_nodes(particles, coalitions):
-    """The nodes of a grid, and more where the posteriors of `coalitions` (m, n_parties) have mass.
+    """The nodes of a grid, and more where the posteriors of `coalitions` (m, n_parties)
+    have mass.
 
-    Where parties disagree, these differ from the posteriors that the first grid was made for.
+    Where parties disagree, these differ from the posteriors that the first grid was
+    made for.
     """
     phi, mass = particles.phi[:, 0], 0.0
     widths = np.log(np.gradient(phi))

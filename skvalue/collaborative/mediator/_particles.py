@@ -1,12 +1,13 @@
 """Weighted particles, from which the posterior of every coalition is computed.
 
-The particles of all temperatures between the prior and a few posteriors are one sample from the
-mixture of these distributions. Weights with respect to the prior (Shirts and Chodera,
-"Statistically optimal analysis of samples from multiple equilibrium states", 2008) make the sample
-a discrete prior; multiplied by likelihoods, it is a discrete posterior of any coalition, at any
-temperature. Every value is the divergence between two discrete distributions on the same particles:
-it is never negative, grows with the power of the likelihood, is equal for parties with equal
-releases, and does not change when a party with a constant likelihood joins.
+The particles of all temperatures between the prior and a few posteriors are one sample
+from the mixture of these distributions. Weights with respect to the prior (Shirts and
+Chodera, "Statistically optimal analysis of samples from multiple equilibrium states",
+2008) make the sample a discrete prior; multiplied by likelihoods, it is a discrete
+posterior of any coalition, at any temperature. Every value is the divergence between
+two discrete distributions on the same particles: it is never negative, grows with the
+power of the likelihood, is equal for parties with equal releases, and does not change
+when a party with a constant likelihood joins.
 """
 
 from dataclasses import dataclass
@@ -23,9 +24,11 @@ _REPLICATES, _ROUNDS, _MORE_ANCHORS = 8, 3, 8
 
 @dataclass(frozen=True)
 class Particles:
-    """The matrix of log-likelihoods of particles and parties, and weights of a discrete prior.
+    """The matrix of log-likelihoods of particles and parties, and weights of a discrete
+    prior.
 
-    Particles are sorted by replicate, of which all have the same size. Nodes of a grid are one.
+    Particles are sorted by replicate, of which all have the same size. Nodes of a grid
+    are one.
     """
 
     phi: np.ndarray  # (J, d)
@@ -42,15 +45,18 @@ class Particles:
         return np.exp(log_weights - logsumexp(log_weights))
 
     def divergence_between(self, row, other):
-        """Kullback-Leibler divergence of the posterior `row` from the posterior `other`."""
+        """Kullback-Leibler divergence of the posterior `row` from the posterior
+        `other`."""
         log_p, log_q = row + self.log_base, other + self.log_base
         log_p, log_q = log_p - logsumexp(log_p), log_q - logsumexp(log_q)
         return float(max(np.sum(np.exp(log_p) * (log_p - log_q)), 0.0))
 
     def draw(self, prior, logliks, powers, row, size, rng, n_moves=20):
-        """Draws from the posterior with log-likelihood `row`, the parties' raised to `powers`.
+        """Draws from the posterior with log-likelihood `row`, the parties' raised to
+        `powers`.
 
-        Particles are resampled, then moved by Metropolis steps, so that there are no duplicates.
+        Particles are resampled, then moved by Metropolis steps, so that there are no
+        duplicates.
         """
         if not np.any(powers):
             return prior.sample_prior(size, rng)
@@ -75,10 +81,11 @@ def likelihoods(model, releases):
 
 
 def sample_particles(model, logliks, design, n_particles, min_ess, rng):
-    """Sample the prior, each party's and all parties' posterior, then those of weak coalitions.
+    """Sample the prior, each party's and all parties' posterior, then those of weak
+    coalitions.
 
-    Posteriors of coalitions with an effective sample size below `min_ess` are sampled as well.
-    Returns particles, `surprise` of the coalitions, and a warning.
+    Posteriors of coalitions with an effective sample size below `min_ess` are sampled
+    as well. Returns particles, `surprise` of the coalitions, and a warning.
     """
     n = len(logliks)
     anchors = np.unique(np.concatenate([np.eye(n), np.ones((1, n))]), axis=0)[::-1]
@@ -105,7 +112,8 @@ def sample_particles(model, logliks, design, n_particles, min_ess, rng):
 
 
 def _mixture(logliks, stages):
-    """The particles of all stages (phi, powers, log evidence), the first of which is the prior."""
+    """The particles of all stages (phi, powers, log evidence), the first of which is
+    the prior."""
     phi, powers, log_z = zip(*stages)
     counts, powers = np.array([*map(len, phi)], dtype=float), np.array(powers)
     by_replicate = [some.reshape(_REPLICATES, -1, some.shape[1]) for some in phi]
@@ -126,8 +134,8 @@ def _mixture(logliks, stages):
 def _mixture_weights(logs, counts, log_z):
     """Log weights of a sample from a mixture with respect to its first component.
 
-    ``logs`` (J, K) are log density ratios of the components to the first one, each up to a constant
-    of which ``log_z`` is a first guess. Also returns the constants found.
+    ``logs`` (J, K) are log density ratios of the components to the first one, each up
+    to a constant of which ``log_z`` is a first guess. Also returns the constants found.
     """
     logs = logs - log_z
     top = logs.max(axis=1)

@@ -1,4 +1,5 @@
-"""Base of the scorers of parties: coalitions evaluated from releases, and their semivalues."""
+"""Base of the scorers of parties: coalitions evaluated from releases, and their
+semivalues."""
 
 from abc import ABCMeta, abstractmethod
 from dataclasses import dataclass
@@ -26,9 +27,11 @@ EXACT_PARTIES = 12
 
 @dataclass(frozen=True)
 class PartyGame:
-    """A model bound to the releases, and the particles that posteriors are computed from.
+    """A model bound to the releases, and the particles that posteriors are computed
+    from.
 
-    Parties are in a canonical order, which depends neither on their names nor on the user's order.
+    Parties are in a canonical order, which depends neither on their names nor on the
+    user's order.
     """
 
     model: object
@@ -74,7 +77,8 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
         """Value the parties."""
 
     def _bind(self, releases):
-        """Checked releases by party, their order by text, releases in it, and the model bound."""
+        """Checked releases by party, their order by text, releases in it, and the model
+        bound."""
         releases = check_releases(releases)
         check_prior(self.model, releases)
         given = list(releases.values())
@@ -107,7 +111,8 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
             particles, found, warning = sample_particles(
                 model, logliks, design, size, self.min_ess, rng
             )
-        # Its columns, added up for coalitions, give their utilities; surprises are known already.
+        # Its columns, added up for coalitions, give their utilities; surprises are
+        # known already.
         values, replicates, ess = found
         points = None
         if not isinstance(utility, Surprise):
@@ -116,7 +121,8 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
             )
         empty = ~design.masks.any(axis=1)
         values[empty], replicates[empty] = 0.0, 0.0
-        # Utilities of coalitions give semivalues, also within replicates, for standard errors.
+        # Utilities of coalitions give semivalues, also within replicates, for standard
+        # errors.
         back = np.argsort(order)
         found, errors = design.semivalues(values, semivalue)
         by_replicate = np.array(
@@ -153,7 +159,7 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
         ):  # last, since a filter may turn the warning into an error
             warn(warning, ConvergenceWarning)
 
-    # Posteriors -------------------------------------------------------------------------------
+    # Posteriors -----------------------------------------------------------------------
 
     def _powers(self, coalition, temper):
         """Powers of the parties' likelihoods, in the canonical order."""

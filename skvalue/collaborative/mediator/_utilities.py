@@ -1,4 +1,5 @@
-"""What a posterior is worth: its divergence from the prior, or what it predicts better."""
+"""What a posterior is worth: its divergence from the prior, or what it predicts
+better."""
 
 from functools import lru_cache, partial
 
@@ -21,10 +22,11 @@ def evaluated(utility, particles, masks):
 
 
 def surprise(particles, rows):
-    """Divergences from the prior, of all particles (R,) and by replicate (R, G); sample sizes (R,).
+    """Divergences from the prior, of all particles (R,) and by replicate (R, G); sample
+    sizes (R,).
 
-    `rows` (R, J) are log-likelihoods of posteriors. The last are effective sample sizes. A grid has
-    one replicate.
+    `rows` (R, J) are log-likelihoods of posteriors. The last are effective sample
+    sizes. A grid has one replicate.
     """
     log_weights = rows + particles.log_base
     top = log_weights.max(axis=1, keepdims=True)
@@ -46,7 +48,8 @@ def surprise(particles, rows):
 
 
 class Surprise:
-    """Divergence of a posterior from the prior, which rises with the power of the likelihood."""
+    """Divergence of a posterior from the prior, which rises with the power of the
+    likelihood."""
 
     powers = (1.0,)
 
@@ -58,9 +61,9 @@ class Surprise:
 class PredictiveGain:
     """Mean log predictive density of validation points, less that of the prior.
 
-    Sim, Fan, Tian, Xu, Jaillet and Low, "Incentivizing Truthfulness and Collaborative Fairness in
-    Bayesian Learning" (ICML 2026): the logarithmic score, which is proper. It may fall with the
-    power of the likelihood.
+    Sim, Fan, Tian, Xu, Jaillet and Low, "Incentivizing Truthfulness and Collaborative
+    Fairness in Bayesian Learning" (ICML 2026): the logarithmic score, which is proper.
+    It may fall with the power of the likelihood.
     """
 
     powers = np.linspace(0, 1, 33)[1:]
@@ -69,7 +72,8 @@ class PredictiveGain:
         self.model, self.X, self.y = model, X, y
 
     def on(self, particles):
-        """The function of rows (R, J): gains (R,), by replicate (R, G) and by point (R, V)."""
+        """The function of rows (R, J): gains (R,), by replicate (R, G) and by point (R,
+        V)."""
         size = int(get_config()["working_memory"] * 2**20 / (32 * len(particles.phi)))
         blocks = list(gen_batches(len(self.y), max(1, size)))
 

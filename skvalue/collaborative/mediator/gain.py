@@ -1,4 +1,5 @@
-"""A party's check of its reward, against the posterior of its own rows without noise."""
+"""A party's check of its reward, against the posterior of its own rows without
+noise."""
 
 import numpy as np
 from sklearn.base import clone
@@ -12,12 +13,14 @@ from .predictive import PredictiveValueScorer
 def reward_gain(reward, party, X, y, *, n_splits=5, n_draws=1000, random_state=0):
     """How much better a reward predicts than the party's own rows, without any noise.
 
-    A reward is worth at least what a party has alone (`individually_rational_`) in terms of its
-    noisy release. The party itself has more: its rows without noise. With this function it checks,
-    on its own machine, whether the reward predicts better. Each of `n_splits` parts of the rows is
-    predicted by the reward, and by the posterior of the exact statistic of the other parts.
+    A reward is worth at least what a party has alone (`individually_rational_`) in
+    terms of its noisy release. The party itself has more: its rows without noise. With
+    this function it checks, on its own machine, whether the reward predicts better.
+    Each of `n_splits` parts of the rows is predicted by the reward, and by the
+    posterior of the exact statistic of the other parts.
 
-    The comparison is slightly in favor of the reward, which all rows have contributed to.
+    The comparison is slightly in favor of the reward, which all rows have contributed
+    to.
 
     Parameters
     ----------
@@ -39,8 +42,8 @@ def reward_gain(reward, party, X, y, *, n_splits=5, n_draws=1000, random_state=0
     Returns
     -------
     gain : float
-        Mean log predictive density of the reward less that of the party's own posterior, in nats
-        per row. The reward predicts better if it is above 0.
+        Mean log predictive density of the reward less that of the party's own
+        posterior, in nats per row. The reward predicts better if it is above 0.
     error : float
         Standard error of the gain over the rows.
 

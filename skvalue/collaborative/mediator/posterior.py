@@ -9,7 +9,8 @@ _CHUNK = 2_000_000  # draws times rows per block
 
 
 def check_points(host, model, X, y, suffix=""):
-    """Rows, or None for a model without features, and targets for `predict_logpdf`, as arrays."""
+    """Rows, or None for a model without features, and targets for `predict_logpdf`, as
+    arrays."""
     if y is None or (X is None and hasattr(model, "n_features_in_")):
         raise ValueError(
             f"X{suffix} and y{suffix} must hold points. Got {X!r} and {y!r}."
@@ -86,7 +87,8 @@ class PosteriorDraws(BaseEstimator):
         Parameters
         ----------
         X, y : ignored
-            Not used, present for API consistency, as in `sklearn.frozen.FrozenEstimator`.
+            Not used, present for API consistency, as in
+            `sklearn.frozen.FrozenEstimator`.
 
         Returns
         -------
@@ -116,8 +118,8 @@ class PosteriorDraws(BaseEstimator):
         Raises
         ------
         ValueError
-            If `X` has another number of columns than the releases, `y` has another length, or
-            labels that are not in the releases.
+            If `X` has another number of columns than the releases, `y` has another
+            length, or labels that are not in the releases.
         """
         X, y = check_points(self, self.model, X, y)
         step = max(1, _CHUNK // len(self.samples_))

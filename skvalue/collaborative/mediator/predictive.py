@@ -1,7 +1,7 @@
 """Values of parties: how much better their releases make a model predict.
 
-Sim, Fan, Tian, Xu, Jaillet and Low, "Incentivizing Truthfulness and Collaborative Fairness in
-Bayesian Learning" (ICML 2026).
+Sim, Fan, Tian, Xu, Jaillet and Low, "Incentivizing Truthfulness and Collaborative
+Fairness in Bayesian Learning" (ICML 2026).
 """
 
 from ..._utils.sklearn import fit_context
@@ -13,14 +13,15 @@ from .posterior import check_points
 class PredictiveValueScorer(PartyScorer):
     """Value of parties by what their releases add to a model's predictions.
 
-    The value of a coalition is the mean log predictive density of the mediator's validation points
-    under its posterior, less that under the prior. The value of a party is its `semivalue`. A
-    party maximizes its expected value by a release of rows that it believes in, as long as it does
-    not know the validation points; wrong labels and noise have values of at most about 0. The value
-    of rows that predict is the same whether they were collected or copied: copies are paid.
+    The value of a coalition is the mean log predictive density of the mediator's
+    validation points under its posterior, less that under the prior. The value of a
+    party is its `semivalue`. A party maximizes its expected value by a release of rows
+    that it believes in, as long as it does not know the validation points; wrong labels
+    and noise have values of at most about 0. The value of rows that predict is the same
+    whether they were collected or copied: copies are paid.
 
-    The validation points are not protected. They should be distributed as the rows on which the
-    model will be used, and no party should know them.
+    The validation points are not protected. They should be distributed as the rows on
+    which the model will be used, and no party should know them.
 
     Parameters
     ----------
@@ -28,18 +29,20 @@ class PredictiveValueScorer(PartyScorer):
         As in `BayesianSurpriseScorer`.
     semivalue : {"shapley", "banzhaf", "leave-one-out"}, tuple (alpha, beta) or callable, \
             default="shapley"
-        The semivalue of the parties, see `skvalue.semivalues.size_weights`. Under "banzhaf" the
-        value of a party is the sum of those of two names that it splits itself up into, in any
-        game; pay it with `skvalue.rewards.payments`.
+        The semivalue of the parties, see `skvalue.semivalues.size_weights`. Under
+        "banzhaf" the value of a party is the sum of those of two names that it splits
+        itself up into, in any game; pay it with `skvalue.rewards.payments`.
     n_particles : int, default=None
-        Number of particles of each sampled posterior. None takes 600, and fewer above 12 parties,
-        such that their total number does not grow. A model of one parameter with a method
-        ``prior_quantile(u)``, such as `GaussianMean`, is integrated on a grid.
+        Number of particles of each sampled posterior. None takes 600, and fewer above
+        12 parties, such that their total number does not grow. A model of one parameter
+        with a method ``prior_quantile(u)``, such as `GaussianMean`, is integrated on a
+        grid.
     n_permutations : int, default=400
-        Number of permutations of the parties, in pairs of reversed ones, above 12 parties. Up to
-        12, all coalitions are evaluated.
+        Number of permutations of the parties, in pairs of reversed ones, above 12
+        parties. Up to 12, all coalitions are evaluated.
     min_ess : float, default=100
-        Posteriors of coalitions with a smaller effective sample size are sampled as well.
+        Posteriors of coalitions with a smaller effective sample size are sampled as
+        well.
     random_state : int, RandomState instance or None, default=None
         Controls the sampling.
 
@@ -48,15 +51,15 @@ class PredictiveValueScorer(PartyScorer):
     parties_ : list
         Names of the parties.
     values_ : ndarray of shape (n_parties,)
-        Values in the order of `parties_`, in nats per validation point; Shapley values sum to
-        `grand_value_`.
+        Values in the order of `parties_`, in nats per validation point; Shapley values
+        sum to `grand_value_`.
     values_error_ : ndarray of shape (n_parties,)
         Standard errors of the computation.
     validation_error_ : ndarray of shape (n_parties,)
         Standard errors over the validation points.
     coalition_values_ : ndarray of shape (2**n_parties,)
-        Values of all coalitions: bit i of the index is party i of `parties_`. Only up to 12
-        parties.
+        Values of all coalitions: bit i of the index is party i of `parties_`. Only up
+        to 12 parties.
     coalition_values_error_ : ndarray of shape (2**n_parties,)
         Standard errors of the computation of `coalition_values_`.
     standalone_values_ : ndarray of shape (n_parties,)
@@ -64,8 +67,8 @@ class PredictiveValueScorer(PartyScorer):
     grand_value_, grand_value_error_ : float
         Value of the coalition of all parties, and its standard error.
     ess_ : ndarray of shape (n_coalitions,)
-        Effective sample sizes of the evaluated coalitions, in the order of `coalition_values_` if
-        it exists.
+        Effective sample sizes of the evaluated coalitions, in the order of
+        `coalition_values_` if it exists.
     n_evaluations_ : int
         Number of coalitions evaluated.
     model_ : model
@@ -122,8 +125,9 @@ class PredictiveValueScorer(PartyScorer):
         TypeError
             If `releases` holds anything else than NoisyStatistic objects, such as rows.
         ValueError
-            If there are no releases, they do not suit the model, are inconsistent, or state another
-            prior than that of the model, or the validation points are missing or do not suit them.
+            If there are no releases, they do not suit the model, are inconsistent, or
+            state another prior than that of the model, or the validation points are
+            missing or do not suit them.
         """
         *bound, model = self._bind(releases)
         X_val, y_val = check_points(self, model, X_val, y_val, "_val")

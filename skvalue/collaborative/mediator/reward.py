@@ -1,7 +1,8 @@
-"""Rewards of the parties: posteriors whose values are set by the parties' Shapley values.
+"""Rewards of the parties: posteriors whose values are set by the parties' Shapley
+values.
 
-Sim, Zhang, Hoang, Xu, Low and Jaillet, "Incentives in Private Collaborative Machine Learning"
-(NeurIPS 2023), Sections 4 and 5.
+Sim, Zhang, Hoang, Xu, Low and Jaillet, "Incentives in Private Collaborative Machine
+Learning" (NeurIPS 2023), Sections 4 and 5.
 """
 
 from numbers import Integral, Real
@@ -22,21 +23,24 @@ from .posterior import make_posterior
 
 
 class RhoShapleyReward(BaseEstimator):
-    """Reward of each party: draws from a posterior whose value depends on its Shapley value.
+    """Reward of each party: draws from a posterior whose value depends on its Shapley
+    value.
 
-    Party i receives a posterior of value ``v_N (phi_i / max phi)^rho``: the party with the largest
-    Shapley value the posterior of all parties, the others a posterior closer to the prior.
+    Party i receives a posterior of value ``v_N (phi_i / max phi)^rho``: the party with
+    the largest Shapley value the posterior of all parties, the others a posterior
+    closer to the prior.
 
     Parameters
     ----------
     rho : float or "max", default="max"
-        Exponent. "max" takes the largest value up to 1 with which every party receives at least
-        its value alone; smaller exponents give larger and more similar rewards.
+        Exponent. "max" takes the largest value up to 1 with which every party receives
+        at least its value alone; smaller exponents give larger and more similar
+        rewards.
     control : {"temper", "noise"}, default="temper"
-        How posteriors of smaller value are made. "temper" raises the likelihood to a power in
-        [0, 1], as equation (1) of the paper; surprise provably increases with it. "noise" adds
-        noise to all releases; the value may not be monotone in it, and the first crossing of the
-        target on a grid is taken.
+        How posteriors of smaller value are made. "temper" raises the likelihood to a
+        power in [0, 1], as equation (1) of the paper; surprise provably increases with
+        it. "noise" adds noise to all releases; the value may not be monotone in it, and
+        the first crossing of the target on a grid is taken.
     n_draws : int, default=1000
         Number of draws in each reward.
     random_state : int, RandomState instance or None, default=None
@@ -51,18 +55,20 @@ class RhoShapleyReward(BaseEstimator):
     grand_value_ : float
         Value of the coalition of all parties.
     rho_, rho_max_ : float
-        Exponent used, and the largest with which every party receives at least its value alone.
+        Exponent used, and the largest with which every party receives at least its
+        value alone.
     target_rewards_, attained_rewards_ : ndarray of shape (n_parties,)
         Target values of the rewards, and values of the posteriors made.
     individually_rational_ : ndarray of bool of shape (n_parties,)
-        Whether the party's target is at least the value of its release alone. Its rows without
-        noise may be worth more: see `reward_gain`.
+        Whether the party's target is at least the value of its release alone. Its rows
+        without noise may be worth more: see `reward_gain`.
     temper_ : ndarray of shape (n_parties,)
         Powers of the likelihood. Not set for ``control="noise"``.
     tau_ : ndarray of shape (n_parties,)
         Added noise, in the units of the paper. Only set for ``control="noise"``.
     similarity_ : ndarray of shape (n_parties,)
-        Minus the divergence of the posterior of all parties from the reward; 0 if they are equal.
+        Minus the divergence of the posterior of all parties from the reward; 0 if they
+        are equal.
     rewards_ : dict
         `PosteriorRegressor`, `PosteriorClassifier` or `PosteriorDraws` of each party.
 
@@ -132,8 +138,8 @@ class RhoShapleyReward(BaseEstimator):
         TypeError
             If `scorer` is not such a scorer.
         ValueError
-            If no party, or all parties together, have a value above 0, or values are another
-            semivalue.
+            If no party, or all parties together, have a value above 0, or values are
+            another semivalue.
         """
         if not isinstance(scorer, PartyScorer):
             raise TypeError(
@@ -154,7 +160,8 @@ class RhoShapleyReward(BaseEstimator):
                 f"Got at most {values.max():g}, and {grand_value:g} together."
             )
         bound = largest_rho(values, np.maximum(alone, 0.0), grand_value)
-        # If no rho is rational, a small one: all rewards are then close to the grand value.
+        # If no rho is rational, a small one: all rewards are then close to the grand
+        # value.
         rho = (min(1.0, bound) if bound > 0 else 0.2) if self.rho == "max" else self.rho
         targets = rho_targets(values, grand_value, rho)
         rng = np.random.default_rng(
@@ -202,7 +209,8 @@ class RhoShapleyReward(BaseEstimator):
         return self
 
     def _warn(self, weak):
-        """Warn of targets below values alone, and of rewards with few effective draws."""
+        """Warn of targets below values alone, and of rewards with few effective
+        draws."""
         if self.rho_max_ <= 0:
             warn(
                 "No rho gives every party at least what it has alone, which noise can cause: "

@@ -1,7 +1,8 @@
-"""Values of parties: how far their releases move the posterior of a model from its prior.
+"""Values of parties: how far their releases move the posterior of a model from its
+prior.
 
-Sim, Zhang, Hoang, Xu, Low and Jaillet, "Incentives in Private Collaborative Machine Learning"
-(NeurIPS 2023), Section 3.
+Sim, Zhang, Hoang, Xu, Low and Jaillet, "Incentives in Private Collaborative Machine
+Learning" (NeurIPS 2023), Section 3.
 """
 
 from ..._utils.sklearn import fit_context
@@ -16,36 +17,39 @@ _TAIL = 1e-3  # of the prior: a posterior mean of log densities below this quant
 class BayesianSurpriseScorer(PartyScorer):
     """Value of parties by the Bayesian surprise of their releases.
 
-    The value of a coalition is the Kullback-Leibler divergence of its posterior from the prior. The
-    posterior takes the noise of every release into account, so that on average a party with
-    stronger privacy has a smaller value. The value of a party is its `semivalue`. No rows are
-    needed, only the releases.
+    The value of a coalition is the Kullback-Leibler divergence of its posterior from
+    the prior. The posterior takes the noise of every release into account, so that on
+    average a party with stronger privacy has a smaller value. The value of a party is
+    its `semivalue`. No rows are needed, only the releases.
 
-    These values are not for money: a release that contradicts the prior surprises, whether its rows
-    are informative or not. Wrong labels and garbage kept about three quarters of an honest share,
-    and rows sent several times are paid again (:doc:`/user_guide/payments`). Where rows are not
-    trusted, take `PredictiveValueScorer`.
+    These values are not for money: a release that contradicts the prior surprises,
+    whether its rows are informative or not. Wrong labels and garbage kept about three
+    quarters of an honest share, and rows sent several times are paid again
+    (:doc:`/user_guide/payments`). Where rows are not trusted, take
+    `PredictiveValueScorer`.
 
     Parameters
     ----------
     model : model
-        `BayesianLinear`, `BayesianLogistic`, `GaussianMean`, or any object with the methods
-        ``sample_prior(size, rng)``, ``log_prior(phi)``, ``party_loglik(phi, release)`` and
-        ``predict_logpdf(phi, X, y)``, see the user guide.
+        `BayesianLinear`, `BayesianLogistic`, `GaussianMean`, or any object with the
+        methods ``sample_prior(size, rng)``, ``log_prior(phi)``, ``party_loglik(phi,
+        release)`` and ``predict_logpdf(phi, X, y)``, see the user guide.
     semivalue : {"shapley", "banzhaf", "leave-one-out"}, tuple (alpha, beta) or callable, \
             default="shapley"
-        The semivalue of the parties, see `skvalue.semivalues.size_weights`. Under "banzhaf" the
-        value of a party is the sum of those of two names that it splits itself up into, in any
-        game; pay it with `skvalue.rewards.payments`.
+        The semivalue of the parties, see `skvalue.semivalues.size_weights`. Under
+        "banzhaf" the value of a party is the sum of those of two names that it splits
+        itself up into, in any game; pay it with `skvalue.rewards.payments`.
     n_particles : int, default=None
-        Number of particles of each sampled posterior. None takes 600, and fewer above 12 parties,
-        such that their total number does not grow. A model of one parameter with a method
-        ``prior_quantile(u)``, such as `GaussianMean`, is integrated on a grid.
+        Number of particles of each sampled posterior. None takes 600, and fewer above
+        12 parties, such that their total number does not grow. A model of one parameter
+        with a method ``prior_quantile(u)``, such as `GaussianMean`, is integrated on a
+        grid.
     n_permutations : int, default=400
-        Number of permutations of the parties, in pairs of reversed ones, above 12 parties. Up to
-        12, all coalitions are evaluated.
+        Number of permutations of the parties, in pairs of reversed ones, above 12
+        parties. Up to 12, all coalitions are evaluated.
     min_ess : float, default=100
-        Posteriors of coalitions with a smaller effective sample size are sampled as well.
+        Posteriors of coalitions with a smaller effective sample size are sampled as
+        well.
     random_state : int, RandomState instance or None, default=None
         Controls the sampling.
 
@@ -54,12 +58,13 @@ class BayesianSurpriseScorer(PartyScorer):
     parties_ : list
         Names of the parties.
     values_ : ndarray of shape (n_parties,)
-        Values in the order of `parties_`, in nats; Shapley values sum to `grand_value_`.
+        Values in the order of `parties_`, in nats; Shapley values sum to
+        `grand_value_`.
     values_error_ : ndarray of shape (n_parties,)
         Standard errors of the computation.
     coalition_values_ : ndarray of shape (2**n_parties,)
-        Values of all coalitions: bit i of the index is party i of `parties_`. Only up to 12
-        parties.
+        Values of all coalitions: bit i of the index is party i of `parties_`. Only up
+        to 12 parties.
     coalition_values_error_ : ndarray of shape (2**n_parties,)
         Standard errors of `coalition_values_`.
     standalone_values_ : ndarray of shape (n_parties,)
@@ -67,8 +72,8 @@ class BayesianSurpriseScorer(PartyScorer):
     grand_value_, grand_value_error_ : float
         Value of the coalition of all parties, and its standard error.
     ess_ : ndarray of shape (n_coalitions,)
-        Effective sample sizes of the evaluated coalitions, in the order of `coalition_values_` if
-        it exists.
+        Effective sample sizes of the evaluated coalitions, in the order of
+        `coalition_values_` if it exists.
     n_evaluations_ : int
         Number of coalitions evaluated.
     model_ : model
@@ -120,8 +125,8 @@ class BayesianSurpriseScorer(PartyScorer):
         TypeError
             If `releases` holds anything else than NoisyStatistic objects, such as rows.
         ValueError
-            If there are no releases, they do not suit the model, are inconsistent, or state another
-            prior than that of the model.
+            If there are no releases, they do not suit the model, are inconsistent, or
+            state another prior than that of the model.
 
         Warns
         -----
@@ -133,7 +138,8 @@ class BayesianSurpriseScorer(PartyScorer):
         return self
 
     def _warn_of_the_prior(self):
-        """Warn of parties whose posterior is in the prior's tail, or with fewer rows than it."""
+        """Warn of parties whose posterior is in the prior's tail, or with fewer rows
+        than it."""
         game, parties = self._game, []
         least, particles = getattr(game.model, "prior_rows_", 0), game.particles
         density, prior = game.model.log_prior(particles.phi), particles.weights(0.0)

@@ -1,8 +1,10 @@
-"""Likelihood of a noisy linear statistic: the normal approximation of a sum, plus noise.
+"""Likelihood of a noisy linear statistic: the normal approximation of a sum, plus
+noise.
 
-For rows u = ([1,] x, y) that are jointly normal with second moments M and mean m (the column of the
-constant feature if there is one, else 0), the entries of the Gram matrix of c rows have the mean
-c M and the covariance c (M_ik M_jl + M_il M_jk - 2 m_i m_j m_k m_l).
+For rows u = ([1,] x, y) that are jointly normal with second moments M and mean m (the
+column of the constant feature if there is one, else 0), the entries of the Gram matrix
+of c rows have the mean c M and the covariance c (M_ik M_jl + M_il M_jk - 2 m_i m_j m_k
+m_l).
 """
 
 import numpy as np
@@ -13,7 +15,8 @@ _HUGE = 1e280
 
 
 def joint_moments(w, s2, second):
-    """Second moments of (u, y), y = u'w + noise of variance s2, from those of u (p, p)."""
+    """Second moments of (u, y), y = u'w + noise of variance s2, from those of u (p,
+    p)."""
     cross, p = w @ second, len(second)
     moments = np.empty((len(w), p + 1, p + 1))
     moments[:, :p, :p] = second
@@ -25,8 +28,8 @@ def joint_moments(w, s2, second):
 def log_normal(residual, covariance):
     """Log densities of normal vectors with mean 0, each with its own covariance.
 
-    The last row of the Cholesky factor of the covariance bordered by the residual is the whitened
-    residual.
+    The last row of the Cholesky factor of the covariance bordered by the residual is
+    the whitened residual.
     """
     m = residual.shape[1]
     bordered = np.empty((len(residual), m + 1, m + 1))
@@ -43,7 +46,8 @@ def log_normal(residual, covariance):
 
 
 def covariance_of_products(second, rows, columns, intercept):
-    """Covariance of the products u_i u_j of normal u with these second moments (Isserlis, 1918).
+    """Covariance of the products u_i u_j of normal u with these second moments
+    (Isserlis, 1918).
 
     The mean of u is zero, or, with an intercept, the first row of `second`.
     """
@@ -57,7 +61,8 @@ def covariance_of_products(second, rows, columns, intercept):
 
 
 def noisy_gram_loglik(moments, gram, count, variance, intercept):
-    """Log density of a noisy Gram matrix of rows u, for each of many second moments of u."""
+    """Log density of a noisy Gram matrix of rows u, for each of many second moments of
+    u."""
     if intercept:
         rows, columns, weights = (some[1:] for some in svec_index(len(gram)))
         covariance = covariance_of_products(moments, rows, columns, intercept)

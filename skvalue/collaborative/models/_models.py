@@ -1,4 +1,5 @@
-"""Base of the mediator's models: checks of priors and of the public fields of releases."""
+"""Base of the mediator's models: checks of priors and of the public fields of
+releases."""
 
 import hashlib
 import json
@@ -17,10 +18,11 @@ from ._moments import plugin_second_moments, posterior_second_moments
 
 
 class PriorModel(BaseEstimator):
-    """Base class of models of releases, with the methods that `BayesianSurpriseScorer` lists.
+    """Base class of models of releases, with the methods that `BayesianSurpriseScorer`
+    lists.
 
-    A class has the kind of its releases, the fields that must be equal in all of them, and the
-    parameters of its prior.
+    A class has the kind of its releases, the fields that must be equal in all of them,
+    and the parameters of its prior.
     """
 
     _kind, _common_fields, _prior_parameters = "", (), ()
@@ -28,19 +30,22 @@ class PriorModel(BaseEstimator):
     def prior_statement(self):
         """The prior as text; equal priors have equal texts.
 
-        Parties state it in their releases, and the mediator compares it with its model's prior.
+        Parties state it in their releases, and the mediator compares it with its
+        model's prior.
 
         Returns
         -------
         statement : str
-            Class and parameters of the prior, as JSON; arrays by the first 16 digits of a hash.
+            Class and parameters of the prior, as JSON; arrays by the first 16 digits of
+            a hash.
         """
         check_parameters(self)
         facts = {name: _stated(getattr(self, name)) for name in self._prior_parameters}
         return json.dumps({"model": type(self).__name__, **facts})
 
     def bind(self, releases):
-        """Copy of the model with what its likelihood needs of the releases, after their check.
+        """Copy of the model with what its likelihood needs of the releases, after their
+        check.
 
         Parameters
         ----------
@@ -55,8 +60,9 @@ class PriorModel(BaseEstimator):
         Raises
         ------
         ValueError
-            If the releases are of another kind, differ in number of features, intercept, bounds or
-            classes, or a parameter of the prior has the wrong shape.
+            If the releases are of another kind, differ in number of features,
+            intercept, bounds or classes, or a parameter of the prior has the wrong
+            shape.
         """
         check_parameters(self)
         bound = clone(self)
@@ -108,7 +114,8 @@ class RegressionModel(PriorModel):
         self._facts = {r: self._learn(r) for r in releases if r.n_samples}
 
     def _bind_classes(self, classes):
-        """Check the classes of the releases, and set those of the model, if it has some."""
+        """Check the classes of the releases, and set those of the model, if it has
+        some."""
 
     @abstractmethod
     def _learn(self, release):
@@ -119,10 +126,11 @@ class RegressionModel(PriorModel):
         """Log-likelihood of a release for given second moments of u."""
 
     def _second_moments(self, gram, release):
-        """Second moments of u = ([1,] x) at a party, in rows, and log densities of `gram` by row.
+        """Second moments of u = ([1,] x) at a party, in rows, and log densities of
+        `gram` by row.
 
-        `gram` has the party's noisy sums of u u'. Moments that are taken as known are one row, with
-        a log density of 0.
+        `gram` has the party's noisy sums of u u'. Moments that are taken as known are
+        one row, with a log density of 0.
         """
         if self.x_covariance is not None:
             second = np.eye(len(gram))
@@ -162,7 +170,8 @@ class RegressionModel(PriorModel):
         if release.n_samples == 0:
             return np.zeros(len(phi))
         gram, moments = self._facts[release]
-        # The likelihood given the sums of x, on which the draws are already conditioned.
+        # The likelihood given the sums of x, on which the draws are already
+        # conditioned.
         total = -np.inf
         for second, own in zip(*moments):
             total = np.logaddexp(total, self._loglik(phi, release, gram, second) - own)
@@ -175,7 +184,8 @@ def bind(model, releases):
 
 
 def _stated(value):
-    """A number, also for constant vectors and multiples of the identity; else an array's hash."""
+    """A number, also for constant vectors and multiples of the identity; else an
+    array's hash."""
     array = np.asarray(value, dtype="<f8") + 0.0  # no -0.0
     if array.ndim == 1 and array.size and (array == array[0]).all():
         array = array[0]
@@ -191,7 +201,8 @@ def _stated(value):
 
 
 def check_prior(model, releases):
-    """Raise a ValueError if releases state different priors, or another than that of the model."""
+    """Raise a ValueError if releases state different priors, or another than that of
+    the model."""
     stated = {release.prior for release in releases.values()} - {None}
     if len(stated) > 1:
         shown = ", ".join(sorted(stated))
@@ -211,7 +222,8 @@ def check_prior(model, releases):
 
 
 def positive_definite(value, size, name):
-    """A symmetric positive definite matrix from a number (times the identity) or an array."""
+    """A symmetric positive definite matrix from a number (times the identity) or an
+    array."""
     matrix = np.asarray(value, dtype=float)
     if matrix.ndim == 0:
         return float(matrix) * np.eye(size)
@@ -229,7 +241,8 @@ def positive_definite(value, size, name):
 
 
 def check_releases(releases):
-    """Releases by party, from a mapping or a sequence of NoisyStatistic objects, never of rows."""
+    """Releases by party, from a mapping or a sequence of NoisyStatistic objects, never
+    of rows."""
     if isinstance(releases, Mapping):
         releases = dict(releases)
     elif isinstance(releases, list | tuple):

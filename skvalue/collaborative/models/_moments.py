@@ -1,4 +1,5 @@
-"""Moments of a party's features, estimated from its release; nuisance parameters of the models."""
+"""Moments of a party's features, estimated from its release; nuisance parameters of the
+models."""
 
 import numpy as np
 
@@ -14,9 +15,9 @@ _DEGREES = (
 def plugin_second_moments(sums, count, variance, bound, intercept=False):
     """Second moments of x from noisy sums, shrunk towards a multiple of the identity.
 
-    Each entry is a weighted mean of the released matrix and a multiple of the identity of the same
-    trace; the weights depend on the variance of the noise and of sampling, relative to the size of
-    the multiple. Eigenvalues are clipped to be positive.
+    Each entry is a weighted mean of the released matrix and a multiple of the identity
+    of the same trace; the weights depend on the variance of the noise and of sampling,
+    relative to the size of the multiple. Eigenvalues are clipped to be positive.
     """
     released = sums / max(count, 1.0)
     released = 0.5 * (released + released.T)
@@ -48,17 +49,18 @@ def plugin_second_moments(sums, count, variance, bound, intercept=False):
 
 
 def inverse_wishart_prior(p, bound):
-    """Degrees of freedom and scale (times identity), for the mean of rows uniform in the ball."""
+    """Degrees of freedom and scale (times identity), for the mean of rows uniform in
+    the ball."""
     return p + _DEGREES, (_DEGREES - 1) * bound**2 / (p + 2)
 
 
 class SecondMoments:
     """Prior and likelihood of one party's second moments, as a model for `anneal`.
 
-    phi holds the logarithms of the diagonal of the Bartlett factor B of a Wishart matrix (chi
-    variables), the entries of B below the diagonal (standard normal), and with an intercept the
-    mean in units of a root of the covariance (standard normal). The covariance
-    ``scale (B B')^-1`` is inverse Wishart.
+    phi holds the logarithms of the diagonal of the Bartlett factor B of a Wishart
+    matrix (chi variables), the entries of B below the diagonal (standard normal), and
+    with an intercept the mean in units of a root of the covariance (standard normal).
+    The covariance ``scale (B B')^-1`` is inverse Wishart.
     """
 
     def __init__(self, gram, count, variance, bound, intercept):
@@ -82,7 +84,8 @@ class SecondMoments:
         )
 
     def second(self, phi):
-        """The matrices, (n_draws, size, size); with an intercept, 1 and the mean come first."""
+        """The matrices, (n_draws, size, size); with an intercept, 1 and the mean come
+        first."""
         n_below = len(self.below[0])
         factor = np.zeros((len(phi), self.p, self.p))
         diagonal = np.arange(self.p)
@@ -106,8 +109,8 @@ class SecondMoments:
 def posterior_second_moments(gram, count, variance, bound, intercept, n_draws):
     """Draws of a party's second moments given its noisy sums of u u', u = ([1,] x).
 
-    Also returns the log density of the sums under each draw. The seed is fixed, so that equal
-    releases have equal draws.
+    Also returns the log density of the sums under each draw. The seed is fixed, so that
+    equal releases have equal draws.
     """
     model = SecondMoments(gram, count, variance, bound, intercept)
     rng, anchors = np.random.default_rng(0), np.ones((1, 1))

@@ -1,4 +1,5 @@
-"""Tempered sequential Monte Carlo from the prior to the posteriors of several coalitions."""
+"""Tempered sequential Monte Carlo from the prior to the posteriors of several
+coalitions."""
 
 import numpy as np
 from sklearn.utils import gen_batches
@@ -10,7 +11,8 @@ _ACCEPTANCE = 0.25
 
 
 def loglik_table(logliks, phi):
-    """Log-likelihood of every party at every row of phi: an array (n_rows, n_parties)."""
+    """Log-likelihood of every party at every row of phi: an array (n_rows,
+    n_parties)."""
     table = np.empty((len(phi), len(logliks)))
     for rows in gen_batches(len(phi), _CHUNK):
         for i, loglik in enumerate(logliks):
@@ -21,7 +23,8 @@ def loglik_table(logliks, phi):
 
 
 def _weighted(logliks, phi, weights):
-    """Sum over parties of weight times log-likelihood; phi (B, N, d), weights (B, n)."""
+    """Sum over parties of weight times log-likelihood; phi (B, N, d), weights (B,
+    n)."""
     total = np.zeros(phi.shape[:2])
     for i, loglik in enumerate(logliks):
         rows = np.flatnonzero(weights[:, i])
@@ -33,7 +36,8 @@ def _weighted(logliks, phi, weights):
 
 
 def _next_step(loglik, room):
-    """Largest temperature steps, at most `room`, that keep enough particles effective."""
+    """Largest temperature steps, at most `room`, that keep enough particles
+    effective."""
 
     def effective(step):
         w = step[:, None] * loglik
@@ -50,7 +54,8 @@ def _next_step(loglik, room):
 
 
 def _resample(log_weights, n_replicates, rng):
-    """Systematic resampling within every replicate; indices of the resampled particles, (B, N)."""
+    """Systematic resampling within every replicate; indices of the resampled particles,
+    (B, N)."""
     n_anchors, n_particles = log_weights.shape
     size = n_particles // n_replicates
     w = np.exp(log_weights - log_weights.max(axis=1, keepdims=True)) + 1e-300
@@ -78,9 +83,9 @@ def _factors(phi):
 def metropolis(prior, logliks, weights, phi, loglik, factors, steps, n_moves, rng):
     """Random-walk Metropolis moves for the targets prior times weighted likelihoods.
 
-    phi is (B, N, d), with one target per row of weights (B, n); loglik holds its weighted
-    log-likelihoods, or is None to compute them. Returns phi, log-likelihoods and adapted step
-    sizes.
+    phi is (B, N, d), with one target per row of weights (B, n); loglik holds its
+    weighted log-likelihoods, or is None to compute them. Returns phi, log-likelihoods
+    and adapted step sizes.
     """
     n_anchors, n_particles, d = phi.shape
     if loglik is None:
@@ -103,11 +108,13 @@ def metropolis(prior, logliks, weights, phi, loglik, factors, steps, n_moves, rn
 
 
 def anneal(prior, logliks, anchors, n_particles, n_replicates, n_moves, rng):
-    """Particles at every temperature between the prior and the posteriors of the anchors.
+    """Particles at every temperature between the prior and the posteriors of the
+    anchors.
 
-    `prior` has the methods `sample_prior` and `log_prior`; `logliks` are functions of phi, one per
-    party. Anchors (n_anchors, n_parties) are powers of the parties' likelihoods. Particles are in
-    replicates that never mix. Returns stages (phi, powers, log evidence).
+    `prior` has the methods `sample_prior` and `log_prior`; `logliks` are functions of
+    phi, one per party. Anchors (n_anchors, n_parties) are powers of the parties'
+    likelihoods. Particles are in replicates that never mix. Returns stages (phi,
+    powers, log evidence).
     """
     n_anchors = len(anchors)
     phi = prior.sample_prior(n_anchors * n_particles, rng)

@@ -12,8 +12,8 @@ from ._models import PriorModel
 class GaussianMean(PriorModel):
     """Model of the mean of normal numbers with known variance, with a normal prior.
 
-    The mediator's model of `MeanRelease`; phi is the mean. Clipping to the bounds is not modelled:
-    choose bounds that few numbers reach.
+    The mediator's model of `MeanRelease`; phi is the mean. Clipping to the bounds is
+    not modelled: choose bounds that few numbers reach.
 
     Parameters
     ----------
@@ -101,7 +101,8 @@ class GaussianMean(PriorModel):
         return -0.5 * (phi[:, 0] - self.prior_mean) ** 2 / self.prior_variance
 
     def party_loglik(self, phi, release):
-        """Log-likelihood of a release, up to a constant: that of N(c mean, c variance + noise).
+        """Log-likelihood of a release, up to a constant: that of N(c mean, c variance +
+        noise).
 
         Parameters
         ----------

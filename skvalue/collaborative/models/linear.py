@@ -1,4 +1,5 @@
-"""Bayesian linear regression with unknown variance from exact or noisy Gram matrices."""
+"""Bayesian linear regression with unknown variance from exact or noisy Gram
+matrices."""
 
 from numbers import Real
 
@@ -12,35 +13,40 @@ from ._models import RegressionModel
 
 
 class BayesianLinear(RegressionModel):
-    """Bayesian linear regression: w | s2 ~ N(mean, s2 precision^-1), s2 ~ InverseGamma(a0, b0).
+    """Bayesian linear regression: w | s2 ~ N(mean, s2 precision^-1), s2 ~
+    InverseGamma(a0, b0).
 
-    The mediator's model of `GramRelease`. phi = (w, log s2), the intercept first if there is one.
-    Given phi, a noisy statistic, a sum over the party's rows, is approximated by a normal
-    distribution with moments computed for normal x (centred, unless there is an intercept). For a
-    release without noise the exact likelihood is used.
+    The mediator's model of `GramRelease`. phi = (w, log s2), the intercept first if
+    there is one. Given phi, a noisy statistic, a sum over the party's rows, is
+    approximated by a normal distribution with moments computed for normal x (centred,
+    unless there is an intercept). For a release without noise the exact likelihood is
+    used.
 
     Parameters
     ----------
     precision : float or array-like of shape (n_weights, n_weights), default=0.1
-        Prior precision of the weights, in units of 1 / s2; a number is multiplied by the identity.
+        Prior precision of the weights, in units of 1 / s2; a number is multiplied by
+        the identity.
     a0, b0 : float, default=1, 0.03
-        Shape and scale of the inverse gamma prior of the variance s2, which is worth 2 a0 rows. The
-        default is weak: surprise pays a party for contradicting a strong prior. It suits targets in
-        [-1, 1]; for others, multiply b0 by the square of their bound.
+        Shape and scale of the inverse gamma prior of the variance s2, which is worth 2
+        a0 rows. The default is weak: surprise pays a party for contradicting a strong
+        prior. It suits targets in [-1, 1]; for others, multiply b0 by the square of
+        their bound.
     mean : float or array-like of shape (n_weights,), default=0
         Prior mean of the weights.
     x_covariance : array-like of shape (n_features, n_features), default=None
         Covariance of x at every party, if it is public; `moments` is then ignored.
     moments : {"plugin", "hierarchical"}, default="plugin"
-        How unknown second moments of x are treated. "plugin" estimates them from each party's
-        release, with shrinkage towards a multiple of the identity, and takes them as known.
-        "hierarchical" integrates over them given that release, with an inverse Wishart prior: more
-        accurate where noise is large, and `moment_draws` times slower.
+        How unknown second moments of x are treated. "plugin" estimates them from each
+        party's release, with shrinkage towards a multiple of the identity, and takes
+        them as known. "hierarchical" integrates over them given that release, with an
+        inverse Wishart prior: more accurate where noise is large, and `moment_draws`
+        times slower.
     moment_draws : int, default=32
         Number of draws for "hierarchical", at most 256.
     noise_aware : bool, default=True
-        False treats noisy statistics as exact, to show the effect: noise then increases a party's
-        value.
+        False treats noisy statistics as exact, to show the effect: noise then increases
+        a party's value.
 
     See Also
     --------

@@ -13,13 +13,15 @@ _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
 
 
 def statistic_moments(w, second, intercept=False):
-    """Mean and covariance of the statistic (y u, svec u u') of one row, for each row of w.
+    """Mean and covariance of the statistic (y u, svec u u') of one row, for each row of
+    w.
 
-    u = ([1,] x) is normal with second moments ``second``, and mean a: their first column, or 0.
-    y = 1 with probability sigmoid(w'u), so that E[y | u] = f = tanh(w'u / 2). With w'u = mu +
-    sqrt(v) d, d standard normal, u given d is normal with mean a + g d and covariance rest = C -
-    g g', where C is the covariance of u and g = C w / sqrt(v). Hence E[y u_i u_j u_k] is the mean
-    over d of f times third moments of a normal distribution, which needs e_n = E[f d^n], n <= 3.
+    u = ([1,] x) is normal with second moments ``second``, and mean a: their first
+    column, or 0. y = 1 with probability sigmoid(w'u), so that E[y | u] = f = tanh(w'u /
+    2). With w'u = mu + sqrt(v) d, d standard normal, u given d is normal with mean a +
+    g d and covariance rest = C - g g', where C is the covariance of u and g = C w /
+    sqrt(v). Hence E[y u_i u_j u_k] is the mean over d of f times third moments of a
+    normal distribution, which needs e_n = E[f d^n], n <= 3.
     """
     size = second.shape[0]
     rows, columns, weights = (some[int(intercept) :] for some in svec_index(size))
@@ -58,10 +60,10 @@ def statistic_moments(w, second, intercept=False):
 class BayesianLogistic(RegressionModel):
     """Bayesian logistic regression with the prior w ~ N(mean, precision^-1).
 
-    The mediator's model of `LogisticRelease`; phi = w, the intercept first if there is one. A
-    statistic given w is approximated by a normal distribution, with moments computed for normal x
-    (centred, unless there is an intercept; 20-node quadrature along x'w) plus the variance of the
-    noise.
+    The mediator's model of `LogisticRelease`; phi = w, the intercept first if there is
+    one. A statistic given w is approximated by a normal distribution, with moments
+    computed for normal x (centred, unless there is an intercept; 20-node quadrature
+    along x'w) plus the variance of the noise.
 
     Parameters
     ----------
@@ -74,10 +76,10 @@ class BayesianLogistic(RegressionModel):
     x_covariance : array-like of shape (n_features, n_features), default=None
         Covariance of x at every party, if it is public; `moments` is then ignored.
     moments : {"plugin", "hierarchical"}, default="plugin"
-        How unknown second moments of x are treated. "plugin" estimates them from each party's
-        release, with shrinkage towards a multiple of the identity, and takes them as known.
-        "hierarchical" integrates over them given that release, with an inverse Wishart prior, and
-        is `moment_draws` times slower.
+        How unknown second moments of x are treated. "plugin" estimates them from each
+        party's release, with shrinkage towards a multiple of the identity, and takes
+        them as known. "hierarchical" integrates over them given that release, with an
+        inverse Wishart prior, and is `moment_draws` times slower.
     moment_draws : int, default=32
         Number of draws for "hierarchical", at most 256.
 

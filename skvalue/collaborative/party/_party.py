@@ -84,7 +84,8 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
 
     @abstractmethod
     def _summarize(self, X, y):
-        """Fields of a `NoisyStatistic`, why it has no guarantee (or ""), attributes of columns."""
+        """Fields of a `NoisyStatistic`, why it has no guarantee (or ""), attributes of
+        columns."""
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None):
@@ -105,8 +106,8 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
         Raises
         ------
         ValueError
-            If `X` or `y` is invalid, or the release exceeds the ledger's budget; no noise is drawn
-            then.
+            If `X` or `y` is invalid, or the release exceeds the ledger's budget; no
+            noise is drawn then.
         """
         if self.renyi_epsilon is not None and self.epsilon not in ("auto", None):
             raise ValueError(
@@ -134,9 +135,9 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
     def path(self, X, y=None, *, renyi_epsilons):
         """Releases of the same rows with several epsilons and nested noise.
 
-        For plots of values and rewards against epsilon. Each release adds noise to the one with the
-        next larger epsilon, so that all of them together cost the largest epsilon. Releases of two
-        paths, or of a path and a fit, compose.
+        For plots of values and rewards against epsilon. Each release adds noise to the
+        one with the next larger epsilon, so that all of them together cost the largest
+        epsilon. Releases of two paths, or of a path and a fit, compose.
 
         Parameters
         ----------
@@ -190,7 +191,8 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
         return releases
 
     def _exact(self, X, y):
-        """The statistic without noise, why its guarantee is void, and columns; see `_summarize`."""
+        """The statistic without noise, why its guarantee is void, and columns; see
+        `_summarize`."""
         fields, void, columns = self._summarize(X, y)
         prior = self.prior
         if hasattr(prior, "prior_statement"):
@@ -237,7 +239,8 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
         )
 
     def _bound(self, name, sizes):
-        """The public bound, or, with a warning, the largest of `sizes`; and why that is void."""
+        """The public bound, or, with a warning, the largest of `sizes`; and why that is
+        void."""
         bound = getattr(self, name)
         if not isinstance(bound, str):
             return float(bound), ""
@@ -258,7 +261,8 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
 
 
 def _seed_of_step(seed, step):
-    """Seeds of a path's steps, hashed so that they differ from seeds that other parties use."""
+    """Seeds of a path's steps, hashed so that they differ from seeds that other parties
+    use."""
     return (
         None
         if seed is None

@@ -1,9 +1,9 @@
 """Sufficient statistics of clipped rows, and their sensitivity to replacing one row.
 
-The sums of u u', u = ([1,] x) or ([1,] x, y), are released as lower triangles with sqrt 2 on the
-entries off the diagonal: such a vector has the Frobenius norm of the matrix, and its noise is
-invariant under rotation. With an intercept, the first entry is the number of rows, which is public
-and left out.
+The sums of u u', u = ([1,] x) or ([1,] x, y), are released as lower triangles with sqrt
+2 on the entries off the diagonal: such a vector has the Frobenius norm of the matrix,
+and its noise is invariant under rotation. With an intercept, the first entry is the
+number of rows, which is public and left out.
 """
 
 import math
@@ -36,12 +36,13 @@ def linear_size(n_features, intercept):
 
 
 def linear_sensitivity(bounds, intercept=False):
-    """L2 sensitivity of a linear statistic, for rows of norm at most R and targets of at most B.
+    """L2 sensitivity of a linear statistic, for rows of norm at most R and targets of
+    at most B.
 
-    With ``c`` 1 with an intercept else 0 and ``K = R^2 + c``, the squared distance of the terms of
-    two rows is, for ``t = c + <x, x'>``,
-    ``2 K^2 - 2 t^2 + 2 (K y^2 + K y'^2 - 2 y y' t) + (y^2 - y'^2)^2``. It is attained with two or
-    more features, without an intercept or with bounds of at least 1.
+    With ``c`` 1 with an intercept else 0 and ``K = R^2 + c``, the squared distance of
+    the terms of two rows is, for ``t = c + <x, x'>``, ``2 K^2 - 2 t^2 + 2 (K y^2 + K
+    y'^2 - 2 y y' t) + (y^2 - y'^2)^2``. It is attained with two or more features,
+    without an intercept or with bounds of at least 1.
     """
     c, r2, b = float(intercept), bounds[0] ** 2, bounds[1]
     k, b2 = r2 + c, b**2
@@ -78,9 +79,9 @@ def logistic_size(n_features, intercept):
 def logistic_sensitivity(bounds, intercept=False):
     """L2 sensitivity of the logistic statistic, for rows of norm at most R.
 
-    With c 1 with an intercept else 0 and ``K = R^2 + c``, the largest of
-    ``2 K + 2 t + 2 K^2 - 2 t^2`` over ``t = c + <x, x'>`` of two rows that differ in label:
-    sqrt 2 (K + 1/2) for R^2 >= 1/2, else 2 R, or ``sqrt(4 + 8 R^2)`` with an intercept. It is
+    With c 1 with an intercept else 0 and ``K = R^2 + c``, the largest of ``2 K + 2 t +
+    2 K^2 - 2 t^2`` over ``t = c + <x, x'>`` of two rows that differ in label: sqrt 2 (K
+    + 1/2) for R^2 >= 1/2, else 2 R, or ``sqrt(4 + 8 R^2)`` with an intercept. It is
     attained with two or more features.
     """
     c, r2 = float(intercept), bounds[0] ** 2

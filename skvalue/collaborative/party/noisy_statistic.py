@@ -48,9 +48,10 @@ def _checked_labels(labels, kind):
 class NoisyStatistic:
     """A party's noisy sufficient statistic and its public parameters.
 
-    The estimators `GramRelease`, `LogisticRelease` and `MeanRelease` make it on the party's
-    machine; `to_json` and `from_json` transfer it to the mediator. All fields are public: the
-    privacy guarantee is about exactly these fields. They are checked on construction.
+    The estimators `GramRelease`, `LogisticRelease` and `MeanRelease` make it on the
+    party's machine; `to_json` and `from_json` transfer it to the mediator. All fields
+    are public: the privacy guarantee is about exactly these fields. They are checked on
+    construction.
 
     Parameters
     ----------
@@ -59,31 +60,34 @@ class NoisyStatistic:
     n_samples : int
         Number of rows of the party, which is public.
     statistic : sequence of float
-        The noisy statistic: for "linear" the lower triangle of the Gram matrix of
-        (1 if `intercept`, x, y) without the count, with entries off the diagonal times sqrt 2; for
-        "logistic" the sum of y u, u = (1 if `intercept`, x), and such a lower triangle of the sum
-        of u u' without the count; for "gaussian" a sum.
+        The noisy statistic: for "linear" the lower triangle of the Gram matrix of (1 if
+        `intercept`, x, y) without the count, with entries off the diagonal times sqrt
+        2; for "logistic" the sum of y u, u = (1 if `intercept`, x), and such a lower
+        triangle of the sum of u u' without the count; for "gaussian" a sum.
     renyi_epsilon : float or None
-        Bound on the Renyi divergence of order `renyi_order`. None: no noise and no privacy.
+        Bound on the Renyi divergence of order `renyi_order`. None: no noise and no
+        privacy.
     renyi_order : float
         Order of the Renyi divergence, above 1.
     bounds : tuple of float
-        Bounds to which the rows were clipped: (x_bound, y_bound), (x_bound,) or (lower, upper).
+        Bounds to which the rows were clipped: (x_bound, y_bound), (x_bound,) or (lower,
+        upper).
     n_features : int, default=0
         Number of features; 0 for "gaussian".
     intercept : bool, default=False
         Whether there is a constant feature ("linear" and "logistic" only).
     classes : tuple of two labels, default=()
-        Labels encoded as -1 and 1 for "logistic". If empty, the mediator does not compare them.
+        Labels encoded as -1 and 1 for "logistic". If empty, the mediator does not
+        compare them.
     prior : str or None, default=None
-        The prior that the party agreed to, as a model's `prior_statement` returns it. If None, the
-        mediator does not compare it.
+        The prior that the party agreed to, as a model's `prior_statement` returns it.
+        If None, the mediator does not compare it.
 
     Raises
     ------
     ValueError
-        If a field has the wrong type or is out of range, or the statistic exceeds what the bounds,
-        the number of rows and 40 standard deviations of the noise allow.
+        If a field has the wrong type or is out of range, or the statistic exceeds what
+        the bounds, the number of rows and 40 standard deviations of the noise allow.
 
     Examples
     --------
@@ -202,22 +206,25 @@ class NoisyStatistic:
         return GaussianEvent(self.noise_scale, self.sensitivity, "replace")
 
     def with_noise(self, tau, unit):
-        """Copy with more noise and the smaller Renyi epsilon 1 / (1 / renyi_epsilon + tau).
+        """Copy with more noise and the smaller Renyi epsilon 1 / (1 / renyi_epsilon +
+        tau).
 
         No access to the rows is needed.
 
         Parameters
         ----------
         tau : float
-            Noise of variance ``0.5 renyi_order sensitivity^2 tau`` is added. Must be above 0.
+            Noise of variance ``0.5 renyi_order sensitivity^2 tau`` is added. Must be
+            above 0.
         unit : ndarray of shape (n_entries,)
             Draws from the standard normal distribution, which are scaled.
 
         Returns
         -------
         release : NoisyStatistic
-            A copy with `renyi_epsilon` set to ``renyi_epsilon / (1 + tau renyi_epsilon)``, or
-            ``1 / tau`` if it was None. It is not rounded, and not for publication.
+            A copy with `renyi_epsilon` set to ``renyi_epsilon / (1 + tau
+            renyi_epsilon)``, or ``1 / tau`` if it was None. It is not rounded, and not
+            for publication.
 
         References
         ----------
@@ -270,8 +277,8 @@ class NoisyStatistic:
         Raises
         ------
         ValueError
-            If the text is not JSON, is too long, has missing, unknown or repeated fields, or a
-            field has an invalid value.
+            If the text is not JSON, is too long, has missing, unknown or repeated
+            fields, or a field has an invalid value.
         """
         names = set(cls.__dataclass_fields__)
         return cls(**read_record(text, _FORMAT, _VERSION, names, _MOST_CHARACTERS))

@@ -1,7 +1,7 @@
 """Estimators that make a party's release: one noisy statistic of its rows.
 
-Sim, Zhang, Hoang, Xu, Low and Jaillet, "Incentives in Private Collaborative Machine Learning"
-(NeurIPS 2023), Section 2.
+Sim, Zhang, Hoang, Xu, Low and Jaillet, "Incentives in Private Collaborative Machine
+Learning" (NeurIPS 2023), Section 2.
 """
 
 from numbers import Real
@@ -19,30 +19,32 @@ from ._statistics import gram_vector, logistic_vector
 
 
 class GramRelease(BasePartyRelease):
-    """A party's release for linear regression: the Gram matrix of (x, y), clipped and noisy.
+    """A party's release for linear regression: the Gram matrix of (x, y), clipped and
+    noisy.
 
     Parameters
     ----------
     epsilon : float, "auto" or None, default="auto"
-        With `delta`, the differential privacy of the release; smaller is more private. "auto" is
-        1.0, unless `renyi_epsilon` is set. None adds no noise, unless `renyi_epsilon` is set.
+        With `delta`, the differential privacy of the release; smaller is more private.
+        "auto" is 1.0, unless `renyi_epsilon` is set. None adds no noise, unless
+        `renyi_epsilon` is set.
     renyi_epsilon : float, default=None
-        In place of `epsilon`, a bound on the Renyi divergence of order `renyi_order`; `privacy_`
-        states the corresponding epsilon at `delta`.
+        In place of `epsilon`, a bound on the Renyi divergence of order `renyi_order`;
+        `privacy_` states the corresponding epsilon at `delta`.
     renyi_order : float, default=2
         Order of the Renyi divergence, above 1.
     x_bound : float or "data", default=1
-        Public bound on the Euclidean norm, to which longer rows are scaled down. "data" takes the
-        largest norm of the rows, which voids the guarantee.
+        Public bound on the Euclidean norm, to which longer rows are scaled down. "data"
+        takes the largest norm of the rows, which voids the guarantee.
     y_bound : float or "data", default=1
-        Public bound on the targets, which are clipped to [-y_bound, y_bound]. "data" as in
-        `x_bound`.
+        Public bound on the targets, which are clipped to [-y_bound, y_bound]. "data" as
+        in `x_bound`.
     fit_intercept : bool, default=False
         Whether a constant feature is part of the statistic.
     prior : model or str, default=None
-        The prior that the parties agreed on: a model (such as `BayesianLinear`) or the text of its
-        `prior_statement`. The release states it, and a scorer whose model has another prior raises
-        an error.
+        The prior that the parties agreed on: a model (such as `BayesianLinear`) or the
+        text of its `prior_statement`. The release states it, and a scorer whose model
+        has another prior raises an error.
     delta : float, default=1e-5
         Delta of `epsilon`; with `renyi_epsilon` it does not affect the release.
     ledger : Ledger, default=None
@@ -139,32 +141,35 @@ class GramRelease(BasePartyRelease):
 
 
 class LogisticRelease(BasePartyRelease):
-    """A party's release for logistic regression: the sums of y x and of x x', clipped and noisy.
+    """A party's release for logistic regression: the sums of y x and of x x', clipped
+    and noisy.
 
     The classes are encoded as y = -1 and y = 1.
 
     Parameters
     ----------
     epsilon : float, "auto" or None, default="auto"
-        With `delta`, the differential privacy of the release; smaller is more private. "auto" is
-        1.0, unless `renyi_epsilon` is set. None adds no noise, unless `renyi_epsilon` is set.
+        With `delta`, the differential privacy of the release; smaller is more private.
+        "auto" is 1.0, unless `renyi_epsilon` is set. None adds no noise, unless
+        `renyi_epsilon` is set.
     renyi_epsilon : float, default=None
-        In place of `epsilon`, a bound on the Renyi divergence of order `renyi_order`; `privacy_`
-        states the corresponding epsilon at `delta`.
+        In place of `epsilon`, a bound on the Renyi divergence of order `renyi_order`;
+        `privacy_` states the corresponding epsilon at `delta`.
     renyi_order : float, default=2
         Order of the Renyi divergence, above 1.
     x_bound : float or "data", default=1
-        Public bound on the Euclidean norm, to which longer rows are scaled down. "data" takes the
-        largest norm of the rows, which voids the guarantee.
+        Public bound on the Euclidean norm, to which longer rows are scaled down. "data"
+        takes the largest norm of the rows, which voids the guarantee.
     classes : tuple of two labels, default=(0, 1)
-        The negative and the positive class. They are public and the same at every party.
+        The negative and the positive class. They are public and the same at every
+        party.
     fit_intercept : bool, default=False
-        Whether a constant feature is part of the statistic. If False, features should be centred by
-        public numbers.
+        Whether a constant feature is part of the statistic. If False, features should
+        be centred by public numbers.
     prior : model or str, default=None
-        The prior that the parties agreed on: a model (such as `BayesianLinear`) or the text of its
-        `prior_statement`. The release states it, and a scorer whose model has another prior raises
-        an error.
+        The prior that the parties agreed on: a model (such as `BayesianLinear`) or the
+        text of its `prior_statement`. The release states it, and a scorer whose model
+        has another prior raises an error.
     delta : float, default=1e-5
         Delta of `epsilon`; with `renyi_epsilon` it does not affect the release.
     ledger : Ledger, default=None
@@ -275,19 +280,20 @@ class MeanRelease(BasePartyRelease):
     Parameters
     ----------
     epsilon : float, "auto" or None, default="auto"
-        With `delta`, the differential privacy of the release; smaller is more private. "auto" is
-        1.0, unless `renyi_epsilon` is set. None adds no noise, unless `renyi_epsilon` is set.
+        With `delta`, the differential privacy of the release; smaller is more private.
+        "auto" is 1.0, unless `renyi_epsilon` is set. None adds no noise, unless
+        `renyi_epsilon` is set.
     renyi_epsilon : float, default=None
-        In place of `epsilon`, a bound on the Renyi divergence of order `renyi_order`; `privacy_`
-        states the corresponding epsilon at `delta`.
+        In place of `epsilon`, a bound on the Renyi divergence of order `renyi_order`;
+        `privacy_` states the corresponding epsilon at `delta`.
     renyi_order : float, default=2
         Order of the Renyi divergence, above 1.
     lower, upper : float, default=-1, 1
         Public range to which numbers are clipped.
     prior : model or str, default=None
-        The prior that the parties agreed on: a model (such as `BayesianLinear`) or the text of its
-        `prior_statement`. The release states it, and a scorer whose model has another prior raises
-        an error.
+        The prior that the parties agreed on: a model (such as `BayesianLinear`) or the
+        text of its `prior_statement`. The release states it, and a scorer whose model
+        has another prior raises an error.
     delta : float, default=1e-5
         Delta of `epsilon`; with `renyi_epsilon` it does not affect the release.
     ledger : Ledger, default=None

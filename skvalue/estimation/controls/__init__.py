@@ -1,8 +1,8 @@
 """Control variates: functions of coalitions whose expectations are known exactly.
 
-A utility is regressed on features x(S) of its coalition S, and the mean of ``v(S) - x(S)'beta`` is
-estimated in its place; the expectation of ``x(S)'beta`` in every stratum of sizes, given that a
-player is in S or not, is added back exactly::
+A utility is regressed on features x(S) of its coalition S, and the mean of ``v(S) -
+x(S)'beta`` is estimated in its place; the expectation of ``x(S)'beta`` in every stratum
+of sizes, given that a player is in S or not, is added back exactly::
 
     controls = make_controls(strata, codes=y, components=X)
     described = controls.describe(masks)

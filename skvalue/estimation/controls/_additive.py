@@ -4,16 +4,18 @@ import numpy as np
 
 
 class Additive:
-    """``h(|S|) (1[j in S] - |S| / n)`` for every player j and two profiles h, in all strata.
+    """``h(|S|) (1[j in S] - |S| / n)`` for every player j and two profiles h, in all
+    strata.
 
-    With coefficients b, ``x(S)'b = h(s) sum_j b_j (1[j in S] - s/n)``, and its expectation given S
-    of size s is, with i in S and without,
+    With coefficients b, ``x(S)'b = h(s) sum_j b_j (1[j in S] - s/n)``, and its
+    expectation given S of size s is, with i in S and without,
 
         ``h(s) (b_i (1 - s/n) + (sum_j b_j - b_i) (s - n) / (n (n - 1)))``
         ``h(s) (-b_i s/n + (sum_j b_j - b_i) s / (n (n - 1)))``
 
-    The profiles are 1/s and 1 / max(s, n/8). There are 2 n columns: use only with many coalitions
-    (20 n or more). A description holds the members as the bits of its numbers.
+    The profiles are 1/s and 1 / max(s, n/8). There are 2 n columns: use only with many
+    coalitions (20 n or more). A description holds the members as the bits of its
+    numbers.
     """
 
     def __init__(self, strata):
@@ -24,7 +26,8 @@ class Additive:
         profiles = [1 / np.maximum(s, least) for least in (1, n / 8)]
         pairs = max(n * (n - 1), 1)
         own_other = ((1 - s / n, (s - n) / pairs), (-s / n, s / pairs))
-        # Of each side: factors of b_i and of the sum of the others, (2 profiles, 2, n_strata).
+        # Of each side: factors of b_i and of the sum of the others, (2 profiles, 2,
+        # n_strata).
         self._factors = [
             np.array([[(p * h) @ own, (p * h) @ other] for h in profiles])
             for p, (own, other) in zip(strata.side_probabilities, own_other)

@@ -8,8 +8,8 @@ _MOST = 8  # sizes
 class SmallestSizes:
     """The sizes of the first stratum, at most 8, as strata of one size each.
 
-    Probabilities are those of the first stratum, so that an expectation "in" such a stratum is that
-    of the feature times the indicator of the size.
+    Probabilities are those of the first stratum, so that an expectation "in" such a
+    stratum is that of the feature times the indicator of the size.
     """
 
     def __init__(self, strata):
@@ -28,9 +28,11 @@ class SmallestSizes:
 
 
 class BySize:
-    """Features of another kind in the first stratum, one coefficient for each of its sizes.
+    """Features of another kind in the first stratum, one coefficient for each of its
+    sizes.
 
-    A model of few rows often fails, predicts one class, or differs by size in other ways.
+    A model of few rows often fails, predicts one class, or differs by size in other
+    ways.
     """
 
     n_described = 0

@@ -6,12 +6,13 @@ _KS = 2 ** np.arange(5)
 
 
 class Neighbors:
-    """``g_K(S)``, the mean match of the min(K, s) nearest members, K = 1, 2, 4, 8, 16, by stratum.
+    """``g_K(S)``, the mean match of the min(K, s) nearest members, K = 1, 2, 4, 8, 16,
+    by stratum.
 
-    Averaged over validation points: the utility of soft-label KNN-Shapley (Wang and Jia 2023, "A
-    Note on 'Towards Efficient Data Valuation Based on the Shapley Value'"). At a point at which
-    player i has rank p, and for S of size s, the row of rank r is among the min(K, s) nearest
-    members with probability
+    Averaged over validation points: the utility of soft-label KNN-Shapley (Wang and Jia
+    2023, "A Note on 'Towards Efficient Data Valuation Based on the Shapley Value'"). At
+    a point at which player i has rank p, and for S of size s, the row of rank r is
+    among the min(K, s) nearest members with probability
 
         ``(s-1)/(n-1) H(K-1; n-2, r-1, s-2)``,  i in S, r < p
         ``H(K-1; n-1, r-1, s-1)``,  i in S, r = p
@@ -19,10 +20,10 @@ class Neighbors:
         ``s/(n-1) H(K-1; n-2, r-1, s-1)``,  i not in S, r < p; with r-2 where r > p
 
     with the distribution function H(x; population, nearer rows, members drawn) of the
-    hypergeometric distribution. Averaged over the sizes of a stratum, these depend on r and on the
-    order of r and p only: one prefix and one suffix sum per point give the expectations of all
-    players, in O(V n) for each stratum and K. They are kept (80 n_strata bytes per player);
-    making them takes four times as much memory.
+    hypergeometric distribution. Averaged over the sizes of a stratum, these depend on r
+    and on the order of r and p only: one prefix and one suffix sum per point give the
+    expectations of all players, in O(V n) for each stratum and K. They are kept (80
+    n_strata bytes per player); making them takes four times as much memory.
     """
 
     def __init__(self, strata, order, matches):

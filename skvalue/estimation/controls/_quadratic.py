@@ -8,11 +8,13 @@ _BANDS = 3
 
 
 def columns_of_rows(codes, targets, components):
-    """Functions of the rows whose means over a coalition are multiplied, of shape (n_rows, c).
+    """Functions of the rows whose means over a coalition are multiplied, of shape
+    (n_rows, c).
 
-    Up to three classes: an indicator of each class and its products with the leading components.
-    More: indicators of the 12 most frequent classes, and 6 components. Regression: 1, 7
-    components, the standardised target and its products with them. At most 18 columns.
+    Up to three classes: an indicator of each class and its products with the leading
+    components. More: indicators of the 12 most frequent classes, and 6 components.
+    Regression: 1, 7 components, the standardised target and its products with them. At
+    most 18 columns.
     """
     X = np.asarray(components, dtype=np.float64)
     one = np.ones((len(X), 1))
@@ -31,15 +33,17 @@ def columns_of_rows(codes, targets, components):
 
 
 class Quadratic:
-    """Products ``T_a T_b`` of ``T(S) = (1/s) sum_{j in S} phi_j``, in three bands of strata.
+    """Products ``T_a T_b`` of ``T(S) = (1/s) sum_{j in S} phi_j``, in three bands of
+    strata.
 
-    A description holds T. With B the symmetric matrix of the coefficients, d other members than
-    i of n - 1 other players, ``p1 = d / (n-1)`` and ``p2 = d (d-1) / ((n-1) (n-2))`` the
-    probabilities that one and that two given others are members, ``Phi = sum_j phi_j`` and
-    ``tr = sum_j phi_j'B phi_j``, the expectation of ``s^2 T'BT`` is
+    A description holds T. With B the symmetric matrix of the coefficients, d other
+    members than i of n - 1 other players, ``p1 = d / (n-1)`` and ``p2 = d (d-1) /
+    ((n-1) (n-2))`` the probabilities that one and that two given others are members,
+    ``Phi = sum_j phi_j`` and ``tr = sum_j phi_j'B phi_j``, the expectation of ``s^2
+    T'BT`` is
 
-        ``[i in S] (phi_i'B phi_i + 2 p1 (phi_i'B Phi - phi_i'B phi_i)) + p1 (tr - phi_i'B phi_i)``
-        ``+ p2 (Phi'B Phi - 2 phi_i'B Phi + 2 phi_i'B phi_i - tr)``.
+        ``[i in S] (phi_i'B phi_i + 2 p1 (phi_i'B Phi - phi_i'B phi_i)) + p1 (tr -
+        phi_i'B phi_i)`` ``+ p2 (Phi'B Phi - 2 phi_i'B Phi + 2 phi_i'B phi_i - tr)``.
 
     Players may be groups of rows: phi_j is the sum over the rows of the group.
     """

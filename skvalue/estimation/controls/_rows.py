@@ -62,8 +62,8 @@ def ranked_rows(X, y, X_val, y_val, is_regression):
     order : ndarray of int of shape (V, n)
         Rows, the nearest first; ties in the order of the rows.
     matches : ndarray of float of shape (V, n)
-        Of the rows in this order: 1 for an equal class, else 0; minus the squared difference of
-        targets.
+        Of the rows in this order: 1 for an equal class, else 0; minus the squared
+        difference of targets.
 
     Examples
     --------

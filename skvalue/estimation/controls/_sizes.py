@@ -6,7 +6,8 @@ _BINS = 6
 
 
 class Sizes:
-    """log |S|, and ``1[|S| >= e]`` for five edges that split the draws of the stratum equally."""
+    """log |S|, and ``1[|S| >= e]`` for five edges that split the draws of the stratum
+    equally."""
 
     width, n_described = _BINS, 0
 

@@ -28,29 +28,30 @@ def make_controls(
     Parameters
     ----------
     strata : skvalue.samplers.SizeStrata
-        Strata of sizes of n players. The expectations are those of its importance weights: any
-        semivalue.
+        Strata of sizes of n players. The expectations are those of its importance
+        weights: any semivalue.
     codes : ndarray of int of shape (n_rows,), default=None
-        Class of every row, 0 to C - 1, passed together with `class_weights`. Kinds: "counts",
-        "quadratic".
+        Class of every row, 0 to C - 1, passed together with `class_weights`. Kinds:
+        "counts", "quadratic".
     targets : ndarray of float of shape (n_rows,), default=None
         Target of every row of a regression; standardised here. Kind: "quadratic".
     components : ndarray of float of shape (n_rows, d), default=None
-        Standardised columns of the rows, the most important ones first: about the first 6 are used.
-        Kind: "quadratic", with `codes` or `targets`.
+        Standardised columns of the rows, the most important ones first: about the first
+        6 are used. Kind: "quadratic", with `codes` or `targets`.
     points : tuple of (order, matches), default=None
-        Of V validation points: the rows by their distance, the nearest first, an int array of shape
-        (V, n), and a float array of the same shape: 1 where the row at this place has the label of
-        the point and 0 elsewhere, or minus the squared difference of their targets. Kind:
-        "neighbors".
+        Of V validation points: the rows by their distance, the nearest first, an int
+        array of shape (V, n), and a float array of the same shape: 1 where the row at
+        this place has the label of the point and 0 elsewhere, or minus the squared
+        difference of their targets. Kind: "neighbors".
     class_weights : ndarray of shape (C,), default=None
         Weight of each class in "counts", such as its frequency among validation points.
     groups : ndarray of int of shape (n_rows,), default=None
-        Player of every row, 0 to n - 1. None: every row is a player. With groups there are no
-        "counts" and "neighbors", whose expectations are known for rows only.
+        Player of every row, 0 to n - 1. None: every row is a player. With groups there
+        are no "counts" and "neighbors", whose expectations are known for rows only.
     kinds : sequence of str, default=("sizes", "counts", "quadratic", "neighbors", "additive")
-        Kinds of features; one without data is left out. The number of "additive" features is twice
-        the number of players, that of the others does not depend on it.
+        Kinds of features; one without data is left out. The number of "additive"
+        features is twice the number of players, that of the others does not depend on
+        it.
 
     Returns
     -------
@@ -97,24 +98,25 @@ def make_controls(
 class Controls:
     """Features of coalitions with known expectations; see `make_controls`.
 
-    Every kind has local features (one vector per coalition) and coefficients that are shared by
-    the strata of a band. The column of a feature in a stratum k is ``columns(k)``; all other
-    columns are 0 for coalitions of this stratum, so that a Gram matrix is cheap by strata::
+    Every kind has local features (one vector per coalition) and coefficients that are
+    shared by the strata of a band. The column of a feature in a stratum k is
+    ``columns(k)``; all other columns are 0 for coalitions of this stratum, so that a
+    Gram matrix is cheap by strata::
 
         x = controls.block(described[labels == k], k)
         gram[np.ix_(controls.columns(k), controls.columns(k))] += x.T @ x
 
-    Nothing is centred here: the caller subtracts any vector of constants per stratum (such as the
-    sample means of the features) from features, and its product with beta from both expectations.
-    Some columns are constant in a stratum, up to rounding.
+    Nothing is centred here: the caller subtracts any vector of constants per stratum
+    (such as the sample means of the features) from features, and its product with beta
+    from both expectations. Some columns are constant in a stratum, up to rounding.
 
     Parameters
     ----------
     strata : skvalue.samplers.SizeStrata
         Strata of sizes.
     kinds : dict of str to list of objects
-        Name of every kind and its features, in parts. A stratum whose band is -1 has none of a
-        part.
+        Name of every kind and its features, in parts. A stratum whose band is -1 has
+        none of a part.
 
     Attributes
     ----------
@@ -149,8 +151,8 @@ class Controls:
     def describe(self, masks):
         """Describe coalitions by numbers from which their features follow.
 
-        The number of columns is about 40 plus, with "additive", one for 64 players. A row does not
-        depend on the other rows of the call, not even in its last bit.
+        The number of columns is about 40 plus, with "additive", one for 64 players. A
+        row does not depend on the other rows of the call, not even in its last bit.
 
         Parameters
         ----------
@@ -226,8 +228,9 @@ class Controls:
         Returns
         -------
         inside, outside : ndarrays of shape (n_strata, n, n_fits)
-            ``E[x(S)'beta]`` of a coalition of the stratum with, and without, every player, under
-            the importance weights of the strata. 0 where a stratum has no such coalition.
+            ``E[x(S)'beta]`` of a coalition of the stratum with, and without, every
+            player, under the importance weights of the strata. 0 where a stratum has no
+            such coalition.
         """
         shape = (self.n_strata, self.n_players, beta.shape[1])
         sums = np.zeros(shape), np.zeros(shape)

@@ -34,7 +34,8 @@ def has_solver(estimator):
 
 
 def obstacles(training):
-    """What keeps an estimator from a batched solver that would train it otherwise: name -> cure."""
+    """What keeps an estimator from a batched solver that would train it otherwise: name
+    -> cure."""
     estimator, found = training.estimator, {}
     if isinstance(estimator, Pipeline) and len(estimator) > 1:
         estimator = estimator[-1]
@@ -51,7 +52,8 @@ def obstacles(training):
 def find_solver(training, batch):
     """The batched solver for a training, or None.
 
-    For torch or device="cuda", raises ImportError if torch is missing, ValueError without a solver.
+    For torch or device="cuda", raises ImportError if torch is missing, ValueError
+    without a solver.
     """
     if batch == "never":
         if training.device == "cuda":

@@ -1,4 +1,5 @@
-"""Base class of batched solvers: tiles of coalitions, scores, and the fallback to the loop."""
+"""Base class of batched solvers: tiles of coalitions, scores, and the fallback to the
+loop."""
 
 from abc import ABC, abstractmethod
 
@@ -19,7 +20,8 @@ ANSWERS = 2_000_000  # approximate number of predictions per tile
 class BatchedSolver(ABC):
     """Trains the models of many coalitions at once; one subclass per kind of estimator.
 
-    X and X_val are the rows and validation points of `training` as dense, finite float64 arrays.
+    X and X_val are the rows and validation points of `training` as dense, finite
+    float64 arrays.
     """
 
     name = ""  # value of `ModelGame.solver`
@@ -46,7 +48,8 @@ class BatchedSolver(ABC):
 
     @classmethod
     def build(cls, training, engine_class=None):
-        """The solver, or None if it does not support the estimator, the data or the scorer.
+        """The solver, or None if it does not support the estimator, the data or the
+        scorer.
 
         Raises the ValueError of the estimator for parameters that it refuses.
         """
@@ -88,9 +91,11 @@ class BatchedSolver(ABC):
         """Scores of a tile of nonempty coalitions, and the status of each."""
 
     def utilities(self, masks, n_jobs):
-        """Utilities of coalitions of rows, a mask of those that failed, and one of one class.
+        """Utilities of coalitions of rows, a mask of those that failed, and one of one
+        class.
 
-        The utilities depend, bitwise, on all coalitions of the call, not on the number of workers.
+        The utilities depend, bitwise, on all coalitions of the call, not on the number
+        of workers.
         """
         self.prepare()
         tasks = [
@@ -116,7 +121,8 @@ class BatchedSolver(ABC):
         return utilities, failed, single
 
     def score_votes(self, votes, counts, sizes, probabilities_of=None):
-        """Scores of classifiers from votes (m, V, C), which probabilities are computed from."""
+        """Scores of classifiers from votes (m, V, C), which probabilities are computed
+        from."""
         if self.scores.response_method() == "predict":
             return self.scores.of_classes(votes.argmax(axis=2), sizes)
         probabilities = votes if probabilities_of is None else probabilities_of(votes)
@@ -144,7 +150,8 @@ def one_class(counts):
 
 
 def complete_probabilities(probabilities, counts):
-    """Set, in place, the probabilities of classes that a coalition lacks; see `MissingClasses`.
+    """Set, in place, the probabilities of classes that a coalition lacks; see
+    `MissingClasses`.
 
     For a coalition of one class, of probability 1, this gives (count + 1) / (n + C).
     """

@@ -9,7 +9,8 @@ from .status import FAILED, ONE_CLASS, SOLVED, UNSOLVED
 
 
 class BayesSolver(BatchedSolver):
-    """Means and variances of classes, in two compiled passes over the rows of a coalition."""
+    """Means and variances of classes, in two compiled passes over the rows of a
+    coalition."""
 
     name = "naive Bayes"
     estimator = GaussianNB
@@ -53,5 +54,6 @@ class BayesSolver(BatchedSolver):
 
 
 def _probabilities(joint):
-    """Probabilities as the estimator computes them, with the same rounding for the log-loss."""
+    """Probabilities as the estimator computes them, with the same rounding for the
+    log-loss."""
     return np.exp(joint - logsumexp(joint, axis=2, keepdims=True))

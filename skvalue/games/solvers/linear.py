@@ -46,7 +46,8 @@ class CompiledForm:
 
 
 class LinearSolver(BatchedSolver):
-    """Minimises ``sum of squares + alpha |coef|^2`` in closed form; the intercept is free."""
+    """Minimises ``sum of squares + alpha |coef|^2`` in closed form; the intercept is
+    free."""
 
     engine_class = CompiledForm
 
@@ -91,7 +92,8 @@ class RidgeSolver(LinearSolver):
 class LeastSquaresSolver(LinearSolver):
     """The least-squares fit of least norm.
 
-    Coalitions of at most two rows per column are solved one by one, as the estimator does.
+    Coalitions of at most two rows per column are solved one by one, as the estimator
+    does.
     """
 
     name = "least squares"
@@ -113,7 +115,8 @@ class LeastSquaresSolver(LinearSolver):
         return self.scores.of_targets(predictions, sizes), np.full(len(masks), SOLVED)
 
     def _least_norm(self, mask):
-        """As scikit-learn: centre by weighted means, scale by square roots of weights, LAPACK."""
+        """As scikit-learn: centre by weighted means, scale by square roots of weights,
+        LAPACK."""
         X, y, w = self.X[mask], self.y[mask] - self.shift, self.weights[mask]
         root = np.sqrt(w)
         if not self.fit_intercept:

@@ -27,7 +27,8 @@ class CompiledNewton:
         self.solver = solver
 
     def solve(self, masks, counts):
-        """Coefficients (m, K, p) of coalitions, and their status; see `LogisticSolver`."""
+        """Coefficients (m, K, p) of coalitions, and their status; see
+        `LogisticSolver`."""
         from .logistic_kernels import solve_tile
 
         solver = self.solver
@@ -42,11 +43,12 @@ class CompiledNewton:
 
 
 class LogisticSolver(BatchedSolver):
-    """Minimises ``C * sum of log-losses + |coef|^2 / 2`` to convergence; the intercept is free.
+    """Minimises ``C * sum of log-losses + |coef|^2 / 2`` to convergence; the intercept
+    is free.
 
-    `tol`, `max_iter` and `solver` of the estimator are ignored. An engine gives coefficients of
-    shape (m, K, p): of two classes K = 1, of more a row each, which is 0 for the classes that a
-    coalition lacks, and for the first of two that it has.
+    `tol`, `max_iter` and `solver` of the estimator are ignored. An engine gives
+    coefficients of shape (m, K, p): of two classes K = 1, of more a row each, which is
+    0 for the classes that a coalition lacks, and for the first of two that it has.
     """
 
     name = "logistic"
@@ -127,7 +129,8 @@ class LogisticSolver(BatchedSolver):
         return self.score(coefs, counts, sizes), status
 
     def score(self, coefs, counts, sizes):
-        """Scores of models of coefficients (m, K, p), of coalitions of ``counts`` of each class."""
+        """Scores of models of coefficients (m, K, p), of coalitions of ``counts`` of
+        each class."""
         (m, k, p), V = coefs.shape, len(self.X_val)
         margins = (coefs.reshape(m * k, p) @ self.X_val.T).reshape(m, k, V)
         if self.n_classes > 2:

@@ -1,4 +1,5 @@
-"""Utilities without a batched solver: clone the estimator, fit it on the coalition, score it."""
+"""Utilities without a batched solver: clone the estimator, fit it on the coalition,
+score it."""
 
 import re
 import traceback
@@ -24,8 +25,8 @@ class OneClass(DummyClassifier):
 class MissingClasses(ClassifierMixin, BaseEstimator):
     """A fitted model of `n_rows` rows that lack some of the classes.
 
-    With k of C classes in n rows its probabilities are multiplied by (n + k) / (n + C), and each
-    missing class gets 1 / (n + C).
+    With k of C classes in n rows its probabilities are multiplied by (n + k) / (n + C),
+    and each missing class gets 1 / (n + C).
     """
 
     def __init__(self, model, classes, n_rows):
@@ -63,7 +64,8 @@ class MissingClasses(ClassifierMixin, BaseEstimator):
 
 
 def train(estimator, X, y, sample_weight, classes, rows):
-    """The model of one coalition, and whether it has one class; regression if `classes` is None."""
+    """The model of one coalition, and whether it has one class; regression if `classes`
+    is None."""
     y_rows, n_classes = y[rows], 0 if classes is None else len(np.unique(y[rows]))
     if n_classes == 1:
         model = OneClass().fit(rows, y_rows)
@@ -77,7 +79,8 @@ def train(estimator, X, y, sample_weight, classes, rows):
 
 @contextmanager
 def on_all_rows(estimator, X, n_rows):
-    """Context that fits on all rows, or scores that fit: an error means that there is no value.
+    """Context that fits on all rows, or scores that fit: an error means that there is
+    no value.
 
     The ValueError repeats of its cause what shows no entry of the rows, see `_reason`.
     """
@@ -98,7 +101,8 @@ def on_all_rows(estimator, X, n_rows):
 
 
 def _reason(error):
-    """The first line of an error of scikit-learn, up to what may be an entry of the rows."""
+    """The first line of an error of scikit-learn, up to what may be an entry of the
+    rows."""
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)
     if frame.f_globals.get("__name__", "").partition(".")[0] != "sklearn":
         return ", the cause of this error"
@@ -123,11 +127,13 @@ def score_number(score, n_rows):
 
 
 def fit_and_score(training, packed):
-    """Utilities of coalitions, one by one, a mask of those that failed, and one of one class.
+    """Utilities of coalitions, one by one, a mask of those that failed, and one of one
+    class.
 
-    ``packed`` are masks as bits (`numpy.packbits`). Runs on one BLAS and OpenMP thread, so that
-    results do not depend on the number of workers. If all rows together fail, or error_score is
-    "raise", an error is raised. Parameters of the estimator are always checked with all rows.
+    ``packed`` are masks as bits (`numpy.packbits`). Runs on one BLAS and OpenMP thread,
+    so that results do not depend on the number of workers. If all rows together fail,
+    or error_score is "raise", an error is raised. Parameters of the estimator are
+    always checked with all rows.
     """
     error_score = training.error_score
     utilities, (failed, one_class) = (

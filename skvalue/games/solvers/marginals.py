@@ -1,4 +1,5 @@
-"""Marginal contributions of all players to one coalition, for the models of batched solvers."""
+"""Marginal contributions of all players to one coalition, for the models of batched
+solvers."""
 
 import numpy as np
 
@@ -76,13 +77,15 @@ class LinearMarginals:
         )
 
     def work(self, n_rows):
-        """Operations of a fit on ``n_rows`` rows, of one with a row more, and of a row's step."""
+        """Operations of a fit on ``n_rows`` rows, of one with a row more, and of a
+        row's step."""
         n, p = self.solver.X.shape
         fit = 2000 + 0.01 * n * p**2
         return fit, fit if n_rows else 100, 50 + p**2
 
     def joined(self, S, rows):
-        """Utilities of a coalition of rows S with each of other rows; None if unknown."""
+        """Utilities of a coalition of rows S with each of other rows; None if
+        unknown."""
         if len(S) or not self.solver.fit_intercept:
             return None
         X_val, y = self.solver.X_val, self.solver.y[rows]
@@ -114,7 +117,8 @@ class LinearMarginals:
         changes : ndarray of shape (n_players,)
             Its changes by a player that joins or leaves.
         lengths : ndarray of shape (n_players,)
-            Squared lengths of the steps; infinite where there is none, and 0 if they are exact.
+            Squared lengths of the steps; infinite where there is none, and 0 if they
+            are exact.
         """
         solver, mask = self.solver, np.zeros((1, len(self.solver.X)), dtype=bool)
         mask[0, S] = True
@@ -172,7 +176,8 @@ class LogisticMarginals:
         return 4000 + 3 * n_rows * p, 1000 + (n_rows + p) * p, 50 + p**2
 
     def joined(self, S, rows):
-        """Utilities of a coalition of rows S with each of other rows; NaN where not converged."""
+        """Utilities of a coalition of rows S with each of other rows; NaN where not
+        converged."""
         solver, utilities = self.solver, np.full(len(rows), np.nan)
         counts = np.bincount(solver.y[S], minlength=solver.n_classes)
         present, own = np.flatnonzero(counts), None
@@ -203,7 +208,8 @@ class LogisticMarginals:
         return classes[len(classes) == 2 :] - (self.solver.n_classes == 2)
 
     def _fit(self, S, classes):
-        """Coefficients (K, p) of a coalition of the given classes and the Hessian; or None."""
+        """Coefficients (K, p) of a coalition of the given classes and the Hessian; or
+        None."""
         solver, mask = self.solver, np.zeros((1, len(self.solver.X)), dtype=bool)
         mask[0, S] = True
         X, w = solver.X[S], solver.weights[S]
@@ -225,7 +231,8 @@ class LogisticMarginals:
         return coefs, hessian
 
     def _train(self, S, rows, classes, own):
-        """Coefficients (n, K, p) of S with each of some rows; NaN where not converged."""
+        """Coefficients (n, K, p) of S with each of some rows; NaN where not
+        converged."""
         from .joining_kernels import join
 
         solver, (k, p) = (
@@ -247,7 +254,8 @@ class LogisticMarginals:
         return out
 
     def _utilities(self, coefs, counts, classes=None):
-        """Utilities of models of coefficients (m, K, p) of some classes, of rows by class.
+        """Utilities of models of coefficients (m, K, p) of some classes, of rows by
+        class.
 
         Those of one class have no coefficients: None.
         """
@@ -269,7 +277,8 @@ class LogisticMarginals:
         return solver.score(every, counts, sizes)
 
     def steps(self, S, signs, codes):
-        """As `LinearMarginals.steps`; no step where a class comes or goes, or steps are long."""
+        """As `LinearMarginals.steps`; no step where a class comes or goes, or steps are
+        long."""
         solver = self.solver
         n_classes, players = (
             solver.n_classes,
@@ -333,7 +342,8 @@ class LogisticMarginals:
     def _accuracy_changes(
         self, rows, theta, hessian, third, classes, counts, signs, codes
     ):
-        """Changes of the accuracy along steps, computed from all predictions, and their lengths."""
+        """Changes of the accuracy along steps, computed from all predictions, and their
+        lengths."""
         loss, lengths, changes = (
             _loss(classes),
             np.full(len(signs), np.inf),
@@ -366,7 +376,8 @@ class LogisticMarginals:
                     squares = (newton[:, :, None] * newton[:, None]).reshape(len(d), -1)
                     d = d - 0.5 * squares @ third.reshape(-1, len(hessian)) @ inverse
                 changes[part] = scores(d) - own
-            # As many predictions are wrong as squared lengths are large: errors are their roots.
+            # As many predictions are wrong as squared lengths are large: errors are
+            # their roots.
             return changes, np.sqrt(lengths)
 
     def _utility_derivatives(self, theta, classes, counts):
@@ -378,7 +389,8 @@ class LogisticMarginals:
         if self.scores.name == "neg_log_loss":
             first, second = -slopes(z, y, loss), -curvatures(z, loss)
         else:
-            # Brier: of all classes, those that the coalition lacks have known probabilities.
+            # Brier: of all classes, those that the coalition lacks have known
+            # probabilities.
             X, w, y = solver.X_val, self.scores.weights, self.scores.y
             z = X @ theta.T
             scale = (counts.sum() + len(classes)) / (counts.sum() + solver.n_classes)

@@ -14,10 +14,10 @@ _MAX_PAIRS = 50_000_000  # most pairs of rows and validation points whose order 
 class NeighborsSolver(BatchedSolver):
     """Means over the nearest rows; all rows are sorted once for every validation point.
 
-    Rows at equal distances keep the order in which the estimator sorts all rows. Coalitions of
-    fewer rows than `n_neighbors` have failed if the estimator refuses one of them, which it is
-    asked once. Otherwise they are left to it: scikit-learn has a search by brute force, for some
-    metrics, that refuses none.
+    Rows at equal distances keep the order in which the estimator sorts all rows.
+    Coalitions of fewer rows than `n_neighbors` have failed if the estimator refuses one
+    of them, which it is asked once. Otherwise they are left to it: scikit-learn has a
+    search by brute force, for some metrics, that refuses none.
     """
 
     name = "neighbours"
@@ -48,7 +48,8 @@ class NeighborsSolver(BatchedSolver):
             self.few = FAILED if self._refuses() else UNSOLVED
 
     def _refuses(self):
-        """Whether the estimator refuses to predict from fewer rows than `n_neighbors`."""
+        """Whether the estimator refuses to predict from fewer rows than
+        `n_neighbors`."""
         rows = np.unique(self.y, return_index=True)[1][:2] if self.n_classes else [0]
         if len(rows) >= self.training.estimator.n_neighbors:
             return False  # no coalition of so few rows has two classes, or one row

@@ -9,7 +9,8 @@ from .scoring import scorer_name
 
 
 class PrecomputedClassifier(ClassifierMixin, BaseEstimator):
-    """A classifier with precomputed output of one response method, passed to a scorer."""
+    """A classifier with precomputed output of one response method, passed to a
+    scorer."""
 
     def __init__(self, classes=None, method=None, answers=None):
         self.classes_ = classes
@@ -32,7 +33,8 @@ class PrecomputedRegressor(RegressorMixin, BaseEstimator):
 
 
 class Scores:
-    """Scores, by the scorer of a `Training`, of predictions at its validation points."""
+    """Scores, by the scorer of a `Training`, of predictions at its validation
+    points."""
 
     def __init__(self, training):
         self.training = training
@@ -62,8 +64,9 @@ class Scores:
     def of_classes(self, answers, sizes):
         """Scores of m classifiers trained on ``sizes`` rows; NaN if the scorer fails.
 
-        ``answers`` is the output of `response_method` at V validation points: codes of classes
-        (m, V) (bool for two classes), probabilities (m, V, C), or decisions (m, V).
+        ``answers`` is the output of `response_method` at V validation points: codes of
+        classes (m, V) (bool for two classes), probabilities (m, V, C), or decisions (m,
+        V).
         """
         if self.name == "accuracy":
             right = answers == self.y.astype(answers.dtype)

@@ -20,7 +20,8 @@ _AUC = {
     "roc_auc_ovr_weighted",
     "roc_auc_ovo_weighted",
 }
-# Scores of probabilities that take the classes from y, which may lack some, unless passed labels.
+# Scores of probabilities that take the classes from y, which may lack some, unless
+# passed labels.
 _OF_ALL_CLASSES = {
     "brier_score_loss",
     "d2_brier_score",
@@ -38,7 +39,8 @@ def scorer_name(scoring, classification):
 
 
 def check_scorer(estimator, scoring, sample_weight_val, classes=None):
-    """The scorer as a callable of model, X and y, with `labels` set if its metric needs them.
+    """The scorer as a callable of model, X and y, with `labels` set if its metric needs
+    them.
 
     Raises ValueError for validation weights that it does not accept.
     """
@@ -61,11 +63,12 @@ def check_scorer(estimator, scoring, sample_weight_val, classes=None):
 def empty_utility_of(
     scoring, scorer, X_val, y_val, sample_weight_val, classes, prior=False
 ):
-    """Utility of the empty coalition: 1/C unless `prior`, or the score of the constant prediction.
+    """Utility of the empty coalition: 1/C unless `prior`, or the score of the constant
+    prediction.
 
-    The constant prediction is that of `DummyClassifier(strategy="prior")` or `DummyRegressor`
-    fitted on the validation targets with their weights; classes they lack have probability 0.
-    Raises ValueError for a scorer that cannot score it.
+    The constant prediction is that of `DummyClassifier(strategy="prior")` or
+    `DummyRegressor` fitted on the validation targets with their weights; classes they
+    lack have probability 0. Raises ValueError for a scorer that cannot score it.
     """
     name = scorer_name(scoring, classes is not None)
     if (

@@ -1,16 +1,18 @@
-"""What each row changes in a utility, to second order in its step, from one fit of a coalition.
+"""What each row changes in a utility, to second order in its step, from one fit of a
+coalition.
 
-At the optimum theta of a coalition S, with Hessian H, let a row with columns a and decisions z join
-(s = 1) or leave (s = -1). With everything but its own loss l to second order, the step is
-``d = -s H^-1 a rho`` for the solution of ``rho = w l'(z - s h rho)``, with the leverage
-``h = a' H^-1 a``; the first iteration of Newton's method for rho is Newton's step. The third
-derivatives T of the losses of S add ``-H^-1 T[d, d] / 2``. So a utility with derivatives g and G
-changes by
+At the optimum theta of a coalition S, with Hessian H, let a row with columns a and
+decisions z join (s = 1) or leave (s = -1). With everything but its own loss l to second
+order, the step is ``d = -s H^-1 a rho`` for the solution of ``rho = w l'(z - s h
+rho)``, with the leverage ``h = a' H^-1 a``; the first iteration of Newton's method for
+rho is Newton's step. The third derivatives T of the losses of S add ``-H^-1 T[d, d] /
+2``. So a utility with derivatives g and G changes by
 
     ``g' d + d' (G - T[H^-1 g]) d / 2``
 
-to second order, at the cost of two quadratic forms a row. All is exact for squared losses.
-Decisions may be several (K classes); arrays of them have a last axis of length K.
+to second order, at the cost of two quadratic forms a row. All is exact for squared
+losses. Decisions may be several (K classes); arrays of them have a last axis of length
+K.
 """
 
 import numpy as np
@@ -22,19 +24,22 @@ _BLOCK = 2**20  # most entries of a block of leverages
 
 
 def probabilities(z, loss):
-    """Probabilities of the classes that have decisions z (n, K): the second of two, or all."""
+    """Probabilities of the classes that have decisions z (n, K): the second of two, or
+    all."""
     return expit(z) if loss == LOGISTIC else softmax(z, axis=1)
 
 
 def slopes(z, y, loss):
-    """Derivatives of the losses by the decisions z (n, K); y are targets or codes of classes."""
+    """Derivatives of the losses by the decisions z (n, K); y are targets or codes of
+    classes."""
     if loss == SOFTMAX:
         return probabilities(z, loss) - (y[:, None] == np.arange(z.shape[1]))
     return (z if loss == SQUARED else probabilities(z, loss)) - y[:, None]
 
 
 def curvatures(z, loss):
-    """Second derivatives of the losses, (n, K, K): ``diag(q) - q q'`` for the probabilities q."""
+    """Second derivatives of the losses, (n, K, K): ``diag(q) - q q'`` for the
+    probabilities q."""
     if loss == SQUARED:
         return np.ones((len(z), 1, 1))
     q = probabilities(z, loss)
@@ -59,7 +64,8 @@ def _diagonal(q):
 
 
 def gram(X, weights):
-    """``sum_i weights_i (K x K) times x_i x_i'``, as a matrix of K p rows, classes first."""
+    """``sum_i weights_i (K x K) times x_i x_i'``, as a matrix of K p rows, classes
+    first."""
     k, p = weights.shape[1], X.shape[1]
     out = np.empty((k, p, k, p))
     for a in range(k):
@@ -82,7 +88,8 @@ def quadratic_forms(X, matrix):
 
 
 def pulls(z, y, w, leverages, signs, loss):
-    """The solutions rho (n, K), by Newton's method from 0, of which rows that leave take a step."""
+    """The solutions rho (n, K), by Newton's method from 0, of which rows that leave
+    take a step."""
     rho, identity, first = np.zeros(z.shape), np.eye(z.shape[1]), None
     for _ in range(1 if loss == SQUARED else _ITERATIONS):
         at = z - signs[:, None] * np.einsum("nkl,nl->nk", leverages, rho)
@@ -97,7 +104,8 @@ def pulls(z, y, w, leverages, signs, loss):
 
 
 def utility_changes(X, y, w, theta, inverse, gradient, bend, signs, loss):
-    """Changes of the utility by rows that join (sign 1) or leave (-1), and squared step lengths.
+    """Changes of the utility by rows that join (sign 1) or leave (-1), and squared step
+    lengths.
 
     Parameters
     ----------
@@ -117,7 +125,8 @@ def utility_changes(X, y, w, theta, inverse, gradient, bend, signs, loss):
     Returns
     -------
     changes, lengths : ndarrays of shape (n,)
-        Changes of the utility, and ``d' H d`` plus, for large leverages, ``|a' d|^2 / 16``.
+        Changes of the utility, and ``d' H d`` plus, for large leverages, ``|a' d|^2 /
+        16``.
     """
     k, p = theta.shape
     along, turned = (inverse @ gradient).reshape(k, p), inverse @ bend @ inverse
@@ -137,7 +146,8 @@ def utility_changes(X, y, w, theta, inverse, gradient, bend, signs, loss):
 
 
 def _row_pulls(X, y, w, theta, inverse, signs, loss):
-    """Solutions rho (n, K), what multiplies rows in first-order steps (n, K), and lengths (n,)."""
+    """Solutions rho (n, K), what multiplies rows in first-order steps (n, K), and
+    lengths (n,)."""
     h, z = quadratic_forms(X, inverse), X @ theta.T
     rho = pulls(z, y, w, h, signs, loss)
     moved = np.einsum("nkl,nl->nk", h, rho)
@@ -147,7 +157,8 @@ def _row_pulls(X, y, w, theta, inverse, signs, loss):
 
 
 def row_steps(X, y, w, theta, inverse, signs, loss):
-    """Newton's steps (n, K p) of rows, those with all of d but T of S, and lengths (n,)."""
+    """Newton's steps (n, K p) of rows, those with all of d but T of S, and lengths
+    (n,)."""
     rho, pull, lengths = _row_pulls(X, y, w, theta, inverse, signs, loss)
     newton, own = (
         (-signs[:, None, None] * part[:, :, None] * X[:, None]).reshape(len(X), -1)
@@ -167,13 +178,15 @@ def third_derivatives(X, w, z, loss):
 
 
 def group_changes(X, y, w, theta, hessian, gradient, bend, signs, loss, codes):
-    """As `utility_changes`, of groups of rows that join or leave together: one Newton step each."""
+    """As `utility_changes`, of groups of rows that join or leave together: one Newton
+    step each."""
     d, lengths = group_steps(X, y, w, theta, hessian, signs, loss, codes)
     return d @ gradient + 0.5 * np.einsum("ij,ij->i", d @ bend, d), lengths
 
 
 def group_steps(X, y, w, theta, hessian, signs, loss, codes):
-    """Newton's step (n, K p) of each group, and its squared length; 0 and inf if it has none."""
+    """Newton's step (n, K p) of each group, and its squared length; 0 and inf if it has
+    none."""
     z = X @ theta.T
     pull, curve = (
         w[:, None] * slopes(z, y, loss),

@@ -1,7 +1,7 @@
 """Batched solvers by torch, on a CPU or a CUDA device. Importing this imports torch.
 
-Newton steps on all coalitions of a tile at once, with masks as weights; all Hessians are one matrix
-product with the products of pairs of columns. All arrays are float64.
+Newton steps on all coalitions of a tile at once, with masks as weights; all Hessians
+are one matrix product with the products of pairs of columns. All arrays are float64.
 """
 
 import numpy as np
@@ -22,7 +22,8 @@ _ROUNDING = 1e-12  # relative, of the objective
 
 
 class TorchEngine:
-    """Base of the engines: arrays on the device, size of tiles, sums of products of columns."""
+    """Base of the engines: arrays on the device, size of tiles, sums of products of
+    columns."""
 
     def __init__(self, solver):
         self.device = find_device(solver.training.device)
@@ -74,7 +75,8 @@ class TorchNewton(TorchEngine):
     @default_settings()
     @torch.no_grad()
     def solve(self, masks, counts):
-        """Coefficients (m, K, p) of coalitions, and their status; see `LogisticSolver`."""
+        """Coefficients (m, K, p) of coalitions, and their status; see
+        `LogisticSolver`."""
         n_vectors, start = self.solver.n_vectors, self.solver.start
         coefs = np.zeros((len(masks), n_vectors, len(start)))
         status = np.full(len(masks), ONE_CLASS)
@@ -92,7 +94,8 @@ class TorchNewton(TorchEngine):
 
 
 class Classes:
-    """The penalised cross-entropy of coalitions of the given classes; coefficients (m, k p).
+    """The penalised cross-entropy of coalitions of the given classes; coefficients (m,
+    k p).
 
     The first of two classes has no coefficients: its margins are 0.
     """
@@ -141,8 +144,8 @@ class Classes:
 def minimise(problem, masks, coefs):
     """Newton's method with step halving for nonempty coalitions, starting from `coefs`.
 
-    Returns the minima (m, k p) and a mask of those that converged, by the tolerances of the
-    compiled solvers.
+    Returns the minima (m, k p) and a mask of those that converged, by the tolerances of
+    the compiled solvers.
     """
     W, sizes = masks * problem.engine.weights, masks.sum(dim=1)
     solved = torch.zeros(len(coefs), dtype=torch.bool, device=coefs.device)

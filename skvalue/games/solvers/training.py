@@ -8,7 +8,8 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """The estimator, its training rows, and the validation points and scorer of its models."""
+    """The estimator, its training rows, and the validation points and scorer of its
+    models."""
 
     estimator: Any
     X: Any

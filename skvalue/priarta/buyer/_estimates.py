@@ -13,7 +13,8 @@ _RIDGE = 0.01  # fraction of the buyer's mean variance, for divergences of singu
 
 
 class Buyer:
-    """The buyer's moments around its centre, its metric, and priors of sellers' moments.
+    """The buyer's moments around its centre, its metric, and priors of sellers'
+    moments.
 
     They are computed from its centred and clipped rows. `seed` is for all simulations.
     """
@@ -51,11 +52,12 @@ class Estimates(NamedTuple):
 
 
 def estimate(buyer, means, moments, n_samples, noise, shrink):
-    """Moments of k sellers, from noisy means (k, d) and unbiased noisy second moments (k, d, d).
+    """Moments of k sellers, from noisy means (k, d) and unbiased noisy second moments
+    (k, d, d).
 
-    ``noise`` (k, 2) are standard deviations on an entry of the mean and on the diagonal of the
-    second moment; `shrink` shrinks towards the buyer's moments. Covariances are made positive
-    semidefinite, and moments are bounded as for rows within the radius.
+    ``noise`` (k, 2) are standard deviations on an entry of the mean and on the diagonal
+    of the second moment; `shrink` shrinks towards the buyer's moments. Covariances are
+    made positive semidefinite, and moments are bounded as for rows within the radius.
     """
     d = means.shape[1]
     covariances = moments - means[:, :, None] * means[:, None, :]

@@ -1,11 +1,13 @@
-"""Bayes estimates of sellers' moments from noisy ones, with a prior from the buyer's rows.
+"""Bayes estimates of sellers' moments from noisy ones, with a prior from the buyer's
+rows.
 
-In units of the noise, a seller's released mean is the buyer's mean plus a gap plus standard normal
-noise; likewise its covariance. The prior of a gap is normal with covariance ``t (C + floor)``,
-where C is the covariance of the buyer's rows, or of their outer products: the directions in which
-sellers differ from the buyer are those in which the buyer's rows vary. The unknown scale t is
-integrated out over a grid of its logarithm and zero, up to gaps of the length of the radius: if the
-noise is larger than that, the estimate is the buyer's moment.
+In units of the noise, a seller's released mean is the buyer's mean plus a gap plus
+standard normal noise; likewise its covariance. The prior of a gap is normal with
+covariance ``t (C + floor)``, where C is the covariance of the buyer's rows, or of their
+outer products: the directions in which sellers differ from the buyer are those in which
+the buyer's rows vary. The unknown scale t is integrated out over a grid of its
+logarithm and zero, up to gaps of the length of the radius: if the noise is larger than
+that, the estimate is the buyer's moment.
 """
 
 import numpy as np
@@ -27,7 +29,8 @@ _SIZES = np.concatenate(
 class Prior:
     """Normal prior of a gap: principal directions and relative variances.
 
-    Fitted to vectors (n_samples, p), one per row of the buyer; equal ones give an isotropic prior.
+    Fitted to vectors (n_samples, p), one per row of the buyer; equal ones give an
+    isotropic prior.
     """
 
     def __init__(self, vectors):
@@ -43,7 +46,8 @@ class Prior:
             self.values, self.rest = values / mean + _FLOOR, rest / mean + _FLOOR
 
     def estimate(self, gap, longest):
-        """Posterior means of gaps (k, p) to the buyer, observed with standard normal noise.
+        """Posterior means of gaps (k, p) to the buyer, observed with standard normal
+        noise.
 
         ``longest`` (k,) bounds the root mean square length of a gap under the prior.
         """
@@ -69,7 +73,8 @@ class Prior:
 
 
 def priors_of(rows, seed):
-    """Priors of sellers' means and of their covariances, as `svec`, from the buyer's rows."""
+    """Priors of sellers' means and of their covariances, as `svec`, from the buyer's
+    rows."""
     n, d = rows.shape
     most = max(2, min(_MOST_ROWS, 2 * _MOST_NUMBERS // (d * (d + 1))))
     some = rows - rows.mean(axis=0)
@@ -81,17 +86,19 @@ def priors_of(rows, seed):
 
 
 def shrink_moments(target, means, moments, noise, priors, radius):
-    """Bayes estimates of moments of k sellers, shrunk towards `target`, the buyer's moments.
+    """Bayes estimates of moments of k sellers, shrunk towards `target`, the buyer's
+    moments.
 
-    ``noise`` (k, 2) are positive standard deviations on an entry of the mean and on the diagonal of
-    the second moment; `radius` bounds the norm of rows.
+    ``noise`` (k, 2) are positive standard deviations on an entry of the mean and on the
+    diagonal of the second moment; `radius` bounds the norm of rows.
     """
     (mean, covariance), d = target, means.shape[1]
     a, b = noise.T
     means = mean + a[:, None] * priors[0].estimate(
         (means - mean) / a[:, None], radius / a
     )
-    # The noise of the second moment, and of the squared mean that is subtracted from it.
+    # The noise of the second moment, and of the squared mean that is subtracted from
+    # it.
     b = np.sqrt(b**2 + 2 * a**4 + 4 * a**2 * (means**2).sum(axis=1) / d)
     gap = svec(moments - means[:, :, None] * means[:, None, :] - covariance)
     gap = priors[1].estimate(gap / b[:, None], radius**2 / b)

@@ -1,4 +1,5 @@
-"""Simulated releases: standard errors of scores, noise floors, and the weight of the mean."""
+"""Simulated releases: standard errors of scores, noise floors, and the weight of the
+mean."""
 
 import numpy as np
 
@@ -15,7 +16,8 @@ def simulate_scores(
 ):
     """Scores of simulated releases with a `Noise`, of normal rows with (mean, factor).
 
-    ``n_effective`` is the number of rows that determines the sampling error of the moments.
+    ``n_effective`` is the number of rows that determines the sampling error of the
+    moments.
     """
     d = len(mean)
     means = mean + rng.standard_normal((n_draws, d)) @ factor.T / np.sqrt(n_effective)
@@ -34,14 +36,16 @@ def simulate_scores(
 
 
 def score_error(buyer, mean, factor, summary, shrink, rng):
-    """Standard deviation of the scores of simulated releases like a summary, with these moments."""
+    """Standard deviation of the scores of simulated releases like a summary, with these
+    moments."""
     n = summary.n_samples
     args = buyer, mean, factor, summary.noise, n, n - 1, shrink, _ERROR_DRAWS, rng
     return simulate_scores(*args).std(ddof=1)
 
 
 def noise_floor(buyer, noise, n_samples, shrink):
-    """The 95 % quantile of scores of sellers with the distribution of the buyer's rows."""
+    """The 95 % quantile of scores of sellers with the distribution of the buyer's
+    rows."""
     n = 1 / (1 / n_samples + 1 / buyer.n_samples)
     n_draws = max(100, min(400, 500_000 // len(buyer.mean) ** 2))
     rng = np.random.default_rng(buyer.seed)
@@ -51,10 +55,11 @@ def noise_floor(buyer, noise, n_samples, shrink):
 
 
 def choose_weight(buyer, rows, epsilon, delta, relation, shrink):
-    """Weight of the mean in a release, tuned on the buyer's centred and clipped rows alone.
+    """Weight of the mean in a release, tuned on the buyer's centred and clipped rows
+    alone.
 
-    It minimizes the mean squared error of the scores of simulated sellers, which have all rows or
-    one of the halves along the first principal direction.
+    It minimizes the mean squared error of the scores of simulated sellers, which have
+    all rows or one of the halves along the first principal direction.
     """
     n, d = rows.shape
     axis = np.linalg.eigh(buyer.covariance)[1][:, -1]

@@ -1,7 +1,7 @@
 """Distances between data sets, given their means and covariances.
 
-All functions take stacks: means of shape (..., d) and covariances of shape (..., d, d), with
-leading axes that broadcast.
+All functions take stacks: means of shape (..., d) and covariances of shape (..., d, d),
+with leading axes that broadcast.
 """
 
 import numpy as np
@@ -12,9 +12,11 @@ _RESIDUAL_BELOW = (
 
 
 def psd_factor(covariance):
-    """A factor B such that B B' is the nearest positive semidefinite matrix; (..., d, d).
+    """A factor B such that B B' is the nearest positive semidefinite matrix; (..., d,
+    d).
 
-    Eigenvalues below rounding error become zero, since their square roots would not be negligible.
+    Eigenvalues below rounding error become zero, since their square roots would not be
+    negligible.
 
     >>> psd_factor([[4.0, 0.0], [0.0, -1.0]]) ** 2
     array([[0., 4.],
@@ -74,7 +76,8 @@ def wasserstein(mean, covariance, mean_other, covariance_other):
 
 
 def factored_wasserstein(mean, factor, mean_other, factor_other):
-    """`wasserstein` distance with covariances given by factors B of B B', (..., d, d)."""
+    """`wasserstein` distance with covariances given by factors B of B B', (..., d,
+    d)."""
     cross = np.swapaxes(factor, -1, -2) @ factor_other
     total = (factor**2).sum(axis=(-1, -2)) + (factor_other**2).sum(axis=(-1, -2))
     bures = np.atleast_1d(
@@ -100,8 +103,8 @@ def _residual(factor, factor_other):
 def principal_contributions(mean, covariance, mean_other, covariance_other, axes):
     """Squared 2-Wasserstein distance by direction.
 
-    The contribution of a direction is the mean squared displacement x - T(x) along it, where T is
-    the optimal transport map.
+    The contribution of a direction is the mean squared displacement x - T(x) along it,
+    where T is the optimal transport map.
 
     Parameters
     ----------
@@ -117,8 +120,8 @@ def principal_contributions(mean, covariance, mean_other, covariance_other, axes
     Returns
     -------
     contributions : ndarray of shape (..., 2, d)
-        Contributions of the shift of the mean and of the change of the covariance. They are not
-        negative and sum to the squared distance.
+        Contributions of the shift of the mean and of the change of the covariance. They
+        are not negative and sum to the squared distance.
 
     Raises
     ------
@@ -145,7 +148,8 @@ def principal_contributions(mean, covariance, mean_other, covariance_other, axes
 
 
 def symmetric_kl(mean, covariance, mean_other, covariance_other, *, ridge=0.0):
-    """Jeffreys divergence between Gaussian distributions: the sum of KL in both directions.
+    """Jeffreys divergence between Gaussian distributions: the sum of KL in both
+    directions.
 
     Parameters
     ----------
@@ -156,8 +160,8 @@ def symmetric_kl(mean, covariance, mean_other, covariance_other, *, ridge=0.0):
     mean_other, covariance_other : array-like of shape (..., d), (..., d, d)
         Mean and covariance of the other distribution.
     ridge : float, default=0.0
-        Number added to every eigenvalue of both covariances; without it, the divergence is infinite
-        if one of them is singular.
+        Number added to every eigenvalue of both covariances; without it, the divergence
+        is infinite if one of them is singular.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """The buyer's estimator: fits the maps, exports them, and scores sellers' summaries.
 
-"Private, Augmentation-Robust and Task-Agnostic Data Valuation Approach for Data Marketplace"
-(PriArTa), with another mechanism, which has a proven guarantee.
+"Private, Augmentation-Robust and Task-Agnostic Data Valuation Approach for Data
+Marketplace" (PriArTa), with another mechanism, which has a proven guarantee.
 """
 
 import warnings
@@ -44,49 +44,52 @@ _AT_ONCE = 50  # sellers per block, so that their matrices fit in the cache
 
 
 class PriArTaScorer(BaseEstimator):
-    """Score of sellers' data sets by their distance from the buyer's, from private summaries.
+    """Score of sellers' data sets by their distance from the buyer's, from private
+    summaries.
 
-    The buyer fits a representation and a latent map on its own rows and exports them. Each seller
-    returns the noisy moments of its latent rows. The score is the distance between the Gaussian
-    distributions with the seller's and the buyer's moments. A large score means that the data
-    differ from the buyer's: they may have new classes or be pure noise, which no distance can
-    distinguish.
+    The buyer fits a representation and a latent map on its own rows and exports them.
+    Each seller returns the noisy moments of its latent rows. The score is the distance
+    between the Gaussian distributions with the seller's and the buyer's moments. A
+    large score means that the data differ from the buyer's: they may have new classes
+    or be pure noise, which no distance can distinguish.
 
     Parameters
     ----------
     representation : str or object, default="identity"
-        Map from rows to vectors: "identity", "pca", "simclr", or an object of these classes. Any
-        scikit-learn transformer, torch module or function of rows is accepted as well, but cannot
-        be exported. It must transform each row separately.
+        Map from rows to vectors: "identity", "pca", "simclr", or an object of these
+        classes. Any scikit-learn transformer, torch module or function of rows is
+        accepted as well, but cannot be exported. It must transform each row separately.
     latent : str or object, default="gaussian"
-        Map from representations to latent rows, whose moments are released: "gaussian" is the
-        identity, "pca" takes principal components, "vae" the means of a variational autoencoder.
+        Map from representations to latent rows, whose moments are released: "gaussian"
+        is the identity, "pca" takes principal components, "vae" the means of a
+        variational autoencoder.
     metric : {"wasserstein", "kl"}, default="wasserstein"
         2-Wasserstein distance or Jeffreys divergence.
     epsilon : float or None, default=None
-        Privacy loss of each seller's rows in `summarize` and `transform`; None adds no noise.
-        Sellers that use `SellerRelease` on their own machines choose their own.
+        Privacy loss of each seller's rows in `summarize` and `transform`; None adds no
+        noise. Sellers that use `SellerRelease` on their own machines choose their own.
     delta : float, default=1e-5
         Delta of the guarantee.
     max_norm : float or "auto", default="auto"
-        Radius around the buyer's mean to which latent rows are clipped. "auto" takes the 95 %
-        quantile of the norms of the buyer's rows.
+        Radius around the buyer's mean to which latent rows are clipped. "auto" takes
+        the 95 % quantile of the norms of the buyer's rows.
     relation : {"replace", "null", "add_remove"}, default="replace"
         Neighbouring relation of the sellers, see `SellerRelease`.
     mean_weight : float or "auto", default="auto"
-        Weight of the mean in a noisy release, see `BuyerModel`. "auto" minimizes the error of
-        simulated distances between the buyer and parts of its own rows, at this epsilon (1 if that
-        is None). No seller's rows are used.
+        Weight of the mean in a noisy release, see `BuyerModel`. "auto" minimizes the
+        error of simulated distances between the buyer and parts of its own rows, at
+        this epsilon (1 if that is None). No seller's rows are used.
     shrink : bool, default=True
-        Whether noisy moments are shrunk towards the buyer's, by Bayes estimates with the known
-        variance of the noise. The prior assumes that sellers differ from the buyer in the
-        directions in which its rows vary, by an unknown amount. It is post-processing: it reduces
-        the error by a factor of up to ten where noise is large, and prevents that scores grow with
-        the noise.
+        Whether noisy moments are shrunk towards the buyer's, by Bayes estimates with
+        the known variance of the noise. The prior assumes that sellers differ from the
+        buyer in the directions in which its rows vary, by an unknown amount. It is
+        post-processing: it reduces the error by a factor of up to ten where noise is
+        large, and prevents that scores grow with the noise.
     random_state : int, RandomState instance or None, default=0
         Controls maps given by name, and simulated standard errors and noise floors.
     noise_random_state : int, default=None
-        Seed of the sellers' noise, for tests and experiments only: it VOIDS their guarantees.
+        Seed of the sellers' noise, for tests and experiments only: it VOIDS their
+        guarantees.
 
     Attributes
     ----------
@@ -95,10 +98,11 @@ class PriArTaScorer(BaseEstimator):
     max_norm_ : float
         Radius to which latent rows are clipped.
     noise_floor_ : float
-        95 % quantile of the score of a seller with the buyer's distribution and number of rows, and
-        noise with these parameters. Smaller scores are not significant.
+        95 % quantile of the score of a seller with the buyer's distribution and number
+        of rows, and noise with these parameters. Smaller scores are not significant.
     components_ : ndarray of shape (n_dimensions, n_dimensions)
-        Principal directions of the buyer's latent rows, one per row, as used by `explain`.
+        Principal directions of the buyer's latent rows, one per row, as used by
+        `explain`.
     n_samples_ : int
         Number of the buyer's rows.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -180,12 +184,14 @@ class PriArTaScorer(BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, ...)
-            The buyer's rows, in a shape that the representation accepts. They are not protected.
+            The buyer's rows, in a shape that the representation accepts. They are not
+            protected.
         y : Ignored
             Not used, present for API consistency by convention.
         model : BuyerModel, default=None
-            A model that was exported after a fit to the same rows: its maps, radius and weight are
-            used in place of the parameters, to score summaries in a later process.
+            A model that was exported after a fit to the same rows: its maps, radius and
+            weight are used in place of the parameters, to score summaries in a later
+            process.
 
         Returns
         -------
@@ -195,8 +201,8 @@ class PriArTaScorer(BaseEstimator):
         Raises
         ------
         ValueError
-            If there are fewer than 2 rows, the output of a map is not finite, parameters are
-            inconsistent, or `model` belongs to other rows.
+            If there are fewer than 2 rows, the output of a map is not finite,
+            parameters are inconsistent, or `model` belongs to other rows.
         ImportError
             If a map needs a package that is not installed.
         """
@@ -259,7 +265,7 @@ class PriArTaScorer(BaseEstimator):
         )
         return self
 
-    # Sellers ----------------------------------------------------------------------------------
+    # Sellers --------------------------------------------------------------------------
 
     def summarize(self, datasets):
         """Simulate sellers: summaries of their data sets.
@@ -277,8 +283,8 @@ class PriArTaScorer(BaseEstimator):
         Raises
         ------
         ValueError
-            If a data set does not suit the model: a DataFrame must have the buyer's columns, in
-            their order.
+            If a data set does not suit the model: a DataFrame must have the buyer's
+            columns, in their order.
         """
         check_is_fitted(self, "model_")
         if isinstance(datasets, Mapping):
@@ -325,7 +331,7 @@ class PriArTaScorer(BaseEstimator):
         """
         return self.score_summaries(self.summarize(datasets))
 
-    # Summaries --------------------------------------------------------------------------------
+    # Summaries ------------------------------------------------------------------------
 
     def score_summaries(self, summaries):
         """Scores of sellers from their summaries; files are not trusted.
@@ -343,7 +349,8 @@ class PriArTaScorer(BaseEstimator):
         Raises
         ------
         ValueError
-            If a summary was made with another model, or is damaged, too long or invalid.
+            If a summary was made with another model, or is damaged, too long or
+            invalid.
         TypeError
             If an element is neither a summary nor a path.
         """
@@ -358,9 +365,10 @@ class PriArTaScorer(BaseEstimator):
     def score_errors(self, summaries):
         """Standard errors of scores, estimated from the summaries alone.
 
-        Rows are assumed to have a Gaussian distribution with the estimated moments. The error is
-        the standard deviation of the scores of simulated releases: it includes the sampling of rows
-        and the noise, but not the bias of clipping. No further release is needed.
+        Rows are assumed to have a Gaussian distribution with the estimated moments. The
+        error is the standard deviation of the scores of simulated releases: it includes
+        the sampling of rows and the noise, but not the bias of clipping. No further
+        release is needed.
 
         Parameters
         ----------
@@ -448,8 +456,9 @@ class PriArTaScorer(BaseEstimator):
         Returns
         -------
         contributions : ndarray of shape (n_sellers, 2, n_dimensions)
-            Contributions of the shift of the mean (first) and of the change of the covariance,
-            along each row of `components_`. They sum to the squared distance of the seller.
+            Contributions of the shift of the mean (first) and of the change of the
+            covariance, along each row of `components_`. They sum to the squared
+            distance of the seller.
 
         Raises
         ------
@@ -463,10 +472,11 @@ class PriArTaScorer(BaseEstimator):
         )
 
     def export(self, folder):
-        """Write the model for sellers to a folder: a JSON file and an npz file of arrays.
+        """Write the model for sellers to a folder: a JSON file and an npz file of
+        arrays.
 
-        THE BUYER IS NOT PROTECTED: weights, centre and radius are fitted on its rows without noise,
-        and disclose information on them to anyone with the folder.
+        THE BUYER IS NOT PROTECTED: weights, centre and radius are fitted on its rows
+        without noise, and disclose information on them to anyone with the folder.
 
         Parameters
         ----------

@@ -11,7 +11,8 @@ _COUNTER = "num_batches_tracked"  # of batch norms; only used in training
 
 
 def state_arrays(network):
-    """Weights and running means of a network by name, without the counters of batch norms."""
+    """Weights and running means of a network by name, without the counters of batch
+    norms."""
     return {
         name: value.detach().cpu().numpy().copy()
         for name, value in network.state_dict().items()
@@ -22,8 +23,8 @@ def state_arrays(network):
 def load_arrays(build, arrays):
     """A network in evaluation mode with checked weights, in the form of `state_arrays`.
 
-    `build` is called on torch's "meta" device, so that no memory is allocated before the arrays
-    have been checked.
+    `build` is called on torch's "meta" device, so that no memory is allocated before
+    the arrays have been checked.
     """
     with torch.device("meta"):
         network = build()

@@ -38,8 +38,9 @@ def example_shape(shape, image_shape):
 class Examples:
     """Conversion of X to tensors, with a shape and a scale from the buyer's rows.
 
-    Images are scaled to [0, 1] and clipped: bytes are divided by 255, other numbers by the buyer's
-    range. Rows of a table are centred, divided by the scale and clipped to `limit`.
+    Images are scaled to [0, 1] and clipped: bytes are divided by 255, other numbers by
+    the buyer's range. Rows of a table are centred, divided by the scale and clipped to
+    `limit`.
     """
 
     def __init__(self, shape, is_bytes, centre, scale, limit=10.0):
@@ -52,7 +53,8 @@ class Examples:
 
     @classmethod
     def of(cls, X, image_shape):
-        """Shape and scale from the buyer's rows; those of a table have columns of scale one."""
+        """Shape and scale from the buyer's rows; those of a table have columns of scale
+        one."""
         shape = example_shape(X.shape, image_shape)
         if len(shape) == 1:
             unit = unit_of(X, axis=0)
@@ -69,7 +71,8 @@ class Examples:
         return cls(shape, False, [low], [high - low if high > low else 1.0])
 
     def tensor(self, X):
-        """X as a tensor of shape (n, *shape): bytes as they are, other numbers scaled."""
+        """X as a tensor of shape (n, *shape): bytes as they are, other numbers
+        scaled."""
         if not self.is_table and self.bytes != (X.dtype == np.uint8):
             want, got = (
                 ("uint8", str(X.dtype)) if self.bytes else ("floating-point", "uint8")
@@ -89,7 +92,8 @@ class Examples:
 
     @staticmethod
     def unit(batch):
-        """A batch of a tensor as floats: all rows as floats would take four times the memory."""
+        """A batch of a tensor as floats: all rows as floats would take four times the
+        memory."""
         return batch.float() / 255.0 if batch.dtype == torch.uint8 else batch
 
 

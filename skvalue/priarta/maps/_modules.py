@@ -1,16 +1,17 @@
 """Names of the two maps from a data set to latent rows.
 
-Modules 1 and 2 of PriArTa: a *representation* maps raw rows (images, texts, tables) to vectors, and
-a *latent map* maps these to the latent rows, whose moments a seller releases. Both are objects with
-`fit` and `transform`, fitted on the buyer's rows only.
+Modules 1 and 2 of PriArTa: a *representation* maps raw rows (images, texts, tables) to
+vectors, and a *latent map* maps these to the latent rows, whose moments a seller
+releases. Both are objects with `fit` and `transform`, fitted on the buyer's rows only.
 
-The output of `transform` for a row depends only on that row and on the fitted weights: not on other
-rows (a network is in evaluation mode, with the buyer's batch statistics), on random numbers or on
-the number of rows. The guarantee of a seller's release depends on this.
+The output of `transform` for a row depends only on that row and on the fitted weights:
+not on other rows (a network is in evaluation mode, with the buyer's batch statistics),
+on random numbers or on the number of rows. The guarantee of a seller's release depends
+on this.
 
-A map that can be exported has `to_arrays`, which returns weights by name (letters, digits, "_" and
-".") and a configuration for JSON, and the class method `from_arrays`, which makes the fitted map of
-both, which are untrusted, and checks them.
+A map that can be exported has `to_arrays`, which returns weights by name (letters,
+digits, "_" and ".") and a configuration for JSON, and the class method `from_arrays`,
+which makes the fitted map of both, which are untrusted, and checks them.
 """
 
 from importlib import import_module
@@ -20,8 +21,8 @@ import numpy as np
 from ..._utils.optional import needed
 from ..._utils.sklearn import num_samples
 
-# Name -> "module:class", imported on use. The folder that a buyer exports has only these names, so
-# that a seller's machine loads no other code.
+# Name -> "module:class", imported on use. The folder that a buyer exports has only
+# these names, so that a seller's machine loads no other code.
 REPRESENTATIONS = {
     "identity": "skvalue.priarta.maps.linear:Identity",
     "pca": "skvalue.priarta.maps.linear:PrincipalComponents",
@@ -57,7 +58,8 @@ def count_rows(X):
 
 
 def unit_of(X, axis=None):
-    """Power of two near the largest entries of X: squares of X / unit neither over- nor underflow.
+    """Power of two near the largest entries of X: squares of X / unit neither over- nor
+    underflow.
 
     Division by it is exact.
 

@@ -1,4 +1,5 @@
-"""Training loop of the representation and the latent map. Importing this imports torch."""
+"""Training loop of the representation and the latent map. Importing this imports
+torch."""
 
 import copy
 import math
@@ -45,11 +46,12 @@ def learning_rate_factor(step, n_steps):
 
 
 def train(options, network, loss_of, n_rows, rng, device):
-    """Train a network by AdamW, and yield the mean loss of each epoch, which must be finite.
+    """Train a network by AdamW, and yield the mean loss of each epoch, which must be
+    finite.
 
-    ``options`` has the parameters of a `TrainedTransformer`. ``loss_of`` maps indices of rows, a
-    tensor on the CPU, to the mean loss over them; ``rng`` gives the seed of each epoch. A smaller
-    last batch is left out; its rows differ between epochs.
+    ``options`` has the parameters of a `TrainedTransformer`. ``loss_of`` maps indices
+    of rows, a tensor on the CPU, to the mean loss over them; ``rng`` gives the seed of
+    each epoch. A smaller last batch is left out; its rows differ between epochs.
     """
     mixed = options.mixed_precision
     mixed = gains_from_bfloat16(device) if mixed == "auto" else mixed
@@ -109,11 +111,13 @@ class TrainedTransformer(
 
     @abstractmethod
     def _checked(self, X, host, reset):
-        """X as an array; `host` has, or with `reset` gets, the attributes of its columns."""
+        """X as an array; `host` has, or with `reset` gets, the attributes of its
+        columns."""
 
     @abstractmethod
     def _prepare(self, X, rng, device):
-        """The network, its loss as a function of row indices, and the scale of the rows."""
+        """The network, its loss as a function of row indices, and the scale of the
+        rows."""
 
     @abstractmethod
     def _outputs(self, network, batch):
@@ -124,8 +128,9 @@ class TrainedTransformer(
     def fit(self, X, y=None):
         """Train on the buyer's rows, or their representation.
 
-        With callbacks, a fit that is stopped or interrupted keeps the epochs that were trained. One
-        that fails, or is interrupted in its first epoch, leaves the previous fit unchanged.
+        With callbacks, a fit that is stopped or interrupted keeps the epochs that were
+        trained. One that fails, or is interrupted in its first epoch, leaves the
+        previous fit unchanged.
 
         Parameters
         ----------
@@ -203,8 +208,9 @@ class TrainedTransformer(
         check_is_fitted(self)
         X = self._checked(X, self, reset=False)
         device = find_device(self.device)
-        # Tables are transformed in double precision, where the effect of the other rows of a batch
-        # on rounding is negligible. For images, in single precision, last bits can depend on them.
+        # Tables are transformed in double precision, where the effect of the other rows
+        # of a batch on rounding is negligible. For images, in single precision, last
+        # bits can depend on them.
         dtype = torch.float64 if self._examples.is_table else torch.float32
         network = copy.deepcopy(self.network_).to(device, dtype)
         rows = np.empty((len(X), self._n_features_out))

@@ -19,17 +19,17 @@ def image_augmentations(name, size):
     Parameters
     ----------
     name : {"colour", "digits"}
-        "digits" is for drawings and characters, which must not be flipped: shift, small rotation,
-        shear and crop, blur, contrast. "colour" is for photographs: crop, flip, colour jitter,
-        greyscale (SimCLR, Appendix A), and small rotations.
+        "digits" is for drawings and characters, which must not be flipped: shift, small
+        rotation, shear and crop, blur, contrast. "colour" is for photographs: crop,
+        flip, colour jitter, greyscale (SimCLR, Appendix A), and small rotations.
     size : tuple of int
         Height and width.
 
     Returns
     -------
     augment : torch.nn.Module
-        Map from images of shape (n, channels, height, width), with numbers in [0, 1], to images of
-        the same shape, each with its own random transformation.
+        Map from images of shape (n, channels, height, width), with numbers in [0, 1],
+        to images of the same shape, each with its own random transformation.
 
     Raises
     ------
@@ -112,8 +112,8 @@ def corrupt_features(X, pool, rate):
 def make_augmentations(name, shape, pool):
     """Augmentations for examples of a shape, by name or "auto".
 
-    "table" replaces entries with probability 0.3 by those of the pool (n, ...); the others need
-    kornia.
+    "table" replaces entries with probability 0.3 by those of the pool (n, ...); the
+    others need kornia.
     """
     if name == "auto":
         name = "table" if len(shape) == 1 else "digits" if shape[0] == 1 else "colour"

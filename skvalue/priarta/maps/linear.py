@@ -21,7 +21,8 @@ class Identity(BaseEstimator):
     Parameters
     ----------
     standardize : bool, default=False
-        Whether columns are centred and divided by their standard deviations among the buyer's rows.
+        Whether columns are centred and divided by their standard deviations among the
+        buyer's rows.
 
     Attributes
     ----------
@@ -273,13 +274,15 @@ class PrincipalComponents(BaseEstimator):
 
 
 class FittedMap:
-    """A scikit-learn transformer, torch module or callable as a map, which cannot be exported."""
+    """A scikit-learn transformer, torch module or callable as a map, which cannot be
+    exported."""
 
     def __init__(self, inner):
         self.inner = inner
 
     def fit(self, X):
-        """Fit a clone of a transformer to the buyer's rows; do nothing for other objects."""
+        """Fit a clone of a transformer to the buyer's rows; do nothing for other
+        objects."""
         estimator = hasattr(self.inner, "get_params") and not isinstance(
             self.inner, type
         )

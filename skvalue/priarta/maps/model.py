@@ -1,4 +1,5 @@
-"""The buyer's model for sellers: fitted maps, a centre and a radius, as a folder without code."""
+"""The buyer's model for sellers: fitted maps, a centre and a radius, as a folder
+without code."""
 
 import hashlib
 import json
@@ -49,13 +50,14 @@ class BuyerModel:
     max_norm : float
         Radius around the centre to which latent rows are clipped.
     mean_weight : float, default=0.6
-        Weight of the mean in a noisy release, in units where rows have norm at most 1. A larger
-        weight gives a more accurate mean and a less accurate second moment.
+        Weight of the mean in a noisy release, in units where rows have norm at most 1.
+        A larger weight gives a more accurate mean and a less accurate second moment.
 
     Attributes
     ----------
     fingerprint : str
-        Hash of all that determines a summary; a summary with another hash is not accepted.
+        Hash of all that determines a summary; a summary with another hash is not
+        accepted.
 
     Raises
     ------
@@ -140,7 +142,7 @@ class BuyerModel:
         """
         return clip_rows(self.latent_rows(X) - self.centre, self.max_norm)
 
-    # A folder ---------------------------------------------------------------------------------
+    # A folder -------------------------------------------------------------------------
 
     def save(self, folder):
         """Write the model as a JSON file and an npz file of arrays.
@@ -239,7 +241,8 @@ class BuyerModel:
         }, arrays
 
     def _hash(self):
-        """Hash of configuration and arrays, or of a description of maps that cannot be exported."""
+        """Hash of configuration and arrays, or of a description of maps that cannot be
+        exported."""
         try:
             config, arrays = self._exported()
         except ValueError:
@@ -264,7 +267,8 @@ def map_rows(representation, latent, X):
 
 
 def _load_weights(folder):
-    """Read named arrays from an untrusted folder; together they are no larger than the file."""
+    """Read named arrays from an untrusted folder; together they are no larger than the
+    file."""
     path = os.path.join(folder, _WEIGHTS)
     refuse_no_file(path, _WEIGHTS)
     try:

@@ -28,9 +28,9 @@ class _Residual(nn.Module):
 def resnet18(n_channels, side):
     """ResNet-18 for small images, of 512 outputs.
 
-    The first convolution is 3 x 3 without pooling after it, as is usual for images of 32 pixels; it
-    has stride 2 if their shorter side has at least 64 pixels. (He, Zhang, Ren and Sun: "Deep
-    residual learning for image recognition", CVPR 2016, Table 1.)
+    The first convolution is 3 x 3 without pooling after it, as is usual for images of
+    32 pixels; it has stride 2 if their shorter side has at least 64 pixels. (He, Zhang,
+    Ren and Sun: "Deep residual learning for image recognition", CVPR 2016, Table 1.)
     """
     stride = 2 if side >= 64 else 1
     layers, n_in = [*_convolution(n_channels, 64, stride), nn.ReLU()], 64
@@ -65,7 +65,8 @@ def mlp(n_features):
 
 
 def make_backbone(shape):
-    """The network for a shape (n_features,) or (channels, height, width), and its outputs' number.
+    """The network for a shape (n_features,) or (channels, height, width), and its
+    outputs' number.
 
     Its weights are initial ones.
     """
@@ -83,7 +84,8 @@ def make_backbone(shape):
 
 
 def make_network(shape, projection_dim):
-    """`make_backbone`, and the head on whose outputs the contrastive loss is computed."""
+    """`make_backbone`, and the head on whose outputs the contrastive loss is
+    computed."""
     backbone, n = make_backbone(shape)
     head = nn.Sequential(nn.Linear(n, n), nn.ReLU(), nn.Linear(n, projection_dim))
     return nn.ModuleDict({"backbone": backbone, "head": head})

@@ -22,7 +22,8 @@ from .networks import make_network
 
 
 def nt_xent_loss(first, second, temperature=0.5):
-    """Contrastive loss of two views of each example: cross-entropy of finding the other view.
+    """Contrastive loss of two views of each example: cross-entropy of finding the other
+    view.
 
     Parameters
     ----------
@@ -34,8 +35,8 @@ def nt_xent_loss(first, second, temperature=0.5):
     Returns
     -------
     loss : tensor
-        Mean over the 2 n views of the cross-entropy of finding the other view of the same example
-        among 2 n - 1.
+        Mean over the 2 n views of the cross-entropy of finding the other view of the
+        same example among 2 n - 1.
 
     References
     ----------
@@ -65,30 +66,32 @@ def nt_xent_loss(first, second, temperature=0.5):
 class SimCLR(TrainedTransformer):
     """Representation learned without labels, from random views of examples.
 
-    Examples are rows of a table, or images, of bytes or of floats of any range: arrays of shape
-    (n, height, width) or (n, height, width, channels), or flat ones with `image_shape`. The network
-    is a perceptron for tables, has three convolutions for images whose shorter side has 8 to 28
-    pixels, and is a ResNet-18 for those of up to 96.
+    Examples are rows of a table, or images, of bytes or of floats of any range: arrays
+    of shape (n, height, width) or (n, height, width, channels), or flat ones with
+    `image_shape`. The network is a perceptron for tables, has three convolutions for
+    images whose shorter side has 8 to 28 pixels, and is a ResNet-18 for those of up to
+    96.
 
-    The network is trained on two random views of each example of a batch, such that the outputs of
-    the two have nearly the same direction, away from the views of other examples. The
-    representation thus ignores the augmentations: a rotated copy of a data set is mapped to nearly
-    the same rows as the original.
+    The network is trained on two random views of each example of a batch, such that the
+    outputs of the two have nearly the same direction, away from the views of other
+    examples. The representation thus ignores the augmentations: a rotated copy of a
+    data set is mapped to nearly the same rows as the original.
 
     Parameters
     ----------
     image_shape : tuple of int, default=None
         (height, width) or (height, width, channels), for flattened images.
     augmentations : {"auto", "colour", "digits", "table"} or callable, default="auto"
-        Random views. "digits": shift, crop, small rotation, blur, contrast. "colour": flip, jitter,
-        crop, greyscale. "table": entries replaced by those of other rows (SCARF). "auto" takes
-        "table" for tables, "digits" for images of one channel, and "colour" for others. A callable
-        takes and returns tensors of shape (n, channels, height, width) with numbers in [0, 1], or
-        (n, n_features) with standardized columns.
+        Random views. "digits": shift, crop, small rotation, blur, contrast. "colour":
+        flip, jitter, crop, greyscale. "table": entries replaced by those of other rows
+        (SCARF). "auto" takes "table" for tables, "digits" for images of one channel,
+        and "colour" for others. A callable takes and returns tensors of shape (n,
+        channels, height, width) with numbers in [0, 1], or (n, n_features) with
+        standardized columns.
     output : {"projection", "backbone"}, default="projection"
-        Output of `transform`: the projection, of norm one, which the loss makes equal for all
-        views; or the output of the backbone, which keeps more information on orientation and
-        brightness, and more that is useful for other tasks.
+        Output of `transform`: the projection, of norm one, which the loss makes equal
+        for all views; or the output of the backbone, which keeps more information on
+        orientation and brightness, and more that is useful for other tasks.
     projection_dim : int, default=64
         Dimension of the projection.
     temperature : float, default=0.5
@@ -96,21 +99,23 @@ class SimCLR(TrainedTransformer):
     n_epochs : int, default=100
         Number of passes over the rows.
     batch_size : int, default=256
-        Rows per step. Each view is contrasted with the 2 batch_size - 2 views of other examples.
+        Rows per step. Each view is contrasted with the 2 batch_size - 2 views of other
+        examples.
     learning_rate : float, default=3e-3
-        Maximum learning rate of AdamW. It increases over the first tenth of the steps and then
-        decreases to zero.
+        Maximum learning rate of AdamW. It increases over the first tenth of the steps
+        and then decreases to zero.
     weight_decay : float, default=1e-4
         Weight decay of AdamW.
     device : {"auto", "cpu", "cuda"}, default="auto"
         Device to compute on. "auto" is "cuda" if torch finds a GPU.
     mixed_precision : bool or "auto", default="auto"
-        Whether to train in mixed precision (bfloat16). "auto" does so on GPUs with bfloat16
-        arithmetic (Ampere and newer). On a CPU it is faster if there are instructions for it, and
-        slower otherwise.
+        Whether to train in mixed precision (bfloat16). "auto" does so on GPUs with
+        bfloat16 arithmetic (Ampere and newer). On a CPU it is faster if there are
+        instructions for it, and slower otherwise.
     random_state : int, RandomState instance or None, default=None
-        Controls initial weights, order of rows and views. An integer gives the same network on the
-        same CPU and number of threads, but not across machines or devices.
+        Controls initial weights, order of rows and views. An integer gives the same
+        network on the same CPU and number of threads, but not across machines or
+        devices.
 
     Attributes
     ----------
@@ -297,7 +302,8 @@ class SimCLR(TrainedTransformer):
 
 
 def _used(network, output):
-    """What `transform` needs: the head stays with the buyer if only the backbone is used."""
+    """What `transform` needs: the head stays with the buyer if only the backbone is
+    used."""
     return (
         network
         if output == "projection"
@@ -306,7 +312,8 @@ def _used(network, output):
 
 
 def _checked_shape(shape, name):
-    """A shape from a config: (n_features,) or (channels, height, width), with a bounded size."""
+    """A shape from a config: (n_features,) or (channels, height, width), with a bounded
+    size."""
     good = isinstance(shape, list) and len(shape) in (1, 3)
     sides = tuple(integer(side, name, 1, 2**20) for side in shape) if good else ()
     if not good or np.prod(sides, dtype=float) > 2**24:

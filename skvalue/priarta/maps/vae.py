@@ -24,23 +24,24 @@ _LIMIT = 1e4  # to which scaled entries are clipped
 
 
 def negative_elbo(x, reconstruction, mean, log_variance, beta=1.0):
-    """Negative evidence lower bound of a decoder with noise of variance one, up to a constant.
+    """Negative evidence lower bound of a decoder with noise of variance one, up to a
+    constant.
 
     Parameters
     ----------
     x, reconstruction : tensor of shape (n, n_features)
         Rows, and the outputs of the decoder for one latent draw each.
     mean, log_variance : tensor of shape (n, latent_dim)
-        Mean and log variance of the latent distribution of each row: normal, with independent
-        coordinates.
+        Mean and log variance of the latent distribution of each row: normal, with
+        independent coordinates.
     beta : float
         Weight of the divergence.
 
     Returns
     -------
     loss : tensor
-        Mean over rows of half the squared error plus beta times the Kullback-Leibler divergence
-        from the standard normal distribution.
+        Mean over rows of half the squared error plus beta times the Kullback-Leibler
+        divergence from the standard normal distribution.
 
     References
     ----------
@@ -62,11 +63,12 @@ def negative_elbo(x, reconstruction, mean, log_variance, beta=1.0):
 
 
 class GaussianVAE(TrainedTransformer):
-    """Latent means of a variational autoencoder: short vectors with a nearly normal distribution.
+    """Latent means of a variational autoencoder: short vectors with a nearly normal
+    distribution.
 
-    Encoder and decoder have two linear layers each, with a LeakyReLU between them. Rows are centred
-    and divided by one scale, the root mean square of all entries, and the evidence lower bound is
-    maximized. Only the encoder is exported to sellers.
+    Encoder and decoder have two linear layers each, with a LeakyReLU between them. Rows
+    are centred and divided by one scale, the root mean square of all entries, and the
+    evidence lower bound is maximized. Only the encoder is exported to sellers.
 
     Parameters
     ----------
@@ -81,19 +83,20 @@ class GaussianVAE(TrainedTransformer):
     batch_size : int, default=256
         Rows per step.
     learning_rate : float, default=2e-3
-        Maximum learning rate of AdamW. It increases over the first tenth of the steps and then
-        decreases to zero.
+        Maximum learning rate of AdamW. It increases over the first tenth of the steps
+        and then decreases to zero.
     weight_decay : float, default=0.0
         Weight decay of AdamW.
     device : {"auto", "cpu", "cuda"}, default="auto"
         Device to compute on. "auto" is "cuda" if torch finds a GPU.
     mixed_precision : bool or "auto", default="auto"
-        Whether to train in mixed precision (bfloat16). "auto" does so on GPUs with bfloat16
-        arithmetic (Ampere and newer). On a CPU it is faster if there are instructions for it, and
-        slower otherwise.
+        Whether to train in mixed precision (bfloat16). "auto" does so on GPUs with
+        bfloat16 arithmetic (Ampere and newer). On a CPU it is faster if there are
+        instructions for it, and slower otherwise.
     random_state : int, RandomState instance or None, default=None
-        Controls initial weights, order of rows and latent draws. An integer gives the same map on
-        the same CPU and number of threads, but not across machines or devices.
+        Controls initial weights, order of rows and latent draws. An integer gives the
+        same map on the same CPU and number of threads, but not across machines or
+        devices.
 
     Attributes
     ----------

@@ -15,7 +15,8 @@ _LEAST_NOISE = 1e-3  # with less, epsilon is too large to compute
 
 
 def checked_facts(summary):
-    """Check all fields of a summary but the moments; returns those that are converted."""
+    """Check all fields of a summary but the moments; returns those that are
+    converted."""
     if not isinstance(summary.model, str) or not re.fullmatch(
         "[0-9a-f]{64}", summary.model
     ):
@@ -51,7 +52,8 @@ def checked_facts(summary):
 
 
 def checked_moments(summary):
-    """Mean and moment of a summary as checked arrays; its other fields must be checked before."""
+    """Mean and moment of a summary as checked arrays; its other fields must be checked
+    before."""
     d, noise, radius = summary.n_dimensions, summary.noise, summary.max_norm
     checked = {}
     for name, size, reach in (
@@ -79,7 +81,8 @@ def _check_exact(mean, moment):
 
 
 def _vector(record, name, size):
-    """A field as a read-only array of finite numbers; `size` None accepts any length."""
+    """A field as a read-only array of finite numbers; `size` None accepts any
+    length."""
     given = getattr(record, name)
     try:
         array = np.array(given, dtype=np.float64)

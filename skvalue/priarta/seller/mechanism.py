@@ -1,13 +1,14 @@
 """The mechanism of a seller's release: statistic, sensitivity and noise.
 
-All quantities are in units of the public radius R: rows have norm at most 1. The release is one
-vector,
+All quantities are in units of the public radius R: rows have norm at most 1. The
+release is one vector,
 
     T = sum over rows of (w x, svec(x x') [, k])  +  N(0, scale^2 I),
 
-where svec is the lower triangle with off-diagonal entries times sqrt 2 (an isometry), w is the
-weight of the mean, and the count k is released only if the number of rows is private. One release
-of both moments needs less noise than two releases that split the budget.
+where svec is the lower triangle with off-diagonal entries times sqrt 2 (an isometry), w
+is the weight of the mean, and the count k is released only if the number of rows is
+private. One release of both moments needs less noise than two releases that split the
+budget.
 """
 
 import math
@@ -36,8 +37,9 @@ class Noise(NamedTuple):
 def statistic_sensitivity(mean_weight, relation):
     """L2 sensitivity of the statistic of rows of norm at most 1: exact, rounded up.
 
-    Replacing a row by another, both of norm 1 and with cosine c, changes the statistic by the
-    squared distance ``2 w^2 (1 - c) + 2 (1 - c^2)``, which is largest at c = -w^2 / 2.
+    Replacing a row by another, both of norm 1 and with cosine c, changes the statistic
+    by the squared distance ``2 w^2 (1 - c) + 2 (1 - c^2)``, which is largest at c =
+    -w^2 / 2.
     """
     w2 = mean_weight**2
     if relation == "replace":
@@ -68,8 +70,9 @@ def moment_statistic(rows, mean_weight, relation):
 def unpack(statistic, d, mean_weight, n_samples):
     """Mean, lower triangle of the second moment, and number of rows, from a statistic.
 
-    ``n_samples=None`` estimates the number of rows from the noisy statistic, as at least 2. The
-    sums over it may then be out of range, and are clipped, which is post-processing.
+    ``n_samples=None`` estimates the number of rows from the noisy statistic, as at
+    least 2. The sums over it may then be out of range, and are clipped, which is
+    post-processing.
     """
     size, hidden = d * (d + 1) // 2, n_samples is None
     if hidden:
@@ -89,7 +92,8 @@ def noise_of(relation, scale, mean_weight, n_samples, max_norm):
 
 
 def symmetric(moments, d):
-    """Symmetric matrices (..., d, d) from their lower triangles (..., d (d + 1) / 2)."""
+    """Symmetric matrices (..., d, d) from their lower triangles (..., d (d + 1) /
+    2)."""
     rows, columns = np.tril_indices(d)
     full = np.empty((*moments.shape[:-1], d, d))
     full[..., rows, columns] = full[..., columns, rows] = moments

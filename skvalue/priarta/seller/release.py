@@ -20,11 +20,11 @@ RELEASE_CONSTRAINTS = {
 class SellerRelease(BaseEstimator):
     """A seller's private summary of its rows for a buyer.
 
-    The rows are transformed by the buyer's maps and clipped to the radius around its centre.
-    Gaussian noise, calibrated to the guarantee, is added to their mean and second moment, the only
-    data that leave the machine. The sensitivity of the second moment around a fixed centre is 2.8
-    times smaller than that of the covariance, and one release of both moments needs less noise than
-    two separate releases.
+    The rows are transformed by the buyer's maps and clipped to the radius around its
+    centre. Gaussian noise, calibrated to the guarantee, is added to their mean and
+    second moment, the only data that leave the machine. The sensitivity of the second
+    moment around a fixed centre is 2.8 times smaller than that of the covariance, and
+    one release of both moments needs less noise than two separate releases.
 
     Parameters
     ----------
@@ -35,9 +35,9 @@ class SellerRelease(BaseEstimator):
     delta : float, default=1e-5
         Delta of the guarantee.
     relation : {"replace", "null", "add_remove"}, default="replace"
-        Neighbouring relation: one row is replaced by any other ("replace") or by a null row, which
-        adds nothing to the sums ("null"), or is added or removed ("add_remove", which also protects
-        the number of rows).
+        Neighbouring relation: one row is replaced by any other ("replace") or by a null
+        row, which adds nothing to the sums ("null"), or is added or removed
+        ("add_remove", which also protects the number of rows).
     ledger : Ledger, default=None
         Ledger to charge before noise is drawn, see `skvalue.privacy.Ledger`.
     noise_random_state : int, default=None
@@ -113,8 +113,8 @@ class SellerRelease(BaseEstimator):
         Raises
         ------
         ValueError
-            If the rows do not suit the model, are fewer than 2, or the release exceeds the ledger's
-            budget; no noise is drawn then.
+            If the rows do not suit the model, are fewer than 2, or the release exceeds
+            the ledger's budget; no noise is drawn then.
         """
         model, n_rows = as_model(self.model), count_rows(X)
         if n_rows < 2:

@@ -1,4 +1,5 @@
-"""Summary that a seller sends to the buyer: noisy moments and the parameters of their guarantee."""
+"""Summary that a seller sends to the buyer: noisy moments and the parameters of their
+guarantee."""
 
 import json
 from dataclasses import asdict, dataclass, fields
@@ -16,11 +17,12 @@ _VECTORS = ("centre", "mean", "moment")
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """A seller's mean and second moment around the buyer's centre, and how they were released.
+    """A seller's mean and second moment around the buyer's centre, and how they were
+    released.
 
-    `SellerRelease` makes it on the seller's machine; `to_json` and `from_json` transfer it to the
-    buyer. All fields are public: the privacy guarantee is about exactly these fields. They are
-    checked on construction.
+    `SellerRelease` makes it on the seller's machine; `to_json` and `from_json` transfer
+    it to the buyer. All fields are public: the privacy guarantee is about exactly these
+    fields. They are checked on construction.
 
     Parameters
     ----------
@@ -39,7 +41,8 @@ class Summary:
     mean_weight : float
         Weight of the mean in the release, see `BuyerModel`.
     noise_scale : float
-        Standard deviation of the noise on the sums of the statistic, in units of `max_norm`.
+        Standard deviation of the noise on the sums of the statistic, in units of
+        `max_norm`.
     seeded : bool
         Whether the noise has a seed, which voids the guarantee.
     mean : array-like of shape (d,)
@@ -50,8 +53,8 @@ class Summary:
     Raises
     ------
     ValueError
-        If a field has the wrong type or is out of range, the moments exceed what the radius and the
-        noise allow, or the noise is too small for the claimed guarantee.
+        If a field has the wrong type or is out of range, the moments exceed what the
+        radius and the noise allow, or the noise is too small for the claimed guarantee.
 
     See Also
     --------
@@ -107,7 +110,8 @@ class Summary:
 
     @property
     def noise(self):
-        """Standard deviations of the noise on mean, second moment and number of rows."""
+        """Standard deviations of the noise on mean, second moment and number of
+        rows."""
         return noise_of(
             self.relation,
             self.noise_scale,
@@ -147,8 +151,8 @@ class Summary:
         Raises
         ------
         ValueError
-            If the text is not JSON, is too long, has missing, unknown or repeated fields, or a
-            field has an invalid value.
+            If the text is not JSON, is too long, has missing, unknown or repeated
+            fields, or a field has an invalid value.
         """
         names = {field.name for field in fields(cls)} | {"guarantee"}
         record = read_record(

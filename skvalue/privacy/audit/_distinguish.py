@@ -29,8 +29,8 @@ class DistinguishReport:
     passed : bool
         Whether the claim was not refuted.
     violation : float
-        Largest difference between a lower bound on the true delta(epsilon) and the claimed one; the
-        claim is refuted if it is above 0.
+        Largest difference between a lower bound on the true delta(epsilon) and the
+        claimed one; the claim is refuted if it is above 0.
     epsilon_at : float
         The epsilon of this largest difference.
     n_runs : int
@@ -57,20 +57,22 @@ class DistinguishReport:
 def distinguish(release, data, neighbour, score, event, *, n_runs=4000, fail=1e-6):
     """Run a mechanism on two neighbouring data sets and try to distinguish the results.
 
-    With noise configured for epsilon = 8, 1000 runs detect noise that is too small by a factor of
-    2, 4000 runs one of sqrt 2, and 20000 runs one of sqrt 1.5.
+    With noise configured for epsilon = 8, 1000 runs detect noise that is too small by a
+    factor of 2, 4000 runs one of sqrt 2, and 20000 runs one of sqrt 1.5.
 
     Parameters
     ----------
     release : callable
-        The mechanism: a function from data to a release, with fresh noise at every call.
+        The mechanism: a function from data to a release, with fresh noise at every
+        call.
     data, neighbour : objects
         Two neighbouring data sets, preferably the worst case.
     score : callable
-        Function from a release to a number that is larger if `data` is more likely the input;
-        ideally the projection on the direction in which the neighbours differ.
+        Function from a release to a number that is larger if `data` is more likely the
+        input; ideally the projection on the direction in which the neighbours differ.
     event : event or callable
-        Event that the mechanism claims, or its profile: a function from epsilon >= 0 to delta.
+        Event that the mechanism claims, or its profile: a function from epsilon >= 0 to
+        delta.
     n_runs : int, default=4000
         Number of runs on each of the neighbours.
     fail : float, default=1e-6
@@ -111,16 +113,18 @@ def distinguish(release, data, neighbour, score, event, *, n_runs=4000, fail=1e-
 def distinguish_scores(scores, scores_neighbour, event, *, fail=1e-6):
     """As `distinguish`, from given scores, such as those of vectorised runs.
 
-    Half of the runs choose thresholds. On the other half, Clopper-Pearson bounds on the rates of
-    right and wrong guesses, corrected for the number of tests, must satisfy
-    ``true rate <= exp(e) false rate + delta(e)`` at every e of a grid, in both directions.
+    Half of the runs choose thresholds. On the other half, Clopper-Pearson bounds on the
+    rates of right and wrong guesses, corrected for the number of tests, must satisfy
+    ``true rate <= exp(e) false rate + delta(e)`` at every e of a grid, in both
+    directions.
 
     Parameters
     ----------
     scores, scores_neighbour : array-like of shape (n_runs,)
         Scores of independent runs on the data and on its neighbour.
     event : event or callable
-        Event that the mechanism claims, or its profile: a function from epsilon >= 0 to delta.
+        Event that the mechanism claims, or its profile: a function from epsilon >= 0 to
+        delta.
     fail : float, default=1e-6
         Probability of refuting a correct mechanism.
 
@@ -132,8 +136,8 @@ def distinguish_scores(scores, scores_neighbour, event, *, fail=1e-6):
     Raises
     ------
     ValueError
-        If there are fewer than 100 runs, or different numbers of them, a score is NaN, or fail is
-        not in (0, 1).
+        If there are fewer than 100 runs, or different numbers of them, a score is NaN,
+        or fail is not in (0, 1).
 
     References
     ----------
@@ -191,12 +195,14 @@ def _rates(scores, cuts):
 
 
 def _guesses(rates, rates_neighbour, flipped):
-    """Rates of right and wrong guesses of the data; flipped, of their neighbour, at low scores."""
+    """Rates of right and wrong guesses of the data; flipped, of their neighbour, at low
+    scores."""
     return (1 - rates_neighbour, 1 - rates) if flipped else (rates, rates_neighbour)
 
 
 def _clopper_pearson(right, wrong, n, level):
-    """Bounds on the rates of right guesses, from below, and of wrong ones, from above."""
+    """Bounds on the rates of right guesses, from below, and of wrong ones, from
+    above."""
     right, wrong = round(right * n), round(wrong * n)
     lower = betaincinv(right, n - right + 1, level) if right else 0.0
     upper = betaincinv(wrong + 1, n - wrong, 1 - level) if wrong < n else 1.0

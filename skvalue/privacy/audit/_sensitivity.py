@@ -39,16 +39,17 @@ class SensitivityReport:
 def search_sensitivity(
     statistic, records, n_rows, *, claimed, relation, norm=2, blank=None
 ):
-    """Largest change of a statistic between neighbours, over all data sets of a small domain.
+    """Largest change of a statistic between neighbours, over all data sets of a small
+    domain.
 
-    If the statistic of a data set is not finite, or that of its neighbour has another shape, the
-    change is infinite: noise cannot hide it.
+    If the statistic of a data set is not finite, or that of its neighbour has another
+    shape, the change is infinite: noise cannot hide it.
 
     Parameters
     ----------
     statistic : callable
-        Function from a list of records to a number or an array. It must not depend on the order of
-        the records.
+        Function from a list of records to a number or an array. It must not depend on
+        the order of the records.
     records : sequence
         All possible records.
     n_rows : int

@@ -42,12 +42,14 @@ class VarianceReport:
 
 
 def check_variance(noise, event, *, fail=1e-6):
-    """Compare the variance of noise with the one that its event states, by a chi-square test.
+    """Compare the variance of noise with the one that its event states, by a chi-square
+    test.
 
-    The variance is taken around the mean of the draws, since a common offset hides nothing.
+    The variance is taken around the mean of the draws, since a common offset hides
+    nothing.
 
-    At the default `fail`, about 65 draws detect noise that is too small by a factor of 2, 230 draws
-    one of sqrt 2, and 10650 draws one of 5 %.
+    At the default `fail`, about 65 draws detect noise that is too small by a factor of
+    2, 230 draws one of sqrt 2, and 10650 draws one of 5 %.
 
     Parameters
     ----------

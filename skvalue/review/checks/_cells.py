@@ -50,7 +50,8 @@ def find_improbable_cells(columns, labels, seed):
 
 
 def score_columns(columns, labels, seed):
-    """Of each column: scores of its entries, their limit, and what is expected in a row."""
+    """Of each column: scores of its entries, their limit, and what is expected in a
+    row."""
     for column in columns:
         others = [other for other in columns if other is not column]
         values = np.column_stack([*([encode(others)] if others else []), labels])
@@ -75,7 +76,8 @@ def _forest(kind, n, seed):
 
 
 def _numbers(column, values, seed):
-    """Size of the residual of arcsinh of each scaled number, in typical ones, or of the number."""
+    """Size of the residual of arcsinh of each scaled number, in typical ones, or of the
+    number."""
     known = ~column.missing
     middle, scale = robust(column.entries)
     z = (column.entries - middle) / scale

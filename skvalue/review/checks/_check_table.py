@@ -65,43 +65,44 @@ def check_table(
     X : data frame or array of shape (n_samples, n_features)
         The rows, of any types of columns.
     y : array-like of shape (n_samples,), default=None
-        Their labels as they stand in the file, None where there is none; or targets. Without y,
-        what needs labels is not looked for.
+        Their labels as they stand in the file, None where there is none; or targets.
+        Without y, what needs labels is not looked for.
     X_val : data frame or array of shape (n_points, n_features), default=None
         Validation points; those that equal a row of the table, or nearly, are reported.
     y_val : array-like of shape (n_points,), default=None
-        Their labels, None where there is none; those that differ from the label of an equal row
-        are reported.
+        Their labels, None where there is none; those that differ from the label of an
+        equal row are reported.
     target : str, default="target"
         Name of the target.
     cells : bool, default=True
-        Whether to look for improbable entries, which costs a forest for each column. Tables of
-        more than 5,000 rows or 50 columns are not searched.
+        Whether to look for improbable entries, which costs a forest for each column.
+        Tables of more than 5,000 rows or 50 columns are not searched.
     task : {"auto", "classification", "regression"}, default="auto"
-        What the target is. "auto" takes numbers as targets of a regression if they are not whole,
-        or if more than 20 differ, each in less than four rows on average. For a regression, the
-        fifth of the targets to which a row belongs takes the place of its label; spellings and
-        rare labels are not looked for.
+        What the target is. "auto" takes numbers as targets of a regression if they are
+        not whole, or if more than 20 differ, each in less than four rows on average.
+        For a regression, the fifth of the targets to which a row belongs takes the
+        place of its label; spellings and rare labels are not looked for.
     worth : dict, default=None
         What predictions of unseen rows are worth, as ``worth`` of an
-        :class:`~skvalue.review.AuditReport`. None trains models to tell whether labels can be
-        checked.
+        :class:`~skvalue.review.AuditReport`. None trains models to tell whether labels
+        can be checked.
     random_state : int, RandomState instance or None, default=None
         Seed of folds, forests and shuffles.
 
     Returns
     -------
     findings : list of Finding
-        Worst first. Kinds: missing labels, spelling, rare labels; equal rows, conflicts, nearly
-        equal rows, copies in validation, conflicts in validation; id, constant, nearly constant,
-        mostly missing; leak, missing by label, weak model; order of labels, order of rows; far
-        rows, empty rows; improbable entries. For the kinds in validation, rows are numbers of
-        validation points.
+        Worst first. Kinds: missing labels, spelling, rare labels; equal rows,
+        conflicts, nearly equal rows, copies in validation, conflicts in validation; id,
+        constant, nearly constant, mostly missing; leak, missing by label, weak model;
+        order of labels, order of rows; far rows, empty rows; improbable entries. For
+        the kinds in validation, rows are numbers of validation points.
 
     Raises
     ------
     ValueError
-        If X and y, or X_val and y_val, have different lengths, or fewer than 20 rows have a label.
+        If X and y, or X_val and y_val, have different lengths, or fewer than 20 rows
+        have a label.
 
     Examples
     --------

@@ -6,7 +6,8 @@ _LEVELS = 20  # columns of a category
 
 
 def robust(values):
-    """Median and scale of numbers, by their distances from it and the range of 90 % of them."""
+    """Median and scale of numbers, by their distances from it and the range of 90 % of
+    them."""
     middle = np.nanmedian(values)
     low, high = np.nanquantile(values, [0.05, 0.95])
     spread = 1.4826 * np.nanmedian(np.abs(values - middle))
@@ -14,7 +15,8 @@ def robust(values):
 
 
 def encode(columns):
-    """Numbers without gaps, marks of missing ones, and columns of the commonest levels."""
+    """Numbers without gaps, marks of missing ones, and columns of the commonest
+    levels."""
     blocks = []
     for column in columns:
         if column.kind == "category":
@@ -29,7 +31,8 @@ def encode(columns):
 
 
 def scaled(columns, squash=False):
-    """Numbers by `robust`, arcsinh of them with `squash`; levels of categories by 1 / sqrt(2)."""
+    """Numbers by `robust`, arcsinh of them with `squash`; levels of categories by 1 /
+    sqrt(2)."""
     blocks = []
     for column in columns:
         if column.kind == "category":

@@ -14,8 +14,8 @@ class Finding:
     kind : str
         A stable name, such as "leak".
     severity : {"error", "warning", "question", "note"}
-        "error" holds without a model; "warning" is rarely false; "question": only a person who
-        knows the table can answer; "note": there is nothing to do.
+        "error" holds without a model; "warning" is rarely false; "question": only a
+        person who knows the table can answer; "note": there is nothing to do.
     sentence : str
         For a person who knows the table and no statistics.
     rows : tuple of int, default=()
@@ -55,7 +55,8 @@ class Finding:
 
 
 def rows_shown(finding, most=20):
-    """The first rows of a finding, those of its entries first; none of validation points.
+    """The first rows of a finding, those of its entries first; none of validation
+    points.
 
     >>> rows_shown(Finding("far rows", "question", "Two.", rows=(7, 9)), most=1)
     [7]

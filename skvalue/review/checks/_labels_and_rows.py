@@ -46,7 +46,8 @@ def find_spellings(labels, known, target):
 
 
 def find_equal_rows(found, codes, words):
-    """Equal rows of `find_duplicates`, conflicts of their labels, and nearly equal rows.
+    """Equal rows of `find_duplicates`, conflicts of their labels, and nearly equal
+    rows.
 
     Codes are below zero where there is no label.
     """
@@ -79,9 +80,11 @@ def find_equal_rows(found, codes, words):
 
 
 def find_common_rows(matched, verdict, codes, codes_val, words):
-    """Validation points that equal a row, or nearly, by `match_rows`; conflicts of their labels.
+    """Validation points that equal a row, or nearly, by `match_rows`; conflicts of
+    their labels.
 
-    Codes are below zero where there is no label, and `codes_val` is None without labels.
+    Codes are below zero where there is no label, and `codes_val` is None without
+    labels.
     """
     rows, points, pairs = matched
     shared = np.isin(points, rows)

@@ -24,7 +24,8 @@ _FEWEST, _CLASS = (
 
 
 def find_leaks(columns, codes, seed, words):
-    """Columns each of which tells the label nearly alone, or better than all others together."""
+    """Columns each of which tells the label nearly alone, or better than all others
+    together."""
     n_splits = max(2, min(5, np.bincount(codes).min()))
     folds = StratifiedKFold(n_splits, shuffle=True, random_state=seed)
     folds = list(folds.split(codes, codes))
@@ -52,7 +53,8 @@ def find_leaks(columns, codes, seed, words):
 
 
 def _area(codes, scores):
-    """Area under the curve; of several classes, each against the rest, weighted by size."""
+    """Area under the curve; of several classes, each against the rest, weighted by
+    size."""
     if scores.shape[1] == 2:
         return float(roc_auc_score(codes, scores[:, 1]))
     return float(

@@ -62,7 +62,8 @@ def _trend(column):
 
 
 def _distance_of_neighbors(Z, rng):
-    """How far the places of near rows are from those of any rows, and its z by 30 shuffles."""
+    """How far the places of near rows are from those of any rows, and its z by 30
+    shuffles."""
     n = len(Z)
     near = NearestNeighbors(n_neighbors=min(_NEIGHBORS, n - 1)).fit(Z)
     near = near.kneighbors(return_distance=False)

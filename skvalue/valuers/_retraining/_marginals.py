@@ -56,7 +56,8 @@ def contributions(game, mask, rng):
 
 
 def seconds_per_model(game, design):
-    """Mean seconds of the models that a block of a design trains, from a coalition a stratum."""
+    """Mean seconds of the models that a block of a design trains, from a coalition a
+    stratum."""
     game, rng, seconds = MarginalGame(game), np.random.default_rng(0), 0.0
     masks = rng.permuted(np.arange(game.n_players) < design.edges[:-1, None], axis=1)
     for mask in masks[[1, -1]]:  # compilation and imports

@@ -1,4 +1,5 @@
-"""Whether contributions of all players promise smaller errors than utilities, for the same work."""
+"""Whether contributions of all players promise smaller errors than utilities, for the
+same work."""
 
 import numpy as np
 
@@ -10,16 +11,19 @@ from ...semivalues import size_weights
 _FEWEST_PLAYERS = 200
 _COALITIONS = 4  # of every stratum
 _PLAYERS, _FEW = 64, 8  # trained with a small coalition, and with a large one
-# Of squared errors times work: control variates are not in the pilot, which is itself noisy.
+# Of squared errors times work: control variates are not in the pilot, which is itself
+# noisy.
 _ADVANTAGE = 3.0
 
 
 def marginals_pay(games, semivalue, limit):
-    """Whether sampler="marginals" promises smaller errors than subsets, for the same work.
+    """Whether sampler="marginals" promises smaller errors than subsets, for the same
+    work.
 
-    A few coalitions of every stratum tell how much the contributions of a few players differ
-    between coalitions, how much those of steps are off, and how much utilities differ. No clock is
-    read and no random number of a fit used, so that the same call has the same answer.
+    A few coalitions of every stratum tell how much the contributions of a few players
+    differ between coalitions, how much those of steps are off, and how much utilities
+    differ. No clock is read and no random number of a fit used, so that the same call
+    has the same answer.
 
     Parameters
     ----------
@@ -28,14 +32,14 @@ def marginals_pay(games, semivalue, limit):
     semivalue : str, tuple or callable
         The semivalue, see `skvalue.semivalues.check_semivalue`.
     limit : int or None
-        Most models to train in each game, which then count the same; None counts operations, see
-        `MarginalGame.work`.
+        Most models to train in each game, which then count the same; None counts
+        operations, see `MarginalGame.work`.
 
     Returns
     -------
     pay : bool
-        The answer; False for few players, if the game has no steps, and for the accuracy, of which
-        the pilot, without control variates, promises too much.
+        The answer; False for few players, if the game has no steps, and for the
+        accuracy, of which the pilot, without control variates, promises too much.
     """
     if min(game.n_players for game in games) < _FEWEST_PLAYERS:
         return False
@@ -59,7 +63,8 @@ def marginals_pay(games, semivalue, limit):
 
 
 def _expected(marginal, design):
-    """Variance of a block of a design, that of utilities times their number, and work of a block.
+    """Variance of a block of a design, that of utilities times their number, and work
+    of a block.
 
     Variances are means over players.
     """
@@ -72,7 +77,8 @@ def _expected(marginal, design):
         masks = rng.permuted(np.arange(n) < sizes[:, None], axis=1)
         variance += mass**2 * _variance(marginal, design, masks, rng) / (2 * pairs)
         work += 2 * pairs * np.mean([marginal.work(size)[0] for size in sizes])
-        # The mean utilities with and without a player, of a fraction of the coalitions each.
+        # The mean utilities with and without a player, of a fraction of the coalitions
+        # each.
         fraction = np.clip(sizes.mean() / n, 1 / n, 1 - 1 / n)
         spread = marginal.utilities(masks).var(ddof=1) / (fraction * (1 - fraction))
         root += mass * np.sqrt(spread)
@@ -95,7 +101,8 @@ def _variance(marginal, design, masks, rng):
 
 
 def _noise(marginal, mask, weights, rng):
-    """Variance of the corrections to a coalition, a mean over players, estimated from a few."""
+    """Variance of the corrections to a coalition, a mean over players, estimated from a
+    few."""
     steps, lengths = marginal.steps(mask)
     if marginal.exact:
         return 0.0

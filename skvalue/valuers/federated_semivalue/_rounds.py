@@ -13,10 +13,11 @@ from ...semivalues import size_weights
 
 
 def release_updates(updates, clip, draw=None, factors=1.0, stream=(0,)):
-    """Clip updates (n_players, p) and add noise ``factors * draw(shape, stream)``, if any.
+    """Clip updates (n_players, p) and add noise ``factors * draw(shape, stream)``, if
+    any.
 
-    Without noise, raises ValueError for updates that are not finite; with noise they are zero,
-    since an error would depend on private rows.
+    Without noise, raises ValueError for updates that are not finite; with noise they
+    are zero, since an error would depend on private rows.
     """
     updates = np.asarray(updates, dtype=np.float64)
     if draw is None:
@@ -33,7 +34,8 @@ def release_updates(updates, clip, draw=None, factors=1.0, stream=(0,)):
 
 
 class RationedNoise:
-    """Noise that may be drawn `n_rounds` times in total, by all copies of a valuer together.
+    """Noise that may be drawn `n_rounds` times in total, by all copies of a valuer
+    together.
 
     Rounds that fail count too.
     """
@@ -66,7 +68,8 @@ class RationedNoise:
 
 
 def coalition_parameters(theta, updates, masks, rate):
-    """Parameters (m, p) after a round in which only the players of a coalition take part.
+    """Parameters (m, p) after a round in which only the players of a coalition take
+    part.
 
     From parameters ``theta`` (p,) before the round, updates (n_players, p) and masks
     (m, n_players). The step is along the mean of the updates of the coalition.
@@ -87,14 +90,17 @@ def round_values(
     number,
     codes=None,
 ):
-    """Values of the players in one round, from the utilities along `n_permutations` permutations.
+    """Values of the players in one round, from the utilities along `n_permutations`
+    permutations.
 
-    Permutations come in antithetic pairs, of which there are at least two; the values of the
-    sampler "subsets" use as many coalitions. If there are fewer coalitions, all are evaluated.
-    With `codes`, players are rows, in random subsets, and values those of their groups.
+    Permutations come in antithetic pairs, of which there are at least two; the values
+    of the sampler "subsets" use as many coalitions. If there are fewer coalitions, all
+    are evaluated. With `codes`, players are rows, in random subsets, and values those
+    of their groups.
 
-    Returns the values, their squared standard errors (zero if all coalitions were evaluated), the
-    utilities before and after the round, and the number of utilities computed.
+    Returns the values, their squared standard errors (zero if all coalitions were
+    evaluated), the utilities before and after the round, and the number of utilities
+    computed.
     """
     n, p = updates.shape
     block = max(1, get_config()["working_memory"] * 2**20 // (4 * 8 * p))
@@ -151,7 +157,8 @@ def round_values(
 
 @dataclass(frozen=True, eq=False)
 class Rounds:
-    """The rounds of a training so far; `add` returns a new object with one more round."""
+    """The rounds of a training so far; `add` returns a new object with one more
+    round."""
 
     utilities: object  # callable, utilities (m,) of parameters (m, p)
     weights: np.ndarray  # of the newest update in the averages, by round
@@ -183,8 +190,9 @@ class Rounds:
 
     def add(self, theta, released):
         """The rounds with one more, in which the parties released these updates."""
-        # The averages are W = X A of the releases A, for an X that does not depend on data and has
-        # row sums one: row t is the weight of the newest, and the rest times row t - 1.
+        # The averages are W = X A of the releases A, for an X that does not depend on
+        # data and has row sums one: row t is the weight of the newest, and the rest
+        # times row t - 1.
         t, used = self.done, np.array(released, dtype=np.float64)
         if t:
             used = self.used + self.weights[t] * (used - self.used)
@@ -200,7 +208,8 @@ class Rounds:
         )  # fmt: skip
 
     def result(self):
-        """Values, their variances, and mean utilities before and after; NaN in the burn-in."""
+        """Values, their variances, and mean utilities before and after; NaN in the
+        burn-in."""
         if not self.counted:
             unknown = np.full(self.n_values, np.nan)
             return unknown, unknown, np.full(2, np.nan)

@@ -1,6 +1,8 @@
-"""The games: what each does with rows in order of distance, for players and for rows that join.
+"""The games: what each does with rows in order of distance, for players and for rows
+that join.
 
-All games have the same methods. ``tables`` are those of `_tables`, for a number of players.
+All games have the same methods. ``tables`` are those of `_tables`, for a number of
+players.
 """
 
 from dataclasses import replace
@@ -28,7 +30,8 @@ class ClassGame(NamedTuple):
     )
 
     def tables(self, class_counts, n):
-        """Tables for n players at each point, of the rows with these numbers by class."""
+        """Tables for n players at each point, of the rows with these numbers by
+        class."""
         return class_game(n, *self)
 
     def empty_utility(self, points):
@@ -36,7 +39,8 @@ class ClassGame(NamedTuple):
         return self.empty
 
     def add(self, players, order, points, values, unranked):
-        """Add the values at some points to those of all rows; return the utility at each point."""
+        """Add the values at some points to those of all rows; return the utility at
+        each point."""
         from ._class_kernels import add_class_values
 
         utility = np.empty(len(points))
@@ -47,7 +51,8 @@ class ClassGame(NamedTuple):
         return utility
 
     def factors(self, players, X, y):
-        """Factors of the terms of rows that join: their labels, or probabilities of the classes."""
+        """Factors of the terms of rows that join: their labels, or probabilities of the
+        classes."""
         if y is not None:
             return np.eye(self.n_classes)[y]
         out = np.empty((len(X), self.n_classes))
@@ -62,7 +67,8 @@ class ClassGame(NamedTuple):
         return out
 
     def join(self, players, both, points, factors):
-        """Value of each row that joins the players alone, which ``both`` has after them."""
+        """Value of each row that joins the players alone, which ``both`` has after
+        them."""
         from ._class_kernels import join_class_values
 
         n_new = len(both) - len(players.y)
@@ -77,7 +83,8 @@ class ClassGame(NamedTuple):
 
 
 class TargetGame(NamedTuple):
-    """Minus the squared error of the mean target of the nearest rows; values are quadratic."""
+    """Minus the squared error of the mean target of the nearest rows; values are
+    quadratic."""
 
     n_neighbors: int
     prior: float  # the prediction of no rows
@@ -119,7 +126,8 @@ class TargetGame(NamedTuple):
         return out
 
     def join(self, players, both, points, factors):
-        """See `ClassGame.join`; terms are the coefficients of a polynomial in the target."""
+        """See `ClassGame.join`; terms are the coefficients of a polynomial in the
+        target."""
         from ._target_kernels import join_target_values
 
         terms, targets = np.zeros(factors.shape), points.y - self.prior
@@ -132,7 +140,8 @@ class TargetGame(NamedTuple):
 
 
 class VoteGame(NamedTuple):
-    """Whether a majority vote of the nearest rows, with or without weights, is right."""
+    """Whether a majority vote of the nearest rows, with or without weights, is
+    right."""
 
     n_neighbors: int
     n_classes: int
@@ -193,8 +202,8 @@ class VoteGame(NamedTuple):
     def join(self, players, both, points, factors):
         """See `ClassGame.join`.
 
-        Each label is a game of its own, since a new row that is the nearest one changes the weights
-        of all others.
+        Each label is a game of its own, since a new row that is the nearest one changes
+        the weights of all others.
         """
         n, terms = len(players.y), np.zeros(factors.shape)
         points = replace(points, X=exact_distances(both, points.X))
@@ -211,7 +220,8 @@ class VoteGame(NamedTuple):
 
 
 def _nearest(players, X):
-    """Yield places of some rows, and their nearest players with weights: ties share the last."""
+    """Yield places of some rows, and their nearest players with weights: ties share the
+    last."""
     votes = min(players.game.n_neighbors, len(players.y))
     for part, order in ranks(players.engine, players.space, X, None, votes):
         width = order.n_ranked.max()

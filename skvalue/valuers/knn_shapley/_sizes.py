@@ -1,4 +1,5 @@
-"""How many near rows a random coalition has: what the games of neighbours need of a semivalue."""
+"""How many near rows a random coalition has: what the games of neighbours need of a
+semivalue."""
 
 from typing import NamedTuple
 
@@ -8,12 +9,13 @@ from ...semivalues import size_weights
 
 
 class SizeTables(NamedTuple):
-    """The coalition S of the n - 1 others that a player joins, as tables of its near rows.
+    """The coalition S of the n - 1 others that a player joins, as tables of its near
+    rows.
 
-    ``sizes[s] = n P(|S| = s)`` for s < min(K, n), ``near[r] = P(F) / K`` for the event F that S has
-    fewer than K of the r - 1 nearest of these others, and ``joint[r] = P(F, i in S)`` for one such
-    row i. For the Shapley value, all sizes have the same probability 1 / n, and a random order
-    gives ``near[r] = 1 / max(r, K)``.
+    ``sizes[s] = n P(|S| = s)`` for s < min(K, n), ``near[r] = P(F) / K`` for the event
+    F that S has fewer than K of the r - 1 nearest of these others, and ``joint[r] =
+    P(F, i in S)`` for one such row i. For the Shapley value, all sizes have the same
+    probability 1 / n, and a random order gives ``near[r] = 1 / max(r, K)``.
     """
 
     sizes: np.ndarray
@@ -24,12 +26,13 @@ class SizeTables(NamedTuple):
 def near_rows(n, n_neighbors, semivalue="shapley", min_coalition=0):
     """Tables of the random coalition of a semivalue.
 
-    Players are exchangeable, so that P(F) for r and for r + 1 differ by the probability D_r that
-    S has K - 1 of the r - 1 nearest rows and the next one, and ``joint`` by ``(K - 1) / (r - 1)
-    D_r``. If every row is in S with probability t, D_r is the probability that the K-th success is
-    at trial r; t is 1/2 for Banzhaf, 1 for leave-one-out, and has a beta distribution for
-    Beta-Shapley. If all sizes from T on are equally likely, with H(N, T, m) the hypergeometric
-    number of successes in m of N draws, T of them successes,
+    Players are exchangeable, so that P(F) for r and for r + 1 differ by the probability
+    D_r that S has K - 1 of the r - 1 nearest rows and the next one, and ``joint`` by
+    ``(K - 1) / (r - 1) D_r``. If every row is in S with probability t, D_r is the
+    probability that the K-th success is at trial r; t is 1/2 for Banzhaf, 1 for
+    leave-one-out, and has a beta distribution for Beta-Shapley. If all sizes from T on
+    are equally likely, with H(N, T, m) the hypergeometric number of successes in m of N
+    draws, T of them successes,
 
         ``D_r = K n / (r (r + 1) (n - T)) P(H(n, T, r + 1) <= K)``.
 
@@ -75,7 +78,8 @@ def near_rows(n, n_neighbors, semivalue="shapley", min_coalition=0):
 
 
 def _steps(n, k, semivalue):
-    """D_r of `near_rows` for r = K..n-1, where rows are in S with a random probability."""
+    """D_r of `near_rows` for r = K..n-1, where rows are in S with a random
+    probability."""
     r = np.arange(k, n)
     if semivalue == "leave-one-out":
         return (r == k).astype(float)
@@ -89,7 +93,8 @@ def _steps(n, k, semivalue):
 
 
 def _calibrated_steps(n, k, least):
-    """D_r of `near_rows` for r = K..n-1, where all sizes from ``least`` on are equally likely."""
+    """D_r of `near_rows` for r = K..n-1, where all sizes from ``least`` on are equally
+    likely."""
     m = np.arange(k, n)  # draws
     first = np.maximum(least - np.arange(k), 0) / (n - np.arange(k))
     failures = np.maximum(n - least - m + k, 0)
@@ -101,7 +106,8 @@ def _calibrated_steps(n, k, least):
 
 
 def _from_ratios(first, ratios):
-    """Terms whose first one is a product, and the ratios of each term to the one before it."""
+    """Terms whose first one is a product, and the ratios of each term to the one before
+    it."""
     with np.errstate(divide="ignore"):  # the logarithm of 0
         logs = (
             np.log(first).sum() + np.cumsum(np.log(np.r_[1.0, ratios]))[: len(ratios)]

@@ -1,4 +1,5 @@
-"""Tables of the KNN-Shapley games: values as a function of rank, and the error of `max_rank`."""
+"""Tables of the KNN-Shapley games: values as a function of rank, and the error of
+`max_rank`."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -13,10 +14,9 @@ class ClassTables(NamedTuple):
 
     (A NamedTuple, which compiled loops take.)
 
-    ``inv[r] = 1 / max(r, k)``, for another semivalue `SizeTables.near`, with cumulative sums
-    ``sums``; the value at rank r is
-    ``matches * base_match + base + match * (gain + inv[r]) - sum_{j > r} match_j drop_j`` with
-    ``drop_j = inv[j - 1] - inv[j]``.
+    ``inv[r] = 1 / max(r, k)``, for another semivalue `SizeTables.near`, with cumulative
+    sums ``sums``; the value at rank r is ``matches * base_match + base + match * (gain
+    + inv[r]) - sum_{j > r} match_j drop_j`` with ``drop_j = inv[j - 1] - inv[j]``.
     """
 
     n: int
@@ -33,9 +33,10 @@ class TargetTables(NamedTuple):
 
     (A NamedTuple, which compiled loops take.)
 
-    With z_r the centred target at rank r, u that of the point, and Z_r the sum of z before r, the
-    value at rank r is ``base - a_r z_r^2 - 2 z_r (b_r Z_r + sum_{j > r} b_{j-1} z_j) + 2 u q_r z_r
-    + sum_{j > r} ((a_{j-1} - a_j) z_j^2 + 2 (b_{j-1} - b_j) z_j Z_j - 2 u (q_{j-1} - q_j) z_j)``.
+    With z_r the centred target at rank r, u that of the point, and Z_r the sum of z
+    before r, the value at rank r is ``base - a_r z_r^2 - 2 z_r (b_r Z_r + sum_{j > r}
+    b_{j-1} z_j) + 2 u q_r z_r + sum_{j > r} ((a_{j-1} - a_j) z_j^2 + 2 (b_{j-1} - b_j)
+    z_j Z_j - 2 u (q_{j-1} - q_j) z_j)``.
     """
 
     n: int
@@ -56,9 +57,9 @@ class VoteTables(NamedTuple):
 
     (A NamedTuple, which compiled loops take.)
 
-    ``steps[r]`` is the probability that the coalition that a row joins has K - 1 of the r - 1
-    nearest others and the next one; ``sizes[c, d, s]`` that it has s rows, in the game of the
-    classes c and d.
+    ``steps[r]`` is the probability that the coalition that a row joins has K - 1 of the
+    r - 1 nearest others and the next one; ``sizes[c, d, s]`` that it has s rows, in the
+    game of the classes c and d.
     """
 
     n: int
@@ -74,19 +75,20 @@ def class_game(
 ):  # fmt: skip
     """Tables of the classification game: values as a function of rank.
 
-    With matches m_r in order of distance, k = min(K, n) for "soft" and k = K for "original", and
-    h = H_k - 1 for "soft" and 0 for "original", the Shapley value at rank r is
+    With matches m_r in order of distance, k = min(K, n) for "soft" and k = K for
+    "original", and h = H_k - 1 for "soft" and 0 for "original", the Shapley value at
+    rank r is
 
         ``-h M / (n (n - 1)) - [soft] / (C n) + m_r (h / (n - 1) + 1 / max(r, k))
         - sum_{j > max(r, k)} m_j / (j (j - 1))``,   M the number of matches,
 
-    which is the sum of the recursion of the papers, with k = min(K, n) throughout: as printed, the
-    recursion of Wang and Jia is wrong for n < K.
+    which is the sum of the recursion of the papers, with k = min(K, n) throughout: as
+    printed, the recursion of Wang and Jia is wrong for n < K.
 
-    For another semivalue, 1 / max(r, k) becomes ``near[r]`` of `SizeTables`. With q_s the
-    probability that a player joins a coalition of s others, let ``R = q_1 / 2 + ... + q_{k-1} / k``
-    for "soft" and 0 for "original"; then h / n becomes R, 1 / n becomes q_0, and h / (n - 1)
-    becomes ``R n / (n - 1) + q_0 - near[n]`` for "soft".
+    For another semivalue, 1 / max(r, k) becomes ``near[r]`` of `SizeTables`. With q_s
+    the probability that a player joins a coalition of s others, let ``R = q_1 / 2 + ...
+    + q_{k-1} / k`` for "soft" and 0 for "original"; then h / n becomes R, 1 / n becomes
+    q_0, and h / (n - 1) becomes ``R n / (n - 1) + q_0 - near[n]`` for "soft".
 
     Parameters
     ----------
@@ -144,13 +146,14 @@ def class_game(
 def target_game(n, n_neighbors, utility="soft", semivalue="shapley", min_coalition=0):
     """Tables of the regression game: values as a function of rank.
 
-    A coalition S predicts ``p(|S|)`` times the sum of the targets of its ``min(K, |S|)`` nearest
-    rows, relative to the mean of the validation targets, with p(s) = 1 / min(K, s) for "soft" and
-    1 / K for "original"; its utility is minus the squared error. The rows at ranks i and i + 1 are
-    exchangeable except for their targets, so the difference of their values is a weighted sum of
-    the probabilities that fewer than K members of a random coalition are nearer (Jia et al. 2019,
-    Theorem 6, for 1 / K). The sums of these differences are the tables. They hold for every
-    semivalue, with the probabilities of `SizeTables`.
+    A coalition S predicts ``p(|S|)`` times the sum of the targets of its ``min(K,
+    |S|)`` nearest rows, relative to the mean of the validation targets, with p(s) = 1 /
+    min(K, s) for "soft" and 1 / K for "original"; its utility is minus the squared
+    error. The rows at ranks i and i + 1 are exchangeable except for their targets, so
+    the difference of their values is a weighted sum of the probabilities that fewer
+    than K members of a random coalition are nearer (Jia et al. 2019, Theorem 6, for 1 /
+    K). The sums of these differences are the tables. They hold for every semivalue,
+    with the probabilities of `SizeTables`.
 
     Parameters
     ----------
@@ -192,7 +195,8 @@ def target_game(n, n_neighbors, utility="soft", semivalue="shapley", min_coaliti
     ) / n  # sizes of pairs' coalitions
     excess = without * (joined[: votes - 1] ** 2 - last**2)
     a = excess.sum() / others + last * near
-    # and of p^2 times the event that it is, and that a given nearer row is in the coalition.
+    # and of p^2 times the event that it is, and that a given nearer row is in the
+    # coalition.
     b = (excess * few).sum() / pairs / others + last**2 * joint
     q = near.copy()
     # The farthest row counts only in coalitions of fewer than K rows.
@@ -213,10 +217,11 @@ def target_game(n, n_neighbors, utility="soft", semivalue="shapley", min_coaliti
 def max_rank_bound(n, max_rank, n_neighbors=1, semivalue="shapley", min_coalition=0):
     """Bound of the error of values when only the nearest rows are ranked.
 
-    Rows beyond rank R = `max_rank` >= K count as tied. Their values, and the exact ones, are in an
-    interval of length 1/(R + 1) - 1/n; the error of the values of nearer rows comes from the
-    weights of the ranks beyond R, whose sum is 1/R - 1/n. The sum of the values is exact. For
-    another semivalue, 1 / r becomes ``near[r]`` of `SizeTables`.
+    Rows beyond rank R = `max_rank` >= K count as tied. Their values, and the exact
+    ones, are in an interval of length 1/(R + 1) - 1/n; the error of the values of
+    nearer rows comes from the weights of the ranks beyond R, whose sum is 1/R - 1/n.
+    The sum of the values is exact. For another semivalue, 1 / r becomes ``near[r]`` of
+    `SizeTables`.
 
     Parameters
     ----------
@@ -249,8 +254,9 @@ def max_rank_bound(n, max_rank, n_neighbors=1, semivalue="shapley", min_coalitio
 def smallest_max_rank(n, tol, n_neighbors=1, semivalue="shapley", min_coalition=0):
     """Smallest number of ranks whose `max_rank_bound` is at most ``tol``.
 
-    The bound decreases with the rank, so that a search in its table of n numbers finds the smallest
-    one. For the Shapley value it is 1 / (tol + 1/n), rounded up, or K if that is larger.
+    The bound decreases with the rank, so that a search in its table of n numbers finds
+    the smallest one. For the Shapley value it is 1 / (tol + 1/n), rounded up, or K if
+    that is larger.
 
     Parameters
     ----------
@@ -283,17 +289,19 @@ def smallest_max_rank(n, tol, n_neighbors=1, semivalue="shapley", min_coalition=
 def vote_game(class_counts, n_neighbors, n_bits=0, semivalue="shapley", left_out=False):
     """Tables of the classification game of a majority vote, with or without weights.
 
-    At one validation point a row has the integer weight ``round(2**n_bits * nearest / distance)``,
-    or 1 without weights. Against another class, a coalition is right if, among its K nearest rows
-    of these two classes, those of the point's class have at least as much weight; the utility is
-    the mean over the other classes, and 1/C for the empty coalition.
+    At one validation point a row has the integer weight ``round(2**n_bits * nearest /
+    distance)``, or 1 without weights. Against another class, a coalition is right if,
+    among its K nearest rows of these two classes, those of the point's class have at
+    least as much weight; the utility is the mean over the other classes, and 1/C for
+    the empty coalition.
 
-    Let P be the distribution of the sum of the signed weights of K - 1 random rows nearer than the
-    one at rank m, without row i of signed weight u, which is nearer, too. Row i replaces row m in
-    coalitions whose K-th nearest member is row m, and adds, on average,
-    ``steps[m - 1] (P(sum < -u_m) - P(sum < -u))``. The probabilities depend on i by its weight u
-    alone, which has at most ``2**(n_bits + 1) + 1`` values: the values of all rows take
-    time O(n K^2 2^n_bits), where the algorithm of the paper is quadratic in n.
+    Let P be the distribution of the sum of the signed weights of K - 1 random rows
+    nearer than the one at rank m, without row i of signed weight u, which is nearer,
+    too. Row i replaces row m in coalitions whose K-th nearest member is row m, and
+    adds, on average, ``steps[m - 1] (P(sum < -u_m) - P(sum < -u))``. The probabilities
+    depend on i by its weight u alone, which has at most ``2**(n_bits + 1) + 1`` values:
+    the values of all rows take time O(n K^2 2^n_bits), where the algorithm of the paper
+    is quadratic in n.
 
     Parameters
     ----------
@@ -306,7 +314,8 @@ def vote_game(class_counts, n_neighbors, n_bits=0, semivalue="shapley", left_out
     semivalue : {"shapley", "banzhaf", "leave-one-out"} or (alpha, beta), default="shapley"
         The semivalue, see `skvalue.semivalues.check_semivalue`.
     left_out : bool, default=False
-        Whether a validation point is one of the rows of its class, and does not play there.
+        Whether a validation point is one of the rows of its class, and does not play
+        there.
 
     Returns
     -------

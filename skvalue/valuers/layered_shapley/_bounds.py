@@ -1,4 +1,5 @@
-"""Bounds of marginal contributions by coalition size: proved for a stable game, or estimated."""
+"""Bounds of marginal contributions by coalition size: proved for a stable game, or
+estimated."""
 
 import math
 
@@ -10,8 +11,9 @@ from ...games import stability, weight_norm
 def contribution_bounds(n_layers, l2, max_norm, fit_intercept=True):
     """Bounds of the marginal contributions to coalitions of 0, 1, ..., n_layers rows.
 
-    A row that joins k others, which also changes the weights of the mean loss, changes the utility
-    by no more than the replacement of a row among k + 1: see `skvalue.games.StableLogisticGame`.
+    A row that joins k others, which also changes the weights of the mean loss, changes
+    the utility by no more than the replacement of a row among k + 1: see
+    `skvalue.games.StableLogisticGame`.
 
     >>> contribution_bounds(2, l2=1.0, max_norm=1.0, fit_intercept=False).round(3).tolist()
     [0.791, 0.396, 0.264]
@@ -22,10 +24,11 @@ def contribution_bounds(n_layers, l2, max_norm, fit_intercept=True):
 
 
 def training_bound(l2, max_norm, fit_intercept=True):
-    """Bound of k + 1 times what a row that joins k others changes in their minimum objective.
+    """Bound of k + 1 times what a row that joins k others changes in their minimum
+    objective.
 
-    It is the largest loss of a row under a model of the others: Observation 3.1 of the paper, whose
-    loss is of 0 and 1.
+    It is the largest loss of a row under a model of the others: Observation 3.1 of the
+    paper, whose loss is of 0 and 1.
 
     >>> round(training_bound(1.0, 1.0, fit_intercept=False), 3)
     0.991
@@ -37,26 +40,29 @@ def training_bound(l2, max_norm, fit_intercept=True):
 def change_bounds(
     n_layers, l2, max_norm, fit_intercept=True, slope=None, curvature=None
 ):
-    """Bounds of what another row, and the row itself, change in the layers 1, ..., n_layers.
+    """Bounds of what another row, and the row itself, change in the layers 1, ...,
+    n_layers.
 
-    The marginal contribution of a row to k others changes by no more than the first of these bounds
-    if one of the k is replaced, and by no more than the second if the row itself is; the user guide
-    has the proof. With ``p = l2 |w|`` and q = 2 kappa L / l2, a row that joins k others moves the
-    coefficients by at most d / (k + 1), d = (kappa L + p) / l2; replacing one of k rows by at most
-    q / k; and neither by more than the diameter of the ball of all attainable coefficients.
+    The marginal contribution of a row to k others changes by no more than the first of
+    these bounds if one of the k is replaced, and by no more than the second if the row
+    itself is; the user guide has the proof. With ``p = l2 |w|`` and q = 2 kappa L / l2,
+    a row that joins k others moves the coefficients by at most d / (k + 1), d = (kappa
+    L + p) / l2; replacing one of k rows by at most q / k; and neither by more than the
+    diameter of the ball of all attainable coefficients.
 
     Parameters
     ----------
     n_layers, l2, max_norm, fit_intercept : int, float, float, bool
         As in `LayeredShapleyValuer`.
     slope, curvature : float, default=None
-        Of the utility, see `skvalue.games.validation_bounds`; None is that of any points.
+        Of the utility, see `skvalue.games.validation_bounds`; None is that of any
+        points.
 
     Returns
     -------
     other : ndarray of shape (n_layers,)
-        For layers 1, ..., n_layers: the smaller of twice the contribution and of the bound of the
-        second difference.
+        For layers 1, ..., n_layers: the smaller of twice the contribution and of the
+        bound of the second difference.
     own : ndarray of shape (n_layers + 1,)
         For layers 0, ..., n_layers.
 
@@ -87,7 +93,8 @@ def change_bounds(
 
 
 def marginal_bounds(valuer, n):
-    """Bounds of marginal contributions by size, and of the sum of the layers that are left out.
+    """Bounds of marginal contributions by size, and of the sum of the layers that are
+    left out.
 
     Parameters
     ----------

@@ -16,9 +16,9 @@ from ._games import game_of, make_game, players_of, with_parameters
 class CoreSet:
     """Stored coalitions of a fit with their utilities, on which new rows are valued.
 
-    The value of a row that joins n others is the mean over sizes of its mean marginal contribution
-    to the stored coalitions of that size. Their utilities are stored, so that models are trained
-    only for coalitions with the new row.
+    The value of a row that joins n others is the mean over sizes of its mean marginal
+    contribution to the stored coalitions of that size. Their utilities are stored, so
+    that models are trained only for coalitions with the new row.
 
     `LayeredShapleyValuer.core_sets` returns the core sets of a fit.
 
@@ -31,8 +31,8 @@ class CoreSet:
     split : Split
         The split of the problem: players and validation points.
     coalitions : list of tuples
-        (members, weights, utilities) of one size each, of shapes (m, size), (m,) and (m,); members
-        are numbers of players of the split.
+        (members, weights, utilities) of one size each, of shapes (m, size), (m,) and
+        (m,); members are numbers of players of the split.
 
     Examples
     --------
@@ -132,8 +132,8 @@ def core_set(valuer, fitted, number):
 def joining_values(valuer, fitted, number, X, y):
     """Values of rows that join the core set of one split.
 
-    Without labels, values are averages over labels by the probabilities of the estimator fitted on
-    all rows; for regression, the target is its prediction.
+    Without labels, values are averages over labels by the probabilities of the
+    estimator fitted on all rows; for regression, the target is its prediction.
     """
     core = core_set(valuer, fitted, number)
     if y is not None:
@@ -144,7 +144,8 @@ def joining_values(valuer, fitted, number, X, y):
 
 
 def _predictions(valuer, fitted, X):
-    """Pairs (codes, probabilities) for rows without labels; (targets, 1) for regression."""
+    """Pairs (codes, probabilities) for rows without labels; (targets, 1) for
+    regression."""
     problem = fitted.problem
     if "model" not in fitted.cache:
         model = clone(estimator_of(valuer, problem))

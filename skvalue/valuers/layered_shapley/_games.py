@@ -1,7 +1,7 @@
 """The games of a valuer's splits, and the coalitions that are planned for them.
 
-`valuer` is an object with the parameters of `LayeredShapleyValuer`: one, or a copy in which those
-that a private fit chose are set.
+`valuer` is an object with the parameters of `LayeredShapleyValuer`: one, or a copy in
+which those that a private fit chose are set.
 """
 
 import numpy as np
@@ -18,7 +18,8 @@ from ._bounds import marginal_bounds
 
 
 def with_parameters(valuer, **parameters):
-    """A copy of a valuer with other parameters, which later changes of the valuer do not affect."""
+    """A copy of a valuer with other parameters, which later changes of the valuer do
+    not affect."""
     other = blank_of(valuer)
     vars(other).update(parameters)
     return other
@@ -80,7 +81,8 @@ def plan_of(valuer, game, shape, n_games):
 
 
 def seconds_per_coalition(game, plan):
-    """Seconds per coalition of a plan for one worker, measured at a few of its sizes."""
+    """Seconds per coalition of a plan for one worker, measured at a few of its
+    sizes."""
     sizes = [max(1, min(size, game.n_players)) for size in plan.typical_sizes]
     return float(np.mean([game.evaluation_cost(size) for size in sizes]))
 

@@ -36,8 +36,8 @@ def value_sensitivity(n, other, design="blocks"):
     other : ndarray of shape (n_layers,)
         Bounds of the change of a marginal contribution, by layer, see `change_bounds`.
     design : {"blocks", "iid"}, default="blocks"
-        With "blocks" a row is in at most one of the floor((n - 1) / k) blocks of layer k; with
-        "iid" it may be in all coalitions of the layer.
+        With "blocks" a row is in at most one of the floor((n - 1) / k) blocks of layer
+        k; with "iid" it may be in all coalitions of the layer.
 
     Returns
     -------
@@ -56,7 +56,8 @@ def value_sensitivity(n, other, design="blocks"):
 
 
 def participation(n, counts):
-    """Probability that a given other row is in one of the independent coalitions of a query.
+    """Probability that a given other row is in one of the independent coalitions of a
+    query.
 
     Parameters
     ----------
@@ -139,10 +140,12 @@ def plan_release(
     l2, max_norm, fit_intercept : float, float, bool
         Parameters of the game.
     slope, curvature : float, default=None
-        Bounds of the utility by its validation points, see `skvalue.games.validation_bounds`.
+        Bounds of the utility by its validation points, see
+        `skvalue.games.validation_bounds`.
     tol : float, default=None
-        If set, `skvalue.samplers.layer_counts` gives the number of coalitions. With None there are
-        8 shuffles for a query, and one if all values are released, whose noise is far larger.
+        If set, `skvalue.samplers.layer_counts` gives the number of coalitions. With
+        None there are 8 shuffles for a query, and one if all values are released, whose
+        noise is far larger.
     confidence : float, default=0.95
         For `tol`.
 
@@ -211,7 +214,8 @@ def _smaller_noise(epsilon, delta, l2_norm, l1_norm):
 
 
 def secret_value(plan, utilities, i, seed=None):
-    """Value of one player without noise, from new independent coalitions, which stay secret."""
+    """Value of one player without noise, from new independent coalitions, which stay
+    secret."""
     n, draw = (
         utilities.n,
         random.SystemRandom() if seed is None else random.Random(seed),

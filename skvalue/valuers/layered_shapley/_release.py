@@ -1,4 +1,5 @@
-"""Private fits of Layered Shapley: their checks, their plan, and queries of single values."""
+"""Private fits of Layered Shapley: their checks, their plan, and queries of single
+values."""
 
 from dataclasses import dataclass, field, replace
 from threading import Lock
@@ -62,7 +63,8 @@ def check_private_fit(valuer, problem):
 
 
 def planned(valuer, problem):
-    """A copy of the valuer with `l2` and `n_layers` chosen, and the plan of its release.
+    """A copy of the valuer with `l2` and `n_layers` chosen, and the plan of its
+    release.
 
     Of the data, only the number of rows and the validation points matter.
     """
@@ -89,7 +91,8 @@ def planned(valuer, problem):
 
 
 def predicted_values(valuer, problem, plan, shrunk, rows, baseline):
-    """Predictions of the values of some rows, each from the row itself and the public points."""
+    """Predictions of the values of some rows, each from the row itself and the public
+    points."""
     if shrunk.weight == 1.0 or shrunk.constant is not None:
         return np.full(
             len(rows), shrunk.constant or 0.0

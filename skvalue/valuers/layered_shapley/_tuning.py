@@ -1,4 +1,5 @@
-"""What public rows predict of private values, and how a private fit is tuned on them."""
+"""What public rows predict of private values, and how a private fit is tuned on
+them."""
 
 from dataclasses import dataclass
 
@@ -20,7 +21,8 @@ PENALTIES, DEPTHS = (1.0, 0.1, 0.01), (1, 2, 3, 5, 10, 20)  # candidates of "aut
 
 @dataclass(frozen=True)
 class PublicGame:
-    """Layers of public rows, each third of the validation points valued on the others."""
+    """Layers of public rows, each third of the validation points valued on the
+    others."""
 
     free: np.ndarray  # (m,): layer 0
     public: np.ndarray  # (K, m): layers 1, ..., K in coalitions of other public rows
@@ -38,12 +40,13 @@ class PublicGame:
 
 @dataclass(frozen=True)
 class Shrinkage:
-    """How a noisy value is shrunk towards a prediction from public rows; post-processing.
+    """How a noisy value is shrunk towards a prediction from public rows;
+    post-processing.
 
-    A value x that is its prediction plus an error of variance ``spread**2`` is best estimated with
-    the weight spread^2 / (spread^2 + noise^2), and no worse than by the prediction with a smaller
-    one. A row is predicted to be worth as much as it is among public rows, or, with `constant`, as
-    much as any row.
+    A value x that is its prediction plus an error of variance ``spread**2`` is best
+    estimated with the weight spread^2 / (spread^2 + noise^2), and no worse than by the
+    prediction with a smaller one. A row is predicted to be worth as much as it is among
+    public rows, or, with `constant`, as much as any row.
     """
 
     weight: float = 1.0  # of the noisy value; that of the prediction is the rest
@@ -64,9 +67,11 @@ class Shrinkage:
 
 
 def mean_gains(utilities, players, pool, n_layers, seed, most=80):
-    """Mean contributions of players to coalitions of 1, ..., n_layers rows of a pool, by size.
+    """Mean contributions of players to coalitions of 1, ..., n_layers rows of a pool,
+    by size.
 
-    The coalitions are the same for all players; those that hold the player are left out.
+    The coalitions are the same for all players; those that hold the player are left
+    out.
     """
     found = np.zeros((n_layers, len(players)))
     for k in range(1, n_layers + 1):
@@ -84,8 +89,8 @@ def mean_gains(utilities, players, pool, n_layers, seed, most=80):
 def public_layers(valuer, problem, X, y, points, n_layers):
     """Layers 1, ..., n_layers of rows in coalitions of public rows, (n_layers, n_rows).
 
-    Each half of the points gives the coalitions, which are evaluated on the other half. The layers
-    of a row depend on this row and on the points only; the seed is fixed.
+    Each half of the points gives the coalitions, which are evaluated on the other half.
+    The layers of a row depend on this row and on the points only; the seed is fixed.
     """
     found, m = np.zeros((n_layers, len(y))), len(y)
     halves = np.array_split(np.random.default_rng(0).permutation(len(points.y)), 2)
@@ -101,7 +106,8 @@ def public_layers(valuer, problem, X, y, points, n_layers):
 
 
 def play_public(valuer, problem, n_layers):
-    """The `PublicGame` of the validation points, which are public; its seed is fixed."""
+    """The `PublicGame` of the validation points, which are public; its seed is
+    fixed."""
     points = problem.splits[0].points
     thirds = np.array_split(
         np.random.default_rng(0).permutation(len(points.y))[:_MOST], 3
@@ -132,9 +138,9 @@ def play_public(valuer, problem, n_layers):
 def shrinkage(public_game, n, n_layers, noise, knows_row=True):
     """The `Shrinkage` of values of n rows under noise of a standard deviation.
 
-    ``knows_row``: whether a value may be predicted from its own row; else, it is by a constant.
-    The weight is at most the best one for the mean squared error, and within that it is the best
-    for the order of the values.
+    ``knows_row``: whether a value may be predicted from its own row; else, it is by a
+    constant. The weight is at most the best one for the mean squared error, and within
+    that it is the best for the order of the values.
     """
     values = public_game.values(n_layers) / n
     constant = None if knows_row else float(values.mean())
@@ -150,7 +156,8 @@ def shrinkage(public_game, n, n_layers, noise, knows_row=True):
 
 
 def _best_fraction(predicted, error, weight, noise):
-    """Fraction of a weight whose values agree most in rank with the true ones, in a simulation."""
+    """Fraction of a weight whose values agree most in rank with the true ones, in a
+    simulation."""
     draws = np.random.default_rng(0).laplace(0, noise / np.sqrt(2), (20, len(error)))
     truth = rankdata(predicted + error) - (len(error) + 1) / 2
 
@@ -163,15 +170,17 @@ def _best_fraction(predicted, error, weight, noise):
 
 
 def choose_layers(valuer, problem, noise_of):
-    """Penalty and number of layers whose private values agree most with those of the best model.
+    """Penalty and number of layers whose private values agree most with those of the
+    best model.
 
-    Expected correlations, over public rows, of a private value at epsilon with the value of all
-    layers at the penalty of the highest utility.
+    Expected correlations, over public rows, of a private value at epsilon with the
+    value of all layers at the penalty of the highest utility.
 
     Parameters
     ----------
     valuer : object
-        With the parameters of `LayeredShapleyValuer`; `l2` and `n_layers` are numbers or "auto".
+        With the parameters of `LayeredShapleyValuer`; `l2` and `n_layers` are numbers
+        or "auto".
     problem : Problem
         Its validation points are used, and of its rows their number alone.
     noise_of : callable

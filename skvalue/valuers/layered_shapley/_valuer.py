@@ -1,4 +1,5 @@
-"""Layered Shapley: Watson, Andreeva, Yang and Sarkar (2022), with the proofs that it needs."""
+"""Layered Shapley: Watson, Andreeva, Yang and Sarkar (2022), with the proofs that it
+needs."""
 
 from dataclasses import replace
 from numbers import Integral, Real
@@ -38,126 +39,137 @@ from ._tuning import LEAST, Shrinkage, play_public, shrinkage
 
 
 class LayeredShapleyValuer(BaseScoringValuer):
-    """Shapley values by retraining a model, from many small coalitions and few large ones.
+    """Shapley values by retraining a model, from many small coalitions and few large
+    ones.
 
-    If learning is stable, what a row adds to a coalition of k others falls as c / k. The number of
-    coalitions needed for layer k, the mean over coalitions of k others, then falls as 1 / k^2, so
-    that most coalitions are small. Values are unbiased for any estimator and scorer. The utility
-    of `l2` has proved bounds, with which values can be released under differential privacy.
+    If learning is stable, what a row adds to a coalition of k others falls as c / k.
+    The number of coalitions needed for layer k, the mean over coalitions of k others,
+    then falls as 1 / k^2, so that most coalitions are small. Values are unbiased for
+    any estimator and scorer. The utility of `l2` has proved bounds, with which values
+    can be released under differential privacy.
 
     Parameters
     ----------
     estimator : estimator, default=None
-        The model that is trained on coalitions; None is `LogisticRegression()` or `Ridge()`, or
-        the model of `l2`, if that is set. X may be of any kind that the estimator takes; `l2`
-        needs an array of finite numbers.
+        The model that is trained on coalitions; None is `LogisticRegression()` or
+        `Ridge()`, or the model of `l2`, if that is set. X may be of any kind that the
+        estimator takes; `l2` needs an array of finite numbers.
     l2 : float or "auto", default=None
-        If set, use the utility of `skvalue.games.StableLogisticGame` with this penalty: minus the
-        mean logistic loss, for two classes. Private fits need it; "auto", for them only, chooses it
-        as `n_layers="auto"` does.
+        If set, use the utility of `skvalue.games.StableLogisticGame` with this penalty:
+        minus the mean logistic loss, for two classes. Private fits need it; "auto", for
+        them only, chooses it as `n_layers="auto"` does.
     max_norm : float, default=1.0
-        For `l2`: norm to which rows and validation points are clipped. It is public: it must be
-        chosen without looking at private rows.
+        For `l2`: norm to which rows and validation points are clipped. It is public: it
+        must be chosen without looking at private rows.
     fit_intercept : bool, default=True
         For `l2`: whether to fit an intercept, which is penalised like a coefficient.
     design : {"blocks", "iid", "poisson"}, default="blocks"
-        How coalitions are drawn. "blocks": shuffles of the other rows are cut into disjoint blocks;
-        layers that need less than one coalition per shuffle are evaluated in some of the
-        8 shuffles. "iid": independent uniform coalitions, at least one of each size; the
-        claim of `tol` and `confidence` is proved for this design. "poisson": Poisson sampling as
-        in Algorithm 1 of the paper: each coalition of a layer is drawn independently with the same
-        probability. A layer for which all coalitions are needed is enumerated.
+        How coalitions are drawn. "blocks": shuffles of the other rows are cut into
+        disjoint blocks; layers that need less than one coalition per shuffle are
+        evaluated in some of the 8 shuffles. "iid": independent uniform coalitions, at
+        least one of each size; the claim of `tol` and `confidence` is proved for this
+        design. "poisson": Poisson sampling as in Algorithm 1 of the paper: each
+        coalition of a layer is drawn independently with the same probability. A layer
+        for which all coalitions are needed is enumerated.
     n_layers : int or "auto", default=None
-        Largest number of others that a row joins; None: all of them. `truncation_bias_` bounds
-        what is left out. "auto", for private fits: the number whose private values, at this
-        epsilon, would agree most with those of all layers, as measured on the validation points,
-        which are public.
+        Largest number of others that a row joins; None: all of them. `truncation_bias_`
+        bounds what is left out. "auto", for private fits: the number whose private
+        values, at this epsilon, would agree most with those of all layers, as measured
+        on the validation points, which are public.
     tol : float, default=None
-        If set, the number of coalitions follows from this largest error of a value (alpha in the
-        paper). Values are smaller than the paper's 0.05: choose it below their size.
+        If set, the number of coalitions follows from this largest error of a value
+        (alpha in the paper). Values are smaller than the paper's 0.05: choose it below
+        their size.
     confidence : float, default=0.95
         For `tol`: probability that the error is smaller (1 - beta in the paper).
     bound : float, default=None
-        The constant c: a row adds at most c / k, in absolute value, to a coalition of k rows. None
-        is 1, or the proved bound for `l2`.
+        The constant c: a row adds at most c / k, in absolute value, to a coalition of k
+        rows. None is 1, or the proved bound for `l2`.
     allocation : {"neyman", "bound"}, default="neyman"
-        Whether the number of coalitions falls as 1 / k, which gives the smallest error, or as
-        1 / k^2, like the square of the bound of marginal contributions, as in the paper; see
-        `skvalue.samplers.layer_counts`.
+        Whether the number of coalitions falls as 1 / k, which gives the smallest error,
+        or as 1 / k^2, like the square of the bound of marginal contributions, as in the
+        paper; see `skvalue.samplers.layer_counts`.
     max_evaluations : int, default=None
-        Approximate number of coalitions to evaluate, over all splits; with `tol`, their largest
-        number. None computes it from the size of the data, unless `tol` is set: about one minute
-        for 10,000 rows if the models are trained one at a time.
+        Approximate number of coalitions to evaluate, over all splits; with `tol`, their
+        largest number. None computes it from the size of the data, unless `tol` is set:
+        about one minute for 10,000 rows if the models are trained one at a time.
     max_time : float, default=None
-        Approximate seconds after which the fit ends: as many coalitions as take that long, by the
-        time of a few. Values then depend on the machine.
+        Approximate seconds after which the fit ends: as many coalitions as take that
+        long, by the time of a few. Values then depend on the machine.
     scoring : str or callable, default=None
-        Scorer of the utility; None is the score method of the estimator (accuracy or R2). With
-        `l2`, "neg_training_loss" is the other utility of the paper: minus the minimum of the mean
-        logistic loss of a coalition on its own rows plus the penalty.
+        Scorer of the utility; None is the score method of the estimator (accuracy or
+        R2). With `l2`, "neg_training_loss" is the other utility of the paper: minus the
+        minimum of the mean logistic loss of a coalition on its own rows plus the
+        penalty.
     empty_utility : float, default=None
-        Utility of the empty coalition. None is 1/C for accuracy and balanced accuracy; for any
-        other scorer the score of the constant prediction: `DummyClassifier(strategy="prior")` or
-        `DummyRegressor()` fitted on the validation targets.
+        Utility of the empty coalition. None is 1/C for accuracy and balanced accuracy;
+        for any other scorer the score of the constant prediction:
+        `DummyClassifier(strategy="prior")` or `DummyRegressor()` fitted on the
+        validation targets.
     error_score : "empty", "raise" or float, default="empty"
-        Utility of a coalition whose fit or score fails: that of the empty coalition, an error,
-        or a number.
+        Utility of a coalition whose fit or score fails: that of the empty coalition, an
+        error, or a number.
     task : {"auto", "classification", "regression"}, default="auto"
         Type of target; "auto" is that of the estimator or, without one, that of y.
     cv : int, "leave-one-out", splitter or iterable, default=5
-        How rows are held out as validation points if there is no validation set; all rows must be
-        players equally often.
+        How rows are held out as validation points if there is no validation set; all
+        rows must be players equally often.
     class_weight : {"balanced", None}, default=None
-        "balanced" weights the validation points such that each class has the same total weight in
-        the utility, times any `sample_weight_val` within the class; rows held out by `cv` are
-        weighted in each split. Use it for imbalanced classes. (Weights of rows in the fits of a
-        model are parameters of the `estimator`.) Classification only.
+        "balanced" weights the validation points such that each class has the same total
+        weight in the utility, times any `sample_weight_val` within the class; rows held
+        out by `cv` are weighted in each split. Use it for imbalanced classes. (Weights
+        of rows in the fits of a model are parameters of the `estimator`.)
+        Classification only.
     batch : {"auto", "never"}, default="auto"
         Whether many coalitions are trained at once if the estimator allows it.
     n_jobs : int, default=None
-        Number of joblib workers or threads. Values are the same bit for bit for any number.
+        Number of joblib workers or threads. Values are the same bit for bit for any
+        number.
     random_state : int, RandomState or None, default=None
         Seed of the coalitions.
     epsilon : float, default=None
-        Privacy budget of the rows: the total of everything released. Needs `l2`, `n_layers`, a
-        public validation set, and the design "blocks" or "iid".
+        Privacy budget of the rows: the total of everything released. Needs `l2`,
+        `n_layers`, a public validation set, and the design "blocks" or "iid".
     delta : float, default=1e-5
-        Probability that the bound of epsilon fails, if the noise is Gaussian: it is, if its
-        standard deviation is smaller than that of Laplace noise.
+        Probability that the bound of epsilon fails, if the noise is Gaussian: it is, if
+        its standard deviation is smaller than that of Laplace noise.
     release : {"query", "all", "publish"}, default="query"
-        What epsilon is for. "query": `fit` releases nothing; `values_for` releases up to
-        `max_queries` values, each to its owner. "all": all values, each to its owner. "publish":
-        the vector of all values, to everyone.
+        What epsilon is for. "query": `fit` releases nothing; `values_for` releases up
+        to `max_queries` values, each to its owner. "all": all values, each to its
+        owner. "publish": the vector of all values, to everyone.
     max_queries : int, default=1
         For "query": number of rows whose values can be released.
     reader : {"curator"}, default=None
-        Who reads the result of `fit_transform`. With epsilon, `fit_transform` needs "curator",
-        unless the vector is published.
+        Who reads the result of `fit_transform`. With epsilon, `fit_transform` needs
+        "curator", unless the vector is published.
     ledger : skvalue.privacy.Ledger, default=None
-        Charged before noise is drawn, by each query or by the fit; raises an error if its budget
-        would be exceeded.
+        Charged before noise is drawn, by each query or by the fit; raises an error if
+        its budget would be exceeded.
     noise_random_state : int, default=None
         For tests only: seed of the noise, which VOIDS the guarantee.
 
     Attributes
     ----------
     values_ : ndarray of shape (n_samples,) or (n_groups,)
-        Values in the order of the rows, or of `groups_`; higher is better. With epsilon, the
-        values that were released, NaN for others; they are for the curator, unless published.
+        Values in the order of the rows, or of `groups_`; higher is better. With
+        epsilon, the values that were released, NaN for others; they are for the
+        curator, unless published.
     layer_values_ : ndarray of shape (n_layers + 1, n_samples) or (n_layers + 1, n_groups)
         Contribution of each layer; the sum over layers is `values_`.
     baseline_ : ndarray of shape (n_samples,)
-        Layer 0 of each value, which costs no privacy: it is a function of the row itself and of
-        public points. Only with epsilon, for the curator, as the values are; none with
-        `release="publish"`.
+        Layer 0 of each value, which costs no privacy: it is a function of the row
+        itself and of public points. Only with epsilon, for the curator, as the values
+        are; none with `release="publish"`.
     values_error_ : ndarray of shape (n_samples,) or (n_groups,)
-        Standard error of each value over the draw of coalitions; infinite if there are too few
-        draws to estimate it. With epsilon: of the noise, after shrinkage; for the curator, as the
-        values are. It takes the private rows to be like the public points: with one label in ten
-        wrong among 40 (200) rows of breast cancer, and none among the points, 0 (.31) of the
-        values were within two errors at epsilon 1 and `release="all"`, and .93 to 1 without.
+        Standard error of each value over the draw of coalitions; infinite if there are
+        too few draws to estimate it. With epsilon: of the noise, after shrinkage; for
+        the curator, as the values are. It takes the private rows to be like the public
+        points: with one label in ten wrong among 40 (200) rows of breast cancer, and
+        none among the points, 0 (.31) of the values were within two errors at epsilon 1
+        and `release="all"`, and .93 to 1 without.
     truncation_bias_ : float
-        With `n_layers`: largest contribution of the layers left out to a value, if `bound` holds.
+        With `n_layers`: largest contribution of the layers left out to a value, if
+        `bound` holds.
     counts_ : ndarray of shape (n_layers + 1,)
         Number of coalitions of each size that a row joins; a mean if less than one.
     privacy_ : PrivacyReport
@@ -167,16 +179,16 @@ class LayeredShapleyValuer(BaseScoringValuer):
     noise_scale_ : float
         Scale of the noise on a value, before shrinkage. Only with epsilon.
     shrinkage_ : float
-        Weight of the noisy value, between 0 and 1; that of `prediction` is the rest. Only
-        with epsilon.
+        Weight of the noisy value, between 0 and 1; that of `prediction` is the rest.
+        Only with epsilon.
     n_evaluations_ : int
         Number of coalitions evaluated.
     n_failed_ : int
         Number of coalitions whose training or score failed. Only without epsilon.
     utility_, empty_utility_ : float
-        Utility of all rows and of the empty coalition, means over splits. If all layers are used,
-        the sum of the values is their difference, up to the error of the values. With epsilon,
-        `utility_` is NaN.
+        Utility of all rows and of the empty coalition, means over splits. If all layers
+        are used, the sum of the values is their difference, up to the error of the
+        values. With epsilon, `utility_` is NaN.
     classes_ : ndarray of shape (n_classes,)
         The labels; not set for regression.
     groups_ : ndarray of shape (n_groups,)
@@ -198,11 +210,11 @@ class LayeredShapleyValuer(BaseScoringValuer):
     estimator fitted on all rows (for regression, its prediction is the target). A private fit
     stores no coalitions, and these methods raise a ValueError.
 
-    A private value is shrunk towards the value of the row among public rows, `prediction`: the
-    validation points, half of which give the coalitions that are evaluated on the other half. The
-    weight of the noisy value follows from how well public rows, a third of the points, are
-    predicted by the others. With fewer than 50 points values are not shrunk; with
-    `release="publish"` the prediction is a constant.
+    A private value is shrunk towards the value of the row among public rows,
+    `prediction`: the validation points, half of which give the coalitions that are
+    evaluated on the other half. The weight of the noisy value follows from how well
+    public rows, a third of the points, are predicted by the others. With fewer than 50
+    points values are not shrunk; with `release="publish"` the prediction is a constant.
 
     References
     ----------
@@ -463,13 +475,15 @@ class LayeredShapleyValuer(BaseScoringValuer):
 
     @property
     def baseline_(self):
-        """Layer 0 of each value, which costs no privacy where owners read their own value only."""
+        """Layer 0 of each value, which costs no privacy where owners read their own
+        value only."""
         self._refuse_published("baseline_", AttributeError)
         return self._for_curator("baseline_")
 
     @property
     def values_error_(self):
-        """Standard errors of the values; those of private values are for the curator, like them."""
+        """Standard errors of the values; those of private values are for the curator,
+        like them."""
         fitted = self._record("values_error_", error=AttributeError)
         if fitted.hides_values:
             return self._for_curator("values_error_")
@@ -478,8 +492,8 @@ class LayeredShapleyValuer(BaseScoringValuer):
     def prediction(self):
         """Predict each value of a private fit from its own row and public points.
 
-        It costs no privacy where owners read their own value only. A private value is the mean of
-        the noisy value, with weight `shrinkage_`, and of this prediction.
+        It costs no privacy where owners read their own value only. A private value is
+        the mean of the noisy value, with weight `shrinkage_`, and of this prediction.
 
         Returns
         -------
@@ -489,8 +503,8 @@ class LayeredShapleyValuer(BaseScoringValuer):
         Raises
         ------
         ValueError
-            If the fit was not private, has been pickled, published its values, or had fewer than 50
-            validation points.
+            If the fit was not private, has been pickled, published its values, or had
+            fewer than 50 validation points.
         """
         self._refuse_published("prediction", ValueError)
         fitted = self._record("prediction")
@@ -527,8 +541,8 @@ class LayeredShapleyValuer(BaseScoringValuer):
         Returns
         -------
         cost : Bunch
-            ``seconds`` (approximate), ``n_evaluations``, ``seconds_per_evaluation``, ``n_players``
-            and ``solver``. With epsilon, of all values that are released.
+            ``seconds`` (approximate), ``n_evaluations``, ``seconds_per_evaluation``,
+            ``n_players`` and ``solver``. With epsilon, of all values that are released.
 
         Raises
         ------
@@ -546,7 +560,8 @@ class LayeredShapleyValuer(BaseScoringValuer):
         return cost_of(valuer, problem, layers, plan.cost)
 
     def core_sets(self):
-        """Core sets of the fit, one for each split, on which `transform` values new rows.
+        """Core sets of the fit, one for each split, on which `transform` values new
+        rows.
 
         Returns
         -------

@@ -21,12 +21,13 @@ def public_baseline(
     sample_weight_val=None,
     n_jobs=None,
 ):
-    """Values that use no private statistic: the baseline that private values must improve on.
+    """Values that use no private statistic: the baseline that private values must
+    improve on.
 
-    The value of a row is a mean over validation points: 1/2 for a point that has its label, -1/2
-    for any other point, and 0 if the row is not in the ball of the point. The private values of
-    `TKNNShapleyValuer` tend to these as epsilon tends to 0. They release nothing: the value of a
-    row does not depend on the other rows.
+    The value of a row is a mean over validation points: 1/2 for a point that has its
+    label, -1/2 for any other point, and 0 if the row is not in the ball of the point.
+    The private values of `TKNNShapleyValuer` tend to these as epsilon tends to 0. They
+    release nothing: the value of a row does not depend on the other rows.
 
     Parameters
     ----------

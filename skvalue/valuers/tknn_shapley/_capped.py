@@ -1,4 +1,5 @@
-"""Balls in which a row is only if they are around the nearest of the validation points."""
+"""Balls in which a row is only if they are around the nearest of the validation
+points."""
 
 from functools import cached_property
 
@@ -11,9 +12,11 @@ from ...neighbors import balls, make_space
 
 
 def capped_balls(X, X_val, radius, metric, cap):
-    """Yield slices of rows, and masks of the balls of at most ``cap`` nearest points of each row.
+    """Yield slices of rows, and masks of the balls of at most ``cap`` nearest points of
+    each row.
 
-    They depend on the distances of the row to public points; of tied points the first is nearer.
+    They depend on the distances of the row to public points; of tied points the first
+    is nearer.
     """
     X_val = X_val.astype(np.float64)
     closed = radius + 1e-12 if metric == "cosine" else radius * (1 + 1e-12)
@@ -21,7 +24,8 @@ def capped_balls(X, X_val, radius, metric, cap):
     for start in range(0, len(X), step):
         part = slice(start, min(start + step, len(X)))
         rows = X[part].astype(np.float64)
-        # In a matrix product the rounding of a row may depend on its position and break ties.
+        # In a matrix product the rounding of a row may depend on its position and break
+        # ties.
         if metric in ("cosine", "euclidean", "l2"):
             distances = cdist(rows, X_val, "euclidean" if metric == "l2" else metric)
             distances = np.nan_to_num(
@@ -38,9 +42,11 @@ def capped_balls(X, X_val, radius, metric, cap):
 
 
 class CappedBalls:
-    """As `skvalue.neighbors.balls`, where a row is in at most ``cap`` balls, the nearest ones.
+    """As `skvalue.neighbors.balls`, where a row is in at most ``cap`` balls, the
+    nearest ones.
 
-    The engine finds all balls; distances are sorted only for rows that are in more than ``cap``.
+    The engine finds all balls; distances are sorted only for rows that are in more than
+    ``cap``.
     """
 
     def __init__(self, engine, space, points, radius, cap, n_jobs=1):

@@ -1,20 +1,21 @@
 """Sizes of values estimated from noisy counts in balls.
 
-All functions use released counts, public validation points and the scale of the noise only, so they
-cost no privacy. Counts in balls near each other are similar, and their scale is unknown. They are
-drawn from the posterior under this prior:
+All functions use released counts, public validation points and the scale of the noise
+only, so they cost no privacy. Counts in balls near each other are similar, and their
+scale is unknown. They are drawn from the posterior under this prior:
 
-- the number of rows in a ball is a Gaussian process ``tau b + s g(v)`` over the points v, with b
-  standard normal and the covariance of g ``exp(-distance / radius)``; tau and s <= tau are
-  log-uniform from 1 to a million;
-- the fraction of these rows whose label is not that of the point is ``a + b m(v)``, where m(v) is
-  the fraction of other labels among the public points near v, plus a Gaussian process over the
-  points with the same label. Whether a = 0 (no wrong labels), and how large the process is, follow
-  from the marginal likelihood, so that clean labels give counts near zero, and not half the noise;
+- the number of rows in a ball is a Gaussian process ``tau b + s g(v)`` over the points
+  v, with b standard normal and the covariance of g ``exp(-distance / radius)``; tau and
+  s <= tau are log-uniform from 1 to a million;
+- the fraction of these rows whose label is not that of the point is ``a + b m(v)``,
+  where m(v) is the fraction of other labels among the public points near v, plus a
+  Gaussian process over the points with the same label. Whether a = 0 (no wrong labels),
+  and how large the process is, follow from the marginal likelihood, so that clean
+  labels give counts near zero, and not half the noise;
 - counts are not negative, and those of one label at most those of all.
 
-Sizes of values vary by orders of magnitude, so means are taken of their logarithms. One factor then
-makes the total of the values of all rows that of the draws.
+Sizes of values vary by orders of magnitude, so means are taken of their logarithms. One
+factor then makes the total of the values of all rows that of the draws.
 """
 
 from functools import lru_cache
@@ -30,8 +31,9 @@ _NUGGET = (
 )
 _N_DRAWS = 64
 _TABLE = 10_000  # values are tabulated up to this count at least
-# Fractions of rows with another label: the constant, the multiple of the fraction among the public
-# points near, the widths of "near" in radii, and the standard deviation of the process.
+# Fractions of rows with another label: the constant, the multiple of the fraction among
+# the public points near, the widths of "near" in radii, and the standard deviation of
+# the process.
 _CONSTANT = np.array(
     [0, 0.005, 0.015, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.45, 0.65]
 )
@@ -47,8 +49,8 @@ _SPREAD = (
 class Basis:
     """Eigenvectors and eigenvalues of a covariance, scaled to mean variance 1.
 
-    ``kernel`` (n, n_landmarks) holds the columns of the covariance at positions ``landmarks``. With
-    fewer landmarks than points it is a Nystrom approximation.
+    ``kernel`` (n, n_landmarks) holds the columns of the covariance at positions
+    ``landmarks``. With fewer landmarks than points it is a Nystrom approximation.
     """
 
     def __init__(self, kernel, landmarks):
@@ -69,7 +71,8 @@ class Basis:
 
 
 def smoothing_basis(distances, landmarks, reach):
-    """Basis of the covariance ``exp(-distance / reach)``; parameters as in `public_geometry`."""
+    """Basis of the covariance ``exp(-distance / reach)``; parameters as in
+    `public_geometry`."""
     return Basis(np.exp(-distances / max(reach, 1e-12)), landmarks)
 
 
@@ -107,7 +110,8 @@ def posterior_draws(y, basis, noise, rng, n_draws=_N_DRAWS):
     picked = np.searchsorted(cumulative, levels * cumulative[-1])
     scale, level = np.unravel_index(picked, logs.shape)
     s, tau = np.concatenate([[0.0], _SCALES])[scale, None], _SCALES[level, None]
-    # Draws from the prior, each corrected by its residual from the data (Matheron's rule).
+    # Draws from the prior, each corrected by its residual from the data (Matheron's
+    # rule).
     first, second, third = rng.standard_normal((3, n_draws, len(basis.weights)))
     one, z = basis.vectors.sum(axis=0), basis.vectors.T @ y
     field = tau * third[:, :1] * one + s * np.sqrt(basis.weights) * first
@@ -128,17 +132,20 @@ def posterior_draws(y, basis, noise, rng, n_draws=_N_DRAWS):
 
 
 def positive_draws(draws):
-    """Map draws of normal distributions to these distributions truncated at zero, by column."""
+    """Map draws of normal distributions to these distributions truncated at zero, by
+    column."""
     mean, std = draws.mean(axis=0), draws.std(axis=0) + 1e-9
     below = ndtr(-mean / std)
     level = below + ndtr((draws - mean) / std) * (1 - below)
-    # Far above zero truncation has no effect; far below, quantiles lose all their digits.
+    # Far above zero truncation has no effect; far below, quantiles lose all their
+    # digits.
     cut = mean + std * ndtri(np.clip(level, 1e-12, 1 - 1e-12))
     return np.maximum(np.where(mean > 4 * std, draws, cut), 0.0)
 
 
 def other_fractions(labels, near, landmarks):
-    """Fraction of other labels among the public points near each, for each width of "near"."""
+    """Fraction of other labels among the public points near each, for each width of
+    "near"."""
     others = labels[:, None] != labels[landmarks]
     prior, found = np.mean(labels[:, None] != labels, axis=1), []
     for width in _WIDTHS:
@@ -152,9 +159,10 @@ def other_fractions(labels, near, landmarks):
 class CountModel:
     """The posterior of the counts in balls around public points.
 
-    ``noisy`` (2, n_validation) are the released counts of rows with and without the label of each
-    point, ``noise`` is the standard deviation of their noise, and ``labels`` are those of the
-    points; the other parameters are as in `public_geometry`.
+    ``noisy`` (2, n_validation) are the released counts of rows with and without the
+    label of each point, ``noise`` is the standard deviation of their noise, and
+    ``labels`` are those of the points; the other parameters are as in
+    `public_geometry`.
     """
 
     def __init__(self, noisy, noise, labels, distances, landmarks, reach):
@@ -180,7 +188,8 @@ class CountModel:
         )
 
     def draws(self, noisy, rng, n_draws=_N_DRAWS):
-        """Draws of the counts with and without the labels, (2, n_draws, n_validation)."""
+        """Draws of the counts with and without the labels, (2, n_draws,
+        n_validation)."""
         gap, totals = (
             np.subtract(*noisy, dtype=float),
             self._totals(noisy, rng, n_draws),
@@ -188,8 +197,9 @@ class CountModel:
         unit = self._scale**2 * self._process.weights
         spread, fraction = self._picked(gap, totals, unit, rng)
         expected = totals * self._fractions[fraction]
-        # Given a total, the other count is (total - gap) / 2 with the noise of half the gap. Draws
-        # from the prior are corrected by their residuals from the data (Matheron's rule).
+        # Given a total, the other count is (total - gap) / 2 with the noise of half the
+        # gap. Draws from the prior are corrected by their residuals from the data
+        # (Matheron's rule).
         variance, noise = spread[:, None] * unit, self._noise**2 / 2
         field, error = rng.standard_normal((2, n_draws, len(unit)))
         field, residual = np.sqrt(variance) * field, (totals - gap) / 2 - expected
@@ -231,7 +241,8 @@ class CountModel:
 
 @lru_cache(maxsize=4)
 def _tables(semivalue, table):
-    """Weights of coalitions without and with other neighbours, for 0, ..., table + 1 neighbours."""
+    """Weights of coalitions without and with other neighbours, for 0, ..., table + 1
+    neighbours."""
     moments = absence_moments(semivalue, table + 2)[: table + 1]
     alone = np.concatenate([moments[:1], moments])
     mean = np.cumsum(moments) / np.arange(1, table + 2)
@@ -241,8 +252,8 @@ def _tables(semivalue, table):
 def real_neighbour_values(same, other, n_classes, semivalue="shapley", table=_TABLE):
     """`neighbour_values` for real counts, which include the neighbour that is valued.
 
-    Terms that depend only on the number of neighbours are interpolated up to ``table`` neighbours,
-    and fall as the inverse of their number beyond.
+    Terms that depend only on the number of neighbours are interpolated up to ``table``
+    neighbours, and fall as the inverse of their number beyond.
     """
     alone, joined = _tables(check_semivalue(semivalue), table)
     c = same + other
@@ -260,12 +271,14 @@ def real_neighbour_values(same, other, n_classes, semivalue="shapley", table=_TA
 
 
 def size_draws(posterior, n_classes, semivalue="shapley", joins=False):
-    """Values of both kinds of neighbours for each draw of the counts, (2, n_draws, n_validation).
+    """Values of both kinds of neighbours for each draw of the counts, (2, n_draws,
+    n_validation).
 
     ``joins``: the neighbour is not among the rows counted.
     """
     same, other = posterior
-    # Powers of two, so that few tables are computed. Counts beyond a million are approximated.
+    # Powers of two, so that few tables are computed. Counts beyond a million are
+    # approximated.
     largest = max(same.max(), other.max()) + 1
     table = 1 << int(np.clip(largest, _TABLE, 2**20) - 1).bit_length()
     rule = n_classes, semivalue, table
@@ -277,10 +290,11 @@ def size_draws(posterior, n_classes, semivalue="shapley", joins=False):
 
 
 def value_sizes(posterior, sizes):
-    """Values of both kinds of neighbours at each validation point, from those of each draw.
+    """Values of both kinds of neighbours at each validation point, from those of each
+    draw.
 
-    Geometric means over the draws, times the factor, at most 1, which makes the mean log of the
-    total size of the values of all rows that of the draws.
+    Geometric means over the draws, times the factor, at most 1, which makes the mean
+    log of the total size of the values of all rows that of the draws.
     """
     sizes = np.abs(sizes)
     means = np.exp(np.log(sizes).mean(axis=1, keepdims=True))

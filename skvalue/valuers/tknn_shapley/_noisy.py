@@ -1,4 +1,5 @@
-"""The game of noisy counts: values of neighbours from what was released, and their errors."""
+"""The game of noisy counts: values of neighbours from what was released, and their
+errors."""
 
 from dataclasses import dataclass
 
@@ -39,8 +40,8 @@ class NoisyGame:
     def estimate(self, counts, points, joins=False):
         """Values of both kinds of neighbours at each point, and the utility there.
 
-        Noisy counts are smoothed over the points, or rounded and clipped at zero. With ``joins``
-        the neighbour is not among those that were counted.
+        Noisy counts are smoothed over the points, or rounded and clipped at zero. With
+        ``joins`` the neighbour is not among those that were counted.
         """
         if self.denoise:
             posterior = self._model(counts, points).draws(
@@ -55,11 +56,13 @@ class NoisyGame:
         return value_same, value_other, threshold_utility(same, other, self.n_classes)
 
     def errors(self, counts, points):
-        """Draws of the errors of the values of both kinds of neighbours, (ways, n, 2, n_points).
+        """Draws of the errors of the values of both kinds of neighbours, (ways, n, 2,
+        n_points).
 
-        Smoothed counts: how far the values are from those of counts of the posterior, which is what
-        the noise leaves unknown, and how far values estimated from such counts with noise of their
-        own are from theirs, which has the bias. Otherwise the noise is drawn again.
+        Smoothed counts: how far the values are from those of counts of the posterior,
+        which is what the noise leaves unknown, and how far values estimated from such
+        counts with noise of their own are from theirs, which has the bias. Otherwise
+        the noise is drawn again.
         """
         rng = np.random.default_rng(0)  # a seed that is fixed and not secret
         if not self.denoise:
@@ -91,7 +94,8 @@ class NoisyGame:
         return np.array(value_sizes(posterior, drawn)), drawn
 
     def by_label(self, value_same, value_other, points):
-        """Value of a neighbour of each label at each point, times the weight of the point."""
+        """Value of a neighbour of each label at each point, times the weight of the
+        point."""
         return (
             by_label(points.y, value_same, value_other, self.n_classes + 1)
             * points.weights
@@ -99,7 +103,8 @@ class NoisyGame:
 
 
 def standard_errors(errors, value_of, by_player):
-    """Standard errors of the players' values, from draws of `NoisyGame.errors`: the larger way.
+    """Standard errors of the players' values, from draws of `NoisyGame.errors`: the
+    larger way.
 
     ``value_of`` sums values of both kinds over the balls that contain a row.
     """

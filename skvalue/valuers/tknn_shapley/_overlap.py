@@ -1,4 +1,5 @@
-"""How many balls around the validation points can contain one row: a bound, and a cap below it."""
+"""How many balls around the validation points can contain one row: a bound, and a cap
+below it."""
 
 import numpy as np
 from sklearn.metrics import pairwise_distances
@@ -6,7 +7,8 @@ from sklearn.metrics import pairwise_distances
 from ..._utils.parallel import one_blas_thread, tiles
 from ...neighbors import balls, get_engine, make_space
 
-# Not "l2": far from the origin, scikit-learn's rounding violates the triangle inequality.
+# Not "l2": far from the origin, scikit-learn's rounding violates the triangle
+# inequality.
 TRUE_METRICS = {"cityblock", "cosine", "euclidean", "l1", "manhattan"}
 _MAX_LANDMARKS = 800  # for smoothing; with more validation points it is approximate
 
@@ -32,14 +34,16 @@ def counted_balls(points, radius, metric, max_contributions):
 def overlap_bound(X_val, radius, metric):
     """Bound of the number of balls that can contain one row, whatever the row.
 
-    By the triangle inequality, which angles satisfy too, it is the largest number of centres within
-    twice the radius of one of them. For a callable metric it is the number of points.
+    By the triangle inequality, which angles satisfy too, it is the largest number of
+    centres within twice the radius of one of them. For a callable metric it is the
+    number of points.
 
     >>> overlap_bound(np.array([[0.0], [1.0], [5.0]]), radius=0.5, metric="euclidean")
     2
     """
     n = len(X_val)
-    # A row of zeros has cosine distance 1 from all rows, also from zeros: in all balls or in none.
+    # A row of zeros has cosine distance 1 from all rows, also from zeros: in all balls
+    # or in none.
     if metric not in TRUE_METRICS or (metric == "cosine" and radius >= 1):
         return n
     most, step, relative = (
@@ -69,8 +73,8 @@ def overlap_bound(X_val, radius, metric):
 def public_geometry(X_val, radius, metric, max_landmarks=_MAX_LANDMARKS):
     """Distances (n_validation, n_landmarks) for which ``exp(-d)`` is a covariance.
 
-    Returns them (angles for "cosine"), the positions of the landmarks among the validation points,
-    and the radius in the same unit.
+    Returns them (angles for "cosine"), the positions of the landmarks among the
+    validation points, and the radius in the same unit.
     """
     n = len(X_val)
     landmarks = np.unique(np.linspace(0, n - 1, min(n, max_landmarks)).astype(np.int64))

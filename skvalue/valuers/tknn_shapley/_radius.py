@@ -19,16 +19,18 @@ _N_ERRORS = 2.0  # standard errors below the best utility that are allowed
 
 
 def suggest_radius(X_val, y_val, metric="cosine", n_candidates=50):
-    """Suggest a radius by how well the threshold classifier predicts the validation points.
+    """Suggest a radius by how well the threshold classifier predicts the validation
+    points.
 
-    Candidates are quantiles of the distances between validation points, plus a rounding error. For
-    each the utility of the others is computed at each validation point (leave-one-out). Returned
-    is the largest radius whose mean utility is within two standard errors of the best mean: the
-    radius of the best mean is often so small that most balls contain no or few rows. Only the
-    validation points are used, so that it costs no privacy of the rows to value.
+    Candidates are quantiles of the distances between validation points, plus a rounding
+    error. For each the utility of the others is computed at each validation point
+    (leave-one-out). Returned is the largest radius whose mean utility is within two
+    standard errors of the best mean: the radius of the best mean is often so small that
+    most balls contain no or few rows. Only the validation points are used, so that it
+    costs no privacy of the rows to value.
 
-    Of more than 5,000 points a subset of this size is used, chosen by a hash of their coordinates
-    and labels, whatever their order.
+    Of more than 5,000 points a subset of this size is used, chosen by a hash of their
+    coordinates and labels, whatever their order.
 
     Parameters
     ----------
@@ -68,10 +70,11 @@ def suggest_radius(X_val, y_val, metric="cosine", n_candidates=50):
 
 
 def choose_radius(X, codes, metric, n_candidates=50, *, regression=False):
-    """`suggest_radius` of checked points (an array or `Rows`), and the codes of their labels.
+    """`suggest_radius` of checked points (an array or `Rows`), and the codes of their
+    labels.
 
-    For a regression, ``codes`` are the targets relative to the prediction of an empty ball. With
-    the metric "precomputed", X are the distances between the points.
+    For a regression, ``codes`` are the targets relative to the prediction of an empty
+    ball. With the metric "precomputed", X are the distances between the points.
     """
     # In an order that depends on their content alone, so that rounding does, too.
     order = np.lexsort((codes, hash_rows(X)))[:_MAX_POINTS]
@@ -84,7 +87,8 @@ def choose_radius(X, codes, metric, n_candidates=50, *, regression=False):
     distances = _distances(few, few, metric)[:, : few.shape[0]]
     distances = distances[~np.eye(few.shape[0], dtype=bool)]
     radii = np.unique(np.quantile(distances, np.linspace(0, 1, n_candidates + 2)[1:-1]))
-    # Slightly larger, so that rounding excludes none of the points at the same distance.
+    # Slightly larger, so that rounding excludes none of the points at the same
+    # distance.
     radii += 1e-12 if metric == "cosine" else 1e-9 * radii
     utilities = _leave_one_out(X, codes, metric, radii, regression)
     means = utilities.mean(axis=1)
@@ -105,7 +109,8 @@ def _distances(X, Y, metric):
 
 
 def _leave_one_out(X, codes, metric, radii, regression=False):
-    """Utility of all other points at each point, for each radius, (n_radii, n_points)."""
+    """Utility of all other points at each point, for each radius, (n_radii,
+    n_points)."""
     n, n_levels = len(codes), len(radii) + 1
     n_classes = 0 if regression else len(np.unique(codes))
     utilities = np.empty((len(radii), n))
@@ -116,7 +121,8 @@ def _leave_one_out(X, codes, metric, radii, regression=False):
             np.inf
         )  # no point is in its own ball
         levels = np.searchsorted(radii, distances) + n_levels * np.arange(size)[:, None]
-        # Numbers of points within each radius, and of those with the label, or sums of targets.
+        # Numbers of points within each radius, and of those with the label, or sums of
+        # targets.
         known = (
             np.tile(codes, size) if regression else (codes[part, None] == codes).ravel()
         )

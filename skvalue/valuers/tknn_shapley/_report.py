@@ -8,7 +8,8 @@ from ...privacy import make_report, sentences
 def ball_report(
     event, delta, *, auto_radius=False, groups=False, noise_random_state=None
 ):
-    """The report of a private fit; with ``auto_radius``, `fit` chose it by the public points."""
+    """The report of a private fit; with ``auto_radius``, `fit` chose it by the public
+    points."""
     protects = (
         "whether a row is in the data and what it contains, in counts_, in the values of all other "
         "rows, and in the values of rows scored later"
@@ -40,5 +41,6 @@ def ball_report(
         ),
         noise_random_state=noise_random_state,
     )
-    # The ceiling holds for what is protected; the value of a row does not protect that row.
+    # The ceiling holds for what is protected; the value of a row does not protect that
+    # row.
     return replace(report, detection_ceiling=None)

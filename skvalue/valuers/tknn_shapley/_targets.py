@@ -1,4 +1,5 @@
-"""The regression game of Threshold-KNN-Shapley: values from sums of the targets in a ball."""
+"""The regression game of Threshold-KNN-Shapley: values from sums of the targets in a
+ball."""
 
 from typing import NamedTuple
 
@@ -8,10 +9,11 @@ from ...semivalues import size_weights
 
 
 def _size_means(sizes, semivalue):
-    """P(j = 0), and means of four functions of the number j of other rows in a coalition.
+    """P(j = 0), and means of four functions of the number j of other rows in a
+    coalition.
 
-    Columns for balls of ``sizes`` rows: ``1/(j+1)^2``, ``j/(j+1)^2``, ``g = j (1/j^2 - 1/(j+1)^2)``
-    and ``(j - 1) g``, which count 0 for j = 0.
+    Columns for balls of ``sizes`` rows: ``1/(j+1)^2``, ``j/(j+1)^2``, ``g = j (1/j^2 -
+    1/(j+1)^2)`` and ``(j - 1) g``, which count 0 for j = 0.
     """
     largest = int(sizes.max(initial=1))
     j = np.arange(largest, dtype=float)
@@ -31,17 +33,18 @@ def _size_means(sizes, semivalue):
 def target_values(counts, sums, squares, targets, semivalue="shapley", joins=False):
     """Value of a neighbour of a validation point as a polynomial in its target.
 
-    The utility of a coalition is minus the squared error of the mean target of its rows in the
-    ball; without any, the prediction is 0 (targets are relative to a prior prediction). To a
-    coalition with j of the c - 1 other neighbours, whose targets relative to the point's sum to A,
-    a neighbour with relative target a adds
+    The utility of a coalition is minus the squared error of the mean target of its rows
+    in the ball; without any, the prediction is 0 (targets are relative to a prior
+    prediction). To a coalition with j of the c - 1 other neighbours, whose targets
+    relative to the point's sum to A, a neighbour with relative target a adds
 
         ``e^2 - a^2`` for j = 0,   ``A^2 (1/j^2 - 1/(j+1)^2) - 2 a A/(j+1)^2 - a^2/(j+1)^2``
 
-    for j >= 1, where e is the prior relative to the point's target. On average over the choice of
-    these j, ``A = j s_1/(c-1)`` and ``A^2 = j s_2/(c-1) + j (j-1) (s_1^2 - s_2)/((c-1) (c-2))``,
-    with the sums s_1 of the others' relative targets and s_2 of their squares. The value therefore
-    depends on the ball by c and by two sums, and is quadratic in the target.
+    for j >= 1, where e is the prior relative to the point's target. On average over the
+    choice of these j, ``A = j s_1/(c-1)`` and ``A^2 = j s_2/(c-1) + j (j-1) (s_1^2 -
+    s_2)/((c-1) (c-2))``, with the sums s_1 of the others' relative targets and s_2 of
+    their squares. The value therefore depends on the ball by c and by two sums, and is
+    quadratic in the target.
 
     Parameters
     ----------
@@ -59,7 +62,8 @@ def target_values(counts, sums, squares, targets, semivalue="shapley", joins=Fal
     Returns
     -------
     coefficients : ndarray of shape (3, n_points)
-        The value of a neighbour with target y is ``c_0 + c_1 y + c_2 y**2``; 0 for an empty ball.
+        The value of a neighbour with target y is ``c_0 + c_1 y + c_2 y**2``; 0 for an
+        empty ball.
 
     Examples
     --------
@@ -98,7 +102,8 @@ def target_utility(counts, sums, targets):
 
 
 class TargetGame(NamedTuple):
-    """The game of targets; its terms at a point are the coefficients of a neighbour's value.
+    """The game of targets; its terms at a point are the coefficients of a neighbour's
+    value.
 
     It has the methods of `LabelGame`.
     """
@@ -123,7 +128,8 @@ class TargetGame(NamedTuple):
         return np.stack([c0**2, 2 * c0 * c1, 2 * c0 * c2 + c1**2, 2 * c1 * c2, c2**2])
 
     def add(self, found, terms, y):
-        """For each row, the sum over the balls that contain it of a polynomial in its target."""
+        """For each row, the sum over the balls that contain it of a polynomial in its
+        target."""
         values = np.zeros(len(y))
         for line in terms[::-1]:
             values = values * (y - self.prior) + found.sum(line[None])

@@ -1,6 +1,7 @@
 """The estimator of Threshold-KNN-Shapley: counts -> release -> values at points -> sum.
 
-Wang, Zhu, Wang, Jia and Mittal, "A Privacy-Friendly Approach to Data Valuation" (NeurIPS 2023).
+Wang, Zhu, Wang, Jia and Mittal, "A Privacy-Friendly Approach to Data Valuation"
+(NeurIPS 2023).
 """
 
 from dataclasses import replace
@@ -47,7 +48,8 @@ ball_event = lru_cache(maxsize=32)(
 
 
 def value_tile(number, engine, space, game, y, points, radius):
-    """A tile of points of a split: values of all rows, utility, and what is counted in balls."""
+    """A tile of points of a split: values of all rows, utility, and what is counted in
+    balls."""
     with engine.device_lock():
         found = engine.balls(space, points.X, radius, points.self_index)
         counts = game.count(found, y)
@@ -56,7 +58,8 @@ def value_tile(number, engine, space, game, y, points, radius):
 
 
 def share_of_one_value(result):
-    """Fractions of the balls that contain no row, and of those that contain all rows."""
+    """Fractions of the balls that contain no row, and of those that contain all
+    rows."""
     problem, none, every = result.problem, [], []
     for split, counts in zip(problem.splits, result.statistic):
         sizes = np.concatenate(counts, axis=1)[: problem.n_classes or 1].sum(axis=0)
@@ -68,127 +71,144 @@ def share_of_one_value(result):
 class TKNNShapleyValuer(BaseValuer):
     """Exact Threshold-KNN-Shapley: what each row adds to a threshold-neighbour model.
 
-    The game: a coalition of rows predicts, at a validation point, the fraction of each label among
-    its rows within `radius` of the point (1/C each if there is none); its utility is the mean
-    predicted probability of the right labels. At a validation point, all neighbours with its label
-    have one value and all others another (`neighbour_values`), so that all values cost one matrix
-    product, one comparison and a sum.
+    The game: a coalition of rows predicts, at a validation point, the fraction of each
+    label among its rows within `radius` of the point (1/C each if there is none); its
+    utility is the mean predicted probability of the right labels. At a validation
+    point, all neighbours with its label have one value and all others another
+    (`neighbour_values`), so that all values cost one matrix product, one comparison and
+    a sum.
 
-    For a continuous target, a coalition predicts the mean target of its rows within the radius, or
-    the mean validation target if there is none; its utility is minus the mean squared error. Values
-    are quadratic in the target of the row (`target_values`). (Without a validation set the prior is
-    the mean target of the rows of fit, also when `score_samples` values a row that joins them.)
+    For a continuous target, a coalition predicts the mean target of its rows within the
+    radius, or the mean validation target if there is none; its utility is minus the
+    mean squared error. Values are quadratic in the target of the row (`target_values`).
+    (Without a validation set the prior is the mean target of the rows of fit, also when
+    `score_samples` values a row that joins them.)
 
     Parameters
     ----------
     radius : float or "auto", default="auto"
-        Radius of the closed ball around a validation point, in units of `metric`. "auto" is
-        `suggest_radius` of the validation set or, without one, of the rows: the largest radius for
-        which each of these points is predicted by the others as well as for any radius, up to two
-        standard errors. With epsilon a validation set is required, and the rows are not used. The
-        radius is chosen by `fit`; it is kept when rows or validation points are added or removed.
+        Radius of the closed ball around a validation point, in units of `metric`.
+        "auto" is `suggest_radius` of the validation set or, without one, of the rows:
+        the largest radius for which each of these points is predicted by the others as
+        well as for any radius, up to two standard errors. With epsilon a validation set
+        is required, and the rows are not used. The radius is chosen by `fit`; it is
+        kept when rows or validation points are added or removed.
     metric : str or callable, default="cosine"
-        "cosine" (1 - cosine similarity) and "euclidean" are computed by one matrix product;
-        "braycurtis", "canberra", "chebyshev", "correlation", "hamming", "l1", "manhattan",
-        "sqeuclidean" or a callable of two rows by `sklearn.metrics.pairwise_distances`. With
-        "precomputed", X holds the distances between the rows, of shape (n_samples, n_samples), and
-        X_val those from the validation points to the rows, of shape (n_validation, n_samples);
-        either may be sparse, and rows whose distance is not stored (a stored zero is a distance)
-        are in no ball. With X_val, the entries of X are not used, and `radius` must be a number.
-        "precomputed" needs epsilon=None, and sparse distances engine="numba".
+        "cosine" (1 - cosine similarity) and "euclidean" are computed by one matrix
+        product; "braycurtis", "canberra", "chebyshev", "correlation", "hamming", "l1",
+        "manhattan", "sqeuclidean" or a callable of two rows by
+        `sklearn.metrics.pairwise_distances`. With "precomputed", X holds the distances
+        between the rows, of shape (n_samples, n_samples), and X_val those from the
+        validation points to the rows, of shape (n_validation, n_samples); either may be
+        sparse, and rows whose distance is not stored (a stored zero is a distance) are
+        in no ball. With X_val, the entries of X are not used, and `radius` must be a
+        number. "precomputed" needs epsilon=None, and sparse distances engine="numba".
     semivalue : {"shapley", "banzhaf", "leave-one-out"} or tuple (alpha, beta), default="shapley"
         The semivalue; a tuple is Beta(alpha, beta)-Shapley.
     task : {"auto", "classification", "regression"}, default="auto"
-        "auto" is regression if the target is continuous; whole numbers with many values are taken
-        for classes, with a warning. Private fits are for classes only.
+        "auto" is regression if the target is continuous; whole numbers with many values
+        are taken for classes, with a warning. Private fits are for classes only.
     engine : {"auto", "numba", "torch", "faiss"}, default="auto"
-        What computes distances and counts. All give the same values. "auto" is "numba", or "torch"
-        if device="cuda". The others need the extras `torch` and `faiss`.
+        What computes distances and counts. All give the same values. "auto" is "numba",
+        or "torch" if device="cuda". The others need the extras `torch` and `faiss`.
     device : {"auto", "cpu", "cuda"}, default="auto"
-        Where the engine computes; "auto" is a GPU if the engine is given by name, supports GPUs
-        and finds one.
+        Where the engine computes; "auto" is a GPU if the engine is given by name,
+        supports GPUs and finds one.
     embedding : transformer, torch module or callable, default=None
-        Applied to X, X_val and rows to value before distances are computed; X may then be anything
-        that it accepts (texts, images). A scikit-learn transformer is cloned and fitted on X in
-        `fit` (`embedding_`); wrap it in `sklearn.frozen.FrozenEstimator` if it is fitted already. A
-        torch module runs in evaluation mode, in batches, and its output is flattened.
+        Applied to X, X_val and rows to value before distances are computed; X may then
+        be anything that it accepts (texts, images). A scikit-learn transformer is
+        cloned and fitted on X in `fit` (`embedding_`); wrap it in
+        `sklearn.frozen.FrozenEstimator` if it is fitted already. A torch module runs in
+        evaluation mode, in batches, and its output is flattened.
     cv : "leave-one-out", int, splitter or iterable, default="leave-one-out"
-        How rows are held out as validation points if there is no validation set. "leave-one-out"
-        costs one pass: each row is a validation point for all others. With a splitter, all rows
-        must be players equally often.
+        How rows are held out as validation points if there is no validation set.
+        "leave-one-out" costs one pass: each row is a validation point for all others.
+        With a splitter, all rows must be players equally often.
     class_weight : {"balanced", None}, default=None
-        "balanced" weights the validation points such that each class has the same total weight in
-        the utility, times any `sample_weight_val` within the class. Use it for imbalanced classes.
-        Rows held out by `cv` are weighted in each split, of which "leave-one-out" is one, and keep
-        these weights when `score_samples` values a row that joins them.
+        "balanced" weights the validation points such that each class has the same total
+        weight in the utility, times any `sample_weight_val` within the class. Use it
+        for imbalanced classes. Rows held out by `cv` are weighted in each split, of
+        which "leave-one-out" is one, and keep these weights when `score_samples` values
+        a row that joins them.
     duplicates : {"quotient"}, default=None
-        What to do about copies. "quotient": of each cluster of rows of one label, connected by
-        distances of at most `duplicate_radius`, the first row plays, and its value is divided, so
-        that copies within the radius are not paid. Copies that are moved by more are paid as
-        without it: on digits, rows sent four times and moved by 1.5 radii still gain more than
-        half. It needs dense rows and `X_val`, and no `epsilon`; there is no `validation_error_`,
-        `contributions` and `add_validation` with it.
+        What to do about copies. "quotient": of each cluster of rows of one label,
+        connected by distances of at most `duplicate_radius`, the first row plays, and
+        its value is divided, so that copies within the radius are not paid. Copies that
+        are moved by more are paid as without it: on digits, rows sent four times and
+        moved by 1.5 radii still gain more than half. It needs dense rows and `X_val`,
+        and no `epsilon`; there is no `validation_error_`, `contributions` and
+        `add_validation` with it.
     duplicate_radius : float or "auto", default="auto"
-        Largest distance of a copy. "auto": such that about 1 % of honest rows have an honest
-        neighbour of their label within it, from the distances between the validation points. 0
-        finds exact copies only; use it where most columns are categories.
+        Largest distance of a copy. "auto": such that about 1 % of honest rows have an
+        honest neighbour of their label within it, from the distances between the
+        validation points. 0 finds exact copies only; use it where most columns are
+        categories.
     duplicate_owner : {"groups", "rows", "first"}, default="groups"
-        Who has the value of a cluster: the `groups` that have rows in it (without groups, its
-        rows), or all its rows, in equal parts; or the first of its rows in X, where rows are in the
-        order of trusted times.
+        Who has the value of a cluster: the `groups` that have rows in it (without
+        groups, its rows), or all its rows, in equal parts; or the first of its rows in
+        X, where rows are in the order of trusted times.
     n_jobs : int, default=None
         Number of threads. None uses as many as a matrix product would.
     epsilon : float, default=None
-        Privacy budget of the rows: the total of everything released. With None, values are exact
-        and nothing is protected. With epsilon, the only statistics of several rows are, for each
-        validation point, the numbers of neighbours with and without its label, with noise
-        (`counts_`). A validation set is required; it is public, and its labels are the classes
-        (all other labels count as one more class). Rows, exact counts and values are not pickled.
+        Privacy budget of the rows: the total of everything released. With None, values
+        are exact and nothing is protected. With epsilon, the only statistics of several
+        rows are, for each validation point, the numbers of neighbours with and without
+        its label, with noise (`counts_`). A validation set is required; it is public,
+        and its labels are the classes (all other labels count as one more class). Rows,
+        exact counts and values are not pickled.
     delta : float, default=1e-5
         Probability that the bound of epsilon fails.
     relation : {"null", "add_remove", "replace"}, default="add_remove"
-        Neighbouring relation: two data sets are neighbours if a row is replaced by a null row,
-        added or removed, or replaced.
+        Neighbouring relation: two data sets are neighbours if a row is replaced by a
+        null row, added or removed, or replaced.
     max_contributions : int, "auto" or None, default="auto"
-        Count a row only in the balls of that many nearest validation points. This makes the noise
-        smaller and changes the game: points that are far from a row lose it as a neighbour. "auto"
-        is the largest number of balls that contain one validation point, so that rows like these
-        are counted in all their balls. None: in all balls. In any case the noise is calibrated to a
-        bound of the number of balls that can contain one row: for true metrics and "cosine", the
-        largest number of validation points within twice the radius of one of them.
+        Count a row only in the balls of that many nearest validation points. This makes
+        the noise smaller and changes the game: points that are far from a row lose it
+        as a neighbour. "auto" is the largest number of balls that contain one
+        validation point, so that rows like these are counted in all their balls. None:
+        in all balls. In any case the noise is calibrated to a bound of the number of
+        balls that can contain one row: for true metrics and "cosine", the largest
+        number of validation points within twice the radius of one of them.
     denoise : bool, default=True
-        Whether to estimate the values from counts that are smoothed over the validation points. It
-        costs no privacy. Otherwise the released counts are rounded and clipped at zero.
+        Whether to estimate the values from counts that are smoothed over the validation
+        points. It costs no privacy. Otherwise the released counts are rounded and
+        clipped at zero.
     reader : {"curator"}, default=None
-        Who reads the result of `fit_transform`: the values of all rows together are for a curator,
-        who has the rows anyway. With None, `fit_transform` raises an error if epsilon is set.
+        Who reads the result of `fit_transform`: the values of all rows together are for
+        a curator, who has the rows anyway. With None, `fit_transform` raises an error
+        if epsilon is set.
     ledger : skvalue.privacy.Ledger, default=None
-        Charged before noise is drawn; raises an error if the fit would exceed its budget.
+        Charged before noise is drawn; raises an error if the fit would exceed its
+        budget.
     noise_random_state : int, default=None
         For tests only: seed of the noise, which VOIDS the guarantee.
 
     Attributes
     ----------
     values_ : ndarray of shape (n_samples,) or (n_groups,)
-        Values in the order of the rows, or of `groups_`; higher is better. With epsilon, they are
-        for the curator and are not pickled; an owner may see `values_for`.
+        Values in the order of the rows, or of `groups_`; higher is better. With
+        epsilon, they are for the curator and are not pickled; an owner may see
+        `values_for`.
     baseline_ : ndarray, as `values_`
-        Only with epsilon: `public_baseline`, in the balls in which a row is counted. It depends on
-        the row and on public points alone. For the curator, as `values_`; see `values_for`.
+        Only with epsilon: `public_baseline`, in the balls in which a row is counted. It
+        depends on the row and on public points alone. For the curator, as `values_`;
+        see `values_for`.
     values_error_ : ndarray, as `values_`
-        Only with epsilon: standard errors of `values_` over draws of the counts given those that
-        were released. For the curator, as `values_`; see `values_for`. At least .88 of the values
-        were within two errors in the cases measured at epsilon 1 and 3 (clean and wrong labels,
-        balanced and imbalanced), except for wine with a class of 5 % and wrong labels: .72 to .79.
-        Errors that hold cost accuracy: on digits (ten classes) at epsilon 1, the L1 error is 1.10
-        times that of an earlier estimate, whose errors were too small.
+        Only with epsilon: standard errors of `values_` over draws of the counts given
+        those that were released. For the curator, as `values_`; see `values_for`. At
+        least .88 of the values were within two errors in the cases measured at epsilon
+        1 and 3 (clean and wrong labels, balanced and imbalanced), except for wine with
+        a class of 5 % and wrong labels: .72 to .79. Errors that hold cost accuracy: on
+        digits (ten classes) at epsilon 1, the L1 error is 1.10 times that of an earlier
+        estimate, whose errors were too small.
     utility_, empty_utility_ : float
         Mean utility of all rows and of the empty coalition. For the Shapley value,
-        ``values_.sum()`` is their difference. With epsilon, `utility_` is estimated from `counts_`.
+        ``values_.sum()`` is their difference. With epsilon, `utility_` is estimated
+        from `counts_`.
     counts_ : ndarray of shape (n_classes, n_validation) or (2, n_validation)
-        Number of rows of each class in the ball of each validation point, (1, n_validation) for a
-        regression; with epsilon, the released noisy numbers of rows with and without the label of
-        the point.
+        Number of rows of each class in the ball of each validation point, (1,
+        n_validation) for a regression; with epsilon, the released noisy numbers of rows
+        with and without the label of the point.
     privacy_ : PrivacyReport
         What is protected, from whom, and what is not. Only with epsilon.
     radius_ : float
@@ -302,7 +322,7 @@ class TKNNShapleyValuer(BaseValuer):
             pairwise=self.metric == "precomputed",
         )  # fmt: skip
 
-    # The fit --------------------------------------------------------------------------------
+    # The fit --------------------------------------------------------------------------
 
     def _value(self, problem, run):
         attributes = self._settled(problem)
@@ -354,7 +374,8 @@ class TKNNShapleyValuer(BaseValuer):
         return TargetGame(split.points.prior, self.semivalue)
 
     def _private_value(self, problem, run, attributes):
-        """As `_value`, from noisy counts: counts -> release -> values at points -> sum."""
+        """As `_value`, from noisy counts: counts -> release -> values at points ->
+        sum."""
         points, radius = problem.splits[0].points, attributes["radius_"]
         contributions, cap = counted_balls(
             points.X, radius, self.metric, self.max_contributions
@@ -402,7 +423,8 @@ class TKNNShapleyValuer(BaseValuer):
         return result
 
     def _settled(self, problem):
-        """Public attributes that follow from the parameters; refuses those that do not fit."""
+        """Public attributes that follow from the parameters; refuses those that do not
+        fit."""
         check_semivalue(self.semivalue)
         check_engine(self.engine, self.device, problem.X, self.metric)
         if self._is_private:
@@ -431,7 +453,8 @@ class TKNNShapleyValuer(BaseValuer):
         return {"radius_": self._chosen_radius(problem), "approximate_": False}
 
     def _chosen_radius(self, problem):
-        """The radius for the validation points, or for the rows, which are then held out."""
+        """The radius for the validation points, or for the rows, which are then held
+        out."""
         if self.radius != "auto" or "radius_" in problem.former:
             return problem.former.get("radius_", self.radius)
         X, y, name = problem.X, problem.y, "y"
@@ -459,7 +482,7 @@ class TKNNShapleyValuer(BaseValuer):
         )
         return choose_radius(X, y - prior, self.metric, regression=True)
 
-    # After the fit --------------------------------------------------------------------------
+    # After the fit --------------------------------------------------------------------
 
     @property
     def baseline_(self):
@@ -468,16 +491,19 @@ class TKNNShapleyValuer(BaseValuer):
 
     @property
     def values_error_(self):
-        """Standard errors of private values; they are for the curator, as the values are."""
+        """Standard errors of private values; they are for the curator, as the values
+        are."""
         return self._for_curator("values_error_")
 
     @property
     def counts_(self):
-        """Number of rows of each class in each ball, of shape (n_classes, n_validation).
+        """Number of rows of each class in each ball, of shape (n_classes,
+        n_validation).
 
-        In the order of X_val; with leave-one-out in the order of X, where a row is not counted in
-        its own ball; with a splitter in the order of the splits. After a private fit, the released
-        noisy numbers of rows with and without the label of the point, (2, n_validation).
+        In the order of X_val; with leave-one-out in the order of X, where a row is not
+        counted in its own ball; with a splitter in the order of the splits. After a
+        private fit, the released noisy numbers of rows with and without the label of
+        the point, (2, n_validation).
         """
         fitted = self._record("counts_")
         counts = np.concatenate(
@@ -520,7 +546,8 @@ class TKNNShapleyValuer(BaseValuer):
         )
 
     def _score_privately(self, fitted, X, y):
-        """As `_score_new`, by what was released; without y, by the public labels in the ball."""
+        """As `_score_new`, by what was released; without y, by the public labels in the
+        ball."""
         points, game = fitted.problem.splits[0].points, fitted.attributes["game"]
         if "joining" not in fitted.cache:  # smoothing takes long
             (counts,) = fitted.statistic[0]
@@ -570,9 +597,9 @@ class TKNNShapleyValuer(BaseValuer):
     ):  # fmt: skip
         """Estimate the cost of `fit` from fits with a few of the validation points.
 
-        All rows are compared with some of the points, on this machine, by the engine and the
-        number of threads of `fit`: this takes about a second for a million rows. `radius="auto"` is
-        chosen as in `fit`.
+        All rows are compared with some of the points, on this machine, by the engine
+        and the number of threads of `fit`: this takes about a second for a million
+        rows. `radius="auto"` is chosen as in `fit`.
 
         Parameters
         ----------
@@ -587,9 +614,9 @@ class TKNNShapleyValuer(BaseValuer):
         -------
         cost : Bunch
             ``seconds`` (approximate), ``n_points`` (validation points of all splits),
-            ``seconds_per_point``, ``memory`` (approximate largest number of bytes of NumPy arrays,
-            apart from the data; the libraries of other engines than "numba" need more),
-            ``n_players`` and ``solver``, the engine.
+            ``seconds_per_point``, ``memory`` (approximate largest number of bytes of
+            NumPy arrays, apart from the data; the libraries of other engines than
+            "numba" need more), ``n_players`` and ``solver``, the engine.
 
         Raises
         ------
@@ -618,7 +645,8 @@ class TKNNShapleyValuer(BaseValuer):
 
 
 def _columns(X, index):
-    """Some columns of the distances of new rows, as distances of these points from the rows."""
+    """Some columns of the distances of new rows, as distances of these points from the
+    rows."""
     if not isinstance(X, Rows):
         return X[:, index].T
     return Rows(csr_array(X.read()[:, index].T), X.dtype)

@@ -105,7 +105,7 @@ def drawn_orders(random_state, n, n_permutations):
     ]
 
 
-# Values -------------------------------------------------------------------------------------
+# Values -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -349,7 +349,7 @@ def test_utilities_where_there_is_no_weight_are_not_computed(rng):
         np.testing.assert_allclose(valuer.values_, expected, atol=1e-6)
 
 
-# Rows that join -----------------------------------------------------------------------------
+# Rows that join -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -417,7 +417,7 @@ def test_a_middle_step_of_a_pipeline(rng):
     assert np.isfinite(search.fit(X, y).cv_results_["mean_test_score"]).all()
 
 
-# Traps and errors ---------------------------------------------------------------------------
+# Traps and errors ---------------------------------------------------------------------
 
 
 def test_constant_columns_blow_nothing_up(rng):

@@ -1,4 +1,5 @@
-"""Semivalues from private gradients: what noise is drawn, what is charged, what can be found."""
+"""Semivalues from private gradients: what noise is drawn, what is charged, what can be
+found."""
 
 import pickle
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ from skvalue.privacy import (
 from ...watch import Watch
 from .test_gradient_semivalue import drawn_orders, problem, seeded
 
-# Noise --------------------------------------------------------------------------------------
+# Noise --------------------------------------------------------------------------------
 
 
 @seeded
@@ -66,7 +67,7 @@ def test_bad_schedules(rng, noise, message):
         )
 
 
-# What leaves --------------------------------------------------------------------------------
+# What leaves --------------------------------------------------------------------------
 
 
 @contextmanager
@@ -100,7 +101,7 @@ def test_what_leaves_is_on_a_grid(rng):
         assert not (steps % grid_width(3.0 / rows)).any()
 
 
-# Privacy ------------------------------------------------------------------------------------
+# Privacy ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -376,7 +377,8 @@ def test_rows_join_the_models_of_a_private_fit(rng, noise):
 @pytest.mark.filterwarnings("ignore::skvalue.exceptions.IncompleteFitWarning")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_an_early_stop_reports_the_releases_until_then(rng, n_jobs):
-    # Steps are taken ahead of the utilities: what was released in them is not in the record.
+    # Steps are taken ahead of the utilities: what was released in them is not in the
+    # record.
     X, y, X_val, y_val = problem(rng, 2)
     points, released = dict(X_val=X_val, y_val=y_val), []
     options = dict(
@@ -410,11 +412,12 @@ def test_stopping_early_is_charged_in_full(rng):
         valuer.fit(X, y, X_val=X_val, y_val=y_val)
 
 
-# Where it can work --------------------------------------------------------------------------
+# Where it can work --------------------------------------------------------------------
 
 
 def blobs(seed, n, size=1, n_features=8, n_val=300):
-    """Parties of a few rows of two overlapping classes; all labels of some parties are flipped."""
+    """Parties of a few rows of two overlapping classes; all labels of some parties are
+    flipped."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, n * size + n_val)
     X = rng.normal(size=(len(y), n_features)) + np.where(y, 0.6, -0.6)[:, None]

@@ -27,7 +27,8 @@ def sizes_from(least):
 
 
 def check_random_game(rng, engine):
-    """A random game with a random semivalue, or with calibrated values, equals enumeration."""
+    """A random game with a random semivalue, or with calibrated values, equals
+    enumeration."""
     n, n_classes = int(rng.integers(2, 8)), int(rng.choice([0, 2, 3]))
     k, utility = int(rng.integers(1, n + 3)), rng.choice(["soft", "original"])
     X, y, X_val, y_val = grid_game(
@@ -103,8 +104,8 @@ def test_changes_joining_rows_and_contributions(rng, parameters, n_classes):
 
 
 def test_calibrated_values_do_not_depend_on_the_utility(rng):
-    # The games differ in coalitions of fewer than K rows, which no row joins; the farthest row is
-    # never among the K nearest.
+    # The games differ in coalitions of fewer than K rows, which no row joins; the
+    # farthest row is never among the K nearest.
     X, y, X_val, y_val = grid_game(rng, 40, 10, 3)
     soft, original = (
         KNNShapleyValuer(5, utility=utility, min_coalition=5).fit(

@@ -21,7 +21,8 @@ def oracle(X, y, X_val, y_val, k, utility, n_classes, weights=None):
 @pytest.mark.parametrize("n_classes", [0, 2, 3, 4])
 @pytest.mark.parametrize("n_games", [15, pytest.param(500, marks=pytest.mark.slow)])
 def test_equals_enumeration(engines, rng, n_games, n_classes, utility):
-    # Grids give ties, duplicates and whole games of tied rows; n_classes = 0 is a regression.
+    # Grids give ties, duplicates and whole games of tied rows; n_classes = 0 is a
+    # regression.
     for game in range(n_games):
         n, side = rng.choice([2, 3, 5, 6]), rng.choice([1, 2, 3, 9])
         n = 9 if game == 0 else n
@@ -52,7 +53,8 @@ def test_validation_weights(rng, n_classes):
 
 @pytest.mark.parametrize("utility", ["soft", "original"])
 def test_leave_one_out_regression(rng, utility):
-    # Every row is the validation point of all others; the prior mean is that of all rows.
+    # Every row is the validation point of all others; the prior mean is that of all
+    # rows.
     X, y, *_ = grid_game(rng, 6, 1, 0)
     expected = np.zeros(6)
     for i in range(6):
@@ -91,7 +93,8 @@ def test_soft_recursion_of_the_paper(rng):
 
 
 def test_max_rank_bound_is_nearly_reached():
-    # All rows near the point match and none far away does, except for the last rank used.
+    # All rows near the point match and none far away does, except for the last rank
+    # used.
     n, rank = 200, 10
     X, y = (
         np.arange(n, dtype=float)[:, None],

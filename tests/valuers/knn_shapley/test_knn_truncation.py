@@ -1,4 +1,5 @@
-"""`max_rank="auto"`: the smallest number of ranks for values within `tol` of the exact ones."""
+"""`max_rank="auto"`: the smallest number of ranks for values within `tol` of the exact
+ones."""
 
 from functools import partial
 

@@ -112,7 +112,8 @@ def test_changes_joining_rows_and_contributions(rng, weights):
 
 
 def test_probabilities_of_the_labels(rng):
-    """Without labels, values are means by the weighted fractions of the nearest rows."""
+    """Without labels, values are means by the weighted fractions of the nearest
+    rows."""
     X, y = np.array([[0.0], [1.0], [3.0], [3.0]]), np.array([0, 1, 0, 1])
     valuer = KNNShapleyValuer(3, utility="hard", weights="distance", n_bits=3)
     valuer.fit(X, y, X_val=[[0.4]], y_val=[0])
@@ -121,7 +122,8 @@ def test_probabilities_of_the_labels(rng):
     assert valuer.transform([[2.0]])[0, 0] == pytest.approx(
         (by_label[0] + 2 * by_label[1]) / 3
     )
-    # At 0.9: 0.9, 0.1 and two at 2.1, of which one counts: 8 * (1/9, 1, 1/21) rounds to 1, 8, 0.
+    # At 0.9: 0.9, 0.1 and two at 2.1, of which one counts: 8 * (1/9, 1, 1/21) rounds to
+    # 1, 8, 0.
     by_label = [valuer.score_samples([[0.9]], [c])[0] for c in (0, 1)]
     assert valuer.transform([[0.9]])[0, 0] == pytest.approx(
         (by_label[0] + 8 * by_label[1]) / 9
@@ -168,5 +170,6 @@ def test_a_vote_of_two_classes_without_rows_counts_as_that_of_the_empty_coalitio
     valuer = KNNShapleyValuer(utility="hard")
     with pytest.warns(UnseenLabelsWarning):
         valuer.fit(X, y, X_val=X, y_val=np.array(["a", "b", "c", "d"]))
-    # At the point of class a the votes against b, c and d count 1/4, 0 and 0; ties are right.
+    # At the point of class a the votes against b, c and d count 1/4, 0 and 0; ties are
+    # right.
     assert valuer.utility_ == pytest.approx((1 / 12 + 1 / 12 + 1 + 1) / 4)

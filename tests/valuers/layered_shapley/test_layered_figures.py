@@ -1,4 +1,5 @@
-"""The script that redoes the paper's figures: its own Algorithm 1, its noise, and its words."""
+"""The script that redoes the paper's figures: its own Algorithm 1, its noise, and its
+words."""
 
 import importlib
 import sys

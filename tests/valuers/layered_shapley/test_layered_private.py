@@ -74,7 +74,8 @@ def test_noise_costs_epsilon_and_is_the_smaller(release, max_queries):
 def test_noise_of_secret_coalitions(rng):
     plan = plan_release(20, 2, epsilon=1.0, delta=1e-5, design="iid", tol=0.9)
     one = value_sensitivity(20, change_bounds(2, 1.0, 1.0)[0], "iid")
-    # The share of runs in which one of 19 others is in a coalition, and eps = ln(1 + p (e^s - 1)).
+    # The share of runs in which one of 19 others is in a coalition, and eps = ln(1 + p
+    # (e^s - 1)).
     m = plan.counts[1:]
     drawn = [rng.random((20_000, m[k])) < (k + 1) / 19 for k in range(2)]
     p = np.column_stack(drawn).any(axis=1).mean()

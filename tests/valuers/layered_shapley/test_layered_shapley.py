@@ -1,4 +1,5 @@
-"""Layered Shapley as an estimator: exact where it enumerates, core sets, groups of rows, errors."""
+"""Layered Shapley as an estimator: exact where it enumerates, core sets, groups of
+rows, errors."""
 
 from itertools import combinations, product
 from math import comb
@@ -108,8 +109,8 @@ SLOW = pytest.mark.slow
     ],
 )
 def test_core_sets_of_samples_value_new_rows(design, allocation, n_fits, rng):
-    # Mean over fits of the values of a new row, against the value in the game with it; and of the
-    # values of the fit, against exact ones.
+    # Mean over fits of the values of a new row, against the value in the game with it;
+    # and of the values of the fit, against exact ones.
     problem = two_classes(rng, 9)
     row, label = rng.normal(size=(1, 3)), np.array(["yes"])
     joined = problem._replace(
@@ -244,7 +245,8 @@ def test_minus_training_loss_as_utility(rng):
     assert valuer.utility_ - valuer.empty_utility_ == pytest.approx(
         valuer.values_.sum()
     )
-    # It is the minimum of the objective, which a row changes by at most its largest loss / (k + 1).
+    # It is the minimum of the objective, which a row changes by at most its largest
+    # loss / (k + 1).
     model = LogisticRegression(C=1 / (0.3 * 8), fit_intercept=False, tol=1e-10)
     Z = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1)
     margins = Z @ model.fit(Z, y).coef_[0] * np.where(y == "yes", 1, -1)

@@ -1,4 +1,5 @@
-"""Adjusted values of five games of real estimators: unbiased, and their errors are true ones."""
+"""Adjusted values of five games of real estimators: unbiased, and their errors are true
+ones."""
 
 import numpy as np
 import pytest
@@ -29,7 +30,8 @@ def rows(estimator):
 
 
 def measured(estimator, scoring):
-    """Errors claimed over true ones, and squared bias over its noise, of two semivalues."""
+    """Errors claimed over true ones, and squared bias over its noise, of two
+    semivalues."""
     X, y, X_val, y_val = rows(estimator)
 
     def fit(**options):

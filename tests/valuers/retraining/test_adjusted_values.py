@@ -1,4 +1,5 @@
-"""Control variates in the valuers that retrain: smaller errors, the same bits, clear refusals."""
+"""Control variates in the valuers that retrain: smaller errors, the same bits, clear
+refusals."""
 
 import copy
 import pickle
@@ -123,7 +124,7 @@ def test_leave_one_out_has_no_adjustment():
     assert not hasattr(fit(LeaveOneOutValuer(Centroids())), "adjustment_")
 
 
-# The same bits -------------------------------------------------------------------------------
+# The same bits ------------------------------------------------------------------------
 
 
 def test_the_same_bits_for_any_number_of_jobs():
@@ -192,7 +193,7 @@ def test_a_fit_that_ends_early_says_that_it_is_not_adjusted():
     assert not valuer.adjustment_.used
 
 
-# Rows of any kind ----------------------------------------------------------------------------
+# Rows of any kind ---------------------------------------------------------------------
 
 
 class Majority(Centroids):

@@ -49,7 +49,8 @@ for valuer in VALUERS.values():
 
 
 def gain(valuer, problem, cv=False, **options):
-    """Value of a party as five names, less its value as one; and the fit of one name."""
+    """Value of a party as five names, less its value as one; and the fit of one
+    name."""
     fits = []
     for groups in (OWNER, SHELLS):
         if cv:

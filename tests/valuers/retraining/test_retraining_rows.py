@@ -1,4 +1,5 @@
-"""Valuers that train an estimator take what it takes: frames, texts, sparse rows, gaps."""
+"""Valuers that train an estimator take what it takes: frames, texts, sparse rows,
+gaps."""
 
 import warnings
 

@@ -40,7 +40,7 @@ SLOW = pytest.mark.slow
 TIGHT = LogisticRegression(tol=1e-10, solver="newton-cholesky")
 
 
-# What the values are -------------------------------------------------------------------------
+# What the values are ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ def test_weights_through_a_pipeline_of_steps():
     np.testing.assert_allclose(through, direct, atol=1e-12)
 
 
-# Errors and intervals ------------------------------------------------------------------------
+# Errors and intervals -----------------------------------------------------------------
 
 
 def test_errors_are_those_of_other_random_numbers():
@@ -363,7 +363,7 @@ def test_bad_intervals():
         orders.confidence_interval(method="bernstein")
 
 
-# Stopping ------------------------------------------------------------------------------------
+# Stopping -----------------------------------------------------------------------------
 
 
 def test_default_count_and_its_warning():
@@ -442,7 +442,7 @@ def test_estimated_cost():
     assert not hasattr(fresh, "values_")
 
 
-# The same bits -------------------------------------------------------------------------------
+# The same bits ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -540,7 +540,7 @@ def test_merging_replicates_is_pooling_them():
     assert one.values_error_.mean() < whole.values_error_.mean()
 
 
-# What is refused before work starts ----------------------------------------------------------
+# What is refused before work starts ---------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""Fits by retraining that do not reach their end: stopped, interrupted, killed, resumed."""
+"""Fits by retraining that do not reach their end: stopped, interrupted, killed,
+resumed."""
 
 import os
 import signal

@@ -1,4 +1,5 @@
-"""Smoothing and shrinkage of noisy counts: against normal distributions, and in both limits."""
+"""Smoothing and shrinkage of noisy counts: against normal distributions, and in both
+limits."""
 
 import numpy as np
 import pytest

@@ -63,7 +63,7 @@ def same_and_other(counts, y_val):
     return np.stack([same, counts.sum(axis=0) - same])
 
 
-# Values and counts ------------------------------------------------------------------------------
+# Values and counts --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("metric", ["cosine", "euclidean", "cityblock"])
@@ -228,7 +228,7 @@ def test_groups_and_weights(data, inside):
     assert (weighted.values_[~inside[0]] == 0).all()
 
 
-# How many balls a row can be in -----------------------------------------------------------------
+# How many balls a row can be in -------------------------------------------------------
 
 
 @pytest.mark.parametrize("metric", ["cosine", "euclidean", "cityblock"])
@@ -253,8 +253,9 @@ def test_no_row_is_in_more_balls_than_the_bound(rng, metric):
 
 
 def test_a_row_does_not_move_others_into_balls():
-    # Alone, the rows are compared around their mean; with one far away, around the origin, where
-    # the float32 product puts those of one number all over on the wrong side of the radius.
+    # Alone, the rows are compared around their mean; with one far away, around the
+    # origin, where the float32 product puts those of one number all over on the wrong
+    # side of the radius.
     t = np.linspace(1, 2, 1001, dtype=np.float32)
     centres = np.repeat(t[:, None], 384, axis=1) + np.eye(1, 384, dtype=np.float32) / 2
     product = (centres - np.eye(1, 384, dtype=np.float32) / 2) @ centres.T
@@ -273,7 +274,8 @@ def test_a_row_does_not_move_others_into_balls():
 
 
 def test_columns_far_from_zero_leave_the_bound():
-    # Twice the radius apart at 10^9, where squared distances by a product round to hundreds.
+    # Twice the radius apart at 10^9, where squared distances by a product round to
+    # hundreds.
     for seed, n, d in ((88, 34, 30), (188, 18, 26)):
         rng = np.random.default_rng(seed)
         near = rng.normal(size=(n, d)) * 0.3 / np.sqrt(d)
@@ -327,7 +329,8 @@ def test_a_cap_that_caps_nothing_leaves_balls_of_no_radius_closed(rng):
     y = np.arange(60) % 2
     exact = TKNNShapleyValuer(0.0).fit(X, y, X_val=X_val, y_val=y[:9])
     assert exact.counts_.any()
-    # Nine more points of one direction, in which there is no row: a row could be in 18 balls.
+    # Nine more points of one direction, in which there is no row: a row could be in 18
+    # balls.
     X_val = np.concatenate([X_val, np.outer(np.arange(1, 19), [1.0, 3.7])])
     game = X, y, X_val, np.arange(27) % 2
     assert overlap_bound(X_val, 0.0, "cosine") >= 18
@@ -340,7 +343,8 @@ def test_a_cap_that_caps_nothing_leaves_balls_of_no_radius_closed(rng):
     "metric", ["cosine", "euclidean", "l2", "correlation", "manhattan"]
 )
 def test_the_balls_of_a_row_do_not_depend_on_other_rows(metric, rng):
-    # Every row is as far from a point as from its mirror image: rounding must not choose.
+    # Every row is as far from a point as from its mirror image: rounding must not
+    # choose.
     for _ in range(10):
         X, X_val = (0.1 * rng.integers(-2, 3, (n, 30)) + 0.3 for n in (60, 20))
         X, X_val[::2] = (X + X[:, ::-1]) / 2, X_val[1::2, ::-1]
@@ -366,7 +370,7 @@ def test_capped_rows_count_for_their_nearest_points(data):
     assert np.isfinite(capped.score_samples(X, y)).all()
 
 
-# Accounting -------------------------------------------------------------------------------------
+# Accounting ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("relation", ["null", "add_remove", "replace"])
@@ -409,7 +413,7 @@ def test_grid_search_charges_every_candidate(data, tmp_path):
     )  # every candidate on every split, and the refit
 
 
-# What is kept and what is refused ---------------------------------------------------------------
+# What is kept and what is refused -----------------------------------------------------
 
 
 def contents(value, seen):
@@ -579,7 +583,7 @@ def test_a_radius_from_the_validation_points_is_free(data):
     assert "radius, metric" not in text
 
 
-# Worth their noise ------------------------------------------------------------------------------
+# Worth their noise --------------------------------------------------------------------
 
 
 def auroc(values, bad):
@@ -608,7 +612,8 @@ def mislabelled(name):
 
 
 def sizes_of(game, bad, epsilon, n_draws):
-    """L1 error over the L1 norm, error of the sum, AUROC, fraction within 2 errors: means."""
+    """L1 error over the L1 norm, error of the sum, AUROC, fraction within 2 errors:
+    means."""
     exact = (
         TKNNShapleyValuer().fit(game[0], game[1], X_val=game[2], y_val=game[3]).values_
     )

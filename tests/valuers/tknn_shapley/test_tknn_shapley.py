@@ -1,4 +1,5 @@
-"""Threshold-KNN-Shapley against enumeration, exact rationals and the paper's binomials."""
+"""Threshold-KNN-Shapley against enumeration, exact rationals and the paper's
+binomials."""
 
 import tracemalloc
 import warnings
@@ -19,7 +20,8 @@ from skvalue.valuers.tknn_shapley import neighbour_values, suggest_radius
 
 
 def a2_of_the_paper(n, c):
-    """A2 of Theorem 13, a sum of ratios of binomials, in exact rationals; n is |D| with the row."""
+    """A2 of Theorem 13, a sum of ratios of binomials, in exact rationals; n is |D| with
+    the row."""
     total = Fraction(-1)
     for k in range(n):
         total += Fraction(1, k + 1) * (1 - Fraction(comb(n - 1 - k, c), comb(n, c)))
@@ -57,7 +59,8 @@ def test_neighbour_values_are_theorem_13():
     "semivalue", ["shapley", "banzhaf", "leave-one-out", (4, 1), (1, 9)]
 )
 def test_neighbour_values_are_the_semivalue_of_appendix_c2(semivalue):
-    # The paper's sum over coalition sizes of all n players, most of them outside the ball.
+    # The paper's sum over coalition sizes of all n players, most of them outside the
+    # ball.
     from skvalue.semivalues import coalition_weights
 
     n, n_classes = 20, 3
@@ -87,7 +90,8 @@ def test_no_overflow_for_1_to_200_000_neighbours(semivalue):
             # Efficiency: the sum is the utility less that of the empty coalition.
             total = same * agree + (c - same) * differ
             np.testing.assert_allclose(total, same / c - 0.5, atol=1e-11)
-        # A neighbour with the label never has a negative value, one without never a positive.
+        # A neighbour with the label never has a negative value, one without never a
+        # positive.
         assert (agree >= -1e-15).all()
         assert (differ <= 1e-15).all()
 
