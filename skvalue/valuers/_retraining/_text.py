@@ -21,9 +21,9 @@ error_score : "empty", "raise" or float, default="empty"
     coalition, "raise" raises the error. It is an error in any case if all rows together
     fail.
 
-[sampling] sampler : {"auto", "stratified", "subsets", "marginals", "permutation",
-"antithetic", "exact"}, \
-        default="auto"
+[sampling]
+sampler : {"auto", "stratified", "subsets", "marginals", "permutation", \
+        "antithetic", "exact"}, default="auto"
     How coalitions are drawn. "stratified": subsets of all sizes, each used for all
     rows, with more subsets of the sizes whose utilities vary most. "subsets": the same
     without strata; for Banzhaf values uniform subsets. "permutation", "antithetic":
