@@ -481,6 +481,7 @@ def shown_work():
         "gradients",
         "derivatives",
         "games",
+        "linear",
         "estimation",
         "samplers",
     }

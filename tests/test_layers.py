@@ -12,7 +12,7 @@ PACKAGE = house.PACKAGE
 # Rooms by floor: a room may import from lower floors, and from itself.
 LAYERS = [
     {"_utils", "exceptions"},
-    {"samplers", "semivalues", "privacy", "rewards"},
+    {"samplers", "semivalues", "privacy", "rewards", "linear"},
     {"neighbors", "derivatives", "games", "estimation"},
     {"base"},
     {"valuers", "collaborative", "priarta"},

@@ -200,8 +200,8 @@ class StableLogisticGame(Game):
         return utilities, np.zeros(len(masks), dtype=bool)
 
     def _tile(self, masks):
-        from .solvers.dual_kernels import dual_tile
-        from .solvers.stable_kernels import primal_tile
+        from ..linear.dual_kernels import dual_tile
+        from ..linear.stable_kernels import primal_tile
 
         masks = masks if self._codes is None else masks[:, self._codes]
         sizes, rtol = masks.sum(axis=1), self.tolerance / self.kappa

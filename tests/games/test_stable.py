@@ -64,8 +64,8 @@ def test_stable_game_is_scikit_learn_with_a_falling_C(l2, intercept, rng):
 def test_gradient_is_within_the_tolerance(size, rng):
     # One-class coalitions too; five columns, so that nine rows are solved in the
     # primal.
-    from skvalue.games.solvers.dual_kernels import dual_tile
-    from skvalue.games.solvers.stable_kernels import primal_tile
+    from skvalue.linear.dual_kernels import dual_tile
+    from skvalue.linear.stable_kernels import primal_tile
 
     X, y, X_val, y_val = rows(rng)
     l2 = 0.3

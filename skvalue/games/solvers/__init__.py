@@ -6,6 +6,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from ..._utils.optional import needed
+from ...linear import SOLVED
 from .bayes import BayesSolver
 from .centroid import CentroidSolver
 from .linear import LeastSquaresSolver, RidgeSolver
@@ -14,7 +15,6 @@ from .loop import fit_and_score, on_all_rows, score_number, train
 from .marginals import make_marginals
 from .neighbors import NeighborsRegressionSolver, NeighborsSolver
 from .scoring import check_scorer, empty_utility_of
-from .status import SOLVED
 from .training import Training
 
 SOLVERS = [

@@ -9,9 +9,9 @@ from sklearn.utils import check_array
 
 from ..._utils.parallel import ordered_map, tiles
 from ..._utils.sklearn import check_parameters
+from ...linear import FAILED, ONE_CLASS, UNSOLVED
 from .loop import fit_and_score
 from .scores import Scores
-from .status import FAILED, ONE_CLASS, UNSOLVED
 
 _TILE = 128
 ANSWERS = 2_000_000  # approximate number of predictions per tile

@@ -4,8 +4,8 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.naive_bayes import GaussianNB
 
+from ...linear import FAILED, ONE_CLASS, SOLVED, UNSOLVED
 from .base import BatchedSolver, one_class
-from .status import FAILED, ONE_CLASS, SOLVED, UNSOLVED
 
 
 class BayesSolver(BatchedSolver):

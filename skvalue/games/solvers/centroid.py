@@ -3,8 +3,8 @@
 import numpy as np
 from sklearn.neighbors import NearestCentroid
 
+from ...linear import FAILED, ONE_CLASS, SOLVED
 from .base import BatchedSolver, one_class
-from .status import FAILED, ONE_CLASS, SOLVED
 
 
 class CentroidSolver(BatchedSolver):

@@ -4,8 +4,8 @@ import numpy as np
 from scipy.linalg import lstsq
 from sklearn.linear_model import LinearRegression, Ridge
 
+from ...linear import SOLVED, UNSOLVED
 from .base import BatchedSolver
-from .status import SOLVED, UNSOLVED
 
 _MAX_PRODUCTS = 20_000_000  # most products of pairs of columns kept for all rows
 _NEARBY = 4  # most differing rows for which a coalition is computed from the one before
@@ -29,7 +29,7 @@ class CompiledForm:
 
     def coefs(self, masks, widest):
         """Coefficients (m, p), and a mask of those that were computed."""
-        from .linear_kernels import ridge_tile
+        from ...linear.linear_kernels import ridge_tile
 
         coefs = np.empty((len(masks), self.X.shape[1]))
         numbers = np.full(len(masks), -1)

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
+from ...linear import ONE_CLASS, SOLVED, UNSOLVED
 from .base import BatchedSolver, complete_probabilities, one_class
-from .status import ONE_CLASS, SOLVED, UNSOLVED
 
 TOLERANCE = (
     1e-7  # of the Newton decrement before the last step, in standard errors of the fit
@@ -29,7 +29,7 @@ class CompiledNewton:
     def solve(self, masks, counts):
         """Coefficients (m, K, p) of coalitions, and their status; see
         `LogisticSolver`."""
-        from .logistic_kernels import solve_tile
+        from ...linear.logistic_kernels import solve_tile
 
         solver = self.solver
         coefs = np.zeros((len(masks), solver.n_vectors, solver.X.shape[1]))
@@ -117,7 +117,7 @@ class LogisticSolver(BatchedSolver):
         few = sizes <= self._few
         two = few & (counts > 0).all(axis=1)
         if two.any():
-            from .dual_kernels import dual_tile
+            from ...linear.dual_kernels import dual_tile
 
             coefs[two, 0], solved = dual_tile(
                 self.X, (self.y == 1) * 1.0, masks[two], np.full(two.sum(), 1 / self.penalty[0]),

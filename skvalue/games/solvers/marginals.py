@@ -3,12 +3,10 @@ solvers."""
 
 import numpy as np
 
-from .linear import CompiledForm, LeastSquaresSolver
-from .logistic import MAX_STEPS, TOLERANCE, CompiledNewton
-from .status import SOLVED
-from .steps import (
+from ...linear import (
     LOGISTIC,
     SOFTMAX,
+    SOLVED,
     SQUARED,
     curvatures,
     gram,
@@ -21,6 +19,8 @@ from .steps import (
     turns,
     utility_changes,
 )
+from .linear import CompiledForm, LeastSquaresSolver
+from .logistic import MAX_STEPS, TOLERANCE, CompiledNewton
 
 _FEWEST, _PER_COLUMN = (
     8,
@@ -233,7 +233,7 @@ class LogisticMarginals:
     def _train(self, S, rows, classes, own):
         """Coefficients (n, K, p) of S with each of some rows; NaN where not
         converged."""
-        from .joining_kernels import join
+        from ...linear.joining_kernels import join
 
         solver, (k, p) = (
             self.solver,
@@ -268,7 +268,7 @@ class LogisticMarginals:
                 and self.scores.equal
                 and solver.n_classes == 2
             ):
-                from .joining_kernels import mean_log_losses
+                from ...linear.joining_kernels import mean_log_losses
 
                 losses = np.empty(len(coefs))
                 margins = coefs[:, 0] @ solver.X_val.T

@@ -4,9 +4,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
+from ...linear import FAILED, ONE_CLASS, SOLVED, UNSOLVED
 from .base import BatchedSolver, one_class
 from .loop import train
-from .status import FAILED, ONE_CLASS, SOLVED, UNSOLVED
 
 _MAX_PAIRS = 50_000_000  # most pairs of rows and validation points whose order is kept
 

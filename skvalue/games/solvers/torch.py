@@ -8,11 +8,11 @@ import numpy as np
 import torch
 
 from ..._utils.torch_device import block_bytes, default_settings, find_device
+from ...linear import ONE_CLASS, SOLVED, UNSOLVED
+from ...linear.logistic_kernels import FLAT
 from .base import ANSWERS
 from .linear import LeastSquaresSolver, RidgeSolver
 from .logistic import MAX_STEPS, TOLERANCE, LogisticSolver
-from .logistic_kernels import FLAT
-from .status import ONE_CLASS, SOLVED, UNSOLVED
 
 _MAX_TILE = 4096
 _SAFE = 1e-7  # smallest pivot of a matrix with a unit diagonal that is inverted

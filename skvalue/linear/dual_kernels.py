@@ -7,7 +7,7 @@ Machine Learning", Algorithm 3.1).
 
 import numpy as np
 
-from ..._utils.compiled import compiled
+from .._utils.compiled import compiled
 
 
 @compiled

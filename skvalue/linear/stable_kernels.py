@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..._utils.compiled import compiled
+from .._utils.compiled import compiled
 from .dual_kernels import loss
 from .logistic_kernels import invert
 

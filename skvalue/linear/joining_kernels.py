@@ -6,7 +6,7 @@ added, so that a few steps of the loops of the batched solvers remain.
 
 import numpy as np
 
-from ..._utils.compiled import compiled, exp_parts
+from .._utils.compiled import compiled, exp_parts
 from .logistic_kernels import hessian_inverse, residuals, row_joins, scratch_of, solve
 
 _PRODUCT = 16  # factors of at most 1 / eps whose product is a float64

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..._utils.compiled import compiled
+from .._utils.compiled import compiled
 from .logistic_kernels import invert, rank_joins
 
 _SAFE = 1e-7  # smallest pivot of a matrix with a unit diagonal that is inverted

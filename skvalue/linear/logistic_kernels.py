@@ -12,7 +12,7 @@ its rows and no factorisation.
 
 import numpy as np
 
-from ..._utils.compiled import compiled, exp_parts
+from .._utils.compiled import compiled, exp_parts
 from .status import ONE_CLASS, SOLVED, UNSOLVED
 
 FLAT = 1e-6  # largest final gradient, relative to the mean size of its terms
