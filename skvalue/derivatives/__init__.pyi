@@ -1,12 +1,16 @@
 """Derivatives of trained models by the weights of their rows."""
 
-from ._changes import block_size as block_size
-from ._changes import changes_without as changes_without
-from ._changes import corrected_steps as corrected_steps
-from ._changes import newton_steps as newton_steps
-from ._changes import optimum_without as optimum_without
-from ._changes import polish_optimum as polish_optimum
-from ._changes import row_products as row_products
+from ..linear import Hessian as Hessian
+from ..linear import LinearModel as LinearModel
+from ..linear import block_size as block_size
+from ..linear import changes_without as changes_without
+from ..linear import corrected_steps as corrected_steps
+from ..linear import linear_model as linear_model
+from ..linear import newton_steps as newton_steps
+from ..linear import optimum_without as optimum_without
+from ..linear import polish_optimum as polish_optimum
+from ..linear import row_products as row_products
+from ..linear import supports as supports
 from ._errors import (
     AveragedReleases,
     HalvedMoments,
@@ -14,12 +18,8 @@ from ._errors import (
     pooled_variances,
     simulated_variances,
 )
-from ._hessian import Hessian as Hessian
 from ._joining import class_probabilities, joining_values, recorded_positions
 from ._linear_rows import LinearRowModel
-from ._models import LinearModel as LinearModel
-from ._models import linear_model as linear_model
-from ._models import supports as supports
 from ._noise import (
     SCHEDULES,
     GradientNoise,

@@ -7,7 +7,7 @@ from scipy.special import softmax
 from sklearn import get_config
 
 from .._utils.parallel import one_blas_thread
-from ._losses import SOFTMAX, SQUARED
+from ..linear.losses import SOFTMAX, SQUARED
 from ._row_models import RowModel
 
 _BLOCK = 2**21  # numbers in a block

@@ -1,11 +1,21 @@
-"""Linear models: steps of single rows from one fit, and compiled fits.
+"""Linear models: losses, Hessians, Newton steps, changes by single rows, compiled fits.
 
 Files of compiled loops (``*_kernels``) import numba: they are imported where they are
 called.
 """
 
-from .status import FAILED, ONE_CLASS, SOLVED, UNSOLVED
-from .utility_changes import (
+from .hessian import Hessian
+from .newton import (
+    block_size,
+    changes_without,
+    corrected_steps,
+    newton_steps,
+    optimum_without,
+    polish_optimum,
+    row_products,
+)
+from .objective import LinearModel, linear_model, supports
+from .row_effects import (
     LOGISTIC,
     SOFTMAX,
     SQUARED,
@@ -20,3 +30,4 @@ from .utility_changes import (
     turns,
     utility_changes,
 )
+from .status import FAILED, ONE_CLASS, SOLVED, UNSOLVED

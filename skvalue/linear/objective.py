@@ -19,7 +19,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, compute_class_weight
 
-from ._losses import GAMMA, LOGISTIC, POISSON, SOFTMAX, SQUARED
+from .losses import GAMMA, LOGISTIC, POISSON, SOFTMAX, SQUARED
 
 _GLMS = {PoissonRegressor: POISSON, GammaRegressor: GAMMA}
 _TYPES = (

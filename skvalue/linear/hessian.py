@@ -7,7 +7,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from sklearn import get_config
 
 from .._utils.parallel import tiles
-from ._losses import SOFTMAX
+from .losses import SOFTMAX
 
 _BLOCK = 2**21  # numbers in a block of rows
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from .._utils.parallel import tiles
-from ._hessian import Hessian
-from ._losses import SQUARED
+from .hessian import Hessian
+from .losses import SQUARED
 
 _BLOCK = 2**21  # numbers in a block
 _SINGULAR = 1e-10
