@@ -1,15 +1,16 @@
 """What `import skvalue` offers: each name is imported at its first use."""
 
+from . import audit as audit
 from . import collaborative as collaborative
 from . import datasets as datasets
 from . import derivatives as derivatives
 from . import exceptions as exceptions
 from . import games as games
 from . import inspection as inspection
+from . import labels as labels
 from . import neighbors as neighbors
 from . import priarta as priarta
 from . import privacy as privacy
-from . import review as review
 from . import rewards as rewards
 from . import samplers as samplers
 from . import selection as selection
@@ -20,8 +21,8 @@ from .base import BaseInSampleValuer as BaseInSampleValuer
 from .base import BaseValuer as BaseValuer
 from .collaborative import BayesianSurpriseScorer as BayesianSurpriseScorer
 from .collaborative import PredictiveValueScorer as PredictiveValueScorer
+from .labels import LabelErrorDetector as LabelErrorDetector
 from .priarta import PriArTaScorer as PriArTaScorer
-from .review import LabelErrorDetector as LabelErrorDetector
 from .selection import ValueFilter as ValueFilter
 from .selection import ValueFilteredClassifier as ValueFilteredClassifier
 from .selection import ValueFilteredRegressor as ValueFilteredRegressor

@@ -46,12 +46,12 @@ X, y = load_iris(return_X_y=True)
 data = {"X_val": X[::2], "y_val": y[::2]}
 valuer = skvalue.KNNShapleyValuer().fit(X, y, **data)
 assert abs(valuer.values_.sum() - (valuer.utility_ - valuer.empty_utility_)) < 1e-9
-assert skvalue.review.audit_table(X, y, random_state=0).values.shape == (150,)
+assert skvalue.audit.audit_table(X, y, random_state=0).values.shape == (150,)
 """
 TORCH = "skvalue.KNNShapleyValuer(engine='torch').fit(X, y, **data)"
 REPORT = """
 load_iris(as_frame=True).frame.to_csv("iris.csv", index=False)
-from skvalue.commands import main
+from skvalue.audit.commands import main
 assert main(["audit", "iris.csv", "--target", "target", "-o", "iris.html"]) == 0
 """
 FEATURES = {  # Extra -> what it is for; "" is the base alone. `suite` installs the extra test.

@@ -18,8 +18,8 @@ LAYERS = [
     {"valuers", "collaborative", "priarta"},
     {"datasets", "selection"},
     {"inspection"},
-    {"review"},
-    {"commands"},
+    {"labels"},
+    {"audit"},
     {"__main__"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}

@@ -50,7 +50,7 @@ CHECKED = {
     "from skvalue import NoSuchThing": ["NoSuchThing"],
     "skvalue.priarta.NoSuchThing": ["NoSuchThing"],
     "skvalue.priarta.SimCLR(epoch=3)": ["epoch"],
-    "skvalue.review.audit_table(X, y, targett='y')": ["targett"],
+    "skvalue.audit.audit_table(X, y, targett='y')": ["targett"],
 }
 
 

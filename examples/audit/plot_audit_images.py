@@ -24,7 +24,7 @@ print(f"{len(X)} images, {wrong.sum()} wrong labels")
 # %%
 # The report
 # ----------
-from skvalue.review import audit_table
+from skvalue.audit import audit_table
 
 report = audit_table(X, y, title="Digits", n_rows=30, random_state=0)
 report

@@ -31,7 +31,7 @@ print(f"{len(X)} rows, {wrong.sum()} wrong labels")
 # In a notebook the report shows its page: click on a heading to sort, type to filter,
 # open the details of a row. The page counts the verdicts that are clicked, and saves
 # them as a CSV file.
-from skvalue.review import audit_table
+from skvalue.audit import audit_table
 
 report = audit_table(X, y, title="Tumours", target="tumour", random_state=0)
 report

@@ -42,7 +42,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 
 from skvalue import LabelErrorDetector
-from skvalue.review import audit_table
+from skvalue.audit import audit_table
 
 embedding = make_pipeline(
     TfidfVectorizer(stop_words="english", sublinear_tf=True),

@@ -42,7 +42,7 @@ print(f"{wrong.sum()} of {len(y)} labels are wrong.")
 from sklearn.linear_model import LogisticRegression
 
 from skvalue import LabelErrorDetector
-from skvalue.review import ReviewQueue
+from skvalue.labels import ReviewQueue
 
 detector = LabelErrorDetector(LogisticRegression(C=0.1), random_state=0)
 queue = ReviewQueue(detector).fit(X, y)

@@ -23,8 +23,8 @@ from sklearn.model_selection import cross_val_predict
 from threadpoolctl import threadpool_limits
 
 from skvalue._utils.columns import column_encoder
-from skvalue.commands import main as skvalue_command
-from skvalue.review import check_table
+from skvalue.audit import check_table
+from skvalue.audit.commands import main as skvalue_command
 
 
 def draw_table(n, rng, n_columns=20):

@@ -9,7 +9,7 @@ of 400 draws in which more than a tenth of the named rows without a verdict are 
 
 import numpy as np
 
-from skvalue.review import draw_rows, fit_curve, list_qvalues
+from skvalue.labels import draw_rows, fit_curve, list_qvalues
 
 SETTINGS = [  # length of the list, rank of even odds, slope, number of verdicts
     (500, 120, 2, 50), (200, 60, 2, 50), (1000, 200, 1.5, 50), (2000, 600, 2, 80),

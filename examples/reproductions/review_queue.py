@@ -32,7 +32,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 
 from skvalue import LabelErrorDetector
 from skvalue.datasets import flip_labels
-from skvalue.review import ReviewQueue
+from skvalue.labels import ReviewQueue
 
 IN_MEMORY = {"digits": load_digits, "breast": load_breast_cancer}
 ARRAYS = ("covertype", "adult", "2dplanes", "phoneme", "wind", "cpu")

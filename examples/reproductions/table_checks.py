@@ -58,17 +58,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Bunch
 
+from skvalue._utils.table_columns import columns_of
+from skvalue.audit import check_table
+from skvalue.audit.checks import _cells, _columns_alone, _far, _leaks, _order
+from skvalue.audit.checks._weak import find_weak_model, worth_of_models
+from skvalue.labels import count_improbable_labels, find_duplicates, label_spellings
 from skvalue.privacy import DiscreteGaussianEvent, calibrate_counts, get_epsilon
 from skvalue.privacy.audit import distinguish_scores
-from skvalue.review import (
-    _columns,
-    check_table,
-    count_improbable_labels,
-    find_duplicates,
-    label_spellings,
-)
-from skvalue.review.checks import _cells, _columns_alone, _far, _leaks, _order
-from skvalue.review.checks._weak import find_weak_model, worth_of_models
 
 IN_MEMORY = {"wine": load_wine, "breast": load_breast_cancer, "digits": load_digits}
 TARGETS = {
@@ -298,20 +294,20 @@ def after_the_outcome(codes, rng):
 def leaks(name, X, y, rng, hits):
     codes, columns = (
         np.unique(y.astype(str), return_inverse=True)[1],
-        _columns.columns_of(X),
+        columns_of(X),
     )
     found = [c for f in _leaks.find_leaks(columns, codes, 0, WORDS) for c in f.columns]
     hits["leak: alarm"].append(bool(found))
     if found:
         print(name, "leaks:", *found)
     for kind, entries in after_the_outcome(codes, rng).items():
-        new = _columns.columns_of(pd.DataFrame({"new": entries}))
+        new = columns_of(pd.DataFrame({"new": entries}))
         found = _leaks.find_leaks([*columns, *new], codes, 0, WORDS)
         hits[f"leak: {kind}"].append("new" in [c for f in found for c in f.columns])
 
 
 def ids(name, X, y, rng, hits):
-    for column in _columns.columns_of(X):
+    for column in columns_of(X):
         hits["id: alarm, of columns"].append(
             any(True for _ in _columns_alone.find_ids([column]))
         )
@@ -324,14 +320,14 @@ def ids(name, X, y, rng, hits):
         "K-00001": [f"K-{i:05d}" for i in rng.permutation(n)],
         "gaps, shuffled": rng.permutation(gaps),
     }.items():  # fmt: skip
-        column = _columns.columns_of(pd.DataFrame({"new": entries}))
+        column = columns_of(pd.DataFrame({"new": entries}))
         hits[f"id: {kind}"].append(any(True for _ in _columns_alone.find_ids(column)))
 
 
 def missing(name, X, y, rng, hits):
     codes, columns = (
         np.unique(y.astype(str), return_inverse=True)[1],
-        _columns.columns_of(X),
+        columns_of(X),
     )
     found = [f.columns[0] for f in _leaks.find_missing_by_label(columns, codes, WORDS)]
     hits["missing by label: alarm"].append(bool(found))
@@ -340,7 +336,7 @@ def missing(name, X, y, rng, hits):
     usual = codes == np.bincount(codes).argmax()
     for more in (0.1, 0.2, 0.4):
         lost = rng.random(len(X)) < np.where(usual, 0.05, 0.05 + more)
-        new = _columns.columns_of(pd.DataFrame({"new": np.where(lost, np.nan, 1.0)}))
+        new = columns_of(pd.DataFrame({"new": np.where(lost, np.nan, 1.0)}))
         found = [
             f.columns[0]
             for f in _leaks.find_missing_by_label([*columns, *new], codes, WORDS)
@@ -365,7 +361,7 @@ def orders(name, X, y, rng, hits):
         "sorted by a column": np.argsort(some.to_numpy(), kind="stable"),
         "four sources": np.argsort(source, kind="stable"),
     }.items():  # fmt: skip
-        columns = [column.take(rows) for column in _columns.columns_of(X)]
+        columns = [column.take(rows) for column in columns_of(X)]
         found = [
             *_order.find_label_order(codes[rows], rng, WORDS),
             *_order.find_row_order(columns, rng),
@@ -375,7 +371,7 @@ def orders(name, X, y, rng, hits):
 
 def far(name, X, y, rng, hits):
     X = X.iloc[:500, :14]
-    found = [row for f in _far.find_far_rows(_columns.columns_of(X)) for row in f.rows]
+    found = [row for f in _far.find_far_rows(columns_of(X)) for row in f.rows]
     hits["far rows: alarm, of rows"].append(len(found) / len(X))
     rows = rng.choice(len(X), max(5, int(0.03 * len(X))), replace=False)
     numbers = [
@@ -384,17 +380,13 @@ def far(name, X, y, rng, hits):
     if numbers:
         other = X.astype(dict.fromkeys(numbers, float))
         other.loc[rows, numbers] *= 10
-        found = [
-            row
-            for f in _far.find_far_rows(_columns.columns_of(other))
-            for row in f.rows
-        ]
+        found = [row for f in _far.find_far_rows(columns_of(other)) for row in f.rows]
         hits["far rows: numbers in another unit"].append(np.isin(rows, found).mean())
 
 
 def weak(name, X, y, rng, hits):
     classes, codes = np.unique(y.astype(str), return_inverse=True)
-    columns = _columns.columns_of(X)
+    columns = columns_of(X)
     for kind, labels in {
         "as it is": codes,
         "labels drawn apart": rng.permutation(codes),
@@ -435,7 +427,7 @@ def rules(options):
             ]
             codes, columns = (
                 np.unique(y, return_inverse=True)[1],
-                _columns.columns_of(X),
+                columns_of(X),
             )
             found = [
                 c
@@ -470,7 +462,7 @@ def cells(options):
             continue
         codes, columns = (
             np.unique(y.astype(str), return_inverse=True)[1],
-            _columns.columns_of(X),
+            columns_of(X),
         )
         found = _cells.score_columns(columns, codes, 0)
         found = np.column_stack([scores for scores, *_ in found])

@@ -20,7 +20,7 @@ from other_libraries_worker import main
 
 
 def by_skvalue(frame):
-    from skvalue.review import check_table
+    from skvalue.audit import check_table
 
     y = frame["y"].astype(object).where(frame["y"].notna(), None)
     for found in check_table(frame.drop(columns="y"), y, target="y", random_state=0):

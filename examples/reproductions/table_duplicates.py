@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from skvalue.review import find_duplicates
+from skvalue.labels import find_duplicates
 
 
 def numbers_of(frame):

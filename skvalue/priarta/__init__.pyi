@@ -3,6 +3,7 @@
 from .attacks import MembershipAttack as MembershipAttack
 from .attacks import membership_attack as membership_attack
 from .buyer import PriArTaScorer as PriArTaScorer
+from .buyer import add_buyer_command as add_buyer_command
 from .buyer import principal_contributions as principal_contributions
 from .buyer import symmetric_kl as symmetric_kl
 from .buyer import wasserstein as wasserstein
@@ -20,3 +21,4 @@ from .maps.vae import GaussianVAE as GaussianVAE
 from .maps.vae import negative_elbo as negative_elbo
 from .seller import SellerRelease as SellerRelease
 from .seller import Summary as Summary
+from .seller import add_seller_command as add_seller_command

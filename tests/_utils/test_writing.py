@@ -14,8 +14,8 @@ from sklearn.naive_bayes import GaussianNB
 
 import skvalue
 from skvalue import DataShapleyValuer, LabelErrorDetector
-from skvalue.commands import main
-from skvalue.review import audit_table
+from skvalue.audit import audit_table
+from skvalue.audit.commands import main
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("jinja2")

@@ -11,7 +11,7 @@ from problems import two_classes
 from sklearn.naive_bayes import GaussianNB
 
 import skvalue
-from skvalue.review import LabelErrorDetector
+from skvalue.labels import LabelErrorDetector
 
 from ..watch import Watch
 

@@ -18,8 +18,8 @@ from skvalue.priarta import (
     PrincipalComponents,
     Summary,
 )
-from skvalue.priarta.__main__ import main, read_rows
-from skvalue.priarta.seller import most_bytes
+from skvalue.priarta.__main__ import main
+from skvalue.priarta.seller import most_bytes, read_rows
 from skvalue.privacy import Ledger
 
 from .markets import gaussian_rows

@@ -1,5 +1,6 @@
 """Summaries and releases of a seller."""
 
+from .command_line import add_seller_command, add_seller_steps, read_rows
 from .mechanism import (
     COUNT_WEIGHT,
     Noise,

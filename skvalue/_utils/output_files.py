@@ -1,0 +1,63 @@
+"""Files that a command writes: which are refused, and tables in them."""
+
+import os
+from functools import partial
+
+from .optional import needed
+
+KINDS = (".csv", ".tsv", ".parquet", ".arrow", ".feather")
+
+
+def pandas():
+    """The module pandas, or an ImportError that names the extra."""
+    return needed("pandas", "the command line")
+
+
+def ending_of(path):
+    """What a path ends in, which says the format."""
+    return os.path.splitext(path)[1].lower()
+
+
+def check_outputs(options, kinds, inputs):
+    """Refuse, before any work, files that could not be written, or are used otherwise.
+
+    ``kinds``: option -> what the name of its file may end in; ``inputs``: files that
+    are read.
+    """
+    used = {os.path.realpath(path) for path in inputs if path is not None}
+    for option, endings in kinds.items():
+        path, name = getattr(options, option), f"--{option}"
+        if path is None:
+            continue
+        final, ending = os.path.realpath(path), ending_of(path)
+        folder = os.path.dirname(final)
+        if ending not in endings:
+            raise ValueError(
+                f"{name} must end in one of {', '.join(endings)}. Got {path}."
+            )
+        if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
+            raise ValueError(
+                f"{name} must be in a folder that can be written. Got {path}."
+            )
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise ValueError(
+                f"{name} must be a file. Got {path}, a folder, a pipe or a device."
+            )
+        if final in used:
+            raise ValueError(
+                f"{name} must be a file that is not used otherwise. Got {path}."
+            )
+        if ending in KINDS[2:]:
+            needed("pyarrow", f"a {ending} file")
+        used.add(final)
+
+
+def write_frame(frame, path):
+    """The function that writes a frame to a file; the end of its final path says
+    how."""
+    kind = ending_of(path)
+    if kind in (".csv", ".tsv"):
+        return partial(frame.to_csv, index=False, sep="\t" if kind == ".tsv" else ",")
+    if kind == ".parquet":
+        return partial(frame.to_parquet, index=False)
+    return frame.reset_index(drop=True).to_feather

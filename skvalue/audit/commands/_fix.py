@@ -1,0 +1,69 @@
+"""``skvalue fix``: the table with its corrections, all other bytes as they were."""
+
+import os
+from pathlib import Path
+
+from ..._utils.output_files import check_outputs, ending_of
+from ..._utils.untrusted import read_text
+from ..._utils.writing import write_files
+from .. import (
+    AuditReport,
+    corrections_of,
+    corrections_to_csv,
+    fix_table,
+    read_corrections,
+)
+from ._options import new_command, reading_of
+
+_KINDS = (".csv", ".tsv", ".txt")
+_SHOWN = 20  # changes that are printed
+_LARGEST = 100_000_000  # bytes of a report
+
+
+def add_command(commands):
+    """Add ``skvalue fix``."""
+    options = ("--output", "--sep", "--encoding", "--header", "--skip-lines")
+    about = "write the table with corrected entries"
+    helps = {"--output": "file to write; never the table"}
+    parser = new_command(commands, "fix", about, _run, options, ("--output",), helps)
+    parser.add_argument("table", help="the .csv or .tsv file that was audited")
+    parser.add_argument(
+        "corrections",
+        help="CSV file (row,column,old,new,why,accept; the header is row 1) of which those with "
+        "accept = true are applied, and rows with accept = remove left out; or the JSON of a "
+        "report with verdicts: labels that are wrong become the suggestions",
+    )
+    parser.add_argument(
+        "--changes", help="list of what was changed (.csv); default: next to it"
+    )
+
+
+def read_report(path):
+    """The report of a JSON file."""
+    if not os.path.isfile(path):
+        raise ValueError(f"report must be a file that exists. Got {path}.")
+    return AuditReport.from_json(read_text(path, _LARGEST, "report"))
+
+
+def _run(options):
+    options.changes = (
+        options.changes or os.path.splitext(options.output)[0] + ".changes.csv"
+    )
+    if ending_of(options.table) not in _KINDS:
+        raise ValueError(
+            f"the table must end in one of {', '.join(_KINDS)}. Got {options.table}."
+        )
+    endings = {"output": _KINDS, "changes": _KINDS[:1]}
+    check_outputs(options, endings, [options.table, options.corrections])
+    if ending_of(options.corrections) == ".json":
+        corrections = corrections_of(read_report(options.corrections))
+        unknown = sum(not each.accept for each in corrections)
+        if unknown:
+            print(f"{unknown} wrong labels stay: no other one is suggested.")
+    else:
+        corrections = read_corrections(options.corrections)
+    raw = Path(options.table).read_bytes()
+    raw, changes = fix_table(raw, corrections, **reading_of(options))
+    write_files({options.output: raw, options.changes: corrections_to_csv(changes)})
+    print(*changes[:_SHOWN], sep="\n")
+    print(f"{options.output}: {len(changes)} corrections, listed in {options.changes}.")

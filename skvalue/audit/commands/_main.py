@@ -1,0 +1,100 @@
+"""The parser of the command line, its exit codes and its messages."""
+
+import argparse
+import os
+import sys
+import warnings
+from contextlib import redirect_stdout
+
+import skvalue
+
+from ...priarta import add_buyer_command, add_seller_command
+from ...privacy import add_ledger_command
+from . import _audit, _check, _clean, _fix, _methods, _review, _value
+from ._words import in_words
+
+_DONE, _BAD_INPUT, _INTERRUPTED = 0, 2, 130
+_CODES = (
+    "exit codes: 0 done; 1 a gate of --fail-on or --fail-on-findings failed; 2 the input was "
+    "refused, for the reason on the standard error; 130 interrupted by Ctrl-C. Nothing is written "
+    "with 2 and 130."
+)
+_LONGEST = 1000  # letters of a message
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence."""
+
+    def error(self, message):
+        self.exit(_BAD_INPUT, f"error: {message} (see {self.prog} --help)\n")
+
+
+def main(arguments=None):
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : list of str, default=None
+        The words after ``skvalue``; None means those of this process.
+
+    Returns
+    -------
+    code : int
+        0 if the command did what it was asked for, 1 if a gate failed, 2 if the input
+        was refused, which one sentence on the standard error says, 130 after Ctrl-C.
+    """
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    options = _parser().parse_args(arguments)
+    with warnings.catch_warnings(), redirect_stdout(_Output(sys.stdout)):
+        warnings.simplefilter("default")
+        warnings.showwarning = _show_warning
+        try:
+            return options.run(options) or _DONE
+        except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:
+            print(f"error: {_one_line(error)}", file=sys.stderr)
+            return _BAD_INPUT
+        except KeyboardInterrupt:
+            print("interrupted: nothing was written.", file=sys.stderr)
+            return _INTERRUPTED
+
+
+class _Output:
+    """Standard output, which goes nowhere once its reader is gone: files are still
+    written."""
+
+    def __init__(self, stream):
+        self._stream = stream
+
+    def write(self, text):
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+
+    def __getattr__(self, name):
+        return getattr(self._stream, name)
+
+
+def _parser():
+    about = "Find, mend, value and drop rows of a table."
+    parser = _Parser("skvalue", description=about, epilog=_CODES)
+    parser.add_argument(
+        "--version", action="version", version=f"skvalue {skvalue.__version__}"
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for module in (_audit, _check, _review, _fix, _clean, _value, _methods):
+        module.add_command(commands)
+    add_buyer_command(commands)
+    add_ledger_command(commands)
+    add_seller_command(commands)
+    return parser
+
+
+def _one_line(error):
+    text = in_words(" ".join(str(error).split())) or type(error).__name__
+    return text if len(text) < _LONGEST else text[:_LONGEST] + " ..."
+
+
+def _show_warning(message, category, filename, lineno, file=None, line=None):
+    print(f"warning: {_one_line(message)}", file=sys.stderr)

@@ -1,0 +1,167 @@
+"""The options that several commands have, and what is checked of them together."""
+
+import argparse
+import os
+
+from ...privacy import Ledger
+from ..checks import SEVERITIES
+
+READING = {  # -> the argument of `read_table`
+    "--sep": "separator", "--encoding": "encoding", "--header": "header",
+    "--skip-lines": "skip_lines", "--decimal": "decimal", "--dates": "dates",
+    "--missing": "missing", "--text": "text", "--strict": "strict",
+}  # fmt: skip
+TABLE = (
+    "table",
+    "--target",
+    "--validation",
+    "--task",
+    "--ignore",
+    "--groups",
+    *READING,
+)
+PRIVACY = ("--epsilon", "--delta", "--equal-rows", "--ledger")
+REPORT = ("--output", "--json", "--csv", "--tasks")
+CHECKS = ("--checks", "--findings", "--corrections", "--fail-on-findings")
+# Options of files -> what their names may end in.
+OF_REPORT = {
+    "output": (".html",),
+    "json": (".json",),
+    "csv": (".csv",),
+    "tasks": (".json",),
+}
+OF_CHECKS = {"findings": (".json",), "corrections": (".csv",)}
+
+
+def fraction(text):
+    """A number from 0 to 1, of the words of a command."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise argparse.ArgumentTypeError(f"must be a number from 0 to 1. Got {text!r}.")
+    return number
+
+
+_OPTIONS = {
+    "table": dict(help="a CSV or TSV file, or a .parquet, .arrow or .feather file"),
+    "--target": dict(help="name of the column to predict"),
+    "--validation": dict(help="a table of the same columns: the validation points"),
+    "--task": dict(
+        choices=("auto", "classification", "regression"),
+        default="auto",
+        help="what the target is; default: regression if it has numbers with decimals",
+    ),
+    "--ignore": dict(action="append", metavar="COLUMN", help="a column to leave out"),
+    "--groups": dict(metavar="COLUMN", help="column whose entries name groups of rows"),
+    "--sep": dict(dest="separator", help="what separates fields, such as ';' or tab"),
+    "--encoding": dict(help="such as utf-8 or latin-1"),
+    "--header": dict(
+        action=argparse.BooleanOptionalAction,
+        help="whether the first line names the columns",
+    ),
+    "--skip-lines": dict(
+        type=int, default=0, metavar="N", help="lines before the header"
+    ),
+    "--decimal": dict(choices=(".", ","), help="decimal mark"),
+    "--dates": dict(
+        choices=("dmy", "mdy"), help="order of day and month, such as of 03/04/2026"
+    ),
+    "--missing": dict(
+        action="append",
+        metavar="CODE[=COLUMN]",
+        help="an entry that means missing; repeatable",
+    ),
+    "--text": dict(
+        action="append", metavar="COLUMN", help="a column to keep as text; repeatable"
+    ),
+    "--strict": dict(action="store_true", help="refuse what can be read in two ways"),
+    "--output": dict(help="page to write (.html)"),
+    "--seed": dict(type=int, default=0, help="random state; default: %(default)s"),
+    "--json": dict(help="file for `skvalue review` (.json)"),
+    "--csv": dict(help="the list, for verdicts in its column is_error (.csv)"),
+    "--tasks": dict(help="the rows to review as tasks of Label Studio (.json)"),
+    "--fail-on": dict(
+        type=fraction,
+        metavar="FRACTION",
+        help="exit with 1 if a larger fraction of rows has another suggestion than its label",
+    ),
+    "--checks": dict(
+        choices=("all", "fast"),
+        default="all",
+        help="fast: no search for single entries that do not fit their row, which is left out of "
+        "tables of more than 5,000 rows or 50 columns; default: %(default)s",
+    ),
+    "--findings": dict(help="what was found, for programs (.json)"),
+    "--corrections": dict(
+        help="what can be corrected, for `skvalue fix` (.csv): spellings are accepted; typing "
+        "errors, missing labels and rows that are entered twice wait for your accept"
+    ),
+    "--fail-on-findings": dict(
+        choices=SEVERITIES[:3],
+        help="exit with 1 if there is a finding of this severity, or a worse one",
+    ),
+    "--epsilon": dict(
+        type=float,
+        help="above 0: counts of improbable labels, in place of the list, are (epsilon, delta)-"
+        "differentially private; needs --validation, whose rows are public",
+    ),
+    "--delta": dict(type=float, default=1e-5, help="default: %(default)s"),
+    "--equal-rows": dict(
+        action="store_true",
+        help="with --epsilon: rows of --validation that equal rows of the table are other cases",
+    ),
+    "--ledger": dict(
+        help="with --epsilon: file of `skvalue ledger new`, which is charged"
+    ),
+}
+
+
+def new_command(commands, name, about, run, options=(), required=(), helps=None):
+    """Add a command, with some of these options, and its own help on them; returns its
+    parser."""
+    parser = commands.add_parser(name, help=about)
+    parser.set_defaults(run=run)
+    reading = parser.add_argument_group(
+        "how the tables are read (what is assumed is printed)"
+    )
+    for option in options:
+        arguments = _OPTIONS[option] | (
+            {"required": True} if option in required else {}
+        )
+        arguments["help"] = (helps or {}).get(option, arguments["help"])
+        flags = ["-o", option] if option == "--output" else [option]
+        (reading if option in READING else parser).add_argument(*flags, **arguments)
+    return parser
+
+
+def reading_of(options):
+    """The arguments of `read_table` that options hold."""
+    given = {
+        name: getattr(options, name)
+        for name in READING.values()
+        if hasattr(options, name)
+    }
+    if given["separator"] in ("tab", "\\t"):
+        given["separator"] = "\t"
+    return given
+
+
+def refuse_privacy(options):
+    """Refuse what is only used with --epsilon: a ledger that would not be charged."""
+    for name in ("ledger", "equal_rows"):
+        if options.epsilon is None and getattr(options, name):
+            option = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{option} must be used with --epsilon. Got no epsilon.")
+
+
+def ledger_of(options):
+    """The ledger that is charged, or None."""
+    if options.ledger is None:
+        return None
+    if not os.path.isfile(options.ledger):
+        raise ValueError(
+            f"--ledger must be a file that `skvalue ledger new` made. Got {options.ledger}."
+        )
+    return Ledger(options.ledger)

@@ -1,0 +1,37 @@
+"""Which labels are probably wrong, what they should be, and how sure that is."""
+
+from ._detector import LabelErrorDetector
+from ._duplicates import find_duplicates, match_rows
+from ._model_skill import model_skill, predict_held_out
+from ._private_counts import LabelCounts, count_improbable_labels
+from ._queue import ReviewQueue, head_to_accept
+from ._spellings import label_spellings
+from ._table import table_to_numbers
+from ._verdicts import (
+    check_verdicts,
+    count_errors,
+    draw_rows,
+    fit_curve,
+    list_qvalues,
+    make_statement,
+)
+
+__all__ = [
+    "LabelCounts",
+    "LabelErrorDetector",
+    "ReviewQueue",
+    "check_verdicts",
+    "count_errors",
+    "count_improbable_labels",
+    "draw_rows",
+    "find_duplicates",
+    "fit_curve",
+    "head_to_accept",
+    "label_spellings",
+    "list_qvalues",
+    "make_statement",
+    "match_rows",
+    "model_skill",
+    "predict_held_out",
+    "table_to_numbers",
+]
