@@ -3,7 +3,7 @@ walks."""
 
 import numpy as np
 
-from ..linear.losses import probabilities
+from ..linear import probabilities
 from ._players import gradients_at
 
 

@@ -7,7 +7,7 @@ from scipy.special import softmax
 from sklearn import get_config
 
 from .._utils.parallel import one_blas_thread
-from ..linear.losses import SOFTMAX, SQUARED
+from ..linear import SOFTMAX, SQUARED
 from ._row_models import RowModel
 
 _BLOCK = 2**21  # numbers in a block

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from .._utils.parallel import tiles
 from .._utils.torch_device import block_bytes, default_settings, find_device
-from ..linear.losses import probabilities
+from ..linear import probabilities
 from ._row_models import RowModel
 from ._torch_modules import (
     as_targets,

@@ -5,6 +5,7 @@ called.
 """
 
 from .hessian import Hessian
+from .losses import GAMMA, LOGISTIC, POISSON, SOFTMAX, SQUARED, Loss, probabilities
 from .newton import (
     block_size,
     changes_without,
@@ -16,18 +17,11 @@ from .newton import (
 )
 from .objective import LinearModel, linear_model, supports
 from .row_effects import (
-    LOGISTIC,
-    SOFTMAX,
-    SQUARED,
-    curvatures,
     gram,
     group_changes,
     group_steps,
-    probabilities,
     row_steps,
-    slopes,
     third_derivatives,
-    turns,
     utility_changes,
 )
 from .status import FAILED, ONE_CLASS, SOLVED, UNSOLVED

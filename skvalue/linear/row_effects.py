@@ -16,51 +16,11 @@ K.
 """
 
 import numpy as np
-from scipy.special import expit, softmax
 
-SQUARED, LOGISTIC, SOFTMAX = "squared", "logistic", "softmax"
+from .losses import SQUARED
+
 _ITERATIONS = 5
 _BLOCK = 2**20  # most entries of a block of leverages
-
-
-def probabilities(z, loss):
-    """Probabilities of the classes that have decisions z (n, K): the second of two, or
-    all."""
-    return expit(z) if loss == LOGISTIC else softmax(z, axis=1)
-
-
-def slopes(z, y, loss):
-    """Derivatives of the losses by the decisions z (n, K); y are targets or codes of
-    classes."""
-    if loss == SOFTMAX:
-        return probabilities(z, loss) - (y[:, None] == np.arange(z.shape[1]))
-    return (z if loss == SQUARED else probabilities(z, loss)) - y[:, None]
-
-
-def curvatures(z, loss):
-    """Second derivatives of the losses, (n, K, K): ``diag(q) - q q'`` for the
-    probabilities q."""
-    if loss == SQUARED:
-        return np.ones((len(z), 1, 1))
-    q = probabilities(z, loss)
-    return _diagonal(q) - q[:, :, None] * q[:, None, :]
-
-
-def turns(z, change, loss):
-    """Derivatives of `curvatures` along changes of the decisions (n, K)."""
-    if loss == SQUARED:
-        return np.zeros((len(z), 1, 1))
-    q = probabilities(z, loss)
-    moved = q * (change - (q * change).sum(axis=1, keepdims=True))
-    return (
-        _diagonal(moved)
-        - moved[:, :, None] * q[:, None, :]
-        - q[:, :, None] * moved[:, None, :]
-    )
-
-
-def _diagonal(q):
-    return q[:, :, None] * np.eye(q.shape[1])
 
 
 def gram(X, weights):
@@ -91,10 +51,10 @@ def pulls(z, y, w, leverages, signs, loss):
     """The solutions rho (n, K), by Newton's method from 0, of which rows that leave
     take a step."""
     rho, identity, first = np.zeros(z.shape), np.eye(z.shape[1]), None
-    for _ in range(1 if loss == SQUARED else _ITERATIONS):
+    for _ in range(1 if loss is SQUARED else _ITERATIONS):
         at = z - signs[:, None] * np.einsum("nkl,nl->nk", leverages, rho)
-        missing = rho - w[:, None] * slopes(at, y, loss)
-        bent = (signs * w)[:, None, None] * (curvatures(at, loss) @ leverages)
+        missing = rho - w[:, None] * loss.gradient(at, y)
+        bent = (signs * w)[:, None, None] * (loss.curvature(at, y) @ leverages)
         if z.shape[1] == 1:
             rho = rho - missing / (1.0 + bent[:, 0])
         else:
@@ -119,7 +79,7 @@ def utility_changes(X, y, w, theta, inverse, gradient, bend, signs, loss):
         ``g``.
     signs : ndarray of shape (n,)
         1 for rows that join, -1 for rows that leave.
-    loss : str
+    loss : Loss
         The loss.
 
     Returns
@@ -151,7 +111,11 @@ def _row_pulls(X, y, w, theta, inverse, signs, loss):
     h, z = quadratic_forms(X, inverse), X @ theta.T
     rho = pulls(z, y, w, h, signs, loss)
     moved = np.einsum("nkl,nl->nk", h, rho)
-    own = 0.5 * w[:, None] * np.einsum("nkl,nl->nk", turns(z, moved, loss), moved)
+    own = (
+        0.5
+        * w[:, None]
+        * np.einsum("nkl,nl->nk", loss.curvature_derivative(z, moved), moved)
+    )
     lengths = np.einsum("nk,nk->n", rho, moved) + (moved**2).sum(axis=1) / 16
     return rho, rho + np.where(signs[:, None] < 0, own, 0.0), lengths
 
@@ -172,7 +136,7 @@ def third_derivatives(X, w, z, loss):
     """Third derivatives of the losses of rows with decisions z, (K p, K p, K p)."""
     k, p = z.shape[1], X.shape[1]
     return np.array([
-        gram(X, w[:, None, None] * turns(z, X[:, a, None] * np.eye(k)[c], loss))
+        gram(X, w[:, None, None] * loss.curvature_derivative(z, X[:, a, None] * np.eye(k)[c]))
         for c in range(k) for a in range(p)
     ])  # fmt: skip
 
@@ -189,8 +153,8 @@ def group_steps(X, y, w, theta, hessian, signs, loss, codes):
     none."""
     z = X @ theta.T
     pull, curve = (
-        w[:, None] * slopes(z, y, loss),
-        w[:, None, None] * curvatures(z, loss),
+        w[:, None] * loss.gradient(z, y),
+        w[:, None, None] * loss.curvature(z, y),
     )
     order, n_groups = np.argsort(codes, kind="stable"), len(signs)
     starts = np.searchsorted(codes[order], np.arange(n_groups + 1))

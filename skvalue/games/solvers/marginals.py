@@ -8,15 +8,11 @@ from ...linear import (
     SOFTMAX,
     SOLVED,
     SQUARED,
-    curvatures,
     gram,
     group_changes,
     group_steps,
-    probabilities,
     row_steps,
-    slopes,
     third_derivatives,
-    turns,
     utility_changes,
 )
 from .linear import CompiledForm, LeastSquaresSolver
@@ -123,7 +119,7 @@ class LinearMarginals:
         solver, mask = self.solver, np.zeros((1, len(self.solver.X)), dtype=bool)
         mask[0, S] = True
         coefs, _ = solver.engine.coefs(mask, np.inf)
-        y = solver.y - solver.shift
+        y = (solver.y - solver.shift)[:, None]
         predictions = coefs @ solver.X_val.T
         utility = self.scores.of_targets(predictions + solver.shift, mask.sum(axis=1))[
             0
@@ -137,7 +133,7 @@ class LinearMarginals:
             solver.penalty
         )
         changes, lengths = _changes(
-            (solver.X, y, solver.weights),
+            (solver.X, y, solver.weights / 2),  # the Hessian is of half the squares
             coefs,
             hessian,
             gradient,
@@ -218,7 +214,8 @@ class LogisticMarginals:
             return None
         coefs = coefs[0, self._rows_of(classes)]
         loss = _loss(classes)
-        curve = curvatures(X @ coefs.T, loss)
+        y = np.searchsorted(classes, solver.y[S])
+        curve = loss.curvature(X @ coefs.T, y)
         hessian = gram(X, w[:, None, None] * curve) + np.diag(
             np.tile(solver.penalty, len(coefs))
         )
@@ -336,7 +333,9 @@ class LogisticMarginals:
             return self._accuracy_changes(*parts, classes, counts, signs, codes)
         gradient, bend = self._utility_derivatives(theta, classes, counts)
         along = np.linalg.solve(hessian, gradient).reshape(theta.shape)
-        bend = bend - gram(X, w[:, None, None] * turns(X @ theta.T, X @ along.T, loss))
+        bend = bend - gram(
+            X, w[:, None, None] * loss.curvature_derivative(X @ theta.T, X @ along.T)
+        )
         return _changes(rows, theta, hessian, gradient, bend, signs, loss, codes)
 
     def _accuracy_changes(
@@ -387,7 +386,7 @@ class LogisticMarginals:
         X, w = solver.X_val[here], self.scores.weights[here]
         z, y = X @ theta.T, np.searchsorted(classes, self.scores.y[here])
         if self.scores.name == "neg_log_loss":
-            first, second = -slopes(z, y, loss), -curvatures(z, loss)
+            first, second = -loss.gradient(z, y), -loss.curvature(z, y)
         else:
             # Brier: of all classes, those that the coalition lacks have known
             # probabilities.
@@ -395,20 +394,24 @@ class LogisticMarginals:
             z = X @ theta.T
             scale = (counts.sum() + len(classes)) / (counts.sum() + solver.n_classes)
             targets = (y[:, None] == classes).astype(float)
-            curve = curvatures(z, loss)
-            if loss == LOGISTIC:
+            curve = loss.curvature(z, y)
+            if loss is LOGISTIC:
                 off = (
-                    2 * scale * probabilities(z, loss)
+                    2 * scale * loss.inverse_link(z)
                     - scale
                     + targets[:, :1]
                     - targets[:, 1:]
                 )
                 off = off if solver.n_classes > 2 else off / 2
             else:
-                off = scale * probabilities(z, loss) - targets
+                off = scale * loss.inverse_link(z) - targets
             first = -2 * scale * np.einsum("nkl,nl->nk", curve, off)
-            twice = 2 if loss == LOGISTIC and solver.n_classes > 2 else 1
-            second = -2 * scale * (twice * scale * curve @ curve + turns(z, off, loss))
+            twice = 2 if loss is LOGISTIC and solver.n_classes > 2 else 1
+            second = (
+                -2
+                * scale
+                * (twice * scale * curve @ curve + loss.curvature_derivative(z, off))
+            )
         gradient = ((w[:, None] * first).T @ X).ravel()
         return gradient, gram(X, w[:, None, None] * second)
 
