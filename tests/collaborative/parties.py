@@ -12,7 +12,7 @@ from skvalue.collaborative import (
     GramRelease,
     NoisyStatistic,
 )
-from skvalue.collaborative.party import unpacked
+from skvalue.collaborative.party import unpack_gram
 from skvalue.exceptions import NestedReleasesWarning
 from skvalue.privacy import SeededNoiseWarning
 
@@ -125,7 +125,7 @@ def exact_surprise(model, releases, powers):
     `BayesianLinear`."""
     prior = NIG(model.prior_mean_, model.prior_precision_, model.a0, model.b0)
     size = len(prior.mean) + 1
-    gram = sum(k * unpacked(r.vector, size, r) for k, r in zip(powers, releases))
+    gram = sum(k * unpack_gram(r.vector, size, r) for k, r in zip(powers, releases))
     count = sum(k * r.n_samples for k, r in zip(powers, releases))
     precision = prior.precision + gram[:-1, :-1]
     right = prior.precision @ prior.mean + gram[:-1, -1]

@@ -20,7 +20,7 @@ from skvalue.collaborative.models import (
     noisy_gram_loglik,
     statistic_moments,
 )
-from skvalue.collaborative.party import unpacked
+from skvalue.collaborative.party import unpack_gram
 
 from .parties import linear_model, quietly, release_all, simulate, surprise_of
 
@@ -42,7 +42,9 @@ class TestHierarchical:
     @pytest.mark.parametrize("p", [1, 3])
     def test_prior_is_inverse_wishart(self, p):
         model = SecondMoments(np.zeros((p, p)), 0, 0, 1.0, False)
-        draws = model.second(model.sample_prior(40_000, np.random.default_rng(0)))
+        draws = model.second_moments(
+            model.sample_prior(40_000, np.random.default_rng(0))
+        )
         degrees, scale = inverse_wishart_prior(p, 1.0)
         distribution = invwishart(degrees, scale * np.eye(p))
         np.testing.assert_allclose(draws.mean(axis=0), np.eye(p) / (p + 2), atol=0.03)
@@ -86,12 +88,12 @@ class TestHierarchical:
         phi = rng.normal(middle, deviation, size=(6, len(middle)))
         size, facts = len(middle), (100.0, release.noise_scale**2, intercept)
         if kind == "linear":
-            whole = unpacked(release.vector, size, release)
+            whole = unpack_gram(release.vector, size, release)
             gram = whole[:-1, :-1]
         else:
-            gram = unpacked(release.vector[size:], size, release)
+            gram = unpack_gram(release.vector[size:], size, release)
         prior = SecondMoments(gram, *facts[:2], 1.0, intercept)
-        draws = prior.second(prior.sample_prior(1500, rng))
+        draws = prior.second_moments(prior.sample_prior(1500, rng))
         own = noisy_gram_loglik(draws, gram, *facts)
         joint = []
         for second in draws:

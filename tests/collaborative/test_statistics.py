@@ -11,7 +11,7 @@ from skvalue.collaborative.party import (
     linear_size,
     logistic_sensitivity,
     logistic_vector,
-    unpacked,
+    unpack_gram,
 )
 from skvalue.privacy.audit import search_sensitivity
 
@@ -112,11 +112,13 @@ def test_there_and_back(rng, intercept):
     assert len(release.vector) == linear_size(3, intercept)
     V = np.column_stack([U, signs])
     np.testing.assert_allclose(
-        unpacked(release.vector, 4 + intercept, release), V.T @ V
+        unpack_gram(release.vector, 4 + intercept, release), V.T @ V
     )
     if not intercept:
         assert release.vector @ release.vector == pytest.approx(np.sum((V.T @ V) ** 2))
     party = LogisticRelease(None, fit_intercept=intercept, x_bound=9, classes=(-1, 1))
     release, size = party.fit(X, signs).release_, 3 + intercept
     np.testing.assert_allclose(release.vector[:size], signs @ U)
-    np.testing.assert_allclose(unpacked(release.vector[size:], size, release), U.T @ U)
+    np.testing.assert_allclose(
+        unpack_gram(release.vector[size:], size, release), U.T @ U
+    )

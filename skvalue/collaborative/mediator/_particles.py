@@ -69,8 +69,8 @@ class Particles:
         jitter = 1e-9 * np.trace(covariance) / d + 1e-300
         factor = np.linalg.cholesky(covariance + jitter * np.eye(d))
         phi = metropolis(
-            prior, logliks, powers[None], self.phi[places][None], None, factor[None],
-            np.full(1, 2.38 / np.sqrt(d)), n_moves, rng,
+            prior, logliks, powers[None], self.phi[places][None], factors=factor[None],
+            steps=np.full(1, 2.38 / np.sqrt(d)), n_moves=n_moves, rng=rng,
         )[0]  # fmt: skip
         return phi[0]
 
@@ -94,7 +94,15 @@ def sample_particles(model, logliks, design, n_particles, min_ess, rng):
     n_moves = 8 if prior.shape[1] <= 4 else 12
     stages = [(prior, np.zeros(n), 0.0)]
     for _ in range(_ROUNDS):
-        stages += anneal(model, logliks, anchors, size, _REPLICATES, n_moves, rng)
+        stages += anneal(
+            model,
+            logliks,
+            anchors=anchors,
+            n_particles=size,
+            n_replicates=_REPLICATES,
+            n_moves=n_moves,
+            rng=rng,
+        )
         particles = _mixture(logliks, stages)
         found = evaluated(partial(surprise, particles), particles, design.masks)
         ess = found[2]

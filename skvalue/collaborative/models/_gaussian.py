@@ -1,5 +1,4 @@
-"""Likelihood of a noisy linear statistic: the normal approximation of a sum, plus
-noise.
+"""Likelihood of a noisy linear statistic: the normal approximation of a noisy sum.
 
 For rows u = ([1,] x, y) that are jointly normal with second moments M and mean m (the
 column of the constant feature if there is one, else 0), the entries of the Gram matrix
@@ -14,27 +13,30 @@ from ...privacy import svec, svec_index
 _HUGE = 1e280
 
 
-def joint_moments(w, s2, second):
-    """Second moments of (u, y), y = u'w + noise of variance s2, from those of u (p,
-    p)."""
-    cross, p = w @ second, len(second)
+def joint_moments(w, s2, second_moments):
+    """Second moments (n, p + 1, p + 1) of (u, y), y = u'w + noise of variance s2.
+
+    `w` (n, p) and `s2` (n,) are draws; `second_moments` (p, p) are those of u.
+    """
+    p = len(second_moments)
+    cross = w @ second_moments
     moments = np.empty((len(w), p + 1, p + 1))
-    moments[:, :p, :p] = second
+    moments[:, :p, :p] = second_moments
     moments[:, :p, p] = moments[:, p, :p] = cross
     moments[:, p, p] = np.sum(w * cross, axis=1) + s2
     return moments
 
 
-def log_normal(residual, covariance):
-    """Log densities of normal vectors with mean 0, each with its own covariance.
+def log_normal(residuals, covariances):
+    """Log densities (n,) of normal vectors (n, m) with mean 0 and their covariances.
 
     The last row of the Cholesky factor of the covariance bordered by the residual is
     the whitened residual.
     """
-    m = residual.shape[1]
-    bordered = np.empty((len(residual), m + 1, m + 1))
-    bordered[:, :m, :m] = covariance
-    bordered[:, m, :m] = bordered[:, :m, m] = residual
+    m = residuals.shape[1]
+    bordered = np.empty((len(residuals), m + 1, m + 1))
+    bordered[:, :m, :m] = covariances
+    bordered[:, m, :m] = bordered[:, :m, m] = residuals
     bordered[:, m, m] = _HUGE
     factor = np.linalg.cholesky(bordered)
     log_det = np.log(np.diagonal(factor[:, :m, :m], axis1=1, axis2=2)).sum(axis=1)
@@ -45,40 +47,46 @@ def log_normal(residual, covariance):
     )
 
 
-def covariance_of_products(second, rows, columns, intercept):
-    """Covariance of the products u_i u_j of normal u with these second moments
-    (Isserlis, 1918).
+def covariance_of_products(second_moments, rows, columns, intercept):
+    """Covariance of the products u_i u_j of normal u (Isserlis, 1918).
 
-    The mean of u is zero, or, with an intercept, the first row of `second`.
+    `rows` and `columns` (n,) are the i and j of the products. The mean of u is zero,
+    or, with an intercept, the first row of `second_moments` (..., p, p).
     """
-    i, j = rows[:, None], columns[:, None]
-    covariance = second[..., i, rows] * second[..., j, columns]
-    covariance += second[..., i, columns] * second[..., j, rows]
+    i = rows[:, None]
+    j = columns[:, None]
+    covariance = second_moments[..., i, rows] * second_moments[..., j, columns]
+    covariance += second_moments[..., i, columns] * second_moments[..., j, rows]
     if intercept:
-        product = second[..., 0, rows] * second[..., 0, columns]
+        product = second_moments[..., 0, rows] * second_moments[..., 0, columns]
         covariance -= 2 * product[..., :, None] * product[..., None, :]
     return covariance
 
 
 def noisy_gram_loglik(moments, gram, count, variance, intercept):
-    """Log density of a noisy Gram matrix of rows u, for each of many second moments of
-    u."""
+    """Log density (n,) of the noisy Gram matrix (p, p) of `count` rows u.
+
+    `moments` (n, p, p) are the second moments of u in each of n draws; `variance` is
+    that of the noise.
+    """
     if intercept:
-        rows, columns, weights = (some[1:] for some in svec_index(len(gram)))
+        # The first entry, the number of rows, is public.
+        rows, columns, weights = (indices[1:] for indices in svec_index(len(gram)))
         covariance = covariance_of_products(moments, rows, columns, intercept)
         covariance *= count * weights[:, None] * weights
         diagonal = np.arange(len(weights))
         covariance[:, diagonal, diagonal] *= 1 + 1e-9
         covariance[:, diagonal, diagonal] += variance + 1e-12 * count**2
-        return log_normal(
-            svec(gram)[1:] - count * weights * moments[:, rows, columns], covariance
-        )
+        mean = count * weights * moments[:, rows, columns]
+        return log_normal(svec(gram)[1:] - mean, covariance)
+
     # The noise is isotropic: in the eigenbasis all entries are independent.
     values, vectors = np.linalg.eigh(moments)
     values = np.maximum(values, 1e-300)
     residual = np.swapaxes(vectors, 1, 2) @ (gram - count * moments) @ vectors
     variances = 2 * count * values[:, :, None] * values[:, None, :] + variance
     logs = np.log(2 * np.pi * variances)
+
     # Entries i != j are twice in the matrix, and once, times sqrt 2, in the vector.
     squares = np.sum(residual**2 / variances, axis=(1, 2))
     return -0.5 * (

@@ -1,11 +1,11 @@
-"""Base of the mediator's models: checks of priors and of the public fields of
-releases."""
+"""Base classes of the mediator's models, and checks of releases and their priors."""
 
 import hashlib
 import json
 from abc import abstractmethod
 from collections.abc import Mapping
 from numbers import Integral, Real
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -13,19 +13,21 @@ from sklearn.base import BaseEstimator, clone
 from ..._utils.sklearn import Interval, StrOptions, check_parameters
 from ..._utils.warned import warn
 from ...exceptions import NormalApproximationWarning
-from ..party import FEW_ROWS, NoisyStatistic
+from ..party import MIN_NORMAL_ROWS, NoisyStatistic
 from ._moments import plugin_second_moments, posterior_second_moments
 
 
 class PriorModel(BaseEstimator):
-    """Base class of models of releases, with the methods that `BayesianSurpriseScorer`
-    lists.
+    """Base class of models of releases.
 
-    A class has the kind of its releases, the fields that must be equal in all of them,
-    and the parameters of its prior.
+    `BayesianSurpriseScorer` lists the methods of a model. A class has the kind of its
+    releases, the fields that must be equal in all of them, and the parameters of its
+    prior.
     """
 
-    _kind, _common_fields, _prior_parameters = "", (), ()
+    _kind = ""
+    _common_fields = ()
+    _prior_parameters = ()
 
     def prior_statement(self):
         """The prior as text; equal priors have equal texts.
@@ -40,12 +42,13 @@ class PriorModel(BaseEstimator):
             a hash.
         """
         check_parameters(self)
-        facts = {name: _stated(getattr(self, name)) for name in self._prior_parameters}
-        return json.dumps({"model": type(self).__name__, **facts})
+        facts = {"model": type(self).__name__}
+        for name in self._prior_parameters:
+            facts[name] = _statement_of(getattr(self, name))
+        return json.dumps(facts)
 
     def bind(self, releases):
-        """Copy of the model with what its likelihood needs of the releases, after their
-        check.
+        """Bind a copy of the model to releases, which are checked.
 
         Parameters
         ----------
@@ -55,7 +58,8 @@ class PriorModel(BaseEstimator):
         Returns
         -------
         model : model
-            The bound copy; the other methods need it.
+            The bound copy, with what its likelihood needs of the releases; the other
+            methods need it.
 
         Raises
         ------
@@ -71,25 +75,41 @@ class PriorModel(BaseEstimator):
 
     def _common_facts(self, releases):
         """The public fields that must be equal in all releases."""
-        kind, name = self._kind, type(self).__name__
         for release in releases:
-            if release.kind != kind:
+            if release.kind != self._kind:
                 raise ValueError(
-                    f"releases must be of kind {kind!r} for {name}. Got {release.kind!r}."
+                    f"releases must be of kind {self._kind!r} for "
+                    f"{type(self).__name__}. Got {release.kind!r}."
                 )
         facts = {}
         for name in self._common_fields:
             values = {getattr(release, name) for release in releases}
             if name == "classes" and len(values) > 1:
-                values -= {()}  # releases without labels are not compared
+                # Releases without labels are not compared.
+                values.discard(())
             if len(values) > 1:
-                shown = ", ".join(sorted(map(repr, values)))
-                raise ValueError(f"releases must agree in {name}. Got {shown}.")
+                listed = ", ".join(sorted(map(repr, values)))
+                raise ValueError(f"releases must agree in {name}. Got {listed}.")
             (facts[name],) = values
         return facts
 
     def _bind(self, releases, facts):
         """Set what the likelihood needs, from releases of the common `facts`."""
+
+
+class PartyMoments(NamedTuple):
+    """What the likelihood needs of a party's release.
+
+    `gram` has the noisy sums, (size, size). `second_moments` are those of u = ([1,] x)
+    at the party, one or more (p, p); the likelihood is a mean over them. They are
+    [None] for the likelihood of an exact statistic, which does not need them.
+    `log_densities` are those of the sums of u u' under each of them, and 0 where they
+    are taken as known.
+    """
+
+    gram: np.ndarray
+    second_moments: object
+    log_densities: object
 
 
 class RegressionModel(PriorModel):
@@ -106,51 +126,49 @@ class RegressionModel(PriorModel):
     }
 
     def _bind(self, releases, facts):
-        self.n_features_in_, self.intercept_ = facts["n_features"], facts["intercept"]
+        self.n_features_in_ = facts["n_features"]
+        self.intercept_ = facts["intercept"]
         size = self.n_features_in_ + self.intercept_
         self.prior_mean_ = np.broadcast_to(np.asarray(self.mean, float), size)
         self.prior_precision_ = positive_definite(self.precision, size, "precision")
         self._bind_classes(facts["classes"])
-        self._facts = {r: self._learn(r) for r in releases if r.n_samples}
+        self._party_moments = {
+            release: self._learn(release) for release in releases if release.n_samples
+        }
 
     def _bind_classes(self, classes):
-        """Check the classes of the releases, and set those of the model, if it has
-        some."""
+        """Check the classes of the releases, and set those of a classifier."""
 
     @abstractmethod
     def _learn(self, release):
-        """Gram matrix that the likelihood needs, and `_second_moments`."""
+        """The `PartyMoments` of a release."""
 
     @abstractmethod
-    def _loglik(self, phi, release, gram, second):
-        """Log-likelihood of a release for given second moments of u."""
+    def _loglik(self, phi, release, gram, second_moments):
+        """Log-likelihood (n_draws,) of a release, for given second moments of u."""
 
     def _second_moments(self, gram, release):
-        """Second moments of u = ([1,] x) at a party, in rows, and log densities of
-        `gram` by row.
+        """Second moments of u at a party and log densities, as in `PartyMoments`.
 
-        `gram` has the party's noisy sums of u u'. Moments that are taken as known are
-        one row, with a log density of 0.
+        `gram` has the party's noisy sums of u u', u = ([1,] x).
         """
         if self.x_covariance is not None:
-            second = np.eye(len(gram))
-            inner = slice(int(release.intercept), None)
             size = release.n_features
-            second[inner, inner] = positive_definite(
-                self.x_covariance, size, "x_covariance"
-            )
-            return [second], [0.0]
-        facts = (
-            gram,
-            float(release.n_samples),
-            release.noise_scale**2,
-            release.bounds[0],
-        )
+            covariance = positive_definite(self.x_covariance, size, "x_covariance")
+            second_moments = np.eye(len(gram))
+            features = slice(int(release.intercept), None)
+            second_moments[features, features] = covariance
+            return [second_moments], [0.0]
+        facts = {
+            "gram": gram,
+            "count": float(release.n_samples),
+            "variance": release.noise_scale**2,
+            "bound": release.bounds[0],
+            "intercept": release.intercept,
+        }
         if self.moments == "hierarchical":
-            return posterior_second_moments(
-                *facts, release.intercept, self.moment_draws
-            )
-        return [plugin_second_moments(*facts, release.intercept)], [0.0]
+            return posterior_second_moments(**facts, n_draws=self.moment_draws)
+        return [plugin_second_moments(**facts)], [0.0]
 
     def party_loglik(self, phi, release):
         """Log-likelihood of one party's release.
@@ -169,112 +187,125 @@ class RegressionModel(PriorModel):
         """
         if release.n_samples == 0:
             return np.zeros(len(phi))
-        gram, moments = self._facts[release]
-        # The likelihood given the sums of x, on which the draws are already
-        # conditioned.
+        gram, second_moments, log_densities = self._party_moments[release]
+
+        # The likelihood given the sums of x, on which the draws of second moments are
+        # already conditioned.
         total = -np.inf
-        for second, own in zip(*moments):
-            total = np.logaddexp(total, self._loglik(phi, release, gram, second) - own)
+        for second, log_density in zip(second_moments, log_densities):
+            loglik = self._loglik(phi, release, gram, second)
+            total = np.logaddexp(total, loglik - log_density)
         return total
 
 
 def bind(model, releases):
     """The model bound to releases; a user's model may do without."""
-    return model.bind(releases) if hasattr(model, "bind") else model
+    if hasattr(model, "bind"):
+        return model.bind(releases)
+    return model
 
 
-def _stated(value):
-    """A number, also for constant vectors and multiples of the identity; else an
-    array's hash."""
+def _statement_of(value):
+    """A parameter of a prior for JSON: a number, or the hash of an array.
+
+    Constant vectors and multiples of the identity are numbers, too.
+    """
     array = np.asarray(value, dtype="<f8") + 0.0  # no -0.0
     if array.ndim == 1 and array.size and (array == array[0]).all():
         array = array[0]
-    if (
-        array.ndim == 2
-        and array.size
-        and (array == array[0, 0] * np.eye(*array.shape)).all()
-    ):
-        array = array[0, 0]
+    if array.ndim == 2 and array.size:
+        multiple = array[0, 0] * np.eye(*array.shape)
+        if (array == multiple).all():
+            array = array[0, 0]
     if array.ndim == 0:
         return float(array)
-    return f"{array.shape} {hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]}"
+    content = np.ascontiguousarray(array).tobytes()
+    return f"{array.shape} {hashlib.sha256(content).hexdigest()[:16]}"
 
 
 def check_prior(model, releases):
-    """Raise a ValueError if releases state different priors, or another than that of
-    the model."""
+    """Refuse releases that state different priors, or another one than the model's."""
     stated = {release.prior for release in releases.values()} - {None}
     if len(stated) > 1:
-        shown = ", ".join(sorted(stated))
-        raise ValueError(f"releases must agree in prior. Got {shown}.")
+        listed = ", ".join(sorted(stated))
+        raise ValueError(f"releases must agree in prior. Got {listed}.")
     if not stated:
         return
     if not hasattr(model, "prior_statement"):
         raise ValueError(
-            "model must have a method prior_statement where releases state a prior. Got "
-            f"{type(model).__name__}."
+            "model must have a method prior_statement where releases state a prior. "
+            f"Got {type(model).__name__}."
         )
-    (wanted,), held = stated, model.prior_statement()
-    if wanted != held:
+    (agreed,) = stated
+    statement = model.prior_statement()
+    if agreed != statement:
         raise ValueError(
-            f"model must have the prior that releases state, {wanted}. Got {held}."
+            f"model must have the prior that releases state, {agreed}. Got {statement}."
         )
 
 
 def positive_definite(value, size, name):
-    """A symmetric positive definite matrix from a number (times the identity) or an
-    array."""
+    """A positive definite matrix from a number (times the identity) or an array."""
     matrix = np.asarray(value, dtype=float)
     if matrix.ndim == 0:
         return float(matrix) * np.eye(size)
-    good = matrix.shape == (size, size) and np.isfinite(matrix).all()
-    if (
-        not good
-        or not np.allclose(matrix, matrix.T)
-        or np.linalg.eigvalsh(matrix)[0] <= 0
-    ):
+    flaw = _flaw(matrix, size)
+    if flaw is not None:
         raise ValueError(
-            f"{name} must be a symmetric positive definite matrix of shape ({size}, {size}). Got "
-            f"one of shape {matrix.shape}."
+            f"{name} must be a symmetric positive definite matrix of shape ({size}, "
+            f"{size}). Got {flaw}."
         )
     return matrix
 
 
+def _flaw(matrix, size):
+    """Why an array is no symmetric positive definite matrix, or None."""
+    if matrix.shape != (size, size):
+        return f"one of shape {matrix.shape}"
+    if not np.isfinite(matrix).all():
+        return "NaN or infinity"
+    if not np.allclose(matrix, matrix.T):
+        return "one that is not symmetric"
+    smallest = np.linalg.eigvalsh(matrix)[0]
+    if smallest <= 0:
+        return f"one with the eigenvalue {smallest:g}"
+    return None
+
+
 def check_releases(releases):
-    """Releases by party, from a mapping or a sequence of NoisyStatistic objects, never
-    of rows."""
+    """Releases by party, from a mapping or a sequence of NoisyStatistic objects."""
     if isinstance(releases, Mapping):
         releases = dict(releases)
     elif isinstance(releases, list | tuple):
         releases = dict(enumerate(releases))
     else:
         raise TypeError(
-            "releases must be a mapping of parties to NoisyStatistic objects, or a sequence of "
-            f"them. Got {type(releases).__name__}."
+            "releases must be a mapping of parties to NoisyStatistic objects, or a "
+            f"sequence of them. Got {type(releases).__name__}."
         )
     if not releases:
         raise ValueError("releases must hold at least one release. Got none.")
     for party, release in releases.items():
         if not isinstance(release, NoisyStatistic):
             raise TypeError(
-                "releases must hold NoisyStatistic objects (its method from_json reads one), "
-                f"never rows. Got {type(release).__name__} from {party!r}."
+                "releases must hold NoisyStatistic objects (its method from_json reads "
+                f"one), never rows. Got {type(release).__name__} from {party!r}."
             )
     return releases
 
 
 def warn_of_few_rows(releases):
-    """Warn about parties with fewer than `FEW_ROWS` rows."""
-    few = [
-        party
-        for party, release in releases.items()
-        if release.kind != "gaussian"
-        and release.renyi_epsilon is not None
-        and 0 < release.n_samples < FEW_ROWS
-    ]
-    if few:
+    """Warn about parties with fewer than `MIN_NORMAL_ROWS` rows."""
+    small_parties = [party for party, r in releases.items() if _is_small(r)]
+    if small_parties:
         warn(
-            f"Parties {few!r} have fewer than {FEW_ROWS} rows: the normal approximation of their "
-            "statistics is not accurate.",
+            f"Parties {small_parties!r} have fewer than {MIN_NORMAL_ROWS} rows: the "
+            "normal approximation of their statistics is not accurate.",
             NormalApproximationWarning,
         )
+
+
+def _is_small(release):
+    """Whether the normal approximation of a release is used and not accurate."""
+    is_approximated = release.kind != "gaussian" and release.renyi_epsilon is not None
+    return is_approximated and 0 < release.n_samples < MIN_NORMAL_ROWS

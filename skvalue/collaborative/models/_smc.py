@@ -1,147 +1,223 @@
-"""Tempered sequential Monte Carlo from the prior to the posteriors of several
-coalitions."""
+"""Tempered sequential Monte Carlo from the prior to posteriors of several coalitions.
+
+Arrays have one row for each of B targets (a coalition at a temperature), with N
+particles of d parameters: phi (B, N, d), log-likelihoods (B, N). `logliks` are the
+log-likelihoods of the n parties, as functions of phi.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils import gen_batches
 
-_CHUNK = 20_000  # rows of phi per call of a likelihood
-_LOWEST = -1e300
-_ESS = 0.6  # fraction of particles that stay effective in a temperature step
+_CHUNK_SIZE = 20_000  # rows of phi per call of a likelihood
+_MIN_LOGLIK = -1e300
+_EFFECTIVE = 0.6  # fraction of particles that stay effective in a temperature step
 _ACCEPTANCE = 0.25
 
 
+class Stage(NamedTuple):
+    """Particles of one coalition at one temperature.
+
+    They are phi (N, d), the powers (n_parties,) of the likelihoods and the logarithm of
+    the evidence.
+    """
+
+    phi: np.ndarray
+    powers: np.ndarray
+    log_evidence: float
+
+
 def loglik_table(logliks, phi):
-    """Log-likelihood of every party at every row of phi: an array (n_rows,
-    n_parties)."""
+    """Log-likelihood of every party at every row of phi (m, d): (m, n_parties)."""
     table = np.empty((len(phi), len(logliks)))
-    for rows in gen_batches(len(phi), _CHUNK):
+    for rows in gen_batches(len(phi), _CHUNK_SIZE):
         for i, loglik in enumerate(logliks):
             table[rows, i] = loglik(phi[rows])
-    return np.maximum(
-        np.nan_to_num(table, nan=_LOWEST, neginf=_LOWEST, posinf=_LOWEST), _LOWEST
+    table = np.nan_to_num(
+        table, nan=_MIN_LOGLIK, neginf=_MIN_LOGLIK, posinf=_MIN_LOGLIK
     )
+    return np.maximum(table, _MIN_LOGLIK)
 
 
-def _weighted(logliks, phi, weights):
-    """Sum over parties of weight times log-likelihood; phi (B, N, d), weights (B,
-    n)."""
+def _tempered_loglik(logliks, phi, powers):
+    """Sum over parties of power (B, n) times log-likelihood at phi: (B, N)."""
     total = np.zeros(phi.shape[:2])
     for i, loglik in enumerate(logliks):
-        rows = np.flatnonzero(weights[:, i])
-        if len(rows):
-            flat = phi[rows].reshape(-1, phi.shape[2])
-            part = loglik_table([loglik], flat).reshape(len(rows), -1)
-            total[rows] += weights[rows, i, None] * part
-    return np.maximum(total, _LOWEST)
+        targets = np.flatnonzero(powers[:, i])
+        if len(targets):
+            flat = phi[targets].reshape(-1, phi.shape[2])
+            table = loglik_table([loglik], flat).reshape(len(targets), -1)
+            total[targets] += powers[targets, i, None] * table
+    return np.maximum(total, _MIN_LOGLIK)
 
 
-def _next_step(loglik, room):
-    """Largest temperature steps, at most `room`, that keep enough particles
-    effective."""
+def _next_step(loglik, remaining):
+    """Largest temperature steps (B,) that keep enough particles effective.
 
-    def effective(step):
-        w = step[:, None] * loglik
-        w = np.exp(w - w.max(axis=1, keepdims=True))
-        return w.sum(axis=1) ** 2 / (w * w).sum(axis=1) / loglik.shape[1]
+    They are at most what is `remaining`; also returns which of them are all of it.
+    """
 
-    done = effective(room) >= _ESS
-    low, high = np.zeros_like(room), room.copy()
+    def effective_fraction(step):
+        weights = step[:, None] * loglik
+        weights = np.exp(weights - weights.max(axis=1, keepdims=True))
+        totals = weights.sum(axis=1)
+        return totals**2 / (weights * weights).sum(axis=1) / loglik.shape[1]
+
+    is_last = effective_fraction(remaining) >= _EFFECTIVE
+    low = np.zeros_like(remaining)
+    high = remaining.copy()
     for _ in range(40):
         middle = 0.5 * (low + high)
-        enough = effective(middle) >= _ESS
-        low, high = np.where(enough, middle, low), np.where(enough, high, middle)
-    return np.where(done, room, np.maximum(low, 1e-12 * room)), done
+        is_enough = effective_fraction(middle) >= _EFFECTIVE
+        low = np.where(is_enough, middle, low)
+        high = np.where(is_enough, high, middle)
+    step = np.where(is_last, remaining, np.maximum(low, 1e-12 * remaining))
+    return step, is_last
 
 
 def _resample(log_weights, n_replicates, rng):
-    """Systematic resampling within every replicate; indices of the resampled particles,
-    (B, N)."""
-    n_anchors, n_particles = log_weights.shape
+    """Systematic resampling within every replicate; indices of particles, (B, N)."""
+    n_targets, n_particles = log_weights.shape
     size = n_particles // n_replicates
-    w = np.exp(log_weights - log_weights.max(axis=1, keepdims=True)) + 1e-300
-    sums = w.reshape(n_anchors, n_replicates, size).cumsum(axis=2)
+    weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True)) + 1e-300
+    sums = weights.reshape(n_targets, n_replicates, size).cumsum(axis=2)
     sums /= sums[:, :, -1:]
-    marks = (np.arange(size) + rng.random((n_anchors, n_replicates, 1))) / size
-    places = np.empty((n_anchors, n_replicates, size), dtype=np.int64)
-    for b in range(n_anchors):
+    marks = (np.arange(size) + rng.random((n_targets, n_replicates, 1))) / size
+    indices = np.empty((n_targets, n_replicates, size), dtype=np.int64)
+    for b in range(n_targets):
         for g in range(n_replicates):
-            places[b, g] = (
-                np.searchsorted(sums[b, g], marks[b, g]).clip(0, size - 1) + g * size
-            )
-    return places.reshape(n_anchors, n_particles)
+            within = np.searchsorted(sums[b, g], marks[b, g]).clip(0, size - 1)
+            indices[b, g] = within + g * size
+    return indices.reshape(n_targets, n_particles)
 
 
-def _factors(phi):
+def _covariance_factors(phi):
+    """Cholesky factors (B, d, d) of the covariances of particles."""
+    d = phi.shape[2]
     centred = phi - phi.mean(axis=1, keepdims=True)
     covariance = np.swapaxes(centred, 1, 2) @ centred / phi.shape[1]
-    scale = np.trace(covariance, axis1=1, axis2=2)[:, None, None] / phi.shape[2]
-    return np.linalg.cholesky(
-        covariance + (1e-9 * scale + 1e-300) * np.eye(phi.shape[2])
-    )
+    scale = np.trace(covariance, axis1=1, axis2=2)[:, None, None] / d
+    return np.linalg.cholesky(covariance + (1e-9 * scale + 1e-300) * np.eye(d))
 
 
-def metropolis(prior, logliks, weights, phi, loglik, factors, steps, n_moves, rng):
-    """Random-walk Metropolis moves for the targets prior times weighted likelihoods.
+def metropolis(
+    prior, logliks, powers, phi, *, loglik=None, factors, steps, n_moves, rng
+):
+    """Random-walk Metropolis moves for the targets prior times tempered likelihoods.
 
-    phi is (B, N, d), with one target per row of weights (B, n); loglik holds its
-    weighted log-likelihoods, or is None to compute them. Returns phi, log-likelihoods
-    and adapted step sizes.
+    Parameters
+    ----------
+    prior : model
+        Has the method `log_prior`.
+    logliks : list of callable
+        Log-likelihoods of the parties.
+    powers : ndarray of shape (B, n)
+        Powers of the likelihoods in the targets.
+    phi : ndarray of shape (B, N, d)
+        Particles of the targets.
+    loglik : ndarray of shape (B, N), default=None
+        Tempered log-likelihoods of the particles; computed if None.
+    factors : ndarray of shape (B, d, d)
+        Cholesky factors of the covariance of a jump.
+    steps : ndarray of shape (B,)
+        Scales of the jumps, which are adapted.
+    n_moves : int
+        Number of moves.
+    rng : numpy Generator
+        Random number generator.
+
+    Returns
+    -------
+    phi, loglik, steps : ndarray
+        The moved particles, their tempered log-likelihoods, and the adapted steps.
     """
-    n_anchors, n_particles, d = phi.shape
+    n_targets, n_particles, d = phi.shape
     if loglik is None:
-        loglik = _weighted(logliks, phi, weights)
-    log_prior = prior.log_prior(phi.reshape(-1, d)).reshape(n_anchors, n_particles)
+        loglik = _tempered_loglik(logliks, phi, powers)
+
+    def log_prior_of(phi):
+        return prior.log_prior(phi.reshape(-1, d)).reshape(n_targets, n_particles)
+
+    log_prior = log_prior_of(phi)
     for _ in range(n_moves):
         jump = rng.standard_normal(phi.shape) @ np.swapaxes(factors, 1, 2)
         trial = phi + steps[:, None, None] * jump
-        trial_prior = prior.log_prior(trial.reshape(-1, d)).reshape(
-            n_anchors, n_particles
-        )
-        trial_loglik = _weighted(logliks, trial, weights)
+        trial_prior = log_prior_of(trial)
+        trial_loglik = _tempered_loglik(logliks, trial, powers)
         gain = trial_loglik - loglik + trial_prior - log_prior
-        accept = np.log(rng.random(gain.shape)) < gain
-        phi = np.where(accept[:, :, None], trial, phi)
-        loglik = np.where(accept, trial_loglik, loglik)
-        log_prior = np.where(accept, trial_prior, log_prior)
-        steps = steps * np.exp(0.5 * (accept.mean(axis=1) - _ACCEPTANCE))
+        is_accepted = np.log(rng.random(gain.shape)) < gain
+        phi = np.where(is_accepted[:, :, None], trial, phi)
+        loglik = np.where(is_accepted, trial_loglik, loglik)
+        log_prior = np.where(is_accepted, trial_prior, log_prior)
+        steps = steps * np.exp(0.5 * (is_accepted.mean(axis=1) - _ACCEPTANCE))
     return phi, loglik, steps
 
 
-def anneal(prior, logliks, anchors, n_particles, n_replicates, n_moves, rng):
-    """Particles at every temperature between the prior and the posteriors of the
-    anchors.
+def anneal(prior, logliks, *, anchors, n_particles, n_replicates, n_moves, rng):
+    """Particles at every temperature between the prior and posteriors of the anchors.
 
-    `prior` has the methods `sample_prior` and `log_prior`; `logliks` are functions of
-    phi, one per party. Anchors (n_anchors, n_parties) are powers of the parties'
-    likelihoods. Particles are in replicates that never mix. Returns stages (phi,
-    powers, log evidence).
+    Parameters
+    ----------
+    prior : model
+        Has the methods `sample_prior` and `log_prior`.
+    logliks : list of callable
+        Log-likelihoods of the parties.
+    anchors : ndarray of shape (B, n)
+        Powers of the parties' likelihoods in the posteriors to reach.
+    n_particles : int
+        Number of particles of each posterior.
+    n_replicates : int
+        Number of replicates of particles, which never mix.
+    n_moves : int
+        Number of Metropolis moves at each temperature.
+    rng : numpy Generator
+        Random number generator.
+
+    Returns
+    -------
+    stages : list of Stage
+        One for each temperature of each anchor, without the prior.
     """
     n_anchors = len(anchors)
     phi = prior.sample_prior(n_anchors * n_particles, rng)
     phi = phi.reshape(n_anchors, n_particles, -1)
-    loglik = _weighted(logliks, phi, anchors)
-    kappa, evidence = np.zeros(n_anchors), np.zeros(n_anchors)
+    loglik = _tempered_loglik(logliks, phi, anchors)
+    kappa = np.zeros(n_anchors)
+    log_evidence = np.zeros(n_anchors)
     steps = np.full(n_anchors, 2.38 / np.sqrt(phi.shape[2]))
+
     stages = []
     active = np.flatnonzero(anchors.any(axis=1))
     while len(active):
-        part, targets = loglik[active], anchors[active]
-        step, done = _next_step(part, 1 - kappa[active])
-        log_weights = step[:, None] * part
+        # The next temperature weights the particles of the last one.
+        active_loglik = loglik[active]
+        step, is_last = _next_step(active_loglik, 1 - kappa[active])
+        log_weights = step[:, None] * active_loglik
         top = log_weights.max(axis=1)
-        evidence[active] += (
-            np.log(np.exp(log_weights - top[:, None]).mean(axis=1)) + top
-        )
-        kappa[active] = np.where(done, 1.0, kappa[active] + step)
-        places = _resample(log_weights, n_replicates, rng)
-        moved = np.take_along_axis(phi[active], places[:, :, None], axis=1)
-        part = np.take_along_axis(part, places, axis=1)
-        powers = kappa[active, None] * targets
+        means = np.exp(log_weights - top[:, None]).mean(axis=1)
+        log_evidence[active] += np.log(means) + top
+        kappa[active] = np.where(is_last, 1.0, kappa[active] + step)
+
+        # Particles are resampled by their weights, and moved apart.
+        indices = _resample(log_weights, n_replicates, rng)
+        resampled = np.take_along_axis(phi[active], indices[:, :, None], axis=1)
+        active_loglik = np.take_along_axis(active_loglik, indices, axis=1)
+        powers = kappa[active, None] * anchors[active]
         moved, tempered, steps[active] = metropolis(
-            prior, logliks, powers, moved, kappa[active, None] * part, _factors(moved),
-            steps[active], n_moves, rng,
-        )  # fmt: skip
-        phi[active], loglik[active] = moved, tempered / kappa[active, None]
-        stages += [(moved[k], powers[k], evidence[b]) for k, b in enumerate(active)]
+            prior,
+            logliks,
+            powers,
+            resampled,
+            loglik=kappa[active, None] * active_loglik,
+            factors=_covariance_factors(resampled),
+            steps=steps[active],
+            n_moves=n_moves,
+            rng=rng,
+        )
+        phi[active] = moved
+        loglik[active] = tempered / kappa[active, None]
+        for k, b in enumerate(active):
+            stages.append(Stage(moved[k], powers[k], log_evidence[b]))
         active = active[kappa[active] < 1]
     return stages

@@ -32,7 +32,9 @@ class GaussianMean(PriorModel):
 
     Examples
     --------
-    >>> from skvalue.collaborative import BayesianSurpriseScorer, GaussianMean, NoisyStatistic
+    >>> from skvalue.collaborative import (
+    ...     BayesianSurpriseScorer, GaussianMean, NoisyStatistic
+    ... )
     >>> release = NoisyStatistic("gaussian", 100, (40.0,), None, 2.0, (-1.0, 1.0))
     >>> scorer = BayesianSurpriseScorer(GaussianMean(variance=0.1)).fit({"a": release})
     >>> scorer.values_.round(4).tolist()
@@ -44,7 +46,8 @@ class GaussianMean(PriorModel):
         "prior_mean": [Real],
         "prior_variance": [Interval(Real, 0, None, closed="neither")],
     }
-    _kind, _common_fields = "gaussian", ("bounds",)
+    _kind = "gaussian"
+    _common_fields = ("bounds",)
     task = "density"
     _prior_parameters = ("variance", "prior_mean", "prior_variance")
 
@@ -101,8 +104,9 @@ class GaussianMean(PriorModel):
         return -0.5 * (phi[:, 0] - self.prior_mean) ** 2 / self.prior_variance
 
     def party_loglik(self, phi, release):
-        """Log-likelihood of a release, up to a constant: that of N(c mean, c variance +
-        noise).
+        """Log-likelihood of a release, up to a constant.
+
+        The sum of c numbers is distributed as N(c mean, c variance + noise).
 
         Parameters
         ----------

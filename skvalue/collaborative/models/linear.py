@@ -1,5 +1,4 @@
-"""Bayesian linear regression with unknown variance from exact or noisy Gram
-matrices."""
+"""Bayesian linear regression with unknown variance, from releases of Gram matrices."""
 
 from numbers import Real
 
@@ -7,16 +6,16 @@ import numpy as np
 from scipy.special import gammaln
 
 from ..._utils.sklearn import Interval
-from ..party import unpacked
+from ..party import unpack_gram
 from ._gaussian import joint_moments, noisy_gram_loglik
-from ._models import RegressionModel
+from ._models import PartyMoments, RegressionModel
 
 
 class BayesianLinear(RegressionModel):
-    """Bayesian linear regression: w | s2 ~ N(mean, s2 precision^-1), s2 ~
-    InverseGamma(a0, b0).
+    """Bayesian linear regression with unknown variance, for releases of Gram matrices.
 
-    The mediator's model of `GramRelease`. phi = (w, log s2), the intercept first if
+    The mediator's model of `GramRelease`, with the prior w | s2 ~ N(mean, s2
+    precision^-1), s2 ~ InverseGamma(a0, b0). phi = (w, log s2), the intercept first if
     there is one. Given phi, a noisy statistic, a sum over the party's rows, is
     approximated by a normal distribution with moments computed for normal x (centred,
     unless there is an intercept). For a release without noise the exact likelihood is
@@ -54,8 +53,8 @@ class BayesianLinear(RegressionModel):
 
     References
     ----------
-    G. Bernstein, D. Sheldon: "Differentially Private Bayesian Linear Regression", NeurIPS 2019;
-    Sim et al., NeurIPS 2023.
+    G. Bernstein, D. Sheldon: "Differentially Private Bayesian Linear Regression",
+    NeurIPS 2019; Sim et al., NeurIPS 2023.
 
     Examples
     --------
@@ -64,7 +63,8 @@ class BayesianLinear(RegressionModel):
     >>> X = np.random.default_rng(0).normal(size=(100, 2)) / 3
     >>> release = GramRelease(renyi_epsilon=1).fit(X, X[:, 0]).release_
     >>> model = BayesianLinear().bind([release])
-    >>> model.party_loglik(model.sample_prior(5, np.random.default_rng(0)), release).shape
+    >>> phi = model.sample_prior(5, np.random.default_rng(0))
+    >>> model.party_loglik(phi, release).shape
     (5,)
     """
 
@@ -119,7 +119,8 @@ class BayesianLinear(RegressionModel):
         phi : ndarray of shape (size, n_weights + 1)
             Draws of the weights and the log variance.
         """
-        mean, factor = self.prior_mean_, np.linalg.cholesky(self.prior_precision_)
+        mean = self.prior_mean_
+        factor = np.linalg.cholesky(self.prior_precision_)
         s2 = self.b0 / rng.gamma(self.a0, size=size)
         z = np.linalg.solve(factor.T, rng.standard_normal((len(mean), size))).T
         return np.column_stack([mean + np.sqrt(s2)[:, None] * z, np.log(s2)])
@@ -137,8 +138,10 @@ class BayesianLinear(RegressionModel):
         log_density : ndarray of shape (n_draws,)
             Log densities of phi, which include the Jacobian of the logarithm.
         """
-        a, b, factor = self.a0, self.b0, np.linalg.cholesky(self.prior_precision_)
-        w, log_s2 = phi[:, :-1], np.clip(phi[:, -1], -40.0, 40.0)
+        a = self.a0
+        b = self.b0
+        factor = np.linalg.cholesky(self.prior_precision_)
+        w, log_s2 = _split(phi)
         square = np.sum(((w - self.prior_mean_) @ factor) ** 2, axis=1)
         return (
             np.log(np.diag(factor)).sum()
@@ -151,27 +154,30 @@ class BayesianLinear(RegressionModel):
 
     def _learn(self, release):
         size = release.n_features + release.intercept + 1
-        gram, exact = (
-            unpacked(release.vector, size, release),
-            release.renyi_epsilon is None,
-        )
-        if not self.noise_aware and not exact:
+        gram = unpack_gram(release.vector, size, release)
+        is_exact = release.renyi_epsilon is None
+        if not self.noise_aware and not is_exact:
+            # The noisy matrix is treated as an exact one, which is positive definite.
             values, vectors = np.linalg.eigh(gram)
-            gram, exact = (vectors * np.maximum(values, 1e-3)) @ vectors.T, True
-        moments = (
-            ([None], [0.0]) if exact else self._second_moments(gram[:-1, :-1], release)
-        )
-        return gram, moments
+            gram = (vectors * np.maximum(values, 1e-3)) @ vectors.T
+            is_exact = True
+        if is_exact:
+            return PartyMoments(gram, [None], [0.0])
+        return PartyMoments(gram, *self._second_moments(gram[:-1, :-1], release))
 
-    def _loglik(self, phi, release, gram, second):
-        w, log_s2 = phi[:, :-1], np.clip(phi[:, -1], -40.0, 40.0)
-        if second is None:
+    def _loglik(self, phi, release, gram, second_moments):
+        w, log_s2 = _split(phi)
+        if second_moments is None:
             u = np.column_stack([-w, np.ones(len(w))])
             squares = np.sum((u @ gram) * u, axis=1)
             return -0.5 * (release.n_samples * log_s2 + np.exp(-log_s2) * squares)
-        count, variance = float(release.n_samples), release.noise_scale**2
-        moments = joint_moments(w, np.exp(log_s2), second)
-        return noisy_gram_loglik(moments, gram, count, variance, release.intercept)
+        return noisy_gram_loglik(
+            joint_moments(w, np.exp(log_s2), second_moments),
+            gram,
+            count=float(release.n_samples),
+            variance=release.noise_scale**2,
+            intercept=release.intercept,
+        )
 
     def predict_logpdf(self, phi, X, y):
         """Log density of targets at every draw.
@@ -210,4 +216,11 @@ class BayesianLinear(RegressionModel):
             Mean targets.
         """
         w = phi[:, :-1]
-        return w @ X.T if not self.intercept_ else w[:, :1] + w[:, 1:] @ X.T
+        if self.intercept_:
+            return w[:, :1] + w[:, 1:] @ X.T
+        return w @ X.T
+
+
+def _split(phi):
+    """Weights (n_draws, n_weights) and clipped log variances (n_draws,) of draws."""
+    return phi[:, :-1], np.clip(phi[:, -1], -40.0, 40.0)

@@ -4,56 +4,69 @@ import numpy as np
 from scipy.special import log_expit
 
 from ...privacy import svec_index
-from ..party import unpacked
+from ..party import unpack_gram
 from ._gaussian import covariance_of_products, log_normal
-from ._models import RegressionModel
+from ._models import PartyMoments, RegressionModel
 
 _NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
 _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
 
 
-def statistic_moments(w, second, intercept=False):
-    """Mean and covariance of the statistic (y u, svec u u') of one row, for each row of
-    w.
+def statistic_moments(w, second_moments, intercept=False):
+    """Mean and covariance of the statistic (y u, svec u u') of one row, by row of w.
 
-    u = ([1,] x) is normal with second moments ``second``, and mean a: their first
+    u = ([1,] x) is normal with these second moments (p, p), and mean a: their first
     column, or 0. y = 1 with probability sigmoid(w'u), so that E[y | u] = f = tanh(w'u /
     2). With w'u = mu + sqrt(v) d, d standard normal, u given d is normal with mean a +
     g d and covariance rest = C - g g', where C is the covariance of u and g = C w /
     sqrt(v). Hence E[y u_i u_j u_k] is the mean over d of f times third moments of a
     normal distribution, which needs e_n = E[f d^n], n <= 3.
+
+    Returns arrays of shape (n_draws, size) and (n_draws, size, size).
     """
-    size = second.shape[0]
-    rows, columns, weights = (some[int(intercept) :] for some in svec_index(size))
-    a = second[0] if intercept else np.zeros(size)
-    covariance_u = second - np.outer(a, a)
+    p = second_moments.shape[0]
+    rows, columns, weights = (indices[int(intercept) :] for indices in svec_index(p))
+    a = second_moments[0] if intercept else np.zeros(p)
+    covariance_u = second_moments - np.outer(a, a)
+
+    # Means over d by quadrature.
     b = w @ covariance_u
     v = np.maximum(np.sum(b * w, axis=1), 1e-12)
     g = b / np.sqrt(v)[:, None]
     f = np.tanh(((w @ a)[:, None] + np.sqrt(v)[:, None] * _NODES) / 2)
     e0, e1, e2, e3 = (f @ (_NODE_WEIGHTS * _NODES**n)[:, None] for n in range(4))
     mean_yu = e0 * a + e1 * g
+    mean_uu = second_moments[rows, columns]
     rest = covariance_u - g[:, :, None] * g[:, None, :]
-    # E[y u_k u_i u_j], k first.
-    ai, aj, gi, gj = a[rows], a[columns], g[:, rows], g[:, columns]
-    flat, mixed, steep = ai * aj, ai * gj + gi * aj, gi * gj
-    moments = a[:, None] * (e0 * flat + e1 * mixed + e2 * steep)[:, None]
-    moments += g[:, :, None] * (e1 * flat + e2 * mixed + e3 * steep)[:, None]
+
+    # E[y u_k u_i u_j], k first: the mean of u_i u_j given d is a polynomial of d.
+    ai = a[rows]
+    aj = a[columns]
+    gi = g[:, rows]
+    gj = g[:, columns]
+    order0 = ai * aj
+    order1 = ai * gj + gi * aj
+    order2 = gi * gj
+    moments = a[:, None] * (e0 * order0 + e1 * order1 + e2 * order2)[:, None]
+    moments += g[:, :, None] * (e1 * order0 + e2 * order1 + e3 * order2)[:, None]
     moments += (
         mean_yu[:, :, None] * rest[:, rows, columns][:, None, :]
         + mean_yu[:, rows][:, None, :] * rest[:, :, columns]
         + mean_yu[:, columns][:, None, :] * rest[:, :, rows]
     )
-    whole = size + len(rows)
-    covariance = np.empty((len(w), whole, whole))
-    covariance[:, :size, :size] = second - mean_yu[:, :, None] * mean_yu[:, None, :]
-    cross = (moments - mean_yu[:, :, None] * second[rows, columns]) * weights
-    covariance[:, :size, size:] = cross
-    covariance[:, size:, :size] = np.swapaxes(cross, 1, 2)
-    fourth = covariance_of_products(second, rows, columns, intercept)
-    covariance[:, size:, size:] = fourth * weights[:, None] * weights
-    mean = np.empty((len(w), whole))
-    mean[:, :size], mean[:, size:] = mean_yu, second[rows, columns] * weights
+
+    size = p + len(rows)
+    covariance = np.empty((len(w), size, size))
+    covariance_yu = second_moments - mean_yu[:, :, None] * mean_yu[:, None, :]
+    covariance[:, :p, :p] = covariance_yu
+    cross = (moments - mean_yu[:, :, None] * mean_uu) * weights
+    covariance[:, :p, p:] = cross
+    covariance[:, p:, :p] = np.swapaxes(cross, 1, 2)
+    covariance_uu = covariance_of_products(second_moments, rows, columns, intercept)
+    covariance[:, p:, p:] = covariance_uu * weights[:, None] * weights
+    mean = np.empty((len(w), size))
+    mean[:, :p] = mean_yu
+    mean[:, p:] = mean_uu * weights
     return mean, covariance
 
 
@@ -89,9 +102,9 @@ class BayesianLogistic(RegressionModel):
 
     References
     ----------
-    J. H. Huggins, R. P. Adams, T. Broderick, NeurIPS 2017; T. Kulkarni, J. Jälkö, A. Koskela, S.
-    Kaski, A. Honkela: "Differentially Private Bayesian Inference for Generalized Linear Models",
-    ICML 2021.
+    J. H. Huggins, R. P. Adams, T. Broderick, NeurIPS 2017; T. Kulkarni, J. Jälkö, A.
+    Koskela, S. Kaski, A. Honkela: "Differentially Private Bayesian Inference for
+    Generalized Linear Models", ICML 2021.
 
     Examples
     --------
@@ -100,7 +113,8 @@ class BayesianLogistic(RegressionModel):
     >>> X = np.random.default_rng(0).normal(size=(100, 2)) / 2
     >>> release = LogisticRelease(None).fit(X, X[:, 0] > 0).release_
     >>> model = BayesianLogistic().bind([release])
-    >>> model.party_loglik(model.sample_prior(5, np.random.default_rng(0)), release).shape
+    >>> phi = model.sample_prior(5, np.random.default_rng(0))
+    >>> model.party_loglik(phi, release).shape
     (5,)
     """
 
@@ -132,7 +146,8 @@ class BayesianLogistic(RegressionModel):
     def _bind_classes(self, classes):
         if classes and tuple(self.classes) != classes:
             raise ValueError(
-                f"classes must be those of the releases, {classes!r}. Got {self.classes!r}."
+                f"classes must be those of the releases, {classes!r}. Got "
+                f"{self.classes!r}."
             )
         self.classes_ = np.asarray(self.classes)
 
@@ -170,19 +185,18 @@ class BayesianLogistic(RegressionModel):
         """
         factor = np.linalg.cholesky(self.prior_precision_)
         square = np.sum(((phi - self.prior_mean_) @ factor) ** 2, axis=1)
-        constant = np.log(np.diag(factor)).sum() - 0.5 * phi.shape[1] * np.log(
-            2 * np.pi
-        )
+        log_det = np.log(np.diag(factor)).sum()
+        constant = log_det - 0.5 * phi.shape[1] * np.log(2 * np.pi)
         return constant - 0.5 * square
 
     def _learn(self, release):
         size = release.n_features + release.intercept
-        gram = unpacked(release.vector[size:], size, release)
-        return gram, self._second_moments(gram, release)
+        gram = unpack_gram(release.vector[size:], size, release)
+        return PartyMoments(gram, *self._second_moments(gram, release))
 
-    def _loglik(self, phi, release, gram, second):
+    def _loglik(self, phi, release, gram, second_moments):
         count = float(release.n_samples)
-        mean, covariance = statistic_moments(phi, second, release.intercept)
+        mean, covariance = statistic_moments(phi, second_moments, release.intercept)
         covariance *= count
         diagonal = np.arange(covariance.shape[1])
         covariance[:, diagonal, diagonal] *= 1 + 1e-9
@@ -207,5 +221,9 @@ class BayesianLogistic(RegressionModel):
             Log probabilities.
         """
         signs = np.where(np.asarray(y) == self.classes_[1], 1.0, -1.0)
-        w = phi[:, 1:] if self.intercept_ else phi
-        return log_expit(signs * (w @ X.T + (phi[:, :1] if self.intercept_ else 0.0)))
+        if self.intercept_:
+            w = phi[:, 1:]
+            logits = w @ X.T + phi[:, :1]
+        else:
+            logits = phi @ X.T
+        return log_expit(signs * logits)

@@ -1,13 +1,13 @@
 """Statistics and releases of a party."""
 
-from ._party import FEW_ROWS
+from ._party import MIN_NORMAL_ROWS
 from ._statistics import (
     gram_vector,
     linear_sensitivity,
     linear_size,
     logistic_sensitivity,
     logistic_vector,
-    unpacked,
+    unpack_gram,
 )
 from .noisy_statistic import NoisyStatistic
 from .parties import GramRelease, LogisticRelease, MeanRelease

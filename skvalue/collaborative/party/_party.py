@@ -2,7 +2,7 @@
 
 import warnings
 from abc import ABCMeta, abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 
 import numpy as np
@@ -30,7 +30,7 @@ from ...privacy import (
 from .noisy_statistic import NoisyStatistic
 
 BOUND = [Interval(Real, 0, None, closed="neither"), StrOptions({"data"})]
-FEW_ROWS = 50  # with fewer rows, sums are far from normal
+MIN_NORMAL_ROWS = 50  # with fewer rows, sums are far from normal
 _STATEMENT = {
     "not_protected": (
         "the rows from the party itself, which is the trusted curator of this report",
@@ -39,11 +39,24 @@ _STATEMENT = {
         sentences.RUNNING_TIMES,
     ),
     "assumptions": (
-        "bounds, preparation of the features (centring, scaling, projections) and this epsilon "
-        "were chosen without looking at these rows",
+        "bounds, preparation of the features (centring, scaling, projections) and this "
+        "epsilon were chosen without looking at these rows",
         sentences.NO_COPIES.format("party"),
     ),
 }
+
+
+@dataclass(frozen=True)
+class ExactRelease:
+    """A party's statistic before noise is added, and what a release must state.
+
+    `void_reason` says why a release has no guarantee, and is empty if it has one;
+    `columns` are the fitted attributes of the columns of X.
+    """
+
+    statistic: NoisyStatistic
+    void_reason: str
+    columns: dict
 
 
 class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
@@ -84,8 +97,17 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
 
     @abstractmethod
     def _summarize(self, X, y):
-        """Fields of a `NoisyStatistic`, why it has no guarantee (or ""), attributes of
-        columns."""
+        """Fields of a `NoisyStatistic`; see `ExactRelease` for the other two results.
+
+        Returns
+        -------
+        fields : dict
+            The fields that the rows and their bounds determine.
+        void_reason : str
+            Why a release has no guarantee.
+        columns : dict
+            Fitted attributes of the columns of X.
+        """
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None):
@@ -93,8 +115,8 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features) or, for `MeanRelease`, (n_samples,)
-            The party's rows.
+        X : array-like of shape (n_samples, n_features) or (n_samples,)
+            The party's rows; numbers of shape (n_samples,) for `MeanRelease`.
         y : array-like of shape (n_samples,)
             Targets or classes of the rows. Ignored by `MeanRelease`.
 
@@ -109,26 +131,17 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
             If `X` or `y` is invalid, or the release exceeds the ledger's budget; no
             noise is drawn then.
         """
-        if self.renyi_epsilon is not None and self.epsilon not in ("auto", None):
-            raise ValueError(
-                f"epsilon must not be set where renyi_epsilon is. Got {self.epsilon!r} and "
-                f"{self.renyi_epsilon!r}."
-            )
-        epsilon = self.renyi_epsilon
-        if epsilon is None and self.epsilon is not None:
-            # The Renyi epsilon of the least Gaussian noise for (epsilon, delta).
-            mu = mu_from_epsilon(
-                1.0 if self.epsilon == "auto" else self.epsilon, self.delta
-            )
-            epsilon = 0.5 * self.renyi_order * mu**2
-        exact, void, columns = self._exact(X, y)
-        noisy, report = exact, None
-        if epsilon is not None:
-            stated = replace(exact, renyi_epsilon=epsilon)
-            release = self._release(stated, void)
-            noisy = replace(stated, statistic=tuple(release.of(exact.vector)))
+        renyi_epsilon = self._stated_renyi_epsilon()
+        exact = self._exact_release(X, y)
+        statistic = exact.statistic
+        report = None
+        if renyi_epsilon is not None:
+            statistic = replace(statistic, renyi_epsilon=renyi_epsilon)
+            release = self._release(statistic, exact.void_reason)
+            noisy = release.of(exact.statistic.vector)
+            statistic = replace(statistic, statistic=tuple(noisy))
             report = release.report
-        swap_in(self, release_=noisy, privacy_=report, **columns)
+        swap_in(self, release_=statistic, privacy_=report, **exact.columns)
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -146,7 +159,8 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
         y : array-like of shape (n_samples,)
             Targets or classes of the rows.
         renyi_epsilons : sequence of float
-            Values of `renyi_epsilon`, which is not used, and neither is `epsilon`.
+            Values of `renyi_epsilon`. The parameters `renyi_epsilon` and `epsilon` are
+            not used.
 
         Returns
         -------
@@ -164,58 +178,74 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
         if not epsilons:
             raise ValueError("renyi_epsilons must hold numbers above 0. Got none.")
         warn(
-            "Several releases of one path together have only the guarantee of the largest epsilon "
-            "among them, and releases of two paths compose: publish one.",
+            "Several releases of one path together have only the guarantee of the "
+            "largest epsilon among them, and releases of two paths compose: publish "
+            "one.",
             NestedReleasesWarning,
         )
-        exact, void, _ = self._exact(X, y)
-        stated = [replace(exact, renyi_epsilon=epsilon) for epsilon in epsilons]
+        exact = self._exact_release(X, y)
+        stated = [
+            replace(exact.statistic, renyi_epsilon=epsilon) for epsilon in epsilons
+        ]
+
+        # The release with the largest epsilon has the least noise and is charged.
         order = np.argsort(epsilons, kind="stable")[::-1]
         first = stated[order[0]]
-        vector, scale = self._release(first, void).of(exact.vector), first.noise_scale
+        vector = self._release(first, exact.void_reason).of(exact.statistic.vector)
+        noise_scale = first.noise_scale
+
+        # Each of the others adds the noise that the one before it lacks.
         releases = [None] * len(stated)
-        for step, place in enumerate(order):
-            noisy = stated[place]
-            if noisy.noise_scale > scale:
-                more = GaussianEvent(
-                    np.sqrt(noisy.noise_scale**2 - scale**2), noisy.sensitivity
-                )
-                seed = _seed_of_step(self.noise_random_state, step)
-                with warnings.catch_warnings():
-                    warnings.simplefilter(
-                        "ignore", SeededNoiseWarning
-                    )  # the first has warned
-                    vector = Release(more, noise_random_state=seed).of(vector)
-                scale = noisy.noise_scale
-            releases[place] = replace(noisy, statistic=tuple(vector))
+        for step, i in enumerate(order):
+            if stated[i].noise_scale > noise_scale:
+                vector = self._add_noise(vector, noise_scale, stated[i], step)
+                noise_scale = stated[i].noise_scale
+            releases[i] = replace(stated[i], statistic=tuple(vector))
         return releases
 
-    def _exact(self, X, y):
-        """The statistic without noise, why its guarantee is void, and columns; see
-        `_summarize`."""
-        fields, void, columns = self._summarize(X, y)
+    def _stated_renyi_epsilon(self):
+        """The Renyi epsilon of the release; None for a release without noise."""
+        if self.renyi_epsilon is None:
+            if self.epsilon is None:
+                return None
+            # The Renyi epsilon of the least Gaussian noise for (epsilon, delta).
+            epsilon = 1.0 if self.epsilon == "auto" else self.epsilon
+            mu = mu_from_epsilon(epsilon, self.delta)
+            return 0.5 * self.renyi_order * mu**2
+        if self.epsilon not in ("auto", None):
+            raise ValueError(
+                "epsilon must not be set where renyi_epsilon is, since each of them "
+                f"determines the noise. Got {self.epsilon!r} and "
+                f"{self.renyi_epsilon!r}."
+            )
+        return self.renyi_epsilon
+
+    def _exact_release(self, X, y):
+        """The `ExactRelease` of rows, with a warning if they are few."""
+        fields, void_reason, columns = self._summarize(X, y)
         prior = self.prior
         if hasattr(prior, "prior_statement"):
             prior = prior.prior_statement()
-        exact = NoisyStatistic(
+        statistic = NoisyStatistic(
             **fields, renyi_epsilon=None, renyi_order=self.renyi_order, prior=prior
         )
-        if self._normal_approximation and exact.n_samples < FEW_ROWS:
+        if self._normal_approximation and statistic.n_samples < MIN_NORMAL_ROWS:
             warn(
-                f"This party has {exact.n_samples} rows: with fewer than {FEW_ROWS} the normal "
-                "approximation that mediators use is not accurate.",
+                f"This party has {statistic.n_samples} rows: with fewer than "
+                f"{MIN_NORMAL_ROWS} the normal approximation that mediators use is not "
+                "accurate.",
                 NormalApproximationWarning,
             )
-        return exact, void, columns
+        return ExactRelease(statistic, void_reason, columns)
 
-    def _release(self, stated, void):
+    def _release(self, stated, void_reason):
         """The release of a statistic with the noise that its parameters state."""
-        if not void:
+        if not void_reason:
             warn_of_large_delta(self.delta, stated.n_samples)
         elif self.ledger is not None:
             raise ValueError(
-                "ledger must not be charged for a release without a guarantee: give bounds as "
-                "numbers."
+                "ledger must not be charged for a release without a guarantee: give "
+                "bounds as numbers."
             )
         report = make_report(
             stated.event,
@@ -223,35 +253,51 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
             notion="central",
             unit="row",
             protects="the content of any one row of the party",
-            against="the mediator, the other parties and anyone to whom they pass it on",
+            against="the mediator, the other parties and anyone to whom they pass it "
+            "on",
             noise_random_state=self.noise_random_state,
             **_STATEMENT,
         )
         mu = stated.sensitivity / stated.noise_scale
-        renyi = (
+        renyi_sentence = (
             f"; its Renyi divergence of order {stated.renyi_order:g} is at most "
             f"{stated.renyi_epsilon:g}, and it is {mu:.6g}-GDP"
         )
-        report = replace(report, noise=report.noise + renyi, void=void)
-        label = type(self).__name__
         return Release(
-            stated.event, self.ledger, label, self.noise_random_state, report
+            stated.event,
+            self.ledger,
+            label=type(self).__name__,
+            noise_random_state=self.noise_random_state,
+            report=replace(
+                report, noise=report.noise + renyi_sentence, void=void_reason
+            ),
         )
 
+    def _add_noise(self, vector, noise_scale, stated, step):
+        """A noisy statistic of a path with more noise, up to that which is stated."""
+        added_scale = np.sqrt(stated.noise_scale**2 - noise_scale**2)
+        event = GaussianEvent(added_scale, stated.sensitivity)
+        seed = _seed_of_step(self.noise_random_state, step)
+        with warnings.catch_warnings():
+            # The first release of the path has warned.
+            warnings.simplefilter("ignore", SeededNoiseWarning)
+            return Release(event, noise_random_state=seed).of(vector)
+
     def _bound(self, name, sizes):
-        """The public bound, or, with a warning, the largest of `sizes`; and why that is
-        void."""
+        """The bound of a parameter, and why it voids the guarantee ("" if not).
+
+        For the parameter "data" it is the largest of `sizes`, with a warning.
+        """
         bound = getattr(self, name)
         if not isinstance(bound, str):
             return float(bound), ""
         warn(
-            f"{name}='data' takes the bound from the private rows: NOTHING is guaranteed about "
-            "privacy.",
+            f"{name}='data' takes the bound from the private rows: NOTHING is "
+            "guaranteed about privacy.",
             VoidGuaranteeWarning,
         )
-        return max(
-            float(np.max(sizes)), 1e-12
-        ), f"{name} was taken from the private rows"
+        bound = max(float(np.max(sizes)), 1e-12)
+        return bound, f"{name} was taken from the private rows"
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -261,10 +307,7 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
 
 
 def _seed_of_step(seed, step):
-    """Seeds of a path's steps, hashed so that they differ from seeds that other parties
-    use."""
-    return (
-        None
-        if seed is None
-        else int(np.random.SeedSequence([seed, step]).generate_state(1)[0])
-    )
+    """The seed of a path's step, hashed to differ from seeds of other parties."""
+    if seed is None:
+        return None
+    return int(np.random.SeedSequence([seed, step]).generate_state(1)[0])

@@ -13,35 +13,13 @@ from ..._utils.untrusted import choice, flag, integer, number, read_record, refu
 from ...privacy import GaussianEvent
 from ._statistics import KINDS
 
-_FORMAT, _VERSION = "skvalue.collaborative.NoisyStatistic", 1
-_MOST_CHARACTERS = 50_000_000
-_MOST_FEATURES = 1000
-_MOST_SAMPLES = 10**12
-_MOST_WORDS = 2000
-_LARGEST = sys.float_info.max
-
-
-def _is_label(label):
-    """Whether JSON can hold a label."""
-    if isinstance(label, str):
-        return len(label) <= _MOST_WORDS
-    if isinstance(label, float):
-        return math.isfinite(label)
-    return isinstance(label, Integral) and abs(label) < 2**63
-
-
-def _checked_labels(labels, kind):
-    """Two labels of "logistic", or none, as a tuple."""
-    good = isinstance(labels, list | tuple) and all(map(_is_label, labels))
-    if good and labels:
-        good = kind == "logistic" and len(labels) == 2 and labels[0] != labels[1]
-    if not good:
-        refuse(
-            "classes",
-            "two different strings or numbers for kind='logistic', or none",
-            labels,
-        )
-    return tuple(labels)
+_FORMAT = "skvalue.collaborative.NoisyStatistic"
+_VERSION = 1
+_MAX_JSON_LENGTH = 50_000_000
+_MAX_TEXT_LENGTH = 2000
+_MAX_FEATURES = 1000
+_MAX_SAMPLES = 10**12
+_MAX_NUMBER = sys.float_info.max
 
 
 @dataclass(frozen=True)
@@ -111,74 +89,38 @@ class NoisyStatistic:
     prior: str | None = None
 
     def __post_init__(self):
-        fix = object.__setattr__
-        choice(self.kind, "kind", KINDS)
-        fix(self, "n_samples", integer(self.n_samples, "n_samples", 0, _MOST_SAMPLES))
+        is_gaussian = self.kind == "gaussian"
+        self._check("kind", choice, KINDS)
+        self._check("n_samples", integer, 0, _MAX_SAMPLES)
         if self.renyi_epsilon is not None:
-            fix(
-                self,
-                "renyi_epsilon",
-                number(self.renyi_epsilon, "renyi_epsilon", 0, _LARGEST),
-            )
-        fix(self, "renyi_order", number(self.renyi_order, "renyi_order", 1, _LARGEST))
-        lowest, highest = (0, 0) if self.kind == "gaussian" else (1, _MOST_FEATURES)
-        fix(self, "n_features", integer(self.n_features, "n_features", lowest, highest))
-        if flag(self.intercept, "intercept") and self.kind == "gaussian":
+            self._check("renyi_epsilon", number, 0, _MAX_NUMBER)
+        self._check("renyi_order", number, 1, _MAX_NUMBER)
+        if is_gaussian:
+            self._check("n_features", integer, 0, 0)
+        else:
+            self._check("n_features", integer, 1, _MAX_FEATURES)
+        self._check("intercept", flag)
+        if self.intercept and is_gaussian:
             refuse(
                 "intercept",
                 "True for kind='linear' or kind='logistic' only",
                 self.intercept,
             )
-        fix(self, "classes", _checked_labels(self.classes, self.kind))
-        if self.prior is not None and (
-            not isinstance(self.prior, str) or not 0 < len(self.prior) <= _MOST_WORDS
-        ):
-            refuse(
-                "prior",
-                f"None or a text of at most {_MOST_WORDS} characters",
-                self.prior,
-            )
-        fix(self, "bounds", self._checked_bounds())
+        self._check("classes", _checked_labels, self.kind)
+        self._check("prior", _checked_prior)
+        self._check("bounds", _checked_bounds, self.kind)
         if not self.noise_scale < 1e100:
             refuse(
                 "renyi_epsilon",
                 "large enough for a noise scale below 1e100",
                 self.renyi_epsilon,
             )
-        fix(self, "statistic", self._checked_statistic())
+        self._check("statistic", _checked_entries, self)
 
-    def _checked_bounds(self):
-        size, bounds = KINDS[self.kind].n_bounds, self.bounds
-        if not isinstance(bounds, list | tuple) or len(bounds) != size:
-            refuse(
-                "bounds", f"a sequence of {size} numbers for kind={self.kind!r}", bounds
-            )
-        # Squares of bounds neither overflow nor underflow.
-        lowest = -1e50 if self.kind == "gaussian" else 1e-50
-        bounds = tuple(number(bound, "bounds", lowest, 1e50) for bound in bounds)
-        if self.kind == "gaussian" and not bounds[0] < bounds[1]:
-            refuse("bounds", "in increasing order", bounds)
-        return bounds
-
-    def _checked_statistic(self):
-        kind, given = KINDS[self.kind], self.statistic
-        size = kind.size(self.n_features, self.intercept)
-        if not isinstance(given, list | tuple | np.ndarray) or len(given) != size:
-            length = (
-                len(given) if isinstance(given, list | tuple | np.ndarray) else given
-            )
-            refuse("statistic", f"a sequence of {size} numbers", length)
-        most = self.n_samples * kind.largest(self.bounds, self.intercept)
-        reach = most * (1 + 1e-9) + 40 * self.noise_scale
-        for entry in given:
-            if (
-                not isinstance(entry, Real)
-                or isinstance(entry, bool)
-                or not abs(entry) <= reach
-            ):
-                rule = f"of numbers within {reach:g}, what {self.n_samples} rows, their bounds and"
-                refuse("statistic", f"{rule} the noise allow", entry)
-        return tuple(map(float, given))
+    def _check(self, name, check, *arguments):
+        """Replace a field of this frozen class by its checked value."""
+        value = check(getattr(self, name), name, *arguments)
+        object.__setattr__(self, name, value)
 
     @property
     def sensitivity(self):
@@ -194,6 +136,8 @@ class NoisyStatistic:
         scale = math.sqrt(0.5 * self.renyi_order / self.renyi_epsilon) * sensitivity
         if not 0 < scale < math.inf:
             return math.inf
+
+        # Rounding must not make the stated epsilon too small.
         while 0.5 * self.renyi_order * (sensitivity / scale) ** 2 > self.renyi_epsilon:
             scale = math.nextafter(scale, math.inf)
         return scale
@@ -206,8 +150,7 @@ class NoisyStatistic:
         return GaussianEvent(self.noise_scale, self.sensitivity, "replace")
 
     def with_noise(self, tau, unit):
-        """Copy with more noise and the smaller Renyi epsilon 1 / (1 / renyi_epsilon +
-        tau).
+        """Copy with more noise, and so with a smaller Renyi epsilon.
 
         No access to the rows is needed.
 
@@ -236,11 +179,15 @@ class NoisyStatistic:
         >>> release.with_noise(2.0, np.array([0.1])).renyi_epsilon
         0.25
         """
-        before = self.renyi_epsilon
-        after = 1 / tau if before is None else before / (1 + tau * before)
+        if self.renyi_epsilon is None:
+            renyi_epsilon = 1 / tau
+        else:
+            renyi_epsilon = self.renyi_epsilon / (1 + tau * self.renyi_epsilon)
         scale = math.sqrt(0.5 * self.renyi_order * tau) * self.sensitivity
         return replace(
-            self, statistic=tuple(self.vector + scale * unit), renyi_epsilon=after
+            self,
+            statistic=tuple(self.vector + scale * unit),
+            renyi_epsilon=renyi_epsilon,
         )
 
     @property
@@ -281,4 +228,78 @@ class NoisyStatistic:
             fields, or a field has an invalid value.
         """
         names = set(cls.__dataclass_fields__)
-        return cls(**read_record(text, _FORMAT, _VERSION, names, _MOST_CHARACTERS))
+        return cls(**read_record(text, _FORMAT, _VERSION, names, _MAX_JSON_LENGTH))
+
+
+# Checks: of a value, by the name of its field -----------------------------------------
+
+
+def _checked_labels(labels, name, kind):
+    """Two labels of "logistic", or none, as a tuple."""
+    is_valid = isinstance(labels, list | tuple) and all(map(_is_label, labels))
+    if is_valid and labels:
+        is_valid = kind == "logistic" and len(labels) == 2 and labels[0] != labels[1]
+    if not is_valid:
+        refuse(
+            name,
+            "two different strings or numbers for kind='logistic', or none",
+            labels,
+        )
+    return tuple(labels)
+
+
+def _is_label(label):
+    """Whether JSON can hold a label."""
+    if isinstance(label, str):
+        return len(label) <= _MAX_TEXT_LENGTH
+    if isinstance(label, float):
+        return math.isfinite(label)
+    return isinstance(label, Integral) and abs(label) < 2**63
+
+
+def _checked_prior(prior, name):
+    """None, or the text of a prior."""
+    if prior is None:
+        return None
+    if not isinstance(prior, str) or not 0 < len(prior) <= _MAX_TEXT_LENGTH:
+        refuse(name, f"None or a text of at most {_MAX_TEXT_LENGTH} characters", prior)
+    return prior
+
+
+def _checked_bounds(bounds, name, kind):
+    """As many bounds as a kind of statistic has, as a tuple of floats."""
+    n_bounds = KINDS[kind].n_bounds
+    if not isinstance(bounds, list | tuple) or len(bounds) != n_bounds:
+        refuse(name, f"a sequence of {n_bounds} numbers for kind={kind!r}", bounds)
+
+    # Squares of bounds neither overflow nor underflow.
+    lowest = -1e50 if kind == "gaussian" else 1e-50
+    bounds = tuple(number(bound, name, lowest, 1e50) for bound in bounds)
+    if kind == "gaussian" and not bounds[0] < bounds[1]:
+        refuse(name, "in increasing order", bounds)
+    return bounds
+
+
+def _checked_entries(entries, name, release):
+    """The entries of a statistic as a tuple of floats, within what is possible."""
+    spec = KINDS[release.kind]
+    size = spec.size(release.n_features, release.intercept)
+    if not isinstance(entries, list | tuple | np.ndarray):
+        refuse(name, f"a sequence of {size} numbers", entries)
+    if len(entries) != size:
+        refuse(name, f"a sequence of {size} numbers", len(entries))
+
+    exact_limit = release.n_samples * spec.entry_bound(
+        release.bounds, release.intercept
+    )
+    limit = exact_limit * (1 + 1e-9) + 40 * release.noise_scale
+    for entry in entries:
+        is_number = isinstance(entry, Real) and not isinstance(entry, bool)
+        if not is_number or not abs(entry) <= limit:
+            refuse(
+                name,
+                f"of numbers within {limit:g}, what {release.n_samples} rows, their "
+                "bounds and the noise allow",
+                entry,
+            )
+    return tuple(map(float, entries))

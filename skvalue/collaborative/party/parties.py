@@ -19,8 +19,9 @@ from ._statistics import gram_vector, logistic_vector
 
 
 class GramRelease(BasePartyRelease):
-    """A party's release for linear regression: the Gram matrix of (x, y), clipped and
-    noisy.
+    """A party's release for linear regression: the noisy Gram matrix of (x, y).
+
+    Rows and targets are clipped to public bounds first.
 
     Parameters
     ----------
@@ -70,8 +71,8 @@ class GramRelease(BasePartyRelease):
 
     References
     ----------
-    R. H. L. Sim, Y. Zhang, T. N. Hoang, X. Xu, B. K. H. Low, P. Jaillet: "Incentives in Private
-    Collaborative Machine Learning", NeurIPS 2023, Section 2.
+    R. H. L. Sim, Y. Zhang, T. N. Hoang, X. Xu, B. K. H. Low, P. Jaillet: "Incentives in
+    Private Collaborative Machine Learning", NeurIPS 2023, Section 2.
 
     Examples
     --------
@@ -108,43 +109,45 @@ class GramRelease(BasePartyRelease):
         noise_random_state=None,
     ):
         super().__init__(
-            epsilon,
-            renyi_epsilon,
-            renyi_order,
-            prior,
-            delta,
-            ledger,
-            noise_random_state,
+            epsilon=epsilon,
+            renyi_epsilon=renyi_epsilon,
+            renyi_order=renyi_order,
+            prior=prior,
+            delta=delta,
+            ledger=ledger,
+            noise_random_state=noise_random_state,
         )
         self.x_bound = x_bound
         self.y_bound = y_bound
         self.fit_intercept = fit_intercept
 
     def _summarize(self, X, y):
-        host = blank_of(self)
+        columns_host = blank_of(self)
         with hidden_entries("X and y"):
-            X, y = validate_data(host, X, y, dtype=np.float64, y_numeric=True)
+            X, y = validate_data(columns_host, X, y, dtype=np.float64, y_numeric=True)
         y = check_target(y, "y", squares=False)
-        x_bound, void = self._bound("x_bound", np.linalg.norm(X, axis=1))
-        y_bound, void_y = self._bound("y_bound", np.abs(y))
-        X, y = clip_rows(X, x_bound), np.clip(y, -y_bound, y_bound)
-        statistic = gram_vector(X, y, self.fit_intercept)
-        fields = dict(
-            kind="linear",
-            n_samples=len(X),
-            statistic=tuple(statistic),
-            bounds=(x_bound, y_bound),
-            n_features=X.shape[1],
-            intercept=self.fit_intercept,
-        )
-        return fields, "; ".join(filter(None, [void, void_y])), columns_on(host)
+
+        x_bound, x_reason = self._bound("x_bound", np.linalg.norm(X, axis=1))
+        y_bound, y_reason = self._bound("y_bound", np.abs(y))
+        X = clip_rows(X, x_bound)
+        y = np.clip(y, -y_bound, y_bound)
+        fields = {
+            "kind": "linear",
+            "n_samples": len(X),
+            "statistic": tuple(gram_vector(X, y, self.fit_intercept)),
+            "bounds": (x_bound, y_bound),
+            "n_features": X.shape[1],
+            "intercept": self.fit_intercept,
+        }
+        void_reason = "; ".join(filter(None, [x_reason, y_reason]))
+        return fields, void_reason, columns_on(columns_host)
 
 
 class LogisticRelease(BasePartyRelease):
-    """A party's release for logistic regression: the sums of y x and of x x', clipped
-    and noisy.
+    """A party's release for logistic regression: noisy sums of y x and of x x'.
 
-    The classes are encoded as y = -1 and y = 1.
+    Rows are clipped to a public bound first. The classes are encoded as y = -1 and
+    y = 1.
 
     Parameters
     ----------
@@ -194,8 +197,9 @@ class LogisticRelease(BasePartyRelease):
 
     References
     ----------
-    J. H. Huggins, R. P. Adams, T. Broderick: "PASS-GLM: Polynomial Approximate Sufficient
-    Statistics for Scalable Bayesian GLM Inference", NeurIPS 2017; Sim et al., NeurIPS 2023.
+    J. H. Huggins, R. P. Adams, T. Broderick: "PASS-GLM: Polynomial Approximate
+    Sufficient Statistics for Scalable Bayesian GLM Inference", NeurIPS 2017; Sim et
+    al., NeurIPS 2023.
 
     Examples
     --------
@@ -228,13 +232,13 @@ class LogisticRelease(BasePartyRelease):
         noise_random_state=None,
     ):
         super().__init__(
-            epsilon,
-            renyi_epsilon,
-            renyi_order,
-            prior,
-            delta,
-            ledger,
-            noise_random_state,
+            epsilon=epsilon,
+            renyi_epsilon=renyi_epsilon,
+            renyi_order=renyi_order,
+            prior=prior,
+            delta=delta,
+            ledger=ledger,
+            noise_random_state=noise_random_state,
         )
         self.x_bound = x_bound
         self.classes = classes
@@ -243,39 +247,38 @@ class LogisticRelease(BasePartyRelease):
     def _summarize(self, X, y):
         if len(self.classes) != 2 or self.classes[0] == self.classes[1]:
             raise ValueError(
-                f"classes must be two different labels. Got {self.classes!r}."
+                "classes must be two different labels, which are encoded as -1 and 1. "
+                f"Got {self.classes!r}."
             )
-        labels = tuple(
-            label.item() if hasattr(label, "item") else label for label in self.classes
-        )
-        host = blank_of(self)
+        columns_host = blank_of(self)
         with hidden_entries("X"):
-            X, y = validate_data(host, X, y, dtype=np.float64)
+            X, y = validate_data(columns_host, X, y, dtype=np.float64)
         y = column_or_1d(y)
-        positive = y == self.classes[1]
-        if not np.all(positive | (y == self.classes[0])):
+        is_positive = y == self.classes[1]
+        if not np.all(is_positive | (y == self.classes[0])):
             raise ValueError(
                 f"y must hold the labels of classes={self.classes!r} only."
             )
-        x_bound, void = self._bound("x_bound", np.linalg.norm(X, axis=1))
+
+        x_bound, void_reason = self._bound("x_bound", np.linalg.norm(X, axis=1))
         X = clip_rows(X, x_bound)
-        statistic = logistic_vector(
-            X, np.where(positive, 1.0, -1.0), self.fit_intercept
-        )
-        fields = dict(
-            kind="logistic",
-            n_samples=len(X),
-            statistic=tuple(statistic),
-            bounds=(x_bound,),
-            n_features=X.shape[1],
-            intercept=self.fit_intercept,
-            classes=labels,
-        )
-        return fields, void, columns_on(host)
+        signs = np.where(is_positive, 1.0, -1.0)
+        fields = {
+            "kind": "logistic",
+            "n_samples": len(X),
+            "statistic": tuple(logistic_vector(X, signs, self.fit_intercept)),
+            "bounds": (x_bound,),
+            "n_features": X.shape[1],
+            "intercept": self.fit_intercept,
+            "classes": tuple(_python_scalar(label) for label in self.classes),
+        }
+        return fields, void_reason, columns_on(columns_host)
 
 
 class MeanRelease(BasePartyRelease):
-    """A party's release for the mean of numbers: their sum, clipped and noisy.
+    """A party's release for the mean of numbers: their noisy sum.
+
+    The numbers are clipped to a public range first.
 
     Parameters
     ----------
@@ -314,8 +317,8 @@ class MeanRelease(BasePartyRelease):
 
     References
     ----------
-    G. Bernstein, D. Sheldon: "Differentially Private Bayesian Inference for Exponential Families",
-    NeurIPS 2018; Sim et al., NeurIPS 2023, Section 2.
+    G. Bernstein, D. Sheldon: "Differentially Private Bayesian Inference for
+    Exponential Families", NeurIPS 2018; Sim et al., NeurIPS 2023, Section 2.
 
     Examples
     --------
@@ -345,13 +348,13 @@ class MeanRelease(BasePartyRelease):
         noise_random_state=None,
     ):
         super().__init__(
-            epsilon,
-            renyi_epsilon,
-            renyi_order,
-            prior,
-            delta,
-            ledger,
-            noise_random_state,
+            epsilon=epsilon,
+            renyi_epsilon=renyi_epsilon,
+            renyi_order=renyi_order,
+            prior=prior,
+            delta=delta,
+            ledger=ledger,
+            noise_random_state=noise_random_state,
         )
         self.lower = lower
         self.upper = upper
@@ -363,8 +366,15 @@ class MeanRelease(BasePartyRelease):
                 f"upper must be above lower={self.lower:g}. Got {self.upper!r}."
             )
         total = float(np.clip(numbers, self.lower, self.upper).sum())
-        bounds = float(self.lower), float(self.upper)
-        fields = dict(
-            kind="gaussian", n_samples=len(numbers), statistic=(total,), bounds=bounds
-        )
+        fields = {
+            "kind": "gaussian",
+            "n_samples": len(numbers),
+            "statistic": (total,),
+            "bounds": (float(self.lower), float(self.upper)),
+        }
         return fields, "", {}
+
+
+def _python_scalar(label):
+    """A label as JSON can hold it, also where it is a scalar of numpy."""
+    return label.item() if hasattr(label, "item") else label
