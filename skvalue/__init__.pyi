@@ -1,6 +1,7 @@
 """What `import skvalue` offers: each name is imported at its first use."""
 
 from . import audit as audit
+from . import base as base
 from . import collaborative as collaborative
 from . import datasets as datasets
 from . import derivatives as derivatives

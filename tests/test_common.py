@@ -2,7 +2,6 @@
 
 import ast
 import inspect
-import pickle
 import sys
 from collections import Counter
 from numbers import Integral
@@ -12,13 +11,11 @@ import pytest
 from joblib import parallel_config
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import (
     GridSearchCV,
     KFold,
     LeaveOneGroupOut,
-    LeaveOneOut,
     cross_validate,
 )
 from sklearn.naive_bayes import GaussianNB
@@ -26,7 +23,6 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from sklearn.utils.validation import check_is_fitted
 
 import skvalue
 from skvalue import (
@@ -39,8 +35,7 @@ from skvalue import (
     LeaveOneOutValuer,
     SemivalueValuer,
 )
-from skvalue._utils.sklearn import Interval
-from skvalue.base import BaseInSampleValuer
+from skvalue.base import BaseInSampleValuer, Interval, valuer_checks
 
 # Sets of a few rows fail and are imprecise: tests of these warnings are with the
 # valuers.
@@ -270,60 +265,30 @@ def data(rng):
 
 
 @each_valuer
-def test_values_and_fit_transform_agree(cls, data):
-    X, y = data
-    valuer = build_quick(cls)
-    values = valuer.fit_transform(X, y)
-    assert values.shape == (40, 1)
-    assert valuer.values_.dtype == np.float64
-    np.testing.assert_array_equal(values[:, 0], valuer.values_)
-    if hasattr(valuer, "transform"):
-        np.testing.assert_allclose(valuer.transform(X[::-1])[::-1], values)
+def test_values_and_fit_transform_agree(cls):
+    valuer_checks.check_values_and_fit_transform_agree(build_quick(cls))
 
 
 @pytest.mark.parametrize(
     ("cls", "groups"), each_with_one_of(TAKE_POINTS, [None, np.arange(10) % 5])
 )
-def test_leave_one_out_by_name(cls, groups, data):
-    X, y = data[0][:10], np.tile(["no", "yes"], 5)
-    splitter = LeaveOneOut() if groups is None else LeaveOneGroupOut()
-    named, splits = (
-        build(cls).set_params(cv=cv).fit(X, y, groups=groups)
-        for cv in ("leave-one-out", splitter)
-    )
-    np.testing.assert_allclose(named.values_, splits.values_, atol=1e-12)
-    assert named.utility_ == pytest.approx(splits.utility_, abs=1e-12)
+def test_leave_one_out_by_name(cls, groups):
+    valuer_checks.check_leave_one_out_by_name(build(cls), groups)
 
 
 @each_valuer
-def test_pickle_keeps_everything(cls, data):
-    X, y = data
-    valuer = build_quick(cls).fit(X[:30], y[:30])
-    copy = pickle.loads(pickle.dumps(valuer))
-    np.testing.assert_array_equal(copy.values_, valuer.values_)
-    if hasattr(valuer, "transform"):
-        np.testing.assert_array_equal(copy.transform(X), valuer.transform(X))
+def test_pickle_keeps_everything(cls):
+    valuer_checks.check_pickle_keeps_everything(build_quick(cls))
 
 
 @each_valuer
-def test_clone_and_refit(cls, data):
-    X, y = data
-    valuer = build_quick(cls).fit(X[:30], y[:30])
-    again = clone(valuer).fit(X[:30], y[:30])
-    np.testing.assert_array_equal(again.values_, valuer.values_)
-    points = {"X_val": X[20:], "y_val": y[20:]} if valuer._capabilities.points else {}
-    valuer.fit(X[:20], y[:20], **points)
-    fresh = build_quick(cls).fit(X[:20], y[:20], **points)
-    np.testing.assert_array_equal(fresh.values_, valuer.values_)
+def test_clone_and_refit(cls):
+    valuer_checks.check_clone_and_refit(build_quick(cls))
 
 
 @each_valuer
-def test_arguments_by_position_are_refused(cls, data):
-    X, y = data
-    valuer = build(cls)
-    with pytest.raises(TypeError, match="takes 3 positional arguments"):
-        valuer.fit(X, y, X, y)
-    assert "*, X_val=None" in str(inspect.signature(valuer.fit))
+def test_arguments_by_position_are_refused(cls):
+    valuer_checks.check_arguments_by_position_are_refused(build(cls))
 
 
 @pytest.mark.parametrize("cls", estimators(), ids=lambda cls: cls.__name__)
@@ -377,91 +342,26 @@ def test_processes_of_joblib_give_the_same_values(cls, rng):
         np.testing.assert_allclose(valuer.fit(X, y, **given).values_, plain, atol=1e-15)
 
 
-class EndsAtOnce:
-    """A callback that interrupts a fit, or raises in it, before there is a result."""
-
-    def __init__(self, error):
-        self.error = error
-
-    def setup(self, estimator, context):
-        pass
-
-    teardown = on_fit_task_end = setup
-
-    def on_fit_task_begin(self, estimator, context):
-        if context.parent is not None:
-            raise self.error
-
-
 @pytest.mark.parametrize(
     ("cls", "error"), each_with_one_of(VALUERS, [KeyboardInterrupt, MemoryError])
 )
-def test_a_fit_that_ends_without_values_changes_nothing(cls, error, data):
-    X, y = data
-    valuer = build_quick(cls).set_callbacks(EndsAtOnce(error))
-    with pytest.raises(error):
-        valuer.fit(X, y)
-    with pytest.raises(NotFittedError):
-        check_is_fitted(valuer)
-    valuer._repr_html_()
-    valuer.set_callbacks().fit(X, y)
-    before = dict(vars(valuer))
-    classes = np.where(y == "yes", 2, 1)  # of other names, in other columns
-    with pytest.raises(error):
-        valuer.set_callbacks(EndsAtOnce(error)).fit(X[:, :2], classes)
-    with pytest.raises(ValueError, match="groups must have one entry"):
-        valuer.set_callbacks().fit(X[:, :2], classes, groups=[0, 1])
-    assert vars(valuer).keys() == before.keys()
-    assert all(
-        vars(valuer)[name] is before[name]
-        for name in before
-        if name != "_sample_weight"
+def test_a_fit_that_ends_without_values_changes_nothing(cls, error):
+    valuer_checks.check_a_fit_that_ends_without_values_changes_nothing(
+        build_quick(cls), error
     )
 
 
 @pytest.mark.parametrize(
     ("cls", "container"), each_with_one_of(VALUERS, ["pandas", "polars"])
 )
-def test_data_frames(cls, data, container):
-    frames = pytest.importorskip(container)
-    X, y = data
-    names = ["a", "b", "c", "d"]
-    frame = frames.DataFrame(dict(zip(names, X.T)))
-    valuer = build_quick(cls).set_output(transform=container)
-    points = (
-        {"X_val": frame[:20], "y_val": y[:20]}
-        if build_quick(cls)._capabilities.points
-        else {}
-    )
-    result = valuer.fit_transform(frame, frames.Series(y), **points)
-    assert isinstance(result, frames.DataFrame)
-    assert list(result.columns) == [f"{cls.__name__.lower()}0"]
-    assert list(valuer.feature_names_in_) == names
-    points = (
-        {"X_val": X[:20], "y_val": y[:20]}
-        if build_quick(cls)._capabilities.points
-        else {}
-    )
-    plain = build_quick(cls).fit(X, y, **points)
-    np.testing.assert_array_equal(valuer.values_, plain.values_)
-    with pytest.raises(
-        ValueError, match="X_val must be like X: The feature names should match"
-    ):
-        valuer.fit(frame, y, X_val=frame[names[::-1]], y_val=y)
+def test_data_frames(cls, container):
+    pytest.importorskip(container)
+    valuer_checks.check_data_frames(build_quick(cls), container)
 
 
 @each_with_points
-def test_validation_set_through_a_pipeline(cls, data):
-    X, y = data
-    with config_context(enable_metadata_routing=True):
-        step = build_quick(cls).set_fit_request(X_val=True, y_val=True)
-        pipeline = make_pipeline(StandardScaler(), step, transform_input=["X_val"])
-        pipeline.fit(100 + 9 * X[:30], y[:30], X_val=100 + 9 * X[30:], y_val=y[30:])
-    scaler = StandardScaler().fit(X[:30])
-    direct = build_quick(cls).fit(
-        scaler.transform(X[:30]), y[:30], X_val=scaler.transform(X[30:]), y_val=y[30:]
-    )
-    np.testing.assert_allclose(pipeline[-1].values_, direct.values_, atol=1e-12)
+def test_validation_set_through_a_pipeline(cls):
+    valuer_checks.check_validation_set_through_a_pipeline(build_quick(cls))
 
 
 def with_requests(cls):
@@ -575,10 +475,7 @@ def test_new_rows_with_nan_are_refused_with_assume_finite(cls, data):
 
 @each_valuer
 def test_every_parameter_is_documented_and_constrained(cls):
-    parameters = set(inspect.signature(cls).parameters)
-    assert parameters == set(cls._parameter_constraints)
-    section = cls.__doc__.split("Parameters\n")[1].split("Attributes\n")[0]
-    assert parameters <= {line.split(" :")[0].strip() for line in section.splitlines()}
+    valuer_checks.check_every_parameter_is_documented_and_constrained(cls)
 
 
 @each_valuer

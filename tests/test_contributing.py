@@ -1,19 +1,31 @@
 """The page on how to add a valuer: what it adds passes the common tests."""
 
+import ast
 import re
+import sys
+from importlib import import_module
 from pathlib import Path
 
-import numpy as np
 import pytest
-import test_common
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from problems import two_classes
+from sklearn.utils.estimator_checks import check_estimator
 from toy_valuer import VoteValuer
 
-from skvalue.base import Run
+import skvalue.base
+from skvalue.base import Run, check_valuer
 from skvalue.privacy import Release
 
 ROOT = Path(__file__).resolve().parents[1]
 TOY = ROOT / "tests" / "toy_valuer.py"
+# What an author writes, and the base class or scikit-learn reads.
+HOOKS = {
+    "_value",
+    "_score_new",
+    "_point_values",
+    "_point_moments",
+    "_capabilities",
+    "_parameter_constraints",
+}
 
 
 def page():
@@ -40,46 +52,33 @@ def test_the_page_shows_the_toy_and_every_name_of_a_run():
     assert all(hasattr(Run, name) or hasattr(Release, name) for name in names)
 
 
-@parametrize_with_checks([VoteValuer()])
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-def test_scikit_learn(estimator, check):
-    check(estimator)
+def test_the_toy_imports_what_is_public_for_authors():
+    for node in ast.walk(ast.parse(TOY.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("skvalue"):
+            assert node.module == "skvalue.base"
+            assert {alias.name for alias in node.names} <= set(skvalue.base.__all__)
 
 
-data = test_common.data
+def test_the_page_names_no_private_name_but_hooks():
+    names = re.findall(r"(?<![\w/])_[a-z]\w*", "\n".join(page()))
+    assert set(names) == HOOKS
 
 
-def test_common_tests(data):
-    for test in (
-        test_common.test_values_and_fit_transform_agree,
-        test_common.test_pickle_keeps_everything,
-        test_common.test_clone_and_refit,
-        test_common.test_validation_set_through_a_pipeline,
-    ):
-        test(VoteValuer, data)
-    test_common.test_every_parameter_is_documented_and_constrained(VoteValuer)
-
-
-@pytest.mark.parametrize("groups", [None, np.arange(10) % 5], ids=["rows", "groups"])
-def test_leave_one_out_by_name(groups, data):
-    test_common.test_leave_one_out_by_name(VoteValuer, groups, data)
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
-def test_a_fit_that_ends_without_values_changes_nothing(error, data):
-    test_common.test_a_fit_that_ends_without_values_changes_nothing(
-        VoteValuer, error, data
-    )
-
-
-@pytest.mark.parametrize("container", ["pandas", "polars"])
-def test_data_frames(container, data):
-    test_common.test_data_frames(VoteValuer, data, container)
+def test_a_valuer_written_elsewhere_passes_all_checks(tmp_path, monkeypatch):
+    """The class of the page alone, in a folder outside of the repository."""
+    (tmp_path / "votes.py").write_text(TOY.read_text(encoding="utf-8"))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "votes", None)  # to be forgotten after the test
+    del sys.modules["votes"]
+    valuer = import_module("votes").VoteValuer()
+    assert type(valuer).__module__ == "votes"
+    check_estimator(valuer, on_skip=None)
+    check_valuer(valuer)
 
 
 @pytest.mark.parametrize("cv", ["leave-one-out", 5])
-def test_efficiency(cv, data):
-    valuer = VoteValuer(cv).fit(*data)
+def test_efficiency(cv):
+    valuer = VoteValuer(cv).fit(*two_classes(0).rows)
     assert valuer.values_.sum() == pytest.approx(
         valuer.utility_ - valuer.empty_utility_
     )

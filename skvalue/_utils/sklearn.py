@@ -13,11 +13,11 @@ from sklearn.utils._param_validation import (
     InvalidParameterError,
     Options,
     RealNotInt,
-    StrOptions,
     validate_parameter_constraints,
     validate_params,
 )
 from sklearn.utils._param_validation import Interval as _Interval
+from sklearn.utils._param_validation import StrOptions as _StrOptions
 from sklearn.utils.validation import _check_feature_names as check_feature_names
 from sklearn.utils.validation import _estimator_has as estimator_has
 from sklearn.utils.validation import _get_feature_names as get_feature_names
@@ -25,13 +25,63 @@ from sklearn.utils.validation import _num_samples as num_samples
 
 
 class Interval(_Interval):
-    """An interval of numbers, which takes numpy's floats of any precision and refuses
-    booleans."""
+    """Constraint of a parameter: a number in an interval, and no boolean.
+
+    As scikit-learn's own; it takes numpy's floats of any precision too.
+
+    Parameters
+    ----------
+    type : {numbers.Integral, numbers.Real, RealNotInt}
+        The kind of number.
+    left : float or int or None
+        The left bound; None is minus infinity.
+    right : float or int or None
+        The right bound; None is infinity.
+    closed : {"left", "right", "both", "neither"}
+        The bounds that are part of the interval.
+
+    Examples
+    --------
+    >>> from numbers import Real
+    >>> import numpy as np
+    >>> from skvalue.base import Interval
+    >>> Interval(Real, 0, 1, closed="left").is_satisfied_by(np.float32(0))
+    True
+    """
 
     def is_satisfied_by(self, val):
-        """Whether the value is a number in the interval."""
+        """Whether a value is a number in the interval.
+
+        Parameters
+        ----------
+        val : object
+            The value of the parameter.
+
+        Returns
+        -------
+        is_satisfied : bool
+            Whether it is in the interval.
+        """
         number = float(val) if isinstance(val, np.floating) else val
         return not isinstance(val, bool) and super().is_satisfied_by(number)
+
+
+class StrOptions(_StrOptions):
+    """Constraint of a parameter: one of some strings, as scikit-learn's own.
+
+    Parameters
+    ----------
+    options : set of str
+        The strings.
+    deprecated : set of str, default=None
+        Those of them that messages call deprecated.
+
+    Examples
+    --------
+    >>> from skvalue.base import StrOptions
+    >>> print(StrOptions({"auto"}))
+    a str among {'auto'}
+    """
 
 
 # Context in which NaN and infinity are looked for: with `assume_finite` they would

@@ -1,19 +1,19 @@
 """What all valuers of rows have in common: validation, the steps of a fit, and its
-record."""
+record.
 
-from ._containers import (
-    follow_input_tags,
-    is_numeric,
-    is_plain,
-    n_rows_of,
-    rows_at,
-    stack_rows,
-)
+The names of `__all__` are for authors of valuers; the others are used inside the
+package.
+"""
+
+from .._utils.parallel import tiles
+from .._utils.sklearn import Interval, StrOptions
+from ._capabilities import Capabilities, follow_input_tags, takes_validation_set
+from ._containers import is_numeric, is_plain, n_rows_of, rows_at, stack_rows
 from ._hashes import hash_rows, row_hashes
 from ._in_sample import BaseInSampleValuer
 from ._input import make_problem
 from ._points import mean_over_points
-from ._problem import Capabilities, Points, Problem, Split, takes_validation_set
+from ._problem import Points, Problem, Split
 from ._record import Result
 from ._release import PRIVACY_CONSTRAINTS, warn_of_guarantee
 from ._rows import check_rows
@@ -21,3 +21,26 @@ from ._run import Run
 from ._splits import refuse_unseen_labels
 from ._targets import codes_or_other, encode_later, warn_of_numbers
 from ._valuer import BaseScoringValuer, BaseValuer
+from .valuer_checks import check_valuer
+
+__all__ = [
+    "PRIVACY_CONSTRAINTS",
+    "BaseInSampleValuer",
+    "BaseScoringValuer",
+    "BaseValuer",
+    "Capabilities",
+    "Interval",
+    "Points",
+    "Problem",
+    "Result",
+    "Run",
+    "Split",
+    "StrOptions",
+    "check_rows",
+    "check_valuer",
+    "make_problem",
+    "mean_over_points",
+    "refuse_unseen_labels",
+    "rows_at",
+    "tiles",
+]

@@ -2,25 +2,12 @@
 texts."""
 
 import sys
-from dataclasses import asdict
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import get_tags
 
 from .._utils.sklearn import safe_indexing
 from ..neighbors import Rows, concatenate_rows
-
-_BLOCK = 2**22  # numbers in a block that is read at a time
-
-
-def follow_input_tags(tags, estimator):
-    """Tags of a valuer whose X is left to an estimator: they allow what the estimator's
-    allow."""
-    for name, value in asdict(get_tags(estimator).input_tags).items():
-        if name not in ("pairwise", "dict"):  # rows alone are indexed
-            setattr(tags.input_tags, name, value)
-    return tags
 
 
 def n_rows_of(X):
@@ -29,8 +16,30 @@ def n_rows_of(X):
 
 
 def rows_at(X, rows):
-    """Some of the rows, in the same container; a slice of an array is a view."""
-    return X[rows] if isinstance(X, (np.ndarray, Rows)) else safe_indexing(X, rows)
+    """Rows at some positions, in the same container.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Rows in any container: an array, a frame, a sparse matrix, a list of texts.
+    rows : slice or ndarray of int
+        The positions. A slice of an array is a view.
+
+    Returns
+    -------
+    rows : array-like of shape (n_rows, n_features)
+        The rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skvalue.base import rows_at
+    >>> rows_at(["a text", "b", "c"], np.array([2, 0]))
+    ['c', 'a text']
+    """
+    if isinstance(X, (np.ndarray, Rows)):
+        return X[rows]
+    return safe_indexing(X, rows)
 
 
 def is_frame(X):

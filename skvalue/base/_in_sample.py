@@ -12,7 +12,7 @@ from sklearn.base import (
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._utils.fits import swap_in
+from .._utils.fits import set_fitted_state
 from .._utils.sklearn import fit_context
 from ._input import make_problem
 from ._problem import Capabilities
@@ -156,15 +156,13 @@ class BaseInSampleValuer(
 
     @property
     def values_(self):
-        """Values of the rows, or of the groups; they are not pickled after a private
-        fit."""
+        """Values of the rows, or of the groups; a private fit's are not pickled."""
         check_is_fitted(self, "_fitted")
         return self._kept("values_", self._fitted.values)
 
     @property
     def groups_(self):
-        """The groups, if `groups` was passed; they are not pickled after a private
-        fit."""
+        """The groups, if `groups` was passed; a private fit's are not pickled."""
         check_is_fitted(self, "_fitted")
         absent = f"{type(self).__name__} has no groups_: no groups were passed to fit."
         return self._kept("groups_", self._fitted.problem.group_names, absent)
@@ -290,7 +288,7 @@ class BaseInSampleValuer(
         if release is not None:  # a private fit keeps no rows
             problem = replace(problem, X=None, y=None, sample_weight=None)
         fitted = replace(result, problem=problem, error=None)
-        swap_in(self, **public, _fitted=fitted, _n_features_out=1)
+        set_fitted_state(self, **public, _fitted=fitted, _n_features_out=1)
 
     def _record(self, what, needs_rows=False, needs_points=False, error=ValueError):
         """The record of the fit; an error that names ``what`` if it lacks rows or

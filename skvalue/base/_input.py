@@ -7,7 +7,7 @@ from scipy.sparse import issparse
 
 from .._utils.checks import check_groups, check_validation_weights, check_weights
 from .._utils.embedding import fit_embedding, learns_from_rows
-from .._utils.fits import blank_of, columns_of
+from .._utils.fits import columns_of, unfitted_copy
 from .._utils.targets import refuse_missing_labels
 from .._utils.warned import warn
 from ..exceptions import SameRowsWarning
@@ -20,41 +20,102 @@ from ._splits import split_rows, with_class_weights
 from ._targets import encode
 
 
-def make_problem(estimator, X, y, X_val=None, y_val=None, **metadata):
-    """Validate the input of ``fit``; ``metadata`` are keywords of `build_problem`.
+def make_problem(
+    valuer,
+    X,
+    y,
+    X_val=None,
+    y_val=None,
+    *,
+    groups=None,
+    sample_weight=None,
+    sample_weight_val=None,
+):
+    """Validate the input of `fit`; the valuer stays as it is.
 
-    `validate_data` sets attributes, so it gets a blank estimator: a fit that fails must
-    not change an estimator that is fitted.
+    Parameters
+    ----------
+    valuer : BaseInSampleValuer
+        The valuer, whose parameters say how labels are read and rows are split.
+    X : array-like of shape (n_samples, n_features)
+        The rows.
+    y : array-like of shape (n_samples,)
+        Their labels or targets.
+    X_val : array-like of shape (n_validation, n_features), default=None
+        Validation points.
+    y_val : array-like of shape (n_validation,), default=None
+        Labels or targets of the validation points.
+    groups : array-like of shape (n_samples,), default=None
+        Group of each row.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the rows.
+    sample_weight_val : array-like of shape (n_validation,), default=None
+        Weights of the validation points.
+
+    Returns
+    -------
+    problem : Problem
+        The problem, which `_value` takes.
+
+    Raises
+    ------
+    ValueError
+        If the input is refused, see `BaseInSampleValuer.fit`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skvalue import KNNShapleyValuer
+    >>> from skvalue.base import make_problem
+    >>> problem = make_problem(KNNShapleyValuer(cv=5), *load_iris(return_X_y=True))
+    >>> len(problem.splits), problem.n_classes
+    (5, 3)
     """
-    capabilities, blank = estimator._capabilities, blank_of(estimator)
+    capabilities = valuer._capabilities
+    # `validate_data` sets attributes. A copy gets them: a fit that fails must not
+    # change a valuer that is fitted.
+    blank = unfitted_copy(valuer)
     refuse_missing_labels(y)
     refuse_missing_labels(y_val, "y_val")
-    names = {}
+    column_names = {}
     if getattr(blank, "embedding", None) is not None:
-        if estimator._is_private and learns_from_rows(blank.embedding):
+        if valuer._is_private and learns_from_rows(blank.embedding):
             raise ValueError(
-                "embedding must not learn from the private rows: with epsilon, pass a callable, a "
-                "stateless transformer, or FrozenEstimator(transformer) fitted on public data. Got "
-                f"{blank.embedding!r}."
+                "embedding must not learn from the private rows: with epsilon, pass a "
+                "callable, a stateless transformer, or FrozenEstimator(transformer) "
+                f"fitted on public data. Got {blank.embedding!r}."
             )
         blank.embedding_ = fit_embedding(blank.embedding, X, y)
-        names = columns_of(X)
+        column_names = columns_of(X)
+
     given, given_val = X, X_val
     X, y = check_rows(blank, capabilities, X, y)
-    if names:  # of the rows, not of their vectors
-        vars(blank).update(names, n_features_in_=len(names["feature_names_in_"]))
+    # The columns are those of the rows, not of their vectors.
+    if column_names:
+        n_features = len(column_names["feature_names_in_"])
+        vars(blank).update(column_names, n_features_in_=n_features)
     if X_val is not None or y_val is not None:
         X_val, y_val = check_validation_set(blank, capabilities, X_val, y_val, X)
         compared = (given, given_val) if issparse(given) else (X, X_val)
         if given is given_val or _same_rows(*compared):
             warn(
-                "X_val holds the same rows as X: each row evaluates itself, and a wrong label "
-                "agrees with itself. Pass other rows, or no X_val, so that `cv` holds out rows.",
+                "X_val holds the same rows as X: each row evaluates itself, and a "
+                "wrong label agrees with itself. Pass other rows, or no X_val, so that "
+                "`cv` holds out rows.",
                 SameRowsWarning,
             )
     columns = {name: value for name, value in vars(blank).items() if name.endswith("_")}
     return build_problem(
-        estimator, capabilities, X, y, X_val, y_val, columns, **metadata
+        valuer,
+        X,
+        y,
+        X_val,
+        y_val,
+        capabilities=capabilities,
+        columns=columns,
+        groups=groups,
+        sample_weight=sample_weight,
+        sample_weight_val=sample_weight_val,
     )
 
 
@@ -68,53 +129,71 @@ def _same_rows(X, X_val):
 
 
 def build_problem(
-    estimator, capabilities, X, y, X_val, y_val, columns, *, groups=None, sample_weight=None,
-    sample_weight_val=None, former=None,
-):  # fmt: skip
-    """Encode the labels and make the splits, from checked rows and validation
-    points."""
-    private = estimator._is_private
-    if private:
-        check_privacy(estimator, X_val)
-    n, group_names, group_codes = len(y), None, None
-    if groups is not None:
-        group_names, group_codes = check_groups(groups, n)
+    valuer,
+    X,
+    y,
+    X_val,
+    y_val,
+    *,
+    capabilities,
+    columns,
+    groups=None,
+    sample_weight=None,
+    sample_weight_val=None,
+    former=None,
+):
+    """Encode the labels and make the splits, from checked rows and validation points.
+
+    The keywords are fields of `Problem`, with groups and weights as they were passed.
+    """
+    is_private = valuer._is_private
+    if is_private:
+        check_privacy(valuer, X_val)
+    n = len(y)
+    group_names, group_codes = check_groups(groups, n)
     if sample_weight is not None:
         sample_weight = check_weights(sample_weight, "sample_weight", n)
-    if private or estimator.ledger is not None:
-        by_group = groups is not None and capabilities.protects_groups
-        warn_of_guarantee(estimator, len(group_names) if by_group else n)
+    if is_private or valuer.ledger is not None:
+        protects_groups = groups is not None and capabilities.protects_groups
+        warn_of_guarantee(valuer, len(group_names) if protects_groups else n)
     if X_val is None and sample_weight_val is not None:
         raise ValueError("sample_weight_val needs X_val: it weights validation points.")
     if X_val is not None and not capabilities.points:
         raise ValueError(
-            f"X_val must be None: {type(estimator).__name__} has no validation points. Got "
-            f"{n_rows_of(X_val)} rows."
+            f"X_val must be None: {type(valuer).__name__} has no validation points. "
+            f"Got {n_rows_of(X_val)} rows."
         )
-    classes, y, y_val = encode(capabilities, y, y_val, private)
+    classes, y, y_val = encode(capabilities, y, y_val, is_private)
     problem = Problem(
-        X, y, classes, groups=group_codes, group_names=group_names,
-        sample_weight=sample_weight, has_validation_set=X_val is not None, columns=columns,
-        capabilities=capabilities, former=former or {},
-    )  # fmt: skip
+        X,
+        y,
+        classes,
+        groups=group_codes,
+        group_names=group_names,
+        sample_weight=sample_weight,
+        has_validation_set=X_val is not None,
+        columns=columns,
+        capabilities=capabilities,
+        former=former or {},
+    )
     if not capabilities.points:
         return problem
-    fraction = 1.0
+
     if X_val is None:
-        splits, fraction = split_rows(estimator.cv, problem)
+        splits, joining_fraction = split_rows(valuer.cv, problem)
     else:
-        weights = np.full(len(y_val), 1.0 / len(y_val))
+        joining_fraction = 1.0
+        weights = check_validation_weights(sample_weight_val, len(y_val))
         if sample_weight_val is not None:
-            weights = check_validation_weights(sample_weight_val, len(y_val))
             sample_weight_val = np.asarray(sample_weight_val)
         prior = 0.0 if problem.n_classes else float(y_val @ weights)
         points = Points(X_val, y_val, weights, np.arange(len(y_val)), prior=prior)
         splits = (Split(slice(None), points),)
-    if estimator.class_weight is not None:
-        splits = with_class_weights(estimator.class_weight, problem, splits)
+    if valuer.class_weight is not None:
+        splits = with_class_weights(valuer.class_weight, problem, splits)
     return replace(
         problem,
         splits=splits,
-        joining_fraction=fraction,
+        joining_fraction=joining_fraction,
         sample_weight_val=sample_weight_val,
     )

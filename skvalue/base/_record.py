@@ -12,30 +12,61 @@ from ._seen_rows import SeenRows
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What a method computes: values of the players, and other attributes; the record
-    of a fit."""
+    """What a method computes, and what a fitted valuer keeps of it.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_players,)
+        Values of the players: of the groups, if there are any, or of the rows.
+    utility : float
+        Utility of all rows, the mean over splits.
+    empty_utility : float
+        Utility of the empty coalition, the mean over splits.
+    problem : Problem
+        The problem, with the splits and points that were evaluated.
+    statistic : object, default=None
+        What `score_samples` and other methods of the valuer need later; in a private
+        fit, what was released.
+    attributes : dict, default={}
+        Further results by name. Those that end in "_" become attributes of the valuer.
+    release : skvalue.privacy.Release, default=None
+        The release of a private fit.
+    answers : object, default=None
+        What releases one value at a time, by ``answers.answer(i)``, when an owner calls
+        `values_for`.
+    curator : dict, default={}
+        Other arrays of players by name, which are hidden as the values are.
+    error : Exception, default=None
+        An error to raise once the values are set.
+
+    Attributes
+    ----------
+    cache : dict
+        What later calls, such as `transform`, compute once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skvalue import KNNShapleyValuer
+    >>> from skvalue.base import Result, make_problem
+    >>> X, y = np.arange(6.0).reshape(-1, 1), np.array([0, 1] * 3)
+    >>> problem = make_problem(KNNShapleyValuer(), X, y, groups=[0, 0, 1, 1, 2, 2])
+    >>> values = problem.sum_by_group(np.arange(6.0))
+    >>> Result(values, utility=15.0, empty_utility=0.0, problem=problem).row_values
+    array([1., 1., 5., 5., 9., 9.])
+    """
 
     values: np.ndarray
     utility: float
     empty_utility: float
-    problem: Problem  # with the splits and points that were evaluated
-    statistic: object = (
-        None  # what `score_samples` needs; in a private fit, what was released
-    )
-    attributes: dict = field(
-        default_factory=dict
-    )  # set on the valuer if they end in "_"
-    release: Release | None = None  # of a private fit
-    answers: object = (
-        None  # releases one value at a time, `answers.answer(i)`; see `values_for`
-    )
-    curator: dict = field(
-        default_factory=dict
-    )  # other arrays of players, hidden like the values
-    error: Exception | None = None  # raised after the values are set
-    cache: dict = field(
-        default_factory=dict, init=False
-    )  # of later calls, such as `transform`
+    problem: Problem
+    statistic: object = None
+    attributes: dict = field(default_factory=dict)
+    release: Release | None = None
+    answers: object = None
+    curator: dict = field(default_factory=dict)
+    error: Exception | None = None
+    cache: dict = field(default_factory=dict, init=False)
 
     @property
     def is_private(self):
@@ -54,10 +85,26 @@ class Result:
         return self.values if groups is None else self.values[groups]
 
     def lookup(self, X, codes):
-        """Values of the rows that were in fit, and a mask of these rows."""
+        """Values of the rows that were in fit.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Validated rows.
+        codes : ndarray of shape (n_rows,) or None
+            Their codes or targets; None finds rows whatever their labels are.
+
+        Returns
+        -------
+        values : ndarray of shape (n_rows,)
+            The mean value of the identical rows of fit, 0 where there are none.
+        is_seen : ndarray of bool of shape (n_rows,)
+            Where there are identical rows of fit.
+        """
         problem = self.problem
         if problem.X is None:
-            return np.zeros(n_rows_of(X)), np.zeros(n_rows_of(X), dtype=bool)
+            n_rows = n_rows_of(X)
+            return np.zeros(n_rows), np.zeros(n_rows, dtype=bool)
         if "seen" not in self.cache:
             self.cache["seen"] = SeenRows(problem.X)
         return self.cache["seen"].lookup(X, codes, problem.y, self.row_values)
@@ -68,6 +115,7 @@ class Result:
         if self.hides_values:
             problem = replace(self.problem, groups=None, group_names=None)
             state |= {"values": None, "curator": {}, "problem": problem}
-        if self.is_private:  # with the seed the noise could be removed
+        # With the seed the noise could be removed.
+        if self.is_private:
             state["release"] = replace(self.release, noise_random_state=None)
         return state

@@ -13,11 +13,9 @@ from .._utils.sklearn import callback_context, has_callbacks
 from .._utils.warned import counted_map, summaries, warn_all
 from ..exceptions import ImpreciseValuesWarning, IncompleteFitWarning
 
-_STEPS, _LEAST = (
-    100,
-    64,
-)  # most steps that coalitions are reported in, and fewest coalitions of one
-_SURE = 1  # second of work, before which no time is estimated
+_MAX_STEPS = 100  # in which coalitions are reported
+_COALITIONS_PER_STEP = 64  # the fewest
+_MIN_SECONDS = 1  # of work, before which no time is estimated
 
 
 class _Stopped(BaseException):
@@ -26,66 +24,74 @@ class _Stopped(BaseException):
 
 
 class Run:
-    """What a method needs of the fit around it: steps that may end early, threads and
-    warnings.
+    """What the base class does around the loop of a method.
 
-    The one loop of `_value` is in the context of `steps`, or of `evaluations`
-    (coalitions), or over `map` (independent tasks). A callback or Ctrl-C ends the loop
-    and nothing else: the lines after it make a `Result` of what was done until then, or
-    return None if that has no values.
+    It counts steps, runs tasks in threads, and collects warnings. The one loop of
+    `_value` is in the context of `steps`, or of `evaluations` (coalitions), or over
+    `map` (independent tasks). A callback or Ctrl-C ends the loop and nothing else: the
+    lines after it make a `Result` of what was done until then, or return None if that
+    has no values.
 
     If the first steps of a known number show that the fit takes more than a minute, a
     message is logged once. Fits that callbacks watch, with `max_time` or that are
     private log none.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The valuer.
+
+    Attributes
+    ----------
+    stopped : bool
+        Whether a callback ended the loop.
+    interrupted : bool
+        Whether Ctrl-C ended the loop.
+    late : bool
+        Whether `max_time` ended the loop before its announced steps; set by the method.
+    warned : dict
+        Counts of the warnings of models, to which `fits` adds.
+
+    Examples
+    --------
+    >>> from skvalue import KNNShapleyValuer
+    >>> from skvalue.base import Run
+    >>> run = Run(KNNShapleyValuer())
+    >>> list(run.map(pow, [(2, 3), (3, 2)], n_jobs=1))
+    [8, 9]
     """
 
     def __init__(self, estimator):
-        self.stopped = self.interrupted = False  # by a callback, by Ctrl-C
-        self.late = (
-            False  # a method sets it if `max_time` ends it before its announced steps
-        )
-        self.warned = {}  # counts of the warnings of models, see `skvalue._utils.warned`
-        self._warnings, self._announced = [], False
-        self._estimator, self._context, self._what = estimator, None, ""
+        self.stopped = False
+        self.interrupted = False
+        self.late = False
+        self.warned = {}
+        self._estimator = estimator
+        self._context = None
+        self._what = ""
+        self._warnings = []
+        self._is_announced = False
 
     @contextmanager
     def steps(self, n, what):
-        """Context of a loop of at most n steps (None: unknown); call what it yields
-        after each.
+        """Context of a loop in steps.
 
-        ``what`` says what a step does, such as "models trained".
+        Parameters
+        ----------
+        n : int or None
+            The largest number of steps; None if it is not known.
+        what : str
+            What a step does, such as "models trained".
+
+        Yields
+        ------
+        done : callable
+            To be called after each step.
         """
-        name, left, step = what.rsplit(" ", 1)[0], np.inf if n is None else n, None
-        start, first = time.perf_counter(), None
-        told = {"estimator": self._estimator}
-        self._what, self._context = what, callback_context(self._estimator, n)
-        self._context.call_on_fit_task_begin(**told)
-
-        def done(*, loop=True):
-            """End the step, and begin the next one unless the loop is left."""
-            nonlocal step, left, first
-            if (
-                step is not None
-            ):  # None before the first and after the last announced step
-                ended, step, left = step, None, left - 1
-                self.stopped = bool(ended.call_on_fit_task_end(**told))
-                now = time.perf_counter()
-                if (
-                    first is None
-                ):  # a short first step may be that of compiling and importing
-                    first = (now, 1) if now - start < LONG else (start, 0)
-                if n is not None and now - first[0] > _SURE:
-                    seconds = (
-                        now - start + (now - first[0]) / (n - left - first[1]) * left
-                    )
-                    if seconds > LONG and not self._announced:
-                        self._announce(seconds)
-            if self.stopped and loop:
-                raise _Stopped
-            if left and loop:
-                step = self._context.subcontext(task_name=name)
-                step.call_on_fit_task_begin(**told)
-
+        self._what = what
+        self._context = callback_context(self._estimator, n)
+        self._context.call_on_fit_task_begin(estimator=self._estimator)
+        done = _Steps(self, n, name=what.rsplit(" ", 1)[0])
         done()
         try:
             yield done
@@ -100,116 +106,231 @@ class Run:
 
     @contextmanager
     def evaluations(self, planned, what="coalitions evaluated", speedup=None):
-        """As `steps`, of several of the ``planned`` evaluations each (None: unknown).
+        """Context of a loop over coalitions, with several evaluations a step.
 
-        Call what it yields with the number of new evaluations. With ``speedup`` a long
-        first one tells how long the fit takes: that many of the others are done in its
-        time.
+        Parameters
+        ----------
+        planned : int or None
+            The largest number of evaluations; None if it is not known.
+        what : str, default="coalitions evaluated"
+            What an evaluation does.
+        speedup : float, default=None
+            How many of the other evaluations are done in the time of the first one. If
+            that one is long, it tells how long the fit takes.
+
+        Yields
+        ------
+        done : callable
+            To be called with the number of new evaluations.
         """
-        n = None if planned is None else max(1, min(_STEPS, planned // _LEAST))
-        evaluated, steps, start = 0, 0, time.perf_counter()
-        with self.steps(n, what) as step:
+        n_steps = None
+        if planned is not None:
+            n_steps = max(1, min(_MAX_STEPS, planned // _COALITIONS_PER_STEP))
+        n_evaluated = 0
+        n_reported = 0
+        start = time.perf_counter()
+        with self.steps(n_steps, what) as step:
 
-            def done(count):
-                nonlocal evaluated, steps
-                first = time.perf_counter() - start
-                if (
-                    speedup
-                    and planned
-                    and not evaluated
-                    and count == 1
-                    and first > _SURE
-                ):
-                    seconds = first * (1 + (planned - 1) / speedup)
-                    if seconds > LONG:
-                        self._announce(seconds)
-                evaluated += count
-                due = (
-                    steps + 1 if n is None else min(evaluated * n // max(planned, 1), n)
-                )
-                while steps < due:
-                    steps += 1
+            def done(n_new):
+                nonlocal n_evaluated, n_reported
+                seconds = time.perf_counter() - start
+                is_first = n_evaluated == 0 and n_new == 1
+                if speedup and planned and is_first and seconds > _MIN_SECONDS:
+                    self._announce(seconds * (1 + (planned - 1) / speedup))
+                n_evaluated += n_new
+                if n_steps is None:
+                    n_due = n_reported + 1
+                else:
+                    n_due = min(n_evaluated * n_steps // max(planned, 1), n_steps)
+                while n_reported < n_due:
+                    n_reported += 1
                     step()
 
             yield done
 
-    def _announce(self, seconds):
-        """Log how long the fit takes, once. A warning could be turned into an error."""
-        estimator, self._announced = self._estimator, True
-        limit = getattr(estimator, "max_time", None)
-        if (
-            has_callbacks(estimator)
-            or limit is not None
-            or getattr(estimator, "_is_private", 0)
-        ):
-            return
-        shorter = "max_time limits it; " if hasattr(estimator, "max_time") else ""
-        logging.getLogger("skvalue").warning(
-            "%s.fit takes about %s. %sset_callbacks(ProgressBar()) shows how far it is.",
-            type(estimator).__name__, duration(seconds), shorter,
-        )  # fmt: skip
-
     def map(
         self, function, tasks, n_jobs, n_tasks=None, what="validation points evaluated"
     ):
-        """Yield ``function(*task)`` for every task, in order, each as a step; see
-        `ordered_map`."""
-        n_tasks = len(tasks) if n_tasks is None else n_tasks
+        """Results of independent tasks, in order, each of which is a step.
+
+        Parameters
+        ----------
+        function : callable
+            Called as ``function(*task)``, in several threads at a time.
+        tasks : iterable of tuples
+            The arguments. A generator is drawn from when a worker is free.
+        n_jobs : int or None
+            Number of workers; each uses one BLAS thread.
+        n_tasks : int, default=None
+            Number of tasks, which a generator needs.
+        what : str, default="validation points evaluated"
+            What a task does.
+
+        Yields
+        ------
+        result : object
+            What the function returned.
+        """
+        if n_tasks is None:
+            n_tasks = len(tasks)
         with (
-            closing(ordered_map(function, tasks, n_jobs, n_tasks)) as parts,
+            closing(ordered_map(function, tasks, n_jobs, n_tasks)) as results,
             self.steps(n_tasks, what) as done,
         ):
-            for part in parts:
-                yield part
-                del part  # it may be large, and the next one is being made
+            for result in results:
+                yield result
+                del result  # it may be large, and the next one is being made
                 done()
 
     def fits(self, function, tasks, n_jobs):
-        """Yield ``function(*task)`` for tasks that train models; their warnings are
-        counted."""
+        """Results of tasks that train models, in order; their warnings are counted.
+
+        Parameters
+        ----------
+        function : callable
+            Called as ``function(*task)``, on joblib's backend.
+        tasks : iterable of tuples
+            The arguments.
+        n_jobs : int or None
+            Number of workers.
+
+        Returns
+        -------
+        results : generator
+            What the function returned. The loop over it is in the context of `steps`.
+        """
         return counted_map(function, tasks, n_jobs, self.warned)
 
     def warn(self, message, category):
-        """Issue a warning after the values are set."""
+        """Issue a warning after the values are set.
+
+        Parameters
+        ----------
+        message : str
+            Its text.
+        category : type
+            Its class.
+        """
         self._warnings.append((message, category))
 
     def close(self):
-        """Tell the callbacks that the fit is complete, if it is: progress bars show 100
-        % then."""
-        if self._context is not None and not (
-            self.stopped or self.interrupted or self.late
-        ):
+        """Tell the callbacks that the fit is complete, if it is.
+
+        Progress bars show 100 % then.
+        """
+        is_complete = not (self.stopped or self.interrupted or self.late)
+        if self._context is not None and is_complete:
             self._context.call_on_fit_task_end(estimator=self._estimator)
 
     def end(self, result):
-        """Once the values are set: tell the callbacks, raise what ended the fit, and
-        warn."""
+        """Tell the callbacks, raise what ended the fit, and warn, once values are set.
+
+        Parameters
+        ----------
+        result : Result
+            What the method returned.
+        """
         self.late |= result.error is not None
         self.close()
         if result.error is not None:
             raise result.error
         if self.interrupted:
             raise KeyboardInterrupt
-        found = summaries(self.warned) if self.warned else []
-        found += self._warnings
-        errors = result.attributes.get("values_error_")
-        told = ImpreciseValuesWarning in dict(found).values()
-        if errors is not None and result.release is None and not told:
-            error, std = (
-                np.median(errors),
-                np.std(result.values[np.isfinite(result.values)]),
-            )
-            if error > std:
-                message = (
-                    f"The values are mostly noise: their median standard error is {error:.2g}, "
-                    f"their standard deviation {std:.2g}. Fit for longer, or value groups of rows."
-                )
-                found.append((message, ImpreciseValuesWarning))
+
+        pending = summaries(self.warned) if self.warned else []
+        pending += self._warnings
+        if not any(category is ImpreciseValuesWarning for _, category in pending):
+            pending += _noise_warnings(result)
         if self.stopped:
             message = (
-                f"The fit was stopped by a callback: the values are based on the {self._what} "
-                "until then."
+                "The fit was stopped by a callback: the values are based on the "
+                f"{self._what} until then."
             )
-            found.append((message, IncompleteFitWarning))
-        if found:
-            warn_all(found)
+            pending.append((message, IncompleteFitWarning))
+        if pending:
+            warn_all(pending)
+
+    def _announce(self, seconds):
+        """Log once that a fit is long. A warning could be turned into an error."""
+        if seconds <= LONG or self._is_announced:
+            return
+        self._is_announced = True
+        estimator = self._estimator
+        if (
+            has_callbacks(estimator)
+            or getattr(estimator, "max_time", None) is not None
+            or getattr(estimator, "_is_private", False)
+        ):
+            return
+        limit = "max_time limits it; " if hasattr(estimator, "max_time") else ""
+        logging.getLogger("skvalue").warning(
+            "%s.fit takes about %s. "
+            "%sset_callbacks(ProgressBar()) shows how far it is.",
+            type(estimator).__name__,
+            duration(seconds),
+            limit,
+        )
+
+
+class _Steps:
+    """The steps of a loop: each call ends one and begins the next one."""
+
+    def __init__(self, run, n_steps, name):
+        self._run = run
+        self._n_steps = n_steps
+        self._name = name
+        self._n_left = np.inf if n_steps is None else n_steps
+        # None before the first step and after the last announced one.
+        self._current = None
+        self._start = time.perf_counter()
+        # The time of a step is measured from here on, without the steps before.
+        self._measured_from = None
+        self._n_not_measured = 0
+
+    def __call__(self, *, loop=True):
+        """End the step, and begin the next one unless the loop is left."""
+        run = self._run
+        if self._current is not None:
+            ended = self._current
+            self._current = None
+            self._n_left -= 1
+            stops = ended.call_on_fit_task_end(estimator=run._estimator)
+            run.stopped = bool(stops)
+            self._estimate_time()
+        if run.stopped and loop:
+            raise _Stopped
+        if self._n_left and loop:
+            self._current = run._context.subcontext(task_name=self._name)
+            self._current.call_on_fit_task_begin(estimator=run._estimator)
+
+    def _estimate_time(self):
+        """Announce a long fit, after its first steps."""
+        now = time.perf_counter()
+        if self._measured_from is None:
+            # A short first step may be that of compiling and importing.
+            is_short = now - self._start < LONG
+            self._measured_from = now if is_short else self._start
+            self._n_not_measured = 1 if is_short else 0
+        measured = now - self._measured_from
+        if self._n_steps is not None and measured > _MIN_SECONDS:
+            n_measured = self._n_steps - self._n_left - self._n_not_measured
+            remaining = measured / n_measured * self._n_left
+            self._run._announce(now - self._start + remaining)
+
+
+def _noise_warnings(result):
+    """A warning of values that are smaller than their errors, which private fits have
+    among their own."""
+    errors = result.attributes.get("values_error_")
+    if errors is None or result.release is not None:
+        return []
+    error = np.median(errors)
+    deviation = np.std(result.values[np.isfinite(result.values)])
+    if not error > deviation:
+        return []
+    message = (
+        f"The values are mostly noise: their median standard error is {error:.2g}, "
+        f"their standard deviation {deviation:.2g}. Fit for longer, or value groups "
+        "of rows."
+    )
+    return [(message, ImpreciseValuesWarning)]

@@ -114,9 +114,32 @@ def with_class_weights(class_weight, problem, splits):
 
 
 def refuse_unseen_labels(problem, cv):
-    """Refuse splits in which a label of the validation points is missing among the
-    players."""
-    for split in problem.splits if problem.n_classes else ():
+    """Refuse splits in which no player has the label of a validation point.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    cv : object
+        The parameter that says how rows are split, for the message.
+
+    Raises
+    ------
+    ValueError
+        If there is such a split.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skvalue import KNNShapleyValuer
+    >>> from skvalue.base import make_problem, refuse_unseen_labels
+    >>> X, y = np.arange(6.0).reshape(-1, 1), np.array(["no", "yes"] * 3)
+    >>> valuer = KNNShapleyValuer(cv=3)
+    >>> refuse_unseen_labels(make_problem(valuer, X, y), valuer.cv)
+    """
+    if not problem.n_classes:
+        return
+    for split in problem.splits:
         unseen = np.setdiff1d(split.points.y, problem.rows(split)[1])
         if len(unseen):
             raise ValueError(

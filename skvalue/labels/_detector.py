@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._utils.checks import check_groups, one_column, seed_of
 from .._utils.embedding import embed, fit_embedding
-from .._utils.fits import blank_of, columns_of, swap_in
+from .._utils.fits import columns_of, set_fitted_state, unfitted_copy
 from .._utils.row_groups import differing, groups_of, merge_pairs
 from .._utils.sklearn import HasMethods, Interval, StrOptions, fit_context
 from .._utils.targets import (
@@ -247,7 +247,7 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
             has one class or missing labels, pred_probs are no probabilities of the
             classes of y, or the scores of a valuer do not depend on the label.
         """
-        blank, seed = blank_of(self), seed_of(self.random_state)
+        blank, seed = unfitted_copy(self), seed_of(self.random_state)
         refuse_missing_labels(y)
         given, (X, y) = X, self._rows(blank, X, y, pred_probs)
         attributes = {
@@ -298,7 +298,9 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
             "to_review_": listed[drawn],
             "report_": _report(listed, codes, opinions, attributes),
         }
-        swap_in(self, **attributes, _evidence=Bunch(vectors=vectors, codes=codes))
+        set_fitted_state(
+            self, **attributes, _evidence=Bunch(vectors=vectors, codes=codes)
+        )
         return self
 
     def review(self, rows, is_error):

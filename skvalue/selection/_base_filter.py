@@ -11,7 +11,7 @@ from sklearn.utils import column_or_1d, indexable
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._utils.checks import check_length, refuse_dict
-from .._utils.fits import blank_of, columns_on
+from .._utils.fits import columns_on, unfitted_copy
 from .._utils.sklearn import HasMethods, Interval, RealNotInt, StrOptions
 from .._utils.targets import check_task
 from .._utils.warned import warn
@@ -77,7 +77,7 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         ):  # as skorch's SliceDict has, which an embedding may take
             refuse_dict(X)
         valuer = fresh_valuer(self.valuer, self._task)
-        blank = blank_of(self)  # a fit that fails changes nothing
+        blank = unfitted_copy(self)  # a fit that fails changes nothing
         validate_data(blank, X, y, skip_check_array=True)
         attributes = columns_on(blank)
         X, y = indexable(X, y)

@@ -12,7 +12,7 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from .._utils.fits import swap_in
+from .._utils.fits import set_fitted_state
 from .._utils.sklearn import HasMethods, StrOptions, fit_context
 from ._base_filter import BaseValueFilter
 from ._choice import fit_on_choice
@@ -127,7 +127,7 @@ class BaseFilteredModel(BaseValueFilter):
         fitted = fit_on_choice(
             clone(self.estimator), X, y, of_estimator, choice, self.mode
         )
-        swap_in(self, **attributes, estimator_=fitted)
+        set_fitted_state(self, **attributes, estimator_=fitted)
         return self
 
     def _check_task(self):

@@ -5,7 +5,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import has_fit_parameter
 
-from .._utils.fits import swap_in
+from .._utils.fits import set_fitted_state
 from .._utils.sklearn import HasMethods, fit_context, safe_indexing
 from ._base_filter import BaseValueFilter
 from ._metadata import given, route
@@ -196,7 +196,7 @@ class ValueFilter(BaseValueFilter):
                 f"sample_weight needs a valuer whose fit takes it. Got {type(valuer).__name__}."
             )
         *_, attributes = self._choose(X, y, passed, {}, of_valuer)
-        swap_in(self, **attributes)
+        set_fitted_state(self, **attributes)
         return self
 
     def fit_resample(

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..._utils.fits import swap_in
+from ..._utils.fits import set_fitted_state
 from ..._utils.sklearn import HasMethods, Interval
 from ..._utils.warned import warn
 from ...semivalues import check_semivalue
@@ -153,7 +153,7 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
             by_point = np.array([design.semivalues(x, semivalue)[0] for x in points.T])
             learnt |= dict(validation_error_=_error(by_point.T)[back])
         game = PartyGame(model, ordered, order, utility, particles)
-        swap_in(self, **learnt, _game=game)
+        set_fitted_state(self, **learnt, _game=game)
         if (
             warning is not None
         ):  # last, since a filter may turn the warning into an error

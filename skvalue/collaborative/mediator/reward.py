@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..._utils.fits import swap_in
+from ..._utils.fits import set_fitted_state
 from ..._utils.sklearn import Interval, StrOptions, fit_context
 from ..._utils.warned import warn
 from ...rewards import largest_rho, rho_targets
@@ -190,7 +190,7 @@ class RhoShapleyReward(BaseEstimator):
             attained.append(value)
             similarity.append(0.0 - divergence)
             rewards[party] = make_posterior(game.model, draws)
-        swap_in(
+        set_fitted_state(
             self,
             parties_=list(scorer.parties_),
             values_=values,

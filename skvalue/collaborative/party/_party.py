@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..._utils.checks import check_positive
-from ..._utils.fits import swap_in
+from ..._utils.fits import set_fitted_state
 from ..._utils.sklearn import HasMethods, Interval, StrOptions, fit_context
 from ..._utils.warned import warn
 from ...exceptions import (
@@ -141,7 +141,7 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
             noisy = release.of(exact.statistic.vector)
             statistic = replace(statistic, statistic=tuple(noisy))
             report = release.report
-        swap_in(self, release_=statistic, privacy_=report, **exact.columns)
+        set_fitted_state(self, release_=statistic, privacy_=report, **exact.columns)
         return self
 
     @fit_context(prefer_skip_nested_validation=True)

@@ -11,7 +11,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
 from ..._utils.checks import check_numbers, hidden_entries
-from ..._utils.fits import blank_of, columns_on
+from ..._utils.fits import columns_on, unfitted_copy
 from ..._utils.targets import check_target
 from ...privacy import clip_rows
 from ._party import BOUND, BasePartyRelease
@@ -122,7 +122,7 @@ class GramRelease(BasePartyRelease):
         self.fit_intercept = fit_intercept
 
     def _summarize(self, X, y):
-        columns_host = blank_of(self)
+        columns_host = unfitted_copy(self)
         with hidden_entries("X and y"):
             X, y = validate_data(columns_host, X, y, dtype=np.float64, y_numeric=True)
         y = check_target(y, "y", squares=False)
@@ -250,7 +250,7 @@ class LogisticRelease(BasePartyRelease):
                 "classes must be two different labels, which are encoded as -1 and 1. "
                 f"Got {self.classes!r}."
             )
-        columns_host = blank_of(self)
+        columns_host = unfitted_copy(self)
         with hidden_entries("X"):
             X, y = validate_data(columns_host, X, y, dtype=np.float64)
         y = column_or_1d(y)

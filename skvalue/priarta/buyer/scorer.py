@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..._utils.fits import columns_of, swap_in
+from ..._utils.fits import columns_of, set_fitted_state
 from ..._utils.sklearn import (
     HasMethods,
     Interval,
@@ -253,7 +253,7 @@ class PriArTaScorer(BaseEstimator):
         )
         scale = 0.0 if event is None else event.scale
         noise = noise_of(self.relation, scale, model.mean_weight, n_rows, max_norm)
-        swap_in(
+        set_fitted_state(
             self,
             model_=model,
             max_norm_=max_norm,

@@ -17,7 +17,7 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..._utils.fits import blank_of, columns_on, swap_in
+from ..._utils.fits import columns_on, set_fitted_state, unfitted_copy
 from ..._utils.parallel import tiles
 from ..._utils.sklearn import Interval, StrOptions, fit_context
 from ..._utils.torch_device import (
@@ -153,7 +153,7 @@ class TrainedTransformer(
         RuntimeError
             If the loss is no longer finite.
         """
-        device, host, losses = find_device(self.device), blank_of(self), []
+        device, host, losses = find_device(self.device), unfitted_copy(self), []
         rng = check_random_state(self.random_state)
         X = self._checked(X, host, reset=True)
         network, loss_of, examples = self._prepare(X, rng, device)
@@ -177,7 +177,7 @@ class TrainedTransformer(
 
     def _swap_in(self, network, losses, examples, columns):
         """Set the fitted attributes, also of a network that was loaded."""
-        swap_in(
+        set_fitted_state(
             self,
             network_=network.cpu().eval(),
             loss_curve_=losses,

@@ -7,7 +7,7 @@ which those that a private fit chose are set.
 import numpy as np
 from sklearn.utils import Bunch
 
-from ..._utils.fits import blank_of
+from ..._utils.fits import unfitted_copy
 from ...estimation import default_evaluations, plan_layers
 from ...games import StableLogisticGame
 from ...samplers import layer_counts
@@ -20,7 +20,7 @@ from ._bounds import marginal_bounds
 def with_parameters(valuer, **parameters):
     """A copy of a valuer with other parameters, which later changes of the valuer do
     not affect."""
-    other = blank_of(valuer)
+    other = unfitted_copy(valuer)
     vars(other).update(parameters)
     return other
 
