@@ -1,5 +1,6 @@
-"""drop="auto": the fraction to drop by cross-validation, with rows valued in each
-fold."""
+"""drop="auto": the fraction to drop by cross-validation, with rows valued per fold."""
+
+from dataclasses import replace
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -9,7 +10,6 @@ from sklearn.model_selection import GroupKFold, check_cv
 
 from .._utils.sklearn import safe_indexing
 from ._choice import fit_on_choice, select_rows
-from ._metadata import take_rows
 from ._valuer import fit_valuer
 
 # Fractions evaluated by drop="auto".
@@ -17,11 +17,11 @@ DROP_CANDIDATES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4)
 
 
 def careful_choice(scores):
-    """Index of the fraction to drop, from scores (n_candidates, n_splits) of ascending
-    fractions.
+    """Index of the fraction to drop, from scores (n_candidates, n_splits).
 
-    0 unless the best fraction beats the first by more than two standard errors of the
-    paired difference; else the smallest one within one such error of the best.
+    The candidates are fractions in ascending order. 0 unless the best fraction beats
+    the first by more than two standard errors of the paired difference; else the
+    smallest one within one such error of the best.
 
     >>> import numpy as np
     >>> careful_choice(np.array([[0.8, 0.9, 0.7], [0.9, 0.8, 0.8], [0.7, 0.7, 0.7]]))
@@ -29,59 +29,53 @@ def careful_choice(scores):
     >>> careful_choice(np.array([[0.5, 0.6, 0.5], [0.9, 0.9, 0.8], [0.9, 0.9, 0.9]]))
     1
     """
-    best = int(np.argmax(scores.mean(axis=1)))  # the smallest of tied fractions
+    # Of tied fractions argmax takes the first, which is the smallest.
+    best = int(np.argmax(scores.mean(axis=1)))
     gaps = scores[best] - scores
-    errors = np.zeros(len(scores))
-    if scores.shape[1] > 1:
-        errors = gaps.std(axis=1, ddof=1) / np.sqrt(scores.shape[1])
-    mean = gaps.mean(axis=1)
-    if mean[0] <= 2 * errors[0]:
+    n_candidates, n_splits = scores.shape
+    errors = np.zeros(n_candidates)
+    if n_splits > 1:
+        errors = gaps.std(axis=1, ddof=1) / np.sqrt(n_splits)
+    mean_gaps = gaps.mean(axis=1)
+    if mean_gaps[0] <= 2 * errors[0]:
         return 0
-    return int(np.argmax(mean <= errors))
+    return int(np.argmax(mean_gaps <= errors))
 
 
-def _score_split(
-    row_filter, valuer, X, y, split, valuer_params, params, classes, scorer
-):
-    """Scores of all candidate fractions on one split, whose training rows are valued
-    once."""
-    (X_train, X_test), (y_train, y_test) = (
-        [safe_indexing(part, rows) for rows in split] for part in (X, y)
-    )
-    valuer_params, params = (
-        take_rows(entries, split[0], len(y)) for entries in (valuer_params, params)
-    )
-    valuer = fit_valuer(
-        clone(valuer), X_train, y_train, valuer_params, row_filter.memory
-    )
-    rule = {"classes": classes, "groups": valuer_params.get("groups")}
-    scores = []
-    for drop in DROP_CANDIDATES:
-        choice = select_rows(
-            valuer, drop, y_train, **rule, stratify=row_filter.stratify
-        )
-        model = clone(row_filter.estimator)
-        fitted = fit_on_choice(model, X_train, y_train, params, choice, row_filter.mode)
-        scores.append(scorer(fitted, X_test, y_test))
-    return scores
-
-
-def choose_drop(row_filter, valuer, X, y, *, valuer_params, params, classes):
+def choose_drop(row_filter, valuer, data, rule):
     """Choose the fraction to drop by cross-validation on the rows.
 
     In each split the training rows are valued, and the model is fitted without the
     fraction of lowest values and scored on all test rows. Returns the fraction that
     `careful_choice` picks, and the scores (n_candidates, n_splits).
     """
-    groups, cv = valuer_params.get("groups"), row_filter.cv
+    groups = data.valuer_params.get("groups")
+    cv = row_filter.cv
     if groups is not None and isinstance(cv, int):
         cv = GroupKFold(cv)
+    splitter = check_cv(cv, data.y, classifier=rule.has_classes)
     scorer = check_scoring(row_filter.estimator, scoring=row_filter.scoring)
     scores = Parallel(n_jobs=row_filter.n_jobs)(
-        delayed(_score_split)(
-            row_filter, valuer, X, y, split, valuer_params, params, classes, scorer
-        )
-        for split in check_cv(cv, y, classifier=classes).split(X, y, groups)
+        delayed(_score_split)(row_filter, valuer, data, split, rule, scorer)
+        for split in splitter.split(data.X, data.y, groups)
     )
     scores = np.array(scores, dtype=np.float64).T
     return DROP_CANDIDATES[careful_choice(scores)], scores
+
+
+def _score_split(row_filter, valuer, data, split, rule, scorer):
+    """Scores of all candidate fractions on one split, whose rows are valued once."""
+    train_rows, test_rows = split
+    train = data.take(train_rows)
+    X_test = safe_indexing(data.X, test_rows)
+    y_test = safe_indexing(data.y, test_rows)
+
+    valuer = fit_valuer(clone(valuer), train, row_filter.memory)
+    groups = train.valuer_params.get("groups")
+    scores = []
+    for drop in DROP_CANDIDATES:
+        choice = select_rows(valuer, train.y, groups, replace(rule, drop=drop))
+        model = clone(row_filter.estimator)
+        model = fit_on_choice(model, train, choice, row_filter.mode)
+        scores.append(scorer(model, X_test, y_test))
+    return scores

@@ -1,7 +1,7 @@
 """Parameters, checks and fitted attributes of all filters."""
 
 from abc import ABCMeta
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from uuid import uuid4
 
@@ -17,20 +17,26 @@ from .._utils.targets import check_task
 from .._utils.warned import warn
 from ..base import BaseInSampleValuer
 from ._auto_drop import choose_drop
-from ._choice import is_zero, keep_all, lower_weights, select_rows
-from ._metadata import given
-from ._report import Report, make_report, notices
+from ._choice import Rule, is_zero, keep_all, row_weights, select_rows
+from ._metadata import TrainingData, given
+from ._notices import notices
+from ._report import Report, make_report
 from ._valuer import check_request, fit_valuer, fresh_valuer, warn_not_private
 
 
 class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     """Base class of estimators that drop rows by their values."""
 
-    # The validation set is always requested; groups are not, they may be meant for
+    # The validation set is always requested. Groups are not: they may be meant for
     # other objects.
     __metadata_request__fit = {"X_val": True, "y_val": True, "sample_weight_val": True}
-    stratify, mode = False, "drop"  # of filters that lack the parameter
-    _task = "auto"  # of the valuer
+
+    # Of filters that lack the parameter.
+    stratify = False
+    mode = "drop"
+
+    # Task of the valuer.
+    _task = "auto"
 
     _parameter_constraints: dict = {
         "valuer": [HasMethods(["fit"]), None],
@@ -50,8 +56,10 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
 
     @property
     def values_(self):
-        """Value of each row; with groups, the value of its group. Not available with
-        drop=0."""
+        """Value of each row; with groups, the value of its group.
+
+        Not available with drop=0.
+        """
         return self._of_curator("values_")
 
     @property
@@ -67,80 +75,88 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
 
     # Private --------------------------------------------------------------------------
 
-    def _choose(self, X, y, passed, params, of_valuer):
+    def _choose(self, X, y, own_params, estimator_params, valuer_params):
         """Value the rows and choose those to drop.
 
-        Returns indexable X and y, the choice, and the fitted attributes by name.
+        Returns the rows with their metadata, the choice, and the fitted attributes by
+        name. `own_params` are the metadata that the filter itself takes, for the
+        valuer.
         """
-        if not hasattr(
-            X, "shape"
-        ):  # as skorch's SliceDict has, which an embedding may take
+        # skorch's SliceDict, which an embedding may take, is a dict with a shape.
+        if not hasattr(X, "shape"):
             refuse_dict(X)
         valuer = fresh_valuer(self.valuer, self._task)
-        blank = unfitted_copy(self)  # a fit that fails changes nothing
+
+        # A copy of the filter is checked, so that a fit that fails changes nothing.
+        blank = unfitted_copy(self)
         validate_data(blank, X, y, skip_check_array=True)
         attributes = columns_on(blank)
+
         X, y = indexable(X, y)
-        y = column_or_1d(y, warn=True) if np.ndim(y) == 2 else y
-        valuer_params = {**given(**passed), **of_valuer}
-        for weights in (
-            params.get("sample_weight"),
-            valuer_params.get("sample_weight"),
-        ):
-            if np.ndim(weights):  # other lengths would not be cut with the rows
-                check_length(weights, "sample_weight", len(y))
+        if np.ndim(y) == 2:
+            y = column_or_1d(y, warn=True)
+        valuer_params = {**given(**own_params), **valuer_params}
+        data = TrainingData(X, y, valuer_params, estimator_params)
+        _check_sample_weights(data)
         groups = valuer_params.get("groups")
         check_request(self, valuer, valuer_params.get("X_val"), groups, len(y))
-        drop, chosen, fitted = self.drop, "", None
-        choice, weights = keep_all(len(y)), np.ones(len(y))
-        if not is_zero(drop):
-            if getattr(valuer, "epsilon", None) is not None:
-                warn_not_private(valuer, getattr(self, "_family", None))
-            fitted = fit_valuer(valuer, X, y, valuer_params, self.memory)
-            classes = self._holds_classes(fitted, y)
-            if drop == "auto":
-                drop, attributes["drop_scores_"] = choose_drop(
-                    blank, fresh_valuer(self.valuer, self._task), X, y,
-                    valuer_params=valuer_params, params=params, classes=classes,
-                )  # fmt: skip
-                chosen = f" (drop={drop} chosen by 'auto')"
-            rule = {"classes": classes, "groups": groups, "stratify": self.stratify}
-            choice = select_rows(fitted, drop, y, fdr=self.fdr, **rule)
-            weights = (
-                lower_weights(choice)
-                if self.mode == "weight"
-                else 1.0 - choice.dropped_rows
-            )
-            for message in notices(
-                choice, weights, y, drop=drop, mode=self.mode, **rule
-            ):
-                warn(message)
-            attributes["valuer_"] = fitted
-        report = make_report(
-            choice, weights, y, drop=drop, groups=groups, fdr=self.fdr, chosen=chosen
-        )
+
+        if is_zero(self.drop):
+            choice = keep_all(len(y), self.drop)
+        else:
+            choice, of_valuation = self._value_and_select(blank, valuer, data)
+            attributes |= of_valuation
+        weights = row_weights(choice, self.mode)
+        for message in notices(choice, weights, y, self.mode):
+            warn(message)
+        report = make_report(choice, weights, y, groups, by_auto=self.drop == "auto")
+
+        values = None if is_zero(self.drop) else choice.row_values
         # In a private fit of this notion, values are released to their owners, not all
         # together.
-        privacy = getattr(fitted, "privacy_", None)
-        curator = getattr(privacy, "notion", None) == "joint"
-        values = None if fitted is None else choice.values[choice.players]
+        privacy = getattr(attributes.get("valuer_"), "privacy_", None)
         attributes |= {
-            "drop_": drop,
+            "drop_": choice.rule.drop,
             "sample_indices_": np.flatnonzero(weights),
             "dropped_indices_": np.flatnonzero(weights == 0),
-            "_chosen": ChosenRows(values, report, curator, privacy is not None),
+            "_chosen": ChosenRows(
+                values=values,
+                report=report,
+                is_for_curator=getattr(privacy, "notion", None) == "joint",
+                is_private=privacy is not None,
+            ),
         }
-        return X, y, choice, attributes
+        return data, choice, attributes
 
-    def _holds_classes(self, fitted, y):
+    def _value_and_select(self, blank, valuer, data):
+        """The choice, and the attributes of the valuation, by name."""
+        if getattr(valuer, "epsilon", None) is not None:
+            warn_not_private(valuer, getattr(self, "_family", None))
+        fitted = fit_valuer(valuer, data, self.memory)
+        attributes = {"valuer_": fitted}
+        rule = Rule(
+            drop=self.drop,
+            has_classes=self._has_classes(fitted, data.y),
+            fdr=self.fdr,
+            stratify=self.stratify,
+        )
+        if self.drop == "auto":
+            unfitted = fresh_valuer(self.valuer, self._task)
+            drop, scores = choose_drop(blank, unfitted, data, rule)
+            attributes["drop_scores_"] = scores
+            rule = replace(rule, drop=drop)
+        groups = data.valuer_params.get("groups")
+        return select_rows(fitted, data.y, groups, rule), attributes
+
+    def _has_classes(self, fitted, y):
         """Whether y holds classes; refuses `stratify` if it does not."""
         if self._task == "auto" and isinstance(fitted, BaseInSampleValuer):
-            classes = hasattr(fitted, "classes_")
+            has_classes = hasattr(fitted, "classes_")
         else:
-            classes = check_task(self._task, y) == "classification"
-        if self.stratify and not classes:
+            has_classes = check_task(self._task, y) == "classification"
+        if self.stratify and not has_classes:
             raise ValueError("stratify=True needs classes. Got a regression target.")
-        return classes
+        return has_classes
 
     def _of_curator(self, name):
         check_is_fitted(self, "_chosen")
@@ -151,14 +167,14 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             )
         if entry is None:
             raise AttributeError(
-                f"{name} is based on a private fit, and is for the curator: it is not pickled. "
-                "sample_indices_ and dropped_indices_ are."
+                f"{name} is based on a private fit, and is for the curator: it is not "
+                "pickled. sample_indices_ and dropped_indices_ are."
             )
         return entry
 
     def __sklearn_clone__(self):
-        # A search warns once that its models are not private: the clones have a common
-        # name.
+        # The clones of a search have a common name, so that it warns once that its
+        # models are not private.
         clone = super().__sklearn_clone__()
         clone._family = vars(self).setdefault("_family", uuid4().hex)
         return clone
@@ -169,26 +185,39 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         return [name for name in super().__dir__() if name not in hidden]
 
 
+def _check_sample_weights(data):
+    """Refuse weights of another length, which would not be cut with the rows."""
+    for params in (data.estimator_params, data.valuer_params):
+        weights = params.get("sample_weight")
+        if np.ndim(weights):
+            check_length(weights, "sample_weight", len(data.y))
+
+
 @dataclass(frozen=True, eq=False)
 class ChosenRows:
-    """Values of the rows, and the report of dropped ones, which has labels."""
+    """Values of the rows, and the report of dropped ones, which has labels.
+
+    Values `is_for_curator` are not pickled, nor is a report that `is_private`.
+    """
 
     values: np.ndarray | None
     report: Report | None
-    for_curator: bool = False  # the values are not pickled
-    private: bool = False  # the report is not pickled
+    is_for_curator: bool = False
+    is_private: bool = False
 
     @property
     def hidden(self):
         """Names of the properties of the filter that `dir` leaves out."""
-        if self.for_curator:
+        if self.is_for_curator:
             return {"values_", "report_"}
-        return {"values_"} if self.values is None else set()
+        if self.values is None:
+            return {"values_"}
+        return set()
 
     def __getstate__(self):
-        values = None if self.for_curator else self.values
-        return {
-            **vars(self),
-            "values": values,
-            "report": None if self.private else self.report,
-        }
+        state = dict(vars(self))
+        if self.is_for_curator:
+            state["values"] = None
+        if self.is_private:
+            state["report"] = None
+        return state

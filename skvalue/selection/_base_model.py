@@ -31,8 +31,10 @@ _DELEGATED = (
 class BaseFilteredModel(BaseValueFilter):
     """Base class of models that value the training rows before they are fitted."""
 
-    if TYPE_CHECKING:  # set by `fit`
+    # Set by `fit`.
+    if TYPE_CHECKING:
         dropped_indices_: Any
+
     _parameter_constraints: dict = {
         **BaseValueFilter._parameter_constraints,
         "estimator": [HasMethods(["fit", "predict"])],
@@ -110,41 +112,49 @@ class BaseFilteredModel(BaseValueFilter):
             estimator that takes no sample_weight, or the valuer or the estimator raises
             it.
         """
-        passed = dict(
-            X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val
+        own_params = dict(
+            X_val=X_val,
+            y_val=y_val,
+            groups=groups,
+            sample_weight_val=sample_weight_val,
         )
         self._check_task()
         if self.mode == "weight":
-            self._check_weighable()
-        of_estimator, of_valuer = given(**params), {}
+            self._check_takes_weights()
+
+        estimator_params = given(**params)
+        valuer_params = {}
         if get_config()["enable_metadata_routing"]:
-            of_estimator, of_valuer = route(self, "fit", of_estimator)
-            of_estimator = {
-                **requested(self.estimator, given(**passed)),
-                **of_estimator,
-            }
-        X, y, choice, attributes = self._choose(X, y, passed, of_estimator, of_valuer)
-        fitted = fit_on_choice(
-            clone(self.estimator), X, y, of_estimator, choice, self.mode
+            estimator_params, valuer_params = route(self, "fit", estimator_params)
+            shared_params = requested(self.estimator, given(**own_params))
+            estimator_params = {**shared_params, **estimator_params}
+
+        data, choice, attributes = self._choose(
+            X, y, own_params, estimator_params, valuer_params
         )
+        fitted = fit_on_choice(clone(self.estimator), data, choice, self.mode)
         set_fitted_state(self, **attributes, estimator_=fitted)
         return self
 
     def _check_task(self):
-        wrong = is_regressor if self._task == "classification" else is_classifier
-        if wrong(self.estimator):
-            needed, other = "regressor", "Classifier"
-            if self._task == "classification":
-                needed, other = "classifier", "Regressor"
+        name = type(self.estimator).__name__
+        if self._task == "classification" and is_regressor(self.estimator):
             raise ValueError(
-                f"estimator must be a {needed}: use ValueFiltered{other} for this one. Got "
-                f"{type(self.estimator).__name__}."
+                "estimator must be a classifier: use ValueFilteredRegressor for this "
+                f"one. Got {name}."
+            )
+        if self._task == "regression" and is_classifier(self.estimator):
+            raise ValueError(
+                "estimator must be a regressor: use ValueFilteredClassifier for this "
+                f"one. Got {name}."
             )
 
-    def _check_weighable(self):
+    def _check_takes_weights(self):
         routing = get_routing_for_object(self.estimator)
-        takes = has_fit_parameter(self.estimator, "sample_weight")
-        if not takes and not routing.consumes("fit", ["sample_weight"]):
+        takes_weights = has_fit_parameter(
+            self.estimator, "sample_weight"
+        ) or routing.consumes("fit", ["sample_weight"])
+        if not takes_weights:
             raise ValueError(
                 "mode='weight' needs an estimator whose fit takes sample_weight. Got "
                 f"{type(self.estimator).__name__}."
@@ -207,23 +217,20 @@ class BaseFilteredModel(BaseValueFilter):
         router = MetadataRouter(owner=self).add_self_request(self)
         router.add(estimator=self.estimator, method_mapping=mapping)
         if self.valuer is not None:
-            to_fit = MethodMapping().add(caller="fit", callee="fit")
-            router.add(valuer=self.valuer, method_mapping=to_fit)
+            mapping_of_valuer = MethodMapping().add(caller="fit", callee="fit")
+            router.add(valuer=self.valuer, method_mapping=mapping_of_valuer)
         return router
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        valuer, estimator = (
-            get_tags(fresh_valuer(self.valuer)),
-            get_tags(self.estimator),
-        )
+        valuer_tags = get_tags(fresh_valuer(self.valuer)).input_tags
+        estimator_tags = get_tags(self.estimator)
         for name in ("sparse", "allow_nan", "categorical", "string"):
-            both = getattr(valuer.input_tags, name) and getattr(
-                estimator.input_tags, name
-            )
-            setattr(tags.input_tags, name, both)
-        tags.input_tags.positive_only = estimator.input_tags.positive_only
-        tags.non_deterministic = estimator.non_deterministic
+            by_valuer = getattr(valuer_tags, name)
+            by_estimator = getattr(estimator_tags.input_tags, name)
+            setattr(tags.input_tags, name, by_valuer and by_estimator)
+        tags.input_tags.positive_only = estimator_tags.input_tags.positive_only
+        tags.non_deterministic = estimator_tags.non_deterministic
         tags.target_tags.required = True
         tags.target_tags.one_d_labels = True
         return tags

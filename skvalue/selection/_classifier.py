@@ -89,11 +89,12 @@ class ValueFilteredClassifier(BaseFilteredModel):
 
     Notes
     -----
-    drop="auto" evaluates the fractions 0, 0.05, 0.1, 0.2, 0.3 and 0.4 by cross-validation on the
-    rows of fit: in each split the training rows are valued, and the estimator is fitted without
-    those of the lowest value and scored on all test rows. Rows are dropped only if the best
-    fraction beats 0 by more than two standard errors of the paired difference; then the smallest
-    fraction within one standard error of the best is used. So clean rows are mostly kept.
+    drop="auto" evaluates the fractions 0, 0.05, 0.1, 0.2, 0.3 and 0.4 by
+    cross-validation on the rows of fit: in each split the training rows are valued, and
+    the estimator is fitted without those of the lowest value and scored on all test
+    rows. Rows are dropped only if the best fraction beats 0 by more than two standard
+    errors of the paired difference; then the smallest fraction within one standard
+    error of the best is used. So clean rows are mostly kept.
 
     A validation set is passed on unchanged. However, GridSearchCV and cross_validate of
     scikit-learn split it like the rows if it has the same length as X.
@@ -110,10 +111,12 @@ class ValueFilteredClassifier(BaseFilteredModel):
     >>> from skvalue.selection import ValueFilteredClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> y, flipped = flip_labels(y, 0.1, random_state=0)
-    >>> clean = ValueFilteredClassifier(LogisticRegression(), KNNShapleyValuer(), drop=0.1)
-    >>> float(flipped[clean.fit(X, y).dropped_indices_].mean())
+    >>> classifier = ValueFilteredClassifier(
+    ...     LogisticRegression(), KNNShapleyValuer(), drop=0.1
+    ... )
+    >>> float(flipped[classifier.fit(X, y).dropped_indices_].mean())
     0.8
-    >>> model = make_pipeline(StandardScaler(), clean)
+    >>> model = make_pipeline(StandardScaler(), classifier)
     >>> grid = {"valuefilteredclassifier__drop": [0, 0.1]}
     >>> GridSearchCV(model, grid).fit(X, y).best_params_
     {'valuefilteredclassifier__drop': 0.1}
@@ -140,9 +143,16 @@ class ValueFilteredClassifier(BaseFilteredModel):
         n_jobs=None,
     ):
         super().__init__(
-            estimator, valuer, drop, mode=mode, fdr=fdr, scoring=scoring, cv=cv, memory=memory,
+            estimator,
+            valuer,
+            drop,
+            mode=mode,
+            fdr=fdr,
+            scoring=scoring,
+            cv=cv,
+            memory=memory,
             n_jobs=n_jobs,
-        )  # fmt: skip
+        )
         self.stratify = stratify
 
     @property

@@ -1,5 +1,7 @@
-"""Metadata of a fit: per-row entries are indexed like the rows, a validation set is
-not."""
+"""Rows of a fit and their metadata: entries per row are cut together."""
+
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.utils.metadata_routing import (
@@ -11,8 +13,43 @@ from sklearn.utils.metadata_routing import (
 from .._utils.sklearn import safe_indexing
 from ..base import n_rows_of
 
-# Passed on unchanged, even if they have the length of X.
-_WHOLE = {"X_val", "y_val", "sample_weight_val"}
+# Metadata of validation points: passed on unchanged, even with the length of X.
+_OF_VALIDATION_POINTS = {"X_val", "y_val", "sample_weight_val"}
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """Training rows with the metadata of the fits of the valuer and the estimator."""
+
+    X: Any
+    y: Any
+    valuer_params: dict
+    estimator_params: dict
+
+    def take(self, rows):
+        """Data of some rows, given by their indices."""
+        n_rows = len(self.y)
+        return TrainingData(
+            X=safe_indexing(self.X, rows),
+            y=safe_indexing(self.y, rows),
+            valuer_params=take_rows(self.valuer_params, rows, n_rows),
+            estimator_params=take_rows(self.estimator_params, rows, n_rows),
+        )
+
+
+def take_rows(params, rows, n_rows):
+    """Entries of the rows from all metadata that have one entry for each of n_rows.
+
+    >>> take_rows({"sample_weight": [1, 2, 3], "X_val": [[4], [5], [6]]}, [0, 2], 3)
+    {'sample_weight': [1, 3], 'X_val': [[4], [5], [6]]}
+    """
+    taken = {}
+    for name, value in params.items():
+        is_array = name not in _OF_VALIDATION_POINTS and np.ndim(value)
+        if is_array and n_rows_of(value) == n_rows:
+            value = safe_indexing(value, rows)
+        taken[name] = value
+    return taken
 
 
 def given(**params):
@@ -20,32 +57,19 @@ def given(**params):
     return {name: value for name, value in params.items() if value is not None}
 
 
-def take_rows(params, rows, n_rows):
-    """Select the entries of some rows from metadata of length ``n_rows``, except a
-    validation set.
-
-    >>> take_rows({"sample_weight": [1, 2, 3], "X_val": [[4], [5], [6]]}, [0, 2], 3)
-    {'sample_weight': [1, 3], 'X_val': [[4], [5], [6]]}
-    """
-    return {
-        name: safe_indexing(value, rows)
-        if name not in _WHOLE and np.ndim(value) and n_rows_of(value) == n_rows
-        else value
-        for name, value in params.items()
-    }
-
-
 def requested(estimator, params):
     """Those of the filter's own metadata that the estimator's fit requests, too."""
     mapping = MethodMapping().add(caller="fit", callee="fit")
     router = MetadataRouter(owner=None).add(estimator=estimator, method_mapping=mapping)
-    wanted = {name: params[name] for name in router.consumes("fit", params)}
-    return dict(router.route_params(caller="fit", params=wanted).estimator.fit)
+    consumed = {name: params[name] for name in router.consumes("fit", params)}
+    return dict(router.route_params(caller="fit", params=consumed).estimator.fit)
 
 
 def route(meta_estimator, method, params):
-    """Metadata by scikit-learn's routing: for the estimator's method, and for the
-    valuer's fit."""
-    routed = process_routing(meta_estimator, method, **params) if params else {}
-    parts = ("estimator", method), ("valuer", "fit")
-    return [routed.get(name, {}).get(callee, {}) for name, callee in parts]
+    """Metadata of the estimator's method and of the valuer's fit, as requested."""
+    if not params:
+        return {}, {}
+    routed = process_routing(meta_estimator, method, **params)
+    estimator_params = routed.get("estimator", {}).get(method, {})
+    valuer_params = routed.get("valuer", {}).get("fit", {})
+    return estimator_params, valuer_params

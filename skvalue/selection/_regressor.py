@@ -77,9 +77,10 @@ class ValueFilteredRegressor(BaseFilteredModel):
 
     Notes
     -----
-    drop="auto" chooses a fraction of at most 0.4 by an inner cross-validation, and drops nothing
-    unless this raises the score, as the Notes of :class:`ValueFilteredClassifier` describe.
-    GridSearchCV splits a validation set that has the length of X like the rows; see there, too.
+    drop="auto" chooses a fraction of at most 0.4 by an inner cross-validation, and
+    drops nothing unless this raises the score, as the Notes of
+    :class:`ValueFilteredClassifier` describe. GridSearchCV splits a validation set that
+    has the length of X like the rows; see there, too.
 
     Examples
     --------
@@ -90,7 +91,9 @@ class ValueFilteredRegressor(BaseFilteredModel):
     >>> X = np.arange(20.0)[:, None]
     >>> y = 2 * X[:, 0]
     >>> y[7] = 100.5
-    >>> model = ValueFilteredRegressor(LinearRegression(), KNNShapleyValuer(n_neighbors=2), drop=1)
+    >>> model = ValueFilteredRegressor(
+    ...     LinearRegression(), KNNShapleyValuer(n_neighbors=2), drop=1
+    ... )
     >>> model.fit(X, y).dropped_indices_.tolist()
     [7]
     >>> model.estimator_.coef_.round(6).tolist()

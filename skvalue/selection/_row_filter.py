@@ -83,10 +83,10 @@ class ValueFilter(BaseValueFilter):
 
     Notes
     -----
-    imbalanced-learn's Pipeline passes X_val and other metadata to a step that drops rows only with
-    ``sklearn.set_config(enable_metadata_routing=True)``; otherwise it silently ignores them. It
-    never drops entries of the `sample_weight` of later steps: use `ValueFilteredClassifier` for
-    weights.
+    imbalanced-learn's Pipeline passes X_val and other metadata to a step that drops
+    rows only with ``sklearn.set_config(enable_metadata_routing=True)``; otherwise it
+    silently ignores them. It never drops entries of the `sample_weight` of later steps:
+    use `ValueFilteredClassifier` for weights.
 
     Examples
     --------
@@ -180,24 +180,33 @@ class ValueFilter(BaseValueFilter):
         """
         if self.drop == "auto" and self.estimator is None:
             raise ValueError(
-                "drop='auto' needs an estimator to cross-validate: pass estimator=. Got None."
+                "drop='auto' needs an estimator to cross-validate: pass estimator=. "
+                "Got None."
             )
-        passed = dict(
-            X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val
+        own_params = dict(
+            X_val=X_val,
+            y_val=y_val,
+            groups=groups,
+            sample_weight_val=sample_weight_val,
         )
-        of_valuer = given(**params)
+        valuer_params = given(**params)
         if get_config()["enable_metadata_routing"]:
-            _, of_valuer = route(self, "fit", of_valuer)
-        valuer = fresh_valuer(self.valuer)
-        if "sample_weight" in of_valuer and not has_fit_parameter(
-            valuer, "sample_weight"
-        ):
-            raise ValueError(
-                f"sample_weight needs a valuer whose fit takes it. Got {type(valuer).__name__}."
-            )
-        *_, attributes = self._choose(X, y, passed, {}, of_valuer)
+            _, valuer_params = route(self, "fit", valuer_params)
+        self._check_takes_weights(valuer_params)
+
+        _, _, attributes = self._choose(X, y, own_params, {}, valuer_params)
         set_fitted_state(self, **attributes)
         return self
+
+    def _check_takes_weights(self, valuer_params):
+        valuer = fresh_valuer(self.valuer)
+        if "sample_weight" not in valuer_params:
+            return
+        if not has_fit_parameter(valuer, "sample_weight"):
+            raise ValueError(
+                "sample_weight needs a valuer whose fit takes it. Got "
+                f"{type(valuer).__name__}."
+            )
 
     def fit_resample(
         self,
@@ -230,13 +239,18 @@ class ValueFilter(BaseValueFilter):
         y_kept : array-like of shape (n_kept,)
             Labels or targets of the kept rows.
         """
-        passed = dict(
-            X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val
+        self.fit(
+            X,
+            y,
+            X_val=X_val,
+            y_val=y_val,
+            groups=groups,
+            sample_weight_val=sample_weight_val,
+            **params,
         )
-        self.fit(X, y, **passed, **params)
-        return safe_indexing(X, self.sample_indices_), safe_indexing(
-            y, self.sample_indices_
-        )
+        X_kept = safe_indexing(X, self.sample_indices_)
+        y_kept = safe_indexing(y, self.sample_indices_)
+        return X_kept, y_kept
 
     def get_metadata_routing(self):
         """Get the metadata routing of this object.
@@ -248,8 +262,8 @@ class ValueFilter(BaseValueFilter):
             which scikit-learn supports after imbalanced-learn is imported, are the
             same.
         """
-        requests, mapping = super().get_metadata_routing(), MethodMapping()
-        mapping.add(caller="fit", callee="fit")
+        requests = super().get_metadata_routing()
+        mapping = MethodMapping().add(caller="fit", callee="fit")
         if hasattr(requests, "fit_resample"):
             for name, alias in requests.fit.requests.items():
                 requests.fit_resample.add_request(param=name, alias=alias)

@@ -11,25 +11,30 @@ def quotas(drop, sizes):
 
     A fraction is rounded down in each class, a count is split by largest remainders.
 
-    >>> quotas(0.1, np.array([95, 25])).tolist(), quotas(11, np.array([95, 25])).tolist()
+    >>> sizes = np.array([95, 25])
+    >>> quotas(0.1, sizes).tolist(), quotas(11, sizes).tolist()
     ([9, 2], [9, 2])
-    >>> quotas(0.29, np.array([100])).tolist(), quotas(np.float32(0.29), np.array([100])).tolist()
-    ([29], [29])
+    >>> quotas(0.29, np.array([100])).tolist()
+    [29]
+    >>> quotas(np.float32(0.29), np.array([100])).tolist()
+    [29]
     """
     if not isinstance(drop, Integral):
         # 0.29 * 100 is just below 29, by the precision of the type of the fraction.
         precision = 1 + float(np.finfo(type(drop)).eps)
         return (float(drop) * sizes * precision + 1e-9).astype(np.int64)
+
     counts, remainders = np.divmod(int(drop) * sizes, sizes.sum())
-    counts[np.argsort(-remainders, kind="stable")[: int(drop) - counts.sum()]] += 1
+    n_missing = int(drop) - counts.sum()
+    counts[np.argsort(-remainders, kind="stable")[:n_missing]] += 1
     return counts
 
 
-def lowest(values, count):
+def lowest_mask(values, count):
     """Mask of the `count` lowest values; of equal values the first ones.
 
     >>> import numpy as np
-    >>> lowest(np.array([0.2, -0.1, 0.3, 0.2]), 2).tolist()
+    >>> lowest_mask(np.array([0.2, -0.1, 0.3, 0.2]), 2).tolist()
     [True, True, False, False]
     """
     mask = np.zeros(len(values), dtype=bool)
@@ -37,55 +42,55 @@ def lowest(values, count):
     return mask
 
 
-def tied_at_cut(values, named):
-    """Numbers of values, and of named ones, that tie where ``named``, the lowest, end;
-    or zeros.
+def ties_at_cut(values, selected):
+    """Numbers of all values, and of selected ones, that tie at the cut; or zeros.
 
-    >>> tied_at_cut(np.array([1.0, 0.0, 0.0, 0.0]), np.array([0, 1, 1, 0]) > 0)
+    The mask `selected` has the lowest values; the cut is behind the last of them.
+
+    >>> ties_at_cut(np.array([1.0, 0.0, 0.0, 0.0]), np.array([0, 1, 1, 0]) > 0)
     (3, 2)
-    >>> tied_at_cut(np.array([1.0, 0.0, 0.0, 0.0]), np.array([0, 1, 1, 1]) > 0)
+    >>> ties_at_cut(np.array([1.0, 0.0, 0.0, 0.0]), np.array([0, 1, 1, 1]) > 0)
     (0, 0)
     """
-    if not named.any() or named.all():
+    if not selected.any() or selected.all():
         return 0, 0
-    tied = np.isclose(values, values[named].max(), rtol=1e-9, atol=0)
-    if not (tied & ~named).any():
+    tied = np.isclose(values, values[selected].max(), rtol=1e-9, atol=0)
+    if not (tied & ~selected).any():
         return 0, 0
-    return int(tied.sum()), int((tied & named).sum())
+    return int(tied.sum()), int((tied & selected).sum())
 
 
 def keep_every_class(dropped, values, labels, players=None):
-    """Keep the player of the highest value of each class of which all players would be
-    dropped.
+    """Keep the best player of each class of which all players would be dropped.
 
-    ``players`` has the player of each row; None means the row itself. Returns the new
+    `players` has the player of each row; None means the row itself. Returns the new
     mask of players to drop, and the classes that would have lost all rows.
 
     >>> import numpy as np
     >>> labels = np.array(["a", "a", "b", "b"])
-    >>> dropped, saved = keep_every_class(np.array([1, 1, 1, 0]) > 0, np.arange(4), labels)
-    >>> dropped.tolist(), saved
+    >>> dropped = np.array([True, True, True, False])
+    >>> dropped, emptied = keep_every_class(dropped, np.arange(4), labels)
+    >>> dropped.tolist(), emptied
     ([True, False, True, False], ['a'])
     """
     dropped = dropped.copy()
     if players is None:
         players = np.arange(len(labels))
-    names, codes = np.unique(labels, return_inverse=True)
-    saved = []
-    for code, name in enumerate(names.tolist()):
+    classes, codes = np.unique(labels, return_inverse=True)
+    emptied_classes = []
+    for code, label in enumerate(classes.tolist()):
         members = players[codes == code]
         if dropped[members].all():
             dropped[members[np.argmax(values[members])]] = False
-            saved.append(name)
-    return dropped, saved
+            emptied_classes.append(label)
+    return dropped, emptied_classes
 
 
-def rank_weights(values, fraction, first=None):
-    """Weights that increase with the rank of the value: clip(percentile / fraction, 0,
-    1) > 0.
+def rank_weights(values, fraction, ranked_first=None):
+    """Weights clip(percentile / fraction, 0, 1), which increase with the value.
 
     The percentile of a row is (rank - 1/2) / n, which is above 0; tied rows have their
-    mean rank. Rows in the mask ``first`` rank below all others.
+    mean rank. Rows in the mask `ranked_first` rank below all others.
 
     >>> import numpy as np
     >>> rank_weights(np.array([3.0, 1.0, 2.0, 4.0]), 0.5).tolist()
@@ -95,6 +100,6 @@ def rank_weights(values, fraction, first=None):
     if fraction == 0:
         return np.ones(n)
     ranks = rankdata(values)
-    if first is not None:
-        ranks = rankdata(np.where(first, ranks, ranks + n))
+    if ranked_first is not None:
+        ranks = rankdata(np.where(ranked_first, ranks, ranks + n))
     return np.clip((ranks - 0.5) / n / fraction, 0.0, 1.0)

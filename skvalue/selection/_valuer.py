@@ -10,14 +10,16 @@ from .._utils.checks import check_groups
 from .._utils.warned import warn
 from ..valuers import KNNShapleyValuer
 
-_WARNED = {}  # families of filters that have warned in this process
+# Families of filters that have warned in this process, and a token of the clone that
+# did.
+_WARNED_FAMILIES = {}
 
 
 def fresh_valuer(valuer, task="auto"):
     """An unfitted copy of the valuer; None is `KNNShapleyValuer`.
 
-    If the ``task`` of the valuer is "auto" it is set to ``task``, so that integer
-    targets of a regressor are not treated as classes.
+    If the `task` of the valuer is "auto" it is set to `task`, so that integer targets
+    of a regressor are not treated as classes.
     """
     valuer = KNNShapleyValuer() if valuer is None else clone(valuer)
     if task != "auto" and valuer.get_params(deep=False).get("task") == "auto":
@@ -27,80 +29,105 @@ def fresh_valuer(valuer, task="auto"):
 
 def check_request(row_filter, valuer, X_val, groups, n_rows):
     """Refuse invalid combinations before any computation."""
-    name, drop = type(valuer).__name__, row_filter.drop
     if row_filter.stratify and groups is not None:
         raise ValueError(
-            "stratify=True drops rows by class, but groups are dropped as a whole: pass one or the "
-            "other. Got both."
+            "stratify=True drops rows by class, but groups are dropped as a whole: "
+            "pass one or the other. Got both."
         )
-    if isinstance(drop, Integral):
-        names, _ = check_groups(groups, n_rows)
-        n, what = (n_rows, "n_samples") if names is None else (len(names), "n_groups")
-        if drop >= n:
-            raise ValueError(f"drop must be less than {what}={n}. Got {drop}.")
-    if drop == "significant":
-        if not hasattr(valuer, "harmful"):
-            raise ValueError(
-                f"drop='significant' needs a valuer that has the method harmful. Got {name}."
-            )
-        if X_val is None:
-            raise ValueError(
-                "drop='significant' needs X_val and y_val: it tests whether a value would be below "
-                "zero on new validation points. Got no X_val."
-            )
-    epsilon = getattr(valuer, "epsilon", None)
-    if epsilon is None:
-        return
-    reasons = {
-        "auto": "every inner fold would be a separate release",
-        "significant": "the test needs the rows, which a private fit does not keep",
-    }
-    rule, why = f"drop must not be {drop!r}", reasons.get(drop)
-    if row_filter.memory is not None and why is None:
-        rule, why = "memory must be None", "its values must not be stored"
-    if why is not None:
+    if isinstance(row_filter.drop, Integral):
+        _check_count(row_filter.drop, groups, n_rows)
+    if row_filter.drop == "significant":
+        _check_significant(valuer, X_val)
+    if getattr(valuer, "epsilon", None) is not None:
+        _check_private(row_filter, valuer)
+
+
+def _check_count(drop, groups, n_rows):
+    group_names, _ = check_groups(groups, n_rows)
+    if group_names is None and drop >= n_rows:
+        raise ValueError(f"drop must be less than n_samples={n_rows}. Got {drop}.")
+    if group_names is not None and drop >= len(group_names):
         raise ValueError(
-            f"{rule} with a private valuer: {why}. Got {name} with epsilon={epsilon}."
+            f"drop must be less than n_groups={len(group_names)}. Got {drop}."
+        )
+
+
+def _check_significant(valuer, X_val):
+    if not hasattr(valuer, "harmful"):
+        raise ValueError(
+            "drop='significant' needs a valuer that has the method harmful. Got "
+            f"{type(valuer).__name__}."
+        )
+    if X_val is None:
+        raise ValueError(
+            "drop='significant' needs X_val and y_val: it tests whether a value would "
+            "be below zero on new validation points. Got no X_val."
+        )
+
+
+def _check_private(row_filter, valuer):
+    got = f"Got {type(valuer).__name__} with epsilon={valuer.epsilon}."
+    if row_filter.drop == "auto":
+        raise ValueError(
+            "drop must not be 'auto' with a private valuer: every inner fold would be "
+            f"a separate release. {got}"
+        )
+    if row_filter.drop == "significant":
+        raise ValueError(
+            "drop must not be 'significant' with a private valuer: the test needs the "
+            f"rows, which a private fit does not keep. {got}"
+        )
+    if row_filter.memory is not None:
+        raise ValueError(
+            "memory must be None with a private valuer: its values must not be stored. "
+            f"{got}"
         )
 
 
 def warn_not_private(valuer, family):
-    """Warn that a model of rows chosen by private values is not private, once a family.
+    """Warn once a family that a model of rows chosen by private values is not private.
 
-    ``family`` names clones of one filter, as in a search; None is a filter without
+    `family` names clones of one filter, as in a search; None is a filter without
     clones.
     """
-    mine = object()
-    if (
-        family is None or _WARNED.setdefault(family, mine) is mine
-    ):  # atomic: clones may be threads
-        warn(
-            f"The rows are chosen by private values ({type(valuer).__name__} with "
-            f"epsilon={valuer.epsilon}), but a model trained on them is not private: it uses the "
-            "rows themselves."
+    if family is not None:
+        # setdefault is atomic: of clones in several threads one has its token stored.
+        token = object()
+        if _WARNED_FAMILIES.setdefault(family, token) is not token:
+            return
+    warn(
+        f"The rows are chosen by private values ({type(valuer).__name__} with "
+        f"epsilon={valuer.epsilon}), but a model trained on them is not private: it "
+        "uses the rows themselves."
+    )
+
+
+def fit_valuer(valuer, data, memory=None):
+    """Fit the valuer, or load from memory one that was fitted on the same data."""
+    memory = check_memory(memory)
+    if getattr(memory, "location", "") is not None:
+        _check_picklable(valuer)
+    fitted = memory.cache(_fit)(valuer, data.X, data.y, data.valuer_params)
+    if not hasattr(fitted, "values_"):
+        raise ValueError(
+            "valuer must have values_ after fit, as valuers have. Got "
+            f"{type(valuer).__name__}."
         )
+    return fitted
+
+
+def _check_picklable(valuer):
+    # joblib's own message would show the rows. An object may raise any error when it
+    # is pickled.
+    try:
+        pickle.dumps(valuer)
+    except Exception as error:
+        raise ValueError(
+            "memory must be None with a valuer that cannot be pickled, for example "
+            "because of a lambda as scoring: define the function in a module. Got "
+            f"{error}."
+        ) from None
 
 
 def _fit(valuer, X, y, params):
     return valuer.fit(X, y, **params)
-
-
-def fit_valuer(valuer, X, y, params, memory=None):
-    """Fit the valuer, or load from memory one that was fitted on the same data."""
-    memory = check_memory(memory)
-    if getattr(memory, "location", "") is not None:
-        try:
-            pickle.dumps(valuer)
-        except (
-            Exception
-        ) as error:  # objects raise anything; joblib's message would show the rows
-            raise ValueError(
-                "memory must be None with a valuer that cannot be pickled, for example because of "
-                f"a lambda as scoring: define the function in a module. Got {error}."
-            ) from None
-    fitted = memory.cache(_fit)(valuer, X, y, params)
-    if not hasattr(fitted, "values_"):
-        raise ValueError(
-            f"valuer must have values_ after fit, as valuers have. Got {type(valuer).__name__}."
-        )
-    return fitted

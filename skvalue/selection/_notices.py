@@ -1,0 +1,66 @@
+"""What a filter warns about: a choice that may not be meant."""
+
+import numpy as np
+
+# Fraction of the selected rows that may be chosen by their position alone, silently.
+_TOLERATED_TIES = 0.05
+
+
+def notices(choice, weights, y, mode):
+    """Messages about a choice that may not be meant."""
+    # drop="auto" may have chosen 0.
+    if choice.rule.is_zero:
+        return
+    yield from _nothing_selected(choice)
+    if mode == "drop":
+        yield from _cut_through_ties(choice)
+    if choice.rule.has_classes:
+        yield from _lost_classes(choice, weights, np.asarray(y), mode)
+
+
+def _nothing_selected(choice):
+    if choice.selected.any():
+        return
+    drop = choice.rule.drop
+    counted = f"{len(choice.values)} {choice.unit}"
+    if drop == "negative" and not (choice.values < 0).any():
+        why = f"the lowest of {counted} is {choice.values.min():.3g}"
+    elif drop == "significant":
+        why = f"none of {counted} is significantly below zero"
+    elif choice.rule.stratify:
+        why = f"the fraction of {counted} of every class is rounded down to 0"
+    else:
+        why = f"the fraction of {counted} is rounded down to 0"
+    yield f"drop={drop!r} selects nothing: {why}."
+
+
+def _cut_through_ties(choice):
+    n_selected = int(choice.selected.sum())
+    if choice.n_tied_selected > _TOLERATED_TIES * n_selected:
+        yield (
+            f"drop={choice.rule.drop!r} cuts through ties: {choice.n_tied_selected} of "
+            f"{choice.n_tied} equal {choice.unit} are selected by their order alone."
+        )
+
+
+def _lost_classes(choice, weights, y, mode):
+    """A message about the classes that lose more than half of their rows or weight."""
+    rule = choice.rule
+    labels, codes, sizes = np.unique(y, return_inverse=True, return_counts=True)
+    lost = sizes - np.bincount(codes, weights=weights)
+    # Where more than half of all rows go, a class may lose as much as they do.
+    tolerated = max(0.5, lost.sum() / len(y))
+    losses = []
+    for label, loss, size in zip(labels.tolist(), lost, sizes):
+        if mode == "drop" and label in choice.emptied_classes:
+            losses.append(f"all rows of class {label!r} but that of the highest value")
+        elif loss > tolerated * size and not rule.stratify:
+            losses.append(f"{loss:.6g} of the {size} rows of class {label!r}")
+    if not losses:
+        return
+
+    verb = "drops" if mode == "drop" else "lowers the total weight by"
+    message = f"drop={rule.drop!r} {verb} {', and '.join(losses)}."
+    if not rule.stratify and not choice.has_groups:
+        message += " stratify=True drops the same fraction of every class."
+    yield message
