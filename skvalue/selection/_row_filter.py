@@ -199,9 +199,9 @@ class ValueFilter(BaseValueFilter):
         return self
 
     def _check_takes_weights(self, valuer_params):
-        valuer = fresh_valuer(self.valuer)
         if "sample_weight" not in valuer_params:
             return
+        valuer = fresh_valuer(self.valuer)
         if not has_fit_parameter(valuer, "sample_weight"):
             raise ValueError(
                 "sample_weight needs a valuer whose fit takes it. Got "

@@ -15,8 +15,14 @@ class FirstColumnValuer(BaseEstimator):
         self.epsilon = epsilon
 
     def fit(self, X, y, X_val=None, y_val=None, groups=None, sample_weight_val=None):
-        self.seen_ = {"X": X, "y": y, "X_val": X_val, "y_val": y_val, "groups": groups}
-        self.seen_["sample_weight_val"] = sample_weight_val
+        self.seen_ = {
+            "X": X,
+            "y": y,
+            "X_val": X_val,
+            "y_val": y_val,
+            "groups": groups,
+            "sample_weight_val": sample_weight_val,
+        }
         self.values_ = np.asarray(X, dtype=float)[:, 0]
         if groups is not None:
             _, codes = np.unique(groups, return_inverse=True)
@@ -74,8 +80,7 @@ def noisy():
 
 @pytest.fixture(scope="session")
 def noisy_digits():
-    """Digits with a quarter of the training labels flipped: X, y, flipped, X_test,
-    y_test."""
+    """Digits with a quarter of the labels flipped: X, y, flipped, X_test, y_test."""
     X, y = load_digits(return_X_y=True)
     X, X_test, y, y_test = train_test_split(X / 16, y, stratify=y, random_state=0)
     y, flipped = flip_labels(y, 0.25, random_state=0)

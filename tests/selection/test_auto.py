@@ -14,25 +14,36 @@ from sklearn.preprocessing import StandardScaler
 from skvalue import KNNShapleyValuer
 from skvalue.selection import ValueFilteredClassifier
 
+# Loader of a clean data set, number of its rows that are used (None: all), and seed.
 CLEAN = [
-    (load, None, 0) for load in (load_iris, load_wine, load_breast_cancer, load_digits)
+    (load_iris, None, 0),
+    (load_wine, None, 0),
+    (load_breast_cancer, None, 0),
+    (load_digits, None, 0),
+    (load_digits, 500, 0),
+    (load_digits, 500, 1),
+    (load_breast_cancer, 250, 0),
+    (load_breast_cancer, 250, 1),
+    (load_wine, 120, 0),
+    (load_wine, 120, 1),
 ]
-for load, n_rows in ((load_digits, 500), (load_breast_cancer, 250), (load_wine, 120)):
-    CLEAN += [(load, n_rows, seed) for seed in range(2)]
 
 
-def loss(estimator, load, n, seed):
-    """How much cross-validated accuracy "auto" costs on all rows, or n of them."""
+def loss(estimator, load, n_rows, seed):
+    """How much cross-validated accuracy "auto" costs on all rows, or n_rows of them."""
     X, y = load(return_X_y=True)
-    rows = np.random.default_rng(seed).permutation(len(y))[:n] if n else slice(None)
-    X, y = X[rows], y[rows]
+    if n_rows is not None:
+        rows = np.random.default_rng(seed).permutation(len(y))[:n_rows]
+        X = X[rows]
+        y = y[rows]
     splits = list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))
     filtered = ValueFilteredClassifier(estimator, KNNShapleyValuer(), drop="auto")
-    plain, auto = (
-        cross_val_score(make_pipeline(StandardScaler(), model), X, y, cv=splits).mean()
-        for model in (estimator, filtered)
-    )
-    return plain - auto
+
+    def accuracy(model):
+        pipeline = make_pipeline(StandardScaler(), model)
+        return cross_val_score(pipeline, X, y, cv=splits).mean()
+
+    return accuracy(estimator) - accuracy(filtered)
 
 
 def test_costs_nothing_on_clean_rows():
@@ -43,15 +54,16 @@ def test_costs_nothing_on_clean_rows():
 @pytest.mark.parametrize(
     "estimator", [LogisticRegression(), GaussianNB()], ids=["linear", "bayes"]
 )
-@pytest.mark.parametrize(("load", "n", "seed"), CLEAN)
-def test_costs_nothing_on_ten_clean_sets(load, n, seed, estimator):
-    assert len(CLEAN) == 10
-    assert loss(estimator, load, n, seed) <= 0.005
+@pytest.mark.parametrize(("load", "n_rows", "seed"), CLEAN)
+def test_costs_nothing_on_ten_clean_sets(load, n_rows, seed, estimator):
+    assert loss(estimator, load, n_rows, seed) <= 0.005
 
 
-def test_drops_wrong_rows(noisy_digits):
+def test_drops_rows_with_flipped_labels(noisy_digits):
     X, y, flipped, X_test, y_test = noisy_digits
-    X, y, flipped = X[:400], y[:400], flipped[:400]
+    X = X[:400]
+    y = y[:400]
+    flipped = flipped[:400]
     model = ValueFilteredClassifier(
         KNeighborsClassifier(1), KNNShapleyValuer(), drop="auto"
     )
@@ -59,11 +71,11 @@ def test_drops_wrong_rows(noisy_digits):
     assert model.fit(X, y).score(X_test, y_test) > plain + 0.1
     assert model.drop_ in (0.2, 0.3)
     assert flipped[model.dropped_indices_].mean() > 0.8
-    mean = model.drop_scores_.mean(axis=1)
-    assert mean[0] < mean.max() - 0.05
+    mean_scores = model.drop_scores_.mean(axis=1)
+    assert mean_scores[0] < mean_scores.max() - 0.05
 
 
-def test_scoring_jobs_and_splitter(noisy):
+def test_scores_do_not_depend_on_n_jobs(noisy):
     X, y, _ = noisy
     options = {"drop": "auto", "scoring": "neg_log_loss", "cv": 3}
     model = ValueFilteredClassifier(GaussianNB(), **options, n_jobs=2)
@@ -78,9 +90,8 @@ def test_scoring_jobs_and_splitter(noisy):
 def test_splits_get_an_unfitted_valuer(noisy, first_column):
     class Fresh(first_column):
         def __sklearn_clone__(self):
-            assert not hasattr(
-                self, "values_"
-            )  # which would go to the process of each split
+            # Values would go to the process of each split.
+            assert not hasattr(self, "values_")
             return type(self)()
 
     X, y, _ = noisy

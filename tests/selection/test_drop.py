@@ -9,14 +9,17 @@ from sklearn.model_selection import KFold
 
 from skvalue.selection import ValueFilter, ValueFilteredRegressor
 
-CANDIDATES = [0, 0.05, 0.1, 0.2, 0.3, 0.4]  # of drop="auto"
+# Fractions that drop="auto" tries.
+CANDIDATES = [0, 0.05, 0.1, 0.2, 0.3, 0.4]
 
 
 class Counter(RegressorMixin, BaseEstimator):
     """Keeps the metadata of its fit, and the number of its rows."""
 
     def fit(self, X, y, sample_weight=None, **params):
-        self.n_rows_, self.weights_, self.params_ = len(X), sample_weight, params
+        self.n_rows_ = len(X)
+        self.weights_ = sample_weight
+        self.params_ = params
         return self
 
     def predict(self, X):
@@ -25,45 +28,47 @@ class Counter(RegressorMixin, BaseEstimator):
 
 @pytest.fixture
 def dropped(first_column):
-    """Positions that a filter drops of rows of given values; their targets are no
-    classes."""
+    """Function: indices of the rows that are dropped, of rows of given values.
 
-    def of(values, drop, y=None, groups=None):
-        y = np.linspace(0.1, 0.9, len(values)) if y is None else y
+    Without y the targets are no classes.
+    """
+
+    def dropped(values, drop, y=None, groups=None):
+        if y is None:
+            y = np.linspace(0.1, 0.9, len(values))
         row_filter = ValueFilter(first_column(), drop=drop)
-        return row_filter.fit(np.c_[values], y, groups=groups).dropped_indices_.tolist()
+        row_filter.fit(np.c_[values], y, groups=groups)
+        return row_filter.dropped_indices_.tolist()
 
-    return of
+    return dropped
 
 
 @pytest.fixture
 def weights(first_column):
-    """Weights that rows of given values get."""
+    """Function: weights of rows of given values."""
 
-    def of(values, drop, fdr=0.1):
+    def weights(values, drop, fdr=0.1):
         model = ValueFilteredRegressor(
             Counter(), first_column(), drop, mode="weight", fdr=fdr
         )
-        X, y = np.c_[values], np.linspace(0.1, 0.9, len(values))
+        X = np.c_[values]
+        y = np.linspace(0.1, 0.9, len(values))
         return model.fit(X, y, X_val=X, y_val=y).estimator_.weights_
 
-    return of
+    return weights
 
 
 @pytest.mark.parametrize("n", [2, 7, 1437])
 def test_a_fraction_is_rounded_down_and_leaves_a_row(n, dropped):
-    for hundredth in range(100):
-        assert len(dropped(np.arange(n), hundredth / 100)) == hundredth * n // 100 < n
+    for percentage in range(100):
+        n_dropped = len(dropped(np.arange(n), percentage / 100))
+        assert n_dropped == percentage * n // 100 < n
     assert len(dropped(np.arange(n), 0.999999)) < n
 
 
-def test_a_count_is_taken_as_it_is(dropped):
-    assert [len(dropped(np.arange(3), count)) for count in (0, 1, 2, np.int64(2))] == [
-        0,
-        1,
-        2,
-        2,
-    ]
+@pytest.mark.parametrize("count", [0, 1, 2, np.int64(2)])
+def test_a_count_is_taken_as_it_is(dropped, count):
+    assert len(dropped(np.arange(3), count)) == count
 
 
 def test_lowest_of_equal_values_are_the_first(dropped):
@@ -85,22 +90,22 @@ def test_every_class_keeps_its_best(dropped):
 
 def test_a_class_is_kept_with_its_whole_group(dropped):
     # Values of the groups: -1, 0.5 and -2.
-    values, labels = np.array([-0.5, -0.5, 0.5, -1.0, -1.0]), np.array([1, 2, 1, 2, 2])
-    with pytest.warns(
-        UserWarning, match="drops all rows of class 2 but that of the highest"
-    ):
+    values = np.array([-0.5, -0.5, 0.5, -1.0, -1.0])
+    labels = np.array([1, 2, 1, 2, 2])
+    message = "drops all rows of class 2 but that of the highest"
+    with pytest.warns(UserWarning, match=message):
         assert dropped(values, "negative", labels, groups=[0, 0, 1, 2, 2]) == [3, 4]
 
 
 def test_weights_rise_with_the_rank_to_one(weights):
     rng = np.random.default_rng(0)
     values = rng.normal(size=50)
-    found = weights(values, 0.3)
-    by_value = found[np.argsort(values)]
+    row_weights = weights(values, 0.3)
+    by_value = row_weights[np.argsort(values)]
     np.testing.assert_allclose(by_value[:15], (np.arange(15) + 0.5) / 15)
     assert (by_value[15:] == 1).all()
     shuffled = rng.permutation(50)
-    np.testing.assert_array_equal(weights(values[shuffled], 0.3), found[shuffled])
+    np.testing.assert_array_equal(weights(values[shuffled], 0.3), row_weights[shuffled])
     assert (weights(values, 0) == 1).all()
 
 
@@ -109,7 +114,7 @@ def test_equal_values_weigh_the_same(weights):
     assert weights([2.0, 1.0, 1.0, 0.0], 3).tolist() == [1, 2 / 3, 2 / 3, 1 / 6]
 
 
-def test_rows_named_rank_below_all_others(first_column):
+def test_significant_rows_rank_below_all_others(first_column):
     class Valuer(first_column):
         def harmful(self, fdr=0.1):
             return self.values_ > 1
@@ -117,52 +122,55 @@ def test_rows_named_rank_below_all_others(first_column):
     model = ValueFilteredRegressor(
         Counter(), Valuer(), drop="significant", mode="weight"
     )
-    X, y = np.c_[np.arange(4.0)], np.linspace(0.1, 0.9, 4)
-    assert model.fit(X, y, X_val=X, y_val=y).estimator_.weights_.tolist() == [
-        1,
-        1,
-        0.25,
-        0.75,
-    ]
+    X = np.c_[np.arange(4.0)]
+    y = np.linspace(0.1, 0.9, 4)
+    model.fit(X, y, X_val=X, y_val=y)
+    assert model.estimator_.weights_.tolist() == [1, 1, 0.25, 0.75]
 
 
 class TestCarefulChoice:
-    """The fraction that drop="auto" chooses by a table of scores, candidates by
-    splits."""
+    """The fraction that drop="auto" chooses by scores (n_candidates, n_splits)."""
 
     @pytest.fixture
     def choice(self, first_column):
-        def of(table):
+        """Function: index of the chosen candidate."""
+        fold_size = 20
+
+        def choice(table):
             n_splits = len(table[0])
-            cv = (
-                KFold(n_splits)
-                if n_splits > 1
-                else [(np.arange(20), np.arange(20, 40))]
-            )
-            n, size = 20 * max(n_splits, 2), 20
-            n_train = n - size
-            kept = {
-                n_train - int(drop * n_train): i for i, drop in enumerate(CANDIDATES)
-            }
+            if n_splits == 1:
+                cv = [(np.arange(20), np.arange(20, 40))]
+            else:
+                cv = KFold(n_splits)
+            n_rows = fold_size * max(n_splits, 2)
+
+            # A fraction is known by the number of rows that it leaves.
+            n_train = n_rows - fold_size
+            candidates = {}
+            for i, drop in enumerate(CANDIDATES):
+                candidates[n_train - int(drop * n_train)] = i
 
             def score(model, X, y):
-                row = kept[model.n_rows_]
-                split = int(X[0, 0]) // size if n_splits > 1 else 0
-                return table[row][split] if row < len(table) else -1e9
+                candidate = candidates[model.n_rows_]
+                split = 0
+                if n_splits > 1:
+                    split = int(X[0, 0]) // fold_size
+                return table[candidate][split] if candidate < len(table) else -1e9
 
-            X, y = np.c_[np.arange(float(n))], np.linspace(0.1, 0.9, n)
+            X = np.c_[np.arange(float(n_rows))]
+            y = np.linspace(0.1, 0.9, n_rows)
             model = ValueFilteredRegressor(
                 Counter(), first_column(), drop="auto", scoring=score, cv=cv
             ).fit(X, y)
             assert model.drop_scores_.shape == (6, n_splits)
             return CANDIDATES.index(model.drop_)
 
-        return of
+        return choice
 
-    def test_noise_does_not_drop(self, choice):
+    def test_noise_mostly_drops_nothing(self, choice):
         rng = np.random.default_rng(0)
-        picks = [choice(0.8 + 0.02 * rng.normal(size=(6, 5))) for _ in range(30)]
-        assert np.mean(np.array(picks) == 0) > 0.65
+        choices = [choice(0.8 + 0.02 * rng.normal(size=(6, 5))) for _ in range(30)]
+        assert np.mean(np.array(choices) == 0) > 0.65
 
     @pytest.mark.parametrize(
         ("gains", "index"),
@@ -170,18 +178,22 @@ class TestCarefulChoice:
             ([[0] * 3, [0.05] * 3, [0.1] * 3, [0.1] * 3, [0.02] * 3], 2),
             # The last one is the best; the one before it is within one standard error.
             ([[0, 0, 0], [0.02, 0.03, 0.02], [0.1, 0.13, 0.1], [0.12, 0.11, 0.12]], 2),
-            # Means 0.1, standard errors 0.052 and 0.040: less, and more, than two of
-            # them.
+            # Means of 0.1 with standard errors of 0.052 and 0.040: less, and more, than
+            # two of them.
             ([[0, 0, 0], [0.01, 0.1, 0.19]], 0),
             ([[0, 0, 0], [0.03, 0.1, 0.17]], 1),
             ([[0] * 3] * 6, 0),
-            ([[0.5], [0.6], [0.6]], 1),  # one split
+            # With one split.
+            ([[0.5], [0.6], [0.6]], 1),
             ([[0.6], [0.6], [0.5]], 0),
         ],
     )
-    def test_the_smallest_clear_gain(self, choice, gains, index):
+    def test_the_smallest_fraction_of_a_clear_gain_is_chosen(
+        self, choice, gains, index
+    ):
         gains = np.array(gains)
-        assert choice(np.array([0.7, 0.75, 0.8])[: gains.shape[1]] + gains) == index
+        scores = np.array([0.7, 0.75, 0.8])[: gains.shape[1]] + gains
+        assert choice(scores) == index
 
 
 def test_a_validation_set_as_long_as_the_rows_is_not_cut(first_column):
@@ -192,7 +204,8 @@ def test_a_validation_set_as_long_as_the_rows_is_not_cut(first_column):
         "sample_weight_val": np.arange(4),
     }
     model = ValueFilteredRegressor(Counter(), first_column(), drop=1)
-    X, y = np.c_[[5.0, 2.0, 3.0, 6.0]], np.array([0, 1, 1, 0])
+    X = np.c_[[5.0, 2.0, 3.0, 6.0]]
+    y = np.array([0, 1, 1, 0])
     model.fit(X, y, **validation, sample_weight=np.arange(4), other=None, **params)
     assert model.sample_indices_.tolist() == [0, 2, 3]
     assert model.estimator_.weights_.tolist() == [0, 2, 3]

@@ -32,39 +32,34 @@ from skvalue.selection import (
     ValueFilteredRegressor,
 )
 
-AUTO, WEIGHT = {"drop": "auto", "cv": 2}, {"drop": 2, "mode": "weight"}
+CLASSIFIER = ValueFilteredClassifier(LogisticRegression())
+REGRESSOR = ValueFilteredRegressor(Ridge())
 
 
-MODELS = [
-    ValueFilteredClassifier(LogisticRegression(), **options) for options in (AUTO, {})
-]
-MODELS += [ValueFilteredRegressor(Ridge(), **options) for options in ({}, WEIGHT)]
-
-
-@pytest.mark.slow  # tests/test_common.py has those of the defaults
+# The checks of the defaults are in tests/test_common.py.
+@pytest.mark.slow
 @parametrize_with_checks(
     [
-        MODELS[0],
-        MODELS[3],
-        ValueFilteredClassifier(LogisticRegression(), **WEIGHT),
-        ValueFilteredRegressor(Ridge(), **AUTO),
+        ValueFilteredClassifier(LogisticRegression(), drop="auto", cv=2),
+        ValueFilteredRegressor(Ridge(), drop=2, mode="weight"),
+        ValueFilteredClassifier(LogisticRegression(), drop=2, mode="weight"),
+        ValueFilteredRegressor(Ridge(), drop="auto", cv=2),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-def test_auto_of_a_regressor():
+def test_auto_cross_validates_a_regressor():
     X, y = make_regression(60, 3, noise=1.0, random_state=0)
-    model = ValueFilteredRegressor(Ridge(), **AUTO).fit(X, y)
-    np.testing.assert_allclose(
-        model.drop_scores_[0], cross_val_score(Ridge(), X, y, cv=2)
-    )
+    model = ValueFilteredRegressor(Ridge(), drop="auto", cv=2).fit(X, y)
+    scores_of_all_rows = cross_val_score(Ridge(), X, y, cv=2)
+    np.testing.assert_allclose(model.drop_scores_[0], scores_of_all_rows)
     assert len(model.dropped_indices_) == int(model.drop_ * 60)
 
 
 class Recorder(ClassifierMixin, BaseEstimator):
-    """Keeps what its fit was given, and whether every row's metadata belongs to it."""
+    """Keeps what its fit was given."""
 
     def fit(self, X, y, sample_weight=None, price=None, note=None):
         self.classes_ = np.unique(y)
@@ -73,19 +68,24 @@ class Recorder(ClassifierMixin, BaseEstimator):
             "y": np.asarray(y),
             "price": price,
             "note": note,
+            "sample_weight": sample_weight,
         }
-        self.seen_["sample_weight"] = sample_weight
         return self
 
     def predict(self, X):
         return np.full(len(X), self.classes_[0])
 
 
+def repeated(rows, n_times):
+    """Arrays of rows, each several times."""
+    return [np.concatenate([array] * n_times) for array in rows]
+
+
 class TestRowsAndMetadata:
     @pytest.mark.parametrize(
         ("drop", "kept"), [(2, [1, 3, 4, 5]), (0, [*range(6)]), (0.0, [*range(6)])]
     )
-    def test_cut_together(self, first_column, rows, drop, kept):
+    def test_rows_and_metadata_are_cut_together(self, first_column, rows, drop, kept):
         X, y = rows
         model = ValueFilteredClassifier(Recorder(), first_column(), drop=drop)
         price = pd.Series(X[:, 1] * 10)
@@ -115,29 +115,30 @@ class TestRowsAndMetadata:
         assert model.report_.row.tolist() == [0, 2, 3]
         np.testing.assert_allclose(model.report_.weight, expected[[0, 2, 3]])
 
-    def test_weight_mode_counts_a_rule_as_its_fraction(self, first_column, rows):
+    @pytest.mark.parametrize(
+        ("drop", "fraction"), [(0.4, 0.4), (2, 2 / 6), ("negative", 2 / 6), (0, 1e-9)]
+    )
+    def test_weight_mode_counts_a_rule_as_its_fraction(
+        self, first_column, rows, drop, fraction
+    ):
         percentile = (np.array([0, 5, 1, 2, 4, 3]) + 0.5) / 6
-        for drop, fraction in {0.4: 0.4, 2: 2 / 6, "negative": 2 / 6, 0: 1e-9}.items():
-            model = ValueFilteredClassifier(
-                Recorder(), first_column(), drop, mode="weight"
-            )
-            weights = model.fit(*rows).estimator_.seen_["sample_weight"]
-            np.testing.assert_allclose(weights, np.clip(percentile / fraction, 0, 1))
+        model = ValueFilteredClassifier(Recorder(), first_column(), drop, mode="weight")
+        weights = model.fit(*rows).estimator_.seen_["sample_weight"]
+        np.testing.assert_allclose(weights, np.clip(percentile / fraction, 0, 1))
 
     def test_weight_mode_needs_an_estimator_that_takes_weights(self, counting, rows):
         model = ValueFilteredClassifier(
             KNeighborsClassifier(1), counting(), mode="weight"
         )
-        with pytest.raises(
-            ValueError, match=r"takes sample_weight\. Got KNeighborsClassifier\."
-        ):
+        message = r"takes sample_weight\. Got KNeighborsClassifier\."
+        with pytest.raises(ValueError, match=message):
             model.fit(*rows)
         assert counting.fits == 0
 
     def test_auto_passes_the_validation_set_whole_and_cuts_weights(
         self, first_column, rows
     ):
-        X, y = (np.concatenate([part] * 4) for part in rows)
+        X, y = repeated(rows, 4)
         lengths = []
 
         class Valuer(first_column):
@@ -155,30 +156,35 @@ class TestRowsAndMetadata:
         assert lengths == [(24, 24, 24)] + [(16, 24, 24)] * 3
 
     def test_auto_keeps_groups_together(self, first_column, rows):
-        X, y = (np.concatenate([part] * 4) for part in rows)
+        X, y = repeated(rows, 4)
         groups = np.arange(24) % 8
-        seen = []
+        seen_groups = []
 
         class Valuer(first_column):
             def fit(self, X, y, groups=None):
-                seen.append(groups)
+                seen_groups.append(groups)
                 return super().fit(X, y, groups=groups)
 
         ValueFilteredClassifier(Recorder(), Valuer(), drop="auto", cv=4).fit(
             X, y, groups=groups
         )
-        assert [len(set(part)) for part in seen] == [8, 6, 6, 6, 6]
-        assert all((np.bincount(part) % 3 == 0).all() for part in seen)
+        assert [len(set(groups)) for groups in seen_groups] == [8, 6, 6, 6, 6]
+        # All three rows of a group, or none.
+        for groups in seen_groups:
+            assert (np.bincount(groups) % 3 == 0).all()
 
-    @pytest.mark.parametrize("kind", ["pandas", "polars"])
-    def test_frames_reach_the_estimator(self, kind, noisy):
+    @pytest.mark.parametrize("library", ["pandas", "polars"])
+    def test_frames_reach_the_estimator(self, library, noisy):
         X, y, _ = noisy
         labels = np.where(y, "yes", "no")
         columns = list("abcdef")
-        index = [f"row {i}" for i in range(len(y))]
-        frame, target = pl.DataFrame(X, schema=columns), pl.Series(labels)
-        if kind == "pandas":
-            frame, target = pd.DataFrame(X, index, columns), pd.Series(labels, index)
+        if library == "pandas":
+            index = [f"row {i}" for i in range(len(y))]
+            frame = pd.DataFrame(X, index, columns)
+            target = pd.Series(labels, index)
+        else:
+            frame = pl.DataFrame(X, schema=columns)
+            target = pl.Series(labels)
         model = ValueFilteredClassifier(LogisticRegression(), drop=0.2).fit(
             frame, target
         )
@@ -195,9 +201,8 @@ class TestDelegation:
     def test_predictions_are_the_estimators(self, noisy):
         X, y, _ = noisy
         model = ValueFilteredClassifier(LogisticRegression(), drop=0.2).fit(X, y)
-        inner = LogisticRegression().fit(
-            X[model.sample_indices_], y[model.sample_indices_]
-        )
+        kept = model.sample_indices_
+        inner = LogisticRegression().fit(X[kept], y[kept])
         for method in (
             "predict",
             "predict_proba",
@@ -214,7 +219,7 @@ class TestDelegation:
 
     @pytest.mark.parametrize(
         ("model", "scoring"),
-        [(MODELS[1], "neg_log_loss"), (MODELS[2], "neg_max_error")],
+        [(CLASSIFIER, "neg_log_loss"), (REGRESSOR, "neg_max_error")],
     )
     def test_score_is_the_estimators(self, noisy, model, scoring):
         X, y, _ = noisy
@@ -237,13 +242,15 @@ class TestDelegation:
             )
         assert (scores != plain).all()
 
-    def test_has_what_the_estimator_has(self):
+    def test_has_the_methods_of_the_estimator(self):
         assert not hasattr(ValueFilteredClassifier(SVC()), "predict_proba")
         assert hasattr(ValueFilteredClassifier(SVC()), "decision_function")
         assert not hasattr(
             ValueFilteredClassifier(KNeighborsClassifier()), "decision_function"
         )
         assert not hasattr(ValueFilteredRegressor(Ridge()), "predict_proba")
+
+    def test_predict_needs_a_fit(self):
         with pytest.raises(NotFittedError):
             ValueFilteredClassifier(LogisticRegression()).predict([[0.0]])
 
@@ -277,14 +284,16 @@ class TestInsideScikitLearn:
         model = ValueFilteredClassifier(
             LogisticRegression(), KNNShapleyValuer(3), drop=0.2
         )
-        again = pickle.loads(pickle.dumps(model.fit(X, y)))
-        np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-        np.testing.assert_array_equal(again.report_.row, model.report_.row)
-        fresh = clone(model)
-        assert not hasattr(fresh, "estimator_")
-        assert fresh.valuer.n_neighbors == 3
+        unpickled = pickle.loads(pickle.dumps(model.fit(X, y)))
+        np.testing.assert_array_equal(
+            unpickled.predict_proba(X), model.predict_proba(X)
+        )
+        np.testing.assert_array_equal(unpickled.report_.row, model.report_.row)
+        unfitted = clone(model)
+        assert not hasattr(unfitted, "estimator_")
+        assert unfitted.valuer.n_neighbors == 3
 
-    def test_set_output(self, noisy):
+    def test_set_output_of_a_pipeline_gives_frames_to_the_model(self, noisy):
         X, y, _ = noisy
         frame = pd.DataFrame(X, columns=list("abcdef"))
         model = make_pipeline(
@@ -293,7 +302,7 @@ class TestInsideScikitLearn:
         model.set_output(transform="pandas").fit(frame, y)
         assert model[-1].feature_names_in_.tolist() == list("abcdef")
 
-    def test_a_step_parameter_is_cut(self, noisy):
+    def test_sample_weight_passed_by_the_name_of_the_step_is_cut(self, noisy):
         X, y, _ = noisy
         weights = np.linspace(0, 1, len(y))
         model = make_pipeline(
@@ -330,16 +339,19 @@ class TestRouting:
         model.set_params(mode="weight")
         model.fit(X, y, sample_weight=X[:, 1])
         assert model.estimator_.seen_["sample_weight"].tolist() == [0, 1, 1.5, 3, 4, 5]
-        with pytest.raises(
-            ValueError, match="sample_weight.* not explicitly set as requested"
-        ):
-            ValueFilteredClassifier(Recorder(), first_column()).fit(
-                X, y, sample_weight=X[:, 1]
-            )
+
+    def test_sample_weight_that_nobody_requests_is_refused(self, first_column, rows):
+        X, y = rows
+        model = ValueFilteredClassifier(Recorder(), first_column())
+        message = "sample_weight.* not explicitly set as requested"
+        with pytest.raises(ValueError, match=message):
+            model.fit(X, y, sample_weight=X[:, 1])
 
     @pytest.mark.parametrize("drop", [5, "auto"])
     def test_sample_weight_reaches_a_valuer_that_requests_it(self, noisy, drop):
-        X, y, _ = (part[:30] for part in noisy)
+        X, y, _ = noisy
+        X = X[:30]
+        y = y[:30]
         weights = np.random.default_rng(0).random(30)
         valuer = LeaveOneOutValuer(GaussianNB(), scoring="neg_log_loss")
         valuer.set_fit_request(sample_weight=True)
@@ -354,18 +366,20 @@ class TestRouting:
         model.set_params(valuer=clone(valuer).set_fit_request(sample_weight=False))
         assert (model.fit(X, y, sample_weight=weights).values_ != expected).any()
 
-    def test_groups_and_points_reach_an_estimator_that_requests_them(self, noisy):
+    def test_groups_reach_an_estimator_that_requests_them(self, noisy):
         X, y, _ = noisy
         groups = np.arange(len(y)) // 4
         inner = GridSearchCV(LogisticRegression(), {"C": [0.1, 1]}, cv=GroupKFold(3))
         model = ValueFilteredClassifier(inner, drop=0.1).fit(X, y, groups=groups)
         kept = model.sample_indices_
         alone = clone(inner).fit(X[kept], y[kept], groups=groups[kept])
-        scores, expected = (
-            search.cv_results_["mean_test_score"]
-            for search in (model.estimator_, alone)
+        np.testing.assert_array_equal(
+            model.estimator_.cv_results_["mean_test_score"],
+            alone.cv_results_["mean_test_score"],
         )
-        np.testing.assert_array_equal(scores, expected)
+
+    def test_validation_points_reach_an_estimator_that_requests_them(self, noisy):
+        X, y, _ = noisy
         boosting = HistGradientBoostingClassifier(
             early_stopping=True, max_iter=4, random_state=0
         )
@@ -376,8 +390,8 @@ class TestRouting:
         alone = clone(boosting).fit(X[kept], y[kept], **validation)
         np.testing.assert_array_equal(model.predict_proba(X), alone.predict_proba(X))
 
-    @pytest.mark.parametrize("model", [MODELS[1], ValueFilter()])
-    def test_metadata_of_the_valuer_by_other_names(self, model, noisy):
+    @pytest.mark.parametrize("model", [CLASSIFIER, ValueFilter()])
+    def test_metadata_reach_the_valuer_by_the_names_it_requests(self, model, noisy):
         X, y, _ = noisy
         groups = np.arange(len(y)) // 4
         valuer = KNNShapleyValuer().set_fit_request(
@@ -393,35 +407,46 @@ class TestRouting:
         X, y, _ = noisy
         groups = np.arange(len(y)) // 4
         model = ValueFilteredClassifier(LogisticRegression(), drop=0.1)
-        with pytest.raises(ValueError, match="groups"):  # rows or groups: the user says
-            cross_validate(model, X, y, cv=GroupKFold(3), params={"groups": groups})
-        options = {
-            "cv": GroupKFold(3),
-            "params": {"groups": groups},
-            "return_estimator": True,
-        }
-        fitted = cross_validate(model.set_fit_request(groups=True), X, y, **options)[
-            "estimator"
-        ]
-        assert all(len(model.valuer_.groups_) == 40 for model in fitted)
-        assert all(len(model.dropped_indices_) == 16 for model in fitted)
+        cross_validation = cross_validate(
+            model.set_fit_request(groups=True),
+            X,
+            y,
+            cv=GroupKFold(3),
+            params={"groups": groups},
+            return_estimator=True,
+        )
+        for model in cross_validation["estimator"]:
+            assert len(model.valuer_.groups_) == 40
+            assert len(model.dropped_indices_) == 16
 
-    def test_grid_search_slices_a_validation_set_as_long_as_the_rows(
-        self, first_column, rows
+    def test_groups_without_a_request_are_refused(self, noisy):
+        """The user says whether they are for the valuer or for the splitter alone."""
+        X, y, _ = noisy
+        groups = np.arange(len(y)) // 4
+        model = ValueFilteredClassifier(LogisticRegression(), drop=0.1)
+        with pytest.raises(ValueError, match="groups"):
+            cross_validate(model, X, y, cv=GroupKFold(3), params={"groups": groups})
+
+    @pytest.mark.parametrize(("n_points", "n_seen"), [(12, 8), (11, 11)])
+    def test_cross_validation_slices_a_validation_set_as_long_as_the_rows(
+        self, first_column, rows, n_points, n_seen
     ):
-        """scikit-learn's rule for metadata, which no estimator can undo: the docs
-        warn."""
-        X, y = (np.concatenate([part] * 2) for part in rows)
-        model = ValueFilteredClassifier(LogisticRegression(), first_column(), drop=1)
-        for n_val, n_seen in [(12, 8), (11, 11)]:
-            params = {"X_val": X[:n_val], "y_val": y[:n_val]}
-            fitted = cross_validate(
-                model, X, y, cv=3, params=params, return_estimator=True
-            )
-            fitted = fitted["estimator"]
-            assert [len(model.valuer_.seen_["X_val"]) for model in fitted] == [
-                n_seen
-            ] * 3
+        """This is scikit-learn's rule for metadata, which no estimator can undo.
+
+        The documentation warns of it.
+        """
+        X, y = repeated(rows, 2)
+        cross_validation = cross_validate(
+            ValueFilteredClassifier(LogisticRegression(), first_column(), drop=1),
+            X,
+            y,
+            cv=3,
+            params={"X_val": X[:n_points], "y_val": y[:n_points]},
+            return_estimator=True,
+        )
+        assert len(cross_validation["estimator"]) == 3
+        for model in cross_validation["estimator"]:
+            assert len(model.valuer_.seen_["X_val"]) == n_seen
 
 
 class TestMemory:
@@ -431,23 +456,23 @@ class TestMemory:
         model = ValueFilteredClassifier(GaussianNB(), counting(), memory=str(tmp_path))
         search = GridSearchCV(model, grid, cv=3).fit(X, y)
         assert search.best_params_ != {"drop": 0}
-        assert counting.fits == 3 + 1  # a fold each, and all rows for the refit
+        # Each fold, and all rows for the refit.
+        assert counting.fits == 3 + 1
         plain = GridSearchCV(clone(model).set_params(memory=None), grid, cv=3).fit(X, y)
-        assert counting.fits == 4 + 3 * 3 + 1  # drop=0 does not value
-        scores, expected = (
-            part.cv_results_["mean_test_score"] for part in (search, plain)
+        # With drop=0 rows are not valued.
+        assert counting.fits == 4 + 3 * 3 + 1
+        np.testing.assert_array_equal(
+            search.cv_results_["mean_test_score"], plain.cv_results_["mean_test_score"]
         )
-        np.testing.assert_array_equal(scores, expected)
 
-    def test_no_message_shows_rows(self, noisy, tmp_path):
+    def test_the_refusal_of_a_lambda_does_not_show_rows(self, noisy, tmp_path):
         X, y, _ = noisy
         valuer = DataShapleyValuer(scoring=lambda *test: 0.0, empty_utility=0.0)
         model = ValueFilteredClassifier(
             LogisticRegression(), valuer, memory=str(tmp_path)
         )
-        with pytest.raises(
-            ValueError, match="memory must be None with a valuer that"
-        ) as info:
+        message = "memory must be None with a valuer that"
+        with pytest.raises(ValueError, match=message) as info:
             model.fit(X, y)
         assert len(str(info.value)) < 400
         assert "array" not in str(info.value)
@@ -457,21 +482,23 @@ class TestMemory:
         model = ValueFilteredClassifier(
             LogisticRegression(), counting(), memory=str(tmp_path)
         )
-        for fits, arguments in enumerate(
-            [(X, y), (X[1:], y[1:]), (X, 1 - y), (X + 1, y)], start=1
-        ):
-            model.fit(*arguments)
-            model.fit(*arguments)
-            assert counting.fits == fits
+        other_rows = [(X, y), (X[1:], y[1:]), (X, 1 - y), (X + 1, y)]
+        for n_fits, rows in enumerate(other_rows, start=1):
+            model.fit(*rows)
+            model.fit(*rows)
+            assert counting.fits == n_fits
         model.fit(X, y, X_val=X, y_val=y)
         model.set_params(valuer__n_neighbors=3).fit(X, y)
         assert counting.fits == 6
 
 
-def test_digits_with_flipped_labels(noisy_digits):
-    """A quarter of the labels is wrong; a quarter of the rows goes."""
+def test_flipped_digits_are_dropped(noisy_digits):
+    """A quarter of the labels is wrong; a quarter of the rows is dropped."""
     X, y, flipped, X_test, y_test = noisy_digits
-    X, y, flipped, estimator = X[:600], y[:600], flipped[:600], LogisticRegression()
+    X = X[:600]
+    y = y[:600]
+    flipped = flipped[:600]
+    estimator = LogisticRegression()
     plain = estimator.fit(X, y).score(X_test, y_test)
     model = ValueFilteredClassifier(estimator, KNNShapleyValuer(), drop=0.25).fit(X, y)
     assert model.score(X_test, y_test) >= plain + 0.03
@@ -483,22 +510,22 @@ def test_digits_with_flipped_labels(noisy_digits):
     "parameters",
     [{"drop": 1.0}, {"mode": "flag"}, {"valuer": 3}, {"memory": 3}, {"fdr": 1}],
 )
-def test_refuses_parameters_by_name(rows, parameters):
+def test_a_wrong_parameter_is_named(rows, parameters):
     (name,) = parameters
     model = ValueFilteredClassifier(LogisticRegression()).set_params(**parameters)
-    with pytest.raises(
-        ValueError, match=f"The '{name}' parameter of ValueFilteredClassifier must"
-    ):
+    message = f"The '{name}' parameter of ValueFilteredClassifier must"
+    with pytest.raises(ValueError, match=message):
         model.fit(*rows)
 
 
-def test_refuses_weights_of_another_length_and_what_is_no_valuer(first_column, rng):
-    X, y = rng.normal(size=(20, 2)), np.arange(20) % 2
-    clf = ValueFilteredClassifier(LogisticRegression(), first_column(), drop=0.1)
-    with pytest.raises(ValueError, match=r"one entry per row of X \(20\). Got 3"):
-        clf.fit(X, y, sample_weight=[1.0, 2.0, 3.0])
-    clf.set_params(valuer=StandardScaler())
-    with pytest.raises(
-        ValueError, match="valuer must have values_ after .* Got StandardScaler"
-    ):
-        clf.fit(X, y)
+def test_weights_of_another_length_are_refused(first_column, rows):
+    model = ValueFilteredClassifier(LogisticRegression(), first_column())
+    with pytest.raises(ValueError, match=r"one entry per row of X \(6\). Got 3"):
+        model.fit(*rows, sample_weight=[1.0, 2.0, 3.0])
+
+
+def test_an_estimator_without_values_is_refused_as_valuer(rows):
+    model = ValueFilteredClassifier(LogisticRegression(), StandardScaler())
+    message = "valuer must have values_ after .* Got StandardScaler"
+    with pytest.raises(ValueError, match=message):
+        model.fit(*rows)
