@@ -86,7 +86,7 @@ WITHOUT = {
     "smoothing": ({"denoise": False}, None),
     "truncation": (
         {},
-        ("_denoising.positive_draws", lambda draws: np.maximum(draws, 0)),
+        ("_count_model.positive_draws", lambda draws: np.maximum(draws, 0)),
     ),
     "the factor": ({}, ("_noisy.value_sizes", mean_sizes)),
 }

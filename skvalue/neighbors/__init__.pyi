@@ -1,6 +1,6 @@
 """Rows by distance from points, and label counts within a radius."""
 
-from ._balls import ball_parts as ball_parts
+from ._balls import ball_tiles as ball_tiles
 from ._balls import balls as balls
 from ._block_space import make_space as make_space
 from ._copies import copy_clusters as copy_clusters
@@ -13,7 +13,7 @@ from ._engines import ENGINES as ENGINES
 from ._engines import check_engine as check_engine
 from ._engines import get_engine as get_engine
 from ._ranks import Order as Order
-from ._ranks import rank_parts as rank_parts
+from ._ranks import rank_tiles as rank_tiles
 from ._ranks import ranks as ranks
 from ._rows import Rows as Rows
 from ._rows import as_rows as as_rows

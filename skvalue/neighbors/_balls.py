@@ -10,7 +10,7 @@ from .._utils.parallel import n_workers, ordered_map, tiles
 _FEW_PAIRS = 2**18  # below this, starting threads takes longer than the work
 
 
-def ball_parts(engine, n_rows, n_points, workers=1):
+def ball_tiles(engine, n_rows, n_points, workers=1):
     """Cut the points into tiles, one for each task.
 
     Parameters
@@ -29,8 +29,8 @@ def ball_parts(engine, n_rows, n_points, workers=1):
 
     Examples
     --------
-    >>> from skvalue.neighbors import ball_parts, get_engine
-    >>> ball_parts(get_engine("numba"), n_rows=100, n_points=10)
+    >>> from skvalue.neighbors import ball_tiles, get_engine
+    >>> ball_tiles(get_engine("numba"), n_rows=100, n_points=10)
     [slice(0, 10, None)]
     """
     return tiles(n_points, engine.ball_tile_size(n_rows, n_points, workers))
@@ -75,7 +75,7 @@ def balls(engine, space, points, radius, self_index=None, n_jobs=1):
     ([[0, 1], [2, 1]], [1.0, 1.0, 2.0])
     """
     alone = n_jobs == 1 or len(space) * len(points) < _FEW_PAIRS
-    parts = ball_parts(
+    parts = ball_tiles(
         engine, len(space), len(points), 1 if alone else n_workers(n_jobs)
     )
     if len(parts) <= 1:

@@ -33,7 +33,7 @@ class Order(NamedTuple):
     n_ranked: np.ndarray
 
 
-def rank_parts(engine, n_rows, n_points, n_features, max_rank=None, workers=1):
+def rank_tiles(engine, n_rows, n_points, n_features, max_rank=None, workers=1):
     """Cut the points into tiles, one for each task.
 
     Parameters
@@ -54,8 +54,8 @@ def rank_parts(engine, n_rows, n_points, n_features, max_rank=None, workers=1):
 
     Examples
     --------
-    >>> from skvalue.neighbors import get_engine, rank_parts
-    >>> rank_parts(get_engine("numba"), n_rows=100, n_points=10, n_features=2)
+    >>> from skvalue.neighbors import get_engine, rank_tiles
+    >>> rank_tiles(get_engine("numba"), n_rows=100, n_points=10, n_features=2)
     [slice(0, 10, None)]
     """
     size = engine.rank_tile_size(
@@ -97,7 +97,7 @@ def ranks(engine, space, points, self_index=None, max_rank=None):
     >>> places.tolist(), order.rows.tolist()
     ([0, 1], [[1, 2, 0], [0, 2, 1]])
     """
-    for tile in rank_parts(engine, len(space), len(points), points.shape[1], max_rank):
+    for tile in rank_tiles(engine, len(space), len(points), points.shape[1], max_rank):
         some = None if self_index is None else self_index[tile]
         places = np.arange(tile.start, tile.stop)
         for part, order in engine.ranks(space, points[tile], some, max_rank):

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from skvalue.neighbors import as_rows, ball_parts, get_engine, make_space, rank_parts
+from skvalue.neighbors import as_rows, ball_tiles, get_engine, make_space, rank_tiles
 from skvalue.neighbors import ranks as all_ranks
 
 
@@ -285,8 +285,8 @@ def test_threads_get_the_same_number_of_tiles(n_points):
     engine = get_engine("numba")
     for workers in (1, 2, 3):
         for parts in (
-            rank_parts(engine, 5000, n_points, 32, workers=workers),
-            ball_parts(engine, 5000, n_points, workers),
+            rank_tiles(engine, 5000, n_points, 32, workers=workers),
+            ball_tiles(engine, 5000, n_points, workers),
         ):
             assert (
                 np.concatenate([np.arange(n_points)[part] for part in parts]).size

@@ -1,8 +1,7 @@
-"""The games: what each does with rows in order of distance, for players and for rows
-that join.
+"""The games: what each does with rows in order of distance.
 
-All games have the same methods. ``tables`` are those of `_tables`, for a number of
-players.
+All games have the same methods, for players and for rows that join them. ``tables``
+are those of `_tables`, for a number of players.
 """
 
 from dataclasses import replace
@@ -23,80 +22,118 @@ class ClassGame(NamedTuple):
     utility: str
     semivalue: object
     min_coalition: int
-    empty: float  # utility of no rows
+    # Utility of no rows.
+    empty: float
 
-    by_distance = (
-        False  # whether values depend on the distances, not on their order alone
-    )
+    # Whether values depend on the distances, and not on their order alone.
+    uses_distances = False
 
     def tables(self, class_counts, n):
-        """Tables for n players at each point, of the rows with these numbers by
-        class."""
-        return class_game(n, *self)
+        """Tables for n players at each point; ``class_counts`` rows of each class."""
+        return class_game(
+            n,
+            self.n_neighbors,
+            self.n_classes,
+            utility=self.utility,
+            semivalue=self.semivalue,
+            min_coalition=self.min_coalition,
+            empty=self.empty,
+        )
 
     def empty_utility(self, points):
         """Utility of no rows."""
         return self.empty
 
     def add(self, players, order, points, values, unranked):
-        """Add the values at some points to those of all rows; return the utility at
-        each point."""
+        """Add the values at points to those of all rows.
+
+        Returns the utility at each point.
+        """
         from ._class_kernels import add_class_values
 
         utility = np.empty(len(points))
         add_class_values(
-            players.tables, *order, players.y, players.class_counts, points.y, points.weights,
-            left_out(points), values, unranked, utility,
-        )  # fmt: skip
+            players.tables,
+            order.rows,
+            order.n_ranked,
+            labels=players.y,
+            class_counts=players.class_counts,
+            codes=points.y,
+            weights=points.weights,
+            left_out=left_out(points),
+            values=values,
+            rest=unranked,
+            utility=utility,
+        )
         return utility
 
     def factors(self, players, X, y):
-        """Factors of the terms of rows that join: their labels, or probabilities of the
-        classes."""
+        """Factors of the terms of rows that join, (n_rows, n_classes).
+
+        These are the labels, or without them the fractions of each class among the
+        nearest players.
+        """
         if y is not None:
             return np.eye(self.n_classes)[y]
-        out = np.empty((len(X), self.n_classes))
-        for part, nearest, weights in _nearest(players, X):
-            places = (
-                self.n_classes * np.arange(len(nearest))[:, None] + players.y[nearest]
-            )
+        fractions = np.empty((len(X), self.n_classes))
+        for places, nearest, weights in _nearest(players, X):
+            lines = np.arange(len(nearest))[:, None]
+            cells = self.n_classes * lines + players.y[nearest]
             counts = np.bincount(
-                places.ravel(), weights.ravel(), len(nearest) * self.n_classes
+                cells.ravel(), weights.ravel(), len(nearest) * self.n_classes
             )
-            out[part] = counts.reshape(-1, self.n_classes)
-        return out
+            fractions[places] = counts.reshape(-1, self.n_classes)
+        return fractions
 
-    def join(self, players, both, points, factors):
-        """Value of each row that joins the players alone, which ``both`` has after
-        them."""
+    def join(self, players, space, points, factors):
+        """Value of each row that joins the players alone.
+
+        ``space`` holds the players, and then these rows.
+        """
         from ._class_kernels import join_class_values
 
-        n_new = len(both) - len(players.y)
-        common, by_label = np.zeros(n_new), np.zeros((n_new, self.n_classes))
+        n_new = len(space) - len(players.y)
+        common = np.zeros(n_new)
+        by_label = np.zeros((n_new, self.n_classes))
         absent = left_out(points)
-        for part, order in ranks(players.engine, both, points.X, points.self_index):
+        blocks = ranks(players.engine, space, points.X, points.self_index)
+        for places, order in blocks:
             join_class_values(
-                players.tables, *order, len(players.y), players.y, players.class_counts,
-                points.y[part], points.weights[part], absent[part], common, by_label,
-            )  # fmt: skip
+                players.tables,
+                order.rows,
+                order.n_ranked,
+                n_players=len(players.y),
+                labels=players.y,
+                class_counts=players.class_counts,
+                codes=points.y[places],
+                weights=points.weights[places],
+                left_out=absent[places],
+                rest=common,
+                extra=by_label,
+            )
         return common + (factors * by_label).sum(axis=1)
 
 
 class TargetGame(NamedTuple):
-    """Minus the squared error of the mean target of the nearest rows; values are
-    quadratic."""
+    """Minus the squared error of the mean target of the nearest rows.
+
+    Values are quadratic in the target of the row. It has the methods of `ClassGame`.
+    """
 
     n_neighbors: int
-    prior: float  # the prediction of no rows
+    # The prediction of no rows; all targets are relative to it.
+    prior: float
     utility: str
     semivalue: object
     min_coalition: int
 
-    by_distance = False
+    uses_distances = False
 
     def tables(self, class_counts, n):
-        """See `ClassGame`, which has the same methods."""
-        return target_game(n, self.n_neighbors, *self[2:])
+        """See `ClassGame.tables`."""
+        return target_game(
+            n, self.n_neighbors, self.utility, self.semivalue, self.min_coalition
+        )
 
     def empty_utility(self, points):
         """Minus the mean squared error of the prior."""
@@ -106,55 +143,70 @@ class TargetGame(NamedTuple):
         """See `ClassGame.add`."""
         from ._target_kernels import add_target_values
 
-        utility, targets = np.empty(len(points)), points.y - self.prior
+        utility = np.empty(len(points))
         add_target_values(
-            players.tables, *order, players.y, targets, points.weights, values, utility
+            players.tables,
+            order.rows,
+            order.n_ranked,
+            targets=players.y,
+            point_targets=points.y - self.prior,
+            weights=points.weights,
+            values=values,
+            utility=utility,
         )
         return utility
 
     def factors(self, players, X, y):
-        """Powers of the targets, or moments of the prediction."""
+        """Powers of the targets, or else moments of the nearest, (n_rows, 3)."""
         if y is not None:
             return np.vander(y - self.prior, 3, increasing=True)
-        out = np.ones((len(X), 3))
-        for part, nearest, weights in _nearest(players, X):
-            z = players.y[nearest]
-            out[part, 1], out[part, 2] = (
-                (weights * z).sum(axis=1),
-                (weights * z**2).sum(axis=1),
-            )
-        return out
+        moments = np.ones((len(X), 3))
+        for places, nearest, weights in _nearest(players, X):
+            targets = players.y[nearest]
+            moments[places, 1] = (weights * targets).sum(axis=1)
+            moments[places, 2] = (weights * targets**2).sum(axis=1)
+        return moments
 
-    def join(self, players, both, points, factors):
-        """See `ClassGame.join`; terms are the coefficients of a polynomial in the
-        target."""
+    def join(self, players, space, points, factors):
+        """See `ClassGame.join`; terms are the coefficients of a polynomial."""
         from ._target_kernels import join_target_values
 
-        terms, targets = np.zeros(factors.shape), points.y - self.prior
-        for part, order in ranks(players.engine, both, points.X, points.self_index):
+        terms = np.zeros(factors.shape)
+        point_targets = points.y - self.prior
+        blocks = ranks(players.engine, space, points.X, points.self_index)
+        for places, order in blocks:
             join_target_values(
-                players.tables, *order, len(players.y), players.y, targets[part],
-                points.weights[part], terms,
-            )  # fmt: skip
+                players.tables,
+                order.rows,
+                order.n_ranked,
+                n_players=len(players.y),
+                targets=players.y,
+                point_targets=point_targets[places],
+                weights=points.weights[places],
+                out=terms,
+            )
         return (terms * factors).sum(axis=1)
 
 
 class VoteGame(NamedTuple):
-    """Whether a majority vote of the nearest rows, with or without weights, is
-    right."""
+    """Whether a majority vote of the nearest rows is right.
+
+    It has the methods of `ClassGame`.
+    """
 
     n_neighbors: int
     n_classes: int
-    n_bits: int  # of a weight; 0 without weights
+    # Of a weight; 0 without weights.
+    n_bits: int
     semivalue: object
 
-    by_distance = True
+    uses_distances = True
 
     def tables(self, class_counts, n):
-        """See `ClassGame`, which has the same methods."""
-        absent = bool(class_counts.sum() > n)
+        """See `ClassGame.tables`."""
+        is_left_out = bool(class_counts.sum() > n)
         return vote_game(
-            class_counts, self.n_neighbors, self.n_bits, self.semivalue, absent
+            class_counts, self.n_neighbors, self.n_bits, self.semivalue, is_left_out
         )
 
     def empty_utility(self, points):
@@ -168,68 +220,91 @@ class VoteGame(NamedTuple):
         utility = np.empty(len(points))
         add_vote_values(
             players.tables,
-            *order,
-            points.X,
-            players.y,
-            points.y,
-            points.weights,
-            values,
-            utility,
+            order.rows,
+            order.n_ranked,
+            distances=points.X,
+            labels=players.y,
+            codes=points.y,
+            weights=points.weights,
+            values=values,
+            utility=utility,
         )
         return utility
 
     def factors(self, players, X, y):
-        """Labels, or fractions of the weight of the nearest rows, ties averaged."""
+        """Labels, or without them fractions of the weight of the nearest players.
+
+        Of shape (n_rows, n_classes). Players that are tied at the last rank share what
+        is left.
+        """
         if y is not None:
             return np.eye(self.n_classes)[y]
         votes = min(self.n_neighbors, len(players.y))
-        out = np.empty((len(X), self.n_classes))
+        fractions = np.empty((len(X), self.n_classes))
         for line, distances in enumerate(exact_distances(players.space, X)):
-            last, nearest = (
-                np.partition(distances, votes - 1)[votes - 1],
-                distances.min(),
-            )
-            near, tied = distances < last, distances == last
-            weights = near + tied * (votes - near.sum()) / tied.sum()
-            if self.n_bits:
-                far, ratio = distances > nearest, np.ones(len(distances))
-                np.divide(nearest, distances, out=ratio, where=far)
-                weights *= np.rint(2**self.n_bits * ratio)
-            counts = np.bincount(players.y, weights=weights, minlength=self.n_classes)
-            out[line] = counts / weights.sum()
-        return out
+            last = np.partition(distances, votes - 1)[votes - 1]
+            is_nearer = distances < last
+            is_tied = distances == last
+            weights = is_nearer + is_tied * (votes - is_nearer.sum()) / is_tied.sum()
 
-    def join(self, players, both, points, factors):
+            if self.n_bits:
+                nearest = distances.min()
+                ratios = np.ones(len(distances))
+                np.divide(nearest, distances, out=ratios, where=distances > nearest)
+                weights *= np.rint(2**self.n_bits * ratios)
+
+            counts = np.bincount(players.y, weights=weights, minlength=self.n_classes)
+            fractions[line] = counts / weights.sum()
+        return fractions
+
+    def join(self, players, space, points, factors):
         """See `ClassGame.join`.
 
         Each label is a game of its own, since a new row that is the nearest one changes
         the weights of all others.
         """
-        n, terms = len(players.y), np.zeros(factors.shape)
-        points = replace(points, X=exact_distances(both, points.X))
-        for x, label in np.argwhere(factors):
-            y, counts = np.append(players.y, label), players.class_counts.copy()
-            counts[label] += 1
-            joined = replace(
-                players, y=y, class_counts=counts, max_rank=n + 1,
-                space=make_space(np.r_[:n, n + x], "precomputed"),
-                tables=self.tables(counts, n + 1 - (points.self_index is not None)),
-            )  # fmt: skip
-            terms[x, label] = value_points(0, joined, points)[1][n]
+        n = len(players.y)
+        n_at_points = n + 1 - (points.self_index is not None)
+        terms = np.zeros(factors.shape)
+        points = replace(points, X=exact_distances(space, points.X))
+        for line, label in np.argwhere(factors):
+            class_counts = players.class_counts.copy()
+            class_counts[label] += 1
+            with_row = replace(
+                players,
+                space=make_space(np.r_[:n, n + line], "precomputed"),
+                y=np.append(players.y, label),
+                class_counts=class_counts,
+                tables=self.tables(class_counts, n_at_points),
+                max_rank=n + 1,
+            )
+            _, values, _ = value_points(0, with_row, points)
+            terms[line, label] = values[n]
         return (terms * factors).sum(axis=1)
 
 
 def _nearest(players, X):
-    """Yield places of some rows, and their nearest players with weights: ties share the
-    last."""
+    """Yield positions of rows, their nearest players, and the weights of these.
+
+    The weights of a row have sum 1; players that are tied at the last rank share what
+    is left.
+    """
     votes = min(players.game.n_neighbors, len(players.y))
-    for part, order in ranks(players.engine, players.space, X, None, votes):
+    for places, order in ranks(players.engine, players.space, X, None, votes):
         width = order.n_ranked.max()
-        rows, at, end = order.rows[:, :width], np.arange(width), order.n_ranked[:, None]
-        rows = np.where(at < end, rows, 0)  # what follows the ranked rows is not set
-        first = rows >= 0
-        start = np.maximum.accumulate(np.where(first, at, 0), axis=1)
-        after = np.column_stack([np.where(first, at, width)[:, 1:], end])
-        stop = np.minimum.accumulate(after[:, ::-1], axis=1)[:, ::-1]
+        rank = np.arange(width)
+        n_ranked = order.n_ranked[:, None]
+        is_ranked = rank < n_ranked
+        # What follows the ranked rows is not set.
+        rows = np.where(is_ranked, order.rows[:, :width], 0)
+
+        # The ranks at which the run of tied players of each rank starts and stops.
+        is_first = rows >= 0
+        start = np.maximum.accumulate(np.where(is_first, rank, 0), axis=1)
+        later_start = np.where(is_first, rank, width)[:, 1:]
+        stop = np.column_stack([later_start, n_ranked])
+        stop = np.minimum.accumulate(stop[:, ::-1], axis=1)[:, ::-1]
+
         weights = np.clip((votes - start) / np.maximum(stop - start, 1), 0, 1) / votes
-        yield part, np.where(rows < 0, ~rows, rows), np.where(at < end, weights, 0.0)
+        weights = np.where(is_ranked, weights, 0.0)
+        yield places, np.where(rows < 0, ~rows, rows), weights

@@ -1,5 +1,4 @@
-"""How many near rows a random coalition has: what the games of neighbours need of a
-semivalue."""
+"""How many near rows a random coalition has: what the games need of a semivalue."""
 
 from typing import NamedTuple
 
@@ -9,8 +8,7 @@ from ...semivalues import size_weights
 
 
 class SizeTables(NamedTuple):
-    """The coalition S of the n - 1 others that a player joins, as tables of its near
-    rows.
+    """The coalition S of the n - 1 others that a player joins, as tables.
 
     ``sizes[s] = n P(|S| = s)`` for s < min(K, n), ``near[r] = P(F) / K`` for the event
     F that S has fewer than K of the r - 1 nearest of these others, and ``joint[r] =
@@ -48,68 +46,87 @@ def near_rows(n, n_neighbors, semivalue="shapley", min_coalition=0):
     tables : SizeTables
         The tables.
     """
-    k, r = n_neighbors, np.maximum(np.arange(n + 1), 1)
+    k = n_neighbors
     if semivalue == "shapley" and not min_coalition:
-        u = np.minimum(k - 1, r - 1)
-        joint = np.divide(
-            u * (u + 1) / 2, r * (r - 1), out=np.zeros(n + 1), where=r > 1
-        )
-        return SizeTables(np.ones(min(k, n)), 1.0 / np.maximum(r, k), joint)
+        return _shapley_tables(n, k)
+
+    n_sizes = min(k, n)
     if min_coalition:
-        sizes = np.where(
-            np.arange(min(k, n)) < min_coalition, 0.0, 1.0 / (n - min_coalition)
-        )
+        is_too_small = np.arange(n_sizes) < min_coalition
+        sizes = np.where(is_too_small, 0.0, 1.0 / (n - min_coalition))
     else:
         sizes = size_weights(semivalue, n)[:k]
+
+    # D_r for r = K..n-1.
     if k >= n:
         steps = np.zeros(0)
     elif min_coalition:
         steps = _calibrated_steps(n, k, min_coalition)
     else:
         steps = _steps(n, k, semivalue)
-    one = sizes @ np.arange(len(sizes)) / max(n - 1, 1)  # P(|S| < K, i in S)
-    near, joint = np.full(n + 1, sizes.sum()), np.full(n + 1, one)
-    both = steps * (k - 1) / np.maximum(np.arange(k, k + len(steps)) - 1, 1)
-    for table, drops in ((near, steps), (joint, both)):
-        table[k:n] += np.cumsum(drops[::-1])[::-1]
-        table[:k] = table[min(k, n)]
-    joint[:2] = 0.0  # there is no nearer row
+    ranks = np.arange(k, k + len(steps))
+    joint_steps = steps * (k - 1) / np.maximum(ranks - 1, 1)
+
+    # At the last rank F is |S| < K; from there the tables add up the steps.
+    near = np.full(n + 1, sizes.sum())
+    joint = np.full(n + 1, sizes @ np.arange(len(sizes)) / max(n - 1, 1))
+    _add_later_steps(near, steps, k, n)
+    _add_later_steps(joint, joint_steps, k, n)
+    # There is no nearer row.
+    joint[:2] = 0.0
     return SizeTables(sizes * n, near / k, joint)
 
 
+def _shapley_tables(n, k):
+    """`near_rows` for the Shapley value, in closed form."""
+    r = np.maximum(np.arange(n + 1), 1)
+    u = np.minimum(k - 1, r - 1)
+    joint = np.zeros(n + 1)
+    np.divide(u * (u + 1) / 2, r * (r - 1), out=joint, where=r > 1)
+    return SizeTables(np.ones(min(k, n)), 1.0 / np.maximum(r, k), joint)
+
+
+def _add_later_steps(table, steps, k, n):
+    """Add to a table (n + 1,), in place, the steps of its own and of later ranks."""
+    table[k:n] += np.cumsum(steps[::-1])[::-1]
+    table[:k] = table[min(k, n)]
+
+
 def _steps(n, k, semivalue):
-    """D_r of `near_rows` for r = K..n-1, where rows are in S with a random
-    probability."""
+    """D_r of `near_rows` for r = K..n-1, if rows are in S with a random probability."""
     r = np.arange(k, n)
     if semivalue == "leave-one-out":
         return (r == k).astype(float)
     if semivalue == "banzhaf":
-        first, last = np.full(k, 0.5), np.full(len(r), 0.5)
+        factors = np.full(k, 0.5)
+        failures = np.full(len(r), 0.5)
     else:
         alpha, beta = semivalue
-        first = (beta + np.arange(k)) / (alpha + beta + np.arange(k))
-        last = (alpha + r - k) / (alpha + beta + r)
-    return _from_ratios(first, r / (r - k + 1) * last)
+        factors = (beta + np.arange(k)) / (alpha + beta + np.arange(k))
+        failures = (alpha + r - k) / (alpha + beta + r)
+    return _from_ratios(factors, r / (r - k + 1) * failures)
 
 
-def _calibrated_steps(n, k, least):
-    """D_r of `near_rows` for r = K..n-1, where all sizes from ``least`` on are equally
-    likely."""
-    m = np.arange(k, n)  # draws
-    first = np.maximum(least - np.arange(k), 0) / (n - np.arange(k))
-    failures = np.maximum(n - least - m + k, 0)
-    exactly = _from_ratios(first, failures * (m + 1) / ((m - k + 1) * (n - m)))
-    at_most = np.zeros(n + 1 - k)  # of K successes in m = K..n draws
-    at_most[:-1] = np.cumsum((exactly * (least - k) / (n - m))[::-1])[::-1]
-    at_most += float(least <= k)
-    return k * n / (m * (m + 1) * (n - least)) * at_most[1:]
+def _calibrated_steps(n, k, min_coalition):
+    """D_r of `near_rows` for r = K..n-1, if all sizes from T on are equally likely."""
+    # P(H(n, T, m) = K) for m = K..n-1 draws.
+    m = np.arange(k, n)
+    factors = np.maximum(min_coalition - np.arange(k), 0) / (n - np.arange(k))
+    failures = np.maximum(n - min_coalition - m + k, 0)
+    exactly = _from_ratios(factors, failures * (m + 1) / ((m - k + 1) * (n - m)))
+
+    # P(H(n, T, m) <= K) for m = K..n draws.
+    drops = exactly * (min_coalition - k) / (n - m)
+    at_most = np.zeros(n + 1 - k)
+    at_most[:-1] = np.cumsum(drops[::-1])[::-1]
+    at_most += float(min_coalition <= k)
+    return k * n / (m * (m + 1) * (n - min_coalition)) * at_most[1:]
 
 
-def _from_ratios(first, ratios):
-    """Terms whose first one is a product, and the ratios of each term to the one before
-    it."""
-    with np.errstate(divide="ignore"):  # the logarithm of 0
-        logs = (
-            np.log(first).sum() + np.cumsum(np.log(np.r_[1.0, ratios]))[: len(ratios)]
-        )
-    return np.exp(logs)
+def _from_ratios(factors, ratios):
+    """Terms from the factors of the first, and the ratio of each to that before it."""
+    # The logarithm of 0 is minus infinity.
+    with np.errstate(divide="ignore"):
+        log_first = np.log(factors).sum()
+        log_ratios = np.log(np.r_[1.0, ratios])
+        return np.exp(log_first + np.cumsum(log_ratios)[: len(ratios)])

@@ -1,7 +1,5 @@
-"""Tables of the KNN-Shapley games: values as a function of rank, and the error of
-`max_rank`."""
+"""Tables of the KNN-Shapley games: values as a function of rank."""
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -49,7 +47,8 @@ class TargetTables(NamedTuple):
     d1: float
     e1: float
     e2: float
-    alone: float  # n times the probability that a player joins the empty coalition
+    # n times the probability that a player joins the empty coalition.
+    alone: float
 
 
 class VoteTables(NamedTuple):
@@ -64,15 +63,22 @@ class VoteTables(NamedTuple):
 
     n: int
     n_neighbors: int
-    scale: int  # the largest weight; 1 without weights
+    # The largest weight; 1 without weights.
+    scale: int
     empty: float
     steps: np.ndarray
     sizes: np.ndarray
 
 
 def class_game(
-    n, n_neighbors, n_classes, utility="soft", semivalue="shapley", min_coalition=0, empty=None
-):  # fmt: skip
+    n,
+    n_neighbors,
+    n_classes,
+    utility="soft",
+    semivalue="shapley",
+    min_coalition=0,
+    empty=None,
+):
     """Tables of the classification game: values as a function of rank.
 
     With matches m_r in order of distance, k = min(K, n) for "soft" and k = K for
@@ -100,7 +106,7 @@ def class_game(
         Number C of classes.
     utility : {"soft", "original"}, default="soft"
         The game, see `KNNShapleyValuer`.
-    semivalue : {"shapley", "banzhaf", "leave-one-out"} or (alpha, beta), default="shapley"
+    semivalue : {"shapley", "banzhaf", "leave-one-out"} or tuple, default="shapley"
         The semivalue, see `skvalue.semivalues.check_semivalue`.
     min_coalition : int, default=0
         Number of rows that a coalition has at least.
@@ -123,24 +129,33 @@ def class_game(
     >>> game.n, game.votes
     (3, 1)
     """
+    is_soft = utility == "soft"
     votes = min(n_neighbors, n)
-    soft = utility == "soft"
-    sizes, inv, _ = near_rows(
-        n, votes if soft else n_neighbors, semivalue, min_coalition
-    )
+    k = votes if is_soft else n_neighbors
+    if empty is None:
+        empty = is_soft / n_classes
+
+    sizes, inv, _ = near_rows(n, k, semivalue, min_coalition)
     sums = np.concatenate([[0.0], np.cumsum(inv[1:])])
-    inv[0] = 1.0 / (votes if soft else n_neighbors)
-    pairs = max(n - 1, 1)
-    empty = soft / n_classes if empty is None else empty
-    base, base_match, gain = -sizes[0] * empty / n, 0.0, 0.0
-    if soft:
+    inv[0] = 1.0 / k
+
+    base = -sizes[0] * empty / n
+    base_match = 0.0
+    gain = 0.0
+    if is_soft:
         h = (sizes[1:] / np.arange(2, votes + 1)).sum()
-        base_match = -h / (n * pairs)
-        gain = h / pairs + (sizes[0] - sizes.sum() / votes) / n
+        others = max(n - 1, 1)
+        base_match = -h / (n * others)
+        gain = h / others + (sizes[0] - sizes.sum() / votes) / n
     return ClassTables(
-        n=n, votes=votes, inv=inv, sums=sums, base=float(base), base_match=float(base_match),
+        n=n,
+        votes=votes,
+        inv=inv,
+        sums=sums,
+        base=float(base),
+        base_match=float(base_match),
         gain=float(gain),
-    )  # fmt: skip
+    )
 
 
 def target_game(n, n_neighbors, utility="soft", semivalue="shapley", min_coalition=0):
@@ -163,7 +178,7 @@ def target_game(n, n_neighbors, utility="soft", semivalue="shapley", min_coaliti
         Number K of neighbours.
     utility : {"soft", "original"}, default="soft"
         The game, see `KNNShapleyValuer`.
-    semivalue : {"shapley", "banzhaf", "leave-one-out"} or (alpha, beta), default="shapley"
+    semivalue : {"shapley", "banzhaf", "leave-one-out"} or tuple, default="shapley"
         The semivalue, see `skvalue.semivalues.check_semivalue`.
     min_coalition : int, default=0
         Number of rows that a coalition has at least.
@@ -180,25 +195,31 @@ def target_game(n, n_neighbors, utility="soft", semivalue="shapley", min_coaliti
     >>> game.n, game.votes
     (3, 1)
     """
-    soft = utility == "soft"
+    is_soft = utility == "soft"
     votes = min(n_neighbors, n)
     sizes, near, joint = near_rows(n, n_neighbors, semivalue, min_coalition)
-    k = np.arange(votes)  # sizes of coalitions in which a far row still counts
-    p = 1.0 / np.maximum(k, 1) if soft else np.full(votes, 1.0 / n_neighbors)  # p(k)
-    joined = 1.0 / (k + 1) if soft else p  # p(k + 1)
+    others = max(n - 1, 1)
+    pairs = max(n - 2, 1)
+
+    # Sizes k of coalitions in which a far row still counts; p(k) and p(k + 1).
+    k = np.arange(votes)
     last = 1.0 / n_neighbors
-    others, pairs = max(n - 1, 1), max(n - 2, 1)
-    # Mean over coalitions of p^2 times the event that the row is among the K nearest,
-    few = k[: votes - 1]
-    without = (
-        sizes[:-1] * (n - 1 - few) + sizes[1:] * (few + 1)
-    ) / n  # sizes of pairs' coalitions
-    excess = without * (joined[: votes - 1] ** 2 - last**2)
+    if is_soft:
+        p = 1.0 / np.maximum(k, 1)
+        joined = 1.0 / (k + 1)
+    else:
+        p = np.full(votes, last)
+        joined = p
+
+    # Mean over coalitions of p^2 times the event that the row is among the K nearest.
+    small = k[: votes - 1]
+    pair_sizes = (sizes[:-1] * (n - 1 - small) + sizes[1:] * (small + 1)) / n
+    excess = pair_sizes * (joined[: votes - 1] ** 2 - last**2)
     a = excess.sum() / others + last * near
-    # and of p^2 times the event that it is, and that a given nearer row is in the
-    # coalition.
-    b = (excess * few).sum() / pairs / others + last**2 * joint
+    # The same, and that a given nearer row is in the coalition.
+    b = (excess * small).sum() / pairs / others + last**2 * joint
     q = near.copy()
+
     # The farthest row counts only in coalitions of fewer than K rows.
     c1 = (sizes * joined**2 * k)[1:].sum() / others
     drop = (sizes * (p**2 - joined**2))[1:]
@@ -209,81 +230,18 @@ def target_game(n, n_neighbors, utility="soft", semivalue="shapley", min_coaliti
     a[n] = 2 * b[n] + ((sizes * joined**2).sum() - 2 * c1 + e1 - 2 * e2) / n
     q[n] = ((sizes * joined).sum() - d1) / n
     return TargetTables(
-        n=n, votes=votes, weight=1.0 / votes if soft else last, soft=soft, a=a, b=b, q=q,
-        d1=float(d1), e1=float(e1), e2=float(e2), alone=float(sizes[0]),
-    )  # fmt: skip
-
-
-def max_rank_bound(n, max_rank, n_neighbors=1, semivalue="shapley", min_coalition=0):
-    """Bound of the error of values when only the nearest rows are ranked.
-
-    Rows beyond rank R = `max_rank` >= K count as tied. Their values, and the exact
-    ones, are in an interval of length 1/(R + 1) - 1/n; the error of the values of
-    nearer rows comes from the weights of the ranks beyond R, whose sum is 1/R - 1/n.
-    The sum of the values is exact. For another semivalue, 1 / r becomes ``near[r]`` of
-    `SizeTables`.
-
-    Parameters
-    ----------
-    n : int
-        Number of players.
-    max_rank : int
-        Number of ranks.
-    n_neighbors : int, default=1
-        Number K of neighbours, at most `max_rank`.
-    semivalue : {"shapley", "banzhaf", "leave-one-out"} or (alpha, beta), default="shapley"
-        The semivalue.
-    min_coalition : int, default=0
-        Number of rows that a coalition has at least.
-
-    Returns
-    -------
-    bound : float
-        Bound of ``|value - exact value|``; 0 if all rows are ranked.
-
-    Examples
-    --------
-    >>> round(max_rank_bound(n=1000, max_rank=100), 6)
-    0.009
-    """
-    near = near_rows(n, n_neighbors, semivalue, min_coalition).near
-    return max(0.0, float(near[min(max_rank, n)] - near[n]))
-
-
-@lru_cache(maxsize=64)  # a fit asks several times
-def smallest_max_rank(n, tol, n_neighbors=1, semivalue="shapley", min_coalition=0):
-    """Smallest number of ranks whose `max_rank_bound` is at most ``tol``.
-
-    The bound decreases with the rank, so that a search in its table of n numbers finds
-    the smallest one. For the Shapley value it is 1 / (tol + 1/n), rounded up, or K if
-    that is larger.
-
-    Parameters
-    ----------
-    n : int
-        Number of players.
-    tol : float
-        Largest error of a value, at least 0.
-    n_neighbors : int, default=1
-        Number K of neighbours, the smallest rank.
-    semivalue : {"shapley", "banzhaf", "leave-one-out"} or (alpha, beta), default="shapley"
-        The semivalue.
-    min_coalition : int, default=0
-        Number of rows that a coalition has at least.
-
-    Returns
-    -------
-    max_rank : int
-        The number of ranks, at most n.
-
-    Examples
-    --------
-    >>> smallest_max_rank(n=1000, tol=0.01)
-    91
-    """
-    near = near_rows(n, n_neighbors, semivalue, min_coalition).near
-    first = min(n_neighbors, n)
-    return first + int(np.searchsorted(near[n] - near[first:], -tol))
+        n=n,
+        votes=votes,
+        weight=1.0 / votes if is_soft else last,
+        soft=is_soft,
+        a=a,
+        b=b,
+        q=q,
+        d1=float(d1),
+        e1=float(e1),
+        e2=float(e2),
+        alone=float(sizes[0]),
+    )
 
 
 def vote_game(class_counts, n_neighbors, n_bits=0, semivalue="shapley", left_out=False):
@@ -311,7 +269,7 @@ def vote_game(class_counts, n_neighbors, n_bits=0, semivalue="shapley", left_out
         Number K of neighbours.
     n_bits : int, default=0
         Number of bits of a weight; 0 without weights.
-    semivalue : {"shapley", "banzhaf", "leave-one-out"} or (alpha, beta), default="shapley"
+    semivalue : {"shapley", "banzhaf", "leave-one-out"} or tuple, default="shapley"
         The semivalue, see `skvalue.semivalues.check_semivalue`.
     left_out : bool, default=False
         Whether a validation point is one of the rows of its class, and does not play
@@ -334,17 +292,26 @@ def vote_game(class_counts, n_neighbors, n_bits=0, semivalue="shapley", left_out
     >>> game.n, game.empty
     (5, 0.5)
     """
-    counts = np.asarray(class_counts)
-    n, n_classes = int(counts.sum()) - left_out, len(counts)
+    class_counts = np.asarray(class_counts)
+    n_classes = len(class_counts)
+    n = int(class_counts.sum()) - left_out
+
     near = near_rows(n, n_neighbors, semivalue).near
     steps = np.zeros(n + 1)
     steps[:n] = n_neighbors * (near[:-1] - near[1:])
+
+    # Numbers of players in the game of two classes, and the sizes of its coalitions.
+    pair_counts = class_counts[:, None] + class_counts - left_out
     sizes = np.zeros((n_classes, n_classes, n_neighbors))
-    for both in np.unique(pairs := counts[:, None] + counts - left_out):
-        if both > 0:
-            some = near_rows(int(both), n_neighbors, semivalue).sizes / both
-            sizes[pairs == both, : len(some)] = some
+    for count in np.unique(pair_counts):
+        if count > 0:
+            pair_sizes = near_rows(int(count), n_neighbors, semivalue).sizes / count
+            sizes[pair_counts == count, : len(pair_sizes)] = pair_sizes
     return VoteTables(
-        n=n, n_neighbors=n_neighbors, scale=2**n_bits, empty=1.0 / n_classes,
-        steps=steps, sizes=sizes,
-    )  # fmt: skip
+        n=n,
+        n_neighbors=n_neighbors,
+        scale=2**n_bits,
+        empty=1.0 / n_classes,
+        steps=steps,
+        sizes=sizes,
+    )

@@ -21,8 +21,9 @@ def public_baseline(
     sample_weight_val=None,
     n_jobs=None,
 ):
-    """Values that use no private statistic: the baseline that private values must
-    improve on.
+    """Compute values that use no private statistic.
+
+    They are the baseline that private values must improve on.
 
     The value of a row is a mean over validation points: 1/2 for a point that has its
     label, -1/2 for any other point, and 0 if the row is not in the ball of the point.
@@ -60,7 +61,8 @@ def public_baseline(
 
     Examples
     --------
-    >>> public_baseline([[1.0], [1.2], [5.0]], [0, 1, 0], [[1.1]], [0], 0.5, "euclidean").tolist()
+    >>> X, y = [[1.0], [1.2], [5.0]], [0, 1, 0]
+    >>> public_baseline(X, y, [[1.1]], [0], radius=0.5, metric="euclidean").tolist()
     [0.5, -0.5, 0.0]
     """
     X = check_array(X, order="C", dtype=[np.float64, np.float32], input_name="X")
@@ -75,8 +77,7 @@ def public_baseline(
     check_length(codes_val, "y_val", len(X_val), of="X_val")
     weights = check_validation_weights(sample_weight_val, len(X_val))
     space = make_space(X, metric, codes, len(classes) + 1)
+    neighbours = balls(get_engine("auto"), space, X_val, radius, n_jobs=n_jobs)
     half = np.full(len(X_val), 0.5)
     signs = by_label(codes_val, half, -half, len(classes) + 1)
-    return balls(get_engine("auto"), space, X_val, radius, n_jobs=n_jobs).sum(
-        signs * weights
-    )
+    return neighbours.sum(signs * weights)

@@ -1,5 +1,4 @@
-"""The game of noisy counts: values of neighbours from what was released, and their
-errors."""
+"""The game of noisy counts: values of neighbours from what was released, and errors."""
 
 from dataclasses import dataclass
 
@@ -7,11 +6,13 @@ import numpy as np
 
 from ...neighbors import balls, get_engine, make_space
 from ._capped import CappedBalls
-from ._denoising import CountModel, size_draws, value_sizes
+from ._count_model import CountModel
 from ._game import by_label, neighbour_values, threshold_utility
 from ._overlap import public_geometry
+from ._value_draws import size_draws, value_sizes
 
-_N_ERROR_DRAWS = 16  # for standard errors: each costs two sums over the rows
+# Draws for standard errors: each costs two sums over the rows.
+_N_ERROR_DRAWS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,91 +26,137 @@ class NoisyGame:
     semivalue: object
     radius: float
     metric: object
-    noise: float  # standard deviation of the noise of the counts
+    # Standard deviation of the noise of the counts.
+    noise: float
     denoise: bool
-    cap: int | None  # largest number of balls in which a row is counted; None: all
+    # Largest number of balls in which a row is counted; None: all.
+    cap: int | None
 
     def balls(self, X, y, points, n_jobs):
         """The balls around points, for rows X of classes y (None: one class)."""
-        engine, n_labels = get_engine("auto"), 1 if y is None else self.n_classes + 1
+        engine = get_engine("auto")
+        n_labels = 1 if y is None else self.n_classes + 1
         space = make_space(X, self.metric, y, n_labels)
         if self.cap is None:
             return balls(engine, space, points, self.radius, n_jobs=n_jobs)
         return CappedBalls(engine, space, points, self.radius, self.cap, n_jobs)
 
-    def estimate(self, counts, points, joins=False):
-        """Values of both kinds of neighbours at each point, and the utility there.
+    def model(self, counts, points):
+        """The model that smooths counts over the points; None without denoising."""
+        if not self.denoise:
+            return None
+        geometry = public_geometry(points.X, self.radius, self.metric)
+        return CountModel(counts, self.noise, points.y, *geometry)
 
-        Noisy counts are smoothed over the points, or rounded and clipped at zero. With
-        ``joins`` the neighbour is not among those that were counted.
+    def estimate(self, counts, model, joins=False):
+        """Estimate values of both kinds of neighbours at each point.
+
+        Counts are smoothed by the model, or without one rounded and clipped at zero.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (2, n_points)
+            The released counts.
+        model : CountModel or None
+            See `model`.
+        joins : bool, default=False
+            Whether the neighbour is not among those that were counted.
+
+        Returns
+        -------
+        value_same, value_other : ndarrays of shape (n_points,)
+            Values of neighbours with and without the label of the point.
+        utility : ndarray of shape (n_points,)
+            The utility at each point.
         """
-        if self.denoise:
-            posterior = self._model(counts, points).draws(
-                counts, np.random.default_rng(0)
-            )
+        if model is not None:
+            posterior = model.draws(counts, np.random.default_rng(0))
             utility = threshold_utility(*posterior, self.n_classes).mean(axis=0)
-            return *self._sizes(posterior, joins)[0], utility
+            (value_same, value_other), _ = self._sizes(posterior, joins)
+            return value_same, value_other, utility
+
         same, other = np.maximum(np.rint(counts), 0).astype(np.int64)
         rule = self.n_classes, self.semivalue
         value_same, _ = neighbour_values(np.maximum(same + joins, 1), other, *rule)
         _, value_other = neighbour_values(same, np.maximum(other + joins, 1), *rule)
         return value_same, value_other, threshold_utility(same, other, self.n_classes)
 
-    def errors(self, counts, points):
-        """Draws of the errors of the values of both kinds of neighbours, (ways, n, 2,
-        n_points).
+    def errors(self, counts, model):
+        """Draws of the errors of the values of both kinds of neighbours.
 
         Smoothed counts: how far the values are from those of counts of the posterior,
         which is what the noise leaves unknown, and how far values estimated from such
         counts with noise of their own are from theirs, which has the bias. Otherwise
         the noise is drawn again.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (2, n_points)
+            The released counts.
+        model : CountModel or None
+            See `model`.
+
+        Returns
+        -------
+        errors : ndarray of shape (n_ways, n_draws, 2, n_points)
+            The draws, in two ways, or in one.
         """
-        rng = np.random.default_rng(0)  # a seed that is fixed and not secret
-        if not self.denoise:
-            sizes = np.array(self.estimate(counts, points)[:2])
-            again = counts + self.noise * rng.standard_normal(
-                (2 * _N_ERROR_DRAWS, *counts.shape)
-            )
-            return np.array(
-                [[self.estimate(each, points)[:2] - sizes for each in again]]
-            )
-        model = self._model(counts, points)
+        # A seed that is fixed and not secret.
+        rng = np.random.default_rng(0)
+        if model is None:
+            values = np.array(self.estimate(counts, None)[:2])
+            noise = rng.standard_normal((2 * _N_ERROR_DRAWS, *counts.shape))
+            redrawn = counts + self.noise * noise
+            errors = [self.estimate(again, None)[:2] - values for again in redrawn]
+            return np.array([errors])
+
         posterior = model.draws(counts, rng)
-        sizes, drawn = self._sizes(posterior)
-        unknown, biased = [], []
+        values, drawn_values = self._sizes(posterior)
+        unknown = []
+        biased = []
         n_draws = posterior.shape[1]
         for i in range(0, n_draws, n_draws // _N_ERROR_DRAWS):
-            again = posterior[:, i] + self.noise * rng.standard_normal(counts.shape)
-            unknown.append(sizes - drawn[:, i])
-            biased.append(self._sizes(model.draws(again, rng))[0] - drawn[:, i])
+            noise = rng.standard_normal(counts.shape)
+            again = posterior[:, i] + self.noise * noise
+            estimated, _ = self._sizes(model.draws(again, rng))
+            unknown.append(values - drawn_values[:, i])
+            biased.append(estimated - drawn_values[:, i])
         return np.array([unknown, biased])
 
-    def _model(self, counts, points):
-        geometry = public_geometry(points.X, self.radius, self.metric)
-        return CountModel(counts, self.noise, points.y, *geometry)
+    def by_label(self, value_same, value_other, points):
+        """Value of a neighbour of each label at each point, times the point's weight.
+
+        Of shape (n_classes + 1, n_points).
+        """
+        values = by_label(points.y, value_same, value_other, self.n_classes + 1)
+        return values * points.weights
 
     def _sizes(self, posterior, joins=False):
-        """Values of both kinds of neighbours, and those of each draw of the counts."""
-        drawn = size_draws(posterior, self.n_classes, self.semivalue, joins)
-        return np.array(value_sizes(posterior, drawn)), drawn
+        """Values of both kinds of neighbours, (2, n_points), and of each draw.
 
-    def by_label(self, value_same, value_other, points):
-        """Value of a neighbour of each label at each point, times the weight of the
-        point."""
-        return (
-            by_label(points.y, value_same, value_other, self.n_classes + 1)
-            * points.weights
-        )
+        Those of the draws have the shape (2, n_draws, n_points).
+        """
+        drawn_values = size_draws(posterior, self.n_classes, self.semivalue, joins)
+        return np.array(value_sizes(posterior, drawn_values)), drawn_values
 
 
-def standard_errors(errors, value_of, by_player):
-    """Standard errors of the players' values, from draws of `NoisyGame.errors`: the
-    larger way.
+def standard_errors(errors, sum_over_balls, sum_by_group):
+    """Standard errors of the players' values, (n_players,), from draws of errors.
 
-    ``value_of`` sums values of both kinds over the balls that contain a row.
+    Parameters
+    ----------
+    errors : ndarray of shape (n_ways, n_draws, 2, n_points)
+        See `NoisyGame.errors`; the way with the larger errors counts.
+    sum_over_balls : callable
+        Sums values of both kinds of neighbours over the balls that contain a row.
+    sum_by_group : callable
+        Sums values of rows by player.
     """
-    squares = [
-        np.mean([by_player(value_of(*each)) ** 2 for each in way], axis=0)
-        for way in errors
-    ]
-    return np.sqrt(np.max(squares, axis=0))
+    mean_squares = []
+    for draws in errors:
+        squares = [
+            sum_by_group(sum_over_balls(error_same, error_other)) ** 2
+            for error_same, error_other in draws
+        ]
+        mean_squares.append(np.mean(squares, axis=0))
+    return np.sqrt(np.max(mean_squares, axis=0))

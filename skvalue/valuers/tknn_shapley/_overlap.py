@@ -1,5 +1,4 @@
-"""How many balls around the validation points can contain one row: a bound, and a cap
-below it."""
+"""How many balls around the validation points can contain one row."""
 
 import numpy as np
 from sklearn.metrics import pairwise_distances
@@ -10,22 +9,24 @@ from ...neighbors import balls, get_engine, make_space
 # Not "l2": far from the origin, scikit-learn's rounding violates the triangle
 # inequality.
 TRUE_METRICS = {"cityblock", "cosine", "euclidean", "l1", "manhattan"}
-_MAX_LANDMARKS = 800  # for smoothing; with more validation points it is approximate
+
+# For smoothing; with more validation points it is approximate.
+_MAX_LANDMARKS = 800
 
 
 def counted_balls(points, radius, metric, max_contributions):
-    """Largest number of balls that can contain one row, and a cap of it, or None."""
-    with (
-        one_blas_thread()
-    ):  # idle BLAS threads would spin, and take cores from the tiles
+    """Largest number of balls in which a row is counted, and its cap, or None.
+
+    Without a cap, a row is counted in all balls that contain it.
+    """
+    # Idle BLAS threads would spin, and take cores from the tiles.
+    with one_blas_thread():
         bound = overlap_bound(points, radius, metric)
-        if (
-            max_contributions == "auto"
-        ):  # the most balls that contain one of their centres
-            found = balls(
-                get_engine("auto"), make_space(points, metric), points, radius
-            )
-            max_contributions = max(1, int(found.counts.max()))
+        if max_contributions == "auto":
+            # The most balls that contain one of their centres.
+            space = make_space(points, metric)
+            counts = balls(get_engine("auto"), space, points, radius).counts
+            max_contributions = max(1, int(counts.max()))
     if max_contributions is None or max_contributions >= bound:
         return bound, None
     return max_contributions, max_contributions
@@ -42,55 +43,55 @@ def overlap_bound(X_val, radius, metric):
     2
     """
     n = len(X_val)
-    # A row of zeros has cosine distance 1 from all rows, also from zeros: in all balls
-    # or in none.
+    # A row of zeros has cosine distance 1 from all rows, also from zeros: it is in all
+    # balls or in none.
     if metric not in TRUE_METRICS or (metric == "cosine" and radius >= 1):
         return n
-    most, step, relative = (
-        1,
-        max(1, 2**22 // n),
-        (8 + X_val.shape[1]) * np.finfo(np.float64).eps,
-    )
-    squared, angle, reach = (
-        np.zeros(n),
-        0.0,
-        float(radius),
-    )  # rounding of squares, of angles
+
+    # Bounds of the rounding of squared distances and of angles.
+    relative = (8 + X_val.shape[1]) * np.finfo(np.float64).eps
+    squared = np.zeros(n)
+    angle = 0.0
+    reach = float(radius)
     if metric == "euclidean":
-        squared = relative * np.vecdot(_centred(X_val), _centred(X_val))
+        centred = _centred(X_val)
+        squared = relative * np.vecdot(centred, centred)
     elif metric == "cosine":
         # Balls are closed, and contain distances that round to the radius.
         closed = 1e-12 + 2 * relative
-        angle, reach = np.sqrt(2 * closed), np.arccos(max(1 - radius - closed, -1))
-    for part in tiles(n, step):
-        distances = _distances(X_val, part, radius, metric)[0]
-        within = 2 * reach * (1 + 1e-6) + angle
-        near = distances**2 <= within**2 + squared[part, None] + squared
-        most = max(most, int(near.sum(axis=1).max()))
-    return most
+        angle = np.sqrt(2 * closed)
+        reach = np.arccos(max(1 - radius - closed, -1))
+
+    within = 2 * reach * (1 + 1e-6) + angle
+    bound = 1
+    for centers in tiles(n, max(1, 2**22 // n)):
+        distances, _ = _distances(X_val, centers, radius, metric)
+        is_near = distances**2 <= within**2 + squared[centers, None] + squared
+        bound = max(bound, int(is_near.sum(axis=1).max()))
+    return bound
 
 
 def public_geometry(X_val, radius, metric, max_landmarks=_MAX_LANDMARKS):
-    """Distances (n_validation, n_landmarks) for which ``exp(-d)`` is a covariance.
+    """Distances for which ``exp(-d)`` is a covariance; angles for "cosine".
 
-    Returns them (angles for "cosine"), the positions of the landmarks among the
-    validation points, and the radius in the same unit.
+    Returns them, of shape (n_validation, n_landmarks), the positions of the landmarks
+    among the validation points, and the radius in the same unit.
     """
     n = len(X_val)
-    landmarks = np.unique(np.linspace(0, n - 1, min(n, max_landmarks)).astype(np.int64))
+    landmarks = np.linspace(0, n - 1, min(n, max_landmarks)).astype(np.int64)
+    landmarks = np.unique(landmarks)
     distances, reach = _distances(X_val, landmarks, radius, metric)
     return distances.T, landmarks, reach
 
 
 def _distances(X_val, rows, radius, metric):
-    """Distances of some points to all, and the radius; both are angles for "cosine"."""
+    """Distances of some points from all, and the radius; for "cosine" as angles."""
     X_val = _centred(X_val) if metric == "euclidean" else X_val.astype(np.float64)
     distances = pairwise_distances(X_val[rows], X_val, metric=metric)
     if metric != "cosine":
         return distances, float(radius)
-    return np.arccos(np.clip(1 - distances, -1, 1)), float(
-        np.arccos(np.clip(1 - radius, -1, 1))
-    )
+    angles = np.arccos(np.clip(1 - distances, -1, 1))
+    return angles, float(np.arccos(np.clip(1 - radius, -1, 1)))
 
 
 def _centred(X_val):

@@ -13,14 +13,18 @@ from ...neighbors import as_rows, read_rows
 from ._game import threshold_utility
 from ._targets import target_utility
 
-_MAX_POINTS = 5000  # points that predict each other
-_MAX_CANDIDATE_POINTS = 500  # of these, points whose distances are the candidates
-_N_ERRORS = 2.0  # standard errors below the best utility that are allowed
+# Points that predict each other.
+_MAX_POINTS = 5000
+
+# Of these, points whose distances are the candidates.
+_MAX_CANDIDATE_POINTS = 500
+
+# Standard errors below the best utility that are allowed.
+_N_ERRORS = 2.0
 
 
 def suggest_radius(X_val, y_val, metric="cosine", n_candidates=50):
-    """Suggest a radius by how well the threshold classifier predicts the validation
-    points.
+    """Suggest a radius by how well it predicts the validation points.
 
     Candidates are quantiles of the distances between validation points, plus a rounding
     error. For each the utility of the others is computed at each validation point
@@ -70,26 +74,30 @@ def suggest_radius(X_val, y_val, metric="cosine", n_candidates=50):
 
 
 def choose_radius(X, codes, metric, n_candidates=50, *, regression=False):
-    """`suggest_radius` of checked points (an array or `Rows`), and the codes of their
-    labels.
+    """`suggest_radius` of checked points, an array or `Rows`, and their labels' codes.
 
     For a regression, ``codes`` are the targets relative to the prediction of an empty
     ball. With the metric "precomputed", X are the distances between the points.
     """
     # In an order that depends on their content alone, so that rounding does, too.
     order = np.lexsort((codes, hash_rows(X)))[:_MAX_POINTS]
-    X, codes = read_rows(rows_at(X, order)).astype(np.float64), codes[order]
+    X = read_rows(rows_at(X, order)).astype(np.float64)
+    codes = codes[order]
     if metric == "precomputed":
         X = X[:, order]
     if metric == "euclidean" and not issparse(X):
         X = X - X.mean(axis=0)
-    few = X[:_MAX_CANDIDATE_POINTS]
-    distances = _distances(few, few, metric)[:, : few.shape[0]]
-    distances = distances[~np.eye(few.shape[0], dtype=bool)]
-    radii = np.unique(np.quantile(distances, np.linspace(0, 1, n_candidates + 2)[1:-1]))
-    # Slightly larger, so that rounding excludes none of the points at the same
-    # distance.
+
+    # Candidates, slightly larger than distances, so that rounding excludes none of the
+    # points at the same distance.
+    candidates = X[:_MAX_CANDIDATE_POINTS]
+    n_points = candidates.shape[0]
+    distances = _distances(candidates, candidates, metric)[:, :n_points]
+    distances = distances[~np.eye(n_points, dtype=bool)]
+    levels = np.linspace(0, 1, n_candidates + 2)[1:-1]
+    radii = np.unique(np.quantile(distances, levels))
     radii += 1e-12 if metric == "cosine" else 1e-9 * radii
+
     utilities = _leave_one_out(X, codes, metric, radii, regression)
     means = utilities.mean(axis=1)
     best = means.argmax()
@@ -108,31 +116,40 @@ def _distances(X, Y, metric):
     return distances
 
 
-def _leave_one_out(X, codes, metric, radii, regression=False):
-    """Utility of all other points at each point, for each radius, (n_radii,
-    n_points)."""
-    n, n_levels = len(codes), len(radii) + 1
+def _leave_one_out(X, codes, metric, radii, regression):
+    """Utility of all other points at each point, for each radius.
+
+    Of shape (n_radii, n_points).
+    """
+    n = len(codes)
+    n_levels = len(radii) + 1
     n_classes = 0 if regression else len(np.unique(codes))
     utilities = np.empty((len(radii), n))
-    size = max(1, int(get_config()["working_memory"] * 2**20 // (64 * n)))
-    for part in tiles(n, min(size, 500)):
-        distances, size = _distances(X[part], X, metric), part.stop - part.start
-        distances[np.arange(size), np.arange(n)[part]] = (
-            np.inf
-        )  # no point is in its own ball
-        levels = np.searchsorted(radii, distances) + n_levels * np.arange(size)[:, None]
-        # Numbers of points within each radius, and of those with the label, or sums of
-        # targets.
-        known = (
-            np.tile(codes, size) if regression else (codes[part, None] == codes).ravel()
-        )
-        rings = [
-            np.bincount(levels.ravel(), some, size * n_levels) for some in (None, known)
-        ]
-        rings = np.reshape(rings, (2, size, n_levels))
-        inside, known = np.cumsum(rings[..., :-1], axis=2)
+    room = max(1, int(get_config()["working_memory"] * 2**20 // (64 * n)))
+    for tile in tiles(n, min(room, 500)):
+        size = tile.stop - tile.start
+        lines = np.arange(size)
+        distances = _distances(X[tile], X, metric)
+        # No point is in its own ball.
+        distances[lines, np.arange(n)[tile]] = np.inf
+        levels = np.searchsorted(radii, distances) + n_levels * lines[:, None]
+
+        targets = codes[tile, None]
+        counts = _sums_within(levels, None, n_levels)
         if regression:
-            utilities[:, part] = target_utility(inside, known, codes[part, None]).T
+            sums = _sums_within(levels, np.tile(codes, size), n_levels)
+            utilities[:, tile] = target_utility(counts, sums, targets).T
         else:
-            utilities[:, part] = threshold_utility(known, inside - known, n_classes).T
+            same = _sums_within(levels, (targets == codes).ravel(), n_levels)
+            utilities[:, tile] = threshold_utility(same, counts - same, n_classes).T
     return utilities
+
+
+def _sums_within(levels, weights, n_levels):
+    """Sums of weights up to each level but the last, (n_lines, n_levels - 1).
+
+    ``levels`` (n_lines, n) has the levels of line i from ``i * n_levels`` on.
+    """
+    size = len(levels)
+    sums = np.bincount(levels.ravel(), weights, size * n_levels)
+    return np.cumsum(sums.reshape(size, n_levels)[:, :-1], axis=1)

@@ -8,11 +8,13 @@ from ...privacy import make_report, sentences
 def ball_report(
     event, delta, *, auto_radius=False, groups=False, noise_random_state=None
 ):
-    """The report of a private fit; with ``auto_radius``, `fit` chose it by the public
-    points."""
+    """The report of a private fit.
+
+    ``auto_radius``: whether `fit` chose the radius by the public points.
+    """
     protects = (
-        "whether a row is in the data and what it contains, in counts_, in the values of all other "
-        "rows, and in the values of rows scored later"
+        "whether a row is in the data and what it contains, in counts_, in the values "
+        "of all other rows, and in the values of rows scored later"
     )
     not_protected = [
         sentences.PUBLIC_POINTS,
@@ -24,6 +26,10 @@ def ball_report(
         not_protected.insert(1, "the number of rows")
     if groups:
         not_protected.append(sentences.GROUPS)
+
+    chosen = "metric and all other parameters"
+    if not auto_radius:
+        chosen = f"radius, {chosen}"
     report = make_report(
         event,
         delta,
@@ -34,13 +40,11 @@ def ball_report(
         not_protected=not_protected,
         assumptions=(
             sentences.NOT_A_POINT,
-            f"{'' if auto_radius else 'radius, '}metric and all other parameters were chosen "
-            "without looking at the rows",
+            f"{chosen} were chosen without looking at the rows",
             sentences.PREPARATION,
             sentences.OTHER_RELEASES,
         ),
         noise_random_state=noise_random_state,
     )
-    # The ceiling holds for what is protected; the value of a row does not protect that
-    # row.
+    # The ceiling holds for what is protected; the value of a row does not protect it.
     return replace(report, detection_ceiling=None)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 from numbers import Integral, Real
 from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -22,7 +23,7 @@ from ...base import (
     mean_over_points,
 )
 from ...exceptions import RadiusWarning
-from ...neighbors import Rows, ball_parts, balls, check_engine, get_engine, make_space
+from ...neighbors import Rows, ball_tiles, balls, check_engine, get_engine, make_space
 from ...privacy import Release, calibrate_counts
 from ...semivalues import check_semivalue
 from .._neighbors import (
@@ -30,10 +31,9 @@ from .._neighbors import (
     NEIGHBOR_CONSTRAINTS,
     estimated_cost,
     n_at_points,
-    refuse,
+    prime_first_task,
+    quotient_problem,
     rows_of_players,
-    started,
-    without_copies,
 )
 from ._game import LabelGame, same_and_other
 from ._noisy import NoisyGame, standard_errors
@@ -42,30 +42,45 @@ from ._radius import choose_radius
 from ._report import ball_report
 from ._targets import TargetGame
 
-ball_event = lru_cache(maxsize=32)(
-    calibrate_counts
-)  # of a row in that many of the balls
+# The event of counts in balls, of which a number can contain one row.
+ball_event = lru_cache(maxsize=32)(calibrate_counts)
 
 
-def value_tile(number, engine, space, game, y, points, radius):
-    """A tile of points of a split: values of all rows, utility, and what is counted in
-    balls."""
-    with engine.device_lock():
-        found = engine.balls(space, points.X, radius, points.self_index)
-        counts = game.count(found, y)
-        values = game.add(found, game.terms(counts, points) * points.weights, y)
+class BallSearch(NamedTuple):
+    """How the rows in the balls around points are found."""
+
+    engine: object
+    radius: float
+
+
+def value_tile(number, search, space, game, y, points):
+    """Evaluate a tile of points of a split, as `mean_over_points` takes it.
+
+    Returns the number of the split, the sum over the points of weight times value,
+    (n_players,), the utility at each point, (n_points,), and what is counted in the
+    balls, (n_counts, n_points).
+    """
+    with search.engine.device_lock():
+        neighbours = search.engine.balls(
+            space, points.X, search.radius, points.self_index
+        )
+        counts = game.count(neighbours, y)
+        terms = game.terms(counts, points) * points.weights
+        values = game.add(neighbours, terms, y)
         return number, values, game.utility(counts, points), counts
 
 
-def share_of_one_value(result):
-    """Fractions of the balls that contain no row, and of those that contain all
-    rows."""
-    problem, none, every = result.problem, [], []
+def uninformative_fractions(result):
+    """Fractions of the balls that contain no row, and of those that contain all."""
+    problem = result.problem
+    n_codes = problem.n_classes or 1
+    is_empty = []
+    is_full = []
     for split, counts in zip(problem.splits, result.statistic):
-        sizes = np.concatenate(counts, axis=1)[: problem.n_classes or 1].sum(axis=0)
-        none.append(sizes == 0)
-        every.append(sizes == n_at_points(problem, split))
-    return np.mean(np.concatenate(none)), np.mean(np.concatenate(every))
+        sizes = np.concatenate(counts, axis=1)[:n_codes].sum(axis=0)
+        is_empty.append(sizes == 0)
+        is_full.append(sizes == n_at_points(problem, split))
+    return np.mean(np.concatenate(is_empty)), np.mean(np.concatenate(is_full))
 
 
 class TKNNShapleyValuer(BaseValuer):
@@ -103,8 +118,8 @@ class TKNNShapleyValuer(BaseValuer):
         sparse, and rows whose distance is not stored (a stored zero is a distance) are
         in no ball. With X_val, the entries of X are not used, and `radius` must be a
         number. "precomputed" needs epsilon=None, and sparse distances engine="numba".
-    semivalue : {"shapley", "banzhaf", "leave-one-out"} or tuple (alpha, beta), default="shapley"
-        The semivalue; a tuple is Beta(alpha, beta)-Shapley.
+    semivalue : {"shapley", "banzhaf", "leave-one-out"} or tuple, default="shapley"
+        The semivalue; a tuple (alpha, beta) is Beta(alpha, beta)-Shapley.
     task : {"auto", "classification", "regression"}, default="auto"
         "auto" is regression if the target is continuous; whole numbers with many values
         are taken for classes, with a warning. Private fits are for classes only.
@@ -238,10 +253,10 @@ class TKNNShapleyValuer(BaseValuer):
 
     References
     ----------
-    J. T. Wang, Y. Zhu, Y.-X. Wang, R. Jia, P. Mittal: "A Privacy-Friendly Approach to Data
-    Valuation", NeurIPS 2023; Theorem 13 with A2 = H_c - 1, Appendix C.2. Private fits differ from
-    its Section 5: two counts in place of three, and noise calibrated to the number of balls that
-    can contain one row.
+    J. T. Wang, Y. Zhu, Y.-X. Wang, R. Jia, P. Mittal: "A Privacy-Friendly Approach to
+    Data Valuation", NeurIPS 2023; Theorem 13 with A2 = H_c - 1, Appendix C.2. Private
+    fits differ from its Section 5: two counts in place of three, and noise calibrated
+    to the number of balls that can contain one row.
 
     Examples
     --------
@@ -318,168 +333,219 @@ class TKNNShapleyValuer(BaseValuer):
     @property
     def _capabilities(self):
         return Capabilities(
-            regression=not self._is_private, task=self.task, neighbors=True,
+            regression=not self._is_private,
+            task=self.task,
+            neighbors=True,
             pairwise=self.metric == "precomputed",
-        )  # fmt: skip
+        )
 
     # The fit --------------------------------------------------------------------------
 
     def _value(self, problem, run):
-        attributes = self._settled(problem)
+        attributes = self._resolve_parameters(problem)
         if self._is_private:
             return self._private_value(problem, run, attributes)
         if self.duplicates is not None:
-            problem, copies = without_copies(self, problem)
-            attributes |= copies
-        parts = self._plan(problem)
-        tasks = started(self._tasks(problem, parts, attributes["radius_"]))
-        tiles = run.map(value_tile, tasks, self.n_jobs, sum(map(len, parts)))
-        result = mean_over_points(
-            problem, tiles, lambda split: self._game(problem, split).empty_utility(split.points),
-            attributes=attributes,
-        )  # fmt: skip
+            problem, of_copies = quotient_problem(self, problem)
+            attributes |= of_copies
+
+        plan = self._plan(problem)
+        n_tasks = sum(map(len, plan))
+        tasks = prime_first_task(self._tasks(problem, plan, attributes["radius_"]))
+        values = run.map(value_tile, tasks, self.n_jobs, n_tasks)
+
+        def empty_utility(split):
+            return self._game(problem, split).empty_utility(split.points)
+
+        result = mean_over_points(problem, values, empty_utility, attributes=attributes)
         if result is not None:
-            none, every = share_of_one_value(result)
-            if none + every > 0.5:
-                run.warn(
-                    f"With radius={attributes['radius_']:.3g}, the balls around {none:.0%} of the "
-                    f"validation points contain no row, and those around {every:.0%} contain all "
-                    "rows: there, all rows of a class have equal values. Set another radius.",
-                    RadiusWarning,
-                )
+            self._warn_of_radius(result, run)
         return result
 
-    def _plan(self, problem):
-        """Slices of the points of each split, one per task."""
-        engine, workers = get_engine(self.engine, self.device), n_workers(self.n_jobs)
-        return [
-            ball_parts(engine, problem.n_rows(split), len(split.points), workers)
-            for split in problem.splits
-        ]
-
-    def _tasks(self, problem, parts, radius):
-        """Arguments of `value_tile` for each part of the points of each split."""
-        engine = get_engine(self.engine, self.device)
-        for number, split in enumerate(problem.splits):
-            (X, y), game = rows_of_players(problem, split), self._game(problem, split)
-            space = make_space(
-                X, self.metric, y if game.n_classes else None, game.n_classes or 1
-            )
-            for part in parts[number]:
-                yield number, engine, space, game, y, split.points[part], radius
-
-    def _game(self, problem, split):
-        if problem.n_classes:
-            return LabelGame(problem.n_classes, self.semivalue)
-        return TargetGame(split.points.prior, self.semivalue)
-
     def _private_value(self, problem, run, attributes):
-        """As `_value`, from noisy counts: counts -> release -> values at points ->
-        sum."""
-        points, radius = problem.splits[0].points, attributes["radius_"]
+        """As `_value`, with noise: counts -> release -> values at points -> sum."""
+        points = problem.splits[0].points
+        radius = attributes["radius_"]
         contributions, cap = counted_balls(
             points.X, radius, self.metric, self.max_contributions
         )
         event = ball_event(self.epsilon, self.delta, contributions, self.relation)
         report = ball_report(
-            event, self.delta, auto_radius=self.radius == "auto",
-            groups=problem.groups is not None, noise_random_state=self.noise_random_state,
-        )  # fmt: skip
+            event,
+            self.delta,
+            auto_radius=self.radius == "auto",
+            groups=problem.groups is not None,
+            noise_random_state=self.noise_random_state,
+        )
         label = "TKNNShapleyValuer: counts in balls"
         release = Release(event, self.ledger, label, self.noise_random_state, report)
         game = NoisyGame(
-            problem.n_classes,
-            self.semivalue,
-            radius,
-            self.metric,
-            event.scale,
-            self.denoise,
-            cap,
+            n_classes=problem.n_classes,
+            semivalue=self.semivalue,
+            radius=radius,
+            metric=self.metric,
+            noise=event.scale,
+            denoise=self.denoise,
+            cap=cap,
         )
-        workers, result = n_workers(self.n_jobs), None
+
+        workers = n_workers(self.n_jobs)
+        result = None
         with run.steps(1, "validation points evaluated") as done, one_blas_thread():
-            found = game.balls(problem.X, problem.y, points.X, workers)
-            counts = same_and_other(found.counts, points.y)
-            counts = release.of(
-                counts
-            )  # what follows is a function of these and of each row
-            *sizes, utility = game.estimate(counts, points)
+            neighbours = game.balls(problem.X, problem.y, points.X, workers)
+            counts = same_and_other(neighbours.counts, points.y)
 
-            def value_of(value_same, value_other):
-                return found.sum(game.by_label(value_same, value_other, points))
+            # The release: what follows is a function of it and of each row.
+            counts = release.of(counts)
 
-            values, half = value_of(*sizes), np.full(len(points), 0.5)
-            curator = {
-                "baseline_": problem.sum_by_group(value_of(half, -half)),
-                "values_error_": standard_errors(
-                    game.errors(counts, points), value_of, problem.sum_by_group
-                ),
-            }
+            def sum_over_balls(value_same, value_other):
+                weights = game.by_label(value_same, value_other, points)
+                return neighbours.sum(weights)
+
+            model = game.model(counts, points)
+            value_same, value_other, utility = game.estimate(counts, model)
+            values = sum_over_balls(value_same, value_other)
+            half = np.full(len(points), 0.5)
+            baseline = sum_over_balls(half, -half)
+            errors = standard_errors(
+                game.errors(counts, model), sum_over_balls, problem.sum_by_group
+            )
             result = mean_over_points(
-                problem, [(0, values, utility, counts)], 1.0 / problem.n_classes,
-                attributes={**attributes, "game": game}, release=release, curator=curator,
-            )  # fmt: skip
+                problem,
+                [(0, values, utility, counts)],
+                1.0 / problem.n_classes,
+                attributes=attributes | {"game": game},
+                release=release,
+                curator={
+                    "baseline_": problem.sum_by_group(baseline),
+                    "values_error_": errors,
+                },
+            )
             done()
         return result
 
-    def _settled(self, problem):
-        """Public attributes that follow from the parameters; refuses those that do not
-        fit."""
+    def _warn_of_radius(self, result, run):
+        """Warn if most balls contain no row, or all rows."""
+        empty, full = uninformative_fractions(result)
+        if empty + full > 0.5:
+            run.warn(
+                f"With radius={result.attributes['radius_']:.3g}, the balls around "
+                f"{empty:.0%} of the validation points contain no row, and those "
+                f"around {full:.0%} contain all rows: there, all rows of a class have "
+                "equal values. Set another radius.",
+                RadiusWarning,
+            )
+
+    def _plan(self, problem):
+        """Slices of the points of each split, one per task."""
+        engine = get_engine(self.engine, self.device)
+        workers = n_workers(self.n_jobs)
+        return [
+            ball_tiles(engine, problem.n_rows(split), len(split.points), workers)
+            for split in problem.splits
+        ]
+
+    def _tasks(self, problem, plan, radius):
+        """Arguments of `value_tile` for the tiles of the points of each split."""
+        search = BallSearch(get_engine(self.engine, self.device), radius)
+        for number, split in enumerate(problem.splits):
+            X, y = rows_of_players(problem, split)
+            game = self._game(problem, split)
+            space = self._space(game, X, y)
+            for tile in plan[number]:
+                yield number, search, space, game, y, split.points[tile]
+
+    def _game(self, problem, split):
+        """The game of a split, which is not private."""
+        if problem.n_classes:
+            return LabelGame(problem.n_classes, self.semivalue)
+        return TargetGame(split.points.prior, self.semivalue)
+
+    def _space(self, game, X, y):
+        """Rows with the classes y, which are counted apart; targets are not."""
+        if game.n_classes:
+            return make_space(X, self.metric, y, game.n_classes)
+        return make_space(X, self.metric)
+
+    # Parameters that depend on each other, on the task and on the rows ----------------
+
+    def _resolve_parameters(self, problem):
+        """Attributes that follow from the parameters; refuses those that do not fit."""
         check_semivalue(self.semivalue)
         check_engine(self.engine, self.device, problem.X, self.metric)
         if self._is_private:
-            known, in_blocks = self.metric == "precomputed", isinstance(problem.X, Rows)
-            merges, other_engine = (
-                self.duplicates is not None,
-                self.engine not in ("auto", "numba"),
-            )
-            rules = [
-                (
-                    "epsilon",
-                    "must be None for sparse X, rows in a file or a Dask array",
-                    in_blocks,
-                ),
-                ("duplicates", "must be None with epsilon: copies are private", merges),
-                (
-                    "task",
-                    "must not be 'regression' with epsilon",
-                    self.task == "regression",
-                ),
-                ("engine", "must be 'numba' or 'auto' with epsilon", other_engine),
-                ("device", "must not be 'cuda' with epsilon", self.device == "cuda"),
-                ("metric", "must not be 'precomputed' with epsilon", known),
-            ]
-            refuse(self, rules)
-        return {"radius_": self._chosen_radius(problem), "approximate_": False}
+            self._check_private_parameters(problem)
+        return {"radius_": self._choose_radius(problem), "approximate_": False}
 
-    def _chosen_radius(self, problem):
-        """The radius for the validation points, or for the rows, which are then held
-        out."""
-        if self.radius != "auto" or "radius_" in problem.former:
-            return problem.former.get("radius_", self.radius)
-        X, y, name = problem.X, problem.y, "y"
-        if self.metric == "precomputed" and (
-            problem.has_validation_set or isinstance(X, Rows)
-        ):
+    def _check_private_parameters(self, problem):
+        """Refuse, with its reason, the first parameter that epsilon rules out."""
+        if isinstance(problem.X, Rows):
             raise ValueError(
-                "radius must be a number with metric='precomputed', unless X is dense and there is "
-                "no X_val: 'auto' needs the distances between the validation points. Got 'auto'."
+                "epsilon must be None for sparse X, rows in a file or a Dask array: "
+                "private counts need dense rows in memory. Got "
+                f"{self.epsilon!r}."
             )
-        if problem.has_validation_set:  # always with epsilon: the rows are private
+        if self.duplicates is not None:
+            raise ValueError(
+                "duplicates must be None with epsilon: private rows decide which rows "
+                f"are copies. Got {self.duplicates!r}."
+            )
+        if self.task == "regression":
+            raise ValueError(
+                "task must not be 'regression' with epsilon: sums of targets have no "
+                f"bound. Got {self.task!r}."
+            )
+        if self.engine not in ("auto", "numba"):
+            raise ValueError(
+                "engine must be 'numba' or 'auto' with epsilon: no other engine counts "
+                f"private rows. Got {self.engine!r}."
+            )
+        if self.device == "cuda":
+            raise ValueError(
+                "device must not be 'cuda' with epsilon: private rows are counted on "
+                f"the CPU. Got {self.device!r}."
+            )
+        if self.metric == "precomputed":
+            raise ValueError(
+                "metric must not be 'precomputed' with epsilon: the noise depends on "
+                "the distances between the validation points. Got "
+                f"{self.metric!r}."
+            )
+
+    def _choose_radius(self, problem):
+        """The radius; if it is "auto", from the validation points, or else the rows."""
+        if "radius_" in problem.former:
+            return problem.former["radius_"]
+        if self.radius != "auto":
+            return self.radius
+        has_points = problem.has_validation_set
+        if self.metric == "precomputed" and (has_points or isinstance(problem.X, Rows)):
+            raise ValueError(
+                "radius must be a number with metric='precomputed', unless X is dense "
+                "and there is no X_val: 'auto' needs the distances between the "
+                "validation points. Got 'auto'."
+            )
+
+        # There always are validation points with epsilon: the rows are private.
+        if has_points:
             points = problem.splits[0].points
-            X, y, name = points.X, points.y, "y_val"
-        what = "labels of 2 classes" if problem.n_classes else "targets"
+            X = points.X
+            y = points.y
+            name = "y_val"
+        else:
+            X = problem.X
+            y = problem.y
+            name = "y"
         n_values = len(np.unique(y))
         if len(y) < 3 or (problem.n_classes and n_values < 2):
+            what = "labels of 2 classes" if problem.n_classes else "targets"
             raise ValueError(
-                f"radius='auto' needs at least 3 {what} in {name}. Got {len(y)}, {n_values} of "
-                "them different: pass a number as radius."
+                f"radius='auto' needs at least 3 {what} in {name}. Got {len(y)}, "
+                f"{n_values} of them different: pass a number as radius."
             )
         if problem.n_classes:
             return choose_radius(X, y, self.metric)
-        prior = (
-            problem.splits[0].points.prior if problem.has_validation_set else y.mean()
-        )
+        prior = points.prior if has_points else y.mean()
         return choose_radius(X, y - prior, self.metric, regression=True)
 
     # After the fit --------------------------------------------------------------------
@@ -491,14 +557,12 @@ class TKNNShapleyValuer(BaseValuer):
 
     @property
     def values_error_(self):
-        """Standard errors of private values; they are for the curator, as the values
-        are."""
+        """Standard errors of private values, for the curator, as the values are."""
         return self._for_curator("values_error_")
 
     @property
     def counts_(self):
-        """Number of rows of each class in each ball, of shape (n_classes,
-        n_validation).
+        """Number of rows of each class in each ball, (n_classes, n_validation).
 
         In the order of X_val; with leave-one-out in the order of X, where a row is not
         counted in its own ball; with a splitter in the order of the splits. After a
@@ -507,94 +571,117 @@ class TKNNShapleyValuer(BaseValuer):
         """
         fitted = self._record("counts_")
         counts = np.concatenate(
-            [c for split in fitted.statistic for c in split], axis=1
+            [np.concatenate(tiles, axis=1) for tiles in fitted.statistic], axis=1
         )
-        return counts if fitted.problem.n_classes else counts[:1].astype(np.int64)
+        if fitted.problem.n_classes:
+            return counts
+        return counts[:1].astype(np.int64)
 
     def _balls(self, game, X, y, points, self_index=None):
         """The balls around points, for rows X with classes or targets y."""
         engine = get_engine(self.engine, self.device)
-        space = make_space(
-            X, self.metric, y if game.n_classes else None, game.n_classes or 1
-        )
+        space = self._space(game, X, y)
         return balls(engine, space, points, self.radius_, self_index, self.n_jobs)
 
     def _terms(self, fitted, number, joins=False):
-        """The game of a split, and its terms at the points."""
+        """The game of a split, and its terms at the points, (n_terms, n_points)."""
         split = fitted.problem.splits[number]
-        game, counts = self._game(fitted.problem, split), fitted.statistic[number]
-        return game, game.terms(np.concatenate(counts, axis=1), split.points, joins)
+        game = self._game(fitted.problem, split)
+        counts = np.concatenate(fitted.statistic[number], axis=1)
+        return game, game.terms(counts, split.points, joins)
 
     def _score_new(self, fitted, number, X, y):
         """A new row adds one to the counts of the balls that contain it."""
         if fitted.is_private:
             return self._score_privately(fitted, X, y)
-        split = fitted.problem.splits[number]
-        (game, terms), points = self._terms(fitted, number, joins=True), split.points
-        new, at = X, points.X  # new rows, and the points around them
-        # X may be distances from the rows of fit, of which the points are.
-        if fitted.problem.capabilities.pairwise:
-            new, at = np.arange(len(X)), _columns(X, points.index)
+        problem = fitted.problem
+        split = problem.splits[number]
+        points = split.points
+        game, terms = self._terms(fitted, number, joins=True)
+        terms = terms * points.weights
+
+        new_rows = X
+        centers = points.X
+        if problem.capabilities.pairwise:
+            # X are distances from the rows of fit, of which the points are some.
+            new_rows = np.arange(len(X))
+            centers = _columns(X, points.index)
         if y is not None:
-            return game.add(self._balls(game, new, y, at), terms * points.weights, y)
-        X_fit, y_fit = rows_of_players(fitted.problem, split)
-        factors = game.predict(game.count(self._balls(game, X_fit, y_fit, X), y_fit))
-        found = self._balls(LabelGame(1, self.semivalue), new, None, at)  # of any label
-        weighted = terms * points.weights
-        return np.einsum(
-            "kx,kx->x", factors, [found.sum(line[None]) for line in weighted]
-        )
+            return game.add(self._balls(game, new_rows, y, centers), terms, y)
+
+        # Without labels: the mean over those of the rows in the ball of each new row.
+        X_fit, y_fit = rows_of_players(problem, split)
+        neighbours = self._balls(game, X_fit, y_fit, X)
+        factors = game.predict(game.count(neighbours, y_fit))
+        one_class = LabelGame(1, self.semivalue)
+        in_balls = self._balls(one_class, new_rows, None, centers)
+        sums = [in_balls.sum(line[None]) for line in terms]
+        return np.einsum("kx,kx->x", factors, sums)
 
     def _score_privately(self, fitted, X, y):
-        """As `_score_new`, by what was released; without y, by the public labels in the
-        ball."""
-        points, game = fitted.problem.splits[0].points, fitted.attributes["game"]
-        if "joining" not in fitted.cache:  # smoothing takes long
+        """As `_score_new`, from what was released.
+
+        Without y, values are means over the public labels in the ball of each row.
+        """
+        points = fitted.problem.splits[0].points
+        game = fitted.attributes["game"]
+        # Smoothing takes long.
+        if "joining" not in fitted.cache:
             (counts,) = fitted.statistic[0]
-            fitted.cache["joining"] = game.estimate(counts, points, joins=True)[:2]
-        weights = game.by_label(*fitted.cache["joining"], points)
-        found = game.balls(X, y, points.X, self.n_jobs)
+            model = game.model(counts, points)
+            value_same, value_other, _ = game.estimate(counts, model, joins=True)
+            fitted.cache["joining"] = value_same, value_other
+        value_same, value_other = fitted.cache["joining"]
+
+        weights = game.by_label(value_same, value_other, points)
+        in_balls = game.balls(X, y, points.X, self.n_jobs)
         if y is not None:
-            return found.sum(weights)
+            return in_balls.sum(weights)
         public = LabelGame(game.n_classes, game.semivalue)
         factors = public.predict(self._balls(public, points.X, points.y, X).counts)
-        return np.einsum(
-            "kx,kx->x", factors, [found.sum(line[None]) for line in weights[:-1]]
-        )
+        sums = [in_balls.sum(line[None]) for line in weights[:-1]]
+        return np.einsum("kx,kx->x", factors, sums)
 
     def _point_values(self, fitted, number, players):
         split = fitted.problem.splits[number]
-        (X, y), self_index = (
-            rows_of_players(fitted.problem, split),
-            split.points.self_index,
-        )
+        X, y = rows_of_players(fitted.problem, split)
+        self_index = split.points.self_index
         if self_index is not None:
-            place = np.full(len(X), -1)
-            place[players] = np.arange(len(players))
-            self_index = place[self_index]
+            # Positions among these players; -1 for points that are none of them.
+            position = np.full(len(X), -1)
+            position[players] = np.arange(len(players))
+            self_index = position[self_index]
         game, terms = self._terms(fitted, number)
-        found = self._balls(game, X[players], y[players], split.points.X, self_index)
-        return np.einsum("kv,kv->v", terms, game.count(found, y[players]))
+        neighbours = self._balls(
+            game, X[players], y[players], split.points.X, self_index
+        )
+        counts = game.count(neighbours, y[players])
+        return np.einsum("kv,kv->v", terms, counts)
 
     def _point_moments(self, fitted):
-        problem, split = fitted.problem, fitted.problem.splits[0]
-        squares = split.points.weights**2
+        problem = fitted.problem
+        split = problem.splits[0]
+        squared_weights = split.points.weights**2
         if problem.groups is not None:
-            members = (
-                np.flatnonzero(problem.groups == i) for i in range(problem.n_players)
-            )
-            values = (self._point_values(fitted, 0, players) for players in members)
-            return np.array([[squares @ v, squares @ v**2] for v in values]).T
-        (X, y), (game, terms) = rows_of_players(problem, split), self._terms(fitted, 0)
-        found = self._balls(game, X, y, split.points.X)
+            moments = []
+            for i in range(problem.n_players):
+                members = np.flatnonzero(problem.groups == i)
+                values = self._point_values(fitted, 0, members)
+                moments.append([squared_weights @ values, squared_weights @ values**2])
+            return np.array(moments).T
+
+        X, y = rows_of_players(problem, split)
+        game, terms = self._terms(fitted, 0)
+        neighbours = self._balls(game, X, y, split.points.X)
         return [
-            game.add(found, some * squares, y) for some in (terms, game.squares(terms))
+            game.add(neighbours, terms * squared_weights, y),
+            game.add(neighbours, game.squares(terms) * squared_weights, y),
         ]
 
     @fit_context(prefer_skip_nested_validation=True)
     def estimate_cost(
         self, X, y, *, X_val=None, y_val=None, groups=None, sample_weight_val=None
-    ):  # fmt: skip
+    ):
         """Estimate the cost of `fit` from fits with a few of the validation points.
 
         All rows are compared with some of the points, on this machine, by the engine
@@ -625,17 +712,18 @@ class TKNNShapleyValuer(BaseValuer):
         """
         if self._is_private:
             raise ValueError(
-                "estimate_cost needs epsilon=None: measured times depend on the private rows. "
-                f"Estimate with public rows of the same shape. Got epsilon={self.epsilon}."
+                "estimate_cost needs epsilon=None: measured times depend on the "
+                "private rows. Estimate with public rows of the same shape. Got "
+                f"epsilon={self.epsilon}."
             )
         start = perf_counter()
         problem = make_problem(
             self, X, y, X_val, y_val, groups=groups, sample_weight_val=sample_weight_val
         )
-        problem = replace(problem, former=self._settled(problem))  # such as a radius
-        return estimated_cost(
-            self, problem, self._plan(problem), perf_counter() - start
-        )
+        # The radius, for one, is the same in all fits that are timed.
+        problem = replace(problem, former=self._resolve_parameters(problem))
+        plan = self._plan(problem)
+        return estimated_cost(self, problem, plan, perf_counter() - start)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -645,8 +733,7 @@ class TKNNShapleyValuer(BaseValuer):
 
 
 def _columns(X, index):
-    """Some columns of the distances of new rows, as distances of these points from the
-    rows."""
+    """Distances of points from the rows, which are columns of those of new rows."""
     if not isinstance(X, Rows):
         return X[:, index].T
     return Rows(csr_array(X.read()[:, index].T), X.dtype)

@@ -183,9 +183,12 @@ HARD = dict(utility="hard")
         (dict(max_rank=4), "max_rank must be at least n_neighbors=5. Got 4"),
         (
             dict(max_rank="auto"),
-            "tol is the largest error with max_rank='auto'.* Got None",
+            "tol must be a number with max_rank='auto'.* Got None",
         ),
-        (dict(max_rank=7, tol=0.1), "needed with it only. Got 0.1"),
+        (
+            dict(max_rank=7, tol=0.1),
+            "tol must be None unless max_rank='auto'.* Got tol=0.1",
+        ),
         (dict(max_rank="auto", tol=-1.0), "'tol' parameter"),
         (dict(semivalue="shapely"), "semivalue must be"),
         (
@@ -230,7 +233,7 @@ def test_refused_data(rng):
             "max_rank must be None for a regression.* Got 'auto'",
         ),
         (dict(task="classification"), "y must hold classes when task="),
-        (HARD, "utility needs classes.* Got 'hard'"),
+        (HARD, "utility must not be 'hard' for a regression.* Got 'hard'"),
     ]:
         with pytest.raises(ValueError, match=message):
             KNNShapleyValuer(**parameters).fit(X, y + 0.5)
