@@ -1,5 +1,4 @@
-"""Parties that release one noisy statistic each, and a mediator that values and rewards
-them."""
+"""Parties that release noisy statistics, and a mediator that values them."""
 
 from .._utils.lazy import attach_stub
 

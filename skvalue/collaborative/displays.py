@@ -1,14 +1,22 @@
 """Displays of a collaboration, in scikit-learn's Display convention."""
 
+from itertools import cycle
+
 import numpy as np
+from scipy.stats import gaussian_kde
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._utils.plotting import BLUE, GREEN, GREY, RED, open_axes
 
+_CURVE_COLORS = (GREY, RED, GREEN, BLUE, "#b07aa1", "#edae49")
+_MARGINAL_COLORS = (GREY, GREEN, BLUE, RED)
+_MAX_PARTIES = 6
+
 
 class PrivacyTradeOffDisplay:
-    """Value and reward of a party by its Renyi epsilon: the cost of stronger privacy.
+    """Value and reward of a party by its Renyi epsilon: the cost of privacy.
 
     Use `from_releases` to create it.
 
@@ -51,8 +59,9 @@ class PrivacyTradeOffDisplay:
 
     @classmethod
     def from_releases(cls, path, others, scorer, scheme, *, party="the party", ax=None):
-        """Value each release of a party, together with fixed releases of the others,
-        and plot.
+        """Plot values and rewards for each release of a party.
+
+        The releases of the other parties are fixed.
 
         Parameters
         ----------
@@ -74,25 +83,26 @@ class PrivacyTradeOffDisplay:
         display : PrivacyTradeOffDisplay
             The display, plotted.
         """
-        from sklearn.base import clone
-
         if party in others:
             raise ValueError(f"party must not be one of others. Got {party!r}.")
         path = sorted(path, key=lambda release: release.renyi_epsilon)
-        labels = [
-            "value of all parties", "reward of the party", "value alone", "Shapley value"
-        ]  # fmt: skip
-        table = []
+        curves = {
+            "value of all parties": [],
+            "reward of the party": [],
+            "value alone": [],
+            "Shapley value": [],
+        }
         for release in path:
             fitted = clone(scorer).fit({**others, party: release})
             rewards = clone(scheme).fit(fitted)
             i = fitted.parties_.index(party)
-            attained, alone = rewards.attained_rewards_[i], fitted.standalone_values_[i]
-            table.append([fitted.grand_value_, attained, alone, fitted.values_[i]])
-        curves = dict(zip(labels, np.array(table).T))
-        return cls(
-            [release.renyi_epsilon for release in path], curves, party=party
-        ).plot(ax=ax)
+            curves["value of all parties"].append(fitted.grand_value_)
+            curves["reward of the party"].append(rewards.attained_rewards_[i])
+            curves["value alone"].append(fitted.standalone_values_[i])
+            curves["Shapley value"].append(fitted.values_[i])
+        epsilons = [release.renyi_epsilon for release in path]
+        curves = {label: np.array(values) for label, values in curves.items()}
+        return cls(epsilons, curves, party=party).plot(ax=ax)
 
     def plot(self, ax=None):
         """Plot the display.
@@ -107,22 +117,27 @@ class PrivacyTradeOffDisplay:
         display : PrivacyTradeOffDisplay
             The display, plotted.
         """
-        self.ax_ = ax = open_axes(ax, type(self).__name__)
+        ax = open_axes(ax, type(self).__name__)
+        self.ax_ = ax
         self.figure_ = ax.figure
-        self.lines_, self.bands_ = [], []
-        colors = [GREY, RED, GREEN, BLUE, "#b07aa1", "#edae49"]
-        for place, (label, values) in enumerate(self.curves.items()):
+        self.lines_ = []
+        self.bands_ = []
+        for (label, values), color in zip(self.curves.items(), cycle(_CURVE_COLORS)):
             values = np.atleast_2d(np.asarray(values, float))
-            mean, color = values.mean(axis=0), colors[place % len(colors)]
+            mean = values.mean(axis=0)
             (line,) = ax.plot(
                 self.epsilons, mean, "o-", color=color, label=label, markersize=4
             )
             self.lines_.append(line)
             if len(values) > 1:
                 error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
-                low, high = mean - error, mean + error
                 band = ax.fill_between(
-                    self.epsilons, low, high, color=color, alpha=0.2, lw=0
+                    self.epsilons,
+                    mean - error,
+                    mean + error,
+                    color=color,
+                    alpha=0.2,
+                    lw=0,
                 )
                 self.bands_.append(band)
         ax.set(
@@ -191,9 +206,11 @@ class CoalitionValueDisplay:
             The display, plotted.
         """
         check_is_fitted(scorer, "values_")
-        if len(scorer.parties_) > 6:
+        n_parties = len(scorer.parties_)
+        if n_parties > _MAX_PARTIES:
             raise ValueError(
-                f"scorer must have at most 6 parties to draw. Got {len(scorer.parties_)}."
+                f"scorer must have at most {_MAX_PARTIES} parties, since every "
+                f"coalition has a bar. Got {n_parties}."
             )
         display = cls(
             scorer.parties_, scorer.coalition_values_, scorer.coalition_values_error_
@@ -213,33 +230,38 @@ class CoalitionValueDisplay:
         display : CoalitionValueDisplay
             The display, plotted.
         """
-        n = len(self.parties)
-        self.ax_ = ax = open_axes(ax, type(self).__name__, 2**n - 1)
+        n_parties = len(self.parties)
+        grand = 2**n_parties - 1
+        ax = open_axes(ax, type(self).__name__, grand)
+        self.ax_ = ax
         self.figure_ = ax.figure
-        numbers = sorted(range(1, 2**n), key=lambda k: (k.bit_count(), k))
-        labels = [
-            ", ".join(str(p) for i, p in enumerate(self.parties) if k >> i & 1)
-            for k in numbers
-        ]
-        values = np.asarray(self.values, float)[numbers]
-        errors = (
-            None if self.errors is None else np.asarray(self.errors, float)[numbers]
-        )
-        colors = [
-            RED if k.bit_count() == 1 else GREY if k < 2**n - 1 else BLUE
-            for k in numbers
-        ]
-        self.bars_ = ax.barh(
-            range(len(numbers)), values, xerr=errors, color=colors, height=0.7
-        )
-        ax.set_yticks(range(len(numbers)), labels)
+        coalitions = sorted(range(1, 2**n_parties), key=lambda k: (k.bit_count(), k))
+        labels = []
+        colors = []
+        for coalition in coalitions:
+            members = [p for i, p in enumerate(self.parties) if coalition >> i & 1]
+            labels.append(", ".join(map(str, members)))
+            if len(members) == 1:
+                colors.append(RED)
+            else:
+                colors.append(BLUE if coalition == grand else GREY)
+
+        values = np.asarray(self.values, float)[coalitions]
+        errors = None
+        if self.errors is not None:
+            errors = np.asarray(self.errors, float)[coalitions]
+        positions = range(len(coalitions))
+        self.bars_ = ax.barh(positions, values, xerr=errors, color=colors, height=0.7)
+        ax.set_yticks(positions, labels)
         ax.invert_yaxis()
         ax.set(xlabel="Bayesian surprise (nats)")
         return self
 
 
 class PosteriorMarginalsDisplay:
-    """Density of one parameter: prior, posterior of one party, its reward, all parties.
+    """Densities of one parameter under the posteriors that belong to a reward.
+
+    They are those of the prior, of one party, of its reward and of all parties.
 
     Use `from_scheme` to create it.
 
@@ -268,7 +290,8 @@ class PosteriorMarginalsDisplay:
     >>> import numpy as np
     >>> from skvalue.collaborative import PosteriorMarginalsDisplay
     >>> draws = np.random.default_rng(0).normal(size=200)
-    >>> len(PosteriorMarginalsDisplay({"prior": draws, "reward": draws / 3}).plot().lines_)
+    >>> display = PosteriorMarginalsDisplay({"prior": draws, "reward": draws / 3})
+    >>> len(display.plot().lines_)
     2
     """
 
@@ -316,14 +339,15 @@ class PosteriorMarginalsDisplay:
             raise ValueError(
                 f"party must be one of {list(scheme.rewards_)}. Got {party!r}."
             )
-        random = check_random_state(random_state)
-        n_draws = max(1000, len(scheme.rewards_[party].samples_))
+        random_state = check_random_state(random_state)
+        reward_draws = scheme.rewards_[party].samples_
+        n_draws = max(1000, len(reward_draws))
         coalitions = {"prior": [], f"{party} alone": [party], "all parties": "all"}
-        draws = {
-            label: scorer.sample(some, n_draws, random_state=random)[:, parameter]
-            for label, some in coalitions.items()
-        }
-        draws[f"reward of {party}"] = scheme.rewards_[party].samples_[:, parameter]
+        draws = {}
+        for label, coalition in coalitions.items():
+            phi = scorer.sample(coalition, n_draws, random_state=random_state)
+            draws[label] = phi[:, parameter]
+        draws[f"reward of {party}"] = reward_draws[:, parameter]
         return cls(draws, name=name or f"parameter {parameter}").plot(ax=ax)
 
     def plot(self, ax=None):
@@ -339,14 +363,15 @@ class PosteriorMarginalsDisplay:
         display : PosteriorMarginalsDisplay
             The display, plotted.
         """
-        from scipy.stats import gaussian_kde
-
-        self.ax_ = ax = open_axes(ax, type(self).__name__)
+        ax = open_axes(ax, type(self).__name__)
+        self.ax_ = ax
         self.figure_ = ax.figure
-        spans = [np.quantile(values, [0.01, 0.99]) for values in self.draws.values()]
-        grid = np.linspace(min(s[0] for s in spans), max(s[1] for s in spans), 400)
+        spans = np.array(
+            [np.quantile(values, [0.01, 0.99]) for values in self.draws.values()]
+        )
+        grid = np.linspace(spans[:, 0].min(), spans[:, 1].max(), 400)
         self.lines_ = []
-        for (label, values), color in zip(self.draws.items(), (GREY, GREEN, BLUE, RED)):
+        for (label, values), color in zip(self.draws.items(), _MARGINAL_COLORS):
             density = gaussian_kde(np.asarray(values, float))(grid)
             (line,) = ax.plot(grid, density, color=color, label=label, linewidth=2)
             self.lines_.append(line)

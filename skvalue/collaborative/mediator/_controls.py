@@ -1,101 +1,143 @@
-"""Ways to make a posterior of a given value, smaller than that of the posterior of all
-parties."""
+"""Posteriors of a given value that is smaller than that of all parties.
+
+A control makes them by tempering the likelihood or by adding noise to the releases. Its
+method `control` takes a target value.
+"""
 
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
 
 from ..models import bind, loglik_table
-from ._particles import Particles, likelihoods
+from ._particles import Particles, TemperedPosterior, likelihoods
 
 _TAUS = np.geomspace(1e-3, 1e5, 33)
-_MOST_PARTICLES = 6000  # for the search over tau
+_MAX_SEARCH_PARTICLES = 6000  # for the search over tau
 
 
-# Both yield, for each target: the power or the noise, the log-likelihood of every
-# particle, and the log-likelihoods as functions, with the powers to draw with.
+class ControlledPosterior(NamedTuple):
+    """A posterior of a target value, and the power or noise by which it is made."""
+
+    setting: float
+    posterior: TemperedPosterior
 
 
-def tempered(game, targets, grand_value, rng):
-    """Raise the likelihood to a power in [0, 1]; surprise provably increases with it.
+class TemperingControl:
+    """Raises the likelihood to a power in [0, 1]; surprise increases with it.
 
     A predictive value may not: the first crossing of the target on a grid of powers is
     taken.
     """
-    whole, value_of = game.particles.loglik.sum(axis=1), game.utility.on(game.particles)
-    logliks = likelihoods(game.model, game.releases)
 
-    def minus_value(kappa):
-        return -value_of(kappa * whole[None])[0][0]
+    def __init__(self, game, grand_value):
+        self.grand_value = grand_value
+        self.grand_row = game.particles.loglik.sum(axis=1)
+        self.value_of = game.utility.bind(game.particles)
+        self.power_grid = game.utility.power_grid
+        self.logliks = likelihoods(game.model, game.releases)
 
-    for target in targets:
+    def control(self, target):
+        """The `ControlledPosterior` of a target value."""
         kappa = float(target > 0)
-        if 0 < target < grand_value:
-            kappa = first_crossing(minus_value, -target, game.utility.powers, 60)
-        yield kappa, kappa * whole, logliks, np.full(len(logliks), kappa)
+        if 0 < target < self.grand_value:
+            # Minus the value decreases as the power increases.
+            kappa = first_crossing(self._minus_value, -target, self.power_grid, 60)
+        posterior = TemperedPosterior(
+            row=kappa * self.grand_row,
+            logliks=self.logliks,
+            powers=np.full(len(self.logliks), kappa),
+        )
+        return ControlledPosterior(kappa, posterior)
+
+    def _minus_value(self, kappa):
+        return -self.value_of(kappa * self.grand_row[None]).values[0]
 
 
-def noisy(game, targets, grand_value, rng):
-    """Add noise to all releases; the first crossing of the target on a grid is
-    taken."""
-    particles = game.particles
-    thin = _thinned(particles, rng)
-    of_thin, of_all = game.utility.on(thin), game.utility.on(particles)
-    for target in targets:
-        units = [rng.standard_normal(len(r.statistic)) for r in game.releases]
+class NoiseControl:
+    """Adds noise to all releases; the first crossing of the target is taken."""
+
+    def __init__(self, game, grand_value, rng):
+        self.game = game
+        self.grand_value = grand_value
+        self.rng = rng
+        self.search_particles = _thinned(game.particles, rng)
+        self.search_value = game.utility.bind(self.search_particles)
+        self.value = game.utility.bind(game.particles)
+
+    def control(self, target):
+        """The `ControlledPosterior` of a target value."""
+        game = self.game
+        phi = game.particles.phi
+        units = [
+            self.rng.standard_normal(len(release.statistic))
+            for release in game.releases
+        ]
         if target <= 0:
-            yield np.inf, np.zeros(len(particles.phi)), [], np.zeros(0)
-            continue
+            prior = TemperedPosterior(np.zeros(len(phi)), [], np.zeros(0))
+            return ControlledPosterior(np.inf, prior)
+
         tau = 0.0
-        if target < grand_value:
+        if target < self.grand_value:
+            # A search with fewer particles, then a finer one around its result.
             value = partial(_value_at, game=game, units=units)
-            roughly = partial(value, phi=thin.phi, value_of=of_thin)
-            tau = first_crossing(roughly, target, _TAUS, 12)
-            value = partial(value, phi=particles.phi, value_of=of_all)
-            tau = _bisect(value, target, tau / 1.5, tau * 1.5, 12)
-        loglik = _with_noise(game, tau, units)
-        row = loglik(particles.phi)
-        yield tau, row - row.max(), [loglik], np.ones(1)
+            rough_value = partial(
+                value, phi=self.search_particles.phi, value_of=self.search_value
+            )
+            tau = first_crossing(rough_value, target, _TAUS, 12)
+            full_value = partial(value, phi=phi, value_of=self.value)
+            tau = _bisect(full_value, target, tau / 1.5, tau * 1.5, 12)
+        loglik = _noisier_loglik(game, tau, units)
+        row = loglik(phi)
+        posterior = TemperedPosterior(row - row.max(), [loglik], np.ones(1))
+        return ControlledPosterior(tau, posterior)
 
 
-def _with_noise(game, tau, units):
+def _noisier_loglik(game, tau, units):
     """The log-likelihood of all releases with more noise, as a function of phi."""
-    noisier = [r.with_noise(tau, u) if tau else r for r, u in zip(game.releases, units)]
-    logliks = likelihoods(bind(game.model, noisier), noisier)
+    releases = game.releases
+    if tau:
+        releases = [
+            release.with_noise(tau, unit) for release, unit in zip(releases, units)
+        ]
+    logliks = likelihoods(bind(game.model, releases), releases)
     return lambda phi: loglik_table(logliks, phi).sum(axis=1)
 
 
 def _value_at(tau, game, units, phi, value_of):
-    row = _with_noise(game, tau, units)(phi)
-    return value_of((row - row.max())[None])[0][0]
+    row = _noisier_loglik(game, tau, units)(phi)
+    return value_of((row - row.max())[None]).values[0]
 
 
 def _thinned(particles, rng):
-    """At most `_MOST_PARTICLES` of the particles, as one replicate, for the search over
-    tau."""
-    keep = slice(None)
-    if len(particles.phi) > _MOST_PARTICLES:
-        keep = np.sort(rng.choice(len(particles.phi), _MOST_PARTICLES, replace=False))
-    log_base = particles.log_base[keep]
+    """At most `_MAX_SEARCH_PARTICLES` of the particles, as one replicate."""
+    n_particles = len(particles.phi)
+    kept = slice(None)
+    if n_particles > _MAX_SEARCH_PARTICLES:
+        kept = np.sort(rng.choice(n_particles, _MAX_SEARCH_PARTICLES, replace=False))
+    log_base = particles.log_base[kept]
     return Particles(
-        particles.phi[keep], particles.loglik[keep], log_base - logsumexp(log_base)
+        particles.phi[kept], particles.loglik[kept], log_base - logsumexp(log_base)
     )
 
 
-def first_crossing(value, target, grid, steps):
-    """Where a value first falls to the target: bracketed on a grid from 0, then
-    bisected."""
+def first_crossing(value, target, grid, n_steps):
+    """Where a value first falls to the target: on a grid from 0, then by bisection."""
     low = 0.0
     for high in grid:
         if value(high) <= target:
-            return _bisect(value, target, low, high, steps)
+            return _bisect(value, target, low, high, n_steps)
         low = high
     return float(grid[-1])
 
 
-def _bisect(value, target, low, high, steps):
-    for _ in range(steps):
+def _bisect(value, target, low, high, n_steps):
+    """Where a value falls to the target between `low` and `high`, on a log scale."""
+    for _ in range(n_steps):
         middle = 0.5 * (low + high) if low == 0 else np.sqrt(low * high)
-        low, high = (middle, high) if value(middle) > target else (low, middle)
+        if value(middle) > target:
+            low = middle
+        else:
+            high = middle
     return float(0.5 * (low + high))

@@ -1,5 +1,4 @@
-"""Base of the scorers of parties: coalitions evaluated from releases, and their
-semivalues."""
+"""Base class of the scorers of parties: releases -> coalitions -> semivalues."""
 
 from abc import ABCMeta, abstractmethod
 from dataclasses import dataclass
@@ -16,28 +15,46 @@ from ..._utils.sklearn import HasMethods, Interval
 from ..._utils.warned import warn
 from ...semivalues import check_semivalue
 from ..models import bind, check_prior, check_releases, warn_of_few_rows
-from ..party import NoisyStatistic
 from ._designs import AllCoalitions, PrefixCoalitions
 from ._grid import grid_particles
-from ._particles import Particles, likelihoods, sample_particles
-from ._utilities import Surprise, evaluated
+from ._particles import (
+    Particles,
+    TemperedPosterior,
+    likelihoods,
+    sample_particles,
+)
+from ._utilities import Surprise, evaluate
 
 EXACT_PARTIES = 12
 
 
 @dataclass(frozen=True)
-class PartyGame:
-    """A model bound to the releases, and the particles that posteriors are computed
-    from.
+class BoundReleases:
+    """Checked releases, and the model that is bound to them.
 
     Parties are in a canonical order, which depends neither on their names nor on the
-    user's order.
+    user's order: `order` (n_parties,) has the user's index of each party in it, and
+    `ordered` the releases. `by_party` is in the user's order.
+    """
+
+    by_party: dict
+    order: np.ndarray
+    ordered: list
+    model: object
+
+
+@dataclass(frozen=True)
+class PartyGame:
+    """The game of bound releases, and the particles that posteriors are computed from.
+
+    Parties are in the canonical order of `BoundReleases`. `utility` is a `Surprise` or
+    a `PredictiveGain`.
     """
 
     model: object
     releases: list
-    order: np.ndarray  # the user's index of each party in the canonical order
-    utility: object  # `Surprise` or `PredictiveGain`
+    order: np.ndarray
+    utility: object
     particles: Particles
 
 
@@ -77,87 +94,102 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
         """Value the parties."""
 
     def _bind(self, releases):
-        """Checked releases by party, their order by text, releases in it, and the model
-        bound."""
+        """The `BoundReleases` of what the user has passed."""
         releases = check_releases(releases)
         check_prior(self.model, releases)
-        given = list(releases.values())
-        texts = list(map(NoisyStatistic.to_json, given))
-        order = np.array(sorted(range(len(given)), key=texts.__getitem__))
-        ordered = list(map(given.__getitem__, order))
+        listed = list(releases.values())
+        texts = [release.to_json() for release in listed]
+        order = np.array(sorted(range(len(listed)), key=texts.__getitem__))
+        ordered = [listed[i] for i in order]
         model = bind(self.model, ordered)
         warn_of_few_rows(releases)
-        return releases, order, ordered, model
+        return BoundReleases(releases, order, ordered, model)
 
-    def _value(self, releases, order, ordered, model, utility):
+    def _value(self, bound, utility):
         """Evaluate the coalitions by a utility, and set the fitted attributes."""
-        semivalue, n = check_semivalue(self.semivalue, custom=True), len(releases)
-        seeds = check_random_state(self.random_state).randint(
-            2**32, size=4, dtype=np.uint32
-        )
-        rng, enumerated = np.random.default_rng(seeds), n <= EXACT_PARTIES
-        if enumerated:
-            design = AllCoalitions(n)
+        semivalue = check_semivalue(self.semivalue, custom=True)
+        n_parties = len(bound.ordered)
+        random_state = check_random_state(self.random_state)
+        seeds = random_state.randint(2**32, size=4, dtype=np.uint32)
+        rng = np.random.default_rng(seeds)
+        is_enumerated = n_parties <= EXACT_PARTIES
+        if is_enumerated:
+            design = AllCoalitions(n_parties)
         else:
-            design = PrefixCoalitions(n, self.n_permutations, rng.spawn(1)[0])
-        # One matrix: the log-likelihood of every party at every particle.
-        logliks = likelihoods(model, ordered)
-        if hasattr(model, "prior_quantile"):
-            particles, found, warning = grid_particles(model, logliks, design)
-        else:
-            size = self.n_particles or max(
-                160, min(600, 600 * (EXACT_PARTIES + 1) // (n + 1))
-            )
-            particles, found, warning = sample_particles(
-                model, logliks, design, size, self.min_ess, rng
-            )
-        # Its columns, added up for coalitions, give their utilities; surprises are
-        # known already.
-        values, replicates, ess = found
+            design = PrefixCoalitions(n_parties, self.n_permutations, rng.spawn(1)[0])
+
+        # One matrix has the log-likelihood of every party at every particle. Its
+        # columns, added up for coalitions, give their utilities.
+        particles, surprises, warning = self._make_particles(bound, design, rng)
+        values, replicates, ess = surprises
         points = None
         if not isinstance(utility, Surprise):
-            values, replicates, points = evaluated(
-                utility.on(particles), particles, design.masks
+            bound_utility = utility.bind(particles)
+            values, replicates, points = evaluate(
+                bound_utility, particles, design.masks
             )
-        empty = ~design.masks.any(axis=1)
-        values[empty], replicates[empty] = 0.0, 0.0
+        is_empty = ~design.masks.any(axis=1)
+        values[is_empty] = 0.0
+        replicates[is_empty] = 0.0
+
         # Utilities of coalitions give semivalues, also within replicates, for standard
         # errors.
-        back = np.argsort(order)
-        found, errors = design.semivalues(values, semivalue)
-        by_replicate = np.array(
-            [design.semivalues(x, semivalue)[0] for x in replicates.T]
-        )
-        learnt = dict(
-            releases_=releases,
-            parties_=list(releases),
-            model_=model,
-            values_=found[back],
-            values_error_=np.hypot(errors, _error(by_replicate.T))[back],
-            standalone_values_=values[design.singles][back],
-            grand_value_=float(values[design.grand]),
-            grand_value_error_=float(_error(replicates[design.grand])),
-            ess_=ess,
-            n_evaluations_=len(design.masks),
-        )
-        if enumerated:
-            numbers = design.masks[:, order] @ (
-                1 << np.arange(n)
-            )  # in the canonical order
-            learnt |= dict(
-                ess_=ess[numbers],
-                coalition_values_=values[numbers],
-                coalition_values_error_=_error(replicates)[numbers],
-            )
+        def semivalues_of(columns):
+            return np.array([design.semivalues(c, semivalue)[0] for c in columns.T])
+
+        semivalues, design_errors = design.semivalues(values, semivalue)
+        errors = np.hypot(design_errors, _standard_error(semivalues_of(replicates).T))
+
+        # `to_user` takes arrays from the canonical order of parties to the user's.
+        to_user = np.argsort(bound.order)
+        attributes = {
+            "releases_": bound.by_party,
+            "parties_": list(bound.by_party),
+            "model_": bound.model,
+            "values_": semivalues[to_user],
+            "values_error_": errors[to_user],
+            "standalone_values_": values[design.singles][to_user],
+            "grand_value_": float(values[design.grand]),
+            "grand_value_error_": float(_standard_error(replicates[design.grand])),
+            "ess_": ess,
+            "n_evaluations_": len(design.masks),
+        }
+        if is_enumerated:
+            # Row k of the masks, read as the user's coalition k, has the canonical
+            # number `numbers[k]`.
+            numbers = design.masks[:, bound.order] @ (1 << np.arange(n_parties))
+            attributes["ess_"] = ess[numbers]
+            attributes["coalition_values_"] = values[numbers]
+            coalition_errors = _standard_error(replicates)[numbers]
+            attributes["coalition_values_error_"] = coalition_errors
         if points is not None:
-            by_point = np.array([design.semivalues(x, semivalue)[0] for x in points.T])
-            learnt |= dict(validation_error_=_error(by_point.T)[back])
-        game = PartyGame(model, ordered, order, utility, particles)
-        set_fitted_state(self, **learnt, _game=game)
-        if (
-            warning is not None
-        ):  # last, since a filter may turn the warning into an error
+            validation_errors = _standard_error(semivalues_of(points).T)
+            attributes["validation_error_"] = validation_errors[to_user]
+        game = PartyGame(bound.model, bound.ordered, bound.order, utility, particles)
+        set_fitted_state(self, **attributes, _game=game)
+
+        # The warning is last, since a filter may turn it into an error.
+        if warning is not None:
             warn(warning, ConvergenceWarning)
+
+    def _make_particles(self, bound, design, rng):
+        """Particles on a grid or sampled; returns as `sample_particles` does."""
+        logliks = likelihoods(bound.model, bound.ordered)
+        if hasattr(bound.model, "prior_quantile"):
+            return grid_particles(bound.model, logliks, design)
+        n_particles = self.n_particles
+        if n_particles is None:
+            # Above `EXACT_PARTIES` fewer, so that their total number does not grow.
+            fewer = 600 * (EXACT_PARTIES + 1) // (len(logliks) + 1)
+            n_particles = max(160, min(600, fewer))
+        return sample_particles(
+            bound.model,
+            logliks,
+            design,
+            n_particles=n_particles,
+            min_ess=self.min_ess,
+            rng=rng,
+        )
 
     # Posteriors -----------------------------------------------------------------------
 
@@ -165,10 +197,11 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
         """Powers of the parties' likelihoods, in the canonical order."""
         check_is_fitted(self, "values_")
         if isinstance(coalition, str):
-            if coalition != "all":  # a string is not a sequence of one-letter names
+            # Another string is not a sequence of one-letter names.
+            if coalition != "all":
                 raise ValueError(
-                    f"coalition must be 'all' or a sequence of parties, such as [{coalition!r}]. "
-                    f"Got {coalition!r}."
+                    "coalition must be 'all' or a sequence of parties, such as "
+                    f"[{coalition!r}]. Got {coalition!r}."
                 )
             coalition = self.parties_
         unknown = [party for party in coalition if party not in self.releases_]
@@ -206,13 +239,15 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
         ValueError
             If a party is unknown or `temper` is outside [0, 1].
         """
-        powers, game = self._powers(coalition, temper), self._game
+        powers = self._powers(coalition, temper)
+        game = self._game
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
-        logliks, row = (
-            likelihoods(game.model, game.releases),
-            game.particles.loglik @ powers,
+        posterior = TemperedPosterior(
+            row=game.particles.loglik @ powers,
+            logliks=likelihoods(game.model, game.releases),
+            powers=powers,
         )
-        return game.particles.draw(game.model, logliks, powers, row, n_draws, rng)
+        return game.particles.draw(game.model, posterior, n_draws, rng)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -220,7 +255,7 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
         return tags
 
 
-def _error(replicates):
+def _standard_error(replicates):
     """Standard error of the mean over replicates, the last axis."""
     n = replicates.shape[-1]
     if n == 1:

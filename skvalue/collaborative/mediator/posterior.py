@@ -5,41 +5,47 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_array, column_or_1d
 
-_CHUNK = 2_000_000  # draws times rows per block
+_BLOCK_SIZE = 2_000_000  # draws times rows
 
 
 def check_points(host, model, X, y, suffix=""):
-    """Rows, or None for a model without features, and targets for `predict_logpdf`, as
-    arrays."""
+    """Checked rows and targets, as arrays, for a model's `predict_logpdf`.
+
+    The rows may be None for a model without features. `host` is the estimator that
+    errors name.
+    """
     if y is None or (X is None and hasattr(model, "n_features_in_")):
         raise ValueError(
             f"X{suffix} and y{suffix} must hold points. Got {X!r} and {y!r}."
         )
     y = column_or_1d(y)
     classes = getattr(model, "classes_", None)
-    unseen = [] if classes is None else np.setdiff1d(y, classes).tolist()
-    if unseen:
-        raise ValueError(
-            f"y{suffix} must hold only labels of classes_, {np.asarray(classes).tolist()}. Got "
-            f"{', '.join(map(repr, unseen[:5]))}."
-        )
+    if classes is not None:
+        unseen = np.setdiff1d(y, classes).tolist()
+        if unseen:
+            raise ValueError(
+                f"y{suffix} must hold only labels of classes_, "
+                f"{np.asarray(classes).tolist()}. Got "
+                f"{', '.join(map(repr, unseen[:5]))}."
+            )
     if X is not None:
         X = _rows(host, model, X)
         if len(X) != len(y):
             raise ValueError(
-                f"X{suffix} and y{suffix} must have the same length. Got {len(X)} and {len(y)}."
+                f"X{suffix} and y{suffix} must have the same length. Got {len(X)} and "
+                f"{len(y)}."
             )
     return X, y
 
 
 def _rows(host, model, X):
-    """`X` as a checked array."""
+    """X as an array with as many columns as the releases have features."""
     X = check_array(X, dtype=np.float64)
-    n = getattr(model, "n_features_in_", X.shape[1])
-    if X.shape[1] != n:
+    n_features = getattr(model, "n_features_in_", X.shape[1])
+    if X.shape[1] != n_features:
         raise ValueError(
-            f"X has {X.shape[1]} features, but {type(host).__name__} is expecting {n} features "
-            "as input."
+            f"X has {X.shape[1]} features, but {type(host).__name__} is expecting "
+            f"{n_features} features as input."
         )
     return X
 
@@ -68,7 +74,8 @@ class PosteriorDraws(BaseEstimator):
     --------
     >>> import numpy as np
     >>> from skvalue.collaborative import GaussianMean, PosteriorDraws
-    >>> round(PosteriorDraws(GaussianMean(), np.zeros((5, 1))).mnlp(None, [0.0, 1.0]), 3)
+    >>> posterior = PosteriorDraws(GaussianMean(), np.zeros((5, 1)))
+    >>> round(posterior.mnlp(None, [0.0, 1.0]), 3)
     1.169
     """
 
@@ -122,14 +129,15 @@ class PosteriorDraws(BaseEstimator):
             length, or labels that are not in the releases.
         """
         X, y = check_points(self, self.model, X, y)
-        step = max(1, _CHUNK // len(self.samples_))
-        parts = []
-        for start in range(0, len(y), step):
-            rows = slice(start, start + step)
-            some = None if X is None else X[rows]
-            logs = self.model.predict_logpdf(self.samples_, some, y[rows])
-            parts.append(logsumexp(logs, axis=0) - np.log(len(logs)))
-        return np.concatenate(parts)
+        samples = self.samples_
+        block_size = max(1, _BLOCK_SIZE // len(samples))
+        log_densities = []
+        for start in range(0, len(y), block_size):
+            rows = slice(start, start + block_size)
+            X_block = None if X is None else X[rows]
+            logs = self.model.predict_logpdf(samples, X_block, y[rows])
+            log_densities.append(logsumexp(logs, axis=0) - np.log(len(logs)))
+        return np.concatenate(log_densities)
 
     def mnlp(self, X, y):
         """Mean negative log probability of test points; lower is better.
@@ -175,7 +183,9 @@ class PosteriorRegressor(RegressorMixin, PosteriorDraws):
     Examples
     --------
     >>> import numpy as np
-    >>> from skvalue.collaborative import BayesianLinear, GramRelease, PosteriorRegressor
+    >>> from skvalue.collaborative import (
+    ...     BayesianLinear, GramRelease, PosteriorRegressor
+    ... )
     >>> X = np.random.default_rng(0).normal(size=(100, 1)) / 3
     >>> model = BayesianLinear().bind([GramRelease(None).fit(X, X[:, 0]).release_])
     >>> reward = PosteriorRegressor(model, np.array([[1.0, -4.0], [2.0, -4.0]]))
@@ -226,10 +236,14 @@ class PosteriorClassifier(ClassifierMixin, PosteriorDraws):
     Examples
     --------
     >>> import numpy as np
-    >>> from skvalue.collaborative import BayesianLogistic, LogisticRelease, PosteriorClassifier
+    >>> from skvalue.collaborative import (
+    ...     BayesianLogistic, LogisticRelease, PosteriorClassifier
+    ... )
     >>> X = np.random.default_rng(0).normal(size=(100, 1)) / 3
-    >>> model = BayesianLogistic().bind([LogisticRelease(None).fit(X, X[:, 0] > 0).release_])
-    >>> PosteriorClassifier(model, np.array([[1.0], [2.0]])).predict([[0.5], [-0.5]]).tolist()
+    >>> release = LogisticRelease(None).fit(X, X[:, 0] > 0).release_
+    >>> model = BayesianLogistic().bind([release])
+    >>> reward = PosteriorClassifier(model, np.array([[1.0], [2.0]]))
+    >>> reward.predict([[0.5], [-0.5]]).tolist()
     [1, 0]
     """
 
@@ -272,6 +286,10 @@ class PosteriorClassifier(ClassifierMixin, PosteriorDraws):
 
 
 def make_posterior(model, samples):
-    """`samples` as an object of the class that suits the model's task."""
-    kinds = {"regression": PosteriorRegressor, "classification": PosteriorClassifier}
-    return kinds.get(getattr(model, "task", "density"), PosteriorDraws)(model, samples)
+    """The draws as an object of the class that suits the model's task."""
+    task = getattr(model, "task", "density")
+    if task == "regression":
+        return PosteriorRegressor(model, samples)
+    if task == "classification":
+        return PosteriorClassifier(model, samples)
+    return PosteriorDraws(model, samples)

@@ -27,11 +27,12 @@ class PredictiveValueScorer(PartyScorer):
     ----------
     model : model
         As in `BayesianSurpriseScorer`.
-    semivalue : {"shapley", "banzhaf", "leave-one-out"}, tuple (alpha, beta) or callable, \
+    semivalue : {"shapley", "banzhaf", "leave-one-out"}, tuple or callable, \
             default="shapley"
-        The semivalue of the parties, see `skvalue.semivalues.size_weights`. Under
-        "banzhaf" the value of a party is the sum of those of two names that it splits
-        itself up into, in any game; pay it with `skvalue.rewards.payments`.
+        The semivalue of the parties, see `skvalue.semivalues.size_weights`; a tuple
+        (alpha, beta) is that of Beta(alpha, beta). Under "banzhaf" the value of a party
+        is the sum of those of two names that it splits itself up into, in any game; pay
+        it with `skvalue.rewards.payments`.
     n_particles : int, default=None
         Number of particles of each sampled posterior. None takes 600, and fewer above
         12 parties, such that their total number does not grow. A model of one parameter
@@ -78,13 +79,13 @@ class PredictiveValueScorer(PartyScorer):
 
     See Also
     --------
-    skvalue.BayesianSurpriseScorer : Needs no validation points, and trusts the releases.
+    skvalue.BayesianSurpriseScorer : Needs no validation points, trusts the releases.
     skvalue.collaborative.RhoShapleyReward : Computes rewards from the values.
 
     References
     ----------
-    R. H. L. Sim, J. Fan, X. Tian, X. Xu, P. Jaillet, B. K. H. Low: "Incentivizing Truthfulness and
-    Collaborative Fairness in Bayesian Learning", ICML 2026.
+    R. H. L. Sim, J. Fan, X. Tian, X. Xu, P. Jaillet, B. K. H. Low: "Incentivizing
+    Truthfulness and Collaborative Fairness in Bayesian Learning", ICML 2026.
 
     Examples
     --------
@@ -129,7 +130,7 @@ class PredictiveValueScorer(PartyScorer):
             state another prior than that of the model, or the validation points are
             missing or do not suit them.
         """
-        *bound, model = self._bind(releases)
-        X_val, y_val = check_points(self, model, X_val, y_val, "_val")
-        self._value(*bound, model, PredictiveGain(model, X_val, y_val))
+        bound = self._bind(releases)
+        X_val, y_val = check_points(self, bound.model, X_val, y_val, "_val")
+        self._value(bound, PredictiveGain(bound.model, X_val, y_val))
         return self

@@ -1,5 +1,4 @@
-"""Rewards of the parties: posteriors whose values are set by the parties' Shapley
-values.
+"""Rewards of the parties: posteriors whose values follow the parties' Shapley values.
 
 Sim, Zhang, Hoang, Xu, Low and Jaillet, "Incentives in Private Collaborative Machine
 Learning" (NeurIPS 2023), Sections 4 and 5.
@@ -17,14 +16,13 @@ from ..._utils.fits import set_fitted_state
 from ..._utils.sklearn import Interval, StrOptions, fit_context
 from ..._utils.warned import warn
 from ...rewards import largest_rho, rho_targets
-from ._controls import noisy, tempered
+from ._controls import NoiseControl, TemperingControl
 from ._scorer import PartyScorer
 from .posterior import make_posterior
 
 
 class RhoShapleyReward(BaseEstimator):
-    """Reward of each party: draws from a posterior whose value depends on its Shapley
-    value.
+    """Reward of each party: draws from a posterior, by its Shapley value.
 
     Party i receives a posterior of value ``v_N (phi_i / max phi)^rho``: the party with
     the largest Shapley value the posterior of all parties, the others a posterior
@@ -79,8 +77,8 @@ class RhoShapleyReward(BaseEstimator):
 
     References
     ----------
-    R. H. L. Sim, Y. Zhang, T. N. Hoang, X. Xu, B. K. H. Low, P. Jaillet: "Incentives in Private
-    Collaborative Machine Learning", NeurIPS 2023, Sections 4 and 5.
+    R. H. L. Sim, Y. Zhang, T. N. Hoang, X. Xu, B. K. H. Low, P. Jaillet: "Incentives in
+    Private Collaborative Machine Learning", NeurIPS 2023, Sections 4 and 5.
 
     Examples
     --------
@@ -141,55 +139,52 @@ class RhoShapleyReward(BaseEstimator):
             If no party, or all parties together, have a value above 0, or values are
             another semivalue.
         """
-        if not isinstance(scorer, PartyScorer):
-            raise TypeError(
-                "scorer must be a fitted BayesianSurpriseScorer or PredictiveValueScorer. Got "
-                f"an object of type {type(scorer).__name__}."
-            )
-        check_is_fitted(scorer, "values_")
-        if scorer.semivalue != "shapley":
-            raise ValueError(
-                "scorer must have semivalue='shapley', to which rewards are proportional. Got "
-                f"{scorer.semivalue!r}."
-            )
-        values, alone = scorer.values_.copy(), scorer.standalone_values_.copy()
+        self._check_scorer(scorer)
+        values = scorer.values_.copy()
+        alone = scorer.standalone_values_.copy()
         grand_value = scorer.grand_value_
-        if values.max() <= 0 or grand_value <= 0:
-            raise ValueError(
-                "scorer must have a party of a value above 0, and so must all parties together. "
-                f"Got at most {values.max():g}, and {grand_value:g} together."
-            )
-        bound = largest_rho(values, np.maximum(alone, 0.0), grand_value)
-        # If no rho is rational, a small one: all rewards are then close to the grand
-        # value.
-        rho = (min(1.0, bound) if bound > 0 else 0.2) if self.rho == "max" else self.rho
+        rho_max = largest_rho(values, np.maximum(alone, 0.0), grand_value)
+        rho = self._choose_rho(rho_max)
         targets = rho_targets(values, grand_value, rho)
+
+        game = scorer._game
+        particles = game.particles
         rng = np.random.default_rng(
             check_random_state(self.random_state).randint(2**31)
         )
-        game, tempers = scorer._game, self.control == "temper"
-        particles, value_of = game.particles, game.utility.on(game.particles)
-        whole = particles.loglik.sum(axis=1)
-        min_ess = (
-            scorer.min_ess if particles.n_replicates > 1 else 0
-        )  # a grid has no draws
-        settings, attained, similarity, rewards, weak = [], [], [], {}, []
-        made = (tempered if tempers else noisy)(game, targets, grand_value, rng)
-        for party, target, (setting, row, logliks, powers) in zip(
-            scorer.parties_, targets, made
-        ):
-            value, divergence = grand_value, 0.0  # of the posterior of all parties
+        if self.control == "temper":
+            setting_name = "temper_"
+            control = TemperingControl(game, grand_value)
+        else:
+            setting_name = "tau_"
+            control = NoiseControl(game, grand_value, rng)
+        value_of = game.utility.bind(particles)
+        grand_row = particles.loglik.sum(axis=1)
+        min_ess = scorer.min_ess
+        if particles.n_replicates == 1:
+            min_ess = 0  # a grid has no draws
+
+        settings = []
+        attained = []
+        divergences = []
+        rewards = {}
+        weak_parties = []
+        for party, target in zip(scorer.parties_, targets):
+            setting, posterior = control.control(target)
+            value = grand_value
+            divergence = 0.0
             if target < grand_value:
-                value = value_of(row[None])[0][0] if target > 0 else 0.0
-                divergence = particles.divergence_between(whole, row)
+                row = posterior.row
+                value = value_of(row[None]).values[0] if target > 0 else 0.0
+                divergence = particles.divergence_between(grand_row, row)
                 weights = particles.weights(row)
                 if target > 0 and 1 / (weights @ weights) < min_ess:
-                    weak.append(party)
-            draws = particles.draw(game.model, logliks, powers, row, self.n_draws, rng)
+                    weak_parties.append(party)
+            draws = particles.draw(game.model, posterior, self.n_draws, rng)
+            rewards[party] = make_posterior(game.model, draws)
             settings.append(setting)
             attained.append(value)
-            similarity.append(0.0 - divergence)
-            rewards[party] = make_posterior(game.model, draws)
+            divergences.append(divergence)
         set_fitted_state(
             self,
             parties_=list(scorer.parties_),
@@ -197,35 +192,64 @@ class RhoShapleyReward(BaseEstimator):
             standalone_values_=alone,
             grand_value_=grand_value,
             rho_=rho,
-            rho_max_=bound,
+            rho_max_=rho_max,
             target_rewards_=targets,
             individually_rational_=targets >= alone - 1e-9,
             attained_rewards_=np.array(attained),
-            similarity_=np.array(similarity),
+            similarity_=0.0 - np.array(divergences),
             rewards_=rewards,
-            **{"temper_" if tempers else "tau_": np.array(settings)},
+            **{setting_name: np.array(settings)},
         )
-        self._warn(weak)
+        self._warn(weak_parties)
         return self
 
-    def _warn(self, weak):
-        """Warn of targets below values alone, and of rewards with few effective
-        draws."""
+    def _check_scorer(self, scorer):
+        """Refuse anything that is not a scorer fitted to Shapley values above 0."""
+        if not isinstance(scorer, PartyScorer):
+            raise TypeError(
+                "scorer must be a fitted BayesianSurpriseScorer or "
+                "PredictiveValueScorer. Got an object of type "
+                f"{type(scorer).__name__}."
+            )
+        check_is_fitted(scorer, "values_")
+        if scorer.semivalue != "shapley":
+            raise ValueError(
+                "scorer must have semivalue='shapley', to which rewards are "
+                f"proportional. Got {scorer.semivalue!r}."
+            )
+        largest = scorer.values_.max()
+        grand_value = scorer.grand_value_
+        if largest <= 0 or grand_value <= 0:
+            raise ValueError(
+                "scorer must have a party of a value above 0, and so must all parties "
+                f"together. Got at most {largest:g}, and {grand_value:g} together."
+            )
+
+    def _choose_rho(self, rho_max):
+        """The exponent; 0.2 if none is rational, so that rewards are nearly equal."""
+        if self.rho != "max":
+            return self.rho
+        if rho_max <= 0:
+            return 0.2
+        return min(1.0, rho_max)
+
+    def _warn(self, weak_parties):
+        """Warn of targets below values alone, and of rewards with few draws."""
         if self.rho_max_ <= 0:
             warn(
-                "No rho gives every party at least what it has alone, which noise can cause: "
-                f"rho={self.rho_:g} is used, see individually_rational_.",
+                "No rho gives every party at least what it has alone, which noise can "
+                f"cause: rho={self.rho_:g} is used, see individually_rational_.",
                 UserWarning,
             )
         elif self.rho_ > self.rho_max_:
             warn(
-                f"rho={self.rho_:g} is above rho_max_={self.rho_max_:.4g}: some party receives "
-                "less than what it has alone, see individually_rational_.",
+                f"rho={self.rho_:g} is above rho_max_={self.rho_max_:.4g}: some party "
+                "receives less than what it has alone, see individually_rational_.",
                 UserWarning,
             )
-        if weak:
+        if weak_parties:
             warn(
-                f"The rewards of {weak!r} are based on few effective draws: increase the scorer's "
-                "n_particles.",
+                f"The rewards of {weak_parties!r} are based on few effective draws: "
+                "increase the scorer's n_particles.",
                 ConvergenceWarning,
             )

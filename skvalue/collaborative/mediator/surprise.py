@@ -1,5 +1,4 @@
-"""Values of parties: how far their releases move the posterior of a model from its
-prior.
+"""Values of parties: how far their releases move a posterior from its prior.
 
 Sim, Zhang, Hoang, Xu, Low and Jaillet, "Incentives in Private Collaborative Machine
 Learning" (NeurIPS 2023), Section 3.
@@ -11,7 +10,8 @@ from ...exceptions import PriorOutweighsWarning
 from ._scorer import PartyScorer
 from ._utilities import Surprise
 
-_TAIL = 1e-3  # of the prior: a posterior mean of log densities below this quantile contradicts it
+# A posterior whose mean log density is below this quantile of the prior contradicts it.
+_TAIL = 1e-3
 
 
 class BayesianSurpriseScorer(PartyScorer):
@@ -34,11 +34,12 @@ class BayesianSurpriseScorer(PartyScorer):
         `BayesianLinear`, `BayesianLogistic`, `GaussianMean`, or any object with the
         methods ``sample_prior(size, rng)``, ``log_prior(phi)``, ``party_loglik(phi,
         release)`` and ``predict_logpdf(phi, X, y)``, see the user guide.
-    semivalue : {"shapley", "banzhaf", "leave-one-out"}, tuple (alpha, beta) or callable, \
+    semivalue : {"shapley", "banzhaf", "leave-one-out"}, tuple or callable, \
             default="shapley"
-        The semivalue of the parties, see `skvalue.semivalues.size_weights`. Under
-        "banzhaf" the value of a party is the sum of those of two names that it splits
-        itself up into, in any game; pay it with `skvalue.rewards.payments`.
+        The semivalue of the parties, see `skvalue.semivalues.size_weights`; a tuple
+        (alpha, beta) is that of Beta(alpha, beta). Under "banzhaf" the value of a party
+        is the sum of those of two names that it splits itself up into, in any game; pay
+        it with `skvalue.rewards.payments`.
     n_particles : int, default=None
         Number of particles of each sampled posterior. None takes 600, and fewer above
         12 parties, such that their total number does not grow. A model of one parameter
@@ -89,12 +90,14 @@ class BayesianSurpriseScorer(PartyScorer):
 
     References
     ----------
-    R. H. L. Sim, Y. Zhang, T. N. Hoang, X. Xu, B. K. H. Low, P. Jaillet: "Incentives in Private
-    Collaborative Machine Learning", NeurIPS 2023, Definition 3.1.
+    R. H. L. Sim, Y. Zhang, T. N. Hoang, X. Xu, B. K. H. Low, P. Jaillet: "Incentives in
+    Private Collaborative Machine Learning", NeurIPS 2023, Definition 3.1.
 
     Examples
     --------
-    >>> from skvalue.collaborative import BayesianSurpriseScorer, GaussianMean, NoisyStatistic
+    >>> from skvalue.collaborative import (
+    ...     BayesianSurpriseScorer, GaussianMean, NoisyStatistic
+    ... )
     >>> releases = {
     ...     name: NoisyStatistic("gaussian", n, (0.4 * n,), epsilon, 2.0, (-1.0, 1.0))
     ...     for name, n, epsilon in [("a", 100, 0.5), ("b", 100, 0.01), ("c", 0, 1.0)]
@@ -133,28 +136,31 @@ class BayesianSurpriseScorer(PartyScorer):
         PriorOutweighsWarning
             If the prior outweighs the releases of some parties.
         """
-        self._value(*self._bind(releases), Surprise())
+        self._value(self._bind(releases), Surprise())
         self._warn_of_the_prior()
         return self
 
     def _warn_of_the_prior(self):
-        """Warn of parties whose posterior is in the prior's tail, or with fewer rows
-        than it."""
-        game, parties = self._game, []
-        least, particles = getattr(game.model, "prior_rows_", 0), game.particles
-        density, prior = game.model.log_prior(particles.phi), particles.weights(0.0)
-        for i, release, column in zip(game.order, game.releases, particles.loglik.T):
-            mean = particles.weights(column) @ density
-            contradicts = prior[density < mean].sum() < _TAIL
-            if contradicts or 0 < release.n_samples < least:
-                parties.append(self.parties_[i])
-        parties.sort(key=self.parties_.index)
-        if parties:
+        """Warn of parties whose releases contradict the prior or weigh less than it."""
+        game = self._game
+        particles = game.particles
+        prior_rows = getattr(game.model, "prior_rows_", 0)
+        log_prior = game.model.log_prior(particles.phi)
+        prior_weights = particles.weights(0.0)
+
+        outweighed = []
+        for i, release, loglik in zip(game.order, game.releases, particles.loglik.T):
+            mean_log_prior = particles.weights(loglik) @ log_prior
+            tail = prior_weights[log_prior < mean_log_prior].sum()
+            if tail < _TAIL or 0 < release.n_samples < prior_rows:
+                outweighed.append(self.parties_[i])
+        outweighed.sort(key=self.parties_.index)
+        if outweighed:
             warn(
-                f"The prior outweighs the releases of {parties!r}: their values are large because "
-                "they contradict it, or small because it is worth more rows, whatever they "
-                "contribute. Use a weaker prior, such as a0=1 of BayesianLinear, or "
-                "PredictiveValueScorer.",
+                f"The prior outweighs the releases of {outweighed!r}: their values are "
+                "large because they contradict it, or small because it is worth more "
+                "rows, whatever they contribute. Use a weaker prior, such as a0=1 of "
+                "BayesianLinear, or PredictiveValueScorer.",
                 PriorOutweighsWarning,
             )
 
@@ -178,6 +184,8 @@ class BayesianSurpriseScorer(PartyScorer):
         ValueError
             If a party is unknown or `temper` is outside [0, 1].
         """
-        powers, game = self._powers(coalition, temper), self._game
-        row = powers @ game.particles.loglik.T
-        return float(game.utility.on(game.particles)(row[None])[0][0])
+        powers = self._powers(coalition, temper)
+        particles = self._game.particles
+        row = powers @ particles.loglik.T
+        value_of = self._game.utility.bind(particles)
+        return float(value_of(row[None]).values[0])
