@@ -30,13 +30,62 @@ from ..derivatives import (
 from ..semivalues import size_weights
 from ._gradients import (
     BaseGradientValuer,
+    SplitValues,
     mean_over_splits,
     noise_factors,
     public_rows,
     refuse_burn_in,
 )
 
-_FINALS = 10  # walks whose final models predict the labels of joining rows
+_N_ERROR_DRAWS = 50  # simulated fits for the errors of averaged noise
+_MAX_MODELS = 100  # recorded models, at which joining rows are valued
+_MAX_FINAL_MODELS = 10  # that predict the labels of joining rows
+
+
+@dataclass(frozen=True, eq=False)
+class PermutationResults:
+    """The permutations of a split that were walked after the burn-in.
+
+    Parameters
+    ----------
+    players : ndarray of int of shape (n_present,)
+        Numbers of the players that have values.
+    moments : HalvedMoments
+        Of the weighted marginal utilities of these players.
+    ends : tuple of ndarray of shape (2,)
+        Of each permutation, utilities before the first and after the last step.
+    models : tuple of ndarray of shape (n_positions, n_parameters)
+        Of each permutation, parameters at the positions where a row joins.
+    final_models : tuple of ndarray of shape (n_parameters,)
+        Parameters at the ends of the first permutations.
+    noise_std : ndarray of shape (n_present,) or None
+        Standard deviations of the noise of one release of each player.
+    release_means : ndarray of shape (n_present, n_parameters) or None
+        Means of the players' releases after the last permutation, if steps are along
+        averages.
+    released : AveragedReleases or None
+        What a private fit that averages releases made public.
+    """
+
+    players: np.ndarray
+    moments: HalvedMoments = field(default_factory=HalvedMoments)
+    ends: tuple = ()
+    models: tuple = ()
+    final_models: tuple = ()
+    noise_std: np.ndarray | None = None
+    release_means: np.ndarray | None = None
+    released: AveragedReleases | None = None
+
+    def plus(self, walk):
+        """The results with one more `Walk`."""
+        return replace(
+            self,
+            moments=self.moments.plus(walk.marginals),
+            ends=(*self.ends, walk.ends),
+            models=(*self.models, walk.models),
+            final_models=(*self.final_models, walk.final)[:_MAX_FINAL_MODELS],
+            release_means=walk.past,
+        )
 
 
 class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
@@ -58,10 +107,10 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         The model to train: a logistic regression (softmax for more than two classes), a
         softmax regression, a linear regression, or any torch module. "auto" is
         "logistic" for classes and "linear" for a continuous target.
-    semivalue : {"shapley", "banzhaf", "leave-one-out"}, tuple (alpha, beta) or callable, \
+    semivalue : {"shapley", "banzhaf", "leave-one-out"}, tuple or callable, \
             default="shapley"
-        The semivalue; a tuple is Beta(alpha, beta)-Shapley, a callable a custom
-        semivalue, see `skvalue.semivalues.size_weights`.
+        The semivalue; a tuple (alpha, beta) is Beta(alpha, beta)-Shapley, a callable a
+        custom semivalue, see `skvalue.semivalues.size_weights`.
     group_values : {"players", "faithful"}, default="players"
         With `groups`: "players" takes a step along the gradient of each group,
         "faithful" along that of each row; the value of a group is then the sum of those
@@ -179,12 +228,12 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
     See Also
     --------
     DataShapleyValuer : Values by retraining.
-    skvalue.privacy.detection_ceiling : Bound on the detection of rows under a guarantee.
+    skvalue.privacy.detection_ceiling : Bound on detection under a guarantee.
 
     References
     ----------
-    A. Ghorbani, J. Zou: "Data Shapley: Equitable Valuation of Data for Machine Learning", ICML
-    2019, Algorithm 2 (G-Shapley).
+    A. Ghorbani, J. Zou: "Data Shapley: Equitable Valuation of Data for Machine
+    Learning", ICML 2019, Algorithm 2 (G-Shapley).
 
     "Data Valuation using Private Gradients", Algorithm 1, Propositions 5.1 to 5.4 (here
     releases are averaged, noise is for replacing the data of a party, and permutations
@@ -198,7 +247,9 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
     >>> from skvalue.datasets import flip_labels
     >>> from skvalue.inspection import noisy_label_auc
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> X, X_val, y, y_val = train_test_split(X, y, test_size=200, stratify=y, random_state=0)
+    >>> X, X_val, y, y_val = train_test_split(
+    ...     X, y, test_size=200, stratify=y, random_state=0
+    ... )
     >>> y, wrong = flip_labels(y, 0.2, random_state=0)
     >>> valuer = GradientSemivalueValuer("logistic", random_state=0)
     >>> valuer = valuer.fit(X, y, X_val=X_val, y_val=y_val)
@@ -212,8 +263,6 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         "burn_in": [Interval(Real, 0, 1, closed="left"), None],
         "n_jobs": [Integral, None],
     }
-    _n_draws = 50  # simulated fits for the errors of averaged noise
-    _n_models = 100  # recorded models, at which joining rows are valued
 
     def __init__(
         self,
@@ -268,111 +317,162 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    # The fit --------------------------------------------------------------------------
+
     def _value(self, problem, run):
         self._check_model(problem)
         self._check_noise()
-        newest, skip = (
-            newest_weights(self.noise, self.n_permutations),
-            self._n_skipped(),
-        )
-        played = problem if self.group_values == "players" else problem.without_groups()
-        clip, bases = self._public_bounds(played)
+        newest = newest_weights(self.noise, self.n_permutations)
+        n_skipped = self._n_skipped()
+        game = problem
+        if self.group_values == "faithful":
+            game = problem.without_groups()  # rows take steps; their values are summed
+
+        # What depends on validation points alone.
+        clip, bases = self._public_bounds(game)
         event = self._event(clip, self.n_permutations) if self._is_private else None
-        seed = np.random.SeedSequence(seed_of(self.random_state))
-        first, *seeds = seed.spawn(len(problem.splits) + 1)
+        seeds = np.random.SeedSequence(seed_of(self.random_state))
+        rate_seed, *split_seeds = seeds.spawn(len(problem.splits) + 1)
         rate = self.learning_rate
         if rate == "auto":
-            rate = self._public_rate(played, clip, bases[0], first, event)
-        rate, release, noise = float(rate), None, None
+            rate = self._public_rate(game, clip, bases[0], rate_seed, event)
+        rate = float(rate)
+
+        # The ledger is charged before the first gradient of a party is computed.
+        release = None
         if event is not None:
             release = self._release(event, groups=problem.groups is not None)
             draw = release.source()
-        walked, n_evaluations = [], 0  # of each split
-        with run.steps(
-            len(problem.splits) * self.n_permutations, "permutations walked"
-        ) as done:
-            for split, basis, seed in zip(problem.splits, bases, seeds):
-                present, model, factors = self._players_model(
-                    played, split, clip, basis
-                )
+
+        by_split = []
+        n_evaluations = 0
+        n_steps = len(problem.splits) * self.n_permutations
+        with run.steps(n_steps, "permutations walked") as done:
+            for split, basis, seed in zip(problem.splits, bases, split_seeds):
+                present, model, factors = self._players_model(game, split, clip, basis)
+                names = present
+                if game.groups is not None:
+                    names = problem.group_names[present]
+                noise = None
                 if release is not None:
                     noise = GradientNoise(draw, factors, self.noise)
-                names = (
-                    present if played.groups is None else problem.group_names[present]
+                weights = self._weights(len(present))
+                n_utilities = int(needed_positions(weights).sum())
+                valued, codes = problem.players_in(split)
+                results = PermutationResults(
+                    valued, noise_std=None if noise is None else noise.noise_std
                 )
-                weights, (valued, codes) = (
-                    self._weights(len(present)),
-                    problem.players_in(split),
-                )
-                walked.append(Walked(valued))
-                q = size_weights(
-                    self.semivalue, len(present) + 1
-                )  # of a player that joins
+                by_split.append(results)
+
+                # A row that joins is one of n + 1 players.
+                joining_weights = size_weights(self.semivalue, len(present) + 1)
                 record = recorded_positions(
-                    q, self.n_permutations, skip, self._n_models
+                    joining_weights, self.n_permutations, n_skipped, _MAX_MODELS
                 )
+
                 for walk in walk_permutations(
-                    model, weights, self.n_permutations, rate, seed,
-                    noise=noise, skip=skip, record=record, names=names, n_jobs=self.n_jobs,
-                ):  # fmt: skip
-                    if walk.marginals is not None:
-                        n_evaluations += int(needed_positions(weights).sum())
-                        if played is not problem:
+                    model,
+                    weights,
+                    self.n_permutations,
+                    rate,
+                    seed,
+                    noise=noise,
+                    skip=n_skipped,
+                    record=record,
+                    names=names,
+                    n_jobs=self.n_jobs,
+                ):
+                    if walk.marginals is not None:  # after the burn-in
+                        n_evaluations += n_utilities
+                        if game is not problem:
                             sums = np.bincount(codes, walk.marginals)
                             walk = walk._replace(marginals=sums)
-                        walked[-1] = walked[-1].plus(walk)
+                        by_split[-1] = by_split[-1].plus(walk)
                     done()
-        walked = [some for some in walked if some.moments.count]
-        if not walked:
-            return refuse_burn_in(run, skip, "permutations")
-        found = []
-        for some in walked:
-            kinds = np.zeros(len(some.players))
-            if played is not problem:  # sums over as many rows are of a kind
-                kinds = np.bincount(problem.groups)[some.players]
-            if noise is not None:  # of one split; parties of equal noise are of a kind
-                kinds = noise.noise_std
-            variances = pooled_variances(some.moments, kinds) / some.moments.count
-            ends = np.mean(some.ends, axis=0)
-            found.append((some.players, some.moments.mean(), variances, ends))
-        if noise is not None and noise.averages:
-            weights = newest[skip:][: walked[0].moments.count]
-            released = AveragedReleases(walked[0].past, noise.noise_std, weights, skip)
-            walked = [replace(walked[0], released=released)]
+
+        by_split = [results for results in by_split if results.moments.count]
+        if not by_split:
+            refuse_burn_in(run, n_skipped, "permutations")
+            return None
+
+        values = [self._split_values(problem, results) for results in by_split]
+        if release is not None and self._averages_releases:
+            # A private fit has one split.
+            results = by_split[0]
+            n_counted = results.moments.count
+            released = AveragedReleases(
+                results.release_means,
+                results.noise_std,
+                newest[n_skipped:][:n_counted],
+                n_skipped,
+            )
+            by_split = [replace(results, released=released)]
         return mean_over_splits(
-            problem, found, release, walked, clip_=clip, learning_rate_=rate, bases=bases,
+            problem,
+            values,
+            release,
+            by_split,
+            clip_=clip,
+            learning_rate_=rate,
+            bases=bases,
             n_evaluations_=n_evaluations,
-        )  # fmt: skip
+        )
+
+    @property
+    def _averages_releases(self):
+        """Whether the steps of private fits are along averages of releases."""
+        return not is_named(self.noise, "iid")
 
     def _n_skipped(self):
         """Number of first permutations whose utilities are not computed (burn-in)."""
         burn_in = self.burn_in
         if burn_in is None:
-            burn_in = (
-                0.9 if self._is_private and not is_named(self.noise, "iid") else 0.0
-            )
+            averages_noise = self._is_private and self._averages_releases
+            burn_in = 0.9 if averages_noise else 0.0
         return min(int(burn_in * self.n_permutations), self.n_permutations - 1)
+
+    def _weights(self, n):
+        """Weights (n,) of the marginal utilities at each position."""
+        return n * without_tails(size_weights(self.semivalue, n))
 
     def _public_rate(self, problem, clip, basis, seed, event):
         """Learning rate, chosen on the validation points of the first split."""
-        points = problem.splits[0].points
-        present, players = problem.players_in(problem.splits[0])
-        make, noise_std = self._model_maker(problem, points, clip, basis), 0.0
+        split = problem.splits[0]
+        points = split.points
+        present, players = problem.players_in(split)
+        noise_std = 0.0
         if event is not None:
-            noise_std = noise_factors(self.unit, players).mean() * step_noise_std(
+            factor = noise_factors(self.unit, players).mean()
+            noise_std = factor * step_noise_std(
                 self.noise, event.event.scale, self.n_permutations, self._n_skipped()
             )
 
-        def model_of(rows, players, some):
-            return make(points.X[rows], points.y[rows], players, some)
+        make_model = self._model_maker(problem, points, clip, basis)
 
-        size, rng = (
-            max(1, round(len(players) / len(present))),
-            np.random.default_rng(seed),
-        )
+        def make_public_model(rows, players, test_rows):
+            return make_model(points.X[rows], points.y[rows], players, test_rows)
+
+        party_size = max(1, round(len(players) / len(present)))
+        rng = np.random.default_rng(seed)
         return public_learning_rate(
-            model_of, len(points), len(present), size, rng, noise_std
+            make_public_model, len(points), len(present), party_size, rng, noise_std
         )
+
+    def _split_values(self, problem, results):
+        """The `SplitValues` of the permutations of a split."""
+        # Errors are shrunk to their mean over players of a kind: those of equal noise,
+        # or the sums over equally many rows.
+        kinds = np.zeros(len(results.players))
+        if self.group_values == "faithful" and problem.groups is not None:
+            kinds = np.bincount(problem.groups)[results.players]
+        if results.noise_std is not None:
+            kinds = results.noise_std
+        moments = results.moments
+        variances = pooled_variances(moments, kinds) / moments.count
+        ends = np.mean(results.ends, axis=0)
+        return SplitValues(results.players, moments.mean(), variances, ends)
+
+    # After the fit --------------------------------------------------------------------
 
     @property
     def values_error_(self):
@@ -383,76 +483,57 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
             return fitted.attributes["values_error_"]
         if "error" not in fitted.cache:
             # A private fit has one split.
-            points, attributes = fitted.problem.splits[0].points, fitted.attributes
-            some, weights = public_rows(points)
-            model = self._model_of(fitted, 0, points.X[some], points.y[some])
-            fitted.cache["error"] = np.sqrt(simulated_variances(
-                model, self._weights(len(released.means)), attributes["learning_rate_"], released,
-                weights, self._n_draws, self.n_jobs,
-            ))  # fmt: skip
+            points = fitted.problem.splits[0].points
+            rows, point_weights = public_rows(points)
+            variances = simulated_variances(
+                self._model_of(fitted, 0, points.X[rows], points.y[rows]),
+                self._weights(len(released.means)),
+                fitted.attributes["learning_rate_"],
+                released,
+                point_weights,
+                n_draws=_N_ERROR_DRAWS,
+                n_jobs=self.n_jobs,
+            )
+            fitted.cache["error"] = np.sqrt(variances)
         return fitted.cache["error"]
-
-    def _weights(self, n):
-        """Weights of the marginal utilities at each position."""
-        return n * without_tails(size_weights(self.semivalue, n))
 
     def _model_of(self, fitted, number, X, y):
         """The model of a split, with rows as parties of their own."""
-        attributes, problem = fitted.attributes, fitted.problem
-        make = self._model_maker(
-            problem, problem.splits[number].points, attributes["clip_"],
-            attributes["bases"][number], unit="party",
-        )  # fmt: skip
-        return make(X, y, np.arange(len(y)))
+        make_model = self._model_maker(
+            fitted.problem,
+            fitted.problem.splits[number].points,
+            fitted.attributes["clip_"],
+            fitted.attributes["bases"][number],
+            unit="party",
+        )
+        return make_model(X, y, np.arange(len(y)))
 
     def _score_new(self, fitted, number, X, y):
-        walked, rate = fitted.statistic[number], fitted.attributes["learning_rate_"]
+        """A new row takes a step at the recorded models."""
+        results = fitted.statistic[number]
+        n_classes = fitted.problem.n_classes
 
         def values_of(labels):
             model = self._model_of(fitted, number, X, labels)
-            return joining_values(model, np.concatenate(walked.models), rate)
+            thetas = np.concatenate(results.models)
+            return joining_values(model, thetas, fitted.attributes["learning_rate_"])
 
         if y is not None:
             return values_of(y)
-        n_classes, points = (
-            fitted.problem.n_classes,
-            fitted.problem.splits[number].points,
-        )
-        model = self._model_of(
-            fitted, number, X, np.zeros(len(X), int if n_classes else float)
-        )
-        if not n_classes:  # the target is what the final models predict
-            predicted = model.outputs(np.array(walked.finals)).mean(axis=(0, 2))
+
+        # Without labels, values are averaged over those that the final models predict.
+        unlabelled = np.zeros(len(X), int if n_classes else float)
+        model = self._model_of(fitted, number, X, unlabelled)
+        final_models = np.array(results.final_models)
+        if not n_classes:
+            targets = model.outputs(final_models).mean(axis=(0, 2))
             if isinstance(self.model, str) and self.standardize:
-                predicted = (
-                    points.prior + target_scale(points.y, points.weights) * predicted
-                )
-            return values_of(predicted)
-        probabilities = class_probabilities(model, np.array(walked.finals)).T
+                points = fitted.problem.splits[number].points
+                scale = target_scale(points.y, points.weights)
+                targets = points.prior + scale * targets
+            return values_of(targets)
+        probabilities = class_probabilities(model, final_models).T
         return sum(
-            p * values_of(np.full(len(X), c)) for c, p in enumerate(probabilities)
+            probability * values_of(np.full(len(X), code))
+            for code, probability in enumerate(probabilities)
         )
-
-
-@dataclass(frozen=True, eq=False)
-class Walked:
-    """The permutations of a split that were walked after the burn-in."""
-
-    players: np.ndarray
-    moments: HalvedMoments = field(
-        default_factory=HalvedMoments
-    )  # of the marginal utilities
-    ends: tuple = ()  # utilities before the first and after the last step of each
-    models: tuple = ()  # of each: parameters along the walk, where a row joins
-    finals: tuple = ()  # parameters at the ends of some of them
-    past: np.ndarray | None = (
-        None  # means of the players' releases, after the last of them
-    )
-    released: AveragedReleases | None = None  # in a private fit that averages releases
-
-    def plus(self, walk):
-        """The same with one more walk."""
-        return Walked(
-            self.players, self.moments.plus(walk.marginals), (*self.ends, walk.ends),
-            (*self.models, walk.models), (*self.finals, walk.final)[:_FINALS], walk.past,
-        )  # fmt: skip

@@ -1,10 +1,13 @@
-"""In-Run Data Shapley: what each row adds to the utility in the steps of one training
-run."""
+"""In-Run Data Shapley: what each row adds to the utility in the steps of a training.
+
+Wang, Mittal, Song and Jia, "Data Shapley in One Training Run" (ICLR 2025).
+"""
 
 from dataclasses import replace
 from functools import lru_cache
 from itertools import count
 from numbers import Integral, Real
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -34,9 +37,11 @@ from ..privacy import (
     poisson_sample,
     sentences,
 )
-from ._gradients import check_model, public_units, standardized
+from ._gradient_models import PublicUnits, check_model, public_units
 
-_MODELS = {"auto": None, "softmax": "classification", "linear": "regression"}
+# The task of each built-in model; None if it depends on the target.
+_TASKS = {"auto": None, "softmax": "classification", "linear": "regression"}
+
 _N_ERROR_DRAWS = 16  # of noise, for standard errors: each costs as much as a run
 
 
@@ -52,16 +57,14 @@ def run_event(n_steps, clip, probability, epsilon, delta):
 
     def event(scale):
         noise = GaussianEvent(scale * clip, clip, "null")
-        return SelfComposedEvent(
-            PoissonSampledEvent(noise, probability, "replace"), n_steps
-        )
+        sampled = PoissonSampledEvent(noise, probability, "replace")
+        return SelfComposedEvent(sampled, n_steps)
 
     return calibrate(event, epsilon, delta)
 
 
-def noise_errors(run, rows, points, values, noise_std, by_player, batch_size):
-    """Standard errors of the players' private values over noise and samples, from what
-    is public.
+def noise_errors(run, rows, points, values, *, noise_std, batch_size, sum_by_group):
+    """Standard errors of the private values of players, over noise and samples.
 
     Runs are repeated with other noise. The gradient of the rows is that of the released
     run, plus the change of the gradient of the validation points, which are public. The
@@ -69,37 +72,54 @@ def noise_errors(run, rows, points, values, noise_std, by_player, batch_size):
     varies. All rows share one run, so that the changes of a player's rows are added
     before they are squared.
     """
-    model, n, rng = run.utility.model, run.n, np.random.default_rng(0)
-    none, squares = np.zeros((0, model.n_parameters)), 0.0
-    rate = 1.0 if batch_size is None else batch_size / n
-    spread = np.sqrt((1 - rate) / (rate * n * len(points)))  # of the mean over a sample
+    model = run.utility.model
+    n_points = len(points)
+    rng = np.random.default_rng(0)
+    no_directions = np.zeros((0, model.n_parameters))
+    fraction = 1.0 if batch_size is None else batch_size / run.n
+    sample_std = np.sqrt((1 - fraction) / (fraction * run.n * n_points))  # of a mean
 
     def mean_gradient(theta):
-        return model.gradient_sum_and_products(theta, points, none, run.clip)[0] / len(
-            points
+        total, _ = model.gradient_sum_and_products(
+            theta, points, no_directions, run.clip
         )
+        return total / n_points
 
-    released = [mean_gradient(theta) for theta in run.thetas[:-1]]
+    public_gradients = [mean_gradient(theta) for theta in run.thetas[:-1]]
+    squares = 0.0
     for _ in range(_N_ERROR_DRAWS):
         thetas = run.thetas[:1]
-        for t, gradient in enumerate(released):
+        for t, gradient in enumerate(public_gradients):
             change = mean_gradient(thetas[t]) - gradient if t else 0.0
-            noise = noise_std / n * rng.standard_normal(model.n_parameters)
-            if spread:
+            noise = noise_std / run.n * rng.standard_normal(model.n_parameters)
+            if sample_std:
                 gradients = clip_rows(model.row_gradients(thetas[t], points), run.clip)
-                noise += spread * rng.standard_normal(len(points)) @ gradients
-            step = (
-                run.thetas[t + 1] - run.thetas[t] - run.learning_rate * (change + noise)
-            )
+                noise += (sample_std * rng.standard_normal(n_points)) @ gradients
+            released_step = run.thetas[t + 1] - run.thetas[t]
+            step = released_step - run.learning_rate * (change + noise)
             thetas.append(thetas[t] + step)
-        again = value_rows(replace(run, thetas=thetas), rows)
-        squares = squares + by_player(again - values) ** 2
+        redrawn = value_rows(replace(run, thetas=thetas), rows)
+        squares = squares + sum_by_group(redrawn - values) ** 2
     return np.sqrt(squares / _N_ERROR_DRAWS)
 
 
+class SplitRun(NamedTuple):
+    """The run of a split.
+
+    Parameters
+    ----------
+    run : Run
+        The run; it holds no row.
+    units : PublicUnits
+        Units of its rows.
+    """
+
+    run: Run
+    units: PublicUnits
+
+
 class InRunShapleyValuer(BaseValuer):
-    """In-Run Data Shapley: what each row adds to the utility in the steps of one
-    training run.
+    """In-Run Data Shapley: what each row adds to the utility in one training run.
 
     A model is trained once by gradient descent. In each step a row adds to the utility
     the product of its gradient and the gradient of the utility, times the length of the
@@ -213,8 +233,10 @@ class InRunShapleyValuer(BaseValuer):
 
     References
     ----------
-    J. T. Wang, P. Mittal, D. Song, R. Jia: "Data Shapley in One Training Run", ICLR 2025, Theorems
-    3 and 4. J. Hsu, Z. Huang, A. Roth, T. Roughgarden, Z. S. Wu: "Private Matchings and
+    J. T. Wang, P. Mittal, D. Song, R. Jia: "Data Shapley in One Training Run", ICLR
+    2025, Theorems 3 and 4.
+
+    J. Hsu, Z. Huang, A. Roth, T. Roughgarden, Z. S. Wu: "Private Matchings and
     Allocations", STOC 2014, Lemma 3 (the billboard lemma).
 
     Examples
@@ -225,7 +247,9 @@ class InRunShapleyValuer(BaseValuer):
     >>> from skvalue.datasets import flip_labels
     >>> from skvalue.inspection import noisy_label_auc
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> X, X_val, y, y_val = train_test_split(X, y, test_size=200, stratify=y, random_state=0)
+    >>> X, X_val, y, y_val = train_test_split(
+    ...     X, y, test_size=200, stratify=y, random_state=0
+    ... )
     >>> y, wrong = flip_labels(y, 0.2, random_state=0)
     >>> valuer = InRunShapleyValuer(random_state=0).fit(X, y, X_val=X_val, y_val=y_val)
     >>> noisy_label_auc(valuer.values_, wrong) > 0.9
@@ -296,8 +320,10 @@ class InRunShapleyValuer(BaseValuer):
 
     @property
     def baseline_(self):
-        """Values along a run on the validation points; set by private fits, for the
-        curator."""
+        """Values along a run on the validation points; set by private fits.
+
+        For the curator only.
+        """
         return self._for_curator("baseline_")
 
     @property
@@ -306,112 +332,138 @@ class InRunShapleyValuer(BaseValuer):
         return self._for_curator("values_error_")
 
     @property
+    def _is_built_in(self):
+        return isinstance(self.model, str)
+
+    @property
     def _capabilities(self):
-        built_in = isinstance(self.model, str)
+        task = self.task
+        if self._is_built_in and _TASKS.get(self.model) is not None:
+            task = _TASKS[self.model]
         return Capabilities(
             regression=True,
-            task=(_MODELS.get(self.model) if built_in else None) or self.task,
-            allow_nd=not built_in, products=True, means=False,
-        )  # fmt: skip
+            task=task,
+            allow_nd=not self._is_built_in,
+            products=True,
+            means=False,
+        )
 
     # The fit --------------------------------------------------------------------------
 
     def _value(self, problem, run):
         clip = self._checked_clip(problem)
-        release = self._release(problem, clip) if self._is_private else None
-        rate, noise_std = (
-            self.learning_rate,
-            0.0 if release is None else release.noise.scale,
-        )
+        release = None
+        noise_std = 0.0
+        if self._is_private:
+            release = self._release(problem, clip)
+            noise_std = release.noise.scale
+        rate = self.learning_rate
         if rate == "auto":
             rate = self._public_rate(problem, clip, noise_std)
-        rate, n_steps, n_classes = float(rate), self.n_steps, problem.n_classes
-        standardize = isinstance(self.model, str) and self.standardize
-        seeds = np.random.SeedSequence(seed_of(self.random_state)).spawn(
-            len(problem.splits)
-        )
+        rate = float(rate)
+        n_splits = len(problem.splits)
+        seeds = np.random.SeedSequence(seed_of(self.random_state)).spawn(n_splits)
+
+        # The ledger is charged before the first step.
         draw = None if release is None else release.source()
-        runs, added = (
-            [],
-            [],
-        )  # of each split: its run and the scales; values of its rows
-        with run.steps(len(problem.splits) * n_steps, "steps made") as done:
+
+        split_runs = []
+        row_values = []  # of each split
+        with run.steps(n_splits * self.n_steps, "steps made") as done:
             for split, seed in zip(problem.splits, seeds):
-                scales = public_units(split.points, n_classes, standardize)
-                utility = self._utility_on(split.points, scales, n_classes)
-                rng, n = np.random.default_rng(seed), problem.n_rows(split)
-                trained = Run(
-                    utility, n, clip, rate, self.order, [utility.model.start(rng)]
+                rng = np.random.default_rng(seed)
+                n_rows = problem.n_rows(split)
+                units = self._units(problem, split.points)
+                utility = self._utility_on(split.points, units, problem.n_classes)
+                training = Run(
+                    utility,
+                    n_rows,
+                    clip,
+                    rate,
+                    self.order,
+                    thetas=[utility.model.start(rng)],
                 )
-                rows = utility.model.rows(
-                    *standardized(*problem.rows(split), scales, n_classes)
-                )
-                batches = shuffled_batches(n, self.batch_size, rng)
+                rows = utility.model.rows(*units.standardize(*problem.rows(split)))
+                batches = shuffled_batches(n_rows, self.batch_size, rng)
                 if draw is not None and self.batch_size is not None:
                     batches = secret_samples(
-                        n, self.batch_size, draw.noise_random_state
+                        n_rows, self.batch_size, draw.noise_random_state
                     )
-                runs.append((trained, scales))
-                added.append(np.zeros(n))
-                for batch, products in descend(trained, rows, batches, n_steps, draw):
-                    added[-1][slice(None) if batch is None else batch] += products
+                split_runs.append(SplitRun(training, units))
+                row_values.append(np.zeros(n_rows))
+
+                for batch, products in descend(
+                    training, rows, batches, self.n_steps, draw
+                ):
+                    in_batch = slice(None) if batch is None else batch
+                    row_values[-1][in_batch] += products
                     done()
-        if runs and not runs[-1][0].batches:  # of a fit that was stopped
-            runs.pop()
-        if not runs:
+
+        # A fit that was stopped may have begun a run without a step.
+        if split_runs and not split_runs[-1].run.batches:
+            split_runs.pop()
+        if not split_runs:
             return None
-        values, ends, curator = np.zeros(len(problem.y)), np.zeros(2), {}
+
+        curator = {}
         if release is not None:
-            added[0], curator = self._private_values(problem, *runs[0], noise_std)
-        for split, new, (trained, _) in zip(problem.splits, added, runs):
-            values[split.players] += new
-            first, last = trained.thetas[0], trained.thetas[-1]
-            ends += trained.utility.value(first), trained.utility.value(last)
-        empty, end = ends / len(runs)
+            row_values[0], curator = self._private_values(
+                problem, split_runs[0], noise_std
+            )
+        values = np.zeros(len(problem.y))
+        ends = np.zeros(2)
+        for split, added, (training, _) in zip(problem.splits, row_values, split_runs):
+            values[split.players] += added
+            start = training.thetas[0]
+            end = training.thetas[-1]
+            ends += training.utility.value(start), training.utility.value(end)
+        empty_utility, utility = ends / len(split_runs)
         return Result(
-            problem.sum_by_group(values / len(runs)), float(end), float(empty),
-            replace(problem, splits=problem.splits[: len(runs)]), statistic=runs,
-            attributes={"clip_": clip, "learning_rate_": rate, **self._public(problem, *runs[0])},
-            release=release, curator=curator,
-        )  # fmt: skip
+            problem.sum_by_group(values / len(split_runs)),
+            float(utility),
+            float(empty_utility),
+            replace(problem, splits=problem.splits[: len(split_runs)]),
+            statistic=split_runs,
+            attributes={
+                "clip_": clip,
+                "learning_rate_": rate,
+                **self._public_attributes(problem, split_runs[0]),
+            },
+            release=release,
+            curator=curator,
+        )
 
     def _checked_clip(self, problem):
         """The bound of gradients; refuses parameters that do not fit the problem."""
-        n = min(map(problem.n_rows, problem.splits))
-        if self.batch_size is not None and self.batch_size > n:
+        n_rows = min(map(problem.n_rows, problem.splits))
+        if self.batch_size is not None and self.batch_size > n_rows:
             raise ValueError(
-                f"batch_size must be at most the number of rows that are trained on, {n}. Got "
-                f"{self.batch_size}."
+                "batch_size must be at most the number of rows that are trained on, "
+                f"{n_rows}. Got {self.batch_size}."
             )
-        check_model(self, _MODELS)
+        check_model(self, _TASKS)
         if self.clip == "auto":
             return 1.0 if self._is_private else None
         if self.clip is None and self._is_private:
-            raise ValueError("clip must be a number with epsilon, or 'auto'. Got None.")
+            raise ValueError(
+                "clip must be a number with epsilon, or 'auto': the noise is based on "
+                "this bound of the gradients. Got None."
+            )
         return None if self.clip is None else float(self.clip)
 
-    def _public_rate(self, problem, clip, noise_std):
-        """The rate, from runs on the validation points with ``noise_std`` on sums of
-        gradients."""
-        split = problem.splits[0]
-        points, n_classes = split.points, problem.n_classes
-        scales = public_units(
-            points, n_classes, isinstance(self.model, str) and self.standardize
-        )
-        noise_std = noise_std / (self.batch_size or problem.n_rows(split))
-        X, y = standardized(points.X, points.y, scales, n_classes)
-        return public_run_rate(
-            lambda part: self._utility_on(points[part], scales, n_classes), X, y,
-            np.random.default_rng(0), n_steps=self.n_steps, clip=clip, noise_std=noise_std,
-        )  # fmt: skip
+    def _units(self, problem, points):
+        """The units of rows; torch modules take them as they are."""
+        standardize = self._is_built_in and self.standardize
+        return public_units(points, problem.n_classes, standardize)
 
-    def _utility_on(self, points, scales, n_classes):
+    def _utility_on(self, points, units, n_classes):
         """The utility of the model at some validation points."""
-        X, y = standardized(points.X, points.y, scales, n_classes)
+        X, y = units.standardize(points.X, points.y)
         weights = points.weights / (points.weights.sum() or 1.0)
-        if isinstance(self.model, str):
+        if self._is_built_in:
             model = LinearRowModel(X.shape[1], n_classes)
-            return Utility(model, model.rows(X, y), weights, scale=scales[-1] ** 2)
+            scale = units.target_scale**2
+            return Utility(model, model.rows(X, y), weights, scale=scale)
         from ..derivatives import TorchRowModel
 
         model = TorchRowModel(
@@ -421,149 +473,198 @@ class InRunShapleyValuer(BaseValuer):
         model.check_transforms(rows)
         return Utility(model, rows, weights)
 
+    def _public_rate(self, problem, clip, noise_std):
+        """The rate, from runs on the validation points with as much noise."""
+        split = problem.splits[0]
+        points = split.points
+        units = self._units(problem, points)
+        n_summed = self.batch_size or problem.n_rows(split)
+        X, y = units.standardize(points.X, points.y)
+
+        def make_utility(numbers):
+            return self._utility_on(points[numbers], units, problem.n_classes)
+
+        return public_run_rate(
+            make_utility,
+            X,
+            y,
+            np.random.default_rng(0),
+            n_steps=self.n_steps,
+            clip=clip,
+            noise_std=noise_std / n_summed,
+        )
+
+    # Privacy --------------------------------------------------------------------------
+
     def _release(self, problem, clip):
         """The release of all steps of the run."""
-        probability = (
-            None if self.batch_size is None else self.batch_size / len(problem.y)
-        )
+        probability = None
+        if self.batch_size is not None:
+            probability = self.batch_size / len(problem.y)
         event = run_event(self.n_steps, clip, probability, self.epsilon, self.delta)
+        not_protected = [
+            "the value of a row from its own owner",
+            sentences.PUBLIC_POINTS,
+            "the number of rows, and the groups",
+            sentences.RUNNING_TIMES,
+        ]
+        if problem.groups is not None:
+            not_protected.append(sentences.GROUPS)
         report = make_report(
-            event, self.delta, notion="joint", unit="row",
-            protects="the data of a row, in trajectory_, model_, the values of all other rows and "
-            "the values of unseen rows",
+            event,
+            self.delta,
+            notion="joint",
+            unit="row",
+            protects="the data of a row, in trajectory_, model_, the values of all "
+            "other rows and the values of unseen rows",
             against="anyone who sees these, and every other owner",
-            not_protected=[
-                "the value of a row from its own owner",
-                sentences.PUBLIC_POINTS,
-                "the number of rows, and the groups",
-                sentences.RUNNING_TIMES,
-                *(() if problem.groups is None else [sentences.GROUPS]),
-            ],
+            not_protected=not_protected,
             assumptions=[
-                "values_, values_error_ and baseline_ are read by the curator only, and each owner "
-                "gets the entries of its own rows",
+                "values_, values_error_ and baseline_ are read by the curator only, "
+                "and each owner gets the entries of its own rows",
                 "no private row is also a validation point",
-                "clip, learning rate, number of steps, model and all other parameters were chosen "
-                "without using the rows",
+                "clip, learning rate, number of steps, model and all other parameters "
+                "were chosen without using the rows",
                 sentences.PREPARATION,
                 sentences.OTHER_RELEASES,
             ],
             noise_random_state=self.noise_random_state,
-        )  # fmt: skip
-        # The bound is for who sees the run alone: a value is also a function of its own
-        # row.
+        )
+        # The ceiling holds for those who see the run alone, and a value is also a
+        # function of its own row.
         report = replace(report, detection_ceiling=None)
         label = "InRunShapleyValuer: gradients of a run"
         return Release(event, self.ledger, label, self.noise_random_state, report)
 
-    def _private_values(self, problem, trained, scales, noise_std):
-        """Values from what is public and each row alone; their baseline and standard
-        errors."""
-        (split,), n_classes = problem.splits, problem.n_classes
-        points, n = split.points, len(split.points)
-        rows, public = (
-            trained.utility.model.rows(*standardized(X, y, scales, n_classes))
-            for X, y in (problem.rows(split), (points.X, points.y))
+    def _private_values(self, problem, split_run, noise_std):
+        """Values of the rows, and a dict of what else only the curator sees.
+
+        A value depends on what is public and on its own row alone.
+        """
+        training, units = split_run
+        (split,) = problem.splits
+        points = split.points
+        model = training.utility.model
+        rows = model.rows(*units.standardize(*problem.rows(split)))
+        public = model.rows(*units.standardize(points.X, points.y))
+        values = value_rows(training, rows)
+
+        # The baseline is along a run on the validation points.
+        n_points = len(points)
+        public_run = replace(
+            training, n=n_points, thetas=training.thetas[:1], batches=[]
         )
-        values = value_rows(trained, rows)
-        on_points = replace(trained, n=n, thetas=trained.thetas[:1], batches=[])
-        for _ in descend(
-            on_points, public, shuffled_batches(n, None, None), len(trained.batches)
-        ):
+        steps = descend(
+            public_run,
+            public,
+            shuffled_batches(n_points, None, None),
+            len(training.batches),
+        )
+        for _ in steps:
             pass
-        baseline = value_rows(replace(trained, thetas=on_points.thetas), rows)
-        noise_std = noise_std * trained.n / (self.batch_size or trained.n)
+        baseline = value_rows(replace(training, thetas=public_run.thetas), rows)
+
         errors = noise_errors(
-            trained,
+            training,
             rows,
             public,
             values,
-            noise_std,
-            problem.sum_by_group,
-            self.batch_size,
+            noise_std=noise_std * training.n / (self.batch_size or training.n),
+            batch_size=self.batch_size,
+            sum_by_group=problem.sum_by_group,
         )
         curator = {"baseline_": problem.sum_by_group(baseline), "values_error_": errors}
         return values, curator
 
-    def _public(self, problem, trained, scales):
+    def _public_attributes(self, problem, split_run):
         """`trajectory_` and `model_`, if there is one run."""
         if not problem.has_validation_set:
             return {}
-        if isinstance(self.model, str):
-            model = linear_estimator(trained.thetas[-1], scales, problem)
+        training, units = split_run
+        theta = training.thetas[-1]
+        if self._is_built_in:
+            model = linear_estimator(theta, units, problem)
         else:
-            model = trained.utility.model.trained(trained.thetas[-1])
-        return {"trajectory_": np.array(trained.thetas), "model_": model}
+            model = training.utility.model.trained(theta)
+        return {"trajectory_": np.array(training.thetas), "model_": model}
 
     # After the fit --------------------------------------------------------------------
 
     def _score_new(self, fitted, number, X, y):
-        (trained, scales), n_classes, n = (
-            fitted.statistic[number],
-            fitted.problem.n_classes,
-            len(X),
-        )
-        model = trained.utility.model
+        """A new row has the value that it would have in every step of the run."""
+        training, units = fitted.statistic[number]
+        n_classes = fitted.problem.n_classes
+        model = training.utility.model
         if y is None:
-            X_new, _ = standardized(X, None, scales, n_classes)
-            expected = model.probabilities(trained.thetas[-1], X_new)
+            # Averaged over the labels that the trained model expects.
+            X_new, _ = units.standardize(X, None)
+            expected = model.probabilities(training.thetas[-1], X_new)
             if n_classes:
-                labels = (np.full(n, code) for code in range(n_classes))
-                by_label = [self._score_new(fitted, number, X, each) for each in labels]
+                by_label = [
+                    self._score_new(fitted, number, X, np.full(len(X), code))
+                    for code in range(n_classes)
+                ]
                 return (expected * np.array(by_label).T).sum(axis=1)
-            y = expected * scales[3] + scales[2]
-        return value_rows(trained, model.rows(*standardized(X, y, scales, n_classes)))
+            y = expected * units.target_scale + units.target_center
+        return value_rows(training, model.rows(*units.standardize(X, y)))
 
-    def _by_point(self, fitted, number):
-        """Values of all rows of a split at each of some points, see `point_values`."""
-        problem, (trained, scales) = fitted.problem, fitted.statistic[number]
-        X, y = standardized(
-            *problem.rows(problem.splits[number]), scales, problem.n_classes
-        )
-        return point_values(trained, trained.utility.model.rows(X, y))
+    def _values_at_points(self, fitted, number):
+        """Values of the rows of a split at each point, see `point_values`."""
+        problem = fitted.problem
+        training, units = fitted.statistic[number]
+        X, y = units.standardize(*problem.rows(problem.splits[number]))
+        return point_values(training, training.utility.model.rows(X, y))
 
     def _point_values(self, fitted, number, players):
-        parts = [
+        tiles = [
             values[:, players].sum(axis=1)
-            for _, values in self._by_point(fitted, number)
+            for _, values in self._values_at_points(fitted, number)
         ]
-        return np.concatenate(parts)
+        return np.concatenate(tiles)
 
     def _point_moments(self, fitted):
-        problem, moments = fitted.problem, np.zeros((2, fitted.problem.n_players))
+        problem = fitted.problem
         weights = problem.splits[0].points.weights
-        for part, values in self._by_point(fitted, 0):
-            x = np.array([problem.sum_by_group(row) for row in values])
-            moments += np.array([weights[part] ** 2 @ x, weights[part] ** 2 @ x**2])
+        moments = np.zeros((2, problem.n_players))
+        for tile, row_values in self._values_at_points(fitted, 0):
+            values = np.array(
+                [problem.sum_by_group(at_point) for at_point in row_values]
+            )
+            squares = weights[tile] ** 2
+            moments += np.array([squares @ values, squares @ values**2])
         return moments
 
 
-def secret_samples(n, size, seed):
-    """Endless Poisson samples of an expected size."""
+def secret_samples(n, size, noise_random_state):
+    """Endless Poisson samples of the rows, with their expected size."""
     for number in count():
-        own = None if seed is None else seed + number
-        yield np.flatnonzero(poisson_sample(n, size / n, noise_random_state=own)), size
+        seed = None if noise_random_state is None else noise_random_state + number
+        sample = poisson_sample(n, size / n, noise_random_state=seed)
+        yield np.flatnonzero(sample), size
 
 
-def linear_estimator(theta, scales, problem):
+def linear_estimator(theta, units, problem):
     """The built-in model as an estimator of scikit-learn, in the units of X and y."""
-    mean, scale, centre, std = scales
-    W = theta.reshape(-1, problem.n_classes or 1)
-    coef, intercept = W[:-1].T, W[-1]
-    if mean is not None:
-        coef = coef / scale
-        intercept = intercept - coef @ mean
+    theta = theta.reshape(-1, problem.n_classes or 1)
+    coef = theta[:-1].T
+    intercept = theta[-1]
+    if units.column_means is not None:
+        coef = coef / units.column_scales
+        intercept = intercept - coef @ units.column_means
     if not problem.n_classes:
         model = LinearRegression()
-        model.coef_, model.intercept_ = (
-            std * coef[0],
-            float(std * intercept[0] + centre),
+        model.coef_ = units.target_scale * coef[0]
+        model.intercept_ = float(
+            units.target_scale * intercept[0] + units.target_center
         )
     else:
-        model = LogisticRegression()
         if problem.n_classes == 2:
-            coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
-        model.coef_, model.intercept_, model.classes_ = coef, intercept, problem.classes
+            coef = coef[1:] - coef[:1]
+            intercept = intercept[1:] - intercept[:1]
+        model = LogisticRegression()
+        model.coef_ = coef
+        model.intercept_ = intercept
+        model.classes_ = problem.classes
     for name, value in problem.columns.items():
         setattr(model, name, value)
     return model

@@ -1,7 +1,7 @@
-"""Unrolled values: exact derivatives of a utility by the rows' weights, through
-training."""
+"""Unrolled values: derivatives of a utility by the rows' weights, through training."""
 
 from numbers import Integral, Real
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.preprocessing import StandardScaler
@@ -14,14 +14,79 @@ from ..derivatives import LinearRowModel, Utility
 from ..derivatives.optimizers import OPTIMIZERS, SCHEDULES, Optimizer
 from ..derivatives.unrolled import draw_batches, train, unrolled_derivatives
 from ..exceptions import ImpreciseValuesWarning
-from ._gradients import check_model
+from ._gradient_models import check_model
 
-_EPS = {
-    True: 0.01,
-    False: 1e-8,
-}  # of "auto": of the built-in model, and of torch modules
-_FAR = 10  # a value that is this times the effect of a removal is reported
+_EPS = 0.01  # of the model "auto", whose columns are standardised
+_TORCH_EPS = 1e-8  # of torch modules, as in torch
+_MAX_RATIO = 10  # of a value to the effect of a removal; larger ones are reported
 _ROUNDING = 1e-6  # relative, of utilities of modules of float32
+
+
+class LargestValue(NamedTuple):
+    """The largest value of a training, and what the removal of its row does.
+
+    Parameters
+    ----------
+    row : int
+        Number of the row.
+    value : float
+        Its value.
+    effect : float
+        Decrease of the utility in a training without the row.
+    rounding : float
+        Bound of the rounding error of the effect.
+    """
+
+    row: int
+    value: float
+    effect: float
+    rounding: float
+
+    @property
+    def is_far(self):
+        """Whether the value has another sign than the effect, or is far larger."""
+        if abs(self.value) <= self.rounding:
+            return False
+        ratio = self.value / (self.effect or np.nan)
+        return not 0 < ratio <= _MAX_RATIO
+
+
+class TrainingResult(NamedTuple):
+    """What one training gives.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows,)
+        Derivatives of the utility by the weights of the rows.
+    utility, empty_utility : float
+        Utilities of the trained model, and of its start.
+    effect : float
+        Decrease of the utility in a training without the row of the largest value.
+    """
+
+    values: np.ndarray
+    utility: float
+    empty_utility: float
+    effect: float
+
+
+class RunResult(NamedTuple):
+    """What a run gives: means over the trainings of its splits.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_players,)
+        Values of the players.
+    utility, empty_utility : float
+        Utilities of the trained models, and of their starts.
+    largest : list of LargestValue
+        The largest value of each training.
+    """
+
+    values: np.ndarray
+    utility: float
+    empty_utility: float
+    largest: list
 
 
 class UnrolledValuer(BaseInSampleValuer):
@@ -105,20 +170,21 @@ class UnrolledValuer(BaseInSampleValuer):
     See Also
     --------
     InfluenceValuer : The same of a linear model that is trained to its optimum.
-    skvalue.inspection.linear_datamodeling_score : Whether values predict what retraining does.
+    skvalue.inspection.linear_datamodeling_score : Whether values predict retraining.
 
     Notes
     -----
     Of T steps, the states at every sqrt(T)-th are kept, or fewer if more steps fit into
-    `working_memory` of :func:`sklearn.set_config`; the steps between them are taken again on the
-    way back. All values cost 4 to 6 times one training: the training itself is one, and one is
-    without the row of the largest value. An `ImpreciseValuesWarning` says so if the value has
-    another sign than what the removal does, or is more than ten times as large.
+    `working_memory` of :func:`sklearn.set_config`; the steps between them are taken
+    again on the way back. All values cost 4 to 6 times one training: the training
+    itself is one, and one is without the row of the largest value. An
+    `ImpreciseValuesWarning` is issued if this value has another sign than the effect of
+    the removal, or is more than ten times as large.
 
     References
     ----------
-    D. Maclaurin, D. Duvenaud, R. P. Adams: "Gradient-based Hyperparameter Optimization through
-    Reversible Learning", ICML 2015.
+    D. Maclaurin, D. Duvenaud, R. P. Adams: "Gradient-based Hyperparameter Optimization
+    through Reversible Learning", ICML 2015.
 
     A. Ilyas, L. Engstrom: "MAGIC: Near-Optimal Data Attribution for Deep Learning",
     2025, Section 3 (which goes back once for each validation point; here, once for
@@ -192,146 +258,182 @@ class UnrolledValuer(BaseInSampleValuer):
         self.random_state = random_state
 
     @property
+    def _is_built_in(self):
+        return isinstance(self.model, str)
+
+    @property
     def _capabilities(self):
         return Capabilities(
-            regression=True, task=self.task, products=True, squares=False,
-            allow_nd=not isinstance(self.model, str),
-        )  # fmt: skip
+            regression=True,
+            task=self.task,
+            products=True,
+            squares=False,
+            allow_nd=not self._is_built_in,
+        )
 
     def _value(self, problem, run):
         self._check_model()
-        eps = (
-            _EPS[isinstance(self.model, str)] if self.eps == "auto" else float(self.eps)
-        )
-        how = Optimizer(
-            self.optimizer,
-            self.learning_rate,
-            self.momentum,
-            self.weight_decay,
-            self.schedule,
-            eps,
-        )
-        found = []  # of each run: values, utility, that of the start, and the largest values
+        optimizer = self._optimizer()
+        seeds = np.random.SeedSequence(seed_of(self.random_state)).spawn(self.n_runs)
+        results = []
         with run.steps(self.n_runs, "runs") as done:
-            for seed in np.random.SeedSequence(seed_of(self.random_state)).spawn(
-                self.n_runs
-            ):
-                found.append(self._run(problem, how, seed))
+            for seed in seeds:
+                results.append(self._run(problem, optimizer, seed))
                 done()
-        if not found:
+        if not results:
             return None
-        values, utility, empty = (np.array(part) for part in list(zip(*found))[:3])
-        self._warn_of_far_values(
-            [largest for *_, of_run in found for largest in of_run], how
-        )
+
+        self._warn_of_far_values(results, optimizer)
+        values = np.array([result.values for result in results])
         attributes = {}
-        if len(found) > 1:
-            attributes["values_error_"] = values.std(axis=0, ddof=1) / np.sqrt(
-                len(found)
-            )
+        if len(results) > 1:
+            deviations = values.std(axis=0, ddof=1)
+            attributes["values_error_"] = deviations / np.sqrt(len(results))
         return Result(
-            values.mean(axis=0), float(utility.mean()), float(empty.mean()), problem,
+            values.mean(axis=0),
+            float(np.mean([result.utility for result in results])),
+            float(np.mean([result.empty_utility for result in results])),
+            problem,
             attributes=attributes,
-        )  # fmt: skip
+        )
 
     def _check_model(self):
         """Raise ValueError for parameters that the model does not have."""
         if hasattr(self.model, "get_params") and hasattr(self.model, "module"):
             raise ValueError(
-                "model must be 'auto' or a torch module. Got a skorch estimator: pass its module, "
-                f"and its optimizer and batches as parameters. Got {self.model!r}."
+                "model must be 'auto' or a torch module. Got a skorch estimator: pass "
+                "its module, and its optimizer and batches as parameters. Got "
+                f"{self.model!r}."
             )
         check_model(self, {"auto": None}, start=("auto",))
 
-    def _warn_of_far_values(self, largest, how):
-        """Warn if the largest value of a training is far from what the removal of its
-        row does."""
+    def _optimizer(self):
+        eps = self.eps
+        if eps == "auto":
+            eps = _EPS if self._is_built_in else _TORCH_EPS
+        return Optimizer(
+            self.optimizer,
+            self.learning_rate,
+            self.momentum,
+            self.weight_decay,
+            self.schedule,
+            float(eps),
+        )
+
+    def _warn_of_far_values(self, results, optimizer):
+        """Warn if the largest value of a training is far from what a removal does."""
         far = [
-            (row, value, effect)
-            for row, value, effect, least in largest
-            if abs(value) > least and not 0 < value / (effect or np.nan) <= _FAR
+            largest
+            for result in results
+            for largest in result.largest
+            if largest.is_far
         ]
-        if far:
-            row, value, effect = max(far, key=lambda one: abs(one[1]))
-            cure = "a smaller learning_rate"
-            if self.optimizer == "adamw":
-                cure += f", or a larger eps than {how.eps:g}: AdamW amplifies small mean gradients"
-            warn(
-                f"The value of row {row} is {value:.3g}, but training without it lowers the utility"
-                f" by {effect:.3g}: what removals do is not of first order here. Use {cure}.",
-                ImpreciseValuesWarning,
+        if not far:
+            return
+        worst = max(far, key=lambda largest: abs(largest.value))
+        cure = "a smaller learning_rate"
+        if self.optimizer == "adamw":
+            cure += (
+                f", or a larger eps than {optimizer.eps:g}: AdamW amplifies small mean "
+                "gradients"
             )
+        warn(
+            f"The value of row {worst.row} is {worst.value:.3g}, but training without "
+            f"it lowers the utility by {worst.effect:.3g}: what removals do is not of "
+            f"first order here. Use {cure}.",
+            ImpreciseValuesWarning,
+        )
 
-    def _run(self, problem, how, seed):
-        """Values of the players, utility, that of the start (means), and largest
-        values."""
-        values, utilities, largest = np.zeros(len(problem.y)), np.zeros(2), []
-        for split, drawn in zip(problem.splits, seed.spawn(len(problem.splits))):
-            by_row, by_model, effect = self._train(
-                *self._rows(problem, split), how, drawn
-            )
-            values[split.players] += by_row
-            utilities += by_model
-            row, least = np.abs(by_row).argmax(), _ROUNDING * abs(by_model[0])
-            largest.append(
-                (problem.row_numbers(split)[row], by_row[row], effect, least)
-            )
+    def _run(self, problem, optimizer, seed):
+        """The `RunResult` of a training for each split."""
+        values = np.zeros(len(problem.y))
+        utility = empty_utility = 0.0
+        largest = []
         n_splits = len(problem.splits)
-        return problem.sum_by_group(values / n_splits), *(utilities / n_splits), largest
+        for split, split_seed in zip(problem.splits, seed.spawn(n_splits)):
+            rows, utility_at_points = self._rows(problem, split)
+            result = self._train(rows, utility_at_points, optimizer, split_seed)
+            values[split.players] += result.values
+            utility += result.utility
+            empty_utility += result.empty_utility
 
-    def _train(self, rows, utility, how, seed):
-        """Values of the rows, utilities of trained model and start, and a removal's
-        effect.
+            row = np.abs(result.values).argmax()
+            largest.append(
+                LargestValue(
+                    row=problem.row_numbers(split)[row],
+                    value=result.values[row],
+                    effect=result.effect,
+                    rounding=_ROUNDING * abs(result.utility),
+                )
+            )
+        return RunResult(
+            problem.sum_by_group(values / n_splits),
+            utility / n_splits,
+            empty_utility / n_splits,
+            largest,
+        )
 
-        The latter is the decrease of the utility without the row of the largest value.
-        """
-        model, n, rng = utility.model, len(rows), np.random.default_rng(seed)
-        rng.integers(
-            2**63
-        )  # that of the start: batches do not depend on whether it is drawn
-        batches = draw_batches(n, min(self.batch_size or n, n), self.n_epochs, rng)
+    def _train(self, rows, utility, optimizer, seed):
+        """The `TrainingResult` of rows of a model, and a utility at its points."""
+        model = utility.model
+        n_rows = len(rows)
+        rng = np.random.default_rng(seed)
+        # A number that starts draw: batches do not depend on whether one is drawn.
+        rng.integers(2**63)
+        batch_size = min(self.batch_size or n_rows, n_rows)
+        batches = draw_batches(n_rows, batch_size, self.n_epochs, rng)
+
         with model.numerics_context():
             start = model.parameters(model.start(np.random.default_rng(seed)))
             values, end = unrolled_derivatives(
-                model, rows, start, batches, how, utility.gradient
+                model, rows, start, batches, optimizer, utility.gradient
             )
-            utilities = [utility.value(theta) for theta in (end, start)]
-            others = np.arange(n) != np.abs(values).argmax()
-            without = utility.value(
-                train(model, rows, start, batches, how, others.astype(float))
+            end_utility = utility.value(end)
+            start_utility = utility.value(start)
+            counted = np.arange(n_rows) != np.abs(values).argmax()
+            end_without = train(
+                model, rows, start, batches, optimizer, counted.astype(float)
             )
-        if not np.isfinite([*values, *utilities]).all():
+            effect = end_utility - utility.value(end_without)
+
+        if not np.isfinite([*values, end_utility, start_utility]).all():
             raise ValueError(
-                "learning_rate must be smaller: the training, or its derivatives, are not finite "
-                f"after {len(batches)} steps. Got {self.learning_rate!r}."
+                "learning_rate must be smaller: the training, or its derivatives, are "
+                f"not finite after {len(batches)} steps. Got {self.learning_rate!r}."
             )
-        return values, utilities, utilities[0] - without
+        return TrainingResult(values, end_utility, start_utility, effect)
 
     def _rows(self, problem, split):
         """The players of a split, as rows of a model, and the utility at its points."""
-        (X, y), points, scale = problem.rows(split), split.points, 1.0
-        X_val, y_val = points.X, points.y
-        if isinstance(self.model, str):
-            columns = StandardScaler().fit(X)
-            if not problem.n_classes:
-                target = StandardScaler().fit(y[:, None])
-                y, y_val = (
-                    target.transform(part[:, None])[:, 0] for part in (y, y_val)
-                )
-                scale = (
-                    float(target.scale_[0]) ** 2
-                )  # utilities are in squared units of the target
-            X, X_val = (
-                columns.transform(part) / np.sqrt(X.shape[1]) for part in (X, X_val)
-            )
-            model = LinearRowModel(X.shape[1], problem.n_classes)
-            return model.rows(X, y), Utility(
-                model, model.rows(X_val, y_val), points.weights, scale
-            )
+        X, y = problem.rows(split)
+        if self._is_built_in:
+            return self._standardized_rows(problem, split.points, X, y)
         from ..derivatives import TorchRowModel
 
+        points = split.points
         model = TorchRowModel(
             self.model, self.loss, X, start=self.start, device=self.device
         )
-        at_points = model.rows(X_val, y_val, "y_val")
+        at_points = model.rows(points.X, points.y, "y_val")
         return model.rows(X, y), Utility(model, at_points, points.weights)
+
+    def _standardized_rows(self, problem, points, X, y):
+        """As `_rows`, of the built-in model: in units of the rows X, y."""
+        columns = StandardScaler().fit(X)
+        root = np.sqrt(X.shape[1])
+        X_val = columns.transform(points.X) / root
+        X = columns.transform(X) / root
+
+        y_val = points.y
+        scale = 1.0
+        if not problem.n_classes:
+            target = StandardScaler().fit(y[:, None])
+            y = target.transform(y[:, None])[:, 0]
+            y_val = target.transform(y_val[:, None])[:, 0]
+            # Utilities are in squared units of the target.
+            scale = float(target.scale_[0]) ** 2
+
+        model = LinearRowModel(X.shape[1], problem.n_classes)
+        rows = model.rows(X, y)
+        at_points = model.rows(X_val, y_val)
+        return rows, Utility(model, at_points, points.weights, scale)

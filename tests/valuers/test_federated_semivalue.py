@@ -93,7 +93,7 @@ def test_averaging_is_a_matrix_product(rng, fractions):
     used = []
     for some in released:
         valuer.add_round(np.zeros(2), some, released=True)
-        used.append(valuer._fitted.statistic.used.copy())
+        used.append(valuer._fitted.statistic.averages.copy())
     X = averaging_matrix(fractions)
     np.testing.assert_allclose(X.sum(axis=1), 1)
     assert not np.triu(X, 1).any()
@@ -322,11 +322,11 @@ def test_released_updates_are_taken_as_they_are(rng):
         other = make(**seeded).start(bowl, 3)
     for t, some in enumerate(updates):
         sent = release_updates(some, 1.0, other._fitted.statistic.draw, stream=(t,))
-        other.add_round(valuer._fitted.statistic.used[0] * 0, sent, released=True)
+        other.add_round(valuer._fitted.statistic.averages[0] * 0, sent, released=True)
         if t == 0:
-            np.testing.assert_array_equal(other._fitted.statistic.used, sent)
+            np.testing.assert_array_equal(other._fitted.statistic.averages, sent)
     np.testing.assert_array_equal(
-        other._fitted.statistic.used, valuer._fitted.statistic.used
+        other._fitted.statistic.averages, valuer._fitted.statistic.averages
     )
 
 
@@ -334,10 +334,10 @@ def test_updates_are_clipped(rng):
     valuer = make(clip=0.5).start(bowl, 4)
     updates = rng.normal(size=(4, 2)) * np.array([[9.0], [3.0], [0.1], [0.0]])
     step = valuer.add_round(np.zeros(2), updates)
-    norms = np.linalg.norm(valuer._fitted.statistic.used, axis=1)
+    norms = np.linalg.norm(valuer._fitted.statistic.averages, axis=1)
     np.testing.assert_allclose(norms[:2], 0.5)
-    np.testing.assert_array_equal(valuer._fitted.statistic.used[2:], updates[2:])
-    np.testing.assert_allclose(step, valuer._fitted.statistic.used.mean(axis=0))
+    np.testing.assert_array_equal(valuer._fitted.statistic.averages[2:], updates[2:])
+    np.testing.assert_allclose(step, valuer._fitted.statistic.averages.mean(axis=0))
 
 
 def test_updates_that_are_not_finite():
@@ -348,7 +348,7 @@ def test_updates_that_are_not_finite():
         make().start(bowl, 2).add_round(np.zeros(2), updates)
     valuer = make(epsilon=1e6, clip=1.0).start(bowl, 2)
     valuer.add_round(np.zeros(2), updates)  # an error would depend on its rows
-    np.testing.assert_allclose(valuer._fitted.statistic.used[0], 0, atol=0.1)
+    np.testing.assert_allclose(valuer._fitted.statistic.averages[0], 0, atol=0.1)
 
 
 def test_ledger_is_charged_for_all_rounds_at_once():

@@ -1,6 +1,7 @@
 """Values of parties by their updates of a jointly trained model."""
 
-from ._rounds import coalition_parameters, release_updates, round_values
+from ._release import release_updates
+from ._rounds import coalition_parameters, round_values
 from ._valuer import FederatedSemivalueValuer
 
 __all__ = ["FederatedSemivalueValuer"]
