@@ -1205,6 +1205,14 @@ def test_private_methods_approach_values_without_noise(
         assert np.corrcoef(noisy, exact)[0, 1] > 0.9
 
 
+@of("batched_games")
+def test_batches_and_loop_train_the_same_models(run):
+    printed = run("--cases centroid 'naive Bayes' --coalitions 8 --pairs 1")
+    for name in ("centroid", "naive Bayes"):
+        (line,) = [line for line in printed.splitlines() if line.startswith(name)]
+        assert line.endswith("100.0%")
+
+
 @of("sampler_times", pytest.mark.slow)
 def test_errors_of_samplers_are_saved(script, run, tmp_path):
     run(
