@@ -12,7 +12,7 @@ from .centroid import CentroidSolver
 from .linear import LeastSquaresSolver, RidgeSolver
 from .logistic import LogisticSolver
 from .loop import fit_and_score, on_all_rows, score_number, train
-from .marginals import make_marginals
+from .marginals import MarginalGame
 from .neighbors import NeighborsRegressionSolver, NeighborsSolver
 from .scoring import check_scorer, empty_utility_of
 from .training import Training

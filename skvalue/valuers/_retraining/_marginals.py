@@ -7,10 +7,15 @@ from time import perf_counter
 import numpy as np
 
 from ..._utils.parallel import ordered_map
-from ...estimation import MarginalDesign, corrections, draw_players
+from ...estimation import MarginalDesign, contributions, pilot_variances
 from ...games import MarginalGame
+from ...semivalues import size_weights
 
 BLOCKS = 4  # of coalitions, in a fit without limits or `tol`
+_FEWEST_PLAYERS = 200
+# Of squared errors times work: control variates are not in the pilot, which is itself
+# noisy.
+_ADVANTAGE = 3.0
 
 
 def evaluator(game, design):
@@ -41,20 +46,6 @@ def _counted(game, mask, rng):
     return contributions(game, mask, rng), game.counts
 
 
-def contributions(game, mask, rng):
-    """Contributions to a coalition, and their corrections, (2, n)."""
-    count = game.n_trained[mask.sum()]
-    if count == game.n_players:
-        exact = game.trained(mask)
-        return np.stack([exact, np.zeros_like(exact)])
-    steps, lengths = game.steps(mask)
-    if game.exact:  # the players without steps
-        count = np.count_nonzero(np.isinf(lengths))
-    players, probabilities = draw_players(lengths, count, rng)
-    exact = game.trained(mask, players) if len(players) else np.zeros(0)
-    return np.stack(corrections(steps, players, probabilities, exact))
-
-
 def seconds_per_model(game, design):
     """Mean seconds of the models that a block of a design trains, from a coalition a
     stratum."""
@@ -67,3 +58,48 @@ def seconds_per_model(game, design):
         contributions(game, mask, rng)
         seconds += 2 * pairs * (perf_counter() - start)
     return seconds / design.cost
+
+
+def marginals_pay(games, semivalue, limit):
+    """Whether sampler="marginals" promises smaller errors than subsets, for the same
+    work.
+
+    A few coalitions of every stratum tell how much the contributions of a few players
+    differ between coalitions, how much those of steps are off, and how much utilities
+    differ. No clock is read and no random number of a fit used, so that the same call
+    has the same answer.
+
+    Parameters
+    ----------
+    games : list of ModelGame
+        The games, of which the first one is played.
+    semivalue : str, tuple or callable
+        The semivalue, see `skvalue.semivalues.check_semivalue`.
+    limit : int or None
+        Most models to train in each game, which then count the same; None counts
+        operations, see `MarginalGame.work`.
+
+    Returns
+    -------
+    pay : bool
+        The answer; False for few players, if the game has no steps, and for the
+        accuracy, of which the pilot, without control variates, promises too much.
+    """
+    if min(game.n_players for game in games) < _FEWEST_PLAYERS:
+        return False
+    try:
+        marginal = MarginalGame(games[0])
+    except ValueError:
+        return False
+    if not marginal.smooth:
+        return False
+    n = marginal.n_players
+    design = MarginalDesign(
+        size_weights(semivalue, n), marginal.n_trained, marginal.smooth
+    )
+    if limit is not None and limit <= 2 * design.cost:
+        return False
+    ours, theirs, work = pilot_variances(marginal, design)
+    if limit is not None:
+        return bool(_ADVANTAGE * ours * design.cost < theirs)
+    return bool(_ADVANTAGE * ours * work < theirs * marginal.work(n // 2)[1])

@@ -15,9 +15,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from .design import Design, Moments
-from .intervals import summed
-from .subsets import _is_shapley
+from ..design import Design, Moments
+from ..intervals import summed
+from ..subsets import _is_shapley
 
 _GROWTH, _LATER, _EARLY = (
     1.4,

@@ -78,3 +78,17 @@ def _sizes(lengths):
     sizes = np.where(known, lengths, 0.0)
     sizes += _FLOOR * sizes.mean()
     return np.where(known, sizes, max(sizes.sum(), 1.0))
+
+
+def contributions(game, mask, rng):
+    """Contributions to a coalition, and their corrections, (2, n)."""
+    count = game.n_trained[mask.sum()]
+    if count == game.n_players:
+        exact = game.trained(mask)
+        return np.stack([exact, np.zeros_like(exact)])
+    steps, lengths = game.steps(mask)
+    if game.exact:  # the players without steps
+        count = np.count_nonzero(np.isinf(lengths))
+    players, probabilities = draw_players(lengths, count, rng)
+    exact = game.trained(mask, players) if len(players) else np.zeros(0)
+    return np.stack(corrections(steps, players, probabilities, exact))
