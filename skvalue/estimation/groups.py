@@ -15,7 +15,7 @@ values of the parts of a group add up to its value, to rounding.
 import numpy as np
 
 from .._utils.parallel import one_thread
-from .adjust import FOLDS
+from .adjusting import FOLDS
 from .intervals import summed
 from .subsets import SUBSETS
 

@@ -6,7 +6,7 @@ import pytest
 from scipy.special import comb
 from scipy.stats import hypergeom
 
-from skvalue.estimation.controls import (
+from skvalue.estimation.adjusting import (
     KINDS,
     make_controls,
     ranked_rows,

@@ -10,5 +10,6 @@ of sizes, given that a player is in S or not, is added back exactly::
     inside, outside = controls.expected(beta)  # each (n_strata, n_players, n_fits)
 """
 
+from ._controls import KINDS, Controls, make_controls
 from ._rows import ranked_rows, standard_components
-from .controls import KINDS, Controls, make_controls
+from ._surrogates import FEWEST, FOLDS, Adjustment, adjusted_moments, is_due
