@@ -19,7 +19,7 @@ from skvalue.priarta import (
     Summary,
 )
 from skvalue.priarta.__main__ import main
-from skvalue.priarta.seller import most_bytes, read_rows
+from skvalue.priarta.seller import max_file_size, read_rows
 from skvalue.privacy import Ledger
 
 from .markets import gaussian_rows
@@ -341,7 +341,7 @@ def test_a_full_disk_costs_no_budget(tmp_path, capsys, monkeypatch):
     out.touch()  # as a process that is killed may leave it
     assert command(*words, out) == 0
     assert ledger.n_charges == 1
-    assert out.stat().st_size <= most_bytes(50)
+    assert out.stat().st_size <= max_file_size(50)
     capsys.readouterr()
 
     def full(*paths):

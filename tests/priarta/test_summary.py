@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from skvalue.priarta import PriArTaScorer, Summary
-from skvalue.priarta.seller import most_bytes
+from skvalue.priarta.seller import max_file_size
 
 from .markets import fitted, gaussian_rows, released
 
@@ -49,7 +49,7 @@ def test_size(rng, d):
         rng.normal(size=(90, d))
     )
     sent = released(scorer, rng.normal(size=(80, d)), epsilon=0.812345678901)
-    assert len(sent.summary_.to_json().encode()) <= most_bytes(d) == 8 * d * d + 4096
+    assert len(sent.summary_.to_json().encode()) <= max_file_size(d) == 8 * d * d + 4096
 
 
 REFUSED = [
@@ -135,7 +135,7 @@ def test_files_are_measured_before_they_are_read(scorer, summary, tmp_path):
         scorer.score_summaries([path]), scorer.score_summaries([summary])
     )
     for content, message in (
-        (b" " * (most_bytes(3) + 1), "must have at most 4168 bytes"),
+        (b" " * (max_file_size(3) + 1), "must have at most 4168 bytes"),
         (b"\xff\xfe", "must be ASCII text"),
         (b"{}", "summary.json is not a valid summary: text must"),
     ):

@@ -5,7 +5,7 @@ import os
 import numpy as np
 
 from ..._utils.untrusted import read_text
-from ..seller import Summary, most_bytes
+from ..seller import Summary, max_file_size
 
 
 def read_summaries(model, sources):
@@ -15,20 +15,21 @@ def read_summaries(model, sources):
             "summaries must be a sequence of summaries or paths. Got a single one."
         )
     summaries = []
-    for place, source in enumerate(sources):
-        summary = (
-            source if isinstance(source, Summary) else _read(source, model.n_dimensions)
-        )
+    for i, source in enumerate(sources):
+        summary = source
+        if not isinstance(source, Summary):
+            summary = _read(source, model.n_dimensions)
         if summary.model != model.fingerprint:
             raise ValueError(
-                f"summaries must be made with this buyer's model, {model.fingerprint[:12]}... "
-                f"Got one of model {summary.model[:12]}... at place {place}."
+                "summaries must be made with this buyer's model, "
+                f"{model.fingerprint[:12]}... Got one of model "
+                f"{summary.model[:12]}... at place {i}."
             )
         for name in ("max_norm", "mean_weight", "centre"):
             if not np.array_equal(getattr(summary, name), getattr(model, name)):
                 raise ValueError(
-                    f"summaries must have the {name} of the buyer's model that they name. Got "
-                    f"another at place {place}."
+                    f"summaries must have the {name} of the buyer's model that they "
+                    f"name. Got another at place {i}."
                 )
         summaries.append(summary)
     return summaries
@@ -40,7 +41,7 @@ def _read(source, n_dimensions):
         raise TypeError(
             f"summaries must be paths or Summary objects. Got {type(source).__name__}."
         )
-    text = read_text(source, most_bytes(n_dimensions), source)
+    text = read_text(source, max_file_size(n_dimensions), source)
     try:
         return Summary.from_json(text)
     except ValueError as error:

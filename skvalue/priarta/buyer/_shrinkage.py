@@ -1,5 +1,4 @@
-"""Bayes estimates of sellers' moments from noisy ones, with a prior from the buyer's
-rows.
+"""Bayes estimates of sellers' moments, with a prior from the buyer's rows.
 
 In units of the noise, a seller's released mean is the buyer's mean plus a gap plus
 standard normal noise; likewise its covariance. The prior of a gap is normal with
@@ -15,91 +14,112 @@ from sklearn.decomposition import PCA
 
 from ...privacy import smat, svec, svec_index
 
-_FLOOR = (
-    0.02  # fraction of the mean variance, so that every direction has prior variance
-)
-_MOST_DIRECTIONS = 128
-_MOST_ROWS = 2000
-_MOST_NUMBERS = 2**22  # in the outer products of rows for a prior
-_SIZES = np.concatenate(
-    [[0.0], 10.0 ** np.arange(-2, 12.25, 0.25)]
-)  # in variances of the noise
+# Fraction of the mean variance, so that every direction has prior variance.
+_FLOOR = 0.02
+_MAX_DIRECTIONS = 128
+_MAX_ROWS = 2000
+_MAX_PRODUCTS = 2**22  # numbers in the outer products of rows for a prior
+# Scales t of the grid, in variances of the noise.
+_SCALES = np.concatenate([[0.0], 10.0 ** np.arange(-2, 12.25, 0.25)])
 
 
 class Prior:
     """Normal prior of a gap: principal directions and relative variances.
 
     Fitted to vectors (n_samples, p), one per row of the buyer; equal ones give an
-    isotropic prior.
+    isotropic prior. `directions` (p, n) have the variances `variances` (n,), and all
+    others `other_variance`.
     """
 
     def __init__(self, vectors):
         p = vectors.shape[1]
-        self.directions, self.values, self.rest = np.empty((p, 0)), np.empty(0), 1.0
+        self.directions = np.empty((p, 0))
+        self.variances = np.empty(0)
+        self.other_variance = 1.0
         if np.ptp(vectors, axis=0).any():
-            found = PCA(min(_MOST_DIRECTIONS, *vectors.shape), random_state=0).fit(
-                vectors
-            )
-            values, rest = found.explained_variance_, found.noise_variance_
-            mean = (values.sum() + rest * (p - len(values))) / p
-            self.directions = found.components_.T
-            self.values, self.rest = values / mean + _FLOOR, rest / mean + _FLOOR
+            n_directions = min(_MAX_DIRECTIONS, *vectors.shape)
+            pca = PCA(n_directions, random_state=0).fit(vectors)
+            variances = pca.explained_variance_
+            other = pca.noise_variance_
+            mean = (variances.sum() + other * (p - len(variances))) / p
+            self.directions = pca.components_.T
+            self.variances = variances / mean + _FLOOR
+            self.other_variance = other / mean + _FLOOR
 
-    def estimate(self, gap, longest):
-        """Posterior means of gaps (k, p) to the buyer, observed with standard normal
-        noise.
+    def estimate(self, gap, max_length):
+        """Posterior means (k, p) of gaps that are observed with standard normal noise.
 
-        ``longest`` (k,) bounds the root mean square length of a gap under the prior.
+        ``max_length`` (k,) bounds the root mean square length of a gap under the prior.
         """
         p, n = self.directions.shape
-        along = gap @ self.directions
-        left = (
-            np.maximum((gap**2).sum(axis=1) - (along**2).sum(axis=1), 0.0)
-            if n < p
-            else 0.0
+        coordinates = gap @ self.directions
+        other_squares = 0.0
+        if n < p:
+            other_squares = (gap**2).sum(axis=1) - (coordinates**2).sum(axis=1)
+            other_squares = np.maximum(other_squares, 0.0)
+        squares = np.column_stack(
+            [coordinates**2, np.broadcast_to(other_squares, len(gap))]
         )
-        squares = np.column_stack([along**2, np.broadcast_to(left, len(gap))])
-        times = np.append(np.ones(n), p - n)
-        # (scales, directions) and (scales, k): log-likelihoods up to a constant.
-        variance = 1 + _SIZES[:, None] * np.append(self.values, self.rest)
-        fit = -0.5 * (
-            (times * np.log(variance)).sum(axis=1)[:, None] + (1 / variance) @ squares.T
+        multiplicities = np.append(np.ones(n), p - n)
+
+        # (scales, n + 1) and (scales, k): log-likelihoods up to a constant.
+        prior_variances = np.append(self.variances, self.other_variance)
+        variances = 1 + _SCALES[:, None] * prior_variances
+        loglik = -0.5 * (
+            (multiplicities * np.log(variances)).sum(axis=1)[:, None]
+            + (1 / variances) @ squares.T
         )
-        fit = np.where(_SIZES[:, None] * p > longest**2, -np.inf, fit)
-        weight = np.exp(fit - fit.max(axis=0))
-        kept = (weight / weight.sum(axis=0)).T @ (1 - 1 / variance)
-        rest = kept[:, -1:] if n < p else 0.0
-        return rest * gap + ((kept[:, :-1] - rest) * along) @ self.directions.T
+        is_too_long = _SCALES[:, None] * p > max_length**2
+        loglik = np.where(is_too_long, -np.inf, loglik)
+
+        # (k, n + 1): the fraction of a gap that its posterior mean keeps.
+        weights = np.exp(loglik - loglik.max(axis=0))
+        fractions = (weights / weights.sum(axis=0)).T @ (1 - 1 / variances)
+        other_fraction = fractions[:, -1:] if n < p else 0.0
+        excess = (fractions[:, :-1] - other_fraction) * coordinates
+        return other_fraction * gap + excess @ self.directions.T
 
 
 def priors_of(rows, seed):
-    """Priors of sellers' means and of their covariances, as `svec`, from the buyer's
-    rows."""
+    """Priors of sellers' means and of their covariances (as `svec`).
+
+    They are fitted to the buyer's rows (n, d).
+    """
     n, d = rows.shape
-    most = max(2, min(_MOST_ROWS, 2 * _MOST_NUMBERS // (d * (d + 1))))
-    some = rows - rows.mean(axis=0)
-    if n > most:
-        some = some[np.random.default_rng(seed).choice(n, most, replace=False)]
+    max_rows = max(2, min(_MAX_ROWS, 2 * _MAX_PRODUCTS // (d * (d + 1))))
+    centred = rows - rows.mean(axis=0)
+    if n > max_rows:
+        rng = np.random.default_rng(seed)
+        centred = centred[rng.choice(n, max_rows, replace=False)]
     i, j, weights = svec_index(d)
-    products = some[:, i] * some[:, j] * weights
+    products = centred[:, i] * centred[:, j] * weights
     return Prior(rows), Prior(products)
 
 
 def shrink_moments(target, means, moments, noise, priors, radius):
-    """Bayes estimates of moments of k sellers, shrunk towards `target`, the buyer's
-    moments.
+    """Bayes estimates of means (k, d) and covariances (k, d, d) of k sellers.
 
-    ``noise`` (k, 2) are positive standard deviations on an entry of the mean and on the
-    diagonal of the second moment; `radius` bounds the norm of rows.
+    They are shrunk towards `target`, the buyer's mean and covariance; `priors` are
+    those of the gaps to each, and `radius` bounds the norm of rows. `moments` (k, d, d)
+    are noisy second moments, and ``noise`` (k, 2) are positive standard deviations on
+    an entry of the mean and on the diagonal of the second moment.
     """
-    (mean, covariance), d = target, means.shape[1]
-    a, b = noise.T
-    means = mean + a[:, None] * priors[0].estimate(
-        (means - mean) / a[:, None], radius / a
-    )
+    d = means.shape[1]
+    target_mean, target_covariance = target
+    mean_prior, covariance_prior = priors
+    mean_noise, moment_noise = noise.T
+    gap = (means - target_mean) / mean_noise[:, None]
+    gap = mean_prior.estimate(gap, radius / mean_noise)
+    means = target_mean + mean_noise[:, None] * gap
+
     # The noise of the second moment, and of the squared mean that is subtracted from
     # it.
-    b = np.sqrt(b**2 + 2 * a**4 + 4 * a**2 * (means**2).sum(axis=1) / d)
-    gap = svec(moments - means[:, :, None] * means[:, None, :] - covariance)
-    gap = priors[1].estimate(gap / b[:, None], radius**2 / b)
-    return means, covariance + smat(b[:, None] * gap, d)
+    covariance_noise = np.sqrt(
+        moment_noise**2
+        + 2 * mean_noise**4
+        + 4 * mean_noise**2 * (means**2).sum(axis=1) / d
+    )
+    covariances = moments - means[:, :, None] * means[:, None, :]
+    gap = svec(covariances - target_covariance) / covariance_noise[:, None]
+    gap = covariance_prior.estimate(gap, radius**2 / covariance_noise)
+    return means, target_covariance + smat(covariance_noise[:, None] * gap, d)

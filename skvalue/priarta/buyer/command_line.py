@@ -6,9 +6,13 @@ from ..maps import BuyerModel
 from ..seller import read_rows
 from .scorer import PriArTaScorer
 
+_REPRESENTATIONS = ("identity", "pca", "simclr")
+
 
 def add_buyer_command(commands):
-    """Add the command ``buyer`` with its steps ``export`` and ``score`` to a command line.
+    """Add the command ``buyer`` to a command line.
+
+    Its steps are ``export`` and ``score``.
 
     Parameters
     ----------
@@ -26,40 +30,50 @@ def add_buyer_command(commands):
     >>> callable(options.run)
     True
     """
-    about = (
-        "a buyer's side of PriArTa: export a model for sellers, score their summaries"
+    buyer = commands.add_parser(
+        "buyer",
+        help="a buyer's side of PriArTa: export a model for sellers, score their "
+        "summaries",
     )
-    steps = commands.add_parser("buyer", help=about).add_subparsers(
-        required=True, metavar="STEP"
-    )
+    steps = buyer.add_subparsers(required=True, metavar="STEP")
+
     export = steps.add_parser("export", help="write the folder that sellers need")
     export.set_defaults(run=_export)
+    export.add_argument(
+        "rows",
+        help="an .npz, .npy or .csv (no header) file of your rows, which are not "
+        "protected",
+    )
+    export.add_argument(
+        "--representation",
+        choices=_REPRESENTATIONS,
+        default=_REPRESENTATIONS[0],
+        help="of a row",
+    )
+    export.add_argument(
+        "--epsilon",
+        type=float,
+        help="that sellers will probably choose; default: 1",
+    )
+    export.add_argument("--seed", type=int, default=0, help="default: %(default)s")
+    export.add_argument("-o", "--output", required=True, help="new folder")
+
     score = steps.add_parser("score", help="score the summaries of sellers")
     score.set_defaults(run=_score)
     score.add_argument("model", help="folder that export wrote")
-    about = (
-        "an .npz, .npy or .csv (no header) file of your rows, which are not protected"
-    )
-    export.add_argument("rows", help=about)
     score.add_argument("rows", help="the file of rows that export had")
-    maps = "identity", "pca", "simclr"
-    export.add_argument(
-        "--representation", choices=maps, default=maps[0], help="of a row"
-    )
-    about = "that sellers will probably choose; default: 1"
-    export.add_argument("--epsilon", type=float, help=about)
-    export.add_argument("--seed", type=int, default=0, help="default: %(default)s")
-    export.add_argument("-o", "--output", required=True, help="new folder")
     score.add_argument("summaries", nargs="+", help="files of the sellers")
     score.add_argument("-o", "--output", help="file to write the scores to")
 
 
 def _export(options):
-    chosen = {"epsilon": options.epsilon, "random_state": options.seed}
-    scorer = PriArTaScorer(options.representation, **chosen)
+    scorer = PriArTaScorer(
+        options.representation, epsilon=options.epsilon, random_state=options.seed
+    )
     scorer.fit(read_rows(options.rows)).export(options.output)
     print(
-        f"{options.output}: a model of {scorer.model_.n_dimensions} dimensions for sellers."
+        f"{options.output}: a model of {scorer.model_.n_dimensions} dimensions for "
+        "sellers."
     )
     print(
         "It is fitted without noise on your rows, about which it tells whoever has it."
@@ -67,14 +81,15 @@ def _export(options):
 
 
 def _score(options):
-    check_outputs(options, {"output": KINDS}, [options.rows, *options.summaries])
-    model, paths = BuyerModel.load(options.model), options.summaries
+    summaries = options.summaries
+    check_outputs(options, {"output": KINDS}, [options.rows, *summaries])
+    model = BuyerModel.load(options.model)
     scorer = PriArTaScorer().fit(read_rows(options.rows), model=model)
     scores = {
-        "summary": paths,
-        "score": scorer.score_summaries(paths)[:, 0],
-        "error": scorer.score_errors(paths),
-        "noise_floor": scorer.noise_floor(paths),
+        "summary": summaries,
+        "score": scorer.score_summaries(summaries)[:, 0],
+        "error": scorer.score_errors(summaries),
+        "noise_floor": scorer.noise_floor(summaries),
     }
     frame = pandas().DataFrame(scores).sort_values("score", ascending=False)
     print(frame.to_string(index=False, float_format="{:.4g}".format))

@@ -6,14 +6,12 @@ with leading axes that broadcast.
 
 import numpy as np
 
-_RESIDUAL_BELOW = (
-    1e-4  # fraction of the traces below which a difference of sums cancels
-)
+# Fraction of the traces below which a difference of sums cancels.
+_CANCELLATION = 1e-4
 
 
 def psd_factor(covariance):
-    """A factor B such that B B' is the nearest positive semidefinite matrix; (..., d,
-    d).
+    """A factor B (..., d, d) of the nearest positive semidefinite matrix B B'.
 
     Eigenvalues below rounding error become zero, since their square roots would not be
     negligible.
@@ -27,7 +25,7 @@ def psd_factor(covariance):
 
 
 def _eigen(matrix):
-    """Eigenvalues, those below rounding error as zero, and eigenvectors."""
+    """Eigenvalues (..., d), those below rounding error as zero, and eigenvectors."""
     values, vectors = np.linalg.eigh(matrix)
     largest = np.abs(values).max(axis=-1, keepdims=True)
     rounding = values.shape[-1] * np.finfo(float).eps * largest
@@ -58,9 +56,10 @@ def wasserstein(mean, covariance, mean_other, covariance_other):
 
     References
     ----------
-    C. Givens, R. Shortt: "A class of Wasserstein metrics for probability distributions", Michigan
-    Math. J. 1984; the paper of PriArTa, equation 1. It is computed from singular values of a
-    product of factors, or, for small distances, from a residual without cancellation.
+    C. Givens, R. Shortt: "A class of Wasserstein metrics for probability
+    distributions", Michigan Math. J. 1984; the paper of PriArTa, equation 1. It is
+    computed from singular values of a product of factors, or, for small distances, from
+    a residual without cancellation.
 
     Examples
     --------
@@ -76,26 +75,30 @@ def wasserstein(mean, covariance, mean_other, covariance_other):
 
 
 def factored_wasserstein(mean, factor, mean_other, factor_other):
-    """`wasserstein` distance with covariances given by factors B of B B', (..., d,
-    d)."""
+    """`wasserstein` distance, with covariances B B' given by factors B (..., d, d)."""
     cross = np.swapaxes(factor, -1, -2) @ factor_other
     total = (factor**2).sum(axis=(-1, -2)) + (factor_other**2).sum(axis=(-1, -2))
-    bures = np.atleast_1d(
-        total - 2 * np.linalg.svd(cross, compute_uv=False).sum(axis=-1)
-    )
-    close = bures <= _RESIDUAL_BELOW * np.atleast_1d(total)
-    if close.any():
+    fidelity = np.linalg.svd(cross, compute_uv=False).sum(axis=-1)
+    bures = np.atleast_1d(total - 2 * fidelity)
+
+    # Small differences cancel, and are computed from residuals.
+    is_small = bures <= _CANCELLATION * np.atleast_1d(total)
+    if is_small.any():
         shape = bures.shape + factor.shape[-2:]
-        first, second = (
-            np.broadcast_to(part, shape)[close] for part in (factor, factor_other)
+        residual = _residual(
+            np.broadcast_to(factor, shape)[is_small],
+            np.broadcast_to(factor_other, shape)[is_small],
         )
-        bures[close] = (_residual(first, second) ** 2).sum(axis=(-1, -2))
+        bures[is_small] = (residual**2).sum(axis=(-1, -2))
     shift = ((mean - mean_other) ** 2).sum(axis=-1)
     return np.sqrt(shift + bures.reshape(np.shape(total)))
 
 
 def _residual(factor, factor_other):
-    """A - B Q with the rotation Q that minimizes its norm, the Bures distance."""
+    """A - B Q (..., d, d), for the rotation Q that minimizes its norm.
+
+    The norm is the Bures distance of A A' and B B'.
+    """
     left, _, right = np.linalg.svd(np.swapaxes(factor, -1, -2) @ factor_other)
     return factor - factor_other @ np.swapaxes(left @ right, -1, -2)
 
@@ -131,10 +134,10 @@ def principal_contributions(mean, covariance, mean_other, covariance_other, axes
     Examples
     --------
     >>> import numpy as np
-    >>> parts = principal_contributions(
+    >>> contributions = principal_contributions(
     ...     [0.0, 0.0], np.eye(2), [3.0, 0.0], np.diag([1.0, 4.0]), np.eye(2)
     ... )
-    >>> parts.round(6) + 0.0
+    >>> contributions.round(6) + 0.0
     array([[9., 0.],
            [0., 1.]])
     """
@@ -148,8 +151,9 @@ def principal_contributions(mean, covariance, mean_other, covariance_other, axes
 
 
 def symmetric_kl(mean, covariance, mean_other, covariance_other, *, ridge=0.0):
-    """Jeffreys divergence between Gaussian distributions: the sum of KL in both
-    directions.
+    """Jeffreys divergence between Gaussian distributions.
+
+    It is the sum of the Kullback-Leibler divergences in both directions.
 
     Parameters
     ----------
@@ -180,30 +184,36 @@ def symmetric_kl(mean, covariance, mean_other, covariance_other, *, ridge=0.0):
     np.float64(1.0)
     """
     if not 0 <= ridge < np.inf:
-        raise ValueError(f"ridge must be a finite number, not negative. Got {ridge!r}.")
+        raise ValueError(
+            "ridge must be a finite number, and not negative, since it is added to "
+            f"eigenvalues. Got {ridge!r}."
+        )
     mean, covariance = _moments(mean, covariance)
     mean_other, covariance_other = _moments(mean_other, covariance_other)
-    shift, d, whole, pair = mean - mean_other, mean.shape[-1], True, []
-    for matrix in (covariance, covariance_other):
-        values, vectors = _eigen(matrix)
-        values = (values + ridge)[..., None, :]
-        whole = whole & (values > 0).all(axis=(-1, -2))
-        inverse = vectors / np.where(values > 0, values, 1.0)
-        pair.append(
-            [
-                part @ np.swapaxes(vectors, -1, -2)
-                for part in (vectors * values, inverse)
-            ]
-        )
-    (first, inverse), (second, inverse_other) = pair
-    traces = np.einsum("...ij,...ji->...", inverse_other, first)
-    traces = traces + np.einsum("...ij,...ji->...", inverse, second)
+    matrix, inverse, is_regular = _ridged(covariance, ridge)
+    matrix_other, inverse_other, is_regular_other = _ridged(covariance_other, ridge)
+    d = mean.shape[-1]
+    shift = mean - mean_other
+    traces = np.einsum("...ij,...ji->...", inverse_other, matrix)
+    traces = traces + np.einsum("...ij,...ji->...", inverse, matrix_other)
     distance = np.einsum("...i,...ij,...j->...", shift, inverse + inverse_other, shift)
     divergence = 0.5 * np.maximum(traces - 2 * d + distance, 0.0)
-    return np.where(whole, divergence, np.inf)[()]
+    return np.where(is_regular & is_regular_other, divergence, np.inf)[()]
+
+
+def _ridged(covariance, ridge):
+    """A covariance (..., d, d) plus ridge, its inverse, and whether it is regular."""
+    values, vectors = _eigen(covariance)
+    values = (values + ridge)[..., None, :]
+    is_regular = (values > 0).all(axis=(-1, -2))
+    transposed = np.swapaxes(vectors, -1, -2)
+    matrix = (vectors * values) @ transposed
+    inverse = (vectors / np.where(values > 0, values, 1.0)) @ transposed
+    return matrix, inverse, is_regular
 
 
 def _square(matrix):
+    """Square matrices (..., d, d) of finite numbers, made symmetric."""
     matrix = np.asarray(matrix, dtype=np.float64)
     if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2] or matrix.shape[-1] == 0:
         raise ValueError(
@@ -215,12 +225,13 @@ def _square(matrix):
 
 
 def _moments(mean, covariance):
+    """Means (..., d) and covariances (..., d, d), checked."""
     covariance = _square(covariance)
     mean = np.asarray(mean, dtype=np.float64)
     if mean.ndim == 0 or mean.shape[-1] != covariance.shape[-1]:
         raise ValueError(
-            f"mean must have {covariance.shape[-1]} entries, as covariance has rows. Got shape "
-            f"{mean.shape}."
+            f"mean must have {covariance.shape[-1]} entries, as covariance has rows. "
+            f"Got shape {mean.shape}."
         )
     if not np.isfinite(mean).all():
         raise ValueError("mean must hold finite numbers. Got NaN or infinity.")

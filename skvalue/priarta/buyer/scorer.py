@@ -39,13 +39,13 @@ from ._simulation import choose_weight, noise_floor, score_error
 from .metrics import factored_wasserstein, principal_contributions
 
 _AUTO_QUANTILE = 0.95  # of the buyer's norms
-_NEAREST, _FARTHEST = 1e-50, 1e50  # of latent rows
-_AT_ONCE = 50  # sellers per block, so that their matrices fit in the cache
+_MIN_REACH = 1e-50  # distances of latent rows from their mean
+_MAX_REACH = 1e50
+_BLOCK_SIZE = 50  # sellers per block, so that their matrices fit in the cache
 
 
 class PriArTaScorer(BaseEstimator):
-    """Score of sellers' data sets by their distance from the buyer's, from private
-    summaries.
+    """Score of sellers' data sets, from private summaries: distance from the buyer's.
 
     The buyer fits a representation and a latent map on its own rows and exports them.
     Each seller returns the noisy moments of its latent rows. The score is the distance
@@ -114,16 +114,16 @@ class PriArTaScorer(BaseEstimator):
 
     References
     ----------
-    The paper of PriArTa; W. E. Strawderman: "Proper Bayes Minimax Estimators of the Multivariate
-    Normal Mean", Annals of Mathematical Statistics 1971.
+    The paper of PriArTa; W. E. Strawderman: "Proper Bayes Minimax Estimators of the
+    Multivariate Normal Mean", Annals of Mathematical Statistics 1971.
 
     Examples
     --------
     >>> import numpy as np
     >>> from skvalue.priarta import PriArTaScorer
     >>> rng = np.random.default_rng(0)
-    >>> X_buyer, X_near, X_far = rng.normal(size=(3, 500, 2)) + np.array([0, 0, 2])[:, None, None]
-    >>> PriArTaScorer().fit(X_buyer).transform([X_near, X_far]).round(1)
+    >>> X_buyer, X_near, X_far = rng.normal(size=(3, 500, 2))
+    >>> PriArTaScorer().fit(X_buyer).transform([X_near, X_far + 2]).round(1)
     array([[0.1],
            [2.2]])
     """
@@ -138,7 +138,7 @@ class PriArTaScorer(BaseEstimator):
         "metric": [StrOptions(set(METRICS))],
         **RELEASE_CONSTRAINTS,
         "max_norm": [
-            Interval(Real, _NEAREST, _FARTHEST, closed="both"),
+            Interval(Real, _MIN_REACH, _MAX_REACH, closed="both"),
             StrOptions({"auto"}),
         ],
         "mean_weight": [
@@ -210,60 +210,72 @@ class PriArTaScorer(BaseEstimator):
         if n_rows < 2:
             raise ValueError(f"X must have at least 2 rows. Got {n_rows}.")
         columns = columns_of(X)
-        random = check_random_state(self.random_state)
+        random_state = check_random_state(self.random_state)
+
+        # Latent rows, around their mean and clipped to a radius.
         if model is None:
-            representation = _fit_map(self.representation, REPRESENTATIONS, X, random)
+            representation = _fit_map(
+                self.representation, REPRESENTATIONS, X, random_state
+            )
             rows = as_rows(representation.transform(X), n_rows, "representation")
-            latent = _fit_map(self.latent, LATENTS, rows, random)
+            latent = _fit_map(self.latent, LATENTS, rows, random_state)
             rows = as_rows(latent.transform(rows), n_rows, "latent")
             centre = rows.mean(axis=0)
+            max_norm = self.max_norm
         else:
-            rows, centre = model.latent_rows(X), model.centre
-            far = np.abs(rows.mean(axis=0) - centre) > 1e-4 * (
-                np.abs(centre) + model.max_norm
-            )
-            if far.any():
-                raise ValueError(
-                    "X must have the rows that the model was fitted on, whose mean is its centre. "
-                    f"Got {n_rows} rows with another mean."
-                )
-        # Moments of the rows around the centre must neither overflow nor underflow.
-        size = np.abs(rows - centre).max()
-        if size != 0 and not _NEAREST <= size <= _FARTHEST:
-            raise ValueError(
-                f"X must give latent rows that reach from {_NEAREST:g} to {_FARTHEST:g} away from "
-                f"their mean. Got {size:g}: scale its columns, or pass "
-                "representation=Identity(standardize=True)."
-            )
-        max_norm = self.max_norm if model is None else model.max_norm
+            rows = model.latent_rows(X)
+            centre = model.centre
+            max_norm = model.max_norm
+            _check_mean(rows, model)
+        rows = rows - centre
+        _check_reach(rows)
         if isinstance(max_norm, str):
-            norms = np.linalg.norm(rows - centre, axis=1)
+            norms = np.linalg.norm(rows, axis=1)
             max_norm = float(np.quantile(norms, _AUTO_QUANTILE)) or 1.0
-        rows = clip_rows(rows - centre, max_norm)
-        buyer = Buyer(rows, max_norm, self.metric, seed=int(random.randint(2**31)))
-        if model is None:
-            weight = self.mean_weight
-            if isinstance(weight, str):
-                release = self.epsilon or 1.0, self.delta, self.relation
-                weight = choose_weight(buyer, rows, *release, self.shrink)
-            model = BuyerModel(representation, latent, centre, max_norm, weight)
-        # The noise floor is that of a seller with as many rows as the buyer.
-        event = release_event(
-            self.epsilon, self.delta, model.mean_weight, self.relation
+        rows = clip_rows(rows, max_norm)
+
+        buyer = Buyer(
+            rows, max_norm, self.metric, seed=int(random_state.randint(2**31))
         )
-        scale = 0.0 if event is None else event.scale
-        noise = noise_of(self.relation, scale, model.mean_weight, n_rows, max_norm)
+        if model is None:
+            weight = self._choose_mean_weight(buyer, rows)
+            model = BuyerModel(representation, latent, centre, max_norm, weight)
+        floor = self._own_noise_floor(buyer, model, n_rows)
         set_fitted_state(
             self,
             model_=model,
             max_norm_=max_norm,
-            noise_floor_=noise_floor(buyer, noise, n_rows, self.shrink),
+            noise_floor_=floor,
             components_=np.linalg.eigh(buyer.covariance)[1].T[::-1],
             n_samples_=n_rows,
             _buyer=buyer,
             **columns,
         )
         return self
+
+    def _choose_mean_weight(self, buyer, rows):
+        """The weight of the mean in a noisy release; "auto" tunes it on the rows."""
+        if not isinstance(self.mean_weight, str):
+            return self.mean_weight
+        return choose_weight(
+            buyer,
+            rows,
+            epsilon=self.epsilon or 1.0,
+            delta=self.delta,
+            relation=self.relation,
+            shrink=self.shrink,
+        )
+
+    def _own_noise_floor(self, buyer, model, n_rows):
+        """The noise floor of a seller with as many rows as the buyer."""
+        event = release_event(
+            self.epsilon, self.delta, model.mean_weight, self.relation
+        )
+        scale = 0.0 if event is None else event.scale
+        noise = noise_of(
+            self.relation, scale, model.mean_weight, n_rows, model.max_norm
+        )
+        return noise_floor(buyer, noise, n_rows, self.shrink)
 
     # Sellers --------------------------------------------------------------------------
 
@@ -289,27 +301,33 @@ class PriArTaScorer(BaseEstimator):
         check_is_fitted(self, "model_")
         if isinstance(datasets, Mapping):
             raise ValueError(
-                "datasets must be a sequence of data sets, one per seller. Got a mapping: pass its "
-                "values()."
+                "datasets must be a sequence of data sets, one per seller. Got a "
+                "mapping: pass its values()."
             )
-        if getattr(datasets, "ndim", 3) < 3:  # a table, not a sequence of them
+        if getattr(datasets, "ndim", 3) < 3:
             raise ValueError(
-                "datasets must be a sequence of data sets, one per seller. Got a table of shape "
-                f"{datasets.shape}; for one seller pass [X]."
+                "datasets must be a sequence of data sets, one per seller. Got a table "
+                f"of shape {datasets.shape}; for one seller pass [X]."
             )
-        made = []
-        for place, X in enumerate(datasets):
+        summaries = []
+        for i, X in enumerate(datasets):
             check_feature_names(self, X, reset=False)
             seed = self.noise_random_state
+            if seed is not None:
+                seed += i
             seller = SellerRelease(
-                self.model_, self.epsilon, delta=self.delta, relation=self.relation,
-                noise_random_state=None if seed is None else seed + place,
-            )  # fmt: skip
+                self.model_,
+                self.epsilon,
+                delta=self.delta,
+                relation=self.relation,
+                noise_random_state=seed,
+            )
             with warnings.catch_warnings():
-                if place:  # warn once
+                # The first seller has warned.
+                if i > 0:
                     warnings.simplefilter("ignore", SeededNoiseWarning)
-                made.append(seller.fit(X).summary_)
-        return made
+                summaries.append(seller.fit(X).summary_)
+        return summaries
 
     def transform(self, datasets):
         """Scores of sellers from their rows, through `summarize`.
@@ -355,12 +373,13 @@ class PriArTaScorer(BaseEstimator):
             If an element is neither a summary nor a path.
         """
         check_is_fitted(self, "model_")
-        summaries, scores = read_summaries(self.model_, summaries), []
-        for start in range(0, len(summaries), _AT_ONCE):
-            some = summaries[start : start + _AT_ONCE]
-            estimates = estimate_summaries(self._buyer, some, self.shrink)
-            scores.append(self._buyer.score(estimates.mean, estimates.factor))
-        return np.concatenate([*scores, []])[:, None]
+        summaries = read_summaries(self.model_, summaries)
+        scores = np.empty((len(summaries), 1))
+        for start in range(0, len(summaries), _BLOCK_SIZE):
+            block = slice(start, start + _BLOCK_SIZE)
+            estimates = estimate_summaries(self._buyer, summaries[block], self.shrink)
+            scores[block, 0] = self._buyer.score(estimates.mean, estimates.factor)
+        return scores
 
     def score_errors(self, summaries):
         """Standard errors of scores, estimated from the summaries alone.
@@ -387,10 +406,13 @@ class PriArTaScorer(BaseEstimator):
         """
         summaries, estimates = self._estimates(summaries)
         rng = np.random.default_rng(self._buyer.seed)
-        each = zip(estimates.mean, estimates.factor, summaries)
-        return np.array(
-            [score_error(self._buyer, *seller, self.shrink, rng) for seller in each]
-        )
+        errors = [
+            score_error(self._buyer, mean, factor, summary, shrink=self.shrink, rng=rng)
+            for mean, factor, summary in zip(
+                estimates.mean, estimates.factor, summaries
+            )
+        ]
+        return np.array(errors)
 
     def noise_floor(self, summaries):
         """Scores below which a seller does not differ significantly from the buyer.
@@ -411,12 +433,11 @@ class PriArTaScorer(BaseEstimator):
             As in `score_summaries`.
         """
         check_is_fitted(self, "model_")
-        return np.array(
-            [
-                noise_floor(self._buyer, summary.noise, summary.n_samples, self.shrink)
-                for summary in read_summaries(self.model_, summaries)
-            ]
-        )
+        floors = [
+            noise_floor(self._buyer, summary.noise, summary.n_samples, self.shrink)
+            for summary in read_summaries(self.model_, summaries)
+        ]
+        return np.array(floors)
 
     def pairwise_distances(self, summaries):
         """Pairwise 2-Wasserstein distances between sellers, to find near-duplicates.
@@ -436,12 +457,12 @@ class PriArTaScorer(BaseEstimator):
         ValueError
             As in `score_summaries`.
         """
-        _, e = self._estimates(summaries)
-        n = len(e.mean)
-        distances = np.zeros((n, n))
-        for i in range(n - 1):
+        _, (means, factors) = self._estimates(summaries)
+        n_sellers = len(means)
+        distances = np.zeros((n_sellers, n_sellers))
+        for i in range(n_sellers - 1):
             distances[i, i + 1 :] = factored_wasserstein(
-                e.mean[i], e.factor[i], e.mean[i + 1 :], e.factor[i + 1 :]
+                means[i], factors[i], means[i + 1 :], factors[i + 1 :]
             )
         return distances + distances.T
 
@@ -465,15 +486,19 @@ class PriArTaScorer(BaseEstimator):
         ValueError
             As in `score_summaries`.
         """
-        _, e = self._estimates(summaries)
-        buyer = self._buyer
+        _, estimates = self._estimates(summaries)
         return principal_contributions(
-            buyer.mean, buyer.covariance, e.mean, e.covariance, self.components_
+            self._buyer.mean,
+            self._buyer.covariance,
+            estimates.mean,
+            estimates.covariance,
+            self.components_,
         )
 
     def export(self, folder):
-        """Write the model for sellers to a folder: a JSON file and an npz file of
-        arrays.
+        """Write the model for sellers to a folder.
+
+        It gets a JSON file and an npz file of arrays.
 
         THE BUYER IS NOT PROTECTED: weights, centre and radius are fitted on its rows
         without noise, and disclose information on them to anyone with the folder.
@@ -504,14 +529,35 @@ class PriArTaScorer(BaseEstimator):
         return tags
 
 
-def _fit_map(given, names, X, random):
+def _fit_map(spec, names, X, random_state):
     """A fitted map, from a name or an object."""
-    if isinstance(given, str):
-        fitted = class_named(given, names)()
-        if "random_state" in fitted.get_params():
-            fitted.set_params(random_state=int(random.randint(2**31)))
-    elif name_of(given, names) is not None:
-        fitted = clone(given)
+    if isinstance(spec, str):
+        fitted_map = class_named(spec, names)()
+        if "random_state" in fitted_map.get_params():
+            fitted_map.set_params(random_state=int(random_state.randint(2**31)))
+    elif name_of(spec, names) is not None:
+        fitted_map = clone(spec)
     else:
-        fitted = FittedMap(given)
-    return fitted.fit(X)
+        fitted_map = FittedMap(spec)
+    return fitted_map.fit(X)
+
+
+def _check_mean(rows, model):
+    """Refuse latent rows whose mean is not the centre of a model."""
+    tolerance = 1e-4 * (np.abs(model.centre) + model.max_norm)
+    if (np.abs(rows.mean(axis=0) - model.centre) > tolerance).any():
+        raise ValueError(
+            "X must have the rows that the model was fitted on, whose mean is its "
+            f"centre. Got {len(rows)} rows with another mean."
+        )
+
+
+def _check_reach(rows):
+    """Refuse centred rows whose moments would overflow or underflow."""
+    reach = np.abs(rows).max()
+    if reach != 0 and not _MIN_REACH <= reach <= _MAX_REACH:
+        raise ValueError(
+            f"X must give latent rows that reach from {_MIN_REACH:g} to "
+            f"{_MAX_REACH:g} away from their mean. Got {reach:g}: scale its columns, "
+            "or pass representation=Identity(standardize=True)."
+        )

@@ -1,6 +1,6 @@
 """Summaries and releases of a seller."""
 
-from .command_line import add_seller_command, add_seller_steps, read_rows
+from .command_line import add_seller_command, add_seller_steps
 from .mechanism import (
     COUNT_WEIGHT,
     Noise,
@@ -11,4 +11,5 @@ from .mechanism import (
     symmetric,
 )
 from .release import RELEASE_CONSTRAINTS, SellerRelease
-from .summary import Summary, most_bytes
+from .rows_file import read_rows
+from .summary import Summary, max_file_size

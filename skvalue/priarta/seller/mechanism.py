@@ -19,19 +19,21 @@ import numpy as np
 from ...privacy import calibrate_gaussian, svec, svec_index
 
 COUNT_WEIGHT = 0.5
-_ROUNDING = (
-    1e-12  # relative rounding error of the formulas; `clip_rows` keeps norms up to 1
-)
+# Relative rounding error of the formulas; `clip_rows` keeps norms up to 1.
+_ROUNDING = 1e-12
 
 
 class Noise(NamedTuple):
-    """Standard deviations of a release's noise, in the units of the rows."""
+    """Standard deviations of a release's noise, in the units of the rows.
 
-    mean: float  # on an entry of the mean
-    moment: (
-        float  # on a diagonal entry of the second moment; 1 / sqrt 2 times that off it
-    )
-    count: float | None  # on the number of rows; None if that is public
+    They are those on an entry of the mean, on a diagonal entry of the second moment (1
+    / sqrt 2 times that off the diagonal), and on the number of rows (None if that is
+    public).
+    """
+
+    mean: float
+    moment: float
+    count: float | None
 
 
 def statistic_sensitivity(mean_weight, relation):
@@ -42,13 +44,15 @@ def statistic_sensitivity(mean_weight, relation):
     -w^2 / 2.
     """
     w2 = mean_weight**2
-    if relation == "replace":
-        bound = math.sqrt(2) * (1 + w2 / 2) if w2 <= 2 else 2 * mean_weight
+    if relation == "replace" and w2 <= 2:
+        sensitivity = math.sqrt(2) * (1 + w2 / 2)
+    elif relation == "replace":
+        sensitivity = 2 * mean_weight
+    elif relation == "add_remove":
+        sensitivity = math.sqrt(w2 + 1 + COUNT_WEIGHT**2)
     else:
-        bound = math.sqrt(
-            w2 + 1 + (COUNT_WEIGHT**2 if relation == "add_remove" else 0.0)
-        )
-    return bound * (1 + _ROUNDING)
+        sensitivity = math.sqrt(w2 + 1)
+    return sensitivity * (1 + _ROUNDING)
 
 
 def release_event(epsilon, delta, mean_weight, relation):
@@ -60,41 +64,52 @@ def release_event(epsilon, delta, mean_weight, relation):
 
 
 def moment_statistic(rows, mean_weight, relation):
-    """The exact statistic: sums over rows of norm at most 1."""
-    parts = [mean_weight * rows.sum(axis=0), svec(rows.T @ rows)]
+    """The exact statistic, as a vector: sums over rows (n, d) of norm at most 1."""
+    sums = [mean_weight * rows.sum(axis=0), svec(rows.T @ rows)]
     if relation == "add_remove":
-        parts.append([COUNT_WEIGHT * len(rows)])
-    return np.concatenate(parts)
+        sums.append([COUNT_WEIGHT * len(rows)])
+    return np.concatenate(sums)
+
+
+class Moments(NamedTuple):
+    """Mean (d,), lower triangle of the second moment, and number of rows."""
+
+    mean: np.ndarray
+    moment: np.ndarray
+    n_samples: int
 
 
 def unpack(statistic, d, mean_weight, n_samples):
-    """Mean, lower triangle of the second moment, and number of rows, from a statistic.
+    """The `Moments` of a statistic of `n_samples` rows.
 
     ``n_samples=None`` estimates the number of rows from the noisy statistic, as at
     least 2. The sums over it may then be out of range, and are clipped, which is
     post-processing.
     """
-    size, hidden = d * (d + 1) // 2, n_samples is None
-    if hidden:
+    is_private_count = n_samples is None
+    if is_private_count:
         n_samples = max(2, round(float(statistic[-1]) / COUNT_WEIGHT))
+    size = d * (d + 1) // 2
     mean = statistic[:d] / mean_weight / n_samples
     moment = statistic[d : d + size] / svec_index(d)[2] / n_samples
-    if hidden:
-        mean, moment = mean / max(1.0, np.linalg.norm(mean)), np.clip(moment, -1, 1)
-    return mean, moment, n_samples
+    if is_private_count:
+        mean = mean / max(1.0, np.linalg.norm(mean))
+        moment = np.clip(moment, -1, 1)
+    return Moments(mean, moment, n_samples)
 
 
 def noise_of(relation, scale, mean_weight, n_samples, max_norm):
-    """`Noise` of a release of n_samples rows."""
-    count = scale / COUNT_WEIGHT if relation == "add_remove" else None
+    """`Noise` of a release of n_samples rows with noise of `scale` on its sums."""
     mean = scale / (mean_weight * n_samples) * max_norm
-    return Noise(mean, scale / n_samples * max_norm**2, count)
+    moment = scale / n_samples * max_norm**2
+    count = scale / COUNT_WEIGHT if relation == "add_remove" else None
+    return Noise(mean, moment, count)
 
 
-def symmetric(moments, d):
-    """Symmetric matrices (..., d, d) from their lower triangles (..., d (d + 1) /
-    2)."""
+def symmetric(triangles, d):
+    """Symmetric matrices (..., d, d) from lower triangles (..., d (d + 1) / 2)."""
     rows, columns = np.tril_indices(d)
-    full = np.empty((*moments.shape[:-1], d, d))
-    full[..., rows, columns] = full[..., columns, rows] = moments
-    return full
+    matrices = np.empty((*triangles.shape[:-1], d, d))
+    matrices[..., rows, columns] = triangles
+    matrices[..., columns, rows] = triangles
+    return matrices

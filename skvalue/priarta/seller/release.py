@@ -56,9 +56,9 @@ class SellerRelease(BaseEstimator):
 
     References
     ----------
-    "Private, Augmentation-Robust and Task-Agnostic Data Valuation Approach for Data Marketplace"
-    (PriArTa), Section 4, with another mechanism; B. Balle, Y.-X. Wang: "Improving the Gaussian
-    Mechanism for Differential Privacy", ICML 2018.
+    "Private, Augmentation-Robust and Task-Agnostic Data Valuation Approach for Data
+    Marketplace" (PriArTa), Section 4, with another mechanism; B. Balle, Y.-X. Wang:
+    "Improving the Gaussian Mechanism for Differential Privacy", ICML 2018.
 
     Examples
     --------
@@ -116,42 +116,48 @@ class SellerRelease(BaseEstimator):
             If the rows do not suit the model, are fewer than 2, or the release exceeds
             the ledger's budget; no noise is drawn then.
         """
-        model, n_rows = as_model(self.model), count_rows(X)
+        model = as_model(self.model)
+        n_rows = count_rows(X)
         if n_rows < 2:
             raise ValueError(
                 f"X must have at least 2 rows, to have a covariance. Got {n_rows}."
             )
-        weight, radius, seed = (
-            model.mean_weight,
-            model.max_norm,
-            self.noise_random_state,
-        )
+
+        # Rows of norm at most 1 -> sums -> noise -> moments.
+        weight = model.mean_weight
+        radius = model.max_norm
         event = release_event(self.epsilon, self.delta, weight, self.relation)
         statistic = moment_statistic(model.transform(X) / radius, weight, self.relation)
         if event is not None:
             warn_of_large_delta(self.delta, n_rows)
-            statistic = Release(event, self.ledger, type(self).__name__, seed).of(
-                statistic
+            release = Release(
+                event,
+                self.ledger,
+                label=type(self).__name__,
+                noise_random_state=self.noise_random_state,
             )
-        n_samples = None if self.relation == "add_remove" else n_rows
-        mean, moment, n_samples = unpack(
-            statistic, model.n_dimensions, weight, n_samples
-        )
+            statistic = release.of(statistic)
+        public_count = None if self.relation == "add_remove" else n_rows
+        moments = unpack(statistic, model.n_dimensions, weight, public_count)
+
+        is_noisy = event is not None
         summary = Summary(
             model=model.fingerprint,
-            n_samples=n_samples,
+            n_samples=moments.n_samples,
             max_norm=radius,
             centre=model.centre,
             relation=self.relation,
             epsilon=self.epsilon,
-            delta=None if event is None else self.delta,
+            delta=self.delta if is_noisy else None,
             mean_weight=weight,
-            noise_scale=0.0 if event is None else event.scale,
-            seeded=seed is not None and event is not None,
-            mean=radius * mean,
-            moment=radius**2 * moment,
+            noise_scale=event.scale if is_noisy else 0.0,
+            seeded=is_noisy and self.noise_random_state is not None,
+            mean=radius * moments.mean,
+            moment=radius**2 * moments.moment,
         )
-        self.summary_, self.privacy_ = summary, _report_of(summary)
+        report = _report_of(summary)
+        self.summary_ = summary
+        self.privacy_ = report
         return self
 
     def __sklearn_tags__(self):
@@ -165,22 +171,28 @@ def _report_of(summary):
     """The guarantee of a summary as a report; None without noise."""
     if summary.event is None:
         return None
-    hidden = summary.relation == "add_remove"  # the number of rows
+    protects = "the content of any one row of the seller"
+    not_protected = []
+    if summary.relation == "add_remove":
+        protects += ", and its presence"
+    else:
+        not_protected.append("the number of rows, which is released exactly")
+    not_protected += [
+        "properties of many rows at once, such as which classes the seller has",
+        sentences.RUNNING_TIMES,
+        "the buyer's data: sellers have the weights, centre and radius of its model",
+    ]
     return make_report(
         summary.event,
         summary.delta,
         notion="central",
         unit="row",
-        protects=f"the content of any one row of the seller{', and its presence' * hidden}",
+        protects=protects,
         against="the buyer, the other sellers and anyone to whom they pass it on",
-        not_protected=(
-            *([] if hidden else ["the number of rows, which is released exactly"]),
-            "properties of many rows at once, such as which classes the seller has",
-            sentences.RUNNING_TIMES,
-            "the buyer's data: sellers have the weights, centre and radius of its model",
-        ),
+        not_protected=tuple(not_protected),
         assumptions=(
-            "the buyer's maps transform each row separately, and were fitted without these rows",
+            "the buyer's maps transform each row separately, and were fitted without "
+            "these rows",
             "this epsilon was chosen without looking at these rows",
             sentences.NO_COPIES.format("seller"),
         ),

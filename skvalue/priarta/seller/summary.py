@@ -1,5 +1,4 @@
-"""Summary that a seller sends to the buyer: noisy moments and the parameters of their
-guarantee."""
+"""Summary that a seller sends to the buyer: noisy moments and their guarantee."""
 
 import json
 from dataclasses import asdict, dataclass, fields
@@ -8,17 +7,17 @@ import numpy as np
 
 from ..._utils.untrusted import from_base64, read_record, refuse, to_base64
 from ...privacy import GaussianEvent
-from ._checks import MOST_DIMENSIONS, checked_facts, checked_moments
+from ._checks import MAX_DIMENSIONS, checked_moments, checked_parameters
 from .mechanism import noise_of, statistic_sensitivity
 
-_FORMAT, _VERSION = "skvalue.priarta.Summary", 1
+_FORMAT = "skvalue.priarta.Summary"
+_VERSION = 1
 _VECTORS = ("centre", "mean", "moment")
 
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """A seller's mean and second moment around the buyer's centre, and how they were
-    released.
+    """A seller's mean and second moment, as they were released to a buyer.
 
     `SellerRelease` makes it on the seller's machine; `to_json` and `from_json` transfer
     it to the buyer. All fields are public: the privacy guarantee is about exactly these
@@ -83,9 +82,14 @@ class Summary:
     moment: np.ndarray
 
     def __post_init__(self):
-        for check in (checked_facts, checked_moments):
-            for name, value in check(self).items():
-                object.__setattr__(self, name, value)
+        # The limits of the moments depend on the other fields.
+        self._set(checked_parameters(self))
+        self._set(checked_moments(self))
+
+    def _set(self, fields):
+        """Replace fields of this frozen class by their checked values."""
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
 
     @property
     def event(self):
@@ -100,8 +104,10 @@ class Summary:
         """The guarantee as a sentence; None if there is none."""
         if self.epsilon is None or self.seeded:
             return None
-        size = f"({self.epsilon:.6g}, {self.delta:.6g})"
-        return f"{size}-differential privacy of a row, relation {self.relation}"
+        return (
+            f"({self.epsilon:.6g}, {self.delta:.6g})-differential privacy of a row, "
+            f"relation {self.relation}"
+        )
 
     @property
     def n_dimensions(self):
@@ -110,8 +116,7 @@ class Summary:
 
     @property
     def noise(self):
-        """Standard deviations of the noise on mean, second moment and number of
-        rows."""
+        """Standard deviations of the noise on the moments and the number of rows."""
         return noise_of(
             self.relation,
             self.noise_scale,
@@ -128,11 +133,15 @@ class Summary:
         text : str
             JSON; arrays are base64 of little-endian float64.
         """
-        head = {"format": _FORMAT, "version": _VERSION, "guarantee": self.guarantee}
-        vectors = {name: to_base64(getattr(self, name)) for name in _VECTORS}
-        return json.dumps(
-            {**head, **asdict(self), **vectors}, allow_nan=False, indent=0
-        )
+        record = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "guarantee": self.guarantee,
+            **asdict(self),
+        }
+        for name in _VECTORS:
+            record[name] = to_base64(getattr(self, name))
+        return json.dumps(record, allow_nan=False, indent=0)
 
     @classmethod
     def from_json(cls, text):
@@ -155,21 +164,21 @@ class Summary:
             fields, or a field has an invalid value.
         """
         names = {field.name for field in fields(cls)} | {"guarantee"}
-        record = read_record(
-            text, _FORMAT, _VERSION, names, most_bytes(MOST_DIMENSIONS)
-        )
+        limit = max_file_size(MAX_DIMENSIONS)
+        record = read_record(text, _FORMAT, _VERSION, names, limit)
         claimed = record.pop("guarantee")
-        vectors = {name: from_base64(record[name], name) for name in _VECTORS}
-        summary = cls(**record | vectors)
+        for name in _VECTORS:
+            record[name] = from_base64(record[name], name)
+        summary = cls(**record)
         if claimed != summary.guarantee:
             refuse("guarantee", f"{summary.guarantee!r}, as the fields say", claimed)
         return summary
 
 
-def most_bytes(n_dimensions):
+def max_file_size(n_dimensions):
     """Largest number of bytes of a summary file.
 
-    >>> most_bytes(64)
+    >>> max_file_size(64)
     36864
     """
     return 8 * n_dimensions**2 + 4096
