@@ -7,7 +7,8 @@ from sklearn import get_config
 
 from .._utils.parallel import n_workers, ordered_map, tiles
 
-_FEW_PAIRS = 2**18  # below this, starting threads takes longer than the work
+# With fewer pairs, starting threads takes longer than the work.
+_MIN_PAIRS = 2**18
 
 
 def ball_tiles(engine, n_rows, n_points, workers=1):
@@ -24,7 +25,7 @@ def ball_tiles(engine, n_rows, n_points, workers=1):
 
     Returns
     -------
-    parts : list of slices
+    tiles : list of slices
         The tiles.
 
     Examples
@@ -57,12 +58,12 @@ def balls(engine, space, points, radius, self_index=None, n_jobs=1):
 
     Returns
     -------
-    found : object
-        ``found.counts``, of shape (n_classes, n_points), are the numbers of rows of
-        each class in each ball. ``found.sum(weights)``, with weights of the same shape,
-        is for each row the sum, over the balls that contain it, of the weight of its
-        class in that ball. Conversely, ``found.totals(numbers)``, with one number per
-        row, are sums over the rows in each ball.
+    neighbours : object
+        ``neighbours.counts``, of shape (n_classes, n_points), are the numbers of rows
+        of each class in each ball. ``neighbours.sum(weights)``, with weights of the
+        same shape, is for each row the sum, over the balls that contain it, of the
+        weight of its class in that ball. Conversely, ``neighbours.totals(numbers)``,
+        with one number per row, are sums over the rows in each ball.
 
     Examples
     --------
@@ -70,61 +71,80 @@ def balls(engine, space, points, radius, self_index=None, n_jobs=1):
     >>> from skvalue.neighbors import balls, get_engine, make_space
     >>> X, codes = np.array([[2.0], [0.0], [1.0]]), np.array([0, 1, 1], dtype=np.uint8)
     >>> space = make_space(X, "euclidean", codes, n_classes=2)
-    >>> found = balls(get_engine("numba"), space, np.array([[0.5], [1.5]]), 0.5)
-    >>> found.counts.tolist(), found.sum(np.ones((2, 2))).tolist()
-    ([[0, 1], [2, 1]], [1.0, 1.0, 2.0])
+    >>> points = np.array([[0.5], [1.5]])
+    >>> neighbours = balls(get_engine("numba"), space, points, radius=0.5)
+    >>> neighbours.counts.tolist()
+    [[0, 1], [2, 1]]
+    >>> neighbours.sum(np.ones((2, 2))).tolist()
+    [1.0, 1.0, 2.0]
     """
-    alone = n_jobs == 1 or len(space) * len(points) < _FEW_PAIRS
-    parts = ball_tiles(
-        engine, len(space), len(points), 1 if alone else n_workers(n_jobs)
-    )
-    if len(parts) <= 1:
+    n_pairs = len(space) * len(points)
+    workers = 1
+    if n_jobs != 1 and n_pairs >= _MIN_PAIRS:
+        workers = n_workers(n_jobs)
+    slices = ball_tiles(engine, len(space), len(points), workers)
+    if len(slices) <= 1:
         return engine.balls(space, points, radius, self_index)
-    return BallTiles(parts, engine, space, points, radius, self_index, n_jobs)
+
+    tasks = []
+    for tile in slices:
+        tile_index = None if self_index is None else self_index[tile]
+        tasks.append((space, points[tile], radius, tile_index))
+    n_bytes = engine.bytes_per_pair * n_pairs
+    fits = n_bytes <= get_config()["working_memory"] * 2**20
+    return BallTiles(engine, slices, tasks, keeps_tiles=fits, n_jobs=n_jobs)
 
 
 class BallTiles:
-    """Several tiles with the interface of one: a private fit needs all counts before
-    any weight.
+    """Several tiles with the interface of one.
 
-    The balls are kept in memory if they fit in the working memory, else computed twice.
+    A private fit needs all counts before any weight: the balls are kept in memory if
+    they fit in the working memory, else computed twice. ``tasks`` are the arguments of
+    the engine's ``balls`` for each of the ``slices`` of the points.
     """
 
-    def __init__(self, parts, engine, space, points, radius, self_index, n_jobs):
-        self._engine, self._parts, self._n_jobs = engine, parts, n_jobs
-        self._tasks = [
-            (space, points[p], radius, None if self_index is None else self_index[p])
-            for p in parts
-        ]
-        n_bytes = engine.bytes_per_pair * len(space) * len(points)
-        self._keeps, self._kept = n_bytes <= get_config()["working_memory"] * 2**20, {}
-
-    def _each(self, what, arguments):
-        """``what`` of each tile ("counts", "sum" or "totals") of its argument, in
-        threads."""
-
-        def task(number, argument):
-            with self._engine.device_lock():
-                tile = self._kept.get(number) or self._engine.balls(
-                    *self._tasks[number]
-                )
-                if self._keeps:
-                    self._kept[number] = tile
-                return (
-                    tile.counts if what == "counts" else getattr(tile, what)(argument)
-                )
-
-        return list(
-            ordered_map(task, list(enumerate(arguments)), self._n_jobs, shared=True)
-        )
+    def __init__(self, engine, slices, tasks, keeps_tiles, n_jobs):
+        self._engine = engine
+        self._slices = slices
+        self._tasks = tasks
+        self._keeps_tiles = keeps_tiles
+        self._n_jobs = n_jobs
+        self._tiles = {}
 
     @cached_property
     def counts(self):
-        return np.concatenate(self._each("counts", self._parts), axis=1)
+        def counts_of(tile, points):
+            return tile.counts
+
+        return np.concatenate(self._map(counts_of), axis=1)
 
     def sum(self, weights):
-        weights = [np.ascontiguousarray(weights[:, part]) for part in self._parts]
-        return sum(self._each("sum", weights))
+        def sum_of(tile, points):
+            return tile.sum(np.ascontiguousarray(weights[:, points]))
+
+        return sum(self._map(sum_of))
 
     def totals(self, numbers):
-        return np.concatenate(self._each("totals", [numbers] * len(self._parts)))
+        def totals_of(tile, points):
+            return tile.totals(numbers)
+
+        return np.concatenate(self._map(totals_of))
+
+    def _map(self, function):
+        """``function(tile, points)`` for each tile and its slice, in threads."""
+
+        def task(number):
+            with self._engine.device_lock():
+                return function(self._tile(number), self._slices[number])
+
+        numbers = [(number,) for number in range(len(self._slices))]
+        return list(ordered_map(task, numbers, self._n_jobs, shared=True))
+
+    def _tile(self, number):
+        """The balls of one tile, which are kept if all fit in memory."""
+        if number in self._tiles:
+            return self._tiles[number]
+        tile = self._engine.balls(*self._tasks[number])
+        if self._keeps_tiles:
+            self._tiles[number] = tile
+        return tile

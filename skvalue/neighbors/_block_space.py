@@ -3,17 +3,10 @@
 import numpy as np
 from scipy import sparse
 
-from ._distances import DistanceSpace
-from ._rows import Rows, read_rows
-from ._space import (
-    DenseSpace,
-    Space,
-    check_norms,
-    far_center,
-    finite_distances,
-    inverse_from,
-    squared_norms,
-)
+from ._distances import finite_distances
+from ._norms import check_norms, far_center, inverse_norms, squared_norms
+from ._rows import read_rows
+from ._space import Space
 from .kernels.kinds import COSINE, EUCLIDEAN, GENERIC
 
 _SPARSE_METRICS = ["cityblock", "cosine", "euclidean", "l1", "l2", "manhattan"]
@@ -24,44 +17,54 @@ class BlockSpace(Space):
 
     def _measure(self):
         X = self.X
-        n, d = X.shape
+        d = X.shape[1]
         if X.is_sparse and self.metric not in _SPARSE_METRICS:
             raise ValueError(
-                f"metric must be one of {_SPARSE_METRICS} for sparse X. Got {self.metric!r}."
+                f"metric must be one of {_SPARSE_METRICS} for sparse X, since no other "
+                f"takes sparse rows. Got {self.metric!r}."
             )
-        if (
-            self.kind == EUCLIDEAN and not X.is_sparse
-        ):  # centering makes a sparse X dense
-            room = max(16, min(4096, int(self.budget // (X.dtype.itemsize * d))))
-            some = X[np.arange(0, n, max(1, -(-n // room)))].read()
-            self.center = far_center(some, squared_norms(some).mean(dtype=np.float64))
         if self.kind == GENERIC:
             return d
-        for part, block in self.blocks(1):
+
+        # Centering makes a sparse X dense.
+        if self.kind == EUCLIDEAN and not X.is_sparse:
+            sample = self._sample()
+            mean_norm = squared_norms(sample).mean(dtype=np.float64)
+            self.center = far_center(sample, mean_norm)
+        for rows, block in self.blocks(1):
             squares = squared_norms(self.centred(block))
             if self.kind == EUCLIDEAN:
                 check_norms(squares, block)
-                self.half[part] = squares / 2
+                self.half[rows] = squares / 2
             else:
-                self.scale[part] = inverse_from(squares, block)
-        if (
-            self.kind == EUCLIDEAN and self.half.max() < np.finfo(X.dtype).tiny
-        ):  # all are small
-            for part, block in self.blocks(1):
-                check_norms(
-                    self.half[part], self.centred(block), small=self.half[part] >= 0
-                )
-        return (
-            max(1, int(np.diff(X.source.indptr).max(initial=0))) if X.is_sparse else d
-        )
+                self.scale[rows] = inverse_norms(squares, block)
+        if self.kind == EUCLIDEAN and self.half.max() < np.finfo(X.dtype).tiny:
+            self._check_small_norms()
+        if X.is_sparse:
+            return max(1, int(np.diff(X.source.indptr).max(initial=0)))
+        return d
+
+    def _sample(self):
+        """Evenly spaced rows that fit in memory."""
+        n, d = self.X.shape
+        room = int(self.budget // (self.X.dtype.itemsize * d))
+        size = max(16, min(4096, room))
+        return self.X[np.arange(0, n, max(1, -(-n // size)))].read()
+
+    def _check_small_norms(self):
+        """Refuse rows that are not zero if the norms of all rows have lost digits."""
+        for rows, block in self.blocks(1):
+            half = self.half[rows]
+            check_norms(half, self.centred(block), small=half >= 0)
 
     def blocks(self, n_points):
-        """Read the rows in blocks whose product with ``n_points`` points fits in
-        memory."""
-        d = self.X.shape[1]
+        """Read the rows in blocks whose product with the points fits in memory."""
+        n_numbers = self.X.shape[1]
         if self.X.is_sparse:
-            d = 4 * self.X.source.nnz // max(1, self.X.source.shape[0]) + 1
-        room = int(self.budget // (self.X.dtype.itemsize * (d + 3 * n_points)))
+            source = self.X.source
+            n_numbers = 4 * source.nnz // max(1, source.shape[0]) + 1
+        n_bytes = self.X.dtype.itemsize * (n_numbers + 3 * n_points)
+        room = int(self.budget // n_bytes)
         return self.X.blocks(min(max(room, 16), 2**16))
 
     def read(self, points, far=None):
@@ -71,61 +74,24 @@ class BlockSpace(Space):
         return points.toarray() if sparse.issparse(points) else np.asarray(points)
 
     def distances(self, points, rows=slice(None)):
-        X, points = self.X[rows], self.read(points)
-        out = np.empty((points.shape[0], len(X)))
-        for part, block in X.blocks(max(1, int(self.budget // (8 * X.shape[1])))):
-            out[:, part] = finite_distances(points, block, self.metric)
-        return out
+        X = self.X[rows]
+        points = self.read(points)
+        distances = np.empty((points.shape[0], len(X)))
+        room = int(self.budget // (8 * X.shape[1]))
+        for columns, block in X.blocks(max(1, room)):
+            distances[:, columns] = finite_distances(points, block, self.metric)
+        return distances
 
-    def products(self, queries, block, part):
-        """``scale * <x, q>`` of a block of rows, (n_block, n_points); else minus the
-        distances."""
+    def products(self, queries, block, rows):
+        """``scale * <x, q>`` of a block of rows; else minus the distances.
+
+        ``rows`` are the positions of the block. Of shape (n_block, n_points).
+        """
         if self.kind == GENERIC:
             return -finite_distances(block, queries, self.metric)
-        product = self.centred(block) @ queries.T
-        if sparse.issparse(product):
-            product = product.toarray()
+        products = self.centred(block) @ queries.T
+        if sparse.issparse(products):
+            products = products.toarray()
         if self.kind == COSINE:
-            product *= self.scale[part, None]
-        return product
-
-
-def make_space(X, metric, codes=None, n_classes=1):
-    """Prepare rows for one metric.
-
-    Parameters
-    ----------
-    X : ndarray or Rows of shape (n, d)
-        The rows; for "precomputed", an array (n,) of their positions among the
-        distances that each point consists of.
-    metric : str or callable
-        A name in `METRICS`, "precomputed", or a metric of
-        `sklearn.metrics.pairwise_distances`.
-    codes : ndarray of int of shape (n,), default=None
-        Class of each row; one class by default.
-    n_classes : int, default=1
-        Number of classes.
-
-    Returns
-    -------
-    space : Space
-        The rows: in memory, or read block by block if X is `Rows`.
-
-    Raises
-    ------
-    ValueError
-        If squared norms overflow or underflow the precision of X, or the metric does
-        not support sparse rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skvalue.neighbors import make_space
-    >>> len(make_space(np.array([[0.0, 1.0], [3.0, 4.0]]), "euclidean"))
-    2
-    """
-    if isinstance(metric, str) and metric == "precomputed":
-        return DistanceSpace(X, metric, codes, n_classes)
-    return (BlockSpace if isinstance(X, Rows) else DenseSpace)(
-        X, metric, codes, n_classes
-    )
+            products *= self.scale[rows, None]
+        return products

@@ -1,21 +1,21 @@
-"""Copies of rows: clusters of rows of one label within a radius, chosen on public
-points."""
+"""Copies of rows: clusters of rows of one label within a radius."""
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 from sklearn.neighbors import NearestNeighbors
 
-_MERGED = (
-    0.01  # fraction of honest rows that have an honest neighbour within the radius
-)
-_ZERO = 1e-9  # distances up to this are those of equal rows
+# Fraction of honest rows that have an honest neighbour within the radius.
+_MERGED = 0.01
+
+# Distances up to this are those of equal rows.
+_ZERO = 1e-9
 
 
 def copy_radius(X_val, y_val, n, metric="euclidean"):
-    """Choose the radius within which about 1 % of honest rows have a neighbour of their
-    label.
+    """Choose the radius of copies on public points.
 
-    The quantile, at the level ``0.01 n_val / n``, of the distances of points from the
+    Within it, about 1 % of honest rows have a neighbour of their label. It is the
+    quantile, at the level ``0.01 n_val / n``, of the distances of points from the
     nearest other point of their label: near 0, the probability of a neighbour grows in
     proportion to the number of rows. Distances of 0 are left out.
 
@@ -45,15 +45,14 @@ def copy_radius(X_val, y_val, n, metric="euclidean"):
     for label in np.unique(y_val):
         points = X_val[y_val == label]
         if len(points) > 1:
-            near = NearestNeighbors(n_neighbors=1, metric=metric).fit(points)
-            nearest.append(near.kneighbors()[0][:, 0])
+            neighbors = NearestNeighbors(n_neighbors=1, metric=metric).fit(points)
+            distances, _ = neighbors.kneighbors()
+            nearest.append(distances[:, 0])
     nearest = np.concatenate(nearest)
     nearest = nearest[nearest > _ZERO]
-    return (
-        float(np.quantile(nearest, min(1.0, _MERGED * len(y_val) / n)))
-        if len(nearest)
-        else 0.0
-    )
+    if not len(nearest):
+        return 0.0
+    return float(np.quantile(nearest, min(1.0, _MERGED * len(y_val) / n)))
 
 
 def copy_clusters(X, y, radius, metric="euclidean"):
@@ -78,11 +77,13 @@ def copy_clusters(X, y, radius, metric="euclidean"):
     Examples
     --------
     >>> import numpy as np
-    >>> copy_clusters(np.array([[0.0], [0.1], [3.0]]), np.zeros(3), radius=0.2).tolist()
+    >>> X = np.array([[0.0], [0.1], [3.0]])
+    >>> copy_clusters(X, np.zeros(3), radius=0.2).tolist()
     [0, 0, 1]
     """
-    near = NearestNeighbors(radius=max(radius, _ZERO), metric=metric).fit(X)
-    graph = near.radius_neighbors_graph(X).tocoo()
+    neighbors = NearestNeighbors(radius=max(radius, _ZERO), metric=metric).fit(X)
+    graph = neighbors.radius_neighbors_graph(X).tocoo()
     graph.data = (y[graph.row] == y[graph.col]).astype(np.int8)
     graph.eliminate_zeros()
-    return connected_components(graph, directed=False)[1]
+    _, clusters = connected_components(graph, directed=False)
+    return clusters

@@ -1,74 +1,44 @@
-"""Rows of which only distances are known, and distances in float64."""
+"""Metrics, and distances that are not computed by a matrix product."""
 
 import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
+from sklearn.metrics.pairwise import PAIRWISE_DISTANCE_FUNCTIONS, pairwise_distances
 
-from ._rows import Rows, read_rows
-from ._space import Space
+# Metrics by name. Products give "euclidean" and "cosine"; the others are computed by
+# scikit-learn. SciPy's "mahalanobis" and "seuclidean" are left out: they estimate
+# scales from each block of rows.
+METRICS = set(PAIRWISE_DISTANCE_FUNCTIONS) - {
+    "precomputed",
+    "nan_euclidean",
+    "haversine",
+}
+METRICS |= {
+    "braycurtis",
+    "canberra",
+    "chebyshev",
+    "correlation",
+    "hamming",
+    "sqeuclidean",
+}
 
-_ZERO = 1e-12  # cosine distances that are less are those of parallel rows
+# Cosine distances that are less are those of parallel rows.
+_ZERO = 1e-12
 
 
-class DistanceSpace(Space):
-    """Rows that are columns of the distances from the points (metric "precomputed").
-
-    ``X``: position of each row among the columns, as an array (n,). Points have one
-    distance per column; those that a sparse point does not store are equal, and larger
-    than any other.
-    """
-
-    def __init__(self, X, metric, codes=None, n_classes=1):
-        self.columns = np.asarray(X)
-        super().__init__(
-            self.columns[:, None].astype(np.float64), metric, codes, n_classes
+def finite_distances(points, X, metric):
+    """`pairwise_distances` of scikit-learn; an error if any is NaN or infinity."""
+    if sparse.issparse(X) and sparse.issparse(points):
+        # Rounding to float32 would break ties.
+        points = points.astype(np.float64, copy=False)
+        X = X.astype(np.float64, copy=False)
+    distances = pairwise_distances(points, X, metric=metric)
+    if not np.isfinite(distances).all():
+        raise ValueError(
+            "metric must give finite distances, by which rows are ordered. Got NaN or "
+            f"infinity from metric={metric!r}."
         )
-
-    def _measure(self):
-        self.work, self.far_tolerance = self.X, 0.0
-        return 1
-
-    def read(self, points, far=None):
-        points = read_rows(points)
-        if not sparse.issparse(points):
-            return points
-        far = 2 * points.data.max(initial=0.0) + 1 if far is None else far
-        dense = np.full(points.shape, far)
-        lines = np.repeat(np.arange(points.shape[0]), np.diff(points.indptr))
-        dense[lines, points.indices] = (
-            points.data
-        )  # zeros that are stored are distances
-        return dense
-
-    def distances(self, points, rows=slice(None)):
-        return points[:, self.columns[rows]]
-
-
-def append_columns(points, columns):
-    """Add distances to points, as new columns.
-
-    Parameters
-    ----------
-    points : ndarray or Rows of shape (n_points, n)
-        Distances.
-    columns : ndarray or sparse array of shape (n_points, n_new)
-        Further distances; sparse if those of the points are.
-
-    Returns
-    -------
-    both : ndarray or Rows
-        The columns of the first, then those of the second.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skvalue.neighbors import append_columns
-    >>> append_columns(np.array([[1.0], [2.0]]), np.array([[3.0], [4.0]])).tolist()
-    [[1.0, 3.0], [2.0, 4.0]]
-    """
-    if not isinstance(points, Rows):
-        return np.concatenate([points, columns], axis=1)
-    return Rows(sparse.csr_array(sparse.hstack([points.read(), columns])), points.dtype)
+    return distances
 
 
 def exact_distances(space, points):
@@ -90,13 +60,15 @@ def exact_distances(space, points):
     --------
     >>> import numpy as np
     >>> from skvalue.neighbors import exact_distances, make_space
-    >>> exact_distances(make_space(np.array([[3.0, 4.0]]), "euclidean"), np.zeros((1, 2)))
+    >>> space = make_space(np.array([[3.0, 4.0]]), "euclidean")
+    >>> exact_distances(space, np.zeros((1, 2)))
     array([[5.]])
     """
     if space.metric not in ("cosine", "euclidean"):
         return np.asarray(space.distances(space.read(points)), dtype=np.float64)
-    found = cdist(points.astype(np.float64), space.X.astype(np.float64), space.metric)
+    points = points.astype(np.float64)
+    distances = cdist(points, space.X.astype(np.float64), space.metric)
     if space.metric == "cosine":
-        found = np.nan_to_num(found, nan=1.0)
-        found[found < _ZERO] = 0.0
-    return found
+        distances = np.nan_to_num(distances, nan=1.0)
+        distances[distances < _ZERO] = 0.0
+    return distances

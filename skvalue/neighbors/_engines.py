@@ -1,5 +1,4 @@
-"""The engines by name. Each is imported at its first use, since it may need a
-library."""
+"""The engines by name; each is imported at its first use, for it may need a library."""
 
 from importlib import import_module
 
@@ -11,7 +10,8 @@ ENGINES = {
     "faiss": "skvalue.neighbors._faiss",
     "faiss-ivf": "skvalue.neighbors._faiss",
 }
-APPROXIMATE = {"faiss-ivf"}  # never chosen by "auto"
+# Never chosen by "auto".
+APPROXIMATE = {"faiss-ivf"}
 DEVICES = {"auto", "cpu", "cuda"}
 
 
@@ -54,7 +54,8 @@ def get_engine(name, device="auto"):
     try:
         module = import_module(ENGINES[name])
     except ImportError as error:
-        library = name.partition("-")[0]  # and the extra
+        # The extra has the name of the library.
+        library = name.partition("-")[0]
         if error.name != library:
             raise
         raise ImportError(
@@ -93,7 +94,8 @@ def check_engine(name, device, X, metric):
     name = get_engine(name, device).name
     if name.startswith("faiss") and metric not in ("cosine", "euclidean"):
         raise ValueError(
-            f"metric must be 'cosine' or 'euclidean' for engine={name!r}. Got {metric!r}."
+            f"metric must be 'cosine' or 'euclidean' for engine={name!r}, which has no "
+            f"other distances. Got {metric!r}."
         )
     if not isinstance(X, Rows):
         return
@@ -103,6 +105,6 @@ def check_engine(name, device, X, metric):
         )
     if name.startswith("faiss"):
         raise ValueError(
-            f"engine={name!r} takes X in memory. Got rows in a file or a Dask array: pass "
-            "engine='numba' or 'torch'."
+            f"engine={name!r} takes X in memory. Got rows in a file or a Dask array: "
+            "pass engine='numba' or 'torch'."
         )

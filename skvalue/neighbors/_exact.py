@@ -15,82 +15,123 @@ from .kernels.ties import EQUAL, dense_keys, sort_runs, sparse_keys
 # Ranks below this are resolved exactly; beyond, a swap changes a value by less than 1 /
 # 4096^2.
 EXACT_RANKS = 4096
-_ROOM = 2**24  # entries of the rows that are read at a time
-_PAIRS = 4096  # smallest number of pairs for one thread
+
+# Entries of the rows that are read at a time.
+_ROOM = 2**24
+
+# Smallest number of pairs for one thread.
+_PAIRS = 4096
+
+
+# Exact keys of pairs ------------------------------------------------------------------
 
 
 def block_keys(kind, rows, i, points, v):
-    """Exact keys of pairs of row ``i[p]`` of a block and point ``v[p]``, both dense or
-    both CSR."""
-    i, v = np.ascontiguousarray(i), np.ascontiguousarray(v)
-    if sparse.issparse(rows):
-        points = sparse.csr_array(points)
-        return sparse_keys(
-            kind, rows.indptr, rows.indices, rows.data, i,
-            points.indptr, points.indices, points.data, v,
-        )  # fmt: skip
-    rows, points = (
-        np.broadcast_to(rows, rows.shape),
-        np.broadcast_to(points, points.shape),
+    """Exact keys of pairs of row ``i[p]`` of a block and point ``v[p]``, (n_pairs,).
+
+    Rows and points are both dense or both CSR.
+    """
+    i = np.ascontiguousarray(i)
+    v = np.ascontiguousarray(v)
+    if not sparse.issparse(rows):
+        # Read-only views, as in `NumbaEngine.ranks`.
+        rows = np.broadcast_to(rows, rows.shape)
+        points = np.broadcast_to(points, points.shape)
+        return dense_keys(kind, rows, i, points, v)
+    points = sparse.csr_array(points)
+    return sparse_keys(
+        kind,
+        x_ptr=rows.indptr,
+        x_col=rows.indices,
+        x=rows.data,
+        i=i,
+        q_ptr=points.indptr,
+        q_col=points.indices,
+        q=points.data,
+        v=v,
     )
-    return dense_keys(
-        kind, rows, i, points, v
-    )  # of read-only rows, as in `NumbaEngine.ranks`
 
 
 def pair_keys(space, i, points, v, workers=1):
-    """Exact keys of pairs of row ``i[p]`` and point ``v[p]``.
+    """Exact keys of pairs of row ``i[p]`` and point ``v[p]``, (n_pairs,).
 
     Pairs of rows in memory are divided among ``workers`` threads; other rows are read
     once.
     """
-    if not isinstance(space.X, Rows):
-        if workers == 1 or len(i) <= _PAIRS:
-            return block_keys(space.kind, space.X, i, points, v)
-        parts = tiles(len(i), max(_PAIRS, -(-len(i) // workers)))
-        tasks = [(space.kind, space.X, i[part], points, v[part]) for part in parts]
-        return np.concatenate(
-            list(ordered_map(block_keys, tasks, workers, shared=True))
-        )
-    if space.X.is_sparse:  # in memory, so that no block is read
-        index = space.X.index
-        i = i + index.start if isinstance(index, slice) else index[i]
-        return block_keys(space.kind, space.X.source, i, points, v)
+    X = space.X
+    if not isinstance(X, Rows):
+        return _dense_pair_keys(space, i, points, v, workers)
+    if X.is_sparse:
+        # The source is in memory, so that no block is read.
+        i = i + X.index.start if isinstance(X.index, slice) else X.index[i]
+        return block_keys(space.kind, X.source, i, points, v)
+
     keys = np.empty(len(i), np.float64)
     rows, place = np.unique(i, return_inverse=True)
-    step = max(1, _ROOM // space.X.shape[1])
+    step = max(1, _ROOM // X.shape[1])
     for start in range(0, len(rows), step):
-        in_block = np.flatnonzero((place >= start) & (place < start + step))
-        block = read_rows(space.X[rows[start : start + step]])
-        keys[in_block] = block_keys(
-            space.kind, block, place[in_block] - start, points, v[in_block]
+        pairs = np.flatnonzero((place >= start) & (place < start + step))
+        block = read_rows(X[rows[start : start + step]])
+        keys[pairs] = block_keys(
+            space.kind, block, place[pairs] - start, points, v[pairs]
         )
     return keys
 
 
-def resolve_pairs(space, points, v, i, near, workers=1):
-    """Sort runs of near-tied rows by exact distance; pairs (v, i) are sorted by point
-    and rank.
+def _dense_pair_keys(space, i, points, v, workers):
+    """`pair_keys` of rows in memory."""
+    if workers == 1 or len(i) <= _PAIRS:
+        return block_keys(space.kind, space.X, i, points, v)
+    size = max(_PAIRS, -(-len(i) // workers))
+    tasks = [
+        (space.kind, space.X, i[pairs], points, v[pairs])
+        for pairs in tiles(len(i), size)
+    ]
+    keys = ordered_map(block_keys, tasks, workers, shared=True)
+    return np.concatenate(list(keys))
 
-    ``near``: whether the row is within rounding of the one before it. Returns the rows,
-    sorted within each run, and whether each is tied with the one before it.
+
+# Runs of near-ties --------------------------------------------------------------------
+
+
+def resolve_pairs(space, points, v, i, near, workers=1):
+    """Sort runs of near-tied rows by exact distance.
+
+    Parameters
+    ----------
+    space : Space
+        The rows.
+    points : ndarray or csr_array of shape (n_points, d)
+        The points.
+    v, i : ndarrays of shape (n_pairs,)
+        Pairs of point and row, sorted by point and rank.
+    near : ndarray of bool of shape (n_pairs,)
+        Whether the row is within rounding of the one before it.
+    workers : int, default=1
+        Number of threads.
+
+    Returns
+    -------
+    rows : ndarray of shape (n_pairs,)
+        The rows, sorted within each run.
+    tied : ndarray of bool of shape (n_pairs,)
+        Whether each is tied with the one before it.
     """
     exact = pair_keys(space, i, points, v, workers)
-    place = sort_runs(np.append(np.flatnonzero(~near), len(near)), exact)
+    starts = np.append(np.flatnonzero(~near), len(near))
+    place = sort_runs(starts, exact)
     exact = exact[place]
-    tied = near.copy()
     sizes = np.abs(exact[1:]) if space.kind == EUCLIDEAN else 1.0
+    tied = near.copy()
     tied[1:] &= exact[1:] - exact[:-1] <= EQUAL * sizes
     return i[place], tied
 
 
 def long_runs(front, head=EXACT_RANKS):
     """Points with a run that continues at rank ``head``, see `run_positions`."""
-    return (
-        np.flatnonzero(front[:, head])
-        if front.shape[1] > head
-        else np.zeros(0, np.int64)
-    )
+    if front.shape[1] <= head:
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(front[:, head])
 
 
 def run_positions(front, lines, tail, head=EXACT_RANKS):
@@ -101,21 +142,132 @@ def run_positions(front, lines, tail, head=EXACT_RANKS):
     `long_runs`.
     """
     head = min(head, front.shape[1])
-    member = front[:, :head].copy()
-    member[:, : front.shape[1] - 1] |= front[:, 1 : head + 1]
-    v, p = np.nonzero(member)
+    in_run = front[:, :head].copy()
+    in_run[:, : front.shape[1] - 1] |= front[:, 1 : head + 1]
+    v, p = np.nonzero(in_run)
     if len(lines):
+        # The ranks from ``head`` on of long runs.
         lengths = np.where(tail.all(axis=1), tail.shape[1], np.argmin(tail, axis=1))
+        later = [np.arange(head, head + length) for length in lengths]
         v = np.concatenate([v, np.repeat(lines, lengths)])
-        p = np.concatenate([p, *(np.arange(head, head + length) for length in lengths)])
+        p = np.concatenate([p, *later])
         place = np.lexsort((p, v))
-        v, p = v[place], p[place]
+        v = v[place]
+        p = p[place]
     return v, p
 
 
+# Ranks of a tile of points ------------------------------------------------------------
+
+
+def ranked(
+    space, points, query_half, search, absent, max_rank, tolerance, head=EXACT_RANKS
+):
+    """Yield positions of points, and their `Order`, from a search by rounded keys.
+
+    Parameters
+    ----------
+    space : Space
+        The rows.
+    points : ndarray or csr_array of shape (n_points, d)
+        The points.
+    query_half : ndarray of shape (n_points,)
+        Half their squared norms.
+    search : object
+        ``search.nearest(lines, k)`` returns sorted keys and rows of the k nearest rows
+        of points, those that are absent last. Where rows beyond the k-th may be tied
+        with it, more are searched. ``search.size(k)`` is the number of points at a
+        time.
+    absent : ndarray of bool of shape (n_points,)
+        Whether a row is absent for the point.
+    max_rank : int
+        Number of ranks needed.
+    tolerance : float
+        Bound of the rounding of keys relative to the sizes of both rows.
+    head : int, default=EXACT_RANKS
+        Rank from which near-ties count as ties.
+    """
+    n = len(space)
+    waiting = [(np.arange(len(absent)), min(n, max_rank + 2))]
+    while waiting:
+        lines, k = waiting.pop()
+        slices = tiles(len(lines), max(1, search.size(k)))
+        if len(slices) > 1:
+            waiting += [(lines[tile], k) for tile in reversed(slices)]
+            continue
+
+        keys, order = search.nearest(lines, k)
+        if k < n:
+            # The last row is only to see whether the one before it may be tied.
+            rounding = _rounding(space, order[:, -2:-1], query_half[lines], tolerance)
+            is_ended = (keys[:, -1:] - keys[:, -2:-1] > rounding)[:, 0]
+            if not is_ended.all():
+                waiting.append((lines[~is_ended], min(n, 2 * k)))
+            if not is_ended.any():
+                continue
+            lines = lines[is_ended]
+            keys = keys[is_ended, :-1]
+            order = order[is_ended, :-1]
+
+        tied = _resolve(
+            space,
+            points[lines],
+            query_half[lines],
+            keys=keys,
+            order=order,
+            tolerance=tolerance,
+            head=head,
+        )
+        n_ranked = count_ranked(tied, min(max_rank, tied.shape[1]))
+        n_ranked = np.minimum(n_ranked, n - absent[lines])
+        yield lines, Order(np.where(tied, ~order, order).astype(np.int32), n_ranked)
+
+
+def count_ranked(tied, max_rank):
+    """Number of ranks kept for each point, (n_points,).
+
+    These are ``max_rank``, plus those tied with the last of them.
+    """
+    n = tied.shape[1]
+    if max_rank >= n:
+        return np.full(len(tied), n)
+    later = tied[:, max_rank:]
+    n_tied = np.where(later.all(axis=1), n - max_rank, np.argmin(later, axis=1))
+    return max_rank + n_tied
+
+
+def _resolve(space, points, query_half, keys, order, tolerance, head):
+    """Correct the order of rows by sorted, rounded keys in place, (n_points, n_sorted).
+
+    Runs that begin at rank ``head`` or later become ties. Returns a mask of ties with
+    the row before.
+    """
+    near = np.zeros(keys.shape, dtype=bool)
+    # Keys of rows that do not play are infinite.
+    with np.errstate(invalid="ignore"):
+        gaps = keys[:, 1:] - keys[:, :-1]
+    near[:, 1:] = gaps <= _rounding(space, order[:, 1:], query_half, tolerance)
+    if space.kind == GENERIC:
+        return near
+
+    apart = _without_shared_columns(space, keys, near)
+    near[apart] = False
+    front = near[:, : head + 1]
+    lines = long_runs(front, head)
+    v, p = run_positions(front, lines, near[lines, head:], head)
+    if len(v):
+        rows, tied = resolve_pairs(space, points, v, order[v, p], near[v, p])
+        order[v, p] = rows
+        near[v, p] = tied
+    near[apart] = True
+    return near
+
+
 def _rounding(space, order, query_half, tolerance):
-    """Largest difference of the keys of rows ``order`` and others that may be due to
-    rounding."""
+    """Largest difference of two keys that may be due to rounding, (n_points, n_ranks).
+
+    Of the rows ``order`` and any other.
+    """
     if space.kind == GENERIC:
         return 0.0
     if space.kind == COSINE:
@@ -123,96 +275,23 @@ def _rounding(space, order, query_half, tolerance):
     return tolerance * (space.half[order] + query_half[:, None])
 
 
-def ranked(
-    space, points, query_half, search, absent, max_rank, tolerance, head=EXACT_RANKS
-):
-    """Yield some of the points, by position, and their `Order`, from a search by
-    rounded keys.
-
-    ``search.nearest(lines, k)``: sorted keys and rows of the k nearest rows of some
-    points, those that are ``absent`` (a mask of points: has it one?) last. Where rows
-    beyond the k-th may be tied with it, more are searched. ``search.size(k)``: number
-    of points at a time.
-    """
-    n = len(space)
-    waiting = [(np.arange(len(absent)), min(n, max_rank + 2))]
-    while waiting:
-        lines, k = waiting.pop()
-        parts = tiles(len(lines), max(1, search.size(k)))
-        if len(parts) > 1:
-            waiting += [(lines[part], k) for part in reversed(parts)]
-            continue
-        keys, order = search.nearest(lines, k)
-        if k < n:
-            allowed = _rounding(space, order[:, -2:-1], query_half[lines], tolerance)
-            ended = (keys[:, -1:] - keys[:, -2:-1] > allowed)[:, 0]
-            if not ended.all():
-                waiting.append((lines[~ended], min(n, 2 * k)))
-            if not ended.any():
-                continue
-            lines, keys, order = lines[ended], keys[ended, :-1], order[ended, :-1]
-        tied = resolve(
-            space, points[lines], query_half[lines], keys, order, tolerance, head
-        )
-        n_ranked = count_ranked(tied, min(max_rank, tied.shape[1]))
-        order = np.where(tied, ~order, order).astype(np.int32)
-        yield lines, Order(order, np.minimum(n_ranked, n - absent[lines]))
-
-
-def resolve(space, points, query_half, keys, order, tolerance, head):
-    """Correct in place the order of rows by sorted, rounded keys (n_points, n_sorted).
-
-    ``tolerance`` bounds the rounding relative to the sizes of both rows. Runs that
-    begin at rank ``head`` or later become ties. Returns a mask of ties with the row
-    before.
-    """
-    near = np.zeros(keys.shape, dtype=bool)
-    with np.errstate(invalid="ignore"):  # inf - inf, of rows that do not play
-        gaps = keys[:, 1:] - keys[:, :-1]
-    near[:, 1:] = gaps <= _rounding(space, order[:, 1:], query_half, tolerance)
-    if space.kind == GENERIC:
-        return near
-    apart = _without_shared_columns(space, keys, near)
-    near[apart] = False
-    front = near[:, : head + 1]
-    lines = long_runs(front, head)
-    v, p = run_positions(front, lines, near[lines, head:], head)
-    if len(v):
-        order[v, p], near[v, p] = resolve_pairs(
-            space, points, v, order[v, p], near[v, p]
-        )
-    near[apart] = True
-    return near
-
-
 def _without_shared_columns(space, keys, near):
-    """Mask of ties of sparse rows with no column in common with the point: their cosine
-    is 0.
+    """Mask of ties of sparse rows that share no column with the point: cosine 0.
 
     There may be thousands. Where another row is within rounding of them, they are
     compared exactly.
     """
     apart = np.zeros(near.shape, dtype=bool)
-    if space.kind == COSINE and isinstance(space.X, Rows) and space.X.is_sparse:
-        zero = keys == 0
-        apart[:, 1:] = zero[:, 1:] & zero[:, :-1]
-        first = np.argmax(zero, axis=1)
-        after = first + zero.sum(axis=1)
-        lines = np.arange(len(keys))
-        last = np.minimum(after, keys.shape[1] - 1)
-        apart[near[lines, first] | ((after < keys.shape[1]) & near[lines, last])] = (
-            False
-        )
+    is_sparse = isinstance(space.X, Rows) and space.X.is_sparse
+    if space.kind != COSINE or not is_sparse:
+        return apart
+
+    is_zero = keys == 0
+    apart[:, 1:] = is_zero[:, 1:] & is_zero[:, :-1]
+    n = keys.shape[1]
+    lines = np.arange(len(keys))
+    first = np.argmax(is_zero, axis=1)
+    after = first + is_zero.sum(axis=1)
+    is_near_after = near[lines, np.minimum(after, n - 1)] & (after < n)
+    apart[near[lines, first] | is_near_after] = False
     return apart
-
-
-def count_ranked(tied, max_rank):
-    """Number of ranks kept for each point: ``max_rank``, plus those tied with the last
-    of them."""
-    n = tied.shape[1]
-    if max_rank >= n:
-        return np.full(len(tied), n)
-    after = tied[:, max_rank:]
-    return max_rank + np.where(
-        after.all(axis=1), n - max_rank, np.argmin(after, axis=1)
-    )

@@ -16,31 +16,40 @@ import faiss
 import numpy as np
 from sklearn import get_config
 
+from ._ball_rule import ball_rule
 from ._block_balls import BlockBalls
 from ._exact import EXACT_RANKS, pair_keys, ranked
 from ._rows import read_rows
-from ._space import POINTS, Space, ball_rule
+from ._space import POINTS, Space
 from .kernels.kinds import COSINE
 
-_LOCK = Lock()  # one search at a time, since faiss runs each in several threads
-_GPU_RANKS = 2048  # largest number of neighbours that a search on a GPU returns
+# One search at a time, since faiss runs each in several threads.
+_LOCK = Lock()
+
+# Largest number of neighbours that a search on a GPU returns.
+_GPU_RANKS = 2048
+
+# One in 8 groups is searched, and at least 16.
+_PROBED = 8
+
+# faiss wants that many rows in a group.
+_ROWS_PER_GROUP = 39
+
 _EPS = float(np.finfo(np.float32).eps)
-_PROBED = 8  # one in 8 groups is searched, and at least 16
 
 
 def check_device(device):
     """Return "cuda" or "cpu"; "auto" is "cuda" if faiss finds a GPU."""
-    if (
-        device == "cpu"
-    ):  # looking for a GPU starts CUDA, which then fails in forked processes
+    # Looking for a GPU starts CUDA, which then fails in forked processes.
+    if device == "cpu":
         return "cpu"
-    seen = faiss.get_num_gpus() > 0 if hasattr(faiss, "get_num_gpus") else False
-    if device == "cuda" and not seen:
+    has_gpu = hasattr(faiss, "get_num_gpus") and faiss.get_num_gpus() > 0
+    if device == "cuda" and not has_gpu:
         raise ValueError(
-            "device='cuda' needs a GPU that faiss sees (pip install 'skvalue[gpu]'). Got none: "
-            "pass device='cpu'."
+            "device='cuda' needs a GPU that faiss sees (pip install 'skvalue[gpu]'). "
+            "Got none: pass device='cpu'."
         )
-    return "cuda" if seen else "cpu"
+    return "cuda" if has_gpu else "cpu"
 
 
 def make_engine(name, device):
@@ -54,15 +63,18 @@ class FaissEngine:
     K-nearest searches run on ``device``, range searches on the CPU.
     """
 
-    bytes_per_pair = 1 / 8  # kept by `balls`
-    most_gpu_groups = 2048  # that a GPU searches
+    # Memory of the result of `balls`.
+    bytes_per_pair = 1 / 8
+
+    # Largest number of groups that a GPU searches.
+    max_gpu_groups = 2048
 
     def __init__(self, name, device):
-        self.name, self.device = name, device
+        self.name = name
+        self.device = device
 
     def rank_tile_size(self, n_rows, n_points, n_features, workers, max_rank):
-        """Number of points in one call of `ranks`; each of their ranks takes up to 48
-        bytes."""
+        """Number of points in one call of `ranks`; a rank takes up to 48 bytes."""
         room = get_config()["working_memory"] * 2**20 // 384
         return int(max(1, min(n_points, room // min(n_rows, max_rank + 2))))
 
@@ -71,8 +83,7 @@ class FaissEngine:
         return self.rank_tile_size(n_rows, n_points, 0, workers, n_rows)
 
     def device_lock(self):
-        """Context manager of one task: tasks run in parallel, their searches one after
-        another."""
+        """Context manager of one task; only searches wait for each other."""
         return nullcontext()
 
     def _vectors(self, rows, name):
@@ -82,22 +93,22 @@ class FaissEngine:
             if np.isfinite(np.vecdot(vectors, vectors)).all():
                 return vectors
         raise ValueError(
-            f"{name} must have squared norms that fit float32 for engine={self.name!r}. Scale it, "
-            "or pass engine='numba'."
+            f"{name} must have squared norms that fit float32 for "
+            f"engine={self.name!r}. Scale it, or pass engine='numba'."
         )
 
-    def _make(self, space, on_gpu):
-        rows = space.work * space.scale[:, None] if space.kind == COSINE else space.work
-        vectors, n = self._vectors(rows, "X"), len(space)
-        most = self.most_gpu_groups if self.device == "cuda" else n
-        n_groups = int(
-            max(1, min(4 * np.sqrt(n), n // 39, most))
-        )  # faiss wants 39 rows per group
-        index = faiss.index_factory(
-            vectors.shape[1],
-            "Flat" if self.name == "faiss" else f"IVF{n_groups},Flat",
-            faiss.METRIC_INNER_PRODUCT if space.kind == COSINE else faiss.METRIC_L2,
-        )
+    def _make_index(self, space, on_gpu):
+        """The index of the rows of a space."""
+        rows = space.work
+        if space.kind == COSINE:
+            rows = rows * space.scale[:, None]
+        vectors = self._vectors(rows, "X")
+        metric = faiss.METRIC_INNER_PRODUCT if space.kind == COSINE else faiss.METRIC_L2
+        if self.name == "faiss":
+            index = faiss.index_factory(vectors.shape[1], "Flat", metric)
+        else:
+            n_groups = self._n_groups(len(space))
+            index = faiss.index_factory(vectors.shape[1], f"IVF{n_groups},Flat", metric)
         index.train(vectors)
         index.add(vectors)
         if self.name != "faiss":
@@ -106,82 +117,112 @@ class FaissEngine:
             index = faiss.index_cpu_to_gpu(faiss.StandardGpuResources(), 0, index)
         return index
 
+    def _n_groups(self, n):
+        """Number of groups of n rows."""
+        n_groups = min(4 * np.sqrt(n), n // _ROWS_PER_GROUP)
+        if self.device == "cuda":
+            n_groups = min(n_groups, self.max_gpu_groups)
+        return int(max(1, n_groups))
+
     def _index(self, space, on_gpu=False):
-        cached, name = space.buffers.cached, f"{self.name} {'gpu' if on_gpu else 'cpu'}"
+        """The index of a space, which is made once for the CPU or the GPU."""
+        cached = space.buffers.cached
+        key = f"{self.name} {'gpu' if on_gpu else 'cpu'}"
         with space.buffers.lock:
-            if name not in cached:
-                cached[name] = self._make(space, on_gpu)
-        return cached[name]
+            if key not in cached:
+                cached[key] = self._make_index(space, on_gpu)
+        return cached[key]
 
     def search(self, space, queries, k):
-        """Keys, which increase with the distance, and rows, both of shape (n_points,
-        k)."""
-        index = self._index(space, self.device == "cuda" and k <= _GPU_RANKS)
+        """Keys, which increase with the distance, and rows, both (n_points, k)."""
+        on_gpu = self.device == "cuda" and k <= _GPU_RANKS
+        index = self._index(space, on_gpu)
         queries = self._vectors(queries, POINTS)
-        found, order = index.search(queries, k)
-        short = np.flatnonzero((order < 0).any(axis=1))
-        if len(short):  # fewer than k rows in the groups searched: search all groups
-            probed, index.nprobe = index.nprobe, index.nlist
+        scores, order = index.search(queries, k)
+
+        # With fewer than k rows in the groups searched, all groups are.
+        lines = np.flatnonzero((order < 0).any(axis=1))
+        if len(lines):
+            n_probed = index.nprobe
+            index.nprobe = index.nlist
             try:
-                found[short], order[short] = index.search(queries[short], k)
+                scores[lines], order[lines] = index.search(queries[lines], k)
             finally:
-                index.nprobe = probed
-        return (-found if space.kind == COSINE else found / 2), order
+                index.nprobe = n_probed
+        return (-scores if space.kind == COSINE else scores / 2), order
 
     def ranks(self, space, points, self_index=None, max_rank=None):
         """Rank the rows for a tile of points, see `neighbors.ranks`."""
-        points, n = read_rows(points), len(space)
+        points = read_rows(points)
         queries, query_half = space.queries(points)
+        n = len(space)
         left_out = np.full(len(points), -1) if self_index is None else self_index
+
         # Rounding error of float32 keys, and the rank from which near-ties count as
         # ties.
-        tolerance, head = 4.0 * _EPS, EXACT_RANKS
+        tolerance = 4.0 * _EPS
+        head = EXACT_RANKS
         if space.X.dtype != np.float32:
-            tolerance, head = _EPS * (8.0 + np.sqrt(space.X.shape[1])), n
+            tolerance = _EPS * (8.0 + np.sqrt(space.X.shape[1]))
+            head = n
         yield from ranked(
-            space, points, query_half, IndexSearch(self, space, queries, left_out), left_out >= 0,
-            n if max_rank is None else max_rank, tolerance, head,
-        )  # fmt: skip
+            space,
+            points,
+            query_half,
+            search=IndexSearch(self, space, queries, left_out),
+            absent=left_out >= 0,
+            max_rank=n if max_rank is None else max_rank,
+            tolerance=tolerance,
+            head=head,
+        )
 
     def balls(self, space, points, radius, self_index=None):
         """Find the rows in the balls of a tile of points, see `neighbors.balls`."""
-        if self.name != "faiss":  # counts would be wrong without a bound
+        if self.name != "faiss":
             raise ValueError(
-                f"engine={self.name!r} only ranks neighbours: it needs max_rank."
+                f"engine={self.name!r} only ranks neighbours: it may miss rows of a "
+                "ball, and the error of their counts has no bound."
             )
         points = read_rows(points)
-        n_points, index = len(points), self._index(space)
-        queries, _, slack, limit = ball_rule(space, points, radius)
-        queries = self._vectors(queries, POINTS)
+        n_points = len(points)
+        index = self._index(space)
+        rule = ball_rule(space, points, radius)
+        queries = self._vectors(rule.queries, POINTS)
+
+        # Candidates are all rows that float32 products cannot rule out.
         tolerance = _EPS * (8.0 + points.shape[1])
-        slack = slack * (tolerance / space.ball_tolerance)
-        reach = slack.max() + tolerance * space.largest_half + 1e-30
+        point_slack = rule.slack * (tolerance / space.ball_tolerance)
+        reach = point_slack.max() + tolerance * space.largest_half + 1e-30
         with _LOCK:
             if space.kind == COSINE:
-                starts, keys, i = index.range_search(queries, 1.0 - radius - 2 * reach)
+                limit = 1.0 - radius - 2 * reach
             else:
-                starts, keys, i = index.range_search(queries, radius**2 + 4 * reach)
+                limit = radius**2 + 4 * reach
+            starts, scores, i = index.range_search(queries, limit)
         v = np.repeat(np.arange(n_points), np.diff(starts).astype(np.int64))
-        excess = (
-            keys - (1.0 - radius) if space.kind == COSINE else (radius**2 - keys) / 2
-        )
-        near = slack[v] + tolerance * space.half[i]
-        inside = excess >= near
-        open_ = np.flatnonzero((excess >= -near) & ~inside)
-        inside[open_] = pair_keys(space, i[open_], points, v[open_]) <= limit
+
+        # Where rounding may decide, the exact keys do.
+        if space.kind == COSINE:
+            excess = scores - (1.0 - radius)
+        else:
+            excess = (radius**2 - scores) / 2
+        slack = point_slack[v] + tolerance * space.half[i]
+        inside = excess >= slack
+        pairs = np.flatnonzero((excess >= -slack) & ~inside)
+        inside[pairs] = pair_keys(space, i[pairs], points, v[pairs]) <= rule.limit
         if self_index is not None:
             inside &= i != self_index[v]
-        found = BlockBalls(space, n_points)
-        found.bits[:] = 0
+
         mask = np.zeros((len(space), n_points), dtype=bool)
         mask[i[inside], v[inside]] = True
-        found.add(slice(None), mask)
-        return found
+        neighbours = BlockBalls(space, n_points)
+        neighbours.bits[:] = 0
+        neighbours.add(slice(None), mask)
+        return neighbours
 
 
 class IndexSearch(NamedTuple):
-    """The nearest rows of points, by an index; the row that a point leaves out comes
-    last."""
+    """The nearest rows of points, by an index; those that are left out come last."""
 
     engine: FaissEngine
     space: Space
@@ -198,6 +239,5 @@ class IndexSearch(NamedTuple):
             keys, order = self.engine.search(self.space, self.queries[lines], k)
         keys[order == self.left_out[lines, None]] = np.inf
         place = np.argsort(keys, axis=1, kind="stable")
-        return np.take_along_axis(keys, place, axis=1), np.take_along_axis(
-            order, place, axis=1
-        )
+        keys = np.take_along_axis(keys, place, axis=1)
+        return keys, np.take_along_axis(order, place, axis=1)

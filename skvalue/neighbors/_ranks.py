@@ -25,7 +25,10 @@ class Order(NamedTuple):
     >>> from skvalue.neighbors import get_engine, make_space, ranks
     >>> space = make_space(np.array([[2.0], [0.0], [1.0]]), "euclidean")
     >>> [(_, order)] = ranks(get_engine("numba"), space, np.array([[0.5]]))
-    >>> order.rows.tolist(), order.n_ranked.tolist()  # 1 and 2 are tied
+
+    Rows 1 and 2 are tied.
+
+    >>> order.rows.tolist(), order.n_ranked.tolist()
     ([[1, -3, 0]], [3])
     """
 
@@ -49,7 +52,7 @@ def rank_tiles(engine, n_rows, n_points, n_features, max_rank=None, workers=1):
 
     Returns
     -------
-    parts : list of slices
+    tiles : list of slices
         The tiles.
 
     Examples
@@ -58,9 +61,8 @@ def rank_tiles(engine, n_rows, n_points, n_features, max_rank=None, workers=1):
     >>> rank_tiles(get_engine("numba"), n_rows=100, n_points=10, n_features=2)
     [slice(0, 10, None)]
     """
-    size = engine.rank_tile_size(
-        n_rows, n_points, n_features, workers, max_rank or n_rows
-    )
+    max_rank = max_rank or n_rows
+    size = engine.rank_tile_size(n_rows, n_points, n_features, workers, max_rank)
     return tiles(n_points, size)
 
 
@@ -83,7 +85,7 @@ def ranks(engine, space, points, self_index=None, max_rank=None):
     Yields
     ------
     places : ndarray of int
-        Positions of some of the points.
+        Positions of the points of a block.
     order : Order
         The rows in order of their distance from these points. The arrays are
         overwritten by the next step.
@@ -97,8 +99,10 @@ def ranks(engine, space, points, self_index=None, max_rank=None):
     >>> places.tolist(), order.rows.tolist()
     ([0, 1], [[1, 2, 0], [0, 2, 1]])
     """
-    for tile in rank_tiles(engine, len(space), len(points), points.shape[1], max_rank):
-        some = None if self_index is None else self_index[tile]
+    n_features = points.shape[1]
+    for tile in rank_tiles(engine, len(space), len(points), n_features, max_rank):
+        tile_index = None if self_index is None else self_index[tile]
         places = np.arange(tile.start, tile.stop)
-        for part, order in engine.ranks(space, points[tile], some, max_rank):
-            yield places[part], order
+        blocks = engine.ranks(space, points[tile], tile_index, max_rank)
+        for block, order in blocks:
+            yield places[block], order

@@ -1,35 +1,21 @@
-"""Rows that are read in blocks: a sparse matrix, an array in a file, or a Dask
-array."""
+"""Rows that are read in blocks: a sparse matrix, an array in a file, or Dask's."""
 
 import mmap
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from .._utils.parallel import tiles
 
-_MAPPED = 2**24  # bytes of a file that are mapped at a time
-
-
-def _mapping(array):
-    """The `np.memmap` that owns the memory of an array, or None."""
-    while isinstance(array, np.ndarray):
-        if isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap):
-            return array
-        array = array.base
-    return None
-
-
-def _is_dask(X):
-    module = sys.modules.get("dask.array")
-    return module is not None and isinstance(X, module.Array)
+# Bytes of a file that are mapped at a time.
+_MAPPED = 2**24
 
 
 def as_rows(X, dtypes=(np.float64, np.float32)):
-    """Convert X to `Rows` if it has to be read in blocks; return anything else
-    unchanged.
+    """Convert X to `Rows` if it has to be read in blocks, or return it unchanged.
 
     Parameters
     ----------
@@ -53,21 +39,33 @@ def as_rows(X, dtypes=(np.float64, np.float32)):
     >>> rows.shape, rows.is_sparse, as_rows([[0, 1], [2, 0]])
     ((2, 2), True, [[0, 1], [2, 0]])
     """
-    mapped = _mapping(X)
-    folder = "" if mapped is None else Path(mapped.filename or "").parent.name
-    # Files of joblib pass arrays in memory to worker processes.
-    in_file = mapped is not None and "joblib_memmapping_folder" not in folder
-    if not (sparse.issparse(X) or _is_dask(X) or in_file):
+    if not (sparse.issparse(X) or _is_dask(X) or _is_in_file(X)):
         return X
     dtype = np.dtype(X.dtype if X.dtype in dtypes else dtypes[0])
     if sparse.issparse(X):
-        canonical = sparse.csr_array(X, dtype=dtype)
-        if not canonical.has_canonical_format or (canonical.data == 0).any():
-            canonical = canonical.copy()
-            canonical.sum_duplicates()
-            canonical.eliminate_zeros()
-        X = canonical
+        X = _canonical(X, dtype)
     return Rows(X, dtype)
+
+
+def _is_in_file(X):
+    """Whether X is an array in a file of the user."""
+    mapped = _mapping(X)
+    if mapped is None:
+        return False
+    # Files of joblib pass arrays in memory to worker processes.
+    folder = Path(mapped.filename or "").parent.name
+    return "joblib_memmapping_folder" not in folder
+
+
+def _canonical(X, dtype):
+    """A CSR array without duplicates and stored zeros; a copy if X has some."""
+    canonical = sparse.csr_array(X, dtype=dtype)
+    if canonical.has_canonical_format and (canonical.data != 0).all():
+        return canonical
+    canonical = canonical.copy()
+    canonical.sum_duplicates()
+    canonical.eliminate_zeros()
+    return canonical
 
 
 def read_rows(X):
@@ -117,10 +115,8 @@ def concatenate_rows(first, second):
     if not isinstance(first, Rows):
         return np.concatenate([first, read_rows(second)])
     if first.is_sparse:
-        both = sparse.vstack(
-            [first.read(), sparse.csr_array(read_rows(second))], format="csr"
-        )
-        return Rows(both, first.dtype)
+        second = sparse.csr_array(read_rows(second))
+        return Rows(sparse.vstack([first.read(), second], format="csr"), first.dtype)
     return Rows(_StackedRows(first, second), first.dtype)
 
 
@@ -128,17 +124,18 @@ class _StackedRows:
     """Two sources, stacked vertically."""
 
     def __init__(self, first, second):
-        self.parts = first, second
+        self._first = first
+        self._second = second
         self.shape = (len(first) + len(second), first.shape[1])
 
     def __getitem__(self, index):
-        first, second = self.parts
         index = np.arange(self.shape[0])[index]
-        below = index >= len(first)
-        out = np.empty((len(index), self.shape[1]), dtype=first.dtype)
-        out[~below] = read_rows(first[index[~below]])
-        out[below] = read_rows(second[index[below] - len(first)])
-        return out
+        n_first = len(self._first)
+        is_second = index >= n_first
+        rows = np.empty((len(index), self.shape[1]), dtype=self._first.dtype)
+        rows[~is_second] = read_rows(self._first[index[~is_second]])
+        rows[is_second] = read_rows(self._second[index[is_second] - n_first])
+        return rows
 
 
 class Rows:
@@ -171,11 +168,10 @@ class Rows:
         self.source = source
         self.dtype = np.dtype(dtype)
         self.index = slice(0, source.shape[0]) if index is None else index
-        n = (
-            self.index.stop - self.index.start
-            if isinstance(self.index, slice)
-            else len(self.index)
-        )
+        if isinstance(self.index, slice):
+            n = self.index.stop - self.index.start
+        else:
+            n = len(self.index)
         self.shape = (n, source.shape[1])
         self.is_sparse = sparse.issparse(source)
 
@@ -184,26 +180,19 @@ class Rows:
 
     @property
     def nbytes(self):
-        """Size of a pickle in bytes: that of a sparse source; 0 for a file, which is
-        not copied."""
-        return (
-            self.source.data.nbytes + self.source.indices.nbytes
-            if self.is_sparse
-            else 0
-        )
+        """Size of a pickle in bytes; 0 for a file, which is not copied."""
+        if not self.is_sparse:
+            return 0
+        return self.source.data.nbytes + self.source.indices.nbytes
 
     def __getitem__(self, key):
-        """Some of the rows, as a view."""
-        if (
-            isinstance(key, slice)
-            and isinstance(self.index, slice)
-            and key.step in (None, 1)
-        ):
+        """The rows of a slice or an index, as a view."""
+        is_block = isinstance(key, slice) and key.step in (None, 1)
+        if is_block and isinstance(self.index, slice):
             start, stop, _ = key.indices(len(self))
+            stop = max(start, stop)
             first = self.index.start
-            return Rows(
-                self.source, self.dtype, slice(first + start, first + max(start, stop))
-            )
+            return Rows(self.source, self.dtype, slice(first + start, first + stop))
         index = self.index
         if isinstance(index, slice):
             index = np.arange(index.start, index.stop)
@@ -223,29 +212,23 @@ class Rows:
         if self.is_sparse:
             return self.source[self.index]
         if _is_dask(self.source):
-            part = self.source[self.index].compute()
-            return np.ascontiguousarray(
-                part.toarray() if sparse.issparse(part) else part, self.dtype
-            )
-        out = np.empty(self.shape, dtype=self.dtype)
+            rows = self.source[self.index].compute()
+            if sparse.issparse(rows):
+                rows = rows.toarray()
+            return np.ascontiguousarray(rows, self.dtype)
+
         mapped = _mapping(self.source)
-        step = max(1, len(self))
+        size = max(1, len(self))
         if mapped is not None:
-            step = max(1024, _MAPPED // max(1, abs(self.source.strides[0])))
-        for part in tiles(len(self), step):
-            out[part] = self.source[self[part].index]
-            if (
-                mapped is not None
-                and mapped.mode != "c"
-                and hasattr(mmap, "MADV_DONTNEED")
-            ):
-                mapped.base.madvise(
-                    mmap.MADV_DONTNEED
-                )  # else the pages read stay in memory
-        return out
+            size = max(1024, _MAPPED // max(1, abs(self.source.strides[0])))
+        rows = np.empty(self.shape, dtype=self.dtype)
+        for block in tiles(len(self), size):
+            rows[block] = self.source[self[block].index]
+            _release_pages(mapped)
+        return rows
 
     def blocks(self, size):
-        """Read the rows part by part.
+        """Read the rows block by block.
 
         Parameters
         ----------
@@ -254,36 +237,75 @@ class Rows:
 
         Yields
         ------
-        part : slice
+        block : slice
             Positions of the rows.
         rows : ndarray or csr_array
             The rows.
         """
-        for part in tiles(len(self), size):
-            yield part, self[part].read()
+        for block in tiles(len(self), size):
+            yield block, self[block].read()
 
     def __getstate__(self):
         state = dict(self.__dict__)
         mapped = _mapping(self.source)
         if mapped is not None and mapped.filename is not None:
-            array, start = (
-                self.source,
-                mapped.offset - mapped.offset % mmap.ALLOCATIONGRANULARITY,
-            )
-            first = np.frombuffer(mapped.base, dtype=np.uint8).ctypes.data
-            place = start + array.__array_interface__["data"][0] - first
-            state["source"] = (
-                str(mapped.filename),
-                array.dtype,
-                place,
-                array.shape,
-                array.strides,
-            )
+            state["source"] = FileArray.of(self.source, mapped)
         return state
 
     def __setstate__(self, state):
         self.__dict__.update(state)
-        if isinstance(self.source, tuple):
-            name, dtype, place, shape, strides = self.source
-            whole = np.memmap(name, dtype=np.uint8, mode="r")
-            self.source = np.ndarray(shape, dtype, whole, place, strides)
+        if isinstance(self.source, FileArray):
+            self.source = self.source.open()
+
+
+class FileArray(NamedTuple):
+    """Where an array is in a file."""
+
+    filename: str
+    dtype: np.dtype
+    # Position of the first entry, in bytes.
+    offset: int
+    shape: tuple
+    strides: tuple
+
+    @classmethod
+    def of(cls, array, mapped):
+        """That of an array whose memory a `np.memmap` owns."""
+        # The mapping begins at the start of a page.
+        page_start = mapped.offset - mapped.offset % mmap.ALLOCATIONGRANULARITY
+        mapped_address = np.frombuffer(mapped.base, dtype=np.uint8).ctypes.data
+        address = array.__array_interface__["data"][0]
+        return cls(
+            filename=str(mapped.filename),
+            dtype=array.dtype,
+            offset=page_start + address - mapped_address,
+            shape=array.shape,
+            strides=array.strides,
+        )
+
+    def open(self):
+        """The array, read-only."""
+        data = np.memmap(self.filename, dtype=np.uint8, mode="r")
+        return np.ndarray(self.shape, self.dtype, data, self.offset, self.strides)
+
+
+def _mapping(array):
+    """The `np.memmap` that owns the memory of an array, or None."""
+    while isinstance(array, np.ndarray):
+        if isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap):
+            return array
+        array = array.base
+    return None
+
+
+def _release_pages(mapped):
+    """Release the pages of a `np.memmap` that were read, or they stay in memory."""
+    can_release = mapped is not None and mapped.mode != "c"
+    if can_release and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.base.madvise(mmap.MADV_DONTNEED)
+
+
+def _is_dask(X):
+    """Whether X is a Dask array, without importing Dask."""
+    module = sys.modules.get("dask.array")
+    return module is not None and isinstance(X, module.Array)

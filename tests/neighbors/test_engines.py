@@ -284,7 +284,7 @@ def test_refused(rng, tmp_path):
             clone(parameters.pop("valuer")).set_params(**parameters).fit(
                 rows, target, **points
             )
-    with pytest.raises(ValueError, match="it needs max_rank"):
+    with pytest.raises(ValueError, match="only ranks neighbours"):
         get_engine("faiss-ivf").balls(None, None, 1.0)
 
 
@@ -369,7 +369,7 @@ def test_faiss_on_a_gpu_agrees(metric, rng, faiss_gpu):
 def test_a_gpu_can_search_all_groups(rng, faiss_gpu, monkeypatch):
     """Where the groups nearest to a point hold fewer than `max_rank` rows."""
     engine = type(get_engine("faiss-ivf", "cuda"))
-    monkeypatch.setattr(engine, "most_gpu_groups", 20)  # in place of 2048, for few rows
+    monkeypatch.setattr(engine, "max_gpu_groups", 20)  # in place of 2048, for few rows
     monkeypatch.setattr(StrictIndex, "most_groups", 20)
     X, y = rng.normal(size=(2300, 4)).astype(np.float32), rng.integers(0, 2, 2300)
     points = dict(X_val=X[:200] + 0.1, y_val=y[:200])

@@ -279,7 +279,7 @@ def test_messages(rng, tmp_path):
     ):
         KNNShapleyValuer().fit(lazy[:, :0], y)
     with pytest.raises(
-        ValueError, match="metric must be one of .* for sparse X. Got <function"
+        ValueError, match="metric must be one of .* for sparse X, .* Got <function"
     ):
         KNNShapleyValuer(metric=lambda a, b: 0.0).fit(sparse.csr_array(X), y)
 

@@ -1,0 +1,48 @@
+"""Norms of rows, and the center that is subtracted from them."""
+
+import numpy as np
+from scipy import sparse
+
+
+def squared_norms(X):
+    """Squared norms of dense or sparse rows; `check_norms` refuses those too large."""
+    with np.errstate(over="ignore", under="ignore"):
+        if sparse.issparse(X):
+            return np.asarray(X.multiply(X).sum(axis=1)).ravel().astype(X.dtype)
+        return np.vecdot(X, X)
+
+
+def far_center(sample, mean_norm):
+    """Mean of a sample of the rows, (d,), or None if it is near the origin.
+
+    ``mean_norm``: the mean squared norm, with which that of the mean is compared.
+    """
+    center = sample.mean(axis=0, dtype=np.float64).astype(sample.dtype)
+    return center if squared_norms(center) > 0.25 * mean_norm else None
+
+
+def check_norms(squares, rows, name="X", small=None):
+    """Refuse squared norms that overflow or underflow the dtype of the rows.
+
+    A key is at most a few squared norms, and keys are subtracted: norms up to a
+    sixteenth of the largest number leave room for that. ``small``: mask of rows whose
+    squares have lost digits.
+    """
+    limit = np.finfo(rows.dtype).max / 16
+    # Also for NaN.
+    is_bad = not squares.max(initial=0) <= limit
+    if not is_bad and small is not None and small.any():
+        rows = rows[small]
+        is_bad = rows.count_nonzero() if sparse.issparse(rows) else np.any(rows)
+    if is_bad:
+        raise ValueError(
+            f"{name} must have squared norms that fit its precision ({rows.dtype}), "
+            "neither too large for it nor too small. Scale it, or pass float64."
+        )
+
+
+def inverse_norms(squares, rows, name="X"):
+    """Inverse norm of each row; 0 for a row of zeros, whose cosine with any is 0."""
+    check_norms(squares, rows, name, squares < np.finfo(rows.dtype).tiny)
+    norms = np.sqrt(squares)
+    return np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
