@@ -13,9 +13,9 @@ from ._hashes import hash_rows, row_hashes
 from ._in_sample import BaseInSampleValuer
 from ._input import make_problem
 from ._points import mean_over_points
+from ._privacy import PRIVACY_CONSTRAINTS, warn_of_guarantee
 from ._problem import Points, Problem, Split
 from ._record import Result
-from ._release import PRIVACY_CONSTRAINTS, warn_of_guarantee
 from ._rows import check_rows
 from ._run import Run
 from ._splits import refuse_unseen_labels

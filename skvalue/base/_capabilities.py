@@ -74,7 +74,7 @@ def takes_validation_set(valuer):
 
 
 def follow_input_tags(tags, estimator):
-    """Tags of a valuer that leaves X to an estimator: they allow what its tags allow."""
+    """Tags of a valuer that leaves X to an estimator, which allow what it allows."""
     for name, value in asdict(get_tags(estimator).input_tags).items():
         # Rows are indexed alone: a matrix of distances or a dict is not.
         if name not in ("pairwise", "dict"):

@@ -1,5 +1,4 @@
-"""Rows in any container that an estimator takes: arrays, frames, sparse matrices,
-texts."""
+"""Rows in any container that an estimator takes: arrays, frames, sparse rows, texts."""
 
 import sys
 
@@ -57,40 +56,38 @@ def is_plain(X):
     return is_numeric(X) and X.ndim == 2 and bool(np.isfinite(X).all())
 
 
-def contained(X):
-    """X as it is passed to an estimator that takes any container, and that can be
-    indexed by rows.
+def as_indexable(X):
+    """X in a container that an estimator takes, and that can be indexed by rows.
 
     Frames stay frames and sparse matrices become CSR. All else becomes an array: of
     numbers, or of objects, in one dimension for texts.
 
-    >>> contained([[1, 2], [3, 4]]).dtype.kind, contained(["a text", "b"]).shape
+    >>> as_indexable([[1, 2], [3, 4]]).dtype.kind, as_indexable(["a text", "b"]).shape
     ('i', (2,))
     """
     if is_frame(X):
         return X
     if sparse.issparse(X):
         return X.tocsr()
-    texts = (
-        isinstance(X, (list, tuple)) and len(X) and isinstance(X[0], (str, bytes, dict))
-    )
+    # An array of texts would have the width of the longest for each.
+    is_list = isinstance(X, (list, tuple)) and len(X)
+    if is_list and isinstance(X[0], (str, bytes, dict)):
+        return np.asarray(X, dtype=object)
     try:
-        # An array of texts would have the width of the longest for each.
-        array = np.asarray(X, dtype=object if texts else None)
+        array = np.asarray(X)
     except ValueError:  # from rows of unequal lengths
         return np.fromiter(X, dtype=object, count=len(X))
     return np.asarray(X, dtype=object) if array.dtype.kind in "US" else array
 
 
 def holds_strings(X):
-    """Whether an array has entries that are strings, or one object per row, such as a
-    text."""
+    """Whether an array has strings, or one object per row, such as a text."""
     if X.dtype.kind != "O" or X.ndim == 0:
         return X.dtype.kind not in "biufcO"
     return X.ndim == 1 or any(isinstance(entry, (str, bytes)) for entry in X.flat)
 
 
-def kind_of(X):
+def container_in_words(X):
     """The container in words, for messages."""
     if is_frame(X):
         return f"a {type(X).__module__.split('.')[0]} frame"
@@ -102,9 +99,11 @@ def kind_of(X):
 
 
 def stack_rows(first, second):
-    """The rows of two sets of the same kind, one below the other."""
+    """The rows of two containers of the same kind, one below the other."""
     if sparse.issparse(first):
         return sparse.vstack([first, second], format="csr")
     if hasattr(first, "iloc"):
         return sys.modules["pandas"].concat([first, second], ignore_index=True)
-    return first.vstack(second) if is_frame(first) else concatenate_rows(first, second)
+    if is_frame(first):
+        return first.vstack(second)
+    return concatenate_rows(first, second)

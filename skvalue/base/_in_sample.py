@@ -14,24 +14,30 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._utils.fits import set_fitted_state
 from .._utils.sklearn import fit_context
+from ._capabilities import Capabilities
 from ._input import make_problem
-from ._problem import Capabilities
+from ._privacy import PrivacyParameters
 from ._run import Run
 from ._updates import merged
 
 
-class _OfUnseenRows:
-    """A method that valuers of the rows of fit alone do not have; its error says what
-    to use."""
+class _MethodOfUnseenRows:
+    """A method that valuers of the rows of fit alone do not have.
+
+    Its AttributeError says what to use. It is raised on the class too, for
+    scikit-learn's `set_output` to find no method: the decorator `available_if` raises
+    its error on objects only.
+    """
 
     def __set_name__(self, owner, name):
         self._name = name
 
     def __get__(self, valuer, cls):
         raise AttributeError(
-            f"{cls.__name__} has no {self._name}: it values the rows of fit alone. Fit again with "
-            "the new rows among the others, or take a method that values unseen rows, such as "
-            "KNNShapleyValuer, InfluenceValuer or InRunShapleyValuer."
+            f"{cls.__name__} has no {self._name}: it values the rows of fit alone. Fit "
+            "again with the new rows among the others, or take a method that values "
+            "unseen rows, such as KNNShapleyValuer, InfluenceValuer or "
+            "InRunShapleyValuer."
         )
 
 
@@ -50,13 +56,12 @@ class BaseInSampleValuer(
 
     _parameter_constraints: dict = {}
     _capabilities = Capabilities()
-    # Of methods without these parameters.
-    epsilon = noise_multiplier = reader = ledger = class_weight = None
-    if TYPE_CHECKING:  # set by `fit`
-        utility_: float
-        empty_utility_: float
-    else:
-        transform, score_samples = _OfUnseenRows(), _OfUnseenRows()
+    # Set by `fit`.
+    utility_: float
+    empty_utility_: float
+    if not TYPE_CHECKING:
+        transform = _MethodOfUnseenRows()
+        score_samples = _MethodOfUnseenRows()
 
     # The hook -------------------------------------------------------------------------
 
@@ -108,17 +113,16 @@ class BaseInSampleValuer(
             and y_val is passed or they are empty, groups or sample_weight_val have a
             wrong length, or rows are not equally often players in the splits of `cv`.
         """
-        return self._solve(
-            make_problem(
-                self,
-                X,
-                y,
-                X_val,
-                y_val,
-                groups=groups,
-                sample_weight_val=sample_weight_val,
-            )
+        problem = make_problem(
+            self,
+            X,
+            y,
+            X_val,
+            y_val,
+            groups=groups,
+            sample_weight_val=sample_weight_val,
         )
+        return self._solve(problem)
 
     def fit_transform(self, X, y, **metadata):
         """Fit and return the value of each row, in the order of X.
@@ -142,30 +146,36 @@ class BaseInSampleValuer(
         ValueError
             As in `fit`; also with epsilon, unless the reader is "curator".
         """
-        hidden = self._is_private and not self._capabilities.values_are_public
-        if hidden and self.reader != "curator":
-            raise ValueError(
-                "reader must be 'curator' for fit_transform with epsilon: the values of all rows "
-                "together reveal something about each of them. Use fit and values_for(i) for "
-                "owners, or pass reader='curator' if the reader has the rows anyway. Got "
-                f"reader={self.reader!r}."
-            )
-        if self._is_private and self._capabilities.fit_transform_error:
-            raise ValueError(self._capabilities.fit_transform_error)
-        return self.fit(X, y, **metadata)._fitted.row_values[:, None].copy()
+        capabilities = self._capabilities
+        if self._is_private and not capabilities.values_are_public:
+            reader = PrivacyParameters.of(self).reader
+            if reader != "curator":
+                raise ValueError(
+                    "reader must be 'curator' for fit_transform with epsilon: the "
+                    "values of all rows together reveal something about each of them. "
+                    "Use fit and values_for(i) for owners, or pass reader='curator' if "
+                    f"the reader has the rows anyway. Got reader={reader!r}."
+                )
+        if self._is_private and capabilities.fit_transform_error:
+            raise ValueError(capabilities.fit_transform_error)
+        fitted = self.fit(X, y, **metadata)._fitted
+        return fitted.row_values[:, None].copy()
 
     @property
     def values_(self):
         """Values of the rows, or of the groups; a private fit's are not pickled."""
         check_is_fitted(self, "_fitted")
-        return self._kept("values_", self._fitted.values)
+        return self._entry_or_error("values_", self._fitted.values)
 
     @property
     def groups_(self):
         """The groups, if `groups` was passed; a private fit's are not pickled."""
         check_is_fitted(self, "_fitted")
-        absent = f"{type(self).__name__} has no groups_: no groups were passed to fit."
-        return self._kept("groups_", self._fitted.problem.group_names, absent)
+        return self._entry_or_error(
+            "groups_",
+            self._fitted.problem.group_names,
+            f"{type(self).__name__} has no groups_: no groups were passed to fit.",
+        )
 
     def values_for(self, i, *, return_baseline=False, return_error=False):
         """Value of one row, as its owner may see it.
@@ -210,50 +220,24 @@ class BaseInSampleValuer(
         i = self._fitted.problem.position(i, len(values))
         if self._fitted.answers is not None:
             values[i] = self._fitted.answers.answer(i)
-        found = [float(values[i])]
-        for name, wanted in (
-            ("baseline_", return_baseline),
-            ("values_error_", return_error),
-        ):
-            if wanted and not hasattr(self, name):
-                raise ValueError(
-                    f"This fit of {type(self).__name__} has no {name} to return."
-                )
-            if wanted:
-                found.append(float(getattr(self, name)[i]))
-        return tuple(found) if len(found) > 1 else found[0]
+        entries = [float(values[i])]
+        if return_baseline:
+            entries.append(self._entry_of_player("baseline_", i))
+        if return_error:
+            entries.append(self._entry_of_player("values_error_", i))
+        return tuple(entries) if len(entries) > 1 else entries[0]
 
-    # Internals ------------------------------------------------------------------------
-
-    def _kept(self, name, entry, absent=""):
-        """An entry of the record; an error if pickling dropped it, or if the fit has
-        none."""
-        if entry is None:
-            dropped = self._fitted.hides_values and self._fitted.values is None
-            raise AttributeError(
-                f"{name} of a private fit is for the curator only and is not pickled."
-                if dropped
-                else absent
-            )
-        return entry
-
-    def _for_curator(self, name):
-        """An array of the players that is hidden as the values of a private fit are."""
-        entry = self._record(name, error=AttributeError).curator.get(name)
-        return self._kept(
-            name, entry, f"{name} is set by private fits only: pass epsilon."
-        )
+    # Fits and their records -----------------------------------------------------------
 
     @property
     def _is_private(self):
-        return self.epsilon is not None or self.noise_multiplier is not None
+        return PrivacyParameters.of(self).is_private
 
-    def _solve(self, problem, whole=None):
-        """Value the players of a validated problem, and replace the record of the
-        former fit.
+    def _solve(self, problem, full_problem=None):
+        """Value the players of a validated problem, and replace the former record.
 
-        With ``whole``, the problem has the new validation points of this one, and the
-        result is merged with the former.
+        With `full_problem`, the problem has the new validation points of that one, and
+        the result is merged with the former.
         """
         run = Run(self)
         result = self._value(problem, run)
@@ -263,72 +247,109 @@ class BaseInSampleValuer(
             raise RuntimeError(
                 "The fit was stopped by a callback before any value was computed."
             )
-        self._swap_in(result if whole is None else merged(whole, self._fitted, result))
+        if full_problem is None:
+            self._replace_record(result)
+        else:
+            self._replace_record(merged(full_problem, self._fitted, result))
         run.end(result)
         return self
 
-    def _swap_in(self, result):
+    def _replace_record(self, result):
         """Replace everything set by the former fit by a record of this one."""
-        problem, release = result.problem, result.release
+        problem = result.problem
+        release = result.release
+        attributes = {}
+        if problem.classes is not None:
+            attributes["classes_"] = problem.classes
+        attributes["utility_"] = result.utility
+        attributes["empty_utility_"] = result.empty_utility
+        if release is not None and release.report is not None:
+            attributes["privacy_"] = release.report
+        attributes |= problem.columns | result.attributes
+
+        # A class may compute an attribute when it is read.
         public = {
-            "classes_": problem.classes,
-            "utility_": result.utility,
-            "empty_utility_": result.empty_utility,
-            "privacy_": None if release is None else release.report,
-            **problem.columns,
-            **result.attributes,
+            name: value
+            for name, value in attributes.items()
+            if name.endswith("_") and not self._is_computed(name)
         }
-        for name in list(public):
-            # None is a valid value of a method's own attributes; a class may compute an
-            # attribute.
-            absent = name in ("classes_", "privacy_") and public[name] is None
-            computed = isinstance(getattr(type(self), name, None), property)
-            if absent or computed or not name.endswith("_"):
-                del public[name]
         if release is not None:  # a private fit keeps no rows
             problem = replace(problem, X=None, y=None, sample_weight=None)
         fitted = replace(result, problem=problem, error=None)
         set_fitted_state(self, **public, _fitted=fitted, _n_features_out=1)
 
-    def _record(self, what, needs_rows=False, needs_points=False, error=ValueError):
-        """The record of the fit; an error that names ``what`` if it lacks rows or
-        points."""
+    def _record(self, what, *, needs_rows=False, needs_points=False, error=ValueError):
+        """The record of the fit; an error that names ``what`` if rows or points are
+        missing."""
         check_is_fitted(self, "_fitted")
+        problem = self._fitted.problem
         if needs_rows and self._fitted.is_private:
             raise error(
-                f"{what} needs the rows of fit, which a private fit does not keep. Fit again (a "
-                "new release), or fit with epsilon=None where no privacy is needed."
+                f"{what} needs the rows of fit, which a private fit does not keep. Fit "
+                "again (a new release), or fit with epsilon=None where no privacy is "
+                "needed."
             )
-        if needs_rows and self._fitted.problem.copies is not None:
+        if needs_rows and problem.copies is not None:
             raise error(f"{what} needs duplicates=None: copies do not play.")
-        if needs_points and not self._fitted.problem.has_validation_set:
+        if needs_points and not problem.has_validation_set:
             raise error(f"{what} needs a validation set: pass X_val and y_val to fit.")
         return self._fitted
+
+    def _entry_or_error(self, name, entry, message=""):
+        """An entry of the record; an error if it is None.
+
+        The message is for a fit that has no such entry, and not for one whose values
+        were dropped by pickling.
+        """
+        if entry is not None:
+            return entry
+        if self._fitted.hides_values and self._fitted.values is None:
+            message = (
+                f"{name} of a private fit is for the curator only and is not pickled."
+            )
+        raise AttributeError(message)
+
+    def _for_curator(self, name):
+        """An array of the players that is hidden as the values of a private fit are."""
+        fitted = self._record(name, error=AttributeError)
+        return self._entry_or_error(
+            name,
+            fitted.curator.get(name),
+            f"{name} is set by private fits only: pass epsilon.",
+        )
+
+    def _entry_of_player(self, name, i):
+        """The entry of one player in an attribute, which the fit may not have."""
+        if not hasattr(self, name):
+            raise ValueError(
+                f"This fit of {type(self).__name__} has no {name} to return."
+            )
+        return float(getattr(self, name)[i])
+
+    # What Python and scikit-learn ask for ---------------------------------------------
+
+    @classmethod
+    def _is_computed(cls, name):
+        """Whether an attribute is a property of the class."""
+        return isinstance(getattr(cls, name, None), property)
 
     def __dir__(self):
         # Notebooks show each member whose name ends with "_", and so compute each
         # property; so does scikit-learn's __dir__, which leaves out what raises
         # AttributeError.
-        hidden = {"validation_error_", "values_error_"}
-        hidden = {
-            name
-            for name in hidden
-            if isinstance(getattr(type(self), name, None), property)
-        }
+        errors = ("validation_error_", "values_error_")
+        hidden = {name for name in errors if self._is_computed(name)}
         if "_fitted" in vars(self) and self._fitted.hides_values:
             hidden |= {"values_", "groups_", *self._fitted.curator}
-        names = (name for name in object.__dir__(self) if name not in hidden)
-        return [name for name in names if hasattr(self, name)]
+        shown = [name for name in object.__dir__(self) if name not in hidden]
+        return [name for name in shown if hasattr(self, name)]
 
     def __getstate__(self):
         state = super().__getstate__()
-        if (
-            "_fitted" in state
-            and state["_fitted"].is_private
-            and "noise_random_state" in state
-        ):
-            # With the seed the noise could be removed.
-            state = {**state, "noise_random_state": None}
+        is_private = "_fitted" in state and state["_fitted"].is_private
+        # With the seed the noise could be removed.
+        if is_private and "noise_random_state" in state:
+            return {**state, "noise_random_state": None}
         return state
 
     def __sklearn_tags__(self):

@@ -12,9 +12,9 @@ FEW_POINTS = 500  # below this the t approximation of a skewed mean is rough
 
 
 def standard_error(values, first, second, weights):
-    """Standard error of means ``sum_v w_v x_v``, from sums of ``w^2 x`` and of ``w^2
-    x^2``.
+    """Standard error of means ``sum_v w_v x_v``, from two sums.
 
+    These are ``first = sum_v w_v^2 x_v`` and ``second = sum_v w_v^2 x_v^2``. Returns
     ``sqrt(m / (m - 1) sum_v w_v^2 (x_v - value)^2)`` with m = 1 / sum w^2 effective
     points, where weights sum to one: the usual standard error if they are equal. NaN
     for a single point.
@@ -46,45 +46,50 @@ def harmful(fitted, point_moments, fdr):
     points = fitted.problem.splits[0].points
     if len(points) < FEW_POINTS:
         warnings.warn(
-            f"harmful is asymptotic in the number of validation points: {len(points)} are few, "
-            f"{FEW_POINTS} or more are recommended.",
+            "harmful is asymptotic in the number of validation points: "
+            f"{len(points)} are few, {FEW_POINTS} or more are recommended.",
             FewValidationPointsWarning,
             stacklevel=3,
         )
-    values, error = fitted.values, validation_error(fitted, point_moments)
+    values = fitted.values
+    errors = validation_error(fitted, point_moments)
     n_effective = 1 / (points.weights**2).sum()
     if n_effective <= 1:
         return np.zeros(len(values), dtype=bool)
-    # A row with the same value at each point has the standard error 0: only the sign
+
+    # A row with the same value at each point has the standard error 0: only its sign
     # counts.
-    ratio = np.divide(
-        values, error, out=np.where(values < 0, -np.inf, np.inf), where=error > 0
-    )
-    return false_discovery_control(t.cdf(ratio, n_effective - 1)) <= fdr
+    by_sign = np.where(values < 0, -np.inf, np.inf)
+    ratios = np.divide(values, errors, out=by_sign, where=errors > 0)
+    return false_discovery_control(t.cdf(ratios, n_effective - 1)) <= fdr
 
 
 def contributions(fitted, point_values, i):
     """Contribution of each validation point to the value of a row, or of a group."""
-    problem, n = fitted.problem, len(fitted.values)
-    i = problem.position(i, n)
-    members = (
-        np.array([i]) if problem.groups is None else np.flatnonzero(problem.groups == i)
-    )
-    n_points = (
-        len(problem.splits[0].points) if problem.has_validation_set else len(problem.y)
-    )
-    added = np.zeros(n_points)
+    problem = fitted.problem
+    i = problem.position(i, len(fitted.values))
+    if problem.groups is None:
+        members = np.array([i])
+    else:
+        members = np.flatnonzero(problem.groups == i)
+    if problem.has_validation_set:
+        n_points = len(problem.splits[0].points)
+    else:
+        n_points = len(problem.y)
+
+    totals = np.zeros(n_points)
     for number, split in enumerate(problem.splits):
         players = members
         if not isinstance(split.players, slice):
             players = np.flatnonzero(np.isin(split.players, members))
         if len(players):
             values = point_values(fitted, number, players)
-            part = split.points.weights * values / len(problem.splits)
-            np.add.at(added, split.points.index, part)
-    order = np.argsort(added, kind="stable")
+            weighted = split.points.weights * values / len(problem.splits)
+            np.add.at(totals, split.points.index, weighted)
+
+    order = np.argsort(totals, kind="stable")
     return Bunch(
-        contributions=added,
-        supporters=order[added[order] > 0][::-1],
-        opponents=order[added[order] < 0],
+        contributions=totals,
+        supporters=order[totals[order] > 0][::-1],
+        opponents=order[totals[order] < 0],
     )

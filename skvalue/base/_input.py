@@ -13,8 +13,8 @@ from .._utils.warned import warn
 from ..exceptions import SameRowsWarning
 from ..neighbors import Rows
 from ._containers import n_rows_of
+from ._privacy import PrivacyParameters, check_privacy, warn_of_guarantee
 from ._problem import Points, Problem, Split
-from ._release import check_privacy, warn_of_guarantee
 from ._rows import check_rows, check_validation_set
 from ._splits import split_rows, with_class_weights
 from ._targets import encode
@@ -96,8 +96,12 @@ def make_problem(
         vars(blank).update(column_names, n_features_in_=n_features)
     if X_val is not None or y_val is not None:
         X_val, y_val = check_validation_set(blank, capabilities, X_val, y_val, X)
-        compared = (given, given_val) if issparse(given) else (X, X_val)
-        if given is given_val or _same_rows(*compared):
+        # Sparse rows are compared as they were passed: `Rows` are not.
+        if issparse(given):
+            are_same = given is given_val or _same_rows(given, given_val)
+        else:
+            are_same = given is given_val or _same_rows(X, X_val)
+        if are_same:
             warn(
                 "X_val holds the same rows as X: each row evaluates itself, and a "
                 "wrong label agrees with itself. Pass other rows, or no X_val, so that "
@@ -146,16 +150,17 @@ def build_problem(
 
     The keywords are fields of `Problem`, with groups and weights as they were passed.
     """
-    is_private = valuer._is_private
-    if is_private:
-        check_privacy(valuer, X_val)
+    privacy = PrivacyParameters.of(valuer)
+    if privacy.is_private:
+        check_privacy(privacy, X_val)
     n = len(y)
     group_names, group_codes = check_groups(groups, n)
     if sample_weight is not None:
         sample_weight = check_weights(sample_weight, "sample_weight", n)
-    if is_private or valuer.ledger is not None:
-        protects_groups = groups is not None and capabilities.protects_groups
-        warn_of_guarantee(valuer, len(group_names) if protects_groups else n)
+    n_protected = n
+    if groups is not None and capabilities.protects_groups:
+        n_protected = len(group_names)
+    warn_of_guarantee(valuer, n_protected)
     if X_val is None and sample_weight_val is not None:
         raise ValueError("sample_weight_val needs X_val: it weights validation points.")
     if X_val is not None and not capabilities.points:
@@ -163,7 +168,7 @@ def build_problem(
             f"X_val must be None: {type(valuer).__name__} has no validation points. "
             f"Got {n_rows_of(X_val)} rows."
         )
-    classes, y, y_val = encode(capabilities, y, y_val, is_private)
+    classes, y, y_val = encode(capabilities, y, y_val, privacy.is_private)
     problem = Problem(
         X,
         y,
@@ -189,8 +194,9 @@ def build_problem(
         prior = 0.0 if problem.n_classes else float(y_val @ weights)
         points = Points(X_val, y_val, weights, np.arange(len(y_val)), prior=prior)
         splits = (Split(slice(None), points),)
-    if valuer.class_weight is not None:
-        splits = with_class_weights(valuer.class_weight, problem, splits)
+    class_weight = getattr(valuer, "class_weight", None)
+    if class_weight is not None:
+        splits = with_class_weights(class_weight, problem, splits)
     return replace(
         problem,
         splits=splits,

@@ -307,10 +307,11 @@ class _Steps:
         """Announce a long fit, after its first steps."""
         now = time.perf_counter()
         if self._measured_from is None:
+            self._measured_from = self._start
             # A short first step may be that of compiling and importing.
-            is_short = now - self._start < LONG
-            self._measured_from = now if is_short else self._start
-            self._n_not_measured = 1 if is_short else 0
+            if now - self._start < LONG:
+                self._measured_from = now
+                self._n_not_measured = 1
         measured = now - self._measured_from
         if self._n_steps is not None and measured > _MIN_SECONDS:
             n_measured = self._n_steps - self._n_left - self._n_not_measured

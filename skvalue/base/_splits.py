@@ -18,56 +18,74 @@ DEFAULT_FOLDS = 5  # of the methods that do not leave out one row by default
 
 
 def split_rows(cv, problem):
-    """Splits of ``cv``, and the fraction of them in which one more row would be a
-    player."""
-    X, y, n = problem.X, problem.y, len(problem.y)
+    """Splits of ``cv``, and the fraction of them in which one more row would play."""
+    X = problem.X
+    y = problem.y
+    n = len(y)
     prior = 0.0 if problem.n_classes else float(y.mean())
-    one_out = (isinstance(cv, str) and cv == "leave-one-out") or isinstance(
-        cv, LeaveOneOut
-    )
-    if one_out and problem.capabilities.neighbors and problem.groups is None:
-        if n > LEAVE_ONE_OUT_LIMIT:
-            warn(
-                f"cv='leave-one-out' compares {n * n:,} pairs of rows. Pass X_val and y_val, or "
-                "cv=5, to make it cheaper.",
-                QuadraticCostWarning,
-            )
-        # One game in place of n: each row is a validation point, and never its own
-        # neighbour.
-        rows = np.arange(n)
-        points = Points(X, y, np.full(n, 1.0 / n), rows, rows, prior)
-        return (Split(slice(None), points),), n / (n + 1)
-    if one_out:
+    is_name = isinstance(cv, str) and cv == "leave-one-out"
+    if is_name or isinstance(cv, LeaveOneOut):
+        if problem.capabilities.neighbors and problem.groups is None:
+            return _leave_one_out_in_one_game(X, y, prior)
         cv = LeaveOneOut() if problem.groups is None else LeaveOneGroupOut()
+
     splits = []
-    for players, held_out in _numbers_of(
-        cv, X, y, problem.groups, problem.n_classes > 0
-    ):
-        weights = np.full(len(held_out), 1.0 / len(held_out))
+    for players, held_out in _positions(cv, problem):
         points = Points(
-            rows_at(X, held_out), y[held_out], weights, held_out, prior=prior
+            X=rows_at(X, held_out),
+            y=y[held_out],
+            weights=np.full(len(held_out), 1.0 / len(held_out)),
+            index=held_out,
+            prior=prior,
         )
         splits.append(Split(players, points))
-    return tuple(splits), sum(len(split.players) for split in splits) / (
-        n * len(splits)
+    n_players = sum(len(split.players) for split in splits)
+    return tuple(splits), n_players / (n * len(splits))
+
+
+def _leave_one_out_in_one_game(X, y, prior):
+    """One game in place of n, and the fraction of them in which one more row plays.
+
+    Each row is a validation point, and never its own neighbour.
+    """
+    n = len(y)
+    if n > LEAVE_ONE_OUT_LIMIT:
+        warn(
+            f"cv='leave-one-out' compares {n * n:,} pairs of rows. Pass X_val and "
+            "y_val, or cv=5, to make it cheaper.",
+            QuadraticCostWarning,
+        )
+    rows = np.arange(n)
+    points = Points(
+        X=X,
+        y=y,
+        weights=np.full(n, 1.0 / n),
+        index=rows,
+        self_index=rows,
+        prior=prior,
     )
+    return (Split(slice(None), points),), n / (n + 1)
 
 
-def _numbers_of(cv, X, y, group_codes, classifier):
-    """List the (players, held-out rows) splits of ``cv``.
+def _positions(cv, problem):
+    """Positions of players and of held-out rows in the splits of ``cv``.
 
     Raises ValueError unless each row is a player in equally many splits, and no row or
     group is on both sides of a split.
     """
-    if group_codes is not None and isinstance(cv, Integral):
-        few = cv == DEFAULT_FOLDS and 1 < len(np.unique(group_codes)) < cv
-        cv = LeaveOneGroupOut() if few else GroupKFold(int(cv))
-    cv = check_cv(cv, y, classifier=classifier)
+    X, y, groups = problem.X, problem.y, problem.groups
+    if groups is not None and isinstance(cv, Integral):
+        n_groups = len(np.unique(groups))
+        if cv == DEFAULT_FOLDS and 1 < n_groups < cv:
+            cv = LeaveOneGroupOut()
+        else:
+            cv = GroupKFold(int(cv))
+    cv = check_cv(cv, y, classifier=problem.n_classes > 0)
     splits = [
         (np.sort(players), np.sort(held_out))
-        for players, held_out in cv.split(X, y, group_codes)
+        for players, held_out in cv.split(X, y, groups)
     ]
-    plays = np.zeros(len(y), dtype=np.int64)
+    n_games = np.zeros(len(y), dtype=np.int64)
     for players, held_out in splits:
         if len(players) == 0 or len(held_out) == 0:
             raise ValueError(
@@ -75,19 +93,19 @@ def _numbers_of(cv, X, y, group_codes, classifier):
             )
         if np.intersect1d(players, held_out).size:
             raise ValueError(f"cv={cv!r} must not put a row on both sides of a split.")
-        plays[players] += 1
-        if group_codes is not None:
-            both = np.intersect1d(group_codes[players], group_codes[held_out])
-            if both.size:
+        n_games[players] += 1
+        if groups is not None:
+            on_both_sides = np.intersect1d(groups[players], groups[held_out])
+            if on_both_sides.size:
                 raise ValueError(
-                    f"With groups, cv={cv!r} must keep every group on one side of a split: use "
-                    "GroupKFold, LeaveOneGroupOut or an int."
+                    f"With groups, cv={cv!r} must keep every group on one side of a "
+                    "split: use GroupKFold, LeaveOneGroupOut or an int."
                 )
-    if plays.min() != plays.max():
+    if n_games.min() != n_games.max():
         raise ValueError(
-            f"cv={cv!r} must let every row play equally often (KFold, StratifiedKFold, GroupKFold, "
-            f"repeated K-fold, leave-one-out). Got rows that play {plays.min()} to {plays.max()} "
-            "times."
+            f"cv={cv!r} must let every row play equally often (KFold, StratifiedKFold, "
+            "GroupKFold, repeated K-fold, leave-one-out). Got rows that play "
+            f"{n_games.min()} to {n_games.max()} times."
         )
     return splits
 
@@ -100,12 +118,13 @@ def with_class_weights(class_weight, problem, splits):
         )
     weighted = []
     for split in splits:
-        y, weights = split.points.y, split.points.weights
+        y = split.points.y
+        weights = split.points.weights
         totals = np.bincount(y, weights=weights, minlength=problem.n_classes)
         if np.count_nonzero(totals) < 2:
             raise ValueError(
-                f"class_weight={class_weight!r} needs validation points of at least two classes, "
-                "in X_val or in each split of cv. Got points of one class."
+                f"class_weight={class_weight!r} needs validation points of at least "
+                "two classes, in X_val or in each split of cv. Got points of one class."
             )
         weights = weights / np.where(totals > 0, totals, 1.0)[y]
         points = replace(split.points, weights=weights / weights.sum())
@@ -143,8 +162,9 @@ def refuse_unseen_labels(problem, cv):
         unseen = np.setdiff1d(split.points.y, problem.rows(split)[1])
         if len(unseen):
             raise ValueError(
-                "In each split the players must have all labels of the validation points: rows "
-                f"with the label {shown(problem.classes[unseen])} are all among the validation "
-                "points of one split. Pass X_val and y_val, another cv, or task='regression' if y "
-                f"holds no classes. Got cv={cv!r}."
+                "In each split the players must have all labels of the validation "
+                f"points: rows with the label {shown(problem.classes[unseen])} are all "
+                "among the validation points of one split. Pass X_val and y_val, "
+                "another cv, or task='regression' if y holds no classes. Got "
+                f"cv={cv!r}."
             )

@@ -1,5 +1,4 @@
-"""Classes and codes of the labels of a fit, or targets; labels of a private fit are
-private."""
+"""Classes and codes of the labels of a fit, or its targets."""
 
 import numpy as np
 from sklearn.utils.validation import column_or_1d
@@ -16,17 +15,20 @@ from .._utils.warned import warn
 from ..exceptions import ManyClassesWarning, UnseenLabelsWarning
 
 _CURE = " If it holds targets of a regression, pass task='regression', or a regressor."
+_MAX_CLASSES = 20  # that are taken for classes without a warning
 
 
-def encode(capabilities, y, y_val, private):
+def encode(capabilities, y, y_val, is_private):
     """Classes, and codes of y and y_val; None and the targets for a regression.
 
     In a private fit the validation points, which are public, say what the task and the
     classes are.
     """
-    given, name = (y_val, "y_val") if private else (y, "y")
     has_regression = capabilities.regression
-    task = check_task(capabilities.task if has_regression else "auto", given, name)
+    task = capabilities.task if has_regression else "auto"
+    labels = y_val if is_private else y
+    name = "y_val" if is_private else "y"
+    task = check_task(task, labels, name)
     if task == "regression" and not has_regression:
         raise ValueError(
             f"Unknown label type: {name} must hold classes. Got continuous values."
@@ -35,47 +37,56 @@ def encode(capabilities, y, y_val, private):
         if y_val is not None:
             y_val = check_target(y_val, "y_val", capabilities.squares)
         return None, check_target(y, "y", capabilities.squares), y_val
+
     if capabilities.task == "auto":
-        warn_of_numbers(given, name, has_regression)
-    if not private:
-        encoded = encode_labels(
-            y, y_val, _CURE * has_regression, capabilities.neighbors
-        )
-        if capabilities.neighbors and y_val is not None:
-            classes, codes, codes_val = encoded
-            seen = np.bincount(codes, minlength=len(classes)) > 0
-            if not seen.all():
-                _check_new(classes, seen, codes_val)
-        return encoded
+        warn_of_numbers(labels, name, has_regression)
+    if is_private:
+        return _encode_by_public_labels(y, y_val)
+    cure = _CURE if has_regression else ""
+    classes, codes, codes_val = encode_labels(y, y_val, cure, capabilities.neighbors)
+    if capabilities.neighbors and y_val is not None:
+        is_seen = np.bincount(codes, minlength=len(classes)) > 0
+        if not is_seen.all():
+            _check_new_labels(classes, is_seen, codes_val)
+    return classes, codes, codes_val
+
+
+def _encode_by_public_labels(y, y_val):
+    """Classes of the validation points, and codes of y and y_val; of a private fit."""
     with hidden_entries("y_val"):
-        classes, codes_val = np.unique(
-            column_or_1d(y_val, warn=True), return_inverse=True
-        )
+        y_val = column_or_1d(y_val, warn=True)
+        classes, codes_val = np.unique(y_val, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
-            "y_val must have at least 2 classes: a private fit takes the list of classes from it, "
-            f"since the labels of the rows are private. Got one class: {shown(classes)}."
+            "y_val must have at least 2 classes: a private fit takes the list of "
+            "classes from it, since the labels of the rows are private. Got one class: "
+            f"{shown(classes)}."
         )
     return classes, codes_or_other(y, classes), codes_val
 
 
-def _check_new(classes, seen, codes_val):
+def _check_new_labels(classes, is_seen, codes_val):
     """Refuse validation labels that no row has if all are such; else warn of them."""
-    new, old = classes[~seen].tolist(), classes[seen].tolist()
-    if not seen[codes_val].any():
+    new = classes[~is_seen].tolist()
+    old = classes[is_seen].tolist()
+    if not is_seen[codes_val].any():
         raise ValueError(
-            f"y_val must hold only labels that y has. Got unseen labels: {shown(new)}. Labels of "
-            f"y: {shown(old)}."
+            f"y_val must hold only labels that y has. Got unseen labels: {shown(new)}. "
+            f"Labels of y: {shown(old)}."
         )
-    names = {str(label).strip().casefold(): label for label in old}
-    close = [
-        names[key] for label in new if (key := str(label).strip().casefold()) in names
-    ]
+    similar = {_plain_text(label): label for label in old}
+    close = [similar[text] for text in map(_plain_text, new) if text in similar]
     hint = f" Up to case and spaces y has {shown(close)}." if close else ""
     warn(
-        f"y_val has labels that no row has, each a class of its own: {shown(new)}.{hint}",
+        "y_val has labels that no row has, each a class of its own: "
+        f"{shown(new)}.{hint}",
         UnseenLabelsWarning,
     )
+
+
+def _plain_text(label):
+    """The text of a label up to case and spaces."""
+    return str(label).strip().casefold()
 
 
 def warn_of_numbers(y, name="y", has_regression=True):
@@ -86,31 +97,40 @@ def warn_of_numbers(y, name="y", has_regression=True):
     y = np.asarray(y)
     if y.dtype.kind not in "iuf":
         return
-    found = np.unique(y)
-    few = len(y) < 4 * len(found)
-    if len(found) > 20 and (few or found[-1] - found[0] > len(found) - 1):
-        cure = "Pass task='regression' for a regression, task='classification' to keep the classes."
-        if not has_regression:
-            cure = "For a regression use a valuer with task='regression', such as KNNShapleyValuer."
-        warn(
-            f"{name} has {len(found)} different whole numbers, which are taken for classes. {cure}",
-            ManyClassesWarning,
+    numbers = np.unique(y)
+    n_numbers = len(numbers)
+    if n_numbers <= _MAX_CLASSES:
+        return
+    have_few_rows = len(y) < 4 * n_numbers
+    have_gaps = numbers[-1] - numbers[0] > n_numbers - 1
+    if not (have_few_rows or have_gaps):
+        return
+    cure = (
+        "Pass task='regression' for a regression, task='classification' to keep the "
+        "classes."
+    )
+    if not has_regression:
+        cure = (
+            "For a regression use a valuer with task='regression', such as "
+            "KNNShapleyValuer."
         )
+    warn(
+        f"{name} has {n_numbers} different whole numbers, which are taken for classes. "
+        f"{cure}",
+        ManyClassesWarning,
+    )
 
 
 def codes_or_other(y, classes):
-    """Codes of labels; a label that is not in the classes has the code
-    ``len(classes)``.
+    """Codes of labels; a label that is no class has the code ``len(classes)``.
 
     >>> codes_or_other(np.array(["b", "z", "a"]), np.array(["a", "b"])).tolist()
     [1, 2, 0]
     """
     with hidden_entries("y"):
         y = column_or_1d(y)
-    kinds = [
-        ("n" if part.dtype.kind in "biuf" else part.dtype.kind) for part in (y, classes)
-    ]
-    if kinds[0] == kinds[1] != "O":
+    # Arrays of objects, and numbers among strings, cannot be searched.
+    if _kind_of_labels(y) == _kind_of_labels(classes) != "O":
         codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
         codes = np.where(classes[codes] == y, codes, len(classes))
     else:
@@ -119,11 +139,17 @@ def codes_or_other(y, classes):
     return codes.astype(np.min_scalar_type(len(classes)))
 
 
-def encode_later(problem, y, private):
+def _kind_of_labels(labels):
+    """The kind of an array's dtype, with one letter for all numbers."""
+    kind = labels.dtype.kind
+    return "n" if kind in "biuf" else kind
+
+
+def encode_later(problem, y, is_private):
     """Codes of the labels of later rows, or their targets."""
     if problem.classes is None:
         return check_target(y, "y")
-    if private:
+    if is_private:
         return codes_or_other(np.asarray(y), problem.classes)
     refuse_missing_labels(y)
     return label_codes(np.asarray(y), problem.classes, "y")

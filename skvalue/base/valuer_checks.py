@@ -63,7 +63,7 @@ def _two_classes():
 
 
 def check_values_and_fit_transform_agree(valuer):
-    """`values_` are floats, one a row, and what `fit_transform` and `transform` give."""
+    """`values_` are floats, one a row; `fit_transform` and `transform` give them."""
     X, y = _two_classes()
     valuer = clone(valuer)
     values = valuer.fit_transform(X, y)
@@ -168,7 +168,7 @@ def check_a_fit_that_ends_without_values_changes_nothing(valuer, error):
 
 
 def check_data_frames(valuer, container):
-    """Frames of pandas or polars have the values of arrays; their columns are checked."""
+    """Frames of pandas or polars have the values of arrays, and checked columns."""
     frames = __import__(container)
     X, y = _two_classes()
     names = ["a", "b", "c", "d"]
