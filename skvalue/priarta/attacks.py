@@ -12,6 +12,8 @@ from .._utils.sklearn import Interval, validate_params
 from ..privacy import detection_ceiling, svec_index
 from .maps import as_model
 
+_N_CANDIDATES = 200  # first rows of X, of which two are the candidates
+
 
 @dataclass(frozen=True)
 class MembershipAttack:
@@ -107,37 +109,48 @@ def membership_attack(seller, X, *, rows=None, n_runs=200):
         )
     X = np.asarray(X)
     if rows is None:
-        some = as_model(seller.model).transform(X[:200])
-        apart = ((some[:, None] - some[None]) ** 2).sum(axis=2)
-        rows = [X[i] for i in np.unravel_index(apart.argmax(), apart.shape)]
-    neighbours = [np.concatenate([X[:-1], np.asarray(row)[None]]) for row in rows]
-    exact = clone(seller).set_params(epsilon=None, ledger=None)
-    exact_moments = [_vector(exact.fit(rows).summary_) for rows in neighbours]
+        rows = _farthest_rows(seller, X[:_N_CANDIDATES])
+    datasets = [np.concatenate([X[:-1], np.asarray(row)[None]]) for row in rows]
+
+    # The moments that the attacker knows, and releases of either data set.
+    exact_seller = clone(seller).set_params(epsilon=None, ledger=None)
+    exact_first, exact_second = (
+        _vector(exact_seller.fit(dataset).summary_) for dataset in datasets
+    )
     seller = clone(seller).set_params(ledger=None)
-    releases = [
-        [seller.fit(rows).summary_ for _ in range(n_runs)] for rows in neighbours
+    summaries = [
+        [seller.fit(dataset).summary_ for _ in range(n_runs)] for dataset in datasets
     ]
-    made = releases[0][0]
+    releases = np.array([_vector(summary) for summary in summaries[0] + summaries[1]])
+
     # Project on the change of the moments, in units of the noise.
-    unit = np.where(
-        np.arange(len(exact_moments[0])) < made.n_dimensions,
-        made.noise.mean,
-        made.noise.moment,
-    )
-    direction = (exact_moments[0] - exact_moments[1]) / unit**2
-    statistics = np.array(
-        [_vector(summary) for summary in [*releases[0], *releases[1]]]
-    )
-    auroc = roc_auc_score(np.repeat([1, 0], n_runs), statistics @ direction)
+    summary = summaries[0][0]
+    is_mean = np.arange(len(exact_first)) < summary.n_dimensions
+    unit = np.where(is_mean, summary.noise.mean, summary.noise.moment)
+    direction = (exact_first - exact_second) / unit**2
+    is_first = np.repeat([1, 0], n_runs)
+    auroc = roc_auc_score(is_first, releases @ direction)
     error = math.sqrt((2 * n_runs + 1) / (12 * n_runs**2))
-    ceiling = detection_ceiling(made.epsilon, made.delta, made.relation)
+    ceiling = detection_ceiling(summary.epsilon, summary.delta, summary.relation)
     return MembershipAttack(
-        float(auroc), error, float(ceiling), made.epsilon, made.delta, n_runs
+        auroc=float(auroc),
+        auroc_error=error,
+        ceiling=float(ceiling),
+        epsilon=summary.epsilon,
+        delta=summary.delta,
+        n_runs=n_runs,
     )
+
+
+def _farthest_rows(seller, candidates):
+    """The two candidates with the largest distance after the model's maps."""
+    latent = as_model(seller.model).transform(candidates)
+    squares = ((latent[:, None] - latent[None]) ** 2).sum(axis=2)
+    i, j = np.unravel_index(squares.argmax(), squares.shape)
+    return candidates[i], candidates[j]
 
 
 def _vector(summary):
     """Mean and second moment as one vector, the latter isometric."""
-    return np.concatenate(
-        [summary.mean, summary.moment * svec_index(summary.n_dimensions)[2]]
-    )
+    weights = svec_index(summary.n_dimensions)[2]
+    return np.concatenate([summary.mean, summary.moment * weights])

@@ -4,18 +4,7 @@ import numpy as np
 
 from .._utils.plotting import BLUE, GREY, RED, open_axes
 
-
-def _names(names, n):
-    names = (
-        [f"seller {i + 1}" for i in range(n)]
-        if names is None
-        else list(map(str, names))
-    )
-    if len(names) != n:
-        raise ValueError(
-            f"names must have one entry per seller, {n}. Got {len(names)}."
-        )
-    return names
+_MAX_LABELLED_SELLERS = 12  # with more, cells are too small for their numbers
 
 
 class _MarketDisplay:
@@ -41,7 +30,8 @@ class _MarketDisplay:
         display : object of this class
             The display, plotted.
         """
-        return cls(**cls._facts_of(scorer, summaries), names=names).plot(ax=ax)
+        display = cls(**cls._compute(scorer, summaries), names=names)
+        return display.plot(ax=ax)
 
     def plot(self, ax=None):
         """Plot the display.
@@ -63,17 +53,30 @@ class _MarketDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        shown = np.asarray(getattr(self, self._shown), dtype=float)
-        names = _names(self.names, len(shown))
-        columns = (
-            len(names) if shown.shape[1:] == shown.shape[:1] else 0
-        )  # also sellers
-        ax = open_axes(ax, type(self).__name__, len(names), columns)
-        self._draw(ax, shown, names)
-        self.ax_, self.figure_ = ax, ax.figure
+        values = np.asarray(getattr(self, self._values_name), dtype=float)
+        names = self._seller_names(len(values))
+        # The columns of a square table are sellers, too.
+        is_square = values.shape[1:] == values.shape[:1]
+        n_columns = len(names) if is_square else 0
+        ax = open_axes(ax, type(self).__name__, len(names), n_columns)
+        self._draw(ax, values, names)
+        self.ax_ = ax
+        self.figure_ = ax.figure
         return self
 
+    def _seller_names(self, n_sellers):
+        """The names, which are numbers by default."""
+        if self.names is None:
+            return [f"seller {i + 1}" for i in range(n_sellers)]
+        names = list(map(str, self.names))
+        if len(names) != n_sellers:
+            raise ValueError(
+                f"names must have one entry per seller, {n_sellers}. Got {len(names)}."
+            )
+        return names
+
     def _draw_map(self, ax, rows, label, **style):
+        """Draw a heat map of rows (n_sellers, n_columns) with a colour bar."""
         self.image_ = ax.imshow(rows, vmin=0, **style)
         ax.figure.colorbar(self.image_, ax=ax, label=label)
 
@@ -116,7 +119,7 @@ class SellerScoresDisplay(_MarketDisplay):
     2
     """
 
-    _shown = "scores"
+    _values_name = "scores"
 
     def __init__(self, scores, *, errors=None, floors=None, names=None):
         self.scores = scores
@@ -125,7 +128,7 @@ class SellerScoresDisplay(_MarketDisplay):
         self.names = names
 
     @staticmethod
-    def _facts_of(scorer, summaries):
+    def _compute(scorer, summaries):
         return {
             "scores": scorer.score_summaries(summaries)[:, 0],
             "errors": scorer.score_errors(summaries),
@@ -133,39 +136,43 @@ class SellerScoresDisplay(_MarketDisplay):
         }
 
     def _draw(self, ax, scores, names):
-        places = np.arange(len(scores))
-        low = (
-            np.full(len(scores), -np.inf)
-            if self.floors is None
-            else np.asarray(self.floors)
+        positions = np.arange(len(scores))
+        floors = np.full(len(scores), -np.inf)
+        if self.floors is not None:
+            floors = np.asarray(self.floors)
+        self.bars_ = ax.barh(
+            positions,
+            scores,
+            xerr=self.errors,
+            color=np.where(scores > floors, BLUE, GREY),
+            error_kw={"ecolor": "black", "capsize": 3, "lw": 1},
         )
-        colours = np.where(scores > low, BLUE, GREY)
-        style = dict(error_kw=dict(ecolor="black", capsize=3, lw=1))
-        self.bars_ = ax.barh(places, scores, xerr=self.errors, color=colours, **style)
         self.floors_ = None
         if self.floors is not None:
-            label = "noise floor: scores to its left are not significant"
             self.floors_ = ax.scatter(
-                low,
-                places,
+                floors,
+                positions,
                 marker="|",
                 s=350,
                 color=RED,
                 linewidths=2,
-                label=label,
+                label="noise floor: scores to its left are not significant",
                 zorder=3,
             )
             ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), frameon=False)
         ax.set(
-            yticks=places, yticklabels=names, xlabel="distance from the buyer's data"
+            yticks=positions,
+            yticklabels=names,
+            xlabel="distance from the buyer's data",
         )
         ax.invert_yaxis()
         ax.set_xlim(left=0)
 
 
 class PairwiseDistancesDisplay(_MarketDisplay):
-    """Heat map of distances between sellers; dark cells off the diagonal are
-    near-duplicates.
+    """Heat map of distances between sellers.
+
+    Dark cells off the diagonal are near-duplicates.
 
     Use `from_summaries` to create it.
 
@@ -192,37 +199,37 @@ class PairwiseDistancesDisplay(_MarketDisplay):
     Examples
     --------
     >>> from skvalue.priarta import PairwiseDistancesDisplay
-    >>> PairwiseDistancesDisplay([[0.0, 1.0], [1.0, 0.0]]).plot().image_.get_array().shape
+    >>> display = PairwiseDistancesDisplay([[0.0, 1.0], [1.0, 0.0]]).plot()
+    >>> display.image_.get_array().shape
     (2, 2)
     """
 
-    _shown = "distances"
+    _values_name = "distances"
 
     def __init__(self, distances, *, names=None):
         self.distances = distances
         self.names = names
 
     @staticmethod
-    def _facts_of(scorer, summaries):
+    def _compute(scorer, summaries):
         return {"distances": scorer.pairwise_distances(summaries)}
 
     def _draw(self, ax, distances, names):
-        places = np.arange(len(distances))
         self._draw_map(ax, distances, "distance", cmap="cividis")
-        middle = distances.max(initial=0.0) / 2
-        if len(distances) <= 12:
+        if len(distances) <= _MAX_LABELLED_SELLERS:
+            middle = distances.max(initial=0.0) / 2
             for (i, j), distance in np.ndenumerate(distances):
-                colour = "black" if distance > middle else "white"
                 ax.text(
                     j,
                     i,
                     f"{distance:.2g}",
                     ha="center",
                     va="center",
-                    color=colour,
+                    color="black" if distance > middle else "white",
                     size=8,
                 )
-        ax.set(xticks=places, yticks=places, yticklabels=names)
+        positions = np.arange(len(distances))
+        ax.set(xticks=positions, yticks=positions, yticklabels=names)
         ax.set_xticklabels(names, rotation=45, ha="right", rotation_mode="anchor")
 
 
@@ -255,30 +262,34 @@ class DirectionsDisplay(_MarketDisplay):
     Examples
     --------
     >>> from skvalue.priarta import DirectionsDisplay
-    >>> DirectionsDisplay([[[9.0, 0.0], [0.0, 1.0]]]).plot().image_.get_array().shape
+    >>> display = DirectionsDisplay([[[9.0, 0.0], [0.0, 1.0]]]).plot()
+    >>> display.image_.get_array().shape
     (1, 4)
     """
 
-    _shown = "contributions"
+    _values_name = "contributions"
 
     def __init__(self, contributions, *, names=None):
         self.contributions = contributions
         self.names = names
 
     @staticmethod
-    def _facts_of(scorer, summaries):
+    def _compute(scorer, summaries):
         return {"contributions": scorer.explain(summaries)}
 
     def _draw(self, ax, contributions, names):
-        n, _, d = contributions.shape
-        rows = contributions.reshape(n, 2 * d)
+        n_sellers, _, d = contributions.shape
+        rows = contributions.reshape(n_sellers, 2 * d)
         self._draw_map(
             ax, rows, "part of the squared distance", cmap="Blues", aspect="auto"
         )
         ax.axvline(d - 0.5, color="black", lw=1)
+
+        # The directions have their numbers in both halves.
         ticks = np.arange(0, d, max(1, d // 8))
-        ax.set_xticks(np.concatenate([ticks, d + ticks]), [*(ticks + 1), *(ticks + 1)])
-        ax.set(yticks=np.arange(n), yticklabels=names)
+        labels = ticks + 1
+        ax.set_xticks(np.concatenate([ticks, d + ticks]), [*labels, *labels])
+        ax.set(yticks=np.arange(n_sellers), yticklabels=names)
         ax.set_xlabel(
             "the buyer's principal direction: shift of the mean | change of covariance"
         )
