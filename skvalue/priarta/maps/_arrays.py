@@ -11,8 +11,7 @@ _COUNTER = "num_batches_tracked"  # of batch norms; only used in training
 
 
 def state_arrays(network):
-    """Weights and running means of a network by name, without the counters of batch
-    norms."""
+    """Weights and running means of a network by name, without counters of batches."""
     return {
         name: value.detach().cpu().numpy().copy()
         for name, value in network.state_dict().items()
@@ -30,18 +29,21 @@ def load_arrays(build, arrays):
         network = build()
     expected = network.state_dict()
     shapes = {
-        k: tuple(v.shape) for k, v in expected.items() if not k.endswith(_COUNTER)
+        name: tuple(value.shape)
+        for name, value in expected.items()
+        if not name.endswith(_COUNTER)
     }
-    found = named_arrays(arrays, shapes, "float32")
-    for name, array in found.items():
+    arrays = named_arrays(arrays, shapes, "float32")
+    for name, array in arrays.items():
         if name.endswith("running_var") and (array < 0).any():
             refuse(name, "of variances", float(array.min()))
-    state = {
-        name: torch.from_numpy(found[name].copy())
-        if name in found
-        else torch.zeros((), dtype=torch.int64)
-        for name in expected
-    }
+
+    state = {}
+    for name in expected:
+        if name in arrays:
+            state[name] = torch.from_numpy(arrays[name].copy())
+        else:
+            state[name] = torch.zeros((), dtype=torch.int64)
     network.load_state_dict(state, assign=True)
     return network.eval()
 
@@ -52,8 +54,7 @@ def read_scale(arrays, n_centres, n_scales):
     scale = checked_array(arrays.get("scale"), "scale", (n_scales,))
     if not (scale > 0).all():
         refuse("scale", "of positive numbers", float(scale.min()))
-    return (
-        centre,
-        scale,
-        {k: a for k, a in arrays.items() if k not in ("centre", "scale")},
-    )
+    weights = {
+        name: array for name, array in arrays.items() if name not in ("centre", "scale")
+    }
+    return centre, scale, weights

@@ -14,25 +14,27 @@ def example_shape(shape, image_shape):
     >>> example_shape((10, 784), (28, 28)), example_shape((10, 32, 32, 3), None)
     ((1, 28, 28), (3, 32, 32))
     """
-    given = tuple(shape[1:])
+    own_shape = tuple(shape[1:])
     if image_shape is None:
-        image_shape = given
-        if len(given) == 1:
-            return given
+        if len(own_shape) == 1:
+            return own_shape
+        image_shape = own_shape
     image_shape = tuple(int(side) for side in image_shape)
-    fits = given == image_shape or given == (int(np.prod(image_shape)),)
     if len(image_shape) not in (2, 3) or min(image_shape) < 1:
         raise ValueError(
-            "Images must be (height, width) or (height, width, channels), by image_shape or by "
-            f"the shape of X. Got {image_shape}."
+            "Images must be (height, width) or (height, width, channels), by "
+            f"image_shape or by the shape of X. Got {image_shape}."
         )
-    if not fits:
+    flat_shape = (int(np.prod(image_shape)),)
+    if own_shape not in (image_shape, flat_shape):
         raise ValueError(
-            f"X must hold images of image_shape {image_shape}, flattened or not. Got examples "
-            f"of shape {given}."
+            f"X must hold images of image_shape {image_shape}, flattened or not. Got "
+            f"examples of shape {own_shape}."
         )
-    height, width, *channels = image_shape
-    return (channels[0] if channels else 1, height, width)
+    if len(image_shape) == 2:
+        return (1, *image_shape)
+    height, width, channels = image_shape
+    return (channels, height, width)
 
 
 class Examples:
@@ -44,56 +46,66 @@ class Examples:
     """
 
     def __init__(self, shape, is_bytes, centre, scale, limit=10.0):
-        self.shape, self.bytes, self.limit = tuple(shape), bool(is_bytes), limit
-        self.centre, self.scale = np.asarray(centre, float), np.asarray(scale, float)
+        self.shape = tuple(shape)
+        self.is_bytes = bool(is_bytes)
+        self.centre = np.asarray(centre, float)
+        self.scale = np.asarray(scale, float)
+        self.limit = limit
 
     @property
     def is_table(self):
+        """Whether examples are rows of a table, and not images."""
         return len(self.shape) == 1
 
     @classmethod
     def of(cls, X, image_shape):
-        """Shape and scale from the buyer's rows; those of a table have columns of scale
-        one."""
+        """Shape and scale from the buyer's rows; columns of a table get scale one."""
         shape = example_shape(X.shape, image_shape)
         if len(shape) == 1:
             unit = unit_of(X, axis=0)
-            centre, scale = (
-                unit * (X / unit).mean(axis=0),
-                unit * (X / unit).std(axis=0),
-            )
+            centre = unit * (X / unit).mean(axis=0)
+            scale = unit * (X / unit).std(axis=0)
             # The scale of a column that is constant up to rounding is one.
-            constant = scale <= 1e-9 * np.maximum(np.abs(centre), 1e-300)
-            return cls(shape, False, centre, np.where(constant, 1.0, scale))
+            is_constant = scale <= 1e-9 * np.maximum(np.abs(centre), 1e-300)
+            return cls(shape, False, centre, np.where(is_constant, 1.0, scale))
         if X.dtype == np.uint8:
             return cls(shape, True, [0.0], [255.0])
-        low, high = float(X.min()), float(X.max())
-        return cls(shape, False, [low], [high - low if high > low else 1.0])
+        low = float(X.min())
+        high = float(X.max())
+        scale = high - low if high > low else 1.0
+        return cls(shape, False, [low], [scale])
 
     def tensor(self, X):
-        """X as a tensor of shape (n, *shape): bytes as they are, other numbers
-        scaled."""
-        if not self.is_table and self.bytes != (X.dtype == np.uint8):
-            want, got = (
-                ("uint8", str(X.dtype)) if self.bytes else ("floating-point", "uint8")
+        """X as a tensor (n, *shape): bytes as they are, other numbers scaled."""
+        if self.is_table:
+            X = self._scaled(X, -self.limit, self.limit)
+            return torch.from_numpy(np.ascontiguousarray(X))
+
+        has_bytes = X.dtype == np.uint8
+        if self.is_bytes and not has_bytes:
+            raise ValueError(
+                f"X must hold uint8 images, as those of fit. Got {X.dtype}."
             )
-            raise ValueError(f"X must hold {want} images, as those of fit. Got {got}.")
-        if self.is_table or not self.bytes:
-            low, high = (-self.limit, self.limit) if self.is_table else (0.0, 1.0)
-            X = (
-                ((X.astype(float) - self.centre) / self.scale)
-                .clip(low, high)
-                .astype(np.float32)
+        if has_bytes and not self.is_bytes:
+            raise ValueError(
+                "X must hold floating-point images, as those of fit. Got uint8."
             )
-        if not self.is_table:
-            channels, height, width = self.shape
-            X = X.reshape(-1, height, width, channels).transpose(0, 3, 1, 2)
+        if not has_bytes:
+            X = self._scaled(X, 0.0, 1.0)
+        channels, height, width = self.shape
+        X = X.reshape(-1, height, width, channels).transpose(0, 3, 1, 2)
         return torch.from_numpy(np.ascontiguousarray(X))
+
+    def _scaled(self, X, low, high):
+        X = (X.astype(float) - self.centre) / self.scale
+        return X.clip(low, high).astype(np.float32)
 
     @staticmethod
     def unit(batch):
-        """A batch of a tensor as floats: all rows as floats would take four times the
-        memory."""
+        """A batch of a tensor as floats, bytes divided by 255.
+
+        All rows as floats at once would take four times the memory.
+        """
         return batch.float() / 255.0 if batch.dtype == torch.uint8 else batch
 
 
@@ -105,10 +117,14 @@ def read_examples(estimator, X, reset):
     """
     if isinstance(X, (list, tuple)) or getattr(X, "ndim", 2) > 2:
         X = np.asarray(X)  # also of HDF5 data sets, which have no reshape
-    shape = X.shape if getattr(X, "ndim", 2) > 2 else None
-    if shape is not None:
+    shape = None
+    if getattr(X, "ndim", 2) > 2:
+        shape = X.shape
         X = X.reshape(shape[0], int(np.prod(shape[1:])))
+    min_samples = 2 if reset else 1
     X = validate_data(
-        estimator, X, reset=reset, dtype="numeric", ensure_min_samples=1 + reset
+        estimator, X, reset=reset, dtype="numeric", ensure_min_samples=min_samples
     )
-    return X if shape is None else X.reshape(shape)
+    if shape is None:
+        return X
+    return X.reshape(shape)

@@ -39,14 +39,17 @@ def class_named(name, names):
     """Class of a name of `REPRESENTATIONS` or `LATENTS`, which is imported."""
     if name in ("simclr", "vae"):
         needed("torch", f"The map {name!r}", "torch")
-    module, word = names[name].split(":")
-    return getattr(import_module(module), word)
+    module, class_name = names[name].split(":")
+    return getattr(import_module(module), class_name)
 
 
 def name_of(fitted, names):
     """Name under which exactly the class of an object is registered, or None."""
-    where = f"{type(fitted).__module__}:{type(fitted).__qualname__}"
-    return next((name for name, target in names.items() if target == where), None)
+    path = f"{type(fitted).__module__}:{type(fitted).__qualname__}"
+    for name, registered_path in names.items():
+        if registered_path == path:
+            return name
+    return None
 
 
 def count_rows(X):
@@ -58,27 +61,25 @@ def count_rows(X):
 
 
 def unit_of(X, axis=None):
-    """Power of two near the largest entries of X: squares of X / unit neither over- nor
-    underflow.
+    """Power of two near the largest entries of X, overall or along an axis.
 
-    Division by it is exact.
+    Division by it is exact, and squares of X / unit neither overflow nor underflow.
 
     >>> X = np.array([3e200, 4e200])
     >>> print(f"{unit_of(X) * np.linalg.norm(X / unit_of(X)):.3g}")
     5e+200
     """
-    return np.exp2(
-        np.clip(np.frexp(np.abs(X).max(axis=axis, initial=0.0))[1], -1000, 1000)
-    )
+    _, exponents = np.frexp(np.abs(X).max(axis=axis, initial=0.0))
+    return np.exp2(np.clip(exponents, -1000, 1000))
 
 
 def as_rows(values, n_rows, name):
-    """Checked output of a map: n_rows rows of finite float64 numbers."""
+    """Checked output of a map: (n_rows, n_dimensions) of finite float64 numbers."""
     rows = np.asarray(values, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[0] != n_rows or rows.shape[1] == 0:
         raise ValueError(
-            f"{name} must give an array of shape ({n_rows}, n_dimensions) for {n_rows} rows. "
-            f"Got shape {rows.shape}."
+            f"{name} must give an array of shape ({n_rows}, n_dimensions) for "
+            f"{n_rows} rows. Got shape {rows.shape}."
         )
     if not np.isfinite(rows).all():
         raise ValueError(f"{name} must give finite numbers. Got NaN or infinity.")

@@ -1,5 +1,7 @@
-"""Training loop of the representation and the latent map. Importing this imports
-torch."""
+"""Training loop of the representation and the latent map.
+
+Importing this imports torch.
+"""
 
 import copy
 import math
@@ -30,7 +32,7 @@ from ..._utils.warned import warn
 from ...base import Run
 from ...exceptions import IncompleteFitWarning
 
-_ROWS = 512  # per batch of `transform`
+_BATCH_SIZE = 512  # of `transform`
 
 
 def learning_rate_factor(step, n_steps):
@@ -39,32 +41,34 @@ def learning_rate_factor(step, n_steps):
     >>> [round(learning_rate_factor(step, 20), 2) for step in (0, 1, 2, 11, 20)]
     [0.5, 1.0, 1.0, 0.5, 0.0]
     """
-    warm = max(n_steps // 10, 1)
-    if step < warm:
-        return (step + 1) / warm
-    return 0.5 * (1.0 + math.cos(math.pi * (step - warm) / max(n_steps - warm, 1)))
+    n_warm = max(n_steps // 10, 1)
+    if step < n_warm:
+        return (step + 1) / n_warm
+    return 0.5 * (1.0 + math.cos(math.pi * (step - n_warm) / max(n_steps - n_warm, 1)))
 
 
 def train(options, network, loss_of, n_rows, rng, device):
-    """Train a network by AdamW, and yield the mean loss of each epoch, which must be
-    finite.
+    """Train a network by AdamW, and yield the mean loss of each epoch.
 
     ``options`` has the parameters of a `TrainedTransformer`. ``loss_of`` maps indices
-    of rows, a tensor on the CPU, to the mean loss over them; ``rng`` gives the seed of
-    each epoch. A smaller last batch is left out; its rows differ between epochs.
+    of rows, a tensor on the CPU, to the mean loss over them, which must be finite;
+    ``rng`` gives the seed of each epoch. A smaller last batch is left out; its rows
+    differ between epochs.
     """
-    mixed = options.mixed_precision
-    mixed = gains_from_bfloat16(device) if mixed == "auto" else mixed
+    mixed_precision = options.mixed_precision
+    if mixed_precision == "auto":
+        mixed_precision = gains_from_bfloat16(device)
     order = torch.from_numpy(rng.permutation(n_rows))
-    rng.randint(2**31)  # not used: seeds keep the networks of the documented figures
+    # This draw is not used: it keeps the networks of the documented figures.
+    rng.randint(2**31)
     batch_size = min(options.batch_size, n_rows)
     n_batches = n_rows // batch_size
+    n_steps = options.n_epochs * n_batches
     optimizer = torch.optim.AdamW(
         network.parameters(),
         lr=options.learning_rate,
         weight_decay=options.weight_decay,
     )
-    n_steps = options.n_epochs * n_batches
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: learning_rate_factor(step, n_steps)
     )
@@ -72,22 +76,22 @@ def train(options, network, loss_of, n_rows, rng, device):
         network.train()
         total = 0.0
         with seeded(rng.randint(2**31), device):
-            chosen = order[torch.randperm(n_rows)][: n_batches * batch_size]
-            for rows in chosen.split(batch_size):
-                with torch.autocast(device, torch.bfloat16, enabled=mixed):
+            epoch_rows = order[torch.randperm(n_rows)][: n_batches * batch_size]
+            for rows in epoch_rows.split(batch_size):
+                with torch.autocast(device, torch.bfloat16, enabled=mixed_precision):
                     loss = loss_of(rows)
                 optimizer.zero_grad(set_to_none=True)
                 loss.backward()
                 optimizer.step()
                 schedule.step()
                 total = total + loss.detach()
-        loss = float(total) / n_batches
-        if not math.isfinite(loss):
+        mean_loss = float(total) / n_batches
+        if not math.isfinite(mean_loss):
             raise RuntimeError(
-                f"The loss was {loss} in epoch {epoch + 1}. Lower learning_rate "
+                f"The loss was {mean_loss} in epoch {epoch + 1}. Lower learning_rate "
                 f"({options.learning_rate})."
             )
-        yield loss
+        yield mean_loss
 
 
 class TrainedTransformer(
@@ -111,17 +115,15 @@ class TrainedTransformer(
 
     @abstractmethod
     def _checked(self, X, host, reset):
-        """X as an array; `host` has, or with `reset` gets, the attributes of its
-        columns."""
+        """X as an array; with `reset`, `host` gets the attributes of its columns."""
 
     @abstractmethod
     def _prepare(self, X, rng, device):
-        """The network, its loss as a function of row indices, and the scale of the
-        rows."""
+        """The network, its loss as a function of row indices, and the `Examples`."""
 
     @abstractmethod
     def _outputs(self, network, batch):
-        """What `transform` returns for a batch."""
+        """The outputs (n, n_outputs) of `transform` for a batch."""
 
     @fit_context(prefer_skip_nested_validation=True)
     @default_settings()
@@ -153,10 +155,13 @@ class TrainedTransformer(
         RuntimeError
             If the loss is no longer finite.
         """
-        device, host, losses = find_device(self.device), unfitted_copy(self), []
+        device = find_device(self.device)
         rng = check_random_state(self.random_state)
-        X = self._checked(X, host, reset=True)
+        columns_host = unfitted_copy(self)
+        X = self._checked(X, columns_host, reset=True)
         network, loss_of, examples = self._prepare(X, rng, device)
+
+        losses = []
         run = Run(self)
         with run.steps(self.n_epochs, "epochs trained") as done:
             for loss in train(self, network, loss_of, len(X), rng, device):
@@ -164,18 +169,19 @@ class TrainedTransformer(
                 done()
         if run.interrupted and not losses:
             raise KeyboardInterrupt
-        self._swap_in(network, losses, examples, columns_on(host))
+        self._set_fitted(network, losses, examples, columns_on(columns_host))
         run.close()
         if run.interrupted:
             raise KeyboardInterrupt
         if run.stopped:
             warn(
-                f"The fit was stopped by a callback after {len(losses)} of {self.n_epochs} epochs.",
+                f"The fit was stopped by a callback after {len(losses)} of "
+                f"{self.n_epochs} epochs.",
                 IncompleteFitWarning,
             )
         return self
 
-    def _swap_in(self, network, losses, examples, columns):
+    def _set_fitted(self, network, losses, examples, columns):
         """Set the fitted attributes, also of a network that was loaded."""
         set_fitted_state(
             self,
@@ -215,7 +221,8 @@ class TrainedTransformer(
         network = copy.deepcopy(self.network_).to(device, dtype)
         rows = np.empty((len(X), self._n_features_out))
         with torch.no_grad():
-            for part in tiles(len(X), _ROWS):
-                batch = self._examples.unit(self._examples.tensor(X[part]).to(device))
-                rows[part] = self._outputs(network, batch.to(dtype)).cpu().numpy()
+            for tile in tiles(len(X), _BATCH_SIZE):
+                batch = self._examples.tensor(X[tile]).to(device)
+                batch = self._examples.unit(batch).to(dtype)
+                rows[tile] = self._outputs(network, batch).cpu().numpy()
         return rows

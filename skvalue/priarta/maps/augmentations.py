@@ -9,8 +9,13 @@ import torch
 
 from ..._utils.optional import needed
 
-_CORRUPTED = 0.3  # fraction of the entries of a table that a view replaces
-AUGMENTATIONS = ("colour", "digits", "table")
+_CORRUPTION_RATE = 0.3  # of the entries of a table
+_TAKES = {
+    "colour": "images of three channels",
+    "digits": "images",
+    "table": "rows of a table",
+}
+AUGMENTATIONS = tuple(_TAKES)
 
 
 def image_augmentations(name, size):
@@ -40,8 +45,8 @@ def image_augmentations(name, size):
 
     References
     ----------
-    .. [1] Chen, T., Kornblith, S., Norouzi, M. and Hinton, G. "A simple framework for contrastive
-       learning of visual representations". ICML, 2020, Appendix A.
+    .. [1] Chen, T., Kornblith, S., Norouzi, M. and Hinton, G. "A simple framework for
+       contrastive learning of visual representations". ICML, 2020, Appendix A.
 
     Examples
     --------
@@ -91,8 +96,8 @@ def corrupt_features(X, pool, rate):
 
     References
     ----------
-    .. [1] Bahri, D., Jiang, H., Tay, Y. and Metzler, D. "SCARF: self-supervised contrastive
-       learning using random feature corruption". ICLR, 2022, Algorithm 1.
+    .. [1] Bahri, D., Jiang, H., Tay, Y. and Metzler, D. "SCARF: self-supervised
+       contrastive learning using random feature corruption". ICLR, 2022, Algorithm 1.
 
     Examples
     --------
@@ -102,11 +107,11 @@ def corrupt_features(X, pool, rate):
             [1., 1., 1.]])
     """
     # Drawn on the CPU, so that views are the same on every device.
-    replaced = torch.rand(X.shape) < rate
+    is_replaced = torch.rand(X.shape) < rate
     rows = torch.randint(len(pool), X.shape)
     columns = torch.arange(X.shape[1]).expand_as(rows)
-    drawn = pool[rows.to(pool.device), columns.to(pool.device)].to(X.device)
-    return torch.where(replaced.to(X.device), drawn, X)
+    replacements = pool[rows.to(pool.device), columns.to(pool.device)].to(X.device)
+    return torch.where(is_replaced.to(X.device), replacements, X)
 
 
 def make_augmentations(name, shape, pool):
@@ -115,15 +120,22 @@ def make_augmentations(name, shape, pool):
     "table" replaces entries with probability 0.3 by those of the pool (n, ...); the
     others need kornia.
     """
+    is_table = len(shape) == 1
     if name == "auto":
-        name = "table" if len(shape) == 1 else "digits" if shape[0] == 1 else "colour"
-    if (name == "table") != (len(shape) == 1) or (name == "colour" and shape[0] != 3):
-        takes = dict(
-            table="rows of a table", digits="images", colour="images of three channels"
-        )
+        name = _default_augmentation(shape)
+    if is_table != (name == "table") or (name == "colour" and shape[0] != 3):
         raise ValueError(
-            f"augmentations={name!r} takes {takes[name]}. Got examples of shape {tuple(shape)}."
+            f"augmentations={name!r} takes {_TAKES[name]}. Got examples of shape "
+            f"{tuple(shape)}."
         )
-    if name == "table":
-        return partial(corrupt_features, pool=pool, rate=_CORRUPTED)
+    if is_table:
+        return partial(corrupt_features, pool=pool, rate=_CORRUPTION_RATE)
     return image_augmentations(name, shape[1:])
+
+
+def _default_augmentation(shape):
+    if len(shape) == 1:
+        return "table"
+    if shape[0] == 1:
+        return "digits"
+    return "colour"

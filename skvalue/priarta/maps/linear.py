@@ -1,7 +1,8 @@
-"""Representations and latent maps without a network, and a wrapper of other objects."""
+"""Representations and latent maps without a network, and a wrapper of other maps."""
 
 from functools import partial
 from numbers import Integral
+from types import FunctionType
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -66,15 +67,15 @@ class Identity(BaseEstimator):
             If `X` is not a table of finite numbers.
         """
         X = _table(X)
-        self.mean_, self.scale_ = np.zeros(X.shape[1]), np.ones(X.shape[1])
+        self.mean_ = np.zeros(X.shape[1])
+        self.scale_ = np.ones(X.shape[1])
         if self.standardize:
             unit = unit_of(X, axis=0)
-            self.mean_, scale = (
-                unit * (X / unit).mean(axis=0),
-                unit * (X / unit).std(axis=0),
-            )
+            self.mean_ = unit * (X / unit).mean(axis=0)
+            scale = unit * (X / unit).std(axis=0)
             # A nearly constant column must not scale up the rows of sellers.
-            self.scale_ = np.where(scale > 1e-6 * np.abs(X).max(axis=0), scale, 1.0)
+            is_varying = scale > 1e-6 * np.abs(X).max(axis=0)
+            self.scale_ = np.where(is_varying, scale, 1.0)
         return self
 
     def transform(self, X):
@@ -109,9 +110,8 @@ class Identity(BaseEstimator):
             Parameters of the map.
         """
         check_is_fitted(self)
-        return {"mean": self.mean_, "scale": self.scale_}, {
-            "standardize": bool(self.standardize)
-        }
+        arrays = {"mean": self.mean_, "scale": self.scale_}
+        return arrays, {"standardize": bool(self.standardize)}
 
     @classmethod
     def from_arrays(cls, arrays, config):
@@ -135,12 +135,15 @@ class Identity(BaseEstimator):
             If names, shapes or values are invalid.
         """
         (standardize,) = named_fields(config, "config", standardize=flag)
-        made = cls(standardize)
         arrays = named_arrays(arrays, {"mean": (None,), "scale": (None,)})
-        made.mean_, made.scale_ = arrays["mean"], arrays["scale"]
-        if len(made.mean_) != len(made.scale_) or not (made.scale_ > 0).all():
-            refuse("arrays", "as many scales as means, all above 0", made.scale_)
-        return made
+        mean = arrays["mean"]
+        scale = arrays["scale"]
+        if len(mean) != len(scale) or not (scale > 0).all():
+            refuse("arrays", "as many scales as means, all above 0", scale)
+        identity = cls(standardize)
+        identity.mean_ = mean
+        identity.scale_ = scale
+        return identity
 
 
 class PrincipalComponents(BaseEstimator):
@@ -199,7 +202,8 @@ class PrincipalComponents(BaseEstimator):
         """
         X = _table(X)
         pca = PCA(min(self.n_components, *X.shape), svd_solver="full").fit(X)
-        self.mean_, self.components_ = pca.mean_, pca.components_
+        self.mean_ = pca.mean_
+        self.components_ = pca.components_
         return self
 
     def transform(self, X):
@@ -259,39 +263,40 @@ class PrincipalComponents(BaseEstimator):
             If names, shapes or values are invalid.
         """
         size = partial(integer, lowest=1, highest=2**31)
-        (n,) = named_fields(config, "config", n_components=size)
-        made = cls(n)
+        (n_components,) = named_fields(config, "config", n_components=size)
         arrays = named_arrays(arrays, {"mean": (None,), "components": (None, None)})
-        made.mean_, made.components_ = arrays["mean"], arrays["components"]
-        shape = made.components_.shape
-        if shape[1] != len(made.mean_) or shape[0] > n:
+        mean = arrays["mean"]
+        components = arrays["components"]
+        if components.shape[1] != len(mean) or len(components) > n_components:
             refuse(
                 "arrays",
-                f"up to {n} directions of as many entries as the mean has",
-                shape,
+                f"up to {n_components} directions of as many entries as the mean has",
+                components.shape,
             )
-        return made
+        pca = cls(n_components)
+        pca.mean_ = mean
+        pca.components_ = components
+        return pca
 
 
 class FittedMap:
-    """A scikit-learn transformer, torch module or callable as a map, which cannot be
-    exported."""
+    """Another object as a map, which cannot be exported.
+
+    It is a scikit-learn transformer, a torch module or a callable.
+    """
 
     def __init__(self, inner):
         self.inner = inner
 
     def fit(self, X):
-        """Fit a clone of a transformer to the buyer's rows; do nothing for other
-        objects."""
-        estimator = hasattr(self.inner, "get_params") and not isinstance(
-            self.inner, type
-        )
-        transforms = hasattr(self.inner, "transform")
-        self.fitted_ = (
-            clone(self.inner, safe=False) if transforms and estimator else self.inner
-        )
-        if transforms and hasattr(self.fitted_, "fit"):
-            self.fitted_.fit(X)
+        """Fit a clone of a transformer to the buyer's rows; others are not changed."""
+        self.fitted_ = self.inner
+        if hasattr(self.inner, "transform"):
+            is_class = isinstance(self.inner, type)
+            if hasattr(self.inner, "get_params") and not is_class:
+                self.fitted_ = clone(self.inner, safe=False)
+            if hasattr(self.fitted_, "fit"):
+                self.fitted_.fit(X)
         return self
 
     def transform(self, X):
@@ -303,11 +308,12 @@ class FittedMap:
         return _dense(self.fitted_(X))
 
     @property
-    def described(self):
-        """Import path of the object or of its class."""
-        inner = self.inner
-        kind = type(inner) if not isinstance(inner, type(_dense)) else inner
-        return f"{kind.__module__}.{kind.__qualname__}"
+    def import_path(self):
+        """Import path of a function, or of the class of another object."""
+        named = self.inner
+        if not isinstance(named, FunctionType):
+            named = type(named)
+        return f"{named.__module__}.{named.__qualname__}"
 
 
 def _dense(values):

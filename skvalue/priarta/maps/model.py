@@ -1,5 +1,7 @@
-"""The buyer's model for sellers: fitted maps, a centre and a radius, as a folder
-without code."""
+"""The buyer's model for sellers: fitted maps, a centre and a radius.
+
+It is exported as a folder without code.
+"""
 
 import hashlib
 import json
@@ -30,10 +32,12 @@ from ._modules import (
     name_of,
 )
 
-_FORMAT, _VERSION = "skvalue.priarta.BuyerModel", 1
-_CONFIG, _WEIGHTS = "config.json", "weights.npz"
-_PARTS = {"representation": REPRESENTATIONS, "latent": LATENTS}
-_MOST_CONFIG_BYTES = 4_000_000
+_FORMAT = "skvalue.priarta.BuyerModel"
+_VERSION = 1
+_CONFIG = "config.json"
+_WEIGHTS = "weights.npz"
+_MAPS = {"representation": REPRESENTATIONS, "latent": LATENTS}
+_MAX_CONFIG_SIZE = 4_000_000  # bytes
 
 
 class BuyerModel:
@@ -82,13 +86,14 @@ class BuyerModel:
         self.centre = np.array(centre, dtype=np.float64)
         self.max_norm = _positive(max_norm, "max_norm", 1e50)
         self.mean_weight = _positive(mean_weight, "mean_weight", 1e3)
-        if (
-            self.centre.ndim != 1
-            or self.centre.size == 0
-            or not np.isfinite(self.centre).all()
-        ):
+        if self.centre.ndim != 1 or self.centre.size == 0:
             raise ValueError(
-                "centre must be a sequence of finite numbers. Got something else."
+                "centre must be a sequence of finite numbers, one per latent "
+                f"dimension. Got an array of shape {self.centre.shape}."
+            )
+        if not np.isfinite(self.centre).all():
+            raise ValueError(
+                "centre must be a sequence of finite numbers. Got NaN or infinity."
             )
         self.fingerprint = self._hash()
 
@@ -118,7 +123,8 @@ class BuyerModel:
         rows = map_rows(self.representation, self.latent, X)
         if rows.shape[1] != self.n_dimensions:
             raise ValueError(
-                f"X must give latent rows of {self.n_dimensions} entries. Got {rows.shape[1]}."
+                f"X must give latent rows of {self.n_dimensions} entries. Got "
+                f"{rows.shape[1]}."
             )
         return rows
 
@@ -160,16 +166,24 @@ class BuyerModel:
         config, arrays = self._exported()
         if os.path.lexists(os.path.join(folder, _CONFIG)):
             raise ValueError(
-                f"folder must be one without a model: sellers may use the model that it has, whose "
-                f"summaries fit no other. Got {os.fspath(folder)!r}: delete it or name another one."
+                "folder must be one without a model: sellers may use the model that it "
+                f"has, whose summaries fit no other. Got {os.fspath(folder)!r}: delete "
+                "it or name another one."
             )
         record = {**config, "fingerprint": self.fingerprint}
-        contents = {
-            _WEIGHTS: lambda file: np.savez(file, **arrays),
-            _CONFIG: json.dumps(record, indent=1, allow_nan=False),
-        }
+
+        def write_weights(file):
+            np.savez(file, **arrays)
+
         os.makedirs(folder, exist_ok=True)
-        write_files({os.path.join(folder, name): contents[name] for name in contents})
+        write_files(
+            {
+                os.path.join(folder, _WEIGHTS): write_weights,
+                os.path.join(folder, _CONFIG): json.dumps(
+                    record, indent=1, allow_nan=False
+                ),
+            }
+        )
 
     @classmethod
     def load(cls, folder):
@@ -194,25 +208,26 @@ class BuyerModel:
         ImportError
             If a package that a network needs is not installed.
         """
-        text = read_text(os.path.join(folder, _CONFIG), _MOST_CONFIG_BYTES, _CONFIG)
-        names = {"representation", "latent", "max_norm", "mean_weight", "fingerprint"}
-        config = read_record(
-            text, _FORMAT, _VERSION, names, _MOST_CONFIG_BYTES, _CONFIG
-        )
+        text = read_text(os.path.join(folder, _CONFIG), _MAX_CONFIG_SIZE, _CONFIG)
+        fields = {"representation", "latent", "max_norm", "mean_weight", "fingerprint"}
+        config = read_record(text, _FORMAT, _VERSION, fields, _MAX_CONFIG_SIZE, _CONFIG)
         arrays = _load_weights(folder)
         for name in arrays:
             if name != "centre" and not name.startswith(("representation/", "latent/")):
                 refuse("names of the weights", "the centre's or those of a map", name)
-        maps = [_load_map(config[part], part, arrays) for part in _PARTS]
-        centre = arrays.get("centre")
-        if centre is None:
+        representation = _load_map(config["representation"], "representation", arrays)
+        latent = _load_map(config["latent"], "latent", arrays)
+        if "centre" not in arrays:
             raise ValueError(f"The weights must hold the centre. Got {sorted(arrays)}.")
-        centre = checked_array(centre, "centre", (None,))
-        model = cls(*maps, centre, config["max_norm"], config["mean_weight"])
+        centre = checked_array(arrays["centre"], "centre", (None,))
+        model = cls(
+            representation, latent, centre, config["max_norm"], config["mean_weight"]
+        )
         if model.fingerprint != config["fingerprint"]:
             raise ValueError(
-                "fingerprint must be that of the folder's content: the folder was changed or "
-                f"damaged. Got {config['fingerprint']!r}, and {model.fingerprint!r} by the content."
+                "fingerprint must be that of the folder's content: the folder was "
+                f"changed or damaged. Got {config['fingerprint']!r}, and "
+                f"{model.fingerprint!r} by the content."
             )
         return model
 
@@ -220,61 +235,60 @@ class BuyerModel:
         """Configuration and arrays to write."""
         config = {"format": _FORMAT, "version": _VERSION}
         arrays = {"centre": self.centre}
-        for part, names in _PARTS.items():
-            fitted = getattr(self, part)
-            name = name_of(fitted, names)
-            if name is None or not hasattr(fitted, "to_arrays"):
+        for role, names in _MAPS.items():
+            fitted_map = getattr(self, role)
+            name = name_of(fitted_map, names)
+            if name is None or not hasattr(fitted_map, "to_arrays"):
                 raise ValueError(
-                    f"{part} must be one that can be exported, {', '.join(sorted(names))}: a "
-                    "seller's machine loads only code of skvalue. Got "
-                    f"{getattr(fitted, 'described', type(fitted).__name__)}."
+                    f"{role} must be one that can be exported, "
+                    f"{', '.join(sorted(names))}: a seller's machine loads only code "
+                    "of skvalue. Got "
+                    f"{getattr(fitted_map, 'import_path', type(fitted_map).__name__)}."
                 )
-            weights, details = fitted.to_arrays()
-            config[part] = {"name": name, "config": details}
-            arrays |= {
-                f"{part}/{key}": np.ascontiguousarray(a) for key, a in weights.items()
-            }
-        return {
-            **config,
-            "max_norm": self.max_norm,
-            "mean_weight": self.mean_weight,
-        }, arrays
+            weights, map_config = fitted_map.to_arrays()
+            config[role] = {"name": name, "config": map_config}
+            for key, array in weights.items():
+                arrays[f"{role}/{key}"] = np.ascontiguousarray(array)
+        config["max_norm"] = self.max_norm
+        config["mean_weight"] = self.mean_weight
+        return config, arrays
 
     def _hash(self):
-        """Hash of configuration and arrays, or of a description of maps that cannot be
-        exported."""
+        """Hash of configuration and arrays.
+
+        For maps that cannot be exported their import paths are hashed.
+        """
         try:
             config, arrays = self._exported()
         except ValueError:
-            maps = (self.representation, self.latent)
-            config = [getattr(m, "described", type(m).__qualname__) for m in maps]
+            config = []
+            for fitted_map in (self.representation, self.latent):
+                class_name = type(fitted_map).__qualname__
+                config.append(getattr(fitted_map, "import_path", class_name))
             config += [self.max_norm, self.mean_weight]
             arrays = {"centre": self.centre}
-        digest = hashlib.sha256(
-            json.dumps(config, sort_keys=True, allow_nan=False).encode()
-        )
-        for name in sorted(arrays):
-            array = arrays[name]
+        text = json.dumps(config, sort_keys=True, allow_nan=False)
+        digest = hashlib.sha256(text.encode())
+        for name, array in sorted(arrays.items()):
             digest.update(f"{name} {array.dtype.str} {array.shape};".encode())
             digest.update(array.tobytes())
         return digest.hexdigest()
 
 
 def map_rows(representation, latent, X):
-    """Rows transformed by both maps, and checked."""
+    """Rows (n, n_dimensions) transformed by both maps, and checked."""
     rows = as_rows(representation.transform(X), count_rows(X), "representation")
     return as_rows(latent.transform(rows), len(rows), "latent")
 
 
 def _load_weights(folder):
-    """Read named arrays from an untrusted folder; together they are no larger than the
-    file."""
+    """Named arrays of an untrusted folder, together no larger than the file."""
     path = os.path.join(folder, _WEIGHTS)
     refuse_no_file(path, _WEIGHTS)
     try:
         with open(path, "rb") as file, NpzFile(file, allow_pickle=False) as arrays:
             # A small compressed file could fill the memory.
-            size = sum(part.file_size for part in arrays.zip.infolist())
+            size = sum(info.file_size for info in arrays.zip.infolist())
             if size > os.path.getsize(path):
                 raise ValueError(f"{size} bytes in fewer")
             return {name: arrays[name] for name in arrays.files}
@@ -286,26 +300,28 @@ def _load_weights(folder):
         ) from None
 
 
-def _load_map(record, part, arrays):
-    names, prefix = _PARTS[part], f"{part}/"
-    is_name = partial(choice, among=names)
+def _load_map(record, role, arrays):
+    """A fitted map from its untrusted record and the arrays of its role."""
+    names = _MAPS[role]
     name, config = named_fields(
-        record, part, name=is_name, config=lambda config, _: config
+        record,
+        role,
+        name=partial(choice, among=names),
+        config=lambda config, _: config,  # checked by the class
     )
+    prefix = f"{role}/"
     weights = {
-        key.removeprefix(prefix): a
-        for key, a in arrays.items()
+        key.removeprefix(prefix): array
+        for key, array in arrays.items()
         if key.startswith(prefix)
     }
     return class_named(name, names).from_arrays(weights, config)
 
 
 def _positive(value, name, largest):
-    if (
-        not isinstance(value, Real)
-        or isinstance(value, bool)
-        or not 0 < value <= largest
-    ):
+    """A number above 0, up to `largest`, as a float."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not 0 < value <= largest:
         refuse(name, f"a number above 0, up to {largest:g}", value)
     return float(value)
 

@@ -4,9 +4,9 @@ import torch
 from torch import nn
 
 
-def _convolution(n_in, n_out, stride=1, kernel=3, around=1):
+def _convolution(n_in, n_out, stride=1, kernel=3, padding=1):
     """A convolution without bias, and the batch norm that follows it."""
-    convolution = nn.Conv2d(n_in, n_out, kernel, stride, around, bias=False)
+    convolution = nn.Conv2d(n_in, n_out, kernel, stride, padding, bias=False)
     return convolution, nn.BatchNorm2d(n_out)
 
 
@@ -15,13 +15,16 @@ class _Residual(nn.Module):
 
     def __init__(self, n_in, n_out, stride):
         super().__init__()
-        first, second = _convolution(n_in, n_out, stride), _convolution(n_out, n_out)
+        first = _convolution(n_in, n_out, stride)
+        second = _convolution(n_out, n_out)
         self.body = nn.Sequential(*first, nn.ReLU(), *second)
         self.around = nn.Identity()
         if stride != 1 or n_in != n_out:
-            self.around = nn.Sequential(*_convolution(n_in, n_out, stride, 1, 0))
+            projection = _convolution(n_in, n_out, stride, kernel=1, padding=0)
+            self.around = nn.Sequential(*projection)
 
     def forward(self, x):
+        """The sum of the convolutions and the skip connection, rectified."""
         return torch.relu(self.body(x) + self.around(x))
 
 
@@ -33,12 +36,10 @@ def resnet18(n_channels, side):
     Ren and Sun: "Deep residual learning for image recognition", CVPR 2016, Table 1.)
     """
     stride = 2 if side >= 64 else 1
-    layers, n_in = [*_convolution(n_channels, 64, stride), nn.ReLU()], 64
-    for n_out in (64, 128, 256, 512):
-        layers += [
-            _Residual(n_in, n_out, 1 if n_out == 64 else 2),
-            _Residual(n_out, n_out, 1),
-        ]
+    layers = [*_convolution(n_channels, 64, stride), nn.ReLU()]
+    n_in = 64
+    for n_out, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
+        layers += [_Residual(n_in, n_out, stride), _Residual(n_out, n_out, 1)]
         n_in = n_out
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
 
@@ -48,8 +49,10 @@ def small_cnn(n_channels, side):
 
     Below 16 pixels of the shorter side the first convolution has stride 1.
     """
-    layers, n_in = [], n_channels
-    for n_out, stride in ((16, 1 if side < 16 else 2), (32, 2), (64, 2)):
+    first_stride = 1 if side < 16 else 2
+    layers = []
+    n_in = n_channels
+    for n_out, stride in ((16, first_stride), (32, 2), (64, 2)):
         layers += [*_convolution(n_in, n_out, stride), nn.ReLU()]
         n_in = n_out
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
@@ -57,7 +60,8 @@ def small_cnn(n_channels, side):
 
 def mlp(n_features):
     """Multilayer perceptron of two hidden layers, for rows of a table; 128 outputs."""
-    layers, n_in = [], n_features
+    layers = []
+    n_in = n_features
     for n_out in (128, 128):
         layers += [nn.Linear(n_in, n_out), nn.BatchNorm1d(n_out), nn.ReLU()]
         n_in = n_out
@@ -65,27 +69,30 @@ def mlp(n_features):
 
 
 def make_backbone(shape):
-    """The network for a shape (n_features,) or (channels, height, width), and its
-    outputs' number.
+    """A new network for examples of a shape, and the number of its outputs.
 
-    Its weights are initial ones.
+    The shape is (n_features,) or (channels, height, width).
     """
     if len(shape) == 1:
         return mlp(shape[0]), 128
-    channels, *sides = shape
-    if not 8 <= min(sides) <= 96:
+    channels, height, width = shape
+    side = min(height, width)
+    if not 8 <= side <= 96:
         raise ValueError(
             "X must hold images whose shorter side has 8 to 96 pixels. Got "
-            f"{sides[0]} x {sides[1]} pixels: resize them."
+            f"{height} x {width} pixels: resize them."
         )
-    if min(sides) <= 28:
-        return small_cnn(channels, min(sides)), 64
-    return resnet18(channels, min(sides)), 512
+    if side <= 28:
+        return small_cnn(channels, side), 64
+    return resnet18(channels, side), 512
 
 
 def make_network(shape, projection_dim):
-    """`make_backbone`, and the head on whose outputs the contrastive loss is
-    computed."""
-    backbone, n = make_backbone(shape)
-    head = nn.Sequential(nn.Linear(n, n), nn.ReLU(), nn.Linear(n, projection_dim))
+    """`make_backbone`, and the head whose outputs the contrastive loss compares."""
+    backbone, n_outputs = make_backbone(shape)
+    head = nn.Sequential(
+        nn.Linear(n_outputs, n_outputs),
+        nn.ReLU(),
+        nn.Linear(n_outputs, projection_dim),
+    )
     return nn.ModuleDict({"backbone": backbone, "head": head})

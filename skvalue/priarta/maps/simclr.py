@@ -22,8 +22,9 @@ from .networks import make_network
 
 
 def nt_xent_loss(first, second, temperature=0.5):
-    """Contrastive loss of two views of each example: cross-entropy of finding the other
-    view.
+    """Contrastive loss of two views of each example.
+
+    It is the cross-entropy of finding the other view.
 
     Parameters
     ----------
@@ -40,8 +41,9 @@ def nt_xent_loss(first, second, temperature=0.5):
 
     References
     ----------
-    .. [1] Chen, T., Kornblith, S., Norouzi, M. and Hinton, G. "A simple framework for contrastive
-       learning of visual representations". ICML, 2020, Equation 1 and Algorithm 1.
+    .. [1] Chen, T., Kornblith, S., Norouzi, M. and Hinton, G. "A simple framework for
+       contrastive learning of visual representations". ICML, 2020, Equation 1 and
+       Algorithm 1.
 
     Examples
     --------
@@ -52,13 +54,11 @@ def nt_xent_loss(first, second, temperature=0.5):
     0.5514
     """
     views = nn.functional.normalize(torch.cat([first, second]).float(), dim=1)
-    with torch.autocast(
-        views.device.type, enabled=False
-    ):  # bfloat16 is too coarse for cosines
+    # bfloat16 is too coarse for cosines.
+    with torch.autocast(views.device.type, enabled=False):
         logits = views @ views.T / temperature
-    logits = logits.masked_fill(
-        torch.eye(len(views), dtype=bool, device=views.device), -torch.inf
-    )
+    is_same = torch.eye(len(views), dtype=bool, device=views.device)
+    logits = logits.masked_fill(is_same, -torch.inf)
     partner = torch.arange(len(views), device=views.device).roll(len(first))
     return nn.functional.cross_entropy(logits, partner)
 
@@ -136,23 +136,24 @@ class SimCLR(TrainedTransformer):
 
     Notes
     -----
-    A fit seeds torch's global generators during each epoch and then restores them. Two fits in
-    threads of one process therefore change their random numbers; fits in separate processes do not.
+    A fit seeds torch's global generators during each epoch and then restores them. Two
+    fits in threads of one process therefore change their random numbers; fits in
+    separate processes do not.
 
     References
     ----------
-    .. [1] Chen, T., Kornblith, S., Norouzi, M. and Hinton, G. "A simple framework for contrastive
-       learning of visual representations". ICML, 2020.
-    .. [2] Bahri, D., Jiang, H., Tay, Y. and Metzler, D. "SCARF: self-supervised contrastive
-       learning using random feature corruption". ICLR, 2022.
+    .. [1] Chen, T., Kornblith, S., Norouzi, M. and Hinton, G. "A simple framework for
+       contrastive learning of visual representations". ICML, 2020.
+    .. [2] Bahri, D., Jiang, H., Tay, Y. and Metzler, D. "SCARF: self-supervised
+       contrastive learning using random feature corruption". ICLR, 2022.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
     >>> from skvalue.priarta import SimCLR
     >>> X = load_iris().data
-    >>> simclr = SimCLR(projection_dim=4, n_epochs=2, batch_size=50, random_state=0).fit(X)
-    >>> simclr.transform(X).shape
+    >>> simclr = SimCLR(projection_dim=4, n_epochs=2, batch_size=50, random_state=0)
+    >>> simclr.fit(X).transform(X).shape
     (150, 4)
     """
 
@@ -199,38 +200,37 @@ class SimCLR(TrainedTransformer):
 
     def _prepare(self, X, rng, device):
         examples = Examples.of(X, self.image_shape)
-        rows = examples.tensor(X)
+        inputs = examples.tensor(X)
         augment = self.augmentations
         if isinstance(augment, str):
-            augment = make_augmentations(augment, examples.shape, rows)
+            augment = make_augmentations(augment, examples.shape, inputs)
         with seeded(rng.randint(2**31)):
             network = make_network(examples.shape, self.projection_dim)
         network = network.to(device)
 
-        def loss_of(chosen):
-            batch = examples.unit(rows[chosen].to(device))
+        def loss_of(rows):
+            batch = examples.unit(inputs[rows].to(device))
             with torch.no_grad(), torch.autocast(device, enabled=False):
                 views = augment(torch.cat([batch, batch]))
-            projected = network.head(network.backbone(views))
-            return nt_xent_loss(*projected.chunk(2), self.temperature)
+            projections = network.head(network.backbone(views))
+            first, second = projections.chunk(2)
+            return nt_xent_loss(first, second, self.temperature)
 
         return network, loss_of, examples
 
     def _outputs(self, network, batch):
-        out = network.backbone(batch)
-        return (
-            nn.functional.normalize(network.head(out))
-            if self.output == "projection"
-            else out
-        )
+        outputs = network.backbone(batch)
+        if self.output == "backbone":
+            return outputs
+        return nn.functional.normalize(network.head(outputs))
 
     @property
     def _n_features_out(self):
         if self.output == "projection":
             return self.network_.head[-1].out_features
-        return len(
-            [*self.network_.backbone.parameters()][-1]
-        )  # biases of the last batch norm
+        # The last parameters of the backbone are the biases of a batch norm.
+        *_, biases = self.network_.backbone.parameters()
+        return len(biases)
 
     def to_arrays(self):
         """Weights of the network by name, and its configuration.
@@ -243,21 +243,21 @@ class SimCLR(TrainedTransformer):
             Configuration, for JSON.
         """
         check_is_fitted(self)
-        examples, network = self._examples, _used(self.network_, self.output)
-        arrays = state_arrays(network) | {
+        examples = self._examples
+        network = _exported_modules(self.network_, self.output)
+        projection_dim = int(self.projection_dim)
+        if "head" in network:
+            projection_dim = network.head[-1].out_features
+        arrays = {
+            **state_arrays(network),
             "centre": examples.centre,
             "scale": examples.scale,
         }
-        dim = (
-            network.head[-1].out_features
-            if "head" in network
-            else int(self.projection_dim)
-        )
         config = {
             "shape": list(examples.shape),
-            "bytes": examples.bytes,
+            "bytes": examples.is_bytes,
             "output": self.output,
-            "projection_dim": dim,
+            "projection_dim": projection_dim,
         }
         return arrays, config
 
@@ -282,7 +282,7 @@ class SimCLR(TrainedTransformer):
         ValueError
             If names, shapes or values are invalid.
         """
-        shape, is_bytes, output, dim = named_fields(
+        shape, is_bytes, output, projection_dim = named_fields(
             config,
             "config",
             shape=_checked_shape,
@@ -290,32 +290,43 @@ class SimCLR(TrainedTransformer):
             output=partial(choice, among=("backbone", "projection")),
             projection_dim=partial(integer, lowest=1, highest=2**16),
         )
-        n_scales = shape[0] if len(shape) == 1 else 1
-        *scales, arrays = read_scale(arrays, n_scales, n_scales)
-        channels, *sides = shape
-        image_shape = (*sides, channels) if sides else None
-        simclr = cls(image_shape=image_shape, output=output, projection_dim=dim)
-        network = load_arrays(lambda: _used(make_network(shape, dim), output), arrays)
-        columns = {"n_features_in_": int(np.prod(shape))}
-        simclr._swap_in(network, [], Examples(shape, is_bytes, *scales), columns)
+        if len(shape) == 1:
+            image_shape = None
+            n_scales = shape[0]
+        else:
+            channels, height, width = shape
+            image_shape = (height, width, channels)
+            n_scales = 1
+        centre, scale, weights = read_scale(arrays, n_scales, n_scales)
+
+        def build():
+            return _exported_modules(make_network(shape, projection_dim), output)
+
+        simclr = cls(
+            image_shape=image_shape, output=output, projection_dim=projection_dim
+        )
+        simclr._set_fitted(
+            load_arrays(build, weights),
+            losses=[],
+            examples=Examples(shape, is_bytes, centre, scale),
+            columns={"n_features_in_": int(np.prod(shape))},
+        )
         return simclr
 
 
-def _used(network, output):
-    """What `transform` needs: the head stays with the buyer if only the backbone is
-    used."""
-    return (
-        network
-        if output == "projection"
-        else nn.ModuleDict({"backbone": network.backbone})
-    )
+def _exported_modules(network, output):
+    """The modules that `transform` needs; the head stays with the buyer if unused."""
+    if output == "projection":
+        return network
+    return nn.ModuleDict({"backbone": network.backbone})
 
 
 def _checked_shape(shape, name):
-    """A shape from a config: (n_features,) or (channels, height, width), with a bounded
-    size."""
-    good = isinstance(shape, list) and len(shape) in (1, 3)
-    sides = tuple(integer(side, name, 1, 2**20) for side in shape) if good else ()
-    if not good or np.prod(sides, dtype=float) > 2**24:
-        refuse(name, "one or three lengths, of at most 2**24 numbers", shape)
-    return sides
+    """A shape from a config: (n_features,) or (channels, height, width), bounded."""
+    rule = "one or three lengths, of at most 2**24 numbers"
+    if not isinstance(shape, list) or len(shape) not in (1, 3):
+        refuse(name, rule, shape)
+    lengths = tuple(integer(length, name, 1, 2**20) for length in shape)
+    if np.prod(lengths, dtype=float) > 2**24:
+        refuse(name, rule, shape)
+    return lengths

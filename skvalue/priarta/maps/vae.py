@@ -24,8 +24,9 @@ _LIMIT = 1e4  # to which scaled entries are clipped
 
 
 def negative_elbo(x, reconstruction, mean, log_variance, beta=1.0):
-    """Negative evidence lower bound of a decoder with noise of variance one, up to a
-    constant.
+    """Negative evidence lower bound, up to a constant.
+
+    The decoder has noise of variance one.
 
     Parameters
     ----------
@@ -45,8 +46,8 @@ def negative_elbo(x, reconstruction, mean, log_variance, beta=1.0):
 
     References
     ----------
-    .. [1] Kingma, D. P. and Welling, M. "Auto-encoding variational Bayes". ICLR, 2014, Equations 3
-       and 10.
+    .. [1] Kingma, D. P. and Welling, M. "Auto-encoding variational Bayes". ICLR, 2014,
+       Equations 3 and 10.
 
     Examples
     --------
@@ -56,15 +57,13 @@ def negative_elbo(x, reconstruction, mean, log_variance, beta=1.0):
     2.0
     """
     error = 0.5 * (x - reconstruction).square().sum(dim=1)
-    divergence = 0.5 * (mean.square() + log_variance.exp() - 1.0 - log_variance).sum(
-        dim=1
-    )
+    terms = mean.square() + log_variance.exp() - 1.0 - log_variance
+    divergence = 0.5 * terms.sum(dim=1)
     return (error + beta * divergence).mean()
 
 
 class GaussianVAE(TrainedTransformer):
-    """Latent means of a variational autoencoder: short vectors with a nearly normal
-    distribution.
+    """Latent means of a variational autoencoder: short, nearly normal vectors.
 
     Encoder and decoder have two linear layers each, with a LeakyReLU between them. Rows
     are centred and divided by one scale, the root mean square of all entries, and the
@@ -175,20 +174,21 @@ class GaussianVAE(TrainedTransformer):
         centre = unit * (X / unit).mean(axis=0)
         scale = float(unit * np.sqrt(np.mean(((X - centre) / unit) ** 2))) or 1.0
         examples = Examples(X.shape[1:], False, centre, [scale], _LIMIT)
-        rows = examples.tensor(X)
+        inputs = examples.tensor(X)
 
-        def loss_of(chosen):
-            x = rows[chosen].to(device)
+        def loss_of(rows):
+            x = inputs[rows].to(device)
             mean, log_variance = network.encoder(x).float().chunk(2, dim=1)
-            drawn = mean + torch.randn_like(mean) * torch.exp(0.5 * log_variance)
-            return negative_elbo(
-                x, network.decoder(drawn).float(), mean, log_variance, self.beta
-            )
+            noise = torch.randn_like(mean)
+            latent = mean + noise * torch.exp(0.5 * log_variance)
+            reconstruction = network.decoder(latent).float()
+            return negative_elbo(x, reconstruction, mean, log_variance, self.beta)
 
         return network, loss_of, examples
 
     def _outputs(self, network, batch):
-        return network.encoder(batch).chunk(2, dim=1)[0]
+        mean, _ = network.encoder(batch).chunk(2, dim=1)
+        return mean
 
     @property
     def _n_features_out(self):
@@ -205,20 +205,19 @@ class GaussianVAE(TrainedTransformer):
             Configuration, for JSON.
         """
         check_is_fitted(self)
-        examples, encoder = (
-            self._examples,
-            nn.ModuleDict({"encoder": self.network_.encoder}),
-        )
-        arrays = state_arrays(encoder) | {
+        examples = self._examples
+        encoder = self.network_.encoder
+        arrays = {
+            **state_arrays(nn.ModuleDict({"encoder": encoder})),
             "centre": examples.centre,
             "scale": examples.scale,
         }
-        sizes = {
+        config = {
             "n_features": len(examples.centre),
-            "hidden_dim": self.network_.encoder[0].out_features,
+            "hidden_dim": encoder[0].out_features,
             "latent_dim": self._n_features_out,
         }
-        return arrays, sizes
+        return arrays, config
 
     @classmethod
     def from_arrays(cls, arrays, config):
@@ -242,24 +241,27 @@ class GaussianVAE(TrainedTransformer):
             If names, shapes or values are invalid.
         """
         size = partial(integer, lowest=1, highest=2**20)
-        n_features, hidden, latent = named_fields(
+        n_features, hidden_dim, latent_dim = named_fields(
             config, "config", n_features=size, hidden_dim=size, latent_dim=size
         )
-        *scales, arrays = read_scale(arrays, n_features, 1)
+        centre, scale, weights = read_scale(arrays, n_features, 1)
 
-        def encoder():
-            return nn.ModuleDict(
-                {"encoder": _two_layers(n_features, hidden, 2 * latent)}
-            )
+        def build():
+            encoder = _two_layers(n_features, hidden_dim, 2 * latent_dim)
+            return nn.ModuleDict({"encoder": encoder})
 
-        vae = cls(latent, hidden_dim=hidden)
-        examples = Examples((n_features,), False, *scales, _LIMIT)
-        columns = {"n_features_in_": n_features}
-        vae._swap_in(load_arrays(encoder, arrays), [], examples, columns)
+        vae = cls(latent_dim, hidden_dim=hidden_dim)
+        vae._set_fitted(
+            load_arrays(build, weights),
+            losses=[],
+            examples=Examples((n_features,), False, centre, scale, _LIMIT),
+            columns={"n_features_in_": n_features},
+        )
         return vae
 
 
-def _two_layers(n_in, hidden, n_out):
+def _two_layers(n_in, n_hidden, n_out):
+    """Two linear layers with a LeakyReLU between them."""
     return nn.Sequential(
-        nn.Linear(n_in, hidden), nn.LeakyReLU(), nn.Linear(hidden, n_out)
+        nn.Linear(n_in, n_hidden), nn.LeakyReLU(), nn.Linear(n_hidden, n_out)
     )
