@@ -53,7 +53,7 @@ from skvalue import (
 from skvalue.collaborative import BayesianLogistic, LogisticRelease
 from skvalue.estimation import group_values, make_design
 from skvalue.inspection import manipulation_gain, twin_parties
-from skvalue.inspection.manipulations import Sent, copies, garbage, shells, stolen
+from skvalue.inspection.manipulations import Submission, copies, garbage, shells, stolen
 from skvalue.neighbors import copy_radius
 from skvalue.rewards import payments, shares
 from skvalue.semivalues import tabulated_semivalue
@@ -85,7 +85,7 @@ def load(name, folder, seed, n=500):
                 (codes, columns), remainder="passthrough"
             ).fit_transform(X)
         X = StandardScaler().fit(X[n:]).transform(X)
-    return Sent(X[:n], y[:n], PARTIES[:n], X[n:], y[n:])
+    return Submission(X[:n], y[:n], PARTIES[:n], X[n:], y[n:])
 
 
 def report(promise, name, figure, holds):
@@ -238,7 +238,9 @@ def released(name, folder, seed):
     )
     scale = np.quantile(np.linalg.norm(X_val, axis=1), 0.95)
     owner = np.random.default_rng(seed).permutation(len(rows)) % 5
-    sent = Sent(X / scale, whole.y[rows], owner, X_val / scale, whole.y_val[points])
+    sent = Submission(
+        X / scale, whole.y[rows], owner, X_val / scale, whole.y_val[points]
+    )
     sent = garbage(sent, np.random.default_rng(seed))
     party = LogisticRelease(renyi_epsilon=4.0)
     releases = {

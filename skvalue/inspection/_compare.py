@@ -1,5 +1,4 @@
-"""Several valuers on the same rows: seconds, removal curves, wrong labels found; a
-display."""
+"""Several valuers on the same rows: seconds, removal curves, wrong labels found."""
 
 from time import perf_counter
 
@@ -9,63 +8,15 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.utils import Bunch, check_random_state, column_or_1d, indexable
 
-from .._utils.checks import check_groups, check_length, check_numbers
+from .._utils.checks import check_groups, check_length
 from .._utils.plotting import GREY, open_axes
 from .._utils.sklearn import HasMethods, safe_indexing, validate_params
 from .._utils.targets import check_task
 from ..base import takes_validation_set
-from ._curves import CONSTRAINTS, value_removal_curve
+from ._curves import value_removal_curve
 from ._displays import ValueRemovalDisplay
-from ._scores import noisy_label_auc
-
-
-def wrong_label_curve(values, is_wrong):
-    """Fraction of the wrong labels found by the fraction of rows inspected, lowest
-    values first.
-
-    Parameters
-    ----------
-    values : array-like of shape (n_samples,)
-        Values of the rows; higher is better.
-    is_wrong : array-like of bool of shape (n_samples,)
-        True for rows with a wrong label; both kinds must occur.
-
-    Returns
-    -------
-    curve : Bunch
-        ``inspected`` and ``found``, each of shape (n_samples + 1,), from 0 to 1; rows
-        of equal value are in random order, and ``found`` is the mean over these orders.
-        ``auc`` is `noisy_label_auc`.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ, values contain NaN or infinity, or is_wrong has one kind
-        of row.
-
-    Examples
-    --------
-    >>> from skvalue.inspection import wrong_label_curve
-    >>> curve = wrong_label_curve([-0.2, 0.1, 0.1, 0.3], [True, True, False, False])
-    >>> curve.found.tolist(), curve.auc
-    ([0.0, 0.5, 0.75, 1.0, 1.0], 0.875)
-    """
-    auc = noisy_label_auc(values, is_wrong)
-    values, is_wrong = (
-        check_numbers(values, "values"),
-        column_or_1d(is_wrong).astype(bool),
-    )
-    order = np.argsort(values, kind="stable")
-    last = (
-        np.flatnonzero(np.append(np.diff(values[order]) > 0, True)) + 1
-    )  # of each tied block
-    found = is_wrong[order].cumsum()[last - 1] / is_wrong.sum()
-    inspected = np.arange(len(values) + 1)
-    return Bunch(
-        inspected=inspected / len(values),
-        found=np.interp(inspected, np.append(0, last), np.append(0.0, found)),
-        auc=auc,
-    )
+from ._refits import CONSTRAINTS
+from ._scores import noisy_label_auc, wrong_label_curve
 
 
 @validate_params(
@@ -158,8 +109,14 @@ def compare(
     >>> labels, flipped = flip_labels(y[::2], 0.1, random_state=0)
     >>> out_of_bag = DataOOBValuer(n_estimators=20, random_state=0)
     >>> comparison = compare(
-    ...     {"KNN-Shapley": KNNShapleyValuer(), "Data-OOB": out_of_bag}, X[::2], labels,
-    ...     X_val=X[1::2], y_val=y[1::2], wrong=flipped, estimator=GaussianNB(), n_repeats=1,
+    ...     {"KNN-Shapley": KNNShapleyValuer(), "Data-OOB": out_of_bag},
+    ...     X[::2],
+    ...     labels,
+    ...     X_val=X[1::2],
+    ...     y_val=y[1::2],
+    ...     wrong=flipped,
+    ...     estimator=GaussianNB(),
+    ...     n_repeats=1,
     ...     random_state=0,
     ... )
     >>> {name: bool(curve.auc > 0.9) for name, curve in comparison.detection.items()}
@@ -173,52 +130,66 @@ def compare(
             raise ValueError(
                 "compare needs X_val and y_val, or X_test and y_test. Got neither."
             )
+        # Every other validation point becomes a test row.
         X_val, y_val = indexable(X_val, y_val)
-        kept, tested = np.arange(len(y_val))[::2], np.arange(len(y_val))[1::2]
-        X_test, y_test = safe_indexing(X_val, tested), safe_indexing(y_val, tested)
-        X_val, y_val = safe_indexing(X_val, kept), safe_indexing(y_val, kept)
+        rows = np.arange(len(y_val))
+        X_test = safe_indexing(X_val, rows[1::2])
+        y_test = safe_indexing(y_val, rows[1::2])
+        X_val = safe_indexing(X_val, rows[::2])
+        y_val = safe_indexing(y_val, rows[::2])
     if estimator is None:
-        estimator = (
-            LogisticRegression()
-            if check_task("auto", y) == "classification"
-            else Ridge()
-        )
-    names, _ = check_groups(groups, len(y))
-    n = len(y) if names is None else len(names)
+        has_classes = check_task("auto", y) == "classification"
+        estimator = LogisticRegression() if has_classes else Ridge()
+    group_names, _ = check_groups(groups, len(y))
     if wrong is not None:
-        check_length(column_or_1d(wrong), "wrong", n, of="values")
-        noisy_label_auc(
-            np.arange(n), wrong
-        )  # refuses anything but a mask, before the fits
+        n_values = len(y) if group_names is None else len(group_names)
+        check_length(column_or_1d(wrong), "wrong", n_values, of="values")
+        # Refuses anything but a mask, before the fits.
+        noisy_label_auc(np.arange(n_values), wrong)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-    fitted, seconds = {}, {}
+
+    fitted = {}
+    seconds = {}
     for name, valuer in valuers.items():
-        given = {} if groups is None else {"groups": groups}
+        fit_params = {}
+        if groups is not None:
+            fit_params["groups"] = groups
         if X_val is not None and takes_validation_set(valuer):
-            given.update(X_val=X_val, y_val=y_val)
+            fit_params.update(X_val=X_val, y_val=y_val)
         start = perf_counter()
-        fitted[name] = clone(valuer).fit(X, y, **given)
+        fitted[name] = clone(valuer).fit(X, y, **fit_params)
         seconds[name] = perf_counter() - start
     values = {name: valuer.values_ for name, valuer in fitted.items()}
-    removal = {
-        name: value_removal_curve(
-            estimator, X, y, of_rows, X_test, y_test, fractions=fractions, scoring=scoring,
-            n_repeats=n_repeats, baseline=place == 0, groups=groups, n_jobs=n_jobs,
+
+    removal = {}
+    for name, values_of_one in values.items():
+        removal[name] = value_removal_curve(
+            estimator,
+            X,
+            y,
+            values_of_one,
+            X_test,
+            y_test,
+            fractions=fractions,
+            scoring=scoring,
+            n_repeats=n_repeats,
+            # One random baseline is enough for all.
+            baseline=not removal,
+            groups=groups,
+            n_jobs=n_jobs,
             random_state=seed,
         )
-        for place, (name, of_rows) in enumerate(values.items())
-    }  # fmt: skip
     detection = None
     if wrong is not None:
         detection = {
-            name: wrong_label_curve(of_rows, wrong) for name, of_rows in values.items()
+            name: wrong_label_curve(values_of_one, wrong)
+            for name, values_of_one in values.items()
         }
+    ranks = [rankdata(values_of_one) for values_of_one in values.values()]
     return Bunch(
         valuers=fitted,
         seconds=seconds,
-        correlations=np.atleast_2d(
-            np.corrcoef([rankdata(each) for each in values.values()])
-        ),
+        correlations=np.atleast_2d(np.corrcoef(ranks)),
         removal=removal,
         detection=detection,
     )
@@ -258,8 +229,14 @@ class ComparisonDisplay:
     >>> labels, flipped = flip_labels(y[::2], 0.1, random_state=0)
     >>> out_of_bag = DataOOBValuer(n_estimators=20, random_state=0)
     >>> comparison = compare(
-    ...     {"KNN-Shapley": KNNShapleyValuer(), "Data-OOB": out_of_bag}, X[::2], labels,
-    ...     X_val=X[1::2], y_val=y[1::2], wrong=flipped, estimator=GaussianNB(), n_repeats=1,
+    ...     {"KNN-Shapley": KNNShapleyValuer(), "Data-OOB": out_of_bag},
+    ...     X[::2],
+    ...     labels,
+    ...     X_val=X[1::2],
+    ...     y_val=y[1::2],
+    ...     wrong=flipped,
+    ...     estimator=GaussianNB(),
+    ...     n_repeats=1,
     ...     random_state=0,
     ... )
     >>> display = ComparisonDisplay(comparison).plot()
@@ -290,29 +267,35 @@ class ComparisonDisplay:
         ValueError
             If there are too few axes.
         """
+        removal = self.comparison.removal
         detection = self.comparison.detection
         n_axes = 1 if detection is None else 2
         if axes is None:
             figure = open_axes(None, type(self).__name__).figure
             figure.clear()
             figure.set_size_inches(5.5 * n_axes, 4.4)
-            axes = [figure.add_subplot(1, n_axes, place + 1) for place in range(n_axes)]
+            axes = [figure.add_subplot(1, n_axes, i + 1) for i in range(n_axes)]
         if len(axes) < n_axes:
             raise ValueError(f"axes must have {n_axes} entries. Got {len(axes)}.")
-        removal = self.comparison.removal
-        left = ValueRemovalDisplay(removal, score_name=self.score_name).plot(axes[0])
-        self.lines_ = {name: [line] for name, line in zip(removal, left.lines_)}
+
+        display = ValueRemovalDisplay(removal, score_name=self.score_name).plot(axes[0])
+        # The baseline, the last line of the display, is no valuer's.
+        self.lines_ = {name: [line] for name, line in zip(removal, display.lines_)}
         if detection is not None:
-            right = open_axes(axes[1], type(self).__name__)
-            for name, curve in detection.items():
-                label = f"{name} (AUROC {curve.auc:.2f})"
-                color = self.lines_[name][0].get_color()
-                self.lines_[name] += right.plot(
-                    curve.inspected, curve.found, label=label, color=color
-                )
-            right.plot([0, 1], [0, 1], color=GREY, linestyle="--", label="at random")
-            right.set(xlabel="fraction of rows inspected, lowest value first")
-            right.set(ylabel="fraction of wrong labels found")
-            right.legend(frameon=False)
-        self.axes_, self.figure_ = list(axes[:n_axes]), axes[0].figure
+            self._plot_detection(open_axes(axes[1], type(self).__name__))
+        self.axes_ = list(axes[:n_axes])
+        self.figure_ = axes[0].figure
         return self
+
+    def _plot_detection(self, ax):
+        for name, curve in self.comparison.detection.items():
+            self.lines_[name] += ax.plot(
+                curve.inspected,
+                curve.found,
+                label=f"{name} (AUROC {curve.auc:.2f})",
+                color=self.lines_[name][0].get_color(),
+            )
+        ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", label="at random")
+        ax.set(xlabel="fraction of rows inspected, lowest value first")
+        ax.set(ylabel="fraction of wrong labels found")
+        ax.legend(frameon=False)

@@ -1,78 +1,14 @@
 """Test scores of a model as rows are removed in the order of their values."""
 
-from numbers import Integral
-
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 from sklearn.utils import Bunch, check_random_state, column_or_1d, indexable
 
 from .._utils.checks import check_groups, check_numbers
-from .._utils.sklearn import HasMethods, Interval, StrOptions, validate_params
-from ..games import check_scorer, train
-
-CONSTRAINTS = {
-    "estimator": [HasMethods(["fit"])],
-    "X": ["array-like", "sparse matrix"],
-    "y": ["array-like"],
-    "values": ["array-like"],
-    "X_test": ["array-like", "sparse matrix"],
-    "y_test": ["array-like"],
-    "first": [StrOptions({"lowest", "highest"})],
-    "fractions": ["array-like", None],
-    "scoring": [str, callable, None],
-    "n_repeats": [Interval(Integral, 1, None, closed="left")],
-    "baseline": ["boolean"],
-    "groups": ["array-like", None],
-    "n_jobs": [Integral, None],
-    "random_state": ["random_state"],
-}  # of all functions that train models, by the names of their parameters
-_PASS_GROUPS = " Pass groups= with values of groups."
-
-
-def draw_seeds(estimator, rng):
-    """Seeds for the random_state parameters of the estimator that are None."""
-    return {
-        name: int(rng.randint(np.iinfo(np.int32).max))
-        for name, value in sorted(estimator.get_params(deep=True).items())
-        if value is None and (name == "random_state" or name.endswith("__random_state"))
-    }
-
-
-def score_on(estimator, seeds, X, y, rows, classes, X_test, y_test, scorer):
-    """Test score of the estimator fitted on some rows, which may lack some classes."""
-    estimator = clone(estimator).set_params(**seeds)
-    model, _ = train(estimator, X, y, None, classes, rows)
-    return scorer(model, X_test, y_test)
-
-
-def _refit_along(
-    estimator, X, y, X_test, y_test, orders, counts, players, scoring, n_jobs, rng
-):
-    """Test scores (n_repeats, n_points) after a fit on the first ``counts`` players of
-    every order.
-
-    ``orders`` has one array (n_repeats, n_players) per curve, and ``players`` the
-    player of each row. The same rows are fitted only once.
-    """
-    classes = np.unique(y) if is_classifier(estimator) else None
-    scorer = check_scorer(estimator, scoring, None, classes)
-    seeds = [draw_seeds(estimator, rng) for _ in orders[0]]
-    tasks, keys = {}, []
-    for curve in orders:
-        for repeat, order in enumerate(curve):
-            for count in counts:
-                rows = np.flatnonzero(np.isin(players, order[:count]))
-                key = (repeat if seeds[repeat] else 0, rows.tobytes())
-                tasks.setdefault(key, (seeds[repeat], rows))
-                keys.append(key)
-    scores = Parallel(n_jobs=n_jobs)(
-        delayed(score_on)(estimator, seed, X, y, rows, classes, X_test, y_test, scorer)
-        for seed, rows in tasks.values()
-    )
-    found = dict(zip(tasks, scores))
-    shape = len(orders), len(orders[0]), len(counts)
-    return np.array([found[key] for key in keys], dtype=np.float64).reshape(shape)
+from .._utils.sklearn import validate_params
+from ..games import check_scorer
+from ._refits import CONSTRAINTS, Refits, draw_seeds
 
 
 @validate_params(CONSTRAINTS, prefer_skip_nested_validation=True)
@@ -162,26 +98,92 @@ def value_removal_curve(
     >>> import numpy as np
     >>> from sklearn.neighbors import KNeighborsClassifier
     >>> from skvalue.inspection import value_removal_curve
-    >>> X, y = np.array([[0.0], [0.1], [1.0], [1.1]]), np.array([0, 1, 1, 1])
+    >>> X = np.array([[0.0], [0.1], [1.0], [1.1]])
+    >>> y = np.array([0, 1, 1, 1])
     >>> values = [0.1, -0.2, 0.1, 0.1]
     >>> curve = value_removal_curve(
-    ...     KNeighborsClassifier(1), X, y, values, [[0.08], [1.0]], [0, 1], fractions=[0, 0.25],
-    ...     n_repeats=1, baseline=False,
+    ...     KNeighborsClassifier(1),
+    ...     X,
+    ...     y,
+    ...     values,
+    ...     X_test=[[0.08], [1.0]],
+    ...     y_test=[0, 1],
+    ...     fractions=[0, 0.25],
+    ...     n_repeats=1,
+    ...     baseline=False,
     ... )
     >>> curve.n_rows.tolist(), curve.scores.tolist()
     ([4, 3], [[0.5, 1.0]])
     """
     X, y = indexable(X, y)
-    y, values = column_or_1d(y, warn=True), check_numbers(values, "values")
-    names, players = check_groups(groups, len(y))
-    if names is None:
+    y = column_or_1d(y, warn=True)
+    values = check_numbers(values, "values")
+    group_names, players = check_groups(groups, len(y))
+    if group_names is None:
         players = np.arange(len(y))
-    n = len(y) if names is None else len(names)
-    if len(values) != n:
-        per, hint = ("group", "") if names is not None else ("row of X", _PASS_GROUPS)
+        n_players = len(y)
+    else:
+        n_players = len(group_names)
+    _check_n_values(len(values), n_players, group_names)
+
+    fractions = _check_fractions(fractions)
+    n_removed = (fractions * n_players + 1e-9).astype(np.int64)
+    n_kept = np.maximum(n_players - n_removed, 1)
+
+    # In an order, the players that stay longest come first. Ties are in random order.
+    rng = check_random_state(random_state)
+    sort_keys = -values if first == "lowest" else values
+    orders_by_value = np.array(
+        [np.lexsort((rng.permutation(n_players), sort_keys)) for _ in range(n_repeats)]
+    )
+    orders_by_curve = [orders_by_value]
+    if baseline:
+        random_orders = [rng.permutation(n_players) for _ in range(n_repeats)]
+        orders_by_curve.append(random_orders)
+
+    classes = np.unique(y) if is_classifier(estimator) else None
+    refits = Refits(
+        estimator=estimator,
+        X=X,
+        y=y,
+        X_test=X_test,
+        y_test=y_test,
+        classes=classes,
+        scorer=check_scorer(estimator, scoring, None, classes),
+    )
+    seeds = [draw_seeds(estimator, rng) for _ in range(n_repeats)]
+    scores = _scores_along(refits, seeds, orders_by_curve, n_kept, players, n_jobs)
+
+    n_rows = n_kept
+    if group_names is not None:
+        # Groups differ in size, and tied ones in their order.
+        sizes = np.bincount(players)[orders_by_value]
+        n_rows = sizes.cumsum(axis=1)[:, n_kept - 1].mean(axis=0)
+    return Bunch(
+        fractions=fractions,
+        n_rows=n_rows,
+        n_groups=None if group_names is None else n_kept,
+        first=first,
+        scores=scores[0],
+        random_scores=scores[1] if baseline else None,
+    )
+
+
+def _check_n_values(n_values, n_players, group_names):
+    if n_values == n_players:
+        return
+    if group_names is None:
         raise ValueError(
-            f"values must have one entry per {per} ({n}). Got {len(values)}.{hint}"
+            f"values must have one entry per row of X ({n_players}). Got {n_values}. "
+            "Pass groups= with values of groups."
         )
+    raise ValueError(
+        f"values must have one entry per group ({n_players}). Got {n_values}."
+    )
+
+
+def _check_fractions(fractions):
+    """The fractions in ascending order, as float64."""
     if fractions is None:
         fractions = np.linspace(0, 0.5, 11)
     fractions = np.sort(check_numbers(fractions, "fractions"))
@@ -189,31 +191,30 @@ def value_removal_curve(
         raise ValueError(
             f"fractions must lie in [0, 1). Got {fractions[0]} to {fractions[-1]}."
         )
-    counts = np.maximum(
-        n - (fractions * n + 1e-9).astype(np.int64), 1
-    )  # of those that stay
-    rng = check_random_state(random_state)
-    stays_first = -values if first == "lowest" else values
-    # Ties are in random order.
-    by_value = np.array(
-        [np.lexsort((rng.permutation(n), stays_first)) for _ in range(n_repeats)]
+    return fractions
+
+
+def _scores_along(refits, seeds, orders_by_curve, n_kept, players, n_jobs):
+    """Test scores (n_curves, n_repeats, n_points) of fits on the first of each order.
+
+    Of each order (n_players,), of which a curve has one per repeat, the first `n_kept`
+    players are used. `players` has the player of each row, and `seeds` the seeds of
+    each repeat. Fits that are the same are done only once.
+    """
+    fits = {}
+    fit_keys = []
+    for orders in orders_by_curve:
+        for repeat, order in enumerate(orders):
+            for n_first in n_kept:
+                rows = np.flatnonzero(np.isin(players, order[:n_first]))
+                # Without seeds, a fit is the same in each repeat.
+                key = (repeat if seeds[repeat] else 0, rows.tobytes())
+                fits.setdefault(key, (seeds[repeat], rows))
+                fit_keys.append(key)
+
+    scores = Parallel(n_jobs=n_jobs)(
+        delayed(refits.score)(fit_seeds, rows) for fit_seeds, rows in fits.values()
     )
-    orders = [by_value]
-    if baseline:
-        orders.append([rng.permutation(n) for _ in range(n_repeats)])
-    scores = _refit_along(
-        estimator, X, y, X_test, y_test, orders, counts, players, scoring, n_jobs, rng
-    )
-    n_rows = counts
-    if names is not None:  # groups differ in size, and tied ones in their order
-        n_rows = (
-            np.bincount(players)[by_value].cumsum(axis=1)[:, counts - 1].mean(axis=0)
-        )
-    return Bunch(
-        fractions=fractions,
-        n_rows=n_rows,
-        n_groups=None if names is None else counts,
-        first=first,
-        scores=scores[0],
-        random_scores=scores[1] if baseline else None,
-    )
+    score_of_fit = dict(zip(fits, scores))
+    scores = np.array([score_of_fit[key] for key in fit_keys], dtype=np.float64)
+    return scores.reshape(len(orders_by_curve), len(seeds), len(n_kept))

@@ -1,5 +1,4 @@
-"""The linear datamodeling score: whether sums of values predict what retraining
-does."""
+"""The linear datamodeling score: whether sums of values predict retraining."""
 
 from numbers import Integral, Real
 
@@ -19,7 +18,7 @@ from .._utils.checks import check_groups, hidden_entries
 from .._utils.plotting import BLUE, open_axes
 from .._utils.sklearn import Interval, validate_params
 from ..games import check_scorer
-from ._curves import CONSTRAINTS, draw_seeds, score_on
+from ._refits import CONSTRAINTS, Refits, draw_seeds
 
 
 def minus_loss(model, X, y):
@@ -28,51 +27,43 @@ def minus_loss(model, X, y):
         return -((column_or_1d(y) - column_or_1d(model.predict(X))) ** 2)
     if not hasattr(model, "predict_proba"):
         raise ValueError(
-            "estimator must have predict_proba, or scoring must be given, for the score of a "
-            f"classifier. Got {model!r}."
+            "estimator must have predict_proba, or scoring must be given, for the "
+            f"score of a classifier. Got {model!r}."
         )
     probabilities = model.predict_proba(X)
-    of_label = probabilities[np.arange(len(y)), np.searchsorted(model.classes_, y)]
+    columns = np.searchsorted(model.classes_, y)
+    of_label = probabilities[np.arange(len(y)), columns]
     return np.log(np.maximum(of_label, np.finfo(np.float64).tiny))
 
 
-def rank_correlations(first, second):
-    """Spearman correlation of each row of two arrays; zero if one of the rows is
-    constant."""
-    first, second = (rankdata(part, axis=-1) for part in (first, second))
-    first, second = (
-        part - part.mean(axis=-1, keepdims=True) for part in (first, second)
-    )
-    norms = np.sqrt((first**2).sum(axis=-1) * (second**2).sum(axis=-1))
-    return (first * second).sum(axis=-1) / np.where(norms > 0, norms, 1.0)
+def rank_correlations(predicted, changes):
+    """Spearman correlation of each row of two arrays; zero if either is constant."""
+    predicted = _centered_ranks(predicted)
+    changes = _centered_ranks(changes)
+    norms = np.sqrt((predicted**2).sum(axis=-1) * (changes**2).sum(axis=-1))
+    return (predicted * changes).sum(axis=-1) / np.where(norms > 0, norms, 1.0)
+
+
+def _centered_ranks(values):
+    ranks = rankdata(values, axis=-1)
+    return ranks - ranks.mean(axis=-1, keepdims=True)
 
 
 def jackknife_error(predicted, changes):
     """Standard error of the mean of the rank correlations over the draw of the subsets.
 
     The jackknife: ``sqrt((m - 1) / m sum_s (theta_s - mean theta)^2)``, where theta_s
-    is the mean without subset s of m.
+    is the mean without subset s of m. Both arrays are of shape (n_scores, n_subsets).
     """
-    m = predicted.shape[-1]
-    without = np.array([
-        rank_correlations(np.delete(predicted, s, axis=-1), np.delete(changes, s, axis=-1)).mean()
-        for s in range(m)
-    ])  # fmt: skip
-    return float(np.sqrt((m - 1) / m * ((without - without.mean()) ** 2).sum()))
-
-
-def _check_values(values, n, n_points, per):
-    """The values as float64, of shape (n,) or (n_validation, n)."""
-    with hidden_entries("values"):
-        values = check_array(
-            values, ensure_2d=False, dtype=np.float64, input_name="values"
+    n_subsets = predicted.shape[-1]
+    means = np.empty(n_subsets)
+    for s in range(n_subsets):
+        correlations = rank_correlations(
+            np.delete(predicted, s, axis=-1), np.delete(changes, s, axis=-1)
         )
-    if values.shape not in ((n,), (n_points, n)):
-        raise ValueError(
-            f"values must have one entry per {per}, {(n,)}, or one per validation point and {per}, "
-            f"{(n_points, n)}. Got shape {values.shape}."
-        )
-    return values
+        means[s] = correlations.mean()
+    deviations = means - means.mean()
+    return float(np.sqrt((n_subsets - 1) / n_subsets * (deviations**2).sum()))
 
 
 @validate_params(
@@ -100,8 +91,7 @@ def linear_datamodeling_score(
     n_jobs=None,
     random_state=None,
 ):
-    """Linear datamodeling score (LDS) of values: whether their sums predict what
-    retraining does.
+    """Linear datamodeling score (LDS): whether sums of values predict retraining.
 
     A model is trained again without each of several random subsets of the rows. The
     score is the Spearman correlation, over these subsets, of the sum of the values of
@@ -166,16 +156,17 @@ def linear_datamodeling_score(
     See Also
     --------
     LinearDatamodelingDisplay : Plot of the predicted and of the actual changes.
-    value_removal_curve : Scores as the rows with the lowest or highest values are removed.
+    value_removal_curve : Scores as the rows of the lowest or highest value are removed.
 
     Notes
     -----
-    A correlation is taken as 0 where predictions or changes are the same for all subsets.
+    A correlation is taken as 0 where predictions or changes are the same for all
+    subsets.
 
     References
     ----------
-    S. M. Park, K. Georgiev, A. Ilyas, G. Leclerc, A. Madry: "TRAK: Attributing Model Behavior at
-    Scale", ICML 2023, Definition 2.3.
+    S. M. Park, K. Georgiev, A. Ilyas, G. Leclerc, A. Madry: "TRAK: Attributing Model
+    Behavior at Scale", ICML 2023, Definition 2.3.
 
     Examples
     --------
@@ -185,52 +176,58 @@ def linear_datamodeling_score(
     >>> from skvalue import KNNShapleyValuer
     >>> from skvalue.inspection import linear_datamodeling_score
     >>> X, y = load_iris(return_X_y=True)
-    >>> X, y, X_val, y_val = X[::2], y[::2], X[1::2], y[1::2]
-    >>> values = KNNShapleyValuer().fit(X, y, X_val=X_val, y_val=y_val).values_
+    >>> valuer = KNNShapleyValuer().fit(X[::2], y[::2], X_val=X[1::2], y_val=y[1::2])
     >>> result = linear_datamodeling_score(
-    ...     values, GaussianNB(), X, y, X_val, y_val, n_subsets=20, random_state=0
+    ...     valuer.values_,
+    ...     GaussianNB(),
+    ...     X[::2],
+    ...     y[::2],
+    ...     X_val=X[1::2],
+    ...     y_val=y[1::2],
+    ...     n_subsets=20,
+    ...     random_state=0,
     ... )
-    >>> result.scores.shape, result.predicted.shape, result.removed.sum(axis=1).tolist()[:3]
-    ((1,), (1, 20), [38, 38, 38])
+    >>> result.scores.shape, result.predicted.shape
+    ((1,), (1, 20))
+    >>> result.removed.sum(axis=1).tolist()[:3]
+    [38, 38, 38]
     """
     X, y = indexable(X, y)
     X_val, y_val = indexable(X_val, y_val)
-    y, y_val = column_or_1d(y), column_or_1d(y_val)
-    names, players = check_groups(groups, len(y))
-    if names is None:
+    y = column_or_1d(y)
+    y_val = column_or_1d(y_val)
+    group_names, players = check_groups(groups, len(y))
+    if group_names is None:
         players = np.arange(len(y))
-    n, n_points = int(players.max()) + 1, len(y_val)
-    values = _check_values(values, n, n_points, "row" if names is None else "group")
-    classes = np.unique(y) if is_classifier(estimator) else None
-    if classes is not None and not np.isin(y_val, classes).all():
-        unseen = np.setdiff1d(y_val, classes).tolist()
-        raise ValueError(f"y_val must hold only labels that y has. Got {unseen[:5]}.")
+    n_players = int(players.max()) + 1
+    unit = "row" if group_names is None else "group"
+    values = _check_values(values, n_players, len(y_val), unit)
+    classes = _check_classes(estimator, y, y_val)
+
+    # Each line of `removed` is a subset of the players.
     rng = check_random_state(random_state)
-    n_removed = int(np.clip(round(fraction * n), 1, n - 1))
-    removed = np.zeros((n_subsets, n), dtype=bool)
+    n_removed = int(np.clip(round(fraction * n_players), 1, n_players - 1))
+    removed = np.zeros((n_subsets, n_players), dtype=bool)
     for subset in removed:
-        subset[rng.permutation(n)[:n_removed]] = True
-    seeds = draw_seeds(estimator, rng)
-    # A function is not wrapped in a scorer, which may return one number only.
-    scorer = minus_loss if scoring is None else scoring
-    scorer = (
-        scorer if callable(scorer) else check_scorer(estimator, scoring, None, classes)
+        subset[rng.permutation(n_players)[:n_removed]] = True
+
+    utilities = _utilities_of_fits(
+        Refits(
+            estimator=estimator,
+            X=X,
+            y=y,
+            X_test=X_val,
+            y_test=y_val,
+            classes=classes,
+            scorer=_make_scorer(estimator, scoring, classes),
+        ),
+        seeds=draw_seeds(estimator, rng),
+        removed_rows=removed[:, players],
+        is_mean=values.ndim == 1,
+        n_jobs=n_jobs,
     )
-    kept = [np.arange(len(y)), *(np.flatnonzero(~gone[players]) for gone in removed)]
-    utilities = Parallel(n_jobs=n_jobs)(
-        delayed(score_on)(estimator, seeds, X, y, rows, classes, X_val, y_val, scorer)
-        for rows in kept
-    )
-    if values.ndim == 1:
-        utilities = [np.mean(utility) for utility in utilities]
-    utilities = np.array(utilities, dtype=np.float64).reshape(len(kept), -1)
-    if utilities.shape[1] != (1 if values.ndim == 1 else n_points):
-        raise ValueError(
-            "scoring must return one number per validation point for values of shape "
-            f"{values.shape}. Got {utilities.shape[1]} for {n_points} points."
-        )
-    if not np.isfinite(utilities).all():
-        raise ValueError("scoring must return finite numbers. Got NaN or infinity.")
+    _check_utilities(utilities, values.shape, len(y_val))
+
     predicted = np.atleast_2d(values) @ removed.T.astype(np.float64)
     changes = (utilities[0] - utilities[1:]).T
     scores = rank_correlations(predicted, changes)
@@ -242,6 +239,70 @@ def linear_datamodeling_score(
         changes=changes,
         removed=removed,
     )
+
+
+def _check_values(values, n_players, n_points, unit):
+    """The values as float64, of shape (n_players,) or (n_points, n_players)."""
+    with hidden_entries("values"):
+        values = check_array(
+            values, ensure_2d=False, dtype=np.float64, input_name="values"
+        )
+    if values.shape not in ((n_players,), (n_points, n_players)):
+        raise ValueError(
+            f"values must have one entry per {unit}, {(n_players,)}, or one per "
+            f"validation point and {unit}, {(n_points, n_players)}. Got shape "
+            f"{values.shape}."
+        )
+    return values
+
+
+def _check_classes(estimator, y, y_val):
+    """Classes of y, which are all of those of y_val; None for a regression."""
+    if not is_classifier(estimator):
+        return None
+    classes = np.unique(y)
+    if not np.isin(y_val, classes).all():
+        unseen = np.setdiff1d(y_val, classes).tolist()
+        raise ValueError(f"y_val must hold only labels that y has. Got {unseen[:5]}.")
+    return classes
+
+
+def _make_scorer(estimator, scoring, classes):
+    """Function (model, X, y) -> utility, one number or one per validation point."""
+    if scoring is None:
+        return minus_loss
+    # A function is not wrapped in a scorer, which may return one number only.
+    if callable(scoring):
+        return scoring
+    return check_scorer(estimator, scoring, None, classes)
+
+
+def _utilities_of_fits(refits, seeds, removed_rows, is_mean, n_jobs):
+    """Utilities (n_subsets + 1, n_scores) of fits to all rows, and without each subset.
+
+    `removed_rows` (n_subsets, n_samples) has the rows of the subsets. If `is_mean`, the
+    utility is the mean over validation points.
+    """
+    n_rows = removed_rows.shape[1]
+    rows_by_fit = [np.arange(n_rows)]
+    rows_by_fit += [np.flatnonzero(~is_removed) for is_removed in removed_rows]
+    utilities = Parallel(n_jobs=n_jobs)(
+        delayed(refits.score)(seeds, rows) for rows in rows_by_fit
+    )
+    if is_mean:
+        utilities = [np.mean(utility) for utility in utilities]
+    return np.array(utilities, dtype=np.float64).reshape(len(rows_by_fit), -1)
+
+
+def _check_utilities(utilities, shape_of_values, n_points):
+    n_scores = 1 if len(shape_of_values) == 1 else n_points
+    if utilities.shape[1] != n_scores:
+        raise ValueError(
+            "scoring must return one number per validation point for values of shape "
+            f"{shape_of_values}. Got {utilities.shape[1]} for {n_points} points."
+        )
+    if not np.isfinite(utilities).all():
+        raise ValueError("scoring must return finite numbers. Got NaN or infinity.")
 
 
 class LinearDatamodelingDisplay:
@@ -277,7 +338,10 @@ class LinearDatamodelingDisplay:
     >>> from sklearn.utils import Bunch
     >>> from skvalue.inspection import LinearDatamodelingDisplay
     >>> result = Bunch(
-    ...     score=1.0, score_error=0.0, scores=np.ones(1), predicted=np.array([[0.1, 0.2, 0.3]]),
+    ...     score=1.0,
+    ...     score_error=0.0,
+    ...     scores=np.ones(1),
+    ...     predicted=np.array([[0.1, 0.2, 0.3]]),
     ...     changes=np.array([[0.1, 0.4, 0.5]]),
     ... )
     >>> LinearDatamodelingDisplay(result).plot().ax_.get_title()
@@ -300,24 +364,24 @@ class LinearDatamodelingDisplay:
         display : LinearDatamodelingDisplay
             The display itself.
         """
-        ax, result = open_axes(ax, type(self).__name__), self.result
-        self.points_ = self.bars_ = self.mean_line_ = None
+        ax = open_axes(ax, type(self).__name__)
+        result = self.result
+        self.points_ = None
+        self.bars_ = None
+        self.mean_line_ = None
         if len(result.scores) == 1:
             self.points_ = ax.scatter(
                 result.predicted[0], result.changes[0], s=16, color=BLUE
             )
-            ax.set(
-                xlabel="sum of the values of the removed rows",
-                ylabel="decrease of the utility",
-            )
+            ax.set(xlabel="sum of the values of the removed rows")
+            ax.set(ylabel="decrease of the utility")
         else:
             edges = np.linspace(min(0.0, result.scores.min()), 1.0, 21)
-            *_, self.bars_ = ax.hist(result.scores, edges, color=BLUE, alpha=0.7)
+            _, _, self.bars_ = ax.hist(result.scores, edges, color=BLUE, alpha=0.7)
             self.mean_line_ = ax.axvline(result.score, color="0.2", linewidth=1.2)
-            ax.set(
-                xlabel="rank correlation at a validation point",
-                ylabel="validation points",
-            )
+            ax.set(xlabel="rank correlation at a validation point")
+            ax.set(ylabel="validation points")
         ax.set_title(f"LDS = {result.score:.2f} ± {result.score_error:.2f}")
-        self.ax_, self.figure_ = ax, ax.figure
+        self.ax_ = ax
+        self.figure_ = ax.figure
         return self

@@ -1,6 +1,6 @@
-"""Detection of bad parties by private values, compared with the limit of the
-guarantee."""
+"""Detection of bad parties by private values, and the limit of the guarantee."""
 
+from itertools import cycle
 from numbers import Integral
 
 import numpy as np
@@ -42,8 +42,7 @@ def detection_curve(
     n_repeats=3,
     random_state=None,
 ):
-    """AUROC of detecting bad parties by their values, by epsilon and size of the
-    parties.
+    """AUROC of detecting bad parties by their values, by epsilon and size of a party.
 
     The limit that the privacy guarantee sets for any detector and the AUROC without
     noise are returned as well. The limit is that of Gaussian noise: under mu-GDP,
@@ -99,13 +98,28 @@ def detection_curve(
     >>> from skvalue import GradientSemivalueValuer
     >>> from skvalue.inspection import detection_curve
     >>> rng = np.random.default_rng(0)
-    >>> X, wrong = rng.normal(size=(600, 2)), np.arange(20) < 6
-    >>> y, parties = (X[:, 0] > 0).astype(int), np.arange(500) % 20
+    >>> X = rng.normal(size=(600, 2))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> parties = np.arange(500) % 20
+    >>> wrong = np.arange(20) < 6
+    >>> valuer = GradientSemivalueValuer(
+    ...     "logistic",
+    ...     unit="example",
+    ...     learning_rate=0.5,
+    ...     n_permutations=20,
+    ...     burn_in=0.5,
+    ... )
     >>> curves = detection_curve(
-    ...     GradientSemivalueValuer("logistic", unit="example", learning_rate=0.5,
-    ...                             n_permutations=20, burn_in=0.5),
-    ...     X[:500], np.where(wrong[parties], 1 - y[:500], y[:500]), groups=parties, wrong=wrong,
-    ...     X_val=X[500:], y_val=y[500:], epsilons=[1000.0], n_repeats=1, random_state=0,
+    ...     valuer,
+    ...     X[:500],
+    ...     np.where(wrong[parties], 1 - y[:500], y[:500]),
+    ...     groups=parties,
+    ...     wrong=wrong,
+    ...     X_val=X[500:],
+    ...     y_val=y[500:],
+    ...     epsilons=[1000.0],
+    ...     n_repeats=1,
+    ...     random_state=0,
     ... )
     >>> curves.sizes.tolist(), curves.clean_scores.ravel().tolist()
     ([25], [1.0])
@@ -113,45 +127,36 @@ def detection_curve(
     True
     """
     X, y = indexable(X, y)
-    names, codes = check_groups(groups, len(y))
-    rng, wrong, counts = (
-        check_random_state(random_state),
-        column_or_1d(wrong),
-        np.bincount(codes),
-    )
-    if len(wrong) != len(names):
+    group_names, codes = check_groups(groups, len(y))
+    n_groups = len(group_names)
+    rng = check_random_state(random_state)
+    wrong = column_or_1d(wrong)
+    if len(wrong) != n_groups:
         raise ValueError(
-            f"wrong must have one entry per group ({len(names)}), in their sorted order. Got "
-            f"{len(wrong)}."
+            f"wrong must have one entry per group ({n_groups}), in their sorted order. "
+            f"Got {len(wrong)}."
         )
     epsilons = check_numbers(epsilons, "epsilons")
-    sizes = check_numbers([counts.max()] if sizes is None else sizes, "sizes").astype(
-        np.int64
-    )
-    if len(sizes) > 1 and not 1 <= sizes.min() <= sizes.max() <= counts.min():
-        raise ValueError(
-            f"sizes must be between 1 and the rows of the smallest group ({counts.min()}). Got "
-            f"{sizes.min()} to {sizes.max()}."
-        )
+    group_sizes = np.bincount(codes)
+    sizes = _check_sizes(sizes, group_sizes)
+
+    # The last column of the scores is that without noise.
     scores = np.empty((len(sizes), len(epsilons) + 1, n_repeats))
     limits = np.empty((len(sizes), len(epsilons)))
-    for at, size in enumerate(sizes):
-        first = [np.flatnonzero(codes == group)[:size] for group in range(len(names))]
-        rows = np.sort(np.concatenate(first))
-        data = safe_indexing(X, rows), safe_indexing(y, rows)
-        for which, epsilon in enumerate([*epsilons, None]):
+    for i, size in enumerate(sizes):
+        # The first rows of every group.
+        rows_by_group = [np.flatnonzero(codes == k)[:size] for k in range(n_groups)]
+        rows = np.sort(np.concatenate(rows_by_group))
+        X_rows = safe_indexing(X, rows)
+        y_rows = safe_indexing(y, rows)
+        for j, epsilon in enumerate([*epsilons, None]):
             for repeat in range(n_repeats):
                 seed = int(rng.randint(np.iinfo(np.int32).max))
                 fitted = clone(valuer).set_params(epsilon=epsilon, random_state=seed)
-                fitted.fit(*data, groups=codes[rows], X_val=X_val, y_val=y_val)
-                scores[at, which, repeat] = noisy_label_auc(fitted.values_, wrong)
+                fitted.fit(X_rows, y_rows, groups=codes[rows], X_val=X_val, y_val=y_val)
+                scores[i, j, repeat] = noisy_label_auc(fitted.values_, wrong)
             if epsilon is not None:
-                # Replacing one unit is no easier to detect than N(0, 1) to tell from
-                # N(mu, 1); replacing all r rows of a party, than from N(r mu, 1).
-                per_row = getattr(fitted, "unit", "party") == "example"
-                n_replaced = min(size, counts.max()) if per_row else 1
-                ceiling = fitted.privacy_.detection_ceiling
-                limits[at, which] = ndtr(n_replaced * ndtri(ceiling))
+                limits[i, j] = _detection_limit(fitted, min(size, group_sizes.max()))
     return Bunch(
         epsilons=epsilons,
         sizes=sizes,
@@ -161,13 +166,35 @@ def detection_curve(
     )
 
 
+def _check_sizes(sizes, group_sizes):
+    """Numbers of rows per party; several must be sizes that every party has."""
+    if sizes is None:
+        sizes = [group_sizes.max()]
+    sizes = check_numbers(sizes, "sizes").astype(np.int64)
+    if len(sizes) > 1 and not 1 <= sizes.min() <= sizes.max() <= group_sizes.min():
+        raise ValueError(
+            "sizes must be between 1 and the rows of the smallest group "
+            f"({group_sizes.min()}). Got {sizes.min()} to {sizes.max()}."
+        )
+    return sizes
+
+
+def _detection_limit(fitted, n_rows):
+    """Largest AUROC of detecting a bad party of some rows, by the guarantee of a fit.
+
+    Replacing one unit is no easier to detect than N(0, 1) to tell from N(mu, 1);
+    replacing all r rows of a party, than from N(r mu, 1).
+    """
+    is_per_row = getattr(fitted, "unit", "party") == "example"
+    n_replaced = n_rows if is_per_row else 1
+    return ndtr(n_replaced * ndtri(fitted.privacy_.detection_ceiling))
+
+
 class DetectionDisplay:
-    """AUROC of detecting bad parties, by size of the parties or epsilon, with its
-    limit.
+    """AUROC of detecting bad parties, by epsilon or size of a party, with its limit.
 
-    It is drawn against epsilon if there is one size, and against the size otherwise.
-
-    If the privacy guarantee holds, no method can detect them better than the limit.
+    It is drawn against epsilon if there is one size, and against the size otherwise. If
+    the privacy guarantee holds, no method can detect them better than the limit.
 
     Parameters
     ----------
@@ -198,8 +225,11 @@ class DetectionDisplay:
     >>> from sklearn.utils import Bunch
     >>> from skvalue.inspection import DetectionDisplay
     >>> curves = Bunch(
-    ...     sizes=np.array([8, 32]), epsilons=np.array([1.0]), scores=np.full((2, 1, 3), 0.7),
-    ...     limits=np.array([[0.9], [1.0]]), clean_scores=np.ones((2, 3)),
+    ...     sizes=np.array([8, 32]),
+    ...     epsilons=np.array([1.0]),
+    ...     scores=np.full((2, 1, 3), 0.7),
+    ...     limits=np.array([[0.9], [1.0]]),
+    ...     clean_scores=np.ones((2, 3)),
     ... )
     >>> display = DetectionDisplay(curves).plot()
     >>> display.limit_line_.get_ydata().tolist()
@@ -231,31 +261,44 @@ class DetectionDisplay:
         if hasattr(curves, "scores"):
             curves = {"with noise": curves}
         first = next(iter(curves.values()))
-        by_size = len(first.sizes) > 1
-        if by_size and len(first.epsilons) > 1:
+        is_by_size = len(first.sizes) > 1
+        if is_by_size and len(first.epsilons) > 1:
             raise ValueError(
                 f"curves must have one size or one epsilon. Got {len(first.sizes)} and "
                 f"{len(first.epsilons)}."
             )
+
+        # Scores and limits have one line per size and one column per epsilon.
+        if is_by_size:
+            x = first.sizes
+            xlabel = "rows of a party"
+            index = (slice(None), 0)
+        else:
+            x = first.epsilons
+            xlabel = "epsilon"
+            index = 0
+
         ax = open_axes(ax, type(self).__name__)
-        x, label = (
-            (first.sizes, "rows of a party") if by_size else (first.epsilons, "epsilon")
-        )
-        one = (slice(None), 0) if by_size else 0
-        self.lines_ = [
-            draw_band(ax, x, curve.scores[one], color=color, marker="o", label=name)[0]
-            for (name, curve), color in zip(curves.items(), _COLORS * 9)
-        ]
-        limits = first.limits[one]
-        dark = {"color": "0.2", "linewidth": 1.2}
+        self.lines_ = []
+        for (name, curve), color in zip(curves.items(), cycle(_COLORS)):
+            scores = curve.scores[index]
+            line, _ = draw_band(ax, x, scores, color=color, marker="o", label=name)
+            self.lines_.append(line)
+
+        style = {"color": "0.2", "linewidth": 1.2}
+        limits = first.limits[index]
         (self.limit_line_,) = ax.plot(
-            x, limits, "--", label="limit of any method", **dark
+            x, limits, "--", label="limit of any method", **style
         )
-        clean = np.broadcast_to(first.clean_scores.mean(axis=-1), len(x))
-        (self.clean_line_,) = ax.plot(x, clean, label="no noise, no privacy", **dark)
-        ax.set(xscale="log", xlabel=label, ylabel="AUROC of finding bad parties")
+        clean_scores = np.broadcast_to(first.clean_scores.mean(axis=-1), len(x))
+        (self.clean_line_,) = ax.plot(
+            x, clean_scores, label="no noise, no privacy", **style
+        )
+
+        ax.set(xscale="log", xlabel=xlabel, ylabel="AUROC of finding bad parties")
         ax.set_xticks(x, [f"{value:g}" for value in x])
         ax.minorticks_off()
         ax.legend(frameon=False)
-        self.ax_, self.figure_ = ax, ax.figure
+        self.ax_ = ax
+        self.figure_ = ax.figure
         return self

@@ -10,25 +10,17 @@ from .._utils.checks import check_names, check_numbers
 from .._utils.plotting import BLUE, GREY, RED, draw_band, open_axes
 from ._curves import value_removal_curve
 
-_MANY_KINDS = 20  # more colours cannot be distinguished in one plot
+# More colours cannot be distinguished in one plot.
+_MAX_KINDS = 20
 
 
-def _span(values):
-    """Range of the bins; values that differ only by rounding errors fall into one
-    bin."""
-    low, high = values.min(), values.max()
-    return (
-        (low, high) if high - low > 1e-9 * max(-low, high) else (low - 0.5, high + 0.5)
-    )
-
-
-def _colors(n_kinds):
-    """One colour per curve, or kind of row."""
-    if n_kinds < 3:
+def _colors(n_colors):
+    """At least two colours, one for each curve or kind of row if there are enough."""
+    if n_colors < 3:
         return BLUE, RED
     from matplotlib import colormaps
 
-    return colormaps["tab10" if n_kinds <= 10 else "tab20"].colors
+    return colormaps["tab10" if n_colors <= 10 else "tab20"].colors
 
 
 class ValueRemovalDisplay:
@@ -68,10 +60,18 @@ class ValueRemovalDisplay:
     >>> from skvalue import KNNShapleyValuer
     >>> from skvalue.inspection import ValueRemovalDisplay
     >>> X, y = load_iris(return_X_y=True)
-    >>> values = KNNShapleyValuer().fit(X[::2], y[::2], X_val=X[1::4], y_val=y[1::4]).values_
+    >>> valuer = KNNShapleyValuer()
+    >>> values = valuer.fit(X[::2], y[::2], X_val=X[1::4], y_val=y[1::4]).values_
     >>> display = ValueRemovalDisplay.from_estimator(
-    ...     GaussianNB(), X[::2], y[::2], values, X[3::4], y[3::4], fractions=[0, 0.2, 0.4],
-    ...     n_repeats=2, random_state=0,
+    ...     GaussianNB(),
+    ...     X[::2],
+    ...     y[::2],
+    ...     values,
+    ...     X_test=X[3::4],
+    ...     y_test=y[3::4],
+    ...     fractions=[0, 0.2, 0.4],
+    ...     n_repeats=2,
+    ...     random_state=0,
     ... )
     >>> [line.get_label() for line in display.lines_]
     ['lowest value first', 'highest value first', 'at random']
@@ -123,12 +123,14 @@ class ValueRemovalDisplay:
         display : ValueRemovalDisplay
             The drawn display.
         """
-        data = estimator, X, y, values, X_test, y_test
+        data = (estimator, X, y, values, X_test, y_test)
+        lowest_first = value_removal_curve(*data, **options, first="lowest")
+        # One random baseline is enough.
+        options_of_highest = {**options, "first": "highest", "baseline": False}
+        highest_first = value_removal_curve(*data, **options_of_highest)
         curves = {
-            "lowest value first": value_removal_curve(*data, **options, first="lowest"),
-            "highest value first": value_removal_curve(
-                *data, **{**options, "first": "highest", "baseline": False}
-            ),
+            "lowest value first": lowest_first,
+            "highest value first": highest_first,
         }
         if score_name is None:
             scoring = options.get("scoring")
@@ -148,32 +150,36 @@ class ValueRemovalDisplay:
         display : ValueRemovalDisplay
             The display itself.
         """
-        ax, curves = open_axes(ax, type(self).__name__), self.curves
+        ax = open_axes(ax, type(self).__name__)
+        curves = self.curves
         if hasattr(curves, "scores"):
             curves = {f"{curves.first} value first": curves}
-        drawn = [
-            draw_band(
-                ax, curve.fractions, curve.scores.T, marker="o", label=name, color=color
-            )
-            for (name, curve), color in zip(curves.items(), cycle(_colors(len(curves))))
-        ]
-        shown = list(curves.values())
-        baseline = next(
-            (curve for curve in shown if curve.random_scores is not None), None
-        )
-        if baseline is not None:
-            style = {"label": "at random", "color": GREY, "linestyle": "--"}
-            drawn.append(
-                draw_band(ax, baseline.fractions, baseline.random_scores.T, **style)
-            )
-        self.lines_, self.bands_ = map(list, zip(*drawn))
-        what = "rows" if shown[0].n_groups is None else "groups"
-        firsts = {curve.first for curve in shown}
-        order = f", {firsts.pop()} value first" if len(firsts) == 1 else ""
-        ax.set(xlabel=f"fraction of {what} removed{order}", ylabel=self.score_name)
+        self.lines_ = []
+        self.bands_ = []
+        for (name, curve), color in zip(curves.items(), cycle(_colors(len(curves)))):
+            self._draw(ax, curve.fractions, curve.scores, name, marker="o", color=color)
+
+        curves = list(curves.values())
+        baselines = [curve for curve in curves if curve.random_scores is not None]
+        if baselines:
+            fractions = baselines[0].fractions
+            scores = baselines[0].random_scores
+            self._draw(ax, fractions, scores, "at random", color=GREY, linestyle="--")
+
+        unit = "rows" if curves[0].n_groups is None else "groups"
+        xlabel = f"fraction of {unit} removed"
+        if len({curve.first for curve in curves}) == 1:
+            xlabel += f", {curves[0].first} value first"
+        ax.set(xlabel=xlabel, ylabel=self.score_name)
         ax.legend(frameon=False)
-        self.ax_, self.figure_ = ax, ax.figure
+        self.ax_ = ax
+        self.figure_ = ax.figure
         return self
+
+    def _draw(self, ax, fractions, scores, label, **style):
+        line, band = draw_band(ax, fractions, scores.T, label=label, **style)
+        self.lines_.append(line)
+        self.bands_.append(band)
 
 
 class ValueDistributionDisplay:
@@ -302,27 +308,47 @@ class ValueDistributionDisplay:
         ValueError
             If `by` has missing entries or more than 20 kinds.
         """
-        kinds, codes = [None], np.zeros(len(self.values), dtype=np.intp)
-        if self.by is not None:
+        has_kinds = self.by is not None
+        if has_kinds:
             kinds, codes = check_names(self.by, "by")
             kinds = kinds.tolist()
-        if len(kinds) > _MANY_KINDS:
+        else:
+            kinds = [None]
+            codes = np.zeros(len(self.values), dtype=np.intp)
+        if len(kinds) > _MAX_KINDS:
             raise ValueError(
-                f"by must name at most {_MANY_KINDS} kinds of rows: more look alike. Got "
-                f"{len(kinds)}."
+                f"by must name at most {_MAX_KINDS} kinds of rows: more look alike. "
+                f"Got {len(kinds)}."
             )
+
         ax = open_axes(ax, type(self).__name__)
-        density = self.by is not None
-        edges = np.histogram_bin_edges(self.values, bins, _span(self.values))
+        edges = np.histogram_bin_edges(self.values, bins, _bin_range(self.values))
         self.bars_ = {}
         for code, (kind, color) in enumerate(zip(kinds, _colors(len(kinds)))):
-            *_, self.bars_[kind] = ax.hist(
-                self.values[codes == code], edges, density=density, color=color, alpha=0.7,
-                label=None if kind is None else str(kind),
-            )  # fmt: skip
+            _, _, self.bars_[kind] = ax.hist(
+                self.values[codes == code],
+                edges,
+                density=has_kinds,
+                color=color,
+                alpha=0.7,
+                label=str(kind) if has_kinds else None,
+            )
         self.zero_line_ = ax.axvline(0, color="0.2", linewidth=0.8)
-        ax.set(xlabel="value", ylabel="density" if density else "count")
-        if density:
+        ax.set(xlabel="value", ylabel="density" if has_kinds else "count")
+        if has_kinds:
             ax.legend(frameon=False)
-        self.ax_, self.figure_ = ax, ax.figure
+        self.ax_ = ax
+        self.figure_ = ax.figure
         return self
+
+
+def _bin_range(values):
+    """Lowest and highest edge of the bins.
+
+    Values that differ only by rounding errors fall into one bin.
+    """
+    low = values.min()
+    high = values.max()
+    if high - low > 1e-9 * max(-low, high):
+        return low, high
+    return low - 0.5, high + 0.5

@@ -2,6 +2,7 @@
 
 import inspect
 from numbers import Integral
+from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import t as student
@@ -15,83 +16,31 @@ from sklearn.utils import (
 
 from .._utils.checks import check_names, one_column
 from .._utils.plotting import open_axes
-from .manipulations import ATTACKS, Sent
+from .manipulations import ATTACKS, Submission
 
+# Probability that any manipulation that does not pay is said to be proved.
+_ERROR_RATE = 0.05
 
-def _values(valuer, release, sent, points):
-    """Names of the senders, and their values at the given validation points."""
-    names = np.unique(sent.names)
-    if hasattr(valuer, "score_summaries"):
-        datasets = [sent.X[sent.names == name] for name in names]
-        return names, valuer.transform(datasets)[:, 0]
-    valuer, given = clone(valuer), {}
-    if points is not None:
-        given = {"X_val": sent.X_val[points], "y_val": sent.y_val[points]}
-    if release is None:
-        valuer.fit(sent.X, sent.y, groups=sent.names, **given)
-        return valuer.groups_, valuer.values_
-    releases = {
-        int(name): clone(release)
-        .fit(*(part[sent.names == name] for part in sent[:2]))
-        .release_
-        for name in names
-    }
-    if "X_val" not in inspect.signature(valuer.fit).parameters:
-        given = {}
-    valuer.fit(releases, **given)
-    return np.array(valuer.parties_), valuer.values_
-
-
-def _paid(names, values, pay):
-    """What the party receives: its share of a budget, or the sum of the values of its
-    names."""
-    if pay == "value":
-        return values[names <= 0].sum()
-    values = np.maximum(values, 0.0)
-    return values[names <= 0].sum() / (values.sum() or 1.0)
-
-
-def _estimate(whole, left, level):
-    """Mean over repeats, its standard error, and whether it is proved to be above 0.
-
-    ``whole`` has one entry per repeat; ``left`` one per fold of validation points left
-    out, of the first repeat. The error is that of the jackknife and that of the mean
-    over repeats.
-    """
-    folds, repeats = len(left), len(whole)
-    by_points = (
-        (folds - 1) / max(folds, 1) * ((left - left.mean()) ** 2).sum()
-        if folds
-        else 0.0
-    )
-    by_luck = whole.var(ddof=1) / repeats if repeats > 1 else 0.0
-    variance = by_points + by_luck
-    if not variance > 0:
-        return whole.mean(), 0.0, whole.mean()
-    spread = by_points**2 / max(folds - 1, 1) + by_luck**2 / max(repeats - 1, 1)
-    bound = whole.mean() - student.ppf(level, variance**2 / spread) * np.sqrt(variance)
-    return whole.mean(), np.sqrt(variance), bound
-
-
-def _sentence(found, pay):
-    """The result in one sentence."""
-    i, n = found.worst, len(found.attack)
-    size = f"{100 * found.gain[i]:+.0f} % (error {100 * found.gain_error[i]:.0f})"
-    if np.isnan(found.gain[i]):
-        size = f"{found.change[i]:+.3g} (error {found.change_error[i]:.2g})"
-    what = "share" if pay == "share" else "payment"
-    if not found.proved.any():
-        return f"No gain of {n} manipulations is proved. The first is {found.attack[i]!r}: {size}."
-    return (
-        f"By {found.attack[i]!r} the party changes its {what} by {size}, from {found.honest:.3g}; "
-        f"{int(found.proved.sum())} of {n} manipulations are proved to pay."
-    )
+# A lower bound of a gain that is below this is a rounding error.
+_ROUNDING = 1e-9
 
 
 def manipulation_gain(
-    valuer, X, y, groups, *, party, X_val=None, y_val=None, release=None,
-    attacks: object = "default", pay="share", n_folds=10, n_repeats=3, random_state=None,
-):  # fmt: skip
+    valuer,
+    X,
+    y,
+    groups,
+    *,
+    party,
+    X_val=None,
+    y_val=None,
+    release=None,
+    attacks: object = "default",
+    pay="share",
+    n_folds=10,
+    n_repeats=3,
+    random_state=None,
+):
     """Measure what a party gains by manipulating the rows that it sends.
 
     Each manipulation is played on these rows with this valuer, and the party's payment
@@ -113,19 +62,21 @@ def manipulation_gain(
     party : label
         The party that manipulates, one of `groups`. It may have the rows of the next
         party.
-    X_val, y_val : array-likes of shapes (n_validation, n_features) and (n_validation,), \
-            default=None
+    X_val : array-like of shape (n_validation, n_features), default=None
         Validation points, which the valuer needs. Without them, distances and noise
         have the scale of X, "also validation points" is left out, and errors are those
         over repeats only.
+    y_val : array-like of shape (n_validation,), default=None
+        Labels or targets of the validation points.
     release : estimator, default=None
         For scorers of parties: what each party fits on its rows, such as `GramRelease`,
         with the attribute `release_`. It is cloned.
     attacks : "default", sequence of str, or dict of str to callable, default="default"
         Names of manipulations, see `skvalue.inspection.manipulations`, or functions
-        ``attack(sent, rng)``, where ``sent`` is a named tuple of X, y, names, X_val and
-        y_val and ``rng`` a numpy Generator. They return another such tuple; in
-        ``names`` the party is 0, or any negative number, and the others are 1, 2, ...
+        ``attack(submission, rng)``, where ``submission`` is a named tuple of X, y,
+        names, X_val and y_val and ``rng`` a numpy Generator. They return another such
+        tuple; in ``names`` the party is 0, or any negative number, and the others are
+        1, 2, ...
     pay : {"share", "value"}, default="share"
         Payment: the share of a fixed budget, `skvalue.rewards.shares`, or a price per
         unit of value, `skvalue.rewards.payments`.
@@ -168,68 +119,100 @@ def manipulation_gain(
     >>> X = rng.normal(size=(300, 2))
     >>> y = X[:, 0] + 0.5 * rng.normal(size=300) > 0
     >>> result = manipulation_gain(
-    ...     KNNShapleyValuer(), X[:150], y[:150], np.arange(150) % 3, party=0, X_val=X[150:],
-    ...     y_val=y[150:], attacks=["rows 4 times", "20 % of labels wrong"], random_state=0,
+    ...     KNNShapleyValuer(),
+    ...     X[:150],
+    ...     y[:150],
+    ...     np.arange(150) % 3,
+    ...     party=0,
+    ...     X_val=X[150:],
+    ...     y_val=y[150:],
+    ...     attacks=["rows 4 times", "20 % of labels wrong"],
+    ...     random_state=0,
     ... )
     >>> result.proved.tolist(), bool(result.gain[0] > 0.5)
     ([True, False], True)
     """
-    sent = _checked(X, y, groups, party, X_val, y_val)
-    attacks = _chosen(attacks, sent.y_val is not None)
+    honest = _honest_submission(X, y, groups, party, X_val, y_val)
+    attacks = _resolve_attacks(attacks, has_points=honest.y_val is not None)
     if pay not in ("share", "value"):
         raise ValueError(f"pay must be 'share' or 'value'. Got {pay!r}.")
-    for name, number, least in (("n_folds", n_folds, 2), ("n_repeats", n_repeats, 1)):
-        if not isinstance(number, Integral) or number < least:
-            raise ValueError(
-                f"{name} must be an integer of at least {least}. Got {number!r}."
-            )
-    seed, folds = int(check_random_state(random_state).randint(2**31)), []
-    points = None
-    if sent.y_val is not None:
-        points = np.arange(len(sent.y_val))
-        places = np.random.default_rng(seed).permutation(len(points)) % n_folds
-        folds = [np.flatnonzero(places != fold) for fold in range(n_folds)]
+    _check_integer("n_folds", n_folds, minimum=2)
+    _check_integer("n_repeats", n_repeats, minimum=1)
+    seed = int(check_random_state(random_state).randint(2**31))
+    points_without_fold = _points_without_fold(honest, n_folds, seed)
+    all_points = None
+    if honest.y_val is not None:
+        all_points = np.arange(len(honest.y_val))
 
-    def payment(attack, repeat, some):
+    def payment(attack, repeat, points):
         # The party may see all validation points.
-        played = attack(sent, np.random.default_rng([seed, repeat]))
-        return _paid(*_values(valuer, release, played, some), pay)
+        submission = attack(honest, np.random.default_rng([seed, repeat]))
+        names, values = _values_of_names(valuer, release, submission, points)
+        return _payment(names, values, pay)
 
-    plays = {None: lambda sent, rng: sent, **attacks}  # first the honest rows
-    whole = {
-        name: np.array([payment(play, repeat, points) for repeat in range(n_repeats)])
-        for name, play in plays.items()
-    }
-    left = {
-        name: np.array([payment(play, 0, some) for some in folds])
-        for name, play in plays.items()
-    }
-    base, without = whole.pop(None), left.pop(None)
-    level, columns = 1 - 0.05 / len(attacks), []  # Bonferroni
-    positive = min([*base, *without]) > 0
-    for name in attacks:
-        change = _estimate(whole[name] - base, left[name] - without, level)
-        gain = (np.nan, np.nan, np.nan)
-        if positive:
-            gain = _estimate(whole[name] / base - 1, left[name] / without - 1, level)
-        columns.append([*gain[:2], *change[:2], gain[2] if positive else change[2]])
-    gain, gain_error, change, change_error, bounds = np.array(columns).T
-    found = Bunch(
-        attack=list(attacks), gain=gain, gain_error=gain_error, change=change,
-        change_error=change_error, proved=bounds > 1e-9, honest=float(base.mean()),
-        worst=int(np.argmax(bounds)), n_fits=len(plays) * (n_repeats + len(folds)),
-    )  # fmt: skip
-    return Bunch(**found, sentence=_sentence(found, pay))
+    # Payments for each manipulation, of which None is to send the honest rows: one
+    # entry per repeat, and one per fold of validation points that is left out.
+    plays = {None: lambda submission, rng: submission, **attacks}
+    by_repeat = {}
+    for name, play in plays.items():
+        payments = [payment(play, repeat, all_points) for repeat in range(n_repeats)]
+        by_repeat[name] = np.array(payments)
+    by_fold = {}
+    for name, play in plays.items():
+        payments = [payment(play, 0, points) for points in points_without_fold]
+        by_fold[name] = np.array(payments)
+    honest_by_repeat = by_repeat.pop(None)
+    honest_by_fold = by_fold.pop(None)
+
+    # Bonferroni: the error rate is that of all manipulations together.
+    level = 1 - _ERROR_RATE / len(attacks)
+    changes = [
+        _estimate(
+            by_repeat[name] - honest_by_repeat, by_fold[name] - honest_by_fold, level
+        )
+        for name in attacks
+    ]
+    if min([*honest_by_repeat, *honest_by_fold]) > 0:
+        gains = [
+            _estimate(
+                by_repeat[name] / honest_by_repeat - 1,
+                by_fold[name] / honest_by_fold - 1,
+                level,
+            )
+            for name in attacks
+        ]
+        bounds = np.array([gain.lower_bound for gain in gains])
+    else:
+        gains = [_Estimate(np.nan, np.nan, np.nan)] * len(attacks)
+        bounds = np.array([change.lower_bound for change in changes])
+
+    result = Bunch(
+        attack=list(attacks),
+        gain=np.array([gain.mean for gain in gains]),
+        gain_error=np.array([gain.error for gain in gains]),
+        change=np.array([change.mean for change in changes]),
+        change_error=np.array([change.error for change in changes]),
+        proved=bounds > _ROUNDING,
+        honest=float(honest_by_repeat.mean()),
+        worst=int(np.argmax(bounds)),
+        n_fits=len(plays) * (n_repeats + len(points_without_fold)),
+    )
+    return Bunch(**result, sentence=_sentence(result, pay))
 
 
-def _checked(X, y, groups, party, X_val, y_val):
+# What is asked for --------------------------------------------------------------------
+
+
+def _honest_submission(X, y, groups, party, X_val, y_val):
     """The honest rows: the party is 0, the next one 1, and so on."""
-    X, y = check_array(X, dtype=np.float64), one_column(y, "y")
+    X = check_array(X, dtype=np.float64)
+    y = one_column(y, "y")
     check_consistent_length(X, y, groups)
     names, codes = check_names(groups, "groups")
     if party not in names.tolist() or len(names) < 2:
         raise ValueError(
-            f"party must be one of at least two groups, which are {names.tolist()}. Got {party!r}."
+            f"party must be one of at least two groups, which are {names.tolist()}. "
+            f"Got {party!r}."
         )
     codes = (codes - names.tolist().index(party)) % len(names)
     if (X_val is None) != (y_val is None):
@@ -237,27 +220,145 @@ def _checked(X, y, groups, party, X_val, y_val):
             "X_val and y_val must be passed together. Got only one of them."
         )
     if X_val is None:
-        return Sent(X, y, codes, X, None)
-    X_val, y_val = check_array(X_val, dtype=np.float64), one_column(y_val, "y_val")
+        return Submission(X, y, codes, X, None)
+    X_val = check_array(X_val, dtype=np.float64)
+    y_val = one_column(y_val, "y_val")
     check_consistent_length(X_val, y_val)
-    return Sent(X, y, codes, X_val, y_val)
+    return Submission(X, y, codes, X_val, y_val)
 
 
-def _chosen(attacks, has_points):
-    """Name -> function of the manipulations to play."""
+def _resolve_attacks(attacks, has_points):
+    """The manipulations to play: functions by name."""
     if isinstance(attacks, dict) and attacks and all(map(callable, attacks.values())):
         return attacks
-    names = (
-        list(ATTACKS) if isinstance(attacks, str) and attacks == "default" else attacks
-    )
+    names = attacks
+    if isinstance(attacks, str) and attacks == "default":
+        names = list(ATTACKS)
     if isinstance(names, str) or not names or not set(names) <= set(ATTACKS):
         raise ValueError(
-            "attacks must be 'default', names of manipulations, or a dict of functions. Got "
-            f"{attacks!r}."
+            "attacks must be 'default', names of manipulations, or a dict of "
+            f"functions. Got {attacks!r}."
         )
-    return {
-        name: ATTACKS[name] for name in names if has_points or "validation" not in name
-    }
+    if not has_points:
+        names = [name for name in names if "validation" not in name]
+    return {name: ATTACKS[name] for name in names}
+
+
+def _check_integer(name, number, minimum):
+    if not isinstance(number, Integral) or number < minimum:
+        raise ValueError(
+            f"{name} must be an integer of at least {minimum}. Got {number!r}."
+        )
+
+
+def _points_without_fold(submission, n_folds, seed):
+    """Indices of the validation points without those of each random fold."""
+    if submission.y_val is None:
+        return []
+    rng = np.random.default_rng(seed)
+    fold_of_point = rng.permutation(len(submission.y_val)) % n_folds
+    return [np.flatnonzero(fold_of_point != fold) for fold in range(n_folds)]
+
+
+# Payments -----------------------------------------------------------------------------
+
+
+def _values_of_names(valuer, release, submission, points):
+    """Names of the senders, and their values at the given validation points."""
+    if hasattr(valuer, "score_summaries"):
+        names = np.unique(submission.names)
+        datasets = [submission.X[submission.names == name] for name in names]
+        return names, valuer.transform(datasets)[:, 0]
+
+    valuer = clone(valuer)
+    validation = {}
+    if points is not None:
+        validation["X_val"] = submission.X_val[points]
+        validation["y_val"] = submission.y_val[points]
+    if release is None:
+        valuer.fit(submission.X, submission.y, groups=submission.names, **validation)
+        return valuer.groups_, valuer.values_
+
+    releases = {}
+    for name in np.unique(submission.names):
+        is_sender = submission.names == name
+        fitted = clone(release).fit(submission.X[is_sender], submission.y[is_sender])
+        releases[int(name)] = fitted.release_
+    if "X_val" not in inspect.signature(valuer.fit).parameters:
+        validation = {}
+    valuer.fit(releases, **validation)
+    return np.array(valuer.parties_), valuer.values_
+
+
+def _payment(names, values, pay):
+    """What the party receives: its share of a budget, or the values of its names."""
+    is_own = names <= 0
+    if pay == "value":
+        return values[is_own].sum()
+    values = np.maximum(values, 0.0)
+    return values[is_own].sum() / (values.sum() or 1.0)
+
+
+class _Estimate(NamedTuple):
+    """Mean over repeats, its standard error, and a lower confidence bound."""
+
+    mean: float
+    error: float
+    lower_bound: float
+
+
+def _estimate(by_repeat, by_fold, level):
+    """Estimate from changes by repeat, and from those of the first repeat by fold.
+
+    Each fold of validation points was left out. The error is that of the jackknife over
+    the points, and that of the mean over repeats.
+    """
+    n_repeats = len(by_repeat)
+    n_folds = len(by_fold)
+    mean = by_repeat.mean()
+    variance_of_points = 0.0
+    if n_folds:
+        squares = (by_fold - by_fold.mean()) ** 2
+        variance_of_points = (n_folds - 1) / n_folds * squares.sum()
+    variance_of_repeats = 0.0
+    if n_repeats > 1:
+        variance_of_repeats = by_repeat.var(ddof=1) / n_repeats
+    variance = variance_of_points + variance_of_repeats
+    if not variance > 0:
+        return _Estimate(mean, 0.0, mean)
+
+    # Degrees of freedom by Satterthwaite's approximation.
+    spread = variance_of_points**2 / max(n_folds - 1, 1)
+    spread += variance_of_repeats**2 / max(n_repeats - 1, 1)
+    degrees = variance**2 / spread
+    error = np.sqrt(variance)
+    return _Estimate(mean, error, mean - student.ppf(level, degrees) * error)
+
+
+def _sentence(result, pay):
+    """The result in one sentence."""
+    worst = result.worst
+    n_attacks = len(result.attack)
+    if np.isnan(result.gain[worst]):
+        size = f"{result.change[worst]:+.3g} (error {result.change_error[worst]:.2g})"
+    else:
+        gain = 100 * result.gain[worst]
+        size = f"{gain:+.0f} % (error {100 * result.gain_error[worst]:.0f})"
+    attack = result.attack[worst]
+    if not result.proved.any():
+        return (
+            f"No gain of {n_attacks} manipulations is proved. The first is "
+            f"{attack!r}: {size}."
+        )
+    paid = "share" if pay == "share" else "payment"
+    return (
+        f"By {attack!r} the party changes its {paid} by {size}, from "
+        f"{result.honest:.3g}; {int(result.proved.sum())} of {n_attacks} manipulations "
+        "are proved to pay."
+    )
+
+
+# The display --------------------------------------------------------------------------
 
 
 class ManipulationDisplay:
@@ -292,7 +393,8 @@ class ManipulationDisplay:
     >>> from sklearn.utils import Bunch
     >>> from skvalue.inspection import ManipulationDisplay
     >>> result = Bunch(
-    ...     attack=["rows 4 times", "half withheld"], gain=np.array([1.4, -0.5]),
+    ...     attack=["rows 4 times", "half withheld"],
+    ...     gain=np.array([1.4, -0.5]),
     ...     proved=np.array([True, False]),
     ... )
     >>> display = ManipulationDisplay({"KNN-Shapley": result}).plot()
@@ -327,29 +429,33 @@ class ManipulationDisplay:
         attacks = list(next(iter(results.values())).attack)
         if any(list(result.attack) != attacks for result in results.values()):
             raise ValueError("results must have the same manipulations.")
-        gains = (
-            np.round([100 * result.gain for result in results.values()]).T + 0.0
-        )  # no -0
+        # Adding zero makes -0 a 0.
+        gains = np.round([100 * result.gain for result in results.values()]).T + 0.0
         proved = np.array([result.proved for result in results.values()]).T
+
         ax = open_axes(ax, type(self).__name__, 1.6 * len(attacks), 8 * len(results))
         ax.spines[:].set_visible(False)
-        shown = np.where(proved | (gains < 0), gains, 0.0)
+        # A gain that is not proved has the colour of 0.
+        colored_gains = np.where(proved | (gains < 0), gains, 0.0)
         self.image_ = ax.imshow(
-            shown, cmap="RdBu_r", vmin=-200, vmax=200, aspect="auto"
+            colored_gains, cmap="RdBu_r", vmin=-200, vmax=200, aspect="auto"
         )
-        self.text_ = np.array([
-            [
-                ax.text(j, i, f"{gains[i, j]:+.0f}", ha="center", va="center",
-                        weight="bold" if proved[i, j] else "normal",
-                        color="white" if abs(gains[i, j]) > 150 else "black")
-                for j in range(len(results))
-            ]
-            for i in range(len(attacks))
-        ])  # fmt: skip
+        self.text_ = np.empty(gains.shape, dtype=object)
+        for (i, j), gain in np.ndenumerate(gains):
+            self.text_[i, j] = ax.text(
+                j,
+                i,
+                f"{gain:+.0f}",
+                ha="center",
+                va="center",
+                weight="bold" if proved[i, j] else "normal",
+                color="white" if abs(gain) > 150 else "black",
+            )
         ax.set_yticks(range(len(attacks)), attacks)
         ax.set_xticks(range(len(results)), results)
         ax.tick_params(length=0)
         ax.xaxis.tick_top()
         ax.set_title("gain of a party, %")
-        self.ax_, self.figure_ = ax, ax.figure
+        self.ax_ = ax
+        self.figure_ = ax.figure
         return self

@@ -2,7 +2,7 @@
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
-from sklearn.utils import column_or_1d
+from sklearn.utils import Bunch, column_or_1d
 
 from .._utils.checks import check_length, check_names, check_numbers
 
@@ -41,9 +41,10 @@ def noisy_label_auc(values, is_noisy, *, y=None):
 
     See Also
     --------
-    skvalue.datasets.flip_labels : Add noise to labels, and return the mask of the noisy rows.
+    wrong_label_curve : Fraction of the wrong labels by the fraction of rows inspected.
+    skvalue.datasets.flip_labels : Add noise to labels, and return the noisy rows.
     skvalue.datasets.perturb_features : Add noise to features.
-    sklearn.metrics.roc_auc_score : The underlying score, in which high scores mean positives.
+    sklearn.metrics.roc_auc_score : The underlying score; high scores mean positives.
 
     Examples
     --------
@@ -53,44 +54,107 @@ def noisy_label_auc(values, is_noisy, *, y=None):
 
     Two correct rows of the minority class b rank below its noisy row:
 
-    >>> values, is_noisy = [0.1, 0.3, 0.2, -0.3, -0.2, -0.1], [1, 0, 0, 0, 0, 1]
+    >>> values = [0.1, 0.3, 0.2, -0.3, -0.2, -0.1]
+    >>> is_noisy = [1, 0, 0, 0, 0, 1]
     >>> noisy_label_auc(values, is_noisy, y=["a", "a", "a", "b", "b", "b"])
     {'a': 1.0, 'b': 0.0}
     """
     values = check_numbers(values, "values")
     is_noisy = column_or_1d(is_noisy)
-    if len(values) != len(is_noisy):
-        raise ValueError(
-            f"values and is_noisy must have the same length. Got {len(values)} and {len(is_noisy)}."
-        )
-    kinds = np.unique(is_noisy).tolist()
-    # Row indices in place of a mask are refused here.
-    if not set(kinds) <= {False, True}:
-        raise ValueError(
-            "is_noisy must be a mask of True and False, one entry per row. Got the entries "
-            f"{', '.join(map(repr, kinds[:5]))}{', ...' if len(kinds) > 5 else ''}."
-        )
-    if len(kinds) < 2:
-        raise ValueError(
-            f"is_noisy must mark both noisy and clean rows. Got {kinds[0]!r} for all "
-            f"{len(is_noisy)}."
-        )
-    is_noisy = is_noisy.astype(bool)
+    is_noisy = _check_mask(is_noisy, len(values))
     if y is None:
         return float(roc_auc_score(is_noisy, -values))
+
     labels, codes = check_names(y, "y")
     check_length(codes, "y", len(values), of="values")
     areas = {}
     for code, label in enumerate(labels.tolist()):
-        noisy, of_class = is_noisy[codes == code], values[codes == code]
-        both = noisy.any() and not noisy.all()
-        areas[label] = float(roc_auc_score(noisy, -of_class)) if both else float("nan")
+        of_class = codes == code
+        noisy = is_noisy[of_class]
+        areas[label] = float("nan")
+        if noisy.any() and not noisy.all():
+            areas[label] = float(roc_auc_score(noisy, -values[of_class]))
     return areas
 
 
+def _check_mask(is_noisy, n_rows):
+    """The mask as bool; it must have both kinds of entries."""
+    if len(is_noisy) != n_rows:
+        raise ValueError(
+            f"values and is_noisy must have the same length. Got {n_rows} and "
+            f"{len(is_noisy)}."
+        )
+    entries = np.unique(is_noisy).tolist()
+    # This refuses row indices in place of a mask.
+    if not set(entries) <= {False, True}:
+        printed = ", ".join(map(repr, entries[:5]))
+        if len(entries) > 5:
+            printed += ", ..."
+        raise ValueError(
+            "is_noisy must be a mask of True and False, one entry per row. Got the "
+            f"entries {printed}."
+        )
+    if len(entries) < 2:
+        raise ValueError(
+            f"is_noisy must mark both noisy and clean rows. Got {entries[0]!r} for all "
+            f"{n_rows}."
+        )
+    return is_noisy.astype(bool)
+
+
+def wrong_label_curve(values, is_wrong):
+    """Fraction of the wrong labels found by the fraction of rows inspected.
+
+    Rows are inspected in ascending order of their values.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_samples,)
+        Values of the rows; higher is better.
+    is_wrong : array-like of bool of shape (n_samples,)
+        True for rows with a wrong label; both kinds must occur.
+
+    Returns
+    -------
+    curve : Bunch
+        ``inspected`` and ``found``, each of shape (n_samples + 1,), from 0 to 1; rows
+        of equal value are in random order, and ``found`` is the mean over these orders.
+        ``auc`` is `noisy_label_auc`.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ, values contain NaN or infinity, or is_wrong has one kind
+        of row.
+
+    See Also
+    --------
+    noisy_label_auc : Area under the ROC curve of the same detection.
+
+    Examples
+    --------
+    >>> from skvalue.inspection import wrong_label_curve
+    >>> curve = wrong_label_curve([-0.2, 0.1, 0.1, 0.3], [True, True, False, False])
+    >>> curve.found.tolist(), curve.auc
+    ([0.0, 0.5, 0.75, 1.0, 1.0], 0.875)
+    """
+    auc = noisy_label_auc(values, is_wrong)
+    values = check_numbers(values, "values")
+    is_wrong = column_or_1d(is_wrong).astype(bool)
+
+    # At the end of each block of tied values the number of wrong labels is known; over
+    # the orders within a block its mean is linear.
+    order = np.argsort(values, kind="stable")
+    ends_block = np.append(np.diff(values[order]) > 0, True)
+    n_at_end = np.flatnonzero(ends_block) + 1
+    found_at_end = is_wrong[order].cumsum()[n_at_end - 1] / is_wrong.sum()
+    n_inspected = np.arange(len(values) + 1)
+    found = np.interp(n_inspected, np.append(0, n_at_end), np.append(0.0, found_at_end))
+    return Bunch(inspected=n_inspected / len(values), found=found, auc=auc)
+
+
 def mean_adjusted_variance(values, errors):
-    """Uncertainty of estimated values: mean over players of squared error over absolute
-    value.
+    """Uncertainty of estimated values: mean of squared error over absolute value.
 
     The term of player j is ``s_j^2 / |mu_j|``, where the value mu_j is a mean of
     marginal contributions with the standard error s_j. It is zero if s_j is zero, even
@@ -125,10 +189,12 @@ def mean_adjusted_variance(values, errors):
     """
     values = check_numbers(values, "values")
     errors = check_numbers(errors, "errors", ensure_all_finite=False)
-    if len(values) != len(errors) or not errors.min() >= 0:
+    check_length(errors, "errors", len(values), of="values")
+    # Written so that NaN is refused, too.
+    if not errors.min() >= 0:
         raise ValueError(
-            "errors must have one entry per value, none of them negative or NaN. Got "
-            f"{len(errors)} errors from {errors.min():g} for {len(values)} values."
+            "errors must be standard errors, none of them negative or NaN. Got "
+            f"{errors.min():g}."
         )
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = errors**2 / np.abs(values)

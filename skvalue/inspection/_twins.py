@@ -11,18 +11,12 @@ from sklearn.utils import (
 
 from .._utils.checks import check_names, check_positive
 
-_FEWEST = 3  # rows of a label that a party must have besides the row itself
-
-
-def _ratios(gaps):
-    """Distance from the nearest over that from the second nearest, of each line."""
-    two = np.partition(gaps, 1, axis=1)[:, :2] + 1e-12
-    return two[:, 0] / two[:, 1]
+# Rows of a label that a party must have besides the row itself.
+_MIN_OTHER_ROWS = 3
 
 
 def twin_parties(X, y, groups, *, threshold=5.0, random_state=0):
-    """Test, for each pair of parties, whether one holds copies of the other's rows,
-    with noise.
+    """Test, for each pair of parties, whether one has noisy copies of the other's rows.
 
     A copy has one twin and no other: its source is much nearer than the second nearest
     row. For each row of party A, the ratio of its distances from the nearest and the
@@ -75,41 +69,72 @@ def twin_parties(X, y, groups, *, threshold=5.0, random_state=0):
     >>> X = rng.normal(size=(300, 5))
     >>> X[200:] = X[:100] + 0.1 * rng.normal(size=(100, 5))
     >>> result = twin_parties(X, None, np.repeat(["a", "b", "c"], 100))
-    >>> [(str(one), str(other)) for one, other, z in result.pairs]
+    >>> [(str(party), str(other)) for party, other, z in result.pairs]
     [('a', 'c'), ('c', 'a')]
     """
-    X, threshold = (
-        check_array(X, dtype=np.float64),
-        check_positive(threshold, "threshold"),
-    )
+    X = check_array(X, dtype=np.float64)
+    threshold = check_positive(threshold, "threshold")
     check_consistent_length(X, y, groups)
     names, codes = check_names(groups, "groups")
     if len(names) < 2:
         raise ValueError(
             f"groups must name at least two parties. Got {names.tolist()}."
         )
-    labels = np.zeros(len(X), int) if y is None else check_names(y, "y")[1]
+    labels = np.zeros(len(X), dtype=np.int64)
+    if y is not None:
+        _, labels = check_names(y, "y")
+
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
-    wins, trials = np.zeros((2, len(names), len(names)))
-    for label in np.unique(labels):
-        parts = [X[(labels == label) & (codes == i)] for i in range(len(names))]
-        for i, own in enumerate(parts):
-            within = cdist(own, own)
-            np.fill_diagonal(within, np.inf)
-            for j, other in enumerate(parts):
-                size = min(len(own) - 1, len(other))
-                if i == j or size < _FEWEST:
-                    continue
-                there = _ratios(cdist(own, rng.permutation(other)[:size]))
-                keys = np.where(np.isinf(within), np.inf, rng.random(within.shape))
-                drawn = np.argsort(keys, axis=1)[:, :size]
-                here = _ratios(np.take_along_axis(within, drawn, axis=1))
-                wins[i, j] += (there < here).sum() + 0.5 * (there == here).sum()
-                trials[i, j] += len(own)
+    wins, n_trials = _count_wins(X, labels, codes, rng)
     with np.errstate(invalid="ignore"):
-        fractions, z = wins / trials, (2 * wins - trials) / np.sqrt(trials)
-    large = sorted(
-        np.argwhere(z > threshold).tolist(), key=lambda pair: -z[tuple(pair)]
-    )
-    pairs = [(names[i], names[j], float(z[i, j])) for i, j in large]
+        fractions = wins / n_trials
+        z = (2 * wins - n_trials) / np.sqrt(n_trials)
+
+    suspects = np.argwhere(z > threshold).tolist()
+    suspects.sort(key=lambda pair: -z[tuple(pair)])
+    pairs = [(names[i], names[j], float(z[i, j])) for i, j in suspects]
     return Bunch(names=names, z=z, fractions=fractions, pairs=pairs)
+
+
+def _count_wins(X, labels, codes, rng):
+    """Number of rows whose ratio is smaller in another party, and of rows compared.
+
+    Both are of shape (n_parties, n_parties); equal ratios count one half.
+    """
+    n_parties = codes.max() + 1
+    wins = np.zeros((n_parties, n_parties))
+    n_trials = np.zeros((n_parties, n_parties))
+    for label in np.unique(labels):
+        of_label = labels == label
+        parties = [X[of_label & (codes == i)] for i in range(n_parties)]
+        for i, rows in enumerate(parties):
+            # A row is not its own neighbour.
+            distances = cdist(rows, rows)
+            np.fill_diagonal(distances, np.inf)
+            for j, other_rows in enumerate(parties):
+                # Ratios depend on the number of rows that are searched, so it is the
+                # same in both parties.
+                n_searched = min(len(rows) - 1, len(other_rows))
+                if i == j or n_searched < _MIN_OTHER_ROWS:
+                    continue
+                searched = rng.permutation(other_rows)[:n_searched]
+                ratios = _neighbor_ratios(cdist(rows, searched))
+                own_distances = _draw_columns(distances, n_searched, rng)
+                own_ratios = _neighbor_ratios(own_distances)
+                n_ties = (ratios == own_ratios).sum()
+                wins[i, j] += (ratios < own_ratios).sum() + 0.5 * n_ties
+                n_trials[i, j] += len(rows)
+    return wins, n_trials
+
+
+def _neighbor_ratios(distances):
+    """Distance to the nearest over that to the second nearest, of each line."""
+    nearest = np.partition(distances, 1, axis=1)[:, :2] + 1e-12
+    return nearest[:, 0] / nearest[:, 1]
+
+
+def _draw_columns(distances, n_columns, rng):
+    """In each line, some of the finite entries at random."""
+    keys = np.where(np.isinf(distances), np.inf, rng.random(distances.shape))
+    columns = np.argsort(keys, axis=1)[:, :n_columns]
+    return np.take_along_axis(distances, columns, axis=1)
