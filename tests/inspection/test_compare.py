@@ -20,102 +20,132 @@ from skvalue.inspection import (
 )
 
 X, y = load_iris(return_X_y=True)
-X_val, y_val = X[1::2], y[1::2]
-X, (y, WRONG) = X[::2], flip_labels(y[::2], 0.1, random_state=0)
+X_val = X[1::2]
+y_val = y[1::2]
+X_TEST = X_val[::3]
+Y_TEST = y_val[::3]
+X = X[::2]
+y, WRONG = flip_labels(y[::2], 0.1, random_state=0)
 VALUERS = {
     "neighbours": KNNShapleyValuer(),
     "out of bag": DataOOBValuer(n_estimators=10, random_state=0),
     "detector": LabelErrorDetector(GaussianNB(), random_state=0),
 }
-FEW = {"fractions": [0, 0.2], "n_repeats": 1, "random_state": 0}
+FEW_FITS = {"fractions": [0, 0.2], "n_repeats": 1, "random_state": 0}
 
 
 def test_ties_are_a_mean_over_orders(rng):
-    values, wrong = rng.integers(0, 4, 12), rng.permutation(12) < 4
+    values = rng.integers(0, 4, 12)
+    wrong = rng.permutation(12) < 4
     curve = wrong_label_curve(values, wrong)
     orders = [np.lexsort((rng.permutation(12), values)) for _ in range(10_000)]
-    found = np.cumsum(wrong[np.array(orders)], axis=1).mean(axis=0) / 4
-    np.testing.assert_allclose(curve.found[1:], found, atol=0.02)
+    n_found = np.cumsum(wrong[np.array(orders)], axis=1).mean(axis=0)
+    np.testing.assert_allclose(curve.found[1:], n_found / 4, atol=0.02)
     assert (curve.found[0], curve.found[-1]) == (0, 1)
     np.testing.assert_array_equal(curve.inspected, np.arange(13) / 12)
 
 
-X_TEST, Y_TEST = X_val[::3], y_val[::3]
-
-
 @pytest.fixture(scope="module")
 def comparison():
-    given = {"X_val": X_val, "y_val": y_val, "X_test": X_TEST, "y_test": Y_TEST}
-    return compare(VALUERS, X, y, wrong=WRONG, estimator=GaussianNB(), **given, **FEW)
+    return compare(
+        VALUERS,
+        X,
+        y,
+        X_val=X_val,
+        y_val=y_val,
+        X_test=X_TEST,
+        y_test=Y_TEST,
+        wrong=WRONG,
+        estimator=GaussianNB(),
+        **FEW_FITS,
+    )
 
 
-def test_comparison_is_what_the_single_calls_give(comparison):
+def test_values_and_curves_are_those_of_single_calls(comparison):
     assert list(comparison.valuers) == list(comparison.seconds) == list(VALUERS)
-    knn = KNNShapleyValuer().fit(X, y, X_val=X_val, y_val=y_val).values_
-    np.testing.assert_array_equal(comparison.valuers["neighbours"].values_, knn)
-    detection = wrong_label_curve(knn, WRONG)
+    values = KNNShapleyValuer().fit(X, y, X_val=X_val, y_val=y_val).values_
+    np.testing.assert_array_equal(comparison.valuers["neighbours"].values_, values)
+    detection = wrong_label_curve(values, WRONG)
     np.testing.assert_array_equal(
         comparison.detection["neighbours"].found, detection.found
     )
-    alone = value_removal_curve(GaussianNB(), X, y, knn, X_TEST, Y_TEST, **FEW)
-    np.testing.assert_array_equal(comparison.removal["neighbours"].scores, alone.scores)
-    assert [curve.random_scores is None for curve in comparison.removal.values()] == [
-        0,
-        1,
-        1,
-    ]
+    removal = value_removal_curve(
+        GaussianNB(), X, y, values, X_TEST, Y_TEST, **FEW_FITS
+    )
+    np.testing.assert_array_equal(
+        comparison.removal["neighbours"].scores, removal.scores
+    )
     assert comparison.correlations.shape == (3, 3)
+
+
+def test_only_the_first_curve_has_a_random_baseline(comparison):
+    first, *others = comparison.removal.values()
+    assert first.random_scores is not None
+    assert [curve.random_scores for curve in others] == [None, None]
+
+
+def test_valuers_are_cloned(comparison):
     assert not hasattr(VALUERS["neighbours"], "values_")
 
 
 def test_without_test_rows_every_other_validation_point_is_one():
-    options = {"estimator": GaussianNB(), **FEW}
-    whole = compare(
-        {"a": KNNShapleyValuer()}, X, y, X_val=X_val, y_val=y_val, **options
+    valuers = {"a": KNNShapleyValuer()}
+    options = {"estimator": GaussianNB(), **FEW_FITS}
+    comparison = compare(valuers, X, y, X_val=X_val, y_val=y_val, **options)
+    explicit = compare(
+        valuers,
+        X,
+        y,
+        X_val=X_val[::2],
+        y_val=y_val[::2],
+        X_test=X_val[1::2],
+        y_test=y_val[1::2],
+        **options,
     )
-    kept = {
-        "X_val": X_val[::2],
-        "y_val": y_val[::2],
-        "X_test": X_val[1::2],
-        "y_test": y_val[1::2],
-    }
-    parts = compare({"a": KNNShapleyValuer()}, X, y, **kept, **options)
     np.testing.assert_array_equal(
-        whole.valuers["a"].values_, parts.valuers["a"].values_
+        comparison.valuers["a"].values_, explicit.valuers["a"].values_
     )
-    np.testing.assert_array_equal(whole.removal["a"].scores, parts.removal["a"].scores)
-    assert whole.detection is None
-    assert whole.correlations.tolist() == [[1.0]]
+    np.testing.assert_array_equal(
+        comparison.removal["a"].scores, explicit.removal["a"].scores
+    )
+    assert comparison.detection is None
+    assert comparison.correlations.tolist() == [[1.0]]
 
 
-@pytest.mark.parametrize(
-    ("target", "grouped"), [("strings", False), ("strings", True), ("numbers", False)]
-)
-def test_targets_and_groups(target, grouped):
-    rows, points = X[::3], X_val[::3]
-    labels, of_points = (np.array(["a", "b", "c"])[each[::3]] for each in (y, y_val))
-    if target == "numbers":
-        rows, labels = load_diabetes(return_X_y=True)
-        labels = labels + 0.5
-        rows, labels, points, of_points = (
-            rows[:30],
-            labels[:30],
-            rows[60:90],
-            labels[60:90],
-        )
-    groups = np.arange(len(labels)) % 6 if grouped else None
-    valuers = {"a": KNNShapleyValuer(), "b": LeaveOneOutValuer()}
-    if target == "numbers":
-        valuers["a"] = KNNShapleyValuer(task="regression")
+@pytest.mark.parametrize("groups", [None, np.arange(25) % 6], ids=["rows", "groups"])
+def test_labels_may_be_strings(groups):
+    names = np.array(["a", "b", "c"])
     comparison = compare(
-        valuers, rows, labels, X_val=points, y_val=of_points, groups=groups, **FEW
+        {"a": KNNShapleyValuer(), "b": LeaveOneOutValuer()},
+        X[::3],
+        names[y[::3]],
+        X_val=X_val[::3],
+        y_val=names[y_val[::3]],
+        groups=groups,
+        **FEW_FITS,
     )
-    n = 6 if grouped else len(labels)
-    assert [len(valuer.values_) for valuer in comparison.valuers.values()] == [n, n]
+    n_values = 25 if groups is None else 6
+    for valuer in comparison.valuers.values():
+        assert len(valuer.values_) == n_values
+
+
+def test_targets_may_be_numbers():
+    X, y = load_diabetes(return_X_y=True)
+    y = y + 0.5
+    comparison = compare(
+        {"a": KNNShapleyValuer(task="regression"), "b": LeaveOneOutValuer()},
+        X[:30],
+        y[:30],
+        X_val=X[60:90],
+        y_val=y[60:90],
+        **FEW_FITS,
+    )
+    for valuer in comparison.valuers.values():
+        assert len(valuer.values_) == 30
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("changed", "message"),
     [
         ({"valuers": {}}, "valuers must name at least one valuer"),
         ({"X_val": None, "y_val": None}, "needs X_val and y_val, or X_test and y_test"),
@@ -125,18 +155,18 @@ def test_targets_and_groups(target, grouped):
         ({"n_repeats": 0}, "n_repeats"),
     ],
 )
-def test_bad_input(given, message):
+def test_wrong_arguments_are_refused(changed, message):
     arguments = {
         "valuers": {"a": KNNShapleyValuer()},
         "X_val": X_val,
         "y_val": y_val,
-        **given,
+        **changed,
     }
     with pytest.raises(ValueError, match=message):
-        compare(arguments.pop("valuers"), X, y, **arguments)
+        compare(X=X, y=y, **arguments)
 
 
-def test_displays_have_a_line_for_each_method(comparison):
+def test_the_display_has_a_line_for_each_valuer(comparison):
     pytest.importorskip("matplotlib")
     display = ComparisonDisplay(comparison).plot()
     assert list(display.lines_) == list(VALUERS)
@@ -146,5 +176,10 @@ def test_displays_have_a_line_for_each_method(comparison):
     np.testing.assert_array_equal(
         line.get_ydata(), comparison.detection["detector"].found
     )
+
+
+def test_too_few_axes_are_refused(comparison):
+    pytest.importorskip("matplotlib")
+    axes = ComparisonDisplay(comparison).plot().axes_
     with pytest.raises(ValueError, match="axes must have 2 entries. Got 1."):
-        ComparisonDisplay(comparison).plot(display.axes_[:1])
+        ComparisonDisplay(comparison).plot(axes[:1])

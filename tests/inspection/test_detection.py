@@ -10,10 +10,9 @@ from skvalue.privacy import detection_ceiling, mu_from_epsilon
 
 
 class Recorder(BaseEstimator):
-    """Values that know the parties as well as epsilon says, and what was asked of
-    it."""
+    """Values that know the parties as well as epsilon says; it records its fits."""
 
-    calls: list = []
+    fits: list = []
 
     def __init__(self, epsilon=None, random_state=None, unit="party"):
         self.epsilon = epsilon
@@ -21,7 +20,7 @@ class Recorder(BaseEstimator):
         self.unit = unit
 
     def fit(self, X, y, *, X_val, y_val, groups):
-        self.calls.append((self.get_params(), len(X), np.bincount(groups).tolist()))
+        self.fits.append((self.get_params(), np.bincount(groups).tolist()))
         parties = np.unique(groups)
         good = np.array([y[groups == party].mean() for party in parties])
         weight = 1.0 if self.epsilon is None else self.epsilon
@@ -35,7 +34,8 @@ def parties():
     """Ten rows of each of six parties; the first two have label 0, and are bad."""
     groups = np.tile(np.arange(6), 10)
     wrong = np.arange(6) < 2
-    X, y = np.arange(60.0)[:, None], (~wrong[groups]).astype(int)
+    X = np.arange(60.0)[:, None]
+    y = (~wrong[groups]).astype(int)
     return {
         "X": X,
         "y": y,
@@ -46,24 +46,41 @@ def parties():
     }
 
 
-def test_detection_by_size_and_epsilon(parties):
-    Recorder.calls.clear()
+def test_scores_and_limits_by_size_and_epsilon(parties):
     curves = detection_curve(
-        Recorder(unit="example"), sizes=[1, 5], epsilons=[0.01, 100.0], n_repeats=2,
-        random_state=0, **parties,
-    )  # fmt: skip
+        Recorder(unit="example"),
+        sizes=[1, 5],
+        epsilons=[0.01, 100.0],
+        n_repeats=2,
+        random_state=0,
+        **parties,
+    )
     assert curves.scores.shape == (2, 2, 2)
     np.testing.assert_array_equal(curves.clean_scores, np.ones((2, 2)))
     np.testing.assert_array_equal(curves.scores[:, 1], np.ones((2, 2)))
     np.testing.assert_array_equal(curves.scores[:, 0], np.zeros((2, 2)))
     np.testing.assert_allclose(curves.limits[0], 0.583, atol=5e-4)
-    # Five rows replaced: five times the distance, as at the epsilon whose mu is five
-    # times it.
+    # Five rows are replaced: the distance is five times as large, as at the epsilon
+    # whose mu is five times as large.
     mu = 5 * mu_from_epsilon(1.0, 5e-5)
     np.testing.assert_allclose(curves.limits[1], norm.cdf(mu / np.sqrt(2)))
-    assert [call[1] for call in Recorder.calls] == [6] * 6 + [30] * 6
-    assert all(call[2] == [5] * 6 for call in Recorder.calls[6:])
-    assert len({call[0]["random_state"] for call in Recorder.calls}) == 12
+
+
+def test_every_fit_has_the_rows_of_its_size_and_a_seed_of_its_own(parties):
+    Recorder.fits.clear()
+    detection_curve(
+        Recorder(unit="example"),
+        sizes=[1, 5],
+        epsilons=[0.01, 100.0],
+        n_repeats=2,
+        random_state=0,
+        **parties,
+    )
+    # Two repeats of two epsilons and of no noise.
+    group_sizes = [sizes for _, sizes in Recorder.fits]
+    assert group_sizes == [[1] * 6] * 6 + [[5] * 6] * 6
+    seeds = {params["random_state"] for params, _ in Recorder.fits}
+    assert len(seeds) == 12
 
 
 def test_limit_of_whole_parties_does_not_grow_with_their_rows(parties):
@@ -74,39 +91,58 @@ def test_limit_of_whole_parties_does_not_grow_with_their_rows(parties):
     np.testing.assert_allclose(curves.limits, 0.583, atol=5e-4)
 
 
-def test_detection_errors(parties):
-    with pytest.raises(
-        ValueError, match=r"sizes must be between 1 and .*smallest group \(10\)"
-    ):
+def test_sizes_that_a_party_does_not_have_are_refused(parties):
+    message = r"sizes must be between 1 and .*smallest group \(10\)"
+    with pytest.raises(ValueError, match=message):
         detection_curve(Recorder(), sizes=[1, 11], **parties)
-    for name in ("groups", "wrong", "epsilons", "sizes"):
-        with pytest.raises(
-            ValueError, match=f"'{name}' parameter of detection_curve must be"
-        ):
-            detection_curve(Recorder(), **{**parties, name: 1})
+
+
+@pytest.mark.parametrize("name", ["groups", "wrong", "epsilons", "sizes"])
+def test_a_number_in_place_of_an_array_is_refused(parties, name):
+    message = f"'{name}' parameter of detection_curve must be"
+    with pytest.raises(ValueError, match=message):
+        detection_curve(Recorder(), **{**parties, name: 1})
+
+
+def test_a_mask_of_another_length_is_refused(parties):
     parties["wrong"] = np.ones(5, dtype=bool)
     with pytest.raises(ValueError, match=r"wrong must have one entry per group \(6\)"):
         detection_curve(Recorder(), **parties)
 
 
-def test_detection_display(parties):
-    curves = detection_curve(
-        Recorder(unit="example"),
-        sizes=[1, 5],
-        epsilons=[1.0],
-        random_state=0,
-        **parties,
-    )
-    display = DetectionDisplay({"one": curves, "two": curves}).plot()
-    assert [line.get_label() for line in display.lines_] == ["one", "two"]
-    assert display.lines_[0].get_xdata().tolist() == [1, 5]
-    np.testing.assert_allclose(display.limit_line_.get_ydata(), curves.limits[:, 0])
-    assert display.clean_line_.get_ydata().tolist() == [1.0, 1.0]
-    assert display.ax_.get_xlabel() == "rows of a party"
-    one = detection_curve(Recorder(), epsilons=[0.5, 2.0], random_state=0, **parties)
-    display = DetectionDisplay(one).plot()
-    assert display.lines_[0].get_xdata().tolist() == [0.5, 2.0]
-    assert display.ax_.get_xlabel() == "epsilon"
-    curves.epsilons = one.epsilons
-    with pytest.raises(ValueError, match="curves must have one size or one epsilon"):
-        DetectionDisplay(curves).plot()
+class TestDisplay:
+    @pytest.fixture
+    def by_size(self, parties):
+        return detection_curve(
+            Recorder(unit="example"),
+            sizes=[1, 5],
+            epsilons=[1.0],
+            random_state=0,
+            **parties,
+        )
+
+    @pytest.fixture
+    def by_epsilon(self, parties):
+        return detection_curve(
+            Recorder(), epsilons=[0.5, 2.0], random_state=0, **parties
+        )
+
+    def test_several_sizes_are_on_the_horizontal_axis(self, by_size):
+        display = DetectionDisplay({"one": by_size, "two": by_size}).plot()
+        assert [line.get_label() for line in display.lines_] == ["one", "two"]
+        assert display.lines_[0].get_xdata().tolist() == [1, 5]
+        limits = display.limit_line_.get_ydata()
+        np.testing.assert_allclose(limits, by_size.limits[:, 0])
+        assert display.clean_line_.get_ydata().tolist() == [1.0, 1.0]
+        assert display.ax_.get_xlabel() == "rows of a party"
+
+    def test_several_epsilons_are_on_the_horizontal_axis(self, by_epsilon):
+        display = DetectionDisplay(by_epsilon).plot()
+        assert display.lines_[0].get_xdata().tolist() == [0.5, 2.0]
+        assert display.ax_.get_xlabel() == "epsilon"
+
+    def test_several_sizes_and_epsilons_are_refused(self, by_size, by_epsilon):
+        by_size.epsilons = by_epsilon.epsilons
+        message = "curves must have one size or one epsilon"
+        with pytest.raises(ValueError, match=message):
+            DetectionDisplay(by_size).plot()

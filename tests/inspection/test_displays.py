@@ -27,12 +27,10 @@ OPTIONS = {"fractions": [0.1, 0.5, 0.8], "n_repeats": 3, "random_state": 0}
 
 
 class TestRemoval:
-    def test_draws_the_curves(self, rows):
+    def test_draws_means_and_ranges_of_both_orders(self, rows):
         display = ValueRemovalDisplay.from_estimator(GaussianNB(), *rows, **OPTIONS)
-        lowest, highest = (
-            value_removal_curve(GaussianNB(), *rows, first=first, **OPTIONS)
-            for first in ("lowest", "highest")
-        )
+        lowest = value_removal_curve(GaussianNB(), *rows, **OPTIONS)
+        highest = value_removal_curve(GaussianNB(), *rows, first="highest", **OPTIONS)
         labels = [line.get_label() for line in display.lines_]
         assert labels == ["lowest value first", "highest value first", "at random"]
         scores = [lowest.scores, highest.scores, lowest.random_scores]
@@ -46,44 +44,55 @@ class TestRemoval:
         assert display.ax_.get_ylabel() == "score"
         assert display.figure_ is display.ax_.figure
 
-    def test_options_of_the_curves(self, rows):
-        draw, nothing = (
-            ValueRemovalDisplay.from_estimator,
-            object(),
-        )  # on which a fit would fail
-        display = draw(GaussianNB(), *rows, baseline=False, **OPTIONS)
+    def test_without_a_baseline_there_are_two_lines(self, rows):
+        display = ValueRemovalDisplay.from_estimator(
+            GaussianNB(), *rows, baseline=False, **OPTIONS
+        )
         labels = [line.get_label() for line in display.lines_]
         assert labels == ["lowest value first", "highest value first"]
-        with pytest.raises(
-            TypeError, match="multiple values for keyword argument 'first'"
-        ):
-            draw(nothing, *rows, first="lowest", **OPTIONS)
 
-    def test_values_of_groups_on_given_axes(self, rows):
+    def test_an_order_is_refused_before_any_fit(self, rows):
+        # A fit of this would fail.
+        estimator = object()
+        message = "multiple values for keyword argument 'first'"
+        with pytest.raises(TypeError, match=message):
+            ValueRemovalDisplay.from_estimator(
+                estimator, *rows, first="lowest", **OPTIONS
+            )
+
+    def test_values_of_groups_are_drawn_on_the_axes(self, rows):
         X, y, _, X_test, y_test = rows
         groups = np.arange(len(y)) % 10
         valuer = KNNShapleyValuer().fit(X, y, groups=groups)
         _, ax = plt.subplots()
         display = ValueRemovalDisplay.from_estimator(
-            GaussianNB(), X, y, valuer.values_, X_test, y_test, groups=groups,
-            scoring="accuracy", ax=ax, **OPTIONS,
-        )  # fmt: skip
+            GaussianNB(),
+            X,
+            y,
+            valuer.values_,
+            X_test,
+            y_test,
+            groups=groups,
+            scoring="accuracy",
+            ax=ax,
+            **OPTIONS,
+        )
         assert display.ax_ is ax
         assert ax.get_xlabel() == "fraction of groups removed"
         assert ax.get_ylabel() == "accuracy"
-        display = ValueDistributionDisplay.from_estimator(valuer, by=np.arange(10) < 2)
-        assert list(display.bars_) == [False, True]
 
-    def test_curves_at_hand(self, rows):
+    def test_one_curve_is_drawn(self, rows):
         curve = value_removal_curve(GaussianNB(), *rows, **OPTIONS, baseline=False)
         display = ValueRemovalDisplay(curve, score_name="hits").plot()
-        assert (
-            display.ax_.get_xlabel() == "fraction of rows removed, lowest value first"
-        )
+        xlabel = "fraction of rows removed, lowest value first"
+        assert display.ax_.get_xlabel() == xlabel
         assert display.ax_.get_ylabel() == "hits"
         assert len(display.lines_) == 1
-        both = ValueRemovalDisplay({"one": curve, "other": curve})
-        assert [line.get_label() for line in both.plot().lines_] == ["one", "other"]
+
+    def test_several_curves_are_drawn_by_name(self, rows):
+        curve = value_removal_curve(GaussianNB(), *rows, **OPTIONS, baseline=False)
+        display = ValueRemovalDisplay({"one": curve, "other": curve}).plot()
+        assert [line.get_label() for line in display.lines_] == ["one", "other"]
 
 
 class TestDistribution:
@@ -101,27 +110,35 @@ class TestDistribution:
         display = ValueDistributionDisplay.from_values(values, by=by, bins=8)
         assert list(display.bars_) == ["clean", "noisy"]
         for bars in display.bars_.values():
-            assert sum(
-                bar.get_height() * bar.get_width() for bar in bars
-            ) == pytest.approx(1)
+            area = sum(bar.get_height() * bar.get_width() for bar in bars)
+            assert area == pytest.approx(1)
         edges = [[bar.get_x() for bar in bars] for bars in display.bars_.values()]
         np.testing.assert_allclose(*edges)
         legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
         assert legend == ["clean", "noisy"]
 
-    def test_a_filter_shows_what_it_dropped(self, rows):
-        X, y, values, *_ = rows
+    def test_a_filter_shows_dropped_and_kept_rows(self, rows):
+        X, y, *_ = rows
         row_filter = ValueFilter(drop=5).fit(X, y)
         display = ValueDistributionDisplay.from_estimator(row_filter)
         assert list(display.bars_) == ["dropped", "kept"]
         np.testing.assert_array_equal(
             np.flatnonzero(display.by == "dropped"), row_filter.dropped_indices_
         )
-        bare = ValueDistributionDisplay.from_estimator(KNNShapleyValuer().fit(X, y))
-        assert list(bare.bars_) == [None]
-        np.testing.assert_array_equal(bare.values, values)
 
-    def test_values_that_differ_by_rounding(self):
+    def test_a_valuer_shows_its_values(self, rows):
+        X, y, values, *_ = rows
+        display = ValueDistributionDisplay.from_estimator(KNNShapleyValuer().fit(X, y))
+        assert list(display.bars_) == [None]
+        np.testing.assert_array_equal(display.values, values)
+
+    def test_a_valuer_of_groups_shows_one_value_for_each(self, rows):
+        X, y, *_ = rows
+        valuer = KNNShapleyValuer().fit(X, y, groups=np.arange(len(y)) % 10)
+        display = ValueDistributionDisplay.from_estimator(valuer, by=np.arange(10) < 2)
+        assert list(display.bars_) == [False, True]
+
+    def test_values_that_differ_by_rounding_share_a_bin(self):
         values = np.array([0.1, 0.1, np.nextafter(0.1, 1)])
         bars = ValueDistributionDisplay.from_values(values, bins=9).bars_[None]
         assert sorted(bar.get_height() for bar in bars)[-2:] == [0, 3]
@@ -134,27 +151,31 @@ class TestDistribution:
 
     @pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
     @pytest.mark.parametrize("kinds", [("a", "b"), (1.0, 2.0)])
-    def test_refuses_kinds_without_a_name(self, kinds, missing):
+    def test_kinds_without_a_name_are_refused(self, kinds, missing):
         by = pd.Series([*kinds, missing], dtype=object)
         with pytest.raises(ValueError, match="by must .*no"):
             ValueDistributionDisplay.from_values([1, 2, 3], by=by)
 
-    def test_refuses(self):
-        with pytest.raises(
-            ValueError, match="by must name at most 20 kinds of rows.* Got 21"
-        ):
+    def test_too_many_kinds_are_refused(self):
+        message = "by must name at most 20 kinds of rows.* Got 21"
+        with pytest.raises(ValueError, match=message):
             ValueDistributionDisplay.from_values(np.zeros(21), by=range(21))
-        with pytest.raises(
-            ValueError, match=r"by must have an entry per value \(3\)\. Got 2\."
-        ):
+
+    def test_too_few_kinds_are_refused(self):
+        message = r"by must have an entry per value \(3\)\. Got 2\."
+        with pytest.raises(ValueError, match=message):
             ValueDistributionDisplay.from_values([1, 2, 3], by=[0, 1])
+
+    def test_missing_values_are_refused(self):
         with pytest.raises(ValueError, match="values contains NaN"):
             ValueDistributionDisplay.from_values([1, np.nan])
+
+    def test_an_unfitted_valuer_is_refused(self):
         with pytest.raises(ValueError, match="not fitted"):
             ValueDistributionDisplay.from_estimator(KNNShapleyValuer())
 
 
-def test_says_how_to_get_matplotlib(monkeypatch):
+def test_the_error_says_how_to_get_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"pip install 'skvalue\[plot\]'"):
         ValueDistributionDisplay.from_values([1.0, 2.0])

@@ -7,7 +7,8 @@ from skvalue.inspection import mean_adjusted_variance, noisy_label_auc
 
 def pairwise_auc(values, is_noisy):
     """The definition: over all pairs of a noisy and a clean row, ties half."""
-    noisy, clean = values[is_noisy], values[~is_noisy][:, None]
+    noisy = values[is_noisy]
+    clean = values[~is_noisy][:, None]
     return np.mean((noisy < clean) + 0.5 * (noisy == clean))
 
 
@@ -28,35 +29,45 @@ def test_low_values_point_at_noise():
     assert noisy_label_auc([3, 3, 3, 3, 3], is_noisy) == 0.5
 
 
-def test_takes_what_holds_numbers_and_marks():
-    values, marks = [-1.0, 0.0, -0.5, 1.0], [1, 0, 0, 1]
-    score = noisy_label_auc(values, marks)
-    assert type(score) is float
-    assert score == 0.5
-    for values_, marks_ in [
-        (np.array(values, dtype=np.float32), np.array(marks, dtype=bool)),
-        (pd.Series(values, index=list("abcd")), pd.Series(marks, index=[9, 8, 7, 6])),
-        (np.array([0, 2, 1, 4], dtype=np.uint8), np.array(marks, dtype=float)),
-    ]:
-        assert noisy_label_auc(values_, marks_) == score
+VALUES = [-1.0, 0.0, -0.5, 1.0]
+MASK = [1, 0, 0, 1]
 
 
-def test_by_class_it_sees_values_that_find_the_minority_alone():
+@pytest.mark.parametrize(
+    ("values", "is_noisy"),
+    [
+        (VALUES, MASK),
+        (np.array(VALUES, dtype=np.float32), np.array(MASK, dtype=bool)),
+        (pd.Series(VALUES, index=list("abcd")), pd.Series(MASK, index=[9, 8, 7, 6])),
+        (np.array([0, 2, 1, 4], dtype=np.uint8), np.array(MASK, dtype=float)),
+    ],
+    ids=["lists", "arrays", "series", "integers"],
+)
+def test_values_and_mask_may_be_of_any_kind(values, is_noisy):
+    auc = noisy_label_auc(values, is_noisy)
+    assert type(auc) is float
+    assert auc == 0.5
+
+
+def test_areas_of_classes_show_values_that_find_the_minority_alone():
     y = np.repeat(["major", "minor", "rare"], [100, 12, 2])
     is_noisy = np.r_[np.arange(100) < 2, np.arange(12) < 5, [False, False]]
-    values = (
-        np.where(y == "minor", -1.0, 1.0) + np.r_[np.zeros(102), np.linspace(0, 1, 12)]
-    )
+    values = np.where(y == "minor", -1.0, 1.0)
+    values += np.r_[np.zeros(102), np.linspace(0, 1, 12)]
     areas = noisy_label_auc(values, is_noisy, y=y)
     assert noisy_label_auc(values, is_noisy) > 0.8
     assert list(areas) == ["major", "minor", "rare"]
     assert areas["major"] == 0.5
     for label in ("major", "minor"):
-        of = y == label
-        assert areas[label] == pytest.approx(pairwise_auc(values[of], is_noisy[of]))
+        rows = y == label
+        expected = pairwise_auc(values[rows], is_noisy[rows])
+        assert areas[label] == pytest.approx(expected)
     assert np.isnan(areas["rare"])
+
+
+def test_labels_of_another_length_are_refused():
     with pytest.raises(ValueError, match="y must have one entry per row of values"):
-        noisy_label_auc(values, is_noisy, y=[0, 1, 2])
+        noisy_label_auc(VALUES, MASK, y=[0, 1, 2])
 
 
 @pytest.mark.parametrize(
@@ -81,12 +92,12 @@ def test_by_class_it_sees_values_that_find_the_minority_alone():
         ([[0, 1], [2, 3]], [True, False], "must be one column"),
     ],
 )
-def test_refuses(values, is_noisy, message):
+def test_wrong_values_or_masks_are_refused(values, is_noisy, message):
     with pytest.raises(ValueError, match=message):
         noisy_label_auc(values, is_noisy)
 
 
-def test_variance_over_size():
+def test_mean_adjusted_variance_is_squared_error_over_size():
     assert mean_adjusted_variance([0.5, -1.0], [0.1, 0.2]) == pytest.approx(0.03)
     assert mean_adjusted_variance([0.0, 1.0], [0.0, 0.1]) == pytest.approx(0.005)
     assert mean_adjusted_variance([0.0, 1.0], [0.1, 0.1]) == np.inf
@@ -94,11 +105,13 @@ def test_variance_over_size():
 
 
 @pytest.mark.parametrize(
-    ("values", "errors"),
-    [([1.0, 2.0], [0.1]), ([1.0, 2.0], [0.1, -0.1]), ([1.0, 2.0], [0.1, np.nan])],
+    ("errors", "message"),
+    [
+        ([0.1], r"errors must have one entry per row of values \(2\)\. Got 1\."),
+        ([0.1, -0.2], r"none of them negative or NaN\. Got -0\.2\."),
+        ([0.1, np.nan], r"none of them negative or NaN\. Got nan\."),
+    ],
 )
-def test_errors_that_are_none(values, errors):
-    with pytest.raises(
-        ValueError, match="errors must have one entry per value, none of them neg"
-    ):
-        mean_adjusted_variance(values, errors)
+def test_wrong_errors_are_refused(errors, message):
+    with pytest.raises(ValueError, match=message):
+        mean_adjusted_variance([1.0, 2.0], errors)

@@ -1,82 +1,87 @@
 """The twin test: honest, dense and regional parties, and copies that are moved."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 from skvalue.inspection import twin_parties
-from skvalue.inspection.manipulations import ATTACKS, Sent, stolen
+from skvalue.inspection.manipulations import ATTACKS, Submission, stolen
 
 
-def rows(name, seed, n=500):
-    """Rows and labels of five honest parties."""
-    X, y = {"digits": load_digits, "cancer": load_breast_cancer}[name](return_X_y=True)
-    order = np.random.default_rng(seed).permutation(len(y))[:n]
-    X = X / 16 if name == "digits" else (X - X.mean(axis=0)) / X.std(axis=0)
-    return (
-        X[order],
-        (y[order] >= 5 if name == "digits" else y[order]),
-        np.arange(len(order)) % 5,
-    )
+def honest_rows(name, seed, n_rows=500):
+    """Rows, labels and owners of five honest parties."""
+    if name == "digits":
+        X, y = load_digits(return_X_y=True)
+        X = X / 16
+        y = y >= 5
+    else:
+        X, y = load_breast_cancer(return_X_y=True)
+        X = (X - X.mean(axis=0)) / X.std(axis=0)
+    rows = np.random.default_rng(seed).permutation(len(y))[:n_rows]
+    return X[rows], y[rows], np.arange(len(rows)) % 5
 
 
-def honest(X, y, owner, rng):
-    return X, y, owner
+def honest(X, y, owners, rng):
+    return X, y, owners
 
 
-def dense(X, y, owner, rng):
-    """A party of few, similar cases: those nearest to one row."""
-    near = np.argsort(((X - X[rng.integers(len(X))]) ** 2).sum(axis=1))[
-        : (owner == 0).sum()
-    ]
-    owner = owner.copy()
-    owner[np.setdiff1d(np.flatnonzero(owner == 0), near)] = owner[
-        near[owner[near] != 0]
-    ]
-    owner[near] = 0
-    return X, y, owner
+def dense(X, y, owners, rng):
+    """The first party has few, similar cases: those nearest to one row."""
+    distances = ((X - X[rng.integers(len(X))]) ** 2).sum(axis=1)
+    nearest = np.argsort(distances)[: (owners == 0).sum()]
+    # Its other rows are exchanged for those of others that are among the nearest.
+    given_away = np.setdiff1d(np.flatnonzero(owners == 0), nearest)
+    owners = owners.copy()
+    owners[given_away] = owners[nearest[owners[nearest] != 0]]
+    owners[nearest] = 0
+    return X, y, owners
 
 
-def regions(X, y, owner, rng):
+def regions(X, y, owners, rng):
     """Two parties share a region, the other three the rest."""
     direction = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[2][0]
-    rank = np.argsort(np.argsort(X @ direction))
-    return X, y, np.where(rank < 2 * len(y) // 5, rank % 2, 2 + rank % 3)
+    ranks = np.argsort(np.argsort(X @ direction))
+    return X, y, np.where(ranks < 2 * len(y) // 5, ranks % 2, 2 + ranks % 3)
 
 
-def theft(X, y, owner, rng):
-    found = stolen(Sent(X, y, owner, X, None), rng, only=True, spacings=1.0)
-    return found.X, found.y, found.names
+def theft(X, y, owners, rng):
+    """The first party sends the rows of the second, moved, in place of its own."""
+    honest = Submission(X, y, owners, X, None)
+    submission = stolen(honest, rng, only=True, spacings=1.0)
+    return submission.X, submission.y, submission.names
 
 
-KINDS = {"honest": honest, "dense": dense, "regions": regions}
-
-
-def largest(name, kind, seed):
-    return np.nanmax(
-        twin_parties(*kind(*rows(name, seed), np.random.default_rng(seed))).z
-    )
+def largest_z(name, change, seed):
+    """Largest statistic of the rows of honest parties after a change."""
+    rng = np.random.default_rng(seed)
+    return np.nanmax(twin_parties(*change(*honest_rows(name, seed), rng)).z)
 
 
 @pytest.mark.parametrize("name", ["digits", "cancer"])
 def test_stolen_rows_are_found(name):
-    result = twin_parties(*theft(*rows(name, 0), np.random.default_rng(0)))
+    result = twin_parties(*theft(*honest_rows(name, 0), np.random.default_rng(0)))
     assert {pair[:2] for pair in result.pairs} == {(0, 1), (1, 0)}
     assert result.fractions[0, 1] > 0.7
     assert np.isnan(np.diag(result.z)).all()
-    assert largest(name, honest, 0) < 4.5
 
 
-def test_exact_copies_and_names_of_any_kind():
-    X, y, owner = rows("digits", 1, 300)
-    sent = Sent(X, y, owner, X, None)
-    found = ATTACKS["rows under 4 names"](sent, np.random.default_rng(0))
-    names = np.array([f"party {name}" for name in found.names])
-    pairs = twin_parties(found.X, found.y, names).pairs
-    own = {"party 0", "party -1", "party -2", "party -3"}
-    assert {frozenset(pair[:2]) for pair in pairs} == {
-        frozenset([a, b]) for a in own for b in own if a != b
-    }
+@pytest.mark.parametrize("name", ["digits", "cancer"])
+def test_honest_rows_are_below_the_threshold(name):
+    assert largest_z(name, honest, 0) < 4.5
+
+
+def test_exact_copies_are_found_between_all_names_of_a_party():
+    X, y, owners = honest_rows("digits", 1, 300)
+    honest = Submission(X, y, owners, X, None)
+    attack = ATTACKS["rows under 4 names"]
+    submission = attack(honest, np.random.default_rng(0))
+    names = np.array([f"party {name}" for name in submission.names])
+    pairs = twin_parties(submission.X, submission.y, names).pairs
+    own_names = ["party 0", "party -1", "party -2", "party -3"]
+    expected = {frozenset(pair) for pair in combinations(own_names, 2)}
+    assert {frozenset(pair[:2]) for pair in pairs} == expected
     assert all(np.diff([z for *_, z in pairs]) <= 0)
 
 
@@ -95,15 +100,19 @@ def test_few_rows_are_not_tested():
         ((np.full((4, 2), np.nan), None, [0, 0, 1, 1]), "NaN"),
     ],
 )
-def test_refuses(arguments, message):
+def test_wrong_arguments_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         twin_parties(*arguments)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["digits", "cancer"])
-def test_threshold(name):
-    """No false alarm in 25 draws of each kind, and every theft is found."""
-    for kind in KINDS.values():
-        assert max(largest(name, kind, seed) for seed in range(25)) < 5
-    assert min(largest(name, theft, seed) for seed in range(25)) > 5
+@pytest.mark.parametrize("change", [honest, dense, regions])
+def test_no_honest_parties_are_above_the_threshold(name, change):
+    assert max(largest_z(name, change, seed) for seed in range(25)) < 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["digits", "cancer"])
+def test_every_theft_is_above_the_threshold(name):
+    assert min(largest_z(name, theft, seed) for seed in range(25)) > 5
