@@ -11,8 +11,8 @@ from .subsets import SUBSETS, SubsetDesign
 
 SAMPLERS = (*ORDERS, "subsets", "stratified", "marginals", "exact")
 
-_LARGEST = 20  # most players whose coalitions can be enumerated
-_FEW = 2**12  # most coalitions that sampler="auto" enumerates
+_MAX_PLAYERS = 20  # whose coalitions can be enumerated
+_FEW_COALITIONS = 2**12  # at most so many are enumerated by sampler="auto"
 
 
 def choose_sampler(semivalue, n, limit=None):
@@ -21,35 +21,55 @@ def choose_sampler(semivalue, n, limit=None):
     "exact" for few coalitions, "subsets" for Banzhaf values, "permutation" if the limit
     allows a permutation but no block of subsets, otherwise "stratified".
     """
-    limit = np.inf if limit is None else limit
-    if 2**n <= min(limit - 1, _FEW):
+    if limit is None:
+        limit = np.inf
+    if 2**n <= min(limit - 1, _FEW_COALITIONS):
         return "exact"
     if max(limit, n - 1) <= SUBSETS:
         return "permutation"
-    return (
-        "subsets"
-        if isinstance(semivalue, str) and semivalue == "banzhaf"
-        else "stratified"
-    )
+    if isinstance(semivalue, str) and semivalue == "banzhaf":
+        return "subsets"
+    return "stratified"
 
 
 def make_design(
     sampler, semivalue, n, truncation=None, adjustment=None, marginal=None, **options
 ):
-    """The design of a sampler by name, for n players; ``options`` are those of
-    `Design`.
+    """The design of a sampler by name, for n players.
 
-    The `Adjustment` is used by "stratified" and "subsets" only, the `MarginalGame` by
-    "marginals".
+    Parameters
+    ----------
+    sampler : str
+        One of `SAMPLERS`.
+    semivalue : str, tuple or callable
+        The semivalue, see `skvalue.semivalues.size_weights`.
+    n : int
+        Number of players.
+    truncation : float, default=None
+        Tolerance of "permutation" and "antithetic", see `OrderDesign`.
+    adjustment : Adjustment, default=None
+        How "stratified" and "subsets" adjust values.
+    marginal : MarginalGame, default=None
+        The game whose contributions "marginals" asks for.
+    **options
+        Those of `Design`.
 
-    Raises ValueError if "exact" would enumerate too many coalitions.
+    Returns
+    -------
+    design : Design
+        The design; an enumeration for one player.
+
+    Raises
+    ------
+    ValueError
+        If "exact" would enumerate too many coalitions.
     """
     q = size_weights(semivalue, n)
     if sampler == "exact" or n == 1:
-        if n > _LARGEST:
+        if n > _MAX_PLAYERS:
             raise ValueError(
-                f"sampler='exact' enumerates the 2^n coalitions of at most {_LARGEST} players. "
-                f"Got {n} players."
+                "sampler='exact' enumerates the 2^n coalitions of at most "
+                f"{_MAX_PLAYERS} players. Got {n} players."
             )
         return ExactDesign(q, **options)
     if sampler == "marginals":

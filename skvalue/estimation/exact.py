@@ -11,19 +11,20 @@ from .design import ENTRIES, ROUND, Design, Moments
 
 @dataclass(frozen=True)
 class TableMoments(Moments):
-    """Utilities of coalitions in a fixed order; the first `count` are known, the rest
-    NaN.
+    """Utilities of all coalitions in a fixed order; the first `count` are known.
 
-    `add` fills the array in place after the first `count` entries, which never change.
+    The others are NaN. `add` fills the array in place after the first `count` entries,
+    which never change.
     """
 
     count: int
     utilities: np.ndarray
 
     def add(self, utilities):
-        filled = self.utilities.copy() if self.count == 0 else self.utilities
-        filled[self.count : self.count + len(utilities)] = utilities
-        return replace(self, count=self.count + len(utilities), utilities=filled)
+        table = self.utilities.copy() if self.count == 0 else self.utilities
+        count = self.count + len(utilities)
+        table[self.count : count] = utilities
+        return replace(self, count=count, utilities=table)
 
 
 class ExactDesign(Design):
@@ -32,30 +33,36 @@ class ExactDesign(Design):
     exact = True
 
     def __init__(self, q, **options):
-        self.q, self.total = q, 2 ** len(q)
+        self.q = q
+        self.total = 2 ** len(q)
         self.cost = min(ROUND, self.total)
         self.n_blocks = -(-self.total // self.cost)
         super().__init__(len(q), **options)
 
     def _no_moments(self):
-        return TableMoments(0, np.full(self.total, np.nan))
+        return TableMoments(count=0, utilities=np.full(self.total, np.nan))
 
     def round_of(self, block):
         return block, block + 1
 
+    @property
+    def _end_of_block(self):
+        """Number of coalitions up to the end of the block that is evaluated."""
+        return min((self.block + 1) * self.cost, self.total)
+
     def _ask(self, blocks):
-        start, stop = self.moments.count, min((self.block + 1) * self.cost, self.total)
-        codes = np.arange(
-            start, min(start + min(self.size, max(1, ENTRIES // self.n)), stop)
-        )
-        self._drawn = (codes[:, None] >> np.arange(self.n)) % 2 == 1
-        return self._drawn
+        start = self.moments.count
+        n_coalitions = min(self.size, max(1, ENTRIES // self.n))
+        codes = np.arange(start, min(start + n_coalitions, self._end_of_block))
+        self._pending = (codes[:, None] >> np.arange(self.n)) % 2 == 1
+        return self._pending
 
     def _tell(self, utilities):
         moments = self.moments.add(utilities)
-        complete = moments.count == min((self.block + 1) * self.cost, self.total)
-        self._drawn = None if complete else self._drawn
-        self._advance(moments, complete, len(utilities))
+        is_complete = moments.count == self._end_of_block
+        if is_complete:
+            self._pending = None
+        self._advance(moments, int(is_complete), len(utilities))
 
     def values(self):
         if not self.has_reliable_errors:
@@ -67,9 +74,9 @@ class ExactDesign(Design):
         return np.full(self.n, error), np.full(self.n, np.inf)
 
     def reweighted(self, q):
-        other = copy(self)
-        other.q = q
-        return other, 0.0, 0.0
+        design = copy(self)
+        design.q = q
+        return design, 0.0, 0.0
 
     @property
     def has_reliable_errors(self):

@@ -1,5 +1,4 @@
-"""Semivalues from the utilities of the prefixes of random permutations of the
-players."""
+"""Semivalues from the utilities of the prefixes of random permutations."""
 
 from dataclasses import dataclass
 
@@ -11,32 +10,49 @@ from .design import ENTRIES, ROUND, Design, Moments
 
 @dataclass(frozen=True)
 class OrderMoments(Moments):
-    """Mean and squared deviations over independent replicates (Welford)."""
+    """Means over independent replicates, and squared deviations (Welford).
 
-    count: int  # replicates
+    Parameters
+    ----------
+    count : int
+        Number of replicates.
+    mean : ndarray of shape (n,)
+        Mean contributions.
+    squares : ndarray of shape (n,)
+        Sums of squared deviations from the mean.
+    bias : ndarray of shape (n,)
+        Mean bound on the bias of truncation.
+    """
+
+    count: int
     mean: np.ndarray
-    squares: np.ndarray  # sum of squared deviations from the mean
-    bias: np.ndarray  # mean bound on the bias of truncation
+    squares: np.ndarray
+    bias: np.ndarray
 
-    def add(self, x, bias):
+    def add(self, contributions, bias):
+        """The moments with one more replicate: its contributions (n,) and bound."""
         count = self.count + 1
-        step = x - self.mean
+        step = contributions - self.mean
         mean = self.mean + step / count
-        squares = self.squares + step * (x - mean)
         return OrderMoments(
-            count, mean, squares, self.bias + (bias - self.bias) / count
+            count=count,
+            mean=mean,
+            squares=self.squares + step * (contributions - mean),
+            bias=self.bias + (bias - self.bias) / count,
         )
 
     def merge(self, other):
         count = self.count + other.count
         if count == 0:
             return self
-        step, fraction = other.mean - self.mean, other.count / count
+        step = other.mean - self.mean
+        fraction = other.count / count
+        between = step**2 * (self.count * fraction)
         return OrderMoments(
-            count,
-            self.mean + step * fraction,
-            self.squares + other.squares + step**2 * (self.count * fraction),
-            self.bias + (other.bias - self.bias) * fraction,
+            count=count,
+            mean=self.mean + step * fraction,
+            squares=self.squares + other.squares + between,
+            bias=self.bias + (other.bias - self.bias) * fraction,
         )
 
     @property
@@ -54,23 +70,44 @@ class OrderMoments(Moments):
 
 
 @dataclass
-class _Drawn:
+class PendingRound:
     """Permutations of a round, and the known utilities of their prefixes.
 
     Prefixes are evaluated in steps of a few sizes each, for all permutations still
     active.
+
+    Parameters
+    ----------
+    orders, positions : ndarrays of int of shape (n_orders, n)
+        The permutations, and the position of each player in them.
+    utilities : ndarray of shape (n_orders, n + 1)
+        Utilities of the prefixes of 0, ..., n players.
+    steps : list of ndarrays of int
+        Sizes still to be evaluated.
+    active : ndarray of int
+        Permutations that have not ended.
+    ends : ndarray of int of shape (n_orders,)
+        Size at which each permutation ended.
+    requested : tuple of ndarrays of int, default=()
+        Permutations and sizes of the coalitions being evaluated.
+    n_known : int, default=0
+        Number of known prefixes of the first step.
+    n_evaluated : int, default=0
+        Number of coalitions evaluated.
+    n_added : int, default=0
+        Number of permutations in the moments.
     """
 
     orders: np.ndarray
-    positions: np.ndarray  # position of each player in each permutation
+    positions: np.ndarray
     utilities: np.ndarray
-    steps: list  # arrays of sizes still to be evaluated
-    active: np.ndarray  # permutations that have not ended
-    ends: np.ndarray  # size at which each permutation ended
-    requested: tuple = ()  # permutations and sizes of the coalitions being evaluated
-    start: int = 0  # number of known prefixes of the first step
-    cost: int = 0
-    added: int = 0  # number of permutations in the moments
+    steps: list
+    active: np.ndarray
+    ends: np.ndarray
+    requested: tuple = ()
+    n_known: int = 0
+    n_evaluated: int = 0
+    n_added: int = 0
 
 
 class OrderDesign(Design):
@@ -86,108 +123,122 @@ class OrderDesign(Design):
 
     def __init__(self, q, kind, truncation=None, **options):
         super().__init__(len(q), **options)
-        self.kind, self.truncation = kind, truncation
+        self.kind = kind
+        self.truncation = truncation
         self.weights = self.n * q
-        used = (
-            np.r_[0, q] + np.r_[q, 0] > 0
-        )  # prefixes of 0..n players whose utilities count
-        self.sizes = np.flatnonzero(used[1:-1]) + 1
-        self.stretch = max(
-            5, -(-self.n // 20)
-        )  # successive prefixes checked for truncation
+
+        # Sizes of the prefixes whose utilities count.
+        is_weighted = np.r_[0, q] + np.r_[q, 0] > 0  # of 0, ..., n players
+        self.sizes = np.flatnonzero(is_weighted[1:-1]) + 1
+
+        self.stretch = max(5, -(-self.n // 20))  # prefixes checked for truncation
         self.n_orders = len(draw_orders(np.random.default_rng(0), self.n, kind))
         self.cost = self.n_orders * len(self.sizes)
         self.round_size = max(1, ROUND // max(self.cost, 1))
 
     def _no_moments(self):
-        return OrderMoments(0, *np.zeros((3, self.n)))
+        mean, squares, bias = np.zeros((3, self.n))
+        return OrderMoments(count=0, mean=mean, squares=squares, bias=bias)
 
     def round_of(self, block):
         first = block - block % self.round_size
         return first, first + self.round_size
 
+    # Drawing --------------------------------------------------------------------------
+
     def _ask(self, blocks):
-        if self._drawn is None:
-            self._drawn = self._draw(blocks)
-        drawn = self._drawn
-        sizes, count = drawn.steps[0], min(self.size, max(1, ENTRIES // self.n))
-        stop = min(drawn.start + count, len(drawn.active) * len(sizes))
-        order, place = np.divmod(np.arange(drawn.start, stop), len(sizes))
-        drawn.requested = drawn.active[order], sizes[place]
-        return prefix_masks(drawn.positions[drawn.requested[0]], drawn.requested[1])
+        if self._pending is None:
+            self._pending = self._draw(blocks)
+        pending = self._pending
+        sizes = pending.steps[0]
+        n_coalitions = min(self.size, max(1, ENTRIES // self.n))
+        stop = min(pending.n_known + n_coalitions, len(pending.active) * len(sizes))
+        order, place = np.divmod(np.arange(pending.n_known, stop), len(sizes))
+        orders = pending.active[order]
+        pending.requested = orders, sizes[place]
+        return prefix_masks(pending.positions[orders], sizes[place])
 
     def _draw(self, blocks):
         """The permutations of some blocks."""
-        orders = [
-            draw_orders(self.random(block), self.n, self.kind) for block in blocks
-        ]
-        orders = np.concatenate(orders)
+        orders = np.concatenate(
+            [draw_orders(self.random(block), self.n, self.kind) for block in blocks]
+        )
         utilities = np.zeros((len(orders), self.n + 1))
-        utilities[:, 0], utilities[:, -1] = self.empty_utility, self.full
+        utilities[:, 0] = self.empty_utility
+        utilities[:, -1] = self.full
         step = len(self.sizes) if self.truncation is None else self.stretch
-        steps = np.split(self.sizes, range(step, len(self.sizes), step))
-        active, ends = np.arange(len(orders)), np.full(len(orders), self.n)
-        return _Drawn(
-            orders, np.argsort(orders, axis=1), utilities, steps, active, ends
+        return PendingRound(
+            orders=orders,
+            positions=np.argsort(orders, axis=1),
+            utilities=utilities,
+            steps=np.split(self.sizes, range(step, len(self.sizes), step)),
+            active=np.arange(len(orders)),
+            ends=np.full(len(orders), self.n),
         )
 
     def _tell(self, utilities):
-        drawn, n_sizes = self._drawn, len(self._drawn.steps[0])
-        drawn.utilities[drawn.requested] = utilities
-        drawn.start, drawn.cost = (
-            drawn.start + len(utilities),
-            drawn.cost + len(utilities),
-        )
+        pending = self._pending
+        n_sizes = len(pending.steps[0])
+        pending.utilities[pending.requested] = utilities
+        pending.n_known += len(utilities)
+        pending.n_evaluated += len(utilities)
         if self.truncation is None:
-            self._add(drawn.start // n_sizes)
-        elif drawn.start == len(drawn.active) * n_sizes:
-            self._truncate(drawn.steps.pop(0))
-            drawn.start = 0
+            self._add(pending.n_known // n_sizes)
+        elif pending.n_known == len(pending.active) * n_sizes:
+            self._truncate(pending.steps.pop(0))
+            pending.n_known = 0
             # The permutations that end first would bias the values: a round is added as
             # a whole.
-            if not drawn.steps or not len(drawn.active):
-                self._add(len(drawn.orders))
-        if drawn.added == len(drawn.orders):
-            self._drawn = None
+            if not pending.steps or not len(pending.active):
+                self._add(len(pending.orders))
+        if pending.n_added == len(pending.orders):
+            self._pending = None
 
     def _truncate(self, sizes):
-        """End the permutations whose utilities at these sizes are within the
-        tolerance."""
-        drawn, last = self._drawn, sizes[-1]
+        """End the permutations whose utilities at these sizes are within tolerance."""
         if len(sizes) < self.stretch:
             return
-        utilities = drawn.utilities[np.ix_(drawn.active, sizes)]
-        flat = (np.abs(utilities - self.full) <= self.truncation).all(axis=1)
-        for order in drawn.active[flat]:
-            drawn.ends[order] = last
-            reached = drawn.utilities[order, last]
-            drawn.utilities[order, last:] = np.linspace(
-                reached, self.full, self.n + 1 - last
+        pending = self._pending
+        utilities = pending.utilities[np.ix_(pending.active, sizes)]
+        is_flat = (np.abs(utilities - self.full) <= self.truncation).all(axis=1)
+        end = sizes[-1]
+        for order in pending.active[is_flat]:
+            pending.ends[order] = end
+            reached = pending.utilities[order, end]
+            pending.utilities[order, end:] = np.linspace(
+                reached, self.full, self.n + 1 - end
             )
-        drawn.active = drawn.active[~flat]
+        pending.active = pending.active[~is_flat]
 
     def _add(self, n_known):
         """Add the complete blocks among the first `n_known` permutations."""
-        drawn, moments = self._drawn, self.moments
-        starts = range(drawn.added, n_known - self.n_orders + 1, self.n_orders)
+        pending = self._pending
+        moments = self.moments
+        starts = range(pending.n_added, n_known - self.n_orders + 1, self.n_orders)
         for start in starts:
-            part = slice(start, start + self.n_orders)
-            orders, utilities = drawn.orders[part], drawn.utilities[part]
-            x = prefix_marginals(orders, utilities, self.weights)
-            moments = moments.add(x, self._bias(orders, utilities, drawn.ends[part]))
-        drawn.added += len(starts) * self.n_orders
-        cost = drawn.cost if self.truncation else len(starts) * self.cost
-        self._advance(moments, len(starts), cost)
+            block = slice(start, start + self.n_orders)
+            orders = pending.orders[block]
+            utilities = pending.utilities[block]
+            contributions = prefix_marginals(orders, utilities, self.weights)
+            bias = self._bias_bound(orders, utilities, pending.ends[block])
+            moments = moments.add(contributions, bias)
+        pending.n_added += len(starts) * self.n_orders
+        n_coalitions = len(starts) * self.cost
+        if self.truncation:
+            n_coalitions = pending.n_evaluated
+        self._advance(moments, len(starts), n_coalitions)
 
-    def _bias(self, orders, utilities, ends):
+    def _bias_bound(self, orders, utilities, ends):
+        """Bound on the bias of truncation of the contributions of a block, (n,)."""
         bias = np.zeros(self.n)
-        for order, prefix, end in zip(orders, utilities, ends):
+        for order, prefixes, end in zip(orders, utilities, ends):
             if end < self.n:
-                missing = abs(prefix[-1] - prefix[end]) / (self.n - end)
-                bias[order[end:]] += self.weights[end:] * (
-                    2 * self.truncation + missing
-                )
+                equal_part = abs(prefixes[-1] - prefixes[end]) / (self.n - end)
+                bound = 2 * self.truncation + equal_part
+                bias[order[end:]] += self.weights[end:] * bound
         return bias / len(orders)
+
+    # Values and their errors ----------------------------------------------------------
 
     def values(self):
         return self.moments.mean
@@ -198,14 +249,13 @@ class OrderDesign(Design):
         return self.moments.bias
 
     def variances(self):
-        return self.moments.variances, np.full(
-            self.n, max(self.moments.count - 1.0, 1.0)
-        )
+        freedom = max(self.moments.count - 1.0, 1.0)
+        return self.moments.variances, np.full(self.n, freedom)
 
     def reweighted(self, q):
         raise ValueError(
-            "reweight needs sampler='stratified', 'subsets' or 'exact': of permutations only the "
-            f"sums of marginal contributions are kept. Got {self.kind!r}."
+            "reweight needs sampler='stratified', 'subsets' or 'exact': of permutations "
+            f"only the sums of marginal contributions are kept. Got {self.kind!r}."
         )
 
     @property

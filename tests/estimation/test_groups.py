@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from skvalue.estimation import group_values, make_design
-from skvalue.estimation.groups import group_factors
+from skvalue.estimation import group_factors, group_values, make_design
 from skvalue.semivalues import size_weights, tabulated_semivalue
 
 from .test_adjust import adjustment

@@ -31,7 +31,7 @@ def play(design, most=np.inf):
 
 
 def check(design, masks):
-    again, labels, gains = map(np.concatenate, zip(*design.drawn()))
+    again, labels, gains = map(np.concatenate, zip(*design.redraw()))
     np.testing.assert_array_equal(again, masks)
     np.testing.assert_array_equal(design.strata.stratum[masks.sum(axis=1)], labels)
     np.testing.assert_array_equal(gains, utility(masks))
@@ -44,7 +44,7 @@ def test_all_coalitions_are_kept_in_pieces_that_do_not_depend_on_the_calls(sampl
     ]
     for design in designs:
         check(design, play(design)[1:])
-        lengths = [len(labels) for _, labels, _ in design.drawn()]
+        lengths = [len(labels) for _, labels, _ in design.redraw()]
         assert lengths == [4096, 4992 - 4096]  # complete blocks within the limit
 
 

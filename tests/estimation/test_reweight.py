@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skvalue.estimation.reweight import expected_variances
+from skvalue.estimation import expected_variances
 from skvalue.games import FunctionGame
 from skvalue.samplers import SizeStrata
 from skvalue.semivalues import size_weights, tabulated_semivalue

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-_MOST = 8  # sizes
+_MAX_SIZES = 8
 
 
 class SmallestSizes:
@@ -14,48 +14,58 @@ class SmallestSizes:
 
     def __init__(self, strata):
         n = len(strata.stratum) - 1
-        last = (
-            min(np.flatnonzero(strata.stratum == 0).max(), _MOST)
-            if strata.n_strata > 1
-            else 0
-        )
-        self.n_strata, sizes = int(last), np.arange(n + 1)
-        self.stratum = np.clip(sizes - 1, 0, max(last - 1, 0))
-        alone = sizes == np.arange(1, last + 1)[:, None]
+        largest_size = 0
+        if strata.n_strata > 1:
+            largest_size = min(np.flatnonzero(strata.stratum == 0).max(), _MAX_SIZES)
+        self.n_strata = int(largest_size)
+
+        sizes = np.arange(n + 1)
+        self.stratum = np.clip(sizes - 1, 0, max(largest_size - 1, 0))
+        is_size = sizes == np.arange(1, largest_size + 1)[:, None]
         self.side_probabilities = [
-            np.where(alone, p[0], 0.0) for p in strata.side_probabilities
+            np.where(is_size, probabilities[0], 0.0)
+            for probabilities in strata.side_probabilities
         ]
 
 
 class BySize:
-    """Features of another kind in the first stratum, one coefficient for each of its
-    sizes.
+    """Features in the first stratum, with one coefficient for each of its sizes.
 
     A model of few rows often fails, predicts one class, or differs by size in other
     ways.
+
+    Parameters
+    ----------
+    features : object
+        Features of another kind, of the strata, whose description these share.
+    features_of_sizes : object
+        The same features, of `SmallestSizes`.
+    n_strata : int
+        Number of strata.
     """
 
     n_described = 0
 
-    def __init__(self, part, small, n_strata):
-        self.part, self._of_sizes = (
-            part,
-            small,
-        )  # of the strata, and of the smallest sizes
-        self._n_sizes = len(small.band)
-        self.width = self._n_sizes * part.width
+    def __init__(self, features, features_of_sizes, n_strata):
+        self.features = features
+        self._features_of_sizes = features_of_sizes
+        self._n_sizes = len(features_of_sizes.band)
+        self.width = self._n_sizes * features.width
         self.band = np.where(np.arange(n_strata) == 0, 0, -1)
 
     def local(self, described, sizes):
-        by_size = np.zeros((len(sizes), self._n_sizes, self.part.width))
+        by_size = np.zeros((len(sizes), self._n_sizes, self.features.width))
         rows = np.flatnonzero((sizes >= 1) & (sizes <= self._n_sizes))
-        by_size[rows, sizes[rows] - 1] = self.part.local(described, sizes)[rows]
+        values = self.features.local(described, sizes)
+        by_size[rows, sizes[rows] - 1] = values[rows]
         return by_size.reshape(len(sizes), self.width)
 
     def expected(self, coefs):
-        coefs = coefs.reshape(self._n_sizes, self.part.width, coefs.shape[2])
-        found = []
-        for expected in self._of_sizes.expected(coefs):
-            found.append(np.zeros((len(self.band), *expected.shape[1:])))
-            found[-1][0] = expected.sum(axis=0)
-        return found
+        n_fits = coefs.shape[2]
+        coefs = coefs.reshape(self._n_sizes, self.features.width, n_fits)
+        sides = []
+        for of_sizes in self._features_of_sizes.expected(coefs):
+            expected = np.zeros((len(self.band), *of_sizes.shape[1:]))
+            expected[0] = of_sizes.sum(axis=0)
+            sides.append(expected)
+        return sides

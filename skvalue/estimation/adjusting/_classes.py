@@ -2,7 +2,7 @@
 
 import numpy as np
 
-_FUNCTIONS = 5
+_N_FUNCTIONS = 5
 
 
 class Counts:
@@ -16,41 +16,58 @@ class Counts:
     """
 
     def __init__(self, strata, codes, class_weights):
+        n_classes = len(class_weights)
+        self.band = np.arange(strata.n_strata)
+        if n_classes <= 2:
+            self._weights = np.eye(n_classes)
+        else:
+            self._weights = np.stack([class_weights, np.ones(n_classes)])
+        self.n_described = self.width = _N_FUNCTIONS * len(self._weights)
+        self._codes = np.array(codes, dtype=np.int64)
+        self._log = np.log(np.arange(1, len(codes) + n_classes + 1))
+        self._means = self._expected_functions(strata, n_classes)
+
+    def _expected_functions(self, strata, n_classes):
+        """Expectations of the features for a player of each class, of both sides.
+
+        Each of shape (n_strata, width, n_classes).
+        """
         from .sums_kernels import count_expectations
 
-        codes = np.array(codes, dtype=np.int64)
-        n, n_strata, C = len(codes), strata.n_strata, len(class_weights)
-        totals = np.bincount(codes, minlength=C)
-        self.band = np.arange(n_strata)
-        self._weights = np.eye(C) if C <= 2 else np.stack([class_weights, np.ones(C)])
-        self.n_described = self.width = _FUNCTIONS * len(self._weights)
-        self._codes, self._log = codes, np.log(np.arange(1, n + C + 1))
-        # E of the functions by (stratum, distinct number of rows of the class, whether
-        # the player has this class), of both sides.
+        # They depend on the class by its number of rows alone, and by whether it is
+        # that of the player: (n_strata, n_distinct, 2, n_functions).
+        totals = np.bincount(self._codes, minlength=n_classes)
         distinct, place = np.unique(totals, return_inverse=True)
-        shape, self._means = (n_strata, len(distinct), 2, _FUNCTIONS), []
-        for side, p in enumerate(strata.side_probabilities):
-            table = np.zeros(shape)
+        means = []
+        for side, probabilities in enumerate(strata.side_probabilities):
+            table = np.zeros((strata.n_strata, len(distinct), 2, _N_FUNCTIONS))
             count_expectations(
-                strata.stratum, p.sum(axis=0), distinct, side == 0, self._log, table
+                strata.stratum,
+                probabilities.sum(axis=0),
+                distinct,
+                side == 0,
+                self._log,
+                table,
             )
-            # sum of p can be 0 in a stratum without such coalitions; log(s + C) has no
-            # count in it.
-            table[..., 4] -= (p @ self._log[C - 1 :])[:, None, None]
-            other, own = (
-                table[:, place, 0],
-                table[:, place, 1],
-            )  # (n_strata, C, functions)
-            weighted = np.einsum("kcf,wc->kwf", other, self._weights)[:, :, :, None]
-            change = np.einsum("kcf,wc->kwfc", own - other, self._weights)
-            self._means.append((weighted + change).reshape(n_strata, self.width, C))
+            # The denominator log(s + C) has no count in it. Probabilities sum to 0 in a
+            # stratum without such coalitions.
+            log_sizes = probabilities @ self._log[n_classes - 1 :]
+            table[..., 4] -= log_sizes[:, None, None]
+
+            # The player changes the functions of its own class alone.
+            as_other = table[:, place, 0]  # (n_strata, n_classes, n_functions)
+            as_own = table[:, place, 1]
+            base = np.einsum("kcf,wc->kwf", as_other, self._weights)[:, :, :, None]
+            change = np.einsum("kcf,wc->kwfc", as_own - as_other, self._weights)
+            means.append((base + change).reshape(-1, self.width, n_classes))
+        return means
 
     def describe(self, masks, starts, members):
         from .sums_kernels import count_functions
 
-        out = np.empty((len(masks), len(self._weights), _FUNCTIONS))
-        count_functions(starts, members, self._codes, self._weights, self._log, out)
-        return out.reshape(len(masks), self.width)
+        sums = np.empty((len(masks), len(self._weights), _N_FUNCTIONS))
+        count_functions(starts, members, self._codes, self._weights, self._log, sums)
+        return sums.reshape(len(masks), self.width)
 
     def local(self, described, sizes):
         return described

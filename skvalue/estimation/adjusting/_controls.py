@@ -48,8 +48,9 @@ def make_controls(
     groups : ndarray of int of shape (n_rows,), default=None
         Player of every row, 0 to n - 1. None: every row is a player. With groups there
         are no "counts" and "neighbors", whose expectations are known for rows only.
-    kinds : sequence of str, default=("sizes", "counts", "quadratic", "neighbors", "additive")
-        Kinds of features; one without data is left out. The number of "additive"
+    kinds : sequence of str, default=KINDS
+        Kinds of features, by default "sizes", "counts", "quadratic", "neighbors" and
+        "additive"; one without data is left out. The number of "additive"
         features is twice the number of players, that of the others does not depend on
         it.
 
@@ -64,35 +65,46 @@ def make_controls(
     >>> from skvalue.samplers import SizeStrata
     >>> strata = SizeStrata.of(np.full(6, 1 / 6))
     >>> codes, weights = np.array([0, 0, 1, 1, 1, 0]), np.array([0.5, 0.5])
-    >>> controls = make_controls(strata, codes=codes, class_weights=weights, kinds=["counts"])
-    >>> controls.describe(np.array([[True, True, False, False, True, False]])).shape
+    >>> controls = make_controls(
+    ...     strata, codes=codes, class_weights=weights, kinds=["counts"]
+    ... )
+    >>> coalition = np.array([True, True, False, False, True, False])
+    >>> controls.describe(coalition[None]).shape
     (1, 11)
     """
-    n, smallest = len(strata.stratum) - 1, SmallestSizes(strata)
-
-    def of_sizes(kind, *data):
-        part = kind(strata, *data)
-        if smallest.n_strata < 2:
-            return [part]
-        return [part, BySize(part, kind(smallest, *data), strata.n_strata)]
-
-    made = {}
+    smallest = SmallestSizes(strata)
+    features = {}
     for kind in kinds:
         if kind == "sizes":
-            made[kind] = [Sizes(strata)]
+            features[kind] = [Sizes(strata)]
         elif kind == "additive":
-            made[kind] = [Additive(strata)]
+            features[kind] = [Additive(strata)]
         elif kind == "quadratic" and components is not None:
-            phi = sums = columns_of_rows(codes, targets, components)
+            phi = columns_of_rows(codes, targets, components)
             if groups is not None:
-                sums = np.zeros((n, phi.shape[1]))
-                np.add.at(sums, groups, phi)
-            made[kind] = [Quadratic(strata, sums)]
+                phi = _sum_by_group(phi, groups, len(strata.stratum) - 1)
+            features[kind] = [Quadratic(strata, phi)]
         elif kind == "counts" and codes is not None and groups is None:
-            made[kind] = of_sizes(Counts, codes, class_weights)
+            features[kind] = _with_sizes(Counts, strata, smallest, codes, class_weights)
         elif kind == "neighbors" and points is not None and groups is None:
-            made[kind] = of_sizes(Neighbors, *points)
-    return Controls(strata, made)
+            order, matches = points
+            features[kind] = _with_sizes(Neighbors, strata, smallest, order, matches)
+    return Controls(strata, features)
+
+
+def _sum_by_group(columns, groups, n_groups):
+    """Sums over the rows of each group, of shape (n_groups, n_columns)."""
+    sums = np.zeros((n_groups, columns.shape[1]))
+    np.add.at(sums, groups, columns)
+    return sums
+
+
+def _with_sizes(kind, strata, smallest, *data):
+    """Features of a kind in all strata, and by size in the first one."""
+    features = kind(strata, *data)
+    if smallest.n_strata < 2:
+        return [features]
+    return [features, BySize(features, kind(smallest, *data), strata.n_strata)]
 
 
 class Controls:
@@ -106,7 +118,7 @@ class Controls:
         x = controls.block(described[labels == k], k)
         gram[np.ix_(controls.columns(k), controls.columns(k))] += x.T @ x
 
-    Nothing is centred here: the caller subtracts any vector of constants per stratum
+    Nothing is centered here: the caller subtracts any vector of constants per stratum
     (such as the sample means of the features) from features, and its product with beta
     from both expectations. Some columns are constant in a stratum, up to rounding.
 
@@ -114,9 +126,11 @@ class Controls:
     ----------
     strata : skvalue.samplers.SizeStrata
         Strata of sizes.
-    kinds : dict of str to list of objects
-        Name of every kind and its features, in parts. A stratum whose band is -1 has
-        none of a part.
+    features : dict of str to list of objects
+        Name of every kind and its features, in tables of `width` columns with the
+        methods ``describe(masks, starts, members)``, ``local(described, sizes)`` and
+        ``expected(coefs)``. `band` holds the band of each stratum; one whose band is -1
+        has none of these features.
 
     Attributes
     ----------
@@ -132,21 +146,26 @@ class Controls:
         Number of features, p.
     """
 
-    def __init__(self, strata, kinds):
-        self.n_strata, self.n_players = strata.n_strata, len(strata.stratum) - 1
-        self.kinds = tuple(kinds)
-        self._parts = tuple(part for parts in kinds.values() for part in parts)
-        self._ends, self._described, self.n_described = [0], {}, 1
-        for part in self._parts:
-            start, self.n_described = (
-                self.n_described,
-                self.n_described + part.n_described,
-            )
-            self._described[part] = slice(start, self.n_described)
-            self._ends.append(
-                self._ends[-1] + int(part.band.max(initial=0) + 1) * part.width
-            )
-        self.n_features = self._ends[-1]
+    def __init__(self, strata, features):
+        self.n_strata = strata.n_strata
+        self.n_players = len(strata.stratum) - 1
+        self.kinds = tuple(features)
+        self._tables = [table for tables in features.values() for table in tables]
+
+        # Columns of the description: first the size, then those of each table.
+        self.n_described = 1
+        self._described_columns = {}
+        for table in self._tables:
+            start = self.n_described
+            self.n_described += table.n_described
+            self._described_columns[table] = slice(start, self.n_described)
+
+        # The first column of each table, which has `width` of them in each band.
+        self._starts = [0]
+        for table in self._tables:
+            n_bands = int(table.band.max(initial=0) + 1)
+            self._starts.append(self._starts[-1] + n_bands * table.width)
+        self.n_features = self._starts[-1]
 
     def describe(self, masks):
         """Describe coalitions by numbers from which their features follow.
@@ -170,9 +189,9 @@ class Controls:
         starts, members = members_of(masks)
         described = np.empty((len(masks), self.n_described))
         described[:, 0] = np.diff(starts)
-        for part, own in self._described.items():
-            if part.n_described:
-                described[:, own] = part.describe(masks, starts, members)
+        for table, columns in self._described_columns.items():
+            if table.n_described:
+                described[:, columns] = table.describe(masks, starts, members)
         return described
 
     def columns(self, stratum):
@@ -188,12 +207,12 @@ class Controls:
         columns : ndarray of int of shape (n_local,)
             Indices of columns among the n_features; the others are 0 in this stratum.
         """
-        parts = zip(self._parts, self._ends)
-        columns = [
-            a + p.band[stratum] * p.width + np.arange(p.width)
-            for p, a in parts if p.band[stratum] >= 0
-        ]  # fmt: skip
-        return np.concatenate([np.zeros(0, np.int64), *columns])
+        columns = [np.zeros(0, np.int64)]
+        for table, start in zip(self._tables, self._starts):
+            band = table.band[stratum]
+            if band >= 0:
+                columns.append(start + band * table.width + np.arange(table.width))
+        return np.concatenate(columns)
 
     def block(self, described, stratum):
         """Compute the features of coalitions of one stratum.
@@ -211,11 +230,14 @@ class Controls:
             The columns ``columns(stratum)`` of the features; all others are 0.
         """
         sizes = described[:, 0].astype(np.int64)
-        blocks = [
-            part.local(described[:, self._described[getattr(part, "part", part)]], sizes)
-            for part in self._parts if part.band[stratum] >= 0
-        ]  # fmt: skip
-        return np.concatenate([described[:, :0], *blocks], axis=1)
+        blocks = [described[:, :0]]
+        for table in self._tables:
+            if table.band[stratum] >= 0:
+                # Features by size share the description of those that they are made of.
+                describing = table.features if isinstance(table, BySize) else table
+                columns = self._described_columns[describing]
+                blocks.append(table.local(described[:, columns], sizes))
+        return np.concatenate(blocks, axis=1)
 
     def expected(self, beta):
         """Compute the expectations of linear combinations of the features.
@@ -232,10 +254,12 @@ class Controls:
             player, under the importance weights of the strata. 0 where a stratum has no
             such coalition.
         """
-        shape = (self.n_strata, self.n_players, beta.shape[1])
-        sums = np.zeros(shape), np.zeros(shape)
-        for part, a, b in zip(self._parts, self._ends, self._ends[1:]):
-            coefs = beta[a:b].reshape(-1, part.width, beta.shape[1])
-            for total, expected in zip(sums, part.expected(coefs)):
-                total += expected
-        return sums
+        n_fits = beta.shape[1]
+        inside = np.zeros((self.n_strata, self.n_players, n_fits))
+        outside = np.zeros((self.n_strata, self.n_players, n_fits))
+        for table, start, stop in zip(self._tables, self._starts, self._starts[1:]):
+            coefs = beta[start:stop].reshape(-1, table.width, n_fits)
+            table_inside, table_outside = table.expected(coefs)
+            inside += table_inside
+            outside += table_outside
+        return inside, outside

@@ -16,13 +16,13 @@ def standard_components(X, n_components=14, random_state=None):
     X : ndarray of shape (n_rows, n_columns)
         Finite numbers.
     n_components : int, default=14
-        The most components.
+        Largest number of components.
     random_state : int, RandomState instance or None, default=None
         For the solvers of `sklearn.decomposition.PCA` that start from random vectors.
 
     Returns
     -------
-    components : ndarray of shape (n_rows, n_found)
+    components : ndarray of shape (n_rows, n_components)
         The components by their variance, without those of (almost) no variance.
 
     Examples
@@ -69,14 +69,15 @@ def ranked_rows(X, y, X_val, y_val, is_regression):
     --------
     >>> import numpy as np
     >>> X, X_val = np.array([[0.0], [3.0], [1.0]]), np.array([[0.9]])
-    >>> order, matches = ranked_rows(X, np.array([0, 1, 1]), X_val, np.array([1]), False)
+    >>> y, y_val = np.array([0, 1, 1]), np.array([1])
+    >>> order, matches = ranked_rows(X, y, X_val, y_val, is_regression=False)
     >>> order.tolist(), matches.tolist()
     ([[2, 0, 1]], [[1.0, 0.0, 1.0]])
     """
-    order = np.argsort(
-        euclidean_distances(X_val, X, squared=True), axis=1, kind="stable"
-    )
-    near, own = np.asarray(y)[order], np.asarray(y_val)[:, None]
-    return order, -((near - own) ** 2) if is_regression else (near == own).astype(
-        np.float64
-    )
+    distances = euclidean_distances(X_val, X, squared=True)
+    order = np.argsort(distances, axis=1, kind="stable")
+    labels = np.asarray(y)[order]
+    point_labels = np.asarray(y_val)[:, None]
+    if is_regression:
+        return order, -((labels - point_labels) ** 2)
+    return order, (labels == point_labels).astype(np.float64)

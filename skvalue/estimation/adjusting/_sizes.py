@@ -2,30 +2,35 @@
 
 import numpy as np
 
-_BINS = 6
+_N_BINS = 6
 
 
 class Sizes:
-    """log |S|, and ``1[|S| >= e]`` for five edges that split the draws of the stratum
-    equally."""
+    """log |S|, and ``1[|S| >= e]`` for five edges.
 
-    width, n_described = _BINS, 0
+    The edges split the draws of the stratum equally.
+    """
+
+    width = _N_BINS
+    n_described = 0
 
     def __init__(self, strata):
-        self.band, sizes = np.arange(strata.n_strata), np.arange(len(strata.stratum))
-        at = np.arange(1, _BINS) / _BINS
-        below = np.cumsum(strata.probabilities, axis=1)
-        edges = (below[:, :, None] < at).sum(
-            axis=1
-        ) + 1  # (n_strata, 5); above the last size: 0
-        # Values of the features by (size, stratum).
-        steps = sizes[:, None, None] >= edges
-        logs = np.broadcast_to(
-            np.log(np.maximum(sizes, 1))[:, None, None], (*steps.shape[:2], 1)
-        )
-        table = np.concatenate([logs, steps], axis=2)
+        self.band = np.arange(strata.n_strata)
+        sizes = np.arange(len(strata.stratum))
+
+        # Edges (n_strata, 5); above the last size the indicator is 0.
+        fractions = np.arange(1, _N_BINS) / _N_BINS
+        cumulated = np.cumsum(strata.probabilities, axis=1)
+        edges = (cumulated[:, :, None] < fractions).sum(axis=1) + 1
+
+        # Values of the features by size and stratum.
+        indicators = sizes[:, None, None] >= edges
+        logs = np.log(np.maximum(sizes, 1))[:, None, None]
+        logs = np.broadcast_to(logs, (*indicators.shape[:2], 1))
+        table = np.concatenate([logs, indicators], axis=2)
         self._means = [
-            np.einsum("ks,skw->kw", p, table) for p in strata.side_probabilities
+            np.einsum("ks,skw->kw", probabilities, table)
+            for probabilities in strata.side_probabilities
         ]
         self._table = table[sizes, np.maximum(strata.stratum, 0)]
 

@@ -1,5 +1,4 @@
-"""Semivalues from coalitions each of which tells the marginal contributions of all
-players.
+"""Semivalues from coalitions each of which tells the contributions of all players.
 
 A coalition S of s players tells what those outside add to it (layer s), and what those
 inside add to the rest (layer s - 1). With sizes drawn with probabilities ``pi``, layer
@@ -15,35 +14,46 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..design import Design, Moments
-from ..intervals import summed
-from ..subsets import _is_shapley
+from ..design import Design, Moments, is_shapley
+from ..intervals import sum_variances
 
-_GROWTH, _LATER, _EARLY = (
-    1.4,
-    2.0,
-    40,
-)  # ratios of the edges of strata, below a size and from there
-_RARE = (
-    0.01  # strata of less than this fraction of a uniform size's probability are merged
-)
-_FEW = 20  # size from which the spread of contributions falls faster, at least
-_NEVER = 1e-12  # probability within a stratum of sizes whose work does not count
-_PAIRS = 32  # pairs of coalitions of a block, about
-_STEP, _COALITION = 1 / 8, 150  # work of a step and of a coalition, in models trained
-_PIECE = 2**21  # most contributions asked for at once
-_LOGGED = 2**27  # most contributions kept for another semivalue
-_LARGEST = 16  # of the variance, over that of a fit for another semivalue, for which it is refused
+# Strata are ranges of sizes. Their edges grow by these ratios, below and above a size;
+# strata of less than a fraction of a uniform size's probability are merged.
+_SMALL_RATIO = 1.4
+_LARGE_RATIO = 2.0
+_LARGE_SIZE = 40
+_RARE = 0.01
+
+# The spread of contributions falls faster from this size on, at least.
+_STEP_SIZE = 20
+
+# Work of a step and of a coalition, in models trained. Sizes of a probability within
+# their stratum below the last number do not count.
+_STEP_WORK = 1 / 8
+_COALITION_WORK = 150
+_NEGLIGIBLE = 1e-12
+
+_N_PAIRS = 32  # pairs of coalitions of a block, about
+_MAX_AT_ONCE = 2**21  # contributions asked for at once
+_MAX_LOGGED = 2**27  # contributions kept for another semivalue
+
+# Largest variance of another semivalue, over that of a fit of its own.
+_MAX_RATIO = 16
 
 
 @dataclass(frozen=True)
 class MarginalMoments(Moments):
-    """Sums over the coalitions of each stratum, of shape (n_strata, n), and their
-    numbers `draws`.
+    """Sums over the coalitions of each stratum.
 
-    `sums` of weighted contributions, `added` of the corrections in them, and `squares`
-    of the differences within pairs, of which the mean over players is subtracted if the
-    sum of all values is known.
+    Parameters
+    ----------
+    sums, added : ndarrays of shape (n_strata, n)
+        Sums of weighted contributions, and of the corrections in them.
+    squares : ndarray of shape (n_strata, n)
+        Sums of squared differences within pairs, of which the mean over players is
+        subtracted if the sum of all values is known.
+    draws : ndarray of int of shape (n_strata,)
+        Numbers of coalitions.
     """
 
     sums: np.ndarray
@@ -52,24 +62,34 @@ class MarginalMoments(Moments):
     draws: np.ndarray
 
     def add(self, labels, weights, answers, efficient):
-        """Add pairs of coalitions of some strata: weights (m, n), answers (2, m, n)."""
-        added = weights * answers[1]
-        totals = weights * answers[0] + added
+        """The sums with more pairs of coalitions.
+
+        From their strata (m,), the weights (m, n) and answers (2, m, n) of players, and
+        whether the sum of all values is known.
+        """
+        contributions, corrections = answers
+        added = weights * corrections
+        totals = weights * contributions + added
         differences = totals[::2] - totals[1::2]
         if efficient:  # the shift of all values removes what is common to them
             differences -= differences.mean(axis=1, keepdims=True)
-        new = {name: array.copy() for name, array in self.arrays().items()}
+
+        sums = {name: array.copy() for name, array in self.arrays().items()}
         for label in np.unique(labels):
-            own = labels == label
-            new["sums"][label] += totals[own].sum(axis=0)
-            new["added"][label] += added[own].sum(axis=0)
-            new["squares"][label] += (differences[own[::2]] ** 2).sum(axis=0)
-            new["draws"][label] += own.sum()
-        return MarginalMoments(**new)
+            in_stratum = labels == label
+            sums["sums"][label] += totals[in_stratum].sum(axis=0)
+            sums["added"][label] += added[in_stratum].sum(axis=0)
+            sums["squares"][label] += (differences[in_stratum[::2]] ** 2).sum(axis=0)
+            sums["draws"][label] += in_stratum.sum()
+        return MarginalMoments(**sums)
 
     def merge(self, other):
-        ours, theirs = self.arrays(), other.arrays()
-        return MarginalMoments(**{name: ours[name] + theirs[name] for name in ours})
+        return MarginalMoments(
+            sums=self.sums + other.sums,
+            added=self.added + other.added,
+            squares=self.squares + other.squares,
+            draws=self.draws + other.draws,
+        )
 
     @property
     def count(self):
@@ -77,9 +97,32 @@ class MarginalMoments(Moments):
         return int(self.draws.sum())
 
 
+@dataclass
+class _PendingBlock:
+    """The coalitions of a block, and the answers to the first ones.
+
+    Parameters
+    ----------
+    labels : ndarray of int of shape (m,)
+        Their strata; pairs follow each other.
+    masks : ndarray of bool of shape (m, n)
+        The coalitions.
+    answers : list of ndarrays of shape (2, m_tile, n)
+        What `tell` received.
+    """
+
+    labels: np.ndarray
+    masks: np.ndarray
+    answers: list
+
+    @property
+    def n_answered(self):
+        """Number of coalitions whose contributions are known."""
+        return sum(answers.shape[1] for answers in self.answers)
+
+
 class MarginalDesign(Design):
-    """Pairs of coalitions in strata of sizes; `tell` takes contributions of all
-    players.
+    """Pairs of coalitions in strata of sizes, with contributions of all players.
 
     ``tell(answers)`` takes an array of shape (2, m, n): approximate contributions of
     the players, and corrections of these, see `corrections`. The two coalitions of a
@@ -102,190 +145,243 @@ class MarginalDesign(Design):
         points.
     **options
         As those of `Design`.
+
+    Attributes
+    ----------
+    probabilities : ndarray of shape (n + 1,)
+        Probabilities of sizes.
+    edges : ndarray of int of shape (n_strata + 1,)
+        First size of each stratum, and n + 1.
+    mass : ndarray of shape (n_strata,)
+        Probabilities of the strata.
+    pairs : ndarray of int of shape (n_strata,)
+        Pairs of coalitions of a block.
+    weights : ndarray of shape (n,)
+        Weight of the contributions of each layer.
     """
 
-    kept = ("labels", "packed", "totals")
+    log_names = ("labels", "packed", "totals")
 
     def __init__(self, q, n_trained, smooth=True, **options):
         n = len(q)
-        self.q, self.n_trained, self.smooth = q, n_trained, smooth
-        self.efficient = _is_shapley(q)
+        self.q = q
+        self.n_trained = n_trained
+        self.smooth = smooth
+        self.efficient = is_shapley(q)
+
         sizes = np.arange(n + 1)
-        self.probabilities = (sizes * np.r_[0.0, q] + (n - sizes) * np.r_[q, 0.0]) / (
-            n + 1
-        )
-        self.edges = _edges(self.probabilities, n_trained)
+        weighted = sizes * np.r_[0.0, q] + (n - sizes) * np.r_[q, 0.0]
+        self.probabilities = weighted / (n + 1)
+        self.edges = _stratum_edges(self.probabilities, n_trained)
         self.mass = np.add.reduceat(self.probabilities, self.edges[:-1])
-        self._set_weights()
-        self.pairs = self._pairs()
-        self.cost = int(2 * (self.pairs * (1 + self._worst())).sum())
+        self.weights = _layer_weights(q, self.probabilities)
+
+        n_worst = self._most_trained()
+        self.pairs = self._allocate_pairs(n_worst)
+        self.cost = int(2 * (self.pairs * (1 + n_worst)).sum())
         super().__init__(n, **options)
 
-    def _set_weights(self):
-        n, p = len(self.q), self.probabilities
-        told = (np.arange(n, 0, -1) * p[:-1] + np.arange(1, n + 1) * p[1:]) / n
-        self.weights = np.where(told > 0, self.q / np.where(told > 0, told, 1), 0.0)
-
-    def _worst(self):
+    def _most_trained(self):
         """Most models that a coalition of each stratum trains besides its own."""
-        typical = self.probabilities > _NEVER * np.repeat(
-            self.mass, np.diff(self.edges)
-        )
-        return np.maximum.reduceat(
-            np.where(typical, self.n_trained, 0), self.edges[:-1]
-        )
+        of_stratum = np.repeat(self.mass, np.diff(self.edges))
+        is_typical = self.probabilities > _NEGLIGIBLE * of_stratum
+        n_trained = np.where(is_typical, self.n_trained, 0)
+        return np.maximum.reduceat(n_trained, self.edges[:-1])
 
-    def _terms(self):
-        """Variance that one draw of each stratum is expected to add to a value, up to a
-        factor."""
-        sizes = np.arange(len(self.q) + 1)
-        few = max(_FEW, 3 * np.argmax(self.n_trained < len(self.q)))
-        fall = (sizes + 2) * (1 + sizes / few) if self.smooth else np.sqrt(sizes + 2)
-        expected = (sizes > 0) / fall
-        weights = np.r_[self.weights, self.weights[-1:]] * expected
-        squares = np.add.reduceat(self.probabilities * weights**2, self.edges[:-1])
+    def _expected_terms(self):
+        """Variance that a draw of each stratum is expected to add, up to a factor."""
+        n = len(self.q)
+        sizes = np.arange(n + 1)
+        if self.smooth:
+            first_step = np.argmax(self.n_trained < n)
+            fall = (sizes + 2) * (1 + sizes / max(_STEP_SIZE, 3 * first_step))
+        else:
+            fall = np.sqrt(sizes + 2)
+        stds = np.r_[self.weights, self.weights[-1:]] * ((sizes > 0) / fall)
+        squares = np.add.reduceat(self.probabilities * stds**2, self.edges[:-1])
         return self.mass * squares
 
-    def _pairs(self):
-        work = _COALITION + self._worst() + _STEP * len(self.q)
-        wanted = np.sqrt(self._terms() / work)
-        return np.maximum(1, np.round(_PAIRS * wanted / wanted.sum())).astype(np.int64)
+    def _allocate_pairs(self, n_worst):
+        """Pairs of each stratum in a block, by Neyman's rule with work."""
+        work = _COALITION_WORK + n_worst + _STEP_WORK * len(self.q)
+        wanted = np.sqrt(self._expected_terms() / work)
+        n_pairs = np.round(_N_PAIRS * wanted / wanted.sum())
+        return np.maximum(1, n_pairs).astype(np.int64)
 
     def _no_moments(self):
-        n_strata = len(self.mass)
+        shape = (len(self.mass), self.n)
         return MarginalMoments(
-            *np.zeros((3, n_strata, self.n)), np.zeros(n_strata, np.int64)
+            sums=np.zeros(shape),
+            added=np.zeros(shape),
+            squares=np.zeros(shape),
+            draws=np.zeros(len(self.mass), np.int64),
         )
+
+    # Drawing --------------------------------------------------------------------------
 
     def round_of(self, block):
         return block, block + 1
 
     def _ask(self, blocks):
-        if self._drawn is None:
-            self._drawn, self._told, self._answers = self._draw(), 0, []
-        at_once = 2 * max(1, min(_PIECE // self.n, self.size) // 2)
-        return self._drawn[1][self._told : self._told + at_once]
+        if self._pending is None:
+            self._pending = self._draw()
+        n_pairs = min(_MAX_AT_ONCE // self.n, self.size) // 2
+        start = self._pending.n_answered
+        return self._pending.masks[start : start + 2 * max(1, n_pairs)]
 
     def _draw(self):
-        """Strata and masks of the coalitions of a block."""
-        rng, labels, sizes = self.random(self.block), [], []
-        for label, (count, first, last) in enumerate(
-            zip(self.pairs, self.edges, self.edges[1:])
-        ):
+        """The coalitions of a block."""
+        rng = self.random(self.block)
+        labels = []
+        sizes = []
+        for label, n_pairs in enumerate(self.pairs):
+            # The sizes of pairs are stratified, those within a pair independent.
+            first, last = self.edges[label : label + 2]
             cumulated = np.cumsum(self.probabilities[first:last])
-            u = (
-                (np.repeat(np.arange(count), 2) + rng.random(2 * count))
-                / count
-                * cumulated[-1]
-            )
+            pair = np.repeat(np.arange(n_pairs), 2)
+            u = (pair + rng.random(2 * n_pairs)) / n_pairs * cumulated[-1]
             drawn = first + np.searchsorted(cumulated, u, side="right")
             sizes.append(np.minimum(drawn, last - 1))
-            labels.append(np.full(2 * count, label))
-        labels, sizes = np.concatenate(labels), np.concatenate(sizes)
-        return labels, rng.permuted(np.arange(self.n) < sizes[:, None], axis=1)
+            labels.append(np.full(2 * n_pairs, label))
+        sizes = np.concatenate(sizes)
+        masks = rng.permuted(np.arange(self.n) < sizes[:, None], axis=1)
+        return _PendingBlock(np.concatenate(labels), masks, answers=[])
 
     def generators(self, count):
         """A random number generator for each of the next ``count`` coalitions."""
-        return [self.random(self.block, self._told + i) for i in range(count)]
+        start = self._pending.n_answered
+        return [self.random(self.block, start + i) for i in range(count)]
 
     def fits(self, masks):
         """Number of models trained for the contributions to some coalitions."""
         return int((1 + self.n_trained[masks.sum(axis=1)]).sum())
 
     def _tell(self, utilities):
-        self._answers.append(utilities)
-        self._told += utilities.shape[1]
-        labels, masks = self._drawn
-        if self._told < len(masks):
+        pending = self._pending
+        pending.answers.append(utilities)
+        if pending.n_answered < len(pending.masks):
             return
-        answers, weights = np.concatenate(self._answers, axis=1), self.weights_of(masks)
-        moments, log = self.moments.add(labels, weights, answers, self.efficient), ()
-        if moments.count * self.n <= _LOGGED:
+
+        labels = pending.labels
+        masks = pending.masks
+        answers = np.concatenate(pending.answers, axis=1)
+        weights = self.weights_of(masks)
+        moments = self.moments.add(labels, weights, answers, self.efficient)
+        log = ()
+        if moments.count * self.n <= _MAX_LOGGED:
             totals = answers.sum(axis=0).astype(np.float32)
             log = (*self.log, (labels, np.packbits(masks, axis=1), totals))
-        self._drawn, self._answers = None, []
+        self._pending = None
         self._advance(moments, 1, self.fits(masks), log)
 
     def weights_of(self, masks):
-        """Weight of the contribution of every player to each coalition."""
+        """Weight of the contribution of every player to each coalition, (m, n)."""
         sizes = masks.sum(axis=1)[:, None]
-        return self.weights[np.clip(np.where(masks, sizes - 1, sizes), 0, self.n - 1)]
+        layers = np.where(masks, sizes - 1, sizes)
+        return self.weights[np.clip(layers, 0, self.n - 1)]
+
+    # Values and their errors ----------------------------------------------------------
 
     def values(self):
-        values = self._mean(self.moments.sums)
+        values = self._mean_of(self.moments.sums)
+        if not self.efficient:
+            return values
+        # The sum of Shapley values is known: all are shifted equally to match it.
         gain = self.full - self.empty_utility
-        # The sum of Shapley values is known: all values are shifted equally to match
-        # it.
-        return values + (gain - values.sum()) / self.n if self.efficient else values
+        return values + (gain - values.sum()) / self.n
 
     @property
     def correction(self):
         """What the corrections added to the values."""
-        return self._mean(self.moments.added)
+        return self._mean_of(self.moments.added)
 
-    def _mean(self, sums):
+    def _mean_of(self, sums):
+        """Means over all coalitions, (n,), from the sums over each stratum."""
         return (self.mass / np.maximum(self.moments.draws, 1)) @ sums
 
     def variances(self):
-        counts = np.maximum(self.moments.draws, 1)[:, None]
+        n_draws = np.maximum(self.moments.draws, 1)[:, None]
+        variances = (self.mass[:, None] / n_draws) ** 2 * self.moments.squares
         # One degree of freedom for every pair.
-        return summed(
-            (self.mass[:, None] / counts) ** 2 * self.moments.squares, counts / 2
-        )
-
-    def reweighted(self, q):
-        if sum(len(labels) for labels, *_ in self.log) < self.moments.count:
-            raise ValueError(
-                "reweight needs the contributions to all coalitions, of which at most "
-                f"{_LOGGED:,} are kept. Got {self.moments.count * self.n:,}."
-            )
-        other = copy(self)
-        other.q, other.efficient = q, _is_shapley(q)
-        own = MarginalDesign(q, self.n_trained, self.smooth)
-        other._set_weights()
-        never = (other.weights == 0) & (q > 0)
-        drawn = (other._terms() / np.maximum(self.moments.draws, 1)).sum()
-        best = (
-            (own._terms() / own.pairs).sum()
-            / 2
-            * own.cost
-            / max(self.n_evaluations - 1, 1)
-        )
-        if never.any() or drawn > _LARGEST * best:
-            raise ValueError(
-                "Coalitions of the sizes that this semivalue weights are drawn too rarely: their "
-                f"variance is expected to be more than {_LARGEST} times that of a fit of its own."
-            )
-        other.moments = self._no_moments()
-        logged, count = self.logged(), 2 * max(1, _PIECE // self.n // 2)
-        for start in range(0, len(logged[0]), count):
-            labels, packed, totals = (array[start : start + count] for array in logged)
-            masks = np.unpackbits(packed, axis=1, count=self.n).view(bool)
-            answers = np.stack([totals, np.zeros_like(totals)])
-            weights = other.weights_of(masks)
-            other.moments = other.moments.add(labels, weights, answers, other.efficient)
-        return other, drawn, best
+        return sum_variances(variances, n_draws / 2)
 
     @property
     def has_reliable_errors(self):
         return self.block > 1
 
+    def reweighted(self, q):
+        n_logged = sum(len(labels) for labels, *_ in self.log)
+        if n_logged < self.moments.count:
+            raise ValueError(
+                "reweight needs the contributions to all coalitions, of which at most "
+                f"{_MAX_LOGGED:,} are kept. Got {self.moments.count * self.n:,}."
+            )
+        design = copy(self)
+        design.q = q
+        design.efficient = is_shapley(q)
+        design.weights = _layer_weights(q, self.probabilities)
 
-def _edges(probabilities, n_trained):
-    """First sizes of the strata, and the number of sizes: geometric, with the large
-    ones apart."""
+        # The variance to expect, and that of a fit of its own of as many models.
+        terms = design._expected_terms()
+        drawn = (terms / np.maximum(self.moments.draws, 1)).sum()
+        own_design = MarginalDesign(q, self.n_trained, self.smooth)
+        of_block = (own_design._expected_terms() / own_design.pairs).sum() / 2
+        own = of_block * own_design.cost / max(self.n_evaluations - 1, 1)
+        is_never_drawn = (design.weights == 0) & (q > 0)
+        if is_never_drawn.any() or drawn > _MAX_RATIO * own:
+            raise ValueError(
+                "Coalitions of the sizes that this semivalue weights are drawn too "
+                "rarely: their variance is expected to be more than "
+                f"{_MAX_RATIO} times that of a fit of its own."
+            )
+
+        # What is kept of answers is their sum: corrections are in the contributions.
+        design.moments = self._no_moments()
+        labels, packed, totals = self.logged()
+        tile_size = 2 * max(1, _MAX_AT_ONCE // self.n // 2)
+        for start in range(0, len(labels), tile_size):
+            tile = slice(start, start + tile_size)
+            masks = np.unpackbits(packed[tile], axis=1, count=self.n).view(bool)
+            answers = np.stack([totals[tile], np.zeros_like(totals[tile])])
+            weights = design.weights_of(masks)
+            design.moments = design.moments.add(
+                labels[tile], weights, answers, design.efficient
+            )
+        return design, drawn, own
+
+
+def _layer_weights(q, probabilities):
+    """Weights ``q_l / rho_l`` of the layers, (n,); 0 for those that are never drawn."""
+    n = len(q)
+    layers = np.arange(n)
+    rho = (n - layers) * probabilities[:-1] + (layers + 1) * probabilities[1:]
+    rho = rho / n
+    return np.where(rho > 0, q / np.where(rho > 0, rho, 1), 0.0)
+
+
+def _stratum_edges(probabilities, n_trained):
+    """First sizes of the strata, and the number of sizes, (n_strata + 1,).
+
+    The edges are geometric, with the large ones apart.
+    """
     n = len(probabilities) - 1
     edges = [0, 1]
     while edges[-1] <= n:
-        ratio = _GROWTH if edges[-1] < _EARLY else _LATER
-        edges.append(min(max(edges[-1] + 1, int(np.ceil(edges[-1] * ratio))), n + 1))
+        ratio = _SMALL_RATIO if edges[-1] < _LARGE_SIZE else _LARGE_RATIO
+        edge = max(edges[-1] + 1, int(np.ceil(edges[-1] * ratio)))
+        edges.append(min(edge, n + 1))
+
     # Where the steps begin, the work of a coalition changes.
-    edges = np.unique(np.r_[edges, 1 + np.flatnonzero(np.diff(n_trained == n)), n + 1])
-    kept, mass = [0], 0.0
+    changes = 1 + np.flatnonzero(np.diff(n_trained == n))
+    edges = np.unique(np.r_[edges, changes, n + 1])
+
+    # Rare strata are merged with the next one.
+    merged = [0]
+    mass = 0.0
     for first, last in pairwise(edges):
         mass += probabilities[first:last].sum()
         if mass > _RARE / (n + 1):
-            kept.append(last)
+            merged.append(last)
             mass = 0.0
-    kept[-1] = n + 1
-    return np.array(kept)
+    merged[-1] = n + 1
+    return np.array(merged)
