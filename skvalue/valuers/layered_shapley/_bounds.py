@@ -1,5 +1,4 @@
-"""Bounds of marginal contributions by coalition size: proved for a stable game, or
-estimated."""
+"""Bounds of marginal contributions by coalition size: proved, or assumed."""
 
 import math
 
@@ -15,7 +14,8 @@ def contribution_bounds(n_layers, l2, max_norm, fit_intercept=True):
     the utility by no more than the replacement of a row among k + 1: see
     `skvalue.games.StableLogisticGame`.
 
-    >>> contribution_bounds(2, l2=1.0, max_norm=1.0, fit_intercept=False).round(3).tolist()
+    >>> bounds = contribution_bounds(2, l2=1.0, max_norm=1.0, fit_intercept=False)
+    >>> bounds.round(3).tolist()
     [0.791, 0.396, 0.264]
     """
     kappa, slope, tolerance = stability(l2, max_norm, fit_intercept)
@@ -24,8 +24,7 @@ def contribution_bounds(n_layers, l2, max_norm, fit_intercept=True):
 
 
 def training_bound(l2, max_norm, fit_intercept=True):
-    """Bound of k + 1 times what a row that joins k others changes in their minimum
-    objective.
+    """Bound of k + 1 times what a row changes in the minimum objective of k others.
 
     It is the largest loss of a row under a model of the others: Observation 3.1 of the
     paper, whose loss is of 0 and 1.
@@ -40,8 +39,7 @@ def training_bound(l2, max_norm, fit_intercept=True):
 def change_bounds(
     n_layers, l2, max_norm, fit_intercept=True, slope=None, curvature=None
 ):
-    """Bounds of what another row, and the row itself, change in the layers 1, ...,
-    n_layers.
+    """Bounds of what another row, and the row itself, change in each layer.
 
     The marginal contribution of a row to k others changes by no more than the first of
     these bounds if one of the k is replaced, and by no more than the second if the row
@@ -74,21 +72,29 @@ def change_bounds(
     """
     kappa, steepest, tolerance = stability(l2, max_norm, fit_intercept)
     steep = kappa * steepest
-    slope = steep if slope is None else slope
-    curvature = kappa**2 / 4 if curvature is None else curvature
-    joins = (steep + min(steep, l2 * weight_norm(l2))) / l2  # d
-    replaced = 2 * steep / l2  # q
-    third = kappa**3 / (
-        6 * math.sqrt(3)
-    )  # Lipschitz constant of the Hessian of the loss
-    width = 2 * weight_norm(l2)  # diameter of the ball
+    if slope is None:
+        slope = steep
+    if curvature is None:
+        curvature = kappa**2 / 4
+
+    # How far the coefficients move if a row joins, d, and if one is replaced, q; and
+    # the diameter of the ball.
+    joins = (steep + min(steep, l2 * weight_norm(l2))) / l2
+    replaced = 2 * steep / l2
+    width = 2 * weight_norm(l2)
+
+    # The second difference, by the Lipschitz constant of the Hessian of the loss.
+    third = kappa**3 / (6 * math.sqrt(3))
     k = np.arange(1, n_layers + 1)
     moved = (kappa**2 / 4 + third * replaced) * joins / (k + 1)
     moved = (moved + (kappa**2 / 4 + l2) * replaced / k) / (l2 * (k + 1))
     second = slope * moved + curvature * replaced * joins / (k * (k + 1))
-    error = 4 * slope * tolerance / l2  # of the solver, in four utilities
+
+    # The error of the solver, in four utilities.
+    error = 4 * slope * tolerance / l2
     other = np.minimum(2 * slope * np.minimum(joins / (k + 1), width), second) + error
-    own = slope * np.minimum(replaced / np.arange(1, n_layers + 2), width) + error / 2
+    sizes = np.arange(1, n_layers + 2)
+    own = slope * np.minimum(replaced / sizes, width) + error / 2
     return other, own
 
 
@@ -110,12 +116,19 @@ def marginal_bounds(valuer, n):
     left_out : float
         Sum of the bounds of layers K + 1, ..., n - 1, over n.
     """
-    bound, game = valuer.bound, (valuer.l2, valuer.max_norm, valuer.fit_intercept)
-    if valuer.l2 is not None and valuer.scoring is not None and bound is None:
+    bounds = _bounds_of_all_layers(valuer, n)
+    n_bounds = n if valuer.n_layers is None else valuer.n_layers + 1
+    return bounds[:n_bounds], float(bounds[n_bounds:].sum() / n)
+
+
+def _bounds_of_all_layers(valuer, n):
+    """Bounds of marginal contributions for layers 0, ..., n - 1."""
+    game = (valuer.l2, valuer.max_norm, valuer.fit_intercept)
+    bound = valuer.bound
+    if bound is None and valuer.l2 is not None:
+        if valuer.scoring is None:
+            return contribution_bounds(n - 1, *game)
         bound = training_bound(*game)
-    if valuer.l2 is not None and bound is None:
-        bounds = contribution_bounds(n - 1, *game)
-    else:
-        bounds = (1.0 if bound is None else bound) / np.maximum(np.arange(n), 1)
-    layers = n if valuer.n_layers is None else valuer.n_layers + 1
-    return bounds[:layers], float(bounds[layers:].sum() / n)
+    if bound is None:
+        bound = 1.0
+    return bound / np.maximum(np.arange(n), 1)

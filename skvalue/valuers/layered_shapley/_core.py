@@ -89,25 +89,31 @@ class CoreSet:
         values : ndarray of shape (n_rows,)
             The values.
         """
-        (X, y), players = (
-            self.problem.rows(self.split),
-            players_of(self.problem, self.split),
-        )
-        n_old, n_new, groups = len(players), len(y_new), None
-        if self.problem.groups is not None:
-            codes = np.searchsorted(players, self.problem.groups[self.split.players])
-            groups = np.r_[codes, n_old + np.arange(n_new)]
-        X, y = stack_rows(X, X_new), np.concatenate([y, y_new])
-        game = make_game(self.valuer, self.problem, X, y, self.split.points, groups)
-        alone = coalition_masks(n_old + np.arange(n_new)[:, None], game.n_players)
+        problem = self.problem
+        X, y = problem.rows(self.split)
+        players = players_of(problem, self.split)
+        n_old = len(players)
+        n_new = len(y_new)
+        new_players = n_old + np.arange(n_new)
+        groups = None
+        if problem.groups is not None:
+            codes = np.searchsorted(players, problem.groups[self.split.players])
+            groups = np.r_[codes, new_players]
+        X = stack_rows(X, X_new)
+        y = np.concatenate([y, y_new])
+        game = make_game(self.valuer, problem, X, y, self.split.points, groups)
+
+        # Each new row alone, and then with each of the stored coalitions.
+        alone = coalition_masks(new_players[:, None], game.n_players)
         values = game.utility(alone) - game.empty_utility
-        for members, weights, known in self.coalitions:
-            for part in tiles(len(members), max(1, ENTRIES // game.n_players)):
-                masks = coalition_masks(members[part], game.n_players)
-                for new in range(n_new):
-                    masks[:, n_old + new] = True
-                    values[new] += weights[part] @ (game.utility(masks) - known[part])
-                    masks[:, n_old + new] = False
+        for members, weights, utilities in self.coalitions:
+            for block in tiles(len(members), max(1, ENTRIES // game.n_players)):
+                masks = coalition_masks(members[block], game.n_players)
+                for i, player in enumerate(new_players):
+                    masks[:, player] = True
+                    gains = game.utility(masks) - utilities[block]
+                    values[i] += weights[block] @ gains
+                    masks[:, player] = False
         return values / (n_old + 1)
 
 
@@ -115,18 +121,25 @@ def core_set(valuer, fitted, number):
     """The core set of one split, created once per fit."""
     key = "core set", number
     if key not in fitted.cache:
-        problem, split = fitted.problem, fitted.problem.splits[number]
-        n, by_size = len(players_of(problem, split)), {}
-        for found in fitted.statistic[number]:
-            by_size.setdefault(found[0].shape[1], []).append(found)
-        coalitions = [
-            tuple(map(np.concatenate, zip(*by_size[size]))) for size in sorted(by_size)
-        ]
+        problem = fitted.problem
+        split = problem.splits[number]
+        coalitions = _join_by_size(fitted.statistic[number])
+        n = len(players_of(problem, split))
         if valuer.n_layers is None or valuer.n_layers >= n:
-            full = game_of(valuer, problem, split).utility(np.ones((1, n), dtype=bool))
-            coalitions.append((np.arange(n)[None], np.ones(1), full))
+            everyone = np.ones((1, n), dtype=bool)
+            utility = game_of(valuer, problem, split).utility(everyone)
+            coalitions.append((np.arange(n)[None], np.ones(1), utility))
         fitted.cache[key] = CoreSet(with_parameters(valuer), problem, split, coalitions)
     return fitted.cache[key]
+
+
+def _join_by_size(coalitions):
+    """One tuple (members, weights, utilities) for each size, in order of size."""
+    by_size = {}
+    for members, weights, utilities in coalitions:
+        size = members.shape[1]
+        by_size.setdefault(size, []).append((members, weights, utilities))
+    return [tuple(map(np.concatenate, zip(*by_size[size]))) for size in sorted(by_size)]
 
 
 def joining_values(valuer, fitted, number, X, y):
@@ -139,13 +152,16 @@ def joining_values(valuer, fitted, number, X, y):
     if y is not None:
         return core.joining(X, y)
     return sum(
-        core.joining(X, label) * p for label, p in _predictions(valuer, fitted, X)
+        core.joining(X, targets) * probabilities
+        for targets, probabilities in _predictions(valuer, fitted, X)
     )
 
 
 def _predictions(valuer, fitted, X):
-    """Pairs (codes, probabilities) for rows without labels; (targets, 1) for
-    regression."""
+    """Pairs (codes, probabilities) for rows without labels, by the model of all rows.
+
+    For regression the pair (targets, 1).
+    """
     problem = fitted.problem
     if "model" not in fitted.cache:
         model = clone(estimator_of(valuer, problem))
@@ -156,10 +172,7 @@ def _predictions(valuer, fitted, X):
     if is_classifier(model) and hasattr(model, "predict_proba"):
         probabilities = model.predict_proba(X)
     else:
-        probabilities = (model.predict(X)[:, None] == problem.classes).astype(
-            np.float64
-        )
-    return [
-        (np.full(n_rows_of(X), c), probabilities[:, c])
-        for c in range(problem.n_classes)
-    ]
+        is_predicted = model.predict(X)[:, None] == problem.classes
+        probabilities = is_predicted.astype(np.float64)
+    n = n_rows_of(X)
+    return [(np.full(n, c), probabilities[:, c]) for c in range(problem.n_classes)]

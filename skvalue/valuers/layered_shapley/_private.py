@@ -20,6 +20,8 @@ from ...samplers import layer_counts
 from ._bounds import change_bounds, contribution_bounds
 
 RELEASES = ("query", "all", "publish")
+
+# What owners may see of their own rows is not protected.
 _OWN = (
     sentences.OWN_VALUE,
     "rows from anyone who has the fitted object, which is for the curator",
@@ -56,8 +58,7 @@ def value_sensitivity(n, other, design="blocks"):
 
 
 def participation(n, counts):
-    """Probability that a given other row is in one of the independent coalitions of a
-    query.
+    """Probability that a given other row is in one of the coalitions of a query.
 
     Parameters
     ----------
@@ -85,19 +86,28 @@ def participation(n, counts):
 class ReleasePlan:
     """What is released and with which noise, independent of the rows."""
 
-    n: int  # number of rows
-    kind: str  # "query": values on request; "all": each to its owner; "publish": all to everyone
-    design: str  # "blocks" or "iid"
-    epsilon: float  # of everything that is released
-    max_queries: int  # for "query": number of values released
-    noise: object  # of one value, or of the vector: a `LaplaceEvent` or `GaussianEvent`
-    charge: object  # event of one release: the noise, or less if coalitions are secret
-    total: object  # event of all releases
-    delta: float  # of the guarantee; 0 with Laplace noise
-    counts: np.ndarray  # (K + 1,): coalitions of each size that a value is based on
-    n_shuffles: (
-        np.ndarray
-    )  # (K + 1,): for blocks, shuffles with (n - 1) // k blocks each
+    # Number of rows.
+    n: int
+    # "query": values on request; "all": each to its owner; "publish": all to everyone.
+    kind: str
+    # "blocks" or "iid".
+    design: str
+    # Of everything that is released.
+    epsilon: float
+    # For "query": number of values released.
+    max_queries: int
+    # Of one value, or of the vector: a `LaplaceEvent` or `GaussianEvent`.
+    noise: object
+    # Event of one release: the noise, or less if coalitions are secret.
+    charge: object
+    # Event of all releases.
+    total: object
+    # Of the guarantee; 0 with Laplace noise.
+    delta: float
+    # Coalitions of each size that a value is based on, (K + 1,).
+    counts: np.ndarray
+    # For blocks, shuffles with (n - 1) // k blocks each, (K + 1,).
+    n_shuffles: np.ndarray
 
     @property
     def n_layers(self):
@@ -114,15 +124,28 @@ class ReleasePlan:
     @property
     def noise_std(self):
         """Standard deviation of the noise on a value."""
-        return self.noise.scale * (
-            math.sqrt(2) if isinstance(self.noise, LaplaceEvent) else 1.0
-        )
+        if isinstance(self.noise, LaplaceEvent):
+            return self.noise.scale * math.sqrt(2)
+        return self.noise.scale
 
 
 def plan_release(
-    n, n_layers, *, epsilon, delta, release="query", max_queries=1, design="blocks", l2=1.0,
-    max_norm=1.0, fit_intercept=True, slope=None, curvature=None, tol=None, confidence=0.95,
-):  # fmt: skip
+    n,
+    n_layers,
+    *,
+    epsilon,
+    delta,
+    release="query",
+    max_queries=1,
+    design="blocks",
+    l2=1.0,
+    max_norm=1.0,
+    fit_intercept=True,
+    slope=None,
+    curvature=None,
+    tol=None,
+    confidence=0.95,
+):
     """Choose noise and coalitions of a private fit, independent of the rows.
 
     Parameters
@@ -155,75 +178,102 @@ def plan_release(
         The plan of the release.
     """
     game = (l2, max_norm, fit_intercept)
-    blocks = (n - 1) // np.arange(1, n_layers + 1)
-    wanted = blocks * (N_SHUFFLES if release == "query" else 1)
+    counts, n_shuffles = _coalition_counts(
+        n,
+        n_layers,
+        game,
+        release=release,
+        design=design,
+        tol=tol,
+        confidence=confidence,
+    )
+    other, own = change_bounds(n_layers, *game, slope, curvature)
+    sensitivity = value_sensitivity(n, other, design)
+    if release != "query":
+        # The vector of the other values, and with "publish" that of the row itself.
+        l2_norm = np.sqrt(n - 1) * sensitivity
+        l1_norm = (n - 1) * sensitivity
+        if release == "publish":
+            own_change = float(own.sum() / n)
+            l2_norm = math.hypot(l2_norm, own_change)
+            l1_norm = l1_norm + own_change
+        noise, delta = _smaller_noise(epsilon, delta, l2_norm, l1_norm)
+        charge = noise
+    elif design == "iid":
+        epsilon_of_query = epsilon / max_queries
+        noise = _amplified_noise(epsilon_of_query, sensitivity, n, counts)
+        delta = 0.0
+        charge = OpaqueEvent(epsilon_of_query, event=noise)
+    else:
+        l2_norm = math.sqrt(max_queries) * sensitivity
+        l1_norm = max_queries * sensitivity
+        noise, delta = _smaller_noise(epsilon, delta, l2_norm, l1_norm)
+        noise = replace(noise, sensitivity=sensitivity)
+        charge = noise
+    return ReleasePlan(
+        n=n,
+        kind=release,
+        design=design,
+        epsilon=epsilon,
+        max_queries=max_queries,
+        noise=noise,
+        charge=charge,
+        total=charge if max_queries == 1 else SelfComposedEvent(charge, max_queries),
+        delta=delta,
+        counts=counts,
+        n_shuffles=n_shuffles,
+    )
+
+
+def _coalition_counts(n, n_layers, game, *, release, design, tol, confidence):
+    """Numbers of coalitions, and of shuffles, of each size 0, ..., n_layers.
+
+    Both of shape (n_layers + 1,), and independent of the rows.
+    """
+    n_blocks = (n - 1) // np.arange(1, n_layers + 1)
+    needed = n_blocks * (N_SHUFFLES if release == "query" else 1)
     if tol is not None:
         bounds = contribution_bounds(n_layers, *game)
-        wanted = np.ceil(layer_counts(bounds, tol, confidence)[1:]).astype(np.int64)
-    shuffles = np.maximum(1, -(-wanted // blocks)) if design == "blocks" else 0 * blocks
-    counts = np.r_[
-        1, blocks * shuffles if design == "blocks" else np.maximum(wanted, 1)
-    ]
-    shuffles = np.r_[0, shuffles]
-    other, own = change_bounds(n_layers, *game, slope, curvature)
-    one = value_sensitivity(n, other, design)
-    if release != "query":
-        norms = [np.sqrt(n - 1) * one, (n - 1) * one]  # L2, L1
-        if release == "publish":
-            itself = float(own.sum() / n)
-            norms = [math.hypot(norms[0], itself), norms[1] + itself]
-        event, delta = _smaller_noise(epsilon, delta, *norms)
-        charge = event
-    elif design == "iid":
-        each = epsilon / max_queries
-        odds = (
-            each + math.log(-math.expm1(-each)) - math.log(participation(n, counts[1:]))
-        )
-        scale = one / float(np.logaddexp(odds, 0.0))  # ln(1 + (exp(epsilon) - 1) / p)
-        event, delta = LaplaceEvent(scale * (1 + 1e-12), one), 0.0
-        charge = OpaqueEvent(each, event=event)
+        needed = np.ceil(layer_counts(bounds, tol, confidence)[1:]).astype(np.int64)
+    if design == "blocks":
+        n_shuffles = np.maximum(1, -(-needed // n_blocks))
+        counts = n_blocks * n_shuffles
     else:
-        norms = math.sqrt(max_queries) * one, max_queries * one
-        event, delta = _smaller_noise(epsilon, delta, *norms)
-        charge = event = replace(event, sensitivity=one)
-    total = charge if max_queries == 1 else SelfComposedEvent(charge, max_queries)
-    return ReleasePlan(
-        n,
-        release,
-        design,
-        epsilon,
-        max_queries,
-        event,
-        charge,
-        total,
-        delta,
-        counts,
-        shuffles,
+        n_shuffles = 0 * n_blocks
+        counts = np.maximum(needed, 1)
+    return np.r_[1, counts], np.r_[0, n_shuffles]
+
+
+def _amplified_noise(epsilon, sensitivity, n, counts):
+    """Laplace noise of a query with secret coalitions, in which a row may not be."""
+    # The scale is that of ln(1 + (exp(epsilon) - 1) / p), with the participation p.
+    log_odds = (
+        epsilon
+        + math.log(-math.expm1(-epsilon))
+        - math.log(participation(n, counts[1:]))
     )
+    scale = sensitivity / float(np.logaddexp(log_odds, 0.0))
+    return LaplaceEvent(scale * (1 + 1e-12), sensitivity)
 
 
 def _smaller_noise(epsilon, delta, l2_norm, l1_norm):
     """The event of smaller standard deviation, and its delta."""
     laplace = calibrate_laplace(epsilon, l1_norm)
     gaussian = calibrate_gaussian(epsilon, delta, l2_norm)
-    return (
-        (gaussian, delta)
-        if gaussian.scale < math.sqrt(2) * laplace.scale
-        else (laplace, 0.0)
-    )
+    if gaussian.scale < math.sqrt(2) * laplace.scale:
+        return gaussian, delta
+    return laplace, 0.0
 
 
 def secret_value(plan, utilities, i, seed=None):
-    """Value of one player without noise, from new independent coalitions, which stay
-    secret."""
-    n, draw = (
-        utilities.n,
-        random.SystemRandom() if seed is None else random.Random(seed),
-    )
+    """Value of one player without noise, from new coalitions, which stay secret."""
+    n = utilities.n
+    generator = random.SystemRandom() if seed is None else random.Random(seed)
     others = [j for j in range(n) if j != i]
     total = (utilities.of(np.array([[i]])) - utilities.game.empty_utility)[0]
     for k in range(1, len(plan.counts)):
-        sets = np.array([draw.sample(others, k) for _ in range(plan.counts[k])])
+        sets = [generator.sample(others, k) for _ in range(plan.counts[k])]
+        sets = np.array(sets)
         joined = np.column_stack([sets, np.full(len(sets), i)])
         total += (utilities.of(joined) - utilities.of(sets)).mean()
     return total / n
@@ -231,28 +281,35 @@ def secret_value(plan, utilities, i, seed=None):
 
 def layered_report(plan, noise_random_state=None):
     """The report of a private fit."""
-    vector = plan.kind == "publish"
-    protects = "what a row contains, in the values of other rows"
-    if vector:
+    if plan.kind == "publish":
+        notion = "central"
         protects = "what each row contains, in the vector of all values"
-    elif plan.kind == "query":
+        against = "everyone"
+        owners = ()
+    else:
+        notion = "joint"
+        protects = "what a row contains, in the values of other rows"
+        against = "the owners of all other rows together"
+        owners = _OWN
+    if plan.kind == "query":
         protects += f" that are queried (at most {plan.max_queries})"
     report = make_report(
         plan.total,
         plan.delta,
-        notion="central" if vector else "joint",
+        notion=notion,
         unit="row",
         protects=protects,
-        against="everyone" if vector else "the owners of all other rows together",
+        against=against,
         not_protected=(
             sentences.PUBLIC_POINTS,
-            *(() if vector else _OWN),
+            *owners,
             "the number of rows",
             sentences.RUNNING_TIMES,
         ),
         assumptions=(
             sentences.NOT_A_POINT,
-            "l2, max_norm, n_layers and all other parameters were chosen without looking at rows",
+            "l2, max_norm, n_layers and all other parameters were chosen without "
+            "looking at rows",
             sentences.PREPARATION,
             sentences.OTHER_RELEASES,
         ),

@@ -1,7 +1,6 @@
-"""Layered Shapley: Watson, Andreeva, Yang and Sarkar (2022), with the proofs that it
-needs."""
+"""Layered Shapley of Watson, Andreeva, Yang and Sarkar (2022), with proved bounds."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 
 import numpy as np
@@ -35,12 +34,40 @@ from ._core import core_set, joining_values
 from ._games import cost_of, game_of, plan_of, players_of, random_streams
 from ._private import RELEASES, layered_report
 from ._release import Queries, check_private_fit, planned, predicted_values
-from ._tuning import LEAST, Shrinkage, play_public, shrinkage
+from ._tuning import MIN_POINTS, Shrinkage, play_public, shrinkage
+
+# Parameters with the constraints of the other retraining methods.
+_RETRAINING_PARAMETERS = (
+    "estimator",
+    "tol",
+    "max_evaluations",
+    "max_time",
+    "scoring",
+    "empty_utility",
+    "error_score",
+    "task",
+    "cv",
+    "class_weight",
+    "n_jobs",
+    "random_state",
+)
+
+
+@dataclass(eq=False)
+class SplitGame:
+    """The game of one split, and what was estimated of it."""
+
+    split: object
+    game: object
+    # The coalitions.
+    plan: LayerPlan
+    utilities: Utilities
+    # Of the coalitions that were evaluated; None before there are any.
+    estimate: object = None
 
 
 class LayeredShapleyValuer(BaseScoringValuer):
-    """Shapley values by retraining a model, from many small coalitions and few large
-    ones.
+    """Shapley values by retraining, from many small coalitions and few large ones.
 
     If learning is stable, what a row adds to a coalition of k others falls as c / k.
     The number of coalitions needed for layer k, the mean over coalitions of k others,
@@ -154,8 +181,9 @@ class LayeredShapleyValuer(BaseScoringValuer):
         Values in the order of the rows, or of `groups_`; higher is better. With
         epsilon, the values that were released, NaN for others; they are for the
         curator, unless published.
-    layer_values_ : ndarray of shape (n_layers + 1, n_samples) or (n_layers + 1, n_groups)
-        Contribution of each layer; the sum over layers is `values_`.
+    layer_values_ : ndarray of shape (n_layers + 1, n_samples)
+        Contribution of each layer; the sum over layers is `values_`. With groups, of
+        shape (n_layers + 1, n_groups).
     baseline_ : ndarray of shape (n_samples,)
         Layer 0 of each value, which costs no privacy: it is a function of the row
         itself and of public points. Only with epsilon, for the curator, as the values
@@ -200,15 +228,16 @@ class LayeredShapleyValuer(BaseScoringValuer):
 
     See Also
     --------
-    DataShapleyValuer : The same values from coalitions of all sizes, with stopping rules.
+    DataShapleyValuer : The same values from coalitions of all sizes, with other rules.
     TKNNShapleyValuer : Private values of a game that needs less noise.
 
     Notes
     -----
-    `transform` and `score_samples` add a row that was not in fit to the coalitions that fit has
-    stored. Without a label, the value is the average over labels by the probabilities of the
-    estimator fitted on all rows (for regression, its prediction is the target). A private fit
-    stores no coalitions, and these methods raise a ValueError.
+    `transform` and `score_samples` add a row that was not in fit to the coalitions that
+    fit has stored. Without a label, the value is the average over labels by the
+    probabilities of the estimator fitted on all rows (for regression, its prediction is
+    the target). A private fit stores no coalitions, and these methods raise a
+    ValueError.
 
     A private value is shrunk towards the value of the row among public rows,
     `prediction`: the validation points, half of which give the coalitions that are
@@ -218,8 +247,8 @@ class LayeredShapleyValuer(BaseScoringValuer):
 
     References
     ----------
-    L. Watson, R. Andreeva, H.-T. Yang, R. Sarkar: "Differentially Private Shapley Values for Data
-    Evaluation", 2022; Algorithms 1 and 2.
+    L. Watson, R. Andreeva, H.-T. Yang, R. Sarkar: "Differentially Private Shapley
+    Values for Data Evaluation", 2022; Algorithms 1 and 2.
 
     Examples
     --------
@@ -228,35 +257,43 @@ class LayeredShapleyValuer(BaseScoringValuer):
     >>> from skvalue import LayeredShapleyValuer
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X, public = scale(X[:40]), dict(X_val=scale(X[40:140]), y_val=y[40:140])
-    >>> valuer = LayeredShapleyValuer(max_evaluations=2000, random_state=0).fit(X, y[:40], **public)
-    >>> valuer.values_.shape, valuer.layer_values_.shape
-    ((40,), (40, 40))
-    >>> private = LayeredShapleyValuer(l2=1.0, n_layers=3, epsilon=1.0).fit(X, y[:40], **public)
-    >>> isinstance(private.values_for(7), float)  # a release: the noise is fresh
+    >>> valuer = LayeredShapleyValuer(max_evaluations=2000, random_state=0)
+    >>> valuer.fit(X, y[:40], **public).layer_values_.shape
+    (40, 40)
+
+    A private fit releases single values, with new noise.
+
+    >>> private = LayeredShapleyValuer(l2=1.0, n_layers=3, epsilon=1.0)
+    >>> isinstance(private.fit(X, y[:40], **public).values_for(7), float)
     True
     """
 
     _parameter_constraints: dict = {
         **{
             name: BaseSemivalueValuer._parameter_constraints[name]
-            for name in (
-                "estimator", "tol", "max_evaluations", "max_time", "scoring", "empty_utility",
-                "error_score", "task", "cv", "class_weight", "n_jobs", "random_state",
-            )
+            for name in _RETRAINING_PARAMETERS
+        },
+        **{
+            name: constraint
+            for name, constraint in PRIVACY_CONSTRAINTS.items()
+            if name != "relation"
         },
         "l2": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
         "max_norm": [Interval(Real, 0, None, closed="neither")],
         "fit_intercept": ["boolean"],
         "design": [StrOptions(set(LAYER_DESIGNS))],
-        "n_layers": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
+        "n_layers": [
+            Interval(Integral, 1, None, closed="left"),
+            StrOptions({"auto"}),
+            None,
+        ],
         "confidence": [Interval(Real, 0, 1, closed="neither")],
         "bound": [Interval(Real, 0, None, closed="neither"), None],
         "allocation": [StrOptions(set(ALLOCATIONS))],
         "batch": [StrOptions({"auto", "never"})],
         "release": [StrOptions(set(RELEASES))],
         "max_queries": [Interval(Integral, 1, None, closed="left")],
-        **{name: rule for name, rule in PRIVACY_CONSTRAINTS.items() if name != "relation"},
-    }  # fmt: skip
+    }
 
     def __init__(
         self,
@@ -319,20 +356,23 @@ class LayeredShapleyValuer(BaseScoringValuer):
         self.ledger = ledger
         self.noise_random_state = noise_random_state
 
-    device = "auto"  # of `make_game`: this valuer has no such parameter
+    # For `make_game`: this valuer has no such parameter.
+    device = "auto"
 
     @property
     def _capabilities(self):
         refused = ""
         if self.release == "query":
             refused = (
-                "release must be 'all' or 'publish' for fit_transform with epsilon: with 'query' "
-                "fit releases nothing. Got release='query'."
+                "release must be 'all' or 'publish' for fit_transform with epsilon: "
+                "with 'query' fit releases nothing. Got release='query'."
             )
         return capabilities_of(
-            self, any_rows=self._trains,
-            values_are_public=self.release == "publish", fit_transform_error=refused,
-        )  # fmt: skip
+            self,
+            any_rows=self._trains,
+            values_are_public=self.release == "publish",
+            fit_transform_error=refused,
+        )
 
     @property
     def _trains(self):
@@ -340,12 +380,15 @@ class LayeredShapleyValuer(BaseScoringValuer):
         return self.l2 is None and self.epsilon is None
 
     def __sklearn_tags__(self):
-        tags, estimator = super().__sklearn_tags__(), self.estimator
+        tags = super().__sklearn_tags__()
         if not self._trains:
             return tags
-        return follow_input_tags(
-            tags, LogisticRegression() if estimator is None else estimator
-        )
+        estimator = self.estimator
+        if estimator is None:
+            estimator = LogisticRegression()
+        return follow_input_tags(tags, estimator)
+
+    # The fit --------------------------------------------------------------------------
 
     def _check(self, problem):
         """Refuse parameters and data that do not fit."""
@@ -357,7 +400,8 @@ class LayeredShapleyValuer(BaseScoringValuer):
             for name in ("l2", "n_layers"):
                 if getattr(self, name) == "auto":
                     raise ValueError(
-                        f"{name} must be a number without epsilon. Got 'auto'."
+                        f"{name} must not be 'auto' without epsilon, for which it is "
+                        "tuned. Got 'auto'."
                     )
             refuse_unseen_labels(problem, self.cv)
 
@@ -365,109 +409,153 @@ class LayeredShapleyValuer(BaseScoringValuer):
         self._check(problem)
         if self.epsilon is not None:
             return self._private_value(problem, run)
+
+        split_games = self._split_games(problem, run)
+        n = sum(n_steps(item.plan) for item in split_games)
+        seed = seed_of(self.random_state)
+        with run.steps(n, "coalitions evaluated") as done:
+            for number, item in enumerate(split_games):
+                game = item.game
+                streams = random_streams(seed, number)
+                for estimate in play_layers(item.plan, item.utilities, streams):
+                    item.estimate = estimate
+                    if 0 < game.n_failed == game.n_evaluations:
+                        # An error if all rows together fail, too.
+                        _ = item.utilities.full
+                    done()
+        return self._result(problem, run, split_games)
+
+    def _split_games(self, problem, run):
+        """The game of each split, and its plan, as a list of `SplitGame`."""
         games = [game_of(self, problem, split) for split in problem.splits]
-        for game in () if problem.is_plain else games:
-            game.require_trainable()
+        if not problem.is_plain:
+            for game in games:
+                game.require_trainable()
         plans = [plan_of(self, game, problem.shape, len(games)) for game in games]
         if self._trains:
             games[0].warn_unbatched()
-        utilities = [Utilities(game, run.warned) for game in games]
-        estimates, seed = [None] * len(games), seed_of(self.random_state)
-        with run.steps(sum(map(n_steps, plans)), "coalitions evaluated") as done:
-            for i, plan in enumerate(plans):
-                for estimate in play_layers(
-                    plan, utilities[i], random_streams(seed, i)
-                ):
-                    estimates[i] = estimate
-                    if 0 < games[i].n_failed == games[i].n_evaluations:
-                        _ = utilities[i].full  # an error if all rows together fail, too
-                    done()
-        played = [i for i, found in enumerate(estimates) if found is not None]
+        return [
+            SplitGame(split, game, plan, Utilities(game, run.warned))
+            for split, game, plan in zip(problem.splits, games, plans)
+        ]
+
+    def _result(self, problem, run, split_games):
+        """Means over the splits that were played; None if there is none."""
+        played = [item for item in split_games if item.estimate is not None]
         if not played:
             return None
-        splits, weight = [problem.splits[i] for i in played], 1 / len(played)
-        players, found = (
-            [players_of(problem, s) for s in splits],
-            [estimates[i] for i in played],
-        )
-        layers = np.zeros((max(len(each.layers) for each in found), problem.n_players))
-        counts, variance, left_out = (
-            np.zeros(len(layers)),
-            np.zeros(problem.n_players),
-            0.0,
-        )
-        for i, rows, estimate in zip(played, players, found):
-            depth, n = estimate.layers.shape
-            layers[:depth, rows] += weight * estimate.layers / n
-            variance[rows] += weight**2 * estimate.variance
-            counts[:depth] += weight * plans[i].counts
-            left_out += weight * marginal_bounds(self, n)[1]
-        n_evaluated = sum(each.n_evaluated for each in utilities)  # for the values
-        for warning in failed_warnings([games[i] for i in played]):
-            run.warn(*warning)
+        weight = 1 / len(played)
+        n_layers = max(len(item.estimate.layers) for item in played)
+        layers = np.zeros((n_layers, problem.n_players))
+        variance = np.zeros(problem.n_players)
+        counts = np.zeros(n_layers)
+        bias = 0.0
+        for item in played:
+            players = players_of(problem, item.split)
+            depth, n = item.estimate.layers.shape
+            layers[:depth, players] += weight * item.estimate.layers / n
+            variance[players] += weight**2 * item.estimate.variance
+            counts[:depth] += weight * item.plan.counts
+            _, left_out = marginal_bounds(self, n)
+            bias += weight * left_out
+
+        # The coalitions for the values; that of all rows is for the utility.
+        n_evaluated = sum(item.utilities.n_evaluated for item in split_games)
+        games = [item.game for item in played]
+        for message, category in failed_warnings(games):
+            run.warn(message, category)
+        utility = np.mean([item.utilities.full for item in played])
+        empty_utility = np.mean([game.empty_utility for game in games])
+        splits = tuple(item.split for item in played)
         return Result(
             layers.sum(axis=0),
-            float(np.mean([utilities[i].full for i in played])),
-            float(np.mean([games[i].empty_utility for i in played])),
-            replace(problem, splits=tuple(splits)),
-            [estimate.core for estimate in found],
-            {
-                "layer_values_": layers, "values_error_": np.sqrt(variance), "counts_": counts,
-                "truncation_bias_": left_out, "n_evaluations_": n_evaluated,
-                "n_failed_": sum(game.n_failed for game in games),
+            float(utility),
+            float(empty_utility),
+            replace(problem, splits=splits),
+            statistic=[item.estimate.core for item in played],
+            attributes={
+                "layer_values_": layers,
+                "values_error_": np.sqrt(variance),
+                "counts_": counts,
+                "truncation_bias_": bias,
+                "n_evaluations_": n_evaluated,
+                "n_failed_": sum(item.game.n_failed for item in split_games),
             },
-        )  # fmt: skip
+        )
 
     def _private_value(self, problem, run):
         """As `_value`, with noise: public plan -> values -> release -> shrinkage."""
         valuer, plan = planned(self, problem)
-        n, by_query, is_vector = plan.n, plan.kind == "query", plan.kind == "publish"
+        n = plan.n
+        is_query = plan.kind == "query"
+        is_published = plan.kind == "publish"
         shrunk = Shrinkage(noise=plan.noise_std)
-        if len(problem.splits[0].points) >= LEAST:
+        if len(problem.splits[0].points) >= MIN_POINTS:
             public_game = play_public(valuer, problem, plan.n_layers)
             shrunk = shrinkage(
-                public_game, n, plan.n_layers, plan.noise_std, not is_vector
+                public_game, n, plan.n_layers, plan.noise_std, not is_published
             )
-        label = f"{type(self).__name__}: {'one value' if by_query else 'all values'}"
+
+        label = f"{type(self).__name__}: {'one value' if is_query else 'all values'}"
         report = layered_report(plan, self.noise_random_state)
         release = Release(
             plan.charge, self.ledger, label, self.noise_random_state, report
         )
         utilities = Utilities(game_of(valuer, problem, problem.splits[0]))
-        empty_utility, result, queries = utilities.game.empty_utility, None, None
+        empty_utility = utilities.game.empty_utility
         streams = random_streams(seed_of(self.random_state), 0)
-        errors = {"values_error_": np.full(n, shrunk.error)}
+        _, left_out = marginal_bounds(valuer, n)
+        attributes = {
+            "l2_": valuer.l2,
+            "n_layers_": valuer.n_layers,
+            "counts_": plan.counts,
+            "noise_scale_": plan.noise.scale,
+            "shrinkage_": shrunk.weight,
+            "truncation_bias_": left_out,
+            "shrinkage": shrunk,
+        }
+        result = None
         with run.steps(1, "coalitions evaluated") as done:
-            baseline = (utilities.of(np.arange(n)[:, None]) - empty_utility) / n
-            curator = {} if is_vector else {"baseline_": baseline, **errors}
+            alone = utilities.of(np.arange(n)[:, None])
+            baseline = (alone - empty_utility) / n
+            errors = {"values_error_": np.full(n, shrunk.error)}
+            curator = {}
+            if is_published:
+                attributes |= errors
+            else:
+                curator = {"baseline_": baseline} | errors
 
             def predict(rows):
                 return predicted_values(
                     valuer, problem, plan, shrunk, rows, baseline[rows]
                 )
 
-            if by_query:
+            queries = None
+            if is_query:
                 values = np.full(n, np.nan)
                 queries = Queries(release, plan, utilities, streams, shrunk, predict)
             else:
                 exact = block_values(utilities, plan.n_shuffles, None, streams)
-                noisy = release.of(
-                    exact
-                )  # what follows is a function of these and of each row
+                # The release: what follows is a function of it and of each row.
+                noisy = release.of(exact)
                 predicted = predict(np.arange(n))
                 values = shrunk.of(noisy, predicted)
-                curator |= {} if is_vector else {"prediction": predicted}
+                if not is_published:
+                    curator["prediction"] = predicted
             result = Result(
-                values, np.nan, empty_utility, problem, attributes={
-                    "l2_": valuer.l2, "n_layers_": valuer.n_layers, "counts_": plan.counts,
-                    "noise_scale_": plan.noise.scale, "shrinkage_": shrunk.weight,
-                    "truncation_bias_": marginal_bounds(valuer, n)[1],
-                    "shrinkage": shrunk, **(errors if is_vector else {}),
-                },
-                release=release, curator=curator, answers=queries,
-            )  # fmt: skip
+                values,
+                np.nan,
+                empty_utility,
+                problem,
+                attributes=attributes,
+                release=release,
+                curator=curator,
+                answers=queries,
+            )
             done()
         return result
+
+    # After the fit --------------------------------------------------------------------
 
     def _score_new(self, fitted, number, X, y):
         self._record("Valuing rows that were not in fit", needs_rows=True)
@@ -475,15 +563,13 @@ class LayeredShapleyValuer(BaseScoringValuer):
 
     @property
     def baseline_(self):
-        """Layer 0 of each value, which costs no privacy where owners read their own
-        value only."""
+        """Layer 0 of each value: it is free where owners read only their own value."""
         self._refuse_published("baseline_", AttributeError)
         return self._for_curator("baseline_")
 
     @property
     def values_error_(self):
-        """Standard errors of the values; those of private values are for the curator,
-        like them."""
+        """Standard errors of the values; of private ones for the curator, as these."""
         fitted = self._record("values_error_", error=AttributeError)
         if fitted.hides_values:
             return self._for_curator("values_error_")
@@ -509,7 +595,11 @@ class LayeredShapleyValuer(BaseScoringValuer):
         self._refuse_published("prediction", ValueError)
         fitted = self._record("prediction")
         if fitted.is_private and not fitted.attributes["shrinkage"].spread:
-            raise ValueError(f"prediction needs at least {LEAST} validation points.")
+            n_points = len(fitted.problem.splits[0].points)
+            raise ValueError(
+                f"prediction needs at least {MIN_POINTS} validation points, which the "
+                f"values are predicted from. Got {n_points}."
+            )
         if fitted.answers is not None:
             return fitted.answers.predict(np.arange(len(fitted.values)))
         if "prediction" not in fitted.curator:
@@ -519,11 +609,12 @@ class LayeredShapleyValuer(BaseScoringValuer):
         return fitted.curator["prediction"]
 
     def _refuse_published(self, what, error):
+        """Refuse a function of each row if the values are published."""
         fitted = getattr(self, "_fitted", None)
         if fitted is not None and fitted.is_private and not fitted.hides_values:
             raise error(
-                f"{what} is a function of each row: release='publish' protects it, like the rest "
-                "of the value."
+                f"{what} is a function of each row: release='publish' protects it, "
+                "like the rest of the value."
             )
 
     def estimate_cost(self, X, y, *, X_val=None, y_val=None, groups=None):
@@ -560,13 +651,12 @@ class LayeredShapleyValuer(BaseScoringValuer):
         return cost_of(valuer, problem, layers, plan.cost)
 
     def core_sets(self):
-        """Core sets of the fit, one for each split, on which `transform` values new
-        rows.
+        """Core sets of the fit, on which `transform` values new rows.
 
         Returns
         -------
         core_sets : list of skvalue.valuers.CoreSet
-            The core sets.
+            One for each split.
 
         Raises
         ------
@@ -580,15 +670,20 @@ class LayeredShapleyValuer(BaseScoringValuer):
 def check_stable_game(valuer, problem):
     """Refuse parameters and targets that the utility of ``l2`` does not support."""
     for name in ("estimator", "scoring", "empty_utility"):
-        given = getattr(valuer, name)
-        if given is not None and (name, given) != ("scoring", "neg_training_loss"):
+        setting = getattr(valuer, name)
+        if name == "scoring" and setting == "neg_training_loss":
+            continue
+        if setting is not None:
             raise ValueError(
-                f"{name} must be None with l2, which defines the utility. Got {given!r}."
+                f"{name} must be None with l2, which defines the utility. Got "
+                f"{setting!r}."
             )
-    if problem.n_classes != 2:
-        found = (
-            f"{problem.n_classes} classes"
-            if problem.n_classes
-            else "a continuous target"
+    if not problem.n_classes:
+        raise ValueError(
+            "l2 needs two classes, for its loss is logistic. Got a continuous target."
         )
-        raise ValueError(f"l2 needs two classes. Got {found}.")
+    if problem.n_classes != 2:
+        raise ValueError(
+            "l2 needs two classes, for its loss is logistic. Got "
+            f"{problem.n_classes} classes."
+        )

@@ -187,7 +187,7 @@ def test_errors_of_parameters(rng):
             problem._replace(y=X[:, 0], y_val=np.ones(20)),
         ),
         ("'confidence'", dict(confidence=1.0), problem),
-        ("n_layers must be a number", dict(n_layers="auto"), problem),
+        ("n_layers must not be 'auto' without epsilon", dict(n_layers="auto"), problem),
     ]:
         with pytest.raises(ValueError, match=match):
             data.fit(LayeredShapleyValuer(**parameters))
