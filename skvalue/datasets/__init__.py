@@ -1,5 +1,4 @@
-"""Noise for labels and features, with a record of the noisy rows, and benchmark data
-sets."""
+"""Noise for labels and features, with a mask of the noisy rows, and benchmark data."""
 
 from ._loaders import fetch_benchmark
 from ._noise import flip_labels, perturb_features

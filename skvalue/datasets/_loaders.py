@@ -23,39 +23,6 @@ _OPENML_IDS = {
 }
 
 
-def _read_npz(name, folder):
-    """The arrays of the file ``name.npz`` in a folder."""
-    path = Path(folder) / f"{name}.npz"
-    if not path.is_file():
-        found = sorted(file.stem for file in Path(folder).glob("*.npz"))
-        raise FileNotFoundError(
-            f"folder must hold the file {name}.npz. Got {os.fspath(folder)!r}, which holds "
-            + (f"the sets {', '.join(found)}." if found else "no npz file.")
-        )
-    try:
-        # Loading a pickled array can run arbitrary code, and a data set does not need
-        # it.
-        file = np.load(path, allow_pickle=False)
-        if isinstance(file, np.ndarray):
-            raise ValueError("one array, as numpy.save writes it.")
-        with file:
-            arrays = dict(file)
-    except (ValueError, EOFError, BadZipFile, zlib.error) as error:
-        raise ValueError(
-            f"{name}.npz in folder must hold plain arrays, without pickled objects. Got {error}"
-        ) from None
-    if not {"X", "y"} <= set(arrays):
-        raise ValueError(
-            f"{name}.npz in folder must hold the arrays X and y. Got {', '.join(arrays)}."
-        )
-    if arrays["X"].shape[:1] != arrays["y"].shape[:1] or arrays["y"].ndim == 0:
-        raise ValueError(
-            f"X and y of {name}.npz in folder must have the same length. Got shapes "
-            f"{arrays['X'].shape} and {arrays['y'].shape}."
-        )
-    return arrays
-
-
 @validate_params(
     {"name": [str], "folder": [str, os.PathLike, None]},
     prefer_skip_nested_validation=True,
@@ -96,8 +63,8 @@ def fetch_benchmark(name, folder=None):
 
     References
     ----------
-    J. T. Wang, Y. Zhu, Y.-X. Wang, R. Jia, P. Mittal: "A Privacy-Friendly Approach to Data
-    Valuation", NeurIPS 2023, Table 7.
+    J. T. Wang, Y. Zhu, Y.-X. Wang, R. Jia, P. Mittal: "A Privacy-Friendly Approach to
+    Data Valuation", NeurIPS 2023, Table 7.
 
     Examples
     --------
@@ -111,18 +78,69 @@ def fetch_benchmark(name, folder=None):
     ((3, 3), ['a', 'b', 'a'])
     """
     if folder is not None:
-        data = Bunch(**{**_read_npz(name, folder), "name": name})
-        if "feature_names" in data:
-            data.feature_names = data.feature_names.tolist()
-        return data
+        return _read_npz(name, folder)
     if name not in _OPENML_IDS:
         raise ValueError(
-            f"name must be one of {', '.join(_OPENML_IDS)} without a folder. Got {name!r}."
+            f"name must be one of {', '.join(_OPENML_IDS)} without a folder. Got "
+            f"{name!r}."
         )
     # The parser "liac-arff" and plain arrays do not need pandas.
     fetched = datasets.fetch_openml(
         data_id=_OPENML_IDS[name], as_frame=False, parser="liac-arff"
     )
     return Bunch(
-        name=name, X=fetched.data, y=fetched.target, feature_names=fetched.feature_names
+        name=name,
+        X=fetched.data,
+        y=fetched.target,
+        feature_names=fetched.feature_names,
     )
+
+
+def _read_npz(name, folder):
+    """The data set of the file ``name.npz`` in a folder, as a Bunch."""
+    path = Path(folder) / f"{name}.npz"
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"folder must hold the file {name}.npz. Got {os.fspath(folder)!r}, which "
+            f"holds {_list_files(folder)}."
+        )
+    arrays = _read_arrays(path)
+    if not {"X", "y"} <= set(arrays):
+        raise ValueError(
+            f"{name}.npz in folder must hold the arrays X and y. Got "
+            f"{', '.join(arrays)}."
+        )
+    X_shape = arrays["X"].shape
+    y_shape = arrays["y"].shape
+    if X_shape[:1] != y_shape[:1] or not y_shape:
+        raise ValueError(
+            f"X and y of {name}.npz in folder must have the same length. Got shapes "
+            f"{X_shape} and {y_shape}."
+        )
+    # The file may have an array of this name.
+    arrays["name"] = name
+    if "feature_names" in arrays:
+        arrays["feature_names"] = arrays["feature_names"].tolist()
+    return Bunch(**arrays)
+
+
+def _list_files(folder):
+    """Names of the data sets in a folder, as words of a message."""
+    names = sorted(path.stem for path in Path(folder).glob("*.npz"))
+    return f"the sets {', '.join(names)}" if names else "no npz file"
+
+
+def _read_arrays(path):
+    """The arrays of an npz file by name."""
+    try:
+        # Loading a pickled array can run any code, and a data set does not need it.
+        file = np.load(path, allow_pickle=False)
+        if isinstance(file, np.ndarray):
+            raise ValueError("one array, as numpy.save writes it.")
+        with file:
+            return dict(file)
+    except (ValueError, EOFError, BadZipFile, zlib.error) as error:
+        raise ValueError(
+            f"{path.name} in folder must hold plain arrays, without pickled objects. "
+            f"Got {error}"
+        ) from None

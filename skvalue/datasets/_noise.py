@@ -1,5 +1,4 @@
-"""Noise in labels or features of random rows, as ground truth for cleaning
-benchmarks."""
+"""Noise in labels or features of random rows, as ground truth for benchmarks."""
 
 from numbers import Integral, Real
 
@@ -19,46 +18,6 @@ _FRACTION = [
     Interval(Real, 0, 1, closed="both"),
     Interval(Integral, 0, None, closed="left"),
 ]
-
-# Size of a column, which scales its noise.
-_COLUMN_SIZES = {
-    "std": lambda X: X.std(axis=0, dtype=np.float64),
-    "norm": lambda X: np.sqrt(np.square(X, dtype=np.float64).sum(axis=0)),
-}
-
-
-def _check_labels(y):
-    """Return the classes of y and the code of every label; ValueError unless y contains
-    classes."""
-    y = column_or_1d(y, warn=True)
-    assert_all_finite(y, input_name="y")
-    if len(y) == 0:
-        raise ValueError("y must have at least 2 classes. Got no label.")
-    try:
-        kind = type_of_target(y, input_name="y")
-        classes, codes, _ = encode_labels(y)
-    except TypeError:
-        types = sorted({type(label).__name__ for label in y})
-        raise ValueError(
-            "y must hold labels of one sortable kind and none missing. Got labels of the types "
-            f"{', '.join(types)}."
-        ) from None
-    if kind == "continuous":
-        raise ValueError(f"y must hold classes. Got continuous values, such as {y[0]}.")
-    return classes, codes
-
-
-def _draw_rows(n_rows, fraction, rng):
-    """Boolean mask of random rows; `fraction` is a fraction (float) or a count
-    (int)."""
-    count = fraction if isinstance(fraction, Integral) else round(fraction * n_rows)
-    if count > n_rows:
-        raise ValueError(
-            f"fraction must be at most the number of rows ({n_rows}). Got {fraction}."
-        )
-    mask = np.zeros(n_rows, dtype=bool)
-    mask[rng.permutation(n_rows)[:count]] = True
-    return mask
 
 
 @validate_params(
@@ -97,7 +56,7 @@ def flip_labels(y, fraction=0.1, random_state=None):
     See Also
     --------
     perturb_features : Add noise to the features.
-    skvalue.inspection.noisy_label_auc : Measure how well values detect the flipped rows.
+    skvalue.inspection.noisy_label_auc : Measure how well values detect flipped rows.
 
     Examples
     --------
@@ -124,7 +83,7 @@ def flip_labels(y, fraction=0.1, random_state=None):
         "fraction": _FRACTION,
         "scale": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
-        "relative_to": [StrOptions(set(_COLUMN_SIZES))],
+        "relative_to": [StrOptions({"std", "norm"})],
     },
     prefer_skip_nested_validation=True,
 )
@@ -168,13 +127,14 @@ def perturb_features(X, fraction=0.1, scale=1.0, random_state=None, relative_to=
     See Also
     --------
     flip_labels : Add noise to the labels.
-    skvalue.inspection.noisy_label_auc : Measure how well values detect the perturbed rows.
+    skvalue.inspection.noisy_label_auc : Measure how well values detect perturbed rows.
 
     References
     ----------
-    J. T. Wang, Y. Zhu, Y.-X. Wang, R. Jia, P. Mittal: "A Privacy-Friendly Approach to Data
-    Valuation", NeurIPS 2023. The authors' code uses ``relative_to="norm"``, which reproduces the
-    published tables; Appendix E.3.1 describes the mean absolute value of a column instead.
+    J. T. Wang, Y. Zhu, Y.-X. Wang, R. Jia, P. Mittal: "A Privacy-Friendly Approach to
+    Data Valuation", NeurIPS 2023. The authors' code uses ``relative_to="norm"``, which
+    reproduces the published tables; Appendix E.3.1 describes the mean absolute value of
+    a column instead.
 
     Examples
     --------
@@ -188,12 +148,50 @@ def perturb_features(X, fraction=0.1, scale=1.0, random_state=None, relative_to=
     [[0.49, 112.04]]
     """
     rng = check_random_state(random_state)
-    # In C order, so that a data frame has the same sums, and so the same noise, bit for
-    # bit.
+    # In C order a data frame has the same sums, and so the same noise, bit for bit.
     X = check_array(
         X, dtype=[np.float64, np.float32], order="C", copy=True, input_name="X"
     )
     perturbed = _draw_rows(len(X), fraction, rng)
-    std = scale * _COLUMN_SIZES[relative_to](X)
-    X[perturbed] += rng.normal(size=(perturbed.sum(), X.shape[1])) * std
+    noise = rng.normal(size=(perturbed.sum(), X.shape[1]))
+    X[perturbed] += noise * (scale * _column_sizes(X, relative_to))
     return X, perturbed
+
+
+def _check_labels(y):
+    """The classes of y, and the code of every label."""
+    y = column_or_1d(y, warn=True)
+    assert_all_finite(y, input_name="y")
+    if len(y) == 0:
+        raise ValueError("y must have at least 2 classes. Got no label.")
+    try:
+        kind = type_of_target(y, input_name="y")
+        classes, codes, _ = encode_labels(y)
+    except TypeError:
+        types = sorted({type(label).__name__ for label in y})
+        raise ValueError(
+            "y must hold labels of one sortable kind and none missing. Got labels of "
+            f"the types {', '.join(types)}."
+        ) from None
+    if kind == "continuous":
+        raise ValueError(f"y must hold classes. Got continuous values, such as {y[0]}.")
+    return classes, codes
+
+
+def _draw_rows(n_rows, fraction, rng):
+    """Mask of random rows; `fraction` is a fraction (float) or a count (int)."""
+    count = fraction if isinstance(fraction, Integral) else round(fraction * n_rows)
+    if count > n_rows:
+        raise ValueError(
+            f"fraction must be at most the number of rows ({n_rows}). Got {fraction}."
+        )
+    mask = np.zeros(n_rows, dtype=bool)
+    mask[rng.permutation(n_rows)[:count]] = True
+    return mask
+
+
+def _column_sizes(X, relative_to):
+    """Standard deviation or L2 norm of every column, as float64."""
+    if relative_to == "std":
+        return X.std(axis=0, dtype=np.float64)
+    return np.sqrt(np.square(X, dtype=np.float64).sum(axis=0))

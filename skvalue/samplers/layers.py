@@ -14,8 +14,7 @@ ALLOCATIONS = ("bound", "neyman")
 
 
 def layer_counts(bounds, tol, confidence, allocation="bound"):
-    """Number of coalitions per layer for a value within `tol`, with a probability of
-    `confidence`.
+    """Number of coalitions per layer for a value within `tol` with `confidence`.
 
     With that many independent draws, and at least one per layer,
     ``Pr(|estimate - value| >= tol) <= 1 - confidence``.
@@ -46,26 +45,28 @@ def layer_counts(bounds, tol, confidence, allocation="bound"):
 
     Examples
     --------
-    >>> layer_counts([1, 1, 1 / 2, 1 / 3], tol=0.1, confidence=0.95).round(1).tolist()
+    >>> bounds = [1, 1, 1 / 2, 1 / 3]
+    >>> layer_counts(bounds, tol=0.1, confidence=0.95).round(1).tolist()
     [inf, 1015.0, 253.8, 112.8]
-    >>> layer_counts([1, 1, 1 / 2, 1 / 3], 0.1, 0.95, allocation="neyman").round(1).tolist()
+    >>> layer_counts(bounds, 0.1, 0.95, allocation="neyman").round(1).tolist()
     [inf, 84.5, 42.3, 28.2]
     """
     bounds = np.asarray(bounds, dtype=np.float64)
-    counts = np.full(len(bounds), np.inf)
-    sampled = bounds[1:]
+    n_layers = len(bounds)
     failure = 1 - confidence
+    # The coalition of size 0 is not sampled.
+    sampled = bounds[1:]
+    counts = np.full(n_layers, np.inf)
     if allocation == "bound":
-        counts[1:] = 2 * sampled**2 * np.log(2 * len(bounds) / failure) / tol**2
+        counts[1:] = 2 * sampled**2 * np.log(2 * n_layers / failure) / tol**2
     else:
         total = sampled.sum() * np.log(2 / failure)
-        counts[1:] = 2 * sampled * total / (tol * len(bounds)) ** 2
+        counts[1:] = 2 * sampled * total / (tol * n_layers) ** 2
     return counts
 
 
 def systematic_counts(rng, means):
-    """Random integers of the given means, with partial sums within 1 of those of the
-    means.
+    """Random integers of given means, with partial sums within 1 of the means' sums.
 
     Parameters
     ----------
@@ -85,9 +86,9 @@ def systematic_counts(rng, means):
     >>> counts.sum(), counts.max()
     (np.int64(2), np.int64(1))
     """
-    return np.diff(np.floor(np.r_[0.0, np.cumsum(means)] + rng.random())).astype(
-        np.int64
-    )
+    # The number of integers between two points that a random shift moves together.
+    points = np.r_[0.0, np.cumsum(means)] + rng.random()
+    return np.diff(np.floor(points)).astype(np.int64)
 
 
 def partitions(rng, n, size, count):
@@ -115,11 +116,13 @@ def partitions(rng, n, size, count):
     ((3, 3, 2), [0, 1, 2, 3, 4])
     """
     orders = rng.permuted(np.tile(np.arange(n), (count, 1)), axis=1)
-    full, rest = divmod(n, size)
-    starts = np.r_[np.arange(full) * size, [n - size] * bool(rest)].astype(np.int64)
+    n_full, n_remaining = divmod(n, size)
+    starts = np.arange(n_full, dtype=np.int64) * size
+    if n_remaining:
+        starts = np.append(starts, n - size)
     once = np.ones((len(starts), size), dtype=bool)
-    if rest:
-        once[-1, : size - rest] = False
+    if n_remaining:
+        once[-1, : size - n_remaining] = False
     return orders[:, starts[:, None] + np.arange(size)], once
 
 
@@ -148,14 +151,18 @@ def circle_blocks(order, size, count):
 
     Examples
     --------
+    Player 2 is followed by the block of 3 and 4, and player 0 by that of 1 and 2 and
+    that of 3 and 4:
+
     >>> blocks, players = circle_blocks(np.arange(5), size=2, count=2)
-    >>> blocks[3].tolist(), players[3].tolist()  # 2 is followed by 3, 4; and 0 by 1, 2 and 3, 4
+    >>> blocks[3].tolist(), players[3].tolist()
     ([3, 4], [2, 0])
     """
     n = len(order)
     starts = np.arange(n)[:, None]
     blocks = order[(starts + np.arange(size)) % n]
-    return blocks, order[(starts - 1 - size * np.arange(count)) % n]
+    players = order[(starts - 1 - size * np.arange(count)) % n]
+    return blocks, players
 
 
 def all_subsets(n, size):
@@ -204,11 +211,13 @@ def subset_ranks(subsets):
     >>> subset_ranks(all_subsets(5, 3)).tolist()
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
     """
-    ranks = np.zeros(len(subsets), dtype=np.int64)
-    for place in range(subsets.shape[1]):
-        binomials = np.ones(len(subsets), dtype=np.int64)
-        for step in range(place + 1):  # binom(c, place + 1), exact at every step
-            binomials = binomials * (subsets[:, place] - step) // (step + 1)
+    n_subsets, size = subsets.shape
+    ranks = np.zeros(n_subsets, dtype=np.int64)
+    for k in range(size):
+        # binom(c, k + 1) of the k-th player c, exact at every step.
+        binomials = np.ones(n_subsets, dtype=np.int64)
+        for step in range(k + 1):
+            binomials = binomials * (subsets[:, k] - step) // (step + 1)
         ranks += binomials
     return ranks
 
@@ -233,7 +242,8 @@ def uniform_subsets(rng, n, size, count):
     >>> uniform_subsets(np.random.default_rng(0), 8, 3, count=2).shape
     (2, 3)
     """
-    return rng.permuted(np.tile(np.arange(n), (count, 1)), axis=1)[:, :size]
+    orders = rng.permuted(np.tile(np.arange(n), (count, 1)), axis=1)
+    return orders[:, :size]
 
 
 def distinct_subsets(rng, n, size, mean):
@@ -265,12 +275,15 @@ def distinct_subsets(rng, n, size, mean):
         count = int(rng.binomial(total, min(1.0, mean / total)))
     else:
         count = int(rng.poisson(mean))
-    if 2 * count > total:  # rejection would be slow: choose from all subsets
+    if 2 * count > total:
+        # Rejection would be slow: choose from all subsets.
         return all_subsets(n, size)[np.sort(rng.permutation(total)[:count])]
-    seen = np.zeros((0, size), dtype=np.int64)
-    while len(seen) < count:
-        more = np.sort(uniform_subsets(rng, n, size, count - len(seen)), axis=1)
-        together = np.concatenate([seen, more])
-        first = np.unique(together, axis=0, return_index=True)[1]
-        seen = together[np.sort(first)]
-    return seen
+
+    # Draw as many as are missing, and reject those that occurred before.
+    subsets = np.zeros((0, size), dtype=np.int64)
+    while len(subsets) < count:
+        drawn = uniform_subsets(rng, n, size, count - len(subsets))
+        subsets = np.concatenate([subsets, np.sort(drawn, axis=1)])
+        _, first_occurrences = np.unique(subsets, axis=0, return_index=True)
+        subsets = subsets[np.sort(first_occurrences)]
+    return subsets

@@ -38,7 +38,9 @@ def draw_orders(rng, n, kind="permutation"):
             f"kind must be one of {', '.join(map(repr, ORDERS))}. Got {kind!r}."
         )
     order = rng.permutation(n)
-    return order[None] if kind == "permutation" else np.stack([order, order[::-1]])
+    if kind == "antithetic":
+        return np.stack([order, order[::-1]])
+    return order[None]
 
 
 def prefix_masks(positions, sizes):
@@ -58,8 +60,9 @@ def prefix_masks(positions, sizes):
 
     Examples
     --------
-    >>> prefix_masks(np.array([[2, 0, 1], [2, 0, 1]]), np.array([1, 2])).astype(int).tolist()
-    [[0, 1, 0], [0, 1, 1]]
+    >>> positions = np.array([[2, 0, 1], [2, 0, 1]])
+    >>> prefix_masks(positions, np.array([1, 2])).tolist()
+    [[False, True, False], [False, True, True]]
     """
     return positions < np.asarray(sizes)[:, None]
 
@@ -85,11 +88,13 @@ def prefix_marginals(orders, utilities, weights):
 
     Examples
     --------
-    >>> prefix_marginals(np.array([[1, 0]]), np.array([[0.0, 0.5, 2.0]]), np.ones(2)).tolist()
+    >>> orders = np.array([[1, 0]])
+    >>> utilities = np.array([[0.0, 0.5, 2.0]])
+    >>> prefix_marginals(orders, utilities, np.ones(2)).tolist()
     [1.5, 0.5]
     """
-    gains = np.diff(utilities, axis=1) * weights
-    mean = np.zeros(orders.shape[1])
-    for order, gain in zip(orders, gains):
-        mean[order] += gain
-    return mean / len(orders)
+    contributions = np.diff(utilities, axis=1) * weights
+    total = np.zeros(orders.shape[1])
+    for order, contributions_of_order in zip(orders, contributions):
+        total[order] += contributions_of_order
+    return total / len(orders)

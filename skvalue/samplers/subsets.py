@@ -18,13 +18,13 @@ import numpy as np
 
 from .._utils.checks import as_ranges
 
-_HALVINGS = 5  # strata of sizes up to n/2, n/4, ..., and their mirror images
+# There are strata of sizes up to n/2, n/4, ..., and their mirror images.
+_N_HALVINGS = 5
 
 
 @dataclass(frozen=True)
 class SizeStrata:
-    """Strata of coalition sizes 1..n-1, with probabilities and importance weights of
-    sizes.
+    """Strata of the coalition sizes 1..n-1, with probabilities and importance weights.
 
     Parameters
     ----------
@@ -55,15 +55,14 @@ class SizeStrata:
 
     @classmethod
     def of(cls, q, stratified=True):
-        """Strata for the probabilities ``q`` of sizes 0..n-1; all sizes in one if not
-        stratified.
+        """Strata for the probabilities ``q`` of sizes 0..n-1.
 
         Parameters
         ----------
         q : ndarray of shape (n,)
             Probabilities of sizes, see `skvalue.semivalues.size_weights`.
         stratified : bool, default=True
-            Whether there is more than one stratum.
+            Whether there is more than one stratum; otherwise all sizes are in one.
 
         Returns
         -------
@@ -71,30 +70,42 @@ class SizeStrata:
             The strata.
         """
         n = len(q)
-        weight = sum(_side_weights(q))
-        stratum = (
-            _stratum_of_sizes(n) if stratified else np.zeros(n + 1, dtype=np.int64)
-        )
-        # Strata of total weight 0 are left out.
-        used = np.flatnonzero(np.bincount(stratum, weight) > 0)
-        number = np.full(stratum.max() + 1, -1)
-        number[used] = np.arange(len(used))
-        stratum = np.where(weight > 0, number[stratum], -1)
-        probabilities = np.where(stratum == np.arange(len(used))[:, None], weight, 0.0)
+        with_player, without_player = _side_weights(q)
+        weights = with_player + without_player
+        if stratified:
+            stratum = _stratum_of_sizes(n)
+        else:
+            stratum = np.zeros(n + 1, dtype=np.int64)
+
+        # Strata of total weight 0 are left out, and the others numbered again.
+        kept = np.flatnonzero(np.bincount(stratum, weights) > 0)
+        new_numbers = np.full(stratum.max() + 1, -1)
+        new_numbers[kept] = np.arange(len(kept))
+        stratum = np.where(weights > 0, new_numbers[stratum], -1)
+        is_in_stratum = stratum == np.arange(len(kept))[:, None]
+        probabilities = np.where(is_in_stratum, weights, 0.0)
         probabilities /= probabilities.sum(axis=1, keepdims=True)
         return cls._weighted(stratum, probabilities, q)
 
     @classmethod
     def _weighted(cls, stratum, probabilities, q):
-        n, (joined, left) = len(q), _side_weights(q)
-        sizes, drawn = np.arange(n + 1), probabilities.sum(axis=0)
-        member = stratum == np.arange(len(probabilities))[:, None]
+        """Strata that are drawn by `probabilities`, with the weights of a semivalue."""
+        n = len(q)
+        sizes = np.arange(n + 1)
+        with_player, without_player = _side_weights(q)
+        drawn = probabilities.sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             # A player is in k/n of the coalitions of k players.
-            inside = np.where(drawn > 0, joined * n / (sizes * drawn), 0.0)
-            outside = np.where(drawn > 0, left * n / ((n - sizes) * drawn), 0.0)
+            inside = with_player * n / (sizes * drawn)
+            outside = without_player * n / ((n - sizes) * drawn)
+        is_in_stratum = stratum == np.arange(len(probabilities))[:, None]
         return cls(
-            stratum, probabilities, inside, outside, member @ joined, member @ left
+            stratum=stratum,
+            probabilities=probabilities,
+            inside=np.where(drawn > 0, inside, 0.0),
+            outside=np.where(drawn > 0, outside, 0.0),
+            inside_weight=is_in_stratum @ with_player,
+            outside_weight=is_in_stratum @ without_player,
         )
 
     def reweighted(self, q):
@@ -121,17 +132,18 @@ class SizeStrata:
         >>> strata.reweighted(np.array([1, 3, 3, 1]) / 8).outside.round(2).tolist()
         [0.0, 1.5, 2.25, 1.5, 0.0]
         """
-        never = np.flatnonzero((sum(_side_weights(q)) > 0) & (self.stratum < 0))
-        if len(never):
+        with_player, without_player = _side_weights(q)
+        has_weight = with_player + without_player > 0
+        never_drawn = np.flatnonzero(has_weight & (self.stratum < 0))
+        if len(never_drawn):
             raise ValueError(
-                f"Coalitions of {as_ranges(never)} players are never drawn, but have a weight in "
-                "the semivalue."
+                f"Coalitions of {as_ranges(never_drawn)} players are never drawn, but "
+                "have a weight in the semivalue."
             )
         return self._weighted(self.stratum, self.probabilities, q)
 
     def variance_terms(self, q, by_size):
-        """Variance that one draw of each stratum adds to a value, on average over the
-        players.
+        """Variance that a draw of each stratum adds to a value, averaged over players.
 
         Parameters
         ----------
@@ -152,18 +164,20 @@ class SizeStrata:
         --------
         >>> q = np.full(6, 1 / 6)
         >>> strata = SizeStrata.of(q, stratified=False)
-        >>> strata.variance_terms(q, np.array([[1.0] * 7, [0.0] * 7, [1.0] * 7])).round(2).tolist()
+        >>> by_size = np.array([[1.0] * 7, [0.0] * 7, [1.0] * 7])
+        >>> strata.variance_terms(q, by_size).round(2).tolist()
         [3.81]
         """
-        member = self.stratum == np.arange(self.n_strata)[:, None]
-        seen, sums, squares = by_size
+        ones, sums, squares = by_size
+        is_in_stratum = self.stratum == np.arange(self.n_strata)[:, None]
         terms = np.zeros(self.n_strata)
-        for weights, a in zip(_side_weights(q), (self.inside, self.outside)):
-            of_stratum = member * weights
-            total = of_stratum @ seen
-            centre = (of_stratum @ sums / np.where(total > 0, total, 1))[:, None]
-            spread = squares - 2 * centre * sums + centre**2 * seen
-            terms += (of_stratum * a * spread).sum(axis=1)
+        sides = zip(_side_weights(q), (self.inside, self.outside))
+        for weights, importance in sides:
+            weights = is_in_stratum * weights
+            totals = weights @ ones
+            centers = (weights @ sums / np.where(totals > 0, totals, 1))[:, None]
+            spreads = squares - 2 * centers * sums + centers**2 * ones
+            terms += (weights * importance * spreads).sum(axis=1)
         return np.maximum(terms, 0.0)
 
     @property
@@ -173,21 +187,16 @@ class SizeStrata:
 
     @property
     def side_probabilities(self):
-        """Probability of every size in each stratum, given that a player is in, and is
-        out.
+        """Probability of every size in each stratum, given that a player is in, or out.
 
         Two arrays of shape (n_strata, n + 1): the distributions over which the weighted
         averages with `inside` and `outside` are taken; 0 in a stratum in which a side
         has no weight.
         """
         n = len(self.stratum) - 1
-        sides = self.inside * np.arange(n + 1), self.outside * np.arange(n, -1, -1)
-        weights = [self.probabilities * side for side in sides]
-        sums = [
-            np.maximum(w.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-            for w in weights
-        ]
-        return weights[0] / sums[0], weights[1] / sums[1]
+        inside = self.probabilities * (self.inside * np.arange(n + 1))
+        outside = self.probabilities * (self.outside * np.arange(n, -1, -1))
+        return _normalized(inside), _normalized(outside)
 
 
 def _side_weights(q):
@@ -195,16 +204,23 @@ def _side_weights(q):
 
     Those of the coalitions of no and of all players, whose utilities are known, are 0.
     """
-    joined, left = np.r_[0.0, q], np.r_[q, 0.0]
-    joined[-1] = left[0] = 0.0
-    return joined, left
+    with_player = np.r_[0.0, q]
+    without_player = np.r_[q, 0.0]
+    with_player[-1] = 0.0
+    without_player[0] = 0.0
+    return with_player, without_player
+
+
+def _normalized(weights):
+    """The weights divided by the sum of their line; zeros if that is zero."""
+    sums = weights.sum(axis=1, keepdims=True)
+    return weights / np.maximum(sums, np.finfo(np.float64).tiny)
 
 
 def _stratum_of_sizes(n):
-    """Stratum of every size 0..n; the edges are n/2, n/4, ... and their mirror
-    images."""
-    edges = n * 0.5 ** np.arange(_HALVINGS, 0, -1)
-    edges = np.unique(np.r_[np.floor(edges), n - 1 - np.floor(edges[::-1])])
+    """Stratum of every size 0..n; edges are n/2, n/4, ... and their mirror images."""
+    edges = np.floor(n * 0.5 ** np.arange(_N_HALVINGS, 0, -1))
+    edges = np.unique(np.r_[edges, n - 1 - edges[::-1]])
     edges = edges[(edges >= 1) & (edges < n - 1)]
     return np.searchsorted(edges, np.arange(n + 1), side="left")
 
@@ -234,8 +250,10 @@ def draw_subsets(rng, strata, labels):
     """
     labels = np.asarray(labels)
     n = len(strata.stratum) - 1
+    # A size is the number of cumulative probabilities below a random number.
     edges = np.cumsum(strata.probabilities, axis=1)[labels]
-    sizes = (rng.random(len(labels))[:, None] * edges[:, -1:] >= edges).sum(axis=1)
+    thresholds = rng.random(len(labels))[:, None] * edges[:, -1:]
+    sizes = (thresholds >= edges).sum(axis=1)
     return rng.permuted(np.arange(n) < sizes[:, None], axis=1)
 
 
@@ -269,8 +287,10 @@ def neyman_allocation(std, count, floor=0.25):
     fractions = np.full(len(std), 1 / len(std))
     if total > 0:
         fractions = floor * fractions + (1 - floor) * std / total
+
+    # Round down, and give the missing draws to the largest remainders.
     exact = fractions * count
     counts = np.floor(exact).astype(np.int64)
-    rest = np.argsort(counts - exact, kind="stable")[: count - counts.sum()]
-    counts[rest] += 1
+    n_missing = count - counts.sum()
+    counts[np.argsort(counts - exact, kind="stable")[:n_missing]] += 1
     return counts

@@ -52,30 +52,42 @@ def test_new_label_is_uniform_among_the_others():
     assert np.abs(others - 1000).max() < 5 * np.sqrt(3000 * 1 / 3 * 2 / 3)
 
 
-def test_rows_are_drawn_uniformly():
-    y, X = np.array([0] * 8 + [1] * 2), np.eye(10)
-    draws = 300
-    times = np.zeros((2, 10))
-    for seed in range(draws):
-        times[0] += flip_labels(y, 2, random_state=seed)[1]
-        times[1] += perturb_features(X, 2, random_state=seed)[1]
-    assert np.abs(times - 0.2 * draws).max() < 5 * np.sqrt(draws * 0.2 * 0.8)
+@pytest.mark.parametrize(
+    ("corrupt", "clean"),
+    [(flip_labels, np.array([0] * 8 + [1] * 2)), (perturb_features, np.eye(10))],
+)
+def test_rows_are_drawn_uniformly(corrupt, clean):
+    n_draws = 300
+    counts = np.zeros(10)
+    for seed in range(n_draws):
+        _, mask = corrupt(clean, 2, random_state=seed)
+        counts += mask
+    assert np.abs(counts - 0.2 * n_draws).max() < 5 * np.sqrt(n_draws * 0.2 * 0.8)
 
 
 @pytest.mark.parametrize(
     ("corrupt", "clean"),
     [(flip_labels, LABELS["strings"]), (perturb_features, np.eye(100))],
 )
-def test_random_state_decides(corrupt, clean):
-    noisy, mask = corrupt(clean, 0.2, random_state=3)
-    again, same_mask = corrupt(clean, 0.2, random_state=3)
-    np.testing.assert_array_equal(noisy, again)
-    np.testing.assert_array_equal(mask, same_mask)
-    assert (mask != corrupt(clean, 0.2, random_state=4)[1]).any()
-    # A generator continues from call to call.
-    rng = np.random.RandomState(3)
-    np.testing.assert_array_equal(mask, corrupt(clean, 0.2, random_state=rng)[1])
-    assert (mask != corrupt(clean, 0.2, random_state=rng)[1]).any()
+class TestRandomState:
+    def test_the_same_seed_gives_the_same_noise(self, corrupt, clean):
+        noisy, mask = corrupt(clean, 0.2, random_state=3)
+        noisy_again, mask_again = corrupt(clean, 0.2, random_state=3)
+        np.testing.assert_array_equal(noisy, noisy_again)
+        np.testing.assert_array_equal(mask, mask_again)
+
+    def test_another_seed_gives_other_rows(self, corrupt, clean):
+        _, mask = corrupt(clean, 0.2, random_state=3)
+        _, other_mask = corrupt(clean, 0.2, random_state=4)
+        assert (mask != other_mask).any()
+
+    def test_a_generator_continues_from_call_to_call(self, corrupt, clean):
+        rng = np.random.RandomState(3)
+        _, first_mask = corrupt(clean, 0.2, random_state=rng)
+        _, second_mask = corrupt(clean, 0.2, random_state=rng)
+        _, mask_of_seed = corrupt(clean, 0.2, random_state=3)
+        np.testing.assert_array_equal(first_mask, mask_of_seed)
+        assert (first_mask != second_mask).any()
 
 
 @pytest.mark.parametrize(
@@ -96,7 +108,7 @@ def test_random_state_decides(corrupt, clean):
         (np.zeros((3, 2)), r"y should be a 1d array, got an array of shape \(3, 2\)"),
     ],
 )
-def test_flip_labels_refuses(y, message):
+def test_labels_that_are_no_classes_are_refused(y, message):
     with pytest.raises(ValueError, match=message):
         flip_labels(y)
 
@@ -111,7 +123,8 @@ def test_fraction_out_of_range_is_refused(corrupt, clean, fraction):
         corrupt(clean, fraction)
 
 
-SIZES = {"std": np.std, "norm": np.linalg.norm}
+# Size of a column by the name of the rule.
+COLUMN_SIZE = {"std": np.std, "norm": np.linalg.norm}
 
 
 @pytest.fixture
@@ -121,14 +134,14 @@ def X():
 
 
 @pytest.mark.parametrize("scale", [0.5, 2])
-@pytest.mark.parametrize("relative_to", SIZES)
-def test_noise_has_the_size_asked_for(X, relative_to, scale):
+@pytest.mark.parametrize("relative_to", COLUMN_SIZE)
+def test_noise_has_the_size_of_the_rule(X, relative_to, scale):
     X_noisy, _ = perturb_features(
         X, 1.0, scale, random_state=0, relative_to=relative_to
     )
-    noise = (X_noisy - X) / (scale * SIZES[relative_to](X, axis=0))
-    # 4,000 draws of a standard normal: five standard errors of mean, deviation and
-    # correlation.
+    noise = (X_noisy - X) / (scale * COLUMN_SIZE[relative_to](X, axis=0))
+    # 4,000 draws of a standard normal: five standard errors of means, standard
+    # deviations and correlations.
     assert np.abs(noise.mean(axis=0)).max() < 5 / np.sqrt(4000)
     assert np.abs(noise.std(axis=0) - 1).max() < 5 / np.sqrt(8000)
     assert np.abs(np.corrcoef(noise.T) - np.eye(3)).max() < 5 / np.sqrt(4000)
@@ -152,29 +165,20 @@ def test_size_is_the_standard_deviation_by_default(X):
     assert (default[:, 3] == 7).all()
 
 
-@pytest.mark.parametrize("given", ["float32", "float64", "int64"])
-def test_features_keep_their_precision(X, given):
-    kept = "float64" if given == "int64" else given
-    assert perturb_features(X.astype(given), random_state=0)[0].dtype == kept
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [("float32", "float32"), ("float64", "float64"), ("int64", "float64")],
+)
+def test_floats_keep_their_precision(X, dtype, expected):
+    X_noisy, _ = perturb_features(X.astype(dtype), random_state=0)
+    assert X_noisy.dtype == expected
 
 
-def test_frames_are_taken(X):
-    expected, _ = perturb_features(X, random_state=0)
-    for frame in (
-        pd.DataFrame(X, columns=list("abc")),
-        pl.DataFrame(X, schema=list("abc")),
-    ):
-        X_noisy, _ = perturb_features(frame, random_state=0)
-        assert isinstance(X_noisy, np.ndarray)
-        np.testing.assert_array_equal(X_noisy, expected)
-
-
-WRONG = [
-    ("scale", -1.0),
-    ("scale", np.nan),
-    ("relative_to", "range"),
-    ("random_state", "dice"),
-]
+@pytest.mark.parametrize("make_frame", [pd.DataFrame, pl.DataFrame])
+def test_noise_of_a_frame_is_that_of_its_array(X, make_frame):
+    X_noisy, _ = perturb_features(make_frame(X), random_state=0)
+    assert isinstance(X_noisy, np.ndarray)
+    np.testing.assert_array_equal(X_noisy, perturb_features(X, random_state=0)[0])
 
 
 @pytest.mark.parametrize(
@@ -183,9 +187,12 @@ WRONG = [
         ({"X": [[0.0, np.nan]]}, "X contains NaN"),
         ({"X": [[0.0, np.inf]]}, "X contains infinity"),
         ({"X": [0.0, 1.0]}, "Expected 2D array, got 1D array"),
-        *(({name: value}, f"'{name}' parameter .* Got") for name, value in WRONG),
+        ({"scale": -1.0}, "'scale' parameter .* Got"),
+        ({"scale": np.nan}, "'scale' parameter .* Got"),
+        ({"relative_to": "range"}, "'relative_to' parameter .* Got"),
+        ({"random_state": "dice"}, "'random_state' parameter .* Got"),
     ],
 )
-def test_perturb_features_refuses(parameters, message):
+def test_wrong_parameters_of_perturb_features_are_refused(parameters, message):
     with pytest.raises(ValueError, match=message):
         perturb_features(**{"X": np.eye(3), **parameters})

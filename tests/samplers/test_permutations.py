@@ -1,4 +1,4 @@
-"""Orders: each uniform, and what goes together spread evenly."""
+"""Permutations are uniform, and their prefixes give semivalues."""
 
 from itertools import permutations
 
@@ -12,57 +12,62 @@ from skvalue.semivalues import tabulated_semivalue
 @pytest.mark.parametrize("kind", ORDERS)
 def test_every_order_is_uniform(kind):
     rng = np.random.default_rng(0)
-    drawn = np.array([draw_orders(rng, 3, kind) for _ in range(3000)])
-    for place in range(drawn.shape[1]):
-        counts = [
-            (drawn[:, place] == order).all(axis=1).sum()
-            for order in permutations(range(3))
-        ]
-        assert abs(np.array(counts) - 500).max() < 4.5 * np.sqrt(500 * 5 / 6)
+    replicates = np.array([draw_orders(rng, 3, kind) for _ in range(3000)])
+    for orders in np.moveaxis(replicates, 1, 0):
+        for order in permutations(range(3)):
+            count = (orders == order).all(axis=1).sum()
+            assert abs(count - 500) < 4.5 * np.sqrt(500 * 5 / 6)
 
 
 def test_antithetic_orders_are_reverses():
-    one, other = draw_orders(np.random.default_rng(1), 9, "antithetic")
-    np.testing.assert_array_equal(one, other[::-1])
+    order, reverse = draw_orders(np.random.default_rng(1), 9, "antithetic")
+    np.testing.assert_array_equal(order, reverse[::-1])
 
 
-def test_one_player_has_one_order():
-    for kind in ORDERS:
-        orders = draw_orders(np.random.default_rng(0), 1, kind)
-        assert (orders == 0).all()
-        assert orders.shape[1] == 1
+@pytest.mark.parametrize("kind", ORDERS)
+def test_one_player_has_one_order(kind):
+    orders = draw_orders(np.random.default_rng(0), 1, kind)
+    assert (orders == 0).all()
+    assert orders.shape[1] == 1
 
 
 @pytest.mark.parametrize("kind", ORDERS)
 def test_the_mean_over_replicates_is_the_shapley_value(kind):
-    n, powers = 5, 2 ** np.arange(5)
-    worth = np.random.default_rng(1).normal(size=2**n)
-    worth[0] = 0
-    exact, rng = tabulated_semivalue(worth), np.random.default_rng(2)
+    n = 5
+    table = np.random.default_rng(1).normal(size=2**n)
+    table[0] = 0
+    exact = tabulated_semivalue(table)
+    rng = np.random.default_rng(2)
     replicates = []
     for _ in range(1000):
         orders = draw_orders(rng, n, kind)
-        joined = np.cumsum(powers[orders], axis=1)
-        utilities = worth[np.c_[np.zeros(len(orders), int), joined]]
+        # The coalition of the players i has index sum_i 2^i in the table.
+        indices = np.cumsum(2**orders, axis=1)
+        utilities = table[np.c_[np.zeros(len(orders), dtype=int), indices]]
         replicates.append(prefix_marginals(orders, utilities, np.ones(n)))
-    error = np.std(replicates, axis=0) / np.sqrt(1000)
-    assert (np.abs(np.mean(replicates, axis=0) - exact) < 4.5 * error).all()
+    errors = np.std(replicates, axis=0) / np.sqrt(1000)
+    assert (np.abs(np.mean(replicates, axis=0) - exact) < 4.5 * errors).all()
 
 
-def test_prefixes_and_marginals():
-    orders = np.array([[2, 0, 1], [1, 2, 0]])
-    masks = prefix_masks(np.argsort(orders, axis=1), np.array([1, 2]))
+ORDERS_BY_HAND = np.array([[2, 0, 1], [1, 2, 0]])
+
+
+def test_prefixes_by_hand():
+    positions = np.argsort(ORDERS_BY_HAND, axis=1)
+    masks = prefix_masks(positions, np.array([1, 2]))
     assert masks.tolist() == [[False, False, True], [False, True, True]]
+
+
+def test_marginals_by_hand():
     utilities = np.array([[0.0, 1.0, 3.0, 6.0], [0.0, 5.0, 5.0, 6.0]])
-    mean = prefix_marginals(orders, utilities, np.array([1.0, 2.0, 3.0]))
+    weights = np.array([1.0, 2.0, 3.0])
+    means = prefix_marginals(ORDERS_BY_HAND, utilities, weights)
     # Player 0 joins second and third, and so on.
-    np.testing.assert_allclose(
-        mean, [(2 * 2 + 3 * 1) / 2, (3 * 3 + 5) / 2, (1 + 0) / 2]
-    )
+    expected = [(2 * 2 + 3 * 1) / 2, (3 * 3 + 1 * 5) / 2, (1 * 1 + 2 * 0) / 2]
+    np.testing.assert_allclose(means, expected)
 
 
-def test_unknown_kind():
-    with pytest.raises(
-        ValueError, match="kind must be one of 'permutation'.* Got 'sobol'"
-    ):
+def test_an_unknown_kind_is_refused():
+    message = "kind must be one of 'permutation'.* Got 'sobol'"
+    with pytest.raises(ValueError, match=message):
         draw_orders(np.random.default_rng(0), 3, "sobol")

@@ -20,27 +20,26 @@ def test_weighted_means_over_all_coalitions_are_the_semivalue(semivalue, stratif
     strata = SizeStrata.of(q, stratified)
     masks = (np.arange(2**n)[:, None] >> np.arange(n)) % 2 == 1
     sizes = masks.sum(axis=1)
+    n_of_size = np.array([comb(n, size) for size in sizes])
     values = np.full(n, q[-1] * utilities[-1] - q[0] * utilities[0])
     for label in range(strata.n_strata):
-        probability = strata.probabilities[label, sizes] / [
-            comb(n, size) for size in sizes
-        ]
+        probabilities = strata.probabilities[label, sizes] / n_of_size
         for i in range(n):
-            for member, weight, fraction, sign in (
-                (masks[:, i], strata.inside, strata.inside_weight, 1),
-                (~masks[:, i], strata.outside, strata.outside_weight, -1),
-            ):
-                if fraction[label] > 0:
-                    a = probability * member * weight[sizes]
-                    values[i] += sign * fraction[label] * (a @ utilities) / a.sum()
-    np.testing.assert_allclose(
-        values, tabulated_semivalue(utilities, semivalue), atol=1e-12
-    )
+            if strata.inside_weight[label] > 0:
+                weights = probabilities * masks[:, i] * strata.inside[sizes]
+                mean = weights @ utilities / weights.sum()
+                values[i] += strata.inside_weight[label] * mean
+            if strata.outside_weight[label] > 0:
+                weights = probabilities * ~masks[:, i] * strata.outside[sizes]
+                mean = weights @ utilities / weights.sum()
+                values[i] -= strata.outside_weight[label] * mean
+    expected = tabulated_semivalue(utilities, semivalue)
+    np.testing.assert_allclose(values, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("semivalue", SEMIVALUES)
 @pytest.mark.parametrize("n", [2, 50, 20_000])
-def test_probabilities_and_weights_sum_up(semivalue, n):
+def test_probabilities_and_weights_have_the_right_sums(semivalue, n):
     q = size_weights(semivalue, n)
     strata = SizeStrata.of(q)
     np.testing.assert_allclose(strata.probabilities.sum(axis=1), 1)
@@ -51,28 +50,36 @@ def test_probabilities_and_weights_sum_up(semivalue, n):
     assert np.isfinite(strata.outside).all()
 
 
-def test_uniform_subsets_are_those_of_the_banzhaf_value():
+def test_subsets_for_the_banzhaf_value_are_uniform():
     strata = SizeStrata.of(size_weights("banzhaf", 10), stratified=False)
     binomial = np.array([comb(10, k) for k in range(10)]) / (2**10 - 2)
     np.testing.assert_allclose(strata.probabilities[0, 1:10], binomial[1:], rtol=1e-12)
-    # Where all weights are equal the two means are plain ones.
+    # All weights are equal, so that the two means are not weighted.
     for weights in (strata.inside, strata.outside):
         assert np.ptp(weights[1:10]) < 1e-9 * weights[1]
 
 
-def test_drawn_sizes_and_members():
+def test_drawn_subsets_have_the_probabilities_of_sizes_and_are_uniform():
     strata = SizeStrata.of(size_weights("shapley", 8))
     rng = np.random.default_rng(0)
     for label in range(strata.n_strata):
         masks = draw_subsets(rng, strata, np.full(4000, label))
-        sizes = np.bincount(masks.sum(axis=1), minlength=9) / 4000
-        np.testing.assert_allclose(sizes, strata.probabilities[label], atol=0.04)
+        frequencies = np.bincount(masks.sum(axis=1), minlength=9) / 4000
+        np.testing.assert_allclose(frequencies, strata.probabilities[label], atol=0.04)
         np.testing.assert_allclose(masks.mean(axis=0), masks.mean(), atol=0.04)
 
 
-def test_neyman_allocation():
-    assert neyman_allocation([0.0, 0.0], 10).tolist() == [5, 5]
-    assert neyman_allocation([np.nan, 1.0, 1.0], 9).tolist() == [3, 3, 3]
-    counts = neyman_allocation([1.0, 3.0, 0.0], 1000, floor=0.3)
-    assert counts.tolist() == [275, 625, 100]
+@pytest.mark.parametrize(
+    ("std", "count", "floor", "counts"),
+    [
+        ([0.0, 0.0], 10, 0.25, [5, 5]),
+        ([np.nan, 1.0, 1.0], 9, 0.25, [3, 3, 3]),
+        ([1.0, 3.0, 0.0], 1000, 0.3, [275, 625, 100]),
+    ],
+)
+def test_neyman_allocation_by_hand(std, count, floor, counts):
+    assert neyman_allocation(std, count, floor=floor).tolist() == counts
+
+
+def test_neyman_allocation_gives_all_draws():
     assert neyman_allocation(np.ones(7), 32).sum() == 32
