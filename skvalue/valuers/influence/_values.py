@@ -1,0 +1,282 @@
+"""Values of rows of a trained linear model, from its Hessian."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.base import clone
+
+from ..._utils.parallel import tiles
+from ...derivatives import (
+    Hessian,
+    LinearModel,
+    block_size,
+    changes_without,
+    corrected_steps,
+    evaluate,
+    linear_model,
+    newton_steps,
+    row_products,
+)
+
+# Numbers in a block.
+_BLOCK = 2**21
+
+# Largest number of a design, so that products of four numbers are finite.
+_MAX_NUMBER = 1e75
+
+
+# The model of a split -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedModel:
+    """The model of one split, and its utility at the validation points.
+
+    There are V points and K decisions at each.
+    """
+
+    model: LinearModel
+    hessian: Hessian
+    # Design of the validation points, (V, p).
+    points: np.ndarray
+    # Codes of their labels, or targets, (V,).
+    y: np.ndarray
+    # (V,)
+    weights: np.ndarray
+    # What `evaluate` takes.
+    utility: object
+    # The utility of the model, and of a constant decision.
+    value: float
+    empty_value: float
+    # The utility at each point, (V,); None if it is no mean over points.
+    by_point: np.ndarray | None
+    # Of the utility by the decisions at the points, (V, K).
+    gradient: np.ndarray
+
+    def decrease(self, step):
+        """Decrease of the utility for a change (K, p) of the coefficients.
+
+        At each point, (V,), if the utility is a mean.
+        """
+        z = self.points @ (self.model.theta + step.T)
+        by_point, value, _ = evaluate(self.utility, self.model, z, self.y, self.weights)
+        if by_point is None:
+            return self.value - value
+        return self.by_point - by_point
+
+
+def train(estimator, X, labels, points, utility):
+    """Fit a model, and evaluate its utility at points, whose y are codes or targets."""
+    model = linear_model(clone(estimator).fit(X, labels), X, labels)
+    design = model.design(points.X)
+    _check_numbers("X", model.X)
+    _check_numbers("X_val", design)
+    z = design @ model.theta
+    by_point, value, gradient = evaluate(utility, model, z, points.y, points.weights)
+    constant = _constant_decision(estimator, model, points, z)
+    _, empty_value, _ = evaluate(utility, model, constant, points.y, points.weights)
+    return TrainedModel(
+        model=model,
+        hessian=Hessian(model),
+        points=design,
+        y=points.y,
+        weights=points.weights,
+        utility=utility,
+        value=value,
+        empty_value=empty_value,
+        by_point=by_point,
+        gradient=gradient,
+    )
+
+
+def _check_numbers(name, design):
+    """Refuse numbers of a design of which the Hessian would not be finite."""
+    largest = np.abs(design).max()
+    if largest > _MAX_NUMBER:
+        raise ValueError(
+            f"{name} must hold numbers of at most {_MAX_NUMBER:g} in absolute value in "
+            "the linear model, for its Hessian to be finite: scale them. Got "
+            f"{largest:g}."
+        )
+
+
+def _constant_decision(estimator, model, points, z):
+    """Decisions of no rows at the points, (V, K) as the decisions ``z``.
+
+    They are those of probabilities 1/C, or of the mean target.
+    """
+    if model.classes is not None:
+        return np.zeros_like(z)
+    mean = points.weights @ points.y
+    if model.loss.link is np.log and not mean > 0:
+        raise ValueError(
+            f"y_val must have a positive mean for {estimator!r}, which predicts "
+            f"exponentials. Got {mean}."
+        )
+    return np.zeros_like(z) + model.loss.link(mean)
+
+
+# Values of players --------------------------------------------------------------------
+
+
+def value_split(number, data, groups, order):
+    """Value the players of a split, as `mean_over_points` takes it.
+
+    ``data`` are the arguments of `train`. Returns the number of the split, values
+    (n_rows,), where that of a group is at its first row, the utility at each point, and
+    the `TrainedModel`.
+    """
+    trained = train(*data)
+    if order == 1:
+        values = first_order_values(trained)
+    else:
+        players = rows_of_players(groups, len(trained.model.y))
+        first_rows = [rows[0] for rows in players]
+        decreases = second_order_decreases(trained, players)
+        values = np.zeros(len(trained.model.y))
+        values[first_rows] = mean_decreases(trained, decreases)
+    utility = np.full(len(trained.y), trained.value)
+    return number, values, utility, trained
+
+
+def rows_of_players(groups, n):
+    """Rows of each player, in the order of the players, as a list of arrays."""
+    if groups is None:
+        return list(np.arange(n)[:, None])
+    order = np.argsort(groups, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
+
+
+def first_order_values(trained):
+    """Decrease of the utility without each row, to first order, (n_rows,).
+
+    It takes one linear system.
+    """
+    (products,) = row_products(trained.model, _utility_direction(trained))
+    return -products
+
+
+def second_order_decreases(trained, players):
+    """Decrease of the utility after two Newton steps without each player's rows.
+
+    Yields them in turn, at each point (V,) if the utility is a mean. ``players``: rows
+    of each player. Single rows have a closed form if the Hessian is factorised.
+    """
+    steps = changes_without(trained.model, trained.hessian, players)
+    for rows, step in zip(players, steps):
+        if not np.isfinite(step).all():
+            raise ValueError(
+                "order=2 needs an estimator with a unique optimum without each row: "
+                "pass one with a penalty. Got "
+                f"{trained.model.estimator!r}, without row {rows[0]}."
+            )
+        yield trained.decrease(step)
+
+
+def mean_decreases(trained, decreases):
+    """Decreases of the utility, (n,), from means or from entries at each point."""
+    return np.array([x if np.ndim(x) == 0 else trained.weights @ x for x in decreases])
+
+
+def values_at_points(trained, rows):
+    """Total first-order value of rows at each point, (V,); 0 where the weight is 0."""
+    gradient = trained.model.gradient_sum(rows)
+    (direction,) = trained.hessian.solve(gradient[None])
+    changes = trained.points @ direction.T
+    values = -(trained.gradient * changes).sum(axis=1)
+    has_weight = trained.weights > 0
+    return np.divide(values, trained.weights, out=0 * values, where=has_weight)
+
+
+def first_order_moments(trained, sum_by_group, n_players):
+    """Sums over points of ``weight**2 * value`` and ``weight**2 * value**2``.
+
+    Of shape (2, n_players), for values to first order.
+    """
+    model = trained.model
+    weights = trained.weights
+    moments = np.zeros((2, n_players))
+    slopes = trained.gradient / np.where(weights > 0, weights, 1.0)[:, None]
+    size = max(1, _BLOCK // max(model.theta.size, len(model.y)))
+    for block in tiles(len(weights), size):
+        points = trained.points[block]
+        if not isinstance(points, np.ndarray):
+            points = points.toarray()
+        directions = slopes[block][:, :, None] * points[:, None]
+        row_values = -row_products(model, trained.hessian.solve(directions))
+        values = np.array([sum_by_group(line) for line in row_values])
+        squared_weights = weights[block] ** 2
+        moments += np.array([squared_weights @ values, squared_weights @ values**2])
+    return moments
+
+
+def second_order_moments(trained, players):
+    """As `first_order_moments`, for values after two Newton steps."""
+    squared_weights = trained.weights**2
+    moments = [
+        (squared_weights @ values, squared_weights @ values**2)
+        for values in second_order_decreases(trained, players)
+    ]
+    return np.array(moments).T
+
+
+# Values of rows that join -------------------------------------------------------------
+
+
+def joining_values(trained, X, targets, order):
+    """Increase of the utility when single rows join, (n_rows,).
+
+    ``targets`` None: to first order, where the gradient is zero on average over labels.
+    """
+    model = trained.model
+    X = model.design(X)
+    z = X @ model.theta
+    weights = np.full(X.shape[0], model.weights.mean())
+    gradient = np.zeros_like(z)
+    curvature = np.zeros((*z.shape, z.shape[1]))
+    if targets is not None:
+        gradient = weights[:, None] * model.loss.gradient(z, targets)
+        curvature = weights[:, None, None] * model.loss.curvature(z, targets)
+    if order == 1:
+        direction = _utility_direction(trained)
+        (products,) = row_products(model, direction, X, gradient, weights)
+        return -products
+
+    hessian = Hessian(model, -model.weights.mean())
+    increases = []
+    for rows in tiles(len(z), block_size(model)):
+        steps = newton_steps(
+            model,
+            hessian,
+            X[rows],
+            gradient[rows],
+            curvature[rows],
+            weights[rows],
+            sign=1.0,
+        )
+        if targets is not None:
+            joined = X[rows], targets[rows], weights[rows]
+            steps = corrected_steps(model, hessian, steps, joined=joined)
+        increases += [-trained.decrease(step) for step in steps]
+    return mean_decreases(trained, increases)
+
+
+def expected_joining_values(trained, X):
+    """Increase of the utility when rows join, the mean over labels, (n_rows,).
+
+    By the model's own probabilities, after two Newton steps.
+    """
+    model = trained.model
+    z = model.design(X) @ model.theta
+    values = 0
+    for code in range(len(model.classes)):
+        codes = np.full(len(z), code)
+        probabilities = np.exp(-model.loss.values(z, codes))
+        values = values + probabilities * joining_values(trained, X, codes, order=2)
+    return values
+
+
+def _utility_direction(trained):
+    """The gradient of the utility in the inverse of the Hessian, (1, K, p)."""
+    gradient = (trained.points.T @ trained.gradient).T
+    return trained.hessian.solve(gradient[None])
