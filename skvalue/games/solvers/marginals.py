@@ -1,5 +1,7 @@
 """Marginal contributions of all players to a coalition of a game of retraining."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ...linear import (
@@ -17,15 +19,16 @@ from ...linear import (
 from .linear import CompiledForm, LeastSquaresSolver
 from .logistic import MAX_STEPS, TOLERANCE, CompiledNewton
 
-_FEWEST, _PER_COLUMN = (
-    8,
-    1.4,
-)  # rows, and rows per column, from which on a step is taken
-_LONGEST = 1.0  # squared length from which on a step is not taken
-_DRAWN = 16  # fewest players trained for real
+# Steps are taken from the models of this many rows, in all and per column, unless they
+# are longer than a squared length.
+_MIN_ROWS = 8
+_MIN_ROWS_PER_COLUMN = 1.4
+_MAX_LENGTH = 1.0
+
+_MIN_TRAINED = 16  # players trained for real
+_MAX_MASK_ENTRIES = 2**24  # of the masks in memory at once
 MOST_PREDICTIONS = 2_000_000  # most predictions at once
 MOST_COEFFICIENTS = 32  # of which steps of accuracy use third derivatives
-_PIECE = 2**24  # most entries of the masks made at once
 
 
 class MarginalGame:
@@ -54,7 +57,6 @@ class MarginalGame:
         For coalitions of each number of players, of how many players the contributions
         are to be trained: all, if the coalitions are too small for steps, and none, if
         steps are exact.
-
     counts : ndarray of int of shape (3,)
         Numbers of models trained for real, of those that failed, and of those of one
         class.
@@ -78,18 +80,27 @@ class MarginalGame:
     """
 
     def __init__(self, game, n_drawn=None):
-        self.game, self._codes = game, game._codes
-        self._marginals = _models_of(game._solver, game._training)
+        self.game = game
+        self._codes = game._codes  # player of every row; None if they are the rows
+        self._models = _models_of(game._solver, game._training)
         self.counts = np.zeros(3, dtype=np.int64)
-        self.exact, self.n_players = self._marginals.exact, game.n_players
+        self.exact = self._models.exact
+        self.n_players = game.n_players
         self.smooth = game._solver.scores.name != "accuracy"
-        weights = game._training.sample_weight
+
         n_rows = len(game._training.y)
-        self._weighted = np.ones(n_rows, dtype=bool) if weights is None else weights > 0
-        n_drawn = self._marginals.n_drawn if n_drawn is None else n_drawn
-        rows = np.arange(self.n_players + 1) * (n_rows / self.n_players)
-        drawn = [np.inf if r == 0 else n_drawn(r, self.n_players) for r in rows]
-        self.n_trained = np.minimum(drawn, self.n_players).astype(np.int64)
+        weights = game._training.sample_weight
+        self._is_weighted = np.ones(n_rows, dtype=bool)
+        if weights is not None:
+            self._is_weighted = weights > 0
+
+        if n_drawn is None:
+            n_drawn = self._models.n_drawn
+        n_trained = [np.inf]
+        for n_members in range(1, self.n_players + 1):
+            rows = n_members * (n_rows / self.n_players)  # on average
+            n_trained.append(n_drawn(rows, self.n_players))
+        self.n_trained = np.minimum(n_trained, self.n_players).astype(np.int64)
 
     def trained(self, mask, players=None):
         """Contributions to a coalition by training with or without each player.
@@ -106,20 +117,26 @@ class MarginalGame:
         contributions : ndarray of shape (n_players,) or (len(players),)
             What they add.
         """
-        players = np.arange(self.n_players) if players is None else players
-        changes, base = np.full(len(players), np.nan), self.utilities(mask[None])[0]
+        if players is None:
+            players = np.arange(self.n_players)
+        utility = self.utilities(mask[None])[0]
+        changes = np.full(len(players), np.nan)
+
+        # Rows that join start from the model of the coalition.
         if self._codes is None:
-            places = np.flatnonzero(~mask[players] & self._weighted[players])
-            S, marginals = np.flatnonzero(mask & self._weighted), self._marginals
-            rows = players[places]
-            found = marginals.joined(S, rows)
-            changes[places] = np.nan if found is None else found - base
-        left, step = np.flatnonzero(np.isnan(changes)), max(1, _PIECE // self.n_players)
-        for first in range(0, len(left), step):
-            places = left[first : first + step]
+            S = np.flatnonzero(mask & self._is_weighted)
+            joins = ~mask[players] & self._is_weighted[players]
+            places = np.flatnonzero(joins)
+            changes[places] = self._models.joined(S, players[places]) - utility
+
+        # All others, and those that did not converge, are trained as coalitions.
+        unknown = np.flatnonzero(np.isnan(changes))
+        tile_size = max(1, _MAX_MASK_ENTRIES // self.n_players)
+        for first in range(0, len(unknown), tile_size):
+            places = unknown[first : first + tile_size]
             masks = np.repeat(mask[None], len(places), axis=0)
             masks[np.arange(len(places)), players[places]] ^= True
-            changes[places] = self.utilities(masks) - base
+            changes[places] = self.utilities(masks) - utility
         return np.where(mask[players], -changes, changes)
 
     def steps(self, mask):
@@ -140,15 +157,24 @@ class MarginalGame:
             roots. Infinite, and the contribution 0, where there is no step: where a
             class comes or goes, or it is too long.
         """
-        of_row = mask if self._codes is None else mask[self._codes]
-        S = np.flatnonzero(of_row & self._weighted)
+        if self._codes is None:
+            players = np.arange(len(mask))
+            row_mask = mask
+        else:
+            players = self._codes
+            row_mask = mask[self._codes]
+        S = np.flatnonzero(row_mask & self._is_weighted)
         signs = np.where(mask, -1.0, 1.0)
-        utility, changes, lengths = self._marginals.steps(S, signs, self._codes)
-        own = np.arange(len(of_row)) if self._codes is None else self._codes
-        sizes = np.bincount(own, self._weighted, self.n_players)
-        alone = mask & (sizes == len(S))
-        changes[alone], lengths[alone] = self.game.empty_utility - utility, 0.0
-        changes[sizes == 0], lengths[sizes == 0] = 0.0, 0.0
+        utility, changes, lengths = self._models.steps(S, signs, self._codes)
+
+        # Without its only player a coalition is empty. A player without rows of positive
+        # weight changes nothing.
+        n_rows = np.bincount(players, self._is_weighted, self.n_players)
+        is_alone = mask & (n_rows == len(S))
+        changes[is_alone] = self.game.empty_utility - utility
+        lengths[is_alone] = 0.0
+        changes[n_rows == 0] = 0.0
+        lengths[n_rows == 0] = 0.0
         return signs * changes, lengths
 
     def work(self, size):
@@ -164,12 +190,13 @@ class MarginalGame:
         contributions, fit : float
             The operations, of which some ten thousand take a tenth of a millisecond.
         """
-        rows = len(self._weighted) / self.n_players
-        fit, joined, step = self._marginals.work(size * rows)
-        count = self.n_trained[size]
-        if count == self.n_players:
-            return fit + count * (joined if self._codes is None else fit), fit
-        return fit * (1 + count) + len(self._weighted) * step, fit
+        n_rows = len(self._is_weighted)
+        fit, joined, step = self._models.work(size * (n_rows / self.n_players))
+        n_trained = self.n_trained[size]
+        if n_trained == self.n_players:
+            with_player = joined if self._codes is None else fit
+            return fit + n_trained * with_player, fit
+        return fit * (1 + n_trained) + n_rows * step, fit
 
     def utilities(self, masks):
         """Compute utilities in this thread.
@@ -184,20 +211,64 @@ class MarginalGame:
         utilities : ndarray of shape (n_coalitions,)
             Utility of each coalition.
         """
-        utilities, some = (
-            np.full(len(masks), self.game.empty_utility),
-            masks.any(axis=1),
-        )
-        if some.any():
-            utilities[some], failed, *one_class = self.game._compute(
-                masks[some], n_jobs=1
+        utilities = np.full(len(masks), self.game.empty_utility)
+        has_players = masks.any(axis=1)
+        if has_players.any():
+            computed, failed, *one_class = self.game._compute(
+                masks[has_players], n_jobs=1
             )
+            utilities[has_players] = computed
             self.counts += len(failed), failed.sum(), np.sum(one_class)
         return utilities
 
 
+class Steps(NamedTuple):
+    """What each player changes in the utility of a coalition, along a step.
+
+    Parameters
+    ----------
+    utility : float
+        The utility.
+    changes : ndarray of shape (n_players,)
+        Its changes by a player that joins or leaves.
+    lengths : ndarray of shape (n_players,)
+        Squared lengths of the steps; infinite where there is none, and 0 if they are
+        exact.
+    """
+
+    utility: float
+    changes: np.ndarray
+    lengths: np.ndarray
+
+
+class Work(NamedTuple):
+    """Operations of a fit, of one with a row more, and of a row's step."""
+
+    fit: float
+    joined: float
+    step: float
+
+
+class _Rows(NamedTuple):
+    """Columns (n, p), targets or codes of classes, and weights (n,) of rows."""
+
+    X: np.ndarray
+    y: np.ndarray
+    weights: np.ndarray
+
+
+class _Players(NamedTuple):
+    """Who joins or leaves: signs (n_players,), 1 or -1, and the player of every row.
+
+    The codes of players are None if they are the rows.
+    """
+
+    signs: np.ndarray
+    codes: np.ndarray | None
+
+
 def _models_of(solver, training):
-    """The marginal contributions of a batched solver.
+    """The marginal contributions to coalitions of the models of a batched solver.
 
     Raises ValueError if it is another solver or another scorer.
     """
@@ -205,17 +276,23 @@ def _models_of(solver, training):
     kind = kinds.get(type(getattr(solver, "engine", None)))
     if kind is None:
         raise ValueError(
-            "sampler='marginals' needs LogisticRegression, Ridge or LinearRegression, with the "
-            "parameters, dense data and a scorer that batched solvers on the CPU support. Got "
+            "sampler='marginals' needs LogisticRegression, Ridge or LinearRegression, "
+            "from whose derivatives contributions follow, with the parameters, dense "
+            "data and a scorer that batched solvers on the CPU support. Got "
             f"{training.estimator!r}."
         )
     if solver.scores.name not in kind.scorers:
+        scorers = " or ".join(map(repr, kind.scorers))
         raise ValueError(
-            f"sampler='marginals' needs scoring to be {' or '.join(map(repr, kind.scorers))} with "
-            f"{training.estimator!r}. Got {training.scoring!r}."
+            f"sampler='marginals' needs scoring to be {scorers} with "
+            f"{training.estimator!r}, scores whose changes along a step are known. Got "
+            f"{training.scoring!r}."
         )
     solver.prepare()
     return kind(solver)
+
+
+# Linear regression --------------------------------------------------------------------
 
 
 class LinearMarginals:
@@ -225,7 +302,8 @@ class LinearMarginals:
     scorers = ("neg_mean_squared_error", "r2")
 
     def __init__(self, solver):
-        self.solver, self.scores = solver, solver.scores
+        self.solver = solver
+        self.scores = solver.scores
 
     def n_drawn(self, n_rows, n_players):
         """Number of players to train for real with a coalition of a given size."""
@@ -234,33 +312,33 @@ class LinearMarginals:
     @property
     def n_needed(self):
         """Number of rows up to which coefficients may not be unique."""
-        return (
-            2 * self.solver.X.shape[1]
-            if type(self.solver) is LeastSquaresSolver
-            else -1
-        )
+        if type(self.solver) is LeastSquaresSolver:
+            return 2 * self.solver.X.shape[1]
+        return -1
 
     def work(self, n_rows):
-        """Operations of a fit on ``n_rows`` rows, of one with a row more, and of a
-        row's step."""
+        """Operations of models of coalitions of a number of rows."""
         n, p = self.solver.X.shape
         fit = 2000 + 0.01 * n * p**2
-        return fit, fit if n_rows else 100, 50 + p**2
+        return Work(fit=fit, joined=fit if n_rows else 100, step=50 + p**2)
 
     def joined(self, S, rows):
-        """Utilities of a coalition of rows S with each of other rows; None if
-        unknown."""
+        """Utilities (len(rows),) of a coalition of rows S with each of other rows.
+
+        NaN if unknown: of the empty coalition alone they are those of constants.
+        """
         if len(S) or not self.solver.fit_intercept:
-            return None
-        X_val, y = self.solver.X_val, self.solver.y[rows]
-        step = max(1, MOST_PREDICTIONS // len(X_val))
-        parts = [
-            np.repeat(y[first : first + step, None], len(X_val), axis=1)
-            for first in range(0, len(y), step)
-        ]
-        return np.concatenate(
-            [self.scores.of_targets(p, np.ones(len(p))) for p in parts]
-        )
+            return np.full(len(rows), np.nan)
+        n_points = len(self.solver.X_val)
+        y = self.solver.y[rows]
+        tile_size = max(1, MOST_PREDICTIONS // n_points)
+        utilities = []
+        for first in range(0, len(y), tile_size):
+            constants = y[first : first + tile_size, None]
+            predictions = np.repeat(constants, n_points, axis=1)
+            sizes = np.ones(len(predictions))
+            utilities.append(self.scores.of_targets(predictions, sizes))
+        return np.concatenate(utilities)
 
     def steps(self, S, signs, codes):
         """The utility of a coalition of rows S, and what each player adds to it.
@@ -276,46 +354,65 @@ class LinearMarginals:
 
         Returns
         -------
-        utility : float
-            The utility.
-        changes : ndarray of shape (n_players,)
-            Its changes by a player that joins or leaves.
-        lengths : ndarray of shape (n_players,)
-            Squared lengths of the steps; infinite where there is none, and 0 if they
-            are exact.
+        steps : Steps
+            The utility and its changes.
         """
-        solver, mask = self.solver, np.zeros((1, len(self.solver.X)), dtype=bool)
-        mask[0, S] = True
+        solver = self.solver
+        mask = _mask_of(S, len(solver.X))
         coefs, _ = solver.engine.coefs(mask, np.inf)
-        y = (solver.y - solver.shift)[:, None]
         predictions = coefs @ solver.X_val.T
-        utility = self.scores.of_targets(predictions + solver.shift, mask.sum(axis=1))[
-            0
-        ]
+        utilities = self.scores.of_targets(predictions + solver.shift, mask.sum(axis=1))
+
+        # Derivatives of the utility, and of the squared errors of the coalition.
         scale = 1.0 / self.scores.variance if self.scores.name == "r2" else 1.0
         weights = -2 * scale * self.scores.weights
-        left = predictions[0] + solver.shift - self.scores.y
-        gradient = solver.X_val.T @ (weights * left)
-        bend = gram(solver.X_val, weights[:, None, None])
-        hessian = gram(solver.X[S], solver.weights[S][:, None, None]) + np.diag(
-            solver.penalty
+        errors = predictions[0] + solver.shift - self.scores.y
+        gradient = solver.X_val.T @ (weights * errors)
+        curvature = gram(solver.X_val, weights[:, None, None])
+        hessian = gram(solver.X[S], solver.weights[S][:, None, None])
+        hessian = hessian + np.diag(solver.penalty)
+
+        y = (solver.y - solver.shift)[:, None]
+        rows = _Rows(solver.X, y, solver.weights / 2)  # of half the squared errors
+        optimum = _Optimum(coefs, hessian)
+        players = _Players(signs, codes)
+        changes, lengths = _changes_along_steps(
+            rows, optimum, gradient, curvature, players, SQUARED
         )
-        changes, lengths = _changes(
-            (solver.X, y, solver.weights / 2),  # the Hessian is of half the squares
-            coefs,
-            hessian,
-            gradient,
-            bend,
-            signs,
-            SQUARED,
-            codes,
+
+        # Steps are exact if the coefficients without the player are unique.
+        player_of_row = np.arange(len(signs)) if codes is None else codes
+        n_rows = np.bincount(player_of_row, solver.weights > 0, len(signs))
+        n_left = len(S) + np.minimum(signs, 0) * n_rows
+        is_exact = (n_left > self.n_needed) & np.isfinite(lengths)
+        return Steps(
+            utility=utilities[0],
+            changes=np.where(is_exact, changes, 0.0),
+            lengths=np.where(is_exact, 0.0, np.inf),
         )
-        players = np.arange(len(signs)) if codes is None else codes
-        left = len(S) + np.minimum(signs, 0) * np.bincount(
-            players, solver.weights > 0, len(signs)
-        )
-        known = (left > self.n_needed) & np.isfinite(lengths)
-        return utility, np.where(known, changes, 0.0), np.where(known, 0.0, np.inf)
+
+
+# Logistic regression ------------------------------------------------------------------
+
+
+class _Coalition(NamedTuple):
+    """Rows of a coalition, their numbers by class, and the classes that it has."""
+
+    rows: np.ndarray
+    counts: np.ndarray
+    classes: np.ndarray
+
+    @property
+    def loss(self):
+        """The loss of the model."""
+        return LOGISTIC if len(self.classes) == 2 else SOFTMAX
+
+
+class _Optimum(NamedTuple):
+    """Coefficients (K, p) of the model of a coalition, and the Hessian (K p, K p)."""
+
+    coefs: np.ndarray
+    hessian: np.ndarray
 
 
 class LogisticMarginals:
@@ -325,277 +422,370 @@ class LogisticMarginals:
     scorers = ("neg_log_loss", "neg_brier_score", "accuracy")
 
     def __init__(self, solver):
-        self.solver, self.scores = solver, solver.scores
+        self.solver = solver
+        self.scores = solver.scores
 
     def n_drawn(self, n_rows, n_players):
         """As that of `LinearMarginals`: the fewer, the shorter the steps are."""
-        n_columns = self.solver.X.shape[1] * max(1, self.solver.n_classes - 1)
-        if n_rows < max(_FEWEST, _PER_COLUMN * n_columns):
+        n_columns = self._n_columns
+        if n_rows < max(_MIN_ROWS, _MIN_ROWS_PER_COLUMN * n_columns):
             return n_players
-        return _DRAWN + 2 * n_players * (n_columns / n_rows) ** 2
+        return _MIN_TRAINED + 2 * n_players * (n_columns / n_rows) ** 2
 
     def work(self, n_rows):
         """As that of `LinearMarginals`; measured on data of 6 to 55 columns."""
-        p = self.solver.X.shape[1] * max(1, self.solver.n_classes - 1)
-        return 4000 + 3 * n_rows * p, 1000 + (n_rows + p) * p, 50 + p**2
+        p = self._n_columns
+        return Work(
+            fit=4000 + 3 * n_rows * p,
+            joined=1000 + (n_rows + p) * p,
+            step=50 + p**2,
+        )
+
+    @property
+    def _n_columns(self):
+        """Number of coefficients that are free."""
+        return self.solver.X.shape[1] * max(1, self.solver.n_classes - 1)
 
     def joined(self, S, rows):
-        """Utilities of a coalition of rows S with each of other rows; NaN where not
-        converged."""
-        solver, utilities = self.solver, np.full(len(rows), np.nan)
-        counts = np.bincount(solver.y[S], minlength=solver.n_classes)
-        present, own = np.flatnonzero(counts), None
-        if len(present) > 1:
-            own = self._fit(S, present)
-        for c in np.unique(solver.y[rows]):
-            places = np.flatnonzero(solver.y[rows] == c)
-            more, classes = (
-                counts + (np.arange(len(counts)) == c),
-                np.union1d(present, c),
-            )
+        """Utilities (len(rows),) of a coalition of rows S with each of other rows.
+
+        NaN where training did not converge.
+        """
+        solver = self.solver
+        coalition = self._coalition(S)
+        optimum = self._fit(coalition) if len(coalition.classes) > 1 else None
+        utilities = np.full(len(rows), np.nan)
+        labels = solver.y[rows]
+        for label in np.unique(labels):
+            places = np.flatnonzero(labels == label)
+            counts = coalition.counts + (np.arange(solver.n_classes) == label)
+            classes = np.union1d(coalition.classes, label)
             if len(classes) == 1:
-                utilities[places] = self._utilities(None, more[None])[0]
+                utilities[places] = self._utilities(None, counts[None])[0]
                 continue
-            warm = own is not None and len(classes) == len(present)
-            size = max(1, MOST_PREDICTIONS // (len(solver.X_val) * len(classes)))
-            for first in range(0, len(places), size):
-                some = places[first : first + size]
-                coefs = self._train(S, rows[some], classes, own if warm else None)
+
+            # The model of the coalition is a start if no class is new.
+            is_new = len(classes) > len(coalition.classes)
+            start = None if is_new else optimum
+            n_predictions = len(solver.X_val) * len(classes)
+            tile_size = max(1, MOST_PREDICTIONS // n_predictions)
+            for first in range(0, len(places), tile_size):
+                tile = places[first : first + tile_size]
+                coefs = self._train(coalition, rows[tile], classes, start)
                 converged = np.isfinite(coefs).all(axis=(1, 2))
                 coefs = np.where(converged[:, None, None], coefs, 0.0)
-                found = self._utilities(coefs, np.tile(more, (len(some), 1)), classes)
-                utilities[some] = np.where(converged, found, np.nan)
+                of_tile = self._utilities(
+                    coefs, np.tile(counts, (len(tile), 1)), classes
+                )
+                utilities[tile] = np.where(converged, of_tile, np.nan)
         return utilities
 
-    def _rows_of(self, classes):
-        """Rows of the solver's coefficients that the models of some classes have."""
+    def steps(self, S, signs, codes):
+        """As `LinearMarginals.steps`.
+
+        There is no step where a class comes or goes, or where it would be long.
+        """
+        solver = self.solver
+        n_players = len(signs)
+        coalition = self._coalition(S)
+        classes = coalition.classes
+        optimum = self._fit(coalition) if len(classes) > 1 else None
+        if len(classes) > 1 and optimum is None:
+            no_steps = np.full(n_players, np.inf)
+            return Steps(np.nan, np.zeros(n_players), no_steps)
+
+        # Numbers of rows by class after each player has joined or left.
+        counts = self._counts_by_player(n_players, codes)
+        counts_after = coalition.counts + signs[:, None].astype(np.int64) * counts
+        same_classes = (counts_after > 0) == (coalition.counts > 0)
+        keeps_classes = same_classes.all(axis=1)
+
+        coefs = None if optimum is None else optimum.coefs[None]
+        utility = self._utilities(coefs, coalition.counts[None], classes)[0]
+        changes = np.zeros(n_players)
+        lengths = np.where(keeps_classes, 0.0, np.inf)
+        if len(classes) < solver.n_classes:
+            # Probabilities of the classes that it lacks depend on the number of rows.
+            sizes = counts_after.sum(axis=1)
+            for size in np.unique(sizes[keeps_classes]):
+                counts_of_size = np.minimum(coalition.counts, 1)
+                counts_of_size[coalition.counts.argmax()] += size - len(classes)
+                of_size = self._utilities(coefs, counts_of_size[None], classes)[0]
+                changes[keeps_classes & (sizes == size)] = of_size - utility
+        if optimum is not None:
+            players = _Players(signs, codes)
+            step_changes, step_lengths = self._changes(coalition, optimum, players)
+            changes = changes + np.where(keeps_classes, step_changes, 0.0)
+            lengths = np.maximum(lengths, step_lengths)
+
+        is_short = (lengths >= 0) & (lengths < _MAX_LENGTH)
+        lengths = np.where(np.isfinite(changes) & is_short, lengths, np.inf)
+        changes = np.where(np.isfinite(lengths), changes, 0.0)
+        return Steps(utility, changes, lengths)
+
+    # Models of coalitions -------------------------------------------------------------
+
+    def _coalition(self, S):
+        """The coalition of rows S."""
+        counts = np.bincount(self.solver.y[S], minlength=self.solver.n_classes)
+        return _Coalition(S, counts, np.flatnonzero(counts))
+
+    def _counts_by_player(self, n_players, codes):
+        """Numbers of rows of positive weight by player and class."""
+        solver = self.solver
+        player_of_row = np.arange(len(solver.X)) if codes is None else codes
+        is_weighted = solver.weights > 0
+        counts = np.zeros((n_players, solver.n_classes), dtype=np.int64)
+        np.add.at(counts, (player_of_row[is_weighted], solver.y[is_weighted]), 1)
+        return counts
+
+    def _vectors_of(self, classes):
+        """Which of the solver's vectors of coefficients the models of classes have."""
         return classes[len(classes) == 2 :] - (self.solver.n_classes == 2)
 
-    def _fit(self, S, classes):
-        """Coefficients (K, p) of a coalition of the given classes and the Hessian; or
-        None."""
-        solver, mask = self.solver, np.zeros((1, len(self.solver.X)), dtype=bool)
-        mask[0, S] = True
-        X, w = solver.X[S], solver.weights[S]
+    def _fit(self, coalition):
+        """The optimum of a coalition of two or more classes; None if not converged."""
+        solver = self.solver
+        S = coalition.rows
+        X = solver.X[S]
+        mask = _mask_of(S, len(solver.X))
         coefs, status = solver.engine.solve(mask, solver.counts(mask))
         if status[0] != SOLVED:
             return None
-        coefs = coefs[0, self._rows_of(classes)]
-        loss = _loss(classes)
-        y = np.searchsorted(classes, solver.y[S])
-        curve = loss.curvature(X @ coefs.T, y)
-        hessian = gram(X, w[:, None, None] * curve) + np.diag(
-            np.tile(solver.penalty, len(coefs))
-        )
-        top = np.abs(np.diag(hessian)).max()
-        hessian[np.diag_indices_from(hessian)] += 1e-12 * top
-        if len(coefs) > 1:  # shifts of all classes, which no step makes
-            for a in np.flatnonzero(solver.penalty == 0):
-                shifted = np.arange(len(coefs)) * X.shape[1] + a
-                hessian[np.ix_(shifted, shifted)] += top / len(coefs)
-        return coefs, hessian
 
-    def _train(self, S, rows, classes, own):
-        """Coefficients (n, K, p) of S with each of some rows; NaN where not
-        converged."""
+        coefs = coefs[0, self._vectors_of(coalition.classes)]
+        n_vectors = len(coefs)
+        y = np.searchsorted(coalition.classes, solver.y[S])
+        curvature = coalition.loss.curvature(X @ coefs.T, y)
+        hessian = gram(X, solver.weights[S][:, None, None] * curvature)
+        hessian = hessian + np.diag(np.tile(solver.penalty, n_vectors))
+
+        # So that it can be inverted: no step shifts all classes by the same amount.
+        largest = np.abs(np.diag(hessian)).max()
+        hessian[np.diag_indices_from(hessian)] += 1e-12 * largest
+        if n_vectors > 1:
+            for column in np.flatnonzero(solver.penalty == 0):
+                shifted = np.arange(n_vectors) * X.shape[1] + column
+                hessian[np.ix_(shifted, shifted)] += largest / n_vectors
+        return _Optimum(coefs, hessian)
+
+    def _train(self, coalition, rows, classes, start):
+        """Coefficients (len(rows), K, p) with each row; NaN where not converged.
+
+        Training starts from an optimum ``start`` of the coalition, or from 0 if it is
+        None.
+        """
         from ...linear.joining_kernels import join
 
-        solver, (k, p) = (
-            self.solver,
-            (len(self._rows_of(classes)), self.solver.X.shape[1]),
-        )
-        coefs, inverse = np.zeros((k, p)), np.zeros((k * p, k * p))
-        if own is not None:
-            coefs, inverse = own[0], np.linalg.inv(own[1])
-        codes, out = (
-            np.searchsorted(classes, solver.y).astype(float),
-            np.empty((len(rows), k, p)),
-        )
+        solver = self.solver
+        S = coalition.rows
+        n_vectors = len(self._vectors_of(classes))
+        p = solver.X.shape[1]
+        coef = np.zeros((n_vectors, p))
+        inverse = np.zeros((n_vectors * p, n_vectors * p))
+        if start is not None:
+            coef = start.coefs
+            inverse = np.linalg.inv(start.hessian)
+
+        codes = np.searchsorted(classes, solver.y).astype(float)
+        coefs = np.empty((len(rows), n_vectors, p))
         join(
-            solver.X[S], codes[S], solver.weights[S], solver.scale, solver.penalty, coefs, inverse,
-            own is not None, solver.X[rows], codes[rows], solver.weights[rows], TOLERANCE,
-            MAX_STEPS, out,
-        )  # fmt: skip
-        return out
+            own=solver.X[S],
+            own_y=codes[S],
+            own_w=solver.weights[S],
+            scale=solver.scale,
+            penalty=solver.penalty,
+            coef=coef,
+            inverse=inverse,
+            warm=start is not None,
+            X=solver.X[rows],
+            y=codes[rows],
+            w=solver.weights[rows],
+            tolerance=TOLERANCE,
+            max_steps=MAX_STEPS,
+            coefs=coefs,
+        )
+        return coefs
 
     def _utilities(self, coefs, counts, classes=None):
-        """Utilities of models of coefficients (m, K, p) of some classes, of rows by
-        class.
+        """Utilities (m,) of models of the same classes.
 
-        Those of one class have no coefficients: None.
+        From their coefficients (m, K, p), and numbers of rows by class (m, n_classes).
+        Models of one class have no coefficients: None.
         """
-        solver, sizes = self.solver, counts.sum(axis=1)
-        every = np.zeros((len(counts), solver.n_vectors, solver.X.shape[1]))
-        if coefs is not None:
-            every[:, self._rows_of(classes)] = coefs
-            if (
-                self.scores.name == "neg_log_loss"
-                and self.scores.equal
-                and solver.n_classes == 2
-            ):
-                from ...linear.joining_kernels import mean_log_losses
-
-                losses = np.empty(len(coefs))
-                margins = coefs[:, 0] @ solver.X_val.T
-                mean_log_losses(margins, 2.0 * self.scores.y - 1, losses)
-                return -losses
-        return solver.score(every, counts, sizes)
-
-    def steps(self, S, signs, codes):
-        """As `LinearMarginals.steps`; no step where a class comes or goes, or steps are
-        long."""
         solver = self.solver
-        n_classes, players = (
-            solver.n_classes,
-            np.arange(len(solver.X)) if codes is None else codes,
-        )
-        weighted = solver.weights > 0
-        of_player = np.zeros((len(signs), n_classes), dtype=np.int64)
-        np.add.at(of_player, (players[weighted], solver.y[weighted]), 1)
-        counts = np.bincount(solver.y[S], minlength=n_classes)
-        after = counts + signs[:, None].astype(np.int64) * of_player
-        known = ((after > 0) == (counts > 0)).all(axis=1)
-        classes = np.flatnonzero(counts)
-        lengths = np.where(known, 0.0, np.inf)
-        own = self._fit(S, classes) if len(classes) > 1 else None
-        if len(classes) > 1 and own is None:
-            return np.nan, np.zeros(len(signs)), np.full(len(signs), np.inf)
-        coefs = None if own is None else own[0][None]
-        utility, changes = (
-            self._utilities(coefs, counts[None], classes)[0],
-            np.zeros(len(signs)),
-        )
-        if len(classes) < n_classes:  # probabilities depend on the number of rows
-            sizes = after.sum(axis=1)
-            for size in np.unique(sizes[known]):
-                other = np.minimum(counts, 1)
-                other[counts.argmax()] += size - len(classes)
-                here = known & (sizes == size)
-                changes[here] = (
-                    self._utilities(coefs, other[None], classes)[0] - utility
-                )
-        if own is not None:
-            steps, long = self._changes(S, own, classes, counts, signs, codes)
-            changes, lengths = (
-                changes + np.where(known, steps, 0.0),
-                np.maximum(lengths, long),
-            )
-        near = np.isfinite(changes) & (lengths >= 0) & (lengths < _LONGEST)
-        lengths = np.where(near, lengths, np.inf)
-        return utility, np.where(np.isfinite(lengths), changes, 0.0), lengths
+        vectors = np.zeros((len(counts), solver.n_vectors, solver.X.shape[1]))
+        if coefs is not None:
+            is_mean_loss = self.scores.name == "neg_log_loss" and self.scores.equal
+            if is_mean_loss and solver.n_classes == 2:
+                return -self._mean_log_losses(coefs)
+            vectors[:, self._vectors_of(classes)] = coefs
+        return solver.score(vectors, counts, counts.sum(axis=1))
 
-    def _changes(self, S, own, classes, counts, signs, codes):
-        """Changes of the utility along steps, and their lengths."""
-        solver, (theta, hessian), loss = self.solver, own, _loss(classes)
-        X, w = solver.X[S], solver.weights[S]
-        known = np.isin(solver.y, classes)
-        y = np.searchsorted(classes, np.where(known, solver.y, classes[0]))
-        rows = solver.X, y, np.where(known, solver.weights, 0.0)
+    def _mean_log_losses(self, coefs):
+        """Mean losses (m,) of models of two classes, coefficients (m, 1, p)."""
+        from ...linear.joining_kernels import mean_log_losses
+
+        losses = np.empty(len(coefs))
+        margins = coefs[:, 0] @ self.solver.X_val.T
+        mean_log_losses(margins, 2.0 * self.scores.y - 1, losses)
+        return losses
+
+    # Changes along steps --------------------------------------------------------------
+
+    def _changes(self, coalition, optimum, players):
+        """Changes of the utility along steps, and their lengths, both (n_players,)."""
+        solver = self.solver
+        loss = coalition.loss
+        classes = coalition.classes
+
+        # Rows of classes that the coalition lacks have no step.
+        has_class = np.isin(solver.y, classes)
+        y = np.searchsorted(classes, np.where(has_class, solver.y, classes[0]))
+        rows = _Rows(solver.X, y, np.where(has_class, solver.weights, 0.0))
         if self.scores.name == "accuracy":
-            third = (
-                third_derivatives(X, w, X @ theta.T, loss)
-                if len(hessian) <= MOST_COEFFICIENTS
-                else None
-            )
-            parts = rows, theta, hessian, third
-            return self._accuracy_changes(*parts, classes, counts, signs, codes)
-        gradient, bend = self._utility_derivatives(theta, classes, counts)
-        along = np.linalg.solve(hessian, gradient).reshape(theta.shape)
-        bend = bend - gram(
-            X, w[:, None, None] * loss.curvature_derivative(X @ theta.T, X @ along.T)
-        )
-        return _changes(rows, theta, hessian, gradient, bend, signs, loss, codes)
+            return self._accuracy_changes(coalition, optimum, rows, players)
 
-    def _accuracy_changes(
-        self, rows, theta, hessian, third, classes, counts, signs, codes
-    ):
-        """Changes of the accuracy along steps, computed from all predictions, and their
-        lengths."""
-        loss, lengths, changes = (
-            _loss(classes),
-            np.full(len(signs), np.inf),
-            np.zeros(len(signs)),
-        )
+        # The third derivatives of the losses along H^-1 g turn the curvature.
+        coefs, hessian = optimum
+        gradient, curvature = self._utility_derivatives(coalition, coefs)
+        along = np.linalg.solve(hessian, gradient).reshape(coefs.shape)
+        X = solver.X[coalition.rows]
+        w = solver.weights[coalition.rows]
+        third = loss.curvature_derivative(X @ coefs.T, X @ along.T)
+        curvature = curvature - gram(X, w[:, None, None] * third)
+        return _changes_along_steps(rows, optimum, gradient, curvature, players, loss)
 
-        def scores(steps):
-            coefs = theta + steps.reshape(-1, *theta.shape)
-            return self._utilities(coefs, np.tile(counts, (len(steps), 1)), classes)
+    def _accuracy_changes(self, coalition, optimum, rows, players):
+        """Changes of the accuracy along steps, from all predictions, and lengths."""
+        solver = self.solver
+        loss = coalition.loss
+        coefs, hessian = optimum
+        signs, codes = players
+        inverse = np.linalg.inv(hessian)
+        third = None
+        if len(hessian) <= MOST_COEFFICIENTS:
+            X = solver.X[coalition.rows]
+            w = solver.weights[coalition.rows]
+            third = third_derivatives(X, w, X @ coefs.T, loss)
 
-        own, inverse = scores(np.zeros((1, len(hessian)))), np.linalg.inv(hessian)
-        size = max(
-            1,
-            MOST_PREDICTIONS
-            // (len(self.solver.X_val) * len(theta) + len(hessian) ** 2),
-        )
+        def utilities_after(steps):
+            moved = coefs + steps.reshape(-1, *coefs.shape)
+            counts = np.tile(coalition.counts, (len(steps), 1))
+            return self._utilities(moved, counts, coalition.classes)
+
+        utility = utilities_after(np.zeros((1, len(hessian))))
+        changes = np.zeros(len(signs))
+        lengths = np.full(len(signs), np.inf)
+        n_entries = len(solver.X_val) * len(coefs) + len(hessian) ** 2
+        tile_size = max(1, MOST_PREDICTIONS // n_entries)
         with np.errstate(all="ignore"):
             if codes is not None:
-                steps, lengths = group_steps(*rows, theta, hessian, signs, loss, codes)
-            for first in range(0, len(signs), size):
-                part = slice(first, first + size)
+                newton_steps, lengths = group_steps(
+                    *rows, coefs, hessian, signs=signs, loss=loss, codes=codes
+                )
+            for first in range(0, len(signs), tile_size):
+                tile = slice(first, first + tile_size)
                 if codes is None:
-                    some = [array[part] for array in rows]
-                    newton, d, lengths[part] = row_steps(
-                        *some, theta, inverse, signs[part], loss
+                    of_tile = (array[tile] for array in rows)
+                    newton, steps, lengths[tile] = row_steps(
+                        *of_tile, coefs, inverse, signs=signs[tile], loss=loss
                     )
                 else:
-                    newton = d = steps[part]
+                    newton = steps = newton_steps[tile]
                 if third is not None:
-                    squares = (newton[:, :, None] * newton[:, None]).reshape(len(d), -1)
-                    d = d - 0.5 * squares @ third.reshape(-1, len(hessian)) @ inverse
-                changes[part] = scores(d) - own
+                    squares = newton[:, :, None] * newton[:, None]
+                    squares = squares.reshape(len(steps), -1)
+                    bends = squares @ third.reshape(-1, len(hessian)) @ inverse
+                    steps = steps - 0.5 * bends
+                changes[tile] = utilities_after(steps) - utility
+
             # As many predictions are wrong as squared lengths are large: errors are
             # their roots.
             return changes, np.sqrt(lengths)
 
-    def _utility_derivatives(self, theta, classes, counts):
-        """First and second derivatives of the utility by the coefficients."""
-        solver, loss = self.solver, _loss(classes)
-        here = np.isin(self.scores.y, classes)
-        X, w = solver.X_val[here], self.scores.weights[here]
-        z, y = X @ theta.T, np.searchsorted(classes, self.scores.y[here])
+    def _utility_derivatives(self, coalition, coefs):
+        """Gradient (K p,) and Hessian (K p, K p) of the utility in the coefficients."""
+        solver = self.solver
+        classes = coalition.classes
         if self.scores.name == "neg_log_loss":
-            first, second = -loss.gradient(z, y), -loss.curvature(z, y)
+            # The probabilities of classes that the coalition lacks do not change.
+            points = np.isin(self.scores.y, classes)
+            X = solver.X_val[points]
+            w = self.scores.weights[points]
+            z = X @ coefs.T
+            y = np.searchsorted(classes, self.scores.y[points])
+            first = -coalition.loss.gradient(z, y)
+            second = -coalition.loss.curvature(z, y)
         else:
-            # Brier: of all classes, those that the coalition lacks have known
-            # probabilities.
-            X, w, y = solver.X_val, self.scores.weights, self.scores.y
-            z = X @ theta.T
-            scale = (counts.sum() + len(classes)) / (counts.sum() + solver.n_classes)
-            targets = (y[:, None] == classes).astype(float)
-            curve = loss.curvature(z, y)
-            if loss is LOGISTIC:
-                off = (
-                    2 * scale * loss.inverse_link(z)
-                    - scale
-                    + targets[:, :1]
-                    - targets[:, 1:]
-                )
-                off = off if solver.n_classes > 2 else off / 2
-            else:
-                off = scale * loss.inverse_link(z) - targets
-            first = -2 * scale * np.einsum("nkl,nl->nk", curve, off)
-            twice = 2 if loss is LOGISTIC and solver.n_classes > 2 else 1
-            second = (
-                -2
-                * scale
-                * (twice * scale * curve @ curve + loss.curvature_derivative(z, off))
-            )
+            X = solver.X_val
+            w = self.scores.weights
+            first, second = self._brier_derivatives(coalition, X @ coefs.T)
         gradient = ((w[:, None] * first).T @ X).ravel()
         return gradient, gram(X, w[:, None, None] * second)
 
+    def _brier_derivatives(self, coalition, z):
+        """Derivatives (n, K) and (n, K, K) of minus Brier scores in decisions z (n, K).
 
-def _loss(classes):
-    return LOGISTIC if len(classes) == 2 else SOFTMAX
+        The classes that the coalition lacks have known probabilities, so that those of
+        its classes add up to a scale.
+        """
+        y = self.scores.y
+        loss = coalition.loss
+        classes = coalition.classes
+        n_rows = coalition.counts.sum()
+        n_classes = self.solver.n_classes
+        scale = (n_rows + len(classes)) / (n_rows + n_classes)
+        targets = (y[:, None] == classes).astype(float)
+        curvature = loss.curvature(z, y)
+
+        # Of two classes the one decision moves both probabilities; with no other class
+        # scikit-learn's score counts one of them.
+        if loss is LOGISTIC:
+            errors = 2 * scale * loss.inverse_link(z) - scale
+            errors = errors + targets[:, :1] - targets[:, 1:]
+            if n_classes == 2:
+                errors = errors / 2
+        else:
+            errors = scale * loss.inverse_link(z) - targets
+        n_moved = 2 if loss is LOGISTIC and n_classes > 2 else 1
+        first = -2 * scale * np.einsum("nkl,nl->nk", curvature, errors)
+        squares = n_moved * scale * curvature @ curvature
+        second = -2 * scale * (squares + loss.curvature_derivative(z, errors))
+        return first, second
 
 
-def _changes(rows, theta, hessian, gradient, bend, signs, loss, codes):
-    """Changes of the utility and lengths of steps, of rows or of groups."""
+def _mask_of(S, n_rows):
+    """Mask (1, n_rows) of the rows S."""
+    mask = np.zeros((1, n_rows), dtype=bool)
+    mask[0, S] = True
+    return mask
+
+
+def _changes_along_steps(rows, optimum, gradient, curvature, players, loss):
+    """Changes of the utility and squared lengths of steps, of rows or of groups."""
+    coefs, hessian = optimum
+    signs, codes = players
     try:
         if codes is not None:
             return group_changes(
-                *rows, theta, hessian, gradient, bend, signs, loss, codes
+                *rows,
+                coefs,
+                hessian,
+                gradient=gradient,
+                bend=curvature,
+                signs=signs,
+                loss=loss,
+                codes=codes,
             )
-        inverse = np.linalg.inv(hessian)
-        return utility_changes(*rows, theta, inverse, gradient, bend, signs, loss)
+        return utility_changes(
+            *rows,
+            coefs,
+            np.linalg.inv(hessian),
+            gradient=gradient,
+            bend=curvature,
+            signs=signs,
+            loss=loss,
+        )
     except np.linalg.LinAlgError:
         return np.zeros(len(signs)), np.full(len(signs), np.inf)
