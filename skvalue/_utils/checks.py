@@ -12,9 +12,8 @@ RELATIONS = ("null", "add_remove", "replace")  # neighbouring relations
 
 
 @contextmanager
-def hidden_entries(name):
-    """Context in which errors of conversions to numbers do not show an entry of the
-    data."""
+def redact_errors(name):
+    """Context in which errors of conversions to numbers show no entry of the data."""
     try:
         yield
     except ValueError as error:
@@ -31,24 +30,26 @@ def one_column(values, name, warn=False):
     shape = np.shape(values)
     if len(shape) > 1 and shape[1:] != (1,):
         raise ValueError(f"{name} must be one column. Got an array of shape {shape}.")
-    with hidden_entries(name):
+    with redact_errors(name):
         return column_or_1d(values, warn=warn)
 
 
 def refuse_dict(X, name="X"):
-    """Raise TypeError if X is a dict of arrays: it has one entry per array, not per
-    row."""
+    """Raise TypeError if X is a dict of arrays, which has one entry per array."""
     if isinstance(X, dict) and not issparse(X):  # dok_array is a dict, too
         raise TypeError(
-            f"{name} must have one entry per row, as an array or a frame has. Got a dict: pass its "
-            "arrays as the columns of one array or frame, and split the columns in the estimator."
+            f"{name} must have one entry per row, as an array or a frame has. Got a "
+            "dict: pass its arrays as the columns of one array or frame, and split the "
+            "columns in the estimator."
         )
 
 
 def check_numbers(values, name, **options):
-    """The values as a 1D float64 array; finite unless the options of `check_array`
-    allow more."""
-    with hidden_entries(name):
+    """The values as a 1D float64 array.
+
+    They are finite, unless the options, those of `check_array`, allow more.
+    """
+    with redact_errors(name):
         values = check_array(
             values, ensure_2d=False, dtype=np.float64, input_name=name, **options
         )
@@ -61,8 +62,8 @@ def check_weights(weights, name, n_rows, of="X"):
     check_length(weights, name, n_rows, of)
     if weights.min() < 0 or weights.max() == 0:
         raise ValueError(
-            f"{name} must be non-negative and not all zero. Got weights from {weights.min()} to "
-            f"{weights.max()}."
+            f"{name} must be non-negative and not all zero. Got weights from "
+            f"{weights.min()} to {weights.max()}."
         )
     return weights
 
@@ -72,8 +73,9 @@ def check_validation_weights(weights, n_points):
     if weights is None:
         return np.full(n_points, 1.0 / n_points)
     weights = check_weights(weights, "sample_weight_val", n_points, of="X_val")
+    # Their sum may overflow.
     largest = weights.max()
-    if largest > np.finfo(np.float64).max / n_points:  # their sum may overflow
+    if largest > np.finfo(np.float64).max / n_points:
         weights = weights / largest
     return weights / weights.sum()
 
@@ -87,26 +89,26 @@ def check_length(values, name, n, of="X"):
 
 
 def check_names(names, what):
-    """Return the sorted unique names and the code of every entry; refuses missing
-    names."""
+    """The sorted unique names and the code of every entry; refuses missing names."""
     names = one_column(names, what)
     if names.dtype.kind == "f" and not np.isfinite(names).all():
         raise ValueError(f"{what} must not hold NaN or infinity.")
     try:
-        missing = names.dtype == object and any(
-            name is None or name != name for name in names
-        )
-        kinds, codes = np.unique(names, return_inverse=True)
+        has_missing = names.dtype == object and any(map(_is_missing_name, names))
+        unique, codes = np.unique(names, return_inverse=True)
     except TypeError:  # from pandas.NA, or from names that cannot be sorted
-        missing = True
-    if missing:
+        has_missing = True
+    if has_missing:
         raise ValueError(f"{what} must hold names of one kind, and no None, NaN or NA.")
-    return kinds, codes
+    return unique, codes
+
+
+def _is_missing_name(name):
+    return name is None or name != name  # NaN
 
 
 def check_groups(groups, n_rows):
-    """Return the sorted groups and the code of every row; (None, None) without
-    groups."""
+    """The sorted groups and the code of every row; (None, None) without groups."""
     if groups is None:
         return None, None
     groups = one_column(groups, "groups")
@@ -143,45 +145,50 @@ def as_ranges(numbers):
     )
 
 
-def shown(labels, most=5):
-    """Text of the first few labels, which may be scalars of numpy, as an array of
-    objects has them.
+def format_values(values, limit=5):
+    """Text of the first few values of a list or an array of objects.
 
-    >>> shown([np.str_("no"), "yes"])
+    They may be scalars of numpy, which are shown as Python's.
+
+    >>> format_values([np.str_("no"), "yes"])
     "'no', 'yes'"
     """
-    labels = [
-        label.item() if isinstance(label, np.generic) else label for label in labels
+    scalars = [
+        value.item() if isinstance(value, np.generic) else value for value in values
     ]
-    return ", ".join(map(repr, labels[:most])) + ", ..." * (len(labels) > most)
+    text = ", ".join(map(repr, scalars[:limit]))
+    return f"{text}, ..." if len(scalars) > limit else text
 
 
-def _is_number(value):
-    return (
-        isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-    )
+# The former names.
+shown = format_values
+hidden_entries = redact_errors
+
+
+def _is_finite_number(value):
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    return is_number and math.isfinite(value)
 
 
 def check_epsilon(epsilon, name="epsilon"):
     """Return epsilon as a float, or refuse it."""
-    return check_positive(
-        epsilon, name, " (smaller is more private, 1 is a common choice)"
-    )
+    hint = " (smaller is more private, 1 is a common choice)"
+    return check_positive(epsilon, name, hint)
 
 
 def check_delta(delta, name="delta"):
     """Return delta as a float, or refuse it."""
-    if not _is_number(delta) or not 0 < delta < 1:
+    if not _is_finite_number(delta) or not 0 < delta < 1:
         raise ValueError(
-            f"{name} must be strictly between 0 and 1, and well below one over the number of rows "
-            f"(1e-5 is a common choice). Got {delta!r}."
+            f"{name} must be strictly between 0 and 1, and well below one over the "
+            f"number of rows (1e-5 is a common choice). Got {delta!r}."
         )
     return float(delta)
 
 
 def check_positive(value, name, hint=""):
     """Return a finite positive number as a float, or refuse it."""
-    if not _is_number(value) or value <= 0:
+    if not _is_finite_number(value) or value <= 0:
         raise ValueError(
             f"{name} must be a finite number above 0{hint}. Got {value!r}."
         )

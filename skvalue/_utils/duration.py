@@ -11,8 +11,6 @@ def duration(seconds):
     """
     if seconds < 90:
         return f"{seconds:.0f} seconds"
-    return (
-        f"{seconds / 60:.0f} minutes"
-        if seconds < 5400
-        else f"{seconds / 3600:.1f} hours"
-    )
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} minutes"
+    return f"{seconds / 3600:.1f} hours"

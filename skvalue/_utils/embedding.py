@@ -1,6 +1,6 @@
-"""Embeddings map texts, images or columns to the vectors between which distances are
-computed."""
+"""Embeddings: from texts, images or columns to vectors that have distances."""
 
+import math
 import sys
 
 import numpy as np
@@ -20,12 +20,12 @@ def _is_module(embedding):
 
 
 def learns_from_rows(embedding):
-    """Whether an embedding is fitted on the rows: a transformer neither stateless nor
-    frozen.
+    """Whether an embedding is a transformer that is neither stateless nor frozen.
 
     >>> from sklearn.decomposition import PCA
     >>> from sklearn.feature_extraction.text import HashingVectorizer
-    >>> [learns_from_rows(embedding) for embedding in (PCA(), HashingVectorizer(), np.fft.rfft)]
+    >>> embeddings = PCA(), HashingVectorizer(), np.fft.rfft
+    >>> [learns_from_rows(embedding) for embedding in embeddings]
     [True, False, False]
     """
     if not hasattr(embedding, "transform") or isinstance(embedding, FrozenEstimator):
@@ -56,63 +56,66 @@ def embed(embedding, X, name="X"):
         vectors = embedding.transform(X)
     else:
         vectors = embedding(X)
+    # The names of columns are those of the rows, not of their vectors.
     if hasattr(vectors, "columns") and hasattr(vectors, "to_numpy"):
-        vectors = (
-            vectors.to_numpy()
-        )  # names are those of the rows, not of their vectors
+        vectors = vectors.to_numpy()
     if not (sparse.issparse(vectors) or hasattr(vectors, "columns")):
         vectors = np.asarray(vectors)
     n = X.shape[0] if hasattr(X, "shape") else len(X)
     if vectors.ndim != 2 or vectors.shape[0] != n:
         raise ValueError(
-            f"embedding must return one vector for every row of {name}, an array of shape "
-            f"({n}, n_components). Got shape {vectors.shape}."
+            f"embedding must return one vector for every row of {name}, an array of "
+            f"shape ({n}, n_components). Got shape {vectors.shape}."
         )
     return vectors
 
 
 def through_module(module, X, floats=False):
-    """Flattened outputs (n, n_components) of a torch module, in evaluation mode and in
-    batches.
+    """Flattened outputs (n, n_components) of a torch module for n rows, in batches.
 
-    Floats, and integers too if `floats`, are cast to the dtype of the module's first
-    floating-point parameter. Batches are halved when the device runs out of memory; the
-    module is left unchanged.
+    The module is in evaluation mode meanwhile, and left unchanged. Floats, and integers
+    too if `floats`, are cast to the dtype of its first floating-point parameter.
+    Batches are halved when the device runs out of memory.
     """
     import torch
 
     from .torch_device import default_settings
 
-    X = X if hasattr(X, "shape") and not hasattr(X, "columns") else np.asarray(X)
+    if hasattr(X, "columns") or not hasattr(X, "shape"):
+        X = np.asarray(X)
     tensors = [*module.parameters(), *module.buffers()]
     device = tensors[0].device if tensors else None
-    dtype = next(
-        (tensor.dtype for tensor in tensors if tensor.is_floating_point()), None
-    )
+    dtypes = [tensor.dtype for tensor in tensors if tensor.is_floating_point()]
 
     def vectors_of(batch):
         if not isinstance(batch, torch.Tensor):
             batch = torch.from_numpy(np.array(batch))
-        keep_dtype = dtype is None or not (floats or batch.is_floating_point())
-        vectors = module(batch.to(device, batch.dtype if keep_dtype else dtype))
-        vectors = vectors if vectors.dtype == torch.float64 else vectors.float()
+        dtype = batch.dtype
+        if dtypes and (floats or batch.is_floating_point()):
+            dtype = dtypes[0]
+        vectors = module(batch.to(device, dtype))
+        if vectors.dtype != torch.float64:
+            vectors = vectors.float()
         return vectors.cpu().numpy().reshape(len(batch), -1)
 
-    modes = [(part, part.training) for part in module.modules()]
+    modes = [(submodule, submodule.training) for submodule in module.modules()]
     module.eval()
-    n, start, out = X.shape[0], 0, []
-    size = -(-n // max(1, -(-n // _BATCH)))
+    n = X.shape[0]
+    n_batches = max(1, math.ceil(n / _BATCH))
+    size = math.ceil(n / n_batches)
+    start = 0
+    vectors = []
     try:
         with default_settings(), torch.no_grad():
             while start < n:
                 try:
-                    out.append(vectors_of(X[start : start + size]))
+                    vectors.append(vectors_of(X[start : start + size]))
                     start += size
                 except torch.OutOfMemoryError:
                     if size == 1:
                         raise
-                    size = -(-size // 2)
+                    size = math.ceil(size / 2)
     finally:
-        for part, mode in modes:
-            part.training = mode
-    return np.concatenate(out)
+        for submodule, mode in modes:
+            submodule.training = mode
+    return np.concatenate(vectors)

@@ -8,9 +8,8 @@ from joblib.hashing import NumpyHasher
 from scipy import sparse
 
 
-def fingerprint(part):
-    """Hash of data or parameters, as `joblib.hash`, but by the content of functions and
-    arrays.
+def fingerprint(value):
+    """Hash of data or parameters, as `joblib.hash`, but by content.
 
     Of a function count the code, the defaults, the closure and the attributes, but not
     what its globals refer to; classes, and functions without such code, count by name.
@@ -22,14 +21,16 @@ def fingerprint(part):
     False
     """
     try:
-        return _Hasher(coerce_mmap=True).hash(part)
+        return _Hasher(coerce_mmap=True).hash(value)
     except Exception:  # `pickle` raises any, also those of the objects themselves
         return uuid4().hex
 
 
 class _Hasher(NumpyHasher):
-    """The hasher of joblib, by content where it hashes names, addresses or the order of
-    memory."""
+    """The hasher of joblib, by content where it hashes names or addresses.
+
+    The order of an array in memory does not count either.
+    """
 
     def save(self, obj):
         if type(obj) in (np.ndarray, np.memmap):
@@ -39,16 +40,13 @@ class _Hasher(NumpyHasher):
     def reducer_override(self, obj):
         """What stands for an object, as the result of `object.__reduce__`."""
         if isinstance(obj, FunctionType):
+            name = obj.__module__, obj.__qualname__, obj.__code__
             cells = [_content(cell) for cell in obj.__closure__ or ()]
             settings = obj.__defaults__, obj.__kwdefaults__, cells, vars(obj)
-            return str, (obj.__module__, obj.__qualname__, obj.__code__), settings
+            return str, name, settings
         if isinstance(obj, CodeType):
-            return str, (
-                obj.co_code,
-                obj.co_consts,
-                obj.co_names,
-                obj.co_exceptiontable,
-            )
+            content = obj.co_code, obj.co_consts, obj.co_names, obj.co_exceptiontable
+            return str, content
         if isinstance(obj, frozenset):
             return frozenset, (set(obj),)
         if sparse.issparse(obj):
@@ -60,6 +58,7 @@ class _Hasher(NumpyHasher):
 
 
 def _content(cell):
+    """The object in a cell of a closure, or None."""
     try:
         return cell.cell_contents
     except ValueError:  # not yet set

@@ -3,9 +3,11 @@
 from importlib import import_module
 
 
-def needed(module, what, extra="report"):
-    """The module; without it an ImportError that says what needs it, and how to install
-    it."""
+def import_optional(module, what, extra="report"):
+    """The module; without it an ImportError with the pip command of its extra.
+
+    ``what`` says in the error what needs it.
+    """
     try:
         return import_module(module)
     except ImportError as error:
@@ -13,3 +15,6 @@ def needed(module, what, extra="report"):
         raise ImportError(
             f"{what} needs {library}: pip install 'skvalue[{extra}]'."
         ) from error
+
+
+needed = import_optional  # the former name

@@ -3,14 +3,14 @@
 import os
 from functools import partial
 
-from .optional import needed
+from .optional import import_optional
 
 KINDS = (".csv", ".tsv", ".parquet", ".arrow", ".feather")
 
 
 def pandas():
     """The module pandas, or an ImportError that names the extra."""
-    return needed("pandas", "the command line")
+    return import_optional("pandas", "the command line")
 
 
 def ending_of(path):
@@ -48,7 +48,7 @@ def check_outputs(options, kinds, inputs):
                 f"{name} must be a file that is not used otherwise. Got {path}."
             )
         if ending in KINDS[2:]:
-            needed("pyarrow", f"a {ending} file")
+            import_optional("pyarrow", f"a {ending} file")
         used.add(final)
 
 

@@ -84,21 +84,21 @@ class StrOptions(_StrOptions):
     """
 
 
-# Context in which NaN and infinity are looked for: with `assume_finite` they would
-# become values.
+# Context in which NaN and infinity are looked for. With `assume_finite` they would become
+# values.
 always_checked = config_context(assume_finite=False)
 
 
 def fit_context(*, prefer_skip_nested_validation):
-    """scikit-learn's decorator of a fit, which looks for NaN whatever the configuration
-    says."""
-    context = _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)
-    return lambda fit: context(always_checked(fit))
+    """scikit-learn's decorator of a fit, which then always looks for NaN."""
+    decorator = _fit_context(
+        prefer_skip_nested_validation=prefer_skip_nested_validation
+    )
+    return lambda fit: decorator(always_checked(fit))
 
 
 def callback_context(estimator, max_subtasks):
-    """Callback context of a fit with at most `max_subtasks` subtasks (None: any
-    number)."""
+    """Callback context of a fit with at most that many subtasks; None is any number."""
     return estimator._init_callback_context(max_subtasks=max_subtasks)
 
 
@@ -142,6 +142,8 @@ def takes_sample_weight(scorer):
 
 
 def response_methods(scorer):
-    """Names of estimator methods, of which a scorer calls the first available one."""
+    """Names of estimator methods; a scorer calls the first that there is."""
     methods = scorer._response_method
-    return [methods] if isinstance(methods, str) else methods
+    if isinstance(methods, str):
+        return [methods]
+    return methods

@@ -5,28 +5,25 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import type_of_target
 
-from .checks import hidden_entries, one_column, shown
+from .checks import format_values, one_column, redact_errors
 from .sklearn import is_pandas_na, is_scalar_nan
 
 
 def check_task(task, y, name="y"):
-    """Return "classification" or "regression"; "auto" infers it from the type of the
-    target."""
+    """The task, "classification" or "regression"; "auto" infers it from the target."""
     kind = type_of_target(y, input_name=name)
-    if (
-        kind.startswith("multilabel")
-        or kind.endswith("multioutput")
-        or kind == "unknown"
-    ):
-        got = f"objects that are not strings: convert them, for example with {name}.astype(int)"
+    rule = f"Unknown label type: {name} must be one column of classes or numbers."
+    if kind == "unknown":
         raise ValueError(
-            f"Unknown label type: {name} must be one column of classes or numbers. "
-            f"Got {got if kind == 'unknown' else repr(kind)}."
+            f"{rule} Got objects that are not strings: convert them, for example with "
+            f"{name}.astype(int)."
         )
+    if kind.startswith("multilabel") or kind.endswith("multioutput"):
+        raise ValueError(f"{rule} Got {kind!r}.")
     if task == "classification" and kind == "continuous":
         raise ValueError(
-            f"Unknown label type: {name} must hold classes when task='classification'. Got "
-            "continuous values."
+            f"Unknown label type: {name} must hold classes when task='classification'. "
+            "Got continuous values."
         )
     if task != "auto":
         return task
@@ -53,17 +50,20 @@ def refuse_missing_labels(y, name="y"):
     labels = np.asarray(y)
     if labels.dtype.kind not in "OMm" or labels.ndim != 1:
         return
-    missing = (
-        np.isnat(labels) if labels.dtype != object else list(map(_is_missing, labels))
-    )
-    if any(missing):
-        place = int(np.argmax(missing))
+    if labels.dtype == object:
+        is_missing = [_is_missing(label) for label in labels]
+    else:
+        is_missing = np.isnat(labels)
+    if any(is_missing):
+        place = int(np.argmax(is_missing))
         raise ValueError(
-            f"{name} must hold no missing labels. Got {labels[place]!r} at place {place}."
+            f"{name} must hold no missing labels. Got {labels[place]!r} at place "
+            f"{place}."
         )
 
 
 def _is_missing(label):
+    """Whether a label is None, NaN, NA or NaT."""
     if label is None or is_scalar_nan(label) or is_pandas_na(label):
         return True
     return str(label) == "NaT" and not isinstance(label, str)  # numpy's or pandas'
@@ -75,65 +75,66 @@ def check_target(y, name, squares=True):
     With ``squares`` it must be small enough that sums of its fourth powers stay finite.
     """
     y = one_column(y, name, warn=True)
-    with hidden_entries(name):
+    with redact_errors(name):
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name=name)
     limit = (np.finfo(np.float64).max / (1024 * len(y))) ** 0.25
     if squares and np.abs(y).max() > limit:
         raise ValueError(
-            f"{name} must be at most {limit:.0e} in absolute value, for squared errors and their "
-            f"variances to be finite. Got {np.abs(y).max():g}: scale it."
+            f"{name} must be at most {limit:.0e} in absolute value, for squared errors "
+            f"and their variances to be finite. Got {np.abs(y).max():g}: scale it."
         )
     return y
 
 
 def encode_labels(y, y_val=None, cure="", new_classes=False):
-    """Return the sorted classes of ``y``, and the codes of ``y`` and of ``y_val``.
+    """The sorted classes of ``y``, and the codes of ``y`` and of ``y_val``.
 
     With ``new_classes``, labels of the same kind that only ``y_val`` has are classes as
     well. Raises ValueError if there is only one class, or ``y_val`` has any other label
     that is not in ``y``; ``cure`` is added to its message.
     """
-    with hidden_entries("y"):
+    with redact_errors("y"):
         classes, codes = np.unique(column_or_1d(y, warn=True), return_inverse=True)
-    codes_val, unseen = None, ()
+    codes_val = None
+    unseen = ()
     if y_val is not None:
         y_val = one_column(y_val, "y_val", warn=True)
         codes_val, unseen = _look_up(y_val, classes)
         if new_classes and len(unseen) and _are_alike(y_val, classes):
-            every = np.union1d(classes, unseen)
-            codes, codes_val = (
-                np.searchsorted(every, classes)[codes],
-                np.searchsorted(every, y_val),
-            )
-            classes, unseen = every, ()
+            all_classes = np.union1d(classes, unseen)
+            codes = np.searchsorted(all_classes, classes)[codes]
+            codes_val = np.searchsorted(all_classes, y_val)
+            classes = all_classes
+            unseen = ()
+
     if len(classes) < 2:
         raise ValueError(
-            f"y must have at least 2 classes. Got one class: {shown(classes)} "
+            f"y must have at least 2 classes. Got one class: {format_values(classes)} "
             f"(n_samples={len(codes)})."
         )
     if len(unseen):
-        raise _of_unseen(unseen, "y_val", cure * (classes.dtype.kind in "iuf"))
+        are_numbers = classes.dtype.kind in "iuf"
+        raise _unseen_labels_error(unseen, "y_val", cure if are_numbers else "")
     # Small integers keep the data of the compiled loops in the CPU cache.
-    small = np.min_scalar_type(len(classes) - 1)
-    return (
-        classes,
-        codes.astype(small),
-        None if y_val is None else codes_val.astype(small),
-    )
+    dtype = np.min_scalar_type(len(classes) - 1)
+    if codes_val is not None:
+        codes_val = codes_val.astype(dtype)
+    return classes, codes.astype(dtype), codes_val
 
 
 def label_codes(y, classes, name, cure=""):
-    """Codes of the labels ``y``; raises ValueError for a label that is not in
-    ``classes``."""
+    """Codes of the labels ``y``; refuses a label that is not in ``classes``."""
     codes, unseen = _look_up(one_column(y, name, warn=True), classes)
     if len(unseen):
-        raise _of_unseen(unseen, name, cure)
+        raise _unseen_labels_error(unseen, name, cure)
     return codes.astype(np.min_scalar_type(len(classes) - 1))
 
 
 def _look_up(y, classes):
-    """Codes of labels, and the labels that are not in ``classes``, whose codes mean
-    nothing."""
+    """Codes of labels, and the labels that are not in ``classes``.
+
+    The codes of the latter mean nothing.
+    """
     try:
         codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
         return codes, sorted(set(y[classes[codes] != y].tolist()))
@@ -142,20 +143,23 @@ def _look_up(y, classes):
 
 
 def _are_alike(y, classes):
-    """Whether labels are of the kind of the classes, so that new ones may be classes,
-    too."""
-    kinds = {
-        "n" if labels.dtype.kind in "biuf" else labels.dtype.kind
-        for labels in (y, classes)
-    }
+    """Whether labels are of the kind of the classes: new ones may be classes, too."""
     if y.dtype.kind == "f" and not np.all(np.isfinite(y) & (y == np.floor(y))):
         return False
     if y.dtype == object and not all(isinstance(label, str) for label in y):
         return False
+    kinds = {label_kind(y), label_kind(classes)}
     return len(kinds) == 1 or kinds == {"O", "U"}
 
 
-def _of_unseen(unseen, name, cure=""):
+def label_kind(labels):
+    """The kind of an array's dtype, with one letter for all numbers."""
+    kind = labels.dtype.kind
+    return "n" if kind in "biuf" else kind
+
+
+def _unseen_labels_error(unseen, name, cure=""):
     return ValueError(
-        f"{name} must hold only labels that y has. Got unseen labels: {shown(unseen)}.{cure}"
+        f"{name} must hold only labels that y has. Got unseen labels: "
+        f"{format_values(unseen)}.{cure}"
     )

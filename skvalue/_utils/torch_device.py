@@ -11,24 +11,27 @@ import torch
 from sklearn import get_config
 
 GPU = "cuda"  # the device type in torch
-_PRECISION, _GENERATORS = Lock(), RLock()
-_USERS = []  # one entry per active `full_precision`; the first one undoes the setting
+
+_precision_lock = Lock()
+_generators_lock = RLock()
+# One entry per active `full_precision`; the first one undoes the setting.
+_precision_users = []
 
 
 def find_device(device):
     """The device, "cpu" or "cuda", of a `device` parameter; "auto" prefers a GPU."""
     if device not in ("auto", "cpu", "cuda"):
         raise ValueError(f"device must be 'auto', 'cpu' or 'cuda'. Got {device!r}.")
-    if (
-        device == "cpu"
-    ):  # looking for a GPU starts CUDA, which then fails in forked processes
+    # Looking for a GPU starts CUDA, which then fails in forked processes.
+    if device == "cpu":
         return "cpu"
-    seen = torch.get_device_module(GPU).is_available()
-    if device == "cuda" and not seen:
+    has_gpu = torch.get_device_module(GPU).is_available()
+    if device == "cuda" and not has_gpu:
         raise ValueError(
-            "device='cuda' needs a CUDA GPU that torch sees. Got none: pass device='cpu'."
+            "device='cuda' needs a CUDA GPU that torch sees. Got none: pass "
+            "device='cpu'."
         )
-    return GPU if seen else "cpu"
+    return GPU if has_gpu else "cpu"
 
 
 def current_gpu(device):
@@ -37,24 +40,25 @@ def current_gpu(device):
 
 
 def on_gpu(number):
-    """Context that selects a GPU by index (new threads use the first one); None does
-    nothing."""
-    return (
-        nullcontext() if number is None else torch.get_device_module(GPU).device(number)
-    )
+    """Context that selects a GPU by index; None does nothing.
+
+    New threads use the first GPU unless told otherwise.
+    """
+    if number is None:
+        return nullcontext()
+    return torch.get_device_module(GPU).device(number)
 
 
 def gains_from_bfloat16(device):
-    """Whether the device supports bfloat16 natively: emulation is slower than
-    float32."""
-    return device != "cpu" and torch.get_device_module(GPU).is_bf16_supported(
-        including_emulation=False
-    )
+    """Whether a device supports bfloat16: emulation is slower than float32."""
+    if device == "cpu":
+        return False
+    gpu = torch.get_device_module(GPU)
+    return gpu.is_bf16_supported(including_emulation=False)
 
 
 def free_memory():
-    """Bytes that torch can still allocate on the GPU: free ones and its own unused
-    cache."""
+    """Bytes that torch can still allocate on the GPU, its own unused cache included."""
     gpu = torch.get_device_module(GPU)
     return gpu.mem_get_info()[0] + gpu.memory_reserved() - gpu.memory_allocated()
 
@@ -72,17 +76,15 @@ def block_bytes(device, divisor=8):
 
 @contextmanager
 def seeded(seed, device="cpu"):
-    """Context in which torch's global generators start from a seed; restores them
-    afterwards.
+    """Context in which torch's global generators start from a seed.
 
-    Only one thread at a time may enter, since all threads use the same generators.
+    They are restored afterwards. Only one thread at a time may enter, since all threads use the same generators.
     """
     gpu = torch.get_device_module(GPU)
     devices = [] if device == "cpu" else [gpu.current_device()]
-    with _GENERATORS, torch.random.fork_rng(devices=devices, device_type=GPU):
-        torch.default_generator.manual_seed(
-            seed
-        )  # `torch.manual_seed` would start all GPUs
+    with _generators_lock, torch.random.fork_rng(devices=devices, device_type=GPU):
+        # `torch.manual_seed` would start all GPUs.
+        torch.default_generator.manual_seed(seed)
         if devices:
             gpu.manual_seed(seed)
         yield
@@ -92,24 +94,32 @@ def _float32_backends():
     """Backends with their own setting of float32 precision; none in torch < 2.9."""
     if not hasattr(torch.backends.cuda.matmul, "fp32_precision"):
         return []
-    cudnn, onednn = torch.backends.cudnn, torch.backends.mkldnn
-    places = [(torch.backends.cuda, "matmul"), (onednn, "matmul")]
-    places += [
-        (backend, kind) for backend in (cudnn, onednn) for kind in ("conv", "rnn")
+    cudnn = torch.backends.cudnn
+    onednn = torch.backends.mkldnn
+    backends = [
+        getattr(torch.backends.cuda, "matmul", None),
+        getattr(onednn, "matmul", None),
+        getattr(cudnn, "conv", None),
+        getattr(cudnn, "rnn", None),
+        getattr(onednn, "conv", None),
+        getattr(onednn, "rnn", None),
     ]
-    found = [getattr(backend, kind, None) for backend, kind in places]
-    return [backend for backend in found if hasattr(backend, "fp32_precision")]
+    return [backend for backend in backends if hasattr(backend, "fp32_precision")]
 
 
 def _set_full_precision():
     """Set full float32 precision, and return a function that undoes it."""
-    undo, backends, cudnn = ExitStack(), _float32_backends(), torch.backends.cudnn
-    # The old setting cannot be read after a user has used the new one.
-    for backend, before in [(backend, backend.fp32_precision) for backend in backends]:
-        if before != "ieee":
-            undo.callback(setattr, backend, "fp32_precision", before)
+    undo = ExitStack()
+    backends = _float32_backends()
+    # All are read first: one may change with another.
+    settings = [backend.fp32_precision for backend in backends]
+    for backend, setting in zip(backends, settings):
+        if setting != "ieee":
+            undo.callback(setattr, backend, "fp32_precision", setting)
             backend.fp32_precision = "ieee"
+    # The old setting cannot be read after a user has used the new one.
     if not backends:
+        cudnn = torch.backends.cudnn
         undo.callback(
             torch.set_float32_matmul_precision, torch.get_float32_matmul_precision()
         )
@@ -126,15 +136,16 @@ def full_precision():
     By default torch allows TF32, of three digits, in convolutions on a GPU. The
     settings are restored when the last thread leaves.
     """
-    with _PRECISION:
-        _USERS.append(None if _USERS else _set_full_precision())
+    with _precision_lock:
+        _precision_users.append(None if _precision_users else _set_full_precision())
     try:
         yield
     finally:
-        with _PRECISION:
-            if len(_USERS) == 1:
-                _USERS[0]()
-            _USERS.pop()
+        with _precision_lock:
+            if len(_precision_users) == 1:
+                undo = _precision_users[0]
+                undo()
+            _precision_users.pop()
 
 
 @contextmanager
@@ -171,9 +182,8 @@ def default_settings():
             stack.enter_context(torch.inference_mode(False))
         if not torch.is_grad_enabled():
             stack.enter_context(torch.enable_grad())
-        if (
-            torch.empty(0).device.type != "cpu"
-        ):  # in torch 2.6 no other way shows a device context
+        # In torch 2.6 no other way shows a device context.
+        if torch.empty(0).device.type != "cpu":
             stack.enter_context(torch.device("cpu"))
         dtype = torch.get_default_dtype()
         if dtype != torch.float32:

@@ -15,36 +15,28 @@ import numpy as np
 
 def refuse(name, rule, value):
     """Raise the ValueError for a field with an invalid value."""
-    shown = repr(value)
-    raise ValueError(
-        f"{name} must be {rule}. Got {shown if len(shown) < 80 else shown[:77]}"
-    )
+    text = repr(value)
+    if len(text) >= 80:
+        text = text[:77]
+    raise ValueError(f"{name} must be {rule}. Got {text}")
 
 
 def integer(value, name, lowest, highest):
     """An integer within bounds (inclusive), as an int."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, Integral)
-        or not lowest <= value <= highest
-    ):
+    is_integer = isinstance(value, Integral) and not isinstance(value, bool)
+    if not is_integer or not lowest <= value <= highest:
         refuse(name, f"an integer from {lowest} to {highest}", value)
     return int(value)
 
 
 def number(value, name, lowest, highest, strict=True):
     """A number between bounds, as a float; `strict` excludes the bounds."""
-    good = (
-        isinstance(value, Real)
-        and not isinstance(value, bool)
-        and lowest <= value <= highest
-    )
-    if not good or (strict and value in (lowest, highest)):
-        refuse(
-            name,
-            f"a number {'strictly ' * strict}between {lowest:g} and {highest:g}",
-            value,
-        )
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    is_inside = is_number and lowest <= value <= highest
+    is_bound = is_inside and value in (lowest, highest)
+    if not is_inside or (strict and is_bound):
+        between = "strictly between" if strict else "between"
+        refuse(name, f"a number {between} {lowest:g} and {highest:g}", value)
     return float(value)
 
 
@@ -63,8 +55,10 @@ def flag(value, name):
 
 
 def refuse_no_file(path, name):
-    """Refuse folders, pipes and devices: reading them could wait for ever. Missing
-    files pass."""
+    """Refuse folders, pipes and devices: reading them could wait for ever.
+
+    Missing files pass.
+    """
     if os.path.exists(path) and not os.path.isfile(path):
         raise ValueError(f"{name} must be a file. Got a folder, a pipe or a device.")
 
@@ -83,8 +77,7 @@ def read_text(path, limit, name):
 
 
 def read_record(text, label, version, names, limit, name="text"):
-    """The dict of exactly these fields from JSON text of a format `label` and a
-    version.
+    """The dict of exactly these fields from JSON text of a format and a version.
 
     Refuses texts longer than `limit`, repeated fields and non-finite numbers. In
     messages `name` stands for the text, and the part of `label` after the last dot for
@@ -110,14 +103,15 @@ def read_record(text, label, version, names, limit, name="text"):
         ) from None
     if not isinstance(record, dict):
         refuse(name, "a JSON object, as skvalue wrote it", record)
-    found = record.pop("format", None), record.pop("version", None)
-    if found != (label, version) or isinstance(found[1], bool | float):
-        refuse(name, f"of format {label!r}, version {version}", found)
+    stated = record.pop("format", None), record.pop("version", None)
+    # 1.0 and True equal 1.
+    if stated != (label, version) or isinstance(stated[1], bool | float):
+        refuse(name, f"of format {label!r}, version {version}", stated)
     if set(record) != set(names):
         wrong = sorted(set(record) ^ set(names))
-        made = label.rpartition(".")[2]
+        class_name = label.rpartition(".")[2]
         raise ValueError(
-            f"{name} must have exactly the fields of a {made}. Got {wrong} wrong."
+            f"{name} must have exactly the fields of a {class_name}. Got {wrong} wrong."
         )
     return record
 
@@ -127,9 +121,11 @@ def named_fields(record, name, /, **checks):
 
     A check takes a value and its name, and returns the value to use or refuses it.
     """
-    if not isinstance(record, dict) or set(record) != set(checks):
-        got = sorted(record) if isinstance(record, dict) else type(record).__name__
-        refuse(name, f"a record of the fields {', '.join(sorted(checks))}", got)
+    rule = f"a record of the fields {', '.join(sorted(checks))}"
+    if not isinstance(record, dict):
+        refuse(name, rule, type(record).__name__)
+    if set(record) != set(checks):
+        refuse(name, rule, sorted(record))
     return [
         check(record[field], f"{name}[{field!r}]") for field, check in checks.items()
     ]
@@ -138,29 +134,37 @@ def named_fields(record, name, /, **checks):
 def checked_array(array, name, shape, dtype=np.float64):
     """A finite array of a dtype and shape (None: any length above 0)."""
     array = np.asarray(array)
-    fits = array.ndim == len(shape) and all(
-        side > 0 if wanted is None else side == wanted
-        for side, wanted in zip(array.shape, shape)
-    )
-    if not fits or array.dtype != dtype:
-        shown = ", ".join("n" if side is None else str(side) for side in shape)
-        rule = f"a {np.dtype(dtype)} array of shape ({shown})"
+    if not _has_shape(array, shape) or array.dtype != dtype:
+        sides = ", ".join("n" if side is None else str(side) for side in shape)
         raise ValueError(
-            f"{name} must be {rule}. Got {array.dtype} of shape {array.shape}."
+            f"{name} must be a {np.dtype(dtype)} array of shape ({sides}). Got "
+            f"{array.dtype} of shape {array.shape}."
         )
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must hold finite numbers. Got NaN or infinity.")
     return array
 
 
+def _has_shape(array, shape):
+    """Whether an array has a shape, in which None is any length above 0."""
+    if array.ndim != len(shape):
+        return False
+    for side, expected in zip(array.shape, shape):
+        if side == 0 and expected is None:
+            return False
+        if expected is not None and side != expected:
+            return False
+    return True
+
+
 def named_arrays(arrays, shapes, dtype=np.float64):
     """Arrays of exactly these names and shapes; see `checked_array`."""
     wrong = sorted(set(arrays) ^ set(shapes))
     if wrong:
-        what = "missing" if wrong[0] in shapes else "not among them"
+        problem = "missing" if wrong[0] in shapes else "not among them"
         raise ValueError(
-            f"arrays must hold exactly {len(shapes)} names. Got {len(arrays)}; {wrong[0]!r} is "
-            f"{what}."
+            f"arrays must hold exactly {len(shapes)} names. Got {len(arrays)}; "
+            f"{wrong[0]!r} is {problem}."
         )
     return {
         name: checked_array(arrays[name], name, shape, dtype)

@@ -6,8 +6,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 
 
 def show_versions():
-    """Print the versions of Python, of the system, of skvalue and of the packages it
-    can use.
+    """Print the versions of Python, the system, skvalue and the packages it can use.
 
     Examples
     --------
@@ -16,13 +15,15 @@ def show_versions():
     python: 3...
     skvalue: 0.1...
     """
-    names = {"skvalue"}
-    for requirement in requires("skvalue") or ():
-        if not re.search(r"extra == .(test|doc)\b", requirement):
-            names.add(re.match(r"[\w.-]+", requirement).group())
+    packages = {
+        re.match(r"[\w.-]+", requirement).group()
+        for requirement in requires("skvalue") or ()
+        if not re.search(r"extra == .(test|doc)\b", requirement)
+    }
+    packages.discard("skvalue")  # extras require each other
     print(f"python: {platform.python_version()}")
     print(f"system: {platform.platform()}")
-    for name in ["skvalue", *sorted(names - {"skvalue"})]:
+    for name in ["skvalue", *sorted(packages)]:
         try:
             print(f"{name}: {version(name)}")
         except PackageNotFoundError:

@@ -19,46 +19,47 @@ def replaced(paths, mode=0o666):
     keeps its mode, a new one has `mode` without the umask, and symbolic links are
     followed. Raises ValueError if a path is a folder, a pipe or a device.
     """
-    final = [os.path.realpath(path) for path in paths]
-    parts = [
-        os.path.join(os.path.dirname(path), f".{secrets.token_hex(16)}.tmp")
-        for path in final
+    # Behind symbolic links.
+    targets = [os.path.realpath(path) for path in paths]
+    temporaries = [
+        os.path.join(os.path.dirname(target), f".{secrets.token_hex(16)}.tmp")
+        for target in targets
     ]
     files = []
     try:
-        for path, part in zip(final, parts):
-            files.append(_opened(path, part, mode))
+        for target, temporary in zip(targets, temporaries):
+            files.append(_open_temporary(target, temporary, mode))
         yield files
         for file in files:
             file.flush()
             os.fsync(file.fileno())
             file.close()
-        for path, part in zip(final, parts):
-            os.replace(part, path)
+        for target, temporary in zip(targets, temporaries):
+            os.replace(temporary, target)
     finally:
-        for file, part in zip(files, parts):
+        for file, temporary in zip(files, temporaries):
             with suppress(OSError):  # of what is left in its buffer, on a full disk
                 file.close()
-            if os.path.exists(part):
-                os.remove(part)
+            if os.path.exists(temporary):
+                os.remove(temporary)
 
 
-def _opened(path, part, mode):
-    """The new file `part`, of the mode of the file that it replaces, if there is
-    one."""
-    refuse_no_file(path, "path")
-    exists = os.path.exists(path)
-    if exists and not os.access(path, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
-    mode = stat.S_IMODE(os.stat(path).st_mode) if exists else mode
+def _open_temporary(target, temporary, mode):
+    """A new file, of the mode of the file that it replaces, if there is one."""
+    refuse_no_file(target, "path")
+    exists = os.path.exists(target)
+    if exists:
+        if not os.access(target, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), target)
+        mode = stat.S_IMODE(os.stat(target).st_mode)
     # An existing file is never opened, whatever it is a link to.
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
     try:
-        file = os.fdopen(os.open(part, flags, mode), "wb")
+        file = os.fdopen(os.open(temporary, flags, mode), "wb")
     except OSError as error:
-        raise OSError(error.errno, error.strerror, path) from None
+        raise OSError(error.errno, error.strerror, target) from None
     if exists:
-        os.chmod(part, mode)  # the umask does not apply
+        os.chmod(temporary, mode)  # the umask does not apply
     return file
 
 
@@ -72,7 +73,7 @@ def write_files(writers, mode=0o666):
         for file, content in zip(files, writers.values()):
             if callable(content):
                 content(file)
+            elif isinstance(content, str):
+                file.write(content.encode("utf-8"))
             else:
-                file.write(
-                    content.encode("utf-8") if isinstance(content, str) else content
-                )
+                file.write(content)

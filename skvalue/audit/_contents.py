@@ -6,7 +6,7 @@ import io
 import numpy as np
 from scipy.sparse import issparse
 
-from .._utils.optional import needed
+from .._utils.optional import import_optional
 from .._utils.table_columns import SPACES, named_columns
 from .._utils.text import number_text
 from .._utils.untrusted import refuse
@@ -141,7 +141,7 @@ def _picture(image, low, high):
             "images", "of shape (height, width) or (height, width, 3)", np.shape(image)
         )
     picture, file = (
-        needed("PIL.Image", "the picture of a row").fromarray(scaled),
+        import_optional("PIL.Image", "the picture of a row").fromarray(scaled),
         io.BytesIO(),
     )
     picture.thumbnail((_SIDE, _SIDE))

@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from .._utils.checks import shown
+from .._utils.checks import format_values
 from .._utils.untrusted import refuse, refuse_no_file
 from .._utils.warned import warn
 from ._read_text import decode, split
@@ -136,7 +136,7 @@ def _of_tasks(tasks, labels):
     if unclear:
         warn(
             f"{len(unclear)} rows have no verdict, since annotators contradict each other or chose "
-            f"several labels: rows {shown(unclear, 20)}"
+            f"several labels: rows {format_values(unclear, 20)}"
         )
     return found
 

@@ -9,7 +9,7 @@ from importlib.resources import files as package_files
 
 import numpy as np
 
-from .._utils.optional import needed
+from .._utils.optional import import_optional
 from .._utils.text import number_text
 from ._contents import bars_path
 from .checks import rows_shown
@@ -43,7 +43,7 @@ def page(report, files):
 @cache
 def _files():
     """The template, compiled once, and the texts of style and script."""
-    jinja2 = needed("jinja2", "to_html")
+    jinja2 = import_optional("jinja2", "to_html")
     source, style, script = (
         (package_files("skvalue.audit") / f"report.{kind}").read_text(encoding="utf-8")
         for kind in ("html.jinja", "css", "js")

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from .._utils.checks import shown
-from .._utils.optional import needed
+from .._utils.checks import format_values
+from .._utils.optional import import_optional
 from .._utils.untrusted import refuse, refuse_no_file
 from ._read_columns import MISSING, Cells, Conventions, find_codes, read_column
 from ._read_text import decode, split
@@ -218,7 +218,9 @@ def read_table(
         fields=fields, codec=codec, decimal=keys[0], dates=keys[1], task=task
     )
     source.text = texts - {target}
-    frame = needed("pandas", "read_table").DataFrame(frame, index=fields.numbers)
+    frame = import_optional("pandas", "read_table").DataFrame(
+        frame, index=fields.numbers
+    )
     return _labelled(Reading(frame, said, known.doubts, source=source), target)
 
 
@@ -278,7 +280,7 @@ def _target_column(target, column, task, known):
             "if they are amounts, else task='classification'."
         )
     kept = [c for c in counts if c and c.lower() in MISSING]
-    said = f"{shown(kept)} no missing label but a class" if kept else ""
+    said = f"{format_values(kept)} no missing label but a class" if kept else ""
     missing = tuple(set(column.missing) - set(kept)) or ("",)
     return Cells(column.cells, counts, missing=missing, said=said)
 
@@ -292,7 +294,7 @@ def _entries(name, column, known, asked):
         if column.looks_typed:
             known.doubts.append(
                 f"{name!r} stays text, though it looks like numbers or dates, such as "
-                f"{shown(list(counts)[:3])}. Pass text={name!r} to accept that."
+                f"{format_values(list(counts)[:3])}. Pass text={name!r} to accept that."
             )
         return np.array([None if c in lost else c for c in cells], dtype=object)
     present = [c for c in counts if c not in lost]
@@ -300,13 +302,13 @@ def _entries(name, column, known, asked):
     if column.odd:
         n = sum(counts[c] for c in column.odd)
         known.doubts.append(
-            f"{name!r}: {shown(column.odd)} ({n} rows) read as missing, since all others are "
+            f"{name!r}: {format_values(column.odd)} ({n} rows) read as missing, since all others are "
             f"{column.kind}s. Pass missing='{column.odd[0]}={name}' to accept that, or "
             f"text={name!r}."
         )
     words = [c for c in column.missing if c]
     if words:
-        known.said[f"{shown(words)} missing"].append(name)
+        known.said[f"{format_values(words)} missing"].append(name)
     places = {c: i for i, c in enumerate(present)}
     codes = np.array([places.get(c, -1) for c in cells])
     if column.kind == "date":
@@ -353,7 +355,7 @@ def _labelled(reading, target):
 
 
 def _read_arrow(path):
-    pyarrow = needed("pyarrow", "a Parquet or Arrow file")
+    pyarrow = import_optional("pyarrow", "a Parquet or Arrow file")
     from pyarrow import ipc, parquet
 
     try:

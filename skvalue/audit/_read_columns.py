@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .._utils.optional import needed
+from .._utils.optional import import_optional
 
 MISSING = {
     "", "na", "n/a", "n.a.", "nan", "null", "none", "nil", "-", "--", "—", "–", "?", ".", "..",
@@ -158,7 +158,7 @@ def _dates(cells):
 
 def _days(texts, form):
     """Dates of a format, or None if it does not fit all texts."""
-    pd = needed("pandas", "read_table")
+    pd = import_optional("pandas", "read_table")
     dates = pd.to_datetime(pd.Series(texts), format=form, errors="coerce")
     return None if dates.isna().any() else dates.to_numpy("datetime64[us]")
 

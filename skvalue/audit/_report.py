@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from .._utils.optional import needed
+from .._utils.optional import import_optional
 from .._utils.untrusted import read_record
 from .._utils.writing import write_files
 from ..labels import check_verdicts, make_statement
@@ -223,7 +223,7 @@ class AuditReport:
         if said is not None:
             columns["q_value"] = said.q_values[listed]
             columns["label_error"] = said.label_error[listed]
-        return needed("pandas", "to_frame").DataFrame(columns)
+        return import_optional("pandas", "to_frame").DataFrame(columns)
 
     def to_csv(self, path=None):
         """Write the list as a CSV file, to be filled with verdicts in the column

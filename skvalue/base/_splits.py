@@ -7,7 +7,7 @@ from numbers import Integral
 import numpy as np
 from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, LeaveOneOut, check_cv
 
-from .._utils.checks import shown
+from .._utils.checks import format_values
 from .._utils.warned import warn
 from ..exceptions import QuadraticCostWarning
 from ._containers import rows_at
@@ -163,7 +163,7 @@ def refuse_unseen_labels(problem, cv):
         if len(unseen):
             raise ValueError(
                 "In each split the players must have all labels of the validation "
-                f"points: rows with the label {shown(problem.classes[unseen])} are all "
+                f"points: rows with the label {format_values(problem.classes[unseen])} are all "
                 "among the validation points of one split. Pass X_val and y_val, "
                 "another cv, or task='regression' if y holds no classes. Got "
                 f"cv={cv!r}."

@@ -3,12 +3,13 @@
 import numpy as np
 from sklearn.utils.validation import column_or_1d
 
-from .._utils.checks import hidden_entries, shown
+from .._utils.checks import format_values, redact_errors
 from .._utils.targets import (
     check_target,
     check_task,
     encode_labels,
     label_codes,
+    label_kind,
     refuse_missing_labels,
 )
 from .._utils.warned import warn
@@ -53,14 +54,14 @@ def encode(capabilities, y, y_val, is_private):
 
 def _encode_by_public_labels(y, y_val):
     """Classes of the validation points, and codes of y and y_val; of a private fit."""
-    with hidden_entries("y_val"):
+    with redact_errors("y_val"):
         y_val = column_or_1d(y_val, warn=True)
         classes, codes_val = np.unique(y_val, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
             "y_val must have at least 2 classes: a private fit takes the list of "
             "classes from it, since the labels of the rows are private. Got one class: "
-            f"{shown(classes)}."
+            f"{format_values(classes)}."
         )
     return classes, codes_or_other(y, classes), codes_val
 
@@ -71,15 +72,15 @@ def _check_new_labels(classes, is_seen, codes_val):
     old = classes[is_seen].tolist()
     if not is_seen[codes_val].any():
         raise ValueError(
-            f"y_val must hold only labels that y has. Got unseen labels: {shown(new)}. "
-            f"Labels of y: {shown(old)}."
+            f"y_val must hold only labels that y has. Got unseen labels: {format_values(new)}. "
+            f"Labels of y: {format_values(old)}."
         )
     similar = {_plain_text(label): label for label in old}
     close = [similar[text] for text in map(_plain_text, new) if text in similar]
-    hint = f" Up to case and spaces y has {shown(close)}." if close else ""
+    hint = f" Up to case and spaces y has {format_values(close)}." if close else ""
     warn(
         "y_val has labels that no row has, each a class of its own: "
-        f"{shown(new)}.{hint}",
+        f"{format_values(new)}.{hint}",
         UnseenLabelsWarning,
     )
 
@@ -127,22 +128,16 @@ def codes_or_other(y, classes):
     >>> codes_or_other(np.array(["b", "z", "a"]), np.array(["a", "b"])).tolist()
     [1, 2, 0]
     """
-    with hidden_entries("y"):
+    with redact_errors("y"):
         y = column_or_1d(y)
     # Arrays of objects, and numbers among strings, cannot be searched.
-    if _kind_of_labels(y) == _kind_of_labels(classes) != "O":
+    if label_kind(y) == label_kind(classes) != "O":
         codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
         codes = np.where(classes[codes] == y, codes, len(classes))
     else:
         code_of = {label: code for code, label in enumerate(classes.tolist())}
         codes = np.array([code_of.get(label, len(classes)) for label in y.tolist()])
     return codes.astype(np.min_scalar_type(len(classes)))
-
-
-def _kind_of_labels(labels):
-    """The kind of an array's dtype, with one letter for all numbers."""
-    kind = labels.dtype.kind
-    return "n" if kind in "biuf" else kind
 
 
 def encode_later(problem, y, is_private):

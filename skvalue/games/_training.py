@@ -14,7 +14,7 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import has_fit_parameter
 
-from .._utils.checks import check_length, check_numbers, check_weights, hidden_entries
+from .._utils.checks import check_length, check_numbers, check_weights, redact_errors
 from .._utils.targets import label_codes
 from .solvers import Training, check_scorer, empty_utility_of
 
@@ -108,9 +108,9 @@ def check_takes_weights(estimator, weights):
 
 def _targets(y, y_val, classifier):
     """Targets, and the sorted classes or None."""
-    with hidden_entries("y"):
+    with redact_errors("y"):
         y = column_or_1d(y)
-    with hidden_entries("y_val"):
+    with redact_errors("y_val"):
         y_val = column_or_1d(y_val)
     if not classifier:
         return y, y_val, None

@@ -14,7 +14,7 @@ from sklearn.utils import (
     indexable,
 )
 
-from .._utils.checks import check_groups, hidden_entries
+from .._utils.checks import check_groups, redact_errors
 from .._utils.plotting import BLUE, open_axes
 from .._utils.sklearn import Interval, validate_params
 from ..games import check_scorer
@@ -243,7 +243,7 @@ def linear_datamodeling_score(
 
 def _check_values(values, n_players, n_points, unit):
     """The values as float64, of shape (n_players,) or (n_points, n_players)."""
-    with hidden_entries("values"):
+    with redact_errors("values"):
         values = check_array(
             values, ensure_2d=False, dtype=np.float64, input_name="values"
         )

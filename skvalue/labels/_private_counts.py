@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 
-from .._utils.checks import check_length, one_column, seed_of, shown
+from .._utils.checks import check_length, format_values, one_column, seed_of
 from .._utils.columns import column_encoder
 from .._utils.targets import check_task
 from ..privacy import (
@@ -219,7 +219,7 @@ def count_improbable_labels(
     check_length(y, "y", len(X))
     if check_task("auto", y_val, "y_val") == "regression" or len(np.unique(y_val)) < 2:
         raise ValueError(
-            f"y_val must hold two classes or more. Got {shown(np.unique(y_val))}."
+            f"y_val must hold two classes or more. Got {format_values(np.unique(y_val))}."
         )
     if estimator is None:
         encoder = column_encoder(X_val)[0] if hasattr(X_val, "iloc") else "passthrough"

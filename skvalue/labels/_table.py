@@ -6,7 +6,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils import check_array
 
-from .._utils.checks import hidden_entries
+from .._utils.checks import redact_errors
 from .._utils.table_columns import columns_of
 from .._utils.text import plural
 from ..base import is_plain
@@ -94,7 +94,7 @@ def table_to_numbers(X):
     blocks = []
     if numeric:
         table = np.column_stack(numeric)
-        with hidden_entries("X"):
+        with redact_errors("X"):
             check_array(table, ensure_all_finite="allow-nan", input_name="X")
         blocks.append(
             SimpleImputer(strategy="median", add_indicator=True).fit_transform(table)

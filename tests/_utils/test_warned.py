@@ -8,9 +8,9 @@ import pytest
 from skvalue._utils.warned import (
     counted_map,
     counted_warnings,
+    pass_on,
     ready_to_count,
     summaries,
-    tell,
     warn_all,
 )
 
@@ -40,7 +40,7 @@ def test_filters_decide_on_what_is_told():
         with counted_warnings() as found:
             work(1)
         with pytest.raises(UserWarning, match="always the same"):
-            tell(found)
+            pass_on(found)
     assert [kind for kind, _, _ in found] == [UserWarning]
 
 
@@ -48,7 +48,7 @@ def test_counts_go_to_the_caller_that_counts():
     with counted_warnings() as outer:
         with counted_warnings() as inner:
             work(1)
-        tell(inner)
+        pass_on(inner)
         work(2)
     assert [count for count, _ in outer.values()] == [2, 2]
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..._utils.checks import shown
+from ..._utils.checks import format_values
 from ..._utils.columns import column_encoder
 from ..._utils.output_files import pandas
 from ...labels import find_duplicates, label_spellings
@@ -114,7 +114,7 @@ def read_rows(options):
     rows = Rows(X, y, None, None, groups, task, y, reading, notes=notes)
     if len(reading.unlabelled):
         lost, n = reading.unlabelled, len(X) + len(reading.unlabelled)
-        which = shown((lost + 2).tolist(), _SHOWN)
+        which = format_values((lost + 2).tolist(), _SHOWN)
         said = f"{len(lost)} of {n} rows have no label and are left out: rows {which}."
         rows.findings.append(
             Finding("missing labels", "error", said, columns=(options.target,))
@@ -125,7 +125,7 @@ def read_rows(options):
     if y is not None and len(np.unique(rows.y)) < 2:
         raise ValueError(
             f"--target must be a column of at least two values. Got {options.target!r}, which "
-            f"holds {shown(rows.y[:1])} only."
+            f"holds {format_values(rows.y[:1])} only."
         )
     if options.validation is None:
         return rows

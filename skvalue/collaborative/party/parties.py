@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
-from ..._utils.checks import check_numbers, hidden_entries
+from ..._utils.checks import check_numbers, redact_errors
 from ..._utils.fits import columns_on, unfitted_copy
 from ..._utils.targets import check_target
 from ...privacy import clip_rows
@@ -123,7 +123,7 @@ class GramRelease(BasePartyRelease):
 
     def _summarize(self, X, y):
         columns_host = unfitted_copy(self)
-        with hidden_entries("X and y"):
+        with redact_errors("X and y"):
             X, y = validate_data(columns_host, X, y, dtype=np.float64, y_numeric=True)
         y = check_target(y, "y", squares=False)
 
@@ -251,7 +251,7 @@ class LogisticRelease(BasePartyRelease):
                 f"Got {self.classes!r}."
             )
         columns_host = unfitted_copy(self)
-        with hidden_entries("X"):
+        with redact_errors("X"):
             X, y = validate_data(columns_host, X, y, dtype=np.float64)
         y = column_or_1d(y)
         is_positive = y == self.classes[1]

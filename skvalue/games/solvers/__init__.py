@@ -5,7 +5,7 @@ from dataclasses import replace
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from ..._utils.optional import needed
+from ..._utils.optional import import_optional
 from ...linear import SOLVED
 from .bayes import BayesSolver
 from .centroid import CentroidSolver
@@ -63,7 +63,7 @@ def find_solver(training, batch):
         return None
     engines, by_torch = {}, batch == "torch" or training.device == "cuda"
     if by_torch:
-        needed(
+        import_optional(
             "torch", "batch='torch'" if batch == "torch" else "device='cuda'", "torch"
         )
         from .torch import ENGINES as engines

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from sklearn.utils.validation import validate_data
 
-from ..._utils.checks import hidden_entries
+from ..._utils.checks import redact_errors
 from ._modules import unit_of
 
 
@@ -109,7 +109,7 @@ class Examples:
         return batch.float() / 255.0 if batch.dtype == torch.uint8 else batch
 
 
-@hidden_entries("X")
+@redact_errors("X")
 def read_examples(estimator, X, reset):
     """Validated X: an array of finite numbers of two or more dimensions.
 

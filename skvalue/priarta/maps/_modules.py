@@ -18,7 +18,7 @@ from importlib import import_module
 
 import numpy as np
 
-from ..._utils.optional import needed
+from ..._utils.optional import import_optional
 from ..._utils.sklearn import num_samples
 
 # Name -> "module:class", imported on use. The folder that a buyer exports has only
@@ -38,7 +38,7 @@ LATENTS = {
 def class_named(name, names):
     """Class of a name of `REPRESENTATIONS` or `LATENTS`, which is imported."""
     if name in ("simclr", "vae"):
-        needed("torch", f"The map {name!r}", "torch")
+        import_optional("torch", f"The map {name!r}", "torch")
     module, class_name = names[name].split(":")
     return getattr(import_module(module), class_name)
 

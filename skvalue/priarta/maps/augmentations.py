@@ -7,7 +7,7 @@ from functools import partial
 
 import torch
 
-from ..._utils.optional import needed
+from ..._utils.optional import import_optional
 
 _CORRUPTION_RATE = 0.3  # of the entries of a table
 _TAKES = {
@@ -55,7 +55,9 @@ def image_augmentations(name, size):
     >>> image_augmentations("digits", (8, 8))(torch.rand(5, 1, 8, 8)).shape
     torch.Size([5, 1, 8, 8])
     """
-    kornia = needed("kornia.augmentation", "An augmentation of images", "torch")
+    kornia = import_optional(
+        "kornia.augmentation", "An augmentation of images", "torch"
+    )
     if name == "digits":
         transforms = [
             kornia.RandomAffine(

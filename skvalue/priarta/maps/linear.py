@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from ..._utils.checks import hidden_entries
+from ..._utils.checks import redact_errors
 from ..._utils.embedding import through_module
 from ..._utils.sklearn import Interval, fit_context
 from ..._utils.untrusted import flag, integer, named_arrays, named_fields, refuse
@@ -320,7 +320,7 @@ def _dense(values):
     return values.toarray() if hasattr(values, "toarray") else values
 
 
-@hidden_entries("X")
+@redact_errors("X")
 def _table(X, n_features=None):
     """Rows as a table of finite float64 numbers; images are flattened."""
     X = check_array(X, dtype=np.float64, allow_nd=True, input_name="X")

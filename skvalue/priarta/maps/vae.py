@@ -11,7 +11,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from ..._utils.checks import hidden_entries
+from ..._utils.checks import redact_errors
 from ..._utils.sklearn import Interval
 from ..._utils.torch_device import seeded
 from ..._utils.untrusted import integer, named_fields
@@ -160,7 +160,7 @@ class GaussianVAE(TrainedTransformer):
         self.random_state = random_state
 
     def _checked(self, X, host, reset):
-        with hidden_entries("X"):
+        with redact_errors("X"):
             return validate_data(
                 host, X, reset=reset, dtype=float, ensure_min_samples=1 + reset
             )
