@@ -113,32 +113,31 @@ class BallTiles:
 
     @cached_property
     def counts(self):
-        def counts_of(tile, points):
-            return tile.counts
-
-        return np.concatenate(self._map(counts_of), axis=1)
+        return np.concatenate(self._map(self._tile_counts), axis=1)
 
     def sum(self, weights):
-        def sum_of(tile, points):
-            return tile.sum(np.ascontiguousarray(weights[:, points]))
-
-        return sum(self._map(sum_of))
+        return sum(self._map(self._tile_sum, weights))
 
     def totals(self, numbers):
-        def totals_of(tile, points):
-            return tile.totals(numbers)
+        return np.concatenate(self._map(self._tile_totals, numbers))
 
-        return np.concatenate(self._map(totals_of))
+    def _map(self, function, *arguments):
+        """The function of each tile, by its number, in threads; a list."""
+        tasks = [(number, *arguments) for number in range(len(self._slices))]
+        return list(ordered_map(function, tasks, self._n_jobs, shared=True))
 
-    def _map(self, function):
-        """``function(tile, points)`` for each tile and its slice, in threads."""
+    def _tile_counts(self, number):
+        with self._engine.device_lock():
+            return self._tile(number).counts
 
-        def task(number):
-            with self._engine.device_lock():
-                return function(self._tile(number), self._slices[number])
+    def _tile_sum(self, number, weights):
+        with self._engine.device_lock():
+            weights = np.ascontiguousarray(weights[:, self._slices[number]])
+            return self._tile(number).sum(weights)
 
-        numbers = [(number,) for number in range(len(self._slices))]
-        return list(ordered_map(task, numbers, self._n_jobs, shared=True))
+    def _tile_totals(self, number, numbers):
+        with self._engine.device_lock():
+            return self._tile(number).totals(numbers)
 
     def _tile(self, number):
         """The balls of one tile, which are kept if all fit in memory."""
