@@ -17,6 +17,9 @@ from .newton import (
 )
 from .objective import LinearModel, linear_model, supports
 from .row_effects import (
+    Optimum,
+    UtilityDerivatives,
+    WeightedRows,
     gram,
     group_changes,
     group_steps,

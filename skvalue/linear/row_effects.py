@@ -15,72 +15,135 @@ losses. Decisions may be several (K classes); arrays of them have a last axis of
 K.
 """
 
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
 import numpy as np
 
-from .losses import SQUARED
+from .losses import SQUARED, Loss
 
-_ITERATIONS = 5
+_MAX_STEPS = 5  # of Newton's method for rho
 _BLOCK = 2**20  # most entries of a block of leverages
 
 
+class WeightedRows(NamedTuple):
+    """Columns (n, p), targets or codes of classes, and weights (n,) of rows."""
+
+    X: np.ndarray
+    y: np.ndarray
+    weights: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """Where the model of a coalition stands: theta (K, p), H (K p, K p), and the
+    loss."""
+
+    theta: np.ndarray
+    hessian: np.ndarray
+    loss: Loss
+
+    @cached_property
+    def inverse(self):
+        """``H^-1``; raises `LinAlgError` if H is singular."""
+        return np.linalg.inv(self.hessian)
+
+
+class UtilityDerivatives(NamedTuple):
+    """First derivatives g (K p,) of a utility, and ``G - T[H^-1 g]`` (K p, K p)."""
+
+    gradient: np.ndarray
+    curvature: np.ndarray
+
+
 def gram(X, weights):
-    """``sum_i weights_i (K x K) times x_i x_i'``, as a matrix of K p rows, classes
-    first."""
-    k, p = weights.shape[1], X.shape[1]
-    out = np.empty((k, p, k, p))
+    """``sum_i weights_i (K x K) times x_i x_i'``, of K p rows, classes first."""
+    k = weights.shape[1]
+    p = X.shape[1]
+    blocks = np.empty((k, p, k, p))
     for a in range(k):
         for b in range(a + 1):
-            out[a, :, b] = (X * weights[:, a, b, None]).T @ X
-            out[b, :, a] = out[a, :, b]
-    return out.reshape(k * p, k * p)
+            blocks[a, :, b] = (X * weights[:, a, b, None]).T @ X
+            blocks[b, :, a] = blocks[a, :, b]
+    return blocks.reshape(k * p, k * p)
 
 
 def quadratic_forms(X, matrix):
     """``(I x x_i)' matrix (I x x_i)`` of every row, (n, K, K)."""
     p = X.shape[1]
     k = len(matrix) // p
-    out = np.empty((len(X), k, k))
+    forms = np.empty((len(X), k, k))
     for a in range(k):
         for b in range(a + 1):
-            part = matrix[a * p : (a + 1) * p, b * p : (b + 1) * p]
-            out[:, a, b] = out[:, b, a] = np.einsum("ij,ij->i", X @ part, X)
-    return out
+            block = matrix[a * p : (a + 1) * p, b * p : (b + 1) * p]
+            form = np.einsum("ij,ij->i", X @ block, X)
+            forms[:, a, b] = form
+            forms[:, b, a] = form
+    return forms
 
 
-def pulls(z, y, w, leverages, signs, loss):
-    """The solutions rho (n, K), by Newton's method from 0, of which rows that leave
-    take a step."""
-    rho, identity, first = np.zeros(z.shape), np.eye(z.shape[1]), None
-    for _ in range(1 if loss is SQUARED else _ITERATIONS):
-        at = z - signs[:, None] * np.einsum("nkl,nl->nk", leverages, rho)
-        missing = rho - w[:, None] * loss.gradient(at, y)
-        bent = (signs * w)[:, None, None] * (loss.curvature(at, y) @ leverages)
+def step_factors(rows, z, leverages, signs, loss):
+    """The solutions rho (n, K) at decisions z, by Newton's method from 0.
+
+    Rows that leave take one step of it: there may be no solution.
+    """
+    rho = np.zeros(z.shape)
+    after_one_step = None
+    n_steps = 1 if loss is SQUARED else _MAX_STEPS
+    weights = rows.weights
+    for _ in range(n_steps):
+        moved = z - signs[:, None] * np.einsum("nkl,nl->nk", leverages, rho)
+        residuals = rho - weights[:, None] * loss.gradient(moved, rows.y)
+        products = loss.curvature(moved, rows.y) @ leverages
+        slopes = (signs * weights)[:, None, None] * products
         if z.shape[1] == 1:
-            rho = rho - missing / (1.0 + bent[:, 0])
+            rho = rho - residuals / (1.0 + slopes[:, 0])
         else:
-            rho = rho - np.linalg.solve(identity + bent, missing[:, :, None])[:, :, 0]
-        first = rho if first is None else first
-    return np.where(signs[:, None] < 0, first, rho)
+            system = np.eye(z.shape[1]) + slopes
+            rho = rho - np.linalg.solve(system, residuals[:, :, None])[:, :, 0]
+        if after_one_step is None:
+            after_one_step = rho
+    return np.where(signs[:, None] < 0, after_one_step, rho)
 
 
-def utility_changes(X, y, w, theta, inverse, gradient, bend, signs, loss):
-    """Changes of the utility by rows that join (sign 1) or leave (-1), and squared step
-    lengths.
+class _RowFactors(NamedTuple):
+    """What multiplies rows in their steps, and the lengths of these."""
+
+    rho: np.ndarray  # (n, K)
+    first_order: np.ndarray  # rho, and what rows that leave take of their own T, (n, K)
+    lengths: np.ndarray  # squared: d' H d, and for large leverages |a' d|^2 / 16, (n,)
+
+
+def _row_factors(optimum, rows, signs):
+    loss = optimum.loss
+    leverages = quadratic_forms(rows.X, optimum.inverse)
+    z = rows.X @ optimum.theta.T
+    rho = step_factors(rows, z, leverages, signs, loss)
+
+    # A row that leaves is in S: T has its own third derivatives, which it takes away.
+    moved = np.einsum("nkl,nl->nk", leverages, rho)
+    derivatives = loss.curvature_derivative(z, moved)
+    own = 0.5 * rows.weights[:, None] * np.einsum("nkl,nl->nk", derivatives, moved)
+    first_order = rho + np.where(signs[:, None] < 0, own, 0.0)
+
+    lengths = np.einsum("nk,nk->n", rho, moved) + (moved**2).sum(axis=1) / 16
+    return _RowFactors(rho, first_order, lengths)
+
+
+def utility_changes(optimum, rows, signs, utility):
+    """Changes of the utility by rows that join or leave, and lengths of their steps.
 
     Parameters
     ----------
-    X, y, w : arrays
-        Columns, targets or codes of classes, and weights of the rows.
-    theta : ndarray of shape (K, p)
-        Coefficients of the coalition.
-    inverse, bend : ndarrays of shape (K p, K p)
-        ``H^-1``, and ``G - T[H^-1 g]``.
-    gradient : ndarray of shape (K p,)
-        ``g``.
+    optimum : Optimum
+        The model of the coalition.
+    rows : WeightedRows
+        The n rows.
     signs : ndarray of shape (n,)
         1 for rows that join, -1 for rows that leave.
-    loss : Loss
-        The loss.
+    utility : UtilityDerivatives
+        Derivatives of the utility at the optimum.
 
     Returns
     -------
@@ -88,84 +151,83 @@ def utility_changes(X, y, w, theta, inverse, gradient, bend, signs, loss):
         Changes of the utility, and ``d' H d`` plus, for large leverages, ``|a' d|^2 /
         16``.
     """
-    k, p = theta.shape
-    along, turned = (inverse @ gradient).reshape(k, p), inverse @ bend @ inverse
-    changes, lengths = np.empty(len(X)), np.empty(len(X))
-    step = max(1, _BLOCK // (k * k * 4))
+    k, p = optimum.theta.shape
+    inverse = optimum.inverse
+    along = (inverse @ utility.gradient).reshape(k, p)
+    curvature = inverse @ utility.curvature @ inverse  # in the metric of steps
+
+    n = len(rows.X)
+    changes = np.empty(n)
+    lengths = np.empty(n)
+    size = max(1, _BLOCK // (k * k * 4))
     with np.errstate(all="ignore"):
-        for first in range(0, len(X), step):
-            part = slice(first, first + step)
-            rows = X[part]
-            rho, pull, lengths[part] = _row_pulls(
-                rows, y[part], w[part], theta, inverse, signs[part], loss
+        for first in range(0, n, size):
+            block = slice(first, first + size)
+            tile = WeightedRows(*(array[block] for array in rows))
+            factors = _row_factors(optimum, tile, signs[block])
+            rho = factors.rho
+            second = quadratic_forms(tile.X, curvature)
+            changes[block] = 0.5 * np.einsum("nk,nkl,nl->n", rho, second, rho)
+            changes[block] -= signs[block] * np.einsum(
+                "nk,nk->n", factors.first_order, tile.X @ along.T
             )
-            second = quadratic_forms(rows, turned)
-            changes[part] = 0.5 * np.einsum("nk,nkl,nl->n", rho, second, rho)
-            changes[part] -= signs[part] * np.einsum("nk,nk->n", pull, rows @ along.T)
+            lengths[block] = factors.lengths
     return changes, lengths
 
 
-def _row_pulls(X, y, w, theta, inverse, signs, loss):
-    """Solutions rho (n, K), what multiplies rows in first-order steps (n, K), and
-    lengths (n,)."""
-    h, z = quadratic_forms(X, inverse), X @ theta.T
-    rho = pulls(z, y, w, h, signs, loss)
-    moved = np.einsum("nkl,nl->nk", h, rho)
-    own = (
-        0.5
-        * w[:, None]
-        * np.einsum("nkl,nl->nk", loss.curvature_derivative(z, moved), moved)
-    )
-    lengths = np.einsum("nk,nk->n", rho, moved) + (moved**2).sum(axis=1) / 16
-    return rho, rho + np.where(signs[:, None] < 0, own, 0.0), lengths
-
-
-def row_steps(X, y, w, theta, inverse, signs, loss):
+def row_steps(optimum, rows, signs):
     """Newton's steps (n, K p) of rows, those with all of d but T of S, and lengths
     (n,)."""
-    rho, pull, lengths = _row_pulls(X, y, w, theta, inverse, signs, loss)
-    newton, own = (
-        (-signs[:, None, None] * part[:, :, None] * X[:, None]).reshape(len(X), -1)
-        @ inverse
-        for part in (rho, pull)
-    )
-    return newton, own, lengths
+    factors = _row_factors(optimum, rows, signs)
+
+    def steps_of(multipliers):
+        directions = -signs[:, None, None] * multipliers[:, :, None] * rows.X[:, None]
+        return directions.reshape(len(rows.X), -1) @ optimum.inverse
+
+    return steps_of(factors.rho), steps_of(factors.first_order), factors.lengths
 
 
-def third_derivatives(X, w, z, loss):
+def third_derivatives(rows, z, loss):
     """Third derivatives of the losses of rows with decisions z, (K p, K p, K p)."""
-    k, p = z.shape[1], X.shape[1]
-    return np.array([
-        gram(X, w[:, None, None] * loss.curvature_derivative(z, X[:, a, None] * np.eye(k)[c]))
-        for c in range(k) for a in range(p)
-    ])  # fmt: skip
+    k = z.shape[1]
+    derivatives = []
+    for unit in np.eye(k):
+        for column in rows.X.T:
+            curvature = loss.curvature_derivative(z, column[:, None] * unit)
+            derivatives.append(gram(rows.X, rows.weights[:, None, None] * curvature))
+    return np.array(derivatives)
 
 
-def group_changes(X, y, w, theta, hessian, gradient, bend, signs, loss, codes):
-    """As `utility_changes`, of groups of rows that join or leave together: one Newton
-    step each."""
-    d, lengths = group_steps(X, y, w, theta, hessian, signs, loss, codes)
-    return d @ gradient + 0.5 * np.einsum("ij,ij->i", d @ bend, d), lengths
+def group_changes(optimum, rows, codes, signs, utility):
+    """As `utility_changes`, of groups that join or leave: one Newton step each."""
+    steps, lengths = group_steps(optimum, rows, codes, signs)
+    second = np.einsum("ij,ij->i", steps @ utility.curvature, steps)
+    return steps @ utility.gradient + 0.5 * second, lengths
 
 
-def group_steps(X, y, w, theta, hessian, signs, loss, codes):
+def group_steps(optimum, rows, codes, signs):
     """Newton's step (n, K p) of each group, and its squared length; 0 and inf if it has
-    none."""
-    z = X @ theta.T
-    pull, curve = (
-        w[:, None] * loss.gradient(z, y),
-        w[:, None, None] * loss.curvature(z, y),
-    )
-    order, n_groups = np.argsort(codes, kind="stable"), len(signs)
-    starts = np.searchsorted(codes[order], np.arange(n_groups + 1))
-    steps, lengths = np.zeros((n_groups, len(hessian))), np.full(n_groups, np.inf)
+    none.
+
+    ``codes`` (n_rows,) are the groups 0 to n - 1 of the rows.
+    """
+    X, y, weights = rows
+    hessian = optimum.hessian
+    z = X @ optimum.theta.T
+    gradients = weights[:, None] * optimum.loss.gradient(z, y)
+    curvatures = weights[:, None, None] * optimum.loss.curvature(z, y)
+
+    n_groups = len(signs)
+    order = np.argsort(codes, kind="stable")
+    bounds = np.searchsorted(codes[order], np.arange(n_groups + 1))
+    steps = np.zeros((n_groups, len(hessian)))
+    lengths = np.full(n_groups, np.inf)
     for g in range(n_groups):
-        rows = order[starts[g] : starts[g + 1]]
-        moved = hessian + signs[g] * gram(X[rows], curve[rows])
+        members = order[bounds[g] : bounds[g + 1]]
+        changed_hessian = hessian + signs[g] * gram(X[members], curvatures[members])
+        gradient = (gradients[members].T @ X[members]).ravel()
         try:
-            steps[g] = -signs[g] * np.linalg.solve(
-                moved, (pull[rows].T @ X[rows]).ravel()
-            )
+            steps[g] = -signs[g] * np.linalg.solve(changed_hessian, gradient)
         except np.linalg.LinAlgError:  # no optimum without the group
             continue
         lengths[g] = steps[g] @ hessian @ steps[g]

@@ -9,6 +9,9 @@ from ...linear import (
     SOFTMAX,
     SOLVED,
     SQUARED,
+    Optimum,
+    UtilityDerivatives,
+    WeightedRows,
     gram,
     group_changes,
     group_steps,
@@ -249,14 +252,6 @@ class Work(NamedTuple):
     step: float
 
 
-class _Rows(NamedTuple):
-    """Columns (n, p), targets or codes of classes, and weights (n,) of rows."""
-
-    X: np.ndarray
-    y: np.ndarray
-    weights: np.ndarray
-
-
 class _Players(NamedTuple):
     """Who joins or leaves: signs (n_players,), 1 or -1, and the player of every row.
 
@@ -373,12 +368,11 @@ class LinearMarginals:
         hessian = hessian + np.diag(solver.penalty)
 
         y = (solver.y - solver.shift)[:, None]
-        rows = _Rows(solver.X, y, solver.weights / 2)  # of half the squared errors
-        optimum = _Optimum(coefs, hessian)
+        rows = WeightedRows(solver.X, y, solver.weights / 2)  # of half the squares
+        optimum = Optimum(coefs, hessian, SQUARED)
+        utility = UtilityDerivatives(gradient, curvature)
         players = _Players(signs, codes)
-        changes, lengths = _changes_along_steps(
-            rows, optimum, gradient, curvature, players, SQUARED
-        )
+        changes, lengths = _changes_along_steps(optimum, rows, players, utility)
 
         # Steps are exact if the coefficients without the player are unique.
         player_of_row = np.arange(len(signs)) if codes is None else codes
@@ -406,13 +400,6 @@ class _Coalition(NamedTuple):
     def loss(self):
         """The loss of the model."""
         return LOGISTIC if len(self.classes) == 2 else SOFTMAX
-
-
-class _Optimum(NamedTuple):
-    """Coefficients (K, p) of the model of a coalition, and the Hessian (K p, K p)."""
-
-    coefs: np.ndarray
-    hessian: np.ndarray
 
 
 class LogisticMarginals:
@@ -500,7 +487,7 @@ class LogisticMarginals:
         same_classes = (counts_after > 0) == (coalition.counts > 0)
         keeps_classes = same_classes.all(axis=1)
 
-        coefs = None if optimum is None else optimum.coefs[None]
+        coefs = None if optimum is None else optimum.theta[None]
         utility = self._utilities(coefs, coalition.counts[None], classes)[0]
         changes = np.zeros(n_players)
         lengths = np.where(keeps_classes, 0.0, np.inf)
@@ -567,7 +554,7 @@ class LogisticMarginals:
             for column in np.flatnonzero(solver.penalty == 0):
                 shifted = np.arange(n_vectors) * X.shape[1] + column
                 hessian[np.ix_(shifted, shifted)] += largest / n_vectors
-        return _Optimum(coefs, hessian)
+        return Optimum(coefs, hessian, coalition.loss)
 
     def _train(self, coalition, rows, classes, start):
         """Coefficients (len(rows), K, p) with each row; NaN where not converged.
@@ -584,8 +571,8 @@ class LogisticMarginals:
         coef = np.zeros((n_vectors, p))
         inverse = np.zeros((n_vectors * p, n_vectors * p))
         if start is not None:
-            coef = start.coefs
-            inverse = np.linalg.inv(start.hessian)
+            coef = start.theta
+            inverse = start.inverse
 
         codes = np.searchsorted(classes, solver.y).astype(float)
         coefs = np.empty((len(rows), n_vectors, p))
@@ -642,61 +629,60 @@ class LogisticMarginals:
         # Rows of classes that the coalition lacks have no step.
         has_class = np.isin(solver.y, classes)
         y = np.searchsorted(classes, np.where(has_class, solver.y, classes[0]))
-        rows = _Rows(solver.X, y, np.where(has_class, solver.weights, 0.0))
+        rows = WeightedRows(solver.X, y, np.where(has_class, solver.weights, 0.0))
         if self.scores.name == "accuracy":
             return self._accuracy_changes(coalition, optimum, rows, players)
 
         # The third derivatives of the losses along H^-1 g turn the curvature.
-        coefs, hessian = optimum
+        coefs = optimum.theta
         gradient, curvature = self._utility_derivatives(coalition, coefs)
-        along = np.linalg.solve(hessian, gradient).reshape(coefs.shape)
+        along = np.linalg.solve(optimum.hessian, gradient).reshape(coefs.shape)
         X = solver.X[coalition.rows]
         w = solver.weights[coalition.rows]
         third = loss.curvature_derivative(X @ coefs.T, X @ along.T)
         curvature = curvature - gram(X, w[:, None, None] * third)
-        return _changes_along_steps(rows, optimum, gradient, curvature, players, loss)
+        utility = UtilityDerivatives(gradient, curvature)
+        return _changes_along_steps(optimum, rows, players, utility)
 
     def _accuracy_changes(self, coalition, optimum, rows, players):
         """Changes of the accuracy along steps, from all predictions, and lengths."""
         solver = self.solver
-        loss = coalition.loss
-        coefs, hessian = optimum
+        coefs = optimum.theta
+        inverse = optimum.inverse
+        n_coefs = coefs.size
         signs, codes = players
-        inverse = np.linalg.inv(hessian)
         third = None
-        if len(hessian) <= MOST_COEFFICIENTS:
-            X = solver.X[coalition.rows]
-            w = solver.weights[coalition.rows]
-            third = third_derivatives(X, w, X @ coefs.T, loss)
+        if n_coefs <= MOST_COEFFICIENTS:
+            S = coalition.rows
+            members = WeightedRows(solver.X[S], solver.y[S], solver.weights[S])
+            third = third_derivatives(members, members.X @ coefs.T, optimum.loss)
 
         def utilities_after(steps):
             moved = coefs + steps.reshape(-1, *coefs.shape)
             counts = np.tile(coalition.counts, (len(steps), 1))
             return self._utilities(moved, counts, coalition.classes)
 
-        utility = utilities_after(np.zeros((1, len(hessian))))
+        utility = utilities_after(np.zeros((1, n_coefs)))
         changes = np.zeros(len(signs))
         lengths = np.full(len(signs), np.inf)
-        n_entries = len(solver.X_val) * len(coefs) + len(hessian) ** 2
+        n_entries = len(solver.X_val) * len(coefs) + n_coefs**2
         tile_size = max(1, MOST_PREDICTIONS // n_entries)
         with np.errstate(all="ignore"):
             if codes is not None:
-                newton_steps, lengths = group_steps(
-                    *rows, coefs, hessian, signs=signs, loss=loss, codes=codes
-                )
+                newton_steps, lengths = group_steps(optimum, rows, codes, signs)
             for first in range(0, len(signs), tile_size):
                 tile = slice(first, first + tile_size)
                 if codes is None:
-                    of_tile = (array[tile] for array in rows)
+                    of_tile = WeightedRows(*(array[tile] for array in rows))
                     newton, steps, lengths[tile] = row_steps(
-                        *of_tile, coefs, inverse, signs=signs[tile], loss=loss
+                        optimum, of_tile, signs[tile]
                     )
                 else:
                     newton = steps = newton_steps[tile]
                 if third is not None:
                     squares = newton[:, :, None] * newton[:, None]
                     squares = squares.reshape(len(steps), -1)
-                    bends = squares @ third.reshape(-1, len(hessian)) @ inverse
+                    bends = squares @ third.reshape(-1, n_coefs) @ inverse
                     steps = steps - 0.5 * bends
                 changes[tile] = utilities_after(steps) - utility
 
@@ -762,30 +748,12 @@ def _mask_of(S, n_rows):
     return mask
 
 
-def _changes_along_steps(rows, optimum, gradient, curvature, players, loss):
+def _changes_along_steps(optimum, rows, players, utility):
     """Changes of the utility and squared lengths of steps, of rows or of groups."""
-    coefs, hessian = optimum
     signs, codes = players
     try:
         if codes is not None:
-            return group_changes(
-                *rows,
-                coefs,
-                hessian,
-                gradient=gradient,
-                bend=curvature,
-                signs=signs,
-                loss=loss,
-                codes=codes,
-            )
-        return utility_changes(
-            *rows,
-            coefs,
-            np.linalg.inv(hessian),
-            gradient=gradient,
-            bend=curvature,
-            signs=signs,
-            loss=loss,
-        )
+            return group_changes(optimum, rows, codes, signs, utility)
+        return utility_changes(optimum, rows, signs, utility)
     except np.linalg.LinAlgError:
         return np.zeros(len(signs)), np.full(len(signs), np.inf)
