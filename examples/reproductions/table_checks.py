@@ -56,12 +56,13 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import Bunch
 
 from skvalue._utils.table_columns import columns_of
 from skvalue.audit import check_table
-from skvalue.audit.checks import _cells, _columns_alone, _far, _leaks, _order
-from skvalue.audit.checks._weak import find_weak_model, worth_of_models
+from skvalue.audit.checks import _leaks, _order, _single_columns, _unusual_rows
+from skvalue.audit.checks._improbable_entries import score_columns
+from skvalue.audit.checks._model_skill import find_weak_model, skill_of_columns
+from skvalue.audit.checks._wording import OF_CLASSES
 from skvalue.labels import count_improbable_labels, find_duplicates, label_spellings
 from skvalue.privacy import DiscreteGaussianEvent, calibrate_counts, get_epsilon
 from skvalue.privacy.audit import distinguish_scores
@@ -95,7 +96,6 @@ LEAKY = {  # columns that were filled in after the outcome was known
     "R_openintro_smoking": ("smoke", ["amt_weekends", "amt_weekdays", "type"]),
     "am_onlinefoods": ("Output", ["Unnamed: 12"]),
 }
-WORDS = Bunch(classes=True, label="label", labels="labels", group="class")
 UNITS = (10, 100, 1000, 0.1, 0.01, -1)
 
 
@@ -296,20 +296,22 @@ def leaks(name, X, y, rng, hits):
         np.unique(y.astype(str), return_inverse=True)[1],
         columns_of(X),
     )
-    found = [c for f in _leaks.find_leaks(columns, codes, 0, WORDS) for c in f.columns]
+    found = [
+        c for f in _leaks.find_leaks(columns, codes, 0, OF_CLASSES) for c in f.columns
+    ]
     hits["leak: alarm"].append(bool(found))
     if found:
         print(name, "leaks:", *found)
     for kind, entries in after_the_outcome(codes, rng).items():
         new = columns_of(pd.DataFrame({"new": entries}))
-        found = _leaks.find_leaks([*columns, *new], codes, 0, WORDS)
+        found = _leaks.find_leaks([*columns, *new], codes, 0, OF_CLASSES)
         hits[f"leak: {kind}"].append("new" in [c for f in found for c in f.columns])
 
 
 def ids(name, X, y, rng, hits):
     for column in columns_of(X):
         hits["id: alarm, of columns"].append(
-            any(True for _ in _columns_alone.find_ids([column]))
+            any(True for _ in _single_columns.find_ids([column]))
         )
     n = len(X)
     gaps = np.cumsum(rng.integers(1, 4, n))
@@ -321,7 +323,7 @@ def ids(name, X, y, rng, hits):
         "gaps, shuffled": rng.permutation(gaps),
     }.items():  # fmt: skip
         column = columns_of(pd.DataFrame({"new": entries}))
-        hits[f"id: {kind}"].append(any(True for _ in _columns_alone.find_ids(column)))
+        hits[f"id: {kind}"].append(any(True for _ in _single_columns.find_ids(column)))
 
 
 def missing(name, X, y, rng, hits):
@@ -329,7 +331,9 @@ def missing(name, X, y, rng, hits):
         np.unique(y.astype(str), return_inverse=True)[1],
         columns_of(X),
     )
-    found = [f.columns[0] for f in _leaks.find_missing_by_label(columns, codes, WORDS)]
+    found = [
+        f.columns[0] for f in _leaks.find_missing_by_label(columns, codes, OF_CLASSES)
+    ]
     hits["missing by label: alarm"].append(bool(found))
     if found:
         print(name, "missing by label:", *found)
@@ -339,7 +343,7 @@ def missing(name, X, y, rng, hits):
         new = columns_of(pd.DataFrame({"new": np.where(lost, np.nan, 1.0)}))
         found = [
             f.columns[0]
-            for f in _leaks.find_missing_by_label([*columns, *new], codes, WORDS)
+            for f in _leaks.find_missing_by_label([*columns, *new], codes, OF_CLASSES)
         ]
         size = "n >= 500" if len(X) >= 500 else "n < 500"
         hits[f"missing by label: +{100 * more:.0f} points, {size}"].append(
@@ -363,7 +367,7 @@ def orders(name, X, y, rng, hits):
     }.items():  # fmt: skip
         columns = [column.take(rows) for column in columns_of(X)]
         found = [
-            *_order.find_label_order(codes[rows], rng, WORDS),
+            *_order.find_label_order(codes[rows], rng, OF_CLASSES),
             *_order.find_row_order(columns, rng),
         ]
         hits[f"order: {kind}"].append(bool(found))
@@ -371,7 +375,7 @@ def orders(name, X, y, rng, hits):
 
 def far(name, X, y, rng, hits):
     X = X.iloc[:500, :14]
-    found = [row for f in _far.find_far_rows(columns_of(X)) for row in f.rows]
+    found = [row for f in _unusual_rows.find_far_rows(columns_of(X)) for row in f.rows]
     hits["far rows: alarm, of rows"].append(len(found) / len(X))
     rows = rng.choice(len(X), max(5, int(0.03 * len(X))), replace=False)
     numbers = [
@@ -380,7 +384,11 @@ def far(name, X, y, rng, hits):
     if numbers:
         other = X.astype(dict.fromkeys(numbers, float))
         other.loc[rows, numbers] *= 10
-        found = [row for f in _far.find_far_rows(columns_of(other)) for row in f.rows]
+        found = [
+            row
+            for f in _unusual_rows.find_far_rows(columns_of(other))
+            for row in f.rows
+        ]
         hits["far rows: numbers in another unit"].append(np.isin(rows, found).mean())
 
 
@@ -392,7 +400,7 @@ def weak(name, X, y, rng, hits):
         "labels drawn apart": rng.permutation(codes),
     }.items():
         found = find_weak_model(
-            worth_of_models(columns, labels, classes.tolist(), 0), WORDS
+            skill_of_columns(columns, labels, classes.tolist(), 0), OF_CLASSES
         )
         hits[f"weak model: {kind}"].append(any(True for _ in found))
 
@@ -431,7 +439,7 @@ def rules(options):
             )
             found = [
                 c
-                for f in _leaks.find_leaks(columns, codes, 0, WORDS)
+                for f in _leaks.find_leaks(columns, codes, 0, OF_CLASSES)
                 for c in f.columns
             ]
             hits["leak: known ones"] += [column in found for column in LEAKY[name][1]]
@@ -464,8 +472,8 @@ def cells(options):
             np.unique(y.astype(str), return_inverse=True)[1],
             columns_of(X),
         )
-        found = _cells.score_columns(columns, codes, 0)
-        found = np.column_stack([scores for scores, *_ in found])
+        scored_columns = score_columns(columns, codes, 0)
+        found = np.column_stack([column.scores for column in scored_columns])
         truth = wrong.to_numpy().ravel()
         scored.append(
             [

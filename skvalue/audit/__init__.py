@@ -8,9 +8,9 @@ from ._corrections import (
     fix_table,
     read_corrections,
 )
-from ._read import Reading, read_table
-from ._report import AuditReport
 from .checks import Finding, check_table
+from .reading import Reading, read_table
+from .report import AuditReport
 
 __all__ = [
     "AuditReport",

@@ -17,15 +17,24 @@ from .._utils.table_columns import columns_of, identifies
 from .._utils.targets import check_target, encode_labels
 from .._utils.text_encoder import TextEncoder
 from ..labels import LabelErrorDetector, match_rows, model_skill
-from ._contents import contents_of, kind_of, overview_of, plain_labels, telling_columns
-from ._read import read_table
-from ._report import AuditReport
+from ._contents import contents_of, kind_of, plain_labels, telling_columns
+from ._overview import overview_of
 from .checks import LARGEST, WIDEST, check_table, rows_shown
+from .reading import read_table, split_target
+from .report import AuditReport
 
-_WORDS = "all words, by TF-IDF, for the linear model, and their 50 main components for the forest"
+_WORDS = (
+    "all words, by TF-IDF, for the linear model, and their 50 main components for the "
+    "forest"
+)
 _TREES = 100
 _N_REASONS = 3  # rows for a label, and rows against it
-_FEWEST, _MOST = 20, 1000  # rows and columns of a table that is checked
+_GROUPS = 50  # groups of equal rows that a page shows
+_OF_GROUP = 10  # rows of such a group
+
+# Rows and columns of a table that is checked.
+_FEWEST_ROWS = 20
+_MOST_COLUMNS = 1000
 
 
 @validate_params(
@@ -52,8 +61,8 @@ def audit_table(
 
     Parameters
     ----------
-    X : array-like, sparse matrix or data frame of shape (n_samples, n_features), or str or path
-        The rows, or the file of a table, which :func:`~skvalue.audit.read_table`
+    X : array-like, sparse matrix, data frame, str or path
+        The rows, of shape (n_samples, n_features), or the file of a table, which :func:`~skvalue.audit.read_table`
         reads. If the detector has neither an embedding nor an estimator, columns of a
         pandas frame are encoded by what they hold (numbers, dates, categories,
         identifiers). Texts, in a list or in columns, are encoded twice: the logistic
@@ -106,52 +115,85 @@ def audit_table(
     Examples
     --------
     >>> from skvalue.audit import audit_table
-    >>> texts = ["good film", "good play", "great film", "bad play", "bad film", "poor play"] * 5
-    >>> labels = ["yes", "yes", "yes", "no", "no", "no"] * 5
+    >>> good = ["good film", "good play", "great film"]
+    >>> bad = ["bad play", "bad film", "poor play"]
+    >>> texts = (good + bad) * 5
+    >>> labels = (["yes"] * 3 + ["no"] * 3) * 5
     >>> labels[3] = "yes"
     >>> report = audit_table(texts, labels, random_state=0)
-    >>> [sorted(group.tolist()) for group in report.conflicts]  # labels of equal texts differ
-    [[3, 9, 15, 21, 27]]
+    >>> [group] = report.conflicts  # equal texts with different labels
+    >>> sorted(group.tolist())
+    [3, 9, 15, 21, 27]
     """
-    start, numbers, said = perf_counter(), None, {}
+    start = perf_counter()
+    numbers = None
+    sentences = {}
     if isinstance(X, str | os.PathLike):
+        reading = _read(X, y, target)
         title = os.path.basename(X) if title is None else title
-        X, y, numbers, said["read"] = _read(X, y, target)
+        sentences["read"] = _sentences_on(reading)
+        numbers = reading.frame.index.to_numpy() + 2
+        X, y = split_target(reading, target)
     target = getattr(y, "name", None) if target is None else str(target)
-    given, y = y, np.asarray(y).reshape(-1)
-    labels, validation = (
-        plain_labels(y),
-        (X_val, y_val) if contents is None else (None, None),
-    )
-    contents = X if contents is None else contents
+    given_labels = y
+    y = np.asarray(y).reshape(-1)
+    labels = plain_labels(y)
+
+    # What is shown, and checked, are the rows themselves or what the user has of them,
+    # of which there are no validation points.
+    kind = kind_of(X)
+    if contents is None:
+        contents = X
+        contents_kind = kind
+        points = (X_val, y_val)
+    else:
+        contents_kind = kind_of(contents)
+        points = (None, None)
+
     if detector is None:
         detector = LabelErrorDetector(random_state=random_state)
-    detector, notes = clone(detector), []
-    if detector.embedding is None and kind_of(X) == "image":
-        X = np.asarray(X).reshape(len(X), -1)
-        X_val = None if X_val is None else np.asarray(X_val).reshape(len(X_val), -1)
+    detector = clone(detector)
+    notes = []
+    if detector.embedding is None and kind == "image":
+        X = _pixels(X)
+        X_val = None if X_val is None else _pixels(X_val)
         notes = [f"images: their {X.shape[1]} pixels"]
     elif (
         detector.embedding is None and detector.estimator is None and pred_probs is None
     ):
-        detector.embedding, notes = _embedding(X)
-    detector.fit(X, given, groups=groups, pred_probs=pred_probs)
-    task = "classification" if hasattr(detector, "classes_") else "regression"
-    codes, suggested, worth = _codes(detector, given)
-    rows, shown = _rows(detector, n_rows)
-    findings, said["unchecked"] = _findings(
-        checks,
+        detector.embedding, notes = _embedding(X, kind)
+    detector.fit(X, given_labels, groups=groups, pred_probs=pred_probs)
+
+    has_classes = hasattr(detector, "classes_")
+    if has_classes:
+        codes, suggested = _label_codes(detector, given_labels)
+        class_names = plain_labels(detector.classes_).astype(str).tolist()
+        worth = model_skill(suggested, codes, class_names)
+    else:
+        codes, suggested = _target_codes(detector, given_labels)
+        worth = None
+    task = "classification" if has_classes else "regression"
+    findings, sentences["unchecked"] = _findings(
         contents,
+        contents_kind,
         labels,
-        *validation,
-        target,
-        task,
-        worth,
-        detector.random_state,
+        points,
+        checks=checks,
+        target=target or "target",
+        task=task,
+        worth=worth,
+        random_state=detector.random_state,
     )
-    shown = sorted(shown.union(*map(rows_shown, findings)))
-    row_id, of_row, overview = _shown(contents, shown, codes, suggested)
-    notes += [*detector.preparation_, *_validation_notes(detector, X, y, X_val, y_val)]
+
+    # The rows of the list that the page shows, and all rows that it mentions.
+    columns_of_list = _columns_of_list(detector, n_rows)
+    mentioned = _mentioned_rows(detector, columns_of_list)
+    shown = sorted(mentioned.union(*map(rows_shown, findings)))
+    columns = _columns(contents)
+    order = telling_columns(columns, shown, codes, suggested) if columns else {}
+    notes += detector.preparation_
+    if X_val is not None:
+        notes += _validation_notes(detector, X, y, X_val, y_val)
     return AuditReport(
         about={
             "title": "Table" if title is None else title,
@@ -159,15 +201,14 @@ def audit_table(
             "n_samples": len(y),
             "seconds": perf_counter() - start,
             "task": task,
-            "kind": kind_of(contents),
+            "kind": contents_kind,
             "n_features": getattr(detector, "n_features_in_", 1),
             "score": _score(detector),
-            "id": row_id,
+            "id": _id_column(contents, columns),
             "duplicates": detector.duplicates_.verdict,
-            **{
-                name: getattr(detector, name)
-                for name in ("fdr", "confidence", "n_verdicts")
-            },
+            "fdr": detector.fdr,
+            "confidence": detector.confidence,
+            "n_verdicts": detector.n_verdicts,
         },
         notes=notes,
         values=detector.values_,
@@ -176,88 +217,49 @@ def audit_table(
         listed=detector.report_.row,
         to_review=detector.to_review_,
         conflicts=detector.conflicts_,
-        rows=rows,
-        contents=of_row,
+        rows=columns_of_list,
+        contents=contents_of(contents, contents_kind, shown, order),
         duplicates=detector.duplicates_.groups,
         similar=list(detector.duplicates_.similar),
         worth=worth,
         numbers=np.arange(2, len(y) + 2) if numbers is None else numbers,
-        said=said,
+        said=sentences,
         findings=findings,
-        overview=overview,
+        overview=overview_of(columns),
     )
 
 
-def _shown(contents, rows, codes, suggested):
-    """The column that identifies rows, or None, what is shown of some rows, and of each
-    column."""
-    framed = hasattr(contents, "columns")
-    is_table = framed or (not issparse(contents) and np.ndim(contents) == 2)
-    columns = columns_of(contents) if is_table else []
-    order = telling_columns(columns, rows, codes, suggested) if columns else {}
-    row_id = next(
-        (column.name for column in columns if framed and identifies(column)), None
-    )
-    return row_id, contents_of(contents, rows, order), overview_of(columns)
+# Rows and their encoding --------------------------------------------------------------
 
 
 def _read(path, y, target):
-    """Columns, target and row numbers of a file, and sentences on how it was read."""
+    """The reading of a file, one of whose columns is the target."""
     if y is not None:
         raise ValueError(
             "y must be None if X is a file, of which target names a column. Got both."
         )
     if target is None:
         raise ValueError(f"target must name a column of the file. Got None for {path}.")
-    reading = read_table(path, target)
-    frame, n_lost = reading.frame, len(reading.unlabelled)
-    lost = f"{n_lost} rows without a label are left out."
-    said = [*reading.said, *reading.doubts, *[lost] * bool(n_lost)]
-    numbers, frame = frame.index.to_numpy() + 2, frame.reset_index(drop=True)
-    return frame.drop(columns=target), frame[target], numbers, said
+    return read_table(path, target)
 
 
-def _findings(checks, X, y, X_val, y_val, target, task, worth, random_state):
-    """What else may be wrong, and sentences on what was not checked."""
-    if X is not None and not issparse(X):
-        check_consistent_length(X, y)
-    rows, points = (
-        np.array(each, dtype=object)[:, None] if kind_of(each) == "text" else each
-        for each in (X, X_val)
-    )
-    y_val = None if y_val is None else plain_labels(np.asarray(y_val).reshape(-1))
-    n, width = (0, 0) if rows is None or np.ndim(rows) != 2 else np.shape(rows)
-    if checks is None or issparse(X) or n < _FEWEST or width > _MOST:
-        return [], ["columns, far rows, the order of rows, and single entries"]
-    cells = checks == "all" and n <= LARGEST and width <= WIDEST
-    found = check_table(
-        rows, y, points, y_val, target=target or "target", cells=cells, task=task,
-        worth=worth, random_state=random_state,
-    )  # fmt: skip
-    return found, [] if cells else ["whether single entries fit the rest of their row"]
+def _sentences_on(reading):
+    """Sentences on how a file was read."""
+    sentences = [*reading.said, *reading.doubts]
+    n_lost = len(reading.unlabelled)
+    if n_lost:
+        sentences.append(f"{n_lost} rows without a label are left out.")
+    return sentences
 
 
-def _codes(detector, y):
-    """Codes of labels and suggestions, or of fifths of targets; what the models are
-    worth."""
-    y = np.asarray(y).reshape(-1)
-    if not hasattr(detector, "classes_"):
-        codes = check_target(y, "y")
-        fifths = np.quantile(codes, [0.2, 0.4, 0.6, 0.8])
-        both = codes, detector.suggested_label_
-        return *(np.searchsorted(fifths, numbers) for numbers in both), None
-    codes = encode_labels(y)[1].astype(np.intp)
-    suggested, classes = (
-        detector.label_scores_.argmax(axis=1),
-        plain_labels(detector.classes_),
-    )
-    return codes, suggested, model_skill(suggested, codes, classes.astype(str).tolist())
+def _pixels(images):
+    """Images as rows (n_samples, n_pixels)."""
+    return np.asarray(images).reshape(len(images), -1)
 
 
-def _embedding(X):
-    """The embedding of texts and of pandas frames, None for other rows, and what it
-    does."""
-    if kind_of(X) == "text":
+def _embedding(X, kind):
+    """Embedding of texts and pandas frames, None for other rows; notes on it."""
+    if kind == "text":
         return TextEncoder(), [f"texts: {_WORDS}"]
     if not hasattr(X, "iloc"):
         return None, []
@@ -269,61 +271,157 @@ def _embedding(X):
     return TextEncoder(), [*notes, f"text {', '.join(map(str, texts))}: {_WORDS}."]
 
 
+# What was found -----------------------------------------------------------------------
+
+
+def _label_codes(detector, y):
+    """Codes of the labels and of the suggestions, arrays of shape (n_samples,)."""
+    codes = encode_labels(np.asarray(y).reshape(-1))[1].astype(np.intp)
+    return codes, detector.label_scores_.argmax(axis=1)
+
+
+def _target_codes(detector, y):
+    """Fifths of the targets and of the predictions, arrays of shape (n_samples,)."""
+    targets = check_target(np.asarray(y).reshape(-1), "y")
+    fifths = np.quantile(targets, [0.2, 0.4, 0.6, 0.8])
+    suggested = np.searchsorted(fifths, detector.suggested_label_)
+    return np.searchsorted(fifths, targets), suggested
+
+
+def _findings(
+    contents, kind, labels, points, *, checks, target, task, worth, random_state
+):
+    """What else may be wrong, and sentences on what was not checked.
+
+    points : tuple, validation points and their labels, or None
+    """
+    if contents is not None and not issparse(contents):
+        check_consistent_length(contents, labels)
+    X = contents
+    X_val, y_val = points
+    if kind == "text":
+        X = _as_column(X)
+        X_val = None if X_val is None else _as_column(X_val)
+    if y_val is not None:
+        y_val = plain_labels(np.asarray(y_val).reshape(-1))
+
+    is_table = X is not None and not issparse(X) and np.ndim(X) == 2
+    if checks is None or not is_table or not _is_checked(*np.shape(X)):
+        return [], ["columns, far rows, the order of rows, and single entries"]
+    n_rows, n_columns = np.shape(X)
+    cells = checks == "all" and n_rows <= LARGEST and n_columns <= WIDEST
+    findings = check_table(
+        X,
+        labels,
+        X_val,
+        y_val,
+        target=target,
+        cells=cells,
+        task=task,
+        worth=worth,
+        random_state=random_state,
+    )
+    unchecked = [] if cells else ["whether single entries fit the rest of their row"]
+    return findings, unchecked
+
+
+def _is_checked(n_rows, n_columns):
+    return n_rows >= _FEWEST_ROWS and n_columns <= _MOST_COLUMNS
+
+
+def _as_column(texts):
+    """Texts as an array of shape (n_samples, 1)."""
+    return np.array(texts, dtype=object)[:, None]
+
+
 def _validation_notes(detector, X, y, X_val, y_val):
     """Sentences: what validation points say about the rows and the list."""
-    if X_val is None:
-        return
     codes, codes_val, _ = match_rows(X, X_val)
     n_equal = np.isin(codes_val, codes).sum()
     yield f"validation: {n_equal} of {len(y_val)} rows are equal to a row of the table."
+
     if detector.embedding is not None:
         encoder = detector.embedding_
-        X, X_val = embed(encoder, X), embed(encoder, X_val, "X_val")
+        X = embed(encoder, X)
+        X_val = embed(encoder, X_val, "X_val")
         if isinstance(encoder, TextEncoder):
-            X, X_val = (encoder.split(rows)[0] for rows in (X, X_val))
+            X = encoder.split(X)[0]
+            X_val = encoder.split(X_val)[0]
     kept = np.delete(np.arange(len(y)), detector.report_.row)
     if len(np.unique(y[kept])) < 2:
         return
-    classes = hasattr(detector, "classes_")
-    forest = RandomForestClassifier if classes else RandomForestRegressor
-    forest = forest(_TREES, min_samples_leaf=5, random_state=0)
-    whole = forest.fit(X, y).score(X_val, y_val)
-    without = forest.fit(X[kept], y[kept]).score(X_val, y_val)
+    forest_class = RandomForestRegressor
+    score = "R2"
+    if hasattr(detector, "classes_"):
+        forest_class = RandomForestClassifier
+        score = "accuracy"
+    forest = forest_class(_TREES, min_samples_leaf=5, random_state=0)
+    with_all = forest.fit(X, y).score(X_val, y_val)
+    without_list = forest.fit(X[kept], y[kept]).score(X_val, y_val)
     yield (
-        f"validation: the {'accuracy' if classes else 'R2'} of a forest is {whole:.4f} with all "
-        f"rows, {without:.4f} without the {len(y) - len(kept)} listed rows."
+        f"validation: the {score} of a forest is {with_all:.4f} with all rows, "
+        f"{without_list:.4f} without the {len(y) - len(kept)} listed rows."
     )
 
 
-def _rows(detector, n_rows):
-    """Columns of the rows that a page shows, and all rows that it mentions."""
-    report, others = detector.report_, ("supporters", "opponents")
-    chosen = np.isin(report.row, detector.to_review_)
-    chosen[:n_rows] = True
-    names = ("row", "probability", "forest", "logistic", "ridge")
-    columns = {name: report[name][chosen].tolist() for name in names if name in report}
+# What a page shows --------------------------------------------------------------------
+
+
+def _columns_of_list(detector, n_rows):
+    """Columns on rows of the list: the first ones, and those to review."""
+    report = detector.report_
+    is_shown = np.isin(report.row, detector.to_review_)
+    is_shown[:n_rows] = True
+    columns = {}
+    for name in ("row", "probability", "forest", "logistic", "ridge"):
+        if name in report:
+            columns[name] = report[name][is_shown].tolist()
+
+    # A detector without vectors of the rows has no reasons.
     reasons = None
-    if chosen.any():
-        with suppress(ValueError):  # of a detector without vectors of the rows
-            reasons = detector.reasons(report.row[chosen], n_rows=_N_REASONS)
+    if is_shown.any():
+        with suppress(ValueError):
+            reasons = detector.reasons(report.row[is_shown], n_rows=_N_REASONS)
     if reasons is not None:
         columns["neighbors"] = reasons.neighbors.tolist()
-        columns |= {name: [each.tolist() for each in reasons[name]] for name in others}
-    mentioned = set(columns["row"])
-    for name in others:
-        mentioned.update(*columns.get(name, ()))
-    equal = detector.duplicates_
-    for groups in (detector.conflicts_, equal.groups, equal.similar):
-        mentioned.update(*(group[:10].tolist() for group in groups[:50]))
-    return columns, mentioned
+        for name in ("supporters", "opponents"):
+            columns[name] = [rows.tolist() for rows in reasons[name]]
+    return columns
+
+
+def _mentioned_rows(detector, columns_of_list):
+    """The set of all rows that a page mentions, those of findings aside."""
+    mentioned = set(columns_of_list["row"])
+    for name in ("supporters", "opponents"):
+        mentioned.update(*columns_of_list.get(name, ()))
+    duplicates = detector.duplicates_
+    for groups in (detector.conflicts_, duplicates.groups, duplicates.similar):
+        for group in groups[:_GROUPS]:
+            mentioned.update(group[:_OF_GROUP].tolist())
+    return mentioned
+
+
+def _columns(contents):
+    """The columns of a frame or a two-dimensional array, and none of other contents."""
+    is_array = not issparse(contents) and np.ndim(contents) == 2
+    return columns_of(contents) if hasattr(contents, "columns") or is_array else []
+
+
+def _id_column(contents, columns):
+    """The name of the first column of a frame that numbers the rows, or None."""
+    if not hasattr(contents, "columns"):
+        return None
+    return next((column.name for column in columns if identifies(column)), None)
 
 
 def _score(detector):
     """What the values are, in words."""
     if not hasattr(detector, "classes_"):
-        return "minus the residual of a held-out prediction, in multiples of its typical size"
+        return (
+            "minus the residual of a held-out prediction, in multiples of its typical "
+            "size"
+        )
     if detector.estimator is None or hasattr(detector.estimator, "predict_proba"):
         return "probability of the given label by models that have not seen the row"
-    return (
-        f"value of the given label by {type(detector.estimator).__name__}, out of fold"
-    )
+    valuer = type(detector.estimator).__name__
+    return f"value of the given label by {valuer}, out of fold"

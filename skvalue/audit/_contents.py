@@ -1,4 +1,4 @@
-"""What a report shows of rows: columns, texts or pictures; and of each column."""
+"""What a report shows of rows: columns, texts or pictures."""
 
 import base64
 import io
@@ -18,22 +18,20 @@ _LEVELS = 20  # of a category
 _LETTERS = 300  # of an entry of a column
 _TEXT = 2000  # letters of a text
 _LABEL = 1000  # letters of a label
-KINDS = ("number", "date", "category", "text")  # of columns
-_MOST = 200  # columns of an overview
-_BARS, _HEIGHT, _WIDTH, _PITCH = 12, 24, 7, 8  # of a histogram, in pixels
-_NAME, _ENTRY = 100, 40  # letters that are shown
 
 
 def kind_of(X):
-    """ "table", "text" or "image", by the type and shape of rows."""
+    """Kind of rows by their type and shape: "table", "text" or "image"."""
     if X is None or issparse(X) or hasattr(X, "columns"):
         return "table"
-    if np.ndim(X) in (3, 4):
+    n_dimensions = np.ndim(X)
+    if n_dimensions in (3, 4):
         return "image"
-    texts = (
-        np.ndim(X) == 1 and len(X) and isinstance(np.asarray(X, dtype=object)[0], str)
-    )
-    return "text" if texts else "table"
+    if n_dimensions == 1 and len(X):
+        first = np.asarray(X, dtype=object)[0]
+        if isinstance(first, str):
+            return "text"
+    return "table"
 
 
 def plain_labels(labels):
@@ -51,67 +49,68 @@ def plain_labels(labels):
     return np.array(texts, dtype=object)
 
 
-def contents_of(X, rows, order):
+def contents_of(X, kind, rows, order):
     """Row -> its columns (dict), text or picture (data URI).
 
-    ``order``: row -> the numbers of its columns, those first that matter for its label.
+    kind : str, of `kind_of`
+    rows : list of int
+    order : dict, row -> the numbers of its columns, those first that matter for its
+        label; empty for rows without columns
     """
-    kind = kind_of(X)
     if kind == "image":
-        images = np.asarray(X)
-        low, high = (
-            (0, 255) if images.dtype == np.uint8 else (images.min(), images.max())
-        )
-        return {row: _picture(images[row], low, high) for row in rows}
+        return _pictures(np.asarray(X), rows)
     if kind == "text":
         texts = np.asarray(X, dtype=object)
         return {row: _cut(texts[row], _TEXT) for row in rows}
-    columns = (
-        [(name, np.asarray(entries)) for name, entries in named_columns(X)]
-        if order
-        else []
-    )
-    shown = {row: [columns[j] for j in order[row][:_COLUMNS]] for row in order}
-    return {
-        row: {name: _cell(entries[row]) for name, entries in shown[row]}
-        for row in shown
-    }
+    if not order:
+        return {}
+    columns = [(name, np.asarray(entries)) for name, entries in named_columns(X)]
+    contents = {}
+    for row, numbers in order.items():
+        shown = [columns[number] for number in numbers[:_COLUMNS]]
+        contents[row] = {name: _cell(entries[row]) for name, entries in shown}
+    return contents
 
 
 def telling_columns(columns, rows, given, suggested):
-    """Row -> its columns: texts, then those whose entry tells the suggestion from the
-    label most.
+    """Row -> numbers of its columns: texts, then those that tell the labels apart most.
 
-    ``given`` and ``suggested``: codes of the labels. The measure is the logarithm of
-    how much more frequent an entry (a tenth of the numbers, a category) is under the
-    one than under the other.
+    The measure is the logarithm of how much more frequent an entry (a tenth of the
+    numbers, a category) is under the suggestion than under the label of the row.
+
+    columns : list of Column
+    rows : list of int
+    given, suggested : ndarray of int of shape (n_samples,), codes of labels
     """
-    n_classes, evidence = max(given.max(), suggested.max()) + 1, []
+    n_classes = max(given.max(), suggested.max()) + 1
+    evidence = []
     for column in columns[:_COMPARED]:
-        entries = column.entries
         if column.n_spaces >= SPACES:
             evidence.append(np.full(len(rows), np.inf))
             continue
-        if column.kind == "category":
-            _, codes, counts = np.unique(
-                entries, return_inverse=True, return_counts=True
-            )
-            place = np.argsort(np.argsort(-counts, kind="stable"))
-            bins = np.minimum(place, _LEVELS)[codes]
-        else:
-            known = ~column.missing
-            tenths = (
-                np.quantile(entries[known], np.arange(1, 10) / 10)
-                if known.any()
-                else [0.0]
-            )
-            bins = np.where(known, np.searchsorted(tenths, entries), 10)
+        bins = _bins(column)
         counts = np.ones((n_classes, bins.max() + 1))
         np.add.at(counts, (given, bins), 1)
         logs = np.log(counts / counts.sum(axis=1, keepdims=True))
-        told = logs[suggested[rows], bins[rows]] - logs[given[rows], bins[rows]]
-        evidence.append(np.abs(told))
-    return dict(zip(rows, np.argsort(-np.transpose(evidence), axis=1, kind="stable")))
+        of_suggestion = logs[suggested[rows], bins[rows]]
+        of_label = logs[given[rows], bins[rows]]
+        evidence.append(np.abs(of_suggestion - of_label))
+    order = np.argsort(-np.transpose(evidence), axis=1, kind="stable")
+    return dict(zip(rows, order))
+
+
+def _bins(column):
+    """A number of each entry: the rank of its category, or the tenth of its number."""
+    entries = column.entries
+    if column.kind == "category":
+        _, codes, counts = np.unique(entries, return_inverse=True, return_counts=True)
+        ranks = np.argsort(np.argsort(-counts, kind="stable"))
+        return np.minimum(ranks, _LEVELS)[codes]
+    is_present = ~column.missing
+    tenths = [0.0]
+    if is_present.any():
+        tenths = np.quantile(entries[is_present], np.arange(1, 10) / 10)
+    return np.where(is_present, np.searchsorted(tenths, entries), 10)
 
 
 def _cell(entry):
@@ -130,80 +129,31 @@ def _cut(text, length):
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
+def _pictures(images, rows):
+    """Row -> a small picture; bytes are as they are, other numbers are stretched."""
+    low = 0
+    high = 255
+    if images.dtype != np.uint8:
+        low = images.min()
+        high = images.max()
+    return {row: _picture(images[row], low, high) for row in rows}
+
+
 def _picture(image, low, high):
     """A small picture as a data URI: PNG of one channel, JPEG of three."""
-    scaled = (np.asarray(image, dtype=np.float64) - low) * (
-        255 / max(high - low, 1e-300)
-    )
-    scaled = np.squeeze(np.clip(np.rint(scaled), 0, 255).astype(np.uint8))
-    if scaled.ndim == 3 and scaled.shape[2] != 3:
-        refuse(
-            "images", "of shape (height, width) or (height, width, 3)", np.shape(image)
-        )
-    picture, file = (
-        import_optional("PIL.Image", "the picture of a row").fromarray(scaled),
-        io.BytesIO(),
-    )
+    factor = 255 / max(high - low, 1e-300)
+    pixels = (np.asarray(image, dtype=np.float64) - low) * factor
+    pixels = np.squeeze(np.clip(np.rint(pixels), 0, 255).astype(np.uint8))
+    if pixels.ndim == 3 and pixels.shape[2] != 3:
+        rule = "of shape (height, width) or (height, width, 3)"
+        refuse("images", rule, np.shape(image))
+    picture = import_optional("PIL.Image", "the picture of a row").fromarray(pixels)
     picture.thumbnail((_SIDE, _SIDE))
-    kind = "png" if scaled.ndim == 2 else "jpeg"
-    picture.save(
-        file, kind, **({"optimize": True} if kind == "png" else {"quality": 85})
-    )
+    file = io.BytesIO()
+    if pixels.ndim == 2:
+        kind = "png"
+        picture.save(file, kind, optimize=True)
+    else:
+        kind = "jpeg"
+        picture.save(file, kind, quality=85)
     return f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode()}"
-
-
-def overview_of(columns):
-    """A dict for each of the first 200 columns.
-
-    ``column``, ``kind``, ``missing`` and ``distinct`` (numbers of entries), ``said``
-    (the range or the commonest entry) and ``bars`` (counts of a histogram).
-    """
-    return [
-        {"column": column.name[:_NAME], **_line(column)} for column in columns[:_MOST]
-    ]
-
-
-def _line(column):
-    kind, missing = column.kind, column.missing
-    known = column.entries[~missing]
-    known = known if kind == "category" else known[np.isfinite(known)]
-    levels, counts = np.unique(known, return_counts=True)
-    line = {"kind": kind, "missing": int(missing.sum()), "distinct": len(levels)}
-    if not len(known):
-        return {**line, "said": "", "bars": []}
-    if column.n_spaces >= SPACES:
-        said = f"{column.n_spaces + 1:.0f} words on average"
-        return {**line, "kind": "text", "said": said, "bars": []}
-    if kind == "category":
-        often = np.argsort(-counts, kind="stable")[:_BARS]
-        said = f"commonest: {levels[often[0]][:_ENTRY]} ({counts[often[0]]:,})"
-        return {**line, "said": said, "bars": counts[often].tolist()}
-    low, high = (number_text(entry, grouped=False) for entry in (levels[0], levels[-1]))
-    if kind == "date":
-        low, high = (
-            levels[[0, -1]].astype("datetime64[s]").astype("datetime64[D]").astype(str)
-        )
-    if len(levels) > _BARS:
-        counts = np.histogram(np.clip(known, *np.quantile(known, [0.01, 0.99])), _BARS)[
-            0
-        ]
-    return {
-        **line,
-        "said": low if low == high else f"{low} to {high}",
-        "bars": counts.tolist(),
-    }
-
-
-def bars_path(bars):
-    """The outline of a histogram, as SVG draws it.
-
-    >>> bars_path([1, 2])
-    'M0 24v-12h7v12z M8 24v-24h7v24z'
-    """
-    tallest = max([1, *bars])
-    heights = [round(_HEIGHT * n / tallest) for n in bars]
-    return " ".join(
-        f"M{_PITCH * i} {_HEIGHT}v-{h}h{_WIDTH}v{h}z"
-        for i, h in enumerate(heights)
-        if h
-    )

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .._utils.untrusted import refuse, refuse_no_file
-from ._exchange import WORDS, guarded, read_lines, row_of, unguarded
-from ._read_text import decode, split
+from ._spreadsheets import WORDS, guarded, read_lines, row_of, unguarded
+from .reading import decode, split
 
-COLUMNS = ("row", "column", "old", "new", "why", "accept")
+_COLUMNS = ("row", "column", "old", "new", "why", "accept")
 _REMOVE = "remove"
 _FIRST = 2  # number of the first row below the header
 
@@ -103,68 +103,87 @@ def fix_table(
     if text.encode(codec) != raw:
         refuse("encoding", "one that gives the bytes of the file back", encoding)
     fields, _ = split(text, separator, skip_lines, header)
-    rows = dict(zip((fields.numbers + _FIRST).tolist(), fields.rows))
+    row_numbers = (fields.numbers + _FIRST).tolist()
+    rows = dict(zip(row_numbers, fields.rows))
+
+    # Row -> number of the column, or None for the whole row -> its correction.
     edits = defaultdict(dict)
-    for change in sorted((c for c in corrections if c.accept), key=lambda c: c.row):
-        place, of_row = _place(change, fields.names, rows, codec), edits[change.row]
-        if place in of_row or None in of_row or (of_row and place is None):
+    accepted = [correction for correction in corrections if correction.accept]
+    for correction in sorted(accepted, key=lambda correction: correction.row):
+        place = _place(correction, fields.names, rows, codec)
+        of_row = edits[correction.row]
+        removes_edited_row = place is None and len(of_row) > 0
+        if place in of_row or None in of_row or removes_edited_row:
             raise ValueError(
-                f"corrections must change a field once. Got {change} as well."
+                f"corrections must change a field once. Got {correction} as well."
             )
-        of_row[place] = change
-    records = [
-        _edited(record, edits[row], fields.separator) if row in edits else record
-        for row, record in zip(rows, fields.texts)
-    ]
-    changes = [change for of_row in edits.values() for change in of_row.values()]
-    return "".join([fields.before, *records, fields.after]).encode(codec), changes
+        of_row[place] = correction
+
+    texts = []
+    for row, record in zip(row_numbers, fields.texts):
+        if row in edits:
+            record = _edited(record, edits[row], fields.separator)
+        texts.append(record)
+    changes = []
+    for of_row in edits.values():
+        changes += of_row.values()
+    return "".join([fields.before, *texts, fields.after]).encode(codec), changes
 
 
-def _place(change, names, rows, codec):
-    """Number of the column that a correction changes, None for the whole row, or an
-    error."""
-    if change.row not in rows:
-        rule = f"a row from {min(rows)} to {max(rows)}, the header being 1, that is not empty"
-        refuse("row", rule, change.row)
-    if change.column not in names:
-        refuse("column", f"one of {', '.join(names[:20])}", change.column)
-    place = names.index(change.column)
-    found = rows[change.row][place]
-    if found.strip() != change.old.strip():
-        raise ValueError(
-            f"old must be what the table holds, or it has changed since. Got row {change.row}, "
-            f"column {change.column!r}: expected {change.old!r}, found {found!r}."
+def _place(correction, names, rows, codec):
+    """Number of the column that a correction changes, or None for the whole row.
+
+    Refuses a correction of which the table has no field, or another entry in it.
+    """
+    if correction.row not in rows:
+        refuse(
+            "row",
+            f"a row from {min(rows)} to {max(rows)}, the header being 1, that is not "
+            "empty",
+            correction.row,
         )
-    if change.new is None:
+    if correction.column not in names:
+        refuse("column", f"one of {', '.join(names[:20])}", correction.column)
+    place = names.index(correction.column)
+    entry = rows[correction.row][place]
+    if entry.strip() != correction.old.strip():
+        raise ValueError(
+            "old must be what the table holds, or it has changed since. Got row "
+            f"{correction.row}, column {correction.column!r}: expected "
+            f"{correction.old!r}, found {entry!r}."
+        )
+    if correction.new is None:
         return None
     try:
-        change.new.encode(codec)
+        correction.new.encode(codec)
     except UnicodeEncodeError:
-        refuse("new", f"of characters that the encoding {codec} has", str(change))
+        rule = f"of characters that the encoding {codec} has"
+        refuse("new", rule, str(correction))
     return place
 
 
 def _edited(record, edits, separator):
     """The text of a record with its corrections, by the number of the column."""
-    at = len(record) - len(record.lstrip("\r\n"))  # empty lines before it
+    start = len(record) - len(record.lstrip("\r\n"))  # of the fields, after empty lines
     if None in edits:
-        return record[:at]
-    field, parts = (
-        re.compile(rf'"(?:[^"]|"")*"|[^{re.escape(separator)}\r\n]*'),
-        [record[:at]],
-    )
+        return record[:start]
+    mark = re.escape(separator)
+    field = re.compile(rf'"(?:[^"]|"")*"|[^{mark}\r\n]*')
+
+    # Field by field, each with the separator behind it, up to the last one to change.
+    pieces = [record[:start]]
     for place in range(max(edits) + 1):
-        found = field.match(record, at)
-        new = edits[place].new if place in edits else None
-        if new is None:
-            new = found[0]
-        elif found[0].startswith('"') or re.search(
-            rf'[{re.escape(separator)}"\r\n]', new
-        ):
-            new = '"' + new.replace('"', '""') + '"'
-        parts += [new, record[found.end() : found.end() + 1]]
-        at = found.end() + 1
-    return "".join([*parts, record[at:]])
+        match = field.match(record, start)
+        entry = match[0]
+        if place in edits:
+            new = edits[place].new
+            needs_quotes = re.search(rf'[{mark}"\r\n]', new)
+            if entry.startswith('"') or needs_quotes:
+                new = '"' + new.replace('"', '""') + '"'
+            entry = new
+        pieces += [entry, record[match.end() : match.end() + 1]]
+        start = match.end() + 1
+    return "".join([*pieces, record[start:]])
 
 
 def corrections_to_csv(corrections):
@@ -191,11 +210,18 @@ def corrections_to_csv(corrections):
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for c in corrections:
-        accept = _REMOVE if c.new is None and c.accept else str(c.accept).lower()
-        texts = map(guarded, (c.column, c.old, c.new or "", c.why))
-        writer.writerow([c.row, *texts, accept])
+    writer.writerow(_COLUMNS)
+    for correction in corrections:
+        accept = str(correction.accept).lower()
+        if correction.new is None and correction.accept:
+            accept = _REMOVE
+        texts = (
+            correction.column,
+            correction.old,
+            correction.new or "",
+            correction.why,
+        )
+        writer.writerow([correction.row, *map(guarded, texts), accept])
     return out.getvalue()
 
 
@@ -227,33 +253,38 @@ def read_corrections(path):
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "corrections.csv")
     ...     with open(path, "w") as file:
-    ...         _ = file.write("row,column,old,new,accept\\n3,species,setossa,setosa,true\\n")
-    ...     (found,) = read_corrections(path)
-    >>> found.row, found.column, found.old, found.new, found.accept
+    ...         print("row,column,old,new,accept", file=file)
+    ...         print("3,species,setossa,setosa,true", file=file)
+    ...     [first] = read_corrections(path)
+    >>> first.row, first.column, first.old, first.new, first.accept
     (3, 'species', 'setossa', 'setosa', True)
     """
     refuse_no_file(path, "corrections")
-    needed, content = (
-        [name for name in COLUMNS if name != "why"],
-        Path(path).read_bytes(),
-    )
-    if len(content.splitlines()) == 1:  # as an audit writes it that has none
+    content = Path(path).read_bytes()
+    # An audit that has nothing to correct writes a header alone.
+    if len(content.splitlines()) == 1:
         raise ValueError(
-            "corrections must have a row below the header. Got none: there is nothing to correct."
+            "corrections must have a row below the header. Got none: there is nothing "
+            "to correct."
         )
-    return [_correction(line) for line in read_lines(content, "corrections", needed)]
+    columns = [name for name in _COLUMNS if name != "why"]
+    return [_correction(line) for line in read_lines(content, "corrections", columns)]
 
 
 def _correction(line):
     """The correction of a line of a file."""
     word = line["accept"].strip().lower()
-    if word not in (*WORDS, "", _REMOVE):
+    removes_row = word == _REMOVE
+    if word and not removes_row and word not in WORDS:
         refuse("accept", "true, false or remove", word)
-    texts = ("column", "old", "new", "why")
-    column, old, new, why = (unguarded(line.get(name, "")) for name in texts)
-    new = None if word == _REMOVE else new
-    accept = word == _REMOVE or WORDS.get(word, False)
-    return Correction(row_of(line["row"]), column, old, new, why, accept)
+    return Correction(
+        row=row_of(line["row"]),
+        column=unguarded(line["column"]),
+        old=unguarded(line["old"]),
+        new=None if removes_row else unguarded(line["new"]),
+        why=unguarded(line.get("why", "")),
+        accept=removes_row or WORDS.get(word, False),
+    )
 
 
 def corrections_of(report):
@@ -286,24 +317,29 @@ def corrections_of(report):
     >>> y[0] = 2
     >>> detector = LabelErrorDetector(GaussianNB(), random_state=0)
     >>> report = audit_table(X, y, detector=detector, target="species", checks=None)
-    >>> (found,) = corrections_of(report.review([0], [True]))
-    >>> found.row, found.column, found.old, found.new  # line 2 of a CSV file
+    >>> [first] = corrections_of(report.review([0], [True]))
+    >>> first.row, first.column, first.old, first.new  # line 2 of a CSV file
     (2, 'species', '2', '0')
     """
     target = report.about["target"]
     if not report.verdicts or target is None:
         refuse("report", "one with verdicts and the name of the target", report)
     if report.about["task"] == "regression":
-        refuse(
-            "report",
-            "one of classes, since a prediction is no entry of a table",
-            report,
-        )
-    found, why = [], "wrong by a verdict"
-    for row in sorted(row for row, is_error in report.verdicts.items() if is_error):
-        number, label = int(report.numbers[row]), str(report.labels[row])
+        rule = "one of classes, since a prediction is no entry of a table"
+        refuse("report", rule, report)
+    corrections = []
+    for row, is_error in sorted(report.verdicts.items()):
+        if not is_error:
+            continue
+        label = str(report.labels[row])
         suggestion = str(report.suggestions[row])
-        found.append(
-            Correction(number, target, label, suggestion, why, suggestion != label)
+        correction = Correction(
+            row=int(report.numbers[row]),
+            column=target,
+            old=label,
+            new=suggestion,
+            why="wrong by a verdict",
+            accept=suggestion != label,
         )
-    return found
+        corrections.append(correction)
+    return corrections

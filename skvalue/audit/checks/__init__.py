@@ -2,4 +2,4 @@
 
 from ._check_table import LARGEST, WIDEST, check_table
 from ._finding import SEVERITIES, Finding, rows_shown
-from ._labels_and_rows import find_spellings
+from ._labels import find_spellings

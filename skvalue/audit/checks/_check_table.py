@@ -1,48 +1,32 @@
 """All checks of a table."""
 
 import numpy as np
-from sklearn.utils import Bunch
 
 from ..._utils.checks import check_length, one_column, seed_of
 from ..._utils.table_columns import Column, columns_of, entries_of
 from ..._utils.targets import check_task
 from ...labels import find_duplicates, label_spellings, match_rows
-from ._cells import find_improbable_cells
-from ._columns_alone import find_empty, find_ids
-from ._far import find_empty_rows, find_far_rows
+from ._equal_rows import find_common_rows, find_equal_rows
 from ._finding import SEVERITIES
-from ._labels_and_rows import (
-    find_common_rows,
-    find_equal_rows,
-    find_missing_labels,
-    find_spellings,
-)
+from ._improbable_entries import find_improbable_cells
+from ._labels import find_missing_labels, find_spellings
 from ._leaks import find_leaks, find_missing_by_label
+from ._model_skill import find_weak_model, skill_of_columns
 from ._order import find_label_order, find_row_order
-from ._weak import find_weak_model, worth_of_models
+from ._single_columns import find_empty, find_ids
+from ._unusual_rows import find_empty_rows, find_far_rows
+from ._wording import OF_CLASSES, OF_TARGETS
 
-LARGEST, WIDEST = (
-    5000,
-    50,
-)  # rows that models are fitted to, columns whose entries are tested
+LARGEST = 5000  # rows that models are fitted to
+WIDEST = 50  # columns whose entries are tested
 _FEWEST = 20  # rows with a label
-_AMOUNTS, _MANY = (
-    20,
-    4,
-)  # whole numbers are amounts if more differ, each in fewer rows on average
 _CLASS = 5  # rows, below which a class is too small for models
-_WORDS = {
-    "classification": Bunch(
-        classes=True, label="label", labels="labels", group="class"
-    ),
-    "regression": Bunch(
-        classes=False,
-        label="fifth of the target",
-        labels="targets",
-        group="fifth of the targets",
-    ),
-}
 _TEXT = 0.5  # fraction of the rows, above which different strings are no categories
+
+# Whole numbers are amounts if more than 20 differ, each in fewer than four rows on
+# average.
+_AMOUNTS = 20
+_ROWS_OF_AMOUNT = 4
 
 
 def check_table(
@@ -117,85 +101,130 @@ def check_table(
     "'case' has another value in every row: not used."
     """
     columns = columns_of(X)
-    n = len(columns[0].entries)
-    y = np.zeros(n) if y is None else one_column(y, "y")  # one class: nothing to tell
-    check_length(y, "y", n, "X")
+    n_rows = len(columns[0].entries)
+
+    # Labels of the rows and, behind them, of the validation points. Without labels, all
+    # rows have one, of which there is nothing to tell.
+    y = np.zeros(n_rows) if y is None else one_column(y, "y")
+    check_length(y, "y", n_rows, "X")
+    all_labels = y
     if y_val is not None:
         y_val = one_column(y_val, "y_val")
         check_length(y_val, "y_val", 0 if X_val is None else len(X_val), "X_val")
-    column = Column(
-        target, *entries_of(y if y_val is None else np.concatenate([y, y_val]))
-    )
-    labels, known = column.entries, ~column.missing
-    if known[:n].sum() < _FEWEST:
-        raise ValueError(
-            f"y must hold at least {_FEWEST} labels. Got {known[:n].sum()}."
+        all_labels = np.concatenate([y, y_val])
+    target_column = Column(target, *entries_of(all_labels))
+    labels = target_column.entries
+    is_labelled = ~target_column.missing
+    n_labelled = is_labelled[:n_rows].sum()
+    if n_labelled < _FEWEST:
+        raise ValueError(f"y must hold at least {_FEWEST} labels. Got {n_labelled}.")
+    seed = seed_of(random_state)
+    is_text = target_column.kind == "category"
+    if is_text:
+        labels = labels.astype(str)
+    wording = _wording_of(task, labels[:n_rows][is_labelled[:n_rows]], is_text)
+
+    findings = list(find_missing_labels(is_labelled[:n_rows], target))
+    if wording.are_classes and is_text:
+        findings += find_spellings(labels[:n_rows], is_labelled[:n_rows], target)
+        same = label_spellings(labels[is_labelled].tolist()).same
+        labels = np.array([same.get(label, label) for label in labels.tolist()])
+    codes = np.where(is_labelled, np.unique(labels, return_inverse=True)[1], -1)
+
+    # A copy of a row has the number of its row: it is left out where rows are numbered.
+    duplicates = find_duplicates(X)
+    first = np.unique(duplicates.codes, return_index=True)[1]
+    findings += find_ids([column.take(first) for column in columns])
+    findings += find_empty(columns)
+    unused = set()
+    for finding in findings:
+        if finding.kind in ("id", "constant"):
+            unused.update(finding.columns)
+    columns = [
+        column
+        for column in columns
+        if column.name not in unused and not _holds_texts(column)
+    ]
+
+    findings += find_equal_rows(duplicates, codes[:n_rows], wording)
+    if X_val is not None:
+        findings += find_common_rows(
+            match_rows(X, X_val),
+            duplicates.verdict,
+            codes[:n_rows],
+            None if y_val is None else codes[n_rows:],
+            wording,
         )
-    is_text, seed = column.kind == "category", seed_of(random_state)
-    labels = labels.astype(str) if is_text else labels
-    told = labels[:n][known[:n]]
-    n_distinct = 0 if is_text else len(np.unique(told))
-    if task == "auto" and n_distinct > _AMOUNTS and len(told) < _MANY * n_distinct:
+    if columns:
+        findings += _find_by_models(
+            columns,
+            labels[:n_rows],
+            is_labelled[:n_rows],
+            wording,
+            seed,
+            cells=cells,
+            skill=worth,
+        )
+    return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
+
+
+def _wording_of(task, labels, is_text):
+    """The wording of findings: whether these labels of the rows are classes."""
+    n_distinct = 0 if is_text else len(np.unique(labels))
+    are_many = len(labels) < _ROWS_OF_AMOUNT * n_distinct
+    if task == "auto" and n_distinct > _AMOUNTS and are_many:
         task = "regression"
-    words = _WORDS[check_task(task, told)]
-    if is_text and not words.classes:
+    if check_task(task, labels) == "classification":
+        return OF_CLASSES
+    if is_text:
         raise ValueError(
             f"y must hold numbers with task='regression'. Got {labels[0]!r}."
         )
-    found = [*find_missing_labels(known[:n], target)]
-    if words.classes and is_text:
-        found += find_spellings(labels[:n], known[:n], target)
-        same = label_spellings(labels[known].tolist()).same
-        labels = np.array([same.get(label, label) for label in labels.tolist()])
-    equal = find_duplicates(X)
-    different = np.unique(equal.codes, return_index=True)[
-        1
-    ]  # a copy has the number of its row
-    found += [*find_ids([c.take(different) for c in columns]), *find_empty(columns)]
-    unused = {
-        name
-        for each in found
-        if each.kind in ("id", "constant")
-        for name in each.columns
-    }
-    columns = [c for c in columns if c.name not in unused and not _is_text(c)]
-    codes = np.where(known, np.unique(labels, return_inverse=True)[1], -1)
-    found += find_equal_rows(equal, codes[:n], words)
-    if X_val is not None:
-        both = codes[:n], None if y_val is None else codes[n:]
-        found += find_common_rows(match_rows(X, X_val), equal.verdict, *both, words)
-    if columns:
-        found += _of_models(columns, labels[:n], known[:n], words, seed, cells, worth)
-    return sorted(found, key=lambda each: SEVERITIES.index(each.severity))
+    return OF_TARGETS
 
 
-def _is_text(column):
-    return column.kind == "category" and column.n_distinct > _TEXT * len(column.entries)
+def _holds_texts(column):
+    limit = _TEXT * len(column.entries)
+    return column.kind == "category" and column.n_distinct > limit
 
 
-def _of_models(columns, labels, known, words, seed, cells, worth):
-    """Findings of rules that need more than one column, or the labels."""
-    n, rng = len(labels), np.random.default_rng(seed)
+def _find_by_models(columns, labels, is_labelled, wording, seed, *, cells, skill):
+    """Findings of rules that need more than one column, or the labels.
+
+    columns : list of Column
+    labels : ndarray of shape (n_samples,)
+    is_labelled : ndarray of bool of shape (n_samples,)
+    cells, skill : as `cells` and `worth` of `check_table`
+    """
+    n_rows = len(labels)
+    rng = np.random.default_rng(seed)
     names, codes = np.unique(labels, return_inverse=True)
-    fifths = codes
-    if not words.classes:
-        limits = np.quantile(labels[known], [0.2, 0.4, 0.6, 0.8])
-        names, fifths = np.arange(1, 6), np.searchsorted(limits, labels)
-    yield from find_label_order(fifths[known], rng, words)
-    rows = np.flatnonzero(known)
-    rows = rows if len(rows) <= LARGEST else np.sort(rng.choice(rows, LARGEST, False))
-    rows = rows[np.bincount(fifths[rows])[fifths[rows]] >= _CLASS]
-    present, told = np.unique(fifths[rows], return_inverse=True)
+    groups = codes
+    if not wording.are_classes:
+        limits = np.quantile(labels[is_labelled], [0.2, 0.4, 0.6, 0.8])
+        names = np.arange(1, 6)
+        groups = np.searchsorted(limits, labels)
+    yield from find_label_order(groups[is_labelled], rng, wording)
+
+    # Models are fitted to rows with a label, of classes that are large enough.
+    rows = np.flatnonzero(is_labelled)
+    if len(rows) > LARGEST:
+        rows = np.sort(rng.choice(rows, LARGEST, False))
+    sizes = np.bincount(groups[rows])
+    rows = rows[sizes[groups[rows]] >= _CLASS]
+    present, group_codes = np.unique(groups[rows], return_inverse=True)
     if len(present) > 1:
-        some = [column.take(rows) for column in columns]
-        yield from find_missing_by_label(some, told, words)
-        yield from find_leaks(some, told, seed, words)
-        if worth is None:
-            worth = worth_of_models(some, told, names[present].tolist(), seed)
-        yield from find_weak_model(worth, words)
+        drawn_columns = [column.take(rows) for column in columns]
+        yield from find_missing_by_label(drawn_columns, group_codes, wording)
+        yield from find_leaks(drawn_columns, group_codes, seed, wording)
+        if skill is None:
+            classes = names[present].tolist()
+            skill = skill_of_columns(drawn_columns, group_codes, classes, seed)
+        yield from find_weak_model(skill, wording)
+
     yield from find_row_order(columns, rng)
     yield from find_empty_rows(columns)
-    if n <= LARGEST:
+    if n_rows <= LARGEST:
         yield from find_far_rows(columns)
         if cells and len(columns) <= WIDEST:
             yield from find_improbable_cells(columns, codes, seed)

@@ -55,11 +55,12 @@ class Finding:
 
 
 def rows_shown(finding, most=20):
-    """The first rows of a finding, those of its entries first; none of validation
-    points.
+    """The first rows of a finding, or of its entries; none of validation points.
 
     >>> rows_shown(Finding("far rows", "question", "Two.", rows=(7, 9)), most=1)
     [7]
     """
+    if finding.of_validation:
+        return []
     rows = [row for row, _ in finding.cells] or finding.rows
-    return [] if finding.of_validation else list(dict.fromkeys(rows))[:most]
+    return list(dict.fromkeys(rows))[:most]

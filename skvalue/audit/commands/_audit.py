@@ -26,59 +26,82 @@ from ._rows import read_rows
 
 def add_command(commands):
     """Add ``skvalue audit``."""
-    options = (*TABLE, "--seed", *REPORT, *CHECKS, "--fail-on", *PRIVACY)
-    required, about = ("--target", "--output"), "report which labels are doubtful"
-    parser = new_command(commands, "audit", about, _run, options, required)
+    parser = new_command(
+        commands,
+        "audit",
+        "report which labels are doubtful",
+        run=_run,
+        options=(*TABLE, "--seed", *REPORT, *CHECKS, "--fail-on", *PRIVACY),
+        required=("--target", "--output"),
+    )
     parser.add_argument("--fdr", type=float, default=0.1, help="false discovery rate")
-
-
-def write_report(report, options):
-    """Write the files that were asked for, all of them or none, and print their
-    names."""
-    names = {"table": getattr(options, "table", report.about["title"])}
-    names["report"] = options.json or getattr(options, "report", None)
-    made = {
-        options.output: lambda: report.to_html(files=names),
-        options.json: report.to_json,
-        options.csv: report.to_csv,
-        options.tasks: lambda: json.dumps(report.to_label_studio()),
-    }
-    write_files({path: make() for path, make in made.items() if path is not None})
-    for path in filter(None, made):
-        print(f"{path}: {os.path.getsize(path):,} bytes.")
-
-
-def compare(found, what, limit):
-    """The exit code for a fraction, which is to be at most the limit, if there is
-    one."""
-    if limit is None:
-        return 0
-    sign = "above" if found > limit else "at most"
-    return exit_code(found > limit, f"{what} is {found:.4f}, {sign} {limit:g}")
 
 
 def _run(options):
     if options.epsilon is not None:
         return audit_privately(options)
     refuse_privacy(options)
-    check_outputs(options, OF_REPORT | OF_CHECKS, [options.table, options.validation])
+    inputs = [options.table, options.validation]
+    check_outputs(options, OF_REPORT | OF_CHECKS, inputs)
     refuse_corrections(options)
+
     rows = read_rows(options)
     detector = LabelErrorDetector(
         fdr=options.fdr, task=rows.task, random_state=options.seed
     )
     report = audit_table(
-        rows.X, rows.y, X_val=rows.X_val, y_val=rows.y_val, groups=rows.groups,
-        detector=watched(detector), title=os.path.basename(options.table), target=options.target,
+        rows.X,
+        rows.y,
+        X_val=rows.X_val,
+        y_val=rows.y_val,
+        groups=rows.groups,
+        detector=watched(detector),
+        title=os.path.basename(options.table),
+        target=options.target,
         checks=options.checks,
-    )  # fmt: skip
+    )
     print(*report.notes, sep="\n")
-    report = replace(  # with rows and labels as in the file
-        report, labels=rows.labels, numbers=rows.numbers + 2,
-        said={**report.said, "read": rows.notes}, findings=rows.all_findings(report.findings),
-    )  # fmt: skip
-    failed = report_findings(report.findings, rows, options)
+
+    # With rows and labels as in the file.
+    report = replace(
+        report,
+        labels=rows.labels,
+        numbers=rows.numbers + 2,
+        said={**report.said, "read": rows.notes},
+        findings=rows.all_findings(report.findings),
+    )
+    findings_code = report_findings(report.findings, rows, options)
     print(f"{report}; {report.about['seconds']:.1f} seconds.")
     write_report(report, options)
     what = "the fraction of rows whose suggestion differs, without verdicts,"
-    return max(failed, compare(report.fraction_listed, what, options.fail_on))
+    list_code = compare(report.fraction_listed, what, options.fail_on)
+    return max(findings_code, list_code)
+
+
+def write_report(report, options):
+    """Write the files that were asked for, all or none, and print their names."""
+    contents = {}
+    if options.output is not None:
+        names = {
+            "table": getattr(options, "table", report.about["title"]),
+            "report": options.json or getattr(options, "report", None),
+        }
+        contents[options.output] = report.to_html(files=names)
+    if options.json is not None:
+        contents[options.json] = report.to_json()
+    if options.csv is not None:
+        contents[options.csv] = report.to_csv()
+    if options.tasks is not None:
+        contents[options.tasks] = json.dumps(report.to_label_studio())
+    write_files(contents)
+    for path in contents:
+        print(f"{path}: {os.path.getsize(path):,} bytes.")
+
+
+def compare(fraction, what, limit):
+    """The exit code for a fraction, which must be at most the limit, if there is one."""
+    if limit is None:
+        return 0
+    is_above = fraction > limit
+    relation = "above" if is_above else "at most"
+    return exit_code(is_above, f"{what} is {fraction:.4f}, {relation} {limit:g}")

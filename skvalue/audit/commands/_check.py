@@ -16,8 +16,30 @@ _SHOWN = 10  # rows of a finding that are printed
 
 def add_command(commands):
     """Add ``skvalue check``."""
-    options = (*TABLE, "--seed", *CHECKS)
-    new_command(commands, "check", "say what may be wrong with a table", _run, options)
+    new_command(
+        commands,
+        "check",
+        "say what may be wrong with a table",
+        run=_run,
+        options=(*TABLE, "--seed", *CHECKS),
+    )
+
+
+def _run(options):
+    check_outputs(options, OF_CHECKS, [options.table, options.validation])
+    refuse_corrections(options)
+    rows = read_rows(options)
+    findings = check_table(
+        rows.X,
+        rows.y,
+        rows.X_val,
+        rows.y_val,
+        target=options.target or "target",
+        task=rows.task,
+        cells=options.checks == "all",
+        random_state=options.seed,
+    )
+    return report_findings(rows.all_findings(findings), rows, options)
 
 
 def refuse_corrections(options):
@@ -28,62 +50,68 @@ def refuse_corrections(options):
 
 def report_findings(findings, rows, options):
     """Print findings, write the files that were asked for, and return the exit code."""
-    for each in findings:
-        if each not in rows.findings:  # which were printed with the table
-            print(_line(each, rows.numbers + 2))
-    counts = Counter(each.severity for each in findings)
-    found = [f"{counts[s]} {s}{'s' * (counts[s] > 1)}" for s in SEVERITIES if counts[s]]
-    print(f"checks: {', '.join(found) or 'nothing was found'}.")
-    files = {}
+    for finding in findings:
+        # Those of the labels of the file were printed with the table.
+        if finding not in rows.findings:
+            print(_line(finding, rows.numbers + 2))
+    counts = Counter(finding.severity for finding in findings)
+    print(f"checks: {_summary(counts)}.")
+
+    contents = {}
     if options.findings is not None:
-        files[options.findings] = _to_json(findings, rows)
+        contents[options.findings] = _to_json(findings, rows)
     if options.corrections is not None:
         corrections = rows.corrections(findings, options.target)
-        files[options.corrections] = corrections_to_csv(corrections)
+        contents[options.corrections] = corrections_to_csv(corrections)
         print(f"{options.corrections}: {len(corrections)} corrections.")
-    write_files(files)
+    write_files(contents)
+
     limit = options.fail_on_findings
     if limit is None:
         return 0
-    n = sum(counts[name] for name in SEVERITIES[: SEVERITIES.index(limit) + 1])
-    return exit_code(n > 0, f"{n} findings are {limit}s or worse")
+    severities = SEVERITIES[: SEVERITIES.index(limit) + 1]
+    n_failing = sum(counts[severity] for severity in severities)
+    return exit_code(n_failing > 0, f"{n_failing} findings are {limit}s or worse")
 
 
-def exit_code(failed, said):
-    """1 if a gate failed, else 0; prints which, and why."""
-    print(f"gate {'failed' if failed else 'passed'}: {said}.")
-    return int(failed)
+def _summary(counts):
+    """Numbers of findings by severity, such as "1 error, 2 notes"."""
+    parts = []
+    for severity in SEVERITIES:
+        n = counts[severity]
+        if n:
+            parts.append(f"{n} {severity}{'s' if n > 1 else ''}")
+    return ", ".join(parts) or "nothing was found"
 
 
 def _line(finding, numbers):
     """A finding in one line, with rows as a spreadsheet counts them."""
     rows = rows_shown(finding, _SHOWN)
+    if not rows:
+        return str(finding)
+    listed = ", ".join(str(numbers[row]) for row in rows)
     more = ", ..." if len(finding.rows) > len(rows) else ""
-    shown = ", ".join(str(numbers[row]) for row in rows)
-    return f"{finding} (rows {shown}{more})" if rows else str(finding)
+    return f"{finding} (rows {listed}{more})"
 
 
 def _to_json(findings, rows):
     """Findings with rows as a spreadsheet counts them."""
-    found = []
-    for each in findings:
-        of = (2 + (rows.numbers_val if each.of_validation else rows.numbers)).tolist()
-        entry = asdict(each) | {"rows": [of[row] for row in each.rows]}
-        entry["cells"] = [(of[row], column) for row, column in each.cells]
-        entry["fix"] = [(of[row], column, new) for row, column, new in each.fix]
-        if each.kind == "missing labels":
+    entries = []
+    for finding in findings:
+        of_file = rows.numbers_val if finding.of_validation else rows.numbers
+        numbers = (2 + of_file).tolist()
+        entry = asdict(finding)
+        entry["rows"] = [numbers[row] for row in finding.rows]
+        entry["cells"] = [(numbers[row], column) for row, column in finding.cells]
+        entry["fix"] = [(numbers[row], column, new) for row, column, new in finding.fix]
+        if finding.kind == "missing labels":
             entry["rows"] = (rows.reading.unlabelled + 2).tolist()
-        found.append(entry)
-    record = {"format": "skvalue.findings", "version": 1, "findings": found}
+        entries.append(entry)
+    record = {"format": "skvalue.findings", "version": 1, "findings": entries}
     return json.dumps(record, indent=1, default=float)
 
 
-def _run(options):
-    check_outputs(options, OF_CHECKS, [options.table, options.validation])
-    refuse_corrections(options)
-    rows = read_rows(options)
-    found = check_table(
-        rows.X, rows.y, rows.X_val, rows.y_val, target=options.target or "target",
-        task=rows.task, cells=options.checks == "all", random_state=options.seed,
-    )  # fmt: skip
-    return report_findings(rows.all_findings(found), rows, options)
+def exit_code(has_failed, reason):
+    """1 if a gate failed, else 0; prints which, and why."""
+    print(f"gate {'failed' if has_failed else 'passed'}: {reason}.")
+    return int(has_failed)

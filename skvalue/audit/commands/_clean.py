@@ -22,37 +22,43 @@ _MOST = 0.5  # fraction of a class that may go without --force, if not of all ro
 
 def add_command(commands):
     """Add ``skvalue clean``."""
-    about, options = (
+    parser = new_command(
+        commands,
+        "clean",
         "write the table without its rows of low value",
-        (*TABLE, "--seed", "--output"),
+        run=_run,
+        options=(*TABLE, "--seed", "--output"),
+        required=("--output",),
+        helps={"--output": "file to write the kept rows to"},
     )
-    helps = {"--output": "file to write the kept rows to"}
-    parser = new_command(commands, "clean", about, _run, options, ("--output",), helps)
     parser.add_argument(
         "--from",
         dest="named_by",
         metavar="REPORT.json",
-        help="drop the rows whose label is wrong by the verdicts of this report of the table, and "
-        "no others (rows without a label stay in a text file): nothing is valued then",
+        help="drop the rows whose label is wrong by the verdicts of this report of the "
+        "table, and no others (rows without a label stay in a text file): nothing is "
+        "valued then",
     )
     parser.add_argument(
         "--method",
         choices=[DETECTOR, *METHODS],
         default=DETECTOR,
-        help="default: the probability of each label by models that have not seen its row",
+        help="default: the probability of each label by models that have not seen its "
+        "row",
     )
     parser.add_argument(
         "--drop",
         type=_drop,
         default=0.1,
-        help="a fraction of the rows, their number, or a rule: negative, significant (needs "
-        "--validation), auto (chosen by cross-validation); default: %(default)s",
+        help="a fraction of the rows, their number, or a rule: negative, significant "
+        "(needs --validation), auto (chosen by cross-validation); default: %(default)s",
     )
     parser.add_argument(
         "--keep-classes",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="whether to drop the same fraction of every class, without --groups; default: yes",
+        help="whether to drop the same fraction of every class, without --groups; "
+        "default: yes",
     )
     parser.add_argument(
         "--force",
@@ -71,113 +77,136 @@ def _drop(text):
     if text.isdecimal():
         return int(text)
     with suppress(ValueError):
-        if 0 <= float(text) < 1:
-            return float(text)
+        fraction = float(text)
+        if 0 <= fraction < 1:
+            return fraction
     rule = f"a fraction below 1, a number of rows, or one of {', '.join(_RULES)}"
     raise argparse.ArgumentTypeError(f"must be {rule}. Got {text!r}.")
 
 
 def _run(options):
-    check_outputs(
-        options, {"output": KINDS, "report": KINDS}, [options.table, options.validation]
-    )
-    named_by = None if options.named_by is None else read_report(options.named_by)
-    if options.target is None and named_by is None:
-        raise ValueError("--target must name a column without --from. Got none.")
-    if (
-        named_by is None
-        and options.method == DETECTOR
-        and options.validation is not None
-    ):
-        raise ValueError(
-            "--validation needs a --method that takes validation points, such as knn: the "
-            f"detector has none. Got {options.validation}."
-        )
+    outputs = {"output": KINDS, "report": KINDS}
+    check_outputs(options, outputs, [options.table, options.validation])
+    named_by = None
+    if options.named_by is not None:
+        named_by = read_report(options.named_by)
+    else:
+        _check_valuation(options)
     options.target = options.target or named_by.about["target"]
     rows = read_rows(options)
     if named_by is None:
-        row_filter = _filter(options, rows.encoded())
-        kept, report = row_filter.sample_indices_, row_filter.report_
+        row_filter = _fit_filter(options, rows.encoded())
+        kept = row_filter.sample_indices_
+        dropped = row_filter.report_
     else:
-        report = _named(named_by, rows)
-        kept = np.delete(np.arange(len(rows.y)), report["row"])
+        dropped = _wrong_rows(named_by, rows)
+        kept = np.delete(np.arange(len(rows.y)), dropped["row"])
     if rows.task == "classification" and not options.force:
         _refuse_loss(rows.y, kept)
-    numbers, n = rows.numbers[kept], len(rows.y)
-    content = None
-    if ending_of(options.output) == ending_of(options.table):
-        # A report says nothing of rows without a label, which the lines of a text file
-        # can keep.
-        unknown = rows.reading.unlabelled if named_by is not None else ()
-        content = rows.reading.to_bytes(np.union1d(numbers, unknown).astype(np.intp))
-    if content is None:
-        content = write_frame(rows.reading.frame.loc[numbers], options.output)
-    writers = {options.output: content}
+
+    contents = {options.output: _kept_rows(options, rows, kept)}
     if options.report is not None:
-        dropped = _dropped(report, rows.reading.frame)
-        writers[options.report] = write_frame(dropped, options.report)
-    write_files(writers)
-    why = "have the lowest values" if named_by is None else "are wrong by a verdict"
-    what = f"the others {why}" if len(kept) < n else "none is dropped"
-    print(f"{options.output}: {len(kept)} of {n} rows; {what}.")
+        frame = _with_reasons(dropped, rows.reading.frame)
+        contents[options.report] = write_frame(frame, options.report)
+    write_files(contents)
+
+    n_rows = len(rows.y)
+    why = "none is dropped"
+    if len(kept) < n_rows and named_by is None:
+        why = "the others have the lowest values"
+    elif len(kept) < n_rows:
+        why = "the others are wrong by a verdict"
+    print(f"{options.output}: {len(kept)} of {n_rows} rows; {why}.")
 
 
-def _filter(options, rows):
+def _check_valuation(options):
+    """Refuse options that say too little, or too much, to value the rows."""
+    if options.target is None:
+        raise ValueError("--target must name a column without --from. Got none.")
+    if options.method == DETECTOR and options.validation is not None:
+        raise ValueError(
+            "--validation needs a --method that takes validation points, such as knn: "
+            f"the detector has none. Got {options.validation}."
+        )
+
+
+def _fit_filter(options, rows):
     """The fitted filter of the rows."""
-    classes = rows.task == "classification"
+    are_classes = rows.task == "classification"
     valuer = make_valuer(options.method, random_state=options.seed, task=rows.task)
-    estimator = LogisticRegression(max_iter=1000) if classes else Ridge()
-    return ValueFilter(
+    estimator = None
+    if options.drop == "auto":
+        estimator = LogisticRegression(max_iter=1000) if are_classes else Ridge()
+    row_filter = ValueFilter(
         watched(valuer),
         options.drop,
-        stratify=options.keep_classes and classes and rows.groups is None,
-        estimator=estimator if options.drop == "auto" else None,
-    ).fit(rows.X, rows.y, **rows.fit_arguments())
-
-
-def _named(report, rows):
-    """The rows of a report whose label is wrong, as the report of a filter has them."""
-    if not report.verdicts:
-        refuse(
-            "--from",
-            "a report with verdicts, as `skvalue review --json` writes it",
-            report,
-        )
-    labels, known = (list(map(str, y.tolist())) for y in (rows.labels, report.labels))
-    if labels != known or (rows.numbers + 2 != report.numbers).any():
-        raise ValueError(
-            "--from must be the report of this table, which has not changed since. Got other "
-            "labels, or other rows."
-        )
-    wrong = np.array(
-        [row for row, is_error in sorted(report.verdicts.items()) if is_error], int
+        stratify=options.keep_classes and are_classes and rows.groups is None,
+        estimator=estimator,
     )
-    why = ["wrong by a verdict"] * len(wrong)
-    return {"row": wrong, "value": report.values[wrong], "reason": why}
+    return row_filter.fit(rows.X, rows.y, **rows.fit_arguments())
+
+
+def _wrong_rows(report, rows):
+    """Rows whose label is wrong by a report, as the report of a filter has them."""
+    if not report.verdicts:
+        rule = "a report with verdicts, as `skvalue review --json` writes it"
+        refuse("--from", rule, report)
+    labels = list(map(str, rows.labels.tolist()))
+    labels_before = list(map(str, report.labels.tolist()))
+    if labels != labels_before or (rows.numbers + 2 != report.numbers).any():
+        raise ValueError(
+            "--from must be the report of this table, which has not changed since. Got "
+            "other labels, or other rows."
+        )
+    wrong = sorted(row for row, is_error in report.verdicts.items() if is_error)
+    wrong = np.array(wrong, int)
+    return {
+        "row": wrong,
+        "value": report.values[wrong],
+        "reason": ["wrong by a verdict"] * len(wrong),
+    }
 
 
 def _refuse_loss(y, kept):
-    """Refuse to drop most rows of a class, beyond the fraction of all rows that is
-    dropped."""
+    """Refuse to drop most rows of a class, unless most of all rows are dropped."""
     classes, codes = np.unique(y, return_inverse=True)
-    before = np.bincount(codes)
-    lost = before - np.bincount(codes[kept], minlength=len(classes))
-    fair = max(_MOST, lost.sum() / len(y))
-    for label, size, loss in zip(classes.tolist(), before, lost):
-        if loss > fair * size or loss == size - 1 > 0:
+    sizes = np.bincount(codes)
+    losses = sizes - np.bincount(codes[kept], minlength=len(classes))
+    limit = max(_MOST, losses.sum() / len(y))
+    for label, size, loss in zip(classes.tolist(), sizes, losses):
+        leaves_one = loss == size - 1 > 0
+        if loss > limit * size or leaves_one:
             raise ValueError(
-                f"the class {label!r} would lose {loss} of its {size} rows: nothing was written. "
-                "Pass --keep-classes, or --force to write it."
+                f"the class {label!r} would lose {loss} of its {size} rows: nothing "
+                "was written. Pass --keep-classes, or --force to write it."
             )
 
 
-def _dropped(report, table):
-    """The dropped rows, lowest value first, after their row number, value and
-    reason."""
-    rows = table.iloc[report["row"]]
-    columns = {"row": rows.index, "value": report["value"], "reason": report["reason"]}
-    for place, (name, entries) in enumerate(
-        columns.items()
-    ):  # which an earlier report may have
-        rows.insert(place, f"dropped_{name}", entries, allow_duplicates=True)
+def _kept_rows(options, rows, kept):
+    """What the output holds: lines of the text file, or a frame to write."""
+    numbers = rows.numbers[kept]
+    if ending_of(options.output) == ending_of(options.table):
+        # A report says nothing of rows without a label, whose lines can stay.
+        if options.named_by is not None:
+            unlabelled = rows.reading.unlabelled
+            lines = np.union1d(numbers, unlabelled).astype(np.intp)
+        else:
+            lines = np.unique(numbers).astype(np.intp)
+        content = rows.reading.to_bytes(lines)
+        if content is not None:
+            return content
+    return write_frame(rows.reading.frame.loc[numbers], options.output)
+
+
+def _with_reasons(dropped, table):
+    """The dropped rows, lowest value first, after their number, value and reason."""
+    rows = table.iloc[dropped["row"]]
+    columns = {
+        "dropped_row": rows.index,
+        "dropped_value": dropped["value"],
+        "dropped_reason": dropped["reason"],
+    }
+    for place, (name, entries) in enumerate(columns.items()):
+        # The table may have such columns already, of an earlier report.
+        rows.insert(place, name, entries, allow_duplicates=True)
     return rows

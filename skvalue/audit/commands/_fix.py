@@ -22,20 +22,55 @@ _LARGEST = 100_000_000  # bytes of a report
 
 def add_command(commands):
     """Add ``skvalue fix``."""
-    options = ("--output", "--sep", "--encoding", "--header", "--skip-lines")
-    about = "write the table with corrected entries"
-    helps = {"--output": "file to write; never the table"}
-    parser = new_command(commands, "fix", about, _run, options, ("--output",), helps)
+    parser = new_command(
+        commands,
+        "fix",
+        "write the table with corrected entries",
+        run=_run,
+        options=("--output", "--sep", "--encoding", "--header", "--skip-lines"),
+        required=("--output",),
+        helps={"--output": "file to write; never the table"},
+    )
     parser.add_argument("table", help="the .csv or .tsv file that was audited")
     parser.add_argument(
         "corrections",
-        help="CSV file (row,column,old,new,why,accept; the header is row 1) of which those with "
-        "accept = true are applied, and rows with accept = remove left out; or the JSON of a "
-        "report with verdicts: labels that are wrong become the suggestions",
+        help="CSV file (row,column,old,new,why,accept; the header is row 1) of which "
+        "those with accept = true are applied, and rows with accept = remove left out; "
+        "or the JSON of a report with verdicts: labels that are wrong become the "
+        "suggestions",
     )
     parser.add_argument(
         "--changes", help="list of what was changed (.csv); default: next to it"
     )
+
+
+def _run(options):
+    if not options.changes:
+        options.changes = os.path.splitext(options.output)[0] + ".changes.csv"
+    if ending_of(options.table) not in _KINDS:
+        raise ValueError(
+            f"the table must end in one of {', '.join(_KINDS)}. Got {options.table}."
+        )
+    endings = {"output": _KINDS, "changes": (".csv",)}
+    check_outputs(options, endings, [options.table, options.corrections])
+
+    corrections = _read_corrections(options.corrections)
+    raw = Path(options.table).read_bytes()
+    raw, changes = fix_table(raw, corrections, **reading_of(options))
+    write_files({options.output: raw, options.changes: corrections_to_csv(changes)})
+    print(*changes[:_SHOWN], sep="\n")
+    print(f"{options.output}: {len(changes)} corrections, listed in {options.changes}.")
+
+
+def _read_corrections(path):
+    """The corrections of a CSV file, or of the verdicts of a report."""
+    if ending_of(path) != ".json":
+        return read_corrections(path)
+    corrections = corrections_of(read_report(path))
+    n_unknown = sum(not correction.accept for correction in corrections)
+    if n_unknown:
+        print(f"{n_unknown} wrong labels stay: no other one is suggested.")
+    return corrections
 
 
 def read_report(path):
@@ -43,27 +78,3 @@ def read_report(path):
     if not os.path.isfile(path):
         raise ValueError(f"report must be a file that exists. Got {path}.")
     return AuditReport.from_json(read_text(path, _LARGEST, "report"))
-
-
-def _run(options):
-    options.changes = (
-        options.changes or os.path.splitext(options.output)[0] + ".changes.csv"
-    )
-    if ending_of(options.table) not in _KINDS:
-        raise ValueError(
-            f"the table must end in one of {', '.join(_KINDS)}. Got {options.table}."
-        )
-    endings = {"output": _KINDS, "changes": _KINDS[:1]}
-    check_outputs(options, endings, [options.table, options.corrections])
-    if ending_of(options.corrections) == ".json":
-        corrections = corrections_of(read_report(options.corrections))
-        unknown = sum(not each.accept for each in corrections)
-        if unknown:
-            print(f"{unknown} wrong labels stay: no other one is suggested.")
-    else:
-        corrections = read_corrections(options.corrections)
-    raw = Path(options.table).read_bytes()
-    raw, changes = fix_table(raw, corrections, **reading_of(options))
-    write_files({options.output: raw, options.changes: corrections_to_csv(changes)})
-    print(*changes[:_SHOWN], sep="\n")
-    print(f"{options.output}: {len(changes)} corrections, listed in {options.changes}.")

@@ -13,11 +13,13 @@ from ...privacy import add_ledger_command
 from . import _audit, _check, _clean, _fix, _methods, _review, _value
 from ._words import in_words
 
-_DONE, _BAD_INPUT, _INTERRUPTED = 0, 2, 130
+_DONE = 0
+_BAD_INPUT = 2
+_INTERRUPTED = 130
 _CODES = (
-    "exit codes: 0 done; 1 a gate of --fail-on or --fail-on-findings failed; 2 the input was "
-    "refused, for the reason on the standard error; 130 interrupted by Ctrl-C. Nothing is written "
-    "with 2 and 130."
+    "exit codes: 0 done; 1 a gate of --fail-on or --fail-on-findings failed; 2 the "
+    "input was refused, for the reason on the standard error; 130 interrupted by "
+    "Ctrl-C. Nothing is written with 2 and 130."
 )
 _LONGEST = 1000  # letters of a message
 
@@ -59,8 +61,10 @@ def main(arguments=None):
 
 
 class _Output:
-    """Standard output, which goes nowhere once its reader is gone: files are still
-    written."""
+    """Standard output, which goes nowhere once its reader is gone.
+
+    So files are still written when, for example, the reader is ``head``.
+    """
 
     def __init__(self, stream):
         self._stream = stream

@@ -1,5 +1,4 @@
-"""Valuers by the names that they have on the command line, and the command that lists
-them."""
+"""Valuers by their names on the command line, and the command that lists them."""
 
 import inspect
 
@@ -24,30 +23,33 @@ DETECTOR = "detector"  # which `clean` has as well
 PRIVATE = {"tknn"}  # methods that take --epsilon
 
 
-def make_valuer(name, *, random_state=None, **parameters):
-    """The valuer of a method, which gets the random state, and the task, if it has
-    one."""
+def make_valuer(name, *, random_state, task, **parameters):
+    """The valuer of a method, with the random state and the task, if it takes them."""
     valuer = getattr(skvalue, METHODS.get(name, "LabelErrorDetector"))()
-    if "random_state" in valuer.get_params():
+    accepted = valuer.get_params()
+    if "random_state" in accepted:
         parameters["random_state"] = random_state
-    if (
-        "task" not in valuer.get_params()
-        and parameters.pop("task", None) == "regression"
-    ):
+    if "task" in accepted:
+        parameters["task"] = task
+    elif task == "regression":
         parameters["estimator"] = Ridge()
     return valuer.set_params(**parameters)
 
 
 def add_command(commands):
     """Add ``skvalue methods``."""
-    new_command(commands, "methods", "list the methods of `value` and `clean`", _run)
+    about = "list the methods of `value` and `clean`"
+    new_command(commands, "methods", about, run=_run)
 
 
 def _run(options):
     width = max(map(len, METHODS))
     for name, valuer in METHODS.items():
-        summary = inspect.getdoc(getattr(skvalue, valuer)).splitlines()[0]
-        print(
-            f"{name:<{width}}  {summary}"
-            + " Private with --epsilon." * (name in PRIVATE)
-        )
+        note = " Private with --epsilon." if name in PRIVATE else ""
+        print(f"{name:<{width}}  {_summary(getattr(skvalue, valuer))}{note}")
+
+
+def _summary(valuer):
+    """The first paragraph of the documentation, in one line."""
+    paragraph, _, _ = inspect.getdoc(valuer).partition("\n\n")
+    return " ".join(paragraph.split())

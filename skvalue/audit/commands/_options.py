@@ -6,7 +6,8 @@ import os
 from ...privacy import Ledger
 from ..checks import SEVERITIES
 
-READING = {  # -> the argument of `read_table`
+# Options of how a table is read -> the argument of `read_table`.
+READING = {
     "--sep": "separator", "--encoding": "encoding", "--header": "header",
     "--skip-lines": "skip_lines", "--decimal": "decimal", "--dates": "dates",
     "--missing": "missing", "--text": "text", "--strict": "strict",
@@ -85,18 +86,21 @@ _OPTIONS = {
     "--fail-on": dict(
         type=fraction,
         metavar="FRACTION",
-        help="exit with 1 if a larger fraction of rows has another suggestion than its label",
+        help="exit with 1 if a larger fraction of rows has another suggestion than its "
+        "label",
     ),
     "--checks": dict(
         choices=("all", "fast"),
         default="all",
-        help="fast: no search for single entries that do not fit their row, which is left out of "
-        "tables of more than 5,000 rows or 50 columns; default: %(default)s",
+        help="fast: no search for single entries that do not fit their row, which is "
+        "left out of tables of more than 5,000 rows or 50 columns; default: "
+        "%(default)s",
     ),
     "--findings": dict(help="what was found, for programs (.json)"),
     "--corrections": dict(
-        help="what can be corrected, for `skvalue fix` (.csv): spellings are accepted; typing "
-        "errors, missing labels and rows that are entered twice wait for your accept"
+        help="what can be corrected, for `skvalue fix` (.csv): spellings are accepted; "
+        "typing errors, missing labels and rows that are entered twice wait for your "
+        "accept"
     ),
     "--fail-on-findings": dict(
         choices=SEVERITIES[:3],
@@ -104,13 +108,15 @@ _OPTIONS = {
     ),
     "--epsilon": dict(
         type=float,
-        help="above 0: counts of improbable labels, in place of the list, are (epsilon, delta)-"
-        "differentially private; needs --validation, whose rows are public",
+        help="above 0: counts of improbable labels, in place of the list, are "
+        "(epsilon, delta)-differentially private; needs --validation, whose rows are "
+        "public",
     ),
     "--delta": dict(type=float, default=1e-5, help="default: %(default)s"),
     "--equal-rows": dict(
         action="store_true",
-        help="with --epsilon: rows of --validation that equal rows of the table are other cases",
+        help="with --epsilon: rows of --validation that equal rows of the table are "
+        "other cases",
     ),
     "--ledger": dict(
         help="with --epsilon: file of `skvalue ledger new`, which is charged"
@@ -118,40 +124,49 @@ _OPTIONS = {
 }
 
 
-def new_command(commands, name, about, run, options=(), required=(), helps=None):
-    """Add a command, with some of these options, and its own help on them; returns its
-    parser."""
+def new_command(commands, name, about, *, run, options=(), required=(), helps=None):
+    """Add a command to a command line, and return its parser.
+
+    run : function of the parsed options
+    options : names of options that several commands have
+    required : those of them that must be given
+    helps : dict, option -> its help for this command
+    """
     parser = commands.add_parser(name, help=about)
     parser.set_defaults(run=run)
     reading = parser.add_argument_group(
         "how the tables are read (what is assumed is printed)"
     )
     for option in options:
-        arguments = _OPTIONS[option] | (
-            {"required": True} if option in required else {}
-        )
-        arguments["help"] = (helps or {}).get(option, arguments["help"])
+        arguments = dict(_OPTIONS[option])
+        if option in required:
+            arguments["required"] = True
+        if helps is not None and option in helps:
+            arguments["help"] = helps[option]
         flags = ["-o", option] if option == "--output" else [option]
-        (reading if option in READING else parser).add_argument(*flags, **arguments)
+        group = reading if option in READING else parser
+        group.add_argument(*flags, **arguments)
     return parser
 
 
 def reading_of(options):
     """The arguments of `read_table` that options hold."""
-    given = {
+    arguments = {
         name: getattr(options, name)
         for name in READING.values()
         if hasattr(options, name)
     }
-    if given["separator"] in ("tab", "\\t"):
-        given["separator"] = "\t"
-    return given
+    if arguments["separator"] in ("tab", "\\t"):
+        arguments["separator"] = "\t"
+    return arguments
 
 
 def refuse_privacy(options):
     """Refuse what is only used with --epsilon: a ledger that would not be charged."""
+    if options.epsilon is not None:
+        return
     for name in ("ledger", "equal_rows"):
-        if options.epsilon is None and getattr(options, name):
+        if getattr(options, name):
             option = f"--{name.replace('_', '-')}"
             raise ValueError(f"{option} must be used with --epsilon. Got no epsilon.")
 
@@ -162,6 +177,7 @@ def ledger_of(options):
         return None
     if not os.path.isfile(options.ledger):
         raise ValueError(
-            f"--ledger must be a file that `skvalue ledger new` made. Got {options.ledger}."
+            "--ledger must be a file that `skvalue ledger new` made. Got "
+            f"{options.ledger}."
         )
     return Ledger(options.ledger)

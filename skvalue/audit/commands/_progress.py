@@ -5,49 +5,57 @@ from time import monotonic
 
 from ..._utils.duration import LONG, duration
 
-_SURE = 3  # seconds of work, before which none is
+_SURE = 3  # seconds of work, before which nothing is said
 _OFTEN = 0.5  # seconds between two lines on a terminal
 
 
 class _Line:
-    """A callback: announces a fit of more than a minute, and shows its steps on a
-    terminal."""
+    """A callback that announces fits of more than a minute, and shows their steps.
+
+    Steps are shown on a terminal alone.
+    """
 
     def setup(self, estimator, context):
         """Start the clock."""
-        self._start, self._done, self._announced, self._last = (
-            monotonic(),
-            0,
-            False,
-            0.0,
-        )
+        self._start = monotonic()
+        self._n_done = 0
+        self._is_announced = False
+        self._last_shown = 0.0  # seconds since the start
 
     def on_fit_task_begin(self, estimator, context):
         """Do nothing: steps count when they end."""
 
     def on_fit_task_end(self, estimator, context):
-        """Count a step; the first one, which may compile loops, says nothing on the
-        others."""
-        n = context.parent.max_subtasks if context.parent is not None else None
-        if not n:
+        """Count a step, and say how many are left."""
+        n_steps = None
+        if context.parent is not None:
+            n_steps = context.parent.max_subtasks
+        if not n_steps:
             return
-        self._done, now = self._done + 1, monotonic()
-        if self._done == 1:
-            self._first = now
+        now = monotonic()
+        self._n_done += 1
+
+        # The first step may compile loops: it says nothing about the others.
+        if self._n_done == 1:
+            self._first_end = now
             return
-        left = (now - self._first) / (self._done - 1) * max(n - self._done, 0)
+        seconds_per_step = (now - self._first_end) / (self._n_done - 1)
+        remaining = seconds_per_step * max(n_steps - self._n_done, 0)
         elapsed = now - self._start
-        if elapsed > _SURE and elapsed + left > LONG and not self._announced:
-            self._announced = True
-            print(f"This takes about {duration(elapsed + left)}.", file=sys.stderr)
-        if sys.stderr.isatty() and elapsed - self._last > _OFTEN:
-            self._last = elapsed
-            line = f"{100 * self._done // n} %, about {duration(left)} left"
+        is_long = elapsed > _SURE and elapsed + remaining > LONG
+        if is_long and not self._is_announced:
+            self._is_announced = True
+            seconds = duration(elapsed + remaining)
+            print(f"This takes about {seconds}.", file=sys.stderr)
+        if sys.stderr.isatty() and elapsed - self._last_shown > _OFTEN:
+            self._last_shown = elapsed
+            percentage = 100 * self._n_done // n_steps
+            line = f"{percentage} %, about {duration(remaining)} left"
             print(f"\r{line:<40}", end="", file=sys.stderr, flush=True)
 
     def teardown(self, estimator, context):
         """Clear the line."""
-        if self._last:
+        if self._last_shown:
             print(f"\r{'':<40}\r", end="", file=sys.stderr, flush=True)
 
 

@@ -1,6 +1,7 @@
 """Rows and targets of the tables that a command is given."""
 
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -8,12 +9,22 @@ from ..._utils.checks import format_values
 from ..._utils.columns import column_encoder
 from ..._utils.output_files import pandas
 from ...labels import find_duplicates, label_spellings
-from .. import Correction, Finding, read_table
+from .. import Correction, Finding, Reading, read_table
 from ..checks import SEVERITIES, find_spellings
+from ..reading import split_target
 from ._options import reading_of
 from ._words import in_words
 
 _SHOWN = 20  # rows, or labels, that are named
+
+
+class Table(NamedTuple):
+    """A table as it was read: its columns, and its target and groups, or None."""
+
+    reading: Reading
+    X: object
+    y: np.ndarray | None
+    groups: np.ndarray | None
 
 
 @dataclass(frozen=True)
@@ -33,7 +44,7 @@ class Rows:
     groups: object
     task: str
     labels: np.ndarray
-    reading: object
+    reading: Reading
     findings: list = field(default_factory=list)
     notes: list = field(default_factory=list)
     numbers_val: np.ndarray | None = None
@@ -43,52 +54,58 @@ class Rows:
         """The number of each row in the file, from 0."""
         return self.reading.frame.index.to_numpy()
 
-    def all_findings(self, found):
-        """What was found of the labels of the file, and of the rows; worst first."""
-        rest = [each for each in found if each.kind not in ("spelling", "rare labels")]
-        found = [*self.findings, *rest]
-        return sorted(found, key=lambda each: SEVERITIES.index(each.severity))
+    def all_findings(self, of_rows):
+        """Findings of the labels of the file, and of the rows; worst first."""
+        of_rows = [
+            finding
+            for finding in of_rows
+            if finding.kind not in ("spelling", "rare labels")
+        ]
+        findings = [*self.findings, *of_rows]
+        return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
 
     def corrections(self, findings, target):
         """What can be corrected: spellings, and, for a person to accept, all else."""
-        made = [
-            self._correction(
-                row, target, new, each.sentence, each.severity == "warning"
-            )
-            for each in findings
-            for row, _, new in each.fix
-        ]
-        for each in findings:
-            if each.kind == "missing labels":
-                lost = self.reading.unlabelled.tolist()
-                made += [
-                    Correction(n + 2, target, "", "", "no label", False) for n in lost
-                ]
-            if each.kind == "equal rows" and each.severity == "warning":
-                made += self._copies(target)
-        return made
+        corrections = []
+        for finding in findings:
+            is_accepted = finding.severity == "warning"
+            for row, _, new in finding.fix:
+                corrections.append(
+                    self._correction(row, target, new, finding.sentence, is_accepted)
+                )
+        for finding in findings:
+            if finding.kind == "missing labels":
+                for number in self.reading.unlabelled.tolist():
+                    corrections.append(
+                        Correction(number + 2, target, "", "", "no label", False)
+                    )
+            if finding.kind == "equal rows" and finding.severity == "warning":
+                corrections += self._removals_of_copies(target)
+        return corrections
 
-    def _copies(self, target):
+    def _removals_of_copies(self, target):
         """Corrections that leave out rows that equal an earlier one, with its label."""
-        codes, first = find_duplicates(self.X).codes, {}
-        for row, code in enumerate(codes.tolist()):
-            earlier = first.setdefault(code, row)
+        first_rows = {}
+        for row, code in enumerate(find_duplicates(self.X).codes.tolist()):
+            earlier = first_rows.setdefault(code, row)
             if earlier < row and self.y[earlier] == self.y[row]:
-                why = f"equals row {self.numbers[earlier] + 2}: accept = remove leaves it out"
+                number = self.numbers[earlier] + 2
+                why = f"equals row {number}: accept = remove leaves it out"
                 yield self._correction(row, target, None, why, False)
 
     def _correction(self, row, target, new, why, accept):
-        label = str(self.labels[row])
-        return Correction(int(self.numbers[row]) + 2, target, label, new, why, accept)
+        number = int(self.numbers[row]) + 2
+        return Correction(number, target, str(self.labels[row]), new, why, accept)
 
     def fit_arguments(self):
         """The validation set, and groups, as keyword arguments of `fit`."""
-        arguments = (
-            {} if self.X_val is None else {"X_val": self.X_val, "y_val": self.y_val}
-        )
-        return (
-            arguments if self.groups is None else {**arguments, "groups": self.groups}
-        )
+        arguments = {}
+        if self.X_val is not None:
+            arguments["X_val"] = self.X_val
+            arguments["y_val"] = self.y_val
+        if self.groups is not None:
+            arguments["groups"] = self.groups
+        return arguments
 
     def encoded(self, by_validation=False):
         """The same rows as arrays; prints what is done to the columns.
@@ -104,130 +121,172 @@ class Rows:
 
 
 def read_rows(options):
-    """The rows of the table, and the validation points if there are any."""
-    reading, X, y, groups = _read(options, options.table)
-    said = "; ".join([f"target {options.target}"] * (y is not None) + reading.said)
-    notes = [f"{options.table}: {len(X)} rows, {X.shape[1]} columns, {said}."]
+    """The rows of the table, and the validation points; prints what was read."""
+    reading, X, labels, groups = read_columns(options, options.table)
+    has_labels = labels is not None
+    are_classes = (
+        has_labels and labels.dtype.kind != "f" and options.task != "regression"
+    )
+    assumptions = list(reading.said)
+    if has_labels:
+        assumptions.insert(0, f"target {options.target}")
+    size = f"{len(X)} rows, {X.shape[1]} columns"
+    notes = [f"{options.table}: {size}, {'; '.join(assumptions)}."]
     notes += [f"question: {in_words(doubt)}" for doubt in reading.doubts]
-    numeric = y is None or y.dtype.kind == "f" or options.task == "regression"
-    task = "regression" if numeric else "classification"
-    rows = Rows(X, y, None, None, groups, task, y, reading, notes=notes)
+
+    findings = []
+    y = labels
     if len(reading.unlabelled):
-        lost, n = reading.unlabelled, len(X) + len(reading.unlabelled)
-        which = format_values((lost + 2).tolist(), _SHOWN)
-        said = f"{len(lost)} of {n} rows have no label and are left out: rows {which}."
-        rows.findings.append(
-            Finding("missing labels", "error", said, columns=(options.target,))
-        )
-    if not numeric:
-        rows = _one_class_each(rows, options.target)
-    print(*rows.notes, *rows.findings, sep="\n")
-    if y is not None and len(np.unique(rows.y)) < 2:
+        findings.append(_missing_labels(reading, options.target))
+    if are_classes:
+        y, spellings = _merge_spellings(labels, options.target)
+        findings += spellings
+    print(*notes, *findings, sep="\n")
+    if has_labels and len(np.unique(y)) < 2:
         raise ValueError(
-            f"--target must be a column of at least two values. Got {options.target!r}, which "
-            f"holds {format_values(rows.y[:1])} only."
+            "--target must be a column of at least two values. Got "
+            f"{options.target!r}, which holds {format_values(y[:1])} only."
         )
-    if options.validation is None:
-        return rows
-    reading_val, X_val, y_val, _ = _read(options, options.validation, reading)
-    for doubt in reading_val.doubts:
+    rows = Rows(
+        X=X,
+        y=y,
+        X_val=None,
+        y_val=None,
+        groups=groups,
+        task="classification" if are_classes else "regression",
+        labels=labels,
+        reading=reading,
+        findings=findings,
+        notes=notes,
+    )
+    return rows if options.validation is None else _with_validation(rows, options)
+
+
+def _with_validation(rows, options):
+    """The rows with the validation points, read as they were."""
+    reading, X_val, y_val, _ = read_columns(options, options.validation, rows.reading)
+    for doubt in reading.doubts:
         print(f"question: {options.validation}: {in_words(doubt)}")
-    check_columns(X, X_val)
-    if not numeric:
+    check_columns(rows.X, X_val)
+    if rows.task == "classification":
         y_val = _spelled_alike(y_val, rows)
-    numbers_val = reading_val.frame.index.to_numpy()
-    return replace(rows, X_val=X_val[X.columns], y_val=y_val, numbers_val=numbers_val)
+    return replace(
+        rows,
+        X_val=X_val[rows.X.columns],
+        y_val=y_val,
+        numbers_val=reading.frame.index.to_numpy(),
+    )
 
 
-def refuse_common_rows(rows):
-    """Refuse validation points that are rows of the table: as public rows they are not
-    private."""
-    tables = [
-        X.assign(**{" target": y})
-        for X, y in ((rows.X, rows.y), (rows.X_val, rows.y_val))
-    ]
-    codes = find_duplicates(pandas().concat(tables, ignore_index=True)).codes
-    n_both = int(np.isin(codes[len(rows.X) :], codes[: len(rows.X)]).sum())
-    if n_both:
-        raise ValueError(
-            "--validation must have no row of the table, since its rows count as public and the "
-            f"others as private. Got {n_both} rows that are in both: leave them out of "
-            "one, or pass --equal-rows if they are other cases."
-        )
-
-
-def _read(options, path, like=None):
-    """A table: how it was read, columns, target and groups."""
+def read_columns(options, path, like=None):
+    """The table of a file; `like`: a reading that decides in place of doubts."""
+    target = options.target
     try:
         reading = read_table(
-            path, options.target, task=options.task, like=like, **reading_of(options)
+            path, target, task=options.task, like=like, **reading_of(options)
         )
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-    frame, ignored = reading.frame, list(options.ignore or ())
-    for option, name in [
-        *(("--ignore", name) for name in ignored),
-        ("--groups", options.groups),
-    ]:
-        if name is not None and name not in frame.columns:
-            raise ValueError(f"{option} must be a column of {path}. Got {name!r}.")
-    groups = (
-        None if options.groups is None else frame[options.groups].astype(str).to_numpy()
-    )
-    left_out = {options.target, options.groups, *ignored}
-    X = frame[[name for name in frame.columns if name not in left_out]].reset_index(
-        drop=True
-    )
+    frame = reading.frame
+    ignored = list(options.ignore or ())
+    for name in ignored:
+        _check_name("--ignore", name, frame, path)
+    groups = None
+    if options.groups is not None:
+        _check_name("--groups", options.groups, frame, path)
+        groups = frame[options.groups].astype(str).to_numpy()
+    X, y = split_target(reading, target, {options.groups, *ignored})
     if not X.shape[1]:
         raise ValueError(f"{path} must have a column other than the target. Got none.")
-    if options.target is None:
-        return reading, X, None, groups
-    y = frame[options.target].to_numpy()
+    if y is None:
+        return Table(reading, X, None, groups)
+    y = y.to_numpy()
     if options.task == "regression":
         y = y.astype(np.float64)
     elif y.dtype.kind not in "biuf":
         y = np.array([str(label) for label in y.tolist()], dtype=object)
-    return reading, X, y, groups
+    return Table(reading, X, y, groups)
 
 
-def _one_class_each(rows, target):
-    """The rows with one class for all spellings of a label, and what was found of
-    labels."""
-    y = np.array([str(label) for label in rows.y.tolist()], dtype=object)
-    found = list(find_spellings(y, np.ones(len(y), dtype=bool), target))
-    rows = replace(rows, findings=[*rows.findings, *found])
-    fixes = [fix for each in found if each.severity == "warning" for fix in each.fix]
+def _check_name(option, name, frame, path):
+    """Refuse a name that no column of the file has."""
+    if name not in frame.columns:
+        raise ValueError(f"{option} must be a column of {path}. Got {name!r}.")
+
+
+def _missing_labels(reading, target):
+    """The finding of rows that were left out, since they have no label."""
+    n_lost = len(reading.unlabelled)
+    n_rows = len(reading.frame) + n_lost
+    numbers = format_values((reading.unlabelled + 2).tolist(), _SHOWN)
+    sentence = (
+        f"{n_lost} of {n_rows} rows have no label and are left out: rows {numbers}."
+    )
+    return Finding("missing labels", "error", sentence, columns=(target,))
+
+
+def _merge_spellings(labels, target):
+    """Labels with one class for all spellings, and the findings of spellings."""
+    merged = np.array([str(label) for label in labels.tolist()], dtype=object)
+    findings = list(find_spellings(merged, np.ones(len(merged), dtype=bool), target))
+    fixes = []
+    for finding in findings:
+        if finding.severity == "warning":
+            fixes += finding.fix
     for row, _, label in fixes:
-        y[row] = label
-    return replace(rows, y=y) if fixes else rows
+        merged[row] = label
+    return merged if fixes else labels, findings
 
 
 def _spelled_alike(y_val, rows):
     """Labels of the validation points, as the rows have them."""
     labels = list(map(str, rows.labels.tolist()))
-    known = dict(zip(labels, rows.y.tolist()))
-    texts = [str(label) for label in y_val.tolist()]
-    same = label_spellings([*labels, *texts]).same
-    common = {same.get(label, label): meant for label, meant in known.items()}
-    found = [
-        known.get(label, common.get(same.get(label, label), label)) for label in texts
-    ]
-    return np.array(found, dtype=rows.y.dtype)
+    labels_val = [str(label) for label in y_val.tolist()]
+    same = label_spellings([*labels, *labels_val]).same
+    class_of = dict(zip(labels, rows.y.tolist()))
+    class_of_spelling = {
+        same.get(label, label): class_ for label, class_ in class_of.items()
+    }
+    classes = []
+    for label in labels_val:
+        spelling = same.get(label, label)
+        class_ = class_of_spelling.get(spelling, label)
+        classes.append(class_of.get(label, class_))
+    return np.array(classes, dtype=rows.y.dtype)
 
 
 def check_columns(X, others, name="--validation", first="the table"):
     """Refuse a table without the columns of the first, or with other entries."""
-    missing = [column for column in X.columns if column not in others.columns]
-    if missing:
-        raise ValueError(
-            f"{name} must have the columns of {first}. Got none named {missing[0]!r}."
-        )
     for column in X.columns:
-        kinds = [
-            getattr(frame[column].dtype, "kind", "O") in "iuf" for frame in (X, others)
-        ]
-        if kinds == [True, False] and others[column].notna().any():
+        if column not in others.columns:
             raise ValueError(
-                f"{name} must have numbers in the column {column!r}, as {first} has. Got others, "
-                f"such as {others[column].dropna().iloc[0]!r}."
+                f"{name} must have the columns of {first}. Got none named {column!r}."
             )
+    for column in X.columns:
+        if not _holds_numbers(X[column]) or _holds_numbers(others[column]):
+            continue
+        present = others[column].dropna()
+        if len(present):
+            raise ValueError(
+                f"{name} must have numbers in the column {column!r}, as {first} has. "
+                f"Got others, such as {present.iloc[0]!r}."
+            )
+
+
+def _holds_numbers(column):
+    return getattr(column.dtype, "kind", "O") in "iuf"
+
+
+def refuse_common_rows(rows):
+    """Refuse validation points that are rows: as public rows they are not private."""
+    private = rows.X.assign(**{" target": rows.y})
+    public = rows.X_val.assign(**{" target": rows.y_val})
+    both = pandas().concat([private, public], ignore_index=True)
+    codes = find_duplicates(both).codes
+    n_common = int(np.isin(codes[len(private) :], codes[: len(private)]).sum())
+    if n_common:
+        raise ValueError(
+            "--validation must have no row of the table, since its rows count as "
+            f"public and the others as private. Got {n_common} rows that are in both: "
+            "leave them out of one, or pass --equal-rows if they are other cases."
+        )

@@ -10,17 +10,19 @@ from ._rows import read_rows, refuse_common_rows
 
 def add_command(commands):
     """Add ``skvalue value``."""
-    about = "write the value of every row, or group of rows"
-    options, required = (
-        (*TABLE, "--seed", "--output", *PRIVACY),
-        ("--target", "--output"),
+    parser = new_command(
+        commands,
+        "value",
+        "write the value of every row, or group of rows",
+        run=_run,
+        options=(*TABLE, "--seed", "--output", *PRIVACY),
+        required=("--target", "--output"),
+        helps={
+            "--output": "file to write the values to",
+            "--epsilon": "above 0: the values, of --method tknn, are (epsilon, delta)-"
+            "differentially private; needs --validation, whose rows are public",
+        },
     )
-    helps = {
-        "--output": "file to write the values to",
-        "--epsilon": "above 0: the values, of --method tknn, are (epsilon, delta)-differentially "
-        "private; needs --validation, whose rows are public",
-    }
-    parser = new_command(commands, "value", about, _run, options, required, helps)
     parser.add_argument(
         "--method", choices=METHODS, default="knn", help="default: %(default)s"
     )
@@ -28,35 +30,48 @@ def add_command(commands):
 
 def _run(options):
     check_outputs(options, {"output": KINDS}, [options.table, options.validation])
-    rows, parameters = _prepare(options)
-    valuer = make_valuer(options.method, random_state=options.seed, **parameters)
-    watched(valuer).fit(rows.X, rows.y, **rows.fit_arguments())
-    columns = (
-        {"row": rows.numbers} if rows.groups is None else {"group": valuer.groups_}
-    )
-    columns["value"] = valuer.values_
-    if getattr(valuer, "values_error_", None) is not None:
-        columns["error"] = valuer.values_error_
-    write_files(
-        {options.output: write_frame(pandas().DataFrame(columns), options.output)}
-    )
-    if options.epsilon is not None:
-        print(valuer.privacy_)
-    what = "rows" if rows.groups is None else f"groups of {options.groups}"
-    print(
-        f"{options.output}: the values of {len(valuer.values_)} {what} by {options.method}."
-    )
-
-
-def _prepare(options):
-    """Rows as arrays, and parameters of the valuer."""
     if options.epsilon is None:
         refuse_privacy(options)
         rows = read_rows(options).encoded()
-        return rows, {"task": rows.task}
+        parameters = {}
+    else:
+        rows = _read_privately(options)
+        parameters = {
+            "epsilon": options.epsilon,
+            "delta": options.delta,
+            "ledger": ledger_of(options),
+        }
+        rows = rows.encoded(by_validation=True)
+    valuer = make_valuer(
+        options.method, random_state=options.seed, task=rows.task, **parameters
+    )
+    watched(valuer).fit(rows.X, rows.y, **rows.fit_arguments())
+
+    if rows.groups is None:
+        columns = {"row": rows.numbers}
+        what = "rows"
+    else:
+        columns = {"group": valuer.groups_}
+        what = f"groups of {options.groups}"
+    columns["value"] = valuer.values_
+    if getattr(valuer, "values_error_", None) is not None:
+        columns["error"] = valuer.values_error_
+    frame = pandas().DataFrame(columns)
+    write_files({options.output: write_frame(frame, options.output)})
+    if options.epsilon is not None:
+        print(valuer.privacy_)
+    print(
+        f"{options.output}: the values of {len(valuer.values_)} {what} by "
+        f"{options.method}."
+    )
+
+
+def _read_privately(options):
+    """The rows, which are private, and the validation points, which are public."""
     if options.method not in PRIVATE:
         raise ValueError(
-            f"--epsilon must be used with --method {' or '.join(PRIVATE)}. Got {options.method}."
+            f"--epsilon must be used with --method {' or '.join(PRIVATE)}. Got "
+            f"{options.method}."
         )
     if options.validation is None:
         raise ValueError(
@@ -66,6 +81,4 @@ def _prepare(options):
     rows = read_rows(options)
     if not options.equal_rows:
         refuse_common_rows(rows)
-    parameters = {"epsilon": options.epsilon, "delta": options.delta, "task": rows.task}
-    parameters["ledger"] = ledger_of(options)
-    return rows.encoded(by_validation=True), parameters
+    return rows

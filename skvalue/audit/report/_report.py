@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from .._utils.optional import import_optional
-from .._utils.untrusted import read_record
-from .._utils.writing import write_files
-from ..labels import check_verdicts, make_statement
-from ._checked import checked
-from ._exchange import guarded, label_studio_tasks, verdicts_of
+from ..._utils.optional import import_optional
+from ..._utils.untrusted import read_record
+from ..._utils.writing import write_files
+from ...labels import check_verdicts, make_statement
+from .._spreadsheets import guarded
 from ._page import page
+from ._record import check_record
+from ._verdict_files import label_studio_tasks, read_verdicts
 
-_FORMAT, _VERSION = "skvalue.AuditReport", 1
+_FORMAT = "skvalue.AuditReport"
+_VERSION = 1
 _LIMIT = 100_000_000  # characters of a report that is read
 
 
@@ -108,7 +110,8 @@ class AuditReport:
     >>> detector = LabelErrorDetector(GaussianNB(), random_state=0)
     >>> report = audit_table(X, y, detector=detector, checks=None)
     >>> report
-    AuditReport of 150 rows: the suggestion differs from the label in 22 (14.7 %); no verdicts yet
+    AuditReport of 150 rows: the suggestion differs from the label in 22 (14.7 %);
+    no verdicts yet
     >>> report.to_frame()[["row", "label", "suggestion"]].shape
     (22, 3)
     """
@@ -142,9 +145,14 @@ class AuditReport:
         """What the verdicts say about the list, or None without verdicts."""
         if not self.verdicts:
             return None
-        rule = self.about["fdr"], self.about["confidence"]
-        said = make_statement(self.listed, self.verdicts, self.values, *rule)
-        return Bunch(**{name.rstrip("_"): entry for name, entry in said.items()})
+        statement = make_statement(
+            self.listed,
+            self.verdicts,
+            self.values,
+            fdr=self.about["fdr"],
+            confidence=self.about["confidence"],
+        )
+        return Bunch(**{name.rstrip("_"): entry for name, entry in statement.items()})
 
     def review(self, rows, is_error):
         """Take verdicts on rows; nothing is fitted again.
@@ -192,7 +200,8 @@ class AuditReport:
         ValueError
             If the file has no verdict, or something else in the place of one.
         """
-        return self.review(*verdicts_of(path, self.labels, self.numbers))
+        rows, is_error = read_verdicts(path, self.labels, self.numbers)
+        return self.review(rows, is_error)
 
     def to_frame(self):
         """Return the list as a pandas data frame, most doubtful row first.
@@ -209,20 +218,20 @@ class AuditReport:
         ImportError
             If pandas is not installed.
         """
-        listed, said = self.listed, self.statement
+        listed = self.listed
+        verdicts = [self.verdicts.get(row) for row in listed.tolist()]
         columns = {
             "row": listed,
             "label": self.labels[listed],
             "suggestion": self.suggestions[listed],
             "value": self.values[listed],
             "to_review": np.isin(listed, self.to_review),
-            "is_error": np.array(
-                list(map(self.verdicts.get, listed.tolist())), dtype=object
-            ),
+            "is_error": np.array(verdicts, dtype=object),
         }
-        if said is not None:
-            columns["q_value"] = said.q_values[listed]
-            columns["label_error"] = said.label_error[listed]
+        statement = self.statement
+        if statement is not None:
+            columns["q_value"] = statement.q_values[listed]
+            columns["label_error"] = statement.label_error[listed]
         return import_optional("pandas", "to_frame").DataFrame(columns)
 
     def to_csv(self, path=None):
@@ -285,7 +294,8 @@ class AuditReport:
             The JSON text, if there is no path.
         """
         record = {"format": _FORMAT, "version": _VERSION}
-        record |= {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
+        for attribute in fields(self):
+            record[attribute.name] = _plain(getattr(self, attribute.name))
         return _write(json.dumps(record, allow_nan=False), path)
 
     @classmethod
@@ -307,10 +317,9 @@ class AuditReport:
         ValueError
             If the text is no such report.
         """
-        names = [each.name for each in fields(cls)]
-        return cls(
-            **checked(read_record(text, _FORMAT, _VERSION, names, _LIMIT, "report"))
-        )
+        names = [attribute.name for attribute in fields(cls)]
+        record = read_record(text, _FORMAT, _VERSION, names, _LIMIT, "report")
+        return cls(**check_record(record))
 
     def to_label_studio(self, path=None):
         """Make the tasks of a Label Studio project from the rows to review.
@@ -331,10 +340,14 @@ class AuditReport:
         return tasks if path is None else _write(json.dumps(tasks), path)
 
     def __repr__(self):
-        n, n_listed = len(self.values), len(self.listed)
-        listed = f"{n_listed} ({100 * self.fraction_listed:.1f} %)"
-        said = f"{len(self.verdicts)} verdicts" if self.verdicts else "no verdicts yet"
-        return f"AuditReport of {n} rows: the suggestion differs from the label in {listed}; {said}"
+        percentage = 100 * self.fraction_listed
+        verdicts = "no verdicts yet"
+        if self.verdicts:
+            verdicts = f"{len(self.verdicts)} verdicts"
+        return (
+            f"AuditReport of {len(self.values)} rows: the suggestion differs from the "
+            f"label in {len(self.listed)} ({percentage:.1f} %); {verdicts}"
+        )
 
     def _repr_html_(self):
         """The page in a frame, so that it and the notebook do not change each other."""
@@ -343,22 +356,22 @@ class AuditReport:
 
 
 def _write(text, path):
+    """The text, or None if it is written to a file."""
     return text if path is None else write_files({path: text})
 
 
 def _plain(entry):
-    """Numbers, strings, lists and dicts with the same entries; other objects as
-    strings."""
+    """The entry as JSON holds it; objects that JSON has not are strings."""
     if is_dataclass(entry):
         entry = asdict(entry)
-    if isinstance(entry, dict):
-        return {str(key): _plain(value) for key, value in entry.items()}
     if isinstance(entry, (np.ndarray, np.generic)):
         entry = entry.tolist()
+    if isinstance(entry, dict):
+        return {str(key): _plain(value) for key, value in entry.items()}
     if isinstance(entry, (list, tuple)):
         return [_plain(value) for value in entry]
     if isinstance(entry, float) and not np.isfinite(entry):
         return None
-    return (
-        entry if entry is None or isinstance(entry, (int, float, str)) else str(entry)
-    )
+    if entry is None or isinstance(entry, (int, float, str)):
+        return entry
+    return str(entry)

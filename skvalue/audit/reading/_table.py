@@ -1,5 +1,4 @@
-"""A table from a file, with what was assumed about it, and what could be read in two
-ways."""
+"""A table from a file, with what was assumed and what could be read in two ways."""
 
 import os
 import re
@@ -9,17 +8,29 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils import Bunch
 
-from .._utils.checks import format_values
-from .._utils.optional import import_optional
-from .._utils.untrusted import refuse, refuse_no_file
-from ._read_columns import MISSING, Cells, Conventions, find_codes, read_column
-from ._read_text import decode, split
+from ..._utils.optional import import_optional
+from ..._utils.untrusted import refuse, refuse_no_file
+from ._conventions import Conventions
+from ._encoding import decode
+from ._entries import target_column, typed_entries
+from ._fields import Fields, split
+from ._types import read_column
 
 _ARROW = (".parquet", ".arrow", ".feather")
 _MOST_COLUMNS = 10_000
-_LONGEST_LABEL = 1000  # characters
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of a file, and how a table of the same columns is to be read."""
+
+    fields: Fields
+    codec: str
+    decimal: str | None  # mark, if all columns have one
+    dates: str | None  # order of day, month and year, if all columns have one
+    task: str
+    text: set  # names of the columns of texts, the target aside
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +50,7 @@ class Reading:
         What can be read in two ways, with the parameter of `read_table` that decides.
     unlabelled : ndarray of shape (n_unlabelled,), default=None
         Numbers of the rows without a label.
-    source : Bunch, default=None
+    source : object, default=None
         The text of the file, for `to_bytes`, and how a table of the same columns is to
         be read; None if it is no text.
 
@@ -63,7 +74,7 @@ class Reading:
     said: list
     doubts: list
     unlabelled: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
-    source: Bunch | None = field(default=None, repr=False)
+    source: Source | None = field(default=None, repr=False)
 
     def to_bytes(self, rows):
         """The bytes of the file with some of its rows alone, each as the file has it.
@@ -82,9 +93,8 @@ class Reading:
             return None
         fields = self.source.fields
         texts = dict(zip(fields.numbers.tolist(), fields.texts))
-        return "".join([fields.before, *(texts[row] for row in rows)]).encode(
-            self.source.codec
-        )
+        content = "".join([fields.before, *(texts[row] for row in rows)])
+        return content.encode(self.source.codec)
 
 
 def read_table(
@@ -165,7 +175,9 @@ def read_table(
     >>> with TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "preise.csv")
     ...     with open(path, "w") as file:
-    ...         print("preis;am;sorte", "1,5;24.12.2026;01", "2,25;k.A.;1", sep="\\n", file=file)
+    ...         print("preis;am;sorte", file=file)
+    ...         print("1,5;24.12.2026;01", file=file)
+    ...         print("2,25;k.A.;1", file=file)
     ...     reading = read_table(path, target="sorte")
     >>> reading.frame["preis"].tolist(), reading.frame["sorte"].tolist()
     ([1.5, 2.25], ['01', '1'])
@@ -176,62 +188,93 @@ def read_table(
     'k.A.' missing in am
     """
     refuse_no_file(path, "the file")
-    like = None if like is None else like.source
-    if like is not None:
-        decimal, dates = decimal or like.decimal, dates or like.dates
-        task = like.task if task == "auto" else task
     if Path(path).suffix.lower() in _ARROW:
-        return _labelled(Reading(_read_arrow(path), [], []), target)
+        return _leave_out_unlabelled(Reading(_read_arrow(path), [], []), target)
+
+    # What a table of the same columns was read by decides in place of doubts.
+    texts_before = set()
+    if like is not None and like.source is not None:
+        decimal = decimal or like.source.decimal
+        dates = dates or like.source.dates
+        task = like.source.task if task == "auto" else task
+        texts_before = like.source.text
+
     content, codec = decode(Path(path).read_bytes(), encoding)
-    fields, said = split(content, separator, skip_lines, header)
-    names, missing = (
-        fields.names,
-        [missing] if isinstance(missing, str) else list(missing or ()),
-    )
+    fields, notes = split(content, separator, skip_lines, header)
+    if codec != "utf-8":
+        notes = [f"encoding {codec}", *notes]
+    names = fields.names
     if len(names) > _MOST_COLUMNS:
         refuse("the file", f"a table of at most {_MOST_COLUMNS} columns", len(names))
-    kept = {*_listed_names(text, names, "text"), *(() if like is None else like.text)}
+
+    # All that each column can be read as.
+    kept_as_text = {*_listed_names(text, names, "text"), *texts_before}
     if task == "classification":
-        kept.add(target)
+        kept_as_text.add(target)
+    if isinstance(missing, str):
+        missing = [missing]
+    missing = list(missing or ())
     codes = _codes_by_column(missing, names)
     columns = {
-        name: read_column(cells, codes[name], name in kept)
+        name: read_column(cells, codes[name], name in kept_as_text)
         for name, cells in zip(names, zip(*fields.rows))
     }
-    known = Conventions(columns.values(), decimal, dates)
-    known.doubts += _broken_letters(content)
+
+    # One reading of each, by what the columns have in common.
+    conventions = Conventions(columns.values(), decimal, dates)
+    conventions.doubts += _doubts_about_letters(content)
     if target in columns:
-        columns[target] = _target_column(target, columns[target], task, known)
-    frame = {
-        name: _entries(name, column, known, f"={name}" not in missing)
+        columns[target] = target_column(target, columns[target], task, conventions)
+    entries = {
+        name: typed_entries(name, column, conventions, f"={name}" not in missing)
         for name, column in columns.items()
     }
-    if strict and known.doubts:
-        raise ValueError(" ".join(known.doubts))
-    said = [f"encoding {codec}"] * (codec != "utf-8") + said
-    said += [f"{what} in {_listed(where)}" for what, where in known.said.items()]
-    texts = {name for name in names if columns[name].kind == "text"}
+    if strict and conventions.doubts:
+        raise ValueError(" ".join(conventions.doubts))
+    for note, about in conventions.notes.items():
+        notes.append(f"{note} in {_listed(about)}")
+
+    texts = {name for name, column in columns.items() if column.kind == "text"}
     if target in columns:
         task = "classification" if target in texts else "regression"
-    keys = known.common_key("number"), known.common_key("date")
-    source = Bunch(
-        fields=fields, codec=codec, decimal=keys[0], dates=keys[1], task=task
+    source = Source(
+        fields=fields,
+        codec=codec,
+        decimal=conventions.common_key("number"),
+        dates=conventions.common_key("date"),
+        task=task,
+        text=texts - {target},
     )
-    source.text = texts - {target}
     frame = import_optional("pandas", "read_table").DataFrame(
-        frame, index=fields.numbers
+        entries, index=fields.numbers
     )
-    return _labelled(Reading(frame, said, known.doubts, source=source), target)
+    reading = Reading(frame, notes, conventions.doubts, source=source)
+    return _leave_out_unlabelled(reading, target)
+
+
+def split_target(reading, target, left_out=()):
+    """Columns of the rows, numbered from 0, and the target, or None without one.
+
+    left_out : collection of str, other columns that do not describe the rows
+    """
+    frame = reading.frame.reset_index(drop=True)
+    columns = [
+        name for name in frame.columns if name != target and name not in left_out
+    ]
+    return frame[columns], None if target is None else frame[target]
 
 
 def _listed(names):
-    shown = ", ".join(names[:5])
-    return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown
+    """Some names in one line, of at most five."""
+    listed = ", ".join(names[:5])
+    return f"{listed} and {len(names) - 5} more" if len(names) > 5 else listed
 
 
 def _listed_names(names, among, parameter):
     """A list of names of columns; an error for others."""
-    names = [names] if isinstance(names, str) else list(names or ())
+    if isinstance(names, str):
+        names = [names]
+    names = list(names or ())
     for name in names:
         if name not in among:
             refuse(parameter, f"columns of the file: {_listed(among)}", name)
@@ -239,122 +282,48 @@ def _listed_names(names, among, parameter):
 
 
 def _codes_by_column(missing, names):
-    """Column -> entries that mean missing."""
+    """Column -> entries that mean missing, of options such as "999" or "999=age"."""
     codes = {name: set() for name in names}
-    for entry in missing:
-        code, sign, name = str(entry).rpartition("=")
-        for column in _listed_names(name, names, "missing") if sign else names:
-            codes[column].add(code if sign else name)
+    for option in missing:
+        code, sign, name = str(option).rpartition("=")
+        if not sign:
+            code = str(option)
+        columns = _listed_names(name, names, "missing") if sign else names
+        for column in columns:
+            codes[column].add(code)
     return codes
 
 
-def _target_column(target, column, task, known):
-    """The column of the target: numbers for a regression, else text; adds doubts and
-    sentences."""
-    counts = column.counts
-    if task == "regression":
-        if column.kind != "number":
-            refuse(
-                "task",
-                f"'classification', since {target!r} holds other than numbers",
-                task,
-            )
-        return column
-    values = next(iter(column.readings.values()), ())
-    whole = column.kind == "number" and bool(np.all(np.floor(values) == values))
-    if task == "auto" and column.kind == "number" and not whole:
-        return column
-    longest = max(counts, key=len)
-    if len(longest) > _LONGEST_LABEL:
-        rule = f"a column of labels of at most {_LONGEST_LABEL} characters"
-        refuse("target", rule, f"{longest[:40]}... of {len(longest)}")
-    n, n_rows = len(values), len(column.cells)
-    if (
-        task == "auto"
-        and whole
-        and n > 20
-        and (n_rows < 4 * n or np.ptp(values) > n - 1)
-    ):
-        known.doubts.append(
-            f"{target!r} has {n} different whole numbers, read as classes. Pass task='regression' "
-            "if they are amounts, else task='classification'."
-        )
-    kept = [c for c in counts if c and c.lower() in MISSING]
-    said = f"{format_values(kept)} no missing label but a class" if kept else ""
-    missing = tuple(set(column.missing) - set(kept)) or ("",)
-    return Cells(column.cells, counts, missing=missing, said=said)
-
-
-def _entries(name, column, known, asked):
-    """The entries of a column as its type; adds doubts and sentences."""
-    cells, counts, lost = column.cells, column.counts, {*column.missing, *column.odd}
-    if column.said:
-        known.said[column.said].append(name)
-    if column.kind == "text":
-        if column.looks_typed:
-            known.doubts.append(
-                f"{name!r} stays text, though it looks like numbers or dates, such as "
-                f"{format_values(list(counts)[:3])}. Pass text={name!r} to accept that."
-            )
-        return np.array([None if c in lost else c for c in cells], dtype=object)
-    present = [c for c in counts if c not in lost]
-    values = known.choose(name, column, present[0]) if present else np.zeros(0)
-    if column.odd:
-        n = sum(counts[c] for c in column.odd)
-        known.doubts.append(
-            f"{name!r}: {format_values(column.odd)} ({n} rows) read as missing, since all others are "
-            f"{column.kind}s. Pass missing='{column.odd[0]}={name}' to accept that, or "
-            f"text={name!r}."
-        )
-    words = [c for c in column.missing if c]
-    if words:
-        known.said[f"{format_values(words)} missing"].append(name)
-    places = {c: i for i, c in enumerate(present)}
-    codes = np.array([places.get(c, -1) for c in cells])
-    if column.kind == "date":
-        return np.append(values, np.datetime64("NaT"))[codes]
-    if asked:
-        times = np.array([counts[c] for c in present], dtype=np.intp)
-        for code, n in find_codes(values, times):
-            known.doubts.append(
-                f"{name!r}: {code} stands in {n} rows, apart from all others: does it mean "
-                f"missing? Pass missing='{code}={name}' if so, else missing='={name}'."
-            )
-    whole = len(values) and codes.min() >= 0 and np.all(np.floor(values) == values)
-    if whole and np.abs(values).max() < 2**53:
-        return values.astype(np.int64)[codes]
-    return np.append(values, np.nan)[codes]
-
-
-def _broken_letters(text):
-    """Doubts about letters that were lost before."""
+def _doubts_about_letters(text):
+    """Doubts about letters that were lost, or read wrongly, before."""
     if "\ufffd" in text:
-        yield f"{text.count(chr(0xFFFD))} letters were lost before (\ufffd). Pass encoding=."
+        n_lost = text.count("\ufffd")
+        yield f"{n_lost} letters were lost before (\ufffd). Pass encoding=."
     if re.search("Ã[¤¶¼Ÿ©¨\x9f]|â€", text):
         yield "letters such as 'Ã¼' show a text that was once read in a wrong encoding."
-    n = sum(unicodedata.category(c) == "Cc" and c not in "\r\n\t" for c in set(text))
-    if n:
-        yield f"the text holds {n} kinds of control characters."
+    controls = {char for char in text if unicodedata.category(char) == "Cc"}
+    controls -= set("\r\n\t")
+    if controls:
+        yield f"the text holds {len(controls)} kinds of control characters."
 
 
-def _labelled(reading, target):
+def _leave_out_unlabelled(reading, target):
     """The reading without the rows that have no label."""
-    frame = reading.frame
     if target is None:
         return reading
+    frame = reading.frame
     if target not in frame.columns:
-        refuse(
-            "target",
-            f"a column of the file: {_listed(list(map(str, frame.columns)))}",
-            target,
-        )
-    lost = frame[target].isna().to_numpy()
-    if lost.all():
+        rule = f"a column of the file: {_listed(list(map(str, frame.columns)))}"
+        refuse("target", rule, target)
+    is_missing = frame[target].isna().to_numpy()
+    if is_missing.all():
         refuse("target", "a column with at least one entry", target)
-    return replace(reading, frame=frame[~lost], unlabelled=frame.index.to_numpy()[lost])
+    unlabelled = frame.index.to_numpy()[is_missing]
+    return replace(reading, frame=frame[~is_missing], unlabelled=unlabelled)
 
 
 def _read_arrow(path):
+    """The frame of a Parquet or Arrow file."""
     pyarrow = import_optional("pyarrow", "a Parquet or Arrow file")
     from pyarrow import ipc, parquet
 
@@ -364,7 +333,8 @@ def _read_arrow(path):
         with pyarrow.OSFile(os.fspath(path)) as file:
             try:
                 return ipc.open_file(file).read_pandas()
-            except pyarrow.ArrowInvalid:  # a stream, which has no list of its blocks
+            except pyarrow.ArrowInvalid:
+                # A stream has no list of its blocks at the end.
                 file.seek(0)
                 return ipc.open_stream(file).read_pandas()
     except (pyarrow.ArrowException, OSError) as error:

@@ -1,0 +1,54 @@
+"""Words and entries of CSV files that people fill in, in a spreadsheet or by hand."""
+
+import re
+
+from .._utils.untrusted import refuse
+from .reading import decode, split
+
+# Words of a spreadsheet, in several languages -> whether they mean true.
+WORDS = {
+    "true": True, "1": True, "yes": True, "wahr": True, "vrai": True,
+    "verdadero": True, "ja": True, "false": False, "0": False, "no": False,
+    "falsch": False, "faux": False, "falso": False, "nein": False,
+}  # fmt: skip
+_NUMBER = re.compile(r"[-+]?[\d.,\s]*\d[\d.,]*([eE][-+]?\d+)?\s*%?")
+
+
+def guarded(entry):
+    """An entry that no spreadsheet takes for a formula: after an apostrophe, if needed.
+
+    >>> [guarded(entry) for entry in ("=A1", "-1", "yes")]
+    ["'=A1", '-1', 'yes']
+    """
+    return f"'{entry}" if _is_formula(entry) else entry
+
+
+def unguarded(entry):
+    """The entry of which `guarded` made this one."""
+    return entry[1:] if entry.startswith("'") and _is_formula(entry) else entry
+
+
+def _is_formula(entry):
+    entry = entry.lstrip("'")
+    starts_as_formula = entry[:1] in tuple("=+-@\t\r")
+    return starts_as_formula and not _NUMBER.fullmatch(entry)
+
+
+def read_lines(content, name, columns):
+    """The lines of a CSV file, given its bytes, as dicts with at least these columns."""
+    try:
+        fields, _ = split(decode(content)[0], header=True)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} must be a CSV file. Got one that is none: {error}"
+        ) from None
+    if not set(columns) <= set(fields.names):
+        refuse(name, f"a CSV file with the columns {', '.join(columns)}", fields.names)
+    return [dict(zip(fields.names, row)) for row in fields.rows]
+
+
+def row_of(text):
+    """The row number that a text is, or an error."""
+    if not str(text).strip().isdecimal():
+        refuse("row", "a row number", text)
+    return int(text)

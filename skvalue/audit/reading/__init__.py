@@ -1,0 +1,5 @@
+"""Tables from files: their encoding, fields and types, and what is doubtful."""
+
+from ._encoding import decode
+from ._fields import split
+from ._table import Reading, read_table, split_target

@@ -1,0 +1,67 @@
+"""What the columns of a file have in common: decimal mark and order of dates."""
+
+from collections import defaultdict
+
+_ORDERS = {
+    "dmy": "day, month, year",
+    "mdy": "month, day, year",
+    "ymd": "year, month, day",
+}
+_MARKS = {".": "decimal point", ",": "decimal comma"}
+_OPTIONS = {"number": "decimal", "date": "dates"}
+
+
+class Conventions:
+    """Decimal mark and order of dates of a file, its notes and its doubts.
+
+    `notes` maps a note to the columns that it is about; `doubts` are sentences.
+    """
+
+    def __init__(self, columns, decimal, dates):
+        self.given = {"number": decimal, "date": dates}
+        self.common = {"number": set(), "date": set()}
+        self.notes = defaultdict(list)
+        self.doubts = []
+        for column in columns:
+            if column.kind in self.common and len(column.readings) == 1:
+                self.common[column.kind] |= set(column.readings) - {"", "ymd"}
+        if len(self.common["number"]) > 1 and decimal is None:
+            self.doubts.append(
+                "some columns have a decimal comma, others a decimal point: each is "
+                "read by its own entries. Pass decimal= to accept that."
+            )
+
+    def common_key(self, kind):
+        """Decimal mark, or order of dates, by the option or by all columns; or None."""
+        if self.given[kind]:
+            return self.given[kind]
+        keys = self.common[kind]
+        return min(keys) if len(keys) == 1 else None
+
+    def choose(self, name, column, example):
+        """The entries of a column, as the option or the other columns of the file ask.
+
+        ``example``: an entry, for the doubt if nothing decides.
+        """
+        keys = list(column.readings)
+        key = self.common_key(column.kind)
+        if key not in keys:
+            key = keys[0]
+            if len(keys) > 1:
+                self._doubt(name, column, example)
+        if key in _ORDERS:
+            self.notes[f"dates of {_ORDERS[key]}"].append(name)
+        elif key == "," or (key and len(keys) > 1):
+            self.notes[_MARKS[key]].append(name)
+        return column.readings[key]
+
+    def _doubt(self, name, column, example):
+        """Ask which of two readings is right."""
+        option = _OPTIONS[column.kind]
+        first_key, second_key = column.readings
+        first = str(column.readings[first_key][0])[:10]
+        second = str(column.readings[second_key][0])[:10]
+        self.doubts.append(
+            f"{name!r}: {example!r} can be {first} or {second}, read as {first}. Pass "
+            f"{option}={first_key!r} or {option}={second_key!r}."
+        )

@@ -1,0 +1,217 @@
+"""From the text of a file to its fields: separator and header, or why they are unknown.
+
+Refusals are ValueErrors that name the parameter of `read_table` that decides.
+"""
+
+import csv
+import io
+import re
+from collections import Counter
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+_SEPARATORS = ",;\t|"
+_PLAIN = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
+_NUMERIC = 0.8  # fraction of plain numbers, above which a column is one of numbers
+_TITLES = 5  # lines at the start that may be a title
+
+
+@dataclass(frozen=True)
+class Fields:
+    """The rows of a text, split into fields.
+
+    Empty lines are no rows, but count in `numbers`, in which the row after the header
+    is 0. The text is `before`, the `texts` of the rows, with the empty lines above
+    them, and `after`.
+    """
+
+    names: list  # of the columns
+    rows: list
+    numbers: np.ndarray  # of the rows
+    separator: str
+    before: str
+    texts: list
+    after: str
+
+
+class _Record(NamedTuple):
+    """A line of a table, or several lines of which a quoted field holds the breaks."""
+
+    entries: list
+    end: int  # the line, from 1, with which it ends
+    number: int  # among all records, empty lines included
+
+
+def split(text, separator=None, skip_lines=0, header=None):
+    """Fields of a text, and notes on what was assumed; options as of `read_table`."""
+    lines = list(io.StringIO(text.removeprefix("\ufeff"), newline=""))
+    start = skip_lines
+
+    # Excel names the separator in a line above the header.
+    first_line = "".join(lines[start : start + 1])
+    declared = re.fullmatch(r"sep=(.)\s*", first_line, re.IGNORECASE)
+    if declared:
+        separator = separator or declared[1]
+        start += 1
+
+    # The separator is the one with the most fields, of those that give every line the
+    # same number of fields.
+    parsed = {char: _parse(lines, start, char) for char in separator or _SEPARATORS}
+    widths = {char: _common_width(records) for char, records in parsed.items()}
+    best, *others = sorted(widths, key=lambda char: -widths[char])
+    if not widths[best]:
+        raise ValueError(_why_ragged(lines, parsed))
+    if others and widths[others[0]] == widths[best]:
+        raise ValueError(
+            f"both {best!r} and {others[0]!r} give {widths[best]} fields in every "
+            "line. Pass separator=."
+        )
+    notes = []
+    if best != "," or any(widths[char] for char in others):
+        name = {"\t": "tabs", " ": "spaces"}.get(best, best)
+        notes.append(f"fields separated by {name}")
+
+    records = parsed[best]
+    names, rows = _name_columns([record.entries for record in records], header)
+    n_headers = len(records) - len(rows)
+    ends = [start, *(record.end for record in records)]
+    spans = pairwise(ends[n_headers:])
+    numbers = [record.number for record in records]
+    mark = "\ufeff" if text.startswith("\ufeff") else ""
+    fields = Fields(
+        names=names,
+        rows=rows,
+        numbers=np.array(numbers[n_headers:]) - numbers[0] - n_headers,
+        separator=best,
+        before="".join([mark, *lines[: ends[n_headers]]]),
+        texts=["".join(lines[first:end]) for first, end in spans],
+        after="".join(lines[ends[-1] :]),
+    )
+    return fields, notes
+
+
+def _parse(lines, start, separator):
+    """Records by a separator; None if quotes do not match."""
+    reader = csv.reader(lines[start:], delimiter=separator, strict=True)
+    records = []
+    try:
+        for number, entries in enumerate(reader):
+            if entries:
+                records.append(_Record(entries, start + reader.line_num, number))
+    except csv.Error:
+        return None
+    return records
+
+
+def _common_width(records):
+    """Number of fields of all records; 0 if it differs, is one, or of one record."""
+    if not records or len(records) < 2:
+        return 0
+    widths = {len(record.entries) for record in records}
+    width = widths.pop()
+    return 0 if widths or width == 1 else width
+
+
+def _why_ragged(lines, parsed):
+    """Why no separator gives the same number of fields in every line."""
+    first_line = "".join(lines[:1])
+    for char, records in parsed.items():
+        if records is None and char in first_line:
+            return f"a quote is not closed, if fields are separated by {char!r}."
+    parsed = {char: records for char, records in parsed.items() if records}
+    if not parsed:
+        return (
+            "the file must have a header and rows. Got none, or quotes that do not "
+            "match."
+        )
+    if all(len(records) < 2 for records in parsed.values()):
+        return "the file must have at least one row. Got a header alone."
+
+    # The separator that gives most lines one number of fields, if it is above one.
+    usual = {char: _usual_width(records) for char, records in parsed.items()}
+    best = max(usual, key=lambda char: usual[char])
+    n_lines, width = usual[best]
+    if not n_lines:
+        return (
+            "no separator (comma, semicolon, tab, |) gives two columns. Pass "
+            "separator=."
+        )
+
+    records = parsed[best]
+    odd = [i for i, record in enumerate(records) if len(record.entries) != width]
+    first_odd = records[odd[0]]
+    rule = (
+        f"line {first_odd.end} must have {width} fields, as most lines have "
+        f"(separated by {best!r}). Got {len(first_odd.entries)}"
+    )
+    is_at_start = odd == list(range(len(odd)))
+    if is_at_start and odd[-1] < _TITLES:
+        return f"{rule}: is it a title? Pass skip_lines={records[odd[-1]].end}."
+    return f"{rule}: mend it, or pass separator=."
+
+
+def _usual_width(records):
+    """How many records have the commonest number of fields, 0 if it is 1; and it."""
+    widths = Counter(len(record.entries) for record in records)
+    width, n_records = widths.most_common(1)[0]
+    return (n_records if width > 1 else 0), width
+
+
+def _name_columns(records, header=None):
+    """Names of the columns, and the rows below them; `header` as of `read_table`."""
+    if header is False:
+        return [f"column {i + 1}" for i in range(len(records[0]))], records
+    names = [name.strip() for name in records[0]]
+    rows = records[1:]
+
+    # The first and the last column, of row numbers or after a closing separator, may
+    # have no name.
+    for i, name in enumerate(names):
+        if name:
+            continue
+        if i not in (0, len(names) - 1):
+            raise ValueError(
+                f"column {i + 1} must have a name. Got none: pass header=False?"
+            )
+        names[i] = f"column {i + 1}"
+    name, times = Counter(names).most_common(1)[0]
+    if times > 1:
+        raise ValueError(
+            f"the header must name every column once. Got {name!r} twice: rename one, "
+            "or pass header=False."
+        )
+    if header is None:
+        _refuse_data(names, rows)
+    return names, rows
+
+
+def _refuse_data(names, rows):
+    """Refuse names that are entries: numbers above numbers, or words of the column."""
+    entries = []
+    n_texts = 0
+    for name, column in zip(names, zip(*rows)):
+        counts = Counter(column)
+        n_plain = sum(n for entry, n in counts.items() if _is_plain(entry))
+        is_numeric = n_plain > _NUMERIC * len(rows)
+        is_year = re.fullmatch(r"(19|20)\d\d", name)
+        if is_numeric and _PLAIN.fullmatch(name) and not is_year:
+            _refuse_header(f"{name!r} names a column of numbers")
+        if not is_numeric:
+            n_texts += 1
+        if counts[name] >= max(2, 0.02 * len(rows)):
+            entries.append(name)
+    if len(entries) > n_texts / 2:
+        _refuse_header(f"{entries[0]!r} is an entry of its column, too")
+
+
+def _is_plain(entry):
+    return _PLAIN.fullmatch(entry.strip()) is not None
+
+
+def _refuse_header(reason):
+    raise ValueError(
+        f"the first line looks like data: {reason}. Pass header=False or header=True."
+    )

@@ -1,0 +1,149 @@
+"""Verdicts from files: lists that a person filled in, and exports of Label Studio."""
+
+import json
+from pathlib import Path
+
+from ..._utils.checks import format_values
+from ..._utils.untrusted import refuse, refuse_no_file
+from ..._utils.warned import warn
+from .._spreadsheets import WORDS, read_lines, row_of
+
+_SKIPPED = {"skip", "skipped", "unsure", "unclear", "don't know", "cannot tell", "?"}
+
+
+def label_studio_tasks(report):
+    """The rows to review as tasks, with the suggestion as a prediction."""
+    probabilities = dict(zip(report.rows["row"], report.rows.get("probability", ())))
+    tasks = []
+    for row in report.to_review.tolist():
+        content = report.contents.get(row, "")
+        if isinstance(content, dict):
+            content = "\n".join(f"{name}: {entry}" for name, entry in content.items())
+        suggestion = str(report.suggestions[row])
+        choice = {
+            "from_name": "label",
+            "to_name": "content",
+            "type": "choices",
+            "value": {"choices": [suggestion]},
+        }
+        prediction = {"model_version": "skvalue", "result": [choice]}
+        if row in probabilities:
+            prediction["score"] = float(probabilities[row])
+        data = {
+            "row": row,
+            "content": content,
+            "given": str(report.labels[row]),
+            "suggestion": suggestion,
+        }
+        tasks.append({"data": data, "predictions": [prediction]})
+    return tasks
+
+
+def read_verdicts(path, labels, numbers):
+    """Rows, and whether their label is wrong, of a CSV file or of Label Studio's JSON.
+
+    labels : ndarray of shape (n_samples,)
+    numbers : ndarray of int of shape (n_samples,), of the rows in the file of the table
+    """
+    refuse_no_file(path, "verdicts")
+    content = Path(path).read_bytes()
+    if Path(path).suffix.lower() == ".json":
+        try:
+            tasks = json.loads(content.decode("utf-8-sig"))
+        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+            raise ValueError(
+                f"verdicts must be CSV or JSON text. Got {path}: {error}."
+            ) from None
+        verdicts = _verdicts_of_tasks(tasks, labels)
+    else:
+        lines = read_lines(content, "verdicts", ("row", "is_error"))
+        verdicts = _verdicts_of_lines(lines, numbers)
+    if not verdicts:
+        raise ValueError(
+            f"verdicts must hold at least one verdict. Got {path}, which has none."
+        )
+    return list(verdicts), list(verdicts.values())
+
+
+def _verdicts_of_lines(lines, numbers):
+    """Row -> verdict of the lines of a file.
+
+    The list of a report counts rows from 0, and corrections count them as people do.
+    """
+    are_corrections = "accept" in lines[0]
+    places = {number: place for place, number in enumerate(numbers.tolist())}
+    verdicts = {}
+    for line in lines:
+        word = line["is_error"].strip().lower()
+        if word == "":
+            continue
+        if word not in WORDS:
+            refuse("is_error", "true, false or nothing", line["is_error"])
+        row = row_of(line["row"])
+        if are_corrections:
+            if row not in places:
+                refuse("row", "a row of the report", row)
+            row = places[row]
+        verdicts[row] = WORDS[word]
+    return verdicts
+
+
+def _verdicts_of_tasks(tasks, labels):
+    """Row -> verdict of annotated tasks: the label is wrong if another one was chosen.
+
+    Rows on which annotators contradict each other, or one chose several labels, have no
+    verdict.
+    """
+    rule = "tasks with annotations, as Label Studio exports them"
+    if not isinstance(tasks, list):
+        refuse("verdicts", rule, tasks)
+    given = list(map(str, labels.tolist()))
+    classes = set(given)
+    verdicts = {}
+    unclear = []
+    for task in tasks:
+        try:
+            row = row_of(task["data"]["row"])
+            choices = _choices(task["annotations"])
+        except (TypeError, KeyError, IndexError, AttributeError):
+            refuse("verdicts", rule, task)
+        if row >= len(labels):
+            refuse("row", f"a row number from 0 to {len(labels) - 1}", row)
+
+        # A choice such as "unsure" is none, unless it is a class.
+        choices = [_without_skips(chosen, classes) for chosen in choices]
+        opinions = {chosen != {given[row]} for chosen in choices if chosen}
+        if not opinions:
+            continue
+        if len(opinions) > 1 or any(len(chosen) > 1 for chosen in choices):
+            unclear.append(row)
+        else:
+            verdicts[row] = opinions.pop()
+    if unclear:
+        warn(
+            f"{len(unclear)} rows have no verdict, since annotators contradict each "
+            f"other or chose several labels: rows {format_values(unclear, 20)}"
+        )
+    return verdicts
+
+
+def _without_skips(chosen, classes):
+    """The labels among the choices of an annotator, as a set."""
+    return {
+        label for label in chosen if label in classes or label.lower() not in _SKIPPED
+    }
+
+
+def _choices(annotations):
+    """The labels that each annotator chose last, a list of lists."""
+    last = {}
+    for place, annotation in enumerate(annotations):
+        if annotation.get("was_cancelled"):
+            continue
+        annotator = annotation.get("completed_by", f"annotation {place}")
+        chosen = []
+        for result in annotation["result"]:
+            if result.get("type") == "choices":
+                chosen += [str(label) for label in result["value"]["choices"]]
+        last[json.dumps(annotator)] = chosen
+    return list(last.values())
