@@ -1,4 +1,4 @@
-"""Columns of any kind as numbers: the transformer of each column, and what it does, in
+"""Columns of any kind as numbers: the transformer of each, and what it does in
 words."""
 
 import datetime
@@ -11,19 +11,21 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
-MOST_CATEGORIES = 50  # columns of a categorical column; rarer categories share one
-_WORDS = 100  # columns of a column of texts
-_NAMES = (
-    0.9  # fraction of distinct strings above which a column says nothing on other rows
-)
+MAX_CATEGORIES = 50  # columns of a categorical column; rarer categories share one
+_MAX_WORDS = 100  # columns of a column of texts
+# Fraction of distinct strings above which a column says nothing on other rows.
+_MAX_DISTINCT = 0.9
+_MIN_SPACES = 2  # of a text, on average
 _MISSING = "(missing)"
 
 # Kind of a column -> what is done to it, in words.
-_DONE = {
-    "number": "scaled to unit variance, missing entries replaced by the median and marked",
+_TREATMENTS = {
+    "number": "scaled to unit variance, missing entries replaced by the median and "
+    "marked",
     "date": "as seconds, then as numbers",
-    "category": f"one column per category, at most {MOST_CATEGORIES}; missing is a category",
-    "text": f"TF-IDF of the {_WORDS} commonest words",
+    "category": f"one column per category, at most {MAX_CATEGORIES}; missing is a "
+    "category",
+    "text": f"TF-IDF of the {_MAX_WORDS} commonest words",
     "identifier": "left out: every row has another value",
     "names": "left out: more than 90 % of the entries are different",
     "constant": "left out: all rows have the same value",
@@ -31,109 +33,133 @@ _DONE = {
 
 
 def column_encoder(frame, most_entries=500_000_000):
-    """An unfitted transformer of a pandas frame to a dense array, and sentences on what
-    it does.
+    """An unfitted transformer of a pandas frame to a dense array, and what it does.
 
-    Raises ValueError if no column is left, one holds lists or other objects, or the
-    array would have more than `most_entries`.
+    The latter are sentences. Raises ValueError if no column is left, one holds lists or
+    other objects, or the array would have more than `most_entries`.
     """
     kinds = [_kind(frame.iloc[:, i], name) for i, name in enumerate(frame.columns)]
     width = sum(_width(frame.iloc[:, i], kind) for i, kind in enumerate(kinds))
     if len(frame) * width > most_entries:
         raise ValueError(
-            f"the table must have at most {most_entries} entries after encoding. Got {len(frame)} "
-            f"rows and up to {width} columns, made of {frame.shape[1]}."
+            f"the table must have at most {most_entries} entries after encoding. Got "
+            f"{len(frame)} rows and up to {width} columns, made of {frame.shape[1]}."
         )
-    of = {kind: [i for i, other in enumerate(kinds) if other == kind] for kind in _DONE}
-    numbers = [
+    positions = {kind: [] for kind in _TREATMENTS}
+    for i, kind in enumerate(kinds):
+        positions[kind].append(i)
+    transformers = _transformers(positions)
+    if not transformers:
+        raise ValueError(
+            "the table must have a column that neither identifies the rows nor is "
+            f"constant. Got {frame.shape[1]} columns, none of them such."
+        )
+    notes = [
+        f"{kind} {_enumeration(frame.columns[columns])}: {_TREATMENTS[kind]}."
+        for kind, columns in positions.items()
+        if columns
+    ]
+    return ColumnTransformer(transformers, sparse_threshold=0), notes
+
+
+def _transformers(positions):
+    """Transformers of columns, whose positions are given by kind, as name, transformer
+    and columns."""
+    of_numbers = [
         _function(_floats),
         SimpleImputer(strategy="median", add_indicator=True),
         StandardScaler(),
     ]
-    categories = OneHotEncoder(
+    of_categories = OneHotEncoder(
         handle_unknown="infrequent_if_exist",
-        max_categories=MOST_CATEGORIES,
+        max_categories=MAX_CATEGORIES,
         sparse_output=False,
     )
-    words = TfidfVectorizer(max_features=_WORDS, token_pattern=r"\S+")
-    steps = [
-        ("number", make_pipeline(*numbers), of["number"]),
-        ("date", make_pipeline(_function(_seconds), *numbers), of["date"]),
-        ("category", make_pipeline(_function(_strings), categories), of["category"]),
-        *(
-            (f"text{i}", make_pipeline(_function(_strings), words), i)
-            for i in of["text"]
-        ),
+    of_words = TfidfVectorizer(max_features=_MAX_WORDS, token_pattern=r"\S+")
+    by_kind = {
+        "number": make_pipeline(*of_numbers),
+        "date": make_pipeline(_function(_seconds), *of_numbers),
+        "category": make_pipeline(_function(_strings), of_categories),
+    }
+    transformers = [
+        (kind, transformer, positions[kind])
+        for kind, transformer in by_kind.items()
+        if positions[kind]
     ]
-    steps = [step for step in steps if step[2] != []]
-    if not steps:
-        raise ValueError(
-            "the table must have a column that neither identifies the rows nor is constant. Got "
-            f"{frame.shape[1]} columns, none of them such."
-        )
-    notes = [
-        f"{kind} {_listed(frame.columns[places])}: {_DONE[kind]}."
-        for kind, places in of.items()
-        if places
-    ]
-    return ColumnTransformer(steps, sparse_threshold=0), notes
+    for i in positions["text"]:
+        transformer = make_pipeline(_function(_strings), of_words)
+        transformers.append((f"text{i}", transformer, i))
+    return transformers
 
 
 def split_texts(frame):
-    """Names of the columns of texts, of three words on average, and of the others that
-    are used."""
+    """Names of the columns of texts, and of the other columns that are used."""
     kinds = {name: _kind(frame[name], name) for name in frame.columns}
     texts = [name for name, kind in kinds.items() if kind == "text"]
-    unused = ("text", "identifier", "constant")
-    return texts, [name for name, kind in kinds.items() if kind not in unused]
+    not_others = ("text", "identifier", "constant")
+    return texts, [name for name, kind in kinds.items() if kind not in not_others]
 
 
-def _listed(names):
-    shown = ", ".join(map(str, names[:5]))
-    return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown
+def _enumeration(names):
+    """The first five names, and the number of further ones."""
+    text = ", ".join(map(str, names[:5]))
+    return f"{text} and {len(names) - 5} more" if len(names) > 5 else text
 
 
 def _kind(column, name):
-    """Kind of a column, a key of `_DONE`."""
-    kind = getattr(column.dtype, "kind", "O")
+    """Kind of a column, a key of `_TREATMENTS`."""
+    dtype_kind = getattr(column.dtype, "kind", "O")
     present = column.dropna()
-    first = present.iloc[0] if kind == "O" and len(present) else ""
-    if isinstance(first, datetime.date | Decimal):
-        kind = "f" if isinstance(first, Decimal) else "M"
-    elif not isinstance(first, str | bool | int | float):
-        raise ValueError(
-            f"columns must hold numbers, strings or dates. Got {type(first).__name__} "
-            f"in the column {name!r}."
-        )
-    if not len(present) or (present == present.iloc[0]).all():
+    if dtype_kind == "O" and len(present):
+        dtype_kind = _kind_of_objects(present.iloc[0], name)
+    if len(present) == 0 or (present == present.iloc[0]).all():
         has_both = 0 < len(present) < len(column)
         return "category" if has_both else "constant"
-    if kind in "iuf":
+    if dtype_kind in "iuf":
         values = present.to_numpy().astype(np.float64)
-        is_id = present.is_unique and are_counted(values, len(column))
-        return "identifier" if is_id else "number"
-    if kind == "b":
+        is_identifier = present.is_unique and are_counted(values, len(column))
+        return "identifier" if is_identifier else "number"
+    if dtype_kind == "b":
         return "category"
-    if kind in "mM":
+    if dtype_kind in "mM":
         return "date"
-    distinct = present.nunique()
-    if distinct <= MOST_CATEGORIES:
+    return _kind_of_strings(present)
+
+
+def _kind_of_objects(entry, name):
+    """The kind of dtype that suits objects such as the entry; refuses other ones."""
+    if isinstance(entry, Decimal):
+        return "f"
+    if isinstance(entry, datetime.date):
+        return "M"
+    if isinstance(entry, str | bool | int | float):
+        return "O"
+    raise ValueError(
+        f"columns must hold numbers, strings or dates. Got {type(entry).__name__} in "
+        f"the column {name!r}."
+    )
+
+
+def _kind_of_strings(present):
+    """Kind of a column of strings, without its missing entries."""
+    n_distinct = present.nunique()
+    if n_distinct <= MAX_CATEGORIES:
         return "category"
     if _are_dates(present):
         return "date"
-    if present.astype(str).str.count(r"\s+").mean() >= 2:  # three words on average
+    if present.astype(str).str.count(r"\s+").mean() >= _MIN_SPACES:
         return "text"
-    if distinct == len(present):
+    if n_distinct == len(present):
         return "identifier"
-    return "names" if distinct > _NAMES * len(present) else "category"
+    return "names" if n_distinct > _MAX_DISTINCT * len(present) else "category"
 
 
 def are_counted(values, n):
-    """Whether different numbers count or name n rows: they are whole, and one of three
-    things.
+    """Whether different numbers count or name n rows.
 
-    They fill half of their range, or rise (or fall) from every row to the next, or have
-    one length of at least 5 digits, the first of which is any as often.
+    They do if they are whole, and fill half of their range, or rise (or fall) from
+    every row to the next, or have one length of at least 5 digits, the first of which
+    is any as often.
     """
     if len(values) < n / 2 or not np.isfinite(values).all() or (values % 1).any():
         return False
@@ -142,23 +168,31 @@ def are_counted(values, n):
         return True
     if len(values) < 30:
         return False
-    if np.ptp(values) < 2 * len(values) or (steps > 0).all() or (steps < 0).all():
+    fill_their_range = np.ptp(values) < 2 * len(values)
+    if fill_their_range or (steps > 0).all() or (steps < 0).all():
         return True
-    digits = np.floor(np.log10(np.maximum(np.abs(values), 1)))
-    first = np.bincount((np.abs(values) // 10**digits).astype(int), minlength=10)
-    even = len(values) >= 100 and first.max() < 2 / 9 * len(values)
-    return bool(even and digits.min() == digits.max() >= 4)
+    if len(values) < 100:
+        return False
+
+    # Exponents of the first digits, and how often each of these is there.
+    sizes = np.abs(values)
+    exponents = np.floor(np.log10(np.maximum(sizes, 1)))
+    counts = np.bincount((sizes // 10**exponents).astype(int), minlength=10)
+    is_even = counts.max() < 2 / 9 * len(values)
+    return bool(is_even and exponents.min() == exponents.max() >= 4)
 
 
 def _width(column, kind):
     """The largest number of columns that a column becomes."""
-    categories = min(column.nunique() + 1, MOST_CATEGORIES) if kind == "category" else 0
-    return {"number": 2, "date": 2, "category": categories, "text": _WORDS}.get(kind, 0)
+    if kind in ("number", "date"):
+        return 2
+    if kind == "category":
+        return min(column.nunique() + 1, MAX_CATEGORIES)
+    return _MAX_WORDS if kind == "text" else 0
 
 
 def _function(function):
-    """The step that applies a function of frames, whatever transformers are set to
-    return."""
+    """The step that applies a function of frames, whose output stays as it is."""
     return FunctionTransformer(function).set_output(transform="default")
 
 
@@ -175,8 +209,7 @@ def _strings(columns):
 
 
 def _are_dates(column):
-    """Whether all strings of a column are dates, such as 2026-01-31 or
-    2026-01-31T12:00."""
+    """Whether all strings are dates, such as 2026-01-31 or 2026-01-31T12:00."""
     import pandas as pd
 
     if not column.astype(str).str.match(r"\d{4}-\d\d").all():

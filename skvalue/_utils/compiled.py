@@ -23,8 +23,8 @@ class _FirstCompilation(event.Listener):
             self.told = True
             # Without a handler Python shows warnings only.
             logging.getLogger("skvalue").warning(
-                "skvalue compiles its loops for this machine, which may take a minute; later fits "
-                "and processes load them from the cache of numba."
+                "skvalue compiles its loops for this machine, which may take a minute; "
+                "later fits and processes load them from the cache of numba."
             )
 
     def on_end(self, event):

@@ -5,7 +5,8 @@ from functools import partial
 
 from .optional import import_optional
 
-KINDS = (".csv", ".tsv", ".parquet", ".arrow", ".feather")
+_ARROW_KINDS = (".parquet", ".arrow", ".feather")
+KINDS = (".csv", ".tsv", *_ARROW_KINDS)
 
 
 def pandas():
@@ -26,11 +27,13 @@ def check_outputs(options, kinds, inputs):
     """
     used = {os.path.realpath(path) for path in inputs if path is not None}
     for option, endings in kinds.items():
-        path, name = getattr(options, option), f"--{option}"
+        path = getattr(options, option)
         if path is None:
             continue
-        final, ending = os.path.realpath(path), ending_of(path)
-        folder = os.path.dirname(final)
+        name = f"--{option}"
+        ending = ending_of(path)
+        target = os.path.realpath(path)
+        folder = os.path.dirname(target)
         if ending not in endings:
             raise ValueError(
                 f"{name} must end in one of {', '.join(endings)}. Got {path}."
@@ -43,21 +46,22 @@ def check_outputs(options, kinds, inputs):
             raise ValueError(
                 f"{name} must be a file. Got {path}, a folder, a pipe or a device."
             )
-        if final in used:
+        if target in used:
             raise ValueError(
                 f"{name} must be a file that is not used otherwise. Got {path}."
             )
-        if ending in KINDS[2:]:
+        if ending in _ARROW_KINDS:
             import_optional("pyarrow", f"a {ending} file")
-        used.add(final)
+        used.add(target)
 
 
 def write_frame(frame, path):
-    """The function that writes a frame to a file; the end of its final path says
-    how."""
-    kind = ending_of(path)
-    if kind in (".csv", ".tsv"):
-        return partial(frame.to_csv, index=False, sep="\t" if kind == ".tsv" else ",")
-    if kind == ".parquet":
+    """The function that writes a frame to a file, as the end of the path says."""
+    ending = ending_of(path)
+    if ending == ".csv":
+        return partial(frame.to_csv, index=False)
+    if ending == ".tsv":
+        return partial(frame.to_csv, index=False, sep="\t")
+    if ending == ".parquet":
         return partial(frame.to_parquet, index=False)
     return frame.reset_index(drop=True).to_feather

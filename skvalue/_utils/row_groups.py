@@ -17,20 +17,30 @@ def merge_pairs(codes, pairs):
     >>> merge_pairs(np.array([0, 0, 1, 2]), np.array([[1, 3]])).tolist()
     [0, 0, 1, 0]
     """
-    n = codes.max(initial=-1) + 1
-    graph = coo_array((np.ones(len(pairs)), tuple(codes[pairs].T)), (n, n))
-    return by_first_row(connected_components(graph, directed=False)[1][codes])
+    n_groups = codes.max(initial=-1) + 1
+    edges = np.ones(len(pairs)), tuple(codes[pairs].T)
+    graph = coo_array(edges, (n_groups, n_groups))
+    _, component_of_group = connected_components(graph, directed=False)
+    return by_first_row(component_of_group[codes])
 
 
 def groups_of(codes, chosen=None):
-    """Rows of each group that has at least two; `chosen` rows alone.
+    """Rows of each group.
+
+    Without `chosen`, a mask of the rows that are looked at, groups have at least two
+    rows.
 
     >>> groups_of(np.array([0, 1, 0]))
     [array([0, 2])]
     """
-    rows = np.flatnonzero(np.bincount(codes)[codes] > 1 if chosen is None else chosen)
+    if chosen is None:
+        chosen = np.bincount(codes)[codes] > 1
+    rows = np.flatnonzero(chosen)
+    if len(rows) == 0:
+        return []
     rows = rows[np.argsort(codes[rows], kind="stable")]
-    return np.split(rows, np.flatnonzero(np.diff(codes[rows])) + 1) if len(rows) else []
+    starts = np.flatnonzero(np.diff(codes[rows])) + 1
+    return np.split(rows, starts)
 
 
 def differing(codes, groups):
@@ -39,4 +49,6 @@ def differing(codes, groups):
     >>> differing(np.array([0, 1, 1]), np.array([0, 0, 1])).tolist()
     [True, True, False]
     """
-    return np.bincount(np.unique(np.stack([groups, codes]), axis=1)[0])[groups] > 1
+    pairs = np.unique(np.stack([groups, codes]), axis=1)
+    n_labels = np.bincount(pairs[0])
+    return n_labels[groups] > 1

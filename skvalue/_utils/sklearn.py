@@ -84,8 +84,8 @@ class StrOptions(_StrOptions):
     """
 
 
-# Context in which NaN and infinity are looked for. With `assume_finite` they would become
-# values.
+# Context in which NaN and infinity are looked for: with `assume_finite` they would
+# become values.
 always_checked = config_context(assume_finite=False)
 
 

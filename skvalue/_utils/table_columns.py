@@ -1,5 +1,4 @@
-"""The columns of any table: numbers, dates and categories, with their missing
-entries."""
+"""The columns of any table: numbers, dates or categories, with missing entries."""
 
 import datetime
 import numbers
@@ -12,8 +11,8 @@ from .sklearn import is_pandas_na, is_scalar_nan
 
 MISSING = "(missing)"  # entry of a category
 SPACES = 2  # of a text on average
-_FEWEST = 30  # rows of which an identifier is told
-_MEASURE = 10  # different numbers, from which a column is scaled by its quantiles
+_MIN_ROWS = 30  # of which an identifier is told
+_MIN_DISTINCT = 10  # numbers, from which a column is scaled by its quantiles
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,11 +26,9 @@ class Column:
     @property
     def missing(self):
         """Whether each entry is missing."""
-        return (
-            self.entries == MISSING
-            if self.kind == "category"
-            else np.isnan(self.entries)
-        )
+        if self.kind == "category":
+            return self.entries == MISSING
+        return np.isnan(self.entries)
 
     @property
     def n_distinct(self):
@@ -41,14 +38,18 @@ class Column:
     @property
     def is_measure(self):
         """Whether it holds numbers, of which at least ten differ."""
-        return self.kind != "category" and self.n_distinct >= _MEASURE
+        return self.kind != "category" and self.n_distinct >= _MIN_DISTINCT
 
     @property
     def n_spaces(self):
-        """Number of spaces of an entry on average, missing ones aside; 0 for numbers
-        and dates."""
-        known = self.entries[~self.missing] if self.kind == "category" else ()
-        return np.mean([entry.count(" ") for entry in known]) if len(known) else 0.0
+        """Number of spaces of an entry on average, missing ones aside.
+
+        It is 0 for numbers and dates.
+        """
+        if self.kind != "category":
+            return 0.0
+        counts = [entry.count(" ") for entry in self.entries[~self.missing]]
+        return np.mean(counts) if counts else 0.0
 
     def take(self, rows):
         """The column of some rows."""
@@ -56,8 +57,7 @@ class Column:
 
 
 def named_columns(X):
-    """Name and entries of each column of a frame or a two-dimensional array, as they
-    are."""
+    """Name and entries of each column of a frame or an array of two dimensions."""
     if hasattr(X, "columns"):
         return [(str(name), X[name]) for name in X.columns]
     return [(f"x{j}", column) for j, column in enumerate(np.asarray(X).T)]
@@ -70,51 +70,52 @@ def columns_of(X):
 
 def entries_of(column):
     """Kind of a column, and its entries: floats, or strings for a category."""
-    declared = str(getattr(column, "dtype", "")).startswith(
-        ("category", "Categorical", "Enum")
-    )
+    dtype = str(getattr(column, "dtype", ""))
+    is_declared_category = dtype.startswith(("category", "Categorical", "Enum"))
     array = np.asarray(column)
-    if array.dtype.kind in "biuf" and not declared:
+    if array.dtype.kind in "biuf" and not is_declared_category:
         return "number", array.astype(np.float64)
     if array.dtype.kind in "Mm":
         return "date", _seconds(array)
-    entries = array.astype(object)
-    missing = np.array([_is_missing(entry) for entry in entries], dtype=bool)
-    known = entries[~missing].tolist()
-    if not declared and all(isinstance(entry, numbers.Real) for entry in known):
-        found = np.full(len(entries), np.nan)
-        found[~missing] = known
-        return "number", found
-    if not declared and all(isinstance(entry, datetime.date) for entry in known):
-        return "date", _seconds(
-            np.where(missing, None, entries).astype("datetime64[us]")
-        )
-    found = np.full(len(entries), MISSING, dtype=object)
-    found[~missing] = list(map(str, known))
-    return "category", found
+
+    objects = array.astype(object)
+    is_missing = np.array([_is_missing(entry) for entry in objects], dtype=bool)
+    present = objects[~is_missing].tolist()
+    if not is_declared_category:
+        if all(isinstance(entry, numbers.Real) for entry in present):
+            entries = np.full(len(objects), np.nan)
+            entries[~is_missing] = present
+            return "number", entries
+        if all(isinstance(entry, datetime.date) for entry in present):
+            dates = np.where(is_missing, None, objects).astype("datetime64[us]")
+            return "date", _seconds(dates)
+    entries = np.full(len(objects), MISSING, dtype=object)
+    entries[~is_missing] = [str(entry) for entry in present]
+    return "category", entries
 
 
 def _is_missing(entry):
-    return (
-        entry is None
-        or is_scalar_nan(entry)
-        or is_pandas_na(entry)
-        or str(entry) == "NaT"
-    )
+    if entry is None or is_scalar_nan(entry) or is_pandas_na(entry):
+        return True
+    return str(entry) == "NaT"
 
 
 def _seconds(array):
-    whole = array.astype(
-        "datetime64[us]" if array.dtype.kind == "M" else "timedelta64[us]"
-    )
-    return np.where(np.isnat(whole), np.nan, whole.astype(np.int64) / 1e6)
+    """Dates or durations as seconds, NaN where there is none."""
+    unit = "datetime64[us]" if array.dtype.kind == "M" else "timedelta64[us]"
+    microseconds = array.astype(unit)
+    seconds = microseconds.astype(np.int64) / 1e6
+    return np.where(np.isnat(microseconds), np.nan, seconds)
 
 
 def identifies(column):
-    """Whether a column numbers the rows: a counter, a key of at least five digits, or a
-    code."""
-    entries, n = column.entries, len(column.entries)
-    if n < _FEWEST or column.kind == "date" or len(np.unique(entries)) < n:
+    """Whether a column numbers the rows.
+
+    It may be a counter, a key of at least five digits, or a code.
+    """
+    entries = column.entries
+    n = len(entries)
+    if n < _MIN_ROWS or column.kind == "date" or len(np.unique(entries)) < n:
         return False
     if column.kind == "category":
         return np.mean([" " in entry for entry in entries]) < 0.05

@@ -4,8 +4,9 @@ import numpy as np
 
 
 def number_text(number, grouped=True):
-    """A number as people write it: four or six digits, with an exponent only if it is
-    extreme.
+    """A number as people write it: an exponent is for extreme ones only.
+
+    It has four digits if they are grouped by commas, else six.
 
     >>> [number_text(number) for number in (4511000.0, 0.12345, 3.0, 2e-9)]
     ['4,511,000', '0.1235', '3', '2e-09']
@@ -17,7 +18,9 @@ def number_text(number, grouped=True):
     text = f"{number:,.{places}f}"
     if not grouped or abs(number) < 10_000:
         text = text.replace(",", "")
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return text
 
 
 def plural(n, word):

@@ -1,5 +1,4 @@
-"""Rows with texts as vectors: dense ones for forests, and all words for linear
-models."""
+"""Rows with texts as vectors: dense ones for forests, all words for linear models."""
 
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -21,49 +20,61 @@ class TextEncoder(TransformerMixin, BaseEstimator):
 
     def fit(self, X, y=None):
         """Learn the encoding of a pandas frame, or of a list of texts."""
-        names, self.others_ = (
-            split_texts(X) if hasattr(X, "columns") else (["text"], [])
-        )
-        self.columns_, self.words_, self.topics_ = None, {}, {}
+        if hasattr(X, "columns"):
+            names, self.others_ = split_texts(X)
+        else:
+            names, self.others_ = ["text"], []
+        self.columns_ = None
+        n_numbers = 0
         if self.others_:
-            self.columns_ = column_encoder(X[self.others_])[0].fit(X[self.others_])
+            others = X[self.others_]
+            self.columns_ = column_encoder(others)[0].fit(others)
+            n_numbers = self.columns_.transform(others[:1]).shape[1]
+        self.words_ = {}
+        self.topics_ = {}
+        n_topics = 0
         for name in names:
-            words = TfidfVectorizer(sublinear_tf=True, min_df=2)
-            try:
-                counts = words.fit_transform(_texts(X, name))
-            except ValueError:  # no word twice
-                words.set_params(min_df=1)
-                counts = words.fit_transform(_texts(X, name))
-            n_topics = min(_TOPICS, counts.shape[1] - 1, counts.shape[0] - 1)
-            self.words_[name] = words
-            self.topics_[name] = TruncatedSVD(max(n_topics, 1), random_state=0).fit(
-                counts
-            )
-        n_numbers = (
-            self.columns_.transform(X[self.others_][:1]).shape[1] if self.others_ else 0
-        )
-        n_topics = sum(topics.components_.shape[0] for topics in self.topics_.values())
+            self.words_[name], counts = _fit_words(_texts(X, name))
+            n_components = min(_TOPICS, counts.shape[1] - 1, counts.shape[0] - 1)
+            topics = TruncatedSVD(max(n_components, 1), random_state=0).fit(counts)
+            self.topics_[name] = topics
+            n_topics += topics.components_.shape[0]
         self.sizes_ = n_numbers, n_numbers + n_topics
         return self
 
     def transform(self, X):
         """Rows as a CSR matrix: columns, components, words."""
-        words = [each.transform(_texts(X, name)) for name, each in self.words_.items()]
-        topics = [each.transform(w) for each, w in zip(self.topics_.values(), words)]
-        blocks = [self.columns_.transform(X[self.others_])] if self.others_ else []
-        return sparse.hstack(
-            [sparse.csr_array(b) for b in (*blocks, *topics, *words)]
-        ).tocsr()
+        words = {
+            name: vectorizer.transform(_texts(X, name))
+            for name, vectorizer in self.words_.items()
+        }
+        topics = [self.topics_[name].transform(words[name]) for name in words]
+        numbers = [self.columns_.transform(X[self.others_])] if self.others_ else []
+        blocks = [*numbers, *topics, *words.values()]
+        return sparse.hstack([sparse.csr_array(block) for block in blocks]).tocsr()
 
     def split(self, X, scaler=None):
-        """Dense vectors, and all words; the scaler is for the numbers of columns in
-        both."""
+        """Dense vectors, and all words, of encoded rows.
+
+        The scaler is for the numbers of columns, which are in both.
+        """
         n_numbers, n_dense = self.sizes_
         dense = X[:, :n_dense].toarray()
         if n_numbers and scaler is not None:
             dense[:, :n_numbers] = scaler.fit_transform(dense[:, :n_numbers])
         wide = sparse.hstack([sparse.csr_array(dense[:, :n_numbers]), X[:, n_dense:]])
         return dense, wide.tocsr()
+
+
+def _fit_words(texts):
+    """A vectorizer of words, and its counts; of all words if none is there twice."""
+    vectorizer = TfidfVectorizer(sublinear_tf=True, min_df=2)
+    try:
+        counts = vectorizer.fit_transform(texts)
+    except ValueError:  # no word twice
+        vectorizer.set_params(min_df=1)
+        counts = vectorizer.fit_transform(texts)
+    return vectorizer, counts
 
 
 def _texts(X, name):

@@ -78,7 +78,8 @@ def block_bytes(device, divisor=8):
 def seeded(seed, device="cpu"):
     """Context in which torch's global generators start from a seed.
 
-    They are restored afterwards. Only one thread at a time may enter, since all threads use the same generators.
+    They are restored afterwards. Only one thread at a time may enter, since all threads
+    use the same generators.
     """
     gpu = torch.get_device_module(GPU)
     devices = [] if device == "cpu" else [gpu.current_device()]

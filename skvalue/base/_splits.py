@@ -161,10 +161,10 @@ def refuse_unseen_labels(problem, cv):
     for split in problem.splits:
         unseen = np.setdiff1d(split.points.y, problem.rows(split)[1])
         if len(unseen):
+            labels = format_values(problem.classes[unseen])
             raise ValueError(
                 "In each split the players must have all labels of the validation "
-                f"points: rows with the label {format_values(problem.classes[unseen])} are all "
-                "among the validation points of one split. Pass X_val and y_val, "
-                "another cv, or task='regression' if y holds no classes. Got "
-                f"cv={cv!r}."
+                f"points: rows with the label {labels} are all among the validation "
+                "points of one split. Pass X_val and y_val, another cv, or "
+                f"task='regression' if y holds no classes. Got cv={cv!r}."
             )

@@ -72,8 +72,8 @@ def _check_new_labels(classes, is_seen, codes_val):
     old = classes[is_seen].tolist()
     if not is_seen[codes_val].any():
         raise ValueError(
-            f"y_val must hold only labels that y has. Got unseen labels: {format_values(new)}. "
-            f"Labels of y: {format_values(old)}."
+            "y_val must hold only labels that y has. Got unseen labels: "
+            f"{format_values(new)}. Labels of y: {format_values(old)}."
         )
     similar = {_plain_text(label): label for label in old}
     close = [similar[text] for text in map(_plain_text, new) if text in similar]
