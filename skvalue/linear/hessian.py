@@ -10,6 +10,7 @@ from .._utils.parallel import tiles
 from .losses import SOFTMAX
 
 _BLOCK = 2**21  # numbers in a block of rows
+_SINGULAR = 1e-7  # smallest pivot of a regular matrix, relative to the largest
 
 
 class Hessian:
@@ -50,48 +51,60 @@ class Hessian:
     def __init__(self, model, less_weight=0.0):
         self.model = model
         p, k = model.theta.shape
-        fits = 8 * (k * p) ** 2 <= get_config()["working_memory"] * 2**20
-        self.solver = "cholesky" if fits else "cg"
+        is_small = 8 * (k * p) ** 2 <= get_config()["working_memory"] * 2**20
+        self.solver = "cholesky" if is_small else "cg"
         weight = model.weights.sum() - less_weight
         self._penalty = model.penalty + weight * model.row_penalty
-        self._factor = self._factorise() if self.solver == "cholesky" else None
+        self._factor = self._factorise() if is_small else None
 
     def _factorise(self):
-        model, (p, k) = self.model, self.model.theta.shape
+        """Cholesky factor of the matrix, in the form of `cho_factor`."""
+        matrix = self._matrix()
+        n_coefs = self.model.theta.size
+        try:
+            factor, lower = cho_factor(
+                matrix.reshape(n_coefs, n_coefs), lower=True, overwrite_a=True
+            )
+            pivots = np.abs(np.diag(factor))
+            is_singular = pivots.min() < _SINGULAR * pivots.max()
+        except LinAlgError:
+            is_singular = True
+        if is_singular:
+            raise ValueError(
+                "estimator must have a unique optimum: its Hessian is singular. Pass "
+                "one with a penalty, or fewer columns. Got "
+                f"{self.model.estimator!r}."
+            )
+        return factor, lower
+
+    def _matrix(self):
+        """The matrix of the Hessian, (K, p, K, p)."""
+        model = self.model
+        p, k = model.theta.shape
         matrix = np.zeros((k, p, k, p))
-        for part in tiles(len(model.y), max(1, _BLOCK // (p + k * k))):
-            X, curvature = model.X[part], model.curvature(part)
+        for block in tiles(len(model.y), max(1, _BLOCK // (p + k * k))):
+            X = model.X[block]
+            curvature = model.curvature(block)
             for a in range(k):
                 for b in range(a, k):
-                    weighted = X * curvature[:, a, b, None]
-                    product = weighted.T @ X
-                    product = product.toarray() if sparse.issparse(product) else product
+                    product = (X * curvature[:, a, b, None]).T @ X
+                    if sparse.issparse(product):
+                        product = product.toarray()
                     matrix[a, :, b] += product
                     if a != b:
                         matrix[b, :, a] += product
+
         diagonal = np.arange(p)
         for a in range(k):
             matrix[a, diagonal, a, diagonal] += self._penalty
+
         if model.loss is SOFTMAX:
             # The same shift of all decisions changes no probability. Gradients have no
             # component along it, so a term along it makes the matrix regular and
             # changes no solution.
-            shift = np.einsum("ajaj->", matrix) / (k * p)
-            matrix[:, diagonal, :, diagonal] += shift
-        try:
-            factor, lower = cho_factor(
-                matrix.reshape(k * p, k * p), lower=True, overwrite_a=True
-            )
-            scale = np.abs(np.diag(factor))
-            singular = scale.min() < 1e-7 * scale.max()
-        except LinAlgError:
-            singular = True
-        if singular:
-            raise ValueError(
-                "estimator must have a unique optimum: its Hessian is singular. Pass one with a "
-                f"penalty, or fewer columns. Got {model.estimator!r}."
-            )
-        return factor, lower
+            mean_diagonal = np.einsum("ajaj->", matrix) / (k * p)
+            matrix[:, diagonal, :, diagonal] += mean_diagonal
+        return matrix
 
     def product(self, vectors):
         """Products of the Hessian with vectors.
@@ -106,12 +119,15 @@ class Hessian:
         products : ndarray of shape (m, K, p)
             The products.
         """
-        model, out = self.model, vectors * self._penalty
-        for part in tiles(len(model.y), max(1, _BLOCK // model.theta.size)):
-            X, curvature = model.X[part], model.curvature(part)
-            for vector, product in zip(vectors, out):
-                product += (X.T @ np.einsum("nab,nb->na", curvature, X @ vector.T)).T
-        return out
+        model = self.model
+        products = vectors * self._penalty
+        for block in tiles(len(model.y), max(1, _BLOCK // model.theta.size)):
+            X = model.X[block]
+            curvature = model.curvature(block)
+            for vector, product in zip(vectors, products):
+                changes = np.einsum("nab,nb->na", curvature, X @ vector.T)
+                product += (X.T @ changes).T
+        return products
 
     def solve(self, vectors):
         """Solutions of linear systems.
@@ -134,19 +150,22 @@ class Hessian:
         flat = vectors.reshape(len(vectors), -1)
         if self._factor is not None:
             return cho_solve(self._factor, flat.T).T.reshape(vectors.shape)
-        shape, size = vectors.shape[1:], flat.shape[1]
-        operator = LinearOperator(
-            (size, size),
-            lambda v: self.product(v.reshape(1, *shape)).ravel(),
-            dtype=np.float64,
-        )
-        found = []
+
+        shape = vectors.shape[1:]
+        n_coefs = flat.shape[1]
+
+        def multiply(vector):
+            return self.product(vector.reshape(1, *shape)).ravel()
+
+        operator = LinearOperator((n_coefs, n_coefs), multiply, dtype=np.float64)
+        solutions = []
         for vector in flat:
-            solution, status = cg(operator, vector, rtol=1e-10, maxiter=10 * size)
+            solution, status = cg(operator, vector, rtol=1e-10, maxiter=10 * n_coefs)
             if status:
                 raise ValueError(
-                    "estimator must be better conditioned for conjugate gradients: scale the "
-                    f"columns, or use a larger penalty. Got {self.model.estimator!r}."
+                    "estimator must be better conditioned for conjugate gradients, "
+                    "which did not converge: scale the columns, or use a larger "
+                    f"penalty. Got {self.model.estimator!r}."
                 )
-            found.append(solution)
-        return np.array(found).reshape(vectors.shape)
+            solutions.append(solution)
+        return np.array(solutions).reshape(vectors.shape)

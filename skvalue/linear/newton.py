@@ -9,9 +9,14 @@ from .hessian import Hessian
 from .losses import SQUARED
 
 _BLOCK = 2**21  # numbers in a block
-_SINGULAR = 1e-10
-_LAST_STEP, _MAX_STEPS = 1e-6, 20  # the error after a step is about its square
-_LAST_CORRECTION, _MAX_CORRECTIONS = 1e-9, 50  # their errors fall by a factor
+_SINGULAR = 1e-10  # determinant below which a row has no optimum without it
+
+# Newton's steps end with one of this length, relative to the coefficients: the error
+# after a step is about its square. Errors of corrections fall by a factor each.
+_LAST_STEP = 1e-6
+_MAX_STEPS = 20
+_LAST_CORRECTION = 1e-9
+_MAX_CORRECTIONS = 50
 
 
 def polish_optimum(model):
@@ -39,12 +44,14 @@ def polish_optimum(model):
     >>> from sklearn.linear_model import LogisticRegression
     >>> from skvalue.derivatives import linear_model, polish_optimum
     >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 1, 0, 1])
-    >>> model = polish_optimum(linear_model(LogisticRegression(tol=0.1).fit(X, y), X, y))
+    >>> estimator = LogisticRegression(tol=0.1).fit(X, y)
+    >>> model = polish_optimum(linear_model(estimator, X, y))
     >>> slope = model.X.T @ model.gradient() + model.penalty[:, None] * model.theta
     >>> bool(np.abs(slope).max() < 1e-9)
     True
     """
-    penalty = (model.penalty + model.weights.sum() * model.row_penalty)[:, None]
+    weight = model.weights.sum()
+    penalty = (model.penalty + weight * model.row_penalty)[:, None]
     for _ in range(_MAX_STEPS):
         gradient = model.X.T @ model.gradient() + penalty * model.theta
         step = Hessian(model).solve(gradient.T[None])[0].T
@@ -52,7 +59,8 @@ def polish_optimum(model):
         if np.abs(step).max() <= _LAST_STEP * (1 + np.abs(model.theta).max()):
             return model
     raise ValueError(
-        f"estimator must be near its optimum: increase max_iter. Got {model.estimator!r}."
+        f"estimator must be near its optimum: {_MAX_STEPS} Newton steps from its "
+        f"coefficients do not converge. Increase max_iter. Got {model.estimator!r}."
     )
 
 
@@ -88,11 +96,13 @@ def row_products(model, directions, X=None, gradient=None, weights=None):
     (1, 3)
     """
     if X is None:
-        X, gradient, weights = model.X, model.gradient(), model.weights
+        X = model.X
+        gradient = model.gradient()
+        weights = model.weights
     m, k, p = directions.shape
-    along = (X @ directions.reshape(m * k, p).T).reshape(-1, m, k)
+    changes = (X @ directions.reshape(m * k, p).T).reshape(-1, m, k)
     penalty = np.einsum("mkp,p,pk->m", directions, model.row_penalty, model.theta)
-    return np.einsum("nmk,nk->mn", along, gradient) + penalty[:, None] * weights
+    return np.einsum("nmk,nk->mn", changes, gradient) + penalty[:, None] * weights
 
 
 def newton_steps(model, hessian, X, gradient, curvature, weights, sign=-1.0):
@@ -134,21 +144,27 @@ def newton_steps(model, hessian, X, gradient, curvature, weights, sign=-1.0):
     >>> bool(np.isclose((model.theta.T + steps[2])[0, 0], refit.coef_[0]))
     True
     """
-    X = X.toarray() if not isinstance(X, np.ndarray) else X
-    (m, p), k = X.shape, gradient.shape[1]
-    units = np.zeros((m, k, k, p))
-    units[:, np.arange(k), np.arange(k)] = X[:, None]
-    solved = hessian.solve(units.reshape(m * k, k, p)).reshape(m, k, k, p)
-    # H^-1 of the gradient, and then the change of the Hessian by Woodbury's formula.
-    shrink = hessian.solve((model.row_penalty[:, None] * model.theta).T[None])[0]
-    leverage = np.einsum("mklp,mp->mlk", solved, X)
-    along = np.einsum("mlk,mk->ml", leverage, gradient)
-    along += weights[:, None] * (X @ shrink.T)
-    curved = np.einsum("mkl,ml->mk", curvature, along)
-    system = np.eye(k) + sign * np.einsum("mkl,mlj->mkj", curvature, leverage)
+    X = _dense(X)
+    m, p = X.shape
+    k = gradient.shape[1]
+
+    # H^-1 of each decision's columns, the leverages, and H^-1 of the gradient of the
+    # penalty that a unit of weight carries.
+    columns = np.zeros((m, k, k, p))
+    columns[:, np.arange(k), np.arange(k)] = X[:, None]
+    solved = hessian.solve(columns.reshape(m * k, k, p)).reshape(m, k, k, p)
+    leverages = np.einsum("mklp,mp->mlk", solved, X)
+    shrinkage = hessian.solve((model.row_penalty[:, None] * model.theta).T[None])[0]
+
+    # The change of the Hessian by Woodbury's formula.
+    changes = np.einsum("mlk,mk->ml", leverages, gradient)
+    changes += weights[:, None] * (X @ shrinkage.T)
+    bends = np.einsum("mkl,ml->mk", curvature, changes)
+    system = np.eye(k) + sign * np.einsum("mkl,mlj->mkj", curvature, leverages)
     system[np.abs(np.linalg.det(system)) < _SINGULAR] = np.nan
-    moved = gradient - sign * np.linalg.solve(system, curved[:, :, None])[:, :, 0]
-    steps = np.einsum("mk,mklp->mlp", moved, solved) + weights[:, None, None] * shrink
+    factors = gradient - sign * np.linalg.solve(system, bends[:, :, None])[:, :, 0]
+    steps = np.einsum("mk,mklp->mlp", factors, solved)
+    steps = steps + weights[:, None, None] * shrinkage
     return -sign * steps
 
 
@@ -184,13 +200,18 @@ def corrected_steps(model, hessian, steps, rows=None, joined=None):
     >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 1, 0, 1])
     >>> model = linear_model(LogisticRegression().fit(X, y), X, y)
     >>> no_step = np.zeros((1, 1, 2))
-    >>> bool(np.abs(corrected_steps(model, Hessian(model), no_step)).max() < 1e-3)  # the optimum
+    >>> steps = corrected_steps(model, Hessian(model), no_step)
+    >>> bool(np.abs(steps).max() < 1e-3)  # the model is at its optimum
     True
     """
     if model.loss is SQUARED:
         return steps
-    n, (m, k, p) = len(model.y), steps.shape
-    theta, weight = model.theta.T + steps, np.full(m, model.weights.sum())
+    n = len(model.y)
+    m, k, p = steps.shape
+    theta = model.theta.T + steps
+    weight = np.full(m, model.weights.sum())
+
+    # The gradient of all rows at the coefficients of each step.
     z = (model.X @ theta.reshape(m * k, p).T).reshape(n * m, k)
     gradient = model.loss.gradient(z, np.repeat(model.y, m, axis=0)).reshape(n, m, k)
     gradient = model.weights[:, None, None] * gradient
@@ -200,11 +221,12 @@ def corrected_steps(model, hessian, steps, rows=None, joined=None):
     total = (model.X.T @ gradient.reshape(n, m * k)).T.reshape(m, k, p)
     if joined is not None:
         X, y, weights = joined
-        X = X.toarray() if not isinstance(X, np.ndarray) else X
-        slopes = weights[:, None] * model.loss.gradient(
-            np.einsum("mp,mkp->mk", X, theta), y
-        )
-        total, weight = total + slopes[:, :, None] * X[:, None], weight + weights
+        X = _dense(X)
+        z = np.einsum("mp,mkp->mk", X, theta)
+        gradient = weights[:, None] * model.loss.gradient(z, y)
+        total = total + gradient[:, :, None] * X[:, None]
+        weight = weight + weights
+
     penalty = model.penalty + weight[:, None] * model.row_penalty
     return steps - hessian.solve(total + penalty[:, None] * theta)
 
@@ -244,32 +266,45 @@ def changes_without(model, hessian, players, converge=False):
     >>> bool(np.isclose((model.theta.T + change)[0, 0], refit.coef_[0]))
     True
     """
-    if hessian.solver != "cholesky" or any(len(rows) > 1 for rows in players):
+    is_single = all(len(rows) == 1 for rows in players)
+    if is_single and hessian.solver == "cholesky":
+        yield from _changes_without_rows(model, hessian, players, converge)
+    elif converge:
         for rows in players:
-            if converge:
-                yield optimum_without(model, rows)
-                continue
-            rest = model.without(rows)
-            own = Hessian(rest)
-            step = own.solve(model.gradient_sum(rows)[None])
-            yield corrected_steps(rest, own, step)[0]
-        return
+            yield optimum_without(model, rows)
+    else:
+        for rows in players:
+            remaining = model.without(rows)
+            own_hessian = Hessian(remaining)
+            step = own_hessian.solve(model.gradient_sum(rows)[None])
+            yield corrected_steps(remaining, own_hessian, step)[0]
+
+
+def _changes_without_rows(model, hessian, players, converge):
+    """As `changes_without`, of players of one row, in blocks of rows."""
     if model.row_penalty.any():
         hessian = Hessian(model, model.weights.mean())
     rows = np.concatenate(players)
-    for part in tiles(len(rows), block_size(model)):
-        some = rows[part]
+    n_corrections = _MAX_CORRECTIONS if converge else 1
+    scale = 1 + np.abs(model.theta).max()
+    for tile in tiles(len(rows), block_size(model)):
+        removed = rows[tile]
         steps = newton_steps(
-            model, hessian, model.X[some], model.gradient(some), model.curvature(some),
-            model.weights[some],
-        )  # fmt: skip
-        moved, n_left = np.inf, _MAX_CORRECTIONS if converge else 1
-        while n_left and not np.all(moved <= _LAST_CORRECTION):
-            former, steps = steps, corrected_steps(model, hessian, steps, rows=some)
-            scale = 1 + np.abs(model.theta).max()
-            moved, n_left = np.abs(steps - former).max(axis=(1, 2)) / scale, n_left - 1
+            model,
+            hessian,
+            X=model.X[removed],
+            gradient=model.gradient(removed),
+            curvature=model.curvature(removed),
+            weights=model.weights[removed],
+        )
+        for _ in range(n_corrections):
+            former = steps
+            steps = corrected_steps(model, hessian, steps, rows=removed)
+            errors = np.abs(steps - former).max(axis=(1, 2)) / scale
+            if np.all(errors <= _LAST_CORRECTION):
+                break
         if converge:
-            steps[~(moved <= _LAST_CORRECTION)] = np.nan
+            steps[~(errors <= _LAST_CORRECTION)] = np.nan
         yield from steps
 
 
@@ -332,3 +367,7 @@ def block_size(model):
     """
     p, k = model.theta.shape
     return max(1, _BLOCK // (k * max(k * p, len(model.y))))
+
+
+def _dense(X):
+    return X if isinstance(X, np.ndarray) else X.toarray()

@@ -21,14 +21,14 @@ from sklearn.utils import check_array, compute_class_weight
 
 from .losses import GAMMA, LOGISTIC, POISSON, SOFTMAX, SQUARED
 
-_GLMS = {PoissonRegressor: POISSON, GammaRegressor: GAMMA}
-_TYPES = (
+_DEVIANCES = {PoissonRegressor: POISSON, GammaRegressor: GAMMA}
+_ESTIMATORS = (
     LogisticRegression,
     Ridge,
     LinearRegression,
     RidgeClassifier,
     KernelRidge,
-    *_GLMS,
+    *_DEVIANCES,
 )
 
 
@@ -121,11 +121,9 @@ class LinearModel:
         total : ndarray of shape (K, p)
             The sum.
         """
-        total = (self.X[rows].T @ self.gradient(rows)).T
-        return (
-            total
-            + self.weights[rows].sum() * (self.row_penalty[:, None] * self.theta).T
-        )
+        of_losses = (self.X[rows].T @ self.gradient(rows)).T
+        weight = self.weights[rows].sum()
+        return of_losses + weight * (self.row_penalty[:, None] * self.theta).T
 
     def curvature(self, rows=slice(None)):
         """Weighted second derivatives of the losses of some rows by their decisions.
@@ -176,7 +174,7 @@ class LinearModel:
         last, X = _last_step(self.estimator, X)
         if self.features is not None:
             return _kernel(last, X) @ self.features
-        return _with_ones(X, last.fit_intercept)
+        return _with_ones(X) if last.fit_intercept else X
 
     def fitted(self, theta):
         """The estimator with other coefficients.
@@ -191,20 +189,23 @@ class LinearModel:
         estimator : estimator
             A fitted copy.
         """
-        steps = getattr(self.estimator, "steps", [("", self.estimator)])
-        last = copy(steps[-1][1])
+        is_pipeline = isinstance(self.estimator, Pipeline)
+        last = copy(self.estimator[-1] if is_pipeline else self.estimator)
         if self.features is not None:
             last.dual_coef_ = (self.features @ theta)[:, 0]
         else:
             if last.fit_intercept:
-                theta, intercept = theta[:-1], theta[-1]
-                scalar = np.ndim(last.intercept_) == 0
-                last.intercept_ = float(intercept[0]) if scalar else intercept
+                intercept = theta[-1]
+                theta = theta[:-1]
+                is_scalar = np.ndim(last.intercept_) == 0
+                last.intercept_ = float(intercept[0]) if is_scalar else intercept
             last.coef_ = theta.T.reshape(np.shape(last.coef_))
-        if not isinstance(self.estimator, Pipeline):
+        if not is_pipeline:
             return last
+
         pipeline = copy(self.estimator)
-        pipeline.steps = [*steps[:-1], (steps[-1][0], last)]
+        name, _ = pipeline.steps[-1]
+        pipeline.steps = [*pipeline.steps[:-1], (name, last)]
         return pipeline
 
     def targets(self, y):
@@ -250,9 +251,8 @@ def supports(estimator):
     >>> supports(Ridge()), supports(DecisionTreeRegressor())
     (True, False)
     """
-    return (
-        type(estimator[-1] if isinstance(estimator, Pipeline) else estimator) in _TYPES
-    )
+    last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    return type(last) in _ESTIMATORS
 
 
 def linear_model(estimator, X, y, sample_weight=None):
@@ -289,71 +289,91 @@ def linear_model(estimator, X, y, sample_weight=None):
     >>> from skvalue.derivatives import linear_model
     >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array([0.0, 1.0, 3.0])
     >>> model = linear_model(Ridge().fit(X, y), X, y)
-    >>> bool(np.allclose(model.X.T @ model.gradient() + model.penalty[:, None] * model.theta, 0))
+    >>> gradient = model.X.T @ model.gradient() + model.penalty[:, None] * model.theta
+    >>> bool(np.allclose(gradient, 0))
     True
     """
     y = np.asarray(y)
-    weights = (
-        np.ones(len(y))
-        if sample_weight is None
-        else np.asarray(sample_weight, np.float64)
-    )
+    weights = np.ones(len(y))
+    if sample_weight is not None:
+        weights = np.asarray(sample_weight, np.float64)
     last, X = _last_step(estimator, X)
-    if type(last) not in _TYPES:
-        names = ", ".join(kind.__name__ for kind in _TYPES)
+    if type(last) not in _ESTIMATORS:
+        names = ", ".join(kind.__name__ for kind in _ESTIMATORS)
         raise ValueError(
-            f"estimator must be one of {names}, or a Pipeline of one. Got {last!r}."
+            f"estimator must be one of {names}, or a Pipeline of one, whose "
+            f"derivatives are known. Got {last!r}."
         )
     if getattr(last, "positive", False):
         raise ValueError(
-            "estimator must have positive=False: bounds have no derivative."
+            "estimator must have positive=False: bounds have no derivative. Got "
+            f"{last!r}."
         )
     if isinstance(last, KernelRidge):
         return _kernel_model(estimator, last, X, y, weights)
+
     classes = getattr(last, "classes_", None)
+    codes = y if classes is None else np.searchsorted(classes, y)
     if getattr(last, "class_weight", None) is not None:
-        of_class = compute_class_weight(last.class_weight, classes=classes, y=y)
-        weights = weights * of_class[np.searchsorted(classes, y)]
+        class_weights = compute_class_weight(last.class_weight, classes=classes, y=y)
+        weights = weights * class_weights[codes]
+
     theta = np.atleast_2d(np.asarray(last.coef_, dtype=np.float64)).T
-    d = len(theta)
+    n_features, n_decisions = theta.shape
     if last.fit_intercept:
-        theta = np.vstack([theta, np.broadcast_to(last.intercept_, theta.shape[1])])
-    penalty, row_penalty, loss = np.zeros(len(theta)), np.zeros(len(theta)), SQUARED
+        theta = np.vstack([theta, np.broadcast_to(last.intercept_, n_decisions)])
+        X = _with_ones(X)
+
+    # The loss and the penalties in the scale in which the loss has factor 1.
+    loss = SQUARED
+    penalty = np.zeros(len(theta))
+    row_penalty = np.zeros(len(theta))
     if isinstance(last, LogisticRegression):
-        loss = LOGISTIC if theta.shape[1] == 1 else SOFTMAX
-        weights = weights * _logistic_penalty(last, penalty, d)
-    elif type(last) in _GLMS:
-        loss, row_penalty[:d] = _GLMS[type(last)], 2 * last.alpha
+        loss = LOGISTIC if n_decisions == 1 else SOFTMAX
+        penalty, loss_factor = _logistic_penalty(last, n_features, len(theta))
+        weights = weights * loss_factor
+    elif type(last) in _DEVIANCES:
+        loss = _DEVIANCES[type(last)]
+        row_penalty[:n_features] = 2 * last.alpha
     elif not isinstance(last, LinearRegression):
         if np.ndim(last.alpha) and np.ptp(last.alpha) > 0:
-            raise ValueError(f"alpha must be one number. Got {last.alpha}.")
-        penalty[:d] = 2 * np.max(last.alpha)
-    X = _with_ones(X, last.fit_intercept)
+            raise ValueError(
+                "alpha must be one number: penalties of several targets differ. Got "
+                f"{last.alpha}."
+            )
+        penalty[:n_features] = 2 * np.max(last.alpha)
+
     model = LinearModel(
-        X, y, weights, theta, loss, penalty, row_penalty, classes, estimator
+        X=X,
+        y=y,
+        weights=weights,
+        theta=theta,
+        loss=loss,
+        penalty=penalty,
+        row_penalty=row_penalty,
+        classes=classes,
+        estimator=estimator,
     )
-    return replace(
-        model, y=model.targets(y if classes is None else np.searchsorted(classes, y))
-    )
+    return replace(model, y=model.targets(codes))
 
 
-def _logistic_penalty(last, penalty, d):
-    """Enter the penalty of a logistic regression, and return the factor of its
-    losses."""
-    kind = last.penalty if last.penalty in (None, "l1", "elasticnet") else "l2"
-    if kind == "l1" or last.l1_ratio not in (None, 0, 0.0):
+def _logistic_penalty(last, n_features, n_coefs):
+    """Penalty (n_coefs,) of a logistic regression, and the factor of its losses."""
+    is_l1 = last.penalty == "l1" or last.l1_ratio not in (None, 0, 0.0)
+    if is_l1:
         raise ValueError(
-            "estimator must have an L2 penalty or none: an L1 penalty has no derivative. Got "
-            f"{last!r}."
+            "estimator must have an L2 penalty or none: an L1 penalty has no "
+            f"derivative. Got {last!r}."
         )
-    if kind is None or np.isinf(last.C):
-        return 1.0
-    penalty[:d] = 1.0
-    if (
-        last.solver == "liblinear" and last.fit_intercept
-    ):  # it shrinks the intercept too
-        penalty[d:] = 1.0 / last.intercept_scaling**2
-    return last.C
+    penalty = np.zeros(n_coefs)
+    if last.penalty is None or np.isinf(last.C):
+        return penalty, 1.0
+
+    penalty[:n_features] = 1.0
+    if last.solver == "liblinear" and last.fit_intercept:
+        # It shrinks the intercept too.
+        penalty[n_features:] = 1.0 / last.intercept_scaling**2
+    return penalty, last.C
 
 
 def _kernel_model(estimator, last, X, y, weights):
@@ -362,56 +382,53 @@ def _kernel_model(estimator, last, X, y, weights):
         raise ValueError(
             "kernel must not be 'precomputed': other rows have no kernel then."
         )
-    sizes, vectors = np.linalg.eigh(_kernel(last, X))
-    kept = sizes > sizes[-1] * len(sizes) * np.finfo(np.float64).eps
-    features = vectors[:, kept] / np.sqrt(sizes[kept])
-    design = vectors[:, kept] * np.sqrt(sizes[kept])
-    theta = (np.asarray(last.dual_coef_, dtype=np.float64).reshape(len(y)) @ design)[
-        :, None
-    ]
-    penalty = np.full(len(theta), 2.0 * np.max(last.alpha))
-    y = np.asarray(y, dtype=np.float64)[:, None]
+    # Eigenvectors of the kernel, scaled so that products of features are the kernel.
+    eigenvalues, eigenvectors = np.linalg.eigh(_kernel(last, X))
+    rounding = len(eigenvalues) * np.finfo(np.float64).eps
+    is_positive = eigenvalues > eigenvalues[-1] * rounding
+    scales = np.sqrt(eigenvalues[is_positive])
+    features = eigenvectors[:, is_positive] / scales
+    design = eigenvectors[:, is_positive] * scales
+
+    dual = np.asarray(last.dual_coef_, dtype=np.float64).reshape(len(y))
+    theta = (dual @ design)[:, None]
     return LinearModel(
-        design,
-        y,
-        weights,
-        theta,
-        SQUARED,
-        penalty,
-        np.zeros(len(theta)),
-        None,
-        estimator,
-        features,
+        X=design,
+        y=np.asarray(y, dtype=np.float64)[:, None],
+        weights=weights,
+        theta=theta,
+        loss=SQUARED,
+        penalty=np.full(len(theta), 2.0 * np.max(last.alpha)),
+        row_penalty=np.zeros(len(theta)),
+        classes=None,
+        estimator=estimator,
+        features=features,
     )
 
 
 def _kernel(last, X):
     """Kernel of rows with the rows that a kernel ridge regression was fitted on."""
-    given = {"gamma": last.gamma, "degree": last.degree, "coef0": last.coef0}
+    parameters = {"gamma": last.gamma, "degree": last.degree, "coef0": last.coef0}
     if callable(last.kernel):
-        given = last.kernel_params or {}
+        parameters = last.kernel_params or {}
     return pairwise_kernels(
-        X, last.X_fit_, metric=last.kernel, filter_params=True, **given
+        X, last.X_fit_, metric=last.kernel, filter_params=True, **parameters
     )
 
 
 def _last_step(estimator, X):
     """The last step of a pipeline, and the rows as it gets them, in float64."""
     if isinstance(estimator, Pipeline):
-        X = estimator[:-1].transform(X) if len(estimator) > 1 else X
+        if len(estimator) > 1:
+            X = estimator[:-1].transform(X)
         estimator = estimator[-1]
-    return estimator, check_array(
-        X, accept_sparse="csr", dtype=np.float64, input_name="X"
-    )
+    X = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
+    return estimator, X
 
 
-def _with_ones(X, intercept):
+def _with_ones(X):
     """The rows with a last column of ones, for an intercept."""
-    if not intercept:
-        return X
     ones = np.ones((X.shape[0], 1))
-    return (
-        sparse.csr_array(sparse.hstack([X, ones]))
-        if sparse.issparse(X)
-        else np.c_[X, ones]
-    )
+    if sparse.issparse(X):
+        return sparse.csr_array(sparse.hstack([X, ones]))
+    return np.c_[X, ones]
