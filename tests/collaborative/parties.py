@@ -17,9 +17,8 @@ from skvalue.exceptions import NestedReleasesWarning
 from skvalue.privacy import SeededNoiseWarning
 
 
-class NIG(NamedTuple):
-    """Normal-inverse-gamma: w | s2 ~ N(mean, s2 precision^-1), s2 ~ InverseGamma(a,
-    b)."""
+class NormalInverseGamma(NamedTuple):
+    """w | s2 ~ N(mean, s2 precision^-1), s2 ~ InverseGamma(a, b)."""
 
     mean: np.ndarray
     precision: np.ndarray
@@ -27,7 +26,8 @@ class NIG(NamedTuple):
     b: float
 
 
-A0, B0 = 20.0, 0.5
+A0 = 20.0
+B0 = 0.5
 PRECISION = B0 / (A0 - 1) / 0.25  # weights of variance 1/4
 
 
@@ -50,6 +50,7 @@ def simulate(seed, counts=(100, 200, 400), n_features=2):
 
 
 def quietly(function, *arguments, **options):
+    """Call a function without warnings of seeds and of paths."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SeededNoiseWarning)
         warnings.simplefilter("ignore", NestedReleasesWarning)
@@ -57,15 +58,14 @@ def quietly(function, *arguments, **options):
 
 
 def release_all(parties, epsilons, seed=7, **options):
-    return [
-        quietly(
-            GramRelease(
-                None, renyi_epsilon=e, noise_random_state=seed + i, **options
-            ).fit,
-            *rows,
-        ).release_
-        for i, (e, rows) in enumerate(zip(epsilons, parties))
-    ]
+    """Releases of parties with these Renyi epsilons, from consecutive seeds."""
+    releases = []
+    for i, (epsilon, (X, y)) in enumerate(zip(epsilons, parties)):
+        party = GramRelease(
+            None, renyi_epsilon=epsilon, noise_random_state=seed + i, **options
+        )
+        releases.append(quietly(party.fit, X, y).release_)
+    return releases
 
 
 def gaussian_kl(mean, variance, prior_mean, prior_variance):
@@ -76,22 +76,23 @@ def gaussian_kl(mean, variance, prior_mean, prior_variance):
 
 def surprise_of(releases, model=None, random_state=0, **options):
     """A fitted `BayesianSurpriseScorer`."""
-    model = linear_model() if model is None else model
-    return BayesianSurpriseScorer(model, random_state=random_state, **options).fit(
-        releases
-    )
+    if model is None:
+        model = linear_model()
+    scorer = BayesianSurpriseScorer(model, random_state=random_state, **options)
+    return scorer.fit(releases)
 
 
 class Sampled:
-    """A user's model: four methods and no base class. That of a mean, which is then
-    sampled."""
+    """A user's model: the four methods of another one, and no base class.
+
+    That of a mean is then sampled, and not integrated on a grid.
+    """
 
     def __init__(self, model):
-        self.sample_prior, self.log_prior = model.sample_prior, model.log_prior
-        self.party_loglik, self.predict_logpdf = (
-            model.party_loglik,
-            model.predict_logpdf,
-        )
+        self.sample_prior = model.sample_prior
+        self.log_prior = model.log_prior
+        self.party_loglik = model.party_loglik
+        self.predict_logpdf = model.predict_logpdf
 
 
 def noisy_sum(count, total, epsilon):
@@ -100,18 +101,18 @@ def noisy_sum(count, total, epsilon):
 
 
 def noisy_posterior(model, releases, powers):
-    """Mean and variance of the posterior of a `GaussianMean`, likelihoods raised to
-    powers."""
-    counts = np.array([r.n_samples for r in releases], float)
-    noise = np.array([r.noise_scale**2 for r in releases])
-    weights = (
-        np.array(powers) * counts / np.maximum(counts * model.variance + noise, 1e-300)
-    )
+    """Mean and variance of the posterior of a `GaussianMean`.
+
+    The likelihoods are raised to powers (..., n_parties).
+    """
+    counts = np.array([release.n_samples for release in releases], float)
+    noise = np.array([release.noise_scale**2 for release in releases])
+    sums = [release.statistic[0] for release in releases]
+    variances = np.maximum(counts * model.variance + noise, 1e-300)
+    weights = np.array(powers) * counts / variances
     precision = 1 / model.prior_variance + weights @ counts
-    sums = [r.statistic[0] for r in releases]
-    return (
-        model.prior_mean / model.prior_variance + weights @ sums
-    ) / precision, 1 / precision
+    mean = (model.prior_mean / model.prior_variance + weights @ sums) / precision
+    return mean, 1 / precision
 
 
 def exact_table(model, releases):
@@ -121,38 +122,45 @@ def exact_table(model, releases):
 
 
 def exact_surprise(model, releases, powers):
-    """Surprise of exact Gram matrices, raised to powers, under the prior of a
-    `BayesianLinear`."""
-    prior = NIG(model.prior_mean_, model.prior_precision_, model.a0, model.b0)
+    """Surprise of exact Gram matrices, raised to powers, under a `BayesianLinear`."""
+    prior = NormalInverseGamma(
+        model.prior_mean_, model.prior_precision_, model.a0, model.b0
+    )
     size = len(prior.mean) + 1
-    gram = sum(k * unpack_gram(r.vector, size, r) for k, r in zip(powers, releases))
-    count = sum(k * r.n_samples for k, r in zip(powers, releases))
+    gram = 0.0
+    count = 0.0
+    for power, release in zip(powers, releases):
+        gram = gram + power * unpack_gram(release.vector, size, release)
+        count += power * release.n_samples
     precision = prior.precision + gram[:-1, :-1]
     right = prior.precision @ prior.mean + gram[:-1, -1]
     mean = np.linalg.solve(precision, right)
-    fit = gram[-1, -1] + prior.mean @ prior.precision @ prior.mean - mean @ right
-    return nig_kl(
-        NIG(mean, precision, prior.a + 0.5 * count, prior.b + 0.5 * fit), prior
+    residual = gram[-1, -1] + prior.mean @ prior.precision @ prior.mean - mean @ right
+    posterior = NormalInverseGamma(
+        mean, precision, prior.a + 0.5 * count, prior.b + 0.5 * residual
     )
+    return normal_inverse_gamma_kl(posterior, prior)
 
 
-def nig_kl(posterior, prior):
+def normal_inverse_gamma_kl(posterior, prior):
     """Divergence of one normal-inverse-gamma distribution from another."""
-    shift, ratio = posterior.mean - prior.mean, posterior.a / posterior.b
-    weights = (
+    shift = posterior.mean - prior.mean
+    ratio = posterior.a / posterior.b
+    of_weights = (
         np.trace(np.linalg.solve(posterior.precision, prior.precision))
         - len(shift)
         + np.linalg.slogdet(posterior.precision)[1]
         - np.linalg.slogdet(prior.precision)[1]
         + ratio * shift @ prior.precision @ shift
     )
-    return 0.5 * weights + (
+    of_variance = (
         (posterior.a - prior.a) * digamma(posterior.a)
         - gammaln(posterior.a)
         + gammaln(prior.a)
         + prior.a * np.log(posterior.b / prior.b)
         + ratio * (prior.b - posterior.b)
     )
+    return 0.5 * of_weights + of_variance
 
 
 def every_coalition(n):

@@ -29,33 +29,37 @@ def _no_window():
 
 
 @pytest.fixture(scope="module")
-def game():
-    _, parties = simulate(1)
-    scorer = surprise_of(
-        dict(zip("abc", release_all(parties, (0.2, 0.1, 0.2)))),
-        n_particles=48,
-        min_ess=0,
-    )
-    return (
-        parties,
-        scorer,
-        RhoShapleyReward(0.2, n_draws=100, random_state=0).fit(scorer),
-    )
+def parties():
+    return simulate(1)[1]
+
+
+@pytest.fixture(scope="module")
+def scorer(parties):
+    releases = dict(zip("abc", release_all(parties, (0.2, 0.1, 0.2))))
+    return surprise_of(releases, n_particles=48, min_ess=0)
+
+
+@pytest.fixture(scope="module")
+def scheme(scorer):
+    return RhoShapleyReward(0.2, n_draws=100, random_state=0).fit(scorer)
 
 
 @pytest.mark.usefixtures("_no_window")
-class TestDisplays:
-    @pytest.mark.filterwarnings(
-        "ignore:No rho gives"
-    )  # at the larger epsilon, b outdoes all
-    def test_trade_off(self, game):
-        parties, scorer, scheme = game
-        path = quietly(
-            GramRelease(noise_random_state=1).path,
-            *parties[1],
-            renyi_epsilons=[2.5, 0.02],
-        )
-        others = {name: scorer.releases_[name] for name in "ac"}
+class TestPrivacyTradeOff:
+    @pytest.fixture
+    def path(self, parties):
+        party = GramRelease(noise_random_state=1)
+        return quietly(party.path, *parties[1], renyi_epsilons=[2.5, 0.02])
+
+    @pytest.fixture
+    def others(self, scorer):
+        return {name: scorer.releases_[name] for name in "ac"}
+
+    # At the larger epsilon, b outdoes all.
+    @pytest.mark.filterwarnings("ignore:No rho gives")
+    def test_values_and_rewards_increase_with_epsilon(
+        self, path, others, scorer, scheme
+    ):
         display = PrivacyTradeOffDisplay.from_releases(
             path, others, scorer, scheme, party="b"
         )
@@ -66,6 +70,8 @@ class TestDisplays:
             assert low < high
         assert display.bands_ == []
         assert display.figure_ is display.ax_.figure
+
+    def test_party_among_the_others_is_refused(self, path, others, scorer, scheme):
         with pytest.raises(
             ValueError, match="party must not be one of others. Got 'a'"
         ):
@@ -73,24 +79,25 @@ class TestDisplays:
                 path, others, scorer, scheme, party="a"
             )
 
-    def test_trade_off_of_repeats(self):
+    def test_repeats_are_drawn_as_mean_and_standard_error(self):
         values = np.array([[1.0, 2.0], [2.0, 4.0]])
         display = PrivacyTradeOffDisplay([0.1, 1], {"value": values}).plot()
         np.testing.assert_allclose(display.lines_[0].get_ydata(), [1.5, 3.0])
         heights = display.bands_[0].get_paths()[0].vertices[:, 1]
         assert heights.max() == pytest.approx(4.0)
 
-    def test_coalitions(self, game):
-        _, scorer, _ = game
+
+@pytest.mark.usefixtures("_no_window")
+class TestCoalitionValues:
+    def test_bars_are_the_values_by_size_of_coalitions(self, scorer):
         _, ax = plt.subplots()
         display = CoalitionValueDisplay.from_scorer(scorer, ax=ax)
         assert display.ax_ is ax
         labels = [label.get_text() for label in ax.get_yticklabels()]
         assert labels == ["a", "b", "c", "a, b", "a, c", "b, c", "a, b, c"]
         widths = [bar.get_width() for bar in display.bars_]
-        np.testing.assert_allclose(
-            widths, scorer.coalition_values_[[1, 2, 4, 3, 5, 6, 7]]
-        )
+        numbers = [1, 2, 4, 3, 5, 6, 7]
+        np.testing.assert_allclose(widths, scorer.coalition_values_[numbers])
 
     def test_labels_of_many_coalitions_do_not_touch(self):
         display = CoalitionValueDisplay(list("abcde"), np.arange(32.0)).plot()
@@ -98,14 +105,23 @@ class TestDisplays:
         boxes = [label.get_window_extent() for label in display.ax_.get_yticklabels()]
         assert all(low.y1 < high.y0 for high, low in pairwise(boxes))
 
-    def test_too_many_to_draw(self, game):
-        _, scorer, _ = game
-        many = surprise_of([scorer.releases_["a"]] * 7, n_particles=40, min_ess=0)
+    def test_more_than_six_parties_are_refused(self, scorer):
+        releases = [scorer.releases_["a"]] * 7
+        seven = surprise_of(releases, n_particles=40, min_ess=0)
         with pytest.raises(ValueError, match="scorer must have at most 6 parties"):
-            CoalitionValueDisplay.from_scorer(many)
+            CoalitionValueDisplay.from_scorer(seven)
 
-    def test_marginals(self, game):
-        _, scorer, scheme = game
+    def test_error_says_how_to_install_matplotlib(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+        with pytest.raises(
+            ImportError, match=r"needs matplotlib: pip install 'skvalue\[plot"
+        ):
+            CoalitionValueDisplay(["a"], [0.0, 1.0]).plot()
+
+
+@pytest.mark.usefixtures("_no_window")
+class TestPosteriorMarginals:
+    def test_reward_lies_between_prior_and_all_parties(self, scorer, scheme):
         display = PosteriorMarginalsDisplay.from_scheme(
             scorer, scheme, "a", parameter=1, name="second weight", random_state=0
         )
@@ -114,15 +130,9 @@ class TestDisplays:
         peaks = [line.get_ydata().max() for line in display.lines_]
         assert peaks[0] < peaks[3] < peaks[2]
         assert display.ax_.get_xlabel() == "second weight"
+
+    def test_unknown_party_is_refused(self, scorer, scheme):
         with pytest.raises(
             ValueError, match="party must be one of .'a', 'b', 'c'.. Got 'z'"
         ):
             PosteriorMarginalsDisplay.from_scheme(scorer, scheme, "z")
-
-
-def test_says_how_to_get_matplotlib(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(
-        ImportError, match=r"needs matplotlib: pip install 'skvalue\[plot"
-    ):
-        CoalitionValueDisplay(["a"], [0.0, 1.0]).plot()

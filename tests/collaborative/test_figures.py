@@ -1,5 +1,4 @@
-"""The script that redoes the figures: its words, and (slow) its claims on simulated
-data."""
+"""The script that redoes the figures: its errors, and (slow) its claims."""
 
 import importlib.util
 import os
@@ -26,11 +25,9 @@ def run(*arguments, folder="."):
     )
 
 
-def test_says_what_is_missing(monkeypatch, capsys):
-    spec = importlib.util.spec_from_file_location("collaborative_figures", SCRIPT)
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
-    for arguments, message in [
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
         (
             ["--data", ".", "--sets", "pima"],
             "--data must hold pima.npz for pima. Got '.'",
@@ -39,15 +36,21 @@ def test_says_what_is_missing(monkeypatch, capsys):
             ["--runs", "1", "--sets", "syn"],
             "--runs must be at least 2, for a standard error. Got 1",
         ),
-    ]:
-        monkeypatch.setattr(sys, "argv", [str(SCRIPT), *arguments])
-        with pytest.raises(SystemExit, match="2"):
-            script.main()
-        assert message in capsys.readouterr().err
+    ],
+    ids=["no data", "one run"],
+)
+def test_wrong_arguments_are_refused(arguments, message, monkeypatch, capsys):
+    spec = importlib.util.spec_from_file_location("collaborative_figures", SCRIPT)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT), *arguments])
+    with pytest.raises(SystemExit, match="2"):
+        script.main()
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.slow
-def test_synthetic_figures(tmp_path):
+def test_synthetic_figures_support_the_claims_of_the_paper(tmp_path):
     result = run(
         "--sets", "syn", "--runs", "2", "--picture", "figures.png", folder=tmp_path
     )
@@ -55,9 +58,9 @@ def test_synthetic_figures(tmp_path):
     assert "syn: strictly increasing: v_2, phi_2, r_2" in result.stdout
     assert "syn: r_2 = v_N at the top: True" in result.stdout
     assert "tempering is closer: True, and predicts better: True" in result.stdout
-    blind = re.search(r"noise is ignored, by epsilon_2: (.*)", result.stdout)[1]
-    values = [float(value.split()[0]) for value in blind.split(", ")]
-    assert values[0] > 2 * values[-1]
+    match = re.search(r"noise is ignored, by epsilon_2: (.*)", result.stdout)
+    unaware_values = [float(value.split()[0]) for value in match[1].split(", ")]
+    assert unaware_values[0] > 2 * unaware_values[-1]
     assert (
         "syn, power: a step of more than 0.05 in the wrong direction in 0 of 2"
         in result.stdout
@@ -66,15 +69,14 @@ def test_synthetic_figures(tmp_path):
 
 
 @pytest.mark.slow
-def test_two_classes_of_a_file(tmp_path):
-    """Rows like those of the diabetes set, made up, go through the whole script."""
+def test_rows_of_two_classes_go_through_the_whole_script(tmp_path):
+    """They are made up, but of the size of the diabetes set."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(768, 8)) @ rng.normal(size=(8, 8))
     y = (X @ rng.normal(size=8) + 3 * rng.normal(size=768) > 2).astype(int)
     np.savez(tmp_path / "pima.npz", X=X, y=y)
     result = run("--data", ".", "--sets", "pima", "--runs", "2", folder=tmp_path)
     assert result.returncode == 0, result.stderr
-    rows = [
-        line for line in result.stdout.splitlines() if re.match(r"\| [\d.]+ +\|", line)
-    ]
-    assert len(rows) == 12
+    lines = result.stdout.splitlines()
+    table_rows = [line for line in lines if re.match(r"\| [\d.]+ +\|", line)]
+    assert len(table_rows) == 12

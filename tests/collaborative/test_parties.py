@@ -1,4 +1,4 @@
-"""A party's side: the right statistic, the stated noise, the right words."""
+"""A party's side: the statistic, its noise, its guarantee and its errors."""
 
 import pickle
 import warnings
@@ -23,6 +23,11 @@ def rows(rng):
     return X, X @ [1.0, 0.0, -1.0]
 
 
+def text_of(report):
+    """The text of a report on one line."""
+    return " ".join(str(report).split())
+
+
 # The checks give LogisticRelease classes that its public parameter does not name.
 @parametrize_with_checks([GramRelease()])
 @pytest.mark.filterwarnings("ignore")
@@ -30,179 +35,214 @@ def test_scikit_learn(estimator, check):
     check(estimator)
 
 
-def test_clean_statistics(rows):
-    X, y = rows
-    short = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True) / 2, 1)
-    clipped = np.clip(y, -0.5, 0.5)
-    gram = GramRelease(None, x_bound=2, y_bound=0.5).fit(X, y).release_
-    np.testing.assert_allclose(gram.statistic[-4:-1], 2**0.5 * clipped @ short)
-    assert gram.statistic[-1] == pytest.approx(clipped @ clipped)
-    logistic = LogisticRelease(None, x_bound=2, classes=("no", "yes"))
-    release = logistic.fit(X, np.where(y > 0, "yes", "no")).release_
-    np.testing.assert_allclose(release.statistic[:3], np.where(y > 0, 1, -1) @ short)
-    assert MeanRelease(None, lower=-2, upper=4).fit(
-        [9, 1, -3.0]
-    ).release_.statistic == (3,)
-    assert logistic.privacy_ is None
+class TestStatistics:
+    def test_gram_matrix_is_of_clipped_rows_and_targets(self, rows):
+        X, y = rows
+        lengths = np.linalg.norm(X, axis=1, keepdims=True)
+        clipped_X = X / np.maximum(lengths / 2, 1)
+        clipped_y = np.clip(y, -0.5, 0.5)
+        release = GramRelease(None, x_bound=2, y_bound=0.5).fit(X, y).release_
+        np.testing.assert_allclose(
+            release.statistic[-4:-1], 2**0.5 * clipped_y @ clipped_X
+        )
+        assert release.statistic[-1] == pytest.approx(clipped_y @ clipped_y)
 
+    def test_logistic_statistic_is_of_clipped_rows_and_signs(self, rows):
+        X, y = rows
+        lengths = np.linalg.norm(X, axis=1, keepdims=True)
+        clipped_X = X / np.maximum(lengths / 2, 1)
+        party = LogisticRelease(None, x_bound=2, classes=("no", "yes"))
+        party.fit(X, np.where(y > 0, "yes", "no"))
+        signs = np.where(y > 0, 1, -1)
+        np.testing.assert_allclose(party.release_.statistic[:3], signs @ clipped_X)
+        assert party.privacy_ is None
 
-def test_statistics_of_batches_add_up(rows):
-    X, y = rows
-    for party in (
-        GramRelease(None, fit_intercept=True, x_bound=2),
-        LogisticRelease(None, fit_intercept=True),
-    ):
-        target = y > 0 if isinstance(party, LogisticRelease) else y
-        whole = party.fit(X, target).release_.vector
-        batches = slice(30), slice(30, 80)
-        parts = [party.fit(X[rows], target[rows]).release_.vector for rows in batches]
-        np.testing.assert_allclose(np.sum(parts, axis=0), whole)
+    def test_mean_statistic_is_the_sum_of_clipped_numbers(self):
+        party = MeanRelease(None, lower=-2, upper=4)
+        assert party.fit([9, 1, -3.0]).release_.statistic == (3,)
 
-
-def test_what_privacy_says(rows):
-    party = GramRelease(renyi_epsilon=0.1, delta=1e-5).fit(*rows)
-    report = party.privacy_
-    assert report.epsilon == pytest.approx(
-        epsilon_from_mu(np.sqrt(0.1), 1e-5), rel=1e-6
+    @pytest.mark.parametrize(
+        "party",
+        [
+            GramRelease(None, fit_intercept=True, x_bound=2),
+            LogisticRelease(None, fit_intercept=True),
+        ],
+        ids=["linear", "logistic"],
     )
-    assert round(report.epsilon, 2) == 1.20
-    assert (report.notion, report.relation) == ("central", "replace")
-    said = " ".join(str(report).split())
-    assert "Renyi divergence of order 2 is at most 0.1" in said
-    assert "number of rows, which is released exactly" in said
-    assert "running times and error messages" in report.not_protected
-    assert report.guarantee.endswith(")-differential privacy")
-    assert not hasattr(GramRelease(None).fit(*rows).release_, "rows")
+    def test_statistics_of_batches_add_up(self, rows, party):
+        X, y = rows
+        if isinstance(party, LogisticRelease):
+            y = y > 0
+        total = party.fit(X, y).release_.vector
+        first = party.fit(X[:30], y[:30]).release_.vector
+        second = party.fit(X[30:], y[30:]).release_.vector
+        np.testing.assert_allclose(first + second, total)
 
 
-@pytest.mark.parametrize("party", [GramRelease, MeanRelease])
-@pytest.mark.parametrize("order", [2, 5])
-def test_epsilon_is_that_of_differential_privacy(rows, party, order):
-    X = rows if party is GramRelease else (rows[1],)
-    for parameters, epsilon in (({}, 1.0), ({"epsilon": 0.5}, 0.5)):
-        report = party(renyi_order=order, **parameters).fit(*X).privacy_
+class TestGuarantee:
+    def test_report_states_what_is_protected(self, rows):
+        report = GramRelease(renyi_epsilon=0.1, delta=1e-5).fit(*rows).privacy_
+        expected = epsilon_from_mu(np.sqrt(0.1), 1e-5)
+        assert report.epsilon == pytest.approx(expected, rel=1e-6)
+        assert round(report.epsilon, 2) == 1.20
+        assert (report.notion, report.relation) == ("central", "replace")
+        text = text_of(report)
+        assert "Renyi divergence of order 2 is at most 0.1" in text
+        assert "number of rows, which is released exactly" in text
+        assert "running times and error messages" in report.not_protected
+        assert report.guarantee.endswith(")-differential privacy")
+
+    def test_release_has_no_rows(self, rows):
+        assert not hasattr(GramRelease(None).fit(*rows).release_, "rows")
+
+    @pytest.mark.parametrize("party_class", [GramRelease, MeanRelease])
+    @pytest.mark.parametrize("order", [2, 5])
+    @pytest.mark.parametrize(
+        ("parameters", "epsilon"), [({}, 1.0), ({"epsilon": 0.5}, 0.5)]
+    )
+    def test_epsilon_is_that_of_differential_privacy(
+        self, rows, party_class, order, parameters, epsilon
+    ):
+        data = rows if party_class is GramRelease else (rows[1],)
+        report = party_class(renyi_order=order, **parameters).fit(*data).privacy_
         assert report.epsilon == pytest.approx(epsilon, rel=1e-8)
         assert report.epsilon <= epsilon
         assert "the party itself" in report.not_protected[0]
-    noise = party(epsilon=0.5, delta=1e-9).fit(*X).release_.noise_scale
-    assert noise > 1.2 * party(epsilon=0.5).fit(*X).release_.noise_scale
-    assert party(None).fit(*X).release_.noise_scale == 0
+
+    @pytest.mark.parametrize("party_class", [GramRelease, MeanRelease])
+    def test_smaller_delta_needs_more_noise(self, rows, party_class):
+        data = rows if party_class is GramRelease else (rows[1],)
+        loose = party_class(epsilon=0.5).fit(*data).release_
+        strict = party_class(epsilon=0.5, delta=1e-9).fit(*data).release_
+        assert strict.noise_scale > 1.2 * loose.noise_scale
+
+    @pytest.mark.parametrize("party_class", [GramRelease, MeanRelease])
+    def test_epsilon_none_adds_no_noise(self, rows, party_class):
+        data = rows if party_class is GramRelease else (rows[1],)
+        assert party_class(None).fit(*data).release_.noise_scale == 0
+
+    def test_seeded_noise_voids_the_guarantee(self, rows):
+        party = GramRelease(renyi_epsilon=0.2, noise_random_state=1)
+        with pytest.warns(SeededNoiseWarning):
+            party.fit(*rows)
+        assert party.privacy_.guarantee is None
+
+    def test_bound_from_the_data_voids_the_guarantee(self, rows):
+        with pytest.warns(
+            VoidGuaranteeWarning, match="x_bound='data' takes the bound from the priv"
+        ):
+            party = GramRelease(renyi_epsilon=0.2, x_bound="data").fit(*rows)
+        assert party.privacy_.guarantee is None
+        message = "NO PRIVACY IS GUARANTEED: x_bound was taken from the private rows"
+        assert message in text_of(party.privacy_)
+        assert party.release_.bounds[0] == np.linalg.norm(rows[0], axis=1).max()
+
+    def test_large_delta_is_warned_of_at_the_line_of_the_user(self, rows):
+        X, y = rows[0][:50], rows[1][:50]
+        ledger = Ledger(None, "rows", epsilon=5.0, delta=1e-5)
+        with pytest.warns(
+            VoidGuaranteeWarning, match="delta=0.02 and n=50, even a release"
+        ) as caught:
+            GramRelease(delta=1 / 50, ledger=ledger).fit(X, y)
+        assert caught[0].filename == __file__
+
+    def test_delta_below_one_over_n_is_not_warned_of(self, rows):
+        X, y = rows[0][:50], rows[1][:50]
+        ledger = Ledger(None, "rows", epsilon=5.0, delta=1e-5)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            GramRelease(delta=1 / 51, ledger=ledger).fit(X, y)
+
+    def test_delta_without_noise_is_not_warned_of(self, rows):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            GramRelease(None, delta=0.5).fit(*rows)
 
 
-def test_noise_is_fresh_and_as_stated(rows):
-    clean = GramRelease(None).fit(*rows).release_.vector
-    party = GramRelease(renyi_epsilon=0.5)
-    releases = [party.fit(*rows).release_ for _ in range(300)]
-    noise = np.array([r.vector for r in releases]) - clean
-    assert noise.var() == pytest.approx(releases[0].noise_scale ** 2, rel=0.15)
-    assert abs(np.corrcoef(noise.T)[0, 1:]).max() < 0.4
-    assert len(np.unique(noise)) > 0.9 * noise.size  # on a grid
+class TestNoise:
+    def test_noise_is_fresh_and_of_the_stated_scale(self, rows):
+        exact = GramRelease(None).fit(*rows).release_.vector
+        party = GramRelease(renyi_epsilon=0.5)
+        releases = [party.fit(*rows).release_ for _ in range(300)]
+        noise = np.array([release.vector for release in releases]) - exact
+        assert noise.var() == pytest.approx(releases[0].noise_scale ** 2, rel=0.15)
+        assert abs(np.corrcoef(noise.T)[0, 1:]).max() < 0.4
+        # Some numbers are equal, since noise is on a grid.
+        assert len(np.unique(noise)) > 0.9 * noise.size
+
+    def test_released_numbers_are_on_a_grid(self, rows):
+        party = GramRelease(renyi_epsilon=0.5)
+        with pytest.warns(NestedReleasesWarning):
+            high, low = party.path(*rows, renyi_epsilons=[2.0, 0.1])
+        added_scale = np.sqrt(low.noise_scale**2 - high.noise_scale**2)
+        single = party.fit(*rows).release_
+        for release, scale in (
+            (single, single.noise_scale),
+            (high, high.noise_scale),
+            (low, added_scale),
+        ):
+            grid = 2.0 ** (np.floor(np.log2(scale)) - 20)
+            np.testing.assert_array_equal(release.vector % grid, 0)
+
+    def test_fitted_party_keeps_neither_rows_nor_the_exact_statistic(self, rows):
+        X, y = rows
+        with pytest.warns(SeededNoiseWarning):
+            party = GramRelease(renyi_epsilon=0.2, noise_random_state=3).fit(X, y)
+        pickled = pickle.dumps(party)
+        assert not any(row.tobytes() in pickled for row in [*X, y[:3]])
+        exact = GramRelease(None).fit(X, y).release_
+        for entry in exact.statistic:
+            assert np.float64(entry).tobytes() not in pickled
 
 
-def test_what_leaves_is_on_a_grid(rows):
-    party = GramRelease(renyi_epsilon=0.5)
-    with pytest.warns(NestedReleasesWarning):
-        high, low = party.path(*rows, renyi_epsilons=[2.0, 0.1])
-    added = np.sqrt(low.noise_scale**2 - high.noise_scale**2)
-    alone = party.fit(*rows).release_
-    for release, scale in (
-        (alone, alone.noise_scale),
-        (high, high.noise_scale),
-        (low, added),
-    ):
-        grid = 2.0 ** (np.floor(np.log2(scale)) - 20)
-        np.testing.assert_array_equal(release.vector % grid, 0)
+class TestSmallParties:
+    def test_party_of_49_rows_is_warned(self, rows):
+        X, y = rows
+        with pytest.warns(
+            NormalApproximationWarning, match="This party has 49 rows: with fewer than"
+        ):
+            GramRelease().fit(X[:49], y[:49])
+
+    def test_party_of_50_rows_or_of_numbers_is_not_warned(self, rows):
+        X, y = rows
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            GramRelease().fit(X[:50], y[:50])
+            MeanRelease().fit(y[:5])
 
 
-def test_nothing_private_is_kept(rows):
-    X, y = rows
-    with pytest.warns(SeededNoiseWarning):
-        party = GramRelease(renyi_epsilon=0.2, noise_random_state=3).fit(X, y)
-    kept = pickle.dumps(party)
-    assert not any(row.tobytes() in kept for row in [*X, y[:3]])
-    clean = GramRelease(None).fit(X, y).release_
-    for entry in clean.statistic:
-        assert np.float64(entry).tobytes() not in kept
+class TestLedger:
+    def test_release_charges_its_epsilon(self, rows):
+        ledger = Ledger(None, "rows", epsilon=2.0, delta=1e-5)
+        party = GramRelease(renyi_epsilon=0.1, ledger=ledger).fit(*rows)
+        assert ledger.spent == pytest.approx(party.privacy_.epsilon)
+        assert ledger.charges[0].label == "GramRelease"
 
+    def test_release_over_the_budget_is_refused_and_changes_nothing(self, rows):
+        X, y = rows
+        ledger = Ledger(None, "rows", epsilon=2.0, delta=1e-5)
+        party = GramRelease(renyi_epsilon=0.1, ledger=ledger).fit(X, y)
+        message = "the release must fit what is left of the budget"
+        with pytest.raises(ValueError, match=message):
+            clone(party).set_params(renyi_epsilon=0.3).fit(X, y)
+        assert ledger.n_charges == 1
 
-def test_seeded_noise_and_bounds_from_the_data_void_the_guarantee(rows):
-    with pytest.warns(SeededNoiseWarning):
-        seeded = (
-            GramRelease(renyi_epsilon=0.2, noise_random_state=1).fit(*rows).privacy_
-        )
-    assert seeded.guarantee is None
-    with pytest.warns(
-        VoidGuaranteeWarning, match="x_bound='data' takes the bound from the priv"
-    ):
-        party = GramRelease(renyi_epsilon=0.2, x_bound="data").fit(*rows)
-    assert party.privacy_.guarantee is None
-    assert (
-        "NO PRIVACY IS GUARANTEED: x_bound was taken from the private rows"
-        in " ".join(str(party.privacy_).split())
-    )
-    assert party.release_.bounds[0] == np.linalg.norm(rows[0], axis=1).max()
-    ledger = Ledger(None, "rows", epsilon=10, delta=1e-5)
-    with (
-        pytest.warns(VoidGuaranteeWarning),
-        pytest.raises(
-            ValueError, match="ledger must not be charged for a release without"
-        ),
-    ):
-        GramRelease(renyi_epsilon=0.2, y_bound="data", ledger=ledger).fit(*rows)
+        party.set_params(renyi_epsilon=0.3)
+        before = dict(vars(party))
+        with pytest.raises(ValueError, match=message):
+            party.fit(np.hstack([X, X]), y)
+        assert vars(party) == before
 
-
-def test_small_parties_are_warned(rows):
-    X, y = rows
-    with pytest.warns(
-        NormalApproximationWarning, match="This party has 49 rows: with fewer than"
-    ):
-        GramRelease().fit(X[:49], y[:49])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        GramRelease().fit(X[:50], y[:50])
-        MeanRelease().fit(y[:5])
-
-
-def test_messages_show_no_entry(rows):
-    X, y = rows
-    text = X.astype(str) + "?", y.astype(str) + "?"
-    for bad in ((X + 12345j, y), (X, y + 12345j), (text[0], y), (X, text[1])):
-        with pytest.raises(ValueError, match="must hold (real )?numbers") as raised:
-            GramRelease().fit(*bad)
-        assert "12345" not in str(raised.value)
-        assert "?" not in str(raised.value)
-
-
-def test_a_large_delta(rows):
-    ledger = Ledger(None, "rows", epsilon=5.0, delta=1e-5)
-    party = GramRelease(delta=1 / 50, ledger=ledger)
-    with pytest.warns(
-        VoidGuaranteeWarning, match="delta=0.02 and n=50, even a release"
-    ) as found:
-        party.fit(rows[0][:50], rows[1][:50])
-    assert found[0].filename == __file__
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        clone(party).set_params(delta=1 / 51).fit(rows[0][:50], rows[1][:50])
-        GramRelease(None, delta=0.5).fit(*rows)
-
-
-def test_ledger_is_charged_before_noise(rows):
-    ledger = Ledger(None, "rows", epsilon=2.0, delta=1e-5)
-    party = GramRelease(renyi_epsilon=0.1, ledger=ledger).fit(*rows)
-    assert ledger.spent == pytest.approx(party.privacy_.epsilon)
-    assert ledger.charges[0].label == "GramRelease"
-    with pytest.raises(
-        ValueError, match="the release must fit what is left of the budget"
-    ):
-        clone(party).set_params(renyi_epsilon=0.3).fit(*rows)
-    assert ledger.n_charges == 1
-    before = dict(vars(party.set_params(renyi_epsilon=0.3)))
-    with pytest.raises(
-        ValueError, match="the release must fit what is left of the budget"
-    ):
-        party.fit(np.hstack([rows[0], rows[0]]), rows[1])
-    assert vars(party) == before
+    def test_release_without_a_guarantee_is_refused(self, rows):
+        ledger = Ledger(None, "rows", epsilon=10, delta=1e-5)
+        party = GramRelease(renyi_epsilon=0.2, y_bound="data", ledger=ledger)
+        with (
+            pytest.warns(VoidGuaranteeWarning),
+            pytest.raises(
+                ValueError, match="ledger must not be charged for a release without"
+            ),
+        ):
+            party.fit(*rows)
 
 
 class TestPath:
@@ -210,63 +250,75 @@ class TestPath:
 
     @pytest.mark.parametrize("seed", [0, None])
     def test_noise_is_nested(self, rng, seed):
-        X = rng.normal(size=(50, 80))  # one path has thousands of entries
-        rows = X, X[:, 0]
-        clean = GramRelease(None).fit(*rows).release_.vector
+        X = rng.normal(size=(50, 80))  # so that a path has thousands of entries
+        y = X[:, 0]
+        exact = GramRelease(None).fit(X, y).release_.vector
+        party = GramRelease(noise_random_state=seed)
         with pytest.warns(
             NestedReleasesWarning, match="guarantee of the largest epsilon"
         ):
-            path = GramRelease(noise_random_state=seed).path(
-                *rows, renyi_epsilons=self.EPSILONS
-            )
-        low, high, middle = (release.vector - clean for release in path)
+            path = party.path(X, y, renyi_epsilons=self.EPSILONS)
+        assert [release.renyi_epsilon for release in path] == self.EPSILONS
+        low, high, middle = (release.vector - exact for release in path)
+        deviations = [low.std(), high.std(), middle.std()]
         scales = [release.noise_scale for release in path]
-        np.testing.assert_allclose(
-            [low.std(), high.std(), middle.std()], scales, rtol=0.1
-        )
+        np.testing.assert_allclose(deviations, scales, rtol=0.1)
         for inner, outer in ((high, middle), (middle, low)):
             correlation = np.corrcoef(outer - inner, inner)[0, 1]
             assert abs(correlation) < 0.1
-        assert [release.renyi_epsilon for release in path] == self.EPSILONS
 
-    def test_one_charge_for_all_points(self, rows):
+    def test_path_charges_its_largest_epsilon_once(self, rows):
         ledger = Ledger(None, "rows", epsilon=50, delta=1e-5)
+        party = GramRelease(ledger=ledger)
         with pytest.warns(NestedReleasesWarning):
-            releases = GramRelease(ledger=ledger).path(
-                *rows, renyi_epsilons=self.EPSILONS
-            )
+            releases = party.path(*rows, renyi_epsilons=self.EPSILONS)
         assert ledger.n_charges == 1
         assert ledger.charges[0].event == releases[1].event
 
-    @pytest.mark.parametrize("epsilons", [[], [0.1, 0], [np.inf], ["a"], [None]])
-    def test_refuses(self, rows, epsilons):
+    @pytest.mark.parametrize(
+        "epsilons", [[], [0.1, 0], [np.inf], ["a"], [None]], ids=str
+    )
+    def test_epsilons_that_are_no_positive_numbers_are_refused(self, rows, epsilons):
         with pytest.raises(
             ValueError, match="renyi_epsilons must (be|hold) .*above 0.* Got"
         ):
             GramRelease().path(*rows, renyi_epsilons=epsilons)
 
 
-@pytest.mark.parametrize(
-    ("party", "name"),
-    [
-        (GramRelease(0), "'epsilon'"),
-        (GramRelease(renyi_epsilon=0), "'renyi_epsilon'"),
-        (
-            GramRelease(1.0, renyi_epsilon=1.0),
-            "epsilon must not be set where renyi_epsilon",
-        ),
-        (GramRelease(renyi_order=1), "'renyi_order'"),
-        (GramRelease(x_bound=0), "'x_bound'"),
-        (LogisticRelease(classes=(1, 1)), "classes must be two different labels"),
-        (LogisticRelease(), "y must hold the labels of classes"),
-        (MeanRelease(lower=2), "upper must be above lower=2"),
-    ],
-)
-def test_errors(party, name, rows):
-    with pytest.raises(ValueError, match=name):
-        party.fit(rows[1] if isinstance(party, MeanRelease) else rows[0], rows[1])
+class TestErrors:
+    def test_error_shows_no_entry_of_the_rows(self, rows):
+        X, y = rows
+        texts = X.astype(str) + "?", y.astype(str) + "?"
+        for bad in ((X + 12345j, y), (X, y + 12345j), (texts[0], y), (X, texts[1])):
+            with pytest.raises(ValueError, match="must hold (real )?numbers") as caught:
+                GramRelease().fit(*bad)
+            assert "12345" not in str(caught.value)
+            assert "?" not in str(caught.value)
 
+    @pytest.mark.parametrize(
+        ("party", "message"),
+        [
+            (GramRelease(0), "'epsilon'"),
+            (GramRelease(renyi_epsilon=0), "'renyi_epsilon'"),
+            (
+                GramRelease(1.0, renyi_epsilon=1.0),
+                "epsilon must not be set where renyi_epsilon is, since each of them",
+            ),
+            (GramRelease(renyi_order=1), "'renyi_order'"),
+            (GramRelease(x_bound=0), "'x_bound'"),
+            (LogisticRelease(classes=(1, 1)), "classes must be two different labels"),
+            (LogisticRelease(), "y must hold the labels of classes"),
+        ],
+        ids=["epsilon", "renyi", "both", "order", "bound", "classes", "labels"],
+    )
+    def test_invalid_parameter_is_refused(self, party, message, rows):
+        with pytest.raises(ValueError, match=message):
+            party.fit(*rows)
 
-def test_numbers_are_checked():
-    with pytest.raises(ValueError, match="NaN"):
-        MeanRelease().fit([np.nan])
+    def test_mean_with_an_empty_range_is_refused(self, rows):
+        with pytest.raises(ValueError, match="upper must be above lower=2"):
+            MeanRelease(lower=2).fit(rows[1])
+
+    def test_mean_of_nan_is_refused(self):
+        with pytest.raises(ValueError, match="NaN"):
+            MeanRelease().fit([np.nan])
