@@ -1,11 +1,11 @@
-"""Predictive values: closed forms, axioms, rewards, parties that send garbage,
-refusals."""
+"""Predictive values: closed forms, axioms, rewards, and parties that send garbage."""
 
 import pickle
 import warnings
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 
 from skvalue import BayesianSurpriseScorer, PredictiveValueScorer
@@ -24,6 +24,7 @@ from skvalue.semivalues import tabulated_semivalue
 
 from .parties import every_coalition, noisy_posterior, noisy_sum, release_all
 
+# Name, number of rows, sum and Renyi epsilon.
 FACTS = [
     ("a", 100, 40.0, 0.5),
     ("b", 80, 20.0, 0.1),
@@ -31,19 +32,20 @@ FACTS = [
     ("0", 0, 1.0, 1.0),
 ]
 POINTS = np.array([0.3, 0.9, -0.1, 0.4, 0.2])
-QUICK = {"n_particles": 40, "min_ess": 0, "random_state": 0}
+FAST = {"n_particles": 40, "min_ess": 0, "random_state": 0}
 
 
-def means(facts=FACTS, y_val=POINTS, variance=0.1, **options):
-    releases = {name: noisy_sum(n, z, e) for name, n, z, e in facts}
-    return PredictiveValueScorer(GaussianMean(variance), **options).fit(
-        releases, y_val=y_val
-    )
+def value_means(facts=FACTS, y_val=POINTS, variance=0.1, **options):
+    """A scorer fitted to sums of numbers."""
+    releases = {
+        name: noisy_sum(count, total, epsilon) for name, count, total, epsilon in facts
+    }
+    scorer = PredictiveValueScorer(GaussianMean(variance), **options)
+    return scorer.fit(releases, y_val=y_val)
 
 
-def gains(scorer, powers, points=POINTS):
-    """Log predictive densities of a normal mean less those of the prior, in closed
-    form.
+def exact_gains(scorer, powers, points=POINTS):
+    """Log predictive densities of a normal mean less those of the prior.
 
     The likelihoods of the parties are raised to `powers` (n_coalitions, n_parties).
     """
@@ -54,248 +56,329 @@ def gains(scorer, powers, points=POINTS):
     return logs[1:] - logs[0]
 
 
+def standard_error(values):
+    """Standard error of means of values over rows."""
+    return np.std(values, axis=0, ddof=1) / np.sqrt(len(values))
+
+
 def five_parties(seed=0, n=200):
-    """Two honest parties, shuffled targets, pure noise and a flipped sign; validation
-    points."""
-    rng, w = np.random.default_rng(seed), np.array([0.5, -0.3])
-    parties = []
+    """Rows of five parties, and validation points.
+
+    Two parties are honest; the others have shuffled targets, pure noise and a flipped
+    sign.
+    """
+    rng = np.random.default_rng(seed)
+    w = np.array([0.5, -0.3])
+    datasets = []
     for kind in ("honest", "honest", "shuffled", "noise", "flipped", "validation"):
         X = 0.39 * rng.normal(size=(n, 2))
-        signal, noise = X @ w, 0.16 * rng.standard_normal(n)
-        y = {"noise": 3 * noise, "flipped": noise - signal}.get(kind, signal + noise)
-        y = rng.permutation(y) if kind == "shuffled" else y
-        parties.append((X, np.clip(y, -1, 1)))
-    return parties[:5], dict(zip(("X_val", "y_val"), parties[5]))
+        signal = X @ w
+        noise = 0.16 * rng.standard_normal(n)
+        y = signal + noise
+        if kind == "noise":
+            y = 3 * noise
+        elif kind == "flipped":
+            y = noise - signal
+        elif kind == "shuffled":
+            y = rng.permutation(y)
+        datasets.append((X, np.clip(y, -1, 1)))
+    *parties, (X_val, y_val) = datasets
+    return parties, {"X_val": X_val, "y_val": y_val}
+
+
+def exact_releases(parties):
+    return [GramRelease(None).fit(X, y).release_ for X, y in parties]
 
 
 class TestValues:
-    def test_closed_form_and_shapley(self):
-        scorer = means()
-        exact = gains(scorer, every_coalition(4)).mean(axis=1)
-        np.testing.assert_allclose(scorer.coalition_values_, exact, atol=1e-5)
+    def test_coalition_values_are_in_closed_form(self):
+        scorer = value_means()
+        expected = exact_gains(scorer, every_coalition(4)).mean(axis=1)
+        np.testing.assert_allclose(scorer.coalition_values_, expected, atol=1e-5)
         np.testing.assert_allclose(
-            scorer.values_, tabulated_semivalue(exact), atol=1e-5
+            scorer.values_, tabulated_semivalue(expected), atol=1e-5
         )
-        assert scorer.values_.sum() == pytest.approx(scorer.grand_value_, abs=1e-12)
         assert scorer.coalition_values_[0] == 0
         assert scorer.standalone_values_[0] == scorer.coalition_values_[1]
-        assert abs(scorer.values_[3]) < 1e-15  # no rows
-        assert scorer.values_[2] < 0 < scorer.values_[0]
+
+    def test_shapley_values_are_efficient(self):
+        scorer = value_means()
+        assert scorer.values_.sum() == pytest.approx(scorer.grand_value_, abs=1e-12)
+
+    def test_false_sums_have_negative_values_and_no_rows_have_none(self):
+        values = value_means().values_
+        assert values[2] < 0 < values[0]
+        assert abs(values[3]) < 1e-15
 
     @pytest.mark.parametrize(
-        "semivalue", ["shapley", "banzhaf", "leave-one-out", (4, 1)]
+        "semivalue", ["shapley", "banzhaf", "leave-one-out", (4, 1)], ids=str
     )
-    def test_semivalues(self, semivalue):
-        scorer = means(semivalue=semivalue)
-        expected = tabulated_semivalue(means().coalition_values_, semivalue)
+    def test_semivalues_and_validation_errors_are_those_of_the_table(self, semivalue):
+        scorer = value_means(semivalue=semivalue)
+        expected = tabulated_semivalue(value_means().coalition_values_, semivalue)
         np.testing.assert_allclose(scorer.values_, expected, atol=1e-12)
-        tables = gains(scorer, every_coalition(4)).T
-        each = [tabulated_semivalue(table, semivalue) for table in tables]
-        error = np.std(each, axis=0, ddof=1) / np.sqrt(len(POINTS))
-        np.testing.assert_allclose(scorer.validation_error_, error, atol=1e-5)
+        tables = exact_gains(scorer, every_coalition(4)).T
+        by_point = [tabulated_semivalue(table, semivalue) for table in tables]
+        np.testing.assert_allclose(
+            scorer.validation_error_, standard_error(by_point), atol=1e-5
+        )
 
     @pytest.mark.parametrize(
-        "semivalue", [pytest.param("shapley", marks=pytest.mark.slow), (4, 1)]
+        "semivalue", [pytest.param("shapley", marks=pytest.mark.slow), (4, 1)], ids=str
     )
-    def test_semivalues_of_many_parties(self, semivalue):
-        many = [(i, 50, 15.0 + i, 0.1) for i in range(13)]
-        sampled = means(many, semivalue=semivalue, n_permutations=100, random_state=0)
-        table = gains(sampled, every_coalition(13)).mean(axis=1)
-        assert sampled.grand_value_ == pytest.approx(table[-1], abs=1e-4)
-        exact = tabulated_semivalue(table, semivalue)
-        assert (
-            np.abs(sampled.values_ - exact) < 4.5 * sampled.values_error_ + 1e-5
-        ).all()
+    def test_sampled_semivalues_of_13_parties_are_within_their_errors(self, semivalue):
+        facts = [(i, 50, 15.0 + i, 0.1) for i in range(13)]
+        scorer = value_means(
+            facts, semivalue=semivalue, n_permutations=100, random_state=0
+        )
+        table = exact_gains(scorer, every_coalition(13)).mean(axis=1)
+        assert scorer.grand_value_ == pytest.approx(table[-1], abs=1e-4)
+        gaps = np.abs(scorer.values_ - tabulated_semivalue(table, semivalue))
+        assert (gaps < 4.5 * scorer.values_error_ + 1e-5).all()
 
     @pytest.mark.parametrize("pair", [(0, 1), (0, 2), (1, 3)])
-    def test_two_names_gain_nothing_under_banzhaf(self, pair):
-        game = means().coalition_values_
+    def test_two_names_of_a_party_gain_nothing_under_banzhaf(self, pair):
+        game = value_means().coalition_values_
         i, j = pair
+        # The game of three parties, of which i has the rows of i and j.
         numbers = np.arange(8)
-        low, high = numbers & ((1 << j) - 1), (numbers >> j) << (j + 1)
-        merged = game[(low | high) | np.where(numbers >> i & 1, 1 << j, 0)]
-        one = tabulated_semivalue(merged, "banzhaf")[i]
-        assert means(semivalue="banzhaf").values_[list(pair)].sum() == pytest.approx(
-            one, abs=1e-12
-        )
-        shapley = tabulated_semivalue(merged)[i]
-        assert abs(means().values_[list(pair)].sum() - shapley) > 1e-3 or 3 in pair
+        low = numbers & ((1 << j) - 1)
+        high = (numbers >> j) << (j + 1)
+        joined = np.where(numbers >> i & 1, 1 << j, 0)
+        merged_game = game[(low | high) | joined]
 
-    def test_errors_over_points(self):
-        scorer = means()
-        each = np.array([means(y_val=[point]).values_ for point in POINTS])
-        np.testing.assert_allclose(scorer.values_, each.mean(axis=0), atol=1e-12)
-        expected = each.std(axis=0, ddof=1) / np.sqrt(len(POINTS))
-        np.testing.assert_allclose(scorer.validation_error_, expected, atol=1e-12)
+        two_names = value_means(semivalue="banzhaf").values_[list(pair)].sum()
+        one_name = tabulated_semivalue(merged_game, "banzhaf")[i]
+        assert two_names == pytest.approx(one_name, abs=1e-12)
+        # Under Shapley values two names gain or lose, unless one has no rows.
+        two_names = value_means().values_[list(pair)].sum()
+        one_name = tabulated_semivalue(merged_game)[i]
+        assert abs(two_names - one_name) > 1e-3 or 3 in pair
 
-    def test_order_of_parties_and_blocks_of_points_do_not_matter(self):
-        from sklearn import config_context
-
-        scorer = means()
+    def test_values_and_validation_errors_are_means_over_points(self):
+        scorer = value_means()
+        by_point = np.array([value_means(y_val=[point]).values_ for point in POINTS])
+        np.testing.assert_allclose(scorer.values_, by_point.mean(axis=0), atol=1e-12)
         np.testing.assert_allclose(
-            means(FACTS[::-1]).values_[::-1], scorer.values_, atol=1e-12
+            scorer.validation_error_, standard_error(by_point), atol=1e-12
         )
-        with config_context(working_memory=1):
-            np.testing.assert_allclose(means().values_, scorer.values_, atol=1e-12)
 
-    def test_a_far_point_does_not_underflow(self):
+    def test_values_do_not_depend_on_the_order_of_parties(self):
+        reversed_values = value_means(FACTS[::-1]).values_[::-1]
+        np.testing.assert_allclose(reversed_values, value_means().values_, atol=1e-12)
+
+    def test_values_do_not_depend_on_blocks_of_points(self):
+        values = value_means().values_
+        with config_context(working_memory=1):
+            np.testing.assert_allclose(value_means().values_, values, atol=1e-12)
+
+    def test_distant_point_does_not_underflow(self):
         facts = [("a", 10_000, 0.0, None), ("b", 10_000, 1.0, None)]
         points = np.array([0.0, 6.0])
-        scorer = means(facts, points, variance=0.01)
-        (gain,) = gains(scorer, np.ones((1, 2)), points)
-        assert gain[1] < -1700
-        assert scorer.grand_value_ == pytest.approx(gain.mean(), rel=1e-3)
+        scorer = value_means(facts, points, variance=0.01)
+        (gains,) = exact_gains(scorer, np.ones((1, 2)), points)
+        assert gains[1] < -1700
+        assert scorer.grand_value_ == pytest.approx(gains.mean(), rel=1e-3)
 
-    def test_standard_errors_are_honest(self):
+    def test_standard_errors_are_those_of_repeated_fits(self):
         parties, points = five_parties(n=80)
-        releases = [GramRelease(None).fit(*rows).release_ for rows in parties[:2]]
-        scorer = PredictiveValueScorer(BayesianLinear(), **QUICK)
+        releases = exact_releases(parties[:2])
+        scorer = PredictiveValueScorer(BayesianLinear(), **FAST)
         runs = [
             clone(scorer).set_params(random_state=seed).fit(releases, **points)
             for seed in range(8)
         ]
-        found = np.std([run.values_ for run in runs], axis=0, ddof=1)
-        assert (
-            0.4
-            < (found / np.mean([run.values_error_ for run in runs], axis=0)).mean()
-            < 2.5
-        )
+        deviations = np.std([run.values_ for run in runs], axis=0, ddof=1)
+        stated = np.mean([run.values_error_ for run in runs], axis=0)
+        assert 0.4 < (deviations / stated).mean() < 2.5
 
-    def test_two_classes(self):
-        rng = np.random.default_rng(0)
-        X = rng.normal(size=(600, 2)) / 3
-        y = np.where(X[:, 0] + 0.2 * rng.normal(size=600) > 0, "yes", "no")
-        flipped = np.where(y[200:400] == "yes", "no", "yes")
-        party = LogisticRelease(None, classes=("no", "yes"))
-        releases = [party.fit(X[a:b], t).release_ for a, b, t in
-                    ((0, 200, y[:200]), (200, 400, flipped))]  # fmt: skip
+    def test_clone_is_not_fitted(self):
+        assert not hasattr(clone(value_means()), "values_")
+
+    def test_pickle_keeps_the_values(self):
+        scorer = pickle.loads(pickle.dumps(value_means()))
+        np.testing.assert_array_equal(scorer.values_, value_means().values_)
+
+
+@pytest.fixture(scope="module")
+def classes_data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2)) / 3
+    is_yes = X[:, 0] + 0.2 * rng.normal(size=600) > 0
+    return X, np.where(is_yes, "yes", "no")
+
+
+@pytest.fixture(scope="module")
+def classes_releases(classes_data):
+    """Of 200 rows, and of 200 rows with flipped labels."""
+    X, y = classes_data
+    flipped = np.where(y == "yes", "no", "yes")
+    party = LogisticRelease(None, classes=("no", "yes"))
+    return [
+        party.fit(X[:200], y[:200]).release_,
+        party.fit(X[200:400], flipped[200:400]).release_,
+    ]
+
+
+class TestTwoClasses:
+    @pytest.fixture
+    def scorer(self):
         model = BayesianLogistic(classes=("no", "yes"))
-        scorer = PredictiveValueScorer(model, **QUICK)
-        scorer.fit(releases, X_val=X[400:], y_val=y[400:])
+        return PredictiveValueScorer(model, **FAST)
+
+    def test_flipped_labels_have_a_negative_value(
+        self, scorer, classes_data, classes_releases
+    ):
+        X, y = classes_data
+        scorer.fit(classes_releases, X_val=X[400:], y_val=y[400:])
         assert scorer.values_[0] > 0 > scorer.values_[1]
+
+    def test_unknown_label_is_refused(self, scorer, classes_data, classes_releases):
+        X, _ = classes_data
         with pytest.raises(
             ValueError, match="y_val must hold only labels of classes_.* Got 'may"
         ):
-            scorer.fit(releases, X_val=X[400:], y_val=["maybe"] * 200)
-
-    def test_clone_and_pickle(self):
-        scorer = pickle.loads(pickle.dumps(means()))
-        np.testing.assert_array_equal(scorer.values_, means().values_)
-        assert not hasattr(clone(scorer), "values_")
+            scorer.fit(classes_releases, X_val=X[400:], y_val=["maybe"] * 200)
 
 
 class TestGarbage:
+    def test_is_worth_less_than_half_of_an_honest_party(self):
+        parties, points = five_parties()
+        scorer = PredictiveValueScorer(BayesianLinear(), **FAST)
+        scorer.fit(exact_releases(parties), **points)
+        assert scorer.values_[2:].max() < 0.5 * scorer.values_[:2].min()
+        assert scorer.values_[4] < 0
+
     @pytest.mark.slow
-    def test_and_at_a_renyi_epsilon_of_one_half(self):
-        """Mean of 20 draws of the noise."""
-        found = []
+    def test_is_worth_less_than_half_at_a_renyi_epsilon_of_one_half(self):
+        """On average over 20 draws of the noise."""
+        values = []
         for seed in range(20):
             parties, points = five_parties(seed)
             releases = release_all(parties, [0.5] * 5, seed=10 * seed)
             scorer = PredictiveValueScorer(
                 BayesianLinear(), n_particles=160, random_state=0
             )
-            found.append(scorer.fit(releases, **points).values_)
-        values = np.mean(found, axis=0)
+            values.append(scorer.fit(releases, **points).values_)
+        values = np.mean(values, axis=0)
         assert values[2:].max() < 0.5 * values[:2].min()
 
-    def test_is_worth_less_than_half_of_an_honest_party(self):
-        parties, points = five_parties()
-        releases = [GramRelease(None).fit(*rows).release_ for rows in parties]
-        scorer = PredictiveValueScorer(BayesianLinear(), **QUICK).fit(
-            releases, **points
-        )
-        assert scorer.values_[2:].max() < 0.5 * scorer.values_[:2].min()
-        assert scorer.values_[4] < 0
 
-    def test_surprise_warns_of_a_prior_that_pays_for_it(self):
-        honest, other, _, noise, _ = five_parties()[0]
-        releases = [
-            GramRelease(None).fit(*rows).release_ for rows in (honest, other, noise)
-        ]
+class TestPriorOutweighsWarning:
+    """Surprise pays for contradicting a strong prior."""
+
+    @pytest.fixture
+    def releases(self):
+        honest, also_honest, _, noise, _ = five_parties()[0]
+        return exact_releases([honest, also_honest, noise])
+
+    def test_weak_prior_does_not_warn(self, releases):
         with warnings.catch_warnings():
             warnings.simplefilter("error", PriorOutweighsWarning)
-            weak = BayesianSurpriseScorer(BayesianLinear(), **QUICK).fit(releases)
-        assert weak.values_.max() < 2 * weak.values_[:2].min()
-        strong = BayesianSurpriseScorer(BayesianLinear(a0=20, b0=0.5), **QUICK)
+            scorer = BayesianSurpriseScorer(BayesianLinear(), **FAST).fit(releases)
+        assert scorer.values_.max() < 2 * scorer.values_[:2].min()
+
+    def test_strong_prior_that_pays_for_noise_warns(self, releases):
+        scorer = BayesianSurpriseScorer(BayesianLinear(a0=20, b0=0.5), **FAST)
         with pytest.warns(
             PriorOutweighsWarning, match=r"the releases of \[.*2.*\]"
-        ) as found:
-            strong.fit(releases)
-        assert found[0].filename == __file__
-        assert strong.values_[2] > 5 * strong.values_[:2].max()
+        ) as caught:
+            scorer.fit(releases)
+        assert caught[0].filename == __file__
+        assert scorer.values_[2] > 5 * scorer.values_[:2].max()
+
+    def test_prior_that_is_worth_more_rows_warns(self, releases):
+        scorer = BayesianSurpriseScorer(BayesianLinear(a0=101, b0=2.6), **FAST)
         with pytest.warns(PriorOutweighsWarning, match=r"releases of \[0, 1, 2\]"):
-            strong.set_params(model=BayesianLinear(a0=101, b0=2.6)).fit(releases)
+            scorer.fit(releases)
 
 
 class TestRewards:
     @pytest.mark.parametrize("control", ["temper", "noise"])
     def test_attain_their_targets(self, control):
-        scorer = means(FACTS[:2])
+        scorer = value_means(FACTS[:2])
         scheme = RhoShapleyReward(0.5, control=control, random_state=0).fit(scorer)
         np.testing.assert_allclose(
             scheme.attained_rewards_, scheme.target_rewards_, rtol=0.02
         )
         assert scheme.target_rewards_.max() == scorer.grand_value_
 
-    def test_a_party_of_negative_value_receives_the_prior(self):
-        scheme = RhoShapleyReward(0.5, random_state=0).fit(means(FACTS[:3]))
+    def test_party_of_negative_value_receives_the_prior(self):
+        scheme = RhoShapleyReward(0.5, random_state=0).fit(value_means(FACTS[:3]))
         assert scheme.temper_[2] == scheme.attained_rewards_[2] == 0
 
-    def test_refusals(self):
+    def test_game_without_a_positive_value_is_refused(self):
         with pytest.raises(
             ValueError, match="scorer must have a party of a value above 0"
         ):
-            RhoShapleyReward().fit(means(FACTS[2:]))
+            RhoShapleyReward().fit(value_means(FACTS[2:]))
+
+    def test_other_semivalue_is_refused(self):
         with pytest.raises(ValueError, match="scorer must have semivalue='shapley'"):
-            RhoShapleyReward().fit(means(semivalue="banzhaf"))
+            RhoShapleyReward().fit(value_means(semivalue="banzhaf"))
+
+
+@pytest.fixture(scope="module")
+def honest():
+    """The rows of two honest parties."""
+    return five_parties(n=100)[0][:2]
+
+
+@pytest.fixture(scope="module")
+def joint_reward(honest):
+    """The posterior of the rows of both, without noise."""
+    (X, y), (other_X, other_y) = honest
+    party = GramRelease(None).fit(np.append(X, other_X, 0), np.append(y, other_y))
+    scorer = PredictiveValueScorer(BayesianLinear(), **FAST)
+    scorer.fit([party.release_], X_val=X, y_val=y)
+    draws = scorer.sample(n_draws=2000, random_state=0)
+    return PosteriorRegressor(scorer.model_, draws)
 
 
 class TestRewardGain:
-    def test_is_the_difference_to_the_exact_posterior_of_other_rows(self):
-        (X, y), (more_X, more_y) = five_parties(n=100)[0][:2]
-        party, model, few = (
-            GramRelease(0.5),
-            BayesianLinear(),
-            {"n_splits": 3, "n_draws": 300},
-        )
-        own = GramRelease(None).fit(X[:40], y[:40]).release_
-        model = model.bind([own])
+    """The gain over the exact posterior of the party's other rows."""
+
+    OPTIONS = {"n_splits": 3, "n_draws": 300}
+
+    def test_of_the_prior_is_negative(self, honest):
+        X, y = honest[0]
+        X, y = X[:40], y[:40]
+        model = BayesianLinear().bind([GramRelease(None).fit(X, y).release_])
         prior = model.sample_prior(2000, np.random.default_rng(0))
-        worse, error = reward_gain(
-            PosteriorRegressor(model, prior), party, X[:40], y[:40], **few
+        reward = PosteriorRegressor(model, prior)
+        gain, error = reward_gain(reward, GramRelease(0.5), X, y, **self.OPTIONS)
+        assert gain < -3 * error
+
+    def test_of_a_larger_posterior_is_positive_for_few_rows(self, honest, joint_reward):
+        X, y = honest[0]
+        gain, _ = reward_gain(
+            joint_reward, GramRelease(0.5), X[:10], y[:10], **self.OPTIONS
         )
-        assert worse < -3 * error
-        exact = (
-            GramRelease(None)
-            .fit(np.append(X, more_X, 0), np.append(y, more_y))
-            .release_
-        )
-        scorer = PredictiveValueScorer(BayesianLinear(), **QUICK)
-        scorer.fit([exact], X_val=X, y_val=y)
-        reward = PosteriorRegressor(
-            scorer.model_, scorer.sample(n_draws=2000, random_state=0)
-        )
-        better, error = reward_gain(reward, party, X[:10], y[:10], **few)
-        assert better > 0
-        same, error = reward_gain(reward, party, X, y, **few)
-        assert abs(same) < 0.1
+        assert gain > 0
+
+    def test_of_a_similar_posterior_is_near_zero(self, honest, joint_reward):
+        X, y = honest[0]
+        gain, error = reward_gain(joint_reward, GramRelease(0.5), X, y, **self.OPTIONS)
+        assert abs(gain) < 0.1
         assert error < 0.05
 
 
-class TestRefusals:
-    def test_points(self):
-        party = GramRelease(None).fit(*five_parties()[0][0]).release_
-        scorer = PredictiveValueScorer(BayesianLinear(), **QUICK)
-        for points, message in [
-            ({}, "X_val and y_val must hold points"),
-            ({"y_val": [1.0]}, "X_val and y_val must hold points"),
-            ({"X_val": [[1.0]], "y_val": [1.0]}, "X has 1 features"),
-            ({"X_val": [[1.0, 2]] * 2, "y_val": [1]}, "must have the same length"),
-            (
-                {"X_val": [[1.0, 2]], "y_val": [np.nan]},
-                "y_val must have a finite.* Got nan",
-            ),
-        ]:
-            with pytest.raises(ValueError, match=message):
-                scorer.fit([party], **points)
+@pytest.mark.parametrize(
+    ("points", "message"),
+    [
+        ({}, "X_val and y_val must hold points"),
+        ({"y_val": [1.0]}, "X_val and y_val must hold points"),
+        ({"X_val": [[1.0]], "y_val": [1.0]}, "X has 1 features"),
+        ({"X_val": [[1.0, 2]] * 2, "y_val": [1]}, "must have the same length"),
+        (
+            {"X_val": [[1.0, 2]], "y_val": [np.nan]},
+            "y_val must have a finite.* Got nan",
+        ),
+    ],
+    ids=["none", "no X", "columns", "length", "nan"],
+)
+def test_invalid_validation_points_are_refused(points, message):
+    (release,) = exact_releases(five_parties()[0][:1])
+    scorer = PredictiveValueScorer(BayesianLinear(), **FAST)
+    with pytest.raises(ValueError, match=message):
+        scorer.fit([release], **points)
