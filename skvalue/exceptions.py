@@ -32,8 +32,7 @@ __all__ = [
 
 
 class IncompleteFitWarning(UserWarning):
-    """A fit was stopped early: the values are based on a part of the validation points
-    only."""
+    """A fit was stopped early, so that values are based on less than was asked for."""
 
 
 class ImpreciseValuesWarning(UserWarning):
@@ -41,8 +40,7 @@ class ImpreciseValuesWarning(UserWarning):
 
 
 class QuadraticCostWarning(UserWarning):
-    """Leave-one-out computes the distances of all pairs of rows, and there are many
-    rows."""
+    """Leave-one-out computes the distances of all pairs of many rows."""
 
 
 class RadiusWarning(UserWarning):
@@ -62,8 +60,7 @@ class FailedCoalitionsWarning(UserWarning):
 
 
 class NormalApproximationWarning(UserWarning):
-    """A party has few rows: the normal approximation of its statistic's distribution is
-    rough."""
+    """A party has few rows: the normal approximation of its statistic is rough."""
 
 
 class PriorOutweighsWarning(UserWarning):
@@ -71,12 +68,11 @@ class PriorOutweighsWarning(UserWarning):
 
 
 class VoidGuaranteeWarning(UserWarning):
-    """There is no privacy guarantee, or one that is void: the parameters are such."""
+    """The parameters are such that there is no privacy guarantee, or a void one."""
 
 
 class NestedReleasesWarning(UserWarning):
-    """Releases at several noise levels are computed from the same non-private
-    statistic."""
+    """Releases at several noise levels are made of the same non-private statistic."""
 
 
 class ConstantColumnsWarning(UserWarning):
@@ -84,13 +80,11 @@ class ConstantColumnsWarning(UserWarning):
 
 
 class ManyClassesWarning(UserWarning):
-    """Whole numbers with many values are taken for classes, and may be targets of a
-    regression."""
+    """Whole numbers with many values are taken for classes; they may be targets."""
 
 
 class UnbatchedFitWarning(UserWarning):
-    """Models are trained one by one because of a parameter or a step that batches do
-    not allow."""
+    """Models are trained one by one: a parameter or a step does not allow batches."""
 
 
 class UnseenLabelsWarning(UserWarning):

@@ -1,5 +1,4 @@
-"""Rewards of parties from their values: target values of rewards, shares of money and
-payments.
+"""Rewards of parties from their values: targets, shares of money and payments.
 
 All functions take and return arrays, for values of any origin.
 """
@@ -13,6 +12,7 @@ __all__ = ["by_period", "largest_rho", "payments", "rho_targets", "shares"]
 
 
 def _finite(values, name):
+    """The values as a 1D array of finite floats."""
     values = np.asarray(values, dtype=float)
     if values.ndim != 1 or len(values) == 0:
         raise ValueError(
@@ -51,8 +51,8 @@ def rho_targets(values, grand_value, rho):
 
     References
     ----------
-    R. H. L. Sim, Y. Zhang, T. N. Hoang, X. Xu, B. K. H. Low, P. Jaillet: "Incentives in Private
-    Collaborative Machine Learning", NeurIPS 2023, Section 4.
+    R. H. L. Sim, Y. Zhang, T. N. Hoang, X. Xu, B. K. H. Low, P. Jaillet: "Incentives in
+    Private Collaborative Machine Learning", NeurIPS 2023, Section 4.
 
     Examples
     --------
@@ -60,10 +60,8 @@ def rho_targets(values, grand_value, rho):
     [2.5, 5.0, 0.0]
     """
     values = _finite(values, "values")
-    grand_value, rho = (
-        check_positive(grand_value, "grand_value"),
-        check_positive(rho, "rho"),
-    )
+    grand_value = check_positive(grand_value, "grand_value")
+    rho = check_positive(rho, "rho")
     if values.max() <= 0:
         raise ValueError(f"values must have one above 0. Got at most {values.max():g}.")
     return grand_value * (np.maximum(values, 0.0) / values.max()) ** rho
@@ -100,15 +98,17 @@ def largest_rho(values, standalone, grand_value):
 
     References
     ----------
-    Sim et al., NeurIPS 2023, Section 4, after Theorem 1 of R. H. L. Sim, Y. Zhang, M. C. Chan,
-    B. K. H. Low: "Collaborative Machine Learning with Incentive-Aware Model Rewards", ICML 2020.
+    Sim et al., NeurIPS 2023, Section 4, after Theorem 1 of R. H. L. Sim, Y. Zhang, M.
+    C. Chan, B. K. H. Low: "Collaborative Machine Learning with Incentive-Aware Model
+    Rewards", ICML 2020.
 
     Examples
     --------
     >>> largest_rho([1.0, 4.0], [1.25, 4.0], grand_value=5.0)
     1.0
     """
-    values, standalone = _finite(values, "values"), _finite(standalone, "standalone")
+    values = _finite(values, "values")
+    standalone = _finite(standalone, "standalone")
     grand_value = check_positive(grand_value, "grand_value")
     if len(values) != len(standalone):
         raise ValueError(
@@ -117,12 +117,13 @@ def largest_rho(values, standalone, grand_value):
         )
     if standalone.min() < 0:
         raise ValueError(f"standalone must not be negative. Got {standalone.min():g}.")
-    top = values.max()
-    if top <= 0:
-        raise ValueError(f"values must have one above 0. Got at most {top:g}.")
+    largest = values.max()
+    if largest <= 0:
+        raise ValueError(f"values must have one above 0. Got at most {largest:g}.")
+
     bounds = []
     for value, alone in zip(values, standalone):
-        if value == top:
+        if value == largest:
             # Its target is the grand value for every rho.
             bounds.append(np.inf if alone <= grand_value else -np.inf)
         elif alone == 0:
@@ -130,7 +131,7 @@ def largest_rho(values, standalone, grand_value):
         elif value <= 0:
             bounds.append(0.0)  # its target is 0 for every rho
         else:
-            bounds.append(np.log(alone / grand_value) / np.log(value / top))
+            bounds.append(np.log(alone / grand_value) / np.log(value / largest))
     return float(min(bounds))
 
 
@@ -179,26 +180,35 @@ def shares(values, budget, unit=None):
     >>> shares([3.0, 3.0, -2.0], budget=8.0).tolist()
     [4.0, 4.0, 0.0]
     """
-    values, budget = _finite(values, "values"), check_positive(budget, "budget")
-    parts = np.maximum(values, 0.0)
-    if not parts.any():
+    values = _finite(values, "values")
+    budget = check_positive(budget, "budget")
+    weights = np.maximum(values, 0.0)
+    if not weights.any():
         raise ValueError(f"values must have one above 0. Got at most {values.max():g}.")
-    parts /= parts.max()  # sums of huge values do not overflow
-    parts = budget * (parts / parts.sum())
+    weights /= weights.max()  # sums of huge values do not overflow
+    amounts = budget * (weights / weights.sum())
     if unit is None:
-        return parts
-    coins = budget / check_positive(unit, "unit")
-    if abs(coins - round(coins)) > 1e-6 * max(1.0, coins * 1e-6):
+        return amounts
+    return _round_to_unit(amounts, budget, check_positive(unit, "unit"))
+
+
+def _round_to_unit(amounts, budget, unit):
+    """Amounts as multiples of a unit, by the method of largest remainders."""
+    n_units = budget / unit
+    if abs(n_units - round(n_units)) > 1e-6 * max(1.0, n_units * 1e-6):
         raise ValueError(f"budget must be a multiple of unit={unit!r}. Got {budget!r}.")
-    scaled = parts / budget * round(coins)
-    whole = np.floor(scaled + 1e-9)
-    left = round(coins) - int(whole.sum())
-    whole[np.argsort(-(scaled - whole), kind="stable")[:left]] += 1
-    # Division by a whole number rounds only once: 34 coins of 0.01 are 34 / 100 = 0.34.
-    per_one = 1 / unit
-    return (
-        whole / round(per_one) if abs(per_one - round(per_one)) < 1e-9 else whole * unit
-    )
+    n_units = round(n_units)
+    exact = amounts / budget * n_units
+    rounded = np.floor(exact + 1e-9)
+    n_remaining = n_units - int(rounded.sum())
+    by_remainder = np.argsort(-(exact - rounded), kind="stable")
+    rounded[by_remainder[:n_remaining]] += 1
+
+    # Division by a whole number rounds only once: 34 units of 0.01 are 34 / 100 = 0.34.
+    units_per_one = 1 / unit
+    if abs(units_per_one - round(units_per_one)) < 1e-9:
+        return rounded / round(units_per_one)
+    return rounded * unit
 
 
 def payments(values, price, *, errors=None, undecided="pay"):
@@ -243,21 +253,25 @@ def payments(values, price, *, errors=None, undecided="pay"):
     >>> payments([0.2, 0.01, -0.1], 1000.0, errors=errors, undecided="reserve").tolist()
     [200.0, 0.0, -100.0]
     """
-    values, price = _finite(values, "values"), check_positive(price, "price")
+    values = _finite(values, "values")
+    price = check_positive(price, "price")
     if undecided not in ("pay", "reserve"):
         raise ValueError(f"undecided must be 'pay' or 'reserve'. Got {undecided!r}.")
     if undecided == "pay":
         return price * values
     if errors is None:
-        raise ValueError("errors must be given with undecided='reserve'. Got None.")
+        raise ValueError(
+            "errors must be given with undecided='reserve', since they decide who is "
+            "paid. Got None."
+        )
     errors = _finite(errors, "errors")
     if errors.shape != values.shape or errors.min() < 0:
         raise ValueError(
-            f"errors must have one nonnegative entry per party, {len(values)} in total. Got "
-            f"{errors.tolist()}."
+            f"errors must have one nonnegative entry per party, {len(values)} in "
+            f"total. Got {errors.tolist()}."
         )
-    decided = np.abs(values) > ndtri(0.975) * errors
-    return np.where(decided, price * values, 0.0)
+    is_decided = np.abs(values) > ndtri(0.975) * errors
+    return np.where(is_decided, price * values, 0.0)
 
 
 def by_period(values_of_periods, lengths=None):
@@ -295,14 +309,15 @@ def by_period(values_of_periods, lengths=None):
     values = np.asarray(values_of_periods, dtype=float)
     if values.ndim != 2 or not values.size or np.isinf(values).any():
         raise ValueError(
-            "values_of_periods must be a table of finite numbers, or NaN, of shape (n_periods, "
-            f"n_parties). Got shape {values.shape}."
+            "values_of_periods must be a table of finite numbers, or NaN, of shape "
+            f"(n_periods, n_parties). Got shape {values.shape}."
         )
-    absent = np.isnan(values)
-    if absent.all(axis=1).any():
+    is_absent = np.isnan(values)
+    is_empty = is_absent.all(axis=1)
+    if is_empty.any():
         raise ValueError(
-            "values_of_periods must have a value in each period. Got only NaN in period "
-            f"{int(np.argmax(absent.all(axis=1)))}."
+            "values_of_periods must have a value in each period. Got only NaN in "
+            f"period {int(np.argmax(is_empty))}."
         )
     lengths = np.ones(len(values)) if lengths is None else _finite(lengths, "lengths")
     if len(lengths) != len(values) or lengths.min() <= 0:
@@ -310,4 +325,4 @@ def by_period(values_of_periods, lengths=None):
             f"lengths must have {len(values)} entries above 0, one per period. Got "
             f"{lengths.tolist()}."
         )
-    return lengths @ np.where(absent, 0.0, values)
+    return lengths @ np.where(is_absent, 0.0, values)

@@ -21,7 +21,9 @@ __all__ = [
 ]
 
 _NAMED = ("shapley", "banzhaf", "leave-one-out")
-_LEAST, _LARGEST = 1e-6, 1e300  # alpha and beta, whose ratios are then finite
+# Bounds of alpha and beta, whose ratios are then finite.
+_MIN_PARAMETER = 1e-6
+_MAX_PARAMETER = 1e300
 
 
 def check_semivalue(semivalue, custom=False):
@@ -29,7 +31,7 @@ def check_semivalue(semivalue, custom=False):
 
     Parameters
     ----------
-    semivalue : {"shapley", "banzhaf", "leave-one-out"}, tuple of two positive floats or callable
+    semivalue : {"shapley", "banzhaf", "leave-one-out"}, tuple or callable
         A tuple ``(alpha, beta)`` is Beta(alpha, beta)-Shapley of Kwon and Zou (2022):
         large alpha puts weight on small coalitions, (1, 1) is the Shapley value. A
         callable is a custom semivalue, see `size_weights`.
@@ -56,14 +58,18 @@ def check_semivalue(semivalue, custom=False):
     if custom and callable(semivalue):
         return semivalue
     try:
-        alpha, beta = (float(part) for part in semivalue)
+        alpha, beta = map(float, semivalue)
     except (TypeError, ValueError):
-        alpha = beta = -1.0
-    if not all(_LEAST <= part <= _LARGEST for part in (alpha, beta)):
+        alpha = beta = np.nan
+    is_valid = [
+        _MIN_PARAMETER <= parameter <= _MAX_PARAMETER for parameter in (alpha, beta)
+    ]
+    if not all(is_valid):
+        callables = ", or a callable" if custom else ""
         raise ValueError(
-            "semivalue must be 'shapley', 'banzhaf', 'leave-one-out' or a pair (alpha, beta) of "
-            f"numbers from {_LEAST:g} to {_LARGEST:g}{', or a callable' if custom else ''}. Got "
-            f"{semivalue!r}."
+            "semivalue must be 'shapley', 'banzhaf', 'leave-one-out' or a pair (alpha, "
+            f"beta) of numbers from {_MIN_PARAMETER:g} to {_MAX_PARAMETER:g}"
+            f"{callables}. Got {semivalue!r}."
         )
     return alpha, beta
 
@@ -141,9 +147,10 @@ def log_size_weights(semivalue, n):
     # for large alpha or beta.
     alpha, beta = semivalue
     i = k[:-1]
-    empty = -np.log1p(beta / (alpha + i)).sum()
-    steps = np.log((beta + i) / (alpha + (n - 2 - i)))
-    return _log_binomial(n - 1) + empty + np.concatenate([[0.0], np.cumsum(steps)])
+    log_empty = -np.log1p(beta / (alpha + i)).sum()
+    log_ratios = np.log((beta + i) / (alpha + (n - 2 - i)))
+    log_growth = np.concatenate([[0.0], np.cumsum(log_ratios)])
+    return _log_binomial(n - 1) + log_empty + log_growth
 
 
 def size_weights(semivalue, n):
@@ -187,11 +194,12 @@ def size_weights(semivalue, n):
 
 
 def _custom_weights(semivalue, n):
+    """The probabilities (n,) of a callable, checked."""
     q = np.asarray(semivalue(n), dtype=np.float64)
     if q.shape != (n,) or not (q >= 0).all() or abs(q.sum() - 1) > 1e-6:
         raise ValueError(
-            f"A callable semivalue must return {n} non-negative weights with the sum 1 for "
-            f"n={n} players. Got shape {q.shape} with the sum {q.sum():.6g}."
+            f"A callable semivalue must return {n} non-negative weights with the sum 1 "
+            f"for n={n} players. Got shape {q.shape} with the sum {q.sum():.6g}."
         )
     return q / q.sum()
 
@@ -208,13 +216,12 @@ def _check_players(n):
 
 
 def absence_moments(semivalue, n):
-    """Probability that i given players are all absent from the random coalition, for i
-    = 0..n-1.
+    """Probability that i given players are absent from the random coalition.
 
-    A semivalue of this family draws a random t; then every other player joins with
-    probability t. Players that never change the utility do not matter, so that these
-    moments determine the semivalue of a game with few effective players, for any total
-    number of players.
+    For i = 0..n-1. A semivalue of this family draws a random t; then every other player
+    joins with probability t. Players that never change the utility do not matter, so
+    that these moments determine the semivalue of a game with few effective players, for
+    any total number of players.
 
     Parameters
     ----------
@@ -248,8 +255,7 @@ def absence_moments(semivalue, n):
 
 
 def enumerate_semivalue(utility, n, semivalue="shapley"):
-    """Semivalue by enumeration of all 2^n coalitions, a reference for other
-    computations.
+    """Semivalue by enumeration of all 2^n coalitions, as a reference.
 
     Parameters
     ----------
@@ -273,7 +279,8 @@ def enumerate_semivalue(utility, n, semivalue="shapley"):
 
     Examples
     --------
-    The glove game: player 0 has the only left glove, two other players one right glove each.
+    The glove game: player 0 has the only left glove, two other players one right glove
+    each.
 
     >>> gloves = lambda players: float(0 in players and len(players) > 1)
     >>> enumerate_semivalue(gloves, 3).round(3).tolist()
@@ -282,8 +289,11 @@ def enumerate_semivalue(utility, n, semivalue="shapley"):
     if n > 20:
         raise ValueError(f"n must be at most 20 to enumerate 2^n coalitions. Got {n}.")
     coalition_weights(semivalue, n)  # validates both before 2^n utilities are computed
-    coalitions = (tuple(i for i in range(n) if code >> i & 1) for code in range(2**n))
-    return tabulated_semivalue([utility(players) for players in coalitions], semivalue)
+    utilities = []
+    for code in range(2**n):
+        players = tuple(i for i in range(n) if code >> i & 1)
+        utilities.append(utility(players))
+    return tabulated_semivalue(utilities, semivalue)
 
 
 def tabulated_semivalue(utilities, semivalue="shapley"):
@@ -309,7 +319,8 @@ def tabulated_semivalue(utilities, semivalue="shapley"):
 
     Examples
     --------
-    >>> tabulated_semivalue([0, 0, 0, 1, 0, 1, 0, 1]).round(3).tolist()  # the glove game
+    >>> gloves = [0, 0, 0, 1, 0, 1, 0, 1]  # the game of `enumerate_semivalue`
+    >>> tabulated_semivalue(gloves).round(3).tolist()
     [0.667, 0.167, 0.167]
     """
     utilities = np.asarray(utilities, dtype=np.float64)
@@ -318,12 +329,16 @@ def tabulated_semivalue(utilities, semivalue="shapley"):
         raise ValueError(
             f"utilities must have 2^n entries, n >= 1. Got {len(utilities)}."
         )
-    sizes = np.zeros(1, dtype=np.int64)  # of all coalitions of the other n - 1 players
+
+    # Sizes of all coalitions of the other n - 1 players.
+    sizes = np.zeros(1, dtype=np.int64)
     for _ in range(n - 1):
         sizes = np.concatenate([sizes, sizes + 1])
     weights = coalition_weights(semivalue, n)[sizes]
+
     values = np.empty(n)
     for i in range(n):
+        # Coalitions without and with player i, in the same order of the others.
         by_player = utilities.reshape(2 ** (n - 1 - i), 2, 2**i)
         values[i] = weights @ (by_player[:, 1] - by_player[:, 0]).ravel()
     return values

@@ -4,55 +4,82 @@ import os
 import sqlite3
 import time
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
 
 from .._utils.checks import check_delta, check_epsilon, check_relation
 
-_TIMEOUT = 300.0  # seconds to wait while another process charges
-_PATIENCE = 2.0  # seconds to wait while another process creates the file
-_APPLICATION = int.from_bytes(b"skvL")  # in the header of every ledger
-_TABLES = (
+_LOCK_TIMEOUT = 300.0  # seconds to wait while another process charges
+_CREATION_TIMEOUT = 2.0  # seconds to wait while another process creates the file
+
+_APPLICATION_ID = int.from_bytes(b"skvL")  # in the header of every ledger
+_ID_START = 68  # byte of the header at which this number begins
+_STATEMENTS = (
     "CREATE TABLE terms (dataset_name TEXT NOT NULL, epsilon REAL NOT NULL, "
     "delta REAL NOT NULL, relation TEXT)",
     "CREATE TABLE charges (number INTEGER PRIMARY KEY, event TEXT NOT NULL, "
     "label TEXT NOT NULL, time TEXT NOT NULL, process INTEGER NOT NULL)",
-    f"PRAGMA application_id = {_APPLICATION}",
+    f"PRAGMA application_id = {_APPLICATION_ID}",
 )
-_who = itemgetter("number", "label", "time", "process")  # what a charge is known by
+
+# The columns by which a charge is recognised when the file is read again.
+_identity = itemgetter("number", "label", "time", "process")
 
 
-def checked_terms(terms):
-    """The terms of a ledger, each as a number or a known relation; None is one that is
-    not set."""
-    checks = {
-        "epsilon": check_epsilon,
-        "delta": check_delta,
-        "relation": check_relation,
-    }
-    known = {name: check for name, check in checks.items() if terms[name] is not None}
-    return {**terms, **{name: check(terms[name]) for name, check in known.items()}}
+@dataclass(frozen=True)
+class Terms:
+    """The terms of a ledger; None is one that is not set.
+
+    Parameters
+    ----------
+    dataset_name : str or None
+        Name of the data set.
+    epsilon, delta : float or None
+        The budget.
+    relation : str or None
+        Neighbouring relation of the budget.
+    """
+
+    dataset_name: str | None
+    epsilon: float | None = None
+    delta: float | None = None
+    relation: str | None = None
 
 
-def _check_terms(stored, given, where):
+def checked_terms(dataset_name, epsilon, delta, relation):
+    """The `Terms` with numbers as floats, if they are in their ranges."""
+    if epsilon is not None:
+        epsilon = check_epsilon(epsilon)
+    if delta is not None:
+        delta = check_delta(delta)
+    if relation is not None:
+        relation = check_relation(relation)
+    return Terms(dataset_name, epsilon, delta, relation)
+
+
+def _check_terms(stored, given, path):
     """Check the terms that a ledger is opened with against those it was made with."""
-    if given.get("dataset_name") not in (None, stored["dataset_name"]):
+    if given.dataset_name not in (None, stored.dataset_name):
         raise ValueError(
-            f"dataset_name must be {stored['dataset_name']!r}, to which the ledger {where} "
-            f"belongs; use another file for another data set. Got {given['dataset_name']!r}."
+            f"dataset_name must be {stored.dataset_name!r}, to which the ledger {path} "
+            "belongs; use another file for another data set. Got "
+            f"{given.dataset_name!r}."
         )
     for name in ("epsilon", "delta", "relation"):
-        if given.get(name) not in (None, stored[name]):
+        stored_value = getattr(stored, name)
+        given_value = getattr(given, name)
+        if given_value not in (None, stored_value):
             raise ValueError(
-                f"{name} must be {stored[name]!r}, as the ledger {where} was made with, or be left "
-                f"out: a budget does not change. Got {given[name]!r}."
+                f"{name} must be {stored_value!r}, as the ledger {path} was made with, "
+                f"or be left out: a budget does not change. Got {given_value!r}."
             )
-    return stored
 
 
 def _require_budget(terms):
+    """Refuse terms of a new ledger without a budget."""
     for name in ("epsilon", "delta"):
-        if terms[name] is None:
+        if getattr(terms, name) is None:
             raise ValueError(
                 f"{name} must be given for a new ledger: it is the budget. Got None."
             )
@@ -67,17 +94,21 @@ class MemoryStore:
         self._rows = []
 
     def open(self, terms):
+        """Take the terms of a new ledger; returns them."""
         _require_budget(terms)
         self._terms = terms
         return terms
 
     def read(self):
-        return dict(self._terms), list(self._rows)
+        """The terms, and the charges as dictionaries."""
+        return self._terms, list(self._rows)
 
     @contextmanager
     def transaction(self):
+        """Context that yields terms and charges, and ``append(row, relation)``."""
+
         def append(row, relation):
-            self._terms["relation"] = relation
+            self._terms = replace(self._terms, relation=relation)
             self._rows.append(row)
 
         yield (*self.read(), append)
@@ -89,61 +120,114 @@ class FileStore:
     def __init__(self, path, dataset_name):
         self.path = path
         self._dataset_name = dataset_name
-        self._seen = []  # charges that were read or made: a file without them is another one
+        # Charges that were read or made: a file without them is another one.
+        self._seen_rows = []
 
-    def _refuse(self, found):
+    def open(self, terms):
+        """Open the file, which is created if there is none; returns its terms."""
+        try:
+            if not os.path.lexists(self.path):
+                _require_budget(terms)
+                with suppress(FileExistsError):  # another process was faster
+                    self._create(terms)
+            self._require_ledger()
+        except OSError as error:
+            self._refuse(error)
+        with self._begin("DEFERRED") as connection:
+            stored, self._seen_rows = self._contents(connection)
+            self._dataset_name = stored.dataset_name
+            _check_terms(stored, terms, self.path)
+            return stored
+
+    def read(self):
+        """The terms, and the charges as dictionaries."""
+        self._require_file()
+        with self._begin("DEFERRED") as connection:
+            return self._checked_contents(connection)
+
+    @contextmanager
+    def transaction(self):
+        """Context that yields terms and charges, and ``append(row, relation)``.
+
+        No other process charges in it.
+        """
+        self._require_file()
+        added = []
+        with self._begin() as connection:
+
+            def append(row, relation):
+                connection.execute("UPDATE terms SET relation = ?", (relation,))
+                connection.execute(
+                    "INSERT INTO charges "
+                    "VALUES (:number, :event, :label, :time, :process)",
+                    row,
+                )
+                added.append(row)
+
+            terms, rows = self._checked_contents(connection)
+            yield terms, rows, append
+        self._seen_rows = rows + added
+
+    # Files ----------------------------------------------------------------------------
+
+    def _refuse(self, reason):
         raise ValueError(
-            f"path must be a ledger's SQLite file, or a path for a new one. Got {self.path!r} "
-            f"({found})."
+            "path must be a ledger's SQLite file, or a path for a new one. Got "
+            f"{self.path!r} ({reason})."
         )
 
     def _create(self, terms):
-        """Create the file, which no other process has created; none is left on an
-        error."""
+        """Create the file, which no other process has; none is left on an error."""
         os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         try:
             with self._begin() as connection:
-                for statement in _TABLES:
+                for statement in _STATEMENTS:
                     connection.execute(statement)
                 connection.execute(
-                    "INSERT INTO terms VALUES (:dataset_name, :epsilon, :delta, :relation)",
-                    terms,
+                    "INSERT INTO terms VALUES (?, ?, ?, ?)",
+                    (terms.dataset_name, terms.epsilon, terms.delta, terms.relation),
                 )
         except BaseException:
             os.remove(self.path)
             raise
 
-    def _check_own(self):
-        """Refuse a file that is no ledger, from its first bytes alone: nothing of it
-        changes."""
-        give_up = time.monotonic() + _PATIENCE
+    def _require_file(self):
+        """Refuse to make a file anew that was removed: it would be a new budget."""
+        if not os.path.exists(self.path):
+            raise RuntimeError(
+                f"the ledger's file must be there to charge or read: put {self.path!r} "
+                "back, or make a new Ledger."
+            )
+        self._require_ledger()
+
+    def _require_ledger(self):
+        """Refuse a file that is no ledger from its first bytes, changing nothing."""
+        deadline = time.monotonic() + _CREATION_TIMEOUT
         while True:
             if not os.path.isfile(self.path):  # reading a pipe would wait for ever
                 self._refuse("not a file")
             with open(self.path, "rb") as file:
-                header = file.read(72)
-            if header or time.monotonic() > give_up:
+                header = file.read(_ID_START + 4)
+            if header or time.monotonic() > deadline:
                 break
             time.sleep(0.01)
         if not header:
             self._refuse(
-                "an empty file: a damaged ledger, or none; remove it if it never was one"
+                "an empty file: a damaged ledger, or none; remove it if it never was "
+                "one"
             )
-        if header[:15] != b"SQLite format 3" or header[68:] != _APPLICATION.to_bytes(4):
+        is_sqlite = header[:15] == b"SQLite format 3"
+        if not is_sqlite or header[_ID_START:] != _APPLICATION_ID.to_bytes(4):
             self._refuse("another kind of file")
 
     @contextmanager
     def _begin(self, kind="IMMEDIATE"):
-        """A connection inside a transaction, which excludes all other writers if
-        "IMMEDIATE".
+        """A connection in a transaction, which excludes other writers if "IMMEDIATE".
 
         An error rolls it back; what SQLite finds wrong with the file is a ValueError.
         """
         try:
-            with closing(sqlite3.connect(
-                f"{Path(self.path).as_uri()}?mode=rw", timeout=_TIMEOUT, isolation_level=None,
-                uri=True,
-            )) as connection:  # fmt: skip
+            with closing(self._connect()) as connection:
                 connection.row_factory = sqlite3.Row
                 # A commit is on the disk when it returns.
                 connection.execute("PRAGMA synchronous=FULL")
@@ -153,73 +237,46 @@ class FileStore:
         except sqlite3.Error as error:
             self._refuse(error)
 
-    def open(self, terms):
-        try:
-            if not os.path.lexists(self.path):
-                _require_budget(terms)
-                with suppress(FileExistsError):  # if another process was faster
-                    self._create(terms)
-            self._check_own()
-        except OSError as error:
-            self._refuse(error)
-        with self._begin("DEFERRED") as connection:
-            stored, self._seen = self._contents(connection)
-            self._dataset_name = stored["dataset_name"]
-            return _check_terms(stored, terms, self.path)
+    def _connect(self):
+        return sqlite3.connect(
+            f"{Path(self.path).as_uri()}?mode=rw",
+            timeout=_LOCK_TIMEOUT,
+            isolation_level=None,
+            uri=True,
+        )
+
+    # Contents -------------------------------------------------------------------------
 
     def _contents(self, connection):
-        found = connection.execute("SELECT * FROM terms").fetchall()
-        rows = connection.execute("SELECT * FROM charges ORDER BY number").fetchall()
+        """The terms, and the charges as dictionaries."""
+        all_terms = connection.execute("SELECT * FROM terms").fetchall()
+        charges = connection.execute("SELECT * FROM charges ORDER BY number").fetchall()
         try:
-            (terms,) = (checked_terms(dict(row)) for row in found)
+            (row,) = map(dict, all_terms)
+            terms = checked_terms(
+                epsilon=row["epsilon"],
+                delta=row["delta"],
+                relation=row["relation"],
+                dataset_name=row["dataset_name"],
+            )
             _require_budget(terms)
         except (KeyError, TypeError, ValueError) as error:
             self._refuse(f"a damaged ledger: {error}")
-        return terms, [dict(row) for row in rows]
+        return terms, [dict(charge) for charge in charges]
 
-    def _present(self, connection):
-        """The contents, if the file still belongs to this data set and has all former
-        charges."""
-        seen = self._seen  # before the file is read: other threads may charge meanwhile
+    def _checked_contents(self, connection):
+        """The contents, if the file has the data set and charges that it had before."""
+        # Taken before the file is read: other threads may charge meanwhile.
+        seen_rows = self._seen_rows
         terms, rows = self._contents(connection)
-        _check_terms(terms, {"dataset_name": self._dataset_name}, self.path)
-        if list(map(_who, rows[: len(seen)])) != list(map(_who, seen)):
+        _check_terms(terms, Terms(self._dataset_name), self.path)
+        first_rows = rows[: len(seen_rows)]
+        if [*map(_identity, first_rows)] != [*map(_identity, seen_rows)]:
             raise RuntimeError(
-                f"the ledger's file must hold the {len(seen)} charges that it held before: "
-                f"{self.path!r} was restored from a backup or made anew, and its budget would be "
-                "spent twice. Put the latest file back, or make a new Ledger."
-            )
-        self._seen = rows
-        return terms, rows
-
-    def _require_file(self):
-        """Refuse to make a file that was removed anew: it would be a new budget."""
-        if not os.path.exists(self.path):
-            raise RuntimeError(
-                f"the ledger's file must be there to charge or read: put {self.path!r} back, or "
+                f"the ledger's file must hold the {len(seen_rows)} charges that it "
+                f"held before: {self.path!r} was restored from a backup or made anew, "
+                "and its budget would be spent twice. Put the latest file back, or "
                 "make a new Ledger."
             )
-        self._check_own()
-
-    def read(self):
-        self._require_file()
-        with self._begin("DEFERRED") as connection:
-            return self._present(connection)
-
-    @contextmanager
-    def transaction(self):
-        self._require_file()
-        added = []
-        with self._begin() as connection:
-
-            def append(row, relation):
-                connection.execute("UPDATE terms SET relation = ?", (relation,))
-                connection.execute(
-                    "INSERT INTO charges VALUES (:number, :event, :label, :time, :process)",
-                    row,
-                )
-                added.append(row)
-
-            terms, rows = self._present(connection)
-            yield terms, rows, append
-        self._seen = rows + added
+        self._seen_rows = rows
+        return terms, rows

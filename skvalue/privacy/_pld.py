@@ -1,5 +1,7 @@
-"""Privacy loss distributions by dp-accounting, which is imported late because it is
-slow."""
+"""Privacy loss distributions, by dp-accounting.
+
+It is imported where it is needed, because its import takes a second.
+"""
 
 import math
 from functools import lru_cache, reduce
@@ -15,31 +17,31 @@ from .events import (
     PoissonSampledEvent,
 )
 
-_INTERVAL = (
-    1e-4  # width of the grid for small losses; losses are rounded pessimistically
-)
-_MOST = 1e6  # largest loss of which dp-accounting makes a grid
-_LONGEST = 50.0  # largest loss on a grid of this width
-_REACH = (
-    9.5  # standard deviations on the grid; the mass beyond (1e-21) has infinite loss
-)
+# Width of the grid of small losses, to which losses are rounded pessimistically.
+_INTERVAL = 1e-4
+_MAX_LOSS = 1e6  # of which dp-accounting makes a grid
+_MAX_FINE_LOSS = 50.0  # largest loss on a grid of this width
+
+# Standard deviations of a loss on the grid; the mass beyond (1e-21) has infinite loss.
+_N_STDS = 9.5
 
 
 @lru_cache(maxsize=8)
 def compose_plds(parts, interval=_INTERVAL):
-    """Privacy loss distribution of a frozen set of (event, count), without composed
-    events."""
-    longest = max(_largest_loss(event) for event, _ in parts)
-    if longest > _MOST:
+    """Privacy loss distribution of a frozen set of (event, count).
+
+    None of the events is a composed one.
+    """
+    largest = max(_largest_loss(event) for event, _ in parts)
+    if largest > _MAX_LOSS:
         raise ValueError(
-            f"events that are composed must have a privacy loss of at most {_MOST:g}. Got one of "
-            f"{longest:.3g}: its noise hides nothing."
+            "events that are composed must have a privacy loss of at most "
+            f"{_MAX_LOSS:g}. Got one of {largest:.3g}: its noise hides nothing."
         )
-    interval = max(
-        interval, _INTERVAL * 10 ** max(0, math.ceil(math.log10(longest / _LONGEST)))
-    )
+    coarsening = 10 ** max(0, math.ceil(math.log10(largest / _MAX_FINE_LOSS)))
+    interval = max(interval, _INTERVAL * coarsening)
     plds = (_event_pld(event, interval).self_compose(count) for event, count in parts)
-    return reduce(lambda left, right: left.compose(right), plds)
+    return reduce(lambda composed, pld: composed.compose(pld), plds)
 
 
 def _largest_loss(event):
@@ -55,38 +57,56 @@ def _largest_loss(event):
             mu = event.sensitivity / event.scale
         case DiscreteGaussianEvent():
             mu = event.step * math.sqrt(event.contributions) / event.scale
-    return mu**2 / 2 + _REACH * mu
+    return mu**2 / 2 + _N_STDS * mu
 
 
 @lru_cache(maxsize=64)
 def _event_pld(event, interval):
-    from dp_accounting.pld import pld_pmf
+    """Privacy loss distribution of one event, by dp-accounting."""
     from dp_accounting.pld import privacy_loss_distribution as library
     from dp_accounting.pld.common import DifferentialPrivacyParameters
-    from dp_accounting.privacy_accountant import NeighboringRelation
 
-    sampled, noise = {}, event
-    if isinstance(event, PoissonSampledEvent):
-        one, special = (
-            NeighboringRelation.REPLACE_ONE,
-            NeighboringRelation.REPLACE_SPECIAL,
-        )
-        relation, noise = one if event.relation == "replace" else special, event.event
-        sampled = {"sampling_prob": event.probability, "neighboring_relation": relation}
-    match noise:
+    match event:
+        case PoissonSampledEvent():
+            return _sampled_pld(event, interval)
         case GaussianEvent():
             return library.from_gaussian_mechanism(
-                noise.scale / noise.sensitivity,
+                event.scale / event.sensitivity,
                 value_discretization_interval=interval,
-                **sampled,
             )
-        case LaplaceEvent():  # the worst case: one coordinate changes by the whole L1 sensitivity
+        case LaplaceEvent():
+            # In the worst case one coordinate changes by the whole L1 sensitivity.
             return library.from_laplace_mechanism(
-                noise.scale / noise.sensitivity, value_discretization_interval=interval
+                event.scale / event.sensitivity, value_discretization_interval=interval
             )
         case OpaqueEvent():
-            bound = DifferentialPrivacyParameters(noise.epsilon, noise.delta)
+            bound = DifferentialPrivacyParameters(event.epsilon, event.delta)
             return library.from_privacy_parameters(bound, interval)
+    return _lattice_pld(event, interval)
+
+
+def _sampled_pld(event, interval):
+    """Privacy loss distribution of Gaussian noise on a secret sample."""
+    from dp_accounting.pld import privacy_loss_distribution as library
+    from dp_accounting.privacy_accountant import NeighboringRelation
+
+    relation = NeighboringRelation.REPLACE_SPECIAL
+    if event.relation == "replace":
+        relation = NeighboringRelation.REPLACE_ONE
+    noise = event.event
+    return library.from_gaussian_mechanism(
+        noise.scale / noise.sensitivity,
+        value_discretization_interval=interval,
+        sampling_prob=event.probability,
+        neighboring_relation=relation,
+    )
+
+
+def _lattice_pld(event, interval):
+    """Privacy loss distribution of discrete Gaussian noise, from its exact deltas."""
+    from dp_accounting.pld import pld_pmf
+    from dp_accounting.pld import privacy_loss_distribution as library
+
     end = math.ceil(_largest_loss(event) / interval) + 1
     losses = np.arange(-end, end + 1) * interval
     deltas = lattice_delta(losses, event.scale, event.contributions, event.step)

@@ -10,6 +10,7 @@ events are refused.
 import math
 from collections import Counter
 from functools import partial
+from typing import NamedTuple
 
 from .._utils.checks import check_delta, check_epsilon
 from ._lattice import lattice_delta
@@ -30,18 +31,18 @@ from .relations import convert
 # distribution that its event states, see `mechanisms`. Only the coordinates that differ
 # between neighbours matter.
 _SAMPLER_ERROR = 2.0**-100
-_BEFORE_SLACK = (30.0, 40.0, 50.0)  # epsilons at which this error is still below 1e-8
-_LATTICE_MARGIN = (
-    1e-9  # relative; larger than the rounding error of sums over the lattice
-)
-_SUM_TOLERANCE = (
-    1e-12  # relative; for sums of decimal fractions such as 0.1 + 0.1 + 0.1
-)
+
+_SMALL_SLACK_EPSILONS = (30.0, 40.0, 50.0)  # at which this error is still below 1e-8
+
+# Relative margin, larger than the rounding error of sums over the lattice.
+_LATTICE_MARGIN = 1e-9
+
+# Relative tolerance for sums of decimal fractions, such as 0.1 + 0.1 + 0.1.
+_SUM_TOLERANCE = 1e-12
 
 
 def get_delta(event, epsilon, relation=None):
-    """Smallest known delta at which a release is (epsilon, delta)-differentially
-    private.
+    """Smallest known delta at which a release is (epsilon, delta)-private.
 
     Parameters
     ----------
@@ -69,9 +70,14 @@ def get_delta(event, epsilon, relation=None):
 
     References
     ----------
-    J. Dong, A. Roth, W. Su, JRSS-B 2022 (Gaussian noise); C. Canonne, G. Kamath, T. Steinke: "The
-    Discrete Gaussian for Differential Privacy", NeurIPS 2020, Theorem 7, here for M coordinates;
-    V. Doroshenko et al.: "Connect the Dots", PETS 2022 (other events, by dp-accounting).
+    J. Dong, A. Roth, W. Su: "Gaussian Differential Privacy", JRSS-B 2022 (Gaussian
+    noise).
+
+    C. Canonne, G. Kamath, T. Steinke: "The Discrete Gaussian for Differential Privacy",
+    NeurIPS 2020, Theorem 7, here for M coordinates.
+
+    V. Doroshenko et al.: "Connect the Dots", PETS 2022 (other events, by
+    dp-accounting).
 
     Examples
     --------
@@ -87,19 +93,18 @@ def get_delta(event, epsilon, relation=None):
 def delta_of(parts, epsilon, **grid):
     """`get_delta` of simplified parts; `grid` is passed to `compose_plds`."""
     profile = _profile(parts, **grid)
-    # delta is also valid at a larger epsilon, where the bound of the sampler's error
-    # explodes.
-    smaller = [
-        e for e in _BEFORE_SLACK if e < epsilon and _sampler_slack(parts, epsilon)
-    ]
-    return min(
-        1.0, *(profile(e) + _sampler_slack(parts, e) for e in [epsilon, *smaller])
-    )
+
+    # The delta of a smaller epsilon is also valid: it is taken where the bound of the
+    # sampler's error explodes.
+    epsilons = [epsilon]
+    if _sampler_slack(parts, epsilon):
+        epsilons += [smaller for smaller in _SMALL_SLACK_EPSILONS if smaller < epsilon]
+    deltas = [profile(each) + _sampler_slack(parts, each) for each in epsilons]
+    return min(1.0, *deltas)
 
 
 def get_epsilon(event, delta, relation=None):
-    """Smallest known epsilon at which a release is (epsilon, delta)-differentially
-    private.
+    """Smallest known epsilon at which a release is (epsilon, delta)-private.
 
     Parameters
     ----------
@@ -130,10 +135,11 @@ def get_epsilon(event, delta, relation=None):
 
     Examples
     --------
-    >>> from skvalue.privacy import GaussianEvent, PoissonSampledEvent, SelfComposedEvent
+    >>> from skvalue.privacy import GaussianEvent, PoissonSampledEvent
+    >>> from skvalue.privacy import SelfComposedEvent
     >>> round(get_epsilon(SelfComposedEvent(GaussianEvent(10.0), 100), delta=1e-5), 3)
     4.377
-    >>> once = PoissonSampledEvent(GaussianEvent(1.0, relation="null"), probability=0.01)
+    >>> once = PoissonSampledEvent(GaussianEvent(1.0, relation="null"), 0.01)
     >>> round(get_epsilon(SelfComposedEvent(once, 1000), delta=1e-5), 2)
     1.83
     """
@@ -151,28 +157,31 @@ def get_epsilon(event, delta, relation=None):
 
 def _profile(parts, **grid):
     """The function from epsilon to delta, without the error of the sampler."""
-    single = _single(parts)
-    if single is not None:
-        return partial(_delta, single)
-    composed, total = compose_plds(frozenset(parts.items()), **grid), _summed(parts)
+    event = _closed_form_event(parts)
+    if event is not None:
+        return partial(_delta, event)
+    pld = compose_plds(frozenset(parts.items()), **grid)
+    bound = _summed_bound(parts)
 
     def delta(epsilon):
-        found = float(composed.get_delta_for_epsilon(epsilon))
-        if total is not None and total[0] <= epsilon * (1 + _SUM_TOLERANCE):
-            found = min(found, total[1])
-        return found
+        composed = float(pld.get_delta_for_epsilon(epsilon))
+        if bound is not None and bound.epsilon <= epsilon * (1 + _SUM_TOLERANCE):
+            return min(composed, bound.delta)
+        return composed
 
     return delta
 
 
 def _raw_epsilon(parts, delta):
-    single = _single(parts)
-    if single is not None:
-        return _epsilon(single, delta)
-    epsilon = float(compose_plds(frozenset(parts.items())).get_epsilon_for_delta(delta))
-    total = _summed(parts)
-    if total is not None and total[1] <= delta:
-        epsilon = min(epsilon, total[0])
+    """`get_epsilon` of simplified parts, without the error of the sampler."""
+    event = _closed_form_event(parts)
+    if event is not None:
+        return _epsilon(event, delta)
+    pld = compose_plds(frozenset(parts.items()))
+    epsilon = float(pld.get_epsilon_for_delta(delta))
+    bound = _summed_bound(parts)
+    if bound is not None and bound.delta <= delta:
+        epsilon = min(epsilon, bound.epsilon)
     return epsilon
 
 
@@ -180,11 +189,14 @@ def _raw_epsilon(parts, delta):
 
 
 def simplify(event, relation=None):
-    """Equivalent ``{event: count}`` in which events are composed where a closed form
-    exists."""
+    """An equivalent event as parts and their counts, as few as closed forms allow.
+
+    Returns a Counter. Gaussian events are one, and so are discrete ones of equal noise.
+    """
     event = convert(event, relation or getattr(event, "relation", None) or "replace")
     counts = Counter()
     _flatten(event, 1, counts)
+
     parts = Counter()
     squared_mu = 0.0
     lattices = Counter()
@@ -203,66 +215,76 @@ def simplify(event, relation=None):
 
 
 def _flatten(event, count, counts):
+    """Add the events of which an event is composed to a Counter."""
     if isinstance(event, SelfComposedEvent):
         _flatten(event.event, count * event.count, counts)
     elif isinstance(event, ComposedEvent):
-        for part in event.events:
-            _flatten(part, count, counts)
+        for component in event.events:
+            _flatten(component, count, counts)
     elif isinstance(event, PoissonSampledEvent) and event.probability == 1:
         _flatten(convert(event.event, event.relation), count, counts)
     else:
         counts[event] += count
 
 
-def _single(parts):
+def _closed_form_event(parts):
     """The event, if there is only one and its profile has a closed form; else None."""
-    (event, count), *others = parts.items()
-    known = not isinstance(event, PoissonSampledEvent)
-    return event if not others and count == 1 and known else None
+    if parts.total() != 1:
+        return None
+    (event,) = parts
+    return None if isinstance(event, PoissonSampledEvent) else event
 
 
-def _summed(parts):
-    """Sums of epsilons and deltas, if every part has a known (epsilon, delta); else
-    None."""
-    epsilons, deltas = [], []
+class _Bound(NamedTuple):
+    """An (epsilon, delta) guarantee."""
+
+    epsilon: float
+    delta: float
+
+
+def _summed_bound(parts):
+    """Sums of epsilons and deltas, if every part states them; else None."""
+    epsilons = []
+    deltas = []
     for event, count in parts.items():
         if isinstance(event, OpaqueEvent):
-            bound = event.epsilon, event.delta
+            epsilons.append(count * event.epsilon)
+            deltas.append(count * event.delta)
         elif isinstance(event, LaplaceEvent):
-            bound = event.sensitivity / event.scale, 0.0
+            epsilons.append(count * (event.sensitivity / event.scale))
+            deltas.append(0.0)
         else:
             return None
-        epsilons += [count * bound[0]]
-        deltas += [count * bound[1]]
-    return math.fsum(epsilons), math.fsum(deltas)
+    return _Bound(math.fsum(epsilons), math.fsum(deltas))
 
 
 def pure_epsilon(event):
     """The epsilon of an event whose delta is 0."""
-    total = _summed(simplify(event))
-    if total is None or total[1]:
-        raise ValueError(f"delta must be in (0, 1) for {event}. Got 0.")
-    return total[0]
+    bound = _summed_bound(simplify(event))
+    if bound is None or bound.delta:
+        raise ValueError(
+            f"delta must be in (0, 1) for {event}: only Laplace noise and events whose "
+            "delta is 0 have a guarantee without it. Got 0."
+        )
+    return bound.epsilon
 
 
 def _sampler_slack(parts, epsilon):
-    """Upper bound of what inexact sampling of integer noise adds to delta at an
-    epsilon."""
-    touched = 0
+    """Bound of what inexact sampling of integer noise adds to delta at an epsilon."""
+    n_coordinates = 0
     for event, count in parts.items():
         if isinstance(event, DiscreteGaussianEvent):
-            touched += count * event.contributions
-    return (
-        touched * _SAMPLER_ERROR * (1 + math.exp(min(epsilon, 700.0)))
-        if touched
-        else 0.0
-    )
+            n_coordinates += count * event.contributions
+    if not n_coordinates:
+        return 0.0
+    return n_coordinates * _SAMPLER_ERROR * (1 + math.exp(min(epsilon, 700.0)))
 
 
 # Single events ------------------------------------------------------------------------
 
 
 def _delta(event, epsilon):
+    """Delta of an event whose profile has a closed form."""
     match event:
         case GaussianEvent():
             return delta_from_mu(epsilon, event.sensitivity / event.scale)
@@ -273,26 +295,25 @@ def _delta(event, epsilon):
             # The worst case is that one coordinate changes by the whole L1 sensitivity:
             # thresholds on it are optimal tests of every pair of shifts, so steps along
             # several coordinates compose to it.
-            return -math.expm1(
-                min(0.0, (epsilon - event.sensitivity / event.scale) / 2)
-            )
+            excess = epsilon - event.sensitivity / event.scale
+            return -math.expm1(min(0.0, excess / 2))
         case OpaqueEvent():
             # Randomised response dominates: Kairouz, Oh and Viswanath, ICML 2015,
             # Theorem 3.
             if epsilon >= event.epsilon:
                 return event.delta
-            rest = -math.expm1(epsilon - event.epsilon) / (1 + math.exp(-event.epsilon))
-            return event.delta + (1 - event.delta) * rest
+            pure_delta = -math.expm1(epsilon - event.epsilon) / (
+                1 + math.exp(-event.epsilon)
+            )
+            return event.delta + (1 - event.delta) * pure_delta
     raise TypeError(f"event must be one whose privacy loss is known. Got {event!r}.")
 
 
 def _epsilon(event, delta):
     """Smallest epsilon at which `_delta` is at most delta."""
     profile = partial(_delta, event)
-    if isinstance(event, OpaqueEvent):
-        return (
-            smallest_epsilon(profile, delta, event.epsilon)
-            if event.delta <= delta
-            else math.inf
-        )
-    return smallest_epsilon(profile, delta)
+    if not isinstance(event, OpaqueEvent):
+        return smallest_epsilon(profile, delta)
+    if event.delta > delta:
+        return math.inf
+    return smallest_epsilon(profile, delta, event.epsilon)

@@ -46,14 +46,16 @@ def calibrate_gaussian(epsilon, delta, sensitivity=1.0, relation="replace"):
 
     References
     ----------
-    B. Balle, Y.-X. Wang: "Improving the Gaussian Mechanism for Differential Privacy", ICML 2018.
+    B. Balle, Y.-X. Wang: "Improving the Gaussian Mechanism for Differential Privacy",
+    ICML 2018.
 
     Examples
     --------
     >>> round(calibrate_gaussian(1.0, 1e-5).scale, 4)
     3.7306
     """
-    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+    epsilon = check_epsilon(epsilon)
+    delta = check_delta(delta)
     sensitivity = check_positive(sensitivity, "sensitivity")
     check_relation(relation)
     scale = sensitivity / mu_from_epsilon(epsilon, delta)
@@ -97,8 +99,8 @@ def calibrate_counts(
 
     References
     ----------
-    C. Canonne, G. Kamath, T. Steinke: "The Discrete Gaussian for Differential Privacy", NeurIPS
-    2020, Theorem 7, here for M coordinates.
+    C. Canonne, G. Kamath, T. Steinke: "The Discrete Gaussian for Differential Privacy",
+    NeurIPS 2020, Theorem 7, here for M coordinates.
 
     Examples
     --------
@@ -107,9 +109,11 @@ def calibrate_counts(
     >>> round(calibrate_counts(1.0, 1e-5, max_contributions=200).scale, 2)
     52.76
     """
-    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+    epsilon = check_epsilon(epsilon)
+    delta = check_delta(delta)
     contributions = check_count(max_contributions, "max_contributions")
-    contributions *= 2 if check_relation(relation) == "replace" else 1
+    if check_relation(relation) == "replace":
+        contributions *= 2
     step = check_count(step, "step")
     target = math.log(delta) - 1e-11
 
@@ -119,22 +123,30 @@ def calibrate_counts(
     def excess(scale):
         return math.log(max(get_delta(event(scale), epsilon), 1e-300)) - target
 
-    nominal = step * math.sqrt(contributions) / mu_from_epsilon(epsilon, delta)
-    if get_delta(event(1e3 * nominal), epsilon) > delta:
+    continuous = step * math.sqrt(contributions) / mu_from_epsilon(epsilon, delta)
+    if get_delta(event(1e3 * continuous), epsilon) > delta:
         raise ValueError(
-            "epsilon must be smaller: samplers of integer noise are exact to 2^-100, and exp("
-            f"epsilon) times that exceeds delta={delta:g}. (Such an epsilon protects nothing.) "
-            f"Got {epsilon:g}."
+            "epsilon must be smaller: samplers of integer noise are exact to 2^-100, "
+            f"and exp(epsilon) times that exceeds delta={delta:g}. (Such an epsilon "
+            f"protects nothing.) Got {epsilon:g}."
         )
-    low, high = nominal * 0.999, nominal * 1.001
+
+    # The scale is near that of continuous noise: a bracket, and its root.
+    low = continuous * 0.999
+    high = continuous * 1.001
     while excess(low) < 0:
-        low, high = low / 1.05, low
+        high = low
+        low = low / 1.05
     while excess(high) > 0:
-        low, high = high, high * 1.05
-    scale = brentq(excess, low, high, xtol=1e-13 * nominal, rtol=1e-13)
+        low = high
+        high = high * 1.05
+    scale = brentq(excess, low, high, xtol=1e-13 * continuous, rtol=1e-13)
+
+    # Rounded up, until its delta is small enough.
     nudge = 1e-13
     while get_delta(event(scale), epsilon) > delta:
-        scale, nudge = scale * (1 + nudge), 2 * nudge
+        scale = scale * (1 + nudge)
+        nudge = 2 * nudge
     return event(float(scale))
 
 
@@ -162,17 +174,16 @@ def calibrate_laplace(epsilon, sensitivity=1.0, relation="replace"):
 
     References
     ----------
-    C. Dwork, F. McSherry, K. Nissim, A. Smith, TCC 2006, Proposition 1.
+    C. Dwork, F. McSherry, K. Nissim, A. Smith: "Calibrating Noise to Sensitivity in
+    Private Data Analysis", TCC 2006, Proposition 1.
 
     Examples
     --------
     >>> calibrate_laplace(0.5, sensitivity=2.0).scale
     4.0
     """
-    epsilon, sensitivity = (
-        check_epsilon(epsilon),
-        check_positive(sensitivity, "sensitivity"),
-    )
+    epsilon = check_epsilon(epsilon)
+    sensitivity = check_positive(sensitivity, "sensitivity")
     scale = sensitivity / epsilon
     while sensitivity / scale > epsilon:
         scale = math.nextafter(scale, math.inf)
@@ -220,30 +231,42 @@ def calibrate(make_event, epsilon, delta, tol=1e-3):
     >>> round(event.event.scale, 1)
     11.8
     """
-    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+    epsilon = check_epsilon(epsilon)
+    delta = check_delta(delta)
     if not isinstance(tol, Real) or not 0 < tol < 1:
         raise ValueError(f"tol must be in (0, 1). Got {tol!r}.")
 
-    def enough(scale, **grid):
+    def is_enough(scale, **grid):
         return delta_of(simplify(make_event(scale)), epsilon, **grid) <= delta
 
     # Most steps are on a coarser grid, which moves the scale by less than its
     # tolerance.
-    low, high, coarse = 1.0, 1.0, {"interval": epsilon * min(3e-4, 0.3 * tol)}
-    while enough(low, **coarse) and low > 2.0**-60:
-        low, high = low / 2, low
-    while not enough(high, **coarse):
-        low, high = high, high * 2
+    coarse = {"interval": epsilon * min(3e-4, 0.3 * tol)}
+
+    # A bracket: the noise is too small at `low`, and enough at `high`.
+    low = high = 1.0
+    while is_enough(low, **coarse) and low > 2.0**-60:
+        high = low
+        low = low / 2
+    while not is_enough(high, **coarse):
+        low = high
+        high = high * 2
         if high > 2.0**60:
             raise ValueError(
-                "make_event must give events whose cost falls with the scale of the noise. Got "
-                f"one that still costs more than epsilon={epsilon} at scale {low:g}."
+                "make_event must give events whose cost falls with the scale of the "
+                f"noise. Got one that still costs more than epsilon={epsilon} at scale "
+                f"{low:g}."
             )
     while high > low * (1 + tol):
         middle = math.sqrt(low * high)
-        low, high = (low, middle) if enough(middle, **coarse) else (middle, high)
-    while high > 2.0**-60 and enough(high / (1 + tol)):
+        if is_enough(middle, **coarse):
+            high = middle
+        else:
+            low = middle
+
+    # The last steps are on the fine grid.
+    while high > 2.0**-60 and is_enough(high / (1 + tol)):
         high /= 1 + tol
-    while not enough(high):
+    while not is_enough(high):
         high *= 1 + tol
     return make_event(high)

@@ -69,14 +69,15 @@ def clip_rows(X, max_norm):
     dtype = np.float32 if X.dtype == np.float32 else np.float64
     if max_norm is None:
         return X.astype(dtype, copy=False)
-    rows, max_norm = X.astype(np.float64, copy=False), float(max_norm)
+    rows = X.astype(np.float64, copy=False)
+    max_norm = float(max_norm)
     margin = clipping_margin(X.shape[1], dtype)
+
+    # Rows are scaled by their largest entry, so that the squares do not overflow.
     largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
-    scaled = rows / np.where(
-        largest > 0, largest, 1.0
-    )  # avoids overflow of the squares
+    scaled = rows / np.where(largest > 0, largest, 1.0)
     norms = np.sqrt((scaled**2).sum(axis=1, keepdims=True))
     with np.errstate(over="ignore"):
-        inside = norms * largest <= max_norm * (1 - margin / 2)
-    factor = max_norm / np.where(norms > 0, norms, 1.0) * (1 - margin)
-    return np.where(inside, rows, scaled * factor).astype(dtype, copy=False)
+        is_within = norms * largest <= max_norm * (1 - margin / 2)
+    factors = max_norm / np.where(norms > 0, norms, 1.0) * (1 - margin)
+    return np.where(is_within, rows, scaled * factors).astype(dtype, copy=False)

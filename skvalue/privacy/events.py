@@ -1,5 +1,4 @@
-"""Privacy events: immutable records of what was released, from which the cost is
-computed.
+"""Privacy events: immutable records of what was released, which say what it cost.
 
 The docstring of an event defines it. There are three neighbouring relations, which are
 never mixed silently:
@@ -28,22 +27,25 @@ _CHECKS = {float: check_positive, int: check_count, str: check_relation}
 
 
 def _set(event, **values):
+    """Set fields of a frozen event."""
     for name, value in values.items():
         object.__setattr__(event, name, value)
 
 
 def _check_fields(event):
     """Check and convert every field of a noise event by its type."""
-    checks = {field.name: _CHECKS[field.type] for field in fields(event)}
-    _set(
-        event,
-        **{name: check(getattr(event, name), name) for name, check in checks.items()},
-    )
-    size = event.step if "step" in checks else event.sensitivity
-    if not 1e-50 <= event.scale / size <= 1e50:
+    for field in fields(event):
+        check = _CHECKS[field.type]
+        checked = check(getattr(event, field.name), field.name)
+        object.__setattr__(event, field.name, checked)
+
+
+def _check_scale(scale, size):
+    """Refuse noise that hides nothing, or all, of changes of some size."""
+    if not 1e-50 <= scale / size <= 1e50:
         raise ValueError(
-            f"scale must be between 1e-50 and 1e50 times the sensitivity, {size:g}: other noise "
-            f"hides nothing, or all. Got {event.scale!r}."
+            "scale must be between 1e-50 and 1e50 times the sensitivity, "
+            f"{size:g}: other noise hides nothing, or all. Got {scale!r}."
         )
 
 
@@ -74,18 +76,19 @@ class GaussianEvent:
     sensitivity: float = 1.0
     relation: str = "replace"
 
-    __post_init__ = _check_fields
+    def __post_init__(self):
+        _check_fields(self)
+        _check_scale(self.scale, self.sensitivity)
 
 
 @dataclass(frozen=True)
 class DiscreteGaussianEvent:
-    """The integer vector ``f(D) + z``, Pr[z_j = x] proportional to exp(-x^2 / (2
-    scale^2)).
+    """The integer vector ``f(D) + z`` with discrete Gaussian noise z.
 
+    Its entries are independent, Pr[z_j = x] proportional to exp(-x^2 / (2 scale^2)).
     f counts: under "null" and "add_remove" a row adds between 0 and `step` to each of
     at most `contributions` coordinates; under "replace", replacing a row changes at
-    most `contributions` coordinates by at most `step` each. Noise is independent across
-    coordinates.
+    most `contributions` coordinates by at most `step` each.
 
     Parameters
     ----------
@@ -110,7 +113,9 @@ class DiscreteGaussianEvent:
     step: int = 1
     relation: str = "add_remove"
 
-    __post_init__ = _check_fields
+    def __post_init__(self):
+        _check_fields(self)
+        _check_scale(self.scale, self.step)
 
 
 @dataclass(frozen=True)
@@ -141,7 +146,9 @@ class LaplaceEvent:
     sensitivity: float = 1.0
     relation: str = "replace"
 
-    __post_init__ = _check_fields
+    def __post_init__(self):
+        _check_fields(self)
+        _check_scale(self.scale, self.sensitivity)
 
 
 @dataclass(frozen=True)
@@ -209,7 +216,8 @@ class PoissonSampledEvent:
     --------
     >>> fresh = PoissonSampledEvent(GaussianEvent(1.0, relation="null"), 0.01)
     >>> thousand_samples = SelfComposedEvent(fresh, 1000)
-    >>> one_sample = PoissonSampledEvent(GaussianEvent(1.0, 1000**0.5, relation="null"), 0.01)
+    >>> together = GaussianEvent(1.0, 1000**0.5, relation="null")
+    >>> one_sample = PoissonSampledEvent(together, 0.01)
     """
 
     event: object
@@ -221,20 +229,19 @@ class PoissonSampledEvent:
             raise TypeError(f"event must be a GaussianEvent. Got {self.event!r}.")
         if self.event.relation == "replace":
             raise ValueError(
-                "event must state the sensitivity to one row's presence in the sample, under "
-                "'null' or 'add_remove'. Got relation 'replace'."
+                "event must state the sensitivity to one row's presence in the sample, "
+                "under 'null' or 'add_remove'. Got relation 'replace'."
             )
         probability = check_positive(self.probability, "probability")
         if probability > 1:
             raise ValueError(f"probability must be in (0, 1]. Got {probability}.")
-        relation = (
-            self.event.relation
-            if self.relation is None
-            else check_relation(self.relation)
-        )
+        relation = self.event.relation
+        if self.relation is not None:
+            relation = check_relation(self.relation)
         if relation == "add_remove" and self.event.relation == "null":
             raise ValueError(
-                "relation must not be 'add_remove' for an event stated under 'null'."
+                "relation must not be 'add_remove' for an event stated under 'null', "
+                "which says nothing of rows that join. Got 'add_remove'."
             )
         _set(self, probability=probability, relation=relation)
 
@@ -296,8 +303,8 @@ class ComposedEvent:
         relations = sorted({event.relation for event in self.events})
         if len(relations) > 1:
             raise ValueError(
-                "events must have the same neighbouring relation; restate them with convert(event, "
-                f"relation). Got {', '.join(relations)}."
+                "events must have the same neighbouring relation; restate them with "
+                f"convert(event, relation). Got {', '.join(relations)}."
             )
 
     @property
@@ -309,14 +316,24 @@ class ComposedEvent:
 _EVENTS = {
     cls.__name__: cls
     for cls in (
-        GaussianEvent, DiscreteGaussianEvent, LaplaceEvent, OpaqueEvent, PoissonSampledEvent,
-        SelfComposedEvent, ComposedEvent,
+        GaussianEvent,
+        DiscreteGaussianEvent,
+        LaplaceEvent,
+        OpaqueEvent,
+        PoissonSampledEvent,
+        SelfComposedEvent,
+        ComposedEvent,
     )
-}  # fmt: skip
+}
+
+
+def _is_event(value):
+    return type(value) in _EVENTS.values()
 
 
 def require_event(event):
-    if type(event) not in _EVENTS.values():
+    """Raise TypeError for what is not an event."""
+    if not _is_event(event):
         raise TypeError(f"event must be one of {', '.join(_EVENTS)}. Got {event!r}.")
 
 
@@ -344,14 +361,20 @@ def event_to_dict(event):
     'LaplaceEvent'
     """
 
-    def plain(value):
-        if isinstance(value, tuple):
-            return list(map(plain, value))
-        return event_to_dict(value) if type(value) in _EVENTS.values() else value
-
     require_event(event)
-    record = {field.name: plain(getattr(event, field.name)) for field in fields(event)}
-    return {"type": type(event).__name__, **record}
+    record = {"type": type(event).__name__}
+    for field in fields(event):
+        record[field.name] = _to_plain(getattr(event, field.name))
+    return record
+
+
+def _to_plain(value):
+    """The value of a field, with events as dictionaries."""
+    if isinstance(value, tuple):
+        return list(map(_to_plain, value))
+    if _is_event(value):
+        return event_to_dict(value)
+    return value
 
 
 def event_from_dict(record):
@@ -379,13 +402,18 @@ def event_from_dict(record):
     True
     """
 
-    def read(value):
-        if isinstance(value, list):
-            return tuple(map(event_from_dict, value))
-        return event_from_dict(value) if isinstance(value, dict) else value
-
     values = dict(record)
     name = values.pop("type", None)
     if name not in _EVENTS:
         raise ValueError(f"event must be one of {', '.join(_EVENTS)}. Got {name!r}.")
-    return _EVENTS[name](**{key: read(value) for key, value in values.items()})
+    values = {name: _from_plain(value) for name, value in values.items()}
+    return _EVENTS[name](**values)
+
+
+def _from_plain(value):
+    """The inverse of `_to_plain`."""
+    if isinstance(value, list):
+        return tuple(map(event_from_dict, value))
+    if isinstance(value, dict):
+        return event_from_dict(value)
+    return value

@@ -15,8 +15,9 @@ from .._utils.checks import check_delta, check_epsilon, check_positive, check_re
 # (D / mu). It changes a noise scale by a relative 1e-11 at most.
 _MARGIN = 1e-10
 
+_MAX_START = 38  # from here on, no double holds the delta of small mu
 
-# Gauss-Legendre nodes and weights on [0, 1].
+# Gauss-Legendre nodes on [0, 1], with their weights.
 _NODES = [
     (0.5 * (1 + node), 0.5 * weight)
     for node, weight in zip(*map(list, roots_legendre(6)))
@@ -24,36 +25,36 @@ _NODES = [
 
 
 def _log_delta(epsilon, mu):
-    """Logarithm of `delta_from_mu`, without cancellation in the tails or at small
-    mu."""
+    """Logarithm of `delta_from_mu`, without cancellation in tails or at small mu."""
     if mu < 0.01:
-        return _log_delta_small(epsilon, mu)
-    gained = log_ndtr(mu / 2 - epsilon / mu)
-    paid = epsilon + log_ndtr(-mu / 2 - epsilon / mu)
-    return gained + math.log(-math.expm1(paid - gained)) if paid < gained else -math.inf
+        return _log_delta_at_small_mu(epsilon, mu)
+    log_first = log_ndtr(mu / 2 - epsilon / mu)
+    log_second = epsilon + log_ndtr(-mu / 2 - epsilon / mu)
+    if log_second >= log_first:
+        return -math.inf
+    return log_first + math.log(-math.expm1(log_second - log_first))
 
 
-def _log_delta_small(epsilon, mu):
-    """As `_log_delta`, for small mu, where both terms of delta agree in most digits.
+def _log_delta_at_small_mu(epsilon, mu):
+    """As `_log_delta`, where both terms of delta agree in most digits.
 
-    With Mills' ratio m and a = epsilon/mu - mu/2, delta is phi(a) times the integral of
-    1 - t m(t) over t from a to a + mu.
+    With Mills' ratio m(t) and a = epsilon/mu - mu/2, delta is phi(a) times the integral
+    of 1 - t m(t) over t from a to a + mu.
     """
     start = epsilon / mu - mu / 2
-    if start > 38:
-        return (
-            -start * start / 2
-        )  # above the true value, and below the logarithm of any double
-    total = 0.0
+    if start > _MAX_START:
+        # Above the true value, and below the logarithm of any double.
+        return -start * start / 2
+    mean = 0.0
     for node, weight in _NODES:
         t = start + mu * node
-        total += weight * (1 - t * math.sqrt(math.pi / 2) * erfcx(t / math.sqrt(2)))
-    return -start * start / 2 + math.log(mu * total / math.sqrt(2 * math.pi))
+        t_times_ratio = t * math.sqrt(math.pi / 2) * erfcx(t / math.sqrt(2))
+        mean += weight * (1 - t_times_ratio)
+    return -start * start / 2 + math.log(mu * mean / math.sqrt(2 * math.pi))
 
 
 def delta_from_mu(epsilon, mu):
-    """Smallest delta at which a mu-GDP mechanism is (epsilon, delta)-differentially
-    private.
+    """Smallest delta at which a mu-GDP mechanism is (epsilon, delta)-private.
 
     ``delta = Phi(mu/2 - epsilon/mu) - exp(epsilon) Phi(-mu/2 - epsilon/mu)``.
 
@@ -76,8 +77,10 @@ def delta_from_mu(epsilon, mu):
 
     References
     ----------
-    B. Balle, Y.-X. Wang: "Improving the Gaussian Mechanism for Differential Privacy", ICML 2018,
-    Theorem 8; J. Dong, A. Roth, W. Su: "Gaussian Differential Privacy", JRSS-B 2022, Corollary 1.
+    B. Balle, Y.-X. Wang: "Improving the Gaussian Mechanism for Differential Privacy",
+    ICML 2018, Theorem 8.
+
+    J. Dong, A. Roth, W. Su: "Gaussian Differential Privacy", JRSS-B 2022, Corollary 1.
 
     Examples
     --------
@@ -85,13 +88,13 @@ def delta_from_mu(epsilon, mu):
     '0.006830'
     """
     mu = check_positive(mu, "mu")
-    epsilon = float(epsilon) if epsilon == 0 else check_epsilon(epsilon)
+    if epsilon != 0:
+        epsilon = check_epsilon(epsilon)
     return math.exp(_log_delta(epsilon, mu))
 
 
 def epsilon_from_mu(mu, delta):
-    """Smallest epsilon at which a mu-GDP mechanism is (epsilon, delta)-differentially
-    private.
+    """Smallest epsilon at which a mu-GDP mechanism is (epsilon, delta)-private.
 
     Parameters
     ----------
@@ -119,7 +122,8 @@ def epsilon_from_mu(mu, delta):
     >>> round(epsilon_from_mu(0.2681, 1e-5), 3)
     1.0
     """
-    mu, delta = check_positive(mu, "mu"), check_delta(delta)
+    mu = check_positive(mu, "mu")
+    delta = check_delta(delta)
     return smallest_epsilon(lambda epsilon: math.exp(_log_delta(epsilon, mu)), delta)
 
 
@@ -136,7 +140,8 @@ def smallest_epsilon(profile, delta, high=1.0):
     epsilon = brentq(excess, 0.0, high, xtol=1e-14, maxiter=1000)
     step = 1e-14 * max(1.0, epsilon)
     while profile(epsilon) > delta:
-        epsilon, step = epsilon + step, 2 * step
+        epsilon = epsilon + step
+        step = 2 * step
     return float(epsilon)
 
 
@@ -162,42 +167,43 @@ def mu_from_epsilon(epsilon, delta):
 
     References
     ----------
-    B. Balle, Y.-X. Wang, ICML 2018, Algorithm 1 (here by root finding on the logarithm of delta).
+    B. Balle, Y.-X. Wang: "Improving the Gaussian Mechanism for Differential Privacy",
+    ICML 2018, Algorithm 1 (here by root finding on the logarithm of delta).
 
     Examples
     --------
     >>> round(mu_from_epsilon(1.0, 1e-5), 4)
     0.2681
     """
-    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+    epsilon = check_epsilon(epsilon)
+    delta = check_delta(delta)
     target = math.log(delta) + math.log1p(-_MARGIN)
-    # sqrt(2 epsilon) is the mu at which the loss exceeds epsilon with probability 1/2.
+
+    def excess(mu):
+        # Where delta underflows, its logarithm is -inf: the root finder needs a number.
+        return max(_log_delta(epsilon, mu), -1e6) - target
+
+    # A bracket. sqrt(2 epsilon) is the mu at which the loss exceeds epsilon with
+    # probability 1/2.
     low = high = math.sqrt(2 * epsilon)
     while _log_delta(epsilon, low) > target:
         low /= 2
     while _log_delta(epsilon, high) < target:
         high *= 2
+    mu = low
     if low < high:
-        # Where delta underflows, its logarithm is -inf: give the root finder a finite
-        # value.
-        mu = brentq(
-            lambda m: max(_log_delta(epsilon, m), -1e6) - target,
-            low,
-            high,
-            xtol=1e-15,
-            rtol=1e-14,
-        )
-    else:
-        mu = low
+        mu = brentq(excess, low, high, xtol=1e-15, rtol=1e-14)
+
+    # Rounded down, until its delta is small enough.
     step = 1e-14
     while _log_delta(epsilon, mu) > target:
-        mu, step = mu * (1 - step), 2 * step
+        mu = mu * (1 - step)
+        step = 2 * step
     return float(mu)
 
 
 def detection_ceiling(epsilon, delta, relation="replace"):
-    """Largest AUROC of detectors that use only releases with Gaussian noise at
-    (epsilon, delta).
+    """Largest AUROC of detectors that use only releases with Gaussian noise.
 
     Detecting from a row's own releases that the row was replaced (for example, that its
     label was flipped) is a test between two neighbours. With a mu-GDP mechanism no such

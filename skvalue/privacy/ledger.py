@@ -5,7 +5,7 @@ import os
 import threading
 import uuid
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from .._utils.checks import check_count
@@ -99,10 +99,11 @@ class Ledger:
 
     Notes
     -----
-    A ledger notices that its file was replaced by an earlier copy or a new one, by the charges that
-    it has read or made itself. A file that is replaced while no program has it open, or that is
-    removed before a new ledger is made, cannot be told from the right one: keep the file where only
-    you can write, and never restore it from a backup.
+    A ledger notices that its file was replaced by an earlier copy or a new one, by the
+    charges that it has read or made itself. A file that is replaced while no program
+    has it open, or that is removed before a new ledger is made, cannot be told from the
+    right one: keep the file where only you can write, and never restore it from a
+    backup.
 
     The total is valid for any use that later mechanisms make of earlier results. If
     later *charges* (their noise, or whether they are made) also depend on earlier
@@ -112,8 +113,10 @@ class Ledger:
 
     References
     ----------
-    J. Dong, A. Roth, W. Su, JRSS-B 2022, Corollary 2; A. Smith, A. Thakurta: "Fully Adaptive
-    Composition for Gaussian Differential Privacy", 2022.
+    J. Dong, A. Roth, W. Su: "Gaussian Differential Privacy", JRSS-B 2022, Corollary 2.
+
+    A. Smith, A. Thakurta: "Fully Adaptive Composition for Gaussian Differential
+    Privacy", 2022.
 
     Examples
     --------
@@ -125,23 +128,20 @@ class Ledger:
     >>> ledger.charge(calibrate_gaussian(1.0, 1e-5))
     Traceback (most recent call last):
     ...
-    ValueError: the release must fit what is left of the budget epsilon=1, delta=1e-05 of ...
+    ValueError: the release must fit what is left of the budget epsilon=1, ...
     """
 
     def __init__(
         self, path, dataset_name=None, *, epsilon=None, delta=None, relation=None
     ):
         is_new = path is None or not os.path.lexists(path)
-        if (
-            is_new
-            if dataset_name is None
-            else not (isinstance(dataset_name, str) and dataset_name)
-        ):
+        is_name = isinstance(dataset_name, str) and dataset_name != ""
+        if not is_name and (is_new or dataset_name is not None):
             raise TypeError(
-                f"dataset_name must be a string that names the data set. Got {dataset_name!r}."
+                "dataset_name must be a string that names the data set. Got "
+                f"{dataset_name!r}."
             )
-        terms = {"epsilon": epsilon, "delta": delta, "relation": relation}
-        terms = checked_terms({"dataset_name": dataset_name, **terms})
+        terms = checked_terms(dataset_name, epsilon, delta, relation)
         if path is None:
             self._store = MemoryStore()
             self._key = uuid.uuid4().hex
@@ -150,26 +150,25 @@ class Ledger:
             self._store = FileStore(os.path.abspath(os.fspath(path)), dataset_name)
             self._key = None
         stored = self._store.open(terms)
-        self._hold(stored, stored["dataset_name"], os.getpid())
+        self._set_terms(stored, stored.dataset_name, os.getpid())
 
-    def _hold(self, terms, dataset_name, process):
+    def _set_terms(self, terms, dataset_name, process):
         self.path = self._store.path
         self.dataset_name = dataset_name
         self._process = process  # in which a ledger in memory works
-        self._terms = (
-            terms  # as they were last read; each charge reads those in the file
-        )
+        # The terms as they were last read: each charge reads those in the file.
+        self._terms = terms
         self._lock = threading.Lock()
 
     @property
     def epsilon(self):
         """Epsilon of the budget."""
-        return self._terms["epsilon"]
+        return self._terms.epsilon
 
     @property
     def delta(self):
         """Delta of the budget."""
-        return self._terms["delta"]
+        return self._terms.delta
 
     # Charging and planning ------------------------------------------------------------
 
@@ -200,18 +199,20 @@ class Ledger:
             If event is not an event.
         """
         record = json.dumps(event_to_dict(event))
-        # dp-accounting takes a second to import and compose: do it before the file is
-        # locked.
+        # The first composition imports dp-accounting, which takes a second: it is made
+        # before the file is locked.
         self._require_affordable(event, *self._read())
         with self._lock, self._store.transaction() as (terms, rows, append):
             self._require_affordable(event, terms, _events(rows))
             row = {
                 "number": rows[-1]["number"] + 1 if rows else 1,
-                "event": record, "label": str(label), "process": os.getpid(),
+                "event": record,
+                "label": str(label),
+                "process": os.getpid(),
                 "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            }  # fmt: skip
-            append(row, terms["relation"] or event.relation)
-        return Charge(**{**row, "event": event})
+            }
+            append(row, terms.relation or event.relation)
+        return _charge(row, event)
 
     def plan(self, n_fits, epsilon=None):
         """Check before the first fit that a number of fits is within the budget.
@@ -245,38 +246,35 @@ class Ledger:
         """
         n_fits = check_count(n_fits, "n_fits")
         terms, charged = self._read()
-        terms = {**terms, "relation": terms["relation"] or "replace"}
+        terms = replace(terms, relation=terms.relation or "replace")
         if epsilon is not None:
-            noise = calibrate_gaussian(
-                epsilon, terms["delta"], relation=terms["relation"]
-            )
-            self._require_affordable(
-                SelfComposedEvent(noise, n_fits), terms, charged, n_fits
-            )
-        return _affordable(n_fits, charged, terms)
+            noise = calibrate_gaussian(epsilon, terms.delta, relation=terms.relation)
+            fits = SelfComposedEvent(noise, n_fits)
+            self._require_affordable(fits, terms, charged, n_fits)
+        return _affordable_epsilon(n_fits, charged, terms)
 
     @property
     def charges(self):
         """All charges, in order."""
-        rows = self._contents()[1]
-        return tuple(
-            Charge(**{**row, "event": event}) for row, event in zip(rows, _events(rows))
-        )
+        _, rows = self._contents()
+        return tuple(map(_charge, rows, _events(rows)))
 
     @property
     def n_charges(self):
         """Number of charges."""
-        return len(self._contents()[1])
+        _, rows = self._contents()
+        return len(rows)
 
     @property
     def relation(self):
         """Neighbouring relation of the budget; None until it is set or charged."""
-        return self._contents()[0]["relation"]
+        terms, _ = self._contents()
+        return terms.relation
 
     @property
     def spent(self):
         """Epsilon of all charges together, at the delta of the budget."""
-        return _spent(*self._read())
+        return _spent_epsilon(*self._read())
 
     # Private --------------------------------------------------------------------------
 
@@ -284,9 +282,9 @@ class Ledger:
         """The terms, and the charges as rows."""
         if self.path is None and self._process != os.getpid():
             raise RuntimeError(
-                "a Ledger in memory works only in the process that made it. Pass a path, as in "
-                f"Ledger('budget.sqlite', {self.dataset_name!r}, ...), to use it in other "
-                "processes (n_jobs) or later."
+                "a Ledger in memory works only in the process that made it. Pass a "
+                f"path, as in Ledger('budget.sqlite', {self.dataset_name!r}, ...), to "
+                "use it in other processes (n_jobs) or later."
             )
         self._terms, rows = self._store.read()
         return self._terms, rows
@@ -297,24 +295,31 @@ class Ledger:
         return terms, _events(rows)
 
     def _require_affordable(self, event, terms, charged, n_fits=1):
-        terms = {**terms, "relation": terms["relation"] or event.relation}
+        """Raise ValueError for an event that does not fit what is left of the budget.
+
+        It is that of ``n_fits`` fits together.
+        """
+        terms = replace(terms, relation=terms.relation or event.relation)
         try:
-            convert(event, terms["relation"])
+            convert(event, terms.relation)
         except ValueError as error:
             raise ValueError(
-                f"the release must be charged under a relation that implies {terms['relation']!r}, "
-                f"the ledger's: use a ledger with relation='replace'. Got {event.relation!r}."
+                "the release must be charged under a relation that implies "
+                f"{terms.relation!r}, the ledger's: use a ledger with "
+                f"relation='replace'. Got {event.relation!r}."
             ) from error
         if _fits([*charged, event], terms):
             return
+
         what = "the release" if n_fits == 1 else f"the sum of {n_fits} releases"
-        most = _affordable(n_fits, charged, terms)
-        cost = get_epsilon(event, terms["delta"], terms["relation"])
+        affordable = _affordable_epsilon(n_fits, charged, terms)
+        cost = get_epsilon(event, terms.delta, terms.relation)
+        spent = _spent_epsilon(terms, charged)
         raise ValueError(
-            f"{what} must fit what is left of the budget epsilon={terms['epsilon']:g}, delta="
-            f"{terms['delta']:g} of {self.dataset_name!r}, of which epsilon="
-            f"{_spent(terms, charged):.4g} is spent in {len(charged)} charges: use an epsilon of "
-            f"at most {most:.3g} per release. Got epsilon={cost:.4g}."
+            f"{what} must fit what is left of the budget epsilon={terms.epsilon:g}, "
+            f"delta={terms.delta:g} of {self.dataset_name!r}, of which "
+            f"epsilon={spent:.4g} is spent in {len(charged)} charges: use an epsilon "
+            f"of at most {affordable:.3g} per release. Got epsilon={cost:.4g}."
         )
 
     def __sklearn_clone__(self):
@@ -337,12 +342,19 @@ class Ledger:
 
     def __str__(self):
         terms, charged = self._read()
-        count = len(charged)
+        n_charges = len(charged)
+        charges = "1 charge" if n_charges == 1 else f"{n_charges} charges"
         return (
-            f"Privacy ledger of {self.dataset_name!r}: epsilon={_spent(terms, charged):.4g} of "
-            f"{terms['epsilon']:g} spent at delta={terms['delta']:g} ({terms['relation'] or 'no'} "
-            f"relation) in {count} {'charge' if count == 1 else 'charges'}."
+            f"Privacy ledger of {self.dataset_name!r}: "
+            f"epsilon={_spent_epsilon(terms, charged):.4g} of {terms.epsilon:g} spent "
+            f"at delta={terms.delta:g} ({terms.relation or 'no'} relation) in "
+            f"{charges}."
         )
+
+
+def _charge(row, event):
+    """The entry of a row, with its event."""
+    return Charge(**{**row, "event": event})
 
 
 def _events(rows):
@@ -351,46 +363,53 @@ def _events(rows):
         return [event_from_dict(json.loads(row["event"])) for row in rows]
     except Exception as error:  # a damaged record can raise anything
         raise ValueError(
-            f"the ledger must hold charges as skvalue wrote them. Got a damaged one: {error}"
+            "the ledger must hold charges as skvalue wrote them. Got a damaged one: "
+            f"{error}"
         ) from None
-
-
-def _spent(terms, charged):
-    return (
-        get_epsilon(_compose(charged, terms["relation"]), terms["delta"])
-        if charged
-        else 0.0
-    )
-
-
-def _fits(events, terms, **grid):
-    parts = simplify(_compose(events, terms["relation"]))
-    return delta_of(parts, terms["epsilon"], **grid) <= terms["delta"]
-
-
-def _affordable(n_fits, charged, terms):
-    """Largest epsilon of Gaussian noise for each of n_fits fits, rounded down by up to
-    1 %."""
-
-    def fits(epsilon):
-        noise = calibrate_gaussian(epsilon, terms["delta"], relation=terms["relation"])
-        # This grid moves epsilon by far less than 1 %, to the safe side.
-        grid = 1e-3 * terms["epsilon"]
-        return _fits([*charged, SelfComposedEvent(noise, n_fits)], terms, interval=grid)
-
-    low, high = 1e-3 * terms["epsilon"], terms["epsilon"]
-    if fits(high):
-        return high
-    if not fits(low):
-        return 0.0
-    while high - low > 1e-2 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
 
 
 def _compose(events, relation):
     return ComposedEvent(tuple(convert(event, relation) for event in events))
+
+
+def _spent_epsilon(terms, charged):
+    """Epsilon of the charged events together."""
+    if not charged:
+        return 0.0
+    return get_epsilon(_compose(charged, terms.relation), terms.delta)
+
+
+def _fits(events, terms, **grid):
+    """Whether events together are within the budget."""
+    parts = simplify(_compose(events, terms.relation))
+    return delta_of(parts, terms.epsilon, **grid) <= terms.delta
+
+
+def _affordable_epsilon(n_fits, charged, terms):
+    """Largest epsilon of Gaussian noise for each of n_fits fits.
+
+    It is rounded down by up to 1 %.
+    """
+
+    def is_affordable(epsilon):
+        noise = calibrate_gaussian(epsilon, terms.delta, relation=terms.relation)
+        events = [*charged, SelfComposedEvent(noise, n_fits)]
+        # This grid moves epsilon by far less than 1 %, to the safe side.
+        return _fits(events, terms, interval=1e-3 * terms.epsilon)
+
+    low = 1e-3 * terms.epsilon
+    high = terms.epsilon
+    if is_affordable(high):
+        return high
+    if not is_affordable(low):
+        return 0.0
+    while high - low > 1e-2 * high:
+        middle = (low + high) / 2
+        if is_affordable(middle):
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def _reopen(path, key, dataset_name, terms):
@@ -404,5 +423,5 @@ def _reopen(path, key, dataset_name, terms):
     ledger = Ledger.__new__(Ledger)
     ledger._store = MemoryStore() if path is None else FileStore(path, dataset_name)
     ledger._key = key
-    ledger._hold(terms, dataset_name, None)
+    ledger._set_terms(terms, dataset_name, process=None)
     return ledger

@@ -28,10 +28,15 @@ from . import _tables
 from .clipping import clip_rows
 from .events import DiscreteGaussianEvent, GaussianEvent, LaplaceEvent
 
+_MAX_LATTICE_SCALE = 2**40  # of integer noise
+_MAX_INTEGER = 2**62  # of statistics to which integer noise is added
+
 
 class SeededNoiseWarning(UserWarning):
-    """Noise was drawn from a seed: anyone who knows or guesses the seed can subtract
-    the noise."""
+    """Noise was drawn from a seed: who knows or guesses the seed can subtract it."""
+
+
+# Single releases ----------------------------------------------------------------------
 
 
 def draw_noise(event, size, *, noise_random_state=None):
@@ -71,7 +76,8 @@ def draw_noise(event, size, *, noise_random_state=None):
     """
     random_bytes = _byte_source(noise_random_state)
     _check_noise(event)
-    return _noise(event, int(np.prod(size, dtype=np.int64)), random_bytes).reshape(size)
+    n_numbers = int(np.prod(size, dtype=np.int64))
+    return _noise(event, n_numbers, random_bytes).reshape(size)
 
 
 def add_noise(values, event, *, noise_random_state=None):
@@ -111,8 +117,9 @@ def add_noise(values, event, *, noise_random_state=None):
     """
     values = checked_statistic(values, event, noise_random_state)
     noise = draw_noise(event, values.shape, noise_random_state=noise_random_state)
-    is_integer = isinstance(event, DiscreteGaussianEvent)
-    return values + noise if is_integer else on_grid(values + noise, event.scale)
+    if isinstance(event, DiscreteGaussianEvent):
+        return values + noise
+    return on_grid(values + noise, event.scale)
 
 
 def checked_statistic(values, event, noise_random_state=None):
@@ -120,21 +127,23 @@ def checked_statistic(values, event, noise_random_state=None):
     values = np.asarray(values)
     _byte_source(noise_random_state, warn=False)
     _check_noise(event)
-    is_integer = isinstance(event, DiscreteGaussianEvent)
-    if is_integer and not np.issubdtype(values.dtype, np.integer):
+    is_discrete = isinstance(event, DiscreteGaussianEvent)
+    if is_discrete and not np.issubdtype(values.dtype, np.integer):
         raise TypeError(
-            f"values must be integers for {type(event).__name__}: round them to a grid first, or "
-            f"use the continuous event. Got dtype {values.dtype}."
+            f"values must be integers for {type(event).__name__}: round them to a grid "
+            f"first, or use the continuous event. Got dtype {values.dtype}."
         )
     if not np.isfinite(values).all():
         raise ValueError(
             "values must be finite: noise does not hide NaN or infinity. Got some."
         )
-    if is_integer and values.size and max(values.max(), -int(values.min())) > 2**62:
+    if not is_discrete:
+        return values
+    if values.size and max(values.max(), -int(values.min())) > _MAX_INTEGER:
         raise ValueError(
             "values must be integers up to 2^62: use a coarser grid. Got larger ones."
         )
-    return values.astype(np.int64) if is_integer else values
+    return values.astype(np.int64)
 
 
 def clip_and_noise(vectors, clip, noise=None, noise_std=1.0):
@@ -164,25 +173,27 @@ def clip_and_noise(vectors, clip, noise=None, noise_std=1.0):
     --------
     >>> clip_and_noise([[3.0, 4.0], [0.3, 0.4]], clip=1.0).round(3).tolist()
     [[0.6, 0.8], [0.3, 0.4]]
-    >>> clip_and_noise([[3.0, 4.0]], 1.0, noise=np.array([[0.1, 0.2]]), noise_std=2.0**10).tolist()
+    >>> noise = np.array([[0.1, 0.2]])
+    >>> clip_and_noise([[3.0, 4.0]], 1.0, noise, noise_std=2.0**10).tolist()
     [[0.7001953125, 1.0]]
     """
     vectors = np.asarray(vectors, dtype=np.float64)
     if noise is None:
         return clip_rows(vectors, clip)
-    finite = np.isfinite(np.linalg.norm(vectors, axis=1, keepdims=True))
-    return on_grid(clip_rows(np.where(finite, vectors, 0.0), clip) + noise, noise_std)
+    is_finite = np.isfinite(np.linalg.norm(vectors, axis=1, keepdims=True))
+    clipped = clip_rows(np.where(is_finite, vectors, 0.0), clip)
+    return on_grid(clipped + noise, noise_std)
 
 
 def on_grid(noisy, scale):
-    """Round values with continuous noise to a grid, which hides the gaps of
-    floating-point numbers.
+    """Round values with continuous noise to a grid.
 
-    Some sums of a value and floating-point noise cannot result from another value,
-    because the noise has gaps. A cell of the grid, of a width between 2^-21 and 2^-20
-    of the noise scale, contains millions of sums. Its probability differs from that
-    under noise without gaps by a relative ``2^-28 (1 + |noisy| / scale)`` at most, and
-    rounding noise without gaps is post-processing.
+    Rounding hides the gaps of floating-point numbers. Some sums of a value and
+    floating-point noise cannot result from another value, because the noise has gaps. A
+    cell of the grid, of a width between 2^-21 and 2^-20 of the noise scale, contains
+    millions of sums. Its probability differs from that under noise without gaps by a
+    relative ``2^-28 (1 + |noisy| / scale)`` at most, and rounding noise without gaps is
+    post-processing.
 
     Parameters
     ----------
@@ -201,11 +212,12 @@ def on_grid(noisy, scale):
     >>> on_grid(np.array([0.3337, -1.0]), scale=1.0).tolist()
     [0.33370018005371094, -1.0]
     """
-    grid = grid_width(scale)
-    with np.errstate(over="ignore"):  # numbers this large are on the grid already
-        return np.where(
-            np.abs(noisy) < 2.0**52 * grid, np.rint(noisy / grid) * grid, noisy
-        )[()]
+    width = grid_width(scale)
+    with np.errstate(over="ignore"):
+        # Larger numbers are on the grid already.
+        is_between = np.abs(noisy) < 2.0**52 * width
+        rounded = np.rint(noisy / width) * width
+        return np.where(is_between, rounded, noisy)[()]
 
 
 def grid_width(scale):
@@ -227,6 +239,9 @@ def grid_width(scale):
     1.0
     """
     return np.maximum(np.exp2(np.floor(np.log2(scale)) - 20), 2.0**-1022)
+
+
+# Sequences of releases ----------------------------------------------------------------
 
 
 def noise_source(event, *, noise_random_state=None):
@@ -269,8 +284,10 @@ def noise_source(event, *, noise_random_state=None):
 
 @dataclass(frozen=True)
 class _NoiseSource:
-    """What `noise_source` returns; no closure, so that worker processes can draw
-    noise."""
+    """What `noise_source` returns.
+
+    It is no closure, so that worker processes, to which it is sent, can draw noise.
+    """
 
     event: object
     noise_random_state: int | None
@@ -280,37 +297,39 @@ class _NoiseSource:
     def scale(self):
         return self.event.scale
 
-    def __reduce__(
-        self,
-    ):  # what is sent to a worker process may draw there, a forked copy may not
+    def __reduce__(self):
+        # A copy that is sent belongs to the process that loads it; a forked one does
+        # not.
         return type(self), (self.event, self.noise_random_state)
 
     def __call__(self, size, stream):
         check_process(self.process)
         random_bytes = secrets.token_bytes
         if self.noise_random_state is not None:
-            random_bytes = np.random.default_rng(
-                [self.noise_random_state, *stream]
-            ).bytes
-        count = int(np.prod(size, dtype=np.int64))
-        return _noise(self.event, count, random_bytes).reshape(size)
+            seeds = [self.noise_random_state, *stream]
+            random_bytes = np.random.default_rng(seeds).bytes
+        n_numbers = int(np.prod(size, dtype=np.int64))
+        return _noise(self.event, n_numbers, random_bytes).reshape(size)
 
 
 def check_process(process):
-    """Raise RuntimeError in another process than that of a release, such as a forked
-    child."""
+    """Raise RuntimeError in another process than that of a release, as forks are."""
     if os.getpid() != process:
         raise RuntimeError(
-            f"A release works in the process that made it, {process}, where it is counted and "
-            f"charged once: other processes would draw fresh noise. Got {os.getpid()}."
+            f"A release works in the process that made it, {process}, where it is "
+            "counted and charged once: other processes would draw fresh noise. Got "
+            f"{os.getpid()}."
         )
 
 
-def poisson_sample(n_rows, probability, *, noise_random_state=None):
-    """Draw a secret sample that contains each row with a probability, for
-    `PoissonSampledEvent`.
+# Secret samples -----------------------------------------------------------------------
 
-    Draw a new sample for every sampled event, and never release it.
+
+def poisson_sample(n_rows, probability, *, noise_random_state=None):
+    """Draw a secret sample that contains each row with a probability.
+
+    For a `PoissonSampledEvent`. Draw a new sample for every sampled event, and never
+    release it.
 
     Parameters
     ----------
@@ -342,7 +361,8 @@ def poisson_sample(n_rows, probability, *, noise_random_state=None):
     probability = check_positive(probability, "probability")
     if probability > 1:
         raise ValueError(f"probability must be in (0, 1]. Got {probability}.")
-    words = np.frombuffer(_byte_source(noise_random_state)(8 * n_rows), dtype="<u8")
+    random_bytes = _byte_source(noise_random_state)
+    words = np.frombuffer(random_bytes(8 * n_rows), dtype="<u8")
     if probability == 1:
         return np.ones(n_rows, dtype=bool)
     return words < np.uint64(int(probability * 2**64))
@@ -352,18 +372,18 @@ def poisson_sample(n_rows, probability, *, noise_random_state=None):
 
 
 def _byte_source(noise_random_state, warn=True):
+    """Function of a number that returns so many random bytes."""
     if noise_random_state is None:
         return secrets.token_bytes
-    if not isinstance(noise_random_state, Integral) or isinstance(
-        noise_random_state, bool
-    ):
+    is_integer = isinstance(noise_random_state, Integral)
+    if not is_integer or isinstance(noise_random_state, bool):
         raise TypeError(
             f"noise_random_state must be None or an int. Got {noise_random_state!r}."
         )
     if warn:
         warnings.warn(
-            "noise_random_state is set: the noise can be reproduced and subtracted, so NOTHING is "
-            "guaranteed about privacy. Leave it None outside tests.",
+            "noise_random_state is set: the noise can be reproduced and subtracted, so "
+            "NOTHING is guaranteed about privacy. Leave it None outside tests.",
             SeededNoiseWarning,
             stacklevel=3,
         )
@@ -371,50 +391,65 @@ def _byte_source(noise_random_state, warn=True):
 
 
 def _check_noise(event):
+    """Refuse events that state no noise of one release, or too much integer noise."""
     if type(event) not in (DiscreteGaussianEvent, GaussianEvent, LaplaceEvent):
         raise TypeError(
             f"event must be one noise event, such as GaussianEvent. Got {event!r}."
         )
-    if isinstance(event, DiscreteGaussianEvent) and event.scale > 2**40:
+    is_discrete = isinstance(event, DiscreteGaussianEvent)
+    if is_discrete and event.scale > _MAX_LATTICE_SCALE:
         raise ValueError(
-            f"event must have a scale up to 2^40: use a coarser grid. Got scale {event.scale:g}."
+            "event must have a scale up to 2^40: use a coarser grid. Got scale "
+            f"{event.scale:g}."
         )
 
 
-def _noise(event, count, random_bytes):
-    """Noise of a checked event."""
+def _noise(event, n_numbers, random_bytes):
+    """Noise (n_numbers,) of a checked event."""
     if isinstance(event, DiscreteGaussianEvent):
-        if _takes_opendp(random_bytes):
-            return _opendp(event.scale, count)
-        return _tables.discrete_gaussian(event.scale, count, random_bytes)
+        return _integer_noise(event.scale, n_numbers, random_bytes)
+
     # One bit of each word is the sign, and the others are a uniform number in (0, 1/2).
-    words = np.frombuffer(random_bytes(8 * count), dtype="<u8")
+    words = np.frombuffer(random_bytes(8 * n_numbers), dtype="<u8")
     noise = (words >> np.uint64(1)).astype(np.float64)
     noise += 0.5
     noise *= 2.0**-64
     if isinstance(event, LaplaceEvent):
         signs = 1.0 - 2.0 * (words & np.uint64(1)).astype(float)
         return event.scale * signs * np.log(2 * noise)
-    ndtri(noise, out=noise)  # in place; the quantiles are negative
+
+    # Quantiles of a normal distribution, in place; they are negative.
+    ndtri(noise, out=noise)
     noise *= event.scale
     noise.view(np.uint64)[:] ^= words << np.uint64(63)
     return noise
 
 
-def _takes_opendp(random_bytes):
-    """Whether the sampler of opendp is installed; it cannot be seeded."""
-    loaded = "opendp" in sys.modules  # as None, where an import is to fail
-    installed = (sys.modules["opendp"] if loaded else _spec("opendp")) is not None
-    return installed and random_bytes is secrets.token_bytes
+def _integer_noise(scale, n_numbers, random_bytes):
+    """Discrete Gaussian noise, by opendp where it is installed.
+
+    opendp cannot be seeded, and draws from the operating system's entropy only.
+    """
+    if random_bytes is secrets.token_bytes and _has_opendp():
+        return _opendp_noise(scale, n_numbers)
+    return _tables.discrete_gaussian(scale, n_numbers, random_bytes)
 
 
-_spec = cache(find_spec)  # to search all folders of sys.path takes longer than a draw
+_find_spec = cache(find_spec)  # a search of all folders takes longer than a draw
 
 
-def _opendp(scale, count):
+def _has_opendp():
+    """Whether opendp is installed."""
+    if "opendp" in sys.modules:
+        # None is there for a module whose import is to fail.
+        return sys.modules["opendp"] is not None
+    return _find_spec("opendp") is not None
+
+
+def _opendp_noise(scale, n_numbers):
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
     domain = dp.vector_domain(dp.atom_domain(T=dp.i64))
     draw = dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale)
-    return np.asarray(draw(np.zeros(count, dtype=np.int64)), dtype=np.int64)
+    return np.asarray(draw(np.zeros(n_numbers, dtype=np.int64)), dtype=np.int64)

@@ -32,8 +32,9 @@ def svec_index(size):
 
 
 def svec(matrices):
-    """Pack symmetric matrices as lower triangles, with off-diagonal entries times sqrt
-    2.
+    """Pack symmetric matrices as lower triangles.
+
+    Off-diagonal entries are multiplied by sqrt 2.
 
     Parameters
     ----------

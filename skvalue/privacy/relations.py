@@ -54,27 +54,28 @@ def convert(event, relation):
         return event
     if relation == "add_remove" or event.relation == "replace":
         raise ValueError(
-            f"relation must be one that {event.relation!r} implies: 'add_remove' implies 'null', "
-            f"and both imply 'replace'. Got {relation!r}."
+            f"relation must be one that {event.relation!r} implies: 'add_remove' "
+            f"implies 'null', and both imply 'replace'. Got {relation!r}."
         )
     match event:
         case SelfComposedEvent():
             return SelfComposedEvent(convert(event.event, relation), event.count)
         case ComposedEvent():
-            return ComposedEvent(
-                tuple(convert(part, relation) for part in event.events)
-            )
+            events = tuple(convert(component, relation) for component in event.events)
+            return ComposedEvent(events)
         case PoissonSampledEvent():
             return replace(event, relation=relation)
         case OpaqueEvent() if relation != "replace":
             return replace(event, relation=relation)
-        case OpaqueEvent():  # group privacy of two steps
+        case OpaqueEvent():
+            # Group privacy of two steps.
             delta = (1 + math.exp(min(event.epsilon, 700.0))) * event.delta
             return OpaqueEvent(2 * event.epsilon, min(delta, 1 - 1e-16), relation)
-    # Contributions to counts are non-negative: one to which both rows add changes by
-    # `step`.
-    name = (
-        "contributions" if isinstance(event, DiscreteGaussianEvent) else "sensitivity"
-    )
-    steps = 2 if relation == "replace" else 1
-    return replace(event, **{name: steps * getattr(event, name), "relation": relation})
+
+    n_steps = 2 if relation == "replace" else 1
+    if isinstance(event, DiscreteGaussianEvent):
+        # Contributions to counts are non-negative: a count to which both rows add
+        # changes by at most `step`.
+        contributions = n_steps * event.contributions
+        return replace(event, contributions=contributions, relation=relation)
+    return replace(event, sensitivity=n_steps * event.sensitivity, relation=relation)

@@ -26,7 +26,7 @@ class Release:
     report : PrivacyReport, default=None
         What is protected.
     process : int, default=the number of this process
-        The process in which the release may be opened.
+        The process in which the release may be opened; copies keep it.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class Release:
     label: str = ""
     noise_random_state: int | None = None
     report: object = None
-    process: int = field(default_factory=os.getpid)  # kept by copies
+    process: int = field(default_factory=os.getpid)
     is_open: bool = field(default=False, init=False)
 
     @property
@@ -101,8 +101,7 @@ class Release:
         return draw
 
     def check_process(self):
-        """Refuse a process other than the one that made the release, such as a forked
-        child.
+        """Refuse another process than that of the release, such as a forked child.
 
         Raises
         ------

@@ -1,5 +1,4 @@
-"""The statement of a privacy guarantee, the attribute `privacy_` of fitted
-estimators."""
+"""The statement of a privacy guarantee, the attribute `privacy_` of estimators."""
 
 import textwrap
 from dataclasses import dataclass
@@ -20,27 +19,31 @@ from .events import (
 )
 from .gdp import detection_ceiling
 
+# Who is trusted, by notion.
 NOTIONS = {
-    "central": "a trusted curator sees the raw data, or what is computed from them, and releases "
-    "only noisy results",
-    "joint": "a trusted curator holds the raw data and shows each owner results that protect every "
-    "other owner, even when the others pool what they see",
+    "central": "a trusted curator sees the raw data, or what is computed from them, "
+    "and releases only noisy results",
+    "joint": "a trusted curator holds the raw data and shows each owner results that "
+    "protect every other owner, even when the others pool what they see",
     "local": "no one; each party adds the noise before anything leaves it",
 }
 
+# What neighbouring data sets are, by relation.
 _NEIGHBOURS = {
     "null": "had one {unit} been blanked out, so that it contributes nothing",
     "add_remove": "had one {unit} been added or removed",
     "replace": "had one {unit} been replaced by any other",
 }
 
-_SEEDED = "the noise was drawn from a seed (noise_random_state), so it can be reproduced and subtracted"
+_SEEDED = (
+    "the noise was drawn from a seed (noise_random_state), so it can be reproduced and "
+    "subtracted"
+)
 
 
 @dataclass(frozen=True)
 class PrivacyReport:
-    """Privacy guarantee of a fit: what is protected, from whom, and what is not
-    protected.
+    """Privacy guarantee of a fit: what is protected, from whom, and what is not.
 
     `print` shows it as prose, `to_html` and a notebook as a sheet for readers who are
     not mathematicians. Use `make_report` to build one with epsilon computed from an
@@ -83,7 +86,14 @@ class PrivacyReport:
     Examples
     --------
     >>> report = PrivacyReport(
-    ...     "central", "row", "replace", 1.0, 1e-5, "Gaussian noise", "the rows", "every reader"
+    ...     notion="central",
+    ...     unit="row",
+    ...     relation="replace",
+    ...     epsilon=1.0,
+    ...     delta=1e-5,
+    ...     noise="Gaussian noise",
+    ...     protects="the rows",
+    ...     against="every reader",
     ... )
     >>> report.guarantee
     '(1, 1e-05)-differential privacy'
@@ -126,23 +136,14 @@ class PrivacyReport:
         """The guarantee in words; None if it is void."""
         if self.seeded or self.void:
             return None
-        joint = (
-            "joint "
-            if self.notion == "joint"
-            else "local "
-            if self.notion == "local"
-            else ""
-        )
-        size = (
-            f"{self.epsilon:.6g}, {self.delta:.6g}"
-            if self.delta
-            else f"{self.epsilon:.6g}"
-        )
-        return f"({size})-{joint}differential privacy"
+        size = f"{self.epsilon:.6g}"
+        if self.delta:
+            size += f", {self.delta:.6g}"
+        kind = "" if self.notion == "central" else f"{self.notion} "
+        return f"({size})-{kind}differential privacy"
 
     def to_text(self):
-        """The guarantee in plain sentences under headings, for readers who are not
-        mathematicians.
+        """The guarantee in plain sentences under headings, without mathematics.
 
         Returns
         -------
@@ -166,40 +167,51 @@ class PrivacyReport:
         return as_html(self, page=False)
 
     def __str__(self):
-        neighbours = _NEIGHBOURS[self.relation].format(unit=self.unit)
-        head = f"This release satisfies {self.guarantee}."
-        if self.guarantee is None:
-            why, else_ = (
-                (_SEEDED, "Without the seed")
-                if self.seeded
-                else (self.void, "Otherwise")
-            )
-            head = f"NO PRIVACY IS GUARANTEED: {why}. {else_} the guarantee would read as follows."
-        odds = (
-            f"Compare the data with what they would be {neighbours}: any statement about "
-            f"the released results is at most exp({self.epsilon:.6g}) times as probable under one "
-            "as under the other"
-        )
-        if self.delta:
-            odds += f", plus {self.delta:.6g}"
-        parts = [
-            head,
-            odds + ".",
+        sentences = [
+            self._first_sentence(),
+            self._odds_sentence(),
             f"Who is trusted: {NOTIONS[self.notion]}.",
             f"Protected: {self.protects}, from {self.against}.",
             f"Noise: {self.noise}.",
         ]
         if self.not_protected:
-            parts.append(f"NOT protected: {'; '.join(self.not_protected)}.")
+            sentences.append(f"NOT protected: {'; '.join(self.not_protected)}.")
         if self.assumptions:
-            parts.append(f"Assumed, and not checked: {'; '.join(self.assumptions)}.")
+            assumptions = "; ".join(self.assumptions)
+            sentences.append(f"Assumed, and not checked: {assumptions}.")
         if self.detection_ceiling is not None and self.guarantee is not None:
-            parts.append(
-                f"A detector that uses only a {self.unit}'s own releases to tell whether that "
-                f"{self.unit} was replaced cannot have an area under the ROC curve above "
-                f"{self.detection_ceiling:.3f}."
+            sentences.append(
+                f"A detector that uses only a {self.unit}'s own releases to tell "
+                f"whether that {self.unit} was replaced cannot have an area under the "
+                f"ROC curve above {self.detection_ceiling:.3f}."
             )
-        return textwrap.fill(" ".join(parts), width=88)
+        return textwrap.fill(" ".join(sentences), width=88)
+
+    def _first_sentence(self):
+        """That there is a guarantee, or why there is none."""
+        if self.guarantee is not None:
+            return f"This release satisfies {self.guarantee}."
+        reason = self.void
+        condition = "Otherwise"
+        if self.seeded:
+            reason = _SEEDED
+            condition = "Without the seed"
+        return (
+            f"NO PRIVACY IS GUARANTEED: {reason}. {condition} the guarantee would read "
+            "as follows."
+        )
+
+    def _odds_sentence(self):
+        """What epsilon and delta mean."""
+        neighbours = _NEIGHBOURS[self.relation].format(unit=self.unit)
+        sentence = (
+            f"Compare the data with what they would be {neighbours}: any statement "
+            f"about the released results is at most exp({self.epsilon:.6g}) times as "
+            "probable under one as under the other"
+        )
+        if self.delta:
+            sentence += f", plus {self.delta:.6g}"
+        return f"{sentence}."
 
 
 def describe_noise(event):
@@ -223,44 +235,51 @@ def describe_noise(event):
     Examples
     --------
     >>> from skvalue.privacy import DiscreteGaussianEvent
-    >>> print(describe_noise(DiscreteGaussianEvent(scale=13.5, contributions=13)))
-    discrete Gaussian noise of scale 13.5 on every count (at most 13 of them change, each by at
-    most 1)
+    >>> describe_noise(DiscreteGaussianEvent(scale=13.5, contributions=13))
+    'discrete Gaussian noise of scale 13.5 on every count (at most 13 of them ...
     """
-    if isinstance(event, ComposedEvent):
-        return "; and ".join(describe_noise(part) for part in event.events)
-    if isinstance(event, SelfComposedEvent):
-        return f"{event.count} times {describe_noise(event.event)}"
-    if isinstance(event, PoissonSampledEvent):
-        inner, probability = describe_noise(event.event), event.probability
-        return f"{inner}, on a secret sample that holds each row with probability {probability:g}"
-    if isinstance(event, OpaqueEvent):
-        return f"a mechanism known to be ({event.epsilon:g}, {event.delta:g})-private"
-    if isinstance(event, DiscreteGaussianEvent):
-        return (
-            f"discrete Gaussian noise of scale {event.scale:.6g} on every count (at most "
-            f"{event.contributions} of them change, each by at most {event.step})"
-        )
-    if isinstance(event, GaussianEvent | LaplaceEvent):
-        kind, norm = (
-            ("Gaussian", "L2")
-            if isinstance(event, GaussianEvent)
-            else ("Laplace", "L1")
-        )
-        return (
-            f"continuous {kind} noise of scale {event.scale:.6g} ({norm} sensitivity "
-            f"{event.sensitivity:.6g}); numbers released with it are rounded to a millionth of "
-            "the scale or less, since floating-point numbers have gaps"
-        )
+    match event:
+        case ComposedEvent():
+            return "; and ".join(map(describe_noise, event.events))
+        case SelfComposedEvent():
+            return f"{event.count} times {describe_noise(event.event)}"
+        case PoissonSampledEvent():
+            return (
+                f"{describe_noise(event.event)}, on a secret sample that holds each "
+                f"row with probability {event.probability:g}"
+            )
+        case OpaqueEvent():
+            return (
+                f"a mechanism known to be ({event.epsilon:g}, {event.delta:g})-private"
+            )
+        case DiscreteGaussianEvent():
+            return (
+                f"discrete Gaussian noise of scale {event.scale:.6g} on every count "
+                f"(at most {event.contributions} of them change, each by at most "
+                f"{event.step})"
+            )
+        case GaussianEvent():
+            return _describe_continuous("Gaussian", "L2", event)
+        case LaplaceEvent():
+            return _describe_continuous("Laplace", "L1", event)
     raise TypeError(f"event must be an event of skvalue.privacy. Got {event!r}.")
+
+
+def _describe_continuous(distribution, norm, event):
+    return (
+        f"continuous {distribution} noise of scale {event.scale:.6g} ({norm} "
+        f"sensitivity {event.sensitivity:.6g}); numbers released with it are rounded "
+        "to a millionth of the scale or less, since floating-point numbers have gaps"
+    )
 
 
 def warn_of_large_delta(delta, n):
     """Warn of a delta of at least one over the number of records."""
     if delta * n >= 1:
         warn(
-            f"delta should be well below 1/n. With delta={delta:g} and n={n}, even a release that "
-            "reveals one of the n records entirely would satisfy the guarantee.",
+            f"delta should be well below 1/n. With delta={delta:g} and n={n}, even a "
+            "release that reveals one of the n records entirely would satisfy the "
+            "guarantee.",
             VoidGuaranteeWarning,
         )
 
@@ -308,12 +327,13 @@ def make_report(event, delta, *, noise_random_state=None, **facts):
     1.0
     """
     epsilon = get_epsilon(event, delta) if delta != 0 else pure_epsilon(event)
+
     # Discrete noise does not follow the curve of one (epsilon, delta): at scale 0.2,
     # detection is better than this ceiling.
-    known = set(map(type, simplify(event))) == {GaussianEvent}
-    ceiling = (
-        detection_ceiling(epsilon, delta, event.relation) if known and epsilon else None
-    )
+    ceiling = None
+    is_gaussian = set(map(type, simplify(event))) == {GaussianEvent}
+    if is_gaussian and epsilon:
+        ceiling = detection_ceiling(epsilon, delta, event.relation)
     return PrivacyReport(
         relation=event.relation,
         epsilon=epsilon,

@@ -1,11 +1,12 @@
 """Sentences that the reports of several methods share."""
 
-# Not protected
+# What is not protected.
 PUBLIC_POINTS = "the validation points X_val and y_val, which are public"
 OWN_VALUE = "a row from its own value, which is for its owner (values_for)"
 RUNNING_TIMES = "running times and error messages"
 GROUPS = "groups as wholes: the unit is one row of a group"
-# Assumed
+
+# What is assumed.
 NOT_A_POINT = "no row to value is also a validation point"
 PREPARATION = "so was the preparation of the columns (scaling, selection, embeddings)"
 OTHER_RELEASES = (

@@ -20,48 +20,50 @@ from skvalue.privacy import LaplaceEvent, Ledger, draw_noise
 from skvalue.privacy.audit import search_sensitivity
 from skvalue.valuers.layered_shapley import change_bounds, plan_release, secret_value
 
-N, K = (
-    7,
-    3,
-)  # sizes of blocks divide the number of others: a row is in a block of every layer
+# Sizes of blocks, 1 to K, divide the number of others: a row is in a block of each
+# layer.
+N = 7
+K = 3
 POINTS = dict(X_val=np.array([[1.0], [-1.0]]), y_val=np.array([1, 0]))
-QUERY, CANARY = 0, 4
+QUERY = 0
+CANARY = 4
 RECORDS = [(0.5, 0), (0.5, 1), (-0.9, 1)]
 ROWS = [RECORDS[0]] * N
 
 
-# Games in which the canary's label moves marginal contributions by all of the bound. -----------
+# Games in which the canary's label moves contributions by all of the bound ------------
 
 
 def bounds():
-    """Bounds of the change of marginal contributions to 1, 2, ... others, and of one's
-    own."""
+    """Bounds of the changes of contributions to 1, 2, ... others, and of one's own."""
     game = StableLogisticGame(*POINTS.values(), *POINTS.values())
     return change_bounds(N, 1.0, 1.0, True, *game.validation_bounds())
 
 
 def alone(masks):
-    """Coalitions of k others move one way by half of what k moves, with the query the
-    other way."""
-    others, with_query = masks.sum(axis=1) - masks[:, QUERY], masks[:, QUERY]
-    return np.where(with_query, 1.0, -1.0) * bounds()[0][np.maximum(others, 1) - 1] / 2
+    """Coalitions of k others move by half of what k moves, and with the query back."""
+    with_query = masks[:, QUERY]
+    n_others = masks.sum(axis=1) - with_query
+    changes, _ = bounds()
+    signs = np.where(with_query, 1.0, -1.0)
+    return signs * changes[np.maximum(n_others, 1) - 1] / 2
 
 
 def together(masks):
-    """Coalitions of one and two rows move in opposite ways, so that all contributions
-    do."""
-    return np.where(masks.sum(axis=1) % 2, 1.0, -1.0) * bounds()[0][0] / 2
+    """Coalitions of one and two rows move in opposite ways: all contributions move."""
+    changes, _ = bounds()
+    return np.where(masks.sum(axis=1) % 2, 1.0, -1.0) * changes[0] / 2
 
 
 def vector(masks):
-    """All coalitions with the canary move the same way: most, its own value."""
-    return bounds()[1][np.maximum(masks.sum(axis=1), 1) - 1]
+    """All coalitions with the canary move the same way: most of all, its own value."""
+    _, own_changes = bounds()
+    return own_changes[np.maximum(masks.sum(axis=1), 1) - 1]
 
 
 @contextmanager
 def playing(rows, sides):
-    """The label of the canary decides utilities, by the side on which a coalition
-    is."""
+    """The label of the canary decides utilities, by the side of a coalition."""
     label = 2 * rows[CANARY][1] - 1
 
     def utility(game, masks):
@@ -102,8 +104,10 @@ def one_claim(halved=False):
     ledger = Ledger(None, "audit", epsilon=10.0, delta=1e-5)
     fit(ROWS, ledger=ledger).values_for(QUERY)
     event = ledger.charges[0].event
-    half = replace(event, scale=event.scale / 2, sensitivity=event.sensitivity / 2)
-    return half if halved else event
+    if halved:
+        half = event.sensitivity / 2
+        return replace(event, scale=event.scale / 2, sensitivity=half)
+    return event
 
 
 def one_clean(rows):
@@ -127,7 +131,7 @@ def one_noise(n):
 def search_one(claim, clean=one_clean, rows=with_canary, records=RECORDS):
     """Rows next to the one of the query, one of them replaced."""
     return search_sensitivity(
-        lambda one: clean(rows(one[0])),
+        lambda records: clean(rows(*records)),
         records,
         1,
         claimed=claim.sensitivity,
@@ -139,11 +143,10 @@ def search_one(claim, clean=one_clean, rows=with_canary, records=RECORDS):
 
 
 def random_clean(rows):
-    """Layers played with probability 1/2, in one block, and divided by the mean, as in
-    the paper.
+    """A value of layers played with probability 1/2, over the mean, as in the paper.
 
-    Of all draws, one that can be: all layers are played, on blocks that begin with the
-    canary.
+    Each is one block. Of all draws, one that can be: all layers are played, on blocks
+    that begin with the canary.
     """
     others = np.array([CANARY, *(j for j in range(N) if j not in (QUERY, CANARY))])
     with playing(rows, alone):
@@ -159,17 +162,22 @@ def random_clean(rows):
 
 
 def intercept_clean(rows):
-    """The value of a row, where the constant is so large that its coefficient costs
-    nothing."""
+    """The value of a row; the constant is so large that its coefficient is free."""
     x, y = np.array(rows).T
     game = StableLogisticGame(
-        np.column_stack([x, np.full(3, 100.0)]), y.astype(int), np.array([[1.0, 100.0]]),
-        np.array([1]), max_norm=1e3, fit_intercept=False,
-    )  # fmt: skip
-    n_shuffles = intercept_plan().n_shuffles
-    (value,) = block_values(
-        Utilities(game), n_shuffles, [0], lambda *k: np.random.default_rng(k)
+        np.column_stack([x, np.full(3, 100.0)]),
+        y.astype(int),
+        np.array([[1.0, 100.0]]),
+        np.array([1]),
+        max_norm=1e3,
+        fit_intercept=False,
     )
+
+    def generator(*key):
+        return np.random.default_rng(key)
+
+    n_shuffles = intercept_plan().n_shuffles
+    (value,) = block_values(Utilities(game), n_shuffles, [0], generator)
     return value
 
 
@@ -205,8 +213,7 @@ def secret_claim():
 
 @lru_cache
 def secret_scores(n, public=False):
-    """Values of many queries on fresh coalitions; or all on those of which the canary
-    is one."""
+    """Values of n queries on fresh coalitions; or all on those with the canary."""
     plan = plan_release(N, 2, epsilon=1.0, delta=1e-5, design="iid", tol=2.0)
     scale = fit(ROWS, design="iid", n_layers=2).noise_scale_
     scores = []
@@ -214,7 +221,8 @@ def secret_scores(n, public=False):
         noise = draw_noise(LaplaceEvent(scale, 1.0), n)
         game = game_of(rows)
         if public:
-            clean = (2 * rows[CANARY][1] - 1) * bounds()[0][:2].sum() / N / 2
+            changes, _ = bounds()
+            clean = (2 * rows[CANARY][1] - 1) * changes[:2].sum() / N / 2
         else:
             with playing(rows, alone):
                 clean = np.array(
@@ -242,17 +250,18 @@ def values_of(release, n, epsilon=8.0):
 
     Of "all" values those of the other rows: the canary's is for its owner.
     """
-    kept = np.arange(N) != CANARY if release == "all" else slice(None)
+    is_seen = np.ones(N, dtype=bool)
+    if release == "all":
+        is_seen[CANARY] = False
     for rows in NEIGHBOURS:
         with playing(rows, KINDS[release]):
             fits = [fit(rows, epsilon, release=release, **PRIVATE) for _ in range(n)]
-        yield np.array([valuer.values_ for valuer in fits])[:, kept]
+        yield np.array([valuer.values_ for valuer in fits])[:, is_seen]
 
 
 @lru_cache
 def values_runs(release, n):
-    """Values of n fits on either side, and those without noise: it is too small to
-    see."""
+    """Values of n fits on either side, and those with noise too small to see."""
     return list(values_of(release, n)), values_clean(release)
 
 
@@ -262,15 +271,15 @@ def values_clean(release):
 
 
 def values_scores(release, n, short=1.0):
-    """Log-likelihood ratios of the runs, with less noise, under Laplace noise on either
-    side."""
-    found = zip(*values_runs(release, n))
-    clean = values_runs(release, n)[1]
-    released = [exact + short * (run - exact) for run, exact in found]
-    return [
-        (np.abs(run - clean[1]) - np.abs(run - clean[0])).sum(axis=1)
-        for run in released
-    ]
+    """Log-likelihood ratios of the runs, with less noise, which is Laplace noise."""
+    runs, clean = values_runs(release, n)
+    scores = []
+    for run, exact in zip(runs, clean):
+        released = exact + short * (run - exact)
+        distances = np.abs(released - clean[0])
+        distances_neighbour = np.abs(released - clean[1])
+        scores.append((distances_neighbour - distances).sum(axis=1))
+    return scores
 
 
 def values_noise(release, n, short=1.0):
@@ -279,6 +288,5 @@ def values_noise(release, n, short=1.0):
 
 
 def without_own(claim):
-    """Noise for what a row does to others' values, over the noise that covers its own
-    too."""
+    """Noise for the values of others, over the noise that covers a row's own too."""
     return values_claim("all").scale / claim.scale

@@ -1,5 +1,4 @@
-"""Runs of a seller's release that the table of audits asks for: whole fits, on the
-worst rows."""
+"""Runs of a seller's release for the table of audits: whole fits, on worst rows."""
 
 import math
 from functools import lru_cache
@@ -10,7 +9,8 @@ from skvalue.priarta import PriArTaScorer, SellerRelease
 from skvalue.priarta.seller import COUNT_WEIGHT, moment_statistic
 from skvalue.privacy.audit import search_sensitivity
 
-EPSILON, DELTA = 8.0, 1e-5
+EPSILON = 8.0
+DELTA = 1e-5
 
 # A buyer whose centre is the origin.
 MODEL = (
@@ -21,7 +21,9 @@ MODEL = (
 WEIGHT = MODEL.mean_weight
 COSINE = -(WEIGHT**2) / 2  # of the two rows that are farthest apart
 FAR = (1.0, 0.0), (COSINE, math.sqrt(1 - COSINE**2))
-OTHERS = [(0.0, 0.0)] * 30
+CENTRAL_ROWS = [(0.0, 0.0)] * 30
+
+# A row, and what is in its place in the neighbour.
 NEIGHBOURS = {
     "replace": (FAR[0], FAR[1]),
     "null": (FAR[0], (0.0, 0.0)),
@@ -29,19 +31,22 @@ NEIGHBOURS = {
 }
 
 
-def rows_with(row, others=tuple(OTHERS)):
-    return np.array([*others, *([] if row is None else [row])])
+def rows_with(row):
+    """The rows with one more; None adds none."""
+    if row is None:
+        return np.array(CENTRAL_ROWS)
+    return np.array([*CENTRAL_ROWS, row])
 
 
 def statistic(summary):
     """The noisy sums that a summary was made of."""
-    n, d = summary.n_samples, summary.n_dimensions
-    i, j = np.tril_indices(d)
-    parts = [WEIGHT * n * summary.mean]
-    parts.append(n * summary.moment * np.where(i == j, 1.0, math.sqrt(2)))
+    n = summary.n_samples
+    i, j = np.tril_indices(summary.n_dimensions)
+    sums = [WEIGHT * n * summary.mean]
+    sums.append(n * summary.moment * np.where(i == j, 1.0, math.sqrt(2)))
     if summary.relation == "add_remove":
-        parts.append([COUNT_WEIGHT * n])
-    return np.concatenate(parts)
+        sums.append([COUNT_WEIGHT * n])
+    return np.concatenate(sums)
 
 
 def claim(relation="replace", **setting):
@@ -62,15 +67,15 @@ def runs(n, relation="replace", **setting):
 
 
 def scores(n, relation="replace", short=1.0, **setting):
-    """The releases along the direction in which the neighbours differ, with less
-    noise."""
+    """Releases with less noise, along the direction in which the neighbours differ."""
     clean = [
         moment_statistic(rows_with(row), WEIGHT, relation)
         for row in NEIGHBOURS[relation]
     ]
-    found = zip(clean, runs(n, relation, **setting))
+    direction = clean[0] - clean[1]
     return [
-        (exact + short * (run - exact)) @ (clean[0] - clean[1]) for exact, run in found
+        (exact + short * (released - exact)) @ direction
+        for exact, released in zip(clean, runs(n, relation, **setting))
     ]
 
 

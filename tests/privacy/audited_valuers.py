@@ -1,12 +1,14 @@
-"""Runs of the private valuers for the table of audits: whole fits, through what they
-publish.
+"""Runs of the private valuers for the table of audits: what whole fits publish.
 
 A faulty fit is one with the noise of another event: noise that is short by a factor is
 the noise of a larger epsilon.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +17,8 @@ from skvalue.derivatives import LinearGradientModel
 from skvalue.privacy import Ledger, calibrate_counts, get_epsilon
 from skvalue.privacy.audit import search_sensitivity
 
-EPSILON, DELTA = 8.0, 1e-5
+EPSILON = 8.0
+DELTA = 1e-5
 
 
 def charged(fit, **parameters):
@@ -25,23 +28,26 @@ def charged(fit, **parameters):
     return ledger.charges[0].event
 
 
-# Threshold-KNN: copies of a small data set, far from each other, are independent runs. ------------
+# Threshold-KNN ------------------------------------------------------------------------
 
 # Four overlapping balls, and two that hold other rows; the canary is in four balls, M
-# of them.
+# of them. Copies of these rows, far from each other, are independent runs.
 X_VAL = np.array([0.0, 0.2, 0.4, 0.6, 5.0, 7.0])
 Y_VAL = np.array([0, 1, 0, 1, 0, 1])
 ROWS = [(0.05, 0), (0.3, 1), (5.0, 1), (20.0, 0)]
 CANARY = (0.3, 0)
-TKNN_FITS, COPIES = 3, 200
+N_TKNN_FITS = 3
+N_COPIES = 200
 
 
 def tknn(rows, epsilon=EPSILON, runs=1, points=(X_VAL, Y_VAL), **parameters):
-    """Counts of a fit, (2, runs, n_points): noisy ones with and without the label of
-    each point."""
-    places = 100.0 * np.arange(runs)
+    """Counts of a fit, (2, runs, n_points), with and without the label of each point.
+
+    They are noisy, unless ``epsilon`` is None.
+    """
+    offsets = 100.0 * np.arange(runs)[:, None]
     x, y = np.array(rows).T
-    X, X_val = ((places[:, None] + part).reshape(-1, 1) for part in (x, points[0]))
+    x_val, y_val = points
     valuer = TKNNShapleyValuer(
         0.5,
         metric="euclidean",
@@ -49,7 +55,13 @@ def tknn(rows, epsilon=EPSILON, runs=1, points=(X_VAL, Y_VAL), **parameters):
         delta=DELTA,
         denoise=False,
         **parameters,
-    ).fit(X, np.tile(y.astype(int), runs), X_val=X_val, y_val=np.tile(points[1], runs))
+    )
+    valuer.fit(
+        (offsets + x).reshape(-1, 1),
+        np.tile(y.astype(int), runs),
+        X_val=(offsets + x_val).reshape(-1, 1),
+        y_val=np.tile(y_val, runs),
+    )
     return valuer.counts_.reshape(2, runs, -1)
 
 
@@ -66,7 +78,10 @@ def tknn_claim(relation="add_remove"):
 
 def tknn_neighbours(relation):
     """Rows with the canary, and with it relabelled or removed."""
-    return [*ROWS, CANARY], [*ROWS, *([(0.3, 1)] if relation == "replace" else [])]
+    with_canary = [*ROWS, CANARY]
+    if relation == "replace":
+        return with_canary, [*ROWS, (0.3, 1)]
+    return with_canary, ROWS
 
 
 @lru_cache
@@ -76,13 +91,13 @@ def tknn_runs(relation="add_remove", forgets=None):
     if forgets == "M":
         one_ball = calibrate_counts(EPSILON, DELTA, 1, relation).scale
         epsilon = get_epsilon(replace(tknn_claim(relation), scale=one_ball), DELTA)
-    return [
-        np.concatenate(
-            [tknn(rows, epsilon, COPIES, relation=relation) for _ in range(TKNN_FITS)],
-            axis=1,
-        )
-        for rows in tknn_neighbours(relation)
-    ]
+    counts = []
+    for rows in tknn_neighbours(relation):
+        fits = [
+            tknn(rows, epsilon, N_COPIES, relation=relation) for _ in range(N_TKNN_FITS)
+        ]
+        counts.append(np.concatenate(fits, axis=1))
+    return counts
 
 
 def tknn_scores(relation="add_remove", forgets=None):
@@ -95,10 +110,9 @@ def tknn_scores(relation="add_remove", forgets=None):
 
 
 def tknn_noise(relation="add_remove", forgets=None):
-    return (
-        tknn_runs(relation, forgets)[0]
-        - tknn_clean(tknn_neighbours(relation)[0])[:, None]
-    )
+    counts, _ = tknn_runs(relation, forgets)
+    rows, _ = tknn_neighbours(relation)
+    return counts - tknn_clean(rows)[:, None]
 
 
 def search_tknn(claim):
@@ -114,38 +128,43 @@ def search_tknn(claim):
     )
 
 
-# Gradients of a linear regression: canaries, each as long as can be, one way or the other. --------
+# Gradients of a linear regression -----------------------------------------------------
 
-# Steps are so short that parameters stay at zero: a value is a number times the sum of
-# what the canary has released along the gradient of the utility, the way of all
-# canaries.
-PERMUTATIONS, CANARIES, CLIP = 4, 1000, 0.7
-PROJECTED = {
-    "n_components": 1,
-    "clip": "median",
-}  # on -(1, 1) / sqrt(2), the public gradients' way
-PROJECTED_CLIP = (
-    0.5**0.5
-)  # the median of 0 and sqrt(2), the norms at the two validation points
+# Gradients of canaries are as long as can be, one way or the other. Steps are so short
+# that parameters stay at zero: a value is a number times the sum of what the canary has
+# released along the gradient of the utility, the way of all canaries.
+N_PERMUTATIONS = 4
+N_CANARIES = 1000
+CLIP = 0.7
 SETTING = {
-    "learning_rate": 1e-6, "standardize": False, "delta": DELTA, "noise": "iid", "random_state": 0,
-}  # fmt: skip
+    "learning_rate": 1e-6,
+    "standardize": False,
+    "delta": DELTA,
+    "noise": "iid",
+    "random_state": 0,
+}
+
+# On -(1, 1) / sqrt(2), the direction of the public gradients. The bound is the median
+# of 0 and sqrt(2), the norms at the two validation points.
+PROJECTED = {"n_components": 1, "clip": "median"}
+PROJECTED_CLIP = 0.5**0.5
 
 
 def gradient_fit(X_val=3.0, **parameters):
-    """Values of canaries that pull one way, and of as many that pull the other or do
-    nothing."""
-    blank = parameters.get("trust") == "server"
-    y = np.tile([-1e9, 0.0 if blank else 1e9], CANARIES)
+    """Values (2, n) of canaries that pull one way, and of as many others.
+
+    The others pull the other way, or do nothing if a server is trusted.
+    """
+    other_target = 0.0 if parameters.get("trust") == "server" else 1e9
     valuer = GradientSemivalueValuer(
         "linear",
-        n_permutations=PERMUTATIONS,
+        n_permutations=N_PERMUTATIONS,
         n_jobs=1,
         **{"clip": CLIP, **SETTING, **parameters},
     )
     valuer.fit(
-        np.full((2 * CANARIES, 1), 3.0),
-        y,
+        np.full((2 * N_CANARIES, 1), 3.0),
+        np.tile([-1e9, other_target], N_CANARIES),
         X_val=np.full((2, 1), X_val),
         y_val=[0.0, 0.5],
     )
@@ -155,55 +174,77 @@ def gradient_fit(X_val=3.0, **parameters):
 def federated_fit(**parameters):
     """As `gradient_fit`, from rounds in which all canaries take part."""
     valuer = FederatedSemivalueValuer(
-        "linear", n_rounds=PERMUTATIONS, n_permutations=1, semivalue="leave-one-out", burn_in=0.0,
+        "linear",
+        n_rounds=N_PERMUTATIONS,
+        n_permutations=1,
+        semivalue="leave-one-out",
+        burn_in=0.0,
         **{**SETTING, **PROJECTED, **parameters},
-    ).fit(np.full((2 * CANARIES, 1), 3.0), np.tile([-1e9, 1e9], CANARIES),
-          X_val=np.ones((2, 1)), y_val=[0.0, 0.5])  # fmt: skip
+    )
+    valuer.fit(
+        np.full((2 * N_CANARIES, 1), 3.0),
+        np.tile([-1e9, 1e9], N_CANARIES),
+        X_val=np.ones((2, 1)),
+        y_val=[0.0, 0.5],
+    )
     return valuer.values_.reshape(-1, 2).T
 
 
 def rounds_elsewhere(**parameters):
-    """As `gradient_fit`, of parties that send updates longer than the bound to a
-    server."""
-    way = np.array([3.0, 1.0]) / 10**0.5
-    updates = np.outer(np.tile([-9.0, 9.0], CANARIES), way)
+    """As `gradient_fit`, of parties that send too long updates to a server."""
+    direction = np.array([3.0, 1.0]) / 10**0.5
+    updates = np.outer(np.tile([-9.0, 9.0], N_CANARIES), direction)
     valuer = FederatedSemivalueValuer(
-        n_rounds=PERMUTATIONS, n_permutations=1, semivalue="leave-one-out", burn_in=0.0, clip=CLIP,
-        noise="iid", delta=DELTA, **parameters,
-    ).start(lambda thetas: thetas @ way, 2 * CANARIES)  # fmt: skip
-    for _ in range(PERMUTATIONS):
+        n_rounds=N_PERMUTATIONS,
+        n_permutations=1,
+        semivalue="leave-one-out",
+        burn_in=0.0,
+        clip=CLIP,
+        noise="iid",
+        delta=DELTA,
+        **parameters,
+    )
+    valuer.start(lambda thetas: thetas @ direction, 2 * N_CANARIES)
+    for _ in range(N_PERMUTATIONS):
         valuer.add_round(np.zeros(2), updates)
     return valuer.values_.reshape(-1, 2).T
 
 
+class Fit(NamedTuple):
+    """A function that fits, its clip, and half the distance between the canaries."""
+
+    fit: Callable
+    clip: float
+    half_distance: float
+
+
 FITS = {
-    "gradients": (gradient_fit, CLIP),
-    "server": (lambda **parameters: gradient_fit(trust="server", **parameters), CLIP / 2),
-    "projected": (
-        lambda **parameters: gradient_fit(1.0, **PROJECTED, **parameters), PROJECTED_CLIP
+    "gradients": Fit(gradient_fit, CLIP, CLIP),
+    "server": Fit(partial(gradient_fit, trust="server"), CLIP, CLIP / 2),
+    "projected": Fit(
+        partial(gradient_fit, 1.0, **PROJECTED), PROJECTED_CLIP, PROJECTED_CLIP
     ),
-    "rounds": (rounds_elsewhere, CLIP),
-    "federated": (federated_fit, PROJECTED_CLIP),
-}  # fmt: skip
+    "rounds": Fit(rounds_elsewhere, CLIP, CLIP),
+    "federated": Fit(federated_fit, PROJECTED_CLIP, PROJECTED_CLIP),
+}
 
 
 @lru_cache
 def gradient_claim(kind):
-    return charged(FITS[kind][0], epsilon=EPSILON)
+    return charged(FITS[kind].fit, epsilon=EPSILON)
 
 
 @lru_cache
 def gradient_runs(kind, short=1.0):
-    """What canaries on either side released along their way: sums with noise, and
-    without it."""
-    fit, half = FITS[kind]
+    """Sums of what canaries of both ways released along it, with noise and without.
+
+    (2, n) and (2,), in units of one release.
+    """
+    fit, clip, half_distance = FITS[kind]
     scale = gradient_claim(kind).event.scale
-    clip = PROJECTED_CLIP if kind in ("projected", "federated") else CLIP
     exact = fit().mean(axis=1)
-    noisy = fit(noise_multiplier=short * scale / (PERMUTATIONS**0.5 * clip))
-    unit = (exact[0] - exact[1]) / (
-        2 * half * PERMUTATIONS
-    )  # of one release, in a value
+    noisy = fit(noise_multiplier=short * scale / (N_PERMUTATIONS**0.5 * clip))
+    unit = (exact[0] - exact[1]) / (2 * half_distance * N_PERMUTATIONS)
     return noisy / unit, exact / unit
 
 
@@ -214,7 +255,7 @@ def gradient_scores(kind, short=1.0):
 def gradient_noise(kind, short=1.0):
     """Noise of the sum of all releases, in units of one."""
     noisy, exact = gradient_runs(kind, short)
-    return (noisy - exact[:, None]) / PERMUTATIONS**0.5
+    return (noisy - exact[:, None]) / N_PERMUTATIONS**0.5
 
 
 def search_projected(claim):
@@ -222,27 +263,47 @@ def search_projected(claim):
 
 
 def search_gradients(claim, clip=CLIP, basis=None):
-    """The sum of the clipped gradients of a party of three rows: one of them is
-    replaced."""
+    """The sum of clipped gradients of a party's three rows, one of them replaced."""
 
     def summed(rows):
-        X, y = np.array([x for x, _ in rows]), np.array([t for _, t in rows])
+        X, y = np.array(rows).T
+        X = X[:, None]
         model = LinearGradientModel(
-            X[:, None], y, np.zeros(3, int), X[:, None], y, np.full(3, 1 / 3), kind="linear",
-            n_classes=0, clip=clip, unit="example", utility="neg_loss", basis=basis,
-        )  # fmt: skip
+            X,
+            y,
+            np.zeros(3, int),
+            X_val=X,
+            y_val=y,
+            weights=np.full(3, 1 / 3),
+            kind="linear",
+            n_classes=0,
+            clip=clip,
+            unit="example",
+            utility="neg_loss",
+            basis=basis,
+        )
         return 3 * model.gradient(np.zeros(model.n_parameters), 0)
 
-    records = [(x, t) for x in (0.0, 2.0) for t in (-9.0, 0.01, 9.0)]
-    return search_sensitivity(summed, records, 3, claimed=claim.event.sensitivity,
-                              relation="replace")  # fmt: skip
+    return search_sensitivity(
+        summed,
+        list(product((0.0, 2.0), (-9.0, 0.01, 9.0))),
+        3,
+        claimed=claim.event.sensitivity,
+        relation="replace",
+    )
 
 
 def search_updates(claim, clip=CLIP):
     """One party's update, of any size, is replaced."""
-    party = FederatedSemivalueValuer(n_rounds=PERMUTATIONS, clip=clip)
-    records = [(0.0, 0.0), (9.0, 0.0), (-9.0, 0.0), (0.1, 0.2), (3.0, 4.0)]
+    party = FederatedSemivalueValuer(n_rounds=N_PERMUTATIONS, clip=clip)
+
+    def released(updates):
+        return np.ravel([party.release(update) for update in updates])
+
     return search_sensitivity(
-        lambda updates: np.ravel([party.release(update) for update in updates]), records, 2,
-        claimed=claim.event.sensitivity, relation="replace",
-    )  # fmt: skip
+        released,
+        [(0.0, 0.0), (9.0, 0.0), (-9.0, 0.0), (0.1, 0.2), (3.0, 4.0)],
+        2,
+        claimed=claim.event.sensitivity,
+        relation="replace",
+    )

@@ -31,37 +31,38 @@ def counts(rows):
 
 
 def ball_counts(rows):
-    """Rows, rows in the ball, and rows in the ball with the label, as the paper keeps
-    them."""
+    """Numbers of rows, in the ball, and in the ball with the label, as in the paper."""
     same, other = counts(rows)
     return [len([row for row in rows if row != "blank"]), 1 + same + other, same]
 
 
 @pytest.mark.parametrize(
-    ("statistic", "squared_sensitivities"),
-    [(ball_counts, (3, 3, 2)), (counts, (1, 1, 2))],
+    ("statistic", "relation", "squared"),
+    [
+        (ball_counts, "add_remove", 3),
+        (ball_counts, "null", 3),
+        (ball_counts, "replace", 2),
+        (counts, "add_remove", 1),
+        (counts, "null", 1),
+        (counts, "replace", 2),
+    ],
 )
-@pytest.mark.parametrize(
-    ("place", "relation"), [*enumerate(("add_remove", "null", "replace"))]
-)
-def test_sensitivity_of_counts(statistic, squared_sensitivities, place, relation):
-    squared = squared_sensitivities[place]
-
-    def found(claimed):
+def test_the_sensitivity_of_counts_is_found(statistic, relation, squared):
+    def search(claimed):
         return search_sensitivity(
             statistic, KINDS, 4, claimed=claimed, relation=relation, blank="blank"
         )
 
-    report = found(math.sqrt(squared))
-    assert report.tight
-    assert report.found == pytest.approx(math.sqrt(squared))
-    assert not found(math.sqrt(squared) / 1.01).passed
-    loose = found(math.sqrt(2 * squared))
+    tight = search(math.sqrt(squared))
+    assert tight.tight
+    assert tight.found == pytest.approx(math.sqrt(squared))
+    assert not search(math.sqrt(squared) / 1.01).passed
+    loose = search(math.sqrt(2 * squared))
     assert loose.passed
     assert not loose.tight
 
 
-def test_sensitivity_norm_and_witness():
+def test_the_witness_has_the_distance_found():
     report = search_sensitivity(
         counts, KINDS, 2, claimed=2.0, relation="replace", norm=1
     )
@@ -79,7 +80,7 @@ def test_sensitivity_norm_and_witness():
         lambda rows: [0.0] * len(rows),  # how long it is tells the number of rows
     ],
 )
-def test_no_noise_hides_what_is_not_finite_nor_another_shape(statistic):
+def test_what_is_not_finite_or_of_another_shape_is_infinitely_far(statistic):
     report = search_sensitivity(
         statistic, [0, 1], 1, claimed=1.0, relation="add_remove"
     )
@@ -95,7 +96,7 @@ def test_no_noise_hides_what_is_not_finite_nor_another_shape(statistic):
         (dict(relation="replace", claimed=0), "claimed must be"),
     ],
 )
-def test_sensitivity_refusals(setting, message):
+def test_wrong_arguments_of_the_search_are_refused(setting, message):
     with pytest.raises(ValueError, match=message):
         search_sensitivity(counts, KINDS, 2, **{"claimed": 1.0, **setting})
 
@@ -106,25 +107,29 @@ def test_sensitivity_refusals(setting, message):
 @pytest.mark.parametrize(
     ("short", "n"), [(2.0, 100), (math.sqrt(2), 300), (1.05, 12_000)]
 )
-def test_variance_finds_short_noise(short, n):
+def test_noise_that_is_too_small_is_found(short, n):
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(20, n))
     event = GaussianEvent(3.0)
     assert all(check_variance(3 * row, event).passed for row in noise)
     assert not any(check_variance(3 * row / short, event).passed for row in noise)
-    assert all(
-        check_variance(3 * row * 1.5, event).wasteful for row in noise if n >= 300
-    )
 
 
-def test_variance_of_heavy_tails_is_allowed_for():
+@pytest.mark.parametrize("n", [300, 12_000])
+def test_noise_that_is_too_large_is_wasteful(n):
+    noise = 3 * np.random.default_rng(0).normal(size=(20, n))
+    event = GaussianEvent(3.0)
+    assert all(check_variance(1.5 * row, event).wasteful for row in noise)
+
+
+def test_the_variance_of_heavy_tails_is_allowed_for():
     rng = np.random.default_rng(0)
     noise = rng.laplace(scale=2.0, size=(200, 400))
     assert all(check_variance(row, LaplaceEvent(2.0)).passed for row in noise)
     assert not any(check_variance(row / 2, LaplaceEvent(2.0)).passed for row in noise)
 
 
-def test_what_all_draws_share_is_no_noise():
+def test_a_common_offset_is_no_noise():
     event = GaussianEvent(2.0)
     assert not check_variance([2.0] * 1000, event).passed
     draws = np.random.default_rng(0).normal(size=1000)
@@ -132,11 +137,17 @@ def test_what_all_draws_share_is_no_noise():
     assert check_variance(10 + 2 * draws, event).passed
 
 
-def test_variance_refusals():
+def test_few_draws_are_refused():
     with pytest.raises(ValueError, match="at least 20 draws"):
         check_variance([1.0], GaussianEvent(1.0))
+
+
+def test_a_probability_of_failure_of_zero_is_refused():
     with pytest.raises(ValueError, match=r"fail must be in \(0, 1\)"):
         check_variance([1.0] * 30, GaussianEvent(1.0), fail=0)
+
+
+def test_the_variance_of_what_is_no_noise_event_is_refused():
     with pytest.raises(TypeError, match="one noise event"):
         check_variance([1.0] * 30, "Gaussian")
 
@@ -147,82 +158,85 @@ def test_variance_refusals():
 @pytest.mark.parametrize(
     ("n_runs", "short"), [(2000, 2.0), (6000, math.sqrt(2)), (30_000, math.sqrt(1.5))]
 )
-def test_game_has_the_power_stated(n_runs, short):
+def test_the_game_has_the_power_stated(n_runs, short):
     rng = np.random.default_rng(0)
     event = calibrate_gaussian(8.0, 1e-5)
     for _ in range(10):
-        here, there = event.scale * rng.normal(size=(2, n_runs))
-        assert distinguish_scores(here + 1, there, event).passed
-        broken = distinguish_scores(here + short, there, event)
+        scores, scores_neighbour = event.scale * rng.normal(size=(2, n_runs))
+        assert distinguish_scores(scores + 1, scores_neighbour, event).passed
+        broken = distinguish_scores(scores + short, scores_neighbour, event)
         assert not broken.passed
         assert broken.violation > 0
 
 
-def test_game_refuses_scores_that_say_nothing():
+def test_the_game_refuses_scores_that_are_nan():
     scores = np.append(np.zeros(999), np.nan)
     with pytest.raises(ValueError, match="scores must be numbers or infinite. Got NaN"):
         distinguish_scores(scores, np.zeros(1000), GaussianEvent(1.0))
 
 
-@pytest.mark.parametrize("flip", [False, True])
-def test_the_violation_is_between_clopper_pearson_bounds(flip):
-    """60 right and 5 wrong guesses in 100, at a level for two bounds in each of 18
-    tests."""
+@pytest.mark.parametrize("is_flipped", [False, True])
+def test_the_violation_is_between_clopper_pearson_bounds(is_flipped):
+    """60 right and 5 wrong guesses in 100, at a level for two bounds in 18 tests."""
     fail = 1e-3
-    here, there = (np.tile(np.repeat([1.0, 0.0], [n, 100 - n]), 2) for n in (60, 5))
-    scores = (-there, -here) if flip else (here, there)
-    report = distinguish_scores(*scores, lambda epsilon: 0.0, fail=fail)
+    scores, scores_neighbour = (
+        np.tile(np.repeat([1.0, 0.0], [n, 100 - n]), 2) for n in (60, 5)
+    )
+    if is_flipped:
+        scores, scores_neighbour = -scores_neighbour, -scores
+    report = distinguish_scores(
+        scores, scores_neighbour, lambda epsilon: 0.0, fail=fail
+    )
 
     def bounds(count):
         level = 1 - 2 * fail / 36
         return binomtest(count, 100).proportion_ci(level, method="exact")
 
-    guesses = (bounds(60).low, bounds(5).high), (bounds(95).low, bounds(40).high)
-    assert report.violation == pytest.approx(
-        max(right - wrong for right, wrong in guesses)
-    )
+    high_guesses = bounds(60).low - bounds(5).high
+    low_guesses = bounds(95).low - bounds(40).high
+    assert report.violation == pytest.approx(max(high_guesses, low_guesses))
     assert report.epsilon_at == 0
 
 
 @pytest.mark.parametrize("leak", [math.inf, -math.inf])
 @pytest.mark.parametrize("every", [1, 2])
-def test_game_sees_what_is_infinite(leak, every):
+def test_the_game_sees_infinite_scores(leak, every):
     event = calibrate_gaussian(1.0, 1e-5)
-    here, there = event.scale * np.random.default_rng(0).normal(size=(2, 4000))
-    here[::every] = leak
-    scores = (here, there) if leak > 0 else (there, here)
-    report = distinguish_scores(*scores, event)
-    assert not report.passed
-    there[::every] = leak
-    assert distinguish_scores(here, there, event).passed
+    leaking, other = event.scale * np.random.default_rng(0).normal(size=(2, 4000))
+    leaking[::every] = leak
+    scores = (leaking, other) if leak > 0 else (other, leaking)
+    assert not distinguish_scores(*scores, event).passed
+    other[::every] = leak
+    assert distinguish_scores(leaking, other, event).passed
 
 
-def test_game_false_alarms_are_rare_at_any_level():
+def test_false_alarms_of_the_game_are_as_rare_as_stated():
     # At fail = 0.5 sound noise would fail at most half of the time; the tests are
     # conservative.
     rng = np.random.default_rng(0)
     event = calibrate_gaussian(1.0, 1e-5)
     draws = event.scale * rng.normal(size=(100, 2, 1000)) + [[1], [0]]
-    assert (
-        sum(not distinguish_scores(*each, event, fail=0.5).passed for each in draws)
-        <= 50
-    )
+    reports = [distinguish_scores(*pair, event, fail=0.5) for pair in draws]
+    assert sum(not report.passed for report in reports) <= 50
 
 
-def test_game_on_laplace_noise_and_both_directions():
-    rng = np.random.default_rng(0)
+def test_the_game_on_laplace_noise():
+    draws = np.random.default_rng(0).laplace(size=(2, 20_000))
     event = calibrate_laplace(1.0)
-    draws = rng.laplace(size=(2, 20_000))
     assert distinguish_scores(draws[0] + 1, draws[1], event).passed
     assert not distinguish_scores(draws[0] + 2, draws[1], event).passed
-    # Never seen without the row: an infinite loss in one direction only.
+
+
+def test_the_game_sees_a_loss_in_either_direction():
+    draws = np.random.default_rng(0).laplace(size=(2, 20_000))
+    event = calibrate_laplace(1.0)
     one_sided = draws[1].copy()
-    one_sided[::10] = 100.0
+    one_sided[::10] = 100.0  # never seen on the neighbour: an infinite loss
     assert not distinguish_scores(one_sided, draws[0], event).passed
     assert not distinguish_scores(-draws[0], -one_sided, event).passed
 
 
-def test_game_takes_a_profile_and_a_mechanism():
+def test_the_game_takes_a_mechanism_and_its_profile():
     rng = np.random.default_rng(0)
     event = calibrate_gaussian(8.0, 1e-5)
 
@@ -232,21 +246,28 @@ def test_game_takes_a_profile_and_a_mechanism():
     def release(row):
         return row + event.scale * rng.normal(size=3)
 
-    row, nothing = np.array([1.0, 0, 0]), np.zeros(3)
-    sound = distinguish(release, row, nothing, lambda x: x[0], profile, n_runs=2000)
+    def score(released):
+        return released[0]
+
+    row = np.array([1.0, 0, 0])
+    no_row = np.zeros(3)
+    sound = distinguish(release, row, no_row, score, profile, n_runs=2000)
     assert sound.passed
     assert sound.n_runs == 2000
-    broken = distinguish(release, 2 * row, nothing, lambda x: x[0], event, n_runs=2000)
+    broken = distinguish(release, 2 * row, no_row, score, event, n_runs=2000)
     assert not broken.passed
 
 
-def test_game_refusals():
-    event = GaussianEvent(1.0)
-    for shapes in ((50, 50), (200, 199)):
-        with pytest.raises(ValueError, match="equally long, of at least 100"):
-            distinguish_scores(np.zeros(shapes[0]), np.zeros(shapes[1]), event)
+@pytest.mark.parametrize("lengths", [(50, 50), (200, 199)])
+def test_few_or_unequally_many_runs_are_refused(lengths):
+    scores, scores_neighbour = map(np.zeros, lengths)
+    with pytest.raises(ValueError, match="equally long, of at least 100"):
+        distinguish_scores(scores, scores_neighbour, GaussianEvent(1.0))
+
+
+def test_the_game_refuses_a_probability_of_failure_of_zero():
     with pytest.raises(ValueError, match="fail must be"):
-        distinguish_scores(np.zeros(200), np.zeros(200), event, fail=0)
+        distinguish_scores(np.zeros(200), np.zeros(200), GaussianEvent(1.0), fail=0)
 
 
 def test_reports_are_frozen():

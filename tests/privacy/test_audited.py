@@ -1,5 +1,4 @@
-"""One table of everything private, put through all audits; and broken things, which
-must fail.
+"""One table of everything private, for all audits; and of broken things, which fail.
 
 A private estimator joins by one entry of AUDITED. Scores come from its releases at
 epsilon = 8, where the game has most power: the constants of a mechanism do not depend
@@ -11,6 +10,8 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -37,23 +38,35 @@ from . import audited_layered as layered
 from . import audited_sellers as sellers
 from . import audited_valuers as valuers
 
+EPSILON = 8.0
+DELTA = 1e-5
 N_RUNS = 20_000
+
 # Noise that is half of what it should be: 600 runs on either side show it in the game,
 # by a lower bound on delta that is at least 0.07 too large (20 seeds); 100 draws show
 # it in the variance.
-FITS, FEW_FITS = 600, 100
-EPSILON, DELTA = 8.0, 1e-5
+N_FITS = 600
+N_FEW_FITS = 100
 
 
 @dataclass(frozen=True)
 class Audited:
     """One private mechanism or estimator.
 
-    claim() is the event that it states (as `privacy_` does). scores(claim, n) gives n
-    scores of its releases on the worst data and n on their neighbour. noise(claim, n),
-    where there is any to see, gives releases less the exact statistic;
-    sensitivity(claim) searches a small domain. A score may take a whole fit: `n` of
-    them then are few, and many in the slow tests.
+    Parameters
+    ----------
+    claim : callable
+        ``claim()`` is the event that it states (as `privacy_` does).
+    scores : callable
+        ``scores(claim, n)`` are n scores of its releases on the worst data, and n on
+        their neighbour.
+    noise : callable or None
+        ``noise(claim, n)`` are releases less the exact statistic, where noise is seen.
+    sensitivity : callable or None
+        ``sensitivity(claim)`` searches a small domain.
+    n : int
+        Number of scores. One may take a whole fit: they are few then, and more in the
+        slow tests.
     """
 
     claim: Callable
@@ -63,20 +76,22 @@ class Audited:
     n: int = N_RUNS
 
     def audits(self, n=None):
-        """(audit, report) pairs."""
-        claim, n = self.claim(), n or self.n
-        yield "game", distinguish_scores(*self.scores(claim, n), claim)
+        """Reports by the name of the audit."""
+        claim = self.claim()
+        n = n or self.n
+        reports = {"game": distinguish_scores(*self.scores(claim, n), claim)}
         if self.noise is not None:
             noise_event = getattr(claim, "event", claim)
             noise_event = getattr(noise_event, "event", noise_event)
-            yield "variance", check_variance(self.noise(claim, n), noise_event)
+            reports["variance"] = check_variance(self.noise(claim, n), noise_event)
         if self.sensitivity is not None:
-            yield "sensitivity", self.sensitivity(claim)
+            reports["sensitivity"] = self.sensitivity(claim)
+        return reports
 
 
-# Counts in balls: V validation points, two counts each; the canary is in all balls. --------------
+# Counts in balls ----------------------------------------------------------------------
 
-V = 6
+V = 6  # validation points, with two counts each; the canary is in all of their balls
 
 
 def noisy_counts(scale, clean, n, clip=False):
@@ -86,36 +101,34 @@ def noisy_counts(scale, clean, n, clip=False):
 
 
 def present_or_absent(scale, n, clip=False):
-    """Scores with and without a row that adds to the first of the two counts of every
-    ball."""
+    """Scores with and without a row that adds to the first count of every ball."""
     absent = np.tile([3, 2], V)
+    present = absent + np.tile([1, 0], V)
     return [
-        noisy_counts(scale, absent + present * np.tile([1, 0], V), n, clip)[:, ::2].sum(
-            axis=1
-        )
-        for present in (1, 0)
+        noisy_counts(scale, clean, n, clip)[:, ::2].sum(axis=1)
+        for clean in (present, absent)
     ]
 
 
 def relabelled(scale, n):
     """Scores with a row and with the same row under another label: a replacement."""
-    agree, other = np.tile([4, 2], V), np.tile([3, 3], V)
+    same_label = np.tile([4, 2], V)
+    other_label = np.tile([3, 3], V)
+    direction = np.tile([1, -1], V)
     return [
-        noisy_counts(scale, clean, n) @ np.tile([1, -1], V) for clean in (agree, other)
+        noisy_counts(scale, clean, n) @ direction for clean in (same_label, other_label)
     ]
 
 
 def in_balls(rows):
-    """Counts of a row's label in 2 balls; a record says which balls it is in, and its
-    label."""
+    """Counts of both labels in 2 balls, of rows (balls that they are in, label)."""
     return [
-        sum(label == kind and ball in balls for balls, label in rows)
-        for ball in (0, 1)
-        for kind in "ab"
+        sum(label == counted and ball in balls for balls, label in rows)
+        for ball, counted in product((0, 1), "ab")
     ]
 
 
-RECORDS = [(balls, label) for balls in ((), (0,), (0, 1)) for label in "ab"]
+RECORDS = list(product(((), (0,), (0, 1)), "ab"))
 
 
 def search_counts(claim):
@@ -137,7 +150,7 @@ def shifted(event, shift, n):
 def search_clipped_sum(claim):
     rows = [(0.0, 0.0), (1.0, 0.0), (-1.0, 0.0), (0.6, 0.8), (-0.6, -0.8)]
     return search_sensitivity(
-        lambda some: np.sum(some, axis=0),
+        partial(np.sum, axis=0),
         rows,
         3,
         claimed=claim.sensitivity,
@@ -145,9 +158,11 @@ def search_clipped_sum(claim):
     )
 
 
-# Secret samples: V counts, each on a fresh sample, or all on one. -------------------------------
+# Secret samples -----------------------------------------------------------------------
 
-RATE, N_SAMPLED = 0.05, 50
+# Counts on fresh samples, or all on one, and the probability of a row.
+N_SAMPLED = 50
+RATE = 0.05
 
 
 def fresh_samples():
@@ -157,14 +172,15 @@ def fresh_samples():
 
 
 def one_sample():
-    return PoissonSampledEvent(
-        GaussianEvent(10.0, math.sqrt(N_SAMPLED), relation="null"), RATE
-    )
+    together = GaussianEvent(10.0, math.sqrt(N_SAMPLED), relation="null")
+    return PoissonSampledEvent(together, RATE)
 
 
-def is_in_samples(n, kind):
-    """In how many of the samples of some counts a row is: fresh ones, one for all, or
-    all rows."""
+def n_samples_with_row(n, kind):
+    """Number of counts that have a row in their sample, in each of n runs.
+
+    Samples are "fresh", "shared" by all counts, or "whole": all rows.
+    """
     if kind == "whole":
         return np.full(n, N_SAMPLED)
     if kind == "shared":
@@ -173,26 +189,44 @@ def is_in_samples(n, kind):
 
 
 def sampled_scores(event, n, kind):
-    """Sums of noisy counts with a row that is in some of the samples, and without
-    it."""
+    """Sums of noisy counts with a row that is in some samples, and without it."""
     noise = draw_noise(event, (2, n, N_SAMPLED)).sum(axis=2)
-    return noise[0] + is_in_samples(n, kind), noise[1]
+    return noise[0] + n_samples_with_row(n, kind), noise[1]
 
 
-# Releases of parties, through the estimators: the rows are neighbours, as far apart as can be. ----
+# Releases of parties, through the estimators ------------------------------------------
 
 RENYI = mu_from_epsilon(EPSILON, DELTA) ** 2  # of order 2
+
+
+class PartyCase(NamedTuple):
+    """A party, and two neighbouring sets of rows that are as far apart as can be."""
+
+    party: object
+    rows: tuple
+    neighbour: tuple
+
+
 PARTIES = {
-    "linear": (GramRelease(renyi_epsilon=RENYI), ([[1.0, 0.0]], [1.0]), ([[-1.0, 0.0]], [1.0])),
-    "logistic": (
-        LogisticRelease(renyi_epsilon=RENYI), ([[1.0, 0.0]], [1]), ([[0.5, 0.75**0.5]], [0])
+    "linear": PartyCase(
+        GramRelease(renyi_epsilon=RENYI),
+        ([[1.0, 0.0]], [1.0]),
+        ([[-1.0, 0.0]], [1.0]),
     ),
-    "intercept": (
-        LogisticRelease(renyi_epsilon=RENYI, fit_intercept=True), ([[1.0, 0.0]], [1]),
+    "logistic": PartyCase(
+        LogisticRelease(renyi_epsilon=RENYI),
+        ([[1.0, 0.0]], [1]),
+        ([[0.5, 0.75**0.5]], [0]),
+    ),
+    "intercept": PartyCase(
+        LogisticRelease(renyi_epsilon=RENYI, fit_intercept=True),
+        ([[1.0, 0.0]], [1]),
         ([[-0.5, 0.75**0.5]], [0]),
     ),
-    "mean": (MeanRelease(renyi_epsilon=RENYI, lower=-2, upper=1), ([-2.0],), ([1.0],)),
-}  # fmt: skip
+    "mean": PartyCase(
+        MeanRelease(renyi_epsilon=RENYI, lower=-2, upper=1), ([-2.0],), ([1.0],)
+    ),
+}
 
 
 def release_of(party, rows):
@@ -213,11 +247,10 @@ def released(kind, n):
 
 @lru_cache
 def clean_releases(kind):
+    """The releases of both neighbours, without noise."""
     party, *neighbours = PARTIES[kind]
-    return [
-        release_of(clone(party).set_params(renyi_epsilon=None, epsilon=None), rows)
-        for rows in neighbours
-    ]
+    without_noise = clone(party).set_params(renyi_epsilon=None, epsilon=None)
+    return [release_of(without_noise, rows) for rows in neighbours]
 
 
 def release_claim(kind):
@@ -226,8 +259,8 @@ def release_claim(kind):
 
 
 def release_scores(kind, n):
-    here, there = (release.vector for release in clean_releases(kind))
-    return [runs @ (here - there) for runs in released(kind, n)]
+    clean, clean_neighbour = (release.vector for release in clean_releases(kind))
+    return [vectors @ (clean - clean_neighbour) for vectors in released(kind, n)]
 
 
 def release_noise(kind, n):
@@ -268,18 +301,20 @@ def party(kind):
         partial(release_claim, kind),
         lambda claim, n: release_scores(kind, n),
         lambda claim, n: release_noise(kind, n),
-        n=FITS if kind == "linear" else FEW_FITS,  # one kind for the game
+        n=N_FITS if kind == "linear" else N_FEW_FITS,  # one kind for the game
     )
 
 
 def seller(relation="replace", short=1.0):
-    seen = relation != "add_remove"
+    def noise(claim, n):
+        return sellers.noise(n, relation, short)
+
     return Audited(
         partial(sellers.claim, relation),
         lambda claim, n: sellers.scores(n, relation, short),
-        (lambda claim, n: sellers.noise(n, relation, short)) if seen else None,
+        None if relation == "add_remove" else noise,
         sellers.search,
-        n=FITS if relation == "replace" else FEW_FITS,
+        n=N_FITS if relation == "replace" else N_FEW_FITS,
     )
 
 
@@ -336,8 +371,10 @@ def layered_values(release, n, short=lambda claim: 1.0):
     )
 
 
-GRADIENTS, FEDERATED = "GradientSemivalueValuer", "FederatedSemivalueValuer"
-IN_RUN, LAYERED = "InRunShapleyValuer", "LayeredShapleyValuer"
+GRADIENTS = "GradientSemivalueValuer"
+FEDERATED = "FederatedSemivalueValuer"
+IN_RUN = "InRunShapleyValuer"
+LAYERED = "LayeredShapleyValuer"
 AUDITED = {
     "counts, a row added or removed": counts(),
     "counts clipped at zero": counts(clip=True),
@@ -354,7 +391,9 @@ AUDITED = {
         one_sample, lambda claim, n: sampled_scores(claim.event, n, "shared")
     ),
     **{f"release of a party, {kind}": party(kind) for kind in PARTIES},
-    **{f"SellerRelease, {r}": seller(r) for r in ("replace", "null", "add_remove")},
+    "SellerRelease, replace": seller("replace"),
+    "SellerRelease, null": seller("null"),
+    "SellerRelease, add_remove": seller("add_remove"),
     "TKNNShapleyValuer, a row added or removed": tknn("add_remove"),
     "TKNNShapleyValuer, a row replaced": tknn("replace"),
     f"{GRADIENTS}, local noise": gradients("gradients", valuers.search_gradients),
@@ -370,114 +409,134 @@ AUDITED = {
     # Of Laplace noise more draws are needed.
     f"{LAYERED}, one value": layered_value(lambda claim, n: layered.one_noise(250)),
     f"{LAYERED}, one value on secret coalitions": layered_secret(150),
-    f"{LAYERED}, all values": layered_values("all", FEW_FITS),
-    f"{LAYERED}, the vector of all values": layered_values("publish", FEW_FITS),
+    f"{LAYERED}, all values": layered_values("all", N_FEW_FITS),
+    f"{LAYERED}, the vector of all values": layered_values("publish", N_FEW_FITS),
 }
 
-BOTH, STATED = {"game", "variance"}, {"game", "sensitivity"}
-BROKEN = {  # name: entry, the audits that catch it
-    "noise short by sqrt 2": (counts(short=2**-0.5), BOTH),
-    "noise that forgets V": (counts(short=V**-0.5), BOTH),
-    "noise that forgets V, and so does the statement": (counts(1), STATED),
-    **{f"a {k} sample claimed as fresh ones": (samples(k), {"game"}) for k in ("shared", "whole")},
-    "noise for add-or-remove claimed for replace": (
-        replace(
-            counts(score=relabelled),
-            claim=lambda: replace(calibrate_counts(EPSILON, DELTA, V), relation="replace"),
-        ),
-        STATED,
+
+class Broken(NamedTuple):
+    """A broken mechanism, and the names of the audits that catch it."""
+
+    audited: Audited
+    caught_by: set
+
+
+NOISE = {"game", "variance"}  # what catches noise that is too small
+STATED = {"game", "sensitivity"}  # what catches a claim that is too small
+WITHOUT_NOISE_FOR_REPLACING = replace(
+    counts(score=relabelled),
+    claim=lambda: replace(calibrate_counts(EPSILON, DELTA, V), relation="replace"),
+)
+BROKEN = {
+    "noise short by sqrt 2": Broken(counts(short=2**-0.5), NOISE),
+    "noise that forgets V": Broken(counts(short=V**-0.5), NOISE),
+    "noise that forgets V, and so does the statement": Broken(counts(1), STATED),
+    "a shared sample claimed as fresh ones": Broken(samples("shared"), {"game"}),
+    "a whole sample claimed as fresh ones": Broken(samples("whole"), {"game"}),
+    "noise for add-or-remove claimed for replace": Broken(
+        WITHOUT_NOISE_FOR_REPLACING, STATED
     ),
-    "SellerRelease with half the noise": (seller(short=0.5), BOTH),
-    "TKNNShapleyValuer with noise that forgets M": (tknn("add_remove", "M"), BOTH),
-    # That of one round, for all rounds, is short by the same factor.
-    **{
-        f"{valuer} with noise for C in place of 2 C, {kind}": (gradients(kind, short=0.5), BOTH)
-        for valuer, kinds in ((GRADIENTS, ("gradients", "projected")),
-                              (FEDERATED, ("rounds", "federated")))
-        for kind in kinds
-    },
-    **{
-        f"{kind} that are not clipped": (
-            gradients(kind, lambda claim, search=search: search(claim, None)), {"sensitivity"}
-        )
-        for kind, search in (("gradients", valuers.search_gradients),
-                             ("rounds", valuers.search_updates))
-    },
-    f"{IN_RUN} with noise for C in place of 2 C": (trajectory(short=0.5), BOTH),
-    f"{IN_RUN} with a sensitivity that is stated short by sqrt 2": (
+    "SellerRelease with half the noise": Broken(seller(short=0.5), NOISE),
+    "TKNNShapleyValuer with noise that forgets M": Broken(
+        tknn("add_remove", "M"), NOISE
+    ),
+    # Noise of one round, for all rounds, is short by the same factor.
+    f"{GRADIENTS} with noise for C in place of 2 C, gradients": Broken(
+        gradients("gradients", short=0.5), NOISE
+    ),
+    f"{GRADIENTS} with noise for C in place of 2 C, projected": Broken(
+        gradients("projected", short=0.5), NOISE
+    ),
+    f"{FEDERATED} with noise for C in place of 2 C, rounds": Broken(
+        gradients("rounds", short=0.5), NOISE
+    ),
+    f"{FEDERATED} with noise for C in place of 2 C, federated": Broken(
+        gradients("federated", short=0.5), NOISE
+    ),
+    "gradients that are not clipped": Broken(
+        gradients("gradients", partial(valuers.search_gradients, clip=None)),
+        {"sensitivity"},
+    ),
+    "rounds that are not clipped": Broken(
+        gradients("rounds", partial(valuers.search_updates, clip=None)), {"sensitivity"}
+    ),
+    f"{IN_RUN} with noise for C in place of 2 C": Broken(trajectory(short=0.5), NOISE),
+    f"{IN_RUN} with a sensitivity that is stated short by sqrt 2": Broken(
         trajectory(in_run.short_claim), {"sensitivity"}
     ),
-    f"{IN_RUN} with gradients that are not clipped": (
-        trajectory(search=lambda claim: in_run.search(claim, None)), {"sensitivity"}
+    f"{IN_RUN} with gradients that are not clipped": Broken(
+        trajectory(search=partial(in_run.search, clip=None)), {"sensitivity"}
     ),
-    f"{LAYERED} with noise for a row left out": (
-        layered_value(lambda claim, n: draw_noise(claim, n) / 2, halved=True), BOTH
+    f"{LAYERED} with noise for a row left out": Broken(
+        layered_value(lambda claim, n: draw_noise(claim, n) / 2, halved=True), NOISE
     ),
-    f"{LAYERED} with noise for a row left out, and so is the statement": (
-        layered_value(claim=lambda: layered.one_claim(halved=True), halved=True), STATED
+    f"{LAYERED} with noise for a row left out, and so is the statement": Broken(
+        layered_value(claim=partial(layered.one_claim, halved=True), halved=True),
+        STATED,
     ),
-    f"{LAYERED} with a number of blocks that is random": (
+    f"{LAYERED} with a number of blocks that is random": Broken(
         layered_value(clean=layered.random_clean), STATED
     ),
-    f"{LAYERED} with an intercept that is not penalised": (
+    f"{LAYERED} with an intercept that is not penalised": Broken(
         Audited(
-            layered.intercept_noise, lambda claim, n: layered.intercept_scores(n), None,
+            layered.intercept_noise,
+            lambda claim, n: layered.intercept_scores(n),
+            None,
             layered.search_intercept,
         ),
         STATED,
     ),
-    f"{LAYERED} with coalitions that are known, claimed secret": (
+    f"{LAYERED} with coalitions that are known, claimed secret": Broken(
         layered_secret(N_RUNS, public=True), {"game"}
     ),
     # At epsilon 8, the game shows Laplace noise that is too small in no few fits.
-    f"{LAYERED}, all values, with half the noise": (
-        layered_values("all", FEW_FITS, lambda claim: 0.5), {"variance"}
+    f"{LAYERED}, all values, with half the noise": Broken(
+        layered_values("all", N_FEW_FITS, lambda claim: 0.5), {"variance"}
     ),
     # The game shows it where fits are many.
-    f"{LAYERED}, the vector, with noise that forgets a row's own value": (
-        layered_values("publish", FEW_FITS, layered.without_own), {"variance"}
+    f"{LAYERED}, the vector, with noise that forgets a row's own value": Broken(
+        layered_values("publish", N_FEW_FITS, layered.without_own), {"variance"}
     ),
-}  # fmt: skip
+}
 
 
 def check_audits(audited, n=None):
-    for audit, report in audited.audits(n):
-        assert report.passed, (audit, report)
-        if audit == "sensitivity":
+    for name, report in audited.audits(n).items():
+        assert report.passed, (name, report)
+        if name == "sensitivity":
             assert report.tight, report
-        if audit == "variance":
+        if name == "variance":
             assert not report.wasteful, report
 
 
 @pytest.mark.parametrize("name", AUDITED)
-def test_audits_pass(name):
+def test_what_is_private_passes_all_audits(name):
     check_audits(AUDITED[name])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [name for name, entry in AUDITED.items() if entry.n < N_RUNS]
+    "name", [name for name, audited in AUDITED.items() if audited.n < N_RUNS]
 )
-def test_audits_of_more_fits_pass(name):
+def test_what_is_private_passes_all_audits_of_more_fits(name):
     check_audits(AUDITED[name], 2000)
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_audits_catch(name):
-    broken, caught_by = BROKEN[name]
-    assert {
-        audit for audit, report in broken.audits() if not report.passed
-    } == caught_by
+def test_what_is_broken_is_caught_by_its_audits(name):
+    audited, expected = BROKEN[name]
+    reports = audited.audits()
+    caught_by = {name for name, report in reports.items() if not report.passed}
+    assert caught_by == expected
 
 
-@pytest.mark.parametrize(("release", "least"), [("all", 0.999), ("publish", 0.6)])
-def test_layered_values_move_as_far_as_is_claimed(release, least):
-    """Noise moves them by a thousandth at most: the games come near the bound, and not
-    beyond.
+@pytest.mark.parametrize(("release", "fraction"), [("all", 0.999), ("publish", 0.6)])
+def test_layered_values_move_as_far_as_is_claimed(release, fraction):
+    """Noise moves them by a thousandth at most: games come near the bound, not beyond.
 
     Of the vector, no game moves both the row's own value and those of others by all of
     the bound.
     """
     claimed = layered.values_claim(release).sensitivity
     moved = np.abs(np.subtract(*layered.values_clean(release))).sum()
-    assert least * claimed < moved < 1.001 * claimed
+    assert fraction * claimed < moved < 1.001 * claimed

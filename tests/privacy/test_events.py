@@ -36,7 +36,7 @@ EVENTS = [
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda e: type(e).__name__)
-def test_frozen_hashable_and_readable_again(event):
+def test_events_are_frozen_hashable_and_read_again(event):
     field = dataclasses.fields(event)[0].name
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(event, field, 1.0)
@@ -47,7 +47,7 @@ def test_frozen_hashable_and_readable_again(event):
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda e: type(e).__name__)
 @pytest.mark.parametrize("relation", ["null", "add_remove", "replace"])
-def test_convert_never_lowers_the_cost(event, relation):
+def test_a_restatement_never_costs_less(event, relation):
     allowed = {
         "null": ("null", "replace"),
         "add_remove": ("add_remove", "null", "replace"),
@@ -63,13 +63,13 @@ def test_convert_never_lowers_the_cost(event, relation):
     assert get_delta(event, 0.5, relation) == get_delta(restated, 0.5)
 
 
-def test_nothing_is_had_of_replace():
+def test_events_under_replace_are_not_restated():
     for relation in ("null", "add_remove"):
         with pytest.raises(ValueError, match="'replace' implies"):
             convert(GaussianEvent(1.0, relation="replace"), relation)
 
 
-def test_replace_is_two_steps():
+def test_a_replacement_is_two_steps():
     assert convert(GaussianEvent(1.0, 3.0, "null"), "replace").sensitivity == 6.0
     assert convert(
         DiscreteGaussianEvent(1.0, 5, 2), "replace"
@@ -81,14 +81,14 @@ def test_replace_is_two_steps():
 
 @pytest.mark.parametrize("cls", [GaussianEvent, DiscreteGaussianEvent, LaplaceEvent])
 @pytest.mark.parametrize("scale", [0, -1.0, float("nan"), float("inf"), "2", True])
-def test_bad_scale_is_refused(cls, scale):
+def test_a_scale_that_is_no_positive_number_is_refused(cls, scale):
     with pytest.raises(ValueError, match="scale must be a finite number above 0"):
         cls(scale)
 
 
 @pytest.mark.parametrize("cls", [GaussianEvent, DiscreteGaussianEvent, LaplaceEvent])
 @pytest.mark.parametrize("scale", [1e-320, 1e-200, 1e200, 1e308])
-def test_noise_of_no_use_is_refused(cls, scale):
+def test_noise_that_hides_nothing_or_all_is_refused(cls, scale):
     with pytest.raises(
         ValueError, match="scale must be between 1e-50 and 1e50 times the sens"
     ):
@@ -100,8 +100,7 @@ def test_noise_of_no_use_is_refused(cls, scale):
 @pytest.mark.parametrize(
     "scale", [1e-49, 1e-8, pytest.param(1e-4, marks=pytest.mark.slow), 1e12, 1e49]
 )
-def test_noise_of_any_size_has_a_cost(cls, scale):
-    """Or an error that says why it has none."""
+def test_noise_of_any_size_has_a_cost_or_an_error_that_says_why(cls, scale):
     event = cls(scale, relation="null")
     assert 0 <= get_delta(event, 1.0) <= 1
     assert get_epsilon(event, 1e-5) >= 0
@@ -166,6 +165,6 @@ GAUSSIAN = GaussianEvent(1.0, relation="null")
         ),
     ],
 )
-def test_bad_fields_are_refused(make, error, message):
+def test_fields_out_of_range_are_refused(make, error, message):
     with pytest.raises(error, match=message):
         make()

@@ -3,6 +3,9 @@
 import inspect
 import multiprocessing
 import sys
+from collections.abc import Callable
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -29,13 +32,25 @@ DATA = two_classes(0, names=None)
 EPSILON = 0.5
 
 
+class Private(NamedTuple):
+    """How something private is made, as functions of a ledger.
+
+    ``questions(ledger)`` makes an object, and returns by name what a forked child can
+    ask of it; ``release(ledger)`` makes one and returns what it releases.
+    """
+
+    questions: Callable
+    release: Callable
+
+
+# What is private ----------------------------------------------------------------------
+
+
 def release(ledger):
     """What a forked child can ask of an object that this process made, by name."""
     unopened = Release(GaussianEvent(20.0), ledger)
-    opened, draw = (
-        Release(GaussianEvent(20.0), ledger).source(),
-        noise_source(GaussianEvent(1.0)),
-    )
+    opened = Release(GaussianEvent(20.0), ledger).source()
+    draw = noise_source(GaussianEvent(1.0))
     return {
         "of": lambda: unopened.of([0.0]),
         "source": lambda: opened(3, (0,)),
@@ -70,49 +85,52 @@ def queries(ledger):
 
 
 def valuer_of(cls, **parameters):
-    """A table row of a valuer: a function that fits it, and what it tells
-    afterwards."""
+    """The entry of a valuer: questions to one that was fitted, and a fit."""
 
     def fit(ledger):
         return DATA.fit(cls(epsilon=EPSILON, ledger=ledger, **parameters))
 
-    def asked(ledger):
+    def questions(ledger):
         valuer = fit(ledger)
-        asks = {
+        by_name = {
             "values_for": lambda: valuer.values_for(0),
             "values_": lambda: valuer.values_,
         }
         if cls is TKNNShapleyValuer:  # of rows that were not in fit
-            asks["transform"] = lambda: valuer.transform(DATA.X[:3])
-            asks["score_samples"] = lambda: valuer.score_samples(DATA.X[:3], DATA.y[:3])
-        return asks
+            X = DATA.X[:3]
+            by_name["transform"] = lambda: valuer.transform(X)
+            by_name["score_samples"] = lambda: valuer.score_samples(X, DATA.y[:3])
+        return by_name
 
-    return asked, lambda ledger: fit(ledger).values_
+    return Private(questions, lambda ledger: fit(ledger).values_)
 
 
 def party_of(cls, *rows, **parameters):
+    """The entry of a party."""
+
     def fit(ledger):
         return cls(epsilon=EPSILON, ledger=ledger, **parameters).fit(*rows)
 
-    def asked(ledger):
+    def questions(ledger):
         party = fit(ledger)
         return {"release_": lambda: party.release_.statistic}
 
-    return asked, lambda ledger: fit(ledger).release_.statistic
+    return Private(questions, lambda ledger: fit(ledger).release_.statistic)
 
 
 def seller():
+    """The entry of a seller."""
     maps = [Identity().fit(DATA.X) for _ in range(2)]
     model = BuyerModel(*maps, np.zeros(3), 1.0)
 
     def fit(ledger):
         return SellerRelease(model, EPSILON, ledger=ledger).fit(DATA.X)
 
-    def asked(ledger):
+    def questions(ledger):
         fitted = fit(ledger)
         return {"summary_": lambda: fitted.summary_.moment}
 
-    return asked, lambda ledger: fit(ledger).summary_.moment
+    return Private(questions, lambda ledger: fit(ledger).summary_.moment)
 
 
 def charged(ledger):
@@ -120,18 +138,16 @@ def charged(ledger):
     return np.random.default_rng().random()  # another in each process
 
 
-# Class -> what objects that were made before the fork are asked, and a release after
-# it.
 TABLE = {
-    "Ledger": (lambda ledger: {}, charged),
-    "Release": (release, lambda ledger: Release(GaussianEvent(20.0), ledger).of([0.0])),
-    "FederatedSemivalueValuer.start": (
-        rounds,
-        lambda ledger: rounds(ledger)["add_round"](),
+    "Ledger": Private(lambda ledger: {}, charged),
+    "Release": Private(
+        release, lambda ledger: Release(GaussianEvent(20.0), ledger).of([0.0])
     ),
-    "LayeredShapleyValuer.queries": (
-        queries,
-        lambda ledger: queries(ledger)["values_for"](),
+    "FederatedSemivalueValuer.start": Private(
+        rounds, lambda ledger: rounds(ledger)["add_round"]()
+    ),
+    "LayeredShapleyValuer.queries": Private(
+        queries, lambda ledger: queries(ledger)["values_for"]()
     ),
     "FederatedSemivalueValuer": valuer_of(FederatedSemivalueValuer, n_rounds=2),
     "GradientSemivalueValuer": valuer_of(GradientSemivalueValuer, n_permutations=3),
@@ -148,16 +164,21 @@ TABLE = {
 
 
 def test_the_table_has_all_private_classes():
-    rooms = [getattr(skvalue, name) for name in skvalue.__all__]
-    names = [(room, name) for room in rooms for name in getattr(room, "__all__", [])]
-    public = [getattr(*pair) for pair in names] + rooms
-    charge = {
+    public = []
+    for name in skvalue.__all__:
+        room = getattr(skvalue, name)
+        public.append(room)
+        public += [getattr(room, inner) for inner in getattr(room, "__all__", [])]
+    charging = {
         value.__name__
         for value in public
         if inspect.isclass(value)
         and "ledger" in inspect.signature(value.__init__).parameters
     }
-    assert charge | {"Ledger"} == {name.partition(".")[0] for name in TABLE}
+    assert charging | {"Ledger"} == {name.partition(".")[0] for name in TABLE}
+
+
+# Forked children ----------------------------------------------------------------------
 
 
 def attempt(ask, sender):
@@ -167,72 +188,91 @@ def attempt(ask, sender):
         sender.send(error)
 
 
-def in_children(ask, n_children):
-    """What is returned or raised in forked children."""
-    fork, found = multiprocessing.get_context("fork"), []
-    while len(found) < n_children:
-        pipes = [
-            fork.Pipe(duplex=False) for _ in range(min(10, n_children - len(found)))
+class Answers(NamedTuple):
+    """What forked children answer: bytes, and the texts of errors."""
+
+    given: list
+    refused: list
+
+
+def ask_in_children(ask, n_children):
+    """The `Answers` of forked children, of which few run at a time."""
+    fork = multiprocessing.get_context("fork")
+    answers = Answers([], [])
+    n_remaining = n_children
+    while n_remaining:
+        n_now = min(10, n_remaining)
+        pipes = [fork.Pipe(duplex=False) for _ in range(n_now)]
+        children = [
+            fork.Process(target=attempt, args=(ask, sender)) for _, sender in pipes
         ]
-        children = [fork.Process(target=attempt, args=(ask, pipe[1])) for pipe in pipes]
         for child in children:
             child.start()
         for (receiver, _), child in zip(pipes, children):
             assert receiver.poll(120)
-            found.append(receiver.recv())
+            answer = receiver.recv()
+            if isinstance(answer, Exception):
+                answers.refused.append(str(answer))
+            else:
+                answers.given.append(answer)
             child.join(30)
-    return found
+        n_remaining -= n_now
+    return answers
 
 
 def new_ledger(kind, tmp_path):
-    path = {"none": ..., "memory": None, "file": tmp_path / "ledger"}[kind]
-    return None if kind == "none" else Ledger(path, "rows", epsilon=3.0, delta=1e-3)
+    if kind == "none":
+        return None
+    path = tmp_path / "ledger" if kind == "file" else None
+    return Ledger(path, "rows", epsilon=3.0, delta=1e-3)
 
 
-# All ways of a release, in quick tests; of others, those with a ledger that other
-# processes use.
-KINDS = [
-    pytest.param(
-        name,
-        kind,
-        n,
-        marks=[pytest.mark.slow] * (n > 2 or (name != "Release" and kind != "file")),
-    )
-    for name in TABLE
-    for kind in ("none", "memory", "file")
-    for n in (2, 300)
-]
+def fork_case(name, kind, n_children):
+    """A case; all ways of a release are quick, and others with few forks and a file."""
+    is_quick = n_children == 2 and (name == "Release" or kind == "file")
+    marks = [] if is_quick else [pytest.mark.slow]
+    return pytest.param(name, kind, n_children, marks=marks)
 
 
-@pytest.mark.parametrize(("name", "kind", "n_children"), KINDS)
-def test_a_forked_child_has_no_release_of_its_own(name, kind, n_children, tmp_path):
-    """It refuses, or gives the answer that its parent gives: one release for each
-    path."""
-    ledger = new_ledger(kind, tmp_path)
-    for path, ask in TABLE[name][0](ledger).items():
-        before = ledger and ledger.n_charges
-        found = in_children(ask, n_children)
-        assert before == (ledger and ledger.n_charges), path
-        refused = [str(error) for error in found if isinstance(error, Exception)]
-        assert all("works in the process that made it" in text for text in refused), (
-            path
+@pytest.mark.parametrize(
+    ("name", "kind", "n_children"),
+    [
+        fork_case(name, kind, n_children)
+        for name, kind, n_children in product(
+            TABLE, ("none", "memory", "file"), (2, 300)
         )
-        answer = np.asarray(ask(), dtype=float).tobytes()  # the parent goes on
-        assert {told for told in found if isinstance(told, bytes)} <= {answer}, path
+    ],
+)
+def test_a_forked_child_has_no_release_of_its_own(name, kind, n_children, tmp_path):
+    """It refuses, or gives the answer of its parent: one release for each question."""
+    ledger = new_ledger(kind, tmp_path)
+    for question, ask in TABLE[name].questions(ledger).items():
+        n_charges = ledger and ledger.n_charges
+        answers = ask_in_children(ask, n_children)
+        assert n_charges == (ledger and ledger.n_charges), question
+        for text in answers.refused:
+            assert "works in the process that made it" in text, question
+        # The parent goes on.
+        parents_answer = np.asarray(ask(), dtype=float).tobytes()
+        assert set(answers.given) <= {parents_answer}, question
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_forked_children_do_not_release_with_a_ledger_in_memory(name, tmp_path):
+    ledger = new_ledger("memory", tmp_path)
+    answers = ask_in_children(lambda: TABLE[name].release(ledger), 1)
+    assert not answers.given
+    assert "a Ledger in memory works only in" in answers.refused[0]
 
 
 @pytest.mark.parametrize("n_children", [2, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", TABLE)
 def test_releases_of_forked_children_are_in_the_ledger(name, n_children, tmp_path):
-    draw = TABLE[name][1]
-    ledger = new_ledger("memory", tmp_path)
-    (refused,) = in_children(lambda: draw(ledger), 1)
-    assert "a Ledger in memory works only in" in str(refused)
     ledger = new_ledger("file", tmp_path)
-    found = in_children(lambda: draw(ledger), n_children)
-    answers = {answer for answer in found if isinstance(answer, bytes)}
-    assert len(answers) == ledger.n_charges > 0
+    answers = ask_in_children(lambda: TABLE[name].release(ledger), n_children)
+    n_releases = len(set(answers.given))
+    assert n_releases == ledger.n_charges > 0
     assert ledger.spent <= 3.0
-    refused = [str(error) for error in found if isinstance(error, Exception)]
-    assert all("must fit what is left of the budget" in text for text in refused)
-    assert len(answers) + len(refused) == n_children
+    for text in answers.refused:
+        assert "must fit what is left of the budget" in text
+    assert n_releases + len(answers.refused) == n_children

@@ -19,7 +19,7 @@ DELTAS = (1e-12, 1e-9, 1e-5, 1e-3, 0.1)
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("delta", DELTAS)
-def test_equals_dp_accounting(epsilon, delta):
+def test_conversions_equal_those_of_dp_accounting(epsilon, delta):
     library = pytest.importorskip("dp_accounting.gaussian_mechanism")
     mu = mu_from_epsilon(epsilon, delta)
     assert 1 / mu == pytest.approx(library.get_sigma_gaussian(epsilon, delta), rel=1e-9)
@@ -40,34 +40,44 @@ def test_inverses_round_to_the_safe_side(epsilon, delta):
 
 @pytest.mark.parametrize("epsilon", [1e-8, 1e-4, 1.0, 50.0])
 @pytest.mark.parametrize("delta", [1e-15, 1e-9, 1e-5, 0.9])
-def test_never_less_private_in_exact_arithmetic(epsilon, delta):
+def test_mu_is_safe_in_exact_arithmetic(epsilon, delta):
     mp = pytest.importorskip("mpmath", reason="exact arithmetic needs mpmath")
     mp.mp.dps = 60
-    e, mu = mp.mpf(epsilon), mp.mpf(mu_from_epsilon(epsilon, delta))
+    e = mp.mpf(epsilon)
+    mu = mp.mpf(mu_from_epsilon(epsilon, delta))
     exact = mp.ncdf(mu / 2 - e / mu) - mp.exp(e) * mp.ncdf(-mu / 2 - e / mu)
     assert delta * (1 - 1e-6) < exact <= delta
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.01, 0.05])
 def test_formulas_of_small_and_large_mu_meet(epsilon):
-    below, above = (delta_from_mu(epsilon, mu) for mu in (np.nextafter(0.01, 0), 0.01))
+    below = delta_from_mu(epsilon, np.nextafter(0.01, 0))
+    above = delta_from_mu(epsilon, 0.01)
     assert below == pytest.approx(above, rel=1e-10)
 
 
-def test_known_values():
-    found = [round(mu_from_epsilon(e, 1e-5), 4) for e in (0.1, 0.5, 1, 3, 8)]
-    assert found == [0.0325, 0.1422, 0.2681, 0.7191, 1.666]
-    # The classic formula is wasteful below epsilon = 1 and insufficient well above it.
+def test_mu_of_usual_guarantees():
+    mus = [round(mu_from_epsilon(epsilon, 1e-5), 4) for epsilon in (0.1, 0.5, 1, 3, 8)]
+    assert mus == [0.0325, 0.1422, 0.2681, 0.7191, 1.666]
+
+
+def test_the_classic_formula_is_wasteful_below_one_and_insufficient_above():
     classic = math.sqrt(2 * math.log(1.25 / 1e-5))
     assert epsilon_from_mu(0.1 / classic, 1e-5) == pytest.approx(0.061, abs=1e-3)
     assert epsilon_from_mu(10 / classic, 1e-5) == pytest.approx(10.39, abs=1e-2)
 
 
-def test_monotone():
+def test_delta_falls_with_epsilon():
     deltas = [delta_from_mu(e, 0.5) for e in np.linspace(0, 5, 50)]
     assert (np.diff(deltas) < 0).all()
     assert delta_from_mu(0, 1.0) == pytest.approx(math.erf(0.5 / math.sqrt(2)))
+
+
+def test_epsilon_is_zero_where_delta_is_enough():
     assert epsilon_from_mu(1e-6, 1e-3) == 0.0
+
+
+def test_epsilon_at_a_delta_that_is_no_normal_number():
     assert 37.7 < epsilon_from_mu(1.0, 1e-305) < epsilon_from_mu(1.0, 1e-320) < 38.8
 
 
@@ -76,7 +86,7 @@ def test_monotone():
     [("epsilon", value) for value in (0, -1, math.nan, math.inf, "1", True, None)]
     + [("delta", value) for value in (0, 1, -1e-5, 2.0, math.nan, None)],
 )
-def test_bad_numbers_are_refused(name, value):
+def test_numbers_out_of_range_are_refused(name, value):
     with pytest.raises(ValueError, match=f"{name} must be"):
         mu_from_epsilon(**{"epsilon": 1.0, "delta": 1e-5, name: value})
 
@@ -84,17 +94,23 @@ def test_bad_numbers_are_refused(name, value):
 def test_ceiling_is_reached_by_the_best_test_and_not_passed():
     rng = np.random.default_rng(0)
     mu = mu_from_epsilon(3.0, 1e-5)
-    here, there = mu + rng.normal(size=100_000), rng.normal(size=100_000)
-    assert np.mean(here > there) == pytest.approx(
-        detection_ceiling(3.0, 1e-5), abs=0.006
-    )
+    scores = mu + rng.normal(size=100_000)
+    scores_neighbour = rng.normal(size=100_000)
+    auroc = np.mean(scores > scores_neighbour)
+    assert auroc == pytest.approx(detection_ceiling(3.0, 1e-5), abs=0.006)
+
+
+def test_ceiling_of_relations():
     assert detection_ceiling(1.0, 5e-5) == pytest.approx(0.583, abs=5e-4)
     assert detection_ceiling(1.0, 5e-5, "null") == pytest.approx(0.663, abs=5e-4)
+
+
+def test_ceiling_of_an_unknown_relation_is_refused():
     with pytest.raises(ValueError, match="relation must be one of"):
         detection_ceiling(1.0, 1e-5, "bounded")
 
 
-def test_quick():
+def test_mu_takes_less_than_a_millisecond():
     start = time.process_time()
     for _ in range(50):
         mu_from_epsilon(1.0, 1e-5)

@@ -14,6 +14,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import count
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -51,8 +52,7 @@ def ledger(path):
 
 
 def fresh_processes():
-    """Processes that have imported what is needed, and inherit nothing from this
-    one."""
+    """Context of processes that have imported what is needed and inherit nothing."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
         ["pytest", "skvalue.privacy", "sklearn.model_selection"]
@@ -61,8 +61,7 @@ def fresh_processes():
 
 
 def at_once(function, n):
-    """Sorted outcomes of a function in n threads: what str gives, or the type of the
-    error."""
+    """Sorted outcomes of a function in n threads: texts, or the types of errors."""
     barrier = threading.Barrier(n)
 
     def outcome(_):
@@ -85,30 +84,30 @@ def execute(path, statement):
 
 
 def test_gaussian_fits_compose_exactly(ledger):
-    each = calibrate_gaussian(
-        3.0, 1e-5, sensitivity=math.sqrt(5)
-    )  # 5 fits fill the budget
-    event = GaussianEvent(each.scale)
+    # Five fits fill the budget.
+    together = calibrate_gaussian(3.0, 1e-5, sensitivity=math.sqrt(5))
+    event = GaussianEvent(together.scale)
     for number in range(1, 6):
         assert ledger.charge(event, label=f"fit {number}").number == number
     assert ledger.spent == pytest.approx(3.0, rel=1e-7)
     with pytest.raises(ValueError, match="must fit what is left of the budget"):
-        ledger.charge(GaussianEvent(1000 * each.scale))
+        ledger.charge(GaussianEvent(1000 * together.scale))
     assert ledger.n_charges == 5
-    assert [charge.label for charge in ledger.charges] == [
-        f"fit {i}" for i in range(1, 6)
-    ]
+    labels = [charge.label for charge in ledger.charges]
+    assert labels == ["fit 1", "fit 2", "fit 3", "fit 4", "fit 5"]
     assert {charge.process for charge in ledger.charges} == {os.getpid()}
 
 
-WHOLE = [
-    calibrate_gaussian(3.0, 1e-5, 0.7), calibrate_counts(3.0, 1e-5, 13), OpaqueEvent(3.0, 1e-5),
+BUDGET_EVENTS = [
+    calibrate_gaussian(3.0, 1e-5, 0.7),
+    calibrate_counts(3.0, 1e-5, 13),
+    OpaqueEvent(3.0, 1e-5),
     LaplaceEvent(1.0, 3.0),
-]  # fmt: skip
+]
 
 
-@pytest.mark.parametrize("event", WHOLE, ids=lambda event: type(event).__name__)
-def test_one_fit_of_the_whole_budget_fits(event):
+@pytest.mark.parametrize("event", BUDGET_EVENTS, ids=lambda event: type(event).__name__)
+def test_one_release_of_the_budget_fits_and_no_other(event):
     ledger = Ledger(None, "d", **BUDGET)
     ledger.charge(event)
     with pytest.raises(
@@ -117,7 +116,7 @@ def test_one_fit_of_the_whole_budget_fits(event):
         ledger.charge(event)
 
 
-def test_anything_else_composes_on_the_safe_side(ledger):
+def test_other_noise_composes_on_the_safe_side(ledger):
     events = [
         calibrate_gaussian(1.0, 1e-6),
         OpaqueEvent(0.3, 1e-7),
@@ -132,14 +131,14 @@ def test_anything_else_composes_on_the_safe_side(ledger):
     assert get_epsilon(events[0], 1e-5) < ledger.spent < 3.0
 
 
-def test_fits_of_unlike_noise_on_counts(ledger):
+def test_unlike_noise_on_counts_composes_nearly_as_gaussian_noise(ledger):
     for m in (3, 5, 8):  # as the folds of a grid search give
         ledger.charge(calibrate_counts(1.0, 1e-5, m))
     # Nearly the closed form, which would hold for continuous noise.
     assert ledger.spent == pytest.approx(1.8275, rel=5e-3)
 
 
-def test_relation_is_that_of_the_first_charge(ledger):
+def test_the_relation_is_that_of_the_first_charge(ledger):
     assert ledger.relation is None
     ledger.charge(GaussianEvent(20.0, relation="null"))
     assert ledger.relation == "null"
@@ -150,7 +149,7 @@ def test_relation_is_that_of_the_first_charge(ledger):
     assert ledger.n_charges == 2
 
 
-def test_relation_asked_for_restates_to_the_safe_side(path):
+def test_charges_are_restated_under_the_relation_of_the_ledger(path):
     ledger = Ledger(path, "d", **BUDGET, relation="replace")
     ledger.charge(GaussianEvent(10.0, relation="null"))
     assert ledger.spent == pytest.approx(get_epsilon(GaussianEvent(10.0, 2.0), 1e-5))
@@ -161,31 +160,46 @@ def test_relation_asked_for_restates_to_the_safe_side(path):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("epsilon", 0), ("epsilon", -1.0), ("epsilon", math.nan)]
-    + [("delta", 0), ("delta", 1), ("delta", 1.5)],
+    [
+        ("epsilon", 0),
+        ("epsilon", -1.0),
+        ("epsilon", math.nan),
+        ("delta", 0),
+        ("delta", 1),
+        ("delta", 1.5),
+    ],
 )
-def test_bad_budget(path, name, value):
+def test_a_budget_out_of_range_is_refused(path, name, value):
     with pytest.raises(ValueError, match=f"{name} must be"):
         Ledger(path, "d", **BUDGET | {name: value})
 
 
-def test_bad_openings(path, tmp_path):
+def test_a_new_ledger_without_a_budget_is_refused(path):
     with pytest.raises(ValueError, match="epsilon must be given for a new ledger"):
         Ledger(path, "d", delta=1e-5)
     assert path is None or not path.exists()
+
+
+def test_a_new_ledger_without_a_name_is_refused(path):
     with pytest.raises(TypeError, match="dataset_name must be a string"):
         Ledger(path, None, **BUDGET)
+
+
+def test_an_unknown_relation_is_refused(path):
     with pytest.raises(ValueError, match="relation must be one of"):
         Ledger(path, "d", **BUDGET, relation="bounded")
-    wrong = tmp_path / "notes.txt"
-    wrong.write_text(
+
+
+def test_a_text_file_is_refused(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text(
         "this is not a database, and long enough to be told from an empty one" * 20
     )
     with pytest.raises(ValueError, match="path must be a ledger's SQLite file"):
-        Ledger(wrong, "d", **BUDGET)
+        Ledger(path, "d", **BUDGET)
 
 
-def test_file_belongs_to_one_data_set_and_budget(tmp_path):
+def test_a_file_keeps_its_data_set_and_budget(tmp_path):
     path = tmp_path / "budget.sqlite"
     Ledger(path, "patients-2026", **BUDGET).charge(GaussianEvent(10.0))
     with pytest.raises(
@@ -200,18 +214,20 @@ def test_file_belongs_to_one_data_set_and_budget(tmp_path):
     assert (again.epsilon, again.delta, again.n_charges) == (3.0, 1e-5, 1)
 
 
-def test_vanished_file_is_no_new_budget(tmp_path):
+def test_a_removed_file_is_no_new_budget(tmp_path):
     path = tmp_path / "budget.sqlite"
     ledger = Ledger(path, "d", **BUDGET)
     ledger.charge(GaussianEvent(10.0))
     path.unlink()
-    for use in (lambda: ledger.charge(GaussianEvent(10.0)), lambda: ledger.spent):
-        with pytest.raises(RuntimeError, match="the ledger's file must be there"):
-            use()
+    message = "the ledger's file must be there"
+    with pytest.raises(RuntimeError, match=message):
+        ledger.charge(GaussianEvent(10.0))
+    with pytest.raises(RuntimeError, match=message):
+        _ = ledger.spent
     assert not path.exists()
 
 
-def test_swapped_file_is_noticed(tmp_path):
+def test_the_file_of_another_data_set_is_noticed(tmp_path):
     ledger = Ledger(tmp_path / "a", "a", **BUDGET)
     Ledger(tmp_path / "b", "b", **BUDGET)
     os.replace(tmp_path / "b", tmp_path / "a")
@@ -220,27 +236,30 @@ def test_swapped_file_is_noticed(tmp_path):
 
 
 def test_the_budget_is_that_in_the_file(tmp_path):
-    path, large = tmp_path / "budget.sqlite", calibrate_gaussian(5, 1e-5)
+    path = tmp_path / "budget.sqlite"
     ledger = Ledger(path, "d", epsilon=10.0, delta=1e-5)
-    revived = pickle.loads(pickle.dumps(ledger))
+    loaded = pickle.loads(pickle.dumps(ledger))
     path.unlink()
     Ledger(path, "d", epsilon=0.1, delta=1e-5)
-    for each in (ledger, revived):
-        for use in (lambda e=each: e.charge(large), lambda e=each: e.plan(1, 5.0)):
-            with pytest.raises(
-                ValueError, match=r"what is left of the budget epsilon=0\.1"
-            ):
-                use()
-        assert each.plan(1) == each.epsilon == 0.1
-        assert each.n_charges == 0
-    for fixed in (ledger, Ledger(None, "d", **BUDGET)):
-        with pytest.raises(AttributeError):
-            fixed.epsilon = 100.0
+    message = r"what is left of the budget epsilon=0\.1"
+    for opened in (ledger, loaded):
+        with pytest.raises(ValueError, match=message):
+            opened.charge(calibrate_gaussian(5, 1e-5))
+        with pytest.raises(ValueError, match=message):
+            opened.plan(1, 5.0)
+        assert opened.plan(1) == opened.epsilon == 0.1
+        assert opened.n_charges == 0
+
+
+def test_the_budget_cannot_be_set(ledger):
+    with pytest.raises(AttributeError):
+        ledger.epsilon = 100.0
 
 
 @pytest.mark.parametrize("replaced", ["by a backup", "by a new file"])
 def test_a_replaced_file_is_no_new_budget(replaced, tmp_path):
-    path, backup = tmp_path / "budget.sqlite", tmp_path / "backup"
+    path = tmp_path / "budget.sqlite"
+    backup = tmp_path / "backup"
     ledger = Ledger(path, "d", **BUDGET)
     other = Ledger(path, "d")
     ledger.charge(GaussianEvent(10.0))
@@ -252,15 +271,12 @@ def test_a_replaced_file_is_no_new_budget(replaced, tmp_path):
     else:
         path.unlink()
         Ledger(path, "d", **BUDGET).charge(GaussianEvent(10.0))
-    for each in (ledger, other):
-        for use in (
-            lambda e=each: e.charge(GaussianEvent(10.0)),
-            lambda e=each: e.spent,
-        ):
-            with pytest.raises(
-                RuntimeError, match="must hold the 2 charges that it held before"
-            ):
-                use()
+    message = "must hold the 2 charges that it held before"
+    for opened in (ledger, other):
+        with pytest.raises(RuntimeError, match=message):
+            opened.charge(GaussianEvent(10.0))
+        with pytest.raises(RuntimeError, match=message):
+            _ = opened.spent
     again = Ledger(path, "d")  # which has seen no other file
     assert again.charge(GaussianEvent(10.0)).number == 2
 
@@ -332,8 +348,13 @@ def test_what_is_no_ledger_is_refused_and_left_alone(make, tmp_path):
     assert os.listdir(tmp_path) == [path.name]
 
 
-EVENTS = ['{', '[]', '{"type": "GaussianEvent", "size": 1}', '{"type": []}',
-          '{"type": "GaussianEvent", "scale": 1%s}' % ("0" * 400)]  # fmt: skip
+DAMAGED_EVENTS = [
+    "{",
+    "[]",
+    '{"type": "GaussianEvent", "size": 1}',
+    '{"type": []}',
+    '{"type": "GaussianEvent", "scale": 1%s}' % ("0" * 400),
+]
 
 
 @pytest.mark.parametrize(
@@ -352,7 +373,7 @@ EVENTS = ['{', '[]', '{"type": "GaussianEvent", "size": 1}', '{"type": []}',
         "ALTER TABLE copy RENAME TO terms; UPDATE terms SET epsilon = NULL",
         "ALTER TABLE terms DROP COLUMN relation",
         "UPDATE terms SET relation = 'cousins'",
-        *(f"UPDATE charges SET event = '{event}'" for event in EVENTS),
+        *(f"UPDATE charges SET event = '{event}'" for event in DAMAGED_EVENTS),
         "UPDATE charges SET event = x'ff'",
         "UPDATE charges SET label = CAST(x'ff' AS TEXT)",
     ],
@@ -368,9 +389,12 @@ def test_a_damaged_file_is_a_value_error(damage, tmp_path):
     else:
         path.write_bytes(damage(path.read_bytes()))
     uses = [
-        lambda: ledger.charge(GaussianEvent(10.0)), lambda: ledger.plan(2), lambda: ledger.spent,
-        lambda: ledger.charges, lambda: Ledger(path, "d").spent,
-    ]  # fmt: skip
+        lambda: ledger.charge(GaussianEvent(10.0)),
+        lambda: ledger.plan(2),
+        lambda: ledger.spent,
+        lambda: ledger.charges,
+        lambda: Ledger(path, "d").spent,
+    ]
     for use in uses:
         with pytest.raises(
             ValueError, match=r"ledger('s SQLite file| must hold charges)"
@@ -378,32 +402,33 @@ def test_a_damaged_file_is_a_value_error(damage, tmp_path):
             use()
 
 
-def test_processes_that_create_one_ledger_together(tmp_path):
+def test_one_of_several_openers_creates_the_file(tmp_path):
     path = tmp_path / "budget.sqlite"
-    found = at_once(
-        lambda: Ledger(path, "d", **BUDGET).charge(GaussianEvent(100.0)).number, 8
-    )
-    assert found == [*"12345678"]
+
+    def open_and_charge():
+        return Ledger(path, "d", **BUDGET).charge(GaussianEvent(100.0)).number
+
+    assert at_once(open_and_charge, 8) == [*"12345678"]
     assert Ledger(path, "d").n_charges == 8
 
 
 def test_charge_comes_before_noise_and_refused_fits_draw_nothing(ledger, monkeypatch):
-    seen = []
+    n_charges_at_draws = []
 
     def token_bytes(n):
-        seen.append(ledger.n_charges)
+        n_charges_at_draws.append(ledger.n_charges)
         return bytes(n)
 
     monkeypatch.setattr(secrets, "token_bytes", token_bytes)
     with pytest.raises(ValueError, match="must fit what is left"):
         Release(GaussianEvent(0.1), ledger).of([1.0])
-    assert not seen
+    assert not n_charges_at_draws
     assert ledger.n_charges == 0
     Release(GaussianEvent(10.0), ledger).of([1.0])
-    assert set(seen) == {1} == {ledger.n_charges}
+    assert set(n_charges_at_draws) == {1} == {ledger.n_charges}
 
 
-def test_plain_events_only(ledger):
+def test_what_is_no_event_is_not_charged(ledger):
     with pytest.raises(TypeError, match="event must be one of"):
         ledger.charge({"type": "GaussianEvent"})
     assert ledger.n_charges == 0
@@ -412,37 +437,43 @@ def test_plain_events_only(ledger):
 # Planning -----------------------------------------------------------------------------
 
 
-def test_plan_asks_first(ledger):
-    each = ledger.plan(30)
-    assert 0.4 < each < 0.5
-    ledger.plan(30, epsilon=each)
+def test_a_plan_is_the_largest_epsilon_that_fits(ledger):
+    epsilon = ledger.plan(30)
+    assert 0.4 < epsilon < 0.5
+    ledger.plan(30, epsilon=epsilon)
     with pytest.raises(
         ValueError, match=r"sum of 30 releases must fit.*at most 0\.4[0-9]+ per"
     ):
-        ledger.plan(30, epsilon=1.05 * each)
-    one = r"the release must fit.*: use an epsilon of at most 3 per .*Got epsilon=3\.3[0-9]*\.$"
-    with pytest.raises(ValueError, match=one):
-        ledger.plan(1, epsilon=3.3)
+        ledger.plan(30, epsilon=1.05 * epsilon)
     assert ledger.n_charges == 0
     for _ in range(30):
-        ledger.charge(calibrate_gaussian(each, 1e-5))
+        ledger.charge(calibrate_gaussian(epsilon, 1e-5))
     assert ledger.spent <= 3.0
     assert ledger.plan(1) < 0.2
 
 
+def test_a_plan_beyond_the_budget_is_refused(ledger):
+    message = (
+        r"the release must fit.*: use an epsilon of at most 3 per .*"
+        r"Got epsilon=3\.3[0-9]*\.$"
+    )
+    with pytest.raises(ValueError, match=message):
+        ledger.plan(1, epsilon=3.3)
+    assert ledger.n_charges == 0
+
+
 def test_plans_beside_counts_are_rounded_down_by_little():
-    """Counts and Gaussian noise compose by privacy loss distributions, on a coarser
-    grid here."""
+    """Counts and Gaussian noise compose by loss distributions, on a coarse grid."""
     ledger = Ledger(None, "rows", **BUDGET)
     ledger.charge(calibrate_counts(1.0, 1e-5, max_contributions=1))
-    each = ledger.plan(4)
+    epsilon = ledger.plan(4)
     with pytest.raises(ValueError, match="sum of 4 releases must fit"):
-        ledger.plan(4, epsilon=1.012 * each)
+        ledger.plan(4, epsilon=1.012 * epsilon)
     for _ in range(4):
-        ledger.charge(calibrate_gaussian(each, 1e-5, relation="add_remove"))
+        ledger.charge(calibrate_gaussian(epsilon, 1e-5, relation="add_remove"))
 
 
-def test_plan_refusals(ledger):
+def test_a_plan_of_no_fits_is_refused(ledger):
     with pytest.raises(ValueError, match="n_fits must be an integer of at least 1"):
         ledger.plan(0)
 
@@ -470,11 +501,14 @@ class PrivateMean(RegressorMixin, BaseEstimator):
 ROWS = np.zeros((30, 1)), np.linspace(0, 1, 30)
 
 
-def test_copies_are_the_ledger(ledger):
+def test_copies_and_clones_are_the_ledger(ledger):
     assert copy.copy(ledger) is ledger
     assert copy.deepcopy(ledger) is ledger
     assert clone(ledger) is ledger
     assert clone(PrivateMean(ledger=ledger)).ledger is ledger
+
+
+def test_the_ledger_as_text(ledger):
     assert "patients-2026" in repr(ledger)
     assert str(ledger).startswith(
         "Privacy ledger of 'patients-2026': epsilon=0 of 3 spent"
@@ -482,7 +516,7 @@ def test_copies_are_the_ledger(ledger):
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_grid_search_charges_every_candidate(tmp_path):
+def test_a_grid_search_charges_every_candidate(tmp_path):
     ledger = Ledger(tmp_path / "budget.sqlite", "rows", **BUDGET)
     grid = {"shift": [0.0, 0.1, 0.2, 0.3]}
     n_fits = 4 * 2 + 1
@@ -496,7 +530,7 @@ def test_grid_search_charges_every_candidate(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_grid_search_in_memory_works_in_one_process_and_refuses_several():
+def test_a_grid_search_with_a_ledger_in_memory_needs_one_process():
     ledger = Ledger(None, "rows", **BUDGET)
     model = PrivateMean(epsilon=0.5, ledger=ledger)
     search = GridSearchCV(model, {"shift": [0.0, 0.1]}, cv=2).fit(*ROWS)
@@ -511,7 +545,7 @@ def test_grid_search_in_memory_works_in_one_process_and_refuses_several():
     assert ledger.n_charges == 5
 
 
-def test_pickle_in_the_same_process(ledger):
+def test_a_pickle_in_the_same_process_is_the_same_ledger(ledger):
     ledger.charge(GaussianEvent(10.0))
     again = pickle.loads(pickle.dumps(ledger))
     again.charge(GaussianEvent(10.0))
@@ -519,8 +553,7 @@ def test_pickle_in_the_same_process(ledger):
 
 
 def charge_all(pickled, answers):
-    """What another process is told by ledgers: the number of a charge, or why there is
-    none."""
+    """Charge ledgers in another process: answers are numbers, or errors' texts."""
     for ledger in pickle.loads(pickled.read_bytes()):
         try:
             answers.put(ledger.charge(GaussianEvent(10.0)).number)
@@ -528,13 +561,14 @@ def charge_all(pickled, answers):
             answers.put(str(error))
 
 
-def test_pickle_in_another_process(tmp_path):
+def test_a_pickle_in_another_process_needs_a_file(tmp_path):
     ledgers = [
         Ledger(path, "d", **BUDGET) for path in (None, tmp_path / "budget.sqlite")
     ]
     for ledger in ledgers:
         ledger.charge(GaussianEvent(10.0))
-    pickled, context = tmp_path / "ledgers.pickle", fresh_processes()
+    pickled = tmp_path / "ledgers.pickle"
+    context = fresh_processes()
     pickled.write_bytes(pickle.dumps(ledgers))
     answers = context.SimpleQueue()
     other = context.Process(target=charge_all, args=(pickled, answers))
@@ -546,7 +580,7 @@ def test_pickle_in_another_process(tmp_path):
     assert [ledger.n_charges for ledger in ledgers] == [1, 2]
 
 
-def test_pickle_loads_where_the_file_is_not(tmp_path):
+def test_a_pickle_loads_where_the_file_is_not(tmp_path):
     ledger = Ledger(tmp_path / "budget.sqlite", "d", **BUDGET)
     blob = pickle.dumps(PrivateMean(ledger=ledger))
     os.unlink(ledger.path)
@@ -555,7 +589,7 @@ def test_pickle_loads_where_the_file_is_not(tmp_path):
         loaded.ledger.charge(GaussianEvent(10.0))
 
 
-def test_path_survives_another_directory(tmp_path, monkeypatch):
+def test_a_relative_path_survives_another_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ledger = Ledger("budget.sqlite", "d", **BUDGET)
     (tmp_path / "elsewhere").mkdir()
@@ -567,44 +601,44 @@ def test_path_survives_another_directory(tmp_path, monkeypatch):
 # Threads and processes ----------------------------------------------------------------
 
 
-FITS = GaussianEvent(
-    calibrate_gaussian(3.0, 1e-5, math.sqrt(6.5)).scale
-)  # 6 of them fit
+# Six of these fit the budget.
+SIXTH = GaussianEvent(calibrate_gaussian(3.0, 1e-5, math.sqrt(6.5)).scale)
 
 
-def test_threads_never_overrun(ledger):
-    outcomes = at_once(lambda: ledger.charge(FITS).number, 12)
+def test_threads_never_overrun_the_budget(ledger):
+    outcomes = at_once(lambda: ledger.charge(SIXTH).number, 12)
     assert outcomes == [*"123456", *["ValueError"] * 6]
     assert ledger.n_charges == 6
 
 
-def test_charges_queue_for_the_file(tmp_path, monkeypatch):
+def test_charges_wait_for_each_other(tmp_path, monkeypatch):
     # Twelve openers of one file all find room before any of them charges: there is room
     # for 6.
-    path, n = tmp_path / "budget.sqlite", 12
+    path = tmp_path / "budget.sqlite"
+    n_openers = 12
     Ledger(path, "rows", **BUDGET)
-    barrier, looked = threading.Barrier(n), threading.local()
+    barrier = threading.Barrier(n_openers)
+    thread = threading.local()
 
     def slow_delta(*args, **grid):
         delta = delta_of(*args, **grid)
-        if getattr(looked, "once", False):
+        if getattr(thread, "has_asked", False):
             time.sleep(0.02)
         else:
-            looked.once = True
+            thread.has_asked = True
             barrier.wait()
         return delta
 
     monkeypatch.setattr("skvalue.privacy.ledger.delta_of", slow_delta)
-    outcomes = at_once(lambda: Ledger(path, "rows").charge(FITS).number, n)
+    outcomes = at_once(lambda: Ledger(path, "rows").charge(SIXTH).number, n_openers)
     assert outcomes == [*"123456", *["ValueError"] * 6]
 
 
 def fit_again_and_again(ledger, releases, n_fits, pause):
-    """Charge, take some time, then release: append the number of the charge to a
-    file."""
+    """Charge, wait, then release: append the number of the charge to a file."""
     for _ in range(n_fits):
         try:
-            charge = ledger.charge(FITS)
+            charge = ledger.charge(SIXTH)
         except ValueError:
             return
         time.sleep(pause)
@@ -612,74 +646,86 @@ def fit_again_and_again(ledger, releases, n_fits, pause):
             file.write(f"{charge.number}\n".encode())
 
 
-def one_round(folder, rng, kill_within=None):
-    """10 fits in 4 processes against one ledger; returns numbers charged, released and
-    killed."""
+class Outcome(NamedTuple):
+    """Numbers of charges, of releases, and of killed processes."""
+
+    charged: int
+    released: int
+    killed: int
+
+
+def fit_in_processes(folder, rng, kill_within=None):
+    """The `Outcome` of 10 fits in 4 processes against one ledger."""
     context = fresh_processes()
     ledger = Ledger(folder / "budget.sqlite", "rows", **BUDGET)
     releases = folder / "releases"
     releases.touch()
-    arguments = [
-        (ledger, str(releases), n, rng.uniform(0.02, 0.06)) for n in (3, 3, 2, 2)
-    ]
     workers = [
-        context.Process(target=fit_again_and_again, args=args) for args in arguments
+        context.Process(
+            target=fit_again_and_again,
+            args=(ledger, str(releases), n_fits, rng.uniform(0.02, 0.06)),
+        )
+        for n_fits in (3, 3, 2, 2)
     ]
     for worker in workers:
         worker.start()
     if kill_within is not None:
-        start = time.monotonic()
-        victims = rng.sample(workers, rng.randint(2, 4))
-        for delay in sorted(rng.uniform(0, kill_within) for _ in victims):
-            time.sleep(max(0.0, start + delay - time.monotonic()))
-            victims.pop().kill()
+        kill_some(workers, rng, kill_within)
     for worker in workers:
         worker.join(60)
         assert worker.exitcode is not None
+
     assert execute(ledger.path, "PRAGMA integrity_check") == ("ok",)
     charged = [charge.number for charge in ledger.charges]
     released = [int(line) for line in releases.read_text().split()]
     assert charged == list(range(1, len(charged) + 1))
     assert len(set(released)) == len(released)
     assert set(released) <= set(charged)
-    total = (
-        ComposedEvent(tuple(charge.event for charge in ledger.charges))
-        if charged
-        else None
-    )
-    assert not charged or get_delta(total, 3.0) <= 1e-5
+    if charged:
+        together = ComposedEvent(tuple(charge.event for charge in ledger.charges))
+        assert get_delta(together, 3.0) <= 1e-5
+
     # The ledger still works: it takes what is left and no more.
     while ledger.n_charges < 6:
-        ledger.charge(FITS)
+        ledger.charge(SIXTH)
     with pytest.raises(ValueError, match="must fit what is left"):
-        ledger.charge(FITS)
-    killed = sum(worker.exitcode == -9 for worker in workers)
-    return len(charged), len(released), killed
+        ledger.charge(SIXTH)
+    n_killed = sum(worker.exitcode == -9 for worker in workers)
+    return Outcome(len(charged), len(released), n_killed)
 
 
-def test_processes_share_a_file(tmp_path):
-    assert one_round(tmp_path, random.Random(0)) == (6, 6, 0)
+def kill_some(workers, rng, kill_within):
+    """Kill two to four of the processes, each within some seconds."""
+    start = time.monotonic()
+    victims = rng.sample(workers, rng.randint(2, 4))
+    for delay in sorted(rng.uniform(0, kill_within) for _ in victims):
+        time.sleep(max(0.0, start + delay - time.monotonic()))
+        victims.pop().kill()
 
 
-def test_killed_processes(tmp_path):
+def test_processes_never_overrun_the_budget_of_a_file(tmp_path):
+    assert fit_in_processes(tmp_path, random.Random(0)) == (6, 6, 0)
+
+
+def test_killed_processes_release_nothing_uncharged(tmp_path):
     rng = random.Random(1)
     for i in range(3):
         (tmp_path / str(i)).mkdir()
-        one_round(tmp_path / str(i), rng, kill_within=0.1)
+        fit_in_processes(tmp_path / str(i), rng, kill_within=0.1)
 
 
 @pytest.mark.slow
-def test_killed_processes_often(tmp_path):
+def test_many_killed_processes_release_nothing_uncharged(tmp_path):
     rng = random.Random(2)
     (tmp_path / "whole").mkdir()
-    one_round(tmp_path / "whole", rng)  # starts the server of processes
-    counts = []
+    fit_in_processes(tmp_path / "whole", rng)  # starts the server of processes
+    outcomes = []
     for i in range(50):
         (tmp_path / str(i)).mkdir()
-        counts.append(one_round(tmp_path / str(i), rng, kill_within=0.15))
+        outcomes.append(fit_in_processes(tmp_path / str(i), rng, kill_within=0.15))
     # The kills fell at all stages: before all charges, between charge and release, and
     # after.
-    charged, released, killed = np.transpose(counts)
+    charged, released, killed = np.transpose(outcomes)
     assert killed.sum() > 50
     assert charged.min() < 6
     assert (charged > released).any()

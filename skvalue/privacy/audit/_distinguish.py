@@ -11,13 +11,13 @@ from ..._utils.checks import check_count, check_delta
 from ..accounting import get_delta
 
 _EPSILONS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
+_LOW_QUANTILES = np.geomspace(3e-4, 8e-3, 6)
+_HIGH_QUANTILES = 1 - np.geomspace(8e-3, 3e-4, 6)
 _QUANTILES = np.concatenate(
-    [
-        np.geomspace(3e-4, 8e-3, 6),
-        np.linspace(0.01, 0.99, 52),
-        1 - np.geomspace(8e-3, 3e-4, 6),
-    ]
+    [_LOW_QUANTILES, np.linspace(0.01, 0.99, 52), _HIGH_QUANTILES]
 )
+_MIN_RUNS = 100
+_MIN_EPSILON = 1e-9  # of an event's profile, in place of 0
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,8 @@ def distinguish(release, data, neighbour, score, event, *, n_runs=4000, fail=1e-
 
     References
     ----------
-    M. Jagielski, J. Ullman, A. Oprea: "Auditing Differentially Private Machine Learning", NeurIPS
-    2020, here for the whole profile.
+    M. Jagielski, J. Ullman, A. Oprea: "Auditing Differentially Private Machine
+    Learning", NeurIPS 2020, here for the whole profile.
 
     Examples
     --------
@@ -103,11 +103,9 @@ def distinguish(release, data, neighbour, score, event, *, n_runs=4000, fail=1e-
     True
     """
     check_count(n_runs, "n_runs")
-    scores = [
-        [float(score(release(rows))) for _ in range(n_runs)]
-        for rows in (data, neighbour)
-    ]
-    return distinguish_scores(*scores, event, fail=fail)
+    scores = [float(score(release(data))) for _ in range(n_runs)]
+    scores_neighbour = [float(score(release(neighbour))) for _ in range(n_runs)]
+    return distinguish_scores(scores, scores_neighbour, event, fail=fail)
 
 
 def distinguish_scores(scores, scores_neighbour, event, *, fail=1e-6):
@@ -141,7 +139,11 @@ def distinguish_scores(scores, scores_neighbour, event, *, fail=1e-6):
 
     References
     ----------
-    M. Jagielski, J. Ullman, A. Oprea, NeurIPS 2020; C. Clopper, E. Pearson, Biometrika 1934.
+    M. Jagielski, J. Ullman, A. Oprea: "Auditing Differentially Private Machine
+    Learning", NeurIPS 2020.
+
+    C. Clopper, E. Pearson: "The Use of Confidence or Fiducial Limits Illustrated in the
+    Case of the Binomial", Biometrika 1934.
 
     Examples
     --------
@@ -153,40 +155,57 @@ def distinguish_scores(scores, scores_neighbour, event, *, fail=1e-6):
     >>> distinguish_scores(draws[0] + 1, draws[1], event).passed
     False
     """
-    scores, others = (np.asarray(s, dtype=float) for s in (scores, scores_neighbour))
-    if scores.ndim != 1 or scores.shape != others.shape or len(scores) < 100:
+    scores = np.asarray(scores, dtype=float)
+    scores_neighbour = np.asarray(scores_neighbour, dtype=float)
+    is_enough = scores.ndim == 1 and len(scores) >= _MIN_RUNS
+    if not is_enough or scores.shape != scores_neighbour.shape:
         raise ValueError(
-            "scores and scores_neighbour must be equally long, of at least 100 runs. Got shapes "
-            f"{scores.shape} and {others.shape}."
+            "scores and scores_neighbour must be equally long, of at least 100 runs. "
+            f"Got shapes {scores.shape} and {scores_neighbour.shape}."
         )
-    if np.isnan(scores).any() or np.isnan(others).any():
+    if np.isnan(scores).any() or np.isnan(scores_neighbour).any():
         raise ValueError(
-            "scores must be numbers or infinite. Got NaN: return inf or -inf for a release without "
-            "a score, depending on the input that it suggests."
+            "scores must be numbers or infinite. Got NaN: return inf or -inf for a "
+            "release without a score, depending on the input that it suggests."
         )
     fail = check_delta(fail, "fail")
-    profile = event if callable(event) else lambda e: get_delta(event, max(e, 1e-9))
+    profile = event if callable(event) else _profile(event)
 
-    half = len(scores) // 2
-    pooled = np.sort(
-        np.concatenate([scores[:half], others[:half]])
-    )  # with infinite ones
-    cuts = np.unique(pooled[np.ceil(_QUANTILES * (len(pooled) - 1)).astype(np.int64)])
-    first, second = (
-        [_rates(part[runs], cuts) for part in (scores, others)]
-        for runs in (slice(half), slice(half, None))
-    )
-    level, found = fail / (4 * len(_EPSILONS)), []  # two bounds, in two directions
+    # Cuts are quantiles of the first half of the runs, the infinite ones among them.
+    n_runs = len(scores)
+    half = n_runs // 2
+    pooled = np.sort(np.concatenate([scores[:half], scores_neighbour[:half]]))
+    places = np.ceil(_QUANTILES * (len(pooled) - 1)).astype(np.int64)
+    cuts = np.unique(pooled[places])
+    choosing = (_rates(scores[:half], cuts), _rates(scores_neighbour[:half], cuts))
+    testing = (_rates(scores[half:], cuts), _rates(scores_neighbour[half:], cuts))
+
+    # There are two bounds, in two directions.
+    level = fail / (4 * len(_EPSILONS))
+    violations = []
     for epsilon in _EPSILONS:
-        claimed, factor = profile(epsilon), math.exp(epsilon)
-        for flipped in (False, True):
-            right, wrong = _guesses(*first, flipped)
+        claimed = profile(epsilon)
+        factor = math.exp(epsilon)
+        for is_flipped in (False, True):
+            # The cut that violates the claim most in the first half is tested.
+            right, wrong = _guesses(*choosing, is_flipped)
             best = np.argmax(right - factor * wrong)
-            right, wrong = (rates[best] for rates in _guesses(*second, flipped))
-            right, wrong = _clopper_pearson(right, wrong, len(scores) - half, level)
-            found.append((right - factor * wrong - claimed, epsilon))
-    violation, epsilon_at = max(found, key=itemgetter(0))
-    return DistinguishReport(violation <= 0, violation, epsilon_at, len(scores), fail)
+            right, wrong = _guesses(*testing, is_flipped)
+            right, wrong = _clopper_pearson(
+                right[best], wrong[best], n_runs - half, level
+            )
+            violations.append((right - factor * wrong - claimed, epsilon))
+    violation, epsilon_at = max(violations, key=itemgetter(0))
+    return DistinguishReport(violation <= 0, violation, epsilon_at, n_runs, fail)
+
+
+def _profile(event):
+    """The function from epsilon to the delta of an event."""
+
+    def profile(epsilon):
+        return get_delta(event, max(epsilon, _MIN_EPSILON))
+
+    return profile
 
 
 def _rates(scores, cuts):
@@ -194,16 +213,25 @@ def _rates(scores, cuts):
     return 1 - np.searchsorted(np.sort(scores), cuts, side="left") / len(scores)
 
 
-def _guesses(rates, rates_neighbour, flipped):
-    """Rates of right and wrong guesses of the data; flipped, of their neighbour, at low
-    scores."""
-    return (1 - rates_neighbour, 1 - rates) if flipped else (rates, rates_neighbour)
+def _guesses(rates, rates_neighbour, is_flipped):
+    """Rates of right and wrong guesses at every cut.
+
+    High scores are taken for those of the data; flipped, low ones for those of the
+    neighbour.
+    """
+    if is_flipped:
+        return 1 - rates_neighbour, 1 - rates
+    return rates, rates_neighbour
 
 
 def _clopper_pearson(right, wrong, n, level):
-    """Bounds on the rates of right guesses, from below, and of wrong ones, from
-    above."""
-    right, wrong = round(right * n), round(wrong * n)
-    lower = betaincinv(right, n - right + 1, level) if right else 0.0
-    upper = betaincinv(wrong + 1, n - wrong, 1 - level) if wrong < n else 1.0
+    """A lower bound of the rate of right guesses, and an upper one of wrong ones."""
+    n_right = round(right * n)
+    n_wrong = round(wrong * n)
+    lower = 0.0
+    if n_right:
+        lower = betaincinv(n_right, n - n_right + 1, level)
+    upper = 1.0
+    if n_wrong < n:
+        upper = betaincinv(n_wrong + 1, n - n_wrong, 1 - level)
     return float(lower), float(upper)

@@ -1,7 +1,7 @@
 """Exact sensitivity over all pairs of neighbouring data sets on a small domain."""
 
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, product
 
 import numpy as np
 
@@ -39,8 +39,7 @@ class SensitivityReport:
 def search_sensitivity(
     statistic, records, n_rows, *, claimed, relation, norm=2, blank=None
 ):
-    """Largest change of a statistic between neighbours, over all data sets of a small
-    domain.
+    """Largest change of a statistic between neighbouring data sets of a small domain.
 
     If the statistic of a data set is not finite, or that of its neighbour has another
     shape, the change is infinite: noise cannot hide it.
@@ -75,7 +74,8 @@ def search_sensitivity(
 
     References
     ----------
-    C. Dwork, F. McSherry, K. Nissim, A. Smith, TCC 2006, Definition 2 (L1); L2 likewise.
+    C. Dwork, F. McSherry, K. Nissim, A. Smith: "Calibrating Noise to Sensitivity in
+    Private Data Analysis", TCC 2006, Definition 2 (L1); L2 likewise.
 
     Examples
     --------
@@ -94,21 +94,34 @@ def search_sensitivity(
         raise ValueError(f"norm must be 1 or 2. Got {norm!r}.")
     if check_relation(relation) == "null" and blank is None:
         raise ValueError("blank must be the record that contributes nothing. Got None.")
-    substitutes = {"add_remove": [()], "null": [(blank,)]}.get(
-        relation, [(record,) for record in records]
-    )
-    found, witness = 0.0, ()
+
+    # What can stand in the place of a row in a neighbour.
+    if relation == "add_remove":
+        substitutes = [()]
+    elif relation == "null":
+        substitutes = [(blank,)]
+    else:
+        substitutes = [(record,) for record in records]
+
+    largest = 0.0
+    witness = ()
     for rows in combinations_with_replacement(records, n_rows):
         exact = np.asarray(statistic(list(rows)), dtype=float)
-        finite = np.isfinite(exact).all()
-        for i in range(n_rows):
-            for substitute in substitutes:
-                neighbour = [*rows[:i], *substitute, *rows[i + 1 :]]
-                moved = np.asarray(statistic(neighbour), dtype=float)
-                distance = np.inf
-                if finite and moved.shape == exact.shape and np.isfinite(moved).all():
-                    distance = float(np.linalg.norm(np.ravel(moved - exact), norm))
-                if distance > found:
-                    found, witness = distance, (list(rows), neighbour)
-    passed = found <= claimed * (1 + 1e-9)
-    return SensitivityReport(found, witness, passed, passed and found >= 0.99 * claimed)
+        for i, substitute in product(range(n_rows), substitutes):
+            neighbour = [*rows[:i], *substitute, *rows[i + 1 :]]
+            moved = np.asarray(statistic(neighbour), dtype=float)
+            distance = _distance(exact, moved, norm)
+            if distance > largest:
+                largest = distance
+                witness = (list(rows), neighbour)
+    passed = largest <= claimed * (1 + 1e-9)
+    tight = passed and largest >= 0.99 * claimed
+    return SensitivityReport(largest, witness, passed, tight)
+
+
+def _distance(exact, moved, norm):
+    """Norm of the change of a statistic; infinite if noise cannot hide it."""
+    is_finite = np.isfinite(exact).all() and np.isfinite(moved).all()
+    if not is_finite or moved.shape != exact.shape:
+        return np.inf
+    return float(np.linalg.norm(np.ravel(moved - exact), norm))

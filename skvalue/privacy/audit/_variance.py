@@ -42,8 +42,7 @@ class VarianceReport:
 
 
 def check_variance(noise, event, *, fail=1e-6):
-    """Compare the variance of noise with the one that its event states, by a chi-square
-    test.
+    """Compare the variance of noise with that of its event, by a chi-square test.
 
     The variance is taken around the mean of the draws, since a common offset hides
     nothing.
@@ -74,8 +73,9 @@ def check_variance(noise, event, *, fail=1e-6):
 
     References
     ----------
-    G. E. P. Box, Annals of Mathematical Statistics 25 (1954): degrees of freedom of a sum of
-    squares of a given kurtosis (for Gaussian noise, the number of draws minus one).
+    G. E. P. Box: "Some Theorems on Quadratic Forms", Annals of Mathematical Statistics
+    25 (1954): degrees of freedom of a sum of squares of a given kurtosis (for Gaussian
+    noise, the number of draws minus one).
 
     Examples
     --------
@@ -90,15 +90,23 @@ def check_variance(noise, event, *, fail=1e-6):
     if not 0 < fail < 1:
         raise ValueError(f"fail must be in (0, 1). Got {fail!r}.")
     variance, kurtosis = _moments(event)
-    freedom = 2 * (len(noise) - 1) / (kurtosis - 1)
-    lowest, highest = (
-        2 * float(gammaincinv(freedom / 2, level)) / freedom
-        for level in (fail / 2, 1 - fail / 2)
-    )
     ratio = float(np.var(noise, ddof=1)) / variance
+
+    freedom = 2 * (len(noise) - 1) / (kurtosis - 1)
+    lowest = _chi_square_quantile(fail / 2, freedom) / freedom
+    highest = _chi_square_quantile(1 - fail / 2, freedom) / freedom
     return VarianceReport(
-        ratio, lowest, highest, len(noise), ratio >= lowest, ratio > highest
+        ratio=ratio,
+        lowest=lowest,
+        highest=highest,
+        n=len(noise),
+        passed=ratio >= lowest,
+        wasteful=ratio > highest,
     )
+
+
+def _chi_square_quantile(level, freedom):
+    return 2 * float(gammaincinv(freedom / 2, level))
 
 
 def _moments(event):
@@ -107,14 +115,13 @@ def _moments(event):
         case LaplaceEvent():
             return 2 * event.scale**2, 6.0
         case DiscreteGaussianEvent() if event.scale <= 100:
-            x = np.arange(
-                -math.ceil(15 * event.scale) - 1, math.ceil(15 * event.scale) + 2
-            )
+            radius = math.ceil(15 * event.scale) + 1
+            x = np.arange(-radius, radius + 1)
             weights = np.exp(-0.5 * (x / event.scale) ** 2)
-            variance = float(weights @ x**2 / weights.sum())
-            return variance, float(
-                weights @ x.astype(float) ** 4 / weights.sum()
-            ) / variance**2
+            total = weights.sum()
+            variance = float(weights @ x**2 / total)
+            fourth_moment = float(weights @ x.astype(float) ** 4 / total)
+            return variance, fourth_moment / variance**2
         case GaussianEvent() | DiscreteGaussianEvent():
             return event.scale**2, 3.0
     raise TypeError(

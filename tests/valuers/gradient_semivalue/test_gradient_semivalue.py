@@ -1,4 +1,6 @@
-"""Semivalues from gradients against plain loops and enumeration, traps and errors."""
+"""Semivalues from gradients against plain loops, traps and errors."""
+
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -22,12 +24,19 @@ seeded = pytest.mark.filterwarnings("ignore::skvalue.privacy.SeededNoiseWarning"
 
 
 def problem(rng, n_classes, n=24, d=3, n_val=15):
-    X, X_val = rng.normal(size=(n, d)), rng.normal(size=(n_val, d))
+    """X, y, X_val and y_val, with every class among rows and points."""
+    X = rng.normal(size=(n, d))
+    X_val = rng.normal(size=(n_val, d))
     if not n_classes:
-        return X, X @ [1, -2, 0.5] + rng.normal(size=n), X_val, X_val @ [1, -2, 0.5]
-    y, y_val = (np.r_[np.arange(n_classes), rng.integers(0, n_classes, m - n_classes)]
-                for m in (n, n_val))  # fmt: skip
+        y = X @ [1, -2, 0.5] + rng.normal(size=n)
+        return X, y, X_val, X_val @ [1, -2, 0.5]
+    classes = np.arange(n_classes)
+    y = np.r_[classes, rng.integers(0, n_classes, n - n_classes)]
+    y_val = np.r_[classes, rng.integers(0, n_classes, n_val - n_classes)]
     return X, y, X_val, y_val
+
+
+# The definition, step by step ---------------------------------------------------------
 
 
 def plain_gradient(kind, theta, x, y, n_classes):
@@ -48,61 +57,91 @@ def plain_utility(kind, theta, X, y, weights, utility):
     if kind == "logistic":
         z = np.column_stack([np.zeros(len(z)), z[:, 0]])
     if utility == "accuracy":
-        best = z == z.max(axis=1, keepdims=True)
-        return weights @ (best / best.sum(axis=1, keepdims=True))[np.arange(len(y)), y]
+        is_best = z == z.max(axis=1, keepdims=True)
+        probabilities = is_best / is_best.sum(axis=1, keepdims=True)
+        return weights @ probabilities[np.arange(len(y)), y]
     probabilities = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
     return weights @ np.log(probabilities[np.arange(len(y)), y])
 
 
-def clipped(g, clip):
-    return g / max(1.0, np.linalg.norm(g) / clip)
+def clipped(gradient, clip):
+    return gradient / max(1.0, np.linalg.norm(gradient) / clip)
+
+
+def released(gradients, clip, unit):
+    """What a party releases of the gradients of its rows, without noise."""
+    if unit == "example":
+        return np.mean([clipped(gradient, clip) for gradient in gradients], axis=0)
+    return clipped(np.mean(gradients, axis=0), clip)
+
+
+class Points(NamedTuple):
+    """Validation points with weights, and the utility that is computed on them."""
+
+    X: np.ndarray
+    y: np.ndarray
+    weights: np.ndarray
+    utility: str = "neg_loss"
+
+
+def equal_points(X_val, y_val, utility="neg_loss"):
+    return Points(X_val, y_val, np.full(len(y_val), 1 / len(y_val)), utility)
 
 
 def plain_values(
-    kind,
-    X,
-    y,
-    groups,
-    X_val,
-    y_val,
-    weights,
-    *,
-    rate,
-    clip,
-    unit,
-    utility,
-    orders,
-    semivalue,
+    kind, X, y, groups, points, *, rate, clip, orders, semivalue="shapley", unit="party"
 ):
     """The definition, one step after another."""
-    n_classes, n = KINDS[kind], int(groups.max()) + 1
-    values, at = np.zeros(n), n * size_weights(semivalue, n)
+    n_classes = KINDS[kind]
+    n = int(groups.max()) + 1
+    values = np.zeros(n)
+    weights = n * size_weights(semivalue, n)
+
+    def utility_of(theta):
+        return plain_utility(kind, theta, *points)
+
     for order in orders:
         theta = np.zeros((X.shape[1] + 1, n_classes if kind == "softmax" else 1))
-        before = plain_utility(kind, theta, X_val, y_val, weights, utility)
-        for position, j in enumerate(order):
-            gs = [
+        before = utility_of(theta)
+        for position, player in enumerate(order):
+            gradients = [
                 plain_gradient(kind, theta, X[i], y[i], n_classes)
-                for i in np.flatnonzero(groups == j)
+                for i in np.flatnonzero(groups == player)
             ]
-            if unit == "example":
-                g = np.mean([clipped(g, clip) for g in gs], axis=0)
-            else:
-                g = clipped(np.mean(gs, axis=0), clip)
-            theta = theta - rate * g
-            after = plain_utility(kind, theta, X_val, y_val, weights, utility)
-            values[j] += at[position] * (after - before) / len(orders)
+            theta = theta - rate * released(gradients, clip, unit)
+            after = utility_of(theta)
+            values[player] += weights[position] * (after - before) / len(orders)
             before = after
     return values
 
 
 def drawn_orders(random_state, n, n_permutations):
     """The orders of a fit on one game."""
-    game = np.random.SeedSequence(random_state).spawn(2)[1]
+    _, game = np.random.SeedSequence(random_state).spawn(2)
     return [
         np.random.default_rng(child).permutation(n)
         for child in game.spawn(n_permutations)
     ]
+
+
+def public_basis(kind, X_val, y_val, n_components):
+    """The gradients of the points at zero, and their public directions, by hand.
+
+    These are the mean gradient, and the directions of most of the remainder.
+    """
+    n_classes = KINDS[kind]
+    zero = np.zeros((X_val.shape[1] + 1, n_classes if kind == "softmax" else 1))
+    gradients = np.array(
+        [
+            plain_gradient(kind, zero, x, target, n_classes).T.ravel()
+            for x, target in zip(X_val, y_val)
+        ]
+    )
+    mean = gradients.mean(axis=0)
+    first = mean / np.linalg.norm(mean)
+    remainder = gradients - np.outer(gradients @ first, first)
+    eigenvectors = np.linalg.eigh(remainder.T @ remainder)[1]
+    return gradients, np.column_stack([first, eigenvectors[:, :-n_components:-1]])
 
 
 # Values -------------------------------------------------------------------------------
@@ -112,85 +151,134 @@ def drawn_orders(random_state, n, n_permutations):
 @pytest.mark.parametrize("unit", ["party", "example"])
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_a_plain_loop(rng, kind, unit, grouped, weighted):
+def test_values_equal_a_plain_loop(rng, kind, unit, grouped, weighted):
     X, y, X_val, y_val = problem(rng, KINDS[kind])
     groups = rng.permutation(np.arange(24) % 7) if grouped else np.arange(24)
     weights = rng.uniform(size=15) if weighted else np.ones(15)
     valuer = GradientSemivalueValuer(
-        kind, (4, 1), n_permutations=3, learning_rate=0.7, clip=0.8, unit=unit, standardize=False,
+        kind,
+        semivalue=(4, 1),
+        n_permutations=3,
+        learning_rate=0.7,
+        clip=0.8,
+        unit=unit,
+        standardize=False,
         random_state=5,
-    )  # fmt: skip
+    )
     valuer.fit(
-        X, y, X_val=X_val, y_val=y_val, groups=groups if grouped else None,
+        X,
+        y,
+        X_val=X_val,
+        y_val=y_val,
+        groups=groups if grouped else None,
         sample_weight_val=weights if weighted else None,
-    )  # fmt: skip
+    )
     expected = plain_values(
-        kind, X, y, groups, X_val, y_val, weights / weights.sum(), rate=0.7, clip=0.8, unit=unit,
-        utility="neg_loss", orders=drawn_orders(5, groups.max() + 1, 3), semivalue=(4, 1),
-    )  # fmt: skip
+        kind,
+        X,
+        y,
+        groups,
+        Points(X_val, y_val, weights / weights.sum()),
+        rate=0.7,
+        clip=0.8,
+        unit=unit,
+        orders=drawn_orders(5, groups.max() + 1, 3),
+        semivalue=(4, 1),
+    )
     assert np.abs(expected).max() > 1e-3
     np.testing.assert_allclose(valuer.values_, expected, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("kind", ["logistic", "softmax"])
-def test_accuracy_of_a_plain_loop(rng, kind):
+def test_values_of_accuracy_equal_a_plain_loop(rng, kind):
     X, y, X_val, y_val = problem(rng, KINDS[kind])
     valuer = GradientSemivalueValuer(
-        kind, utility="accuracy", n_permutations=3, learning_rate=0.7, standardize=False,
-        clip=1.0, random_state=5,
-    ).fit(X, y, X_val=X_val, y_val=y_val)  # fmt: skip
+        kind,
+        utility="accuracy",
+        n_permutations=3,
+        learning_rate=0.7,
+        standardize=False,
+        clip=1.0,
+        random_state=5,
+    ).fit(X, y, X_val=X_val, y_val=y_val)
     expected = plain_values(
-        kind, X, y, np.arange(24), X_val, y_val, np.full(15, 1 / 15), rate=0.7, clip=1.0,
-        unit="party", utility="accuracy", orders=drawn_orders(5, 24, 3), semivalue="shapley",
-    )  # fmt: skip
+        kind,
+        X,
+        y,
+        np.arange(24),
+        equal_points(X_val, y_val, "accuracy"),
+        rate=0.7,
+        clip=1.0,
+        orders=drawn_orders(5, 24, 3),
+    )
     np.testing.assert_allclose(valuer.values_, expected, rtol=0, atol=1e-10)
     assert valuer.empty_utility_ == pytest.approx(1 / KINDS[kind])
 
 
-def test_standardized_by_public_data(rng):
+def test_columns_and_targets_are_standardized_by_public_data(rng):
     X, y, X_val, y_val = problem(rng, 0)
-    X, X_val, y, y_val = 1e4 * X + 7, 1e4 * X_val + 7, 50 * y + 900, 50 * y_val + 900
+    X = 1e4 * X + 7
+    X_val = 1e4 * X_val + 7
+    y = 50 * y + 900
+    y_val = 50 * y_val + 900
     options = dict(n_permutations=4, learning_rate=0.3, random_state=0)
-    inside = GradientSemivalueValuer(**options).fit(X, y, X_val=X_val, y_val=y_val)
+    standardized = GradientSemivalueValuer(**options)
+    standardized.fit(X, y, X_val=X_val, y_val=y_val)
+    mean = X_val.mean(axis=0)
     scale = np.sqrt(3) * X_val.std(axis=0)
     by_hand = GradientSemivalueValuer(standardize=False, **options).fit(
-        (X - X_val.mean(axis=0)) / scale, (y - y_val.mean()) / y_val.std(),
-        X_val=(X_val - X_val.mean(axis=0)) / scale, y_val=(y_val - y_val.mean()) / y_val.std(),
-    )  # fmt: skip
-    np.testing.assert_allclose(inside.values_, by_hand.values_ * y_val.var(), rtol=1e-9)
-    assert inside.empty_utility_ == pytest.approx(-y_val.var())
+        (X - mean) / scale,
+        (y - y_val.mean()) / y_val.std(),
+        X_val=(X_val - mean) / scale,
+        y_val=(y_val - y_val.mean()) / y_val.std(),
+    )
+    expected = by_hand.values_ * y_val.var()
+    np.testing.assert_allclose(standardized.values_, expected, rtol=1e-9)
+    assert standardized.empty_utility_ == pytest.approx(-y_val.var())
 
 
-def test_shapley_values_add_up(rng):
+def test_shapley_values_sum_to_the_gain_of_utility(rng):
     X, y, X_val, y_val = problem(rng, 3)
     valuer = GradientSemivalueValuer(random_state=0).fit(X, y, X_val=X_val, y_val=y_val)
-    gained = valuer.utility_ - valuer.empty_utility_
-    assert valuer.values_.sum() == pytest.approx(gained, abs=1e-12)
+    gain = valuer.utility_ - valuer.empty_utility_
+    assert valuer.values_.sum() == pytest.approx(gain, abs=1e-12)
     assert valuer.empty_utility_ == pytest.approx(-np.log(3))
     assert valuer.n_evaluations_ == 100 * 25
     assert (valuer.values_error_ > 0).all()
-    split = GradientSemivalueValuer(random_state=0, cv=3).fit(X, y)
-    assert split.values_.sum() == pytest.approx(
-        split.utility_ - split.empty_utility_, abs=1e-12
-    )
+
+
+def test_shapley_values_of_held_out_rows_sum_to_the_gain_of_utility(rng):
+    X, y, _, _ = problem(rng, 3)
+    valuer = GradientSemivalueValuer(random_state=0, cv=3).fit(X, y)
+    gain = valuer.utility_ - valuer.empty_utility_
+    assert valuer.values_.sum() == pytest.approx(gain, abs=1e-12)
 
 
 def test_values_and_errors_are_means_over_permutations_and_splits(rng):
     X, y, _, _ = problem(rng, 2)
-    options = dict(learning_rate=0.5, standardize=False, random_state=0)
-    held = list(KFold(3).split(X))
+    splits = list(KFold(3).split(X))
     marginals = np.zeros((3, 3, 24))
-    for number, (train, test) in enumerate(held):
+    for number, (train, test) in enumerate(splits):
         children = np.random.SeedSequence(0).spawn(4)[1 + number].spawn(3)
         for t, child in enumerate(children):
             order = np.random.default_rng(child).permutation(16)
             marginals[number, t, train] = plain_values(
-                "logistic", X[train], y[train], np.arange(16), X[test], y[test],
-                np.full(8, 1 / 8), rate=0.5, clip=np.inf, unit="party", utility="neg_loss",
-                orders=[order], semivalue="shapley",
-            )  # fmt: skip
+                "logistic",
+                X[train],
+                y[train],
+                np.arange(16),
+                equal_points(X[test], y[test]),
+                rate=0.5,
+                clip=np.inf,
+                orders=[order],
+            )
     valuer = GradientSemivalueValuer(
-        "logistic", n_permutations=3, cv=held, **options
+        "logistic",
+        n_permutations=3,
+        cv=splits,
+        learning_rate=0.5,
+        standardize=False,
+        random_state=0,
     ).fit(X, y)
     np.testing.assert_allclose(valuer.values_, marginals.mean(axis=(0, 1)), atol=1e-12)
     error = np.sqrt((marginals.var(axis=1, ddof=1) / 3).sum(axis=0)) / 3
@@ -198,155 +286,222 @@ def test_values_and_errors_are_means_over_permutations_and_splits(rng):
     assert valuer.n_evaluations_ == 3 * 3 * 17
 
 
+# Coordinates --------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("unit", ["party", "example"])
-def test_coordinates_of_a_plain_loop(rng, kind, unit):
-    n_classes, r, clip = KINDS[kind], 3, 0.4
+def test_values_along_public_directions_equal_a_plain_loop(rng, kind, unit):
+    n_classes = KINDS[kind]
+    n_components = 3
+    clip = 0.4
     X, y, X_val, y_val = problem(rng, n_classes)
     groups = rng.permutation(np.arange(24) % 7)
-    outputs = n_classes if kind == "softmax" else 1
-    # The mean public gradient at zero, and the directions of most of the rest, by hand.
-    zero = np.zeros((4, outputs))
-    G = np.array([plain_gradient(kind, zero, x, t, n_classes).T.ravel()
-                  for x, t in zip(X_val, y_val)])  # fmt: skip
-    u = G.mean(axis=0) / np.linalg.norm(G.mean(axis=0))
-    rest = G - np.outer(G @ u, u)
-    basis = np.column_stack([u, np.linalg.eigh(rest.T @ rest)[1][:, :-r:-1]])
-    valuer = GradientSemivalueValuer(
-        kind, n_permutations=3, learning_rate=0.7, clip=clip, n_components=r, unit=unit,
-        standardize=False, random_state=5,
-    ).fit(X, y, X_val=X_val, y_val=y_val, groups=groups)  # fmt: skip
-    expected, weights = np.zeros(7), np.full(15, 1 / 15)
+    n_outputs = n_classes if kind == "softmax" else 1
+    _, basis = public_basis(kind, X_val, y_val, n_components)
+    points = equal_points(X_val, y_val)
+
+    def parameters(coordinates):
+        return (basis @ coordinates).reshape(n_outputs, 4).T
+
+    def coordinates_of(gradient):
+        return basis.T @ gradient.T.ravel()
+
+    expected = np.zeros(7)
     for order in drawn_orders(5, 7, 3):
-        z = np.zeros(r)
-        before = plain_utility(kind, zero, X_val, y_val, weights, "neg_loss")
-        for j in order:
-            theta = (basis @ z).reshape(outputs, 4).T
-            gs = [
-                basis.T @ plain_gradient(kind, theta, X[i], y[i], n_classes).T.ravel()
-                for i in np.flatnonzero(groups == j)
+        coordinates = np.zeros(n_components)
+        before = plain_utility(kind, parameters(coordinates), *points)
+        for player in order:
+            theta = parameters(coordinates)
+            gradients = [
+                coordinates_of(plain_gradient(kind, theta, X[i], y[i], n_classes))
+                for i in np.flatnonzero(groups == player)
             ]
-            if unit == "example":
-                z = z - 0.7 * np.mean([clipped(g, clip) for g in gs], axis=0)
-            else:
-                z = z - 0.7 * clipped(np.mean(gs, axis=0), clip)
-            theta = (basis @ z).reshape(outputs, 4).T
-            after = plain_utility(kind, theta, X_val, y_val, weights, "neg_loss")
-            expected[j] += (after - before) / 3
+            coordinates = coordinates - 0.7 * released(gradients, clip, unit)
+            after = plain_utility(kind, parameters(coordinates), *points)
+            expected[player] += (after - before) / 3
             before = after
+    valuer = GradientSemivalueValuer(
+        kind,
+        n_permutations=3,
+        learning_rate=0.7,
+        clip=clip,
+        n_components=n_components,
+        unit=unit,
+        standardize=False,
+        random_state=5,
+    ).fit(X, y, X_val=X_val, y_val=y_val, groups=groups)
     assert np.abs(expected).max() > 1e-3
     np.testing.assert_allclose(valuer.values_, expected, rtol=0, atol=1e-10)
-    # The median norm of what the validation points would send.
-    auto = clone(valuer).set_params(clip="median", unit="example")
-    auto.fit(X, y, X_val=X_val, y_val=y_val, groups=groups)
-    assert auto.clip_ == pytest.approx(np.median(np.linalg.norm(G @ basis, axis=1)))
-    party = (
-        clone(auto)
-        .set_params(unit="party")
-        .fit(X, y, X_val=X_val, y_val=y_val, groups=groups)
-    )
-    assert 0 < party.clip_ < auto.clip_  # of means of 24 / 7 of them
 
 
-def test_all_coordinates_are_the_gradient(rng):
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_median_clip_is_that_of_what_points_would_send(rng, kind):
+    X, y, X_val, y_val = problem(rng, KINDS[kind])
+    groups = rng.permutation(np.arange(24) % 7)
+    gradients, basis = public_basis(kind, X_val, y_val, 3)
+    example = GradientSemivalueValuer(
+        kind,
+        n_permutations=3,
+        learning_rate=0.7,
+        clip="median",
+        n_components=3,
+        unit="example",
+        standardize=False,
+        random_state=5,
+    ).fit(X, y, X_val=X_val, y_val=y_val, groups=groups)
+    norms = np.linalg.norm(gradients @ basis, axis=1)
+    assert example.clip_ == pytest.approx(np.median(norms))
+    party = clone(example).set_params(unit="party")
+    party.fit(X, y, X_val=X_val, y_val=y_val, groups=groups)
+    assert 0 < party.clip_ < example.clip_  # of means of 24 / 7 of them
+
+
+def test_as_many_directions_as_parameters_change_no_value(rng):
     X, y, X_val, y_val = problem(rng, 2)
     options = dict(n_permutations=4, learning_rate=0.7, random_state=0)
-    whole = GradientSemivalueValuer(**options).fit(X, y, X_val=X_val, y_val=y_val)
+    plain = GradientSemivalueValuer(**options).fit(X, y, X_val=X_val, y_val=y_val)
     rotated = GradientSemivalueValuer(n_components=4, **options)
     rotated.fit(X, y, X_val=X_val, y_val=y_val)
-    np.testing.assert_allclose(rotated.values_, whole.values_, atol=1e-12)
-    split = GradientSemivalueValuer(n_components=1, clip="median", cv=3, **options).fit(
-        X, y
-    )
-    assert split.values_.sum() == pytest.approx(
-        split.utility_ - split.empty_utility_, abs=1e-12
-    )
+    np.testing.assert_allclose(rotated.values_, plain.values_, atol=1e-12)
+
+
+def test_every_split_has_directions_of_its_own(rng):
+    X, y, _, _ = problem(rng, 2)
+    valuer = GradientSemivalueValuer(
+        n_components=1,
+        clip="median",
+        cv=3,
+        n_permutations=4,
+        learning_rate=0.7,
+        random_state=0,
+    ).fit(X, y)
+    gain = valuer.utility_ - valuer.empty_utility_
+    assert valuer.values_.sum() == pytest.approx(gain, abs=1e-12)
+
+
+# How permutations are walked ----------------------------------------------------------
+
+
+def private_parameters(noise):
+    if noise is None:
+        return {}
+    return dict(noise_multiplier=0.5, noise=noise, burn_in=0.3, noise_random_state=3)
 
 
 @pytest.mark.parametrize("noise", [None, "iid", "correlated"])
 @seeded
-def test_the_same_bits_for_any_jobs_and_blocks(rng, noise):
+def test_values_have_the_same_bits_for_any_number_of_threads(rng, noise):
     X, y, X_val, y_val = problem(rng, 2, n=60)
-    private = {} if noise is None else dict(noise_multiplier=0.5, noise=noise, burn_in=0.3,
-                                            noise_random_state=3)  # fmt: skip
-    valuer = GradientSemivalueValuer(n_permutations=12, random_state=0, **private)
-    values = valuer.fit(X, y, X_val=X_val, y_val=y_val).values_
-    again = (
-        clone(valuer).set_params(n_jobs=2).fit(X, y, X_val=X_val, y_val=y_val).values_
+    valuer = GradientSemivalueValuer(
+        n_permutations=12, random_state=0, **private_parameters(noise)
     )
-    np.testing.assert_array_equal(values, again)
-    if noise is None:  # noise is drawn by block
-        with config_context(working_memory=1e-3):
-            blocks = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val).values_
-        np.testing.assert_allclose(values, blocks, atol=1e-14)
+    one = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val)
+    two = clone(valuer).set_params(n_jobs=2).fit(X, y, X_val=X_val, y_val=y_val)
+    np.testing.assert_array_equal(two.values_, one.values_)
 
 
-@pytest.mark.parametrize("noise", [None, "iid", "correlated"])
-def test_callbacks(rng, noise):
+def test_values_do_not_depend_on_the_working_memory(rng):
+    # With noise they do: it is drawn by block.
+    X, y, X_val, y_val = problem(rng, 2, n=60)
+    valuer = GradientSemivalueValuer(n_permutations=12, random_state=0)
+    values = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val).values_
+    with config_context(working_memory=1e-3):
+        in_blocks = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val).values_
+    np.testing.assert_allclose(in_blocks, values, atol=1e-14)
+
+
+def watched_fit(rng, noise, watch):
+    """A valuer of 20 permutations, half of them burn-in, and a fit with a callback."""
     X, y, X_val, y_val = problem(rng, 2)
-    points = dict(X_val=X_val, y_val=y_val)
-    private = {} if noise is None else dict(epsilon=1.0, noise=noise)
+    private = {} if noise is None else {"epsilon": 1.0, "noise": noise}
     valuer = GradientSemivalueValuer(
         n_permutations=20, random_state=0, burn_in=0.5, **private
     )
+    valuer.set_callbacks(watch)
+    return valuer, lambda: valuer.fit(X, y, X_val=X_val, y_val=y_val)
+
+
+each_noise = pytest.mark.parametrize("noise", [None, "iid", "correlated"])
+
+
+@each_noise
+def test_callbacks_see_every_permutation(rng, noise):
     watch = Watch()
-    valuer.set_callbacks(watch).fit(X, y, **points)
+    _, fit = watched_fit(rng, noise, watch)
+    fit()
     assert watch.begun == watch.ended == watch.expected == 20
-    valuer.set_callbacks(Watch(stop_at=14))
+
+
+@each_noise
+def test_a_stopped_fit_has_the_values_of_the_permutations_before(rng, noise):
+    valuer, fit = watched_fit(rng, noise, Watch(stop_at=14))
     with pytest.warns(IncompleteFitWarning, match="the permutations walked until then"):
-        valuer.fit(X, y, **points)
+        fit()
     assert valuer.n_evaluations_ == 4 * 25
-    gained = valuer.utility_ - valuer.empty_utility_
-    assert valuer.values_.sum() == pytest.approx(gained, abs=1e-9)
-    valuer.set_callbacks(Watch(interrupt_at=16))
+    gain = valuer.utility_ - valuer.empty_utility_
+    assert valuer.values_.sum() == pytest.approx(gain, abs=1e-9)
+
+
+@each_noise
+def test_an_interrupted_fit_has_the_values_of_the_permutations_before(rng, noise):
+    valuer, fit = watched_fit(rng, noise, Watch(interrupt_at=16))
     with pytest.raises(KeyboardInterrupt):
-        valuer.fit(X, y, **points)
+        fit()
     assert valuer.n_evaluations_ >= 5 * 25
-    valuer.set_callbacks(Watch(stop_at=9))
+
+
+@each_noise
+def test_a_fit_that_is_stopped_in_the_burn_in_is_an_error(rng, noise):
+    _, fit = watched_fit(rng, noise, Watch(stop_at=9))
     with pytest.raises(RuntimeError, match="in the burn-in, the first 10 permutations"):
-        valuer.fit(X, y, **points)
+        fit()
 
 
 def test_no_clip_without_noise_and_one_with_it(rng):
     X, y, X_val, y_val = problem(rng, 0)
-    X, y = 20 * X, 50 * y
-    points = dict(X_val=X_val, y_val=y_val)
+    X = 20 * X
+    y = 50 * y
     options = dict(n_permutations=3, learning_rate=0.001, random_state=0)
-    found = {clip: GradientSemivalueValuer(clip=clip, **options).fit(X, y, **points)
-             for clip in ("auto", None, 1.0)}  # fmt: skip
-    assert (found["auto"].clip_, found[1.0].clip_) == (None, 1.0)
-    np.testing.assert_array_equal(found["auto"].values_, found[None].values_)
-    assert np.abs(found["auto"].values_ - found[1.0].values_).max() > 1e-3
-    private = GradientSemivalueValuer(epsilon=1.0, **options).fit(X, y, **points)
-    assert private.clip_ == 1.0
+    auto, unclipped, clipped_at_one, private = (
+        GradientSemivalueValuer(**options, **parameters).fit(
+            X, y, X_val=X_val, y_val=y_val
+        )
+        for parameters in ({}, {"clip": None}, {"clip": 1.0}, {"epsilon": 1.0})
+    )
+    assert auto.clip_ is None
+    assert private.clip_ == clipped_at_one.clip_ == 1.0
+    np.testing.assert_array_equal(auto.values_, unclipped.values_)
+    assert np.abs(auto.values_ - clipped_at_one.values_).max() > 1e-3
 
 
-def test_utilities_where_there_is_no_weight_are_not_computed(rng):
+@pytest.mark.parametrize(
+    ("semivalue", "n_utilities"),
+    [((16, 1), 60), ("leave-one-out", 3), ((4, 1), 81), ("shapley", 81)],
+)
+def test_utilities_without_weight_are_not_computed(rng, semivalue, n_utilities):
     X, y, X_val, y_val = problem(rng, 2, n=80)
-    points = dict(X_val=X_val, y_val=y_val)
-    for semivalue, most in (
-        ((16, 1), 60),
-        ("leave-one-out", 3),
-        ((4, 1), 81),
-        ("shapley", 81),
-    ):
-        options = dict(n_permutations=5, learning_rate=0.3, random_state=0)
-        valuer = GradientSemivalueValuer(semivalue=semivalue, **options).fit(
-            X, y, **points
-        )
-        whole = GradientSemivalueValuer(**options).fit(X, y, **points)
-        assert valuer.n_evaluations_ <= 5 * most
-        assert (valuer.utility_, valuer.empty_utility_) == (
-            whole.utility_,
-            whole.empty_utility_,
-        )
-        expected = plain_values(
-            "logistic", (X - X_val.mean(0)) / X_val.std(0) / np.sqrt(3), y, np.arange(80),
-            (X_val - X_val.mean(0)) / X_val.std(0) / np.sqrt(3), y_val, np.full(15, 1 / 15),
-            rate=0.3, clip=np.inf, unit="party", utility="neg_loss",
-            orders=drawn_orders(0, 80, 5), semivalue=semivalue,
-        )  # fmt: skip
-        np.testing.assert_allclose(valuer.values_, expected, atol=1e-6)
+    options = dict(n_permutations=5, learning_rate=0.3, random_state=0)
+    valuer = GradientSemivalueValuer(semivalue=semivalue, **options)
+    valuer.fit(X, y, X_val=X_val, y_val=y_val)
+    shapley = GradientSemivalueValuer(**options).fit(X, y, X_val=X_val, y_val=y_val)
+    assert valuer.n_evaluations_ <= 5 * n_utilities
+    assert valuer.utility_ == shapley.utility_
+    assert valuer.empty_utility_ == shapley.empty_utility_
+    mean = X_val.mean(0)
+    scale = X_val.std(0)
+    expected = plain_values(
+        "logistic",
+        (X - mean) / scale / np.sqrt(3),
+        y,
+        np.arange(80),
+        equal_points((X_val - mean) / scale / np.sqrt(3), y_val),
+        rate=0.3,
+        clip=np.inf,
+        orders=drawn_orders(0, 80, 5),
+        semivalue=semivalue,
+    )
+    np.testing.assert_allclose(valuer.values_, expected, atol=1e-6)
 
 
 # Rows that join -----------------------------------------------------------------------
@@ -357,14 +512,17 @@ def test_values_of_joining_rows_are_those_of_a_refit(rng, kind):
     X, y, X_val, y_val = problem(rng, KINDS[kind], n=36, n_val=30)
     points = dict(X_val=X_val, y_val=y_val)
     valuer = GradientSemivalueValuer(
-        kind, (2, 1), n_permutations=200, learning_rate=0.01 if kind == "linear" else 0.2,
+        kind,
+        semivalue=(2, 1),
+        n_permutations=200,
+        learning_rate=0.01 if kind == "linear" else 0.2,
         random_state=0,
-    ).fit(X[:-4], y[:-4], **points)  # fmt: skip
+    ).fit(X[:-4], y[:-4], **points)
     joined = valuer.score_samples(X[-4:], y[-4:])
-    refits = [
-        clone(valuer).fit(X[[*range(32), i]], y[[*range(32), i]], **points)
-        for i in range(32, 36)
-    ]
+    refits = []
+    for i in range(32, 36):
+        rows = [*range(32), i]
+        refits.append(clone(valuer).fit(X[rows], y[rows], **points))
     expected = np.array([refit.values_[-1] for refit in refits])
     errors = np.array([refit.values_error_[-1] for refit in refits])
     assert np.ptp(expected) > 8 * errors.mean()
@@ -380,47 +538,55 @@ def test_values_without_labels_are_means_over_labels(rng):
     )
     valuer.fit(X[:40], y[:40], X_val=X_val, y_val=y_val)
     by_label = np.array(
-        [valuer.score_samples(X[40:], np.full(20, c)) for c in range(3)]
+        [valuer.score_samples(X[40:], np.full(20, label)) for label in range(3)]
     )
-    found = valuer.transform(X[40:])[:, 0]
-    assert (by_label.min(axis=0) < found).all()
-    assert (found < by_label.max(axis=0)).all()
-    weights = np.linalg.lstsq(by_label.T, found, rcond=None)[0]
+    unlabelled = valuer.transform(X[40:])[:, 0]
+    assert (by_label.min(axis=0) < unlabelled).all()
+    assert (unlabelled < by_label.max(axis=0)).all()
+    weights = np.linalg.lstsq(by_label.T, unlabelled, rcond=None)[0]
     assert 0.5 < weights.sum() < 1.5
-    # A target that is predicted leaves little to gain; of fit, rows keep theirs.
+
+
+def test_values_without_targets_are_those_of_predicted_targets(rng):
     X, y, X_val, y_val = problem(rng, 0, n=60, n_val=40)
     valuer = GradientSemivalueValuer(
         n_permutations=10, learning_rate=0.1, random_state=0
     )
     valuer.fit(X[:40], 100 + y[:40], X_val=X_val, y_val=100 + y_val)
-    predicted = valuer.score_samples(X[40:])
-    assert (
-        np.corrcoef(predicted, valuer.score_samples(X[40:], 100 + y[40:]))[0, 1] > 0.5
-    )
+    of_predicted = valuer.score_samples(X[40:])
+    of_targets = valuer.score_samples(X[40:], 100 + y[40:])
+    # A target that is predicted leaves little to gain.
+    assert np.corrcoef(of_predicted, of_targets)[0, 1] > 0.5
 
 
-def test_a_middle_step_of_a_pipeline(rng):
+def test_a_feature_union_of_rows_and_values(rng):
     X, y, *_ = problem(rng, 2, n=120)
     valuer = GradientSemivalueValuer(n_permutations=3, learning_rate=0.1, cv=2)
     pipeline = make_pipeline(
-        StandardScaler(), FeatureUnion([
-            ("rows", "passthrough"), ("value", valuer)
-        ]), LogisticRegression(),
-    )  # fmt: skip
+        StandardScaler(),
+        FeatureUnion([("rows", "passthrough"), ("value", valuer)]),
+        LogisticRegression(),
+    )
     pipeline.fit(X[:90], y[:90])
     assert pipeline[-1].n_features_in_ == 4
     assert np.isfinite(pipeline.predict_proba(X[90:])).all()
+
+
+def test_a_grid_search_over_semivalues(rng):
+    X, y, *_ = problem(rng, 2, n=120)
+    valuer = GradientSemivalueValuer(n_permutations=3, learning_rate=0.1, cv=2)
     search = GridSearchCV(
         make_pipeline(valuer, LogisticRegression()),
-        {"gradientsemivaluevaluer__semivalue": ["shapley", (4, 1)]}, cv=2,
-    )  # fmt: skip
+        {"gradientsemivaluevaluer__semivalue": ["shapley", (4, 1)]},
+        cv=2,
+    )
     assert np.isfinite(search.fit(X, y).cv_results_["mean_test_score"]).all()
 
 
 # Traps and errors ---------------------------------------------------------------------
 
 
-def test_constant_columns_blow_nothing_up(rng):
+def test_constant_columns_are_not_scaled_up(rng):
     X, y, X_val, y_val = problem(rng, 2, n=60)
     X_val[:, 1] = 5.0
     X_val[:, 2] = 5.0 + 1e-9 * rng.normal(size=15)
@@ -432,11 +598,14 @@ def test_constant_columns_blow_nothing_up(rng):
     ):
         valuer.fit(X, y, X_val=X_val, y_val=y_val)
     assert np.abs(valuer.values_).max() < 0.1
+
+
+def test_the_scale_of_a_column_of_zeros_is_one():
     with pytest.warns(ConstantColumnsWarning):
         assert column_scales(np.zeros((4, 1))) == ([0.0], [1.0])
 
 
-def test_learning_rate_from_public_data(rng):
+def test_the_learning_rate_falls_with_the_number_of_steps_and_with_noise(rng):
     X, y, X_val, y_val = problem(rng, 0, n=100, n_val=80)
     points = dict(X_val=X_val, y_val=y_val)
     rates = {}
@@ -446,40 +615,56 @@ def test_learning_rate_from_public_data(rng):
         )
         rates[n, multiplier] = valuer.fit(X[:n], y[:n], **points).learning_rate_
     assert rates[10, None] > rates[100, None] > rates[100, 3.0]
-    X[:], y[:] = 0.0, 1e6 + 0.5  # the rows themselves do not matter
-    assert (
-        GradientSemivalueValuer(clip=1.0, random_state=0)
-        .fit(X, y, **points)
-        .learning_rate_
-        == (rates[100, None])
-    )
-    # Clipped by nothing, the larger rates end in infinity: they are not taken.
-    wild = GradientSemivalueValuer(
+
+
+def test_the_learning_rate_depends_on_neither_rows_nor_permutations(rng):
+    X, y, X_val, y_val = problem(rng, 0, n=100, n_val=80)
+    few = GradientSemivalueValuer(clip=1.0, n_permutations=10, random_state=0)
+    rate = few.fit(X, y, X_val=X_val, y_val=y_val).learning_rate_
+    X[:] = 0.0
+    y[:] = 1e6 + 0.5
+    many = clone(few).set_params(n_permutations=100)
+    assert many.fit(X, y, X_val=X_val, y_val=y_val).learning_rate_ == rate
+
+
+def test_learning_rates_that_end_in_infinity_are_not_taken(rng):
+    _, _, X_val, y_val = problem(rng, 0, n=100, n_val=80)
+    X = 30 * rng.normal(size=(100, 3))
+    y = rng.normal(size=100)
+    valuer = GradientSemivalueValuer(
         clip=None, standardize=False, n_permutations=1, random_state=0
     )
-    X, y = 30 * rng.normal(size=(100, 3)), rng.normal(size=100)
     with np.errstate(all="ignore"):
-        wild.fit(X, y, X_val=30 * X_val, y_val=y_val)
-    assert wild.learning_rate_ == 0.001
+        valuer.fit(X, y, X_val=30 * X_val, y_val=y_val)
+    assert valuer.learning_rate_ == 0.001
 
 
-def test_a_gradient_that_is_not_finite():
-    X = np.array([[1.0], [2.0], [1e70], [3.0]])
-    y, X_val, y_val = np.array([0, 1, 0, 1]), np.array([[1.0], [2.0]]), np.array([0, 1])
+def test_a_gradient_that_is_not_finite_is_an_error():
+    X = np.array([[1e3], [2e3], [1e73], [3e3]])
+    y = np.array([0, 1, 0, 1])
+    valuer = GradientSemivalueValuer(
+        "linear", learning_rate=1e300, clip=None, standardize=False
+    )
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(
+            ValueError, match="Every party's gradient must be finite. .* the party"
+        ),
+    ):
+        valuer.fit(X, y, X_val=np.array([[1.0], [2.0]]), y_val=np.array([0, 1]))
+
+
+def test_two_rows_without_clip_have_finite_values():
+    X = np.array([[1.0], [2.0]])
+    y = np.array([0, 1])
     valuer = GradientSemivalueValuer(learning_rate=0.1, clip=None, standardize=False)
     with np.errstate(all="ignore"):
-        bad = GradientSemivalueValuer(
-            "linear", learning_rate=1e300, clip=None, standardize=False
-        )
-        with pytest.raises(
-            ValueError, match="Every party's gradient must be finite. .* the party"
-        ):
-            bad.fit(X * [[1e3]], y, X_val=X_val, y_val=y_val)
-    assert np.isfinite(valuer.fit(X[:2], y[:2], X_val=X_val, y_val=y_val).values_).all()
+        valuer.fit(X, y, X_val=np.array([[1.0], [2.0]]), y_val=np.array([0, 1]))
+    assert np.isfinite(valuer.values_).all()
 
 
 @pytest.mark.parametrize(
-    ("params", "message"),
+    ("parameters", "message"),
     [
         (
             {"model": "forest"},
@@ -505,27 +690,35 @@ def test_a_gradient_that_is_not_finite():
         ({"utility": "r2"}, "'utility' parameter"),
     ],
 )
-def test_errors(rng, params, message):
+def test_parameters_out_of_range_are_refused(rng, parameters, message):
     X, y, X_val, y_val = problem(rng, 2)
     with pytest.raises(ValueError, match=message):
-        GradientSemivalueValuer(**params).fit(X, y, X_val=X_val, y_val=y_val)
+        GradientSemivalueValuer(**parameters).fit(X, y, X_val=X_val, y_val=y_val)
 
 
-def test_errors_of_targets(rng):
-    X, y, X_val, y_val = problem(rng, 0)
+def test_a_median_clip_of_gradients_of_zero_is_refused(rng):
+    X, y, X_val, _ = problem(rng, 0)
+    valuer = GradientSemivalueValuer(clip="median")
     with pytest.raises(
         ValueError, match="clip must be a number if the gradients of the"
     ):
-        GradientSemivalueValuer(clip="median").fit(
-            X, y, X_val=X_val, y_val=np.zeros(15)
-        )
-    with pytest.raises(
-        ValueError, match="y must hold classes when task='classification'"
-    ):
-        GradientSemivalueValuer("logistic").fit(X, y, X_val=X_val, y_val=y_val)
-    with pytest.raises(
-        ValueError, match="utility must be 'neg_loss' for a continuous target"
-    ):
-        GradientSemivalueValuer(utility="accuracy").fit(X, y, X_val=X_val, y_val=y_val)
+        valuer.fit(X, y, X_val=X_val, y_val=np.zeros(15))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"model": "logistic"}, "y must hold classes when task='classification'"),
+        ({"utility": "accuracy"}, "utility must be 'neg_loss' for a continuous target"),
+    ],
+)
+def test_parameters_of_classes_are_refused_for_targets(rng, parameters, message):
+    X, y, X_val, y_val = problem(rng, 0)
+    with pytest.raises(ValueError, match=message):
+        GradientSemivalueValuer(**parameters).fit(X, y, X_val=X_val, y_val=y_val)
+
+
+def test_private_fits_without_a_validation_set_are_refused(rng):
+    X, y, _, _ = problem(rng, 0)
     with pytest.raises(ValueError, match="X_val and y_val must be passed with epsilon"):
         GradientSemivalueValuer(epsilon=1.0).fit(X, y)
