@@ -9,7 +9,9 @@ from .ledger import Ledger
 
 
 def add_ledger_command(commands):
-    """Add the command ``ledger`` with its steps ``new``, ``show`` and ``spend`` to a command line.
+    """Add the command ``ledger`` to a command line.
+
+    Its steps are ``new``, ``show`` and ``spend``.
 
     Parameters
     ----------
@@ -78,9 +80,8 @@ def _show(options):
     for charge in ledger.charges:
         cost = get_epsilon(charge.event, ledger.delta, ledger.relation)
         print(f"{charge.number:>4}  {charge.time}  epsilon={cost:.4g}  {charge.label}")
-    print(
-        f"Gaussian noise of one more release can have an epsilon of {ledger.plan(1):.3g}."
-    )
+    epsilon = ledger.plan(1)
+    print(f"Gaussian noise of one more release can have an epsilon of {epsilon:.3g}.")
 
 
 def _spend(options):
