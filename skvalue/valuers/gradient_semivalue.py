@@ -396,7 +396,7 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
             return None
 
         values = [self._split_values(problem, results) for results in by_split]
-        if release is not None and self._averages_releases:
+        if release is not None and self._averages_releases():
             # A private fit has one split.
             results = by_split[0]
             n_counted = results.moments.count
@@ -418,7 +418,6 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
             n_evaluations_=n_evaluations,
         )
 
-    @property
     def _averages_releases(self):
         """Whether the steps of private fits are along averages of releases."""
         return not is_named(self.noise, "iid")
@@ -427,7 +426,7 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         """Number of first permutations whose utilities are not computed (burn-in)."""
         burn_in = self.burn_in
         if burn_in is None:
-            averages_noise = self._is_private and self._averages_releases
+            averages_noise = self._is_private and self._averages_releases()
             burn_in = 0.9 if averages_noise else 0.0
         return min(int(burn_in * self.n_permutations), self.n_permutations - 1)
 
