@@ -34,19 +34,19 @@ def has_solver(estimator):
 
 
 def obstacles(training):
-    """What keeps an estimator from a batched solver that would train it otherwise: name
-    -> cure."""
-    estimator, found = training.estimator, {}
+    """What alone keeps an estimator from a batched solver: name -> cure."""
+    estimator = training.estimator
+    cures = {}
     if isinstance(estimator, Pipeline) and len(estimator) > 1:
         estimator = estimator[-1]
         steps = f"the steps before {type(estimator).__name__} in the pipeline"
-        found[steps] = "transform the rows before they are valued"
+        cures[steps] = "transform the rows before they are valued"
     if has_solver(estimator) and estimator.get_params().get("class_weight") is not None:
-        found["class_weight"] = "pass sample_weight in place of class_weight"
+        cures["class_weight"] = "pass sample_weight in place of class_weight"
         estimator = clone(estimator).set_params(class_weight=None)
-    if found and find_solver(replace(training, estimator=estimator), "auto") is None:
+    if cures and find_solver(replace(training, estimator=estimator), "auto") is None:
         return {}
-    return found
+    return cures
 
 
 def find_solver(training, batch):
@@ -58,22 +58,31 @@ def find_solver(training, batch):
     if batch == "never":
         if training.device == "cuda":
             raise ValueError(
-                "device='cuda' needs a batched solver: batch='auto' or 'torch'. Got batch='never'."
+                "device='cuda' needs a batched solver, since single fits do not use "
+                "the GPU: batch='auto' or 'torch'. Got batch='never'."
             )
         return None
-    engines, by_torch = {}, batch == "torch" or training.device == "cuda"
-    if by_torch:
-        import_optional(
-            "torch", "batch='torch'" if batch == "torch" else "device='cuda'", "torch"
-        )
-        from .torch import ENGINES as engines
-    for solver in engines or SOLVERS:
-        if (built := solver.build(training, engines.get(solver))) is not None:
-            return built
-    if by_torch:
-        raise ValueError(
-            "batch='torch' and device='cuda' need LogisticRegression, Ridge or LinearRegression, "
-            "with parameters, dense data and a scorer that batched solvers support. Got "
-            f"{training.estimator!r}."
-        )
+    if batch == "torch" or training.device == "cuda":
+        return _find_torch_solver(training, batch)
+    for solver_class in SOLVERS:
+        solver = solver_class.build(training)
+        if solver is not None:
+            return solver
     return None
+
+
+def _find_torch_solver(training, batch):
+    """The solver whose coefficients torch computes."""
+    parameter = "batch='torch'" if batch == "torch" else "device='cuda'"
+    import_optional("torch", parameter, "torch")
+    from .torch import ENGINES
+
+    for solver_class, engine_class in ENGINES.items():
+        solver = solver_class.build(training, engine_class)
+        if solver is not None:
+            return solver
+    raise ValueError(
+        "batch='torch' and device='cuda' need LogisticRegression, Ridge or "
+        "LinearRegression, with parameters, dense data and a scorer that batched "
+        f"solvers support. Got {training.estimator!r}."
+    )

@@ -13,7 +13,8 @@ from ...linear import FAILED, ONE_CLASS, UNSOLVED
 from .loop import fit_and_score
 from .scores import Scores
 
-_TILE = 128
+_MIN_TILE = 8  # coalitions
+_MAX_TILE = 128
 ANSWERS = 2_000_000  # approximate number of predictions per tile
 
 
@@ -24,27 +25,33 @@ class BatchedSolver(ABC):
     float64 arrays.
     """
 
-    name = ""  # value of `ModelGame.solver`
-    engine_class = None  # computes coefficients; `torch` has others
-    in_threads = True  # whether tiles are computed in parallel threads
-    methods = ("predict",)  # response methods that it supports
+    # The value of `ModelGame.solver`, and the response methods that are supported.
+    name = ""
+    methods = ("predict",)
+
+    # What computes coefficients, of which torch has others, and whether tiles of
+    # coalitions are computed in parallel threads.
+    engine_class = None
+    in_threads = True
 
     def __init__(self, training, X, X_val):
-        self.training, self.X, self.X_val = training, X, X_val
+        self.training = training
+        self.X = X
+        self.X_val = X_val
         self.scores = Scores(training)
-        self.n_classes = 0 if training.classes is None else len(training.classes)
-        self.weights = (
-            np.ones(len(X))
-            if training.sample_weight is None
-            else training.sample_weight
-        )
-        if self.n_classes:
+        self.weights = training.sample_weight
+        if self.weights is None:
+            self.weights = np.ones(len(X))
+
+        if training.classes is None:
+            self.n_classes = 0
+            self.y = training.y.astype(np.float64)
+        else:
+            self.n_classes = len(training.classes)
             self.y = np.searchsorted(training.classes, training.y)
             self.onehot = np.eye(self.n_classes)[self.y]
-        else:
-            self.y = training.y.astype(np.float64)
-        width = max(self.n_classes, 1) * len(X_val)
-        self.tile = int(np.clip(ANSWERS // width, 8, _TILE))
+        n_answers = max(self.n_classes, 1) * len(X_val)
+        self.tile = int(np.clip(ANSWERS // n_answers, _MIN_TILE, _MAX_TILE))
 
     @classmethod
     def build(cls, training, engine_class=None):
@@ -61,15 +68,18 @@ class BatchedSolver(ABC):
             return None
         if Scores(training).response_method() not in cls.methods:
             return None
-        X, X_val = _dense(training.X), _dense(training.X_val)
+        X = _dense(training.X)
+        X_val = _dense(training.X_val)
         if X is None or X_val is None or X.shape[1] != X_val.shape[1]:
             return None
         if training.classes is None and training.y.dtype.kind not in "fiub":
             return None
+
         solver = cls(training, X, X_val)
         if not solver.fits():
             return None
-        if engine_class := engine_class or cls.engine_class:
+        engine_class = engine_class or cls.engine_class
+        if engine_class is not None:
             solver.engine = engine_class(solver)
         return solver
 
@@ -91,44 +101,51 @@ class BatchedSolver(ABC):
         """Scores of a tile of nonempty coalitions, and the status of each."""
 
     def utilities(self, masks, n_jobs):
-        """Utilities of coalitions of rows, a mask of those that failed, and one of one
-        class.
+        """Utilities (m,) of coalitions of rows, and masks of those that failed, and of
+        one class.
 
         The utilities depend, bitwise, on all coalitions of the call, not on the number
         of workers.
         """
         self.prepare()
         tasks = [
-            (masks[part], masks[part].sum(axis=1))
-            for part in tiles(len(masks), self.tile)
+            (masks[tile], masks[tile].sum(axis=1))
+            for tile in tiles(len(masks), self.tile)
         ]
-        parts = list(
-            ordered_map(self.tile_scores, tasks, n_jobs if self.in_threads else 1)
-        )
-        utilities, status = map(np.concatenate, zip(*parts))
-        failed, single = status == FAILED, status == ONE_CLASS
-        raises = isinstance(self.training.error_score, str)
-        if failed.any() and not raises:
-            utilities[failed] = self.training.error_score
-            raises = masks.sum(axis=1) == self.training.n_rows
-        left = np.isnan(utilities) | (status == UNSOLVED) | (failed & raises)
-        # The loop solves the rest, or raises the error of the estimator or the scorer.
-        if left.any():
-            packed = np.packbits(masks[left], axis=1)
-            utilities[left], failed[left], single[left] = fit_and_score(
-                self.training, packed
-            )
-        return utilities, failed, single
+        n_jobs = n_jobs if self.in_threads else 1
+        results = list(ordered_map(self.tile_scores, tasks, n_jobs))
+        utilities = np.concatenate([scores for scores, _ in results])
+        status = np.concatenate([status for _, status in results])
+        failed = status == FAILED
+        has_one_class = status == ONE_CLASS
+
+        # A failure has a known utility, unless it is an error: of all rows together, or
+        # of any coalition with error_score="raise".
+        is_error = failed
+        error_score = self.training.error_score
+        if failed.any() and not isinstance(error_score, str):
+            utilities[failed] = error_score
+            is_error = failed & (masks.sum(axis=1) == self.training.n_rows)
+
+        # The loop solves the remaining ones, or raises the error of the estimator or
+        # the scorer.
+        remaining = np.isnan(utilities) | (status == UNSOLVED) | is_error
+        if remaining.any():
+            packed = np.packbits(masks[remaining], axis=1)
+            scored = fit_and_score(self.training, packed)
+            utilities[remaining], failed[remaining], has_one_class[remaining] = scored
+        return utilities, failed, has_one_class
 
     def score_votes(self, votes, counts, sizes, probabilities_of=None):
-        """Scores of classifiers from votes (m, V, C), which probabilities are computed
-        from."""
+        """Scores (m,) of classifiers from votes (m, V, C) for classes.
+
+        They are probabilities, or what ``probabilities_of`` makes probabilities of.
+        """
         if self.scores.response_method() == "predict":
             return self.scores.of_classes(votes.argmax(axis=2), sizes)
         probabilities = votes if probabilities_of is None else probabilities_of(votes)
-        return self.scores.of_classes(
-            complete_probabilities(probabilities, counts), sizes
-        )
+        probabilities = complete_probabilities(probabilities, counts)
+        return self.scores.of_classes(probabilities, sizes)
 
     def counts(self, masks):
         """Number of rows of each class in each coalition, (m, C)."""
@@ -145,25 +162,25 @@ def _dense(X):
 
 
 def one_class(counts):
-    """Mask of the coalitions with one class."""
+    """Mask (m,) of the coalitions with one class."""
     return np.count_nonzero(counts, axis=1) == 1
 
 
 def complete_probabilities(probabilities, counts):
-    """Set, in place, the probabilities of classes that a coalition lacks; see
-    `MissingClasses`.
+    """Probabilities (m, V, C) with those of classes that coalitions lack, in place.
 
-    For a coalition of one class, of probability 1, this gives (count + 1) / (n + C).
+    See `MissingClasses`. For a coalition of one class, of probability 1, this gives
+    (count + 1) / (n + C).
     """
     n_classes = counts.shape[1]
     lacking = np.flatnonzero((counts == 0).any(axis=1))
     if len(lacking):
         n = counts[lacking].sum(axis=1)
-        present = counts[lacking] > 0
-        scale = (n + present.sum(axis=1)) / (n + n_classes)
-        extended = probabilities[lacking] * scale[:, None, None]
-        rest = np.where(present, 0.0, 1.0 / (n + n_classes)[:, None])
+        is_present = counts[lacking] > 0
+        scale = (n + is_present.sum(axis=1)) / (n + n_classes)
+        of_present = probabilities[lacking] * scale[:, None, None]
+        of_missing = np.where(is_present, 0.0, 1.0 / (n + n_classes)[:, None])
         probabilities[lacking] = np.where(
-            present[:, None, :], extended, rest[:, None, :]
+            is_present[:, None, :], of_present, of_missing[:, None, :]
         )
     return probabilities

@@ -27,28 +27,32 @@ class BayesSolver(BatchedSolver):
     def tile_scores(self, masks, sizes):
         from .bayes_kernels import log_likelihoods
 
-        estimator, counts = self.training.estimator, self.counts(masks)
+        estimator = self.training.estimator
+        counts = self.counts(masks)
         status = np.where(one_class(counts), ONE_CLASS, SOLVED)
         priors = np.empty(0)
         if estimator.priors is not None:
             priors = np.asarray(estimator.priors, dtype=np.float64)
             # The estimator needs as many priors as the coalition has classes.
-            status[(status == SOLVED) & (counts == 0).any(axis=1)] = FAILED
+            lacks_class = (counts == 0).any(axis=1)
+            status[(status == SOLVED) & lacks_class] = FAILED
+
         joint = np.full((len(masks), len(self.X_val), self.n_classes), -np.inf)
         usable = log_likelihoods(
-            self.X,
-            self.y,
-            self.weights,
-            priors,
-            estimator.var_smoothing,
-            masks,
-            self.X_val,
-            joint,
+            X=self.X,
+            y=self.y,
+            w=self.weights,
+            priors=priors,
+            smoothing=estimator.var_smoothing,
+            masks=masks,
+            X_val=self.X_val,
+            joint=joint,
         )
         status[~usable & (status == SOLVED)] = UNSOLVED
-        joint[status == ONE_CLASS] = np.where(counts > 0, 0.0, -np.inf)[
-            status == ONE_CLASS, None
-        ]
+
+        # Of one class, that class is certain. What has no model has no score either.
+        certain = np.where(counts > 0, 0.0, -np.inf)
+        joint[status == ONE_CLASS] = certain[status == ONE_CLASS, None]
         joint[(status == FAILED) | (status == UNSOLVED)] = 0.0
         return self.score_votes(joint, counts, sizes, _probabilities), status
 

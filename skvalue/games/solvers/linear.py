@@ -7,41 +7,60 @@ from sklearn.linear_model import LinearRegression, Ridge
 from ...linear import SOLVED, UNSOLVED
 from .base import BatchedSolver
 
-_MAX_PRODUCTS = 20_000_000  # most products of pairs of columns kept for all rows
-_NEARBY = 4  # most differing rows for which a coalition is computed from the one before
+_MAX_PRODUCTS = 20_000_000  # of pairs of columns that are kept for all rows
+
+# A coalition is computed from the one before it if at most this many rows differ.
+_NEARBY = 4
 
 
 class CompiledForm:
     """Coefficients in closed form, by compiled loops."""
 
     def __init__(self, solver):
-        self.X, self.y, self.products = solver.X, solver.y - solver.shift, None
-        self.weights, self.penalty = solver.weights, solver.penalty
+        self.X = solver.X
+        self.y = solver.y - solver.shift
+        self.weights = solver.weights
+        self.penalty = solver.penalty
+        self.products = None
 
     def prepare(self):
         """Precompute, once, the products that all coalitions use."""
-        if self.products is None:
-            rows, columns = np.tril_indices(self.X.shape[1])
-            width = len(rows) if len(self.X) * len(rows) <= _MAX_PRODUCTS else 0
-            weighted = self.X * self.weights[:, None]
-            self.right = weighted * self.y[:, None]
-            self.products = weighted[:, rows[:width]] * self.X[:, columns[:width]]
+        if self.products is not None:
+            return
+        rows, columns = np.tril_indices(self.X.shape[1])
+        n_pairs = len(rows) if len(self.X) * len(rows) <= _MAX_PRODUCTS else 0
+        weighted = self.X * self.weights[:, None]
+        self.right = weighted * self.y[:, None]
+        self.products = weighted[:, rows[:n_pairs]] * self.X[:, columns[:n_pairs]]
 
     def coefs(self, masks, widest):
-        """Coefficients (m, p), and a mask of those that were computed."""
+        """Coefficients (m, p), and a mask of those that were computed.
+
+        Those of a matrix whose condition number may be above ``widest`` are not.
+        """
         from ...linear.linear_kernels import ridge_tile
 
         coefs = np.empty((len(masks), self.X.shape[1]))
-        numbers = np.full(len(masks), -1)
-        fresh = np.ones(len(masks), dtype=bool)
-        fresh[1:] = np.count_nonzero(masks[1:] != masks[:-1], axis=1) > _NEARBY
+        is_fresh = np.ones(len(masks), dtype=bool)
+        n_differing = np.count_nonzero(masks[1:] != masks[:-1], axis=1)
+        is_fresh[1:] = n_differing > _NEARBY
+        matrix_numbers = np.full(len(masks), -1)
         if self.products.shape[1]:
-            numbers[fresh] = np.arange(np.count_nonzero(fresh))
-        some = masks[fresh].astype(np.float64)
+            matrix_numbers[is_fresh] = np.arange(np.count_nonzero(is_fresh))
+        fresh = masks[is_fresh].astype(np.float64)
         solved = ridge_tile(
-            self.X, self.y, self.weights, self.penalty, np.ascontiguousarray(masks), _NEARBY,
-            widest, some @ self.products, some @ self.right, numbers, coefs,
-        )  # fmt: skip
+            X=self.X,
+            y=self.y,
+            w=self.weights,
+            penalty=self.penalty,
+            masks=np.ascontiguousarray(masks),
+            nearby=_NEARBY,
+            widest=widest,
+            grams=fresh @ self.products,
+            rights=fresh @ self.right,
+            numbers=matrix_numbers,
+            coefs=coefs,
+        )
         return coefs, solved
 
 
@@ -55,15 +74,18 @@ class LinearSolver(BatchedSolver):
         super().__init__(training, X, X_val)
         self.fit_intercept = training.estimator.fit_intercept
         # Targets and columns are centred; the intercept compensates.
-        centre = X.mean(axis=0) if self.fit_intercept else np.zeros(X.shape[1])
-        self.shift = self.y.mean() if self.fit_intercept else 0.0
-        self.X, self.X_val = X - centre, X_val - centre
+        center = np.zeros(X.shape[1])
+        self.shift = 0.0
+        if self.fit_intercept:
+            center = X.mean(axis=0)
+            self.shift = self.y.mean()
+        self.X = X - center
+        self.X_val = X_val - center
         alpha = getattr(training.estimator, "alpha", 0.0)  # LinearRegression has none
         self.penalty = np.full(X.shape[1], float(alpha))
         if self.fit_intercept:
-            self.X, self.X_val = (
-                np.c_[part, np.ones(len(part))] for part in (self.X, self.X_val)
-            )
+            self.X = np.c_[self.X, np.ones(len(X))]
+            self.X_val = np.c_[self.X_val, np.ones(len(X_val))]
             self.penalty = np.r_[self.penalty, 0.0]
 
     def prepare(self):
@@ -84,9 +106,8 @@ class RidgeSolver(LinearSolver):
     def tile_scores(self, masks, sizes):
         coefs, solved = self.engine.coefs(masks, np.inf)
         predictions = coefs @ self.X_val.T + self.shift
-        return self.scores.of_targets(predictions, sizes), np.where(
-            solved, SOLVED, UNSOLVED
-        )
+        status = np.where(solved, SOLVED, UNSOLVED)
+        return self.scores.of_targets(predictions, sizes), status
 
 
 class LeastSquaresSolver(LinearSolver):
@@ -115,20 +136,26 @@ class LeastSquaresSolver(LinearSolver):
         return self.scores.of_targets(predictions, sizes), np.full(len(masks), SOLVED)
 
     def _least_norm(self, mask):
-        """As scikit-learn: centre by weighted means, scale by square roots of weights,
-        LAPACK."""
-        X, y, w = self.X[mask], self.y[mask] - self.shift, self.weights[mask]
+        """Coefficients (p,) of one coalition, as scikit-learn computes them.
+
+        It centres by weighted means, scales by square roots of weights, calls LAPACK.
+        """
+        X = self.X[mask]
+        y = self.y[mask] - self.shift
+        w = self.weights[mask]
         root = np.sqrt(w)
         if not self.fit_intercept:
             return self._lstsq(X * root[:, None], y * root)
+
         X = X[:, :-1]
-        mean, y_mean = w @ X / w.sum(), w @ y / w.sum()
-        centred, rounding = X - mean, 4 * len(X) * np.finfo(np.float64).eps
-        if (
-            np.abs(centred).max() <= rounding * np.abs(X).max()
-        ):  # one row, or equal rows
+        mean = w @ X / w.sum()
+        y_mean = w @ y / w.sum()
+        centered = X - mean
+        rounding = 4 * len(X) * np.finfo(np.float64).eps
+        are_equal = np.abs(centered).max() <= rounding * np.abs(X).max()
+        if are_equal:  # or there is one row
             return np.r_[np.zeros(X.shape[1]), y_mean]
-        coef = self._lstsq(centred * root[:, None], (y - y_mean) * root)
+        coef = self._lstsq(centered * root[:, None], (y - y_mean) * root)
         return np.r_[coef, y_mean - mean @ coef]
 
     def _lstsq(self, X, y):

@@ -9,15 +9,16 @@ from sklearn.linear_model import LogisticRegression
 from ...linear import ONE_CLASS, SOLVED, UNSOLVED
 from .base import BatchedSolver, complete_probabilities, one_class
 
-TOLERANCE = (
-    1e-7  # of the Newton decrement before the last step, in standard errors of the fit
-)
+# Of the Newton decrement before the last step, in standard errors of the fit.
+TOLERANCE = 1e-7
 MAX_STEPS = 200
-_NEARBY = 4  # most differing rows for which a coalition starts from the one before
-_MAX_COEFFICIENTS = 200
-_DUAL_TOLERANCE = (
-    1e-9  # of the gradient, relative to the largest possible gradient of the losses
-)
+
+# Of the gradient in the dual, relative to the largest possible one of the losses.
+_DUAL_TOLERANCE = 1e-9
+
+# A coalition starts from the one before it if at most this many rows differ.
+_NEARBY = 4
+_MAX_COEFFICIENTS = 200  # of three and more classes, in total
 
 
 class CompiledNewton:
@@ -27,18 +28,30 @@ class CompiledNewton:
         self.solver = solver
 
     def solve(self, masks, counts):
-        """Coefficients (m, K, p) of coalitions, and their status; see
-        `LogisticSolver`."""
+        """Coefficients (m, K, p) of coalitions, and their status (m,).
+
+        See `LogisticSolver`.
+        """
         from ...linear.logistic_kernels import solve_tile
 
         solver = self.solver
         coefs = np.zeros((len(masks), solver.n_vectors, solver.X.shape[1]))
         status = np.zeros(len(masks), dtype=np.int64)
         solve_tile(
-            solver.X, solver.y, solver.weights, solver.scale, solver.penalty,
-            np.ascontiguousarray(masks), solver.n_classes, solver.start, _NEARBY, TOLERANCE,
-            MAX_STEPS, coefs, status,
-        )  # fmt: skip
+            X=solver.X,
+            y=solver.y,
+            w=solver.weights,
+            scale=solver.scale,
+            penalty=solver.penalty,
+            masks=np.ascontiguousarray(masks),
+            n_classes=solver.n_classes,
+            start=solver.start,
+            nearby=_NEARBY,
+            tolerance=TOLERANCE,
+            max_steps=MAX_STEPS,
+            coefs=coefs,
+            status=status,
+        )
         return coefs, status
 
 
@@ -73,71 +86,82 @@ class LogisticSolver(BatchedSolver):
         parameters = training.estimator.get_params()
         self.penalty = np.full(X.shape[1], 1.0 / parameters["C"])
         if parameters["fit_intercept"]:
-            self.X, self.X_val = (
-                np.c_[X, np.ones(len(X))],
-                np.c_[X_val, np.ones(len(X_val))],
-            )
+            self.X = np.c_[X, np.ones(len(X))]
+            self.X_val = np.c_[X_val, np.ones(len(X_val))]
             self.penalty = np.r_[self.penalty, 0.0]
         self.scale = (self.weights @ np.abs(self.X)) / len(X)
         self.n_vectors = self.n_classes if self.n_classes > 2 else 1
-        self.start, self._few, self._is_prepared = np.zeros(len(self.penalty)), 0, False
+
+        # Set by `prepare`: the model of all rows, from which large coalitions start,
+        # and the number of rows up to which a coalition is solved in the dual.
+        self.start = np.zeros(len(self.penalty))
+        self._max_dual_rows = 0
+        self._is_prepared = False
 
     def fits(self):
         if self.n_classes == 2:
             return True
-        small = self.n_classes * self.X.shape[1] <= _MAX_COEFFICIENTS
-        liblinear = self.training.estimator.solver == "liblinear"  # two classes only
-        return (
-            small
-            and not liblinear
-            and self.scores.response_method() != "decision_function"
-        )
+        is_small = self.n_classes * self.X.shape[1] <= _MAX_COEFFICIENTS
+        is_liblinear = self.training.estimator.solver == "liblinear"  # two classes only
+        has_decisions = self.scores.response_method() == "decision_function"
+        return is_small and not is_liblinear and not has_decisions
 
     def prepare(self):
-        if (
-            not self._is_prepared and self.n_classes == 2
-        ):  # the fit on all rows starts large ones
-            whole = self.weights[None] > 0
-            start = self.engine.solve(whole, self.counts(whole))[0][0, 0]
-            d, compiled = (
-                np.count_nonzero(self.penalty),
-                type(self.engine) is CompiledNewton,
-            )
-            if d >= 4 and compiled and self.training.sample_weight is None:
-                self._few = (
-                    d // 2
-                )  # most rows of a coalition that is solved in the dual
-            self.start = start
+        if self._is_prepared or self.n_classes != 2:
+            return
+        all_rows = self.weights[None] > 0
+        coefs, _ = self.engine.solve(all_rows, self.counts(all_rows))
+        n_penalised = np.count_nonzero(self.penalty)
+        is_compiled = type(self.engine) is CompiledNewton
+        if n_penalised >= 4 and is_compiled and self.training.sample_weight is None:
+            self._max_dual_rows = n_penalised // 2
+        self.start = coefs[0, 0]
         self._is_prepared = True
 
     def tile_scores(self, masks, sizes):
         counts = self.counts(masks)
         coefs = np.zeros((len(masks), self.n_vectors, self.X.shape[1]))
         status = np.full(len(masks), ONE_CLASS)
-        few = sizes <= self._few
-        two = few & (counts > 0).all(axis=1)
-        if two.any():
-            from ...linear.dual_kernels import dual_tile
 
-            coefs[two, 0], solved = dual_tile(
-                self.X, (self.y == 1) * 1.0, masks[two], np.full(two.sum(), 1 / self.penalty[0]),
-                self.penalty[-1] == 0, _DUAL_TOLERANCE, MAX_STEPS,
-            )  # fmt: skip
-            status[two] = np.where(solved, SOLVED, UNSOLVED)
-        if not few.all():
-            coefs[~few], status[~few] = self.engine.solve(masks[~few], counts[~few])
+        # Few rows are solved in the dual, those of one class are left as they are.
+        is_few = sizes <= self._max_dual_rows
+        in_dual = is_few & (counts > 0).all(axis=1)
+        if in_dual.any():
+            coefs[in_dual, 0], status[in_dual] = self._solve_dual(masks[in_dual])
+        if not is_few.all():
+            solved = self.engine.solve(masks[~is_few], counts[~is_few])
+            coefs[~is_few], status[~is_few] = solved
         return self.score(coefs, counts, sizes), status
 
+    def _solve_dual(self, masks):
+        """Coefficients (m, p) of coalitions of two classes, and their status."""
+        from ...linear.dual_kernels import dual_tile
+
+        coefs, solved = dual_tile(
+            X=self.X,
+            t=(self.y == 1) * 1.0,
+            masks=masks,
+            c=np.full(len(masks), 1 / self.penalty[0]),
+            free=self.penalty[-1] == 0,
+            rtol=_DUAL_TOLERANCE,
+            max_steps=MAX_STEPS,
+        )
+        return coefs, np.where(solved, SOLVED, UNSOLVED)
+
     def score(self, coefs, counts, sizes):
-        """Scores of models of coefficients (m, K, p), of coalitions of ``counts`` of
-        each class."""
-        (m, k, p), V = coefs.shape, len(self.X_val)
-        margins = (coefs.reshape(m * k, p) @ self.X_val.T).reshape(m, k, V)
+        """Scores (m,) of models of coefficients (m, K, p).
+
+        ``counts`` (m, C) are the numbers of rows of each class in their coalitions,
+        ``sizes`` (m,) those of all rows.
+        """
+        m, k, p = coefs.shape
+        n_points = len(self.X_val)
+        margins = (coefs.reshape(m * k, p) @ self.X_val.T).reshape(m, k, n_points)
         if self.n_classes > 2:
-            margins = np.where(
-                (counts > 0)[:, None, :], margins.transpose(0, 2, 1), -np.inf
-            )
-            return self.score_votes(margins, counts, sizes, partial(softmax, axis=2))
+            is_present = (counts > 0)[:, None, :]
+            votes = np.where(is_present, margins.transpose(0, 2, 1), -np.inf)
+            return self.score_votes(votes, counts, sizes, partial(softmax, axis=2))
+
         margins = margins[:, 0]
         margins[counts[:, 1] == 0] = -np.inf
         margins[counts[:, 0] == 0] = np.inf

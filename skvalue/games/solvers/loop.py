@@ -38,24 +38,24 @@ class MissingClasses(ClassifierMixin, BaseEstimator):
 
     @available_if(lambda self: hasattr(self.model, "predict_proba"))
     def predict_proba(self, X):
-        seen, total = self.model.classes_, self.n_rows + len(self.classes)
         probabilities = self.model.predict_proba(X)
-        out = np.full((len(probabilities), len(self.classes)), 1.0 / total)
-        scale = (self.n_rows + len(seen)) / total
-        out[:, np.searchsorted(self.classes, seen)] = probabilities * scale
-        return out
+        seen = self.model.classes_
+        n_total = self.n_rows + len(self.classes)
+        completed = np.full((len(probabilities), len(self.classes)), 1.0 / n_total)
+        scale = (self.n_rows + len(seen)) / n_total
+        completed[:, np.searchsorted(self.classes, seen)] = probabilities * scale
+        return completed
 
     @available_if(lambda self: hasattr(self.model, "decision_function"))
     def decision_function(self, X):
-        if (
-            isinstance(self.model, OneClass) and len(self.classes) > 2
-        ):  # zeros, as for two classes
-            return np.zeros((len(self.predict(X)), len(self.classes)))
+        n_classes = len(self.classes)
+        if isinstance(self.model, OneClass) and n_classes > 2:
+            return np.zeros((len(self.predict(X)), n_classes))  # as for two classes
         return self.model.decision_function(X)
 
     def score(self, X, y, sample_weight=None):
-        given = {} if sample_weight is None else {"sample_weight": sample_weight}
-        return self.model.score(X, y, **given)
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return self.model.score(X, y, **weights)
 
     def __getattr__(self, name):
         if name.startswith("__") or name == "model":
@@ -64,14 +64,19 @@ class MissingClasses(ClassifierMixin, BaseEstimator):
 
 
 def train(estimator, X, y, sample_weight, classes, rows):
-    """The model of one coalition, and whether it has one class; regression if `classes`
-    is None."""
-    y_rows, n_classes = y[rows], 0 if classes is None else len(np.unique(y[rows]))
+    """The model of one coalition, and whether it has one class.
+
+    ``classes`` None is a regression.
+    """
+    y_rows = y[rows]
+    n_classes = 0 if classes is None else len(np.unique(y_rows))
     if n_classes == 1:
         model = OneClass().fit(rows, y_rows)
     else:
-        given = {} if sample_weight is None else {"sample_weight": sample_weight[rows]}
-        model = clone(estimator).fit(safe_indexing(X, rows), y_rows, **given)
+        weights = {}
+        if sample_weight is not None:
+            weights = {"sample_weight": sample_weight[rows]}
+        model = clone(estimator).fit(safe_indexing(X, rows), y_rows, **weights)
     if classes is not None and n_classes < len(classes):
         model = MissingClasses(model, classes, len(rows))
     return model, n_classes == 1
@@ -87,16 +92,17 @@ def on_all_rows(estimator, X, n_rows):
     try:
         yield
     except Exception as error:
-        name, cure = type(estimator).__name__, ""
-        if (
-            name != "Pipeline"
-            and getattr(getattr(X, "dtype", None), "kind", "O") not in "biufc"
-        ):
-            cure = " Frames and texts need a pipeline, such as make_pipeline(ColumnTransformer("
-            cure += f"...), {name}())."
+        name = type(estimator).__name__
+        cure = ""
+        kind = getattr(getattr(X, "dtype", None), "kind", "O")
+        if name != "Pipeline" and kind not in "biufc":
+            cure = (
+                " Frames and texts need a pipeline, such as "
+                f"make_pipeline(ColumnTransformer(...), {name}())."
+            )
         raise ValueError(
-            f"estimator must train on all {n_rows} rows together, and be scored. Got {name}, which "
-            f"raised {type(error).__name__}{_reason(error)}.{cure}"
+            f"estimator must train on all {n_rows} rows together, and be scored. Got "
+            f"{name}, which raised {type(error).__name__}{_reason(error)}.{cure}"
         ) from error
 
 
@@ -116,50 +122,60 @@ def score_number(score, n_rows):
     """A score as a finite float; the ValueError names the size of the coalition."""
     if np.ndim(score) or not isinstance(score, (int, float, np.number)):
         raise ValueError(
-            f"scoring must return one number. Got {type(score).__name__} for a coalition of "
-            f"{n_rows} rows."
+            f"scoring must return one number. Got {type(score).__name__} for a "
+            f"coalition of {n_rows} rows."
         )
     if not np.isfinite(score):
         raise ValueError(
-            f"scoring must return a finite number. Got {score} for a coalition of {n_rows} rows."
+            f"scoring must return a finite number. Got {score} for a coalition of "
+            f"{n_rows} rows."
         )
     return float(score)
 
 
 def fit_and_score(training, packed):
-    """Utilities of coalitions, one by one, a mask of those that failed, and one of one
-    class.
+    """Utilities (m,) of coalitions, one by one, and masks of those that failed, and of
+    one class.
 
     ``packed`` are masks as bits (`numpy.packbits`). Runs on one BLAS and OpenMP thread,
     so that results do not depend on the number of workers. If all rows together fail,
     or error_score is "raise", an error is raised. Parameters of the estimator are
     always checked with all rows.
     """
-    error_score = training.error_score
-    utilities, (failed, one_class) = (
-        np.empty(len(packed)),
-        np.zeros((2, len(packed)), dtype=bool),
-    )
+    utilities = np.empty(len(packed))
+    failed = np.zeros(len(packed), dtype=bool)
+    one_class = np.zeros(len(packed), dtype=bool)
     with one_thread():
         for i, bits in enumerate(packed):
             rows = np.flatnonzero(np.unpackbits(bits, count=len(training.y)))
             try:
                 with validated(len(rows) == training.n_rows):
                     model, one_class[i] = train(
-                        training.estimator, training.X, training.y, training.sample_weight,
-                        training.classes, rows,
-                    )  # fmt: skip
+                        training.estimator,
+                        training.X,
+                        training.y,
+                        training.sample_weight,
+                        training.classes,
+                        rows,
+                    )
                     score = training.score(model)
             except Exception as error:
-                if follows_interrupt(error):
-                    raise KeyboardInterrupt from error
-                if isinstance(error_score, str):
-                    error.add_note(f"The coalition had {len(rows)} rows.")
-                    raise
-                if len(rows) == training.n_rows:
-                    with on_all_rows(training.estimator, training.X, len(rows)):
-                        raise
-                utilities[i], failed[i], one_class[i] = error_score, True, False
+                _refuse_failure(error, training, len(rows))
+                utilities[i] = training.error_score
+                failed[i] = True
+                one_class[i] = False
                 continue
             utilities[i] = score_number(score, len(rows))
     return utilities, failed, one_class
+
+
+def _refuse_failure(error, training, n_rows):
+    """Raise what a coalition's error ends a computation with, if it does."""
+    if follows_interrupt(error):
+        raise KeyboardInterrupt from error
+    if isinstance(training.error_score, str):
+        error.add_note(f"The coalition had {n_rows} rows.")
+        raise error
+    if n_rows == training.n_rows:
+        with on_all_rows(training.estimator, training.X, n_rows):
+            raise error

@@ -8,7 +8,7 @@ from ...linear import FAILED, ONE_CLASS, SOLVED, UNSOLVED
 from .base import BatchedSolver, one_class
 from .loop import train
 
-_MAX_PAIRS = 50_000_000  # most pairs of rows and validation points whose order is kept
+_MAX_PAIRS = 50_000_000  # of rows and validation points, whose order is kept
 
 
 class NeighborsSolver(BatchedSolver):
@@ -26,39 +26,49 @@ class NeighborsSolver(BatchedSolver):
 
     @staticmethod
     def allows(parameters):
-        known = isinstance(parameters["weights"], str)
         metric = parameters["metric"]
-        return known and not (isinstance(metric, str) and metric == "precomputed")
+        is_precomputed = isinstance(metric, str) and metric == "precomputed"
+        return isinstance(parameters["weights"], str) and not is_precomputed
 
     def __init__(self, training, X, X_val):
         super().__init__(training, X, X_val)
         self.values = self.onehot if self.n_classes else self.y[:, None]
-        self.order = self.few = None
+
+        # Set by `prepare`: rows by distance from each validation point, and the status
+        # of coalitions of fewer rows than `n_neighbors`.
+        self.distances = None
+        self.order = None
+        self.too_few = None
 
     def fits(self):
         return len(self.X) * len(self.X_val) <= _MAX_PAIRS
 
     def prepare(self):
-        if self.order is None:
-            whole = clone(self.training.estimator).set_params(n_neighbors=len(self.X))
-            distances, order = whole.fit(self.X, self.training.y).kneighbors(self.X_val)
-            self.distances = np.ascontiguousarray(distances, dtype=np.float64)
-            self.order = np.ascontiguousarray(order, dtype=np.int64)
-            # The status of coalitions of fewer rows than `n_neighbors`.
-            self.few = FAILED if self._refuses() else UNSOLVED
+        if self.order is not None:
+            return
+        model = clone(self.training.estimator).set_params(n_neighbors=len(self.X))
+        model.fit(self.X, self.training.y)
+        distances, order = model.kneighbors(self.X_val)
+        self.distances = np.ascontiguousarray(distances, dtype=np.float64)
+        self.too_few = FAILED if self._refuses() else UNSOLVED
+        self.order = np.ascontiguousarray(order, dtype=np.int64)
 
     def _refuses(self):
         """Whether the estimator refuses to predict from fewer rows than
         `n_neighbors`."""
-        rows = np.unique(self.y, return_index=True)[1][:2] if self.n_classes else [0]
+        rows = [0]
+        if self.n_classes:
+            rows = np.unique(self.y, return_index=True)[1][:2]
         if len(rows) >= self.training.estimator.n_neighbors:
             return False  # no coalition of so few rows has two classes, or one row
+
         training = self.training
         model, _ = train(
             training.estimator, training.X, training.y, None, training.classes, rows
         )
+        predict = getattr(model, self.scores.response_method())
         try:
-            getattr(model, self.scores.response_method())(training.X_val)
+            predict(training.X_val)
         except ValueError:
             return True
         return False
@@ -69,18 +79,23 @@ class NeighborsSolver(BatchedSolver):
         estimator = self.training.estimator
         means = np.zeros((len(masks), len(self.X_val), self.values.shape[1]))
         neighbour_means(
-            self.order, self.distances, self.values, masks, estimator.n_neighbors,
-            estimator.weights == "distance", means,
-        )  # fmt: skip
-        status = np.where(sizes < estimator.n_neighbors, self.few, SOLVED)
+            order=self.order,
+            distances=self.distances,
+            values=self.values,
+            masks=masks,
+            n_neighbors=estimator.n_neighbors,
+            by_distance=estimator.weights == "distance",
+            out=means,
+        )
+        status = np.where(sizes < estimator.n_neighbors, self.too_few, SOLVED)
         if not self.n_classes:
             return self.scores.of_targets(means[:, :, 0], sizes), status
+
         counts = self.counts(masks)
-        alone = one_class(counts)
-        means[alone] = (counts[alone] > 0)[:, None]
-        return self.score_votes(means, counts, sizes), np.where(
-            alone, ONE_CLASS, status
-        )
+        has_one_class = one_class(counts)
+        means[has_one_class] = (counts[has_one_class] > 0)[:, None]
+        status = np.where(has_one_class, ONE_CLASS, status)
+        return self.score_votes(means, counts, sizes), status
 
 
 class NeighborsRegressionSolver(NeighborsSolver):

@@ -40,8 +40,9 @@ class Scores:
         self.training = training
         self.name = scorer_name(training.scoring, training.classes is not None)
         weights = training.sample_weight_val
-        self.equal = weights is None
-        weights = np.ones(len(training.y_val)) if self.equal else weights
+        self.equal = weights is None  # whether all points count the same
+        if weights is None:
+            weights = np.ones(len(training.y_val))
         self.weights = weights / weights.sum()
         if training.classes is not None:
             self.y = np.searchsorted(training.classes, training.y_val)
@@ -55,11 +56,10 @@ class Scores:
             return "predict"
         if not isinstance(self.training.scorer, BaseScorer):
             return None
-        methods = response_methods(self.training.scorer)
-        known = (
-            method for method in methods if hasattr(self.training.estimator, method)
-        )
-        return next(known, None)
+        for method in response_methods(self.training.scorer):
+            if hasattr(self.training.estimator, method):
+                return method
+        return None
 
     def of_classes(self, answers, sizes):
         """Scores of m classifiers trained on ``sizes`` rows; NaN if the scorer fails.
@@ -69,38 +69,56 @@ class Scores:
         V).
         """
         if self.name == "accuracy":
-            right = answers == self.y.astype(answers.dtype)
-            if self.equal:
-                return np.count_nonzero(right, axis=1) / right.shape[1]
-            return right @ self.weights
+            return self._accuracies(answers)
         if self.name == "neg_log_loss":
-            right = np.take_along_axis(answers, self.y[None, :, None], axis=2)[:, :, 0]
-            if answers.shape[2] == 2:  # scikit-learn computes 1 - p, with its rounding
-                right = np.where(self.y == 1, answers[:, :, 1], 1 - answers[:, :, 1])
-            eps = np.finfo(np.float64).eps
-            return np.log(np.clip(right, eps, 1 - eps)) @ self.weights
+            return self._log_likelihoods(answers)
         if self.name == "neg_brier_score":
-            if answers.shape[2] == 2:  # of the positive class only
-                return -((answers[:, :, 1] - self.y) ** 2) @ self.weights
-            off = answers - np.eye(answers.shape[2])[self.y]
-            return -(off**2).sum(axis=2) @ self.weights
-        classes, method = self.training.classes, self.response_method()
-        models = (PrecomputedClassifier(classes, method, row) for row in answers)
+            return self._brier_scores(answers)
+        method = self.response_method()
+        models = (
+            PrecomputedClassifier(self.training.classes, method, of_model)
+            for of_model in answers
+        )
         return self._one_by_one(models, sizes)
+
+    def _accuracies(self, labels):
+        is_right = labels == self.y.astype(labels.dtype)
+        if self.equal:
+            return np.count_nonzero(is_right, axis=1) / is_right.shape[1]
+        return is_right @ self.weights
+
+    def _log_likelihoods(self, probabilities):
+        if probabilities.shape[2] == 2:
+            # scikit-learn computes 1 - p, with its rounding.
+            positive = probabilities[:, :, 1]
+            of_label = np.where(self.y == 1, positive, 1 - positive)
+        else:
+            labels = self.y[None, :, None]
+            of_label = np.take_along_axis(probabilities, labels, axis=2)[:, :, 0]
+        eps = np.finfo(np.float64).eps
+        return np.log(np.clip(of_label, eps, 1 - eps)) @ self.weights
+
+    def _brier_scores(self, probabilities):
+        n_classes = probabilities.shape[2]
+        if n_classes == 2:  # of the positive class only
+            return -((probabilities[:, :, 1] - self.y) ** 2) @ self.weights
+        errors = probabilities - np.eye(n_classes)[self.y]
+        return -(errors**2).sum(axis=2) @ self.weights
 
     def of_targets(self, predictions, sizes):
         """Scores of m regressors from their (m, V) predictions."""
-        if self.name in ("r2", "neg_mean_squared_error") and len(self.y) > 1:
-            loss = (predictions - self.y) ** 2 @ self.weights
+        is_mean_square = self.name in ("r2", "neg_mean_squared_error")
+        if is_mean_square and len(self.y) > 1:
+            losses = (predictions - self.y) ** 2 @ self.weights
             if self.name == "neg_mean_squared_error":
-                return -loss
+                return -losses
             if self.variance > 0:
-                return 1.0 - loss / self.variance
-        return self._one_by_one(
-            (PrecomputedRegressor(row) for row in predictions), sizes
-        )
+                return 1.0 - losses / self.variance
+        models = (PrecomputedRegressor(of_model) for of_model in predictions)
+        return self._one_by_one(models, sizes)
 
     def _one_by_one(self, models, sizes):
+        """Scores by the scorer itself."""
         scores = np.empty(len(sizes))
         for i, model in enumerate(models):
             try:

@@ -27,11 +27,13 @@ class Training:
     @property
     def n_rows(self):
         """Number of rows of positive weight."""
-        weights = self.sample_weight
-        return len(self.y) if weights is None else int(np.count_nonzero(weights))
+        if self.sample_weight is None:
+            return len(self.y)
+        return int(np.count_nonzero(self.sample_weight))
 
     def score(self, model):
         """What the scorer returns for a model."""
-        weights = self.sample_weight_val
-        given = {} if weights is None else {"sample_weight": weights}
-        return self.scorer(model, self.X_val, self.y_val, **given)
+        weights = {}
+        if self.sample_weight_val is not None:
+            weights = {"sample_weight": self.sample_weight_val}
+        return self.scorer(model, self.X_val, self.y_val, **weights)
