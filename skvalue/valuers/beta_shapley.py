@@ -9,8 +9,7 @@ from ._retraining._valuer import BaseSemivalueValuer
 
 @documented
 class BetaShapleyValuer(BaseSemivalueValuer):
-    """Beta(alpha, beta)-Shapley value of every row in the game of training an
-    estimator.
+    """Beta Shapley: semivalues of rows in the game of training an estimator.
 
     A large `alpha` puts weight on small coalitions, in which a wrong label does most
     harm; (1, 1) is Data Shapley.
@@ -42,8 +41,8 @@ class BetaShapleyValuer(BaseSemivalueValuer):
 
     References
     ----------
-    Y. Kwon, J. Zou: "Beta Shapley: a Unified and Noise-reduced Data Valuation Framework for Machine
-    Learning", AISTATS 2022.
+    Y. Kwon, J. Zou: "Beta Shapley: a Unified and Noise-reduced Data Valuation Framework
+    for Machine Learning", AISTATS 2022.
 
     Examples
     --------
@@ -51,7 +50,9 @@ class BetaShapleyValuer(BaseSemivalueValuer):
     >>> from sklearn.model_selection import train_test_split
     >>> from skvalue import BetaShapleyValuer
     >>> X, y = load_iris(return_X_y=True)
-    >>> X, X_val, y, y_val = train_test_split(X, y, train_size=20, stratify=y, random_state=0)
+    >>> X, X_val, y, y_val = train_test_split(
+    ...     X, y, train_size=20, stratify=y, random_state=0
+    ... )
     >>> valuer = BetaShapleyValuer(alpha=4, max_evaluations=2000, random_state=0)
     >>> values = valuer.fit(X, y, X_val=X_val, y_val=y_val).values_
     >>> valuer.sampler_, values.shape
@@ -91,12 +92,27 @@ class BetaShapleyValuer(BaseSemivalueValuer):
         random_state=None,
     ):
         super().__init__(
-            estimator, scoring=scoring, empty_utility=empty_utility, error_score=error_score,
-            sampler=sampler, group_values=group_values, adjust=adjust, truncation=truncation,
-            max_evaluations=max_evaluations, max_time=max_time, tol=tol, task=task, cv=cv,
-            class_weight=class_weight, batch=batch, device=device, checkpoint=checkpoint,
-            warm_start=warm_start, n_jobs=n_jobs, random_state=random_state,
-        )  # fmt: skip
+            estimator,
+            scoring=scoring,
+            empty_utility=empty_utility,
+            error_score=error_score,
+            sampler=sampler,
+            group_values=group_values,
+            adjust=adjust,
+            truncation=truncation,
+            max_evaluations=max_evaluations,
+            max_time=max_time,
+            tol=tol,
+            task=task,
+            cv=cv,
+            class_weight=class_weight,
+            batch=batch,
+            device=device,
+            checkpoint=checkpoint,
+            warm_start=warm_start,
+            n_jobs=n_jobs,
+            random_state=random_state,
+        )
         self.alpha = alpha
         self.beta = beta
 

@@ -6,8 +6,7 @@ from ._retraining._valuer import BaseSemivalueValuer
 
 @documented
 class DataBanzhafValuer(BaseSemivalueValuer):
-    """Data Banzhaf: the Banzhaf value of every row in the game of training an
-    estimator.
+    """Data Banzhaf: Banzhaf values of rows in the game of training an estimator.
 
     All coalitions have the same weight, so that coalitions of about half of the rows
     dominate. Among semivalues, the ranking by the Banzhaf value is the most robust to
@@ -35,8 +34,8 @@ class DataBanzhafValuer(BaseSemivalueValuer):
 
     References
     ----------
-    J. T. Wang, R. Jia: "Data Banzhaf: A Robust Data Valuation Framework for Machine Learning",
-    AISTATS 2023.
+    J. T. Wang, R. Jia: "Data Banzhaf: A Robust Data Valuation Framework for Machine
+    Learning", AISTATS 2023.
 
     Examples
     --------
@@ -44,7 +43,9 @@ class DataBanzhafValuer(BaseSemivalueValuer):
     >>> from sklearn.model_selection import train_test_split
     >>> from skvalue import DataBanzhafValuer
     >>> X, y = load_iris(return_X_y=True)
-    >>> X, X_val, y, y_val = train_test_split(X, y, train_size=20, stratify=y, random_state=0)
+    >>> X, X_val, y, y_val = train_test_split(
+    ...     X, y, train_size=20, stratify=y, random_state=0
+    ... )
     >>> valuer = DataBanzhafValuer(max_evaluations=2000, random_state=0)
     >>> values = valuer.fit(X, y, X_val=X_val, y_val=y_val).values_
     >>> valuer.sampler_, values.shape

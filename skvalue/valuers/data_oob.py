@@ -1,6 +1,9 @@
-"""Data-OOB: how well models predict a row that they were not trained on. Kwon and Zou
-(2023)."""
+"""Data-OOB: how well models predict a row that they were not trained on.
 
+Kwon and Zou (2023).
+"""
+
+from dataclasses import dataclass
 from itertools import count as numbers_from
 from numbers import Integral, Real
 from time import perf_counter
@@ -18,39 +21,72 @@ from ..games import check_takes_weights, on_all_rows, seeded, train
 from ._retraining._base import (
     BaseRetrainingValuer,
     capabilities_of,
+    default_budget_warning,
     expected_cost,
-    few_by_default,
 )
+from ._retraining._runs import stop_reason
 
-_CHUNK = (
-    16  # models per task, for any number of workers, so that sums have the same bits
-)
-_MODELS, _FEWEST = 800, 50  # most and fewest models by default
+# Models per task, for any number of workers, so that sums have the same bits.
+_CHUNK = 16
+
+# Number of models by default: fewer than the first if they take long.
+_DEFAULT_MODELS = 800
+_MIN_MODELS = 50
+
 _LONG_ENOUGH = 0.1  # seconds of the models that are timed
 _RELIABLE = 10  # models per row from which on standard errors are compared with `tol`
 
 
+@dataclass(frozen=True)
+class OutOfBagSums:
+    """Sums over the models that were not trained on a player.
+
+    Parameters
+    ----------
+    total, squares : ndarrays of shape (n_players,)
+        Sums of scores, and of their squares.
+    count : ndarray of shape (n_players,)
+        Numbers of models.
+    """
+
+    total: np.ndarray
+    squares: np.ndarray
+    count: np.ndarray
+
+    @classmethod
+    def zeros(cls, n_players):
+        """The sums over no models."""
+        return cls(np.zeros(n_players), np.zeros(n_players), np.zeros(n_players))
+
+    def plus(self, other):
+        """The sums over the models of both."""
+        return OutOfBagSums(
+            total=self.total + other.total,
+            squares=self.squares + other.squares,
+            count=self.count + other.count,
+        )
+
+
 def bootstrap(seed, number, n_players):
-    """Draw `n_players` players with replacement, sorted, and the seed of the model of
-    this bag.
+    """Draw `n_players` players with replacement, and the seed of the model of this bag.
+
+    The players are sorted.
 
     >>> bootstrap(0, 1, 5)[0].shape
     (5,)
     """
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
-    return np.sort(rng.integers(n_players, size=n_players)), int(
-        rng.integers(2**31 - 1)
-    )
+    players = np.sort(rng.integers(n_players, size=n_players))
+    return players, int(rng.integers(2**31 - 1))
 
 
 def out_of_bag_mean(total, squares, count):
-    """Data-OOB values (Kwon and Zou 2023, equation 3), and standard errors over the
-    draw of bags.
+    """Data-OOB values (Kwon and Zou 2023, equation 3), and their standard errors.
 
     ``total``, ``squares``: sums of scores and of their squares over the ``count`` >= 2
-    models of each player that were not trained on it. The variance of all scores counts
-    as one more model, so that the error of a player whose scores were all equal is not
-    0 (as in Agresti and Coull's interval).
+    models of each player that were not trained on it. Errors are those over the draw of
+    bags. The variance of all scores counts as one more model, so that the error of a
+    player whose scores were all equal is not 0 (as in Agresti and Coull's interval).
 
     >>> values, error = out_of_bag_mean(np.array([3.0]), np.array([3.0]), np.array([4]))
     >>> values.tolist(), error.round(4).tolist()
@@ -63,57 +99,66 @@ def out_of_bag_mean(total, squares, count):
 
 
 def default_models(n_rows, n_features):
-    """Default number of models: 800, or fewer (at least 50) that take a minute if they
-    are trees.
+    """Default number of models: 800, or fewer that take a minute if they are trees.
 
-    Computed from the sizes, not measured, so that values do not depend on the machine.
+    At least 50. Computed from the sizes, not measured, so that values do not depend on
+    the machine.
 
     >>> default_models(569, 30), default_models(20_000, 54)
     (800, 77)
     """
-    seconds = (
-        5e-8 * n_rows * n_features * np.log2(n_rows)
-    )  # measured for decision trees
-    return int(np.clip(60 / seconds, _FEWEST, _MODELS))
+    # Measured for decision trees.
+    seconds = 5e-8 * n_rows * n_features * np.log2(n_rows)
+    return int(np.clip(60 / seconds, _MIN_MODELS, _DEFAULT_MODELS))
 
 
 def out_of_bag_scores(estimator, problem, seed, numbers):
-    """Sums (3, n_players) of scores, of their squares and of ones; and the number of
-    models.
+    """Sums of the scores of the models of some bags, and the number of models.
 
     No model is trained on a bag whose rows all have weight 0.
     """
-    X, y, n = problem.X, problem.labels(problem.y), problem.n_players
-    weights, codes = problem.sample_weight, problem.groups
-    sums = np.zeros((3, n))
+    n = problem.n_players
+    y = problem.labels(problem.y)
+    weights = problem.sample_weight
+    codes = problem.groups
     if codes is not None:
         sizes = np.bincount(codes, minlength=n)
         members = np.split(np.argsort(codes, kind="stable"), np.cumsum(sizes)[:-1])
+
+    sums = OutOfBagSums.zeros(n)
     with one_thread():
         for number in numbers:
             drawn, model_seed = bootstrap(seed, number, n)
-            out = np.ones(n, dtype=bool)
-            out[drawn] = False
-            rows = (
-                drawn if codes is None else np.concatenate([members[g] for g in drawn])
-            )
-            rows = rows if weights is None else rows[weights[rows] > 0]
-            tested = np.flatnonzero(out if codes is None else out[codes])
+            is_out = np.ones(n, dtype=bool)
+            is_out[drawn] = False
+            rows = drawn
+            tested = np.flatnonzero(is_out)
+            if codes is not None:
+                rows = np.concatenate([members[group] for group in drawn])
+                tested = np.flatnonzero(is_out[codes])
+            if weights is not None:
+                rows = rows[weights[rows] > 0]
             if not len(tested) or not len(rows):
                 continue
+
+            # The parameters are the same in every bag: they are validated once.
             model = seeded(estimator, model_seed, every=True)
-            with validated(
-                number == numbers[0]
-            ):  # its parameters are the same in every bag
-                model, _ = train(model, X, y, weights, problem.classes, rows)
-            answers = model.predict(safe_indexing(X, tested))
+            with validated(number == numbers[0]):
+                model, _ = train(model, problem.X, y, weights, problem.classes, rows)
+            predictions = model.predict(safe_indexing(problem.X, tested))
+
             if problem.n_classes:
-                scores = (answers == y[tested]).astype(np.float64)
+                scores = (predictions == y[tested]).astype(np.float64)
             else:
-                scores = -((np.asarray(answers, dtype=np.float64) - y[tested]) ** 2)
-            if codes is not None:  # the score of a group is the mean over its rows
-                scores = np.bincount(codes[tested], scores, n)[out] / sizes[out]
-            sums[:, out] += scores, scores**2, np.ones(len(scores))
+                errors = np.asarray(predictions, dtype=np.float64) - y[tested]
+                scores = -(errors**2)
+            if codes is not None:
+                # The score of a group is the mean over its rows.
+                totals = np.bincount(codes[tested], scores, n)
+                scores = totals[is_out] / sizes[is_out]
+            sums.total[is_out] += scores
+            sums.squares[is_out] += scores**2
+            sums.count[is_out] += 1
     return sums, len(numbers)
 
 
@@ -185,8 +230,8 @@ class DataOOBValuer(BaseRetrainingValuer):
 
     References
     ----------
-    Y. Kwon, J. Zou: "Data-OOB: Out-of-bag Estimate as a Simple and Efficient Data Value",
-    ICML 2023.
+    Y. Kwon, J. Zou: "Data-OOB: Out-of-bag Estimate as a Simple and Efficient Data
+    Value", ICML 2023.
 
     Examples
     --------
@@ -255,15 +300,27 @@ class DataOOBValuer(BaseRetrainingValuer):
             As in `fit`.
         """
         problem = make_problem(self, X, y, groups=groups, sample_weight=sample_weight)
-        task, count = (self._model(problem), problem, 0), self._n_models(problem)
-        out_of_bag_scores(*task, range(1))  # imports, and the memory's first use
-        start, models = perf_counter(), 0
-        while (seconds := perf_counter() - start) < _LONG_ENOUGH:
-            models += 1
-            out_of_bag_scores(*task, range(models, models + 1))
-        workers = min(effective_n_jobs(self.n_jobs), -(-(count or _CHUNK) // _CHUNK))
+        model = self._model(problem)
+        n_models = self._n_models(problem)
+
+        out_of_bag_scores(
+            model, problem, 0, range(1)
+        )  # imports, and memory's first use
+        n_timed = 0
+        start = perf_counter()
+        while perf_counter() - start < _LONG_ENOUGH:
+            n_timed += 1
+            out_of_bag_scores(model, problem, 0, range(n_timed, n_timed + 1))
+        seconds = perf_counter() - start
+
+        n_tasks = -(-(n_models or _CHUNK) // _CHUNK)
         return expected_cost(
-            problem, seconds / models, count, "loop", workers, self.max_time
+            problem,
+            seconds=seconds / n_timed,
+            count=n_models,
+            solver="loop",
+            workers=min(effective_n_jobs(self.n_jobs), n_tasks),
+            max_time=self.max_time,
         )
 
     @property
@@ -271,102 +328,119 @@ class DataOOBValuer(BaseRetrainingValuer):
         return capabilities_of(self, points=False)
 
     def _value(self, problem, run):
-        task = self._model(problem), problem, seed_of(self.random_state)
-        n, n_models = problem.n_players, self._n_models(problem)
-        start, reason = perf_counter(), None
+        model = self._model(problem)
+        seed = seed_of(self.random_state)
+        n_models = self._n_models(problem)
         n_chunks = None if n_models is None else -(-n_models // _CHUNK)
-        sums, n_trained = np.zeros((3, n)), 0
+        sums = OutOfBagSums.zeros(problem.n_players)
+        n_trained = 0
+        reason = None
+        start = perf_counter()
         with run.steps(n_chunks, "models trained") as done, one_thread():
-            while (
-                reason is None
-            ):  # as many models again, until each row was out of bag twice
-                tasks = _tasks(task, n_trained, n_models)
-                for part, count in run.fits(out_of_bag_scores, tasks, self.n_jobs):
-                    sums, n_trained = sums + part, n_trained + count
+            # As many models again, until each row was out of bag twice.
+            while reason is None:
+                chunks = _chunks(n_trained, n_models)
+                tasks = ((model, problem, seed, numbers) for numbers in chunks)
+                for of_chunk, n_new in run.fits(out_of_bag_scores, tasks, self.n_jobs):
+                    sums = sums.plus(of_chunk)
+                    n_trained += n_new
                     reason = self._goal(sums, start)
                     if reason is not None:
                         break
                     if n_models is None or n_trained < n_models:
                         done()
-                else:
-                    reason = "n_estimators" if sums[2].min() >= 2 else None
+                if reason is None and sums.count.min() >= 2:
+                    reason = "n_estimators"
             done()
-        if sums[2].min() < 2:
+        if sums.count.min() < 2:
             return None
-        values, error = out_of_bag_mean(*sums)
-        if run.stopped or run.interrupted:
-            reason = "interrupted" if run.interrupted else "callback"
+
+        values, errors = out_of_bag_mean(sums.total, sums.squares, sums.count)
+        reason = stop_reason(run, None, complete=reason)
         run.late = n_models is not None and reason == "max_time"
-        few = n_trained < _MODELS and self.n_estimators is None
-        if few and reason == "n_estimators":
-            run.warn(
-                *few_by_default(n_trained, "models", "n_estimators", values, error)
+        is_default = n_trained < _DEFAULT_MODELS and self.n_estimators is None
+        if is_default and reason == "n_estimators":
+            message, category = default_budget_warning(
+                n_trained,
+                what="models",
+                parameter="n_estimators",
+                values=values,
+                errors=errors,
             )
-        empty = 1 / problem.n_classes if problem.n_classes else -problem.y.var()
+            run.warn(message, category)
+        empty_utility = 1 / problem.n_classes if problem.n_classes else -problem.y.var()
         attributes = {
-            "values_error_": error,
+            "values_error_": errors,
             "n_evaluations_": n_trained,
             "stop_reason_": reason,
         }
         return Result(
-            values, float(values.mean()), float(empty), problem, attributes=attributes
+            values=values,
+            utility=float(values.mean()),
+            empty_utility=float(empty_utility),
+            problem=problem,
+            attributes=attributes,
         )
 
     def _model(self, problem):
-        """The model to train; refuses parameters and weights that do not fit the
-        problem."""
-        weights, model = problem.sample_weight, self.estimator
-        if model is None:
-            model = (
-                DecisionTreeClassifier()
-                if problem.n_classes
-                else DecisionTreeRegressor()
-            )
+        """The model to train.
+
+        Refuses an estimator, and weights, that do not fit the problem.
+        """
+        model = self.estimator
+        if model is None and problem.n_classes:
+            model = DecisionTreeClassifier()
+        elif model is None:
+            model = DecisionTreeRegressor()
         if problem.n_classes and is_regressor(model):
             raise ValueError(
-                f"estimator must be a classifier for classes. Got {model!r}."
+                "estimator must be a classifier for classes, since its predictions are "
+                f"compared with labels. Got {model!r}."
             )
+
+        weights = problem.sample_weight
         if weights is not None:
             check_takes_weights(model, weights)
-            weighty = np.unique(problem.player_codes[weights > 0])
-            if len(weighty) < 2:  # a row is predicted by models trained on others
+            players = np.unique(problem.player_codes[weights > 0])
+            if len(players) < 2:
                 what = "rows" if problem.groups is None else "groups"
                 raise ValueError(
-                    f"sample_weight must be positive in at least 2 {what}. Got {len(weighty)}."
+                    f"sample_weight must be positive in at least 2 {what}, since each "
+                    f"is predicted by models of others. Got {len(players)}."
                 )
+
         if not problem.is_plain:
-            y, n = problem.labels(problem.y), len(problem.y)
-            with on_all_rows(model, problem.X, n):
-                train(
-                    seeded(model, 0, True),
-                    problem.X,
-                    y,
-                    weights,
-                    problem.classes,
-                    np.arange(n),
-                )
+            rows = np.arange(len(problem.y))
+            y = problem.labels(problem.y)
+            with on_all_rows(model, problem.X, len(rows)):
+                seeded_model = seeded(model, 0, every=True)
+                train(seeded_model, problem.X, y, weights, problem.classes, rows)
         return model
 
     def _n_models(self, problem):
         """Number of models, if it is not a rule that ends the fit."""
-        if self.n_estimators is None and self.max_time is self.tol is None:
+        rules = (self.n_estimators, self.max_time, self.tol)
+        if all(rule is None for rule in rules):
             return default_models(*problem.shape)
         return self.n_estimators
 
     def _goal(self, sums, start):
         """The rule by which training ends now, if any."""
-        fewest = sums[2].min()
-        known = self.tol is not None and fewest >= _RELIABLE
-        if known and out_of_bag_mean(*sums)[1].max() <= self.tol:
-            return "tol"
-        late = self.max_time is not None and perf_counter() - start > self.max_time
-        return "max_time" if late and fewest >= 2 else None
+        fewest = sums.count.min()
+        if self.tol is not None and fewest >= _RELIABLE:
+            _, errors = out_of_bag_mean(sums.total, sums.squares, sums.count)
+            if errors.max() <= self.tol:
+                return "tol"
+        is_late = self.max_time is not None and perf_counter() - start > self.max_time
+        if is_late and fewest >= 2:
+            return "max_time"
+        return None
 
 
-def _tasks(task, first, n_models):
-    """The next models in chunks; without end if `n_models` is None."""
+def _chunks(first, n_models):
+    """Numbers of the next models in chunks; without end if `n_models` is None."""
     stop = np.inf if n_models is None else first + n_models
     for start in numbers_from(first, _CHUNK):
         if start >= stop:
             return
-        yield *task, range(start, int(min(start + _CHUNK, stop)))
+        yield range(start, int(min(start + _CHUNK, stop)))

@@ -6,8 +6,7 @@ from ._retraining._valuer import BaseSemivalueValuer
 
 @documented
 class DataShapleyValuer(BaseSemivalueValuer):
-    """Data Shapley: the Shapley value of every row in the game of training an
-    estimator.
+    """Data Shapley: Shapley values of rows in the game of training an estimator.
 
     All coalition sizes have the same weight. The values sum to the utility of all rows
     minus that of the empty coalition.
@@ -35,8 +34,8 @@ class DataShapleyValuer(BaseSemivalueValuer):
 
     References
     ----------
-    A. Ghorbani, J. Zou: "Data Shapley: Equitable Valuation of Data for Machine Learning", ICML
-    2019.
+    A. Ghorbani, J. Zou: "Data Shapley: Equitable Valuation of Data for Machine
+    Learning", ICML 2019.
 
     Examples
     --------
@@ -45,7 +44,9 @@ class DataShapleyValuer(BaseSemivalueValuer):
     >>> from sklearn.model_selection import train_test_split
     >>> from skvalue import DataShapleyValuer
     >>> X, y = load_iris(return_X_y=True)
-    >>> X, X_val, y, y_val = train_test_split(X, y, train_size=20, stratify=y, random_state=0)
+    >>> X, X_val, y, y_val = train_test_split(
+    ...     X, y, train_size=20, stratify=y, random_state=0
+    ... )
     >>> valuer = DataShapleyValuer(max_evaluations=2000, random_state=0)
     >>> values = valuer.fit(X, y, X_val=X_val, y_val=y_val).values_
     >>> bool(np.isclose(values.sum(), valuer.utility_ - valuer.empty_utility_))

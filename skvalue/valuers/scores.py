@@ -12,27 +12,30 @@ _BLOCK = 2**22  # numbers that are converted to float64 at a time
 
 
 def score_moments(scores, weights, groups=None, n_groups=0):
-    """Sums over points of ``w x``, ``w^2 x`` and ``w^2 x^2``, for x of each row or
-    group.
+    """Sums over points of ``w x``, ``w^2 x`` and ``w^2 x^2``, x of a row or group.
 
-    >>> score_moments(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([0.5, 0.5]), [0, 0], 1).tolist()
+    From scores (n_points, n_rows), weights w of the points, and the group of every row.
+
+    >>> scores, weights = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([0.5, 0.5])
+    >>> score_moments(scores, weights, groups=[0, 0], n_groups=1).tolist()
     [[5.0], [2.5], [14.5]]
     """
     n = scores.shape[1]
-    member = None
     if groups is not None:
-        member = sparse.csr_array((np.ones(n), (np.arange(n), groups)), (n, n_groups))
+        cells = (np.arange(n), groups)
+        members = sparse.csr_array((np.ones(n), cells), (n, n_groups))
     total = 0.0
-    for part in tiles(len(scores), max(1, _BLOCK // n)):
-        x, w = scores[part].astype(np.float64), weights[part]
-        x = x if member is None else x @ member
+    for tile in tiles(len(scores), max(1, _BLOCK // n)):
+        x = scores[tile].astype(np.float64)
+        if groups is not None:
+            x = x @ members
+        w = weights[tile]
         total = total + np.array([w @ x, w**2 @ x, w**2 @ x**2])
     return total
 
 
 class ScoresValuer(BaseInSampleValuer):
-    """Values from the scores of another library: the mean of the scores over validation
-    points.
+    """Values from the scores of another library: their means over validation points.
 
     Attribution libraries (TRAK, influence functions, representations) return a matrix
     with the score of each training row at each validation point. With it, this valuer
@@ -77,12 +80,13 @@ class ScoresValuer(BaseInSampleValuer):
 
     See Also
     --------
-    skvalue.inspection.linear_datamodeling_score : Whether the scores predict what retraining does.
+    skvalue.inspection.linear_datamodeling_score : Whether the scores predict what
+        retraining does.
 
     Notes
     -----
-    X is passed to a callable as it is, and only its number of rows is checked for an array: rows of
-    any kind are taken, also the numbers of the rows as a column.
+    X is passed to a callable as it is, and only its number of rows is checked for an
+    array: rows of any kind are taken, also the numbers of the rows as a column.
 
     Examples
     --------
@@ -116,32 +120,34 @@ class ScoresValuer(BaseInSampleValuer):
     def _value(self, problem, run):
         if not callable(self.scores) and not problem.has_validation_set:
             raise ValueError(
-                "scores must be a callable if no X_val and y_val are passed: an array has one row "
-                f"per validation point. Got {type(self.scores).__name__}."
+                "scores must be a callable if no X_val and y_val are passed: an array "
+                f"has one row per validation point. Got {type(self.scores).__name__}."
             )
-        tiles = []
+        of_splits = []
         with run.steps(len(problem.splits), "validation points evaluated") as done:
             for number, split in enumerate(problem.splits):
                 scores = self._scores_at(problem, split)
-                values = score_moments(scores, split.points.weights)[0]
-                tiles.append(
-                    (number, values, scores.sum(axis=1, dtype=np.float64), scores)
-                )
+                values, *_ = score_moments(scores, split.points.weights)
+                totals = scores.sum(axis=1, dtype=np.float64)
+                of_splits.append((number, values, totals, scores))
                 done()
-        return mean_over_points(problem, tiles, empty_utility=0.0)
+        return mean_over_points(problem, of_splits, empty_utility=0.0)
 
     def _scores_at(self, problem, split):
         """The scores of the players of a split at its points, checked."""
-        (X, y), points, scores = problem.rows(split), split.points, self.scores
+        X, y = problem.rows(split)
+        points = split.points
+        scores = self.scores
         if callable(scores):
             scores = scores(X, problem.labels(y), points.X, problem.labels(points.y))
         scores = check_array(
             scores, dtype=[np.float64, np.float32], input_name="scores"
         )
-        if scores.shape != (len(points), len(y)):
+        shape = (len(points), len(y))
+        if scores.shape != shape:
             raise ValueError(
-                "scores must have one row per validation point and one column per row of X, "
-                f"{(len(points), len(y))}. Got shape {scores.shape}."
+                "scores must have one row per validation point and one column per row "
+                f"of X, {shape}. Got shape {scores.shape}."
             )
         return scores
 
@@ -155,9 +161,11 @@ class ScoresValuer(BaseInSampleValuer):
         return scores[:, players].sum(axis=1, dtype=np.float64)
 
     def _point_moments(self, fitted):
-        problem, (scores,) = fitted.problem, fitted.statistic[0]
+        problem = fitted.problem
+        (scores,) = fitted.statistic[0]
         weights = problem.splits[0].points.weights
-        return score_moments(scores, weights, problem.groups, problem.n_players)[1:]
+        moments = score_moments(scores, weights, problem.groups, problem.n_players)
+        return moments[1:]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

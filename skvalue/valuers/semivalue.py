@@ -6,8 +6,7 @@ from ._retraining._valuer import BaseSemivalueValuer
 
 @documented
 class SemivalueValuer(BaseSemivalueValuer):
-    """Semivalue of every row in the game of training an estimator on coalitions of
-    rows.
+    """Semivalue of every row in the game of training an estimator on coalitions.
 
     The utility of a coalition of rows is the score, on the validation set, of the
     estimator trained on that coalition. A semivalue is a mean of the marginal
@@ -18,8 +17,8 @@ class SemivalueValuer(BaseSemivalueValuer):
     Parameters
     ----------
     %(model)s
-    semivalue : {"shapley", "banzhaf"}, tuple (alpha, beta) or callable, default="shapley"
-        The semivalue; a tuple is Beta(alpha, beta)-Shapley, a callable a custom
+    semivalue : {"shapley", "banzhaf"}, tuple or callable, default="shapley"
+        The semivalue; a tuple (alpha, beta) is Beta Shapley, a callable a custom
         semivalue, see `skvalue.semivalues.size_weights`. Leave-one-out is
         `LeaveOneOutValuer`.
     %(utility)s
@@ -37,13 +36,16 @@ class SemivalueValuer(BaseSemivalueValuer):
 
     See Also
     --------
-    DataShapleyValuer, DataBanzhafValuer, BetaShapleyValuer, LeaveOneOutValuer : One semivalue each.
+    DataShapleyValuer : All sizes of coalitions alike.
+    DataBanzhafValuer : All coalitions alike.
+    BetaShapleyValuer : Small, or large, coalitions more.
+    LeaveOneOutValuer : The coalition of all other rows.
     KNNShapleyValuer : Exact Shapley values without training, for nearest neighbours.
 
     References
     ----------
-    P. Dubey, A. Neyman, R. J. Weber: "Value Theory without Efficiency", Mathematics of Operations
-    Research 6(1), 1981.
+    P. Dubey, A. Neyman, R. J. Weber: "Value Theory without Efficiency", Mathematics of
+    Operations Research 6(1), 1981.
 
     P. Kolpaczki, V. Bengs, M. Muschalik, E. Hüllermeier: "Approximating the Shapley
     Value without Marginal Contributions", AAAI 2024 (strata of sizes, each coalition
@@ -56,10 +58,13 @@ class SemivalueValuer(BaseSemivalueValuer):
     >>> from sklearn.model_selection import train_test_split
     >>> from skvalue import SemivalueValuer
     >>> X, y = load_iris(return_X_y=True)
-    >>> X, X_val, y, y_val = train_test_split(X, y, train_size=20, stratify=y, random_state=0)
+    >>> X, X_val, y, y_val = train_test_split(
+    ...     X, y, train_size=20, stratify=y, random_state=0
+    ... )
     >>> valuer = SemivalueValuer(max_evaluations=2000, random_state=0)
     >>> values = valuer.fit(X, y, X_val=X_val, y_val=y_val).values_
-    >>> valuer.sampler_, bool(np.isclose(values.sum(), valuer.utility_ - valuer.empty_utility_))
+    >>> gain = valuer.utility_ - valuer.empty_utility_
+    >>> valuer.sampler_, bool(np.isclose(values.sum(), gain))
     ('stratified', True)
     >>> bool((valuer.values_error_ < 0.02).all())
     True
@@ -96,12 +101,27 @@ class SemivalueValuer(BaseSemivalueValuer):
         random_state=None,
     ):
         super().__init__(
-            estimator, scoring=scoring, empty_utility=empty_utility, error_score=error_score,
-            sampler=sampler, group_values=group_values, adjust=adjust, truncation=truncation,
-            max_evaluations=max_evaluations, max_time=max_time, tol=tol, task=task, cv=cv,
-            class_weight=class_weight, batch=batch, device=device, checkpoint=checkpoint,
-            warm_start=warm_start, n_jobs=n_jobs, random_state=random_state,
-        )  # fmt: skip
+            estimator,
+            scoring=scoring,
+            empty_utility=empty_utility,
+            error_score=error_score,
+            sampler=sampler,
+            group_values=group_values,
+            adjust=adjust,
+            truncation=truncation,
+            max_evaluations=max_evaluations,
+            max_time=max_time,
+            tol=tol,
+            task=task,
+            cv=cv,
+            class_weight=class_weight,
+            batch=batch,
+            device=device,
+            checkpoint=checkpoint,
+            warm_start=warm_start,
+            n_jobs=n_jobs,
+            random_state=random_state,
+        )
         self.semivalue = semivalue
 
     @property

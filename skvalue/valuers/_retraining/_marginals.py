@@ -12,9 +12,10 @@ from ...games import MarginalGame
 from ...semivalues import size_weights
 
 BLOCKS = 4  # of coalitions, in a fit without limits or `tol`
-_FEWEST_PLAYERS = 200
-# Of squared errors times work: control variates are not in the pilot, which is itself
-# noisy.
+_MIN_PLAYERS = 200
+
+# Of squared errors times work, from which on contributions are chosen: control variates
+# are not in the pilot, which is itself noisy.
 _ADVANTAGE = 3.0
 
 
@@ -25,44 +26,50 @@ def evaluator(game, design):
     return partial(_contributions, MarginalGame(game), design)
 
 
-def _contributions(game, design, masks):
-    if design.full is None:
-        return game.game.utility(masks)
-    tasks = [
-        (game, mask, rng) for mask, rng in zip(masks, design.generators(len(masks)))
-    ]
-    answers, counts = zip(*ordered_map(_counted, tasks, game.game.n_jobs))
-    trained, failed, one_class = np.sum(counts, axis=0).tolist()
-    game.game.n_evaluations += trained
-    game.game.n_failed += failed
-    game.game.n_one_class += one_class
+def _contributions(marginal, design, masks):
+    """Contributions to the coalitions of a design, and corrections, (2, m, n)."""
+    game = marginal.game
+    if design.full is None:  # the coalition of all players
+        return game.utility(masks)
+    generators = design.generators(len(masks))
+    tasks = [(marginal, mask, rng) for mask, rng in zip(masks, generators)]
+    answers, counts = zip(*ordered_map(_with_counts, tasks, game.n_jobs))
+    n_trained, n_failed, n_one_class = np.sum(counts, axis=0).tolist()
+    game.n_evaluations += n_trained
+    game.n_failed += n_failed
+    game.n_one_class += n_one_class
     return np.stack(answers, axis=1)
 
 
-def _counted(game, mask, rng):
+def _with_counts(marginal, mask, rng):
     """Contributions, and the counts of the models trained for them."""
-    game = copy(game)  # of this task, which may run in another thread
-    game.counts = np.zeros_like(game.counts)
-    return contributions(game, mask, rng), game.counts
+    marginal = copy(marginal)  # of this task, which may run in another thread
+    marginal.counts = np.zeros_like(marginal.counts)
+    return contributions(marginal, mask, rng), marginal.counts
 
 
 def seconds_per_model(game, design):
-    """Mean seconds of the models that a block of a design trains, from a coalition a
-    stratum."""
-    game, rng, seconds = MarginalGame(game), np.random.default_rng(0), 0.0
-    masks = rng.permuted(np.arange(game.n_players) < design.edges[:-1, None], axis=1)
+    """Mean seconds of the models that a block of a design trains.
+
+    From the time of a coalition of each stratum.
+    """
+    marginal = MarginalGame(game)
+    rng = np.random.default_rng(0)
+    smallest = design.edges[:-1, None]
+    masks = rng.permuted(np.arange(game.n_players) < smallest, axis=1)
     for mask in masks[[1, -1]]:  # compilation and imports
-        contributions(game, mask, rng)
-    for mask, pairs in zip(masks, design.pairs):
+        contributions(marginal, mask, rng)
+
+    seconds = 0.0
+    for mask, n_pairs in zip(masks, design.pairs):
         start = perf_counter()
-        contributions(game, mask, rng)
-        seconds += 2 * pairs * (perf_counter() - start)
+        contributions(marginal, mask, rng)
+        seconds += 2 * n_pairs * (perf_counter() - start)
     return seconds / design.cost
 
 
 def marginals_pay(games, semivalue, limit):
-    """Whether sampler="marginals" promises smaller errors than subsets, for the same
-    work.
+    """Whether sampler="marginals" promises smaller errors than subsets at equal work.
 
     A few coalitions of every stratum tell how much the contributions of a few players
     differ between coalitions, how much those of steps are off, and how much utilities
@@ -85,21 +92,26 @@ def marginals_pay(games, semivalue, limit):
         The answer; False for few players, if the game has no steps, and for the
         accuracy, of which the pilot, without control variates, promises too much.
     """
-    if min(game.n_players for game in games) < _FEWEST_PLAYERS:
+    if min(game.n_players for game in games) < _MIN_PLAYERS:
         return False
     try:
         marginal = MarginalGame(games[0])
-    except ValueError:
+    except ValueError:  # no steps
         return False
     if not marginal.smooth:
         return False
+
     n = marginal.n_players
-    design = MarginalDesign(
-        size_weights(semivalue, n), marginal.n_trained, marginal.smooth
-    )
+    q = size_weights(semivalue, n)
+    design = MarginalDesign(q, marginal.n_trained, marginal.smooth)
     if limit is not None and limit <= 2 * design.cost:
         return False
-    ours, theirs, work = pilot_variances(marginal, design)
+    variances = pilot_variances(marginal, design)
     if limit is not None:
-        return bool(_ADVANTAGE * ours * design.cost < theirs)
-    return bool(_ADVANTAGE * ours * work < theirs * marginal.work(n // 2)[1])
+        work = design.cost
+        work_of_utility = 1
+    else:
+        work = variances.work
+        _, work_of_utility = marginal.work(n // 2)
+    of_contributions = _ADVANTAGE * variances.contributions * work
+    return bool(of_contributions < variances.utilities * work_of_utility)

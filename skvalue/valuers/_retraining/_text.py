@@ -1,5 +1,4 @@
-"""Text shared by the docstrings of semivalue valuers, each part under its name in
-brackets.
+"""Text shared by docstrings of semivalue valuers, under names in brackets.
 
 [model]
 estimator : estimator, default=None
@@ -174,11 +173,9 @@ from inspect import cleandoc
 
 
 def documented(cls):
-    """Replace ``%(name)s`` in the docstring of a class by the shared text of that
-    name."""
-    if (
-        cls.__doc__ is not None
-    ):  # None with `python -OO`; not indented from Python 3.13 on
-        parts = re.findall(r"^\[(\w+)\]\n(.*?)\n(?=\n\[|\Z)", __doc__, re.M | re.S)
-        cls.__doc__ = cleandoc(cls.__doc__) % dict(parts) + "\n"
+    """Replace ``%(name)s`` in a class's docstring by the shared text of that name."""
+    if cls.__doc__ is None:  # python -OO
+        return cls
+    named_texts = re.findall(r"^\[(\w+)\]\n(.*?)\n(?=\n\[|\Z)", __doc__, re.M | re.S)
+    cls.__doc__ = cleandoc(cls.__doc__) % dict(named_texts) + "\n"
     return cls

@@ -17,7 +17,7 @@ from ...base import (
     refuse_unseen_labels,
 )
 from ...derivatives import supports
-from .._retraining._plan import estimator_of
+from .._retraining._games import estimator_of
 from ._values import (
     expected_joining_values,
     first_order_moments,

@@ -8,7 +8,7 @@ from sklearn.base import clone, is_classifier
 from ..._utils.parallel import tiles
 from ...base import encode_later, is_numeric, n_rows_of, stack_rows
 from ...estimation import ENTRIES, coalition_masks
-from .._retraining._plan import estimator_of
+from .._retraining._games import estimator_of
 from ._games import game_of, make_game, players_of, with_parameters
 
 

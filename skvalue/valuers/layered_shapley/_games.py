@@ -12,8 +12,8 @@ from ...estimation import default_evaluations, plan_layers
 from ...games import StableLogisticGame
 from ...samplers import layer_counts
 from .._retraining._base import expected_cost
-from .._retraining._plan import make_game as model_game
-from .._retraining._plan import n_workers
+from .._retraining._games import make_game as model_game
+from .._retraining._games import n_workers
 from ._bounds import marginal_bounds
 
 

@@ -344,7 +344,7 @@ def test_the_task_is_that_of_the_estimator():
     assert hasattr(DataOOBValuer(DecisionTreeClassifier(), 20).fit(X, y), "classes_")
     assert not hasattr(LayeredShapleyValuer(Ridge(), n_layers=1).fit(X, y), "classes_")
     with pytest.raises(
-        ValueError, match="estimator must be a classifier for classes. Got Ridge"
+        ValueError, match="estimator must be a classifier for classes.* Got Ridge"
     ):
         DataOOBValuer(Ridge(), task="classification").fit(X, y)
     for valuer in (DataOOBValuer(GaussianNB()), DataShapleyValuer(GaussianNB())):

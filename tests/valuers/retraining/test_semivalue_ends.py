@@ -276,7 +276,7 @@ def test_a_full_disk_under_the_checkpoint(due, tmp_path, monkeypatch):
 def test_a_checkpoint_that_cannot_be_is_refused_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(np, "savez", lambda *a, **k: pytest.fail("work started"))
     with pytest.raises(
-        ValueError, match="checkpoint must be in an existing folder. Got '.*no/"
+        ValueError, match="checkpoint must be in an existing folder.* Got '.*no/"
     ):
         fit(quick(checkpoint=tmp_path / "no" / "state.npz"))
     monkeypatch.undo()
