@@ -72,7 +72,7 @@ class CoreSet:
         """
         rows = self.problem.X
         X = np.asarray(X, dtype=rows.dtype) if is_numeric(rows) else X
-        return self.joining(X, encode_later(self.problem, y, private=False))
+        return self.joining(X, encode_later(self.problem, y, is_private=False))
 
     def joining(self, X_new, y_new):
         """Value of each row that joins, as `score_samples` without checks.
