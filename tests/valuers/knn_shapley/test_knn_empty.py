@@ -12,61 +12,73 @@ PROBLEMS = {
     "imbalanced": two_classes(0, 12, 9)._replace(y_val=np.array(["no"] * 8 + ["yes"])),
     "three classes": noisy_line(1, 12, 9, n_classes=3),
 }
+EACH_PROBLEM = pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
+WEIGHTS = np.arange(1.0, 10)
 
 
 def frequencies(y_val, weights=None):
-    weights = np.ones(len(y_val)) if weights is None else weights
-    return (
-        np.array([weights[y_val == c].sum() for c in np.unique(y_val)]) / weights.sum()
-    )
+    """Weighted frequencies of the labels of the validation points."""
+    if weights is None:
+        weights = np.ones(len(y_val))
+    sums = np.array([weights[y_val == label].sum() for label in np.unique(y_val)])
+    return sums / weights.sum()
 
 
-@pytest.mark.parametrize("problem", PROBLEMS)
+@EACH_PROBLEM
 @pytest.mark.parametrize("utility", ["soft", "original"])
 @pytest.mark.parametrize(
     ("semivalue", "k"), [("shapley", 5), ("banzhaf", 1), ((2, 1), 20)]
 )
-def test_only_the_step_from_the_empty_coalition_changes(problem, utility, semivalue, k):
-    problem = PROBLEMS[problem]
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"sample_weight_val": WEIGHTS}, {"groups": np.arange(12) % 3}],
+    ids=["plain", "weights", "groups"],
+)
+def test_only_the_step_from_the_empty_coalition_changes(
+    problem, utility, semivalue, k, options
+):
     plain = KNNShapleyValuer(k, utility=utility, semivalue=semivalue)
     prior = KNNShapleyValuer(
         k, utility=utility, semivalue=semivalue, empty_utility="prior"
     )
-    weights = np.arange(1.0, 10)
-    for options in ({}, {"sample_weight_val": weights}, {"groups": np.arange(12) % 3}):
-        problem.fit(plain, **options), problem.fit(prior, **options)
-        p = frequencies(problem.y_val, options.get("sample_weight_val"))
-        assert prior.empty_utility_ == pytest.approx(p @ p, abs=1e-12)
-        assert prior.utility_ == plain.utility_
-        step = size_weights(semivalue, 12)[0] * (
-            prior.empty_utility_ - plain.empty_utility_
-        )
-        step *= 12 / len(prior.values_)  # rows of a group
-        np.testing.assert_allclose(prior.values_, plain.values_ - step, atol=1e-12)
+    problem.fit(plain, **options)
+    problem.fit(prior, **options)
+    p = frequencies(problem.y_val, options.get("sample_weight_val"))
+    assert prior.empty_utility_ == pytest.approx(p @ p, abs=1e-12)
+    assert prior.utility_ == plain.utility_
+    rows_per_player = 12 / len(prior.values_)
+    step = prior.empty_utility_ - plain.empty_utility_
+    step *= size_weights(semivalue, 12)[0] * rows_per_player
+    np.testing.assert_allclose(prior.values_, plain.values_ - step, atol=1e-12)
 
 
-@pytest.mark.parametrize("problem", PROBLEMS)
-def test_sums_without_validation_set_and_of_rows_that_join(problem):
-    problem = PROBLEMS[problem]
+@EACH_PROBLEM
+@pytest.mark.parametrize("cv", ["leave-one-out", 3])
+def test_values_of_held_out_rows_are_efficient(problem, cv):
+    valuer = KNNShapleyValuer(3, empty_utility="prior", cv=cv).fit(*problem.rows)
+    gain = valuer.utility_ - valuer.empty_utility_
+    assert valuer.values_.sum() == pytest.approx(gain, abs=1e-12)
+
+
+@EACH_PROBLEM
+def test_a_row_that_joins_has_its_value_in_the_larger_game(problem):
     X, y = problem.rows
-    for cv in ("leave-one-out", 3):
-        valuer = KNNShapleyValuer(3, empty_utility="prior", cv=cv).fit(X, y)
-        gain = valuer.utility_ - valuer.empty_utility_
-        assert valuer.values_.sum() == pytest.approx(gain, abs=1e-12)
-    problem.fit(valuer)
-    more = problem._replace(X=np.vstack([X, X[:1] + 0.1]), y=np.append(y, y[0]))
-    whole = more.fit(KNNShapleyValuer(3, empty_utility="prior"))
-    joined = valuer.score_samples(more.X[-1:], more.y[-1:])
-    assert joined[0] == pytest.approx(whole.values_[-1], abs=1e-12)
-    one, rest = (
-        problem._replace(X_val=problem.X_val[:4], y_val=problem.y_val[:4]),
-        slice(4, None),
-    )
-    if len(np.unique(one.y_val)) == len(np.unique(problem.y_val)):
-        valuer = one.fit(KNNShapleyValuer(3, empty_utility="prior"))
-        valuer.add_validation(problem.X_val[rest], problem.y_val[rest])
-        at_once = problem.fit(KNNShapleyValuer(3, empty_utility="prior"))
-        np.testing.assert_allclose(valuer.values_, at_once.values_, atol=1e-12)
+    valuer = problem.fit(KNNShapleyValuer(3, empty_utility="prior"))
+    larger = problem._replace(X=np.vstack([X, X[:1] + 0.1]), y=np.append(y, y[0]))
+    expected = larger.fit(KNNShapleyValuer(3, empty_utility="prior")).values_[-1]
+    scores = valuer.score_samples(larger.X[-1:], larger.y[-1:])
+    assert scores[0] == pytest.approx(expected, abs=1e-12)
+
+
+@EACH_PROBLEM
+def test_points_that_are_added_change_the_prior(problem):
+    X_val = problem.X_val
+    y_val = problem.y_val
+    first = problem._replace(X_val=X_val[:4], y_val=y_val[:4])
+    valuer = first.fit(KNNShapleyValuer(3, empty_utility="prior"))
+    valuer.add_validation(X_val[4:], y_val[4:])
+    at_once = problem.fit(KNNShapleyValuer(3, empty_utility="prior"))
+    np.testing.assert_allclose(valuer.values_, at_once.values_, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +87,8 @@ def test_sums_without_validation_set_and_of_rows_that_join(problem):
         (KNNShapleyValuer(utility="hard"), two_classes(0)),
         (KNNShapleyValuer(), unrelated(0, n_classes=0)),
     ],
+    ids=["votes", "regression"],
 )
-def test_refuses(valuer, problem):
+def test_a_prior_of_votes_or_of_a_regression_is_refused(valuer, problem):
     with pytest.raises(ValueError, match="empty_utility must be None"):
         problem.fit(valuer.set_params(empty_utility="prior"))

@@ -21,26 +21,31 @@ from skvalue.valuers.knn_shapley import class_game
 SEMIVALUES = ["banzhaf", "leave-one-out", (4, 1), (1, 16), (0.5, 0.5)]
 
 
-def sizes_from(least):
+def sizes_from(min_coalition):
     """The semivalue whose coalitions have at least that many players."""
-    return lambda n: np.where(np.arange(n) >= least, 1 / (n - least), 0)
+    return lambda n: np.where(np.arange(n) >= min_coalition, 1 / (n - min_coalition), 0)
 
 
 def check_random_game(rng, engine):
-    """A random game with a random semivalue, or with calibrated values, equals
-    enumeration."""
-    n, n_classes = int(rng.integers(2, 8)), int(rng.choice([0, 2, 3]))
-    k, utility = int(rng.integers(1, n + 3)), rng.choice(["soft", "original"])
-    X, y, X_val, y_val = grid_game(
-        rng, n, 2, n_classes, side=int(rng.choice([2, 3, 9]))
-    )
+    """Values of a random game are those of enumeration.
+
+    With a random semivalue, or with a random smallest coalition.
+    """
+    n = int(rng.integers(2, 8))
+    n_classes = int(rng.choice([0, 2, 3]))
+    k = int(rng.integers(1, n + 3))
+    utility = rng.choice(["soft", "original"])
+    side = int(rng.choice([2, 3, 9]))
+    X, y, X_val, y_val = grid_game(rng, n, 2, n_classes, side=side)
     choice = int(rng.integers(0, len(SEMIVALUES) + 2))
     if choice < len(SEMIVALUES):
-        parameters = dict(semivalue=SEMIVALUES[choice])
         semivalue = SEMIVALUES[choice]
+        parameters = {"semivalue": semivalue}
     else:
-        least = int(rng.integers(1, n))
-        parameters, semivalue = dict(min_coalition=least), sizes_from(least)
+        min_coalition = int(rng.integers(1, n))
+        semivalue = sizes_from(min_coalition)
+        parameters = {"min_coalition": min_coalition}
+
     valuer = KNNShapleyValuer(k, utility=utility, engine=engine, **parameters)
     valuer.fit(X, y, X_val=X_val, y_val=y_val)
     game = partial(
@@ -57,64 +62,84 @@ def check_random_game(rng, engine):
 
 
 @pytest.mark.parametrize("n_games", [42, pytest.param(1000, marks=pytest.mark.slow)])
-def test_equals_enumeration(engines, rng, n_games):
-    for game in range(n_games):
-        check_random_game(rng, engines[game % len(engines)])
+def test_values_are_those_of_enumeration(engines, rng, n_games):
+    for number in range(n_games):
+        check_random_game(rng, engines[number % len(engines)])
 
 
-@pytest.mark.parametrize("n_neighbors", [1, 7, 60])
-@pytest.mark.parametrize("n", [50, 150])
-def test_tables_are_sums_over_sizes(n, n_neighbors):
-    # P(fewer than K of the r - 1 nearer rows join) / K, size by size.
+def check_table(n, n_neighbors, size_probabilities, **parameters):
+    """P(fewer than K of the r - 1 nearer rows join) / K, summed size by size."""
     r = np.arange(1, n + 1)[:, None]
-    for parameters, q in [
-        *((dict(semivalue=s), size_weights(s, n)) for s in SEMIVALUES),
-        *((dict(min_coalition=t), sizes_from(t)(n)) for t in (1, 7, n // 2, n - 1)),
-    ]:
-        expected = (
-            hypergeom.cdf(n_neighbors - 1, n - 1, r - 1, np.arange(n)) @ q / n_neighbors
-        )
-        found = class_game(n, n_neighbors, 2, "original", **parameters).inv[1:]
-        np.testing.assert_allclose(found, expected, atol=1e-12, err_msg=str(parameters))
+    of_size = hypergeom.cdf(n_neighbors - 1, n - 1, r - 1, np.arange(n))
+    expected = of_size @ size_probabilities / n_neighbors
+    table = class_game(n, n_neighbors, 2, "original", **parameters).inv[1:]
+    np.testing.assert_allclose(table, expected, atol=1e-12)
+
+
+EACH_SIZE = pytest.mark.parametrize("n", [50, 150])
+EACH_K = pytest.mark.parametrize("n_neighbors", [1, 7, 60])
+
+
+@EACH_SIZE
+@EACH_K
+@pytest.mark.parametrize("semivalue", SEMIVALUES, ids=str)
+def test_tables_of_a_semivalue_are_sums_over_sizes(n, n_neighbors, semivalue):
+    check_table(n, n_neighbors, size_weights(semivalue, n), semivalue=semivalue)
+
+
+@EACH_SIZE
+@EACH_K
+def test_tables_of_calibrated_values_are_sums_over_sizes(n, n_neighbors):
+    for min_coalition in (1, 7, n // 2, n - 1):
+        probabilities = sizes_from(min_coalition)(n)
+        check_table(n, n_neighbors, probabilities, min_coalition=min_coalition)
 
 
 @pytest.mark.parametrize("utility", ["soft", "original"])
 @pytest.mark.parametrize("n_classes", [0, 3])
 def test_beta_one_one_is_the_shapley_value(rng, n_classes, utility):
     X, y, X_val, y_val = grid_game(rng, 2000, 20, n_classes, side=40)
-    valuer = KNNShapleyValuer(50, utility=utility).fit(X, y, X_val=X_val, y_val=y_val)
-    beta = (
-        clone(valuer).set_params(semivalue=(1, 1)).fit(X, y, X_val=X_val, y_val=y_val)
-    )
-    np.testing.assert_allclose(beta.values_, valuer.values_, atol=1e-13)
+    points = {"X_val": X_val, "y_val": y_val}
+    shapley = KNNShapleyValuer(50, utility=utility)
+    beta = clone(shapley).set_params(semivalue=(1, 1))
+    expected = shapley.fit(X, y, **points).values_
+    np.testing.assert_allclose(beta.fit(X, y, **points).values_, expected, atol=1e-13)
 
 
-@pytest.mark.parametrize("n_classes", [0, 2])
-@pytest.mark.parametrize(
+CHANGED_GAMES = pytest.mark.parametrize(
     "parameters",
-    [dict(semivalue="banzhaf"), dict(semivalue=(4, 1)), dict(min_coalition=3)],
+    [{"semivalue": "banzhaf"}, {"semivalue": (4, 1)}, {"min_coalition": 3}],
     ids=str,
 )
-def test_changes_joining_rows_and_contributions(rng, parameters, n_classes):
+
+
+@CHANGED_GAMES
+@pytest.mark.parametrize("n_classes", [0, 2])
+def test_new_rows_and_contributions_are_those_of_other_fits(rng, parameters, n_classes):
     X, y, X_val, y_val = grid_game(rng, 16, 8, n_classes)
     valuer = KNNShapleyValuer(3, **parameters)
     check_after_the_fit(valuer, X, y, X_val, y_val, [[0.5, 0.5]], y[:1])
-    if n_classes:
-        check_leave_one_out(valuer, X, y)
+
+
+@CHANGED_GAMES
+def test_held_out_rows_are_points_of_the_game_of_the_others(rng, parameters):
+    X, y, *_ = grid_game(rng, 16, 8, 2)
+    check_leave_one_out(KNNShapleyValuer(3, **parameters), X, y)
 
 
 def test_calibrated_values_do_not_depend_on_the_utility(rng):
-    # The games differ in coalitions of fewer than K rows, which no row joins; the
-    # farthest row is never among the K nearest.
+    # The games differ in coalitions of fewer than K rows, which no row joins.
     X, y, X_val, y_val = grid_game(rng, 40, 10, 3)
-    soft, original = (
-        KNNShapleyValuer(5, utility=utility, min_coalition=5).fit(
-            X, y, X_val=X_val, y_val=y_val
-        )
-        for utility in ("soft", "original")
-    )
+    soft = KNNShapleyValuer(5, min_coalition=5, utility="soft")
+    soft.fit(X, y, X_val=X_val, y_val=y_val)
+    original = KNNShapleyValuer(5, min_coalition=5, utility="original")
+    original.fit(X, y, X_val=X_val, y_val=y_val)
     np.testing.assert_allclose(soft.values_, original.values_, atol=1e-15)
-    far = KNNShapleyValuer(2, min_coalition=2).fit(
-        [[0], [1], [9]], [0, 1, 0], X_val=[[0]], y_val=[0]
-    )
-    assert far.values_[2] == 0
+
+
+def test_the_farthest_row_has_no_calibrated_value():
+    # It is never among the K nearest of a coalition of at least K rows.
+    X = [[0], [1], [9]]
+    valuer = KNNShapleyValuer(2, min_coalition=2)
+    valuer.fit(X, [0, 1, 0], X_val=[[0]], y_val=[0])
+    assert valuer.values_[2] == 0
