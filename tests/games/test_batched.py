@@ -342,7 +342,7 @@ def test_bayes_of_given_priors(rng):
     )  # fmt: skip
 
 
-def test_neighbours_too_few():
+def test_neighbours_too_max_dual_rows():
     model = KNeighborsClassifier(3, weights="distance")
     X, y, X_val, y_val = classes(2)
     masks = np.zeros((1, 50), dtype=bool)  # two rows of two classes, and n_neighbors=3

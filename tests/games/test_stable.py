@@ -151,7 +151,7 @@ def test_dual_is_what_the_primal_gives(intercept, rng):
         masks[:6] = rng.permuted(np.tile(np.arange(40) < 3, (6, 1)), axis=1)
         np.testing.assert_allclose(game.utility(masks), loop.utility(masks), atol=1e-6)
     assert isinstance(game._solver, LogisticSolver)
-    assert game._solver._few == 10
+    assert game._solver._max_dual_rows == 10
 
 
 def test_dual_of_weighted_rows_is_left_to_the_primal(rng):
@@ -160,4 +160,4 @@ def test_dual_of_weighted_rows_is_left_to_the_primal(rng):
         LogisticRegression(), X, y, X_val, y_val, sample_weight=rng.random(30)
     )
     game.utility(coalitions(rng, 30, 3))
-    assert game._solver._few == 0
+    assert game._solver._max_dual_rows == 0

@@ -43,7 +43,7 @@ def test_logistic(n_classes, parameters, rng):
         masks := coalitions(rng, 50, "random"), masks.sum(axis=1)
     )[1]
     assert (status <= 1).all()  # solved, or of one class: none is left to the loop
-    assert game._solver._few == 0  # nor to the compiled solver of few rows
+    assert game._solver._max_dual_rows == 0  # nor to the compiled solver of few rows
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -93,7 +93,7 @@ def test_tiles_fit_into_the_working_memory(estimator, rng):
     with config_context(working_memory=0.08):
         small = ModelGame(estimator, *data, batch="torch", device="cpu")
     assert small._solver.tile < game._solver.tile
-    assert small._solver.engine.step < len(data[0]) <= game._solver.engine.step
+    assert small._solver.engine.n_at_once < len(data[0]) <= game._solver.engine.n_at_once
     np.testing.assert_allclose(small.utility(masks), expected, atol=1e-6)
 
 
@@ -125,7 +125,7 @@ def test_in_a_valuer():
         (
             GaussianNB(),
             {"batch": "never", "device": "cuda"},
-            "needs a batched solver: batch='au",
+            "needs a batched solver, since single fits",
         ),
         (
             GaussianNB(),
