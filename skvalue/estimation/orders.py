@@ -254,8 +254,9 @@ class OrderDesign(Design):
 
     def reweighted(self, q):
         raise ValueError(
-            "reweight needs sampler='stratified', 'subsets' or 'exact': of permutations "
-            f"only the sums of marginal contributions are kept. Got {self.kind!r}."
+            "reweight needs sampler='stratified', 'subsets' or 'exact': of "
+            "permutations only the sums of marginal contributions are kept. Got "
+            f"{self.kind!r}."
         )
 
     @property

@@ -71,7 +71,7 @@ class LayerPlan:
         return sum(comb(self.n, size) for size in sizes if 0 < size < self.n) + 1
 
     def in_circles(self, k):
-        """Whether layer k uses blocks of k others on a circle; else, of k + 1 players."""
+        """Whether layer k has blocks of k others on a circle, not of k + 1 players."""
         return self.counts[k] / self.n_shuffles >= k + 1
 
     def layer_cost(self, k):
@@ -80,7 +80,8 @@ class LayerPlan:
         count = float(self.counts[k])
         knows_smaller = k > 0 and bool(self.enumerated[k - 1])
         if self.design == "poisson":
-            return n * count / (k + 1) * (1 if knows_smaller else k + 2)
+            n_sets = n * count / (k + 1)
+            return n_sets if knows_smaller else n_sets * (k + 2)
         if self.design == "blocks" and self.in_circles(k):
             per_shuffle = self.n_shuffles * ((n - 1) // k)
             n_circles = self.n_shuffles * -(-count // per_shuffle)

@@ -68,7 +68,7 @@ class Utilities:
             self.tables[size] = self.of(all_subsets(self.n, size))
 
     def without_each(self, sets):
-        """Utilities of sets, (m,), and of each without each member, (m, size)."""
+        """Utilities of sets (m,), and of each without each member (m, size)."""
         size = sets.shape[1]
         if size in self.tables or size - 1 in self.tables:
             without = [self.of(np.delete(sets, j, axis=1)) for j in range(size)]
@@ -76,7 +76,7 @@ class Utilities:
         return self._after_a_change(sets, sets, joins=False)
 
     def joined_by_each(self, sets, players):
-        """Utilities of sets, (m,), and of each with each of some players, (m, count)."""
+        """Utilities of sets (m,), and of each with each of its players (m, count)."""
         size = sets.shape[1]
         if size in self.tables or size + 1 in self.tables:
             joined = [self.of(np.column_stack([sets, column])) for column in players.T]
@@ -84,7 +84,7 @@ class Utilities:
         return self._after_a_change(sets, players, joins=True)
 
     def _after_a_change(self, sets, players, joins):
-        """Utilities of sets, (m,), and after each player joins or leaves, (m, count)."""
+        """Utilities of sets (m,), and after each player joins or leaves (m, count)."""
         m, count = players.shape
         base = np.empty(m)
         changed = np.empty((m, count))

@@ -170,8 +170,8 @@ class MarginalGame:
         signs = np.where(mask, -1.0, 1.0)
         utility, changes, lengths = self._models.steps(S, signs, self._codes)
 
-        # Without its only player a coalition is empty. A player without rows of positive
-        # weight changes nothing.
+        # Without its only player a coalition is empty. A player without rows of
+        # positive weight changes nothing.
         n_rows = np.bincount(players, self._is_weighted, self.n_players)
         is_alone = mask & (n_rows == len(S))
         changes[is_alone] = self.game.empty_utility - utility
