@@ -1,5 +1,4 @@
-"""Fits that take more than a minute say so after their first steps; the clock is a fake
-one."""
+"""Fits that take more than a minute say so after their first steps, by a fake clock."""
 
 import logging
 import time
@@ -17,11 +16,11 @@ from ..watch import Watch
 
 
 class Clock:
-    """A clock that advances by ``step`` seconds when it is read, or when a test says
-    so."""
+    """A clock that advances by ``step`` seconds when it is read."""
 
     def __init__(self):
-        self.now, self.step = 0.0, 0.0
+        self.now = 0.0
+        self.step = 0.0
 
     def __call__(self):
         self.now += self.step
@@ -32,19 +31,22 @@ clock = Clock()
 
 
 class Slow(GaussianNB):
-    """A model whose training takes two seconds of the fake clock, until it is
-    interrupted."""
+    """A model whose training takes two seconds of the fake clock.
+
+    It is interrupted when the fit is announced.
+    """
 
     def fit(self, X, y, sample_weight=None):
         clock.now += 2
-        if clock.now > 160:  # the fit is announced by now
+        if clock.now > 160:
             raise KeyboardInterrupt
         return super().fit(X, y)
 
 
 @pytest.fixture(autouse=True)
 def fake_clock(monkeypatch):
-    clock.now, clock.step = 0.0, 0.0
+    clock.now = 0.0
+    clock.step = 0.0
     monkeypatch.setattr(time, "perf_counter", clock)
 
 
@@ -69,11 +71,11 @@ OTHERS = {  # with five splits, tasks or steps
 PRIVATE = {"epsilon": 1.0, "delta": 1e-5}
 
 
-def announced(caplog, name, options, X_val=True, **extra):
-    """The messages of a fit."""
+def messages_of_fit(caplog, name, options, *, with_points=True):
+    """The messages of a fit of a class with these parameters."""
     data = two_classes(0)
-    valuer = getattr(skvalue, name)(**options, **extra)
-    points = data.points if X_val and name != "DataOOBValuer" else {}
+    valuer = getattr(skvalue, name)(**options)
+    points = data.points if with_points and name != "DataOOBValuer" else {}
     with caplog.at_level(logging.WARNING, "skvalue"), suppress(KeyboardInterrupt):
         valuer.fit(*data.rows, **points)
     return [line for line in caplog.messages if "compiles" not in line]
@@ -82,7 +84,7 @@ def announced(caplog, name, options, X_val=True, **extra):
 @pytest.mark.parametrize("case", RETRAINING)
 def test_fits_of_a_slow_model_are_announced(case, caplog):
     name, options = RETRAINING[case]
-    [line] = announced(caplog, name, options, estimator=Slow())
+    [line] = messages_of_fit(caplog, name, options | {"estimator": Slow()})
     assert line.startswith(f"{name}.fit takes about ")
     assert ("max_time limits it; " in line) == (case != "leave-one-out")
     # 41, 160 and 200 models at two seconds; coalitions of half of the rows count half
@@ -98,12 +100,13 @@ def test_fits_of_a_slow_model_are_announced(case, caplog):
 @pytest.mark.parametrize("case", OTHERS)
 def test_fits_of_slow_steps_are_announced(case, caplog):
     name, options = OTHERS[case]
+    with_points = "cv" not in options
     clock.step = 15  # seconds of a step: 5 of them are 75
-    [line] = announced(caplog, name, options, X_val="cv" not in options)
+    [line] = messages_of_fit(caplog, name, options, with_points=with_points)
     assert line.startswith(f"{name}.fit takes about ")
     caplog.clear()
     clock.step = 1
-    assert not announced(caplog, name, options, X_val="cv" not in options)
+    assert not messages_of_fit(caplog, name, options, with_points=with_points)
 
 
 @pytest.mark.parametrize(
@@ -118,26 +121,29 @@ def test_fits_of_slow_steps_are_announced(case, caplog):
 )
 def test_fits_with_a_limit_or_epsilon_are_silent(name, options, caplog):
     clock.step = 15
-    assert not announced(caplog, name, options)
+    assert not messages_of_fit(caplog, name, options)
 
 
-def test_fits_that_callbacks_watch_are_silent(caplog):
-    clock.step, data = 15, two_classes(0)
-    for valuer in [skvalue.LeaveOneOutValuer(), LabelErrorDetector(GaussianNB())]:
-        for watch, n_lines in [((Watch(),), 0), ((), 1)]:
-            caplog.clear()
-            with caplog.at_level(logging.WARNING, "skvalue"):
-                valuer.set_callbacks(*watch).fit(*data.rows)
-            assert len(caplog.messages) == n_lines
+@pytest.mark.parametrize(
+    "estimator", [skvalue.LeaveOneOutValuer(), LabelErrorDetector(GaussianNB())]
+)
+def test_fits_that_callbacks_watch_are_silent(estimator, caplog):
+    clock.step = 15
+    data = two_classes(0)
+    with caplog.at_level(logging.WARNING, "skvalue"):
+        estimator.set_callbacks(Watch()).fit(*data.rows)
+        assert len(caplog.messages) == 0
+        estimator.set_callbacks().fit(*data.rows)
+        assert len(caplog.messages) == 1
 
 
 def test_the_message_comes_before_the_second_model(caplog):
-    models = []
+    models = []  # the number of messages when each is trained
 
     class Counted(Slow):
         def fit(self, X, y, sample_weight=None):
             models.append(len(caplog.messages))
             return super().fit(X, y)
 
-    announced(caplog, "LeaveOneOutValuer", {"estimator": Counted()})
+    messages_of_fit(caplog, "LeaveOneOutValuer", {"estimator": Counted()})
     assert models == [0, *np.ones(40)]

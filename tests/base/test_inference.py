@@ -1,109 +1,103 @@
-"""Standard errors over validation points, significant harm, and contributions by
-point."""
+"""Standard errors over validation points, significant harm, and contributions."""
 
 import numpy as np
 import pytest
+from exact_valuers import EXACT, each_exact_and_engine, each_of_classes, problem
 from problems import on_a_grid
 from scipy import stats
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from test_axioms import EXACT, by_name, problem
 
 from skvalue import KNNShapleyValuer, TKNNShapleyValuer
 from skvalue.exceptions import FewValidationPointsWarning
 
+# A regression's prior is the mean validation target, so that one point at a time is
+# another game: what needs values at single points is tested on classes.
 
-def by_point(valuer, X, y, X_val, y_val):
+
+def values_at_each_point(valuer, X, y, X_val, y_val):
     """Values at every validation point alone, from one fit each."""
-    weights = np.eye(len(y_val))
-    return np.array(
-        [
-            clone(valuer)
-            .fit(X, y, X_val=X_val, y_val=y_val, sample_weight_val=w)
-            .values_
-            for w in weights
-        ]
-    )
+    values = []
+    for weights in np.eye(len(y_val)):
+        fitted = clone(valuer)
+        fitted.fit(X, y, X_val=X_val, y_val=y_val, sample_weight_val=weights)
+        values.append(fitted.values_)
+    return np.array(values)
 
 
-# A regression's prior is the mean validation target, so one point at a time is another
-# game.
-CLASSES = [name for name, (_, n_classes) in EXACT.items() if n_classes]
-by_class_name = pytest.mark.parametrize("name", CLASSES)
-
-
-@by_class_name
+@each_of_classes
 @pytest.mark.parametrize("grouped", [False, True])
 def test_validation_error_is_that_of_a_mean(name, rng, grouped):
     valuer, n_classes = EXACT[name]
     X, y, X_val, y_val = on_a_grid(rng, n_classes=n_classes, n=40, n_val=10)
     groups = rng.permutation(np.arange(40) % 6) if grouped else None
-    split = by_point(valuer, X, y, X_val, y_val)
+    values = values_at_each_point(valuer, X, y, X_val, y_val)
     if grouped:
-        split = np.stack([split[:, groups == g].sum(axis=1) for g in range(6)], axis=1)
+        sums = [values[:, groups == group].sum(axis=1) for group in range(6)]
+        values = np.stack(sums, axis=1)
     fitted = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val, groups=groups)
-    np.testing.assert_allclose(fitted.values_, split.mean(axis=0), atol=1e-13)
-    np.testing.assert_allclose(
-        fitted.validation_error_, stats.sem(split, axis=0), atol=1e-13
-    )
+    np.testing.assert_allclose(fitted.values_, values.mean(axis=0), atol=1e-13)
+    errors = stats.sem(values, axis=0)
+    np.testing.assert_allclose(fitted.validation_error_, errors, atol=1e-13)
 
 
-@by_class_name
-def test_validation_error_with_weights(name, rng):
+@each_of_classes
+def test_validation_error_is_that_of_a_weighted_mean(name, rng):
     valuer, n_classes = EXACT[name]
     X, y, X_val, y_val = on_a_grid(rng, n_classes=n_classes, n=30, n_val=8)
     w = rng.random(8)
     w /= w.sum()
-    split = by_point(valuer, X, y, X_val, y_val)
     fitted = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val, sample_weight_val=w)
-    variance = (w[:, None] ** 2 * (split - w @ split) ** 2).sum(axis=0) / (
-        1 - (w**2).sum()
-    )
-    np.testing.assert_allclose(fitted.validation_error_, np.sqrt(variance), atol=1e-13)
+    values = values_at_each_point(valuer, X, y, X_val, y_val)
+    squares = w[:, None] ** 2 * (values - w @ values) ** 2
+    errors = np.sqrt(squares.sum(axis=0) / (1 - (w**2).sum()))
+    np.testing.assert_allclose(fitted.validation_error_, errors, atol=1e-13)
 
 
-@by_name
+@each_exact_and_engine
 @pytest.mark.parametrize(
     ("points_of", "grouped"),
     [("validation", True), ("leave-one-out", False), (4, True)],
 )
 def test_contributions_sum_to_the_value(name, rng, points_of, grouped):
     valuer, (X, y, X_val, y_val) = problem(name, rng, n=40)
-    extra = {"groups": np.arange(40) % 5} if grouped else {}
+    options = {"groups": np.arange(40) % 5} if grouped else {}
+    n_points = 40
     if points_of == "validation":
-        extra |= {"X_val": X_val, "y_val": y_val}
+        options |= {"X_val": X_val, "y_val": y_val}
+        n_points = 30
     else:
         valuer.set_params(cv=points_of)
-    valuer.fit(X, y, **extra)
+    valuer.fit(X, y, **options)
     for i in (0, 3, -1):
         split = valuer.contributions(i)
-        assert len(split.contributions) == (30 if points_of == "validation" else 40)
+        assert len(split.contributions) == n_points
         assert split.contributions.sum() == pytest.approx(valuer.values_[i], abs=1e-13)
-        assert (np.diff(split.contributions[split.supporters]) <= 0).all()
-        assert (split.contributions[split.supporters] > 0).all()
-        assert (np.diff(split.contributions[split.opponents]) >= 0).all()
-        assert (split.contributions[split.opponents] < 0).all()
+        of_supporters = split.contributions[split.supporters]
+        assert (of_supporters > 0).all()
+        assert (np.diff(of_supporters) <= 0).all()
+        of_opponents = split.contributions[split.opponents]
+        assert (of_opponents < 0).all()
+        assert (np.diff(of_opponents) >= 0).all()
 
 
-@by_class_name
+@each_of_classes
 def test_contributions_are_the_values_at_each_point(name, rng):
     valuer, n_classes = EXACT[name]
     X, y, X_val, y_val = on_a_grid(rng, n_classes=n_classes, n=30, n_val=6)
-    split = by_point(valuer, X, y, X_val, y_val) / 6
+    expected = values_at_each_point(valuer, X, y, X_val, y_val) / 6
     fitted = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val)
     for i in (2, 17):
-        np.testing.assert_allclose(
-            fitted.contributions(i).contributions, split[:, i], atol=1e-14
-        )
+        contributions = fitted.contributions(i).contributions
+        np.testing.assert_allclose(contributions, expected[:, i], atol=1e-14)
 
 
-def test_max_rank_split(rng):
+def test_contributions_up_to_a_rank_sum_to_the_value(rng):
     X, y, X_val, y_val = on_a_grid(rng, n_classes=2, n=60)
     fitted = KNNShapleyValuer(3, max_rank=10).fit(X, y, X_val=X_val, y_val=y_val)
-    for i in range(60):
-        assert fitted.contributions(i).contributions.sum() == pytest.approx(
-            fitted.values_[i], abs=1e-13
-        )
+    for i, value in enumerate(fitted.values_):
+        contributions = fitted.contributions(i).contributions
+        assert contributions.sum() == pytest.approx(value, abs=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -119,14 +113,17 @@ def test_harmful_holds_its_false_discovery_rate(valuer, rng):
     X, y = draw(100, 0.3)  # many values are near zero
     X_big, y_big = draw(20_000, 0.4)
     truth = clone(valuer).fit(X, y, X_val=X_big, y_val=y_big).values_ < 0
-    fractions, power = [], []
+    false_discoveries = []
+    power = []
     for _ in range(20):
         X_val, y_val = draw(600, 0.4)
-        found = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val).harmful(fdr=0.2)
-        fractions.append((found & ~truth).sum() / max(found.sum(), 1))
-        power.append((found & truth).sum() / truth.sum())
-    error = np.std(fractions) / np.sqrt(len(fractions))
-    assert np.mean(fractions) < 0.2 + 2 * error
+        fitted = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val)
+        is_harmful = fitted.harmful(fdr=0.2)
+        n_false = (is_harmful & ~truth).sum()
+        false_discoveries.append(n_false / max(is_harmful.sum(), 1))
+        power.append((is_harmful & truth).sum() / truth.sum())
+    error = np.std(false_discoveries) / np.sqrt(len(false_discoveries))
+    assert np.mean(false_discoveries) < 0.2 + 2 * error
     assert np.mean(power) > 0.1  # a rule that finds no row would hold any rate
 
 
@@ -146,44 +143,48 @@ def test_harmful_rows_are_those_of_a_t_test(rng):
 def test_a_row_in_no_ball_is_harmless(rng):
     X, y, X_val, y_val = on_a_grid(rng, n_classes=2, n_val=500)
     X[5] = 1e3
-    valuer = TKNNShapleyValuer(0.5, metric="euclidean").fit(
-        X, y, X_val=X_val, y_val=y_val
-    )
+    valuer = TKNNShapleyValuer(0.5, metric="euclidean")
+    valuer.fit(X, y, X_val=X_val, y_val=y_val)
     assert valuer.validation_error_[5] == 0
     assert not valuer.harmful(fdr=0.4)[5]
 
 
-def test_messages(rng):
-    X, y, X_val, y_val = on_a_grid(rng, n_classes=2)
+def test_harmful_needs_a_validation_set(rng):
+    X, y, *_ = on_a_grid(rng, n_classes=2)
     valuer = KNNShapleyValuer().fit(X, y)
     with pytest.raises(ValueError, match="harmful needs a validation set: pass X_val"):
         valuer.harmful()
     assert not hasattr(valuer, "validation_error_")
-    valuer.fit(X, y, X_val=X_val, y_val=y_val)
+
+
+def test_harmful_refuses_a_rate_above_one_and_warns_of_few_points(rng):
+    given = on_a_grid(rng, n_classes=2)
+    valuer = given.fit(KNNShapleyValuer())
     with pytest.raises(ValueError, match="fdr must be between 0 and 1. Got 1.5"):
         valuer.harmful(fdr=1.5)
-    with pytest.warns(
-        FewValidationPointsWarning, match="30 are few, 500 or more are recommended"
-    ):
+    message = "30 are few, 500 or more are recommended"
+    with pytest.warns(FewValidationPointsWarning, match=message):
         valuer.harmful()
-    with pytest.raises(ValueError, match="i must be between 0 and 79. Got 80"):
-        valuer.contributions(80)
-    for i in (1.5, "a"):
-        with pytest.raises(ValueError, match=f"i must be between 0 and 79. Got {i!r}"):
-            valuer.contributions(i)
 
 
-def test_groups_by_name(rng):
+@pytest.mark.parametrize("i", [80, 1.5, "a"])
+def test_contributions_of_no_row_are_refused(i, rng):
+    valuer = on_a_grid(rng, n_classes=2).fit(KNNShapleyValuer())
+    with pytest.raises(ValueError, match=f"i must be between 0 and 79. Got {i!r}"):
+        valuer.contributions(i)
+
+
+def test_groups_are_found_by_name(rng):
     X, y, X_val, y_val = on_a_grid(rng, n_classes=2)
     names = np.array(["adam", "eve", "kim", "lea"])[np.arange(80) % 4]
     valuer = KNNShapleyValuer().fit(X, y, X_val=X_val, y_val=y_val, groups=names)
-    by_name, by_position = valuer.contributions("eve"), valuer.contributions(1)
-    np.testing.assert_array_equal(by_name.contributions, by_position.contributions)
+    by_name = valuer.contributions("eve").contributions
+    by_position = valuer.contributions(1).contributions
+    np.testing.assert_array_equal(by_name, by_position)
     assert valuer.values_for("eve") == valuer.values_[1]
     for i in ("mallory", 1.5, 4):
-        with pytest.raises(
-            ValueError, match=f"between 0 and 3, or the name of a group. Got {i!r}"
-        ):
+        message = f"between 0 and 3, or the name of a group. Got {i!r}"
+        with pytest.raises(ValueError, match=message):
             valuer.contributions(i)
 
 
@@ -192,9 +193,8 @@ def test_attributes_that_are_not_there_say_why(rng):
     valuer = TKNNShapleyValuer()
     with pytest.raises(NotFittedError, match="is not fitted yet"):
         _ = valuer.counts_
-    with pytest.raises(
-        AttributeError, match="validation_error_ needs a validation set: pass"
-    ):
+    message = "validation_error_ needs a validation set: pass"
+    with pytest.raises(AttributeError, match=message):
         _ = valuer.fit(X, y).validation_error_
     with pytest.raises(AttributeError, match="has no attribute 'value_'"):
         _ = valuer.value_
