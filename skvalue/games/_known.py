@@ -26,7 +26,11 @@ def airport_game(costs):
     [2.0]
     """
     costs = np.asarray(costs, dtype=np.float64)
-    return FunctionGame(lambda masks: (masks * costs).max(axis=1), len(costs))
+
+    def largest_costs(masks):
+        return (masks * costs).max(axis=1)
+
+    return FunctionGame(largest_costs, len(costs))
 
 
 def voting_game(votes, quota):
@@ -52,9 +56,11 @@ def voting_game(votes, quota):
     [1.0, 0.0]
     """
     votes = np.asarray(votes, dtype=np.float64)
-    return FunctionGame(
-        lambda masks: (masks @ votes >= quota).astype(float), len(votes)
-    )
+
+    def wins(masks):
+        return (masks @ votes >= quota).astype(float)
+
+    return FunctionGame(wins, len(votes))
 
 
 def gloves_game(n_left, n_right):
@@ -78,8 +84,9 @@ def gloves_game(n_left, n_right):
     [1.0, 0.0]
     """
 
-    def pairs(masks):
-        left, right = masks[:, :n_left].sum(axis=1), masks[:, n_left:].sum(axis=1)
+    def n_pairs(masks):
+        left = masks[:, :n_left].sum(axis=1)
+        right = masks[:, n_left:].sum(axis=1)
         return np.minimum(left, right).astype(float)
 
-    return FunctionGame(pairs, n_left + n_right)
+    return FunctionGame(n_pairs, n_left + n_right)

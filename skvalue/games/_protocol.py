@@ -8,11 +8,11 @@ import numpy as np
 
 from ..exceptions import FailedCoalitionsWarning
 
-_MANY_FAILED = 0.1
-_LONG_ENOUGH, _ENOUGH = (
-    0.05,
-    2000,
-)  # seconds or coalitions that end a measurement of the cost
+_MANY_FAILED = 0.1  # fraction of the coalitions above which there is a warning
+
+# What ends a measurement of the cost of a coalition.
+_MAX_SECONDS = 0.05
+_MAX_COALITIONS = 2000
 
 
 class Game(ABC):
@@ -61,7 +61,8 @@ class Game(ABC):
         self._failed_utility = self.empty_utility
         self.cache_size = cache_size
         self.n_evaluations = 0
-        self.n_failed = self.n_one_class = 0
+        self.n_failed = 0
+        self.n_one_class = 0
         self._memo = {}
 
     @abstractmethod
@@ -108,8 +109,8 @@ class Game(ABC):
         masks = np.asarray(masks)
         if masks.dtype != bool or masks.ndim != 2 or masks.shape[1] != self.n_players:
             raise ValueError(
-                f"masks must be a bool array of shape (m, {self.n_players}). Got shape "
-                f"{masks.shape} of {masks.dtype}."
+                f"masks must be a bool array of shape (m, {self.n_players}), a row for "
+                f"each coalition. Got shape {masks.shape} of {masks.dtype}."
             )
         utilities = np.full(len(masks), self.empty_utility)
         nonempty = np.flatnonzero(masks.any(axis=1))
@@ -118,10 +119,10 @@ class Game(ABC):
         elif len(nonempty):
             utilities[nonempty] = self._count(*self._compute(masks[nonempty]))
         if not np.isfinite(utilities).all():
-            worst = np.flatnonzero(~np.isfinite(utilities))[0]
+            first = np.flatnonzero(~np.isfinite(utilities))[0]
             raise ValueError(
-                f"Utilities must be finite. Got {utilities[worst]} for a coalition of "
-                f"{masks[worst].sum()} players."
+                f"Utilities must be finite. Got {utilities[first]} for a coalition of "
+                f"{masks[first].sum()} players."
             )
         return utilities
 
@@ -147,7 +148,8 @@ class Game(ABC):
         ValueError
             If there is no coalition of that size.
         """
-        size = max(1, self.n_players // 2) if size is None else size
+        if size is None:
+            size = max(1, self.n_players // 2)
         if not 1 <= size <= self.n_players:
             raise ValueError(
                 f"size must be between 1 and {self.n_players}. Got {size}."
@@ -155,23 +157,27 @@ class Game(ABC):
         self._compute(self._draw(1, size, nested), n_jobs=1)  # compilation and imports
         count = 3
         while True:
-            masks, start = self._draw(count, size, nested), perf_counter()
+            masks = self._draw(count, size, nested)
+            start = perf_counter()
             self._compute(masks, n_jobs=1)
             seconds = perf_counter() - start
-            if seconds > _LONG_ENOUGH or count > _ENOUGH:
+            if seconds > _MAX_SECONDS or count > _MAX_COALITIONS:
                 return seconds / count
             count *= 4
 
     def _draw(self, count, size, nested):
         """Coalitions of about one size, independent or prefixes of one permutation."""
         rng = np.random.default_rng(0)
-        length = min(count, self.n_players) if nested else 1
-        first = max(1, min(size - length // 2, self.n_players - length + 1))
-        orders = np.tile(np.arange(self.n_players), (-(-count // length), 1))
-        places = rng.permuted(orders, axis=1).repeat(length, axis=0)[:count]
-        return places < (first + np.arange(count) % length)[:, None]
+        n_prefixes = min(count, self.n_players) if nested else 1
+        n_orders = -(-count // n_prefixes)
+        smallest = max(1, min(size - n_prefixes // 2, self.n_players - n_prefixes + 1))
+        players = np.tile(np.arange(self.n_players), (n_orders, 1))
+        places = rng.permuted(players, axis=1).repeat(n_prefixes, axis=0)[:count]
+        sizes = smallest + np.arange(count) % n_prefixes
+        return places < sizes[:, None]
 
     def _count(self, utilities, failed, one_class=False):
+        """Count evaluations; returns the utilities."""
         self.n_evaluations += len(utilities)
         self.n_failed += int(np.count_nonzero(failed))
         self.n_one_class += int(np.count_nonzero(one_class))
@@ -179,41 +185,43 @@ class Game(ABC):
 
     def _recall(self, masks):
         """Utilities from memory; those not in memory are computed, once each."""
-        keys = [_key(row) for row in np.packbits(masks, axis=1)]
+        keys = [_key(packed) for packed in np.packbits(masks, axis=1)]
         missing = {
             key: place for place, key in enumerate(keys) if key not in self._memo
         }
         if missing:
-            found = self._count(*self._compute(masks[list(missing.values())]))
-            self._memo.update(zip(missing, found.tolist()))
+            places = list(missing.values())
+            computed = self._count(*self._compute(masks[places]))
+            self._memo.update(zip(missing, computed.tolist()))
         utilities = np.array([self._memo[key] for key in keys])
+
+        # The oldest come first.
         for _ in range(len(self._memo) - self.cache_size):
             del self._memo[next(iter(self._memo))]
         return utilities
 
 
 def failed_warnings(games):
-    """The warning, as a list, if more than a tenth of the coalitions of some games
+    """The warning, as a list, if more than a tenth of the coalitions of games
     failed."""
-    failed, total = np.sum(
-        [(game.n_failed, game.n_evaluations) for game in games], axis=0
-    )
-    if failed <= _MANY_FAILED * total:
+    n_failed = sum(game.n_failed for game in games)
+    n_evaluations = sum(game.n_evaluations for game in games)
+    if n_failed <= _MANY_FAILED * n_evaluations:
         return []
-    utilities = sorted(
-        {f"{game._failed_utility:.6g}" for game in games if game.n_failed}
-    )
+    utilities = {f"{game._failed_utility:.6g}" for game in games if game.n_failed}
     message = (
-        f"{failed} of {total} coalitions could not be trained or scored: each of them has utility "
-        f"{' or '.join(utilities)}."
+        f"{n_failed} of {n_evaluations} coalitions could not be trained or scored: "
+        f"each of them has utility {' or '.join(sorted(utilities))}."
     )
     return [(message, FailedCoalitionsWarning)]
 
 
 def _key(packed):
     """A key of at most 16 bytes for a coalition: its bits, or a hash of them."""
-    data = packed.tobytes()
-    return data if len(data) <= 16 else blake2b(data, digest_size=16).digest()
+    bits = packed.tobytes()
+    if len(bits) <= 16:
+        return bits
+    return blake2b(bits, digest_size=16).digest()
 
 
 class FunctionGame(Game):
@@ -251,8 +259,8 @@ class FunctionGame(Game):
         utilities = np.asarray(self.function(masks), dtype=np.float64)
         if utilities.shape != (len(masks),):
             raise ValueError(
-                f"function must return one utility per coalition: shape ({len(masks)},). Got "
-                f"{utilities.shape}."
+                "function must return one utility per coalition: shape "
+                f"({len(masks)},). Got {utilities.shape}."
             )
         return utilities
 

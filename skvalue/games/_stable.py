@@ -11,9 +11,9 @@ from ..privacy import clip_rows
 from ._protocol import Game
 
 _STEEPEST = float(lambertw(np.exp(-1)).real)  # largest t sigmoid(-t)
-_TOLERANCE = 1e-11
+_TOLERANCE = 1e-11  # of the solvers, relative to the size of gradients
 _MAX_STEPS = 200
-_TILE = 256
+_TILE = 256  # coalitions
 
 
 def weight_norm(l2):
@@ -50,8 +50,8 @@ def stability(l2, max_norm, fit_intercept=True):
 
     References
     ----------
-    O. Bousquet, A. Elisseeff: "Stability and Generalization", JMLR 2002, with the Lipschitz
-    constant of the loss on the attainable coefficients instead of 1.
+    O. Bousquet, A. Elisseeff: "Stability and Generalization", JMLR 2002, with the
+    Lipschitz constant of the loss on the attainable coefficients instead of 1.
 
     Examples
     --------
@@ -91,7 +91,8 @@ def validation_bounds(signed, weights, l2, max_norm, fit_intercept=True):
 
     Examples
     --------
-    >>> slope, _ = validation_bounds(np.eye(2), np.full(2, 0.5), 1.0, 1.0, fit_intercept=False)
+    >>> points, weights = np.eye(2), np.full(2, 0.5)
+    >>> slope, _ = validation_bounds(points, weights, 1.0, 1.0, fit_intercept=False)
     >>> round(float(slope), 3)  # 0.629 for points that are all alike
     0.445
     """
@@ -99,12 +100,11 @@ def validation_bounds(signed, weights, l2, max_norm, fit_intercept=True):
     radius = weight_norm(l2) + tolerance / l2
     rows = signed * np.sqrt(weights)[:, None]
     spread = expit(np.linalg.norm(signed, axis=1) * radius) - 0.5
-    slope = np.linalg.norm(weights @ signed) / 2 + np.linalg.norm(
-        rows * spread[:, None], 2
-    )
+    slope = np.linalg.norm(weights @ signed) / 2
+    slope = slope + np.linalg.norm(rows * spread[:, None], 2)
     curvature = np.linalg.norm(rows, 2) ** 2 / 4
-    above = 1 + 1e-9  # for rounding
-    return min(kappa * steepest, slope * above), min(kappa**2 / 4, curvature * above)
+    margin = 1 + 1e-9  # for rounding
+    return min(kappa * steepest, slope * margin), min(kappa**2 / 4, curvature * margin)
 
 
 class StableLogisticGame(Game):
@@ -162,7 +162,8 @@ class StableLogisticGame(Game):
     --------
     >>> X, y = np.array([[0.0], [1.0], [0.2], [0.9]]), np.array([0, 1, 0, 1])
     >>> game = StableLogisticGame(X, y, X, y)
-    >>> game.utility([[True, True, True, True], [True, False, False, False]]).round(3).tolist()
+    >>> coalitions = [[True, True, True, True], [True, False, False, False]]
+    >>> game.utility(coalitions).round(3).tolist()
     [-0.654, -0.713]
     """
 
@@ -170,63 +171,107 @@ class StableLogisticGame(Game):
     _remember = False
 
     def __init__(
-        self, X, y, X_val, y_val, *, l2=1.0, max_norm=1.0, fit_intercept=True,
-        sample_weight_val=None, groups=None, loss="validation", n_jobs=None,
-    ):  # fmt: skip
-        self.l2, self.loss, self.n_jobs, self._codes = float(l2), loss, n_jobs, groups
+        self,
+        X,
+        y,
+        X_val,
+        y_val,
+        *,
+        l2=1.0,
+        max_norm=1.0,
+        fit_intercept=True,
+        sample_weight_val=None,
+        groups=None,
+        loss="validation",
+        n_jobs=None,
+    ):
+        self.l2 = float(l2)
+        self.loss = loss
+        self.n_jobs = n_jobs
         self.kappa, _, self.tolerance = stability(l2, max_norm, fit_intercept)
-        Z, Z_val = clip_rows(X, max_norm), clip_rows(X_val, max_norm)
-        if fit_intercept:
-            Z, Z_val = (
-                np.column_stack([part, np.ones(len(part))]) for part in (Z, Z_val)
-            )
+        self._codes = groups
+        self._intercept = bool(fit_intercept)
+        self._max_norm = float(max_norm)
+
+        # Rows of neither class are zero, and have no gradient.
+        Z = self._clipped(X)
         self._Z = np.ascontiguousarray(np.where((y <= 1)[:, None], Z, 0.0))
         self._t = (np.asarray(y) == 1).astype(np.float64)
+
         signs = np.where(np.asarray(y_val) == 1, 1.0, -1.0)
+        Z_val = self._clipped(X_val)
         self._signed_val = np.ascontiguousarray((Z_val * signs[:, None]).T)
-        weights = (
-            np.ones(len(Z_val)) if sample_weight_val is None else sample_weight_val
-        )
-        self._weights = weights / weights.sum()
-        self._intercept, self._max_norm = bool(fit_intercept), float(max_norm)
-        super().__init__(
-            len(Z) if groups is None else int(groups.max()) + 1, -log(2), 0
-        )
+        if sample_weight_val is None:
+            sample_weight_val = np.ones(len(Z_val))
+        self._weights = sample_weight_val / sample_weight_val.sum()
+
+        n_players = len(Z) if groups is None else int(groups.max()) + 1
+        super().__init__(n_players, -log(2), 0)
+
+    def _clipped(self, X):
+        """Rows, clipped to the norm, with their constant."""
+        Z = clip_rows(X, self._max_norm)
+        if self._intercept:
+            return np.column_stack([Z, np.ones(len(Z))])
+        return Z
 
     def _compute(self, masks, n_jobs=None):
-        tasks = [(masks[part],) for part in tiles(len(masks), _TILE)]
+        tasks = [(masks[tile],) for tile in tiles(len(masks), _TILE)]
         n_jobs = self.n_jobs if n_jobs is None else n_jobs
         utilities = np.concatenate(list(ordered_map(self._tile, tasks, n_jobs)))
         return utilities, np.zeros(len(masks), dtype=bool)
 
     def _tile(self, masks):
-        from ..linear.dual_kernels import dual_tile
-        from ..linear.stable_kernels import primal_tile
-
-        masks = masks if self._codes is None else masks[:, self._codes]
-        sizes, rtol = masks.sum(axis=1), self.tolerance / self.kappa
-        c, few = 1.0 / (self.l2 * sizes), sizes <= self._Z.shape[1]
-        coefs, solved = (
-            np.empty((len(masks), self._Z.shape[1])),
-            np.empty(len(masks), dtype=bool),
-        )
-        coefs[few], solved[few] = dual_tile(
-            self._Z, self._t, masks[few], c[few], False, rtol, _MAX_STEPS
-        )
-        coefs[~few], solved[~few] = primal_tile(
-            self._Z, self._t, masks[~few], c[~few], rtol, self.kappa, _MAX_STEPS
-        )
-        if not solved.all():
-            raise RuntimeError(
-                "A model did not converge to the tolerance: l2 and max_norm are too extreme. "
-                f"Got l2={self.l2:g}, norm of rows {self.kappa:g}."
-            )
+        """Utilities of a tile of coalitions."""
+        if self._codes is not None:
+            masks = masks[:, self._codes]
+        coefs = self._coefs(masks)
         if self.loss == "training":
-            losses = np.log1p(np.exp(-(coefs @ self._Z.T) * (2 * self._t - 1)))
+            sizes = masks.sum(axis=1)
+            margins = coefs @ self._Z.T * (2 * self._t - 1)
+            losses = np.log1p(np.exp(-margins))
             penalties = self.l2 / 2 * (coefs**2).sum(axis=1)
             return -(losses * masks).sum(axis=1) / sizes - penalties
         margins = coefs @ self._signed_val
         return -np.log1p(np.exp(-margins)) @ self._weights
+
+    def _coefs(self, masks):
+        """Coefficients (m, p) of coalitions of rows."""
+        from ..linear.dual_kernels import dual_tile
+        from ..linear.stable_kernels import primal_tile
+
+        p = self._Z.shape[1]
+        sizes = masks.sum(axis=1)
+        c = 1.0 / (self.l2 * sizes)
+        rtol = self.tolerance / self.kappa
+        coefs = np.empty((len(masks), p))
+        solved = np.empty(len(masks), dtype=bool)
+        is_few = sizes <= p
+        coefs[is_few], solved[is_few] = dual_tile(
+            X=self._Z,
+            t=self._t,
+            masks=masks[is_few],
+            c=c[is_few],
+            free=False,
+            rtol=rtol,
+            max_steps=_MAX_STEPS,
+        )
+        coefs[~is_few], solved[~is_few] = primal_tile(
+            X=self._Z,
+            t=self._t,
+            masks=masks[~is_few],
+            c=c[~is_few],
+            rtol=rtol,
+            kappa=self.kappa,
+            max_steps=_MAX_STEPS,
+        )
+        if not solved.all():
+            raise RuntimeError(
+                "A model did not converge to the tolerance, on which the bound of the "
+                "effect of a row relies: l2 and max_norm are too extreme. Got "
+                f"l2={self.l2:g}, norm of rows {self.kappa:g}."
+            )
+        return coefs
 
     def validation_bounds(self):
         """Bounds of the slope and curvature of the utility, from the validation points

@@ -20,62 +20,104 @@ from .solvers import Training, check_scorer, empty_utility_of
 
 
 def make_training(
-    estimator, X, y, X_val, y_val, *, scoring, error_score, empty_utility, sample_weight,
-    sample_weight_val, random_state, device,
-):  # fmt: skip
+    estimator,
+    X,
+    y,
+    X_val,
+    y_val,
+    *,
+    scoring,
+    error_score,
+    empty_utility,
+    sample_weight,
+    sample_weight_val,
+    random_state,
+    device,
+):
     """The `Training` of a game, and the utility of the empty coalition."""
     if device not in ("auto", "cpu", "cuda"):
         raise ValueError(f"device must be 'auto', 'cpu' or 'cuda'. Got {device!r}.")
     check_consistent_length(X, y)
     check_consistent_length(X_val, y_val)
-    classifier = is_classifier(estimator)
-    if not classifier and not is_regressor(estimator):
+    if not is_classifier(estimator) and not is_regressor(estimator):
         raise ValueError(
             f"estimator must be a classifier or a regressor. Got {estimator!r}."
         )
-    y, y_val, classes = _targets(y, y_val, classifier)
-    if sample_weight is not None:
-        sample_weight = check_numbers(sample_weight, "sample_weight")
-        check_length(sample_weight, "sample_weight", len(y))
-        if sample_weight.min() < 0:
-            raise ValueError(
-                f"sample_weight must be non-negative. Got {sample_weight.min()}."
-            )
-        check_takes_weights(estimator, sample_weight)
-    weights_val = sample_weight_val
-    if weights_val is not None:
-        weights_val = check_weights(
-            weights_val, "sample_weight_val", len(y_val), of="X_val"
-        )
-        if np.ptp(weights_val) == 0:  # not every scorer accepts weights
-            weights_val = None
-    scorer = check_scorer(estimator, scoring, weights_val, classes)
+    y, y_val, classes = _targets(y, y_val, is_classifier(estimator))
+    sample_weight = _row_weights(sample_weight, len(y), estimator)
+    sample_weight_val = _point_weights(sample_weight_val, len(y_val))
+    scorer = check_scorer(estimator, scoring, sample_weight_val, classes)
+
     if empty_utility is None or isinstance(empty_utility, str):
         if empty_utility not in (None, "prior"):
             raise ValueError(
-                f"empty_utility must be a number, 'prior' or None. Got {empty_utility!r}."
+                "empty_utility must be a number, 'prior' or None. Got "
+                f"{empty_utility!r}."
             )
         empty_utility = empty_utility_of(
-            scoring,
-            scorer,
-            X_val,
-            y_val,
-            weights_val,
-            classes,
+            scoring=scoring,
+            scorer=scorer,
+            X_val=X_val,
+            y_val=y_val,
+            sample_weight_val=sample_weight_val,
+            classes=classes,
             prior=empty_utility == "prior",
         )
-    named = isinstance(error_score, str) and error_score in ("empty", "raise")
-    if not named and not (isinstance(error_score, Real) and np.isfinite(error_score)):
-        raise ValueError(
-            f"error_score must be 'empty', 'raise' or a number. Got {error_score!r}."
-        )
-    if error_score == "empty":
-        error_score = float(empty_utility)
     training = Training(
-        seeded(estimator, random_state), X, y, classes, sample_weight, X_val, y_val, weights_val,
-        scoring, scorer, error_score, device,
-    )  # fmt: skip
+        estimator=seeded(estimator, random_state),
+        X=X,
+        y=y,
+        classes=classes,
+        sample_weight=sample_weight,
+        X_val=X_val,
+        y_val=y_val,
+        sample_weight_val=sample_weight_val,
+        scoring=scoring,
+        scorer=scorer,
+        error_score=_utility_of_failures(error_score, empty_utility),
+        device=device,
+    )
     return training, empty_utility
+
+
+def _row_weights(sample_weight, n_rows, estimator):
+    """Weights of the rows, or None."""
+    if sample_weight is None:
+        return None
+    sample_weight = check_numbers(sample_weight, "sample_weight")
+    check_length(sample_weight, "sample_weight", n_rows)
+    if sample_weight.min() < 0:
+        raise ValueError(
+            f"sample_weight must be non-negative. Got {sample_weight.min()}."
+        )
+    check_takes_weights(estimator, sample_weight)
+    return sample_weight
+
+
+def _point_weights(sample_weight_val, n_points):
+    """Weights of the validation points, or None if they count the same."""
+    if sample_weight_val is None:
+        return None
+    weights = check_weights(
+        sample_weight_val, "sample_weight_val", n_points, of="X_val"
+    )
+    if np.ptp(weights) == 0:  # not every scorer accepts weights
+        return None
+    return weights
+
+
+def _utility_of_failures(error_score, empty_utility):
+    """Utility of a coalition whose fit or score fails, or "raise"."""
+    if isinstance(error_score, str) and error_score == "empty":
+        return float(empty_utility)
+    if isinstance(error_score, str) and error_score == "raise":
+        return error_score
+    if not (isinstance(error_score, Real) and np.isfinite(error_score)):
+        raise ValueError(
+            "error_score must be 'empty', 'raise' or a finite number. Got "
+            f"{error_score!r}."
+        )
+    return error_score
 
 
 def seeded(estimator, seed, every=False):
@@ -96,35 +138,37 @@ def check_takes_weights(estimator, weights):
     if has_fit_parameter(estimator, "sample_weight"):
         return
     if get_config()["enable_metadata_routing"]:
-        if isinstance(get_routing_for_object(estimator), MetadataRouter):
+        routing = get_routing_for_object(estimator)
+        if isinstance(routing, MetadataRouter):
             process_routing(estimator, "fit", sample_weight=weights)
-        if get_routing_for_object(estimator).consumes("fit", ["sample_weight"]):
+        if routing.consumes("fit", ["sample_weight"]):
             return
     raise ValueError(
-        f"sample_weight needs an estimator whose fit takes it. Got {estimator!r}. A pipeline takes "
-        "it with sklearn.set_config(enable_metadata_routing=True) and set_fit_request."
+        f"sample_weight needs an estimator whose fit takes it. Got {estimator!r}. A "
+        "pipeline takes it with sklearn.set_config(enable_metadata_routing=True) and "
+        "set_fit_request."
     )
 
 
-def _targets(y, y_val, classifier):
+def _targets(y, y_val, is_classification):
     """Targets, and the sorted classes or None."""
     with redact_errors("y"):
         y = column_or_1d(y)
     with redact_errors("y_val"):
         y_val = column_or_1d(y_val)
-    if not classifier:
+    if not is_classification:
         return y, y_val, None
     if type_of_target(y) == "continuous":
         raise ValueError(
-            "estimator must be a regressor for a continuous target. Got a classifier, and y with "
-            f"continuous values such as {y[0]}."
+            "estimator must be a regressor for a continuous target. Got a classifier, "
+            f"and y with continuous values such as {y[0]}."
         )
     classes = np.unique(y)
-    label_codes(
-        y_val, classes, "y_val", " A regression needs a regressor."
-    )  # refuses new ones
+    # Refuses labels that y lacks.
+    label_codes(y_val, classes, "y_val", " A regression needs a regressor.")
+
     # Not every estimator accepts small integer types; labels from 2**63 on fit only
     # uint64.
     if y.dtype.kind in "ui" and classes[-1] <= np.iinfo(np.int64).max:
-        y, y_val, classes = map(np.int64, (y, y_val, classes))
+        return np.int64(y), np.int64(y_val), np.int64(classes)
     return y, y_val, classes

@@ -598,11 +598,11 @@ def test_callable_scorer(data, masks):
         ({"batch": "always"}, "batch must be 'auto', 'torch' or 'never'. Got 'always'"),
         (
             {"error_score": "nan"},
-            "error_score must be 'empty', 'raise' or a number. Got 'nan'",
+            "error_score must be 'empty', 'raise' or a finite number. Got 'nan'",
         ),
         (
             {"error_score": np.nan},
-            "error_score must be 'empty', 'raise' or a number. Got nan",
+            "error_score must be 'empty', 'raise' or a finite number. Got nan",
         ),
         ({"groups": [1, 2]}, "inconsistent numbers of samples"),
         (

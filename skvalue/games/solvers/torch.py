@@ -151,8 +151,8 @@ class Classes:
         diagonal = H.diagonal(dim1=1, dim2=2)
         diagonal += self.penalty
 
-        # So that it can be inverted: the curvature of a large intercept vanishes, and no
-        # step shifts the intercepts of all classes by the same amount.
+        # So that it can be inverted: the curvature of a large intercept vanishes, and
+        # no step shifts the intercepts of all classes by the same amount.
         largest = diagonal.amax(dim=1, keepdim=True)
         diagonal += 1e-12 * largest + 1e-300
         if k > 1:
