@@ -236,7 +236,8 @@ class ReviewQueue(BaseEstimator):
             )
         self.n_answers_ += len(rows)
         suggested, again = self.detector_.suggested_label_, []
-        for row, label in zip(rows.tolist(), labels.tolist()):
+        # Not `labels.tolist()`, which makes numbers of dates.
+        for row, label in zip(rows.tolist(), labels):
             first = self._first.pop(row, None)
             if first is None and label not in (self.labels_[row], suggested[row]):
                 self._first[row] = label
@@ -308,9 +309,7 @@ class ReviewQueue(BaseEstimator):
         if changed.mean() < _RARE_CHANGES:
             again = changed & np.isin(self._batch, list(self._once))
             self.pending_ = self._batch[again]
-            self._first = dict(
-                zip(self.pending_.tolist(), self.labels_[self.pending_].tolist())
-            )
+            self._first = dict(zip(self.pending_.tolist(), self.labels_[self.pending_]))
             self.labels_[self.pending_] = self._before[again]
             self.seen_[self.pending_] = False
         if not len(self.pending_):

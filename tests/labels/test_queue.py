@@ -49,6 +49,22 @@ def test_right_answers_set_all_labels_right(kind, rate):
     assert min([1, *changes[:-1]]) >= 0.2 > changes[-1]
 
 
+@pytest.mark.parametrize("unit", ["D", "ns"])
+def test_labels_that_are_dates_are_asked_for_as_often_as_strings(unit):
+    X, truth, given = blobs()
+    dates = np.array(["2020-01-01", "2021-05-05", "2022-09-09"], f"datetime64[{unit}]")
+    n_answers = []
+    for names in (np.array(["a", "bb", "long"]), dates):
+        codes = np.searchsorted(["a", "bb", "long"], [truth, given])
+        queue = queue_of(X, names[codes[1]], batch_size=20)
+        while not queue.done_:
+            rows = queue.next()
+            queue.answer(rows, names[codes[0]][rows])
+        np.testing.assert_array_equal(queue.labels_, names[codes[0]])
+        n_answers.append(queue.n_answers_)
+    assert n_answers[0] == n_answers[1]
+
+
 def test_next_is_the_same_until_all_rows_have_an_answer():
     X, truth, given = blobs()
     queue = queue_of(X, given, batch_size=10)
