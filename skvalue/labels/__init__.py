@@ -4,7 +4,7 @@ from ._detector import LabelErrorDetector
 from ._duplicates import find_duplicates, match_rows
 from ._model_skill import model_skill, predict_held_out
 from ._private_counts import LabelCounts, count_improbable_labels
-from ._queue import ReviewQueue, head_to_accept
+from ._queue import ReviewQueue, acceptable_prefix
 from ._spellings import label_spellings
 from ._table import table_to_numbers
 from ._verdicts import (
@@ -20,13 +20,13 @@ __all__ = [
     "LabelCounts",
     "LabelErrorDetector",
     "ReviewQueue",
+    "acceptable_prefix",
     "check_verdicts",
     "count_errors",
     "count_improbable_labels",
     "draw_rows",
     "find_duplicates",
     "fit_curve",
-    "head_to_accept",
     "label_spellings",
     "list_qvalues",
     "make_statement",

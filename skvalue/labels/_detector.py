@@ -1,10 +1,11 @@
-"""A detector of wrong labels: scores of rows, a list, and what verdicts say about the
-list."""
+"""A detector of wrong labels: scores, a list of rows, and what verdicts say of it."""
 
 import warnings
+from dataclasses import dataclass, field
 from functools import partial
 from inspect import signature
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -32,28 +33,41 @@ from .._utils.untrusted import refuse
 from ..base import Capabilities, Run, check_rows, follow_input_tags, warn_of_numbers
 from ._duplicates import NO_PAIRS, find_duplicates
 from ._held_out import (
+    best_mixture,
     default_models,
-    held_out,
-    in_row_order,
+    join_folds,
+    label_scores,
     log_loss,
     make_folds,
-    mix,
-    own,
-    spread_of,
+    predict_fold,
+    residual_spread,
 )
-from ._reasons import REASONS, influence_ranks, speakers
+from ._reasons import influence_ranks, label_reasons
 from ._table import table_to_numbers
-from ._verdicts import check_places, check_verdicts, draw_rows, make_statement
+from ._verdicts import check_row_numbers, check_verdicts, draw_rows, make_statement
 
-_LARGEST = 1e150  # of the entries of X, whose squares are finite
-_FAR = 2.0  # residual, in multiples of the typical one, above which a target is listed
-_BY_REVIEW = {"label_error_", "q_values_", "error_rate_", "threshold_", "verdicts_"}
-_COARSE = 0.2  # fraction of rows in groups of equal rows with different labels
+# Largest entry of X, so that squares are finite.
+_MAX_ENTRY = 1e150
+
+# Targets with a larger residual are listed, in multiples of the typical residual.
+_MAX_RESIDUAL = 2.0
+
+# If a larger fraction of the rows equals a row with another label, equal rows do not
+# count as duplicates.
+_COARSE_FRACTION = 0.2
+
+# Attributes that `review` sets.
+_SET_BY_REVIEW = {
+    "label_error_",
+    "q_values_",
+    "error_rate_",
+    "threshold_",
+    "verdicts_",
+}
 
 
 class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
-    """Rank rows by how probable their label is, suggest others, and say how sure that
-    is.
+    """Rank rows by how probable their label is, and suggest other labels.
 
     Models that have not seen a row give the probability of its label: the lower, the
     more doubtful. Rows for which another label is more probable form a list. From
@@ -156,14 +170,14 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
 
     Notes
     -----
-    Labels of classes with too few rows, which a fold lacks entirely, are not listed. The statement
-    of `review` trusts a logistic curve in the log of the rank, and that verdicts are right; it is
-    no finite-sample theorem.
+    Labels of classes with too few rows, which a fold lacks entirely, are not listed.
+    The statement of `review` trusts a logistic curve in the log of the rank, and that
+    verdicts are right; it is no finite-sample theorem.
 
     References
     ----------
-    C. Northcutt, L. Jiang, I. Chuang: "Confident Learning: Estimating Uncertainty in Dataset
-    Labels", JAIR 2021, on held-out probabilities of given labels.
+    C. Northcutt, L. Jiang, I. Chuang: "Confident Learning: Estimating Uncertainty in
+    Dataset Labels", JAIR 2021, on held-out probabilities of given labels.
 
     Examples
     --------
@@ -173,7 +187,10 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
     >>> X, y = load_iris(return_X_y=True)
     >>> y, flipped = flip_labels(y, 0.1, random_state=0)
     >>> detector = LabelErrorDetector(random_state=0).fit(X, y)
-    >>> rows = detector.to_review_  # show these to a person
+
+    A person looks at these rows:
+
+    >>> rows = detector.to_review_
     >>> detector = detector.review(rows, flipped[rows])
     >>> bool(flipped[detector.label_error_].mean() > 0.8)
     True
@@ -247,69 +264,73 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
             has one class or missing labels, pred_probs are no probabilities of the
             classes of y, or the scores of a valuer do not depend on the label.
         """
-        blank, seed = unfitted_copy(self), seed_of(self.random_state)
+        # A copy of the detector is checked, so that a fit that fails changes nothing.
+        blank = unfitted_copy(self)
+        seed = seed_of(self.random_state)
         refuse_missing_labels(y)
-        given, (X, y) = X, self._rows(blank, X, y, pred_probs)
+        original_X = X
+        X, y = self._check_rows(blank, X, y, pred_probs)
         attributes = {
-            name: entry for name, entry in vars(blank).items() if name.endswith("_")
+            name: value for name, value in vars(blank).items() if name.endswith("_")
         }
-        vectors, wide, notes = self._vectors(blank, X)
-        alone = np.arange(len(y))
-        found = Bunch(codes=alone, verdict="none", similar=NO_PAIRS, near=NO_PAIRS)
-        if X is not None:
-            rows = X if self.embedding is None else _comparable(given, X)
-            found = find_duplicates(rows, vectors)
-        equal, twins = found.codes, merge_pairs(found.codes, found.near)
-        differ = differing(np.unique(y, return_inverse=True)[1], twins).mean()
-        if differ > _COARSE:
-            notes.append(
-                f"{differ:.0%} of the rows equal a row with another label, or nearly: the columns "
-                "do not tell rows apart, so that equal rows do not count as duplicates"
-            )
-            equal = twins = alone
-        attributes["preparation_"] = notes
-        group_codes = check_groups(groups, len(y))[1]
+        vectors = self._vectorize(blank, X)
+
+        # Rows that are equal, or nearly equal, are held out together.
+        if X is None:
+            duplicates = _no_duplicates(len(y))
+        else:
+            comparable = X
+            if self.embedding is not None:
+                comparable = _comparable_rows(original_X, X)
+            duplicates = find_duplicates(comparable, vectors.scaled)
+        equal, held_together, note = _group_duplicates(duplicates, y)
+        attributes["preparation_"] = vectors.notes + note
+        _, group_codes = check_groups(groups, len(y))
         if group_codes is not None:
-            first = np.unique(group_codes, return_index=True)[1]
-            twins = merge_pairs(twins, np.column_stack([alone, first[group_codes]]))
-        rows = (vectors, wide) if self.estimator is None else (X, X)
-        if check_task(task_of(self.task, self.estimator), y) == "classification":
-            doubts = self._doubt_labels(rows, y, twins, seed, pred_probs)
+            held_together = _merge_groups(held_together, group_codes)
+
+        inputs = [X]
+        if self.estimator is None:
+            inputs = [vectors.scaled, vectors.for_linear]
+        task = check_task(task_of(self.task, self.estimator), y)
+        if task == "classification":
+            doubts = self._doubt_labels(inputs, y, held_together, seed, pred_probs)
         elif pred_probs is None:
-            doubts = self._doubt_targets(rows, vectors, y, twins, seed)
+            doubts = self._doubt_targets(inputs, vectors, y, held_together, seed)
         else:
             raise ValueError("pred_probs must be None for regression. Got an array.")
-        scores, codes, doubtful, opinions = doubts
-        attributes |= scores
+        attributes |= doubts.attributes
+
         values = attributes["values_"]
-        conflicts = _conflicts(codes, equal, values, attributes.get("spread_"))
-        if conflicts and found.verdict == "copies":
-            doubtful[np.concatenate(conflicts)] = False
-        listed = np.flatnonzero(doubtful)
+        spread = attributes.get("spread_")
+        conflicts = _find_conflicts(doubts.codes, equal, values, spread)
+        if conflicts and duplicates.verdict == "copies":
+            doubts.is_doubtful[np.concatenate(conflicts)] = False
+        listed = np.flatnonzero(doubts.is_doubtful)
         listed = listed[np.argsort(values[listed], kind="stable")]
-        drawn = draw_rows(len(listed), self.n_verdicts, np.random.default_rng(seed))
+        rng = np.random.default_rng(seed)
+        places = draw_rows(len(listed), self.n_verdicts, rng)
         attributes |= {
             "conflicts_": conflicts,
             "duplicates_": Bunch(
-                groups=groups_of(found.codes),
-                verdict=found.verdict,
-                similar=found.similar,
+                groups=groups_of(duplicates.codes),
+                verdict=duplicates.verdict,
+                similar=duplicates.similar,
             ),
-            "to_review_": listed[drawn],
-            "report_": _report(listed, codes, opinions, attributes),
+            "to_review_": listed[places],
+            "report_": _make_report(listed, doubts, attributes),
         }
-        set_fitted_state(
-            self, **attributes, _evidence=Bunch(vectors=vectors, codes=codes)
-        )
+        evidence = Bunch(vectors=vectors.scaled, codes=doubts.codes)
+        set_fitted_state(self, **attributes, _evidence=evidence)
         return self
 
     def review(self, rows, is_error):
-        """Take verdicts on rows, and say which part of the list is wrong. Nothing is
-        fitted again.
+        """Take verdicts on rows, and say which part of the list is wrong.
 
-        Verdicts of several calls are put together; a later verdict on a row replaces an
-        earlier one. The statement on the list comes from rows of the list, as
-        `to_review_` draws them; verdicts on other rows only decide about these rows.
+        Nothing is fitted again. Verdicts of several calls are put together; a later
+        verdict on a row replaces an earlier one. The statement on the list comes from
+        rows of the list, as `to_review_` draws them; verdicts on other rows only decide
+        about these rows.
 
         Parameters
         ----------
@@ -332,11 +353,8 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self, "_evidence")
         verdicts = check_verdicts(rows, is_error, len(self.values_))
         if "verdicts_" in vars(self):
-            rows, is_error = (
-                self.verdicts_.row.tolist(),
-                self.verdicts_.is_error.tolist(),
-            )
-            verdicts = dict(zip(rows, is_error)) | verdicts
+            earlier = zip(self.verdicts_.row.tolist(), self.verdicts_.is_error.tolist())
+            verdicts = dict(earlier) | verdicts
         statement = make_statement(
             self.report_.row, verdicts, self.values_, self.fdr, self.confidence
         )
@@ -344,8 +362,7 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
         return self
 
     def reasons(self, rows=None, *, n_rows=5, influence=False):
-        """What speaks for and against the label of some rows, and what other methods
-        say.
+        """What speaks for and against the labels of some rows.
 
         Parameters
         ----------
@@ -375,161 +392,200 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
             If there is no such row, or the detector was fitted without X.
         """
         check_is_fitted(self, "_evidence")
-        rows = (
-            self.to_review_ if rows is None else check_places(rows, len(self.values_))
-        )
-        vectors, codes = self._evidence.vectors, self._evidence.codes
+        if rows is None:
+            rows = self.to_review_
+        else:
+            rows = check_row_numbers(rows, len(self.values_))
+        vectors = self._evidence.vectors
+        codes = self._evidence.codes
         if vectors is None:
             raise ValueError(
                 "reasons needs vectors of rows: fit had no X, or no embedding of it."
             )
-        classifier = hasattr(self, "classes_")
-        spoken = [speakers(vectors, codes, row, n_rows, classifier) for row in rows]
-        found = Bunch(
-            row=rows, **{name: [each[name] for each in spoken] for name in REASONS}
+        is_classifier = hasattr(self, "classes_")
+        by_row = [
+            label_reasons(vectors, codes, row, n_rows, is_classifier) for row in rows
+        ]
+        reasons = Bunch(
+            row=rows,
+            neighbors=np.array([entry.neighbors for entry in by_row]),
+            supporters=[entry.supporters for entry in by_row],
+            supporter_contributions=[entry.supporter_contributions for entry in by_row],
+            opponents=[entry.opponents for entry in by_row],
+            opponent_contributions=[entry.opponent_contributions for entry in by_row],
         )
-        found.neighbors = np.array(found.neighbors)
         if influence:
-            found.influence = influence_ranks(vectors, codes, rows, classifier)
-        return found
+            reasons.influence = influence_ranks(vectors, codes, rows, is_classifier)
+        return reasons
 
-    # Internals ------------------------------------------------------------------------
-
-    def __getattr__(self, name):  # of attributes that are not set
-        if name not in _BY_REVIEW:
+    def __getattr__(self, name):
+        # Called for attributes that are not set.
+        if name not in _SET_BY_REVIEW:
             raise AttributeError(
                 f"{type(self).__name__!r} object has no attribute {name!r}"
             )
         raise AttributeError(
-            f"{name} needs verdicts: from probabilities alone, wrong labels cannot be told from "
-            "overlapping classes. Look at the rows of to_review_ and call review(rows, is_error)."
+            f"{name} needs verdicts: from probabilities alone, wrong labels cannot be "
+            "told from overlapping classes. Look at the rows of to_review_ and call "
+            "review(rows, is_error)."
         )
 
-    def _rows(self, blank, X, y, pred_probs):
-        """The rows, or their vectors by the embedding, and y; sets attributes of the
-        copy."""
+    # Steps of the fit -----------------------------------------------------------------
+
+    def _check_rows(self, blank, X, y, pred_probs):
+        """The rows, or their vectors by the embedding, and y.
+
+        Sets the attributes of the copy `blank`.
+        """
         if X is None:
             if pred_probs is None:
                 raise ValueError("X must be passed without pred_probs. Got None.")
             return None, one_column(y, "y", warn=True)
-        names = {}
+        column_names = {}
         if self.embedding is not None:
-            blank.embedding_ = fit_embedding(
-                self.embedding, X, None
-            )  # labels must not leak
-            names, X = columns_of(X), embed(blank.embedding_, X)
+            # The embedding is fitted without y, so that no label leaks.
+            blank.embedding_ = fit_embedding(self.embedding, X, None)
+            column_names = columns_of(X)
+            X = embed(blank.embedding_, X)
         X, y = check_rows(blank, self._capabilities, X, y)
-        if names:  # of the rows, not of their vectors
-            vars(blank).update(names, n_features_in_=len(names["feature_names_in_"]))
+        if column_names:
+            # Names are those of the columns of the rows, not of their vectors.
+            n_columns = len(column_names["feature_names_in_"])
+            vars(blank).update(column_names, n_features_in_=n_columns)
         return X, y
 
-    def _vectors(self, blank, X):
-        """Scaled vectors of the rows, those for a linear model, what was done to their
-        columns."""
+    def _vectorize(self, blank, X):
+        """Scaled vectors of the rows, if they have any."""
         if X is None:
-            return None, None, []
+            return _Vectors()
         if isinstance(getattr(blank, "embedding_", None), TextEncoder):
             scaler = StandardScaler().set_output(transform="default")
-            return *blank.embedding_.split(X, scaler), []
+            scaled, for_linear = blank.embedding_.split(X, scaler)
+            return _Vectors(scaled, for_linear)
         try:
             vectors, notes = table_to_numbers(X)
-            largest = np.abs(vectors.data if issparse(vectors) else vectors).max(
-                initial=0.0
-            )
-            if largest > _LARGEST:
-                raise ValueError(
-                    f"X must hold numbers of at most {_LARGEST:g} in absolute value, for their "
-                    f"squares to be finite: scale its columns. Got {largest:g}."
-                )
+            _check_size(vectors)
         except ValueError as error:
+            # An estimator may take such rows.
             if self.estimator is None:
                 raise
-            return None, None, [f"only equal rows count as duplicates, since {error}"]
-        scaler = StandardScaler(with_mean=not issparse(vectors)).set_output(
-            transform="default"
-        )
-        vectors = scaler.fit_transform(vectors)
-        return vectors, vectors, notes
+            note = f"only equal rows count as duplicates, since {error}"
+            return _Vectors(notes=[note])
+        scaler = StandardScaler(with_mean=not issparse(vectors))
+        scaled = scaler.set_output(transform="default").fit_transform(vectors)
+        return _Vectors(scaled, scaled, notes)
 
-    def _doubt_labels(self, rows, y, parts, seed, pred_probs):
-        """Attributes, codes of labels, whether another is more probable, and what
-        models say."""
+    def _doubt_labels(self, inputs, y, groups, seed, pred_probs):
+        """Doubts about labels, by their held-out probabilities or values."""
         if self.task == "auto":
             warn_of_numbers(y)
         classes, codes, _ = encode_labels(y)
-        y, codes = classes[codes], codes.astype(np.intp)
+        y = classes[codes]
+        codes = codes.astype(np.intp)
         if pred_probs is None:
-            folds, by_model = self._train(rows, y, parts, classes, seed)
+            folds, scores_by_model = self._train(inputs, y, groups, classes, seed)
         else:
-            folds, by_model = (
-                [],
-                {"": _check_probabilities(pred_probs, len(y), classes)},
-            )
-        scores, mixture = mix(by_model, partial(log_loss, codes=codes))
-        values, known = own(scores, codes), np.ones(len(codes), dtype=bool)
+            folds = []
+            scores_by_model = {"": _check_probabilities(pred_probs, len(y), classes)}
+        loss = partial(log_loss, codes=codes)
+        scores, weight = best_mixture(scores_by_model, loss)
         if not np.ptp(scores, axis=1).any():
             raise ValueError(
                 "estimator must give values that depend on the label. Got "
                 f"{self.estimator!r}, whose score_samples(X, y) ignores y."
             )
+
+        # A model cannot choose a label that its training rows lack: this is no evidence
+        # against the label.
+        could_be_chosen = np.ones(len(codes), dtype=bool)
         for train, test in folds:
-            known[test] = np.isin(codes[test], codes[train])
-        values[~known] = np.median(values)  # their label was not to be chosen
-        suggested = scores.argmax(axis=1)
+            could_be_chosen[test] = np.isin(codes[test], codes[train])
+        values = label_scores(scores, codes)
+        values[~could_be_chosen] = np.median(values)
+        suggested_codes = scores.argmax(axis=1)
         attributes = {
             "classes_": classes,
             "values_": values,
             "label_scores_": scores,
-            "suggested_label_": classes[suggested],
-            **mixture,
+            "suggested_label_": classes[suggested_codes],
         }
-        opinions = {name: own(scores, codes) for name, scores in by_model.items()}
-        return attributes, codes, known & (suggested != codes), opinions
+        if weight is not None:
+            attributes["mixture_"] = weight
+        opinions = {}
+        for name, scores_of_model in scores_by_model.items():
+            opinions[name] = label_scores(scores_of_model, codes)
+        return _Doubts(
+            codes=codes,
+            is_doubtful=could_be_chosen & (suggested_codes != codes),
+            opinions=opinions,
+            attributes=attributes,
+        )
 
-    def _doubt_targets(self, rows, vectors, y, parts, seed):
-        """The same for targets of a regression, by their residuals."""
+    def _doubt_targets(self, inputs, vectors, y, groups, seed):
+        """Doubts about targets of a regression, by their residuals."""
         y = check_target(y, "y")
-        folds, by_model = self._train(rows, y, parts, None, seed)
-        prediction, mixture = mix(by_model, lambda p: np.sum((p - y) ** 2))
-        rows = rows[0] if vectors is None else vectors
-        spread = spread_of(rows, y - prediction, folds, seed, self.n_jobs)
+        folds, predictions_by_model = self._train(inputs, y, groups, None, seed)
+        prediction, weight = best_mixture(
+            predictions_by_model, lambda mixture: np.sum((mixture - y) ** 2)
+        )
+        rows = inputs[0] if vectors.scaled is None else vectors.scaled
+        spread = residual_spread(rows, y - prediction, folds, seed, self.n_jobs)
         values = -np.abs(y - prediction) / spread
         attributes = {
             "values_": values,
             "suggested_label_": prediction,
             "spread_": spread,
         }
-        return attributes | mixture, y, values < -_FAR, by_model
+        if weight is not None:
+            attributes["mixture_"] = weight
+        return _Doubts(
+            codes=y,
+            is_doubtful=values < -_MAX_RESIDUAL,
+            opinions=predictions_by_model,
+            attributes=attributes,
+        )
 
-    def _train(self, rows, y, parts, classes, seed):
-        """Folds, and held-out scores or predictions by each model, by its name."""
-        models, known = {"": self.estimator}, classes is not None
+    def _train(self, inputs, y, groups, classes, seed):
+        """Folds, and held-out scores or predictions by each model, by its name.
+
+        `inputs` has the rows for each model.
+        """
+        is_classifier = classes is not None
         if self.estimator is None:
-            models = default_models(known, seed)
-        elif known and not _scores_labels(self.estimator):
-            rule = (
-                "a classifier with predict_proba, or a valuer with score_samples(X, y)"
-            )
-            refuse("estimator", rule, self.estimator)
-        folds, run = make_folds(self.cv, y, parts, known, seed), Run(self)
-        pairs = zip(models.values(), rows)
-        tasks = [(model, X, y, *fold, classes) for model, X in pairs for fold in folds]
+            models = default_models(is_classifier, seed)
+        else:
+            models = {"": self.estimator}
+            if is_classifier and not _scores_labels(self.estimator):
+                rule = (
+                    "a classifier with predict_proba, or a valuer with "
+                    "score_samples(X, y)"
+                )
+                refuse("estimator", rule, self.estimator)
+
+        folds = make_folds(self.cv, y, groups, is_classifier, seed)
+        tasks = []
+        for model, X in zip(models.values(), inputs):
+            tasks += [(model, X, y, train, test, classes) for train, test in folds]
+        run = Run(self)
         with warnings.catch_warnings():
             if self.estimator is None:
                 warnings.simplefilter("ignore", ConvergenceWarning)
-            found = list(run.map(held_out, tasks, self.n_jobs, what="models trained"))
+            predictions = list(
+                run.map(predict_fold, tasks, self.n_jobs, what="models trained")
+            )
         if run.interrupted:
             raise KeyboardInterrupt
-        if len(found) < len(tasks):
+        if len(predictions) < len(tasks):
             raise RuntimeError(
                 "The fit was stopped by a callback before all rows were held out."
             )
         run.close()
-        n, tests = len(folds), [test for _, test in folds]
-        of_models = [found[start : start + n] for start in range(0, len(found), n)]
-        return folds, {
-            name: in_row_order(each, tests) for name, each in zip(models, of_models)
-        }
+
+        predictions_by_model = {}
+        for i, name in enumerate(models):
+            of_model = predictions[i * len(folds) : (i + 1) * len(folds)]
+            predictions_by_model[name] = join_folds(of_model, folds)
+        return folds, predictions_by_model
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -537,21 +593,82 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
         tags.target_tags.one_d_labels = True
         if self.estimator is not None and self.embedding is None:
             return follow_input_tags(tags, self.estimator)
-        tags.input_tags.allow_nan = tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
         return tags
 
 
+@dataclass(frozen=True, eq=False)
+class _Vectors:
+    """Vectors of the rows: for distances and forests, and for a linear model.
+
+    Notes say what was done to the columns.
+    """
+
+    scaled: Any = None
+    for_linear: Any = None
+    notes: list = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class _Doubts:
+    """What held-out models say about the labels.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_samples,)
+        Codes of the labels, or the targets.
+    is_doubtful : ndarray of bool of shape (n_samples,)
+        The rows to list.
+    opinions : dict of str to ndarray of shape (n_samples,)
+        For each model the probabilities of the labels, or its predictions.
+    attributes : dict
+        Fitted attributes by name.
+    """
+
+    codes: np.ndarray
+    is_doubtful: np.ndarray
+    opinions: dict
+    attributes: dict
+
+
 def _scores_labels(estimator):
-    """Whether an estimator has probabilities, or values that may depend on the
-    label."""
+    """Whether an estimator has probabilities, or values that depend on the label."""
     if hasattr(estimator, "predict_proba"):
         return True
     method = getattr(estimator, "score_samples", None)
     return method is not None and "y" in signature(method).parameters
 
 
-def _comparable(X, vectors):
-    """The given rows if these are columns, texts or arrays, else their vectors."""
+def _check_size(vectors):
+    entries = vectors.data if issparse(vectors) else vectors
+    largest = np.abs(entries).max(initial=0.0)
+    if largest > _MAX_ENTRY:
+        raise ValueError(
+            f"X must hold numbers of at most {_MAX_ENTRY:g} in absolute value, for "
+            f"their squares to be finite: scale its columns. Got {largest:g}."
+        )
+
+
+def _check_probabilities(pred_probs, n_rows, classes):
+    """Probabilities of all classes, of shape (n_rows, n_classes)."""
+    probabilities = check_array(pred_probs, dtype=np.float64, input_name="pred_probs")
+    if probabilities.shape != (n_rows, len(classes)):
+        raise ValueError(
+            f"pred_probs must have a row for each of {n_rows} labels and a column for "
+            f"each of {len(classes)} classes. Got shape {probabilities.shape}."
+        )
+    is_one = np.abs(probabilities.sum(axis=1) - 1) <= 1e-3
+    if probabilities.min() < 0 or not is_one.all():
+        raise ValueError("pred_probs must be probabilities: rows at least 0, of sum 1.")
+    return probabilities
+
+
+# Duplicates and conflicts -------------------------------------------------------------
+
+
+def _comparable_rows(X, vectors):
+    """The rows if these are columns, texts or arrays, else their vectors."""
     if hasattr(X, "columns") or issparse(X):
         return X
     if all(isinstance(row, str) for row in X):
@@ -559,12 +676,45 @@ def _comparable(X, vectors):
     return X if isinstance(X, np.ndarray) and X.ndim > 1 else vectors
 
 
-def _conflicts(codes, twins, values, spread):
-    """Groups of duplicates that differ in their labels, or too much in their
-    targets."""
-    groups = groups_of(
-        twins, differing(np.unique(codes, return_inverse=True)[1], twins)
+def _no_duplicates(n_rows):
+    """The result of `find_duplicates` for rows without any."""
+    return Bunch(
+        codes=np.arange(n_rows), verdict="none", similar=NO_PAIRS, near=NO_PAIRS
     )
+
+
+def _group_duplicates(duplicates, y):
+    """Codes of equal rows, codes of rows to hold out together, and notes."""
+    equal = duplicates.codes
+    held_together = merge_pairs(duplicates.codes, duplicates.near)
+    _, label_codes = np.unique(y, return_inverse=True)
+    fraction = differing(label_codes, held_together).mean()
+    if fraction <= _COARSE_FRACTION:
+        return equal, held_together, []
+
+    every_row_alone = np.arange(len(y))
+    note = (
+        f"{fraction:.0%} of the rows equal a row with another label, or nearly: the "
+        "columns do not tell rows apart, so that equal rows do not count as duplicates"
+    )
+    return every_row_alone, every_row_alone, [note]
+
+
+def _merge_groups(held_together, group_codes):
+    """Codes of rows to hold out together, if those of a group are."""
+    _, first_rows = np.unique(group_codes, return_index=True)
+    rows = np.arange(len(group_codes))
+    return merge_pairs(held_together, np.column_stack([rows, first_rows[group_codes]]))
+
+
+def _find_conflicts(codes, equal, values, spread):
+    """Groups of equal rows that differ in their labels, or too much in their targets.
+
+    The most doubtful row of each group is its first, and that of all groups is in the
+    first group.
+    """
+    _, label_codes = np.unique(codes, return_inverse=True)
+    groups = groups_of(equal, differing(label_codes, equal))
     if spread is not None:
         groups = [
             group for group in groups if np.ptp(codes[group]) > 2 * spread[group].mean()
@@ -573,9 +723,11 @@ def _conflicts(codes, twins, values, spread):
     return sorted(groups, key=lambda group: values[group[0]])
 
 
-def _report(listed, codes, opinions, attributes):
+def _make_report(listed, doubts, attributes):
     """The list in columns."""
-    y = attributes["classes_"][codes] if "classes_" in attributes else codes
+    y = doubts.codes
+    if "classes_" in attributes:
+        y = attributes["classes_"][doubts.codes]
     columns = {
         "y": y,
         "suggestion": attributes["suggested_label_"],
@@ -583,21 +735,9 @@ def _report(listed, codes, opinions, attributes):
     }
     if "label_scores_" in attributes:
         columns["probability"] = attributes["label_scores_"].max(axis=1)
-    if len(opinions) > 1:
-        columns |= opinions
-    return Bunch(
-        row=listed, **{name: column[listed] for name, column in columns.items()}
-    )
-
-
-def _check_probabilities(pred_probs, n, classes):
-    """Probabilities of all classes by row, or an error."""
-    scores = check_array(pred_probs, dtype=np.float64, input_name="pred_probs")
-    if scores.shape != (n, len(classes)):
-        raise ValueError(
-            f"pred_probs must have a row for each of {n} labels and a column for each of "
-            f"{len(classes)} classes. Got shape {scores.shape}."
-        )
-    if scores.min() < 0 or np.abs(scores.sum(axis=1) - 1).max() > 1e-3:
-        raise ValueError("pred_probs must be probabilities: rows at least 0, of sum 1.")
-    return scores
+    if len(doubts.opinions) > 1:
+        columns |= doubts.opinions
+    report = Bunch(row=listed)
+    for name, column in columns.items():
+        report[name] = column[listed]
+    return report

@@ -1,5 +1,7 @@
 """Equal and nearly equal rows, whose labels should agree."""
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.sparse import issparse
 from scipy.spatial import cKDTree
@@ -12,27 +14,41 @@ from .._utils.row_groups import by_first_row
 from .._utils.table_columns import columns_of, identifies
 from ..base import hash_rows, is_numeric, row_hashes, stack_rows
 
-_NEAR = 0.2  # of the median distance from the nearest row: held out together
-_WIDE = 64  # columns, above which distances are between projections
-_SAME = 0.003  # of the 5-95 % range of a column: numbers that may be one, typed or rounded twice
-_APART = (
-    5.0  # times farther than its nearest is the second nearest row of a similar pair
-)
-_COARSE = (
-    0.05  # fraction of rows that differ in one entry, above which coincidence copies
-)
-_MOST = 100  # columns that are compared one by one
-_LEVEL = 0.05  # of the test that coincidence makes fewer similar pairs
+# Largest distance of a near pair, as a fraction of the median distance of a row from
+# its nearest row.
+_NEAR_FRACTION = 0.2
+
+# Vectors of more columns are projected on this number of columns.
+_MAX_DIMENSIONS = 64
+
+# Numbers may be one, typed or rounded twice, if they differ by less than this fraction
+# of the range between the quantiles of 5 % and 95 % of their column.
+_SAME_FRACTION = 0.003
+
+# Smallest ratio of the distances of the second nearest row and of the nearest one, for
+# a row of a similar pair.
+_ISOLATION = 5.0
+
+# Similar pairs are looked for if at least 3 columns of numbers have more than 20
+# distinct entries.
+_MIN_MEASURED_COLUMNS = 3
+_MAX_DISTINCT_OF_CODES = 20
+
+# Level of the test that coincidence makes fewer similar pairs.
+_TEST_LEVEL = 0.05
+
+# If more than this fraction of the rows differ from another one in a single entry,
+# coincidence may make equal rows.
+_COARSE_FRACTION = 0.05
+
+# Rows of more columns are compared as a whole.
+_MAX_COLUMNS = 100
+
 NO_PAIRS = np.zeros((0, 2), dtype=np.intp)
-_NUMBERS, _DISTINCT = (
-    3,
-    20,
-)  # columns of numbers, of more entries than this, of a similar pair
 
 
 def find_duplicates(X, vectors=None):
-    """Find equal rows, say whether coincidence may have made them, and find nearly
-    equal ones.
+    """Find equal and nearly equal rows, and say whether coincidence may have made them.
 
     Columns that number the rows are left out. Entries are equal if texts are without
     case and outer spaces, and numbers are to six digits. If rows that differ from
@@ -42,14 +58,14 @@ def find_duplicates(X, vectors=None):
 
     Parameters
     ----------
-    X : data frame, list of str, or array or sparse matrix of shape (n_samples, n_features)
+    X : data frame, list of str, array or sparse matrix of shape (n_samples, n_features)
         The rows.
     vectors : array or sparse matrix of shape (n_samples, n_components), default=None
         Vectors of the rows for the distances of ``near``, which is empty without them.
 
     Returns
     -------
-    found : Bunch
+    duplicates : Bunch
         ``codes``, ndarray of shape (n_samples,): equal for equal rows; ``verdict``:
         "none", "copies" or "perhaps coincidence"; ``similar``, ndarray of shape
         (n_pairs, 2): rows each of which is the other's nearest row, five times nearer
@@ -63,15 +79,17 @@ def find_duplicates(X, vectors=None):
     --------
     >>> import numpy as np
     >>> from skvalue.labels import find_duplicates
-    >>> X = np.array([["Yes", 3.0], ["no", 1.5], ["yes ", 3.0], ["no", 2.0]], dtype=object)
-    >>> found = find_duplicates(X)
-    >>> found.codes.tolist(), found.verdict
+    >>> rows = [["Yes", 3.0], ["no", 1.5], ["yes ", 3.0], ["no", 2.0]]
+    >>> duplicates = find_duplicates(np.array(rows, dtype=object))
+    >>> duplicates.codes.tolist(), duplicates.verdict
     ([0, 1, 0, 2], 'perhaps coincidence')
     """
-    codes, hashes, similar = _compare(X)
-    verdict = _verdict(codes, hashes)
+    comparison = _compare_rows(X)
     return Bunch(
-        codes=codes, verdict=verdict, similar=similar, near=_near_pairs(codes, vectors)
+        codes=comparison.codes,
+        verdict=_verdict(comparison),
+        similar=comparison.similar,
+        near=_near_pairs(comparison.codes, vectors),
     )
 
 
@@ -83,7 +101,7 @@ def match_rows(X, others):
 
     Parameters
     ----------
-    X : data frame, list of str, or array or sparse matrix of shape (n_samples, n_features)
+    X : data frame, list of str, array or sparse matrix of shape (n_samples, n_features)
         The rows.
     others : of the type of X, of shape (n_others, n_features)
         The other rows.
@@ -107,135 +125,189 @@ def match_rows(X, others):
     >>> codes.tolist(), other_codes.tolist(), len(pairs)
     ([0, 1], [1], 0)
     """
-    n, parts = len(X) if not issparse(X) else X.shape[0], (X, others)
-    rows = stack_rows(
-        *(p if hasattr(p, "shape") else np.array(p, dtype=object) for p in parts)
-    )
-    codes, _, similar = _compare(rows, n)
-    return codes[:n], codes[n:], similar
+    n_rows = X.shape[0] if issparse(X) else len(X)
+    tables = []
+    for table in (X, others):
+        if not hasattr(table, "shape"):
+            table = np.array(table, dtype=object)
+        tables.append(table)
+    comparison = _compare_rows(stack_rows(*tables), n_rows)
+    codes = comparison.codes
+    return codes[:n_rows], codes[n_rows:], comparison.similar
 
 
-def _compare(X, n=None):
-    """Numbers of the groups of equal rows, hashes of their entries, and nearly equal
-    pairs.
+class _Comparison(NamedTuple):
+    """Equal and nearly equal rows of a table.
 
-    Columns that identify the first n rows (None: all rows) are left out. There are no
-    hashes if rows have too many columns, and are compared as wholes.
+    Parameters
+    ----------
+    codes : ndarray of int of shape (n_rows,)
+        Numbers of the groups of equal rows, in the order of their first rows.
+    hashes : ndarray of uint64 of shape (n_rows, n_columns) or None
+        Hashes of the entries; that of several columns is their sum. None if rows are
+        compared as a whole.
+    similar : ndarray of int of shape (n_pairs, 2)
+        Pairs of nearly equal rows.
+    """
+
+    codes: np.ndarray
+    hashes: np.ndarray | None
+    similar: np.ndarray
+
+
+def _compare_rows(X, n_identified=None):
+    """Compare the rows of a table, or of many columns as a whole.
+
+    Columns that identify the first `n_identified` rows (None: all rows) are left out.
     """
     if not hasattr(X, "columns"):
         X = X if issparse(X) else np.asarray(X)
         X = X[:, None] if X.ndim == 1 else X
-        if issparse(X) or X.ndim > 2 or X.shape[1] > _MOST:
-            whole = (
-                hash_rows(_rounded(X.reshape(len(X), -1)))
-                if is_numeric(X)
-                else row_hashes(X)
-            )
-            codes = np.unique(whole, return_inverse=True)[1]
-            return by_first_row(codes), None, NO_PAIRS
+        if issparse(X) or X.ndim > 2 or X.shape[1] > _MAX_COLUMNS:
+            return _compare_as_whole(X)
+
     columns = columns_of(X)
-    columns = [c for c in columns if not identifies(c.take(slice(n)))] or columns
-    hashes = _hashes(np.column_stack([_levels(column) for column in columns]))
+    first_rows = slice(n_identified)
+    compared = [column for column in columns if not identifies(column.take(first_rows))]
+    # A table of identifiers alone is compared by them.
+    columns = compared or columns
+    hashes = _hash_levels([_levels(column) for column in columns])
     codes = by_first_row(np.unique(hashes.sum(axis=1), return_inverse=True)[1])
-    return codes, hashes, _nearly_equal(columns, hashes, codes)
+    return _Comparison(codes, hashes, _similar_pairs(columns, hashes, codes))
+
+
+def _compare_as_whole(X):
+    if is_numeric(X):
+        hashes_of_rows = hash_rows(_round(X.reshape(len(X), -1)))
+    else:
+        hashes_of_rows = row_hashes(X)
+    codes = by_first_row(np.unique(hashes_of_rows, return_inverse=True)[1])
+    return _Comparison(codes, None, NO_PAIRS)
 
 
 def _levels(column):
-    """Codes of the entries of a column: numbers to six digits, texts without case and
-    spaces."""
+    """Codes of the entries of a column; equal for entries that count as equal."""
     entries = column.entries
     if column.kind == "category":
-        entries = np.array(
-            [entry.strip().casefold() for entry in entries], dtype=object
-        )
+        plain = [entry.strip().casefold() for entry in entries]
+        entries = np.array(plain, dtype=object)
     elif column.kind == "number":
-        entries = _rounded(entries)
+        entries = _round(entries)
     return np.unique(entries, return_inverse=True)[1]
 
 
-def _rounded(numbers):
-    size = np.abs(np.where(np.isfinite(numbers) & (numbers != 0), numbers, 1.0))
-    unit = 10.0 ** (np.floor(np.log10(size)) - 5)
-    return np.round(numbers / unit) * unit + 0.0
+def _round(numbers):
+    """The numbers to six digits."""
+    has_size = np.isfinite(numbers) & (numbers != 0)
+    sizes = np.abs(np.where(has_size, numbers, 1.0))
+    units = 10.0 ** (np.floor(np.log10(sizes)) - 5)
+    # Adding zero makes -0 a 0.
+    return np.round(numbers / units) * units + 0.0
 
 
-def _hashes(levels):
-    """A hash of each entry; that of a row, or of some of its columns, is their sum."""
-    rng, hashes = np.random.default_rng(0), np.empty(levels.shape, dtype=np.uint64)
-    for j, column in enumerate(levels.T):
-        hashes[:, j] = rng.integers(2**63, size=column.max() + 1, dtype=np.uint64)[
-            column
-        ]
+def _hash_levels(levels_by_column):
+    """Hashes (n_rows, n_columns) of the entries; that of several is their sum."""
+    rng = np.random.default_rng(0)
+    n_rows = len(levels_by_column[0])
+    hashes = np.empty((n_rows, len(levels_by_column)), dtype=np.uint64)
+    for j, levels in enumerate(levels_by_column):
+        hash_of_level = rng.integers(2**63, size=levels.max() + 1, dtype=np.uint64)
+        hashes[:, j] = hash_of_level[levels]
     return hashes
 
 
-def _verdict(codes, hashes):
-    """Whether coincidence may have made equal rows, by those that differ in a single
-    entry."""
-    first = np.unique(codes, return_index=True)[1]
-    n_equal = len(codes) - len(first)
-    if not n_equal:
+def _verdict(comparison):
+    """Whether coincidence may have made equal rows.
+
+    It may if many rows differ from another one in a single entry.
+    """
+    _, first_rows = np.unique(comparison.codes, return_index=True)
+    n_distinct = len(first_rows)
+    n_repeated = len(comparison.codes) - n_distinct
+    if not n_repeated:
         return "none"
-    if hashes is None:
+    if comparison.hashes is None:
         return "copies"
-    whole, differ_in_one = hashes.sum(axis=1), np.zeros(len(first), dtype=bool)
-    for column in hashes.T:
-        rest = (whole - column)[first]
-        _, others, counts = np.unique(rest, return_inverse=True, return_counts=True)
-        differ_in_one |= counts[others] > 1
-    n_near = differ_in_one.sum()
-    coincidence = n_near >= n_equal or n_near > _COARSE * len(first)
-    return "perhaps coincidence" if coincidence else "copies"
+
+    hashes_of_rows = comparison.hashes.sum(axis=1)
+    differs_in_one = np.zeros(n_distinct, dtype=bool)
+    for hashes_of_column in comparison.hashes.T:
+        without_column = (hashes_of_rows - hashes_of_column)[first_rows]
+        _, groups, counts = np.unique(
+            without_column, return_inverse=True, return_counts=True
+        )
+        differs_in_one |= counts[groups] > 1
+    n_near = differs_in_one.sum()
+    if n_near >= n_repeated or n_near > _COARSE_FRACTION * n_distinct:
+        return "perhaps coincidence"
+    return "copies"
 
 
-def _nearly_equal(columns, hashes, codes):
-    """Pairs of rows with equal texts, and numbers whose differences may be of
-    typing."""
-    is_number = np.array(
-        [
-            column.kind == "number" and len(np.unique(column.entries)) > _DISTINCT
-            for column in columns
-        ]
-    )
-    first = np.unique(codes, return_index=True)[1]
-    if is_number.sum() < _NUMBERS or len(first) < 3:
+def _similar_pairs(columns, hashes, codes):
+    """Pairs (n_pairs, 2) of rows with equal texts, and numbers that may be equal.
+
+    Their differences may be of typing or rounding: both rows are each other's nearest,
+    and much farther from all others.
+    """
+    is_measured = np.array([_is_measured(column) for column in columns])
+    _, first_rows = np.unique(codes, return_index=True)
+    n_distinct = len(first_rows)
+    if is_measured.sum() < _MIN_MEASURED_COLUMNS or n_distinct < 3:
         return NO_PAIRS
-    table = np.column_stack([columns[j].entries for j in np.flatnonzero(is_number)])
+
+    numbers = [columns[j].entries for j in np.flatnonzero(is_measured)]
+    table = np.column_stack(numbers)
     low, high = np.nanquantile(table, [0.05, 0.95], axis=0)
-    points = np.nan_to_num(table / np.maximum(high - low, 1e-300), nan=-9.0)[first]
-    texts = hashes[:, ~is_number].sum(axis=1)
-    distances, nearest = cKDTree(points).query(
-        points, 3, p=np.inf, distance_upper_bound=_SAME * _APART
+    points = np.nan_to_num(table / np.maximum(high - low, 1e-300), nan=-9.0)
+    points = points[first_rows]
+    texts = hashes[:, ~is_measured].sum(axis=1)[first_rows]
+
+    # Columns are the row itself, its nearest and its second nearest row. Without a row
+    # within the bound, the distance is infinite and the index n_distinct.
+    distances, neighbors = cKDTree(points).query(
+        points, 3, p=np.inf, distance_upper_bound=_SAME_FRACTION * _ISOLATION
     )
-    rows, other = np.arange(len(first)), np.minimum(nearest[:, 1], len(first) - 1)
-    near, next_one = distances[:, 1], distances[:, 2]
-    pair = (
-        (near < _SAME)
-        & (near > 0)
-        & (next_one >= _APART * near)
-        & (nearest[other, 1] == rows)
-    )
-    pair = np.flatnonzero(pair & (rows < other) & (texts[first] == texts[first[other]]))
-    between = np.sum(
-        (near >= _SAME) & np.isfinite(near)
-    )  # by coincidence, up to 5 times farther
-    by_coincidence = between / 2 / (_APART ** is_number.sum() - 1)
-    if poisson.sf(len(pair) - 1, by_coincidence) > _LEVEL:
+    nearest = np.minimum(neighbors[:, 1], n_distinct - 1)
+    distance = distances[:, 1]
+    second_distance = distances[:, 2]
+
+    rows = np.arange(n_distinct)
+    is_pair = (distance < _SAME_FRACTION) & (distance > 0)
+    is_pair &= second_distance >= _ISOLATION * distance
+    is_pair &= neighbors[nearest, 1] == rows
+    is_pair &= rows < nearest
+    is_pair &= texts == texts[nearest]
+    pairs = np.flatnonzero(is_pair)
+
+    # How many pairs coincidence makes is estimated from those at up to `_ISOLATION`
+    # times the distance.
+    is_farther = (distance >= _SAME_FRACTION) & np.isfinite(distance)
+    n_expected = is_farther.sum() / 2 / (_ISOLATION ** is_measured.sum() - 1)
+    if poisson.sf(len(pairs) - 1, n_expected) > _TEST_LEVEL:
         return NO_PAIRS
-    return np.column_stack([first[pair], first[other[pair]]])
+    return np.column_stack([first_rows[pairs], first_rows[nearest[pairs]]])
+
+
+def _is_measured(column):
+    if column.kind != "number":
+        return False
+    return len(np.unique(column.entries)) > _MAX_DISTINCT_OF_CODES
 
 
 def _near_pairs(codes, vectors):
     """Pairs of different rows that are each other's nearest, at a short distance."""
-    first = np.unique(codes, return_index=True)[1]
-    if vectors is None or len(first) < 3:
+    _, first_rows = np.unique(codes, return_index=True)
+    if vectors is None or len(first_rows) < 3:
         return NO_PAIRS
-    vectors = vectors[first]
-    if vectors.shape[1] > _WIDE:
-        vectors = TruncatedSVD(_WIDE, random_state=0).fit_transform(vectors)
-    distances, nearest = NearestNeighbors(n_neighbors=1).fit(vectors).kneighbors()
-    distances, nearest = distances[:, 0], nearest[:, 0]
+    vectors = vectors[first_rows]
+    if vectors.shape[1] > _MAX_DIMENSIONS:
+        projection = TruncatedSVD(_MAX_DIMENSIONS, random_state=0)
+        vectors = projection.fit_transform(vectors)
+    distances, neighbors = NearestNeighbors(n_neighbors=1).fit(vectors).kneighbors()
+    nearest = neighbors[:, 0]
+    distance = distances[:, 0]
     rows = np.arange(len(nearest))
-    near = (nearest[nearest] == rows) & (distances < _NEAR * np.median(distances))
-    near = np.flatnonzero(near & (rows < nearest))
-    return first[np.column_stack([near, nearest[near]])]
+    is_near = distance < _NEAR_FRACTION * np.median(distance)
+    is_near &= (nearest[nearest] == rows) & (rows < nearest)
+    pairs = np.flatnonzero(is_near)
+    return first_rows[np.column_stack([pairs, nearest[pairs]])]

@@ -11,116 +11,140 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from .._utils.parallel import ordered_map
 from ..base import rows_at
 
-_TREES = 100
-_LEAST = 1e-3  # probability below which the log loss grows no further
-_WIDE_LEAF = 20  # rows, of the forest that predicts the spread
+_N_TREES = 100
+
+# The log loss does not grow below this probability.
+_MIN_PROBABILITY = 1e-3
+
+# Fewest rows of a leaf of the forest that predicts the spread.
+_SPREAD_LEAF = 20
+
+# Weights of the first of two models that are mixed.
+_MIXTURE_WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
-def default_models(classifier, seed):
-    """The forest and the linear model, by name; columns are scaled."""
-    if classifier:
-        forest, linear = (
-            RandomForestClassifier,
-            {"logistic": LogisticRegression(max_iter=200)},
-        )
-    else:
-        forest, linear = RandomForestRegressor, {"ridge": Ridge()}
-    return {"forest": forest(_TREES, min_samples_leaf=5, random_state=seed), **linear}
+def default_models(is_classifier, seed):
+    """The forest and the linear model, by name; they need scaled columns."""
+    options = {"min_samples_leaf": 5, "random_state": seed}
+    if is_classifier:
+        return {
+            "forest": RandomForestClassifier(_N_TREES, **options),
+            "logistic": LogisticRegression(max_iter=200),
+        }
+    return {"forest": RandomForestRegressor(_N_TREES, **options), "ridge": Ridge()}
 
 
-def make_folds(cv, y, groups, classifier, seed):
+def make_folds(cv, y, groups, is_classifier, seed):
     """Splits into rows to train on and rows to predict; each row is predicted once.
 
-    ``groups``: numbers from 0 by first row; a group is on one side of each split.
-    Groups are stratified by the label of their first row.
+    `groups` are numbers from 0 in the order of the first rows; a group is on one side
+    of each split. Groups are stratified by the label of their first row.
     """
-    first = np.unique(groups, return_index=True)[1]
-    most = (
-        np.unique(y[first], return_counts=True)[1].max() if classifier else len(first)
-    )
-    n_splits = min(int(cv), most, len(first))
+    _, first_rows = np.unique(groups, return_index=True)
+    n_groups = len(first_rows)
+    n_splits = min(int(cv), n_groups)
+    if is_classifier:
+        _, counts = np.unique(y[first_rows], return_counts=True)
+        n_splits = min(n_splits, counts.max())
     if n_splits < 2:
         raise ValueError(
-            f"cv={cv} needs two rows of a class that are no duplicates, and groups apart. Got "
-            f"{len(first)} groups or different rows."
+            f"cv={cv} needs two rows of a class that are no duplicates, and groups "
+            f"apart. Got {n_groups} groups or different rows."
         )
-    splitter = StratifiedKFold if classifier else KFold
+
+    splitter = StratifiedKFold if is_classifier else KFold
     splitter = splitter(n_splits, shuffle=True, random_state=seed)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # small classes: see `known`
-        tests = [test for _, test in splitter.split(first, y[first])]
-    fold = in_row_order([np.full(len(test), k) for k, test in enumerate(tests)], tests)[
-        groups
-    ]
+        # Of small classes: the detector does not list labels that a fold lacks.
+        warnings.simplefilter("ignore", UserWarning)
+        test_groups = [test for _, test in splitter.split(first_rows, y[first_rows])]
+    fold_of_group = np.empty(n_groups, dtype=np.intp)
+    for fold, test in enumerate(test_groups):
+        fold_of_group[test] = fold
+    fold_of_row = fold_of_group[groups]
     return [
-        (np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_splits)
+        (np.flatnonzero(fold_of_row != fold), np.flatnonzero(fold_of_row == fold))
+        for fold in range(n_splits)
     ]
 
 
-def held_out(model, X, y, train, test, classes):
-    """Scores of all labels (n_test, n_classes), or predictions (n_test,), by a model of
-    a fold."""
+def predict_fold(model, X, y, train, test, classes):
+    """Predictions of the test rows by a model of the training rows.
+
+    Scores of all classes (n_test, n_classes), or predicted targets (n_test,) if
+    `classes` is None.
+    """
     model = clone(model).fit(rows_at(X, train), y[train])
-    X = rows_at(X, test)
+    X_test = rows_at(X, test)
     if classes is None:
-        return np.asarray(model.predict(X), dtype=np.float64).reshape(len(test))
+        predictions = np.asarray(model.predict(X_test), dtype=np.float64)
+        return predictions.reshape(len(test))
+
+    # The training rows may lack some classes, whose scores are zero.
     scores = np.zeros((len(test), len(classes)))
     if hasattr(model, "predict_proba"):
-        scores[:, np.searchsorted(classes, model.classes_)] = model.predict_proba(X)
+        columns = np.searchsorted(classes, model.classes_)
+        scores[:, columns] = model.predict_proba(X_test)
         return scores
     for code, label in enumerate(classes):
         if label in y[train]:
-            scores[:, code] = model.score_samples(X, np.full(len(test), label))
+            scores[:, code] = model.score_samples(X_test, np.full(len(test), label))
     return scores
 
 
-def in_row_order(parts, tests):
-    """What was found of the test rows of each fold, as one array in the order of the
-    rows."""
-    return np.concatenate(parts)[np.argsort(np.concatenate(tests))]
+def join_folds(predictions_by_fold, folds):
+    """The predictions of the test rows of all folds, in the order of the rows."""
+    test_rows = np.concatenate([test for _, test in folds])
+    return np.concatenate(predictions_by_fold)[np.argsort(test_rows)]
 
 
-def own(scores, codes):
-    """The entry of each row at its label."""
+def label_scores(scores, codes):
+    """The score of the label of each row, from those of all classes."""
     return scores[np.arange(len(codes)), codes]
-
-
-def mix(by_model, loss):
-    """The mixture a, 1 - a of two predictions, a in {0, 1/4, ..., 1}, of least loss,
-    and a.
-
-    The predictions of one model are returned as they are.
-
-    >>> mix({"forest": np.array([0.0]), "ridge": np.array([1.0])}, lambda p: abs(p[0] - 0.7))
-    (array([0.75]), {'mixture_': 0.25})
-    """
-    if len(by_model) == 1:
-        return *by_model.values(), {}
-    first, second = by_model.values()
-    weights = (0.0, 0.25, 0.5, 0.75, 1.0)
-    best = min(weights, key=lambda a: loss(a * first + (1 - a) * second))
-    return best * first + (1 - best) * second, {"mixture_": best}
 
 
 def log_loss(scores, codes):
     """Sum of minus the logs of the probabilities of the labels."""
-    return -np.log(np.maximum(own(scores, codes), _LEAST)).sum()
+    probabilities = np.maximum(label_scores(scores, codes), _MIN_PROBABILITY)
+    return -np.log(probabilities).sum()
 
 
-def spread_of(X, residuals, folds, seed, n_jobs):
-    """Typical size of the residual of each row by its X: the median of |r| / spread is
-    one.
+def best_mixture(predictions_by_model, loss):
+    """The mixture of the predictions of two models of least loss.
+
+    Returns the mixture a, 1 - a of the predictions, with a in {0, 1/4, ..., 1}, and a;
+    of one model its predictions and None.
+
+    >>> predictions = {"forest": np.array([0.0]), "ridge": np.array([1.0])}
+    >>> best_mixture(predictions, lambda mixture: abs(mixture[0] - 0.7))
+    (array([0.75]), 0.25)
+    """
+    if len(predictions_by_model) == 1:
+        (predictions,) = predictions_by_model.values()
+        return predictions, None
+    first, second = predictions_by_model.values()
+
+    def loss_of_mixture(weight):
+        return loss(weight * first + (1 - weight) * second)
+
+    best = min(_MIXTURE_WEIGHTS, key=loss_of_mixture)
+    return best * first + (1 - best) * second, best
+
+
+def residual_spread(X, residuals, folds, seed, n_jobs):
+    """Typical size of the residual of each row by its X: the median of |r|/spread is 1.
 
     A forest predicts the log of the size, on which a few wrong targets have little
     effect.
     """
-    size = np.abs(residuals)
-    logs = np.log(np.maximum(size, 1e-2 * np.median(size) + np.finfo(float).tiny))
+    sizes = np.abs(residuals)
+    smallest = 1e-2 * np.median(sizes) + np.finfo(np.float64).tiny
+    log_sizes = np.log(np.maximum(sizes, smallest))
     forest = RandomForestRegressor(
-        _TREES, min_samples_leaf=_WIDE_LEAF, random_state=seed
+        _N_TREES, min_samples_leaf=_SPREAD_LEAF, random_state=seed
     )
-    tasks = [(forest, X, logs, *fold, None) for fold in folds]
-    found = list(ordered_map(held_out, tasks, n_jobs))
-    spread = np.exp(in_row_order(found, [test for _, test in folds]))
-    ratio = np.median(size / spread)
-    return spread * (ratio if ratio > 0 else 1.0)
+    tasks = [(forest, X, log_sizes, train, test, None) for train, test in folds]
+    predictions_by_fold = list(ordered_map(predict_fold, tasks, n_jobs))
+    spread = np.exp(join_folds(predictions_by_fold, folds))
+    ratio = np.median(sizes / spread)
+    return spread * ratio if ratio > 0 else spread

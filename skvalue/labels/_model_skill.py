@@ -7,12 +7,18 @@ from sklearn.metrics import cohen_kappa_score
 from sklearn.model_selection import cross_val_predict
 
 from .._utils.checks import seed_of
-from ._held_out import default_models, log_loss, make_folds, mix
+from ._held_out import best_mixture, default_models, log_loss, make_folds
 
-_Z = 1.96  # of an interval of 95 %
-_LEAST_Z, _LEAST_KAPPA = 3.0, 0.2  # below which models are too weak to tell
-_SPLITS = 5
-_MOST = 30  # classes that are told apart
+# Quantile of the normal distribution for an interval of 95 %.
+_Z = 1.96
+
+# Models below either of these are too weak to say anything of a label.
+_MIN_Z = 3.0
+_MIN_KAPPA = 0.2
+
+# Number of folds, and largest number of classes of which the accuracy is reported.
+_N_FOLDS = 5
+_MAX_CLASSES = 30
 
 
 def predict_held_out(X, codes, *, random_state=None):
@@ -42,22 +48,25 @@ def predict_held_out(X, codes, *, random_state=None):
     >>> from sklearn.preprocessing import StandardScaler
     >>> from skvalue.labels import predict_held_out
     >>> X, y = load_iris(return_X_y=True)
-    >>> probabilities = predict_held_out(StandardScaler().fit_transform(X), y, random_state=0)
+    >>> X = StandardScaler().fit_transform(X)
+    >>> probabilities = predict_held_out(X, y, random_state=0)
     >>> bool((probabilities.argmax(axis=1) == y).mean() > 0.9)
     True
     """
     seed = seed_of(random_state)
-    folds = make_folds(_SPLITS, codes, np.arange(len(codes)), True, seed)
-    scores = {
+    every_row_alone = np.arange(len(codes))
+    folds = make_folds(_N_FOLDS, codes, every_row_alone, is_classifier=True, seed=seed)
+    probabilities_by_model = {
         name: cross_val_predict(model, X, codes, cv=folds, method="predict_proba")
-        for name, model in default_models(True, seed).items()
+        for name, model in default_models(is_classifier=True, seed=seed).items()
     }
-    return mix(scores, partial(log_loss, codes=codes))[0]
+    loss = partial(log_loss, codes=codes)
+    probabilities, _ = best_mixture(probabilities_by_model, loss)
+    return probabilities
 
 
 def model_skill(predicted, codes, classes):
-    """Accuracy of held-out predictions next to the commonest label, overall and by
-    class.
+    """Accuracy of held-out predictions, beside always predicting the commonest label.
 
     Parameters
     ----------
@@ -81,34 +90,51 @@ def model_skill(predicted, codes, classes):
     >>> import numpy as np
     >>> from skvalue.labels import model_skill
     >>> codes = np.repeat([0, 1], [60, 40])
-    >>> skill = model_skill(np.where(np.arange(100) < 90, codes, 0), codes, ["no", "yes"])
+    >>> predicted = np.where(np.arange(100) < 90, codes, 0)
+    >>> skill = model_skill(predicted, codes, ["no", "yes"])
     >>> skill["accuracy"], skill["commonest_rate"], skill["weak"]
     (0.9, 0.6, False)
     """
-    counts, n = np.bincount(codes, minlength=len(classes)), len(codes)
-    right, usual = predicted == codes, codes == counts.argmax()
-    better, worse = np.sum(right & ~usual), np.sum(~right & usual)
-    z = (better - worse) / np.sqrt(max(better + worse, 1))
+    counts = np.bincount(codes, minlength=len(classes))
+    commonest = counts.argmax()
+    is_right = predicted == codes
+    is_commonest = codes == commonest
+
+    # McNemar's test: rows of which one of the two predictions is right.
+    n_better = np.sum(is_right & ~is_commonest)
+    n_worse = np.sum(~is_right & is_commonest)
+    z = (n_better - n_worse) / np.sqrt(max(n_better + n_worse, 1))
     kappa = float(np.nan_to_num(cohen_kappa_score(codes, predicted)))
-    p, ratio = right.mean(), _Z**2 / n
-    middle = (p + ratio / 2) / (1 + ratio)
-    half = _Z * np.sqrt(p * (1 - p) / n + ratio / (4 * n)) / (1 + ratio)
+
+    accuracy = is_right.mean()
+    low, high = _wilson_interval(accuracy, len(codes))
+    by_class = []
+    for code in np.argsort(-counts, kind="stable")[:_MAX_CLASSES]:
+        if counts[code]:
+            by_class.append(
+                {
+                    "label": classes[code],
+                    "n": int(counts[code]),
+                    "accuracy": float(is_right[codes == code].mean()),
+                }
+            )
     return {
-        "accuracy": float(p),
-        "low": float(middle - half),
-        "high": float(middle + half),
-        "commonest": classes[counts.argmax()],
-        "commonest_rate": float(usual.mean()),
+        "accuracy": float(accuracy),
+        "low": float(low),
+        "high": float(high),
+        "commonest": classes[commonest],
+        "commonest_rate": float(is_commonest.mean()),
         "z": float(z),
         "kappa": kappa,
-        "weak": bool(z < _LEAST_Z or kappa < _LEAST_KAPPA),
-        "classes": [
-            {
-                "label": classes[k],
-                "n": int(counts[k]),
-                "accuracy": float(right[codes == k].mean()),
-            }
-            for k in np.argsort(-counts, kind="stable")[:_MOST]
-            if counts[k]
-        ],
+        "weak": bool(z < _MIN_Z or kappa < _MIN_KAPPA),
+        "classes": by_class,
     }
+
+
+def _wilson_interval(fraction, n):
+    """Wilson's interval of a fraction of n, at 95 %."""
+    ratio = _Z**2 / n
+    center = (fraction + ratio / 2) / (1 + ratio)
+    variance = fraction * (1 - fraction) / n + ratio / (4 * n)
+    margin = _Z * np.sqrt(variance) / (1 + ratio)
+    return center - margin, center + margin

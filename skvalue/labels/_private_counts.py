@@ -22,33 +22,37 @@ from ..privacy import (
 )
 from ._held_out import default_models
 
-_IMPROBABLE, _SPLITS = 0.1, 5  # probability of a label
+# Labels of a smaller probability are improbable.
+_THRESHOLD = 0.1
+
+# Number of folds of the public points.
+_N_FOLDS = 5
+
 _NOT_PROTECTED = (
     sentences.PUBLIC_POINTS,
     "what the public model says of a row, from a reader who knows this row",
     "persons with several rows as wholes: the unit is one row",
     sentences.RUNNING_TIMES,
 )
-_ASSUMED = (
+_ASSUMPTIONS = (
     "no row is also a validation point",
-    "the classifier and all parameters were chosen without looking at the rows, and its "
-    "probabilities for a row do not depend on other rows",
+    "the classifier and all parameters were chosen without looking at the rows, and "
+    "its probabilities for a row do not depend on other rows",
     sentences.PREPARATION,
     sentences.OTHER_RELEASES,
 )
-_SAID = (
-    f"Improbable are labels with a probability below {_IMPROBABLE} by a model of the public points "
-    "alone. "
-    "These are rows that a public model disagrees with, not an error rate: the last column is the "
-    "fraction of the public points whose labels are improbable to models that have not seen them. "
-    "No row is listed. Counts have noise, of the standard errors in the last line, and can be "
-    "negative."
+_EXPLANATION = (
+    f"Improbable are labels with a probability below {_THRESHOLD} by a model of the "
+    "public points alone. These are rows that a public model disagrees with, not an "
+    "error rate: the last column is the fraction of the public points whose labels are "
+    "improbable to models that have not seen them. No row is listed. Counts have "
+    "noise, of the standard errors in the last line, and can be negative."
 )
 
 
 @dataclass(frozen=True, eq=False)
 class LabelCounts:
-    """Noisy counts of rows by label; `count_improbable_labels` makes it.
+    """Noisy counts of rows by label, made by `count_improbable_labels`.
 
     It holds no private row, and all of it may be published.
 
@@ -76,9 +80,13 @@ class LabelCounts:
     >>> from sklearn.naive_bayes import GaussianNB
     >>> from skvalue.labels import count_improbable_labels
     >>> X, y = load_iris(return_X_y=True)
-    >>> both = X[::2], y[::2], X[1::2], y[1::2]
-    >>> counts = count_improbable_labels(*both, epsilon=1.0, estimator=GaussianNB())
-    >>> counts.probability_of(X[:1], y[:1]) > 0.9  # for the owner of row 0
+    >>> counts = count_improbable_labels(
+    ...     X[::2], y[::2], X[1::2], y[1::2], epsilon=1.0, estimator=GaussianNB()
+    ... )
+
+    For the owner of row 0:
+
+    >>> counts.probability_of(X[:1], y[:1]) > 0.9
     array([ True])
     """
 
@@ -109,9 +117,8 @@ class LabelCounts:
         probabilities : ndarray of shape (n,)
             Of each label; 0 for one that no public point has.
         """
-        return _at(
-            self.model.predict_proba(X), _codes(one_column(y, "y"), self.classes)
-        )
+        scores = self.model.predict_proba(X)
+        return _label_scores(scores, _class_codes(one_column(y, "y"), self.classes))
 
     def to_html(self):
         """Page with the counts, what they mean, and the sheet of `privacy`.
@@ -121,27 +128,29 @@ class LabelCounts:
         page : str
             HTML that loads nothing.
         """
-        lines = (
-            "".join(f"<td>{escape(cell)}</td>" for cell in line)
-            for line in self._lines()
-        )
+        lines = []
+        for cells in self._table():
+            lines.append("".join(f"<td>{escape(cell)}</td>" for cell in cells))
         table = f"<table><tr>{'</tr><tr>'.join(lines)}</tr></table>"
-        said = f"<h1>Improbable labels</h1>{table}<p>{_SAID}</p>"
-        body = f'<body><div class="skvalue-sheet">{said}</div>'
+        text = f"<h1>Improbable labels</h1>{table}<p>{_EXPLANATION}</p>"
+        body = f'<body><div class="skvalue-sheet">{text}</div>'
         return self.privacy.to_html().replace("<body>", body, 1)
 
-    def _lines(self):
-        """The table of counts."""
-        yield "label", "rows", "improbable", "of public points"
-        columns = self.classes, self.n_rows, self.n_improbable, self.public_rate
-        for label, *counts, rate in zip(*columns):
-            yield str(label), *map(str, counts), f"{rate:.1%}"
-        yield "other", str(self.n_other), "", ""
-        yield "error", f"{self.n_rows_error:.1f}", f"{self.error:.1f}", ""
+    def _table(self):
+        """The lines of the table of counts, each a list of cells."""
+        table = [["label", "rows", "improbable", "of public points"]]
+        columns = (self.classes, self.n_rows, self.n_improbable, self.public_rate)
+        for label, n_rows, n_improbable, rate in zip(*columns):
+            table.append([str(label), str(n_rows), str(n_improbable), f"{rate:.1%}"])
+        table.append(["other", str(self.n_other), "", ""])
+        table.append(["error", f"{self.n_rows_error:.1f}", f"{self.error:.1f}", ""])
+        return table
 
     def __str__(self):
-        lines = ["".join(f"{cell:>17}" for cell in line) for line in self._lines()]
-        return "\n".join([*lines, _SAID, str(self.privacy)])
+        lines = []
+        for cells in self._table():
+            lines.append("".join(f"{cell:>17}" for cell in cells))
+        return "\n".join([*lines, _EXPLANATION, str(self.privacy)])
 
 
 def count_improbable_labels(
@@ -157,8 +166,7 @@ def count_improbable_labels(
     random_state=None,
     noise_random_state=None,
 ):
-    """Count, under differential privacy, the rows whose labels public points make
-    improbable.
+    """Count privately the rows whose labels a model of public points finds improbable.
 
     A classifier of the public points alone gives each private row the probability of
     its label. Released are noisy numbers, by label, of the rows with a probability
@@ -176,7 +184,8 @@ def count_improbable_labels(
     y_val : array-like of shape (n_points,)
         Their labels: at least two classes, one of at least five points.
     epsilon, delta : float
-        The guarantee of all counts together, for adding or removing a row.
+        The guarantee of differential privacy of all counts together, for adding or
+        removing a row.
     estimator : classifier, default=None
         What is fitted to the public points; its probabilities for a row must not depend
         on other rows. None is a random forest, with the columns of a data frame encoded
@@ -205,66 +214,92 @@ def count_improbable_labels(
     >>> from sklearn.naive_bayes import GaussianNB
     >>> from skvalue.labels import count_improbable_labels
     >>> X, y = load_iris(return_X_y=True)
-    >>> both = X[::2], y[::2], X[1::2], y[1::2]
-    >>> counts = count_improbable_labels(*both, epsilon=1.0, estimator=GaussianNB())
+    >>> counts = count_improbable_labels(
+    ...     X[::2], y[::2], X[1::2], y[1::2], epsilon=1.0, estimator=GaussianNB()
+    ... )
     >>> counts.n_improbable.shape, counts.privacy.guarantee
     ((3,), '(1, 1e-05)-differential privacy')
     """
     event = calibrate_counts(epsilon, delta)
-    y, y_val, seed = (
-        one_column(y, "y"),
-        one_column(y_val, "y_val"),
-        seed_of(random_state),
-    )
+    y = one_column(y, "y")
+    y_val = one_column(y_val, "y_val")
+    seed = seed_of(random_state)
     check_length(y, "y", len(X))
     if check_task("auto", y_val, "y_val") == "regression" or len(np.unique(y_val)) < 2:
-        raise ValueError(
-            f"y_val must hold two classes or more. Got {format_values(np.unique(y_val))}."
-        )
-    if estimator is None:
-        encoder = column_encoder(X_val)[0] if hasattr(X_val, "iloc") else "passthrough"
-        estimator = make_pipeline(encoder, default_models(True, seed)["forest"])
-    model, folds = (
-        clone(estimator),
-        StratifiedKFold(_SPLITS, shuffle=True, random_state=seed),
-    )
+        values = format_values(np.unique(y_val))
+        raise ValueError(f"y_val must hold two classes or more. Got {values}.")
+
+    # Scores of the private rows by the public model, and of the public points by models
+    # that have not seen them.
+    model = clone(estimator) if estimator is not None else _default_model(X_val, seed)
+    folds = StratifiedKFold(_N_FOLDS, shuffle=True, random_state=seed)
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # classes of few points, and unknown entries of rows
-        held_out = cross_val_predict(
+        # Of classes of few points, and of unknown entries of rows.
+        warnings.simplefilter("ignore")
+        held_out_scores = cross_val_predict(
             model, X_val, y_val, cv=folds, method="predict_proba"
         )
         scores = model.fit(X_val, y_val).predict_proba(X)
     classes = model.classes_.tolist()
-    codes_val, codes = _codes(y_val, classes), _codes(y, classes)
-    improbable = (_at(scores, codes) < _IMPROBABLE) & (codes < len(classes))
-    cells = np.bincount(2 * codes + improbable, minlength=2 * len(classes) + 1)
+    n_classes = len(classes)
+    codes = _class_codes(y, classes)
+    codes_val = _class_codes(y_val, classes)
+    is_improbable = (_label_scores(scores, codes) < _THRESHOLD) & (codes < n_classes)
+    is_improbable_val = _label_scores(held_out_scores, codes_val) < _THRESHOLD
+    public_rate = np.bincount(codes_val, is_improbable_val) / np.bincount(codes_val)
+
+    # A row is in one of these counts: of the probable and the improbable labels of each
+    # class, and of other labels.
+    counts = np.bincount(2 * codes + is_improbable, minlength=2 * n_classes + 1)
     warn_of_large_delta(delta, len(y))
     report = make_report(
-        event, delta, notion="central", unit="row",
-        protects="whether a row is there and what it holds", against="every reader",
-        not_protected=_NOT_PROTECTED, assumptions=_ASSUMED, noise_random_state=noise_random_state,
-    )  # fmt: skip
+        event,
+        delta,
+        notion="central",
+        unit="row",
+        protects="whether a row is there and what it holds",
+        against="every reader",
+        not_protected=_NOT_PROTECTED,
+        assumptions=_ASSUMPTIONS,
+        noise_random_state=noise_random_state,
+    )
     release = Release(event, ledger, "improbable labels", noise_random_state, report)
-    noisy, errors = release.of(cells), (2**0.5 * event.scale, event.scale)
-    pairs = noisy[:-1].reshape(-1, 2)
-    rate = np.bincount(codes_val, _at(held_out, codes_val) < _IMPROBABLE) / np.bincount(
-        codes_val
-    )
-    counts = classes, pairs.sum(axis=1), pairs[:, 1], int(noisy[-1])
-    return LabelCounts(*counts, *errors, rate, report, model)
+    noisy_counts = release.of(counts)
 
-
-def _codes(y, classes):
-    """The place of each label among the classes, or their number; 1 and 1.0 are one
-    label."""
-    places = {label: place for place, label in enumerate(classes)}
-    return np.array(
-        [places.get(label, len(classes)) for label in y.tolist()], dtype=np.intp
+    by_class = noisy_counts[:-1].reshape(-1, 2)
+    return LabelCounts(
+        classes=classes,
+        n_rows=by_class.sum(axis=1),
+        n_improbable=by_class[:, 1],
+        n_other=int(noisy_counts[-1]),
+        n_rows_error=2**0.5 * event.scale,
+        error=event.scale,
+        public_rate=public_rate,
+        privacy=report,
+        model=model,
     )
 
 
-def _at(scores, codes):
-    """The entry of each row at its label; 0 for other labels."""
-    return np.pad(scores, [(0, 0), (0, 1)])[np.arange(len(codes)), codes]
+def _default_model(X_val, seed):
+    """A random forest, with the columns of a frame encoded by the public points."""
+    encoder = "passthrough"
+    if hasattr(X_val, "iloc"):
+        encoder, _ = column_encoder(X_val)
+    forest = default_models(is_classifier=True, seed=seed)["forest"]
+    return make_pipeline(encoder, forest)
+
+
+def _class_codes(y, classes):
+    """The index of each label in the classes; their number for other labels.
+
+    1 and 1.0 are one label.
+    """
+    code_of_class = {label: code for code, label in enumerate(classes)}
+    codes = [code_of_class.get(label, len(classes)) for label in y.tolist()]
+    return np.array(codes, dtype=np.intp)
+
+
+def _label_scores(scores, codes):
+    """The score of the label of each row; 0 for a label that is no class."""
+    padded = np.pad(scores, [(0, 0), (0, 1)])
+    return padded[np.arange(len(codes)), codes]

@@ -1,5 +1,7 @@
-"""Rows to relabel, in batches: which to look at next, when to stop, what to accept
-unseen."""
+"""Rows to relabel, in batches: the next ones, the end, and what to accept unseen."""
+
+from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -8,23 +10,31 @@ from sklearn.utils.validation import check_is_fitted
 from .._utils.checks import check_count, check_length, one_column, seed_of
 from .._utils.untrusted import refuse
 from ._detector import LabelErrorDetector
-from ._held_out import own
-from ._verdicts import check_places, draw_rows
+from ._held_out import label_scores
+from ._verdicts import check_row_numbers, draw_rows
 
-_FEW_CHANGES = 0.2  # fraction of a batch below which it is the last
-_RARE_CHANGES = 0.3  # fraction of a batch below which each change is asked twice
-_LATEST = 20  # verdicts that must agree by themselves
-_FEWEST = 10  # verdicts of a head of the list
-_N_DRAWN = 80  # verdicts before suggestions are accepted together
+# A batch with a smaller fraction of changes is the last.
+_FEW_CHANGES = 0.2
+
+# In a batch with a smaller fraction of changes each change is asked twice.
+_RARE_CHANGES = 0.3
+
+# Number of rows that are drawn before suggestions are accepted together.
+_N_DRAWN = 80
+
+# Of the prefix of a list that is accepted: the fewest verdicts, and how many of the
+# latest ones must agree by themselves.
+_MIN_VERDICTS = 10
+_N_LATEST = 20
 
 
-def head_to_accept(places, agrees, *, agreement=0.9):
-    """Length of the head of a ranked list whose suggestions may be accepted together.
+def acceptable_prefix(places, agrees, *, agreement=0.9):
+    """Length of the prefix of a ranked list whose suggestions may be accepted together.
 
-    That is the longest head, ending at a place with a verdict, of which all verdicts,
+    That is the longest prefix, ending at a place with a verdict, of which all verdicts,
     and the last 20 by themselves, agree with the suggestion to the given fraction when
-    one more verdict is counted that does not: else the longest of many heads would be
-    chosen by its luck.
+    one more verdict is counted that does not: otherwise the longest of many prefixes
+    would be chosen by luck.
 
     Parameters
     ----------
@@ -38,24 +48,68 @@ def head_to_accept(places, agrees, *, agreement=0.9):
     Returns
     -------
     length : int
-        0 if no head of at least 10 verdicts is good enough.
+        0 if no prefix of at least 10 verdicts is good enough.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from skvalue.labels import head_to_accept
+    >>> from skvalue.labels import acceptable_prefix
     >>> places = np.arange(0, 160, 2)
-    >>> head_to_accept(places, places < 100)
+    >>> acceptable_prefix(places, places < 100)
     101
     """
     order = np.argsort(places, kind="stable")
-    places, agrees = np.asarray(places)[order], np.asarray(agrees, dtype=float)[order]
-    counts, sums = np.arange(1, len(agrees) + 1), np.cumsum(agrees)
-    latest = sums - np.concatenate([np.zeros(_LATEST), sums])[: len(sums)]
-    good = (counts >= _FEWEST) & (sums >= agreement * (counts + 1))
-    good &= latest >= agreement * (np.minimum(counts, _LATEST) + 1)
-    ends = np.flatnonzero(good)
-    return int(places[ends[-1]]) + 1 if len(ends) else 0
+    places = np.asarray(places)[order]
+    agrees = np.asarray(agrees, dtype=float)[order]
+
+    # For the prefix that ends at each verdict: how many verdicts agree, and how many of
+    # the latest ones do, which is what those before them leave.
+    n_verdicts = np.arange(1, len(agrees) + 1)
+    n_latest = np.minimum(n_verdicts, _N_LATEST)
+    n_agree = np.cumsum(agrees)
+    n_agree_before = np.concatenate([np.zeros(_N_LATEST), n_agree])[: len(n_agree)]
+    n_latest_agree = n_agree - n_agree_before
+
+    # One more verdict counts each time, as one that does not agree.
+    is_good = n_verdicts >= _MIN_VERDICTS
+    is_good &= n_agree >= agreement * (n_verdicts + 1)
+    is_good &= n_latest_agree >= agreement * (n_latest + 1)
+    if not is_good.any():
+        return 0
+    last = np.flatnonzero(is_good)[-1]
+    return int(places[last]) + 1
+
+
+class _Status(IntEnum):
+    """The answers that a row has. From `ONCE` on one of them counts.
+
+    A row that is `DOUBTED` has one answer, which needs a second one to count; a row
+    that is `REVISED` has one that counts, and another one, which needs a second one.
+    """
+
+    OPEN = 0
+    DOUBTED = 1
+    ONCE = 2
+    TWICE = 3
+    REVISED = 4
+
+
+class _Draw(NamedTuple):
+    """What `accept` needs of a draw from the list of rows with other suggestions.
+
+    Parameters
+    ----------
+    listed : ndarray of int of shape (n_listed,)
+        The rows, the most doubtful label first.
+    places : ndarray of int of shape (n_drawn,)
+        Places in this list that were drawn.
+    suggested : ndarray of shape (n_samples,)
+        Labels that were suggested at the time of the draw.
+    """
+
+    listed: np.ndarray
+    places: np.ndarray
+    suggested: np.ndarray
 
 
 class ReviewQueue(BaseEstimator):
@@ -93,7 +147,7 @@ class ReviewQueue(BaseEstimator):
 
     See Also
     --------
-    skvalue.LabelErrorDetector : The ranking, and what verdicts say about the whole list.
+    skvalue.LabelErrorDetector : The ranking, and what verdicts say of the list.
 
     Examples
     --------
@@ -105,9 +159,12 @@ class ReviewQueue(BaseEstimator):
     >>> X, y_true = load_iris(return_X_y=True)
     >>> y, flipped = flip_labels(y_true, 0.2, random_state=0)
     >>> queue = ReviewQueue(LabelErrorDetector(GaussianNB(), random_state=0)).fit(X, y)
+
+    A person says the true labels of the rows of each batch:
+
     >>> while not queue.done_:
     ...     rows = queue.next()
-    ...     queue = queue.answer(rows, y_true[rows])  # which a person would say
+    ...     queue = queue.answer(rows, y_true[rows])
     >>> n_wrong = int((queue.labels_ != y_true).sum())
     >>> int(flipped.sum()), n_wrong < 3, queue.n_answers_
     (30, True, 84)
@@ -147,15 +204,25 @@ class ReviewQueue(BaseEstimator):
             raise ValueError(
                 "y must hold classes: targets of a regression have no other label."
             )
-        self._data, self.detector_ = (X, groups), detector
-        self.labels_ = detector.classes_[
-            np.searchsorted(detector.classes_, one_column(y, "y"))
-        ]
-        self.seen_ = np.zeros(len(self.labels_), dtype=bool)
-        self._first, self._drawn = {}, None
+        self.detector_ = detector
+        self._X = X
+        self._groups = groups
+        codes = np.searchsorted(detector.classes_, one_column(y, "y"))
+        self.labels_ = detector.classes_[codes]
+        self._status = np.full(len(self.labels_), _Status.OPEN, dtype=np.int8)
+        # Entries count for rows that are doubted or revised.
+        self._first_answers = self.labels_.copy()
+        self._draw = None
+        self._refit_due = False
+        self.n_answers_ = 0
+        self.done_ = False
         self._ask(np.empty(0, dtype=np.intp))
-        self.n_answers_, self.done_, self._changed = 0, False, False
         return self
+
+    @property
+    def seen_(self):
+        """Whether each row has an answer that counts, of shape (n_samples,)."""
+        return self._status >= _Status.ONCE
 
     def next(self):
         """The rows to look at now.
@@ -168,14 +235,14 @@ class ReviewQueue(BaseEstimator):
         """
         check_is_fitted(self, "detector_")
         if not len(self.pending_):
-            self._drawn = None
+            self._draw = None
             self._ask(self._ranked()[: self.batch_size])
-            self.done_ = self.done_ or not len(self.pending_)
+            if not len(self.pending_):
+                self.done_ = True
         return self.pending_.copy()
 
     def draw(self):
-        """Draw 80 rows of the whole list, of which the first are more probable, for
-        `accept`.
+        """Draw 80 rows of the whole list for `accept`; the first are more probable.
 
         Returns
         -------
@@ -192,17 +259,19 @@ class ReviewQueue(BaseEstimator):
             raise ValueError(
                 f"draw must follow a whole batch. Got {len(self.pending_)} pending."
             )
-        ranked, suggested = self._ranked(), self.detector_.suggested_label_
+        ranked = self._ranked()
+        suggested = self.detector_.suggested_label_
         listed = ranked[suggested[ranked] != self.labels_[ranked]]
         rng = np.random.default_rng(seed_of(self.detector_.random_state))
         places = draw_rows(len(listed), _N_DRAWN, rng)
-        self._drawn = listed, places, suggested
+        self._draw = _Draw(listed, places, suggested)
         self._ask(listed[places])
         return self.pending_.copy()
 
     def answer(self, rows, labels):
-        """Take the labels of some rows; after a whole batch, `next` fits the detector
-        again.
+        """Take the labels of some rows.
+
+        After those of a whole batch, `next` fits the detector again.
 
         Parameters
         ----------
@@ -222,45 +291,50 @@ class ReviewQueue(BaseEstimator):
             If there is no such row, a row is there twice, or a label is not one of y.
         """
         check_is_fitted(self, "detector_")
-        rows, labels = (
-            check_places(rows, len(self.labels_)),
-            one_column(labels, "labels"),
-        )
+        rows = check_row_numbers(rows, len(self.labels_))
+        labels = one_column(labels, "labels")
         check_length(labels, "labels", len(rows), "rows")
         if len(np.unique(rows)) < len(rows):
             raise ValueError(f"rows must name every row once. Got {rows.tolist()!r}.")
-        unknown = labels[~np.isin(labels, self.detector_.classes_)]
+        classes = self.detector_.classes_
+        unknown = labels[~np.isin(labels, classes)]
         if len(unknown):
-            refuse(
-                "labels", f"labels of y: {self.detector_.classes_.tolist()}", unknown[0]
-            )
+            refuse("labels", f"labels of y: {classes.tolist()}", unknown[0])
+
+        # A first answer counts if it is the label or the suggestion. Any other is
+        # doubted: it counts if a second answer is the same.
+        status = self._status[rows]
+        suggested = self.detector_.suggested_label_[rows]
+        is_second = (status == _Status.DOUBTED) | (status == _Status.REVISED)
+        is_first = ~is_second
+        is_expected = (labels == self.labels_[rows]) | (labels == suggested)
+        is_confirmed = labels == self._first_answers[rows]
+        is_doubted = is_first & ~is_expected
+
+        counts = (is_first & is_expected) | (is_second & is_confirmed)
+        self.labels_[rows[counts]] = labels[counts]
+        self._first_answers[rows[is_doubted]] = labels[is_doubted]
+
+        had_answer = status >= _Status.ONCE
+        self._status[rows[is_second]] = _Status.TWICE
+        self._status[rows[is_first & is_expected]] = _Status.ONCE
+        self._status[rows[is_doubted & ~had_answer]] = _Status.DOUBTED
+        self._status[rows[is_doubted & had_answer]] = _Status.REVISED
+
         self.n_answers_ += len(rows)
-        suggested, again = self.detector_.suggested_label_, []
-        # Not `labels.tolist()`, which makes numbers of dates.
-        for row, label in zip(rows.tolist(), labels):
-            first = self._first.pop(row, None)
-            if first is None and label not in (self.labels_[row], suggested[row]):
-                self._first[row] = label
-                again.append(row)
-                continue
-            if first is None or first == label:
-                self.labels_[row] = label
-            self.seen_[row] = True
-            self._once.discard(row) if first is not None else self._once.add(row)
-        waiting = self.pending_[~np.isin(self.pending_, rows)]
-        self.pending_ = np.concatenate([waiting, again]).astype(np.intp)
-        self._changed = True
-        if self._drawn is None and len(self._batch) and not len(self.pending_):
+        self._refit_due = True
+        still_pending = self.pending_[~np.isin(self.pending_, rows)]
+        self.pending_ = np.concatenate([still_pending, rows[is_doubted]])
+        if self._draw is None and len(self._batch) and not len(self.pending_):
             self._end_batch()
         return self
 
     def accept(self):
-        """Take over the suggestions of the head of the list in which verdicts agree
-        with them.
+        """Take over the suggestions of the prefix of the list that verdicts agree with.
 
-        The head is that of `head_to_accept`, for the rows of the last `draw`; rows that
-        have an answer keep it. About a tenth of these changes are wrong: see the user
-        guide on cleaning.
+        The prefix is that of `acceptable_prefix`, for the rows of the last `draw`; rows
+        that have an answer keep it. About a tenth of these changes are wrong: see the
+        user guide on cleaning.
 
         Returns
         -------
@@ -273,44 +347,58 @@ class ReviewQueue(BaseEstimator):
             If not all drawn rows have an answer.
         """
         check_is_fitted(self, "detector_")
-        if self._drawn is None or len(self.pending_):
+        if self._draw is None:
             raise ValueError(
-                "accept must follow answers to all rows of draw(). Got none or some."
+                "accept must follow answers to all rows of draw(). Got no draw since "
+                "the last batch."
             )
-        (listed, places, suggested), self._drawn = self._drawn, None
-        drawn = listed[places]
-        length = head_to_accept(places, self.labels_[drawn] == suggested[drawn])
-        rows = listed[:length][~self.seen_[listed[:length]]]
-        self.labels_[rows], self._changed = suggested[rows], True
+        if len(self.pending_):
+            raise ValueError(
+                "accept must follow answers to all rows of draw(). Got "
+                f"{len(self.pending_)} pending."
+            )
+        listed, places, suggested = self._draw
+        self._draw = None
+
+        drawn_rows = listed[places]
+        agrees = self.labels_[drawn_rows] == suggested[drawn_rows]
+        length = acceptable_prefix(places, agrees)
+        prefix = listed[:length]
+        rows = prefix[~self.seen_[prefix]]
+        self.labels_[rows] = suggested[rows]
+        self._refit_due = True
         return rows
 
     def _ranked(self):
-        """Rows without an answer, the largest margin of the suggestion over the label
-        first."""
-        if (
-            self._changed
-        ):  # fitted here and not in `answer`: an interrupted fit loses no answer
-            X, groups = self._data
-            self.detector_ = clone(self.detector_).fit(X, self.labels_, groups=groups)
-            self._changed = False
-        scores, classes = self.detector_.label_scores_, self.detector_.classes_
-        codes = np.searchsorted(classes, self.labels_)
-        order = np.argsort(own(scores, codes) - scores.max(axis=1), kind="stable")
+        """Rows without an answer, the largest margin of the suggestion first."""
+        # Not in `answer`, so that an interrupted fit loses no answer.
+        if self._refit_due:
+            self.detector_ = clone(self.detector_).fit(
+                self._X, self.labels_, groups=self._groups
+            )
+            self._refit_due = False
+        scores = self.detector_.label_scores_
+        codes = np.searchsorted(self.detector_.classes_, self.labels_)
+        margins = label_scores(scores, codes) - scores.max(axis=1)
+        order = np.argsort(margins, kind="stable")
         return order[~self.seen_[order]]
 
     def _ask(self, rows):
-        """Make rows the batch that has no answers."""
-        self.pending_, self._batch, self._before = rows, rows, self.labels_[rows]
-        self._once = set()  # rows with one answer
+        """Make rows without an answer the batch."""
+        self.pending_ = rows
+        self._batch = rows
+        self._labels_before = self.labels_[rows]
 
     def _end_batch(self):
         """Ask again for rare changes, or say whether this was the last batch."""
-        changed = self.labels_[self._batch] != self._before
+        batch = self._batch
+        changed = self.labels_[batch] != self._labels_before
         if changed.mean() < _RARE_CHANGES:
-            again = changed & np.isin(self._batch, list(self._once))
-            self.pending_ = self._batch[again]
-            self._first = dict(zip(self.pending_.tolist(), self.labels_[self.pending_]))
-            self.labels_[self.pending_] = self._before[again]
-            self.seen_[self.pending_] = False
+            again = changed & (self._status[batch] == _Status.ONCE)
+            rows = batch[again]
+            self._first_answers[rows] = self.labels_[rows]
+            self.labels_[rows] = self._labels_before[again]
+            self._status[rows] = _Status.DOUBTED
+            self.pending_ = rows
         if not len(self.pending_):
             self.done_ = bool(self.seen_.all() or changed.mean() < _FEW_CHANGES)

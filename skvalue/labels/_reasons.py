@@ -1,44 +1,65 @@
 """What speaks for and against the label of a row."""
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.sparse import issparse
 
 from ..valuers import InfluenceValuer, KNNShapleyValuer
 from ._held_out import default_models
 
-_NEIGHBORS = 10
-
-REASONS = (
-    "neighbors", "supporters", "supporter_contributions", "opponents", "opponent_contributions",
-)  # fmt: skip
+_N_NEIGHBORS = 10
 
 
-def speakers(vectors, codes, row, n_rows, classifier):
-    """What neighbours say about one row; the rows for and against it, by their Shapley
-    values."""
+class LabelReasons(NamedTuple):
+    """What the nearest neighbours of a row say about its label.
+
+    Parameters
+    ----------
+    neighbors : float
+        Fraction of the neighbours with its label; for regression, the absolute
+        difference between their mean target and its own.
+    supporters, opponents : ndarray of int
+        The rows that contribute most to, and most against, the prediction of its label.
+    supporter_contributions, opponent_contributions : ndarray
+        Their Shapley values.
+    """
+
+    neighbors: float
+    supporters: np.ndarray
+    supporter_contributions: np.ndarray
+    opponents: np.ndarray
+    opponent_contributions: np.ndarray
+
+
+def label_reasons(vectors, codes, row, n_rows, is_classifier):
+    """Reasons of one row, with at most `n_rows` rows for and against its label."""
     others = np.delete(np.arange(len(codes)), row)
-    task = "classification" if classifier else "regression"
-    valuer = KNNShapleyValuer(min(_NEIGHBORS, len(others)), task=task)
-    valuer.fit(vectors[others], codes[others], X_val=vectors[[row]], y_val=codes[[row]])
-    order = np.argsort(-valuer.values_, kind="stable")
-    values = valuer.values_[order]
-    first, last = order[:n_rows][values[:n_rows] > 0], order[::-1][:n_rows]
-    last = last[valuer.values_[last] < 0]
-    said = valuer.utility_ if classifier else np.sqrt(-valuer.utility_)
-    entries = (
-        said,
-        others[first],
-        valuer.values_[first],
-        others[last],
-        valuer.values_[last],
+    valuer = KNNShapleyValuer(
+        n_neighbors=min(_N_NEIGHBORS, len(others)),
+        task="classification" if is_classifier else "regression",
     )
-    return dict(zip(REASONS, entries))
+    valuer.fit(vectors[others], codes[others], X_val=vectors[[row]], y_val=codes[[row]])
+    values = valuer.values_
+    order = np.argsort(-values, kind="stable")
+    supporters = order[:n_rows]
+    supporters = supporters[values[supporters] > 0]
+    opponents = order[::-1][:n_rows]
+    opponents = opponents[values[opponents] < 0]
+    return LabelReasons(
+        neighbors=valuer.utility_ if is_classifier else np.sqrt(-valuer.utility_),
+        supporters=others[supporters],
+        supporter_contributions=values[supporters],
+        opponents=others[opponents],
+        opponent_contributions=values[opponents],
+    )
 
 
-def influence_ranks(vectors, codes, rows, classifier):
-    """Fraction of all rows that have a lower influence on a linear model than each of
-    some."""
-    vectors = vectors.toarray() if issparse(vectors) else vectors
-    model = list(default_models(classifier, 0).values())[1]
-    values = InfluenceValuer(model).fit(vectors, codes).values_
+def influence_ranks(vectors, codes, rows, is_classifier):
+    """Fraction of all rows with a lower influence on a linear model than each row."""
+    if issparse(vectors):
+        vectors = vectors.toarray()
+    linear = "logistic" if is_classifier else "ridge"
+    valuer = InfluenceValuer(default_models(is_classifier, seed=0)[linear])
+    values = valuer.fit(vectors, codes).values_
     return np.searchsorted(np.sort(values), values[rows]) / len(values)

@@ -1,5 +1,4 @@
-"""Labels that are probably one class: spellings, typing errors; and labels of few
-rows."""
+"""Labels that are probably one class: spellings and typing errors; and rare labels."""
 
 import re
 import unicodedata
@@ -7,12 +6,26 @@ from collections import Counter, defaultdict
 
 from sklearn.utils import Bunch
 
-_RARER = 20  # times, at least, that a typing error is rarer than the label it resembles
-_LEAST = 5  # rows, below which a label is rare
+# Smallest ratio of the count of a label to that of a typing error of it.
+_TYPO_RATIO = 20
+
+# Labels of fewer rows are rare.
+_MIN_ROWS = 5
+
+# Largest length of a code, such as m and M. Two codes that differ in case alone are one
+# label if one is at least `_CODE_RATIO` times rarer.
+_MAX_CODE_LENGTH = 4
+_CODE_RATIO = 5
+
+# Short words that are no codes.
 _WORDS = {
-    "yes", "no", "ja", "nein", "oui", "non", "si", "true", "male", "high", "low", "good", "bad",
+    "yes", "no", "ja", "nein", "oui", "non", "si", "true", "male", "high", "low",
+    "good", "bad",
 }  # fmt: skip
+
+# What makes another word of a word.
 _PREFIXES = ("un", "in", "non", "im", "ir", "a", "re", "dis", "fe", "nicht", "ab", "an")
+_ENDINGS = "sern"
 
 
 def label_spellings(labels):
@@ -25,7 +38,7 @@ def label_spellings(labels):
 
     Returns
     -------
-    found : Bunch
+    spellings : Bunch
         ``same``: a label -> the commonest one that is equal without case, accents,
         spaces, hyphens, full stops and leading zeros. Of codes of up to four letters,
         such as m and M, one must be five times rarer. ``typos``: a label of at least 5
@@ -35,51 +48,75 @@ def label_spellings(labels):
     Examples
     --------
     >>> from skvalue.labels import label_spellings
-    >>> found = label_spellings(["often"] * 40 + ["never"] * 40 + ["Often ", "nevver", "?"])
-    >>> found.same, found.typos, found.rare
+    >>> labels = ["often"] * 40 + ["never"] * 40 + ["Often ", "nevver", "?"]
+    >>> spellings = label_spellings(labels)
+    >>> spellings.same, spellings.typos, spellings.rare
     ({'Often ': 'often'}, {'nevver': 'never'}, ['?'])
     """
-    counts, same, totals, first = Counter(map(str, labels)), {}, {}, {}
-    spellings = defaultdict(list)
+    counts = Counter(map(str, labels))
+    labels_by_plain = defaultdict(list)
     for label in counts:
-        spellings[_plain(label)].append(label)
-    for plain, members in spellings.items():
-        members.sort(key=lambda label: (-counts[label], label))
-        common = members[0]
-        first[plain], totals[plain] = common, sum(counts[label] for label in members)
-        for other in members[1:]:
-            is_code = len(plain) <= 4 and plain not in _WORDS
-            often = counts[other] > counts[common] / 5
-            if not (is_code and often and other.strip() != common.strip()):
-                same[other] = common
-    typos = {}
-    for plain in totals:
-        near = [
-            other
-            for other in totals
-            if totals[other] >= _RARER * totals[plain] and _is_typo(plain, other)
-        ]
-        if near:
-            likely = first[max(near, key=totals.get)]
-            typos |= {label: likely for label in spellings[plain] if label not in same}
-    merged = Counter()
-    for label, times in counts.items():
-        merged[same.get(label, label)] += times
+        labels_by_plain[_plain(label)].append(label)
+
+    # The commonest spelling first.
+    for spellings in labels_by_plain.values():
+        spellings.sort(key=lambda label: (-counts[label], label))
+    same = _same_labels(labels_by_plain, counts)
+    typos = _typing_errors(labels_by_plain, counts, same)
+
+    counts_of_merged = Counter()
+    for label, count in counts.items():
+        counts_of_merged[same.get(label, label)] += count
     rare = [
         label
-        for label, times in merged.items()
-        if times < _LEAST and label not in typos
+        for label, count in counts_of_merged.items()
+        if count < _MIN_ROWS and label not in typos
     ]
     return Bunch(same=same, typos=typos, rare=rare)
 
 
+def _same_labels(labels_by_plain, counts):
+    """Label -> the commonest label of the same plain text."""
+    same = {}
+    for plain, (commonest, *others) in labels_by_plain.items():
+        is_code = len(plain) <= _MAX_CODE_LENGTH and plain not in _WORDS
+        for label in others:
+            is_frequent = counts[label] > counts[commonest] / _CODE_RATIO
+            differs_in_text = label.strip() != commonest.strip()
+            if not (is_code and is_frequent and differs_in_text):
+                same[label] = commonest
+    return same
+
+
+def _typing_errors(labels_by_plain, counts, same):
+    """Label -> the commonest label of which it is probably a typing error."""
+    totals = {
+        plain: sum(counts[label] for label in spellings)
+        for plain, spellings in labels_by_plain.items()
+    }
+    typos = {}
+    for plain, spellings in labels_by_plain.items():
+        candidates = [
+            other
+            for other in totals
+            if totals[other] >= _TYPO_RATIO * totals[plain] and _is_typo(plain, other)
+        ]
+        if not candidates:
+            continue
+        likely = max(candidates, key=totals.get)
+        for label in spellings:
+            if label not in same:
+                typos[label] = labels_by_plain[likely][0]
+    return typos
+
+
 def _plain(label):
-    """A label without case, accents, spaces around it, and signs between its
-    letters."""
+    """A label without case, accents, outer spaces, and signs between its letters."""
     text = unicodedata.normalize("NFKD", label).casefold().strip()
     text = "".join(letter for letter in text if not unicodedata.combining(letter))
     if re.fullmatch(r"\d+\.0+", text):
         text = text.partition(".")[0]
+    # A sign is kept between two digits.
     text = re.sub(
         r"(?<=[^\W\d])[\s_\-–./]+(?=\w)|(?<=\w)[\s_\-–./]+(?=[^\W\d])", " ", text
     )
@@ -87,41 +124,49 @@ def _plain(label):
 
 
 def _is_typo(text, other):
-    """Whether `text` may be a typing error of `other`: few edits, none of a digit or a
-    sign."""
-    most = 2 if min(len(text), len(other)) >= 8 else 1
-    if len(text) < 5 or len(other) < 4 or abs(len(text) - len(other)) > most:
+    """Whether `text` may be a typing error of `other`.
+
+    It may if it is few edits away, none of them of a digit or a sign.
+    """
+    max_edits = 2 if min(len(text), len(other)) >= 8 else 1
+    if len(text) < 5 or len(other) < 4 or abs(len(text) - len(other)) > max_edits:
         return False
-    if len(set(text) ^ set(other)) > 2 * most:
+    if len(set(text) ^ set(other)) > 2 * max_edits:
         return False
-    if any(
-        re.sub(kind, "", text) != re.sub(kind, "", other) for kind in (r"\D", r"\w")
-    ):
+    if re.sub(r"\D", "", text) != re.sub(r"\D", "", other):
         return False
-    words = list(zip(text.split(), other.split()))
-    same_number = len(text.split()) == len(other.split())
-    if same_number and any(a != b and _is_form(a, b) for a, b in words):
+    if re.sub(r"\w", "", text) != re.sub(r"\w", "", other):
         return False
-    return _few_edits(text, other, most)
+
+    # Another form of a word is another word.
+    words = text.split()
+    other_words = other.split()
+    if len(words) == len(other_words):
+        for word, other_word in zip(words, other_words):
+            if word != other_word and _is_form(word, other_word):
+                return False
+    return _is_few_edits(text, other, max_edits)
 
 
-def _is_form(a, b):
+def _is_form(word, other):
     """Whether two words differ by a prefix, such as un-, or an ending, such as -s."""
-    short, long = sorted((a, b), key=len)
-    prefixed = any(long == prefix + short for prefix in _PREFIXES)
-    return prefixed or (long[:-1] == short and long[-1] in "sern")
+    short, long = sorted((word, other), key=len)
+    has_prefix = any(long == prefix + short for prefix in _PREFIXES)
+    return has_prefix or (long[:-1] == short and long[-1] in _ENDINGS)
 
 
-def _few_edits(a, b, most):
-    """Whether `most` insertions, deletions, replacements and swaps of letters turn a to
-    b."""
-    start = next(
-        (i for i, (x, z) in enumerate(zip(a, b)) if x != z), min(len(a), len(b))
-    )
-    a, b = a[start:], b[start:]
-    if not a or not b or not most:
-        return max(len(a), len(b)) <= most
-    rest = [(a[1:], b), (a, b[1:]), (a[1:], b[1:])]
-    if a[:2] == b[1::-1]:
-        rest.append((a[2:], b[2:]))
-    return any(_few_edits(*pair, most - 1) for pair in rest)
+def _is_few_edits(text, other, max_edits):
+    """Whether a text becomes the other one by at most `max_edits` edits of letters.
+
+    Edits are insertions, deletions, replacements and swaps.
+    """
+    while text and other and text[0] == other[0]:
+        text = text[1:]
+        other = other[1:]
+    if not text or not other or not max_edits:
+        return max(len(text), len(other)) <= max_edits
+
+    remainders = [(text[1:], other), (text, other[1:]), (text[1:], other[1:])]
+    if text[:2] == other[1::-1]:
+        remainders.append((text[2:], other[2:]))
+    return any(_is_few_edits(*pair, max_edits - 1) for pair in remainders)

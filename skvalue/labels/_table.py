@@ -1,4 +1,4 @@
-"""Numbers of the columns of any table, and sentences that say what was done."""
+"""Numbers of the columns of any table, and notes that say what was done."""
 
 import numpy as np
 from scipy import sparse
@@ -6,13 +6,16 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils import check_array
 
-from .._utils.checks import redact_errors
+from .._utils.checks import hidden_entries
 from .._utils.table_columns import columns_of
 from .._utils.text import plural
 from ..base import is_plain
 
-_LEVELS = 20  # columns of a category; all other levels have one in common
-_TEXT = 0.5  # a column of strings with more levels than this fraction of the rows is left out
+# All further levels of a category have one column in common.
+_MAX_LEVELS = 20
+
+# A column of strings with more levels than this fraction of the rows is left out.
+_MAX_DISTINCT_FRACTION = 0.5
 
 
 def table_to_numbers(X):
@@ -58,50 +61,73 @@ def table_to_numbers(X):
     if is_plain(X) and X.dtype.kind != "c":
         return np.asarray(X, dtype=np.float64), []
     if not hasattr(X, "columns") and np.ndim(X) != 2:
-        what = (
-            "one text or object per row" if np.ndim(X) < 2 else f"shape {np.shape(X)}"
-        )
+        got = f"shape {np.shape(X)}"
+        if np.ndim(X) < 2:
+            got = "one text or object per row"
         raise ValueError(
-            f"X must be a table of two dimensions without an embedding. Got {what}: pass "
-            "embedding=, which maps each row to a vector."
+            "X must be a table of two dimensions without an embedding. Got "
+            f"{got}: pass embedding=, which maps each row to a vector."
         )
-    numeric, categories, notes = [], [], []
+
+    numbers = []
+    categories = []
+    notes = []
     for column in columns_of(X):
-        name, n, missing = column.name, len(column.entries), int(column.missing.sum())
-        levels = len(np.unique(column.entries)) if column.kind == "category" else 0
-        if missing == n:
-            notes.append(f"{name}: left out, it has no entry")
-        elif levels > max(_LEVELS, _TEXT * n):
-            notes.append(
-                f"{name}: left out, {levels} different strings in {n} rows (embedding= can use it)"
-            )
-        elif levels:
-            categories.append(column.entries)
-            rest = "one column each"
-            if levels > _LEVELS:
-                rest = f"one column each for {_LEVELS - 1}, one for the others"
-            lost = f" ({missing} rows are missing, which is a level)" if missing else ""
-            notes.append(f"{name}: a category of {levels} levels{lost}, {rest}")
+        if column.missing.all():
+            notes.append(f"{column.name}: left out, it has no entry")
+        elif column.kind == "category":
+            is_used, note = _describe_category(column)
+            notes.append(note)
+            if is_used:
+                categories.append(column.entries)
         else:
-            numeric.append(column.entries)
-            if column.kind == "date":
-                notes.append(f"{name}: dates became seconds")
-            if missing:
-                values = plural(missing, "missing value")
-                notes.append(
-                    f"{name}: {values} replaced by the median, and marked in a column"
-                )
+            notes += _describe_numbers(column)
+            numbers.append(column.entries)
+
     blocks = []
-    if numeric:
-        table = np.column_stack(numeric)
-        with redact_errors("X"):
+    if numbers:
+        table = np.column_stack(numbers)
+        with hidden_entries("X"):
             check_array(table, ensure_all_finite="allow-nan", input_name="X")
-        blocks.append(
-            SimpleImputer(strategy="median", add_indicator=True).fit_transform(table)
-        )
+        imputer = SimpleImputer(strategy="median", add_indicator=True)
+        blocks.append(imputer.fit_transform(table))
     if categories:
-        encoder = OneHotEncoder(max_categories=_LEVELS, sparse_output=False)
+        encoder = OneHotEncoder(max_categories=_MAX_LEVELS, sparse_output=False)
         blocks.append(encoder.fit_transform(np.column_stack(categories)))
     if not blocks:
         raise ValueError("X must have a column of numbers or categories. Got none.")
     return np.hstack(blocks), notes
+
+
+def _describe_category(column):
+    """Whether a column of strings is used, and the note on it."""
+    n_rows = len(column.entries)
+    n_levels = len(np.unique(column.entries))
+    if n_levels > max(_MAX_LEVELS, _MAX_DISTINCT_FRACTION * n_rows):
+        return False, (
+            f"{column.name}: left out, {n_levels} different strings in {n_rows} rows "
+            "(embedding= can use it)"
+        )
+    note = f"{column.name}: a category of {n_levels} levels"
+    n_missing = int(column.missing.sum())
+    if n_missing:
+        note += f" ({n_missing} rows are missing, which is a level)"
+    if n_levels > _MAX_LEVELS:
+        note += f", one column each for {_MAX_LEVELS - 1}, one for the others"
+    else:
+        note += ", one column each"
+    return True, note
+
+
+def _describe_numbers(column):
+    """Notes on a column of numbers or dates."""
+    notes = []
+    if column.kind == "date":
+        notes.append(f"{column.name}: dates became seconds")
+    n_missing = int(column.missing.sum())
+    if n_missing:
+        notes.append(
+            f"{column.name}: {plural(n_missing, 'missing value')} replaced by the "
+            "median, and marked in a column"
+        )
+    return notes

@@ -11,9 +11,19 @@ from sklearn.utils import Bunch
 from .._utils.checks import check_length, one_column
 from .._utils.warned import warn
 
-_FEWEST = 10  # verdicts that a curve is fitted to
-_LEVEL = 0.95  # confidence of the interval of the error rate
-_PRIOR = np.array([1.0, -1.0, 1.0, -1.0]), np.array([1, 0, 0, 1]), np.full(4, 0.5)
+# Fewest verdicts that a curve is fitted to.
+_MIN_VERDICTS = 10
+
+# Default confidence of the interval of the error rate.
+_CONFIDENCE = 0.95
+
+# Four half rows in the fit of a curve, in favour of neither slope.
+_PRIOR_POSITIONS = np.array([1.0, -1.0, 1.0, -1.0])
+_PRIOR_LABELS = np.array([1, 0, 0, 1])
+_PRIOR_WEIGHTS = np.full(4, 0.5)
+
+# Added to the information of two coefficients, so that it can be inverted.
+_RIDGE = 1e-3
 
 
 def draw_rows(n_listed, n_verdicts, rng):
@@ -48,15 +58,14 @@ def draw_rows(n_listed, n_verdicts, rng):
     return np.argsort(keys, kind="stable")[:n_verdicts]
 
 
-def check_places(rows, n):
-    """Row numbers, or an error."""
+def check_row_numbers(rows, n_rows):
+    """Row numbers from 0 to n_rows - 1 as an array of integers."""
     rows = one_column(rows, "rows")
-    wrong = len(rows) and (
-        rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= n
-    )
-    if wrong:
+    if not len(rows):
+        return rows.astype(np.intp)
+    if rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= n_rows:
         raise ValueError(
-            f"rows must be row numbers from 0 to {n - 1}. Got {rows.tolist()!r}."
+            f"rows must be row numbers from 0 to {n_rows - 1}. Got {rows.tolist()!r}."
         )
     return rows.astype(np.intp)
 
@@ -89,7 +98,8 @@ def check_verdicts(rows, is_error, n):
     >>> check_verdicts([4, 2], [True, False], 10)
     {4: True, 2: False}
     """
-    rows, is_error = check_places(rows, n), one_column(is_error, "is_error")
+    rows = check_row_numbers(rows, n)
+    is_error = one_column(is_error, "is_error")
     check_length(is_error, "is_error", len(rows), "rows")
     if not np.isin(is_error, [0, 1]).all():
         raise ValueError(
@@ -100,17 +110,25 @@ def check_verdicts(rows, is_error, n):
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Probability that the label is right by place, and what its uncertainty is made
-    of."""
+    """Probability that a label is right by its place in a list.
 
-    right: np.ndarray  # probability of each place
-    slopes: np.ndarray  # its derivatives by the coefficients, of shape (n_listed, 2)
-    covariance: np.ndarray  # of the coefficients
+    Parameters
+    ----------
+    right : ndarray of shape (n_listed,)
+        The probability at each place.
+    slopes : ndarray of shape (n_listed, 2)
+        Its derivatives by the two coefficients of the curve.
+    covariance : ndarray of shape (2, 2)
+        Covariance of the coefficients.
+    """
+
+    right: np.ndarray
+    slopes: np.ndarray
+    covariance: np.ndarray
 
 
 def fit_curve(n_listed, places, is_error):
-    """Fit the probability that a label is right as a logistic function of the log of
-    its rank.
+    """Fit a logistic curve in the log of the rank to verdicts on some places.
 
     Parameters
     ----------
@@ -139,24 +157,28 @@ def fit_curve(n_listed, places, is_error):
     ranks = np.arange(1, n_listed + 1)
     x = np.log(ranks + len(places) / 4)
     x = (x - x[places].mean()) / (x[places].std() + 1e-9)
-    rows = np.concatenate([x[places], _PRIOR[0]])  # two rows in favour of neither
-    right = np.concatenate([~np.asarray(is_error, dtype=bool), _PRIOR[1]]).astype(int)
-    weights = np.concatenate([np.ones(len(places)), _PRIOR[2]])
-    model = LogisticRegression(C=10.0).fit(rows[:, None], right, weights)
-    slope, intercept = model.coef_[0, 0], model.intercept_[0]
-    p = expit(intercept + slope * rows)
-    design = np.column_stack([np.ones(len(rows)), rows])
+
+    x_seen = np.concatenate([x[places], _PRIOR_POSITIONS])
+    is_right = ~np.asarray(is_error, dtype=bool)
+    labels = np.concatenate([is_right, _PRIOR_LABELS]).astype(int)
+    weights = np.concatenate([np.ones(len(places)), _PRIOR_WEIGHTS])
+    model = LogisticRegression(C=10.0).fit(x_seen[:, None], labels, weights)
+    slope = model.coef_[0, 0]
+    intercept = model.intercept_[0]
+
+    # The covariance of the coefficients is the inverse of the Fisher information.
+    p = expit(intercept + slope * x_seen)
+    design = np.column_stack([np.ones(len(x_seen)), x_seen])
     information = (design * (weights * p * (1 - p))[:, None]).T @ design
-    covariance = np.linalg.inv(information + 1e-3 * np.eye(2))
+    covariance = np.linalg.inv(information + _RIDGE * np.eye(2))
+
     p = expit(intercept + slope * x)
-    return Curve(
-        p, (p * (1 - p))[:, None] * np.column_stack([np.ones(n_listed), x]), covariance
-    )
+    slopes = (p * (1 - p))[:, None] * np.column_stack([np.ones(n_listed), x])
+    return Curve(p, slopes, covariance)
 
 
 def list_qvalues(curve, z=0.0):
-    """Lowest fraction of right labels of any list of first places that holds each
-    place.
+    """Lowest fraction of right labels in any list of first places, for each last place.
 
     Parameters
     ----------
@@ -169,7 +191,7 @@ def list_qvalues(curve, z=0.0):
     Returns
     -------
     q_values : ndarray of shape (n_listed,)
-        Non-decreasing in the place.
+        For each place, of the lists that contain it; non-decreasing in the place.
 
     Examples
     --------
@@ -181,15 +203,16 @@ def list_qvalues(curve, z=0.0):
     True
     """
     ranks = np.arange(1, len(curve.right) + 1)
-    fdp = np.cumsum(curve.right) / ranks
+    fractions = np.cumsum(curve.right) / ranks
     if z:
-        g = np.cumsum(curve.slopes, axis=0) / ranks[:, None]
-        variance = np.einsum("ij,jk,ik->i", g, curve.covariance, g)
-        drawn = (
-            np.cumsum(curve.right * (1 - curve.right)) / ranks**2
-        )  # labels, given the curve
-        fdp = fdp + z * np.sqrt(variance + drawn)
-    return np.minimum(np.minimum.accumulate(fdp[::-1])[::-1], 1.0)
+        gradients = np.cumsum(curve.slopes, axis=0) / ranks[:, None]
+        variance_of_curve = np.einsum(
+            "ij,jk,ik->i", gradients, curve.covariance, gradients
+        )
+        variance_of_labels = np.cumsum(curve.right * (1 - curve.right)) / ranks**2
+        fractions = fractions + z * np.sqrt(variance_of_curve + variance_of_labels)
+    lowest_fractions = np.minimum.accumulate(fractions[::-1])[::-1]
+    return np.minimum(lowest_fractions, 1.0)
 
 
 def count_errors(curve, places, is_error):
@@ -216,16 +239,19 @@ def count_errors(curve, places, is_error):
     >>> import numpy as np
     >>> from skvalue.labels import count_errors, fit_curve
     >>> places = np.arange(0, 100, 2)
-    >>> count, error = count_errors(fit_curve(100, places, places < 40), places, places < 40)
+    >>> is_error = places < 40
+    >>> curve = fit_curve(100, places, is_error)
+    >>> count, error = count_errors(curve, places, is_error)
     >>> bool(abs(count - 40) < 2 * error)
     True
     """
     unseen = np.ones(len(curve.right), dtype=bool)
     unseen[places] = False
     p = curve.right[unseen]
-    total = curve.slopes[unseen].sum(axis=0)
-    variance = total @ curve.covariance @ total + np.sum(p * (1 - p))
-    return float(np.sum(is_error) + np.sum(1 - p)), float(np.sqrt(variance))
+    count = np.sum(is_error) + np.sum(1 - p)
+    gradient = curve.slopes[unseen].sum(axis=0)
+    variance = gradient @ curve.covariance @ gradient + np.sum(p * (1 - p))
+    return float(count), float(np.sqrt(variance))
 
 
 def make_statement(listed, verdicts, values, fdr, confidence):
@@ -257,51 +283,62 @@ def make_statement(listed, verdicts, values, fdr, confidence):
     >>> from skvalue.labels import make_statement
     >>> verdicts = {row: row < 20 for row in range(0, 60, 2)}
     >>> values = np.arange(100.0)
-    >>> statement = make_statement(np.arange(60), verdicts, values, fdr=0.1, confidence=None)
+    >>> statement = make_statement(
+    ...     np.arange(60), verdicts, values, fdr=0.1, confidence=None
+    ... )
     >>> statement["label_error_"][:15].all(), statement["label_error_"][40:].any()
     (np.True_, np.False_)
     """
-    n = len(values)
-    place = {row: number for number, row in enumerate(listed.tolist())}
-    seen = {place[row]: wrong for row, wrong in verdicts.items() if row in place}
-    places, wrong = (
-        np.array(list(seen), dtype=np.intp),
-        np.array(list(seen.values()), dtype=bool),
-    )
-    by_list, count, low, high = (
-        np.ones(len(listed)),
-        wrong.sum(),
-        wrong.sum(),
-        len(listed),
-    )
-    if len(seen) >= _FEWEST:
-        curve = fit_curve(len(listed), places, wrong)
-        by_list = list_qvalues(
-            curve, 0.0 if confidence is None else norm.ppf(confidence)
-        )
-        count, error = count_errors(curve, places, wrong)
-        within = norm.ppf(0.5 + (confidence or _LEVEL) / 2) * error
-        high = min(count + within, high - np.sum(~wrong))
-        low = max(count - within, low)
-    elif len(seen) < len(listed):
+    n_samples = len(values)
+    n_listed = len(listed)
+
+    # Verdicts on rows of the list, by their places in it.
+    place_of_row = {row: place for place, row in enumerate(listed.tolist())}
+    listed_verdicts = {
+        place_of_row[row]: is_error
+        for row, is_error in verdicts.items()
+        if row in place_of_row
+    }
+    places = np.array(list(listed_verdicts), dtype=np.intp)
+    is_wrong = np.array(list(listed_verdicts.values()), dtype=bool)
+
+    # Without a curve, what the verdicts say of the other rows of the list is nothing.
+    q_values_of_list = np.ones(n_listed)
+    count = is_wrong.sum()
+    low = is_wrong.sum()
+    high = n_listed
+    if len(places) >= _MIN_VERDICTS:
+        curve = fit_curve(n_listed, places, is_wrong)
+        z = 0.0 if confidence is None else norm.ppf(confidence)
+        q_values_of_list = list_qvalues(curve, z)
+        count, error = count_errors(curve, places, is_wrong)
+        margin = norm.ppf(0.5 + (confidence or _CONFIDENCE) / 2) * error
+        high = min(count + margin, n_listed - np.sum(~is_wrong))
+        low = max(count - margin, is_wrong.sum())
+    elif len(places) < n_listed:
         warn(
-            f"{len(seen)} verdicts on rows of the list say nothing about its other rows: at least "
-            f"{_FEWEST} do, and n_verdicts is the recommended number.",
+            f"{len(places)} verdicts on rows of the list say nothing about its other "
+            f"rows: at least {_MIN_VERDICTS} do, and n_verdicts is the recommended "
+            "number.",
             UserWarning,
         )
-    q_values = np.ones(n)
-    q_values[listed] = by_list
-    named = values[listed][by_list <= fdr]
+    values_of_named = values[listed][q_values_of_list <= fdr]
+
+    # A verdict decides about its own row.
     rows = np.array(list(verdicts), dtype=np.intp)
     is_error = np.array(list(verdicts.values()), dtype=bool)
+    q_values = np.ones(n_samples)
+    q_values[listed] = q_values_of_list
     q_values[rows] = np.where(is_error, 0.0, 1.0)
     return {
         "q_values_": q_values,
         "label_error_": q_values <= fdr,
-        "threshold_": float(named.max(initial=-np.inf)),
+        "threshold_": float(values_of_named.max(initial=-np.inf)),
         "error_rate_": Bunch(
-            rate=float(count / n), low=float(low / n), high=float(high / n),
-            confidence=confidence or _LEVEL,
+            rate=float(count / n_samples),
+            low=float(low / n_samples),
+            high=float(high / n_samples),
+            confidence=confidence or _CONFIDENCE,
         ),
         "verdicts_": Bunch(row=rows, is_error=is_error),
-    }  # fmt: skip
+    }
