@@ -23,418 +23,616 @@ from skvalue.labels import find_duplicates
 
 pd = pytest.importorskip("pandas")
 
+BAYES = GaussianNB()
+
 
 def blobs(n=200, seed=0, spread=1.0, rate=0.1):
-    """Rows of three classes, given labels that are strings, true labels, and which
-    differ."""
+    """Rows of three classes, noisy labels, true labels, and which labels are wrong."""
     rng = np.random.default_rng(seed)
     codes = np.arange(n) % 3
     centers = np.array([[0, 0, 0, 0, 0], [6, 0, 0, 0, 0], [0, 6, 0, 0, 0]])
     X = centers[codes] + spread * rng.normal(size=(n, 5))
-    true = np.array(["red", "green", "blue"])[codes]
-    given, wrong = flip_labels(true, rate, random_state=seed)
-    return X, given, true, wrong
+    y_true = np.array(["red", "green", "blue"])[codes]
+    y, is_wrong = flip_labels(y_true, rate, random_state=seed)
+    return X, y, y_true, is_wrong
 
 
 def detector(estimator=None, **parameters):
     return LabelErrorDetector(estimator, random_state=0, **parameters)
 
 
-QUICK = GaussianNB()
-
-
+@pytest.mark.parametrize("container", [np.array, sparse.csr_array])
 @pytest.mark.parametrize("factor", [1e160, 1e300])
-def test_entries_too_large_to_be_squared_are_refused(factor):
+def test_entries_too_large_to_be_squared_are_refused(factor, container):
     X, y, *_ = blobs(30)
-    for rows in (factor * X, sparse.csr_array(factor * X)):
-        with pytest.raises(
-            ValueError, match=r"X must hold numbers of at most 1e\+150 in absolute"
-        ):
-            detector().fit(rows, y)
+    message = r"X must hold numbers of at most 1e\+150 in absolute"
+    with pytest.raises(ValueError, match=message):
+        detector().fit(container(factor * X), y)
 
 
 # Scores and lists ---------------------------------------------------------------------
 
 
-def test_default_finds_wrong_labels_and_suggests_right_ones():
-    X, y, true, wrong = blobs()
-    found = detector().fit(X, y)
-    assert average_precision_score(wrong, -found.values_) > 0.9
-    assert (found.suggested_label_ == true).mean() > 0.95
-    assert_array_equal(found.classes_, np.unique(y))
-    assert_allclose(found.label_scores_.sum(axis=1), 1)
-    assert 0 <= found.mixture_ <= 1
-    report = found.report_
-    assert (np.diff(report.value) >= 0).all()
-    assert (report.suggestion != report.y).all()
-    assert_array_equal(report.y, y[report.row])
-    assert_allclose(report.probability, found.label_scores_[report.row].max(axis=1))
-    own = np.searchsorted(found.classes_, y[report.row])
-    a = found.mixture_
-    mixed = a * report.forest + (1 - a) * report.logistic
-    assert_allclose(mixed, found.label_scores_[report.row, own])
-    assert set(found.to_review_) <= set(report.row)
+class TestDefault:
+    """The default models on rows of three classes."""
+
+    @pytest.fixture(scope="module")
+    def fitted(self):
+        X, y, _, _ = blobs()
+        return detector().fit(X, y)
+
+    def test_wrong_labels_have_low_values(self, fitted):
+        _, _, _, is_wrong = blobs()
+        assert average_precision_score(is_wrong, -fitted.values_) > 0.9
+
+    def test_suggestions_are_right(self, fitted):
+        _, _, y_true, _ = blobs()
+        assert (fitted.suggested_label_ == y_true).mean() > 0.95
+
+    def test_scores_are_probabilities_of_the_classes(self, fitted):
+        _, y, _, _ = blobs()
+        assert_array_equal(fitted.classes_, np.unique(y))
+        assert_allclose(fitted.label_scores_.sum(axis=1), 1)
+
+    def test_report_lists_rows_of_another_suggestion_most_doubtful_first(self, fitted):
+        _, y, _, _ = blobs()
+        report = fitted.report_
+        assert (np.diff(report.value) >= 0).all()
+        assert (report.suggestion != report.y).all()
+        assert_array_equal(report.y, y[report.row])
+        best_scores = fitted.label_scores_[report.row].max(axis=1)
+        assert_allclose(report.probability, best_scores)
+
+    def test_scores_are_the_mixture_of_the_models(self, fitted):
+        _, y, _, _ = blobs()
+        report = fitted.report_
+        a = fitted.mixture_
+        assert 0 <= a <= 1
+        mixture = a * report.forest + (1 - a) * report.logistic
+        codes = np.searchsorted(fitted.classes_, y[report.row])
+        assert_allclose(mixture, fitted.label_scores_[report.row, codes])
+
+    def test_rows_to_review_are_in_the_list(self, fitted):
+        assert set(fitted.to_review_) <= set(fitted.report_.row)
 
 
-def test_rows_and_their_groups_are_held_out():
-    """A nearest row would know the label of each row it has seen, and so would its
-    pair."""
-    X, y, _, wrong = blobs(80)
-    nearest, rng = KNeighborsClassifier(1), np.random.default_rng(0)
-    assert detector(nearest, cv=4).fit(X, y).values_[wrong].mean() < 0.3
-    pairs = np.concatenate([X, X + 0.3 * rng.normal(size=X.shape)]), np.tile(y, 2)
-    alone = detector(nearest, cv=4).fit(*pairs)
-    together = detector(nearest, cv=4).fit(*pairs, groups=np.tile(np.arange(80), 2))
-    wrong = np.tile(wrong, 2)
-    assert together.values_[wrong].mean() < alone.values_[wrong].mean() - 0.3
+def test_rows_are_held_out():
+    """A nearest row would know the label of each row that it has seen."""
+    X, y, _, is_wrong = blobs(80)
+    fitted = detector(KNeighborsClassifier(1), cv=4).fit(X, y)
+    assert fitted.values_[is_wrong].mean() < 0.3
 
 
-def test_probabilities_from_outside_train_nothing():
-    X, y, _, _ = blobs(60)
-    inside = detector(QUICK).fit(X, y)
-    outside = detector(QUICK).fit(X, y, pred_probs=inside.label_scores_)
-    assert_array_equal(outside.values_, inside.values_)
-    alone = detector().fit(None, y, pred_probs=inside.label_scores_)
-    assert_array_equal(alone.report_.row, inside.report_.row)
-    with pytest.raises(ValueError, match="fit had no X"):
-        alone.reasons()
+def test_groups_are_held_out_together():
+    """A nearest row would know the label of a row by the other row of its pair."""
+    X, y, _, is_wrong = blobs(80)
+    rng = np.random.default_rng(0)
+    X = np.concatenate([X, X + 0.3 * rng.normal(size=X.shape)])
+    y = np.tile(y, 2)
+    is_wrong = np.tile(is_wrong, 2)
+    nearest = detector(KNeighborsClassifier(1), cv=4)
+    alone = clone(nearest).fit(X, y)
+    together = clone(nearest).fit(X, y, groups=np.tile(np.arange(80), 2))
+    assert together.values_[is_wrong].mean() < alone.values_[is_wrong].mean() - 0.3
 
 
-@pytest.mark.parametrize("row", [[0.5, 0.5], [1, 1, 1], [1.5, -0.5, 0]])
-def test_what_is_no_probability_is_refused(row):
-    X, y, _, _ = blobs(60)
-    with pytest.raises(ValueError, match="pred_probs must"):
-        detector(QUICK).fit(X, y, pred_probs=np.tile(row, (60, 1)))
+class TestProbabilitiesFromOutside:
+    @pytest.fixture(scope="module")
+    def inside(self):
+        X, y, _, _ = blobs(60)
+        return detector(BAYES).fit(X, y)
+
+    def test_values_are_those_of_the_probabilities(self, inside):
+        X, y, _, _ = blobs(60)
+        outside = detector(BAYES).fit(X, y, pred_probs=inside.label_scores_)
+        assert_array_equal(outside.values_, inside.values_)
+
+    def test_no_rows_are_needed(self, inside):
+        _, y, _, _ = blobs(60)
+        alone = detector().fit(None, y, pred_probs=inside.label_scores_)
+        assert_array_equal(alone.report_.row, inside.report_.row)
+
+    def test_without_rows_there_are_no_reasons(self, inside):
+        _, y, _, _ = blobs(60)
+        alone = detector().fit(None, y, pred_probs=inside.label_scores_)
+        with pytest.raises(ValueError, match="fit had no X"):
+            alone.reasons()
+
+    @pytest.mark.parametrize("row", [[0.5, 0.5], [1, 1, 1], [1.5, -0.5, 0]])
+    def test_what_is_no_probability_is_refused(self, row):
+        X, y, _, _ = blobs(60)
+        with pytest.raises(ValueError, match="pred_probs must"):
+            detector(BAYES).fit(X, y, pred_probs=np.tile(row, (60, 1)))
 
 
-class Blind(KernelDensity):
+class IgnoresLabels(KernelDensity):
     """A density, which does not depend on the label."""
 
     def score_samples(self, X, y=None):
         return super().score_samples(X)
 
 
-def test_any_valuer_whose_scores_depend_on_the_label():
-    X, y, _, wrong = blobs(60)
-    found = detector(KNNShapleyValuer(5), cv=2).fit(X, y)
-    assert average_precision_score(wrong, -found.values_) > 0.8
-    assert found.label_scores_.shape == (60, 3)
+def test_a_valuer_replaces_probabilities_by_values():
+    X, y, _, is_wrong = blobs(60)
+    fitted = detector(KNNShapleyValuer(5), cv=2).fit(X, y)
+    assert average_precision_score(is_wrong, -fitted.values_) > 0.8
+    assert fitted.label_scores_.shape == (60, 3)
+
+
+def test_values_that_do_not_depend_on_the_label_are_refused():
+    X, y, _, _ = blobs(60)
     with pytest.raises(ValueError, match="score_samples.* ignores y"):
-        detector(Blind(), cv=2).fit(X, y)
-    for estimator in (KernelDensity(), DataOOBValuer()):
-        with pytest.raises(
-            ValueError, match="estimator must be a classifier with predict_proba"
-        ):
-            detector(estimator, cv=2).fit(X, y)
+        detector(IgnoresLabels(), cv=2).fit(X, y)
 
 
-def test_regression_scales_residuals_by_their_spread(rng):
-    X = rng.normal(size=(300, 2))
-    noise = np.exp(1.5 * X[:, 1]) * rng.normal(size=300)
-    y = 3 * X[:, 0] + 0.3 * noise
-    wrong = rng.random(300) < 0.08
-    y[wrong] += 5 * rng.choice([-1, 1], wrong.sum())
-    found = detector(LinearRegression()).fit(X, y)
-    residual = np.abs(y - found.suggested_label_)
-    scaled = average_precision_score(wrong, -found.values_)
-    assert scaled > average_precision_score(wrong, residual) + 0.1
-    assert_allclose(found.values_, -residual / found.spread_)
-    assert np.median(residual / found.spread_) == pytest.approx(1)
-    assert not hasattr(found, "classes_")
-    assert not hasattr(found, "label_scores_")
-    found.review(found.to_review_, wrong[found.to_review_])
-    assert wrong[found.label_error_].mean() > 0.8
-    said = found.reasons([3])
-    assert said.neighbors.shape == (1,)
-    with pytest.raises(ValueError, match="pred_probs must be None"):
-        found.fit(X, y, pred_probs=np.ones((300, 2)))
+@pytest.mark.parametrize("estimator", [KernelDensity(), DataOOBValuer()])
+def test_an_estimator_that_scores_no_labels_is_refused(estimator):
+    X, y, _, _ = blobs(60)
+    message = "estimator must be a classifier with predict_proba"
+    with pytest.raises(ValueError, match=message):
+        detector(estimator, cv=2).fit(X, y)
+
+
+class TestRegression:
+    """Targets whose noise depends on the row, of which 8 % are wrong."""
+
+    @pytest.fixture
+    def data(self, rng):
+        X = rng.normal(size=(300, 2))
+        noise = np.exp(1.5 * X[:, 1]) * rng.normal(size=300)
+        y = 3 * X[:, 0] + 0.3 * noise
+        is_wrong = rng.random(300) < 0.08
+        y[is_wrong] += 5 * rng.choice([-1, 1], is_wrong.sum())
+        return X, y, is_wrong
+
+    @pytest.fixture
+    def fitted(self, data):
+        X, y, _ = data
+        return detector(LinearRegression()).fit(X, y)
+
+    def test_values_are_residuals_in_multiples_of_the_spread(self, data, fitted):
+        _, y, _ = data
+        residuals = np.abs(y - fitted.suggested_label_)
+        assert_allclose(fitted.values_, -residuals / fitted.spread_)
+        assert np.median(residuals / fitted.spread_) == pytest.approx(1)
+
+    def test_values_find_more_wrong_targets_than_residuals(self, data, fitted):
+        _, y, is_wrong = data
+        residuals = np.abs(y - fitted.suggested_label_)
+        precision = average_precision_score(is_wrong, -fitted.values_)
+        assert precision > average_precision_score(is_wrong, residuals) + 0.1
+
+    def test_there_are_no_attributes_of_classes(self, fitted):
+        assert not hasattr(fitted, "classes_")
+        assert not hasattr(fitted, "label_scores_")
+
+    def test_verdicts_name_wrong_targets(self, data, fitted):
+        _, _, is_wrong = data
+        fitted.review(fitted.to_review_, is_wrong[fitted.to_review_])
+        assert is_wrong[fitted.label_error_].mean() > 0.8
+
+    def test_reasons_have_one_entry_per_row(self, fitted):
+        assert fitted.reasons([3]).neighbors.shape == (1,)
+
+    def test_probabilities_from_outside_are_refused(self, data, fitted):
+        X, y, _ = data
+        with pytest.raises(ValueError, match="pred_probs must be None"):
+            fitted.fit(X, y, pred_probs=np.ones((300, 2)))
 
 
 def test_whole_numbers_with_gaps_warn():
     X = np.arange(60.0)[:, None]
     with pytest.warns(ManyClassesWarning):
-        detector(QUICK, cv=2).fit(X, (np.arange(60) // 2) * 7)
+        detector(BAYES, cv=2).fit(X, (np.arange(60) // 2) * 7)
 
 
 # Rows of any kind ---------------------------------------------------------------------
 
 
-def test_categories_and_missing_values(rng):
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(
+def test_categories_and_missing_values_are_taken(rng):
+    frame = pd.DataFrame(
         {"age": rng.normal(size=120), "job": np.tile(["a", "b", None], 40)}
     )
     frame.loc[::7, "age"] = np.nan
     y = np.where(frame["job"] == "a", "yes", "no")
     y[:4] = np.where(y[:4] == "yes", "no", "yes")
-    found = detector(cv=3).fit(frame, y)
-    assert set(found.values_.argsort()[:4]) == {0, 1, 2, 3}
-    assert len(found.preparation_) == 2
-    assert list(found.feature_names_in_) == ["age", "job"]
+    fitted = detector(cv=3).fit(frame, y)
+    assert set(fitted.values_.argsort()[:4]) == {0, 1, 2, 3}
+    assert len(fitted.preparation_) == 2
+    assert list(fitted.feature_names_in_) == ["age", "job"]
 
 
-def test_texts_by_an_embedding_that_sees_no_label():
+class TestTexts:
+    """Texts of two classes, of which the labels of the first two are wrong."""
+
     texts = [f"{word} {word} number{i}" for i in range(40) for word in ("dog", "cat")]
-    y = np.tile(["dogs", "cats"], 40)
-    y[:2] = "cats", "dogs"
+    y = np.array(["cats", "dogs", *["dogs", "cats"] * 39])
 
-    class Unsupervised(TfidfVectorizer):
-        def fit(self, X, y=None):
-            assert y is None
-            return super().fit(X)
+    def test_an_embedding_sees_no_label(self):
+        class Unsupervised(TfidfVectorizer):
+            def fit(self, X, y=None):
+                assert y is None
+                return super().fit(X)
 
-    found = detector(LogisticRegression(), embedding=Unsupervised()).fit(texts, y)
-    assert set(found.values_.argsort()[:2]) == {0, 1}
-    with pytest.raises(ValueError, match="pass embedding="):
-        detector().fit(texts, y)
-    as_it_is = make_pipeline(TfidfVectorizer(), LogisticRegression())
-    alone = detector(as_it_is).fit(texts, y)  # the pipeline looks at texts
-    assert set(alone.values_.argsort()[:2]) == {0, 1}
-    assert "only equal rows count as duplicates" in alone.preparation_[0]
+        fitted = detector(LogisticRegression(), embedding=Unsupervised())
+        fitted.fit(self.texts, self.y)
+        assert set(fitted.values_.argsort()[:2]) == {0, 1}
+
+    def test_without_an_embedding_they_are_refused(self):
+        with pytest.raises(ValueError, match="pass embedding="):
+            detector().fit(self.texts, self.y)
+
+    def test_an_estimator_may_take_texts(self):
+        pipeline = make_pipeline(TfidfVectorizer(), LogisticRegression())
+        fitted = detector(pipeline).fit(self.texts, self.y)
+        assert set(fitted.values_.argsort()[:2]) == {0, 1}
+        assert "only equal rows count as duplicates" in fitted.preparation_[0]
 
 
-def test_sparse_rows_give_what_dense_rows_give():
-    X, y, _, _ = blobs(60)
-    model = LogisticRegression()
-    dense, thin = (
-        detector(model, cv=2).fit(rows, y) for rows in (X, sparse.csr_array(X))
-    )
-    assert_allclose(thin.values_, dense.values_, atol=1e-3)
-    assert thin.reasons(thin.to_review_[:1]).supporters[0].size
+class TestSparseRows:
+    def test_values_are_those_of_dense_rows(self):
+        X, y, _, _ = blobs(60)
+        dense = detector(LogisticRegression(), cv=2).fit(X, y)
+        fitted = detector(LogisticRegression(), cv=2).fit(sparse.csr_array(X), y)
+        assert_allclose(fitted.values_, dense.values_, atol=1e-3)
+
+    def test_they_have_reasons(self):
+        X, y, _, _ = blobs(60)
+        fitted = detector(LogisticRegression(), cv=2).fit(sparse.csr_array(X), y)
+        assert fitted.reasons(fitted.to_review_[:1]).supporters[0].size
 
 
 # Duplicates ---------------------------------------------------------------------------
 
 
-def test_conflicts_are_held_out_together_and_reported_apart():
-    X, _, y, _ = blobs(100)
-    rows = np.concatenate(
-        [np.arange(100), np.arange(10)]
-    )  # ten copies, two of them wrong
-    X, y = X[rows], y[rows]
-    X[105:] += 1e-9  # equal to six digits
-    for row in (100, 107):
-        y[row] = np.setdiff1d(["red", "green", "blue"], y[row])[0]
-    found = detector(QUICK).fit(X, y)
-    assert sorted(map(sorted, found.conflicts_)) == [[0, 100], [7, 107]]
-    assert {group[0] for group in found.conflicts_} == {100, 107}  # most doubtful first
-    assert not set(found.report_.row) & {0, 7, 100, 107}
-    # A copy in the training rows of the fold would speak for the wrong label.
-    nearest = KNeighborsClassifier(1)
-    assert detector(nearest).fit(X, y).suggested_label_[100] == y[0]
+class TestCopies:
+    """Rows 100 to 109 are copies of the first ten; two of them have another label."""
+
+    @pytest.fixture
+    def data(self):
+        X, _, y, _ = blobs(100)
+        rows = np.concatenate([np.arange(100), np.arange(10)])
+        X = X[rows]
+        y = y[rows]
+        # Some are equal to six digits only.
+        X[105:] += 1e-9
+        for row in (100, 107):
+            y[row] = np.setdiff1d(["red", "green", "blue"], y[row])[0]
+        return X, y
+
+    def test_those_of_another_label_are_conflicts(self, data):
+        conflicts = detector(BAYES).fit(*data).conflicts_
+        assert sorted(map(sorted, conflicts)) == [[0, 100], [7, 107]]
+
+    def test_the_most_doubtful_row_of_a_conflict_is_the_first(self, data):
+        conflicts = detector(BAYES).fit(*data).conflicts_
+        assert {group[0] for group in conflicts} == {100, 107}
+
+    def test_conflicts_are_not_in_the_list(self, data):
+        fitted = detector(BAYES).fit(*data)
+        assert not set(fitted.report_.row) & {0, 7, 100, 107}
+
+    def test_they_are_held_out_together(self, data):
+        # A copy among the training rows of the fold would speak for the wrong label.
+        _, y = data
+        fitted = detector(KNeighborsClassifier(1)).fit(*data)
+        assert fitted.suggested_label_[100] == y[0]
 
 
 def test_rows_that_columns_do_not_tell_apart_are_no_duplicates(rng):
     X = rng.integers(0, 2, size=(200, 2)).astype(float)
     y = np.where(rng.random(200) < 0.3, 1 - X[:, 0], X[:, 0])
-    found = detector(QUICK).fit(X, y)
-    assert found.conflicts_ == []
-    assert "do not count as duplicates" in found.preparation_[-1]
+    fitted = detector(BAYES).fit(X, y)
+    assert fitted.conflicts_ == []
+    assert "do not count as duplicates" in fitted.preparation_[-1]
 
 
-def test_equal_rows_are_equal_and_near_pairs_are_near():
+def test_equal_rows_have_equal_codes():
     X = np.array([[0.0], [0.0], [5.0], [5.01], [9.0], [9.0], [20.0]])
     assert find_duplicates(X).codes.tolist() == [0, 0, 1, 2, 3, 3, 4]
+
+
+def test_near_rows_are_pairs():
+    X = np.array([[0.0], [0.0], [5.0], [5.01], [9.0], [9.0], [20.0]])
     assert find_duplicates(X, X).near.tolist() == [[2, 3]]
-    wide = np.random.default_rng(0).normal(size=(100, 80))
-    wide[1] = wide[0] + 1e-3
-    found = find_duplicates(wide, wide)
-    assert found.near.tolist() == [[0, 1]]
-    assert found.codes.tolist() == list(range(100))
 
 
-def planted(kind, n=300, seed=0):
-    """A table of which the last 12 rows are the first ones again, in a way."""
-    rng = np.random.default_rng(seed)
-    frame = {
-        "key": rng.permutation(n) + 100,
-        "name": rng.choice(["Ann", "Bo", "Cy"], n),
+def test_near_rows_of_many_columns_are_pairs():
+    X = np.random.default_rng(0).normal(size=(100, 80))
+    X[1] = X[0] + 1e-3
+    duplicates = find_duplicates(X, X)
+    assert duplicates.near.tolist() == [[0, 1]]
+    assert duplicates.codes.tolist() == list(range(100))
+
+
+def frame_with_copies(change):
+    """A table of 300 rows, and the first 12 again, changed in a way."""
+    rng = np.random.default_rng(0)
+    columns = {
+        "key": rng.permutation(300) + 100,
+        "name": rng.choice(["Ann", "Bo", "Cy"], 300),
     }
-    frame |= {f"x{j}": rng.lognormal(3, 1, n).round(3) for j in range(4)}
-    frame = pd.DataFrame(frame)
+    for j in range(4):
+        columns[f"x{j}"] = rng.lognormal(3, 1, 300).round(3)
+    frame = pd.DataFrame(columns)
     copies = frame[:12].copy()
-    if kind == "respelled":
+    if change == "respelled":
         copies["name"] = copies["name"].str.upper() + " "
-    elif kind == "seventh digit":
+    elif change == "seventh digit":
         copies["x1"] *= 1 + 1e-8
-    elif kind == "jittered":
+    elif change == "jittered":
         copies[["x0", "x1", "x2", "x3"]] *= 1 + rng.normal(0, 1e-4, (12, 4))
-    elif kind == "another cell":
+    elif change == "another cell":
         copies["x2"] *= 2
-    copies["key"] = n + 100 + np.arange(12)
+    copies["key"] = 400 + np.arange(12)
     return pd.concat([frame, copies], ignore_index=True)
 
 
 @pytest.mark.parametrize(
-    ("kind", "equal", "similar"),
+    ("change", "n_equal", "n_similar"),
     [
-        ("same", 12, 0), ("respelled", 12, 0), ("seventh digit", 12, 0), ("jittered", 0, 12),
+        ("none", 12, 0),
+        ("respelled", 12, 0),
+        ("seventh digit", 12, 0),
+        ("jittered", 0, 12),
         ("another cell", 0, 0),
     ],
-)  # fmt: skip
-def test_only_equal_rows_are_duplicates(kind, equal, similar):
-    frame = planted(kind)
-    y = np.where(frame["x0"] > 20, "more", "less")
-    y[-3:] = np.where(y[-3:] == "more", "less", "more")
-    found = detector(cv=2).fit(frame, y)
+)
+class TestChangedCopies:
     pairs = [[i, 300 + i] for i in range(12)]
-    duplicates = found.duplicates_
-    assert [group.tolist() for group in duplicates.groups] == pairs[:equal]
-    assert duplicates.verdict == ("copies" if equal else "none")
-    assert sorted(map(sorted, duplicates.similar.tolist()))[:12] == pairs[:similar]
-    assert sorted(map(sorted, found.conflicts_)) == pairs[9:equal]
+
+    @pytest.fixture
+    def fitted(self, change):
+        frame = frame_with_copies(change)
+        y = np.where(frame["x0"] > 20, "more", "less")
+        y[-3:] = np.where(y[-3:] == "more", "less", "more")
+        return detector(cv=2).fit(frame, y)
+
+    def test_equal_rows_are_duplicates(self, fitted, n_equal, n_similar):
+        duplicates = fitted.duplicates_
+        groups = [group.tolist() for group in duplicates.groups]
+        assert groups == self.pairs[:n_equal]
+        assert duplicates.verdict == ("copies" if n_equal else "none")
+
+    def test_nearly_equal_rows_are_similar(self, fitted, n_equal, n_similar):
+        similar = sorted(map(sorted, fitted.duplicates_.similar.tolist()))
+        assert similar[:12] == self.pairs[:n_similar]
+
+    def test_equal_rows_of_another_label_are_conflicts(
+        self, fitted, n_equal, n_similar
+    ):
+        assert sorted(map(sorted, fitted.conflicts_)) == self.pairs[9:n_equal]
 
 
 def test_equal_rows_of_coarse_columns_may_be_different_cases(rng):
     X = pd.DataFrame({f"c{j}": rng.integers(0, 3, 400) for j in range(5)})
     y = np.where(rng.random(400) < 0.05, 1 - X["c0"] // 2, X["c0"] // 2)
-    found = detector(QUICK).fit(X, y)
-    assert found.duplicates_.verdict == "perhaps coincidence"
-    named = np.concatenate(found.conflicts_)
-    assert np.isin(
-        named, found.report_.row
-    ).any()  # equality says nothing: they stay in the list
+    fitted = detector(BAYES).fit(X, y)
+    assert fitted.duplicates_.verdict == "perhaps coincidence"
+    # Equality says nothing about their labels: conflicts stay in the list.
+    rows_of_conflicts = np.concatenate(fitted.conflicts_)
+    assert np.isin(rows_of_conflicts, fitted.report_.row).any()
 
 
-def test_too_few_groups_for_folds():
+def test_too_few_groups_for_folds_are_refused():
     X, y, _, _ = blobs(40)
     with pytest.raises(ValueError, match="needs two rows of a class .* Got 2 groups"):
-        detector(QUICK).fit(X, y, groups=np.arange(40) % 2)
+        detector(BAYES).fit(X, y, groups=np.arange(40) % 2)
 
 
 def test_a_label_that_no_fold_could_learn_is_not_listed():
     X, y, _, _ = blobs(60)
     y = y.astype(object)
     y[5] = "rare"
-    found = detector(QUICK).fit(X, y)
-    assert 5 not in found.report_.row
-    assert found.values_[5] > 0.5  # it was not to be predicted: no evidence against it
+    fitted = detector(BAYES).fit(X, y)
+    assert 5 not in fitted.report_.row
+    # It could not be predicted, which is no evidence against it.
+    assert fitted.values_[5] > 0.5
 
 
 # Verdicts -----------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def once_fitted():
-    X, y, _, wrong = blobs(400, spread=2.5, rate=0.15)
-    return detector(QUICK).fit(X, y), wrong
+def fitted_once():
+    X, y, _, is_wrong = blobs(400, spread=2.5, rate=0.15)
+    return detector(BAYES).fit(X, y), is_wrong
 
 
 @pytest.fixture
-def fitted(once_fitted):
+def fitted(fitted_once):
     """A detector before verdicts, and which labels are wrong."""
-    return pickle.loads(pickle.dumps(once_fitted))
+    return pickle.loads(pickle.dumps(fitted_once))
 
 
-def test_before_verdicts_there_is_no_list(fitted):
-    found, _ = fitted
-    for name in ("label_error_", "q_values_", "error_rate_", "threshold_", "verdicts_"):
-        with pytest.raises(AttributeError, match=f"{name} needs verdicts.*to_review_"):
-            getattr(found, name)
-    found._repr_html_()
+@pytest.mark.parametrize(
+    "name", ["label_error_", "q_values_", "error_rate_", "threshold_", "verdicts_"]
+)
+def test_an_attribute_of_verdicts_says_that_it_needs_them(fitted, name):
+    fitted, _ = fitted
+    with pytest.raises(AttributeError, match=f"{name} needs verdicts.*to_review_"):
+        getattr(fitted, name)
 
 
-def test_review_makes_a_list_a_statement(fitted):
-    found, wrong = fitted
-    scores = found.label_scores_
-    rows = found.to_review_
-    assert found.review(rows, wrong[rows]) is found
-    assert found.label_scores_ is scores
-    assert_array_equal(found.label_error_, found.q_values_ <= found.fdr)
-    assert found.label_error_[rows[wrong[rows]]].all()
-    assert not found.label_error_[rows[~wrong[rows]]].any()
-    unseen = np.setdiff1d(np.flatnonzero(found.label_error_), rows)
-    assert (found.values_[unseen] <= found.threshold_).all()
-    assert len(unseen)
-    assert wrong[found.label_error_].mean() > 0.8
-    outside = np.setdiff1d(np.arange(400), [*found.report_.row, *rows])
-    assert (found.q_values_[outside] == 1).all()
-    rate, listed = found.error_rate_, wrong[found.report_.row].sum() / 400
-    assert rate.low <= listed <= rate.high
-    assert rate.confidence == 0.95
-    careful = (
-        clone(found)
-        .set_params(confidence=0.99)
-        .fit(*blobs(400, spread=2.5, rate=0.15)[:2])
-    )
-    careful.review(rows, wrong[rows])
-    assert not (careful.label_error_ & ~found.label_error_).any()
-    assert careful.label_error_.sum() < found.label_error_.sum()
+def test_the_representation_needs_no_verdicts(fitted):
+    fitted[0]._repr_html_()
 
 
-def test_verdicts_add_up(fitted):
-    at_once, wrong = fitted
-    in_two, rows = pickle.loads(pickle.dumps(at_once)), at_once.to_review_
-    at_once.review(rows, wrong[rows])
-    in_two.review(rows[:20], ~wrong[rows[:20]]).review(
-        rows, wrong[rows]
-    )  # the later one counts
-    assert_array_equal(in_two.q_values_, at_once.q_values_)
-    assert_array_equal(np.sort(in_two.verdicts_.row), np.sort(rows))
-    in_two.fit(*blobs(60)[:2])
-    assert not hasattr(in_two, "label_error_")
+class TestReview:
+    """Verdicts on the rows to review."""
+
+    @pytest.fixture
+    def reviewed(self, fitted):
+        fitted, is_wrong = fitted
+        rows = fitted.to_review_
+        return fitted.review(rows, is_wrong[rows])
+
+    @pytest.fixture
+    def is_wrong(self, fitted_once):
+        return fitted_once[1]
+
+    def test_nothing_is_fitted_again(self, fitted):
+        fitted, is_wrong = fitted
+        scores = fitted.label_scores_
+        rows = fitted.to_review_
+        assert fitted.review(rows, is_wrong[rows]) is fitted
+        assert fitted.label_scores_ is scores
+
+    def test_named_rows_have_q_values_of_at_most_the_rate(self, reviewed):
+        assert_array_equal(reviewed.label_error_, reviewed.q_values_ <= reviewed.fdr)
+
+    def test_a_verdict_decides_about_its_row(self, reviewed, is_wrong):
+        rows = reviewed.to_review_
+        assert_array_equal(reviewed.label_error_[rows], is_wrong[rows])
+
+    def test_rows_named_without_a_verdict_are_below_the_threshold(self, reviewed):
+        named = np.flatnonzero(reviewed.label_error_)
+        unseen = np.setdiff1d(named, reviewed.to_review_)
+        assert len(unseen)
+        assert (reviewed.values_[unseen] <= reviewed.threshold_).all()
+
+    def test_named_labels_are_wrong(self, reviewed, is_wrong):
+        assert is_wrong[reviewed.label_error_].mean() > 0.8
+
+    def test_rows_outside_of_the_list_are_not_named(self, reviewed):
+        outside = np.setdiff1d(
+            np.arange(400), [*reviewed.report_.row, *reviewed.to_review_]
+        )
+        assert (reviewed.q_values_[outside] == 1).all()
+
+    def test_the_interval_holds_the_error_rate_of_the_list(self, reviewed, is_wrong):
+        error_rate = reviewed.error_rate_
+        true_rate = is_wrong[reviewed.report_.row].sum() / 400
+        assert error_rate.low <= true_rate <= error_rate.high
+        assert error_rate.confidence == 0.95
+
+    def test_with_confidence_fewer_rows_are_named(self, reviewed, is_wrong):
+        X, y, _, _ = blobs(400, spread=2.5, rate=0.15)
+        careful = clone(reviewed).set_params(confidence=0.99).fit(X, y)
+        rows = reviewed.to_review_
+        careful.review(rows, is_wrong[rows])
+        assert not (careful.label_error_ & ~reviewed.label_error_).any()
+        assert careful.label_error_.sum() < reviewed.label_error_.sum()
+
+    def test_later_verdicts_replace_earlier_ones(self, fitted, reviewed, is_wrong):
+        again = pickle.loads(pickle.dumps(fitted[0]))
+        rows = again.to_review_
+        again.review(rows[:20], ~is_wrong[rows[:20]])
+        again.review(rows, is_wrong[rows])
+        assert_array_equal(again.q_values_, reviewed.q_values_)
+        assert_array_equal(np.sort(again.verdicts_.row), np.sort(rows))
+
+    def test_a_fit_forgets_verdicts(self, reviewed):
+        X, y, _, _ = blobs(60)
+        assert not hasattr(reviewed.fit(X, y), "label_error_")
 
 
 def test_few_verdicts_say_nothing_about_other_rows(fitted):
-    found, wrong = fitted
-    rows = found.report_.row[:3]
+    fitted, is_wrong = fitted
+    rows = fitted.report_.row[:3]
     with pytest.warns(UserWarning, match="3 verdicts on rows of the list say nothing"):
-        found.review(rows, wrong[rows])
-    assert set(np.flatnonzero(found.label_error_)) == set(rows[wrong[rows]])
-    assert found.threshold_ == -np.inf
-    assert found.error_rate_.low == found.error_rate_.rate < found.error_rate_.high
+        fitted.review(rows, is_wrong[rows])
+    assert set(np.flatnonzero(fitted.label_error_)) == set(rows[is_wrong[rows]])
+    assert fitted.threshold_ == -np.inf
+    error_rate = fitted.error_rate_
+    assert error_rate.low == error_rate.rate < error_rate.high
 
 
-def test_verdicts_that_are_refused(fitted):
-    for row in (400, -1, 0.5):
-        with pytest.raises(ValueError, match="rows must be row numbers"):
-            fitted[0].review([row], [True])
-    for rows, is_error in (([0, 1], [True]), ([0], [2])):
-        with pytest.raises(ValueError, match="is_error must"):
-            fitted[0].review(rows, is_error)
+@pytest.mark.parametrize("row", [400, -1, 0.5])
+def test_verdicts_on_rows_that_do_not_exist_are_refused(fitted, row):
+    with pytest.raises(ValueError, match="rows must be row numbers"):
+        fitted[0].review([row], [True])
+
+
+@pytest.mark.parametrize(("rows", "is_error"), [([0, 1], [True]), ([0], [2])])
+def test_verdicts_that_are_not_true_or_false_are_refused(fitted, rows, is_error):
+    with pytest.raises(ValueError, match="is_error must"):
+        fitted[0].review(rows, is_error)
 
 
 # Reasons ------------------------------------------------------------------------------
 
 
-def test_reasons_are_the_rows_for_and_against():
-    X, y, true, wrong = blobs(90)
-    found = detector(QUICK).fit(X, y)
-    rows = np.flatnonzero(wrong)[:3]
-    said = found.reasons(rows, n_rows=4, influence=True)
-    assert_array_equal(said.row, rows)
-    for i, row in enumerate(rows):
-        assert (y[said.supporters[i]] == y[row]).all()
-        assert (y[said.opponents[i]] != y[row]).all()
-        assert (true[said.opponents[i]] == true[row]).mean() > 0.5  # its own neighbours
-        assert (said.supporter_contributions[i] > 0).all()
-        assert (np.diff(said.opponent_contributions[i]) >= 0).all()
-        assert row not in [*said.supporters[i], *said.opponents[i]]
-    scaled = StandardScaler().fit_transform(X)
-    near = np.linalg.norm(scaled - scaled[rows[0]], axis=1).argsort()[1:11]
-    assert said.neighbors[0] == pytest.approx((y[near] == y[rows[0]]).mean())
-    assert (said.influence < 0.3).all()
-    assert len(found.reasons().row) == len(found.to_review_)
+class TestReasons:
+    """Reasons of three wrong labels."""
+
+    @pytest.fixture(scope="module")
+    def fitted(self):
+        X, y, _, _ = blobs(90)
+        return detector(BAYES).fit(X, y)
+
+    @pytest.fixture(scope="module")
+    def rows(self):
+        _, _, _, is_wrong = blobs(90)
+        return np.flatnonzero(is_wrong)[:3]
+
+    @pytest.fixture
+    def reasons(self, fitted, rows):
+        return fitted.reasons(rows, n_rows=4, influence=True)
+
+    def test_supporters_have_the_label_and_contribute_to_it(self, reasons, rows):
+        _, y, _, _ = blobs(90)
+        assert_array_equal(reasons.row, rows)
+        for i, row in enumerate(rows):
+            assert (y[reasons.supporters[i]] == y[row]).all()
+            assert (reasons.supporter_contributions[i] > 0).all()
+            assert row not in reasons.supporters[i]
+
+    def test_opponents_have_other_labels_most_of_them_the_true_one(self, reasons, rows):
+        _, y, y_true, _ = blobs(90)
+        for i, row in enumerate(rows):
+            opponents = reasons.opponents[i]
+            assert (y[opponents] != y[row]).all()
+            assert (y_true[opponents] == y_true[row]).mean() > 0.5
+            assert row not in opponents
+
+    def test_the_strongest_opponents_are_the_first(self, reasons):
+        for contributions in reasons.opponent_contributions:
+            assert (np.diff(contributions) >= 0).all()
+
+    def test_neighbors_is_the_fraction_of_ten_with_the_label(self, reasons, rows):
+        X, y, _, _ = blobs(90)
+        X = StandardScaler().fit_transform(X)
+        distances = np.linalg.norm(X - X[rows[0]], axis=1)
+        nearest = distances.argsort()[1:11]
+        expected = (y[nearest] == y[rows[0]]).mean()
+        assert reasons.neighbors[0] == pytest.approx(expected)
+
+    def test_wrong_labels_have_a_low_influence(self, reasons):
+        assert (reasons.influence < 0.3).all()
+
+    def test_default_rows_are_those_to_review(self, fitted):
+        assert len(fitted.reasons().row) == len(fitted.to_review_)
 
 
-# scikit-learn -----------------------------------------------------------------------------------
+# scikit-learn -------------------------------------------------------------------------
 
 
-def test_in_a_filter_and_a_pipeline():
-    X, y, _, wrong = blobs(100)
-    kept = ValueFilter(detector(QUICK), drop=0.1).fit(X, y)
-    assert wrong[kept.dropped_indices_].mean() > 0.8
-    last = make_pipeline(StandardScaler(), detector(QUICK)).fit(X, y)[-1]
-    assert_allclose(last.values_, detector(QUICK).fit(X, y).values_, atol=1e-6)
+def test_a_filter_drops_rows_of_wrong_labels():
+    X, y, _, is_wrong = blobs(100)
+    row_filter = ValueFilter(detector(BAYES), drop=0.1).fit(X, y)
+    assert is_wrong[row_filter.dropped_indices_].mean() > 0.8
+
+
+def test_it_is_the_last_step_of_a_pipeline():
+    X, y, _, _ = blobs(100)
+    pipeline = make_pipeline(StandardScaler(), detector(BAYES)).fit(X, y)
+    alone = detector(BAYES).fit(X, y)
+    assert_allclose(pipeline[-1].values_, alone.values_, atol=1e-6)
+
+
+def test_a_filter_of_groups_is_refused():
+    X, y, _, _ = blobs(100)
     with pytest.raises(ValueError, match="one value per group"):
-        ValueFilter(detector(QUICK)).fit(X, y, groups=np.arange(100) % 20)
+        ValueFilter(detector(BAYES)).fit(X, y, groups=np.arange(100) % 20)
 
 
 def test_any_number_of_jobs_gives_the_same_bits():
     X, y, _, _ = blobs(60)
-    one, two = (detector(n_jobs=n, cv=2).fit(X, y) for n in (1, 2))
-    assert_array_equal(one.values_, two.values_)
-    assert_array_equal(one.to_review_, two.to_review_)
+    alone = detector(n_jobs=1, cv=2).fit(X, y)
+    parallel = detector(n_jobs=2, cv=2).fit(X, y)
+    assert_array_equal(alone.values_, parallel.values_)
+    assert_array_equal(alone.to_review_, parallel.to_review_)
 
 
 @pytest.mark.slow

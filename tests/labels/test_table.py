@@ -8,11 +8,9 @@ from scipy import sparse
 
 from skvalue.labels import table_to_numbers
 
-NAN = float("nan")
-
 
 @pytest.mark.parametrize("container", ["pandas", "polars", "array"])
-def test_columns_of_any_type(container):
+def test_columns_of_any_type_become_numbers(container):
     columns = {
         "age": [1.0, None, 3.0, 8.0],
         "job": ["a", "b", None, "a"],
@@ -26,21 +24,21 @@ def test_columns_of_any_type(container):
         table = pytest.importorskip(container).DataFrame(columns)
     vectors, notes = table_to_numbers(table)
     day = 86400.0
-    expected = np.array([
-        [1, 1, 0, 0, 0, 1, 0], [3, 0, day, 1, 0, 0, 1],
-        [3, 1, 2 * day, 0, 1, 0, 0], [8, 1, 3 * day, 0, 0, 1, 0],
-    ])  # fmt: skip
+    expected = [
+        [1, 1, 0, 0, 0, 1, 0],
+        [3, 0, 1 * day, 1, 0, 0, 1],
+        [3, 1, 2 * day, 0, 1, 0, 0],
+        [8, 1, 3 * day, 0, 0, 1, 0],
+    ]
     vectors[:, 2] -= vectors[0, 2]
     np.testing.assert_allclose(vectors, expected)
-    said = " ".join(notes)
-    assert len(notes) == 4  # no word on a column of plain numbers
-    for word in (
-        "1 missing value replaced",
-        "3 levels",
-        "left out, it has no entry",
-        "seconds",
-    ):
-        assert word in said
+
+    # There is no note on a column of plain numbers.
+    age, job, empty, born = notes
+    assert "1 missing value replaced" in age
+    assert "3 levels" in job
+    assert "left out, it has no entry" in empty
+    assert "seconds" in born
 
 
 def test_plain_numbers_are_unchanged(rng):
@@ -48,21 +46,27 @@ def test_plain_numbers_are_unchanged(rng):
     vectors, notes = table_to_numbers(X)
     np.testing.assert_array_equal(vectors, X)
     assert notes == []
-    np.testing.assert_array_equal(table_to_numbers(sparse.csr_array(X))[0].toarray(), X)
+
+
+def test_sparse_numbers_are_unchanged(rng):
+    X = rng.normal(size=(5, 3))
+    vectors, notes = table_to_numbers(sparse.csr_array(X))
+    np.testing.assert_array_equal(vectors.toarray(), X)
+    assert notes == []
 
 
 def test_categories_of_many_levels_share_a_column():
     X = np.array([[f"level {i % 30}"] for i in range(90)], dtype=object)
-    vectors, notes = table_to_numbers(X)
+    vectors, (note,) = table_to_numbers(X)
     assert vectors.shape == (90, 20)
-    assert "30 levels, one column each for 19, one for the others" in notes[0]
-    assert len(notes) == 1
+    assert "30 levels, one column each for 19, one for the others" in note
 
 
 def test_categories_that_are_numbers_are_categories():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"code": pandas.Categorical([3, 1, 3, None])})
-    assert table_to_numbers(frame)[0].shape == (4, 3)
+    vectors, _ = table_to_numbers(frame)
+    assert vectors.shape == (4, 3)
 
 
 @pytest.mark.parametrize(
@@ -75,9 +79,9 @@ def test_categories_that_are_numbers_are_categories():
             np.array([[f"name {i}"] for i in range(50)], dtype=object),
             "X must have a column",
         ),
-        (sparse.csr_array([[NAN, 1.0]]), "NaN"),
+        (sparse.csr_array([[np.nan, 1.0]]), "NaN"),
     ],
 )
-def test_tables_that_are_refused(X, message):
+def test_tables_without_finite_numbers_are_refused(X, message):
     with pytest.raises(ValueError, match=message):
         table_to_numbers(X)
