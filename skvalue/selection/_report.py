@@ -55,7 +55,7 @@ def make_report(choice, weights, y, groups, *, by_auto=False):
 
 
 def _reasons(choice, rows, y):
-    """Reason of each of the rows: the rank of its value among those compared with it."""
+    """Reason of each row: the rank of its value among those compared with it."""
     # For each player: the ranks that its value ties over, the number of players that
     # were selected of its stratum, and the words for the stratum.
     n_players = len(choice.values)
