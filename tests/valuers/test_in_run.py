@@ -23,11 +23,13 @@ SEEDED = pytest.mark.filterwarnings("ignore::skvalue.privacy.SeededNoiseWarning"
 
 
 def problem(n_classes=3, n=120, n_points=80):
+    """X, y, and the validation points as keywords."""
     X, y, X_val, y_val = noisy_line(
         0, n, n_points, n_classes=n_classes, noise=0.5, names="abc"[:n_classes]
     )
     if not n_classes:
-        y, y_val = 100 * y + 7, 100 * y_val + 7
+        y = 100 * y + 7
+        y_val = 100 * y_val + 7
     return X, y, {"X_val": X_val, "y_val": y_val}
 
 
@@ -59,16 +61,19 @@ def test_values_sum_to_the_gain_up_to_their_order(n_classes):
 @pytest.mark.parametrize("n_classes", [0, 2, 3])
 def test_the_model_predicts_in_the_units_of_the_rows(n_classes):
     X, y, points = problem(n_classes)
-    X, points["X_val"] = 50 * X + 3, 50 * points["X_val"] + 3
-    valuer = InRunShapleyValuer(learning_rate=0.5, n_steps=300).fit(X, y, **points)
-    model, (X_val, y_val) = valuer.model_, points.values()
+    X = 50 * X + 3
+    X_val = 50 * points["X_val"] + 3
+    y_val = points["y_val"]
+    valuer = InRunShapleyValuer(learning_rate=0.5, n_steps=300)
+    valuer.fit(X, y, X_val=X_val, y_val=y_val)
+    predicted = valuer.model_.predict(X_val)
     if n_classes:
-        loss = log_loss(y_val, model.predict_proba(X_val))
-        assert model.predict(X_val).shape == (80,)
+        loss = log_loss(y_val, valuer.model_.predict_proba(X_val))
+        assert predicted.shape == (80,)
     else:
-        loss = mean_squared_error(y_val, model.predict(X_val))
+        loss = mean_squared_error(y_val, predicted)
         expected = Ridge(1e-3).fit(X, y).predict(X_val)
-        np.testing.assert_allclose(model.predict(X_val), expected, atol=5)
+        np.testing.assert_allclose(predicted, expected, atol=5)
     assert valuer.utility_ == pytest.approx(-loss, rel=1e-9)
     assert valuer.trajectory_.shape == (301, 5 * max(1, n_classes))
 
@@ -80,30 +85,37 @@ def test_contributions_sum_to_values(parameters):
     X, y, points = problem()
     valuer = InRunShapleyValuer(learning_rate=1.0, random_state=0, **parameters)
     valuer.fit(X, y, **points)
-    parts = np.array([valuer.contributions(i).contributions for i in range(0, 120, 7)])
-    np.testing.assert_allclose(parts.sum(axis=1), valuer.values_[::7], atol=1e-12)
-    error = (80 * parts).std(axis=1, ddof=1) / np.sqrt(80)
+    contributions = np.array(
+        [valuer.contributions(i).contributions for i in range(0, 120, 7)]
+    )
+    sums = contributions.sum(axis=1)
+    np.testing.assert_allclose(sums, valuer.values_[::7], atol=1e-12)
+    error = (80 * contributions).std(axis=1, ddof=1) / np.sqrt(80)
     np.testing.assert_allclose(
         valuer.validation_error_[::7], error, rtol=1e-6, atol=1e-14
     )
     with pytest.warns(FewValidationPointsWarning):
-        assert not valuer.harmful(0.1)[valuer.values_ > 0].any()
+        is_harmful = valuer.harmful(0.1)
+    assert not is_harmful[valuer.values_ > 0].any()
 
 
 @pytest.mark.parametrize("n_classes", [0, 3])
-def test_groups_are_sums(n_classes):
+def test_the_value_of_a_group_is_the_sum_of_its_rows(n_classes):
     X, y, points = problem(n_classes)
     groups = np.arange(120) % 7
     rows = InRunShapleyValuer(random_state=0).fit(X, y, **points)
-    whole = InRunShapleyValuer(random_state=0).fit(X, y, groups=groups, **points)
-    np.testing.assert_allclose(
-        whole.values_, np.bincount(groups, rows.values_), atol=1e-12
-    )
-    held_out = InRunShapleyValuer(cv=GroupKFold(7), random_state=0).fit(
-        X, y, groups=groups
-    )
-    assert held_out.values_.shape == (7,)
-    assert not hasattr(held_out, "model_")
+    grouped = InRunShapleyValuer(random_state=0).fit(X, y, groups=groups, **points)
+    sums = np.bincount(groups, rows.values_)
+    np.testing.assert_allclose(grouped.values_, sums, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [0, 3])
+def test_fits_of_held_out_groups_have_no_model(n_classes):
+    X, y, _ = problem(n_classes)
+    valuer = InRunShapleyValuer(cv=GroupKFold(7), random_state=0)
+    valuer.fit(X, y, groups=np.arange(120) % 7)
+    assert valuer.values_.shape == (7,)
+    assert not hasattr(valuer, "model_")
 
 
 @pytest.mark.parametrize("n_classes", [0, 3])
@@ -117,67 +129,90 @@ def test_unseen_rows_are_valued_along_the_run(n_classes):
     new = np.random.default_rng(1).normal(size=(9, 4))
     expected = valuer.transform(new)[:, 0]
     if n_classes:
-        p = valuer.model_.predict_proba(new)
-        by_label = [valuer.score_samples(new, [c] * 9) for c in valuer.classes_]
-        np.testing.assert_allclose(
-            expected, (p * np.array(by_label).T).sum(axis=1), atol=1e-12
-        )
+        probabilities = valuer.model_.predict_proba(new)
+        by_label = [valuer.score_samples(new, [label] * 9) for label in valuer.classes_]
+        means = (probabilities * np.array(by_label).T).sum(axis=1)
+        np.testing.assert_allclose(expected, means, atol=1e-12)
     else:
-        known = valuer.score_samples(new, valuer.model_.predict(new))
-        np.testing.assert_allclose(expected, known, atol=1e-9 * np.abs(known).max())
+        of_predicted = valuer.score_samples(new, valuer.model_.predict(new))
+        tolerance = 1e-9 * np.abs(of_predicted).max()
+        np.testing.assert_allclose(expected, of_predicted, atol=tolerance)
 
 
-def test_a_step_of_a_middle_pipeline_and_a_filter():
+def test_a_step_of_a_pipeline():
     X, y, _ = problem(2)
     pipeline = make_pipeline(StandardScaler(), InRunShapleyValuer(random_state=0))
     assert pipeline.fit_transform(X, y).shape == (120, 1)
-    kept = ValueFilter(InRunShapleyValuer(random_state=0), drop=0.1).fit_resample(X, y)[
-        0
-    ]
-    assert len(kept) == 108
 
 
-def test_batches():
+def test_the_valuer_of_a_filter():
+    X, y, _ = problem(2)
+    value_filter = ValueFilter(InRunShapleyValuer(random_state=0), drop=0.1)
+    X_kept, _ = value_filter.fit_resample(X, y)
+    assert len(X_kept) == 108
+
+
+def test_batches_value_the_rows_in_them():
     X, y, points = problem()
-    some = InRunShapleyValuer(
+    valuer = InRunShapleyValuer(
         batch_size=20, n_steps=3, random_state=0, learning_rate=0.5
     )
-    values = some.fit(X, y, **points).values_
+    values = valuer.fit(X, y, **points).values_
     assert np.count_nonzero(values) == 60
-    np.testing.assert_array_equal(clone(some).fit(X, y, **points).values_, values)
-    many = clone(some).set_params(n_steps=600, learning_rate=0.005).fit(X, y, **points)
-    whole = InRunShapleyValuer(n_steps=600, learning_rate=0.005).fit(X, y, **points)
-    assert spearmanr(many.values_, whole.values_)[0] > 0.99
+    np.testing.assert_array_equal(clone(valuer).fit(X, y, **points).values_, values)
 
 
-def test_torch_module():
-    torch = pytest.importorskip("torch")
+def test_values_of_many_batches_order_rows_as_those_of_all_rows():
     X, y, points = problem()
+    all_rows = InRunShapleyValuer(n_steps=600, learning_rate=0.005, random_state=0)
+    batches = clone(all_rows).set_params(batch_size=20)
+    values = batches.fit(X, y, **points).values_
+    expected = all_rows.fit(X, y, **points).values_
+    assert spearmanr(values, expected)[0] > 0.99
+
+
+@pytest.fixture
+def network():
+    torch = pytest.importorskip("torch")
     torch.manual_seed(0)
-    net = torch.nn.Sequential(
+    return torch.nn.Sequential(
         torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3)
     )
-    valuer = InRunShapleyValuer(net, learning_rate=0.5, n_steps=4, random_state=0)
+
+
+def test_values_of_a_torch_module_sum_to_the_gain(network):
+    X, y, points = problem()
+    valuer = InRunShapleyValuer(network, learning_rate=0.5, n_steps=4, random_state=0)
     valuer.fit(X, y, **points)
     gain = valuer.utility_ - valuer.empty_utility_
     assert gain > 0.01
     assert valuer.values_.sum() == pytest.approx(gain, rel=0.2)
-    np.testing.assert_allclose(
-        valuer.score_samples(X * (1 + 1e-6), y), valuer.values_, rtol=1e-2, atol=1e-5
-    )
+    near = valuer.score_samples(X * (1 + 1e-6), y)
+    np.testing.assert_allclose(near, valuer.values_, rtol=1e-2, atol=1e-5)
+    contributions = valuer.contributions(3).contributions
+    assert contributions.sum() == pytest.approx(valuer.values_[3], abs=1e-6)
+
+
+def test_the_utility_of_a_torch_module_is_that_of_the_trained_model(network):
+    torch = pytest.importorskip("torch")
+    X, y, points = problem()
+    valuer = InRunShapleyValuer(network, learning_rate=0.5, n_steps=4, random_state=0)
+    valuer.fit(X, y, **points)
     with torch.no_grad():
         outputs = valuer.model_(torch.tensor(points["X_val"], dtype=torch.float32))
     codes = torch.tensor(np.unique(points["y_val"], return_inverse=True)[1])
     loss = torch.nn.functional.cross_entropy(outputs, codes)
     assert valuer.utility_ == pytest.approx(-float(loss), rel=1e-5)
-    parts = valuer.contributions(3).contributions
-    assert parts.sum() == pytest.approx(valuer.values_[3], abs=1e-6)
+
+
+def test_private_values_of_a_torch_module(network):
+    X, y, points = problem()
+    valuer = InRunShapleyValuer(network, learning_rate=0.5, n_steps=4, random_state=0)
+    private = clone(valuer).set_params(epsilon=1e5, clip=5.0, noise_random_state=0)
+    values = valuer.fit(X, y, **points).values_
     with pytest.warns(SeededNoiseWarning):
-        private = InRunShapleyValuer(
-            net, epsilon=1e5, clip=5.0, learning_rate=0.5, n_steps=4, random_state=0,
-            noise_random_state=0,
-        ).fit(X, y, **points)  # fmt: skip
-    assert np.corrcoef(private.values_, valuer.values_)[0, 1] > 0.99
+        private_values = private.fit(X, y, **points).values_
+    assert np.corrcoef(private_values, values)[0, 1] > 0.99
 
 
 # With privacy -------------------------------------------------------------------------
@@ -188,21 +223,26 @@ def test_torch_module():
 @pytest.mark.parametrize("order", [1, 2])
 def test_little_noise_gives_the_exact_values(n_classes, order):
     X, y, points = problem(n_classes)
-    exact = InRunShapleyValuer(clip=1.0, learning_rate=1.0, order=order).fit(
-        X, y, **points
-    )
+    exact = InRunShapleyValuer(clip=1.0, learning_rate=1.0, order=order)
+    exact.fit(X, y, **points)
     private = small_noise(order=order).fit(X, y, **points)
     size = np.abs(exact.values_).max()
     np.testing.assert_allclose(private.values_, exact.values_, atol=1e-2 * size)
-    np.testing.assert_allclose(
-        private.score_samples(X, y), private.values_, atol=1e-12 * size
-    )
+    scores = private.score_samples(X, y)
+    np.testing.assert_allclose(scores, private.values_, atol=1e-12 * size)
     assert (private.values_error_ < 1e-2 * size).all()
-    one = small_noise(order=1, n_steps=1).fit(X, y, **points)
-    np.testing.assert_allclose(one.baseline_, one.values_, atol=1e-12 * size)
 
 
-def test_the_noise_is_that_of_dp_accounting():
+@SEEDED
+@pytest.mark.parametrize("n_classes", [0, 3])
+def test_the_baseline_has_the_first_step_of_the_values(n_classes):
+    X, y, points = problem(n_classes)
+    valuer = small_noise(order=1, n_steps=1).fit(X, y, **points)
+    tolerance = 1e-12 * np.abs(valuer.values_).max()
+    np.testing.assert_allclose(valuer.baseline_, valuer.values_, atol=tolerance)
+
+
+def test_the_noise_is_that_of_dp_accounting_and_charged():
     X, y, points = problem(2)
     ledger = Ledger(None, "rows", epsilon=1.0, delta=1e-5)
     valuer = InRunShapleyValuer(
@@ -223,15 +263,15 @@ def test_the_noise_is_that_of_dp_accounting():
 
 
 @pytest.mark.slow
-def test_poisson_samples():
+def test_private_batches_are_poisson_samples():
     X, y, points = problem(2)
     valuer = InRunShapleyValuer(epsilon=1.0, batch_size=12, learning_rate=0.1)
     valuer.fit(X, y, **points)
     assert valuer.privacy_.epsilon <= 1.0
     np.testing.assert_allclose(valuer.score_samples(X, y), valuer.values_, atol=1e-12)
-    whole = InRunShapleyValuer(epsilon=1.0, learning_rate=0.1).fit(X, y, **points)
+    all_rows = InRunShapleyValuer(epsilon=1.0, learning_rate=0.1).fit(X, y, **points)
     assert f"probability {0.1:g}" in valuer.privacy_.noise
-    assert "probability" not in whole.privacy_.noise
+    assert "probability" not in all_rows.privacy_.noise
 
 
 @pytest.mark.slow
@@ -247,8 +287,9 @@ def test_stated_errors_are_those_of_redrawn_noise():
     squares = np.mean([(fit.values_ - exact) ** 2 for fit in fits])
     stated = np.mean([fit.values_error_**2 for fit in fits])
     assert 0.5 < stated / squares < 2
-    baseline = np.abs(fits[0].baseline_ - exact).sum()
-    assert np.mean([np.abs(fit.values_ - exact).sum() for fit in fits]) < baseline
+    baseline_error = np.abs(fits[0].baseline_ - exact).sum()
+    errors = [np.abs(fit.values_ - exact).sum() for fit in fits]
+    assert np.mean(errors) < baseline_error
 
 
 @SEEDED
@@ -260,26 +301,29 @@ def test_the_report_says_that_groups_are_not_the_unit(batch_size, monkeypatch):
         "skvalue.valuers.in_run_shapley.calibrate", lambda event, *_: event(9.0)
     )
     valuer = small_noise(batch_size=batch_size, n_steps=3).set_params(epsilon=7.0)
-    alone = valuer.fit(X, y, **points).privacy_
+    of_rows = valuer.fit(X, y, **points).privacy_
     np.testing.assert_allclose(valuer.score_samples(X, y), valuer.values_, atol=1e-12)
-    assert ("probability 0.25" in alone.noise) == (batch_size is not None)
-    report = valuer.fit(X, y, groups=np.arange(120) % 5, **points).privacy_
+    assert ("probability 0.25" in of_rows.noise) == (batch_size is not None)
+    of_groups = valuer.fit(X, y, groups=np.arange(120) % 5, **points).privacy_
     sentence = "groups as wholes: the unit is one row of a group"
-    assert sentence in report.not_protected
-    assert sentence in " ".join(str(report).split())
-    assert sentence not in alone.not_protected
-    assert report.unit == alone.unit == "row"
+    assert sentence in of_groups.not_protected
+    assert sentence in " ".join(str(of_groups).split())
+    assert sentence not in of_rows.not_protected
+    assert of_groups.unit == of_rows.unit == "row"
 
 
 @SEEDED
-def test_values_are_for_the_curator():
+def test_an_owner_sees_value_baseline_and_error_of_a_group():
     X, y, points = problem(2)
     valuer = small_noise().fit(X, y, groups=np.arange(120) % 5, **points)
-    value, baseline, error = valuer.values_for(
-        3, return_baseline=True, return_error=True
-    )
-    expected = [valuer.values_[3], valuer.baseline_[3], valuer.values_error_[3]]
-    assert [value, baseline, error] == expected
+    seen = valuer.values_for(3, return_baseline=True, return_error=True)
+    assert seen == (valuer.values_[3], valuer.baseline_[3], valuer.values_error_[3])
+
+
+@SEEDED
+def test_private_values_are_not_pickled():
+    X, y, points = problem(2)
+    valuer = small_noise().fit(X, y, groups=np.arange(120) % 5, **points)
     copy = pickle.loads(pickle.dumps(valuer))
     for name in ("values_", "baseline_", "values_error_"):
         assert not hasattr(copy, name)
@@ -287,16 +331,22 @@ def test_values_are_for_the_curator():
     np.testing.assert_array_equal(copy.trajectory_, valuer.trajectory_)
     np.testing.assert_array_equal(copy.score_samples(X, y), valuer.score_samples(X, y))
     assert X.tobytes() not in pickle.dumps(valuer)
-    with pytest.raises(ValueError, match="reader must be 'curator'"):
-        small_noise().fit_transform(X, y, **points)
-    assert small_noise(reader="curator").fit_transform(X, y, **points).shape == (120, 1)
 
 
 @SEEDED
-def test_labels_that_no_point_has_count_as_other():
+def test_fit_transform_of_a_private_fit_is_for_the_curator():
+    X, y, points = problem(2)
+    with pytest.raises(ValueError, match="reader must be 'curator'"):
+        small_noise().fit_transform(X, y, **points)
+    values = small_noise(reader="curator").fit_transform(X, y, **points)
+    assert values.shape == (120, 1)
+
+
+@SEEDED
+def test_rows_of_labels_that_no_point_has_are_worth_nothing():
     X, y, points = problem(3)
-    some = points["y_val"] != "c"
-    points = {name: part[some] for name, part in points.items()}
+    is_used = points["y_val"] != "c"
+    points = {name: values[is_used] for name, values in points.items()}
     valuer = small_noise().fit(X, y, **points)
     assert valuer.classes_.tolist() == ["a", "b"]
     assert (valuer.values_[y == "c"] == 0).all()
@@ -327,18 +377,16 @@ def test_labels_that_no_point_has_count_as_other():
     ],
 )
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_parameters_that_are_refused(parameters, message):
+def test_wrong_parameters_are_refused(parameters, message):
     X, y, points = problem(0 if "task" in parameters else 2)
     with pytest.raises(ValueError, match=message):
         InRunShapleyValuer(**parameters).fit(X, y, **points)
 
 
-def test_the_rate_is_chosen_on_public_points():
+def test_the_rate_does_not_depend_on_the_rows():
     X, y = make_classification(300, 6, random_state=0)
-    one = InRunShapleyValuer(random_state=0).fit(
-        X[:100], y[:100], X_val=X[200:], y_val=y[200:]
-    )
-    two = InRunShapleyValuer(random_state=0).fit(X[100:200], 1 - y[100:200], X_val=X[200:],
-                                                 y_val=y[200:])  # fmt: skip
-    assert one.learning_rate_ == two.learning_rate_
-    assert one.utility_ > one.empty_utility_
+    points = {"X_val": X[200:], "y_val": y[200:]}
+    valuer = InRunShapleyValuer(random_state=0).fit(X[:100], y[:100], **points)
+    other = clone(valuer).fit(X[100:200], 1 - y[100:200], **points)
+    assert other.learning_rate_ == valuer.learning_rate_
+    assert valuer.utility_ > valuer.empty_utility_

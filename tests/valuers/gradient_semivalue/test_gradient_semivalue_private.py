@@ -1,8 +1,9 @@
-"""Semivalues from private gradients: what noise is drawn, what is charged, what can be
-found."""
+"""Semivalues from private gradients: what is drawn, charged, and can be found."""
 
 import pickle
 from contextlib import contextmanager
+from itertools import product
+from typing import NamedTuple
 from unittest.mock import patch
 
 import numpy as np
@@ -28,24 +29,46 @@ from .test_gradient_semivalue import drawn_orders, problem, seeded
 # Noise --------------------------------------------------------------------------------
 
 
+def values_with_noise(seed, noise):
+    X, y, X_val, y_val = problem(np.random.default_rng(seed), 2)
+    valuer = GradientSemivalueValuer(
+        n_permutations=6,
+        noise_multiplier=0.5,
+        noise=noise,
+        burn_in=0.0,
+        learning_rate=0.3,
+        noise_random_state=1,
+        random_state=0,
+    )
+    return valuer.fit(X, y, X_val=X_val, y_val=y_val).values_
+
+
+T = np.arange(1, 7)
+
+
 @seeded
-def test_kinds_of_noise_reach_the_walk(rng):
-    X, y, X_val, y_val = problem(rng, 2)
+def test_averaged_noise_gives_other_values():
+    current = values_with_noise(0, "iid")
+    averaged = values_with_noise(0, "correlated")
+    assert np.abs(current - averaged).max() > 1e-3
 
-    def values(noise):
-        valuer = GradientSemivalueValuer(
-            n_permutations=6, noise_multiplier=0.5, noise=noise, burn_in=0.0, learning_rate=0.3,
-            noise_random_state=1, random_state=0,
-        )  # fmt: skip
-        return valuer.fit(X, y, X_val=X_val, y_val=y_val).values_
 
-    iid, averaged, t = values("iid"), values("correlated"), np.arange(1, 7)
-    assert np.abs(iid - averaged).max() > 1e-3
-    for same in (lambda t, k: 1 / t, 1 / t):
-        np.testing.assert_allclose(values(same), averaged, atol=1e-12)
-    own = values(lambda t, k: max(t == 1, t / k))
-    np.testing.assert_allclose(own, values([1.0, *(t[1:] / 6)]), atol=1e-12)
-    assert np.abs(own - averaged).max() > 1e-3
+@seeded
+@pytest.mark.parametrize(
+    "noise", [lambda t, k: 1 / t, 1 / T], ids=["callable", "array"]
+)
+def test_weights_of_running_means_are_correlated_noise(noise):
+    expected = values_with_noise(0, "correlated")
+    np.testing.assert_allclose(values_with_noise(0, noise), expected, atol=1e-12)
+
+
+@seeded
+def test_a_callable_gives_the_weights_of_an_array():
+    by_callable = values_with_noise(0, lambda t, k: max(t == 1, t / k))
+    by_array = values_with_noise(0, [1.0, *(T[1:] / 6)])
+    np.testing.assert_allclose(by_callable, by_array, atol=1e-12)
+    averaged = values_with_noise(0, "correlated")
+    assert np.abs(by_callable - averaged).max() > 1e-3
 
 
 @pytest.mark.parametrize(
@@ -59,7 +82,7 @@ def test_kinds_of_noise_reach_the_walk(rng):
         (lambda t, k: np.nan, "noise must have finite weights"),
     ],
 )
-def test_bad_schedules(rng, noise, message):
+def test_weights_that_are_no_schedule_are_refused(rng, noise, message):
     X, y, X_val, y_val = problem(rng, 2)
     with pytest.raises(ValueError, match=message):
         GradientSemivalueValuer(n_permutations=4, epsilon=1.0, noise=noise).fit(
@@ -73,32 +96,36 @@ def test_bad_schedules(rng, noise, message):
 @contextmanager
 def watched_walks():
     """The parameters along each walk of built-in models."""
-    taken, walk = [], LinearGradientModel.walk
+    paths = []
+    walk = LinearGradientModel.walk
 
     def watched(self, *args):
-        found = walk(self, *args)
-        taken.extend(found[0])
-        return found
+        result = walk(self, *args)
+        paths.extend(result[0])
+        return result
 
     with patch.object(LinearGradientModel, "walk", watched):
-        yield taken
+        yield paths
 
 
 @seeded
-def test_what_leaves_is_on_a_grid(rng):
+@pytest.mark.parametrize(("unit", "n_rows"), [("party", 1), ("example", 3)])
+def test_releases_are_on_a_grid(rng, unit, n_rows):
     X, y, X_val, y_val = problem(rng, 2)
-    owner = np.arange(24) // 3
-    for unit, rows in (("party", 1), ("example", 3)):
-        with watched_walks() as taken:
-            GradientSemivalueValuer(
-                n_permutations=9, learning_rate=1.0, noise_multiplier=1.0, noise="iid", n_jobs=1,
-                unit=unit, noise_random_state=0,
-            ).fit(X, y, X_val=X_val, y_val=y_val, groups=owner)  # fmt: skip
-        steps = np.array(
-            [walk[1] for walk in taken]
-        )  # from zero, along one release each
-        assert len(steps) == 9
-        assert not (steps % grid_width(3.0 / rows)).any()
+    valuer = GradientSemivalueValuer(
+        n_permutations=9,
+        learning_rate=1.0,
+        noise_multiplier=1.0,
+        noise="iid",
+        n_jobs=1,
+        unit=unit,
+        noise_random_state=0,
+    )
+    with watched_walks() as paths:
+        valuer.fit(X, y, X_val=X_val, y_val=y_val, groups=np.arange(24) // 3)
+    releases = np.array([path[1] for path in paths])  # the first steps, from zero
+    assert len(releases) == 9
+    assert not (releases % grid_width(3.0 / n_rows)).any()
 
 
 # Privacy ------------------------------------------------------------------------------
@@ -108,7 +135,7 @@ def test_what_leaves_is_on_a_grid(rng):
     ("trust", "relation", "sensitivity"),
     [("local", "replace", 2), ("server", "null", 1)],
 )
-def test_what_is_released_and_charged(rng, trust, relation, sensitivity):
+def test_the_release_is_charged_and_reported(rng, trust, relation, sensitivity):
     X, y, X_val, y_val = problem(rng, 2)
     ledger = Ledger(None, "rows", epsilon=1.0, delta=5e-5)
     valuer = GradientSemivalueValuer(
@@ -129,16 +156,15 @@ def test_what_is_released_and_charged(rng, trust, relation, sensitivity):
     ceiling = detection_ceiling(1.0, 5e-5, relation)
     assert valuer.privacy_.detection_ceiling == pytest.approx(ceiling, abs=1e-6)
     assert valuer.privacy_.notion == {"local": "local", "server": "central"}[trust]
-    assert "row's own releases to tell whether" in " ".join(
-        str(valuer.privacy_).split()
-    )
+    text = " ".join(str(valuer.privacy_).split())
+    assert "row's own releases to tell whether" in text
     with pytest.raises(
         ValueError, match="the release must fit what is left of the budget"
     ):
         valuer.fit(X, y, X_val=X_val, y_val=y_val)
 
 
-def test_a_multiplier_is_labelled_with_its_guarantee(rng):
+def test_a_noise_multiplier_is_reported_with_its_guarantee(rng):
     X, y, X_val, y_val = problem(rng, 2)
     valuer = GradientSemivalueValuer(
         n_permutations=9, noise_multiplier=8 / 3, delta=5e-5
@@ -148,65 +174,88 @@ def test_a_multiplier_is_labelled_with_its_guarantee(rng):
     assert "noise of scale 8 " in report.noise
 
 
+class Setting(NamedTuple):
+    """What a report depends on."""
+
+    trust: str
+    unit: str
+    groups: bool
+    elsewhere: bool = False
+
+
 SENTENCES = {
-    "Who is trusted: no one; each party adds the noise before anything leaves it.":
-        lambda trust, **_: trust == "local",
-    "from anyone, including the server.": lambda trust, **_: trust == "local",
-    "Who is trusted: a trusted curator sees the raw data, or what is computed from them, and":
-        lambda trust, **_: trust == "server",
-    "the server sees clipped gradients without noise and adds the noise":
-        lambda trust, **_: trust == "server",
-    "had one row been": lambda unit, groups, **_: not groups,
-    "had one party been": lambda unit, groups, **_: groups and unit == "party",
-    "had one row of a party been": lambda unit, groups, **_: groups and unit == "example",
-    "been replaced by any other:": lambda trust, **_: trust == "local",
-    "been blanked out, so that it contributes nothing:": lambda trust, **_: trust == "server",
-    "parties as wholes: the unit is one row of a party":
-        lambda unit, groups, **_: groups and unit == "example",
-    "on the sum of a party's clipped gradients, which is then averaged.":
-        lambda unit, groups, **_: groups and unit == "example",
-    "numbers released with it are rounded to a millionth of the scale or less": lambda **_: True,
-    "the validation points X_val and y_val, which are public":
-        lambda elsewhere=False, **_: not elsewhere,
-    "of an update, nothing but the output of this valuer is released":
-        lambda elsewhere=False, **_: elsewhere,
-}  # fmt: skip
+    "Who is trusted: no one; each party adds the noise before anything leaves it.": (
+        lambda setting: setting.trust == "local"
+    ),
+    "from anyone, including the server.": lambda setting: setting.trust == "local",
+    "Who is trusted: a trusted curator sees the raw data, or what is computed from "
+    "them, and": lambda setting: setting.trust == "server",
+    "the server sees clipped gradients without noise and adds the noise": (
+        lambda setting: setting.trust == "server"
+    ),
+    "had one row been": lambda setting: not setting.groups,
+    "had one party been": (lambda setting: setting.groups and setting.unit == "party"),
+    "had one row of a party been": (
+        lambda setting: setting.groups and setting.unit == "example"
+    ),
+    "been replaced by any other:": lambda setting: setting.trust == "local",
+    "been blanked out, so that it contributes nothing:": (
+        lambda setting: setting.trust == "server"
+    ),
+    "parties as wholes: the unit is one row of a party": (
+        lambda setting: setting.groups and setting.unit == "example"
+    ),
+    "on the sum of a party's clipped gradients, which is then averaged.": (
+        lambda setting: setting.groups and setting.unit == "example"
+    ),
+    "numbers released with it are rounded to a millionth of the scale or less": (
+        lambda setting: True
+    ),
+    "the validation points X_val and y_val, which are public": (
+        lambda setting: not setting.elsewhere
+    ),
+    "of an update, nothing but the output of this valuer is released": (
+        lambda setting: setting.elsewhere
+    ),
+}
 
 
 @pytest.mark.parametrize("cls", [GradientSemivalueValuer, FederatedSemivalueValuer])
 @pytest.mark.parametrize("trust", ["local", "server"])
 @pytest.mark.parametrize("unit", ["party", "example"])
 @pytest.mark.parametrize("groups", [False, True])
-def test_sentences_of_the_report(rng, cls, trust, unit, groups):
+def test_the_report_has_the_sentences_that_are_true_of_the_fit(
+    rng, cls, trust, unit, groups
+):
     X, y, X_val, y_val = problem(rng, 2)
-    owner = np.arange(24) % 6 if groups else None
+    parties = np.arange(24) % 6 if groups else None
     valuer = cls(
         epsilon=2.0, delta=1e-6, n_permutations=4, trust=trust, unit=unit, clip=0.5
     )
-    valuer.fit(X, y, X_val=X_val, y_val=y_val, groups=owner)
-    check_sentences(valuer, trust=trust, unit=unit, groups=groups)
+    valuer.fit(X, y, X_val=X_val, y_val=y_val, groups=parties)
+    check_sentences(valuer, Setting(trust, unit, groups))
 
 
 @pytest.mark.parametrize("trust", ["local", "server"])
-def test_sentences_of_a_training_elsewhere(trust):
+def test_the_report_has_the_sentences_that_are_true_of_a_training_elsewhere(trust):
     valuer = FederatedSemivalueValuer(
         epsilon=2.0, delta=1e-6, n_rounds=4, trust=trust, clip=0.5
     )
     valuer.start(lambda thetas: thetas[:, 0], 3)
-    check_sentences(valuer, trust=trust, unit="party", groups=True, elsewhere=True)
+    check_sentences(valuer, Setting(trust, "party", groups=True, elsewhere=True))
 
 
-def check_sentences(valuer, **fit):
+def check_sentences(valuer, setting):
     text = " ".join(str(valuer.privacy_).split())
-    for sentence, expected in SENTENCES.items():
-        assert (sentence in text) == expected(**fit), sentence
+    for sentence, is_true in SENTENCES.items():
+        assert (sentence in text) == is_true(setting), sentence
     event = valuer._fitted.release.event
-    gradients = isinstance(valuer, GradientSemivalueValuer)
-    assert event.count == (valuer.n_permutations if gradients else valuer.n_rounds)
-    sensitivity = (1 if fit["trust"] == "server" else 2) * 0.5
+    is_gradients = isinstance(valuer, GradientSemivalueValuer)
+    assert event.count == (valuer.n_permutations if is_gradients else valuer.n_rounds)
+    sensitivity = 0.5 if setting.trust == "server" else 1.0
     assert (
-        f"{event.count} times continuous Gaussian noise of scale {event.event.scale:.6g} (L2 "
-        f"sensitivity {sensitivity:g})"
+        f"{event.count} times continuous Gaussian noise of scale "
+        f"{event.event.scale:.6g} (L2 sensitivity {sensitivity:g})"
     ) in text
     epsilon = get_epsilon(event, 1e-6)
     assert f"at most exp({epsilon:.6g}) times as probable" in text
@@ -216,31 +265,37 @@ def check_sentences(valuer, **fit):
 
 
 @seeded
-def test_noise_of_a_party_of_several_rows(rng):
+def test_noise_of_a_mean_falls_with_the_rows_of_a_party(rng):
     # With unit "example" the mean of B gradients has a Bth of the noise.
     X, y, X_val, y_val = problem(rng, 2, n=40)
-    groups = np.repeat([0, 1, 2], [2, 6, 32])
-    spreads = {}
+    sizes = [2, 6, 32]
+    groups = np.repeat([0, 1, 2], sizes)
+    orders = drawn_orders(0, 3, 200)
+    stds = {}
     for unit in ("party", "example"):
         valuer = GradientSemivalueValuer(
-            n_permutations=200, noise_multiplier=50.0, noise="iid", unit=unit, learning_rate=1.0,
-            n_jobs=1, noise_random_state=0, random_state=0,
-        )  # fmt: skip
-        with watched_walks() as taken:
+            n_permutations=200,
+            noise_multiplier=50.0,
+            noise="iid",
+            unit=unit,
+            learning_rate=1.0,
+            n_jobs=1,
+            noise_random_state=0,
+            random_state=0,
+        )
+        with watched_walks() as paths:
             valuer.fit(X, y, X_val=X_val, y_val=y_val, groups=groups)
-        steps = np.diff(np.array(taken), axis=1)
-        orders = drawn_orders(0, 3, 200)
+        steps = np.diff(np.array(paths), axis=1)
         by_party = np.array(
             [step[np.argsort(order)] for step, order in zip(steps, orders)]
         )
-        spreads[unit] = by_party.std(axis=(0, 2))
-    np.testing.assert_allclose(spreads["party"], 50 * np.sqrt(200), rtol=0.1)
-    np.testing.assert_allclose(
-        spreads["example"] * [2, 6, 32], 50 * np.sqrt(200), rtol=0.1
-    )
+        stds[unit] = by_party.std(axis=(0, 2))
+    expected = 50 * np.sqrt(200)
+    np.testing.assert_allclose(stds["party"], expected, rtol=0.1)
+    np.testing.assert_allclose(stds["example"] * sizes, expected, rtol=0.1)
 
 
-def test_private_values_are_public(rng):
+def test_private_values_are_pickled_and_hold_no_row(rng):
     X, y, X_val, y_val = problem(rng, 2)
     valuer = GradientSemivalueValuer(epsilon=1.0, n_permutations=5, random_state=0)
     assert valuer.fit_transform(X, y, X_val=X_val, y_val=y_val).shape == (24, 1)
@@ -248,8 +303,17 @@ def test_private_values_are_public(rng):
     np.testing.assert_array_equal(copy.values_, valuer.values_)
     assert X[0].tobytes() not in pickle.dumps(valuer)
     assert valuer.n_evaluations_ == 25  # the last of five permutations
-    fresh = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val)
-    assert not np.array_equal(fresh.values_, valuer.values_)  # noise has no seed
+
+
+def test_noise_has_no_seed(rng):
+    X, y, X_val, y_val = problem(rng, 2)
+    first, second = (
+        GradientSemivalueValuer(epsilon=1.0, n_permutations=5, random_state=0).fit(
+            X, y, X_val=X_val, y_val=y_val
+        )
+        for _ in range(2)
+    )
+    assert not np.array_equal(first.values_, second.values_)
 
 
 @pytest.mark.parametrize(
@@ -271,24 +335,24 @@ def test_an_interrupted_private_fit_keeps_no_row(valuer, rng):
 
 def test_classes_of_a_private_fit_come_from_the_validation_set(rng):
     X, y, X_val, y_val = problem(rng, 3)
+    is_used = y_val < 2  # class 2 is another label
     for model in ("logistic", "softmax"):
         valuer = GradientSemivalueValuer(model, epsilon=1.0, n_permutations=3)
-        few = y_val < 2
-        valuer.fit(X, y, X_val=X_val[few], y_val=y_val[few])  # class 2 is another label
+        valuer.fit(X, y, X_val=X_val[is_used], y_val=y_val[is_used])
         assert valuer.classes_.tolist() == [0, 1]
         assert np.isfinite(valuer.values_).all()
 
 
-def redrawn(data, n_fits, **params):
+def redrawn(data, n_fits, **parameters):
     """Fits with the same permutations and other noise; rows are parties."""
     X, y, X_val, y_val = data
+    parameters = {"noise_multiplier": 1.0, "learning_rate": 0.1, **parameters}
     return [
         GradientSemivalueValuer(
-            noise_random_state=seed, random_state=0,
-            **{"noise_multiplier": 1.0, "learning_rate": 0.1, **params},
+            noise_random_state=seed, random_state=0, **parameters
         ).fit(X, y, X_val=X_val, y_val=y_val)
         for seed in range(n_fits)
-    ]  # fmt: skip
+    ]
 
 
 @seeded
@@ -306,7 +370,7 @@ def test_errors_are_those_of_redrawn_noise(rng, noise, burn_in):
     assert stated == pytest.approx(truth, rel=0.35)
 
 
-def test_errors_are_computed_at_first_access_and_released(rng):
+def test_errors_are_computed_at_first_access_and_pickled(rng):
     X, y, X_val, y_val = problem(rng, 3)
     valuer = GradientSemivalueValuer(
         epsilon=1.0, n_permutations=20, learning_rate=0.1, random_state=0
@@ -323,16 +387,19 @@ def test_errors_are_computed_at_first_access_and_released(rng):
 @seeded
 def test_errors_of_parties_with_more_rows_are_smaller(rng):
     X, y, X_val, y_val = problem(rng, 2, n=60)
-    groups = np.r_[
-        np.arange(12), np.repeat(np.arange(12, 18), 8)
-    ]  # parties of 1 and of 8 rows
+    # Parties of one row, and of eight.
+    groups = np.r_[np.arange(12), np.repeat(np.arange(12, 18), 8)]
     valuer = GradientSemivalueValuer(
-        n_permutations=20, noise_multiplier=1.0, unit="example", learning_rate=0.01,
-        noise_random_state=0, random_state=0,
-    ).fit(X, y, groups=groups, X_val=X_val, y_val=y_val)  # fmt: skip
-    one, eight = valuer.values_error_[:12], valuer.values_error_[12:]
-    assert 4 < one.mean() / eight.mean() < 10
-    assert np.ptp(one) < 0.5 * one.mean()
+        n_permutations=20,
+        noise_multiplier=1.0,
+        unit="example",
+        learning_rate=0.01,
+        noise_random_state=0,
+        random_state=0,
+    ).fit(X, y, groups=groups, X_val=X_val, y_val=y_val)
+    small_errors, large_errors = np.split(valuer.values_error_, [12])
+    assert 4 < small_errors.mean() / large_errors.mean() < 10
+    assert np.ptp(small_errors) < 0.5 * small_errors.mean()
 
 
 @pytest.mark.slow
@@ -341,13 +408,18 @@ def test_errors_of_parties_with_more_rows_are_smaller(rng):
 @pytest.mark.parametrize(
     ("noise", "burn_in"), [("iid", 0.0), ("correlated", 0), ("correlated", 0.8)]
 )
-def test_errors_hold_on_diabetes(k, noise, burn_in):
+def test_errors_are_those_of_redrawn_noise_on_diabetes(k, noise, burn_in):
     X, y = load_diabetes(return_X_y=True)
     y = (y > np.median(y)).astype(int)
     fits = redrawn(
-        (X[:60], y[:60], X[60:], y[60:]), 200, n_permutations=k, noise=noise, burn_in=burn_in,
-        model="logistic", learning_rate=0.05,
-    )  # fmt: skip
+        (X[:60], y[:60], X[60:], y[60:]),
+        200,
+        n_permutations=k,
+        noise=noise,
+        burn_in=burn_in,
+        model="logistic",
+        learning_rate=0.05,
+    )
     truth = np.var([fit.values_ for fit in fits], axis=0, ddof=1)
     squares = np.mean([fit.values_error_**2 for fit in fits[:10]], axis=0)
     assert squares.mean() == pytest.approx(truth.mean(), rel=0.15)
@@ -357,19 +429,25 @@ def test_errors_hold_on_diabetes(k, noise, burn_in):
 @seeded
 @pytest.mark.parametrize("noise", ["iid", "correlated"])
 def test_rows_join_the_models_of_a_private_fit(rng, noise):
-    X, y, X_val, y_val = problem(rng, 2, n=100, n_val=50)
-    y, y_val = (X[:, 0] > 0).astype(int), (X_val[:, 0] > 0).astype(int)
+    X, _, X_val, _ = problem(rng, 2, n=100, n_val=50)
+    y = (X[:, 0] > 0).astype(int)
+    y_val = (X_val[:, 0] > 0).astype(int)
     valuer = GradientSemivalueValuer(
-        epsilon=20.0, n_permutations=20, noise=noise, learning_rate=0.01, random_state=0,
+        epsilon=20.0,
+        n_permutations=20,
+        noise=noise,
+        learning_rate=0.01,
+        random_state=0,
         noise_random_state=0,
-    )  # fmt: skip
+    )
     valuer.fit(X, y, X_val=X_val, y_val=y_val)
-    right, wrong = valuer.score_samples(X, y), valuer.score_samples(X, 1 - y)
+    right = valuer.score_samples(X, y)
+    wrong = valuer.score_samples(X, 1 - y)
     # Every row is one that joins: its value has no noise of its own.
     assert (right > wrong).mean() > 0.8
     assert not np.isclose(right, valuer.values_).any()
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(valuer)).transform(X)[:, 0],
-                                  valuer.score_samples(X))  # fmt: skip
+    copy = pickle.loads(pickle.dumps(valuer))
+    np.testing.assert_array_equal(copy.transform(X)[:, 0], valuer.score_samples(X))
     assert X[0].tobytes() not in pickle.dumps(valuer)
 
 
@@ -380,20 +458,24 @@ def test_an_early_stop_reports_the_releases_until_then(rng, n_jobs):
     # Steps are taken ahead of the utilities: what was released in them is not in the
     # record.
     X, y, X_val, y_val = problem(rng, 2)
-    points, released = dict(X_val=X_val, y_val=y_val), []
-    options = dict(
-        epsilon=1.0, burn_in=0.0, learning_rate=0.1, random_state=0, n_jobs=n_jobs
-    )
     event = gradient_event(40, 1.0, epsilon=1.0, delta=1e-5)
     multiplier = event.event.scale / 40**0.5
-    for k, stop in ((40, 9), (9, 10)):
-        noise = dict(epsilon=None, noise_multiplier=multiplier * (40 / k) ** 0.5)
-        valuer = GradientSemivalueValuer(**{**options, **noise}, n_permutations=k,
-                                         noise_random_state=1)  # fmt: skip
-        valuer.set_callbacks(Watch(stop_at=stop)).fit(X, y, **points)
+    released = []
+    for n_permutations, stop in ((40, 9), (9, 10)):
+        valuer = GradientSemivalueValuer(
+            noise_multiplier=multiplier * (40 / n_permutations) ** 0.5,
+            burn_in=0.0,
+            learning_rate=0.1,
+            random_state=0,
+            n_jobs=n_jobs,
+            n_permutations=n_permutations,
+            noise_random_state=1,
+        )
+        valuer.set_callbacks(Watch(stop_at=stop)).fit(X, y, X_val=X_val, y_val=y_val)
         released.append(valuer._fitted.statistic[0].released)
-    np.testing.assert_allclose(released[0].weights, released[1].weights)
-    np.testing.assert_allclose(released[0].means, released[1].means, rtol=1e-9)
+    stopped, complete = released
+    np.testing.assert_allclose(stopped.weights, complete.weights)
+    np.testing.assert_allclose(stopped.means, complete.means, rtol=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore::skvalue.exceptions.IncompleteFitWarning")
@@ -415,85 +497,127 @@ def test_stopping_early_is_charged_in_full(rng):
 # Where it can work --------------------------------------------------------------------
 
 
+class Parties(NamedTuple):
+    """Rows of parties, validation points, owners of the rows, and the bad parties."""
+
+    X: np.ndarray
+    y: np.ndarray
+    X_val: np.ndarray
+    y_val: np.ndarray
+    owner: np.ndarray
+    is_bad: np.ndarray
+
+
 def blobs(seed, n, size=1, n_features=8, n_val=300):
-    """Parties of a few rows of two overlapping classes; all labels of some parties are
-    flipped."""
+    """`Parties` of two overlapping classes; all labels of bad ones are flipped."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, n * size + n_val)
     X = rng.normal(size=(len(y), n_features)) + np.where(y, 0.6, -0.6)[:, None]
-    X, X_val, y, y_val = X[n_val:], X[:n_val], y[n_val:].copy(), y[:n_val]
+    labels = y[n_val:].copy()
     owner = np.repeat(np.arange(n), size)
-    bad = rng.random(n) < 0.3
-    y[bad[owner]] = 1 - y[bad[owner]]
-    return X, y, X_val, y_val, owner, bad
+    is_bad = rng.random(n) < 0.3
+    labels[is_bad[owner]] = 1 - labels[is_bad[owner]]
+    return Parties(X[n_val:], labels, X[:n_val], y[:n_val], owner, is_bad)
 
 
 def detection(seed, n, size=1, **parameters):
-    X, y, X_val, y_val, owner, bad = blobs(seed, n, size)
+    """AUROC of the bad parties."""
+    parties = blobs(seed, n, size)
     valuer = GradientSemivalueValuer("logistic", random_state=seed, **parameters)
-    valuer.fit(X, y, X_val=X_val, y_val=y_val, groups=owner)
-    return noisy_label_auc(valuer.values_, bad)
+    valuer.fit(
+        parties.X,
+        parties.y,
+        X_val=parties.X_val,
+        y_val=parties.y_val,
+        groups=parties.owner,
+    )
+    return noisy_label_auc(valuer.values_, parties.is_bad)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("trust", ["local", "server"])
 @pytest.mark.parametrize("noise", ["iid", "correlated"])
-def test_rows_stay_below_the_ceiling(trust, noise):
+def test_detection_of_rows_stays_below_the_ceiling(trust, noise):
     # The audit of the whole method: a better detector would refute the guarantee.
-    epsilon, delta = 5.0, 5e-5
-    found = [
-        detection(seed, 400, n_permutations=40, epsilon=epsilon, delta=delta, noise=noise,
-                  trust=trust, learning_rate=0.005, burn_in=0.0)
+    epsilon = 5.0
+    delta = 5e-5
+    aurocs = [
+        detection(
+            seed,
+            400,
+            n_permutations=40,
+            epsilon=epsilon,
+            delta=delta,
+            noise=noise,
+            trust=trust,
+            learning_rate=0.005,
+            burn_in=0.0,
+        )
         for seed in range(16)
-    ]  # fmt: skip
-    ceiling = detection_ceiling(
-        epsilon, delta, "replace" if trust == "local" else "null"
-    )
-    error = np.std(found, ddof=1) / 4
-    assert np.mean(found) <= ceiling + 2 * error
-    assert np.mean(found) > 0.5 + 3 * error  # it sees what there is to see
-    assert detection(0, 400, n_permutations=20) > 0.95  # and all, without noise
+    ]
+    relation = "replace" if trust == "local" else "null"
+    ceiling = detection_ceiling(epsilon, delta, relation)
+    error = np.std(aurocs, ddof=1) / 4
+    assert np.mean(aurocs) <= ceiling + 2 * error
+    assert np.mean(aurocs) > 0.5 + 3 * error  # it sees what there is to see
+
+
+@pytest.mark.slow
+def test_all_wrong_rows_are_found_without_noise():
+    assert detection(0, 400, n_permutations=20) > 0.95
 
 
 @pytest.mark.slow
 @seeded
 def test_more_permutations_help_where_noise_is_averaged():
-    found = {
-        (noise, k): np.mean([
-            detection(seed, 150, n_permutations=k, noise_multiplier=0.3, noise=noise,
-                      learning_rate=0.2, noise_random_state=seed)
+    auroc = {}
+    for noise, n_permutations in product(("iid", "correlated"), (10, 400)):
+        aurocs = [
+            detection(
+                seed,
+                150,
+                n_permutations=n_permutations,
+                noise_multiplier=0.3,
+                noise=noise,
+                learning_rate=0.2,
+                noise_random_state=seed,
+            )
             for seed in range(8)
-        ])
-        for noise in ("iid", "correlated")
-        for k in (10, 400)
-    }  # fmt: skip
-    assert found["correlated", 400] > found["correlated", 10] + 0.02
-    assert found["iid", 400] < found["iid", 10] - 0.02
-    assert found["correlated", 400] > found["iid", 400] + 0.05
+        ]
+        auroc[noise, n_permutations] = np.mean(aurocs)
+    assert auroc["correlated", 400] > auroc["correlated", 10] + 0.02
+    assert auroc["iid", 400] < auroc["iid", 10] - 0.02
+    assert auroc["correlated", 400] > auroc["iid", 400] + 0.05
+
+
+def mean_detection(n_fits, size, **parameters):
+    """Mean AUROC of 60 parties whose rows are protected."""
+    aurocs = [
+        detection(
+            seed,
+            60,
+            size,
+            n_permutations=60,
+            epsilon=1.0,
+            delta=5e-5,
+            unit="example",
+            **parameters,
+        )
+        for seed in range(n_fits)
+    ]
+    return np.mean(aurocs)
 
 
 @pytest.mark.slow
-def test_data_sets_are_found_while_their_rows_are_protected():
-    found = {
-        size: np.mean([
-            detection(seed, 60, size, n_permutations=60, epsilon=1.0, delta=5e-5, unit="example")
-            for seed in range(5)
-        ])
-        for size in (2, 64)
-    }  # fmt: skip
-    assert found[64] > 0.99
-    assert found[2] < 0.85
+def test_large_parties_are_found_while_their_rows_are_protected():
+    assert mean_detection(5, size=64) > 0.99
+    assert mean_detection(5, size=2) < 0.85
 
 
 @pytest.mark.slow
 def test_one_public_direction_finds_more_at_the_same_guarantee():
-    whole, along = (
-        np.mean([
-            detection(seed, 60, 8, n_permutations=60, epsilon=1.0, delta=5e-5, unit="example",
-                      **public)
-            for seed in range(8)
-        ])
-        for public in ({}, {"n_components": 1, "clip": "median"})
-    )  # fmt: skip
-    assert along > whole + 0.05  # 0.87 and 0.67, with standard errors of 0.02 and 0.03
-    assert along > 0.75
+    all_coordinates = mean_detection(8, size=8)
+    one_direction = mean_detection(8, size=8, n_components=1, clip="median")
+    # 0.87 and 0.67, with standard errors of 0.02 and 0.03.
+    assert one_direction > all_coordinates + 0.05
+    assert one_direction > 0.75
