@@ -6,10 +6,9 @@ import pytest
 from skvalue.estimation import expected_variances
 from skvalue.games import FunctionGame
 from skvalue.samplers import SizeStrata
-from skvalue.semivalues import size_weights, tabulated_semivalue
+from skvalue.semivalues import size_weights
 
-from .test_games import all_masks, noisy_game, played, small_half
-from .test_games import result as result_of
+from .small_games import estimate_of, exact_values, noisy_game, play, small_half
 
 SLOW = pytest.mark.slow
 TARGETS = ["banzhaf", (4, 1), small_half]
@@ -19,87 +18,98 @@ TARGETS += [
 N = 9
 
 
-def play(game, sampler, semivalue, seed=0, limit=1500):
-    return played(game, sampler, semivalue, limit, seed)
-
-
-def result(design, semivalue=None):
-    if semivalue is not None:
-        design, *_ = design.reweighted(size_weights(semivalue, design.n))
-    return result_of(design)
+def reweighted(design, semivalue):
+    """The estimate of another semivalue from the coalitions of a design."""
+    other, _, _ = design.reweighted(size_weights(semivalue, design.n))
+    return estimate_of(other)
 
 
 @pytest.mark.parametrize("sampler", ["stratified", "subsets", "exact"])
 @pytest.mark.parametrize("semivalue", ["shapley", "banzhaf", (2, 1)])
 def test_the_own_semivalue_has_the_values_of_the_fit(sampler, semivalue):
-    design = play(noisy_game(N, 0.2), sampler, semivalue)
-    for again, found in zip(result(design, semivalue), result(design)):
-        np.testing.assert_allclose(again, found, rtol=1e-9, atol=1e-12)
+    design = play(noisy_game(N, 0.2), sampler, semivalue, limit=1500)
+    fitted = estimate_of(design)
+    again = reweighted(design, semivalue)
+    tolerances = {"rtol": 1e-9, "atol": 1e-12}
+    np.testing.assert_allclose(again.values, fitted.values, **tolerances)
+    np.testing.assert_allclose(again.errors, fitted.errors, **tolerances)
+    np.testing.assert_allclose(again.freedom, fitted.freedom, **tolerances)
 
 
+@pytest.mark.parametrize("sampler", ["stratified", "subsets"])
 @pytest.mark.parametrize("source", ["shapley", pytest.param((3, 2), marks=SLOW)])
 @pytest.mark.parametrize("target", TARGETS)
-def test_agrees_with_enumeration(source, target):
+def test_reweighted_values_agree_with_enumeration(source, target, sampler):
     game = noisy_game(N, 0.2)
-    exact = tabulated_semivalue(game.utility(all_masks(N)), target)
-    for sampler in ("stratified", "subsets"):
-        values, errors, _ = result(play(game, sampler, source, limit=3000), target)
-        assert (np.abs(values - exact) <= 4.5 * errors).all()
-        assert errors.max() < 0.2
+    values, errors, _, _ = reweighted(play(game, sampler, source, limit=3000), target)
+    assert (np.abs(values - exact_values(game, target)) <= 4.5 * errors).all()
+    assert errors.max() < 0.2
 
 
-def test_sizes_that_are_not_drawn_are_named():
-    design = play(noisy_game(N, 0.2), "stratified", small_half)
-    with pytest.raises(
-        ValueError, match=r"Coalitions of 5 to 8 players are never drawn"
-    ):
-        result(design, "shapley")
+def test_sizes_that_are_never_drawn_are_named():
+    design = play(noisy_game(N, 0.2), "stratified", small_half, limit=1500)
+    with pytest.raises(ValueError, match="Coalitions of 5 to 8 players are never dr"):
+        reweighted(design, "shapley")
+
+
+def test_sizes_that_are_drawn_too_rarely_are_named():
     game = FunctionGame(lambda masks: masks.mean(axis=1) ** 2, 200)
-    design = play(game, "subsets", "banzhaf")
+    design = play(game, "subsets", "banzhaf", limit=1500)
     with pytest.raises(
-        ValueError, match=r"of 1 to 50, 150 to 199 players are drawn too rarely"
+        ValueError, match="of 1 to 50, 150 to 199 players are drawn too rarely"
     ):
-        result(design, "shapley")
+        reweighted(design, "shapley")
 
 
-def test_expected_variance_is_that_of_games_of_sizes():
-    # Utilities are noise around a function of the size, as the formula supposes.
-    n, m, sizes = 40, 4000, np.arange(41)
-    mean, spread, worth = (
-        np.sqrt(sizes),
-        1.5 - sizes / n,
-        np.random.default_rng(0).normal(size=n),
-    )
+class TestExpectedVariance:
+    """Utilities are noise around a function of the size, as the formula supposes."""
 
-    def utility(masks):
-        noise = np.sqrt(2) * np.sin(1000 * (masks @ worth))
-        return mean[masks.sum(1)] + spread[masks.sum(1)] * noise
+    n = 40
+    n_coalitions = 4000
+    sizes = np.arange(41)
+    means = np.sqrt(sizes)
+    deviations = 1.5 - sizes / 40
+    worth = np.random.default_rng(0).normal(size=40)
 
-    game = FunctionGame(utility, n)
-    by_size = np.stack([np.ones(n + 1), mean, mean**2 + spread**2])
-    for target in ("banzhaf", (1, 4)):
-        q = size_weights(target, n)
-        design = play(game, "stratified", "shapley", limit=m)
+    def utility(self, masks):
+        sizes = masks.sum(axis=1)
+        noise = np.sqrt(2) * np.sin(1000 * (masks @ self.worth))
+        return self.means[sizes] + self.deviations[sizes] * noise
+
+    def play(self, semivalue):
+        game = FunctionGame(self.utility, self.n)
+        return play(game, "stratified", semivalue, limit=self.n_coalitions)
+
+    @pytest.mark.parametrize("target", ["banzhaf", (1, 4)])
+    def test_it_is_that_of_the_formula_and_of_the_estimate(self, target):
+        q = size_weights(target, self.n)
+        design = self.play("shapley")
         other, drawn, own = design.reweighted(q)
-        strata = SizeStrata.of(size_weights("shapley", n)).reweighted(q)
+        strata = SizeStrata.of(size_weights("shapley", self.n)).reweighted(q)
+        squares = self.means**2 + self.deviations**2
+        by_size = np.stack([np.ones(self.n + 1), self.means, squares])
         expected = expected_variances(strata, design.moments.pooled[0], q, by_size)
         np.testing.assert_allclose((drawn, own), expected, rtol=0.15)
-        assert other.variances()[0].mean() == pytest.approx(drawn, rel=0.2)
-    assert play(game, "stratified", target, limit=m).variances()[
-        0
-    ].mean() == pytest.approx(own, rel=0.25)
+        variances, _ = other.variances()
+        assert variances.mean() == pytest.approx(drawn, rel=0.2)
+
+    def test_that_of_an_own_fit_is_the_variance_of_such_a_fit(self):
+        target = (1, 4)
+        _, _, own = self.play("shapley").reweighted(size_weights(target, self.n))
+        variances, _ = self.play(target).variances()
+        assert variances.mean() == pytest.approx(own, rel=0.25)
 
 
 @SLOW
 @pytest.mark.parametrize("target", ["banzhaf", (4, 1), (1, 4)])
 def test_claimed_errors_are_true(target):
     game = noisy_game(12, 0.2, seed=1)
-    exact = tabulated_semivalue(game.utility(all_masks(12)), target)
     runs = [
-        result(play(game, "stratified", "shapley", s, 3000), target) for s in range(40)
+        reweighted(play(game, "stratified", "shapley", 3000, seed), target)
+        for seed in range(40)
     ]
-    off = np.array([values - exact for values, *_ in runs])
-    claimed = np.sqrt(np.mean([errors**2 for _, errors, _ in runs]))
-    assert 0.85 < claimed / np.sqrt((off**2).mean()) < 1.15
-    bias = off.mean(axis=0)
+    deviations = np.array([run.values for run in runs]) - exact_values(game, target)
+    claimed = np.sqrt(np.mean([run.errors**2 for run in runs]))
+    assert 0.85 < claimed / np.sqrt((deviations**2).mean()) < 1.15
+    bias = deviations.mean(axis=0)
     assert (bias**2).mean() < 2 * claimed**2 / len(runs)
