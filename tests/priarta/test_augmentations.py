@@ -1,4 +1,4 @@
-"""Random views: ranges, what they take from whom, and what they refuse."""
+"""Random views: their ranges, their rows, and what they refuse."""
 
 import sys
 
@@ -22,75 +22,100 @@ def _seed():
         yield
 
 
-def test_corruption_keeps_columns_apart_and_its_rate():
-    n, d = 2000, 3
-    X = torch.zeros(n, d)
-    pool = (
-        torch.arange(d) + 10.0 * torch.arange(1, 51)[:, None]
-    )  # the last digit is the column
-    views = corrupt_features(X, pool, 0.3).numpy()
-    replaced = views != 0
-    for column in range(d):
-        assert set(np.unique(views[replaced[:, column], column] % 10)) == {column}
-    assert binomtest(int(replaced.sum()), n * d, 0.3).pvalue > 1e-6
-    # Columns come from rows of their own: two entries of one view seldom from the same.
-    both = replaced[:, 0] & replaced[:, 1]
-    same = (views[both, 0] // 10 == views[both, 1] // 10).mean()
-    assert same < 0.15
-    assert len(np.unique(views[:, 0])) == 51
+class TestCorruptFeatures:
+    @pytest.fixture
+    def views(self):
+        """Views of 2000 rows of zeros, of which 30 % of the entries are replaced.
+
+        The last digit of an entry of the pool is its column, the others its row.
+        """
+        pool = torch.arange(3) + 10.0 * torch.arange(1, 51)[:, None]
+        return corrupt_features(torch.zeros(2000, 3), pool, 0.3).numpy()
+
+    def test_entries_are_replaced_by_entries_of_their_column(self, views):
+        is_replaced = views != 0
+        for column in range(3):
+            digits = np.unique(views[is_replaced[:, column], column] % 10)
+            assert set(digits) == {column}
+
+    def test_rate_is_that_of_the_parameter(self, views):
+        n_replaced = int((views != 0).sum())
+        assert binomtest(n_replaced, views.size, 0.3).pvalue > 1e-6
+
+    def test_columns_are_replaced_from_rows_of_their_own(self, views):
+        is_replaced = views != 0
+        both = is_replaced[:, 0] & is_replaced[:, 1]
+        rows = views[both] // 10
+        assert (rows[:, 0] == rows[:, 1]).mean() < 0.15
+        assert len(np.unique(views[:, 0])) == 51
 
 
-@pytest.mark.parametrize(
-    ("name", "channels"), [("digits", 1), ("digits", 3), ("colour", 3)]
-)
-@pytest.mark.parametrize("side", [8, 32])
-def test_images_stay_images(name, channels, side):
-    images = torch.rand(6, channels, side, side + 3)
-    before = images.clone()
-    views = image_augmentations(name, (side, side + 3))(images)
-    assert views.shape == images.shape
-    assert views.min() >= 0
-    assert views.max() <= 1 + 1e-6
-    assert torch.equal(images, before)
-    assert (views != images).flatten(1).any(dim=1).float().mean() > 0.6
+class TestImages:
+    @pytest.mark.parametrize(
+        ("name", "channels"), [("digits", 1), ("digits", 3), ("colour", 3)]
+    )
+    @pytest.mark.parametrize("side", [8, 32])
+    def test_views_are_other_images_of_the_same_shape_and_range(
+        self, name, channels, side
+    ):
+        images = torch.rand(6, channels, side, side + 3)
+        before = images.clone()
+        views = image_augmentations(name, (side, side + 3))(images)
+        assert views.shape == images.shape
+        assert views.min() >= 0
+        assert views.max() <= 1 + 1e-6
+        assert torch.equal(images, before)
+        assert (views != images).flatten(1).any(dim=1).float().mean() > 0.6
+
+    def test_each_image_has_its_own_transformation(self):
+        image = torch.zeros(1, 1, 16, 16)
+        image[:, :, 6:10, 6:10] = 1
+        augment = image_augmentations("digits", (16, 16))
+        views = augment(image.expand(8, -1, -1, -1)).flatten(1)
+        distances = torch.cdist(views, views)
+        assert (distances + 9 * torch.eye(8)).min() > 0.1
+
+    def test_unknown_name_is_refused(self):
+        with pytest.raises(ValueError, match="name must be 'colour' or 'digits'"):
+            image_augmentations("table", (8, 8))
+
+    def test_error_says_how_to_install_kornia(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "kornia.augmentation", None)
+        with pytest.raises(
+            ImportError, match="needs kornia: pip install 'skvalue.torch.'"
+        ):
+            make_augmentations("auto", (1, 8, 8), None)
 
 
-def test_each_image_is_transformed_on_its_own():
-    image = torch.zeros(1, 1, 16, 16)
-    image[:, :, 6:10, 6:10] = 1
-    views = image_augmentations("digits", (16, 16))(
-        image.expand(8, -1, -1, -1)
-    ).flatten(1)
-    assert (torch.cdist(views, views) + 9 * torch.eye(8)).min() > 0.1
+class TestNames:
+    def test_auto_of_a_table_replaces_entries(self):
+        rows = torch.rand(4, 5)
+        augment = make_augmentations("auto", (5,), rows)
+        assert augment.keywords == {"pool": rows, "rate": 0.3}
 
-
-def test_auto():
-    rows = torch.rand(4, 5)
-    table = make_augmentations("auto", (5,), rows)
-    assert table.keywords == {"pool": rows, "rate": 0.3}
-    for channels in (1, 3):
-        parts = make_augmentations("auto", (channels, 16, 16), None).children()
-        names = {type(part).__name__ for part in parts}
+    @pytest.mark.parametrize("channels", [1, 3])
+    def test_auto_of_images_flips_those_of_three_channels(self, channels):
+        augment = make_augmentations("auto", (channels, 16, 16), None)
+        names = {type(transform).__name__ for transform in augment.children()}
         assert ("RandomHorizontalFlip" in names) == (channels == 3)
 
+    @pytest.mark.parametrize(
+        ("name", "shape", "message"),
+        [
+            ("table", (1, 8, 8), "augmentations='table' takes rows"),
+            ("digits", (5,), "augmentations='digits' takes images"),
+            (
+                "colour",
+                (1, 8, 8),
+                "augmentations='colour' takes images of three channels",
+            ),
+        ],
+        ids=["table", "digits", "colour"],
+    )
+    def test_examples_of_another_kind_are_refused(self, name, shape, message):
+        with pytest.raises(ValueError, match=message):
+            make_augmentations(name, shape, None)
 
-@pytest.mark.parametrize(
-    ("name", "shape", "message"),
-    [
-        ("table", (1, 8, 8), "augmentations='table' takes rows"),
-        ("digits", (5,), "augmentations='digits' takes images"),
-        ("colour", (1, 8, 8), "augmentations='colour' takes images of three channels"),
-    ],
-)
-def test_refusals(name, shape, message):
-    with pytest.raises(ValueError, match=message):
-        make_augmentations(name, shape, None)
-    with pytest.raises(ValueError, match="name must be 'colour' or 'digits'"):
-        image_augmentations("table", (8, 8))
-
-
-def test_without_kornia(monkeypatch):
-    monkeypatch.setitem(sys.modules, "kornia.augmentation", None)
-    with pytest.raises(ImportError, match="needs kornia: pip install 'skvalue.torch.'"):
-        make_augmentations("auto", (1, 8, 8), None)
-    make_augmentations("auto", (8,), torch.zeros(2, 8))  # tables need none
+    def test_tables_need_no_kornia(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "kornia.augmentation", None)
+        make_augmentations("auto", (8,), torch.zeros(2, 8))

@@ -1,14 +1,10 @@
-"""The networks: shapes, sizes, and what they refuse."""
+"""The networks: shapes, sizes, and the images that they refuse."""
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
 from skvalue.priarta.maps import make_backbone
-
-
-def n_weights(network):
-    return sum(weight.numel() for weight in network.parameters())
 
 
 @pytest.mark.parametrize(
@@ -21,12 +17,14 @@ def n_weights(network):
         ((1, 40, 56), 512),
         ((3, 96, 96), 512),
     ],
+    ids=str,
 )
-def test_shapes(shape, n_outputs):
+def test_backbone_has_the_stated_number_of_outputs(shape, n_outputs):
     with torch.device("meta"):
-        network, n = make_backbone(shape)
-        assert n == n_outputs
-        assert network.eval()(torch.zeros(2, *shape)).shape == (2, n)
+        network, stated = make_backbone(shape)
+        assert stated == n_outputs
+        outputs = network.eval()(torch.zeros(2, *shape))
+        assert outputs.shape == (2, n_outputs)
 
 
 def test_resnet18_is_the_one_of_the_paper():
@@ -35,19 +33,21 @@ def test_resnet18_is_the_one_of_the_paper():
     # and 3 shortcuts of 1 x 1.
     with torch.device("meta"):
         network, _ = make_backbone((3, 32, 32))
-    assert n_weights(network) == 11_689_512 - 513_000 - 9_408 + 1_728
+    n_weights = sum(weight.numel() for weight in network.parameters())
+    assert n_weights == 11_689_512 - 513_000 - 9_408 + 1_728
     convolutions = [m for m in network.modules() if isinstance(m, torch.nn.Conv2d)]
     assert sorted(c.kernel_size[0] for c in convolutions) == [1] * 3 + [3] * 17
 
 
-def test_images_of_32_pixels_keep_their_size_in_the_stem():
+@pytest.mark.parametrize(("side", "stride"), [(32, 1), (96, 2)])
+def test_first_convolution_keeps_the_size_of_images_of_32_pixels(side, stride):
     with torch.device("meta"):
-        stem = make_backbone((3, 32, 32))[0][0], make_backbone((3, 96, 96))[0][0]
-    assert [layer.stride for layer in stem] == [(1, 1), (2, 2)]
+        network, _ = make_backbone((3, side, side))
+    assert network[0].stride == (stride, stride)
 
 
-@pytest.mark.parametrize("shape", [(3, 224, 224), (3, 4, 90), (1, 7, 9)])
-def test_refusals(shape):
+@pytest.mark.parametrize("shape", [(3, 224, 224), (3, 4, 90), (1, 7, 9)], ids=str)
+def test_images_of_other_sizes_are_refused(shape):
     with pytest.raises(
         ValueError, match=f"8 to 96 pixels. Got {shape[1]} x {shape[2]} pixels"
     ):
