@@ -1,5 +1,4 @@
-"""Closed forms against independent implementations, also where covariances have no full
-rank."""
+"""Closed forms against independent implementations, also for singular covariances."""
 
 import mpmath
 import numpy as np
@@ -11,122 +10,143 @@ from skvalue.priarta import principal_contributions, symmetric_kl, wasserstein
 from skvalue.priarta.buyer import psd_factor
 
 
-def covariance(rng, d, rank):
+def random_covariance(rng, d, rank):
     factor = rng.normal(size=(d, rank))
     return factor @ factor.T
 
 
-def by_sqrtm(m1, S1, m2, S2):
-    root = sqrtm(S1)
-    cross = sqrtm(root @ S2 @ root)
-    square = (
-        np.sum((m1 - m2) ** 2) + np.trace(S1) + np.trace(S2) - 2 * np.trace(cross).real
-    )
+def wasserstein_by_roots(mean, covariance, mean_other, covariance_other):
+    """From matrix roots."""
+    root = sqrtm(covariance)
+    cross = sqrtm(root @ covariance_other @ root)
+    traces = np.trace(covariance) + np.trace(covariance_other)
+    square = np.sum((mean - mean_other) ** 2) + traces - 2 * np.trace(cross).real
     return np.sqrt(max(square, 0.0))
 
 
-def by_mpmath(m1, F1, m2, F2):
-    """From factors, in 40 digits: the singular values of F1' F2."""
+def wasserstein_in_40_digits(mean, factor, mean_other, factor_other):
+    """From factors A, B of the covariances: the singular values of A' B."""
     with mpmath.workdps(40):
-        A, B = mpmath.matrix(F1.tolist()), mpmath.matrix(F2.tolist())
-        nuclear = mpmath.fsum(mpmath.svd_r(A.T * B, compute_uv=False))
-        shift = mpmath.fsum(
-            (mpmath.mpf(a) - mpmath.mpf(b)) ** 2 for a, b in zip(m1, m2)
-        )
+        A = mpmath.matrix(factor.tolist())
+        B = mpmath.matrix(factor_other.tolist())
+        nuclear_norm = mpmath.fsum(mpmath.svd_r(A.T * B, compute_uv=False))
+        shifts = [mpmath.mpf(a) - mpmath.mpf(b) for a, b in zip(mean, mean_other)]
+        shift = mpmath.fsum(x**2 for x in shifts)
         traces = mpmath.fsum(x**2 for x in A) + mpmath.fsum(x**2 for x in B)
-        return float(mpmath.sqrt(max(shift + traces - 2 * nuclear, mpmath.mpf(0))))
+        square = shift + traces - 2 * nuclear_norm
+        return float(mpmath.sqrt(max(square, mpmath.mpf(0))))
 
 
-@pytest.mark.parametrize("d", [1, 2, 7, 20])
-def test_wasserstein_equals_matrix_roots(rng, d):
-    S1, S2 = (covariance(rng, d, d + 3) for _ in range(2))
-    m1, m2 = rng.normal(size=(2, d))
-    assert wasserstein(m1, S1, m2, S2) == pytest.approx(
-        by_sqrtm(m1, S1, m2, S2), abs=1e-8
-    )
+class TestWasserstein:
+    @pytest.mark.parametrize("d", [1, 2, 7, 20])
+    def test_equals_that_by_matrix_roots(self, rng, d):
+        S1 = random_covariance(rng, d, d + 3)
+        S2 = random_covariance(rng, d, d + 3)
+        m1, m2 = rng.normal(size=(2, d))
+        expected = wasserstein_by_roots(m1, S1, m2, S2)
+        assert wasserstein(m1, S1, m2, S2) == pytest.approx(expected, abs=1e-8)
+
+    @pytest.mark.parametrize("ranks", [(6, 2), (2, 6), (1, 1), (3, 3), (4, 6)], ids=str)
+    @pytest.mark.parametrize("scale", [1.0, 1e-4])
+    def test_of_singular_covariances_equals_that_in_40_digits(self, rng, ranks, scale):
+        F1, F2 = (scale * rng.normal(size=(6, rank)) for rank in ranks)
+        m1, m2 = scale * rng.normal(size=(2, 6))
+        distance = wasserstein(m1, F1 @ F1.T, m2, F2 @ F2.T)
+        expected = wasserstein_in_40_digits(m1, F1, m2, F2)
+        assert distance == pytest.approx(expected, abs=1e-8)
+
+    @pytest.mark.parametrize("step", [0.0, 1e-9, 1e-6, 1e-3])
+    @pytest.mark.parametrize("rank", [3, 5])
+    def test_keeps_its_digits_where_it_is_small(self, rng, step, rank):
+        # A difference of traces would be wrong by the square root of the rounding
+        # error, 1e-8.
+        F1 = rng.normal(size=(5, rank))
+        F2 = F1 + step * rng.normal(size=(5, rank))
+        mean = np.zeros(5)
+        distance = wasserstein(mean, F1 @ F1.T, mean, F2 @ F2.T)
+        expected = wasserstein_in_40_digits(mean, F1, mean, F2)
+        assert distance == pytest.approx(expected, rel=1e-6, abs=1e-8)
+
+    def test_of_points_is_the_euclidean_distance(self):
+        zeros = np.zeros((2, 2))
+        assert wasserstein([0.0, 0.0], zeros, [3.0, 4.0], zeros) == 5.0
+
+    def test_in_one_dimension_is_that_of_standard_deviations(self):
+        assert wasserstein([0.0], [[4.0]], [0.0], [[9.0]]) == pytest.approx(1.0)
+
+    def test_of_stacks_is_that_of_each_pair(self, rng):
+        covariances = [random_covariance(rng, 4, rank) for rank in (2, 3, 4, 4)]
+        stack = np.reshape(covariances, (2, 2, 4, 4))
+        means = rng.normal(size=(2, 2, 4))
+        covariance = random_covariance(rng, 4, 4)
+        mean = np.zeros(4)
+        distances = wasserstein(mean, covariance, means, stack)
+        assert distances.shape == (2, 2)
+        for index in np.ndindex(2, 2):
+            expected = wasserstein(mean, covariance, means[index], stack[index])
+            assert distances[index] == pytest.approx(expected)
+        reversed_distances = wasserstein(means, stack, mean, covariance)
+        assert reversed_distances == pytest.approx(distances)
 
 
-@pytest.mark.parametrize("ranks", [(6, 2), (2, 6), (1, 1), (3, 3), (4, 6)])
-@pytest.mark.parametrize("scale", [1.0, 1e-4])
-def test_wasserstein_without_full_rank(rng, ranks, scale):
-    F1, F2 = (scale * rng.normal(size=(6, rank)) for rank in ranks)
-    m1, m2 = scale * rng.normal(size=(2, 6))
-    found = wasserstein(m1, F1 @ F1.T, m2, F2 @ F2.T)
-    assert found == pytest.approx(by_mpmath(m1, F1, m2, F2), abs=1e-8)
+class TestPrincipalContributions:
+    def test_sum_to_the_squared_distance(self, rng):
+        S1 = random_covariance(rng, 5, 3)
+        S2 = random_covariance(rng, 5, 4)
+        m1, m2 = rng.normal(size=(2, 5))
+        axes = np.linalg.qr(rng.normal(size=(5, 5)))[0].T
+        contributions = principal_contributions(m1, S1, m2, S2, axes)
+        assert contributions.shape == (2, 5)
+        assert contributions.min() >= 0
+        square = wasserstein(m1, S1, m2, S2) ** 2
+        assert contributions.sum() == pytest.approx(square, rel=1e-9)
+        assert contributions[0] == pytest.approx((axes @ (m1 - m2)) ** 2)
+
+    def test_of_commuting_covariances_are_those_of_standard_deviations(self):
+        S1 = np.diag([1.0, 4.0])
+        S2 = np.diag([9.0, 0.0])
+        contributions = principal_contributions([0, 0], S1, [0, 0], S2, np.eye(2))
+        assert contributions[1] == pytest.approx([4.0, 4.0])
 
 
-@pytest.mark.parametrize("step", [0.0, 1e-9, 1e-6, 1e-3])
-@pytest.mark.parametrize("rank", [3, 5])
-def test_wasserstein_keeps_digits_where_it_is_small(rng, step, rank):
-    # A difference of traces would be wrong by the square root of the rounding error,
-    # 1e-8.
-    F1 = rng.normal(size=(5, rank))
-    F2 = F1 + step * rng.normal(size=(5, rank))
-    m = np.zeros(5)
-    found, true = wasserstein(m, F1 @ F1.T, m, F2 @ F2.T), by_mpmath(m, F1, m, F2)
-    assert found == pytest.approx(true, rel=1e-6, abs=1e-8)
+class TestSymmetricKL:
+    @pytest.fixture
+    def moments(self, rng):
+        S1 = random_covariance(rng, 2, 5)
+        S2 = random_covariance(rng, 2, 5)
+        m1, m2 = rng.normal(size=(2, 2))
+        return m1, S1, m2, S2
+
+    def test_is_that_of_draws(self, moments):
+        m1, S1, m2, S2 = moments
+        p = multivariate_normal(m1, S1)
+        q = multivariate_normal(m2, S2)
+        x = p.rvs(200_000, random_state=1)
+        y = q.rvs(200_000, random_state=1)
+        forward = np.mean(p.logpdf(x) - q.logpdf(x))
+        backward = np.mean(q.logpdf(y) - p.logpdf(y))
+        assert symmetric_kl(*moments) == pytest.approx(forward + backward, rel=0.03)
+
+    def test_is_symmetric_and_zero_for_equal_distributions(self, moments):
+        m1, S1, m2, S2 = moments
+        assert symmetric_kl(m2, S2, m1, S1) == pytest.approx(symmetric_kl(*moments))
+        assert symmetric_kl(m1, S1, m1, S1) == pytest.approx(0, abs=1e-12)
+
+    def test_of_a_singular_covariance_is_finite_with_a_ridge_only(self):
+        flat = np.diag([1.0, 0.0])
+        moments = [0, 0], flat, [0, 0], np.eye(2)
+        assert symmetric_kl(*moments) == np.inf
+        expected = 0.5 * (0.5 / 1.5 + 1.5 / 0.5 + 2) - 2
+        assert symmetric_kl(*moments, ridge=0.5) == pytest.approx(expected)
 
 
-def test_wasserstein_of_points_and_one_axis():
-    assert (
-        wasserstein([0.0, 0.0], np.zeros((2, 2)), [3.0, 4.0], np.zeros((2, 2))) == 5.0
-    )
-    assert wasserstein([0.0], [[4.0]], [0.0], [[9.0]]) == pytest.approx(1.0)
-
-
-def test_wasserstein_of_stacks(rng):
-    stack = np.array([covariance(rng, 4, r) for r in (2, 3, 4, 4)]).reshape(2, 2, 4, 4)
-    means = rng.normal(size=(2, 2, 4))
-    S, m = covariance(rng, 4, 4), np.zeros(4)
-    found = wasserstein(m, S, means, stack)
-    assert found.shape == (2, 2)
-    for place in np.ndindex(2, 2):
-        assert found[place] == pytest.approx(
-            wasserstein(m, S, means[place], stack[place])
-        )
-    assert wasserstein(means, stack, m, S) == pytest.approx(found)
-
-
-def test_contributions_sum_to_the_square(rng):
-    S1, S2 = covariance(rng, 5, 3), covariance(rng, 5, 4)
-    m1, m2 = rng.normal(size=(2, 5))
-    axes = np.linalg.qr(rng.normal(size=(5, 5)))[0].T
-    parts = principal_contributions(m1, S1, m2, S2, axes)
-    assert parts.shape == (2, 5)
-    assert parts.min() >= 0
-    assert parts.sum() == pytest.approx(wasserstein(m1, S1, m2, S2) ** 2, rel=1e-9)
-    assert parts[0] == pytest.approx((axes @ (m1 - m2)) ** 2)
-    # Commuting covariances: each axis has the distance of its own standard deviations.
-    S1, S2 = np.diag([1.0, 4.0]), np.diag([9.0, 0.0])
-    parts = principal_contributions([0, 0], S1, [0, 0], S2, np.eye(2))
-    assert parts[1] == pytest.approx([4.0, 4.0])
-
-
-def test_symmetric_kl_is_that_of_the_densities(rng):
-    S1, S2 = covariance(rng, 2, 5), covariance(rng, 2, 5)
-    m1, m2 = rng.normal(size=(2, 2))
-    p, q = multivariate_normal(m1, S1), multivariate_normal(m2, S2)
-    x, y = (each.rvs(200_000, random_state=1) for each in (p, q))
-    by_draws = np.mean(p.logpdf(x) - q.logpdf(x)) + np.mean(q.logpdf(y) - p.logpdf(y))
-    assert symmetric_kl(m1, S1, m2, S2) == pytest.approx(by_draws, rel=0.03)
-    assert symmetric_kl(m2, S2, m1, S1) == pytest.approx(symmetric_kl(m1, S1, m2, S2))
-    assert symmetric_kl(m1, S1, m1, S1) == pytest.approx(0, abs=1e-12)
-
-
-def test_symmetric_kl_without_full_rank():
-    flat = np.diag([1.0, 0.0])
-    assert symmetric_kl([0, 0], flat, [0, 0], np.eye(2)) == np.inf
-    found = symmetric_kl([0, 0], flat, [0, 0], np.eye(2), ridge=0.5)
-    assert found == pytest.approx(0.5 * (0.5 / 1.5 + 1.5 / 0.5 + 2) - 2)
-
-
-def test_factor_is_the_nearest(rng):
-    noisy = np.diag([2.0, -1.0, 0.0])
-    factor = psd_factor(noisy)
+def test_factor_is_of_the_nearest_positive_semidefinite_matrix(rng):
+    indefinite = np.diag([2.0, -1.0, 0.0])
+    factor = psd_factor(indefinite)
     assert factor @ factor.T == pytest.approx(np.diag([2.0, 0.0, 0.0]))
     for _ in range(50):
-        other = covariance(rng, 3, 3) * rng.uniform(0, 1)
-        assert np.linalg.norm(other - noisy) >= 1.0
+        other = random_covariance(rng, 3, 3) * rng.uniform(0, 1)
+        assert np.linalg.norm(other - indefinite) >= 1.0
 
 
 @pytest.mark.parametrize(
@@ -150,7 +170,8 @@ def test_factor_is_the_nearest(rng):
             "ridge must be a finite number",
         ),
     ],
+    ids=["shape", "nan", "length", "infinite", "ridge"],
 )
-def test_refusals(call, message):
+def test_invalid_moments_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()

@@ -1,5 +1,4 @@
-"""The Bayes estimate equals its definition, along the buyer's directions and at any
-noise."""
+"""The Bayes estimate of moments against its definition."""
 
 import numpy as np
 import pytest
@@ -10,86 +9,93 @@ from skvalue.privacy import smat, svec
 
 from .markets import gaussian_rows
 
-ANY = np.array([np.inf])
+UNBOUNDED = np.array([np.inf])
 FLOOR = 0.02  # of the mean variance, in all directions
-SIZES = np.concatenate([[0.0], 10.0 ** np.arange(-2, 12.25, 0.25)])
+SCALES = np.concatenate([[0.0], 10.0 ** np.arange(-2, 12.25, 0.25)])
 
 
-def covariance_of(statistics):
-    covariance = np.cov(statistics.T)
-    return covariance / np.trace(covariance) * len(covariance) + FLOOR * np.eye(
-        len(covariance)
-    )
+def prior_covariance(vectors):
+    covariance = np.cov(vectors.T)
+    p = len(covariance)
+    return covariance / np.trace(covariance) * p + FLOOR * np.eye(p)
 
 
-def by_definition(covariance, gap, longest=np.inf):
-    """Posterior mean, size by size, from densities and inverses."""
+def posterior_mean(covariance, gap, max_length=np.inf):
+    """Posterior mean by its definition, from densities and inverses at each scale."""
     p = len(gap)
-    sizes = SIZES[SIZES * p <= longest**2]
-    totals = [size * covariance + np.eye(p) for size in sizes]
-    fit = np.array([multivariate_normal(cov=total).logpdf(gap) for total in totals])
-    weight = np.exp(fit - fit.max())
-    means = [
-        size * covariance @ np.linalg.solve(both, gap)
-        for size, both in zip(sizes, totals)
-    ]
-    return weight @ means / weight.sum()
+    weights = []
+    means = []
+    for scale in SCALES[SCALES * p <= max_length**2]:
+        total = scale * covariance + np.eye(p)
+        weights.append(multivariate_normal(cov=total).logpdf(gap))
+        means.append(scale * covariance @ np.linalg.solve(total, gap))
+    weights = np.exp(np.array(weights) - max(weights))
+    return weights @ means / weights.sum()
 
 
-@pytest.mark.parametrize("length", [0.5, 3.0, 30.0])
-def test_it_is_the_posterior_mean(rng, length):
-    statistics = rng.normal(size=(50, 6)) * [3, 2, 1, 1, 0.1, 0]
-    gaps = length * rng.normal(size=(4, 6))
-    longest = np.array([np.inf, 1e3, 3.0, 0.1])
-    found = Prior(statistics).estimate(gaps, longest)
-    expected = [
-        by_definition(covariance_of(statistics), *each) for each in zip(gaps, longest)
-    ]
-    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
+class TestPrior:
+    VARYING = np.array([3, 2, 1, 1, 0.1, 0])  # deviations of the columns
+
+    @pytest.mark.parametrize("length", [0.5, 3.0, 30.0])
+    def test_estimate_is_the_posterior_mean(self, rng, length):
+        vectors = rng.normal(size=(50, 6)) * self.VARYING
+        gaps = length * rng.normal(size=(4, 6))
+        max_lengths = np.array([np.inf, 1e3, 3.0, 0.1])
+        covariance = prior_covariance(vectors)
+        expected = [
+            posterior_mean(covariance, gap, max_length)
+            for gap, max_length in zip(gaps, max_lengths)
+        ]
+        np.testing.assert_allclose(
+            Prior(vectors).estimate(gaps, max_lengths), expected, rtol=1e-7, atol=1e-9
+        )
+
+    def test_directions_beyond_128_have_one_variance(self, rng):
+        # All others have the same variance, so that this is the prior of all 130.
+        deviations = np.r_[5.0, 3.0, np.ones(128)]
+        vectors = np.vstack([np.eye(130), -np.eye(130)]) * deviations
+        prior = Prior(vectors)
+        gap = 2 * rng.normal(size=130)
+        assert prior.directions.shape == (130, 128)
+        expected = posterior_mean(prior_covariance(vectors), gap)
+        np.testing.assert_allclose(
+            prior.estimate(gap[None], UNBOUNDED), [expected], rtol=1e-7
+        )
+
+    @pytest.mark.parametrize("n_samples", [5, 1])
+    def test_equal_vectors_give_an_isotropic_prior(self, rng, n_samples):
+        gaps = 2 * rng.normal(size=(4, 6))
+        expected = [posterior_mean(np.eye(6), gap) for gap in gaps]
+        prior = Prior(np.ones((n_samples, 6)))
+        np.testing.assert_allclose(prior.estimate(gaps, UNBOUNDED), expected, rtol=1e-9)
+
+    def test_gaps_far_above_the_noise_are_kept(self, rng):
+        prior = Prior(rng.normal(size=(50, 6)) * self.VARYING)
+        gaps = 1e4 * rng.normal(size=(4, 6))
+        np.testing.assert_allclose(prior.estimate(gaps, UNBOUNDED), gaps, atol=0.1)
+
+    def test_gaps_below_the_noise_are_shrunk(self, rng):
+        prior = Prior(rng.normal(size=(50, 6)) * self.VARYING)
+        gaps = 0.3 * rng.normal(size=(4, 6))
+        shrunk = prior.estimate(gaps, UNBOUNDED)
+        assert (np.linalg.norm(shrunk, axis=1) < np.linalg.norm(gaps, axis=1)).all()
+
+    def test_risk_is_smaller_where_sellers_differ_as_rows_do(self, rng):
+        vectors = rng.normal(size=(200, 20)) * np.r_[np.full(3, 5.0), np.full(17, 0.3)]
+        noise = rng.normal(size=(300, 20))
+        informed = Prior(vectors)
+        isotropic = Prior(np.ones((2, 20)))
+
+        def risk(prior, gap):
+            return np.mean((prior.estimate(gap + noise, UNBOUNDED) - gap) ** 2)
+
+        along = np.r_[4, 4, 4, np.zeros(17)]
+        assert risk(informed, along) < 0.5 * risk(isotropic, along)
+        across = np.r_[0, 0, 0, np.full(17, 3.0)]
+        assert risk(informed, across) < 1.05  # 1 without a prior
 
 
-def test_a_few_directions_and_the_rest(rng):
-    # 128 directions are kept, and all others have the same variance: the prior of all
-    # 130.
-    deviations = np.r_[5.0, 3.0, np.ones(128)]
-    statistics = np.vstack([np.eye(130), -np.eye(130)]) * deviations
-    prior, gap = Prior(statistics), 2 * rng.normal(size=130)
-    assert prior.directions.shape == (130, 128)
-    expected = by_definition(covariance_of(statistics), gap)
-    np.testing.assert_allclose(prior.estimate(gap[None], ANY), [expected], rtol=1e-7)
-
-
-@pytest.mark.parametrize("statistics", [np.ones((5, 6)), np.ones((1, 6))], ids=str)
-def test_without_directions_all_are_alike(rng, statistics):
-    gaps = 2 * rng.normal(size=(4, 6))
-    expected = [by_definition(np.eye(6), g) for g in gaps]
-    np.testing.assert_allclose(
-        Prior(statistics).estimate(gaps, ANY), expected, rtol=1e-9
-    )
-
-
-def test_it_lets_go_of_what_noise_cannot_be(rng):
-    prior = Prior(rng.normal(size=(50, 6)) * [3, 2, 1, 1, 0.1, 0])
-    gaps = 1e4 * rng.normal(size=(4, 6))
-    np.testing.assert_allclose(prior.estimate(gaps, ANY), gaps, atol=0.1)
-    quiet = 0.3 * rng.normal(size=(4, 6))
-    shrunk = prior.estimate(quiet, ANY)
-    assert (np.linalg.norm(shrunk, axis=1) < np.linalg.norm(quiet, axis=1)).all()
-
-
-def test_it_pays_where_sellers_differ_as_rows_do(rng):
-    statistics = rng.normal(size=(200, 20)) * np.r_[np.full(3, 5.0), np.full(17, 0.3)]
-    noise = rng.normal(size=(300, 20))
-
-    def risk(prior, gap):
-        return np.mean((prior.estimate(gap + noise, ANY) - gap) ** 2)
-
-    same, other = np.r_[4, 4, 4, np.zeros(17)], np.r_[0, 0, 0, np.full(17, 3.0)]
-    assert risk(Prior(statistics), same) < 0.5 * risk(Prior(np.ones((2, 20))), same)
-    assert risk(Prior(statistics), other) < 1.05  # plain: 1
-
-
-def test_symmetric_matrices_there_and_back(rng):
+def test_symmetric_matrices_are_vectors_of_the_same_norm(rng):
     square = rng.normal(size=(3, 4, 4))
     matrices = square + np.swapaxes(square, 1, 2)
     vectors = svec(matrices)
@@ -98,57 +104,90 @@ def test_symmetric_matrices_there_and_back(rng):
     np.testing.assert_allclose(smat(vectors, 4), matrices)
 
 
-def test_priors_are_of_rows_and_of_their_products(rng):
-    rows = gaussian_rows(rng, 30, 4) + 5
-    around = rows - rows.mean(axis=0)
-    products = np.array([svec(np.outer(row, row)) for row in around])
-    for prior, vectors in zip(priors_of(rows, seed=0), (rows, products)):
-        gaps = rng.normal(size=(3, vectors.shape[1]))
-        np.testing.assert_allclose(
-            prior.estimate(gaps, ANY), Prior(vectors).estimate(gaps, ANY)
+class TestPriorsOfRows:
+    def test_are_those_of_rows_and_of_their_outer_products(self, rng):
+        rows = gaussian_rows(rng, 30, 4) + 5
+        centred = rows - rows.mean(axis=0)
+        products = np.array([svec(np.outer(row, row)) for row in centred])
+        mean_prior, covariance_prior = priors_of(rows, seed=0)
+        for prior, vectors in ((mean_prior, rows), (covariance_prior, products)):
+            gaps = rng.normal(size=(3, vectors.shape[1]))
+            np.testing.assert_allclose(
+                prior.estimate(gaps, UNBOUNDED),
+                Prior(vectors).estimate(gaps, UNBOUNDED),
+            )
+
+    @pytest.mark.slow
+    def test_use_few_rows_of_many_dimensions(self, rng):
+        """2^22 numbers in products, or two rows."""
+        wide = gaussian_rows(rng, 12, 1200)
+        _, prior = priors_of(wide, seed=0)
+        assert prior.directions.shape == (1200 * 1201 / 2, 5)
+
+
+class TestShrinkMoments:
+    @pytest.fixture
+    def rows(self, rng):
+        return gaussian_rows(rng, 100, 3)
+
+    @pytest.fixture
+    def released(self, rng, rows):
+        """Noisy means and second moments of two sellers."""
+        means = rows.mean(axis=0) + 0.1 * rng.normal(size=(2, 3))
+        outer = means[:, :, None] * means[:, None, :]
+        return means, np.cov(rows.T) + outer + 0.05 * np.eye(3)
+
+    def test_gaps_are_shrunk_in_units_of_their_noise(self, rows, released):
+        mean = rows.mean(axis=0)
+        covariance = np.cov(rows.T)
+        means, moments = released
+        priors = priors_of(rows, seed=0)
+        mean_prior, covariance_prior = priors
+        noise = np.array([[0.2, 0.1], [0.02, 0.01]])
+        shrunk_means, shrunk_covariances = shrink_moments(
+            (mean, covariance), means, moments, noise, priors, 2.0
         )
+        for i, (a, b) in enumerate(noise):
+            gap = (means[i] - mean)[None] / a
+            expected_mean = mean + a * mean_prior.estimate(gap, 2 / a)[0]
+            np.testing.assert_allclose(shrunk_means[i], expected_mean)
 
+            # An entry of m m' changes by m_i e_j + m_j e_i + e_i e_j; on average over
+            # the diagonal:
+            square = expected_mean @ expected_mean
+            c = np.sqrt(b**2 + 4 * a**2 * square / 3 + 2 * a**4)
+            gap = moments[i] - np.outer(expected_mean, expected_mean) - covariance
+            gap = covariance_prior.estimate(svec(gap)[None] / c, 4 / c)[0]
+            np.testing.assert_allclose(
+                shrunk_covariances[i], covariance + smat(c * gap, 3)
+            )
 
-@pytest.mark.slow
-def test_few_rows_are_taken_where_there_are_many_dimensions(rng):
-    """Of products 2^22 numbers, or two rows."""
-    wide = gaussian_rows(rng, 12, 1200)
-    assert priors_of(wide, seed=0)[1].directions.shape == (1200 * 1201 / 2, 5)
-
-
-def test_moments_are_taken_in_units_of_their_noise(rng):
-    rows = gaussian_rows(rng, 100, 3)
-    mean, covariance = rows.mean(axis=0), np.cov(rows.T)
-    priors = priors_of(rows, seed=0)
-    noise = np.array([[0.2, 0.1], [0.02, 0.01]])
-    means = mean + 0.1 * rng.normal(size=(2, 3))
-    moments = covariance + means[:, :, None] * means[:, None, :] + 0.05 * np.eye(3)
-    found = shrink_moments((mean, covariance), means, moments, noise, priors, 2.0)
-    for place, (a, b) in enumerate(noise):
-        shrunk = (
-            mean + a * priors[0].estimate((means[place] - mean)[None] / a, 2 / a)[0]
+    def test_moments_with_hardly_any_noise_are_kept(self, rows, released):
+        means, moments = released
+        shrunk_means, shrunk_covariances = shrink_moments(
+            (rows.mean(axis=0), np.cov(rows.T)),
+            means,
+            moments,
+            noise=np.full((2, 2), 1e-9),
+            priors=priors_of(rows, seed=0),
+            radius=2.0,
         )
-        np.testing.assert_allclose(found[0][place], shrunk)
-        # An entry of m m' changes by m_i e_j + m_j e_i + e_i e_j; on average over the
-        # diagonal:
-        b = np.sqrt(b**2 + 4 * a**2 * (shrunk @ shrunk) / 3 + 2 * a**4)
-        gap = moments[place] - np.outer(shrunk, shrunk) - covariance
-        by = b * priors[1].estimate(svec(gap)[None] / b, 4 / b)[0]
-        np.testing.assert_allclose(found[1][place], covariance + smat(by, 3))
-    exact = shrink_moments(
-        (mean, covariance), means, moments, np.full((2, 2), 1e-9), priors, 2.0
-    )
-    np.testing.assert_allclose(exact[0], means, atol=1e-7)
-    outer = exact[0][:, :, None] * exact[0][:, None, :]
-    np.testing.assert_allclose(exact[1] + outer, moments, atol=1e-7)
+        np.testing.assert_allclose(shrunk_means, means, atol=1e-7)
+        outer = shrunk_means[:, :, None] * shrunk_means[:, None, :]
+        np.testing.assert_allclose(shrunk_covariances + outer, moments, atol=1e-7)
 
-
-def test_noise_longer_than_the_radius_leaves_nothing(rng):
-    rows = gaussian_rows(rng, 100, 3)
-    mean, covariance = rows.mean(axis=0), np.cov(rows.T)
-    loud = np.full((1, 2), 20.0)
-    means, moments = 20 * rng.normal(size=(1, 3)), 20 * np.eye(3)[None]
-    priors = priors_of(rows, seed=0)
-    found = shrink_moments((mean, covariance), means, moments, loud, priors, radius=1.0)
-    assert np.array_equal(found[0], mean[None])
-    assert np.array_equal(found[1], covariance[None])
+    def test_noise_longer_than_the_radius_gives_the_moments_of_the_buyer(
+        self, rng, rows
+    ):
+        mean = rows.mean(axis=0)
+        covariance = np.cov(rows.T)
+        shrunk_means, shrunk_covariances = shrink_moments(
+            (mean, covariance),
+            20 * rng.normal(size=(1, 3)),
+            20 * np.eye(3)[None],
+            noise=np.full((1, 2), 20.0),
+            priors=priors_of(rows, seed=0),
+            radius=1.0,
+        )
+        assert np.array_equal(shrunk_means, mean[None])
+        assert np.array_equal(shrunk_covariances, covariance[None])
