@@ -1,5 +1,4 @@
-"""A seller's release: exact sensitivities, honest noise, and what it says about
-itself."""
+"""A seller's release: its sensitivity, its noise, and what it says about itself."""
 
 import warnings
 from dataclasses import replace
@@ -18,228 +17,266 @@ from skvalue.privacy import Ledger, get_epsilon, grid_width
 from .markets import fitted, gaussian_rows, quietly, released
 
 
-def in_ball(z):
-    return z / max(1.0, np.linalg.norm(z))
+@pytest.fixture
+def scorer(rng):
+    return fitted(rng)
 
 
-@pytest.mark.parametrize(
-    ("relation", "weight"),
-    [
-        *(("replace", weight) for weight in (0.3, 0.6, 1.4, 2.0)),
-        ("null", 0.6),
-        ("add_remove", 0.6),
-    ],
-)
-def test_sensitivity_is_exact(relation, weight, rng):
-    others = gaussian_rows(rng, 5, 3)
+class TestSensitivity:
+    @pytest.mark.parametrize(
+        ("relation", "weight"),
+        [
+            ("replace", 0.3),
+            ("replace", 0.6),
+            ("replace", 1.4),
+            ("replace", 2.0),
+            ("null", 0.6),
+            ("add_remove", 0.6),
+        ],
+    )
+    def test_is_attained_by_the_most_distant_rows(self, relation, weight, rng):
+        others = gaussian_rows(rng, 5, 3)
 
-    def change(z):
-        one = [in_ball(z[:3])]
-        other = [in_ball(z[3:])] if relation == "replace" else []
-        if relation == "null":
-            other = [np.zeros(3)]
-        before, after = (
-            moment_statistic(np.vstack([others, *rows]), weight, relation)
-            for rows in (one, other)
+        def in_ball(z):
+            return z / max(1.0, np.linalg.norm(z))
+
+        def minus_change(z):
+            rows = {"replace": [in_ball(z[3:])], "null": [np.zeros(3)]}
+            with_row = np.vstack([others, in_ball(z[:3])])
+            neighbour = np.vstack([others, *rows.get(relation, [])])
+            change = moment_statistic(with_row, weight, relation)
+            change = change - moment_statistic(neighbour, weight, relation)
+            return -np.linalg.norm(change)
+
+        search = partial(
+            minimize, minus_change, method="Nelder-Mead", options={"maxiter": 800}
         )
-        return -np.linalg.norm(before - after)
+        distance = max(-search(rng.normal(size=6) * 2).fun for _ in range(4))
+        sensitivity = statistic_sensitivity(weight, relation)
+        assert 0.99 * sensitivity <= distance <= sensitivity
 
-    search = partial(minimize, change, method="Nelder-Mead", options=dict(maxiter=800))
-    found = max(-search(rng.normal(size=6) * 2).fun for _ in range(4))
-    claimed = statistic_sensitivity(weight, relation)
-    assert 0.99 * claimed <= found <= claimed
-
-
-def test_one_release_of_both_needs_less_noise_than_two():
-    # With f and 1 - f of the squared budget, noise is 2 / sqrt f and sqrt 2 / sqrt(1 -
-    # f).
-    for weight in (0.3, 0.6, 1.0):
-        together = statistic_sensitivity(weight, "replace")
-        fraction = 1 - 2 / together**2  # the same noise on the second moment
-        assert together / weight < 0.8 * 2 / np.sqrt(fraction)
+    @pytest.mark.parametrize("weight", [0.3, 0.6, 1.0])
+    def test_of_both_moments_needs_less_noise_than_two_releases(self, weight):
+        # With f and 1 - f of the squared budget, noise is 2 / sqrt f and sqrt 2 / sqrt
+        # (1 - f). Here the noise on the second moment is the same.
+        sensitivity = statistic_sensitivity(weight, "replace")
+        fraction = 1 - 2 / sensitivity**2
+        assert sensitivity / weight < 0.8 * 2 / np.sqrt(fraction)
 
 
-@pytest.mark.parametrize(
-    ("setting", "epsilon"),
-    [
-        *(
-            (dict(relation=relation), 0.8)
-            for relation in ("replace", "null", "add_remove")
-        ),
-        (dict(epsilon=3.0, delta=1e-7), 3.0),
-        (dict(epsilon=1e-8), 1e-8),
-    ],
-)
-def test_epsilon_is_spent_and_stated(setting, epsilon, rng):
-    scorer = fitted(rng)
-    seller = SellerRelease(scorer.model_, **setting).fit(gaussian_rows(rng, 200, 3))
-    summary, report = seller.summary_, seller.privacy_
-    spent = get_epsilon(summary.event, summary.delta)
-    assert epsilon * (1 - 1e-6) <= spent <= epsilon * (1 + 1e-9) + 1e-12
-    assert report.epsilon == pytest.approx(epsilon, rel=1e-6)
-    assert f"({epsilon:g}, {summary.delta:g})" in summary.guarantee
-    assert report.relation == summary.relation == setting.get("relation", "replace")
-    assert report.notion == "central"
-    assert "the buyer's data" in " ".join(str(report).split())
-    assert "running times and error messages" in report.not_protected
+class TestGuarantee:
+    @pytest.mark.parametrize(
+        ("parameters", "epsilon"),
+        [
+            ({"relation": "replace"}, 0.8),
+            ({"relation": "null"}, 0.8),
+            ({"relation": "add_remove"}, 0.8),
+            ({"epsilon": 3.0, "delta": 1e-7}, 3.0),
+            ({"epsilon": 1e-8}, 1e-8),
+        ],
+        ids=str,
+    )
+    def test_epsilon_is_spent_and_stated(self, parameters, epsilon, rng, scorer):
+        seller = SellerRelease(scorer.model_, **parameters)
+        seller.fit(gaussian_rows(rng, 200, 3))
+        summary = seller.summary_
+        report = seller.privacy_
+        spent = get_epsilon(summary.event, summary.delta)
+        assert epsilon * (1 - 1e-6) <= spent <= epsilon * (1 + 1e-9) + 1e-12
+        assert report.epsilon == pytest.approx(epsilon, rel=1e-6)
+        assert f"({epsilon:g}, {summary.delta:g})" in summary.guarantee
+        relation = parameters.get("relation", "replace")
+        assert report.relation == summary.relation == relation
+        assert report.notion == "central"
+        assert "the buyer's data" in " ".join(str(report).split())
+        assert "running times and error messages" in report.not_protected
+
+    def test_seeded_noise_voids_it(self, rng, scorer):
+        seller = released(scorer, gaussian_rows(rng, 100, 3), 5)
+        assert seller.summary_.seeded
+        assert seller.summary_.guarantee is seller.privacy_.guarantee is None
+
+    def test_large_delta_is_warned_of_at_the_line_of_the_user(self, rng, scorer):
+        X = gaussian_rows(rng, 50, 3)
+        with pytest.warns(
+            VoidGuaranteeWarning, match="delta=0.02 and n=50, even a release"
+        ) as caught:
+            SellerRelease(scorer.model_, delta=0.02).fit(X)
+        assert caught[0].filename == __file__
+
+    @pytest.mark.parametrize(("epsilon", "delta"), [(0.8, 0.019), (None, 0.5)])
+    def test_delta_that_promises_nothing_less_is_not_warned_of(
+        self, rng, scorer, epsilon, delta
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            seller = SellerRelease(scorer.model_, epsilon, delta=delta)
+            seller.fit(gaussian_rows(rng, 50, 3))
 
 
-def test_noise_is_of_the_stated_size(rng):
-    scorer = fitted(rng, max_norm=2.0)
-    X = gaussian_rows(rng, 300, 3)
-    exact = SellerRelease(scorer.model_, None).fit(X).summary_
-    for relation in ("replace", "null"):
-        sent = [
+class TestNoise:
+    @pytest.mark.parametrize("relation", ["replace", "null"])
+    def test_has_the_stated_scale(self, rng, relation):
+        scorer = fitted(rng, max_norm=2.0)
+        X = gaussian_rows(rng, 300, 3)
+        exact = SellerRelease(scorer.model_, None).fit(X).summary_
+        summaries = [
             released(scorer, X, seed, relation=relation).summary_ for seed in range(80)
         ]
-        means = np.array([s.mean - exact.mean for s in sent])
-        assert means.std() == pytest.approx(sent[0].noise.mean, rel=0.15)
-        gaps = np.array([s.moment - exact.moment for s in sent])
-        diagonal, off = gaps[:, [0, 2, 5]], gaps[:, [1, 3, 4]]
-        assert diagonal.std() == pytest.approx(sent[0].noise.moment, rel=0.15)
-        assert off.std() == pytest.approx(sent[0].noise.moment / np.sqrt(2), rel=0.15)
+        stated = summaries[0].noise
+        on_mean = np.array([summary.mean - exact.mean for summary in summaries])
+        assert on_mean.std() == pytest.approx(stated.mean, rel=0.15)
+        on_moment = np.array([summary.moment - exact.moment for summary in summaries])
+        on_diagonal = on_moment[:, [0, 2, 5]]
+        assert on_diagonal.std() == pytest.approx(stated.moment, rel=0.15)
+        off_diagonal = on_moment[:, [1, 3, 4]]
+        assert off_diagonal.std() == pytest.approx(stated.moment / np.sqrt(2), rel=0.15)
 
-
-def test_what_leaves_is_on_a_grid(rng):
-    scorer = fitted(rng)
-    for relation in ("replace", "null"):
-        seller = SellerRelease(scorer.model_, relation=relation).fit(
-            gaussian_rows(rng, 300, 3)
-        )
-        sent = seller.summary_
-        steps = sent.mean * sent.mean_weight * 300 / grid_width(sent.noise_scale)
+    @pytest.mark.parametrize("relation", ["replace", "null"])
+    def test_released_numbers_are_on_a_grid(self, rng, scorer, relation):
+        seller = SellerRelease(scorer.model_, relation=relation)
+        summary = seller.fit(gaussian_rows(rng, 300, 3)).summary_
+        sums = summary.mean * summary.mean_weight * 300
+        steps = sums / grid_width(summary.noise_scale)
         np.testing.assert_allclose(steps, np.rint(steps), atol=1e-3)
 
+    def test_covariances_are_unbiased(self, rng, scorer):
+        X = gaussian_rows(rng, 4000, 3, 0.2)
+        X -= X.mean(axis=0)
+        expected = np.cov(scorer.model_.transform(X).T)
+        summaries = [
+            released(scorer, X, seed, epsilon=20.0).summary_ for seed in range(100)
+        ]
+        estimates = estimate_summaries(scorer._buyer, summaries, shrink=False)
+        covariances = estimates.covariance
+        error = covariances.std(axis=0) / np.sqrt(len(summaries))
+        assert (np.abs(covariances.mean(axis=0) - expected) < 5 * error).all()
+        # Without the correction for the noise in the mean the diagonal would be off by
+        # this:
+        assert summaries[0].noise.mean ** 2 > 0
 
-def test_moments_are_unbiased(rng):
-    scorer = fitted(rng)
-    X = gaussian_rows(rng, 4000, 3, 0.2)
-    X -= X.mean(axis=0)
-    rows = scorer.model_.transform(X)
-    covariance = np.cov(rows.T)
-    sent = [released(scorer, X, seed, epsilon=20.0).summary_ for seed in range(100)]
-    found = estimate_summaries(scorer._buyer, sent, shrink=False).covariance
-    error = found.std(axis=0) / np.sqrt(len(sent))
-    assert (np.abs(found.mean(axis=0) - covariance) < 5 * error).all()
-    # Without the correction for the noise in the mean the diagonal would be off by
-    # this:
-    assert sent[0].noise.mean ** 2 > 0
+    def test_on_a_private_number_of_rows_has_the_stated_scale(self, rng, scorer):
+        X = gaussian_rows(rng, 500, 3)
+        summaries = [
+            released(scorer, X, seed, relation="add_remove").summary_
+            for seed in range(80)
+        ]
+        counts = [summary.n_samples for summary in summaries]
+        scale = summaries[0].noise_scale / COUNT_WEIGHT
+        assert np.mean(counts) == pytest.approx(500, abs=5 * scale / 80**0.5)
+        assert np.std(counts) == pytest.approx(scale, rel=0.2)
+
+    def test_on_a_small_private_number_of_rows_gives_a_valid_summary(self, rng, scorer):
+        X = gaussian_rows(rng, 3, 3)
+        summaries = [
+            released(scorer, X, seed, relation="add_remove").summary_
+            for seed in range(60)
+        ]
+        assert min(summary.n_samples for summary in summaries) == 2
+        assert all(np.isfinite(scorer.score_summaries(summaries)))
+
+    def test_depends_on_the_seed_and_is_fresh_without_one(self, rng, scorer):
+        X = gaussian_rows(rng, 100, 3)
+
+        def seeded():
+            return released(scorer, X, 5).summary_.to_json()
+
+        def unseeded():
+            return SellerRelease(scorer.model_).fit(X).summary_.to_json()
+
+        assert seeded() == seeded()
+        assert unseeded() != unseeded()
+
+    def test_scale_does_not_depend_on_the_rows(self, rng, scorer):
+        first = released(scorer, gaussian_rows(rng, 100, 3), 5).summary_
+        second = released(scorer, gaussian_rows(rng, 100, 3), 5).summary_
+        assert second.noise_scale == first.noise_scale
 
 
-def test_number_of_rows_is_noisy_where_it_is_private(rng):
-    scorer = fitted(rng)
-    X = gaussian_rows(rng, 500, 3)
-    sent = [
-        released(scorer, X, seed, relation="add_remove").summary_ for seed in range(80)
-    ]
-    counts, scale = [s.n_samples for s in sent], sent[0].noise_scale
-    assert np.mean(counts) == pytest.approx(
-        500, abs=5 * scale / COUNT_WEIGHT / len(sent) ** 0.5
+class TestMoments:
+    def test_without_noise_are_those_of_the_rows(self, rng, scorer):
+        X = gaussian_rows(rng, 60, 3, 0.4)
+        summary = SellerRelease(scorer.model_, None).fit(X).summary_
+        estimates = estimate_summaries(scorer._buyer, [summary], shrink=False)
+        rows = scorer.model_.transform(X)
+        assert estimates.mean[0] == pytest.approx(rows.mean(axis=0))
+        assert estimates.covariance[0] == pytest.approx(np.cov(rows.T))
+        assert np.linalg.norm(rows, axis=1).max() <= 1 + 1e-12
+
+    def test_huge_rows_are_clipped_and_do_not_overflow(self, scorer):
+        X = np.array([[1e200, 0, 0], [0, -1e160, 0], [0.1, 0, 0]])
+        rows = scorer.model_.transform(X)
+        assert np.linalg.norm(rows, axis=1)[:2] == pytest.approx([1.0, 1.0])
+
+
+class TestLedger:
+    def test_release_charges_its_epsilon(self, rng, scorer):
+        ledger = Ledger(None, "rows", epsilon=1.0, delta=1e-5)
+        seller = SellerRelease(scorer.model_, 0.8, ledger=ledger)
+        seller.fit(gaussian_rows(rng, 100, 3))
+        assert ledger.spent == pytest.approx(0.8)
+        assert [charge.label for charge in ledger.charges] == ["SellerRelease"]
+
+    def test_release_over_the_budget_is_refused(self, rng, scorer):
+        X = gaussian_rows(rng, 100, 3)
+        ledger = Ledger(None, "rows", epsilon=1.0, delta=1e-5)
+        SellerRelease(scorer.model_, 0.8, ledger=ledger).fit(X)
+        seller = SellerRelease(scorer.model_, 0.8, ledger=ledger)
+        with pytest.raises(
+            ValueError, match="the release must fit what is left of the budget"
+        ):
+            seller.fit(X)
+        assert not hasattr(seller, "summary_")
+        assert ledger.n_charges == 1
+
+    def test_release_without_noise_is_not_charged(self, rng, scorer):
+        ledger = Ledger(None, "rows", epsilon=1.0, delta=1e-5)
+        seller = SellerRelease(scorer.model_, None, ledger=ledger)
+        seller.fit(gaussian_rows(rng, 100, 3))
+        assert ledger.n_charges == 0
+
+
+class TestErrors:
+    @pytest.mark.parametrize("kind", ["complex", "text"])
+    def test_error_shows_no_entry_of_the_rows(self, rng, scorer, kind):
+        X = gaussian_rows(rng, 50, 3)
+        X = X + 12345j if kind == "complex" else np.full(X.shape, "12345?")
+        with pytest.raises(ValueError, match="X must hold (real )?numbers") as caught:
+            SellerRelease(scorer.model_).fit(X)
+        assert "12345" not in str(caught.value)
+
+    @pytest.mark.parametrize(
+        ("parameters", "message"),
+        [
+            ({"epsilon": -1.0}, "'epsilon' parameter of SellerRelease"),
+            ({"relation": "near"}, "'relation' parameter of SellerRelease"),
+        ],
+        ids=["epsilon", "relation"],
     )
-    assert np.std(counts) == pytest.approx(scale / COUNT_WEIGHT, rel=0.2)
-    few = [
-        released(scorer, X[:3], seed, relation="add_remove").summary_
-        for seed in range(60)
-    ]
-    assert min(s.n_samples for s in few) == 2  # impossible sums are still a summary
-    assert all(np.isfinite(scorer.score_summaries(few)))
+    def test_invalid_parameter_is_refused(self, scorer, parameters, message):
+        seller = SellerRelease(scorer.model_, **parameters)
+        with pytest.raises(ValueError, match=message):
+            seller.fit(np.ones((100, 3)))
+
+    @pytest.mark.parametrize(
+        ("X", "message"),
+        [
+            (np.zeros((5, 2)), "X must have 3 columns, as the buyer's rows. Got 2"),
+            (np.zeros((1, 3)), "X must have at least 2 rows"),
+            (np.full((5, 3), np.nan), "contains NaN"),
+        ],
+        ids=["columns", "one row", "nan"],
+    )
+    def test_invalid_rows_are_refused(self, scorer, X, message):
+        with pytest.raises(ValueError, match=message):
+            SellerRelease(scorer.model_).fit(X)
 
 
-def test_clear_moments_are_those_of_the_rows(rng):
-    scorer = fitted(rng)
-    X = gaussian_rows(rng, 60, 3, 0.4)
-    sent = SellerRelease(scorer.model_, None).fit(X).summary_
-    found = estimate_summaries(scorer._buyer, [sent], shrink=False)
-    rows = scorer.model_.transform(X)
-    assert found.mean[0] == pytest.approx(rows.mean(axis=0))
-    assert found.covariance[0] == pytest.approx(np.cov(rows.T))
-    assert np.linalg.norm(rows, axis=1).max() <= 1 + 1e-12
-
-
-def test_rows_far_out_are_clipped_and_do_not_overflow(rng):
-    scorer = fitted(rng)
-    X = np.array([[1e200, 0, 0], [0, -1e160, 0], [0.1, 0, 0]])
-    rows = scorer.model_.transform(X)
-    assert np.linalg.norm(rows, axis=1)[:2] == pytest.approx([1.0, 1.0])
-
-
-def test_a_seed_voids(rng):
-    scorer = fitted(rng)
-    seller = released(scorer, gaussian_rows(rng, 100, 3), 5)
-    assert seller.summary_.seeded
-    assert seller.summary_.guarantee is seller.privacy_.guarantee is None
-    again = released(scorer, gaussian_rows(np.random.default_rng(1), 100, 3), 5)
-    assert again.summary_.noise_scale == seller.summary_.noise_scale
-    X = gaussian_rows(rng, 100, 3)
-    same = [released(scorer, X, 5).summary_.to_json() for _ in range(2)]
-    free = [SellerRelease(scorer.model_).fit(X).summary_.to_json() for _ in range(2)]
-    assert same[0] == same[1]
-    assert free[0] != free[1]
-
-
-def test_messages_show_no_entry(rng):
-    scorer, X = fitted(rng), gaussian_rows(rng, 50, 3)
-    for bad in (X + 12345j, np.full(X.shape, "12345?")):
-        with pytest.raises(ValueError, match="X must hold (real )?numbers") as raised:
-            SellerRelease(scorer.model_).fit(bad)
-        assert "12345" not in str(raised.value)
-
-
-def test_a_large_delta(rng):
-    scorer, X = fitted(rng), gaussian_rows(rng, 50, 3)
-    with pytest.warns(
-        VoidGuaranteeWarning, match="delta=0.02 and n=50, even a release"
-    ) as found:
-        SellerRelease(scorer.model_, delta=0.02).fit(X)
-    assert found[0].filename == __file__
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        SellerRelease(scorer.model_, delta=0.019).fit(X)
-        SellerRelease(scorer.model_, None, delta=0.5).fit(X)
-
-
-def test_ledger_is_charged_before_noise(rng):
-    scorer, X = fitted(rng), gaussian_rows(rng, 100, 3)
-    ledger = Ledger(None, "rows", epsilon=1.0, delta=1e-5)
-    SellerRelease(scorer.model_, 0.8, ledger=ledger).fit(X)
-    assert ledger.spent == pytest.approx(0.8)
-    assert [charge.label for charge in ledger.charges] == ["SellerRelease"]
-    refused = SellerRelease(scorer.model_, 0.8, ledger=ledger)
-    with pytest.raises(
-        ValueError, match="the release must fit what is left of the budget"
-    ):
-        refused.fit(X)
-    assert not hasattr(refused, "summary_")
-    SellerRelease(scorer.model_, None, ledger=ledger).fit(X)
-    assert ledger.n_charges == 1
-
-
-@pytest.mark.parametrize(
-    ("setting", "X", "message"),
-    [
-        (dict(epsilon=-1.0), np.ones((100, 3)), "'epsilon' parameter of SellerRelease"),
-        (
-            dict(relation="near"),
-            np.ones((100, 3)),
-            "'relation' parameter of SellerRelease",
-        ),
-        ({}, np.zeros((5, 2)), "X must have 3 columns, as the buyer's rows. Got 2"),
-        ({}, np.zeros((1, 3)), "X must have at least 2 rows"),
-        ({}, np.full((5, 3), np.nan), "contains NaN"),
-    ],
-)
-def test_refusals(setting, X, message, rng):
-    with pytest.raises(ValueError, match=message):
-        SellerRelease(fitted(rng).model_, **setting).fit(X)
-
-
-def test_nothing_clear_is_kept(rng):
-    scorer = fitted(rng)
-    seller = quietly(SellerRelease(scorer.model_).fit, gaussian_rows(rng, 100, 3))
-    assert {name for name in vars(seller) if name.endswith("_")} == {
-        "summary_",
-        "privacy_",
-    }
+def test_fitted_seller_has_a_summary_and_a_report_alone(rng, scorer):
+    seller = SellerRelease(scorer.model_)
+    quietly(seller.fit, gaussian_rows(rng, 100, 3))
+    attributes = {name for name in vars(seller) if name.endswith("_")}
+    assert attributes == {"summary_", "privacy_"}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert replace(seller.summary_).to_json() == seller.summary_.to_json()
