@@ -30,22 +30,22 @@ def frame(rng):
     )
 
 
-def test_every_kind_of_column(frame):
+def test_each_kind_of_column_becomes_numbers_and_notes_say_how(frame):
     encoder, notes = column_encoder(frame)
     Z = encoder.fit_transform(frame)
-    # age and whether it is missing, visits; two dates; job (3), member (2); the words
-    # of the notes
+    # Age and whether it is missing, visits; two dates; job (3), member (2); the words
+    # of the notes.
     assert Z.shape == (120, 3 + 2 + 5 + 64)
     assert np.isfinite(Z).all()
     np.testing.assert_allclose(Z[:, :5].mean(axis=0), 0, atol=1e-9)
-    # equal dates, in two forms
+    # Equal dates, in two forms.
     np.testing.assert_allclose(Z[:, 3], Z[:, 4])
-    said = " ".join(notes)
-    assert "number age, visits: scaled" in said
-    assert "date hired, left: as seconds" in said
-    assert "category job, member: one column per category" in said
-    assert "identifier key, number: left out" in said
-    assert "constant same, empty: left out" in said
+    text = " ".join(notes)
+    assert "number age, visits: scaled" in text
+    assert "date hired, left: as seconds" in text
+    assert "category job, member: one column per category" in text
+    assert "identifier key, number: left out" in text
+    assert "constant same, empty: left out" in text
 
 
 def test_other_rows_may_have_other_categories_and_gaps(frame):
@@ -58,16 +58,19 @@ def test_other_rows_may_have_other_categories_and_gaps(frame):
     assert Z[:, 5:8].sum() == 0  # no category of job
 
 
-def test_a_frame_without_a_column_to_learn_from(frame):
-    with pytest.raises(
-        ValueError, match="must have a column that neither .* Got 2 columns"
-    ):
+def test_a_frame_without_a_column_to_learn_from_is_refused(frame):
+    message = "must have a column that neither .* Got 2 columns"
+    with pytest.raises(ValueError, match=message):
         column_encoder(frame[["key", "same"]])
-    with pytest.raises(
-        ValueError, match="at most 9999 entries after encoding. Got 120 rows and"
-    ):
+
+
+def test_an_array_that_would_be_too_large_is_refused(frame):
+    message = "at most 9999 entries after encoding. Got 120 rows and"
+    with pytest.raises(ValueError, match=message):
         column_encoder(frame, most_entries=9_999)
-    with pytest.raises(
-        ValueError, match="numbers, strings or dates. Got list in the column 'a'"
-    ):
+
+
+def test_a_column_of_lists_is_refused():
+    message = "numbers, strings or dates. Got list in the column 'a'"
+    with pytest.raises(ValueError, match=message):
         column_encoder(pd.DataFrame({"a": [[1], [2]]}))

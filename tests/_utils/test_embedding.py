@@ -1,5 +1,4 @@
-"""The embedding parameter: texts, images and columns turned into vectors, in fit and
-after it."""
+"""The parameter embedding: texts, images and columns become vectors."""
 
 import pickle
 
@@ -36,25 +35,35 @@ def numbers(rng):
     return rng.normal(size=(60, 4)), rng.integers(0, 2, 60)
 
 
+def fit_last_as_points(valuer, X, y, n):
+    """A clone, fitted on the first n rows; the others are validation points."""
+    return clone(valuer).fit(X[:n], y[:n], X_val=X[n:], y_val=y[n:])
+
+
+def with_embedding(valuer, embedding):
+    return clone(valuer).set_params(embedding=embedding)
+
+
 @each_valuer
-def test_a_callable(valuer, numbers):
+def test_a_callable_gives_the_values_of_its_vectors_and_is_pickled(valuer, numbers):
     X, y = numbers
-    new = np.random.default_rng(0).normal(size=(5, 4))
-    plain = clone(valuer).fit(X[:40, :2], y[:40], X_val=X[40:, :2], y_val=y[40:])
-    other = clone(valuer).set_params(embedding=first_two)
-    other.fit(X[:40], y[:40], X_val=X[40:], y_val=y[40:])
-    np.testing.assert_array_equal(other.values_, plain.values_)
-    np.testing.assert_array_equal(other.transform(new), plain.transform(new[:, :2]))
-    np.testing.assert_array_equal(other.validation_error_, plain.validation_error_)
+    X_new = np.random.default_rng(0).normal(size=(5, 4))
+    of_vectors = fit_last_as_points(valuer, X[:, :2], y, 40)
+    other = fit_last_as_points(with_embedding(valuer, first_two), X, y, 40)
+    np.testing.assert_array_equal(other.values_, of_vectors.values_)
+    scores = other.transform(X_new)
+    np.testing.assert_array_equal(scores, of_vectors.transform(X_new[:, :2]))
+    np.testing.assert_array_equal(other.validation_error_, of_vectors.validation_error_)
     assert other.n_features_in_ == 2
-    again = pickle.loads(pickle.dumps(other))
-    np.testing.assert_array_equal(again.transform(new), other.transform(new))
-    plain.add_validation(new[:, :2], y[:5])
-    other.add_validation(new, y[:5])
-    np.testing.assert_array_equal(other.values_, plain.values_)
+    copy = pickle.loads(pickle.dumps(other))
+    np.testing.assert_array_equal(copy.transform(X_new), scores)
+
+    of_vectors.add_validation(X_new[:, :2], y[:5])
+    other.add_validation(X_new, y[:5])
+    np.testing.assert_array_equal(other.values_, of_vectors.values_)
 
 
-def test_a_module_on_a_gpu(numbers, gpu):
+def test_a_module_on_a_gpu_stays_there(numbers, gpu):
     torch = pytest.importorskip("torch")
     from skvalue._utils.torch_device import find_device
 
@@ -68,7 +77,9 @@ def test_a_module_on_a_gpu(numbers, gpu):
 
 def test_batches_are_halved_where_memory_runs_out(rng):
     torch = pytest.importorskip("torch")
-    sizes, room, X = [], 100, rng.normal(size=(1500, 4))
+    X = rng.normal(size=(1500, 4))
+    sizes = []
+    room = 100
 
     def forward(x):
         sizes.append(len(x))
@@ -101,43 +112,40 @@ def test_rows_go_where_the_module_is(rng, gpu):
             return x @ self.directions
 
     X = rng.normal(size=(20, 4)).astype(np.float32)
-    found = through_module(Projection().to(find_device("cuda")), X)
-    np.testing.assert_allclose(
-        found, X.astype(np.float64) @ np.ones((4, 2)), rtol=1e-12
-    )
+    vectors = through_module(Projection().to(find_device("cuda")), X)
+    expected = X.astype(np.float64) @ np.ones((4, 2))
+    np.testing.assert_allclose(vectors, expected, rtol=1e-12)
 
 
 @each_valuer
 def test_a_transformer_is_cloned_and_fitted_on_the_rows(valuer, numbers):
     X, y = numbers
     scaler = StandardScaler()
-    other = clone(valuer).set_params(embedding=scaler)
-    other.fit(X[:40], y[:40], X_val=X[40:], y_val=y[40:])
+    other = fit_last_as_points(with_embedding(valuer, scaler), X, y, 40)
     assert not hasattr(scaler, "mean_")
     np.testing.assert_array_equal(other.embedding_.mean_, X[:40].mean(axis=0))
     scaled = other.embedding_.transform(X)
-    plain = clone(valuer).fit(scaled[:40], y[:40], X_val=scaled[40:], y_val=y[40:])
-    np.testing.assert_array_equal(other.values_, plain.values_)
+    of_vectors = fit_last_as_points(valuer, scaled, y, 40)
+    np.testing.assert_array_equal(other.values_, of_vectors.values_)
 
 
 def test_a_frozen_transformer_is_used_as_it_is_and_survives_clone(numbers):
     X, y = numbers
     public = StandardScaler().fit(X * 7 + 3)
     valuer = clone(KNNShapleyValuer(embedding=FrozenEstimator(public))).fit(X, y)
-    plain = KNNShapleyValuer().fit(public.transform(X), y)
-    np.testing.assert_array_equal(valuer.values_, plain.values_)
+    of_vectors = KNNShapleyValuer().fit(public.transform(X), y)
+    np.testing.assert_array_equal(valuer.values_, of_vectors.values_)
 
 
 @each_valuer
 @pytest.mark.parametrize("stateless", [True, False])
-def test_texts(valuer, texts, stateless):
+def test_texts_have_the_values_of_their_vectors(valuer, texts, stateless):
     X, y = texts
     embedding = HashingVectorizer(n_features=2**14) if stateless else TfidfVectorizer()
-    other = clone(valuer).set_params(embedding=embedding)
-    other.fit(X[:40], y[:40], X_val=X[40:], y_val=y[40:])
+    other = fit_last_as_points(with_embedding(valuer, embedding), X, y, 40)
     vectors = clone(embedding).fit(X[:40]).transform(X).toarray()
-    plain = clone(valuer).fit(vectors[:40], y[:40], X_val=vectors[40:], y_val=y[40:])
-    np.testing.assert_allclose(other.values_, plain.values_, atol=1e-12)
+    of_vectors = fit_last_as_points(valuer, vectors, y, 40)
+    np.testing.assert_allclose(other.values_, of_vectors.values_, atol=1e-12)
     assert sparse.issparse(other._fitted.problem.X.source)  # 2**14 columns, never dense
     assert other.utility_ > 0.9
     assert other.transform(["good great fine", "bad poor"]).shape == (2, 1)
@@ -145,7 +153,7 @@ def test_texts(valuer, texts, stateless):
 
 
 @each_valuer
-def test_images_through_a_torch_module(valuer, rng):
+def test_images_have_the_values_of_the_outputs_of_a_torch_module(valuer, rng):
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)
     module = torch.nn.Sequential(
@@ -156,43 +164,37 @@ def test_images_through_a_torch_module(valuer, rng):
     )
     module[1].eval()
     X, y = rng.normal(size=(1500, 1, 8, 8)), rng.integers(0, 2, 1500)
-    other = clone(valuer).set_params(embedding=module)
-    other.fit(X[:1200], y[:1200], X_val=X[1200:], y_val=y[1200:])
-    assert [part.training for part in module] == [True, False, True, True]  # as it was
+    other = fit_last_as_points(with_embedding(valuer, module), X, y, 1200)
+    modes = [layer.training for layer in module]
+    assert modes == [True, False, True, True]  # as they were
     with torch.no_grad():
-        vectors = (
-            module.eval()(torch.as_tensor(X, dtype=torch.float32)).flatten(1).numpy()
-        )
-    plain = clone(valuer).fit(
-        vectors[:1200], y[:1200], X_val=vectors[1200:], y_val=y[1200:]
-    )
-    np.testing.assert_allclose(other.values_, plain.values_, atol=1e-7)
+        images = torch.as_tensor(X, dtype=torch.float32)
+        vectors = module.eval()(images).flatten(1).numpy()
+    of_vectors = fit_last_as_points(valuer, vectors, y, 1200)
+    np.testing.assert_allclose(other.values_, of_vectors.values_, atol=1e-7)
     assert other.n_features_in_ == 27
-    tensors = clone(other).fit(torch.as_tensor(X[:1200]), y[:1200])
-    np.testing.assert_allclose(
-        tensors.values_, clone(other).fit(X[:1200], y[:1200]).values_
-    )
+
+    of_arrays = clone(other).fit(X[:1200], y[:1200])
+    of_tensors = clone(other).fit(torch.as_tensor(X[:1200]), y[:1200])
+    np.testing.assert_allclose(of_tensors.values_, of_arrays.values_)
 
 
-def test_frames(numbers):
+def test_columns_of_frames_are_those_before_the_embedding(numbers):
     frames = pytest.importorskip("pandas")
     X, y = numbers
     frame = frames.DataFrame(X, columns=list("abcd"))
     embedding = make_pipeline(StandardScaler(), PCA(2)).set_output(transform="pandas")
-    valuer = KNNShapleyValuer(embedding=embedding).fit(
-        frame, y, X_val=frame[:9], y_val=y[:9]
-    )
+    valuer = KNNShapleyValuer(embedding=embedding)
+    assert not hasattr(clone(valuer).fit(X, y), "feature_names_in_")
+    valuer.fit(frame, y, X_val=frame[:9], y_val=y[:9])
     assert list(valuer.feature_names_in_) == list("abcd")
     assert valuer.n_features_in_ == 4
     assert valuer.transform(frame[:3] + 1).shape == (3, 1)
-    assert not hasattr(
-        KNNShapleyValuer(embedding=embedding).fit(X, y), "feature_names_in_"
-    )
     with pytest.raises(ValueError, match="feature names should match"):
         valuer.transform(frame[["b", "a", "c", "d"]])
 
 
-def test_which_learn_from_the_rows():
+def test_transformers_learn_from_rows_unless_they_are_frozen_or_stateless():
     assert learns_from_rows(PCA())
     assert learns_from_rows(make_pipeline(PCA()))
     assert not learns_from_rows(FrozenEstimator(PCA()))
@@ -200,40 +202,55 @@ def test_which_learn_from_the_rows():
     assert not learns_from_rows(first_two)
 
 
+BAD_EMBEDDINGS = {
+    "one number per row": (
+        lambda X: X[:, 0], r"embedding must return one vector for every row of X, ",
+    ),
+    "too few vectors": (
+        lambda X: X[1:], r"of shape \(60, n_components\). Got shape \(59, 4\)",
+    ),
+    "NaN": (lambda X: X * np.nan, "Input X contains NaN"),
+    "a word": ("minilm", "'embedding' parameter of .* must be"),
+}  # fmt: skip
+
+
 @each_valuer
-def test_messages(valuer, numbers, texts):
+@pytest.mark.parametrize("case", BAD_EMBEDDINGS)
+def test_bad_embeddings_are_refused(case, valuer, numbers):
+    embedding, message = BAD_EMBEDDINGS[case]
+    with pytest.raises(ValueError, match=message):
+        with_embedding(valuer, embedding).fit(*numbers)
+
+
+@each_valuer
+def test_too_few_vectors_of_validation_points_are_refused(valuer, numbers):
     X, y = numbers
-    with pytest.raises(
-        ValueError, match=r"embedding must return one vector for every row of X, "
-    ):
-        clone(valuer).set_params(embedding=lambda X: X[:, 0]).fit(X, y)
-    with pytest.raises(
-        ValueError, match=r"of shape \(60, n_components\). Got shape \(59, 4\)"
-    ):
-        clone(valuer).set_params(embedding=lambda X: X[1:]).fit(X, y)
-    half = clone(valuer).set_params(embedding=lambda X: X[:60])
-    with pytest.raises(
-        ValueError, match="X_val must be like X: embedding must return .* of X_val"
-    ):
-        half.fit(X, y, X_val=np.r_[X, X], y_val=np.r_[y, y])
-    with pytest.raises(ValueError, match="Input X contains NaN"):
-        clone(valuer).set_params(embedding=lambda X: X * np.nan).fit(X, y)
-    with pytest.raises(ValueError, match="'embedding' parameter of .* must be"):
-        clone(valuer).set_params(embedding="minilm").fit(X, y)
+    of_first_rows = with_embedding(valuer, lambda X: X[:60])
+    message = "X_val must be like X: embedding must return .* of X_val"
+    with pytest.raises(ValueError, match=message):
+        of_first_rows.fit(X, y, X_val=np.r_[X, X], y_val=np.r_[y, y])
+
+
+@each_valuer
+def test_texts_without_an_embedding_are_refused_with_the_cure(valuer, texts):
+    X, y = texts
     with pytest.raises(ValueError, match="X must hold numbers.* Pass embedding="):
-        clone(valuer).fit(np.array(texts[0])[:, None], y)
+        clone(valuer).fit(np.array(X)[:, None], y)
 
 
-def test_with_epsilon_nothing_is_learnt_from_private_rows(numbers):
+@pytest.mark.parametrize("embedding", [PCA(2), make_pipeline(StandardScaler())])
+def test_an_embedding_that_learns_from_private_rows_is_refused(embedding, numbers):
     X, y = numbers
+    valuer = TKNNShapleyValuer(epsilon=1.0, embedding=embedding)
+    message = "embedding must not learn from the private rows"
+    with pytest.raises(ValueError, match=message):
+        valuer.fit(X, y, X_val=X[:20] + 0.1, y_val=y[:20])
 
-    points = dict(X_val=X[:20] + 0.1, y_val=y[:20])
-    for embedding in (PCA(2), make_pipeline(StandardScaler())):
-        with pytest.raises(
-            ValueError, match="embedding must not learn from the private rows"
-        ):
-            TKNNShapleyValuer(epsilon=1.0, embedding=embedding).fit(X, y, **points)
+
+def test_private_fits_take_embeddings_that_learn_from_no_rows(numbers):
+    X, y = numbers
     for embedding in (first_two, FrozenEstimator(PCA(2).fit(X + 1))):
-        valuer = TKNNShapleyValuer(epsilon=1.0, embedding=embedding).fit(X, y, **points)
+        valuer = TKNNShapleyValuer(epsilon=1.0, embedding=embedding)
+        valuer.fit(X, y, X_val=X[:20] + 0.1, y_val=y[:20])
         assert valuer.privacy_.epsilon == pytest.approx(1.0)
         assert np.isfinite(valuer.score_samples(X[:3], y[:3])).all()

@@ -1,5 +1,4 @@
-"""Fingerprints: equal for equal things in every process, different for anything
-else."""
+"""Fingerprints: equal for equal values in every process, different for all others."""
 
 import functools
 import os
@@ -47,7 +46,8 @@ class Tensor:
     dtype = "float64"
 
     def __init__(self, number):
-        self.number, self.address = np.asarray(number), object()
+        self.number = np.asarray(number)
+        self.address = object()
 
     def detach(self):
         return self
@@ -78,16 +78,23 @@ def endless(k):
     return again
 
 
-def made(source):
-    """A function of a notebook cell."""
+def function_of_cell(source):
+    """The function f of a notebook cell."""
     space = {"__name__": "__main__", "metrics": metrics}
     exec(source, space)
     return space["f"]
 
 
-def trained(seed, make=PCA):
+def trained(seed, cls=PCA):
     X = np.random.default_rng(seed).normal(size=(20, 3))
-    return make().fit(X, X[:, 0] > 0)
+    return cls().fit(X, X[:, 0] > 0)
+
+
+def almost_zeros(number):
+    """A long array, whose middle joblib would not show in its text."""
+    array = np.zeros(1001)
+    array[500] = number
+    return array
 
 
 PAIRS = {
@@ -109,16 +116,20 @@ PAIRS = {
     "bound": lambda: (Scorer(1).score, Scorer(-1).score),
     "bound built-in": lambda: ({1: 2}.get, {1: 3}.get),
     "partial": lambda: tuple(
-        functools.partial(power(1), np.arange(1001) + (np.arange(1001) == 500) * k) for k in (0, 1)
+        functools.partial(power(1), almost_zeros(k)) for k in (0, 1)
     ),
     "partial's function": lambda: (functools.partial(min), functools.partial(max)),
     "made scorer": lambda: tuple(make_scorer(f1_score, pos_label=k) for k in (0, 1)),
     "made of lambdas": lambda: tuple(make_scorer(power(k)) for k in (0, 1)),
     "attribute": lambda: tuple(
-        make_scorer(made(f"def f(x): return 1\nf.k = {k}")) for k in (0, 1)
+        make_scorer(function_of_cell(f"def f(x): return 1\nf.k = {k}")) for k in (0, 1)
     ),
-    "cell run again": lambda: tuple(made(f"def f(x):\n  return {k}") for k in (0, 1)),
-    "frozen": lambda: tuple(make_pipeline(FrozenEstimator(trained(k)), PCA()) for k in (0, 1)),
+    "cell run again": lambda: tuple(
+        function_of_cell(f"def f(x):\n  return {k}") for k in (0, 1)
+    ),
+    "frozen": lambda: tuple(
+        make_pipeline(FrozenEstimator(trained(k)), PCA()) for k in (0, 1)
+    ),
     "teacher": lambda: tuple(
         functools.partial(power(1), trained(k, DecisionTreeClassifier)) for k in (0, 1)
     ),
@@ -156,22 +167,32 @@ def test_cached_flags_string_objects_and_the_order_of_memory_do_not_count():
 def test_what_cannot_be_pickled_equals_nothing():
     lock = {"lock": threading.Lock()}
     assert fingerprint(lock) != fingerprint(lock)
+
+
+@pytest.mark.parametrize(
+    "value", [np.zeros(0, "U"), np.zeros(2, "M8[s]"), {1}, np.array(1.0)], ids=repr
+)
+def test_a_value_equals_itself(value):
+    assert fingerprint(value) == fingerprint(value)
+
+
+def test_a_list_that_holds_itself_equals_itself():
     endless = []
     endless.append(endless)
-    for part in (endless, np.zeros(0, "U"), np.zeros(2, "M8[s]"), {1}, np.array(1.0)):
-        assert fingerprint(part) == fingerprint(part)
+    assert fingerprint(endless) == fingerprint(endless)
 
 
 def fingerprints():
-    return [fingerprint(pair()) for pair in PAIRS.values()], fingerprint(
-        {"a", "b", "c"}
-    )
+    return [fingerprint(pair()) for pair in PAIRS.values()], fingerprint({*"abc"})
 
 
-def test_same_in_every_process():
+def test_fingerprints_are_the_same_in_every_process():
     script = "from tests._utils.test_hashing import fingerprints; print(fingerprints())"
-    found = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True,
+    run = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
         env={**os.environ, "PYTHONPATH": os.getcwd(), "PYTHONHASHSEED": "1"},
-    ).stdout  # fmt: skip
-    assert found.strip() == str(fingerprints())
+    )
+    assert run.stdout.strip() == str(fingerprints())

@@ -1,5 +1,6 @@
 """Tiles and the ordered map: order, workers, back ends, early ends."""
 
+import math
 import os
 import sys
 import threading
@@ -34,12 +35,13 @@ from skvalue._utils.parallel import (
 
 @pytest.mark.parametrize(("n", "size"), [(1, 5), (5, 5), (11, 5), (100, 7), (0, 3)])
 def test_tiles_cover_evenly(n, size):
-    parts = tiles(n, size)
-    assert [i for part in parts for i in range(n)[part]] == list(range(n))
-    lengths = [part.stop - part.start for part in parts]
+    slices = tiles(n, size)
+    numbers = [i for tile in slices for i in range(n)[tile]]
+    assert numbers == list(range(n))
+    lengths = [tile.stop - tile.start for tile in slices]
     assert max(lengths, default=0) <= size
     assert max(lengths, default=0) - min(lengths, default=0) <= len(lengths)
-    assert len(parts) == -(-n // size)
+    assert len(slices) == math.ceil(n / size)
 
 
 def slow_first(i):
@@ -49,9 +51,8 @@ def slow_first(i):
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 3, None])
 def test_results_come_in_order(n_jobs):
-    assert list(ordered_map(slow_first, [(i,) for i in range(20)], n_jobs)) == list(
-        range(20)
-    )
+    tasks = [(i,) for i in range(20)]
+    assert list(ordered_map(slow_first, tasks, n_jobs)) == list(range(20))
 
 
 def test_tasks_run_beside_each_other():
@@ -66,16 +67,17 @@ def blas_threads():
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_one_blas_thread_a_task_and_the_old_number_after(n_jobs):
+def test_tasks_have_one_blas_thread_and_the_old_number_is_restored(n_jobs):
     with threadpool_limits(2, user_api="blas"):
         before = blas_threads()
         assert list(ordered_map(blas_threads, [()] * 4, n_jobs)) == [1] * 4
         assert blas_threads() == before
 
 
-def test_contexts_that_overlap_leave_the_old_number():
+def test_contexts_that_overlap_restore_the_old_number():
     with threadpool_limits(2, user_api="blas"):
-        first, second = one_blas_thread(), one_thread()
+        first = one_blas_thread()
+        second = one_thread()
         first.__enter__()
         second.__enter__()
         first.__exit__(None, None, None)
@@ -84,7 +86,7 @@ def test_contexts_that_overlap_leave_the_old_number():
         assert blas_threads() == 2
 
 
-def test_overlapping_in_threads_leaves_the_old_number():
+def test_contexts_that_overlap_in_threads_restore_the_old_number():
     """threadpoolctl itself lets one thread at a time set the number."""
     with threadpool_limits(2, user_api="blas"), ThreadPoolExecutor(1) as pool:
         context = one_blas_thread()
@@ -98,20 +100,25 @@ def test_overlapping_in_threads_leaves_the_old_number():
 def test_a_library_that_comes_later_is_limited_too(monkeypatch):
     class Library:
         def __init__(self, name):
-            self.filepath, self.num_threads = name, 4
+            self.filepath = name
+            self.num_threads = 4
 
         def set_num_threads(self, number):
             self.num_threads = number
 
-    there = [Library("first")]
-    found = Mock(lib_controllers=there)
-    monkeypatch.setattr(ThreadpoolController, "select", lambda self, user_api: found)
+    libraries = [Library("first")]
+    selection = Mock(lib_controllers=libraries)
+    monkeypatch.setattr(ThreadpoolController, "select", lambda *_, **__: selection)
+
+    def numbers():
+        return [library.num_threads for library in libraries]
+
     with one_blas_thread():
-        there.append(Library("second"))
+        libraries.append(Library("second"))
         with one_blas_thread():
-            assert [library.num_threads for library in there] == [1, 1]
-        assert [library.num_threads for library in there] == [1, 1]
-    assert [library.num_threads for library in there] == [4, 4]
+            assert numbers() == [1, 1]
+        assert numbers() == [1, 1]
+    assert numbers() == [4, 4]
 
 
 def test_workers_follow_blas_joblib_and_n_jobs():
@@ -139,7 +146,7 @@ def fail(i):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_errors_come_through(n_jobs):
+def test_errors_of_tasks_are_raised(n_jobs):
     with pytest.raises(RuntimeError, match="task 3"):
         list(ordered_map(fail, [(i,) for i in range(9)], n_jobs))
 
@@ -148,14 +155,20 @@ def test_errors_come_through(n_jobs):
     "backend",
     ["threading", "multiprocessing", pytest.param("loky", marks=pytest.mark.slow)],
 )
-def test_a_joblib_back_end_gives_the_same_values(backend, rng):
+@pytest.mark.parametrize(
+    "valuer",
+    [
+        KNNShapleyValuer(),
+        TKNNShapleyValuer(),
+        DataOOBValuer(n_estimators=20, random_state=0),
+    ],
+)
+def test_a_joblib_back_end_gives_the_same_values(valuer, backend, rng):
     X, y = rng.normal(size=(300, 3)), rng.integers(0, 2, 300)
-    for valuer in (
-        KNNShapleyValuer(), TKNNShapleyValuer(), DataOOBValuer(n_estimators=20, random_state=0),
-    ):  # fmt: skip
-        plain = valuer.fit(X, y).values_
-        with parallel_config(backend=backend, n_jobs=2):
-            np.testing.assert_allclose(valuer.fit(X, y).values_, plain, atol=1e-15)
+    expected = clone(valuer).fit(X, y).values_
+    with parallel_config(backend=backend, n_jobs=2):
+        values = clone(valuer).fit(X, y).values_
+    np.testing.assert_allclose(values, expected, atol=1e-15)
 
 
 def test_row_map_is_the_function_of_all_rows(rng):
@@ -185,15 +198,16 @@ def test_ray_gives_the_same_values(valuer, rng, monkeypatch):
     valuer = clone(valuer)
     if "random_state" in valuer.get_params():
         valuer.set_params(random_state=0)
-    plain = valuer.fit(X, y).values_
+    expected = valuer.fit(X, y).values_
     # Workers find this package as this process does.
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     try:
         with parallel_config(backend="ray", n_jobs=2):
-            np.testing.assert_allclose(valuer.fit(X, y).values_, plain, atol=1e-15)
+            values = valuer.fit(X, y).values_
     finally:
         ray.shutdown()
+    np.testing.assert_allclose(values, expected, atol=1e-15)
 
 
 def leave_a_mark(folder, i):
@@ -216,8 +230,7 @@ CLUSTER = pytest.mark.xdist_group("cluster")
     scope="module", params=[False, pytest.param(True, marks=pytest.mark.slow)]
 )
 def cluster(request):
-    """Two workers of Dask in this process, or processes on this machine: whether they
-    are."""
+    """Two workers of Dask, in this process or in processes: whether they are such."""
     distributed = pytest.importorskip("distributed")
     with (
         distributed.LocalCluster(
@@ -245,12 +258,9 @@ def cluster(request):
 def test_a_dask_cluster_gives_the_same_values(valuer, kind, cluster, rng, tmp_path):
     import dask.array as da
 
-    X, y, X_val = (
-        rng.normal(size=(1000, 8)),
-        rng.integers(0, 2, 1000),
-        rng.normal(size=(200, 8)),
-    )
-    plain = valuer.fit(X, y, X_val=X_val, y_val=y[:200]).values_
+    X, y = rng.normal(size=(1000, 8)), rng.integers(0, 2, 1000)
+    X_val, y_val = rng.normal(size=(200, 8)), y[:200]
+    expected = valuer.fit(X, y, X_val=X_val, y_val=y_val).values_
     np.save(tmp_path / "X.npy", X)
     rows = {
         "memory": X,
@@ -259,8 +269,8 @@ def test_a_dask_cluster_gives_the_same_values(valuer, kind, cluster, rng, tmp_pa
         "sparse": csr_array(X),
     }[kind]
     with parallel_config(backend="dask"):
-        values = valuer.fit(rows, y, X_val=X_val, y_val=y[:200]).values_
-    np.testing.assert_allclose(values, plain, atol=1e-13)
+        values = valuer.fit(rows, y, X_val=X_val, y_val=y_val).values_
+    np.testing.assert_allclose(values, expected, atol=1e-13)
 
 
 def worker(_):
@@ -275,7 +285,8 @@ def test_tiles_are_spread_over_a_dask_cluster(cluster):
         assert n_workers(None) == 2
     assert len(workers) == 2
     assert worker(0) not in workers
-    assert len({process for process, _ in workers} - {os.getpid()}) == 2 * cluster
+    other_processes = {process for process, _ in workers} - {os.getpid()}
+    assert len(other_processes) == (2 if cluster else 0)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
@@ -297,14 +308,19 @@ def test_results_come_while_items_are_made(n_jobs):
 
 
 def test_items_are_not_made_far_ahead_and_errors_come_through():
-    made = []
-    results = background_map(
-        lambda i: i, ((made.append(i) or i,) for i in range(100)), 2
-    )
+    n_made = 0
+
+    def items():
+        nonlocal n_made
+        for i in range(100):
+            n_made += 1
+            yield (i,)
+
+    results = background_map(lambda i: i, items(), 2)
     assert next(results) == 0
-    assert len(made) <= 2
+    assert n_made <= 2
     results.close()
-    assert len(made) <= 2
+    assert n_made <= 2
     with pytest.raises(ZeroDivisionError):
         list(background_map(lambda i: 1 / i, [(1,), (0,), (1,)], 2))
 
@@ -326,8 +342,7 @@ def test_a_second_thread_is_one_that_blas_or_joblib_leaves():
 def test_steps_are_those_that_were_counted_whatever_else_computes(
     valuer, rng, monkeypatch
 ):
-    """Another fit in another thread, or on the same GPU, changes what there is
-    meanwhile."""
+    """Another fit, in another thread or on the same GPU, changes what is free."""
     X, y = rng.normal(size=(300, 3)), rng.integers(0, 2, 300)
     expected = clone(valuer).fit(X, y, X_val=X[:200], y_val=y[:200]).values_
     threads = iter(range(1, 1000))
@@ -336,28 +351,26 @@ def test_steps_are_those_that_were_counted_whatever_else_computes(
         "info",
         lambda self: [{"user_api": "blas", "num_threads": next(threads)}],
     )
-    valuer.fit(X, y, X_val=X[:150], y_val=y[:150]).add_validation(
-        X[150:200], y[150:200]
-    )
+    valuer.fit(X, y, X_val=X[:150], y_val=y[:150])
+    valuer.add_validation(X[150:200], y[150:200])
     np.testing.assert_allclose(valuer.values_, expected, atol=1e-12)
     valuer.fit(X, y, X_val=X[:200], y_val=y[:200])
     np.testing.assert_allclose(valuer.values_, expected, atol=1e-12)
     assert next(threads) > 3  # the number was looked up, and changed
 
 
-def test_fits_in_threads(rng):
+def test_fits_in_threads_have_the_same_values(rng):
     X, y = rng.normal(size=(600, 20)), rng.integers(0, 2, 600)
     sizes = [250, 600, 350, 450] * 2
 
     def fit(n):
-        return (
-            KNNShapleyValuer().fit(X[:n], y[:n], X_val=X[:100], y_val=y[:100]).values_
-        )
+        valuer = KNNShapleyValuer()
+        return valuer.fit(X[:n], y[:n], X_val=X[:100], y_val=y[:100]).values_
 
     with threadpool_limits(2, user_api="blas"):
         expected = [fit(n) for n in sizes]
         with ThreadPoolExecutor(3) as pool:
-            found = list(pool.map(fit, sizes))
+            in_threads = list(pool.map(fit, sizes))
         assert blas_threads() == 2
-    for one, other in zip(found, expected):
-        np.testing.assert_allclose(one, other, atol=1e-12)
+    for values, expected_values in zip(in_threads, expected):
+        np.testing.assert_allclose(values, expected_values, atol=1e-12)

@@ -33,24 +33,32 @@ from skvalue.priarta import GaussianVAE, SimCLR
 from ..conftest import simulate_a_gpu
 
 
-def test_find_device(monkeypatch):
+@pytest.fixture
+def cuda(monkeypatch):
+    """Sets whether torch sees a GPU of CUDA."""
     monkeypatch.setattr(_torch_device, "GPU", "cuda")
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    return lambda seen: monkeypatch.setattr(torch.cuda, "is_available", lambda: seen)
+
+
+def test_auto_is_the_gpu_if_there_is_one(cuda):
+    cuda(True)
+    devices = [find_device(device) for device in ("auto", "cpu", "cuda")]
+    assert devices == ["cuda", "cpu", "cuda"]
+    cuda(False)
     assert [find_device(device) for device in ("auto", "cpu")] == ["cpu", "cpu"]
-    with pytest.raises(
-        ValueError, match="device='cuda' needs a CUDA GPU that torch sees. Got non"
-    ):
+
+
+def test_a_gpu_that_is_not_there_is_refused(cuda):
+    cuda(False)
+    message = "device='cuda' needs a CUDA GPU that torch sees. Got non"
+    with pytest.raises(ValueError, match=message):
         find_device("cuda")
-    with pytest.raises(
-        ValueError, match="device must be 'auto', 'cpu' or 'cuda'. Got 'tpu'"
-    ):
+
+
+def test_unknown_devices_are_refused():
+    message = "device must be 'auto', 'cpu' or 'cuda'. Got 'tpu'"
+    with pytest.raises(ValueError, match=message):
         find_device("tpu")
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert [find_device(device) for device in ("auto", "cpu", "cuda")] == [
-        "cuda",
-        "cpu",
-        "cuda",
-    ]
 
 
 def test_the_cpu_starts_no_gpu(monkeypatch):
@@ -67,7 +75,7 @@ def test_the_cpu_starts_no_gpu(monkeypatch):
     get_engine("faiss", "cpu")
 
 
-def test_seeds_are_put_back(gpu):
+def test_generators_are_restored_after_a_seed(gpu):
     for device in ("cpu", find_device("cuda")):
         before = torch.random.get_rng_state()
         draws = []
@@ -102,44 +110,53 @@ def test_seeds_of_the_cpu_leave_gpus_alone(monkeypatch):
         torch.rand(1)
 
 
-def test_memory(gpu):
+def test_a_block_fits_the_memory(gpu):
     n_bytes = block_bytes(find_device("cuda"))
     assert 0 < n_bytes < _torch_device.free_memory()
     assert block_bytes("cpu", 4) == 2 * block_bytes("cpu")
 
 
 def test_two_devices_do_not_mix(gpu):
-    here, there = torch.ones(3), torch.ones(3, device=find_device("cuda"))
-    assert there.device.type != "cpu"
-    np.testing.assert_array_equal((there + there).cpu().numpy(), 2 * np.ones(3))
-    for wrong in (
-        lambda: here + there,
-        lambda: there @ here,
-        lambda: torch.cat([there, here]),
-        lambda: torch.where(here > 0, there, 0.0),
-        lambda: (
-            there.__setitem__(slice(2), here[:2] > 0)
-            or there.index_add(0, here.long(), here)
-        ),
-        lambda: here[there.long()],
-        lambda: there.index_put((torch.arange(2),), here[:2]),
+    on_cpu = torch.ones(3)
+    on_device = torch.ones(3, device=find_device("cuda"))
+    assert on_device.device.type != "cpu"
+    twice = (on_device + on_device).cpu().numpy()
+    np.testing.assert_array_equal(twice, 2 * np.ones(3))
+
+    def add_at_indices():
+        on_device[:2] = on_cpu[:2] > 0
+        on_device.index_add(0, on_cpu.long(), on_cpu)
+
+    for mix in (
+        lambda: on_cpu + on_device,
+        lambda: on_device @ on_cpu,
+        lambda: torch.cat([on_device, on_cpu]),
+        lambda: torch.where(on_cpu > 0, on_device, 0.0),
+        add_at_indices,
+        lambda: on_cpu[on_device.long()],
+        lambda: on_device.index_put((torch.arange(2),), on_cpu[:2]),
     ):
-        with pytest.raises(
-            RuntimeError, match="same device|indices should be either on cpu or"
-        ):
-            wrong()
+        message = "same device|indices should be either on cpu or"
+        with pytest.raises(RuntimeError, match=message):
+            mix()
     with pytest.raises((RuntimeError, TypeError), match="not supported|can't convert"):
-        there.numpy()
-    there[torch.tensor([0, 2])] = 5.0  # places may be named on the CPU
-    assert there[torch.tensor([0, 1])].tolist() == [5.0, 1.0] if there.is_cuda else True
+        on_device.numpy()
 
 
-def test_the_simulated_gpu_is_two(monkeypatch):
+def test_positions_may_be_on_the_cpu(gpu):
+    on_device = torch.ones(3, device=find_device("cuda"))
+    on_device[torch.tensor([0, 2])] = 5.0
+    if on_device.is_cuda:
+        assert on_device[torch.tensor([0, 1])].tolist() == [5.0, 1.0]
+
+
+def test_there_are_two_simulated_gpus(monkeypatch):
     simulate_a_gpu(monkeypatch)
     device = find_device("cuda")
     first = torch.ones(3, device=device)
     with on_gpu(1):
-        second, number = torch.ones(3, device=device), current_gpu(device)
+        second = torch.ones(3, device=device)
+        number = current_gpu(device)
         assert (second + second).gpu == second.gpu == number == 1
         assert (first + first).gpu == first.gpu == 0
     with pytest.raises(RuntimeError, match="same device"):
@@ -148,7 +165,7 @@ def test_the_simulated_gpu_is_two(monkeypatch):
     assert current_gpu("cpu") is None
 
 
-def test_shapes_changed_in_place(gpu):
+def test_shapes_are_changed_in_place(gpu):
     line = torch.arange(6, device=find_device("cuda"))
     assert len(line) == 6
     line.resize_(2, 3).t_().unsqueeze_(0)
@@ -164,44 +181,49 @@ def test_full_precision_by_the_newer_setting(precision, rng):
         pytest.skip("torch has the older setting only")
     before = matmul.fp32_precision
     try:
-        matmul.fp32_precision = (
-            precision  # `get_float32_matmul_precision` fails from here on
-        )
+        # `get_float32_matmul_precision` fails from here on.
+        matmul.fp32_precision = precision
         with full_precision():
             assert matmul.fp32_precision == "ieee"
             assert torch.backends.mkldnn.matmul.fp32_precision == "ieee"
         assert matmul.fp32_precision == precision
         X, y = rng.normal(size=(50, 4)).astype(np.float32), rng.integers(0, 2, 50)
         expected = KNNShapleyValuer(5).fit(X, y).values_
-        found = KNNShapleyValuer(5, engine="torch").fit(X, y).values_
-        np.testing.assert_allclose(found, expected, rtol=1e-6)
+        values = KNNShapleyValuer(5, engine="torch").fit(X, y).values_
+        np.testing.assert_allclose(values, expected, rtol=1e-6)
     finally:
         matmul.fp32_precision = before
 
 
 def test_full_precision_of_convolutions():
     """Torch lowers it on a GPU by default."""
-    kinds = [getattr(torch.backends.cudnn, name, None) for name in ("conv", "rnn")]
-    if not all(hasattr(kind, "fp32_precision") for kind in kinds):
+    cudnn = torch.backends.cudnn
+    backends = [getattr(cudnn, name, None) for name in ("conv", "rnn")]
+    if not all(hasattr(backend, "fp32_precision") for backend in backends):
         pytest.skip("torch has the older setting only")
-    before = [kind.fp32_precision for kind in kinds]
+
+    def precisions():
+        return [backend.fp32_precision for backend in backends]
+
+    before = precisions()
     try:
-        for kind in kinds:
-            kind.fp32_precision = "tf32"
-        first, second = full_precision(), full_precision()
+        for backend in backends:
+            backend.fp32_precision = "tf32"
+        first = full_precision()
+        second = full_precision()
         with first:  # ends before the second, as in another thread
             second.__enter__()
-        assert [kind.fp32_precision for kind in kinds] == ["ieee", "ieee"]
+        assert precisions() == ["ieee", "ieee"]
         second.__exit__(None, None, None)
-        assert [kind.fp32_precision for kind in kinds] == ["tf32", "tf32"]
-        assert torch.backends.cudnn.allow_tf32  # the older setting can still be read
+        assert precisions() == ["tf32", "tf32"]
+        assert cudnn.allow_tf32  # the older setting can still be read
     finally:
-        for kind, precision in zip(kinds, before):
-            kind.fp32_precision = precision
+        for backend, precision in zip(backends, before):
+            backend.fp32_precision = precision
 
 
 @pytest.mark.parametrize("mode", [0, 1, 2])
-def test_any_order_is_put_back(mode):
+def test_deterministic_algorithms_are_restored(mode):
     try:
         torch.set_deterministic_debug_mode(mode)
         with in_any_order():
@@ -270,7 +292,7 @@ def deterministic():
         torch.set_deterministic_debug_mode("default")
 
 
-SURROUNDINGS = [
+SETTINGS = [
     lower_precision,
     deterministic,
     lambda: torch.autocast("cpu", torch.bfloat16),  # mixed precision
@@ -297,15 +319,16 @@ FITS = {
 def test_nothing_depends_on_what_torch_is_set_to(name, rng):
     X, y = rng.normal(size=(60, 8)).astype(np.float32), rng.integers(0, 2, 60)
 
-    def found():
+    def computed():
         estimator = clone(FITS[name])
         if isinstance(estimator, (SimCLR, GaussianVAE)):
             return estimator.fit(X).transform(X)
         return estimator.fit(X, y, X_val=X[:20] + 0.1, y_val=y[:20]).values_
 
-    expected = found()
-    with ExitStack() as stack:  # whatever is not put right shows among all the others
-        for surrounding in SURROUNDINGS:
-            stack.enter_context(surrounding())
-        np.testing.assert_array_equal(found(), expected)
+    expected = computed()
+    # One setting that is not undone shows among all the others.
+    with ExitStack() as stack:
+        for setting in SETTINGS:
+            stack.enter_context(setting())
+        np.testing.assert_array_equal(computed(), expected)
     assert torch.get_default_dtype() == torch.float32

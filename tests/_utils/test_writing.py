@@ -1,5 +1,4 @@
-"""Files that skvalue writes: whole or not at all, of the mode they had, through
-links."""
+"""Files are written as a whole or not at all, keep their mode, and follow links."""
 
 import ast
 import os
@@ -28,7 +27,8 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
     """A table of 60 rows and its validation points, as files."""
-    rng, folder = np.random.default_rng(0), tmp_path_factory.mktemp("table")
+    folder = tmp_path_factory.mktemp("table")
+    rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2)).round(2)
     frame = pd.DataFrame(
         {"a": X[:, 0], "b": X[:, 1], "label": np.where(X[:, 0] > 0, "x", "y")}
@@ -83,9 +83,10 @@ WRITERS = {
         for name in WRITERS
     ],
 )
-def test_modes_stay_and_links_are_followed(name, table, tmp_path):
+def test_modes_are_kept_and_links_followed(name, table, tmp_path):
     """Nothing is opened through a link that another user placed beside the file."""
-    path, victim = tmp_path / name, tmp_path / "victim"
+    path = tmp_path / name
+    victim = tmp_path / "victim"
     victim.write_text("of another user")
     planted = tmp_path / f"{name}.{os.getpid()}.part"
     planted.symlink_to(victim)
@@ -93,9 +94,9 @@ def test_modes_stay_and_links_are_followed(name, table, tmp_path):
     WRITERS[name](path, table)
     umask = os.umask(0)
     os.umask(umask)
-    assert path.stat().st_mode & 0o777 == (
-        0o600 if name == "checkpoint" else 0o666 & ~umask
-    )
+    mode = 0o600 if name == "checkpoint" else 0o666 & ~umask
+    assert path.stat().st_mode & 0o777 == mode
+
     content = path.read_bytes()
     path.chmod(0o640)
     (tmp_path / "links").mkdir()
@@ -124,15 +125,15 @@ def test_a_full_disk_leaves_the_earlier_file(name, table, tmp_path):
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
 def test_pipes_and_folders_are_refused(make, table, tmp_path):
     make(tmp_path / "pipe")
-    with pytest.raises(
-        ValueError, match="path must be a file. Got a folder, a pipe or a device"
-    ):
+    message = "path must be a file. Got a folder, a pipe or a device"
+    with pytest.raises(ValueError, match=message):
         report(table).to_json(tmp_path / "pipe")
 
 
-@pytest.mark.skipif(
-    os.geteuid() == 0 if hasattr(os, "geteuid") else True, reason="is root"
-)
+IS_ROOT = not hasattr(os, "geteuid") or os.geteuid() == 0
+
+
+@pytest.mark.skipif(IS_ROOT, reason="is root")
 def test_a_file_that_may_not_be_written_is_not_replaced(table, tmp_path):
     path = tmp_path / "summary"
     path.touch(mode=0o400)
@@ -146,21 +147,15 @@ def opens(node):
     if function in ("open", "fdopen") and len(node.args) > 1:
         mode = getattr(node.args[1], "value", None)
         return isinstance(mode, str) and bool(set("wax+") & set(mode))
-    return function in (
-        "NamedTemporaryFile",
-        "mkstemp",
-        "write_text",
-        "write_bytes",
-        "savetxt",
-    )
+    writers = ("NamedTemporaryFile", "mkstemp", "write_text", "write_bytes", "savetxt")
+    return function in writers
 
 
 def test_one_function_writes_all_files():
     root = Path(skvalue.__file__).parent
-    found = {
-        str(path.relative_to(root))
-        for path in root.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call) and opens(node)
-    }
-    assert found == {os.path.join("_utils", "writing.py")}
+    files = set()
+    for path in root.rglob("*.py"):
+        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if any(isinstance(node, ast.Call) and opens(node) for node in nodes):
+            files.add(path.relative_to(root).as_posix())
+    assert files == {"_utils/writing.py"}
