@@ -62,13 +62,13 @@ def audit_table(
     Parameters
     ----------
     X : array-like, sparse matrix, data frame, str or path
-        The rows, of shape (n_samples, n_features), or the file of a table, which :func:`~skvalue.audit.read_table`
-        reads. If the detector has neither an embedding nor an estimator, columns of a
-        pandas frame are encoded by what they hold (numbers, dates, categories,
-        identifiers). Texts, in a list or in columns, are encoded twice: the logistic
-        regression gets all words (TF-IDF), the forest their 50 main components. Images,
-        an array of shape (n_samples, height, width) or (n_samples, height, width, 3),
-        are their pixels without an embedding.
+        The rows, of shape (n_samples, n_features), or the file of a table, which
+        :func:`~skvalue.audit.read_table` reads. If the detector has neither an
+        embedding nor an estimator, columns of a pandas frame are encoded by what they
+        hold (numbers, dates, categories, identifiers). Texts, in a list or in columns,
+        are encoded twice: the logistic regression gets all words (TF-IDF), the forest
+        their 50 main components. Images, an array of shape (n_samples, height, width)
+        or (n_samples, height, width, 3), are their pixels without an embedding.
     y : array-like of shape (n_samples,), default=None
         Their labels, or targets. A named series names the target in the report. None
         for a file.

@@ -35,7 +35,7 @@ def _is_formula(entry):
 
 
 def read_lines(content, name, columns):
-    """The lines of a CSV file, given its bytes, as dicts with at least these columns."""
+    """The lines of a CSV file, given its bytes, as dicts with these columns or more."""
     try:
         fields, _ = split(decode(content)[0], header=True)
     except ValueError as error:

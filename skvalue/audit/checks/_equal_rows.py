@@ -44,8 +44,8 @@ def find_equal_rows(duplicates, codes, wording):
     if len(duplicates.similar):
         n_pairs = plural(len(duplicates.similar), "pair")
         sentence = (
-            f"{n_pairs} of rows that agree in all texts and, to 0.3 % of their range, in "
-            "all numbers: rounded copies?"
+            f"{n_pairs} of rows that agree in all texts and, to 0.3 % of their range, "
+            "in all numbers: rounded copies?"
         )
         rows = tuple(np.unique(duplicates.similar).tolist())
         yield Finding("nearly equal rows", "question", sentence, rows)

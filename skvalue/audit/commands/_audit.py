@@ -99,7 +99,7 @@ def write_report(report, options):
 
 
 def compare(fraction, what, limit):
-    """The exit code for a fraction, which must be at most the limit, if there is one."""
+    """The exit code for a fraction that must be at most the limit, if there is one."""
     if limit is None:
         return 0
     is_above = fraction > limit

@@ -70,8 +70,8 @@ def typed_entries(name, column, conventions, asks_for_codes):
     if column.odd_words:
         n_odd = sum(counts[word] for word in column.odd_words)
         conventions.doubts.append(
-            f"{name!r}: {format_values(column.odd_words)} ({n_odd} rows) read as missing, "
-            f"since all others are {column.kind}s. Pass "
+            f"{name!r}: {format_values(column.odd_words)} ({n_odd} rows) read as "
+            f"missing, since all others are {column.kind}s. Pass "
             f"missing='{column.odd_words[0]}={name}' to accept that, or text={name!r}."
         )
     words = [word for word in column.missing if word]
@@ -102,7 +102,8 @@ def _texts(name, column, conventions):
     if column.looks_typed:
         conventions.doubts.append(
             f"{name!r} stays text, though it looks like numbers or dates, such as "
-            f"{format_values(list(column.counts)[:3])}. Pass text={name!r} to accept that."
+            f"{format_values(list(column.counts)[:3])}. Pass text={name!r} to accept "
+            "that."
         )
     missing = {*column.missing, *column.odd_words}
     texts = [None if cell in missing else cell for cell in column.cells]
