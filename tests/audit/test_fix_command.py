@@ -1,4 +1,4 @@
-"""`skvalue fix`: from an audit to a corrected file."""
+"""`skvalue fix`, and `skvalue clean --from`: from an audit to a corrected file."""
 
 import csv
 import io
@@ -8,278 +8,335 @@ import numpy as np
 import pytest
 
 from skvalue.audit import corrections_to_csv
-from skvalue.audit.commands import main
 from skvalue.datasets import flip_labels
+from tests.audit.command_line import command
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("jinja2")
 
 
-def command(*words):
-    return main([str(word) for word in words])
+# Labels of an audit -------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def audited(tmp_path_factory):
-    """A folder with a table, its bytes, its audit, and which labels are wrong."""
-    folder, rng = tmp_path_factory.mktemp("audited"), np.random.default_rng(0)
-    size, colour = rng.normal(size=150), rng.choice(["red, dark", "blue"], 150)
-    truth = np.where(size + 2 * (colour == "blue") > 1, "high", "löw")
-    label, wrong = flip_labels(truth, 0.08, random_state=0)
+    """A folder with a table and its audit, the bytes, and which labels are wrong."""
+    folder = tmp_path_factory.mktemp("audited")
+    rng = np.random.default_rng(0)
+    size = rng.normal(size=150)
+    colour = rng.choice(["red, dark", "blue"], 150)
+    label = np.where(size + 2 * (colour == "blue") > 1, "high", "löw")
+    label, wrong = flip_labels(label, 0.08, random_state=0)
     frame = pd.DataFrame({"size": size.round(3), "colour": colour, "label": label})
     raw = b"\xef\xbb\xbf" + frame.to_csv(index=False, lineterminator="\r\n").encode()
     (folder / "train.csv").write_bytes(raw)
-    words = [
-        "audit",
-        folder / "train.csv",
-        "--target",
-        "label",
-        "-o",
-        folder / "page.html",
-    ]
-    assert command(*words, "--json", folder / "report.json", "--checks", "fast") == 0
+    code = command(
+        f"audit {folder}/train.csv --target label -o {folder}/page.html "
+        f"--json {folder}/report.json --checks fast"
+    )
+    assert code == 0
     return folder, raw, wrong
 
 
-def test_audit_verdicts_fix(audited, tmp_path, capsys):
-    folder, raw, wrong = audited
+@pytest.fixture
+def fixed(audited, tmp_path, capsys):
+    """The reviewed report, the rows with a wrong label, and what was printed.
+
+    The table is corrected into new.csv.
+    """
+    folder, _, wrong = audited
     rows = json.loads((folder / "report.json").read_text())["to_review"]
     lines = [f"{row},{str(bool(wrong[row])).lower()}" for row in rows]
-    (tmp_path / "verdicts.csv").write_text("\n".join(["row,is_error", *lines]))
+    verdicts = tmp_path / "verdicts.csv"
+    verdicts.write_text("\n".join(["row,is_error", *lines]))
     report = tmp_path / "reviewed.json"
-    assert (
-        command(
-            "review",
-            folder / "report.json",
-            tmp_path / "verdicts.csv",
-            "--json",
-            report,
-        )
-        == 0
-    )
-    said = capsys.readouterr().out
-    assert "No further row is named: these are rows that were looked at." in said
-    new = tmp_path / "new.csv"
-    assert command("fix", folder / "train.csv", report, "-o", new) == 0
-    fixed = [row for row in rows if wrong[row]]
-    assert len(fixed) > 5
+    assert command(f"review {folder}/report.json {verdicts} --json {report}") == 0
+    assert command(f"fix {folder}/train.csv {report} -o {tmp_path}/new.csv") == 0
+    out = capsys.readouterr().out
+    return report, sorted(row for row in rows if wrong[row]), out
+
+
+def test_verdicts_on_all_rows_of_the_list_name_no_further_row(fixed):
+    _, _, out = fixed
+    assert "No further row is named: these are rows that were looked at." in out
+
+
+def test_wrong_labels_become_the_suggestions_and_nothing_else_changes(
+    audited, fixed, tmp_path
+):
+    _, raw, _ = audited
+    _, rows, _ = fixed
+    assert len(rows) > 5
     other = {"high": "löw", "löw": "high"}
     lines = raw.decode().split("\r\n")
-    for row in fixed:
+    for row in rows:
         start, _, label = lines[row + 1].rpartition(",")
         lines[row + 1] = f"{start},{other[label]}"
-    assert new.read_bytes() == "\r\n".join(lines).encode()
-    said = capsys.readouterr().out.splitlines()
-    assert said[-1].endswith(
-        f"{len(fixed)} corrections, listed in {tmp_path / 'new.changes.csv'}."
-    )
-    assert sum(line.startswith(f"row {min(fixed) + 2}, label: ") for line in said) == 1
-    # the list of changes is one of corrections: the other way round it gives the old
-    # file
+    assert (tmp_path / "new.csv").read_bytes() == "\r\n".join(lines).encode()
+
+
+def test_corrections_are_printed_and_counted(fixed, tmp_path):
+    _, rows, out = fixed
+    lines = out.splitlines()
+    n_corrections = f"{len(rows)} corrections, listed in {tmp_path}/new.changes.csv."
+    assert lines[-1].endswith(n_corrections)
+    of_first = [
+        line for line in lines if line.startswith(f"row {rows[0] + 2}, label: ")
+    ]
+    assert len(of_first) == 1
+
+
+def test_changes_the_other_way_round_give_the_old_file(audited, fixed, tmp_path):
+    _, raw, _ = audited
+    _, rows, _ = fixed
     changes = pd.read_csv(tmp_path / "new.changes.csv")
-    assert changes["row"].tolist() == [row + 2 for row in sorted(fixed)]
+    assert changes["row"].tolist() == [row + 2 for row in rows]
     back = changes.rename(columns={"old": "new", "new": "old"})
     back.to_csv(tmp_path / "back.csv", index=False)
-    assert command("fix", new, tmp_path / "back.csv", "-o", tmp_path / "old.csv") == 0
+    line = f"fix {tmp_path}/new.csv {tmp_path}/back.csv -o {tmp_path}/old.csv"
+    assert command(line) == 0
     assert (tmp_path / "old.csv").read_bytes() == raw
-    # what was corrected already is stale
-    assert command("fix", new, report, "-o", tmp_path / "again.csv") == 2
+
+
+def test_corrections_that_were_made_are_stale(fixed, tmp_path, capsys):
+    report, _, _ = fixed
+    assert command(f"fix {tmp_path}/new.csv {report} -o {tmp_path}/again.csv") == 2
     assert "or it has changed since. Got row" in capsys.readouterr().err
     assert not (tmp_path / "again.csv").exists()
 
 
-def test_removed_rows_and_no_corrections(audited, tmp_path):
+def test_a_row_is_removed(audited, tmp_path):
     folder, raw, _ = audited
-    table, new = folder / "train.csv", tmp_path / "new.csv"
     records = list(csv.reader(io.StringIO(raw.decode("utf-8-sig"))))
-    out = tmp_path / "corrections.csv"
-    out.write_text(
-        f"row;column;old;new;why;accept\n5;label;{records[4][2]};;;remove\n6;label;x;y;;\n",
+    corrections = tmp_path / "corrections.csv"
+    corrections.write_text(
+        f"row;column;old;new;why;accept\n5;label;{records[4][2]};;;remove\n"
+        "6;label;x;y;;\n",
         encoding="utf-8",
     )
-    assert (
-        command("fix", table, out, "-o", new, "--changes", tmp_path / "list.csv") == 0
-    )
+    new = tmp_path / "new.csv"
+    changes = tmp_path / "list.csv"
+    line = f"fix {folder}/train.csv {corrections} -o {new} --changes {changes}"
+    assert command(line) == 0
     lines = raw.split(b"\r\n")
     assert new.read_bytes() == b"\r\n".join(lines[:4] + lines[5:])
-    assert len(pd.read_csv(tmp_path / "list.csv")) == 1
-    out.write_text("row,column,old,new,why,accept\n5,label,high,low,,false\n")
-    assert command("fix", table, out, "-o", new) == 0
+    assert len(pd.read_csv(changes)) == 1
+
+
+def test_a_table_without_accepted_corrections_keeps_its_bytes(audited, tmp_path):
+    folder, raw, _ = audited
+    corrections = tmp_path / "corrections.csv"
+    corrections.write_text("row,column,old,new,why,accept\n5,label,high,low,,false\n")
+    new = tmp_path / "new.csv"
+    assert command(f"fix {folder}/train.csv {corrections} -o {new}") == 0
     assert new.read_bytes() == raw
 
 
-def test_what_is_refused(audited, tmp_path, capsys):
+# "FOLDER" holds the audit, "HERE" corrections.
+BAD = {
+    "FOLDER/train.csv HERE/ok.csv -o FOLDER/train.csv": (
+        "--output must be a file that is not used otherwise"
+    ),
+    "FOLDER/train.csv HERE/ok.csv -o HERE/ok.csv": (
+        "--output must be a file that is not used otherwise"
+    ),
+    "FOLDER/train.csv HERE/ok.csv -o HERE/n.csv --changes FOLDER/train.csv": (
+        "--changes must be a file that"
+    ),
+    "FOLDER/train.csv FOLDER/report.json -o HERE/n.csv": (
+        "report must be one with verdicts"
+    ),
+    "FOLDER/train.csv HERE/none.csv -o HERE/n.csv": "there is nothing to correct",
+    "HERE/table.parquet HERE/ok.csv -o HERE/n.csv": "the table must end in one of",
+    "FOLDER/train.csv HERE/no.json -o HERE/n.csv": "report must be a file that exists",
+    "FOLDER/train.csv HERE/no.csv -o HERE/n.csv": "No such file",
+}
+
+
+@pytest.mark.parametrize("line", BAD)
+def test_bad_input_is_one_sentence_and_leaves_no_file(line, audited, tmp_path, capsys):
     folder, raw, _ = audited
-    table, report = folder / "train.csv", folder / "report.json"
-    ok = tmp_path / "ok.csv"
-    ok.write_text("row,column,old,new,why,accept\n5,label,high,low,,\n")
-    none = tmp_path / "none.csv"
-    none.write_text(corrections_to_csv([]))
+    header = "row,column,old,new,why,accept\n"
+    (tmp_path / "ok.csv").write_text(f"{header}5,label,high,low,,\n")
+    (tmp_path / "none.csv").write_text(corrections_to_csv([]))
     (tmp_path / "table.parquet").write_bytes(b"")
-    for words, message in [
-        (
-            [table, ok, "-o", table],
-            "--output must be a file that is not used otherwise",
-        ),
-        ([table, ok, "-o", ok], "--output must be a file that is not used otherwise"),
-        (
-            [table, ok, "-o", tmp_path / "n.csv", "--changes", table],
-            "--changes must be a file that",
-        ),
-        ([table, report, "-o", tmp_path / "n.csv"], "report must be one with verdicts"),
-        ([table, none, "-o", tmp_path / "n.csv"], "there is nothing to correct"),
-        (
-            [tmp_path / "table.parquet", ok, "-o", tmp_path / "n.csv"],
-            "the table must end in one of",
-        ),
-        (
-            [table, tmp_path / "no.json", "-o", tmp_path / "n.csv"],
-            "report must be a file that exists",
-        ),
-        ([table, tmp_path / "no.csv", "-o", tmp_path / "n.csv"], "No such file"),
-    ]:
-        assert command("fix", *words) == 2, words
-        said = capsys.readouterr().err
-        assert message in said
-        assert len(said.splitlines()) == 1
-    assert table.read_bytes() == raw
-    assert {path.name for path in tmp_path.iterdir()} == {
-        "none.csv",
-        "ok.csv",
-        "table.parquet",
-    }
+    before = sorted(tmp_path.iterdir())
+    words = line.replace("FOLDER", str(folder)).replace("HERE", str(tmp_path))
+    assert command(f"fix {words}") == 2
+    err = capsys.readouterr().err
+    assert BAD[line] in err
+    assert len(err.splitlines()) == 1
+    assert (folder / "train.csv").read_bytes() == raw
+    assert sorted(tmp_path.iterdir()) == before
 
 
-def _lines(raw):
+# A table of a spreadsheet, with rows that have no label -------------------------------
+
+UNLABELLED = [3, 50]
+LABELLED = np.delete(np.arange(120), UNLABELLED)
+
+
+def lines_of(raw):
     return raw.decode("cp1252").split("\r\n")
+
+
+def other_label(label):
+    return "nein" if label.lower() == "ja" else "ja"
 
 
 @pytest.fixture(scope="module")
 def reviewed(tmp_path_factory):
-    """A folder with a table of a spreadsheet, its report with verdicts, and the wrong
-    rows."""
-    folder, rng = tmp_path_factory.mktemp("reviewed"), np.random.default_rng(1)
-    size = rng.normal(size=120)
+    """A folder with a table and its report with verdicts, the bytes, wrong rows."""
+    folder = tmp_path_factory.mktemp("reviewed")
+    size = np.random.default_rng(1).normal(size=120)
     label, wrong = flip_labels(np.where(size > 0, "ja", "nein"), 0.1, random_state=0)
     label = label.astype(object)
-    label[[3, 50]] = ""  # rows that the audit leaves out
+    label[UNLABELLED] = ""
     label[7] = label[7].upper()
-    wrong[[3, 50]] = False
+    wrong[UNLABELLED] = False
     lines = [f"{x:.3f};{y}".replace(".", ",") for x, y in zip(size, label)]
     raw = "\r\n".join(["größe;art", *lines, ""]).encode("cp1252")
     (folder / "t.csv").write_bytes(raw)
     report = folder / "report.json"
-    words = ["audit", folder / "t.csv", "--target", "art", "-o", folder / "page.html"]
-    words += ["--checks", "fast"]
-    assert (
-        command(*words, "--json", report, "--corrections", folder / "spellings.csv")
-        == 0
+    code = command(
+        f"audit {folder}/t.csv --target art -o {folder}/page.html --checks fast "
+        f"--json {report} --corrections {folder}/spellings.csv"
     )
-    kept = np.delete(np.arange(120), [3, 50])
-    rows = [*range(0, 118, 2), *np.flatnonzero(wrong[kept])]
-    verdicts = pd.DataFrame(
-        {"row": rows, "is_error": wrong[kept[rows]]}
-    ).drop_duplicates()
-    verdicts.to_csv(folder / "verdicts.csv", index=False)
-    assert command("review", report, folder / "verdicts.csv", "--json", report) == 0
+    assert code == 0
+    rows = [*range(0, 118, 2), *np.flatnonzero(wrong[LABELLED])]
+    verdicts = pd.DataFrame({"row": rows, "is_error": wrong[LABELLED[rows]]})
+    verdicts.drop_duplicates().to_csv(folder / "verdicts.csv", index=False)
+    assert command(f"review {report} {folder}/verdicts.csv --json {report}") == 0
     return folder, raw, np.flatnonzero(wrong)
 
 
-def test_fix_of_a_table_with_rows_without_a_label(reviewed, tmp_path, capsys):
-    """Report, corrections and values name rows of the file."""
-    folder, raw, wrong = reviewed
-    new, values = tmp_path / "new.csv", tmp_path / "values.csv"
-    labelled = np.delete(np.arange(120), [3, 50])
+def test_a_report_numbers_the_rows_of_the_file(reviewed):
+    folder, raw, _ = reviewed
+    lines = lines_of(raw)
     record = json.loads((folder / "report.json").read_text())
-    assert record["numbers"] == (labelled + 2).tolist()
-    assert record["labels"] == [
-        row.split(";")[1] for row in _lines(raw)[1:-1] if row[-1] != ";"
-    ]
-    for row, shown in record["contents"].items():
-        size = _lines(raw)[labelled[int(row)] + 1].split(";")[0]
-        assert float(shown["größe"]) == float(size.replace(",", "."))
-    assert command("value", folder / "t.csv", "--target", "art", "-o", values) == 0
-    assert pd.read_csv(values)["row"].tolist() == labelled.tolist()
-    assert command("fix", folder / "t.csv", folder / "report.json", "-o", new) == 0
-    lines = _lines(raw)
+    assert record["numbers"] == (LABELLED + 2).tolist()
+    labels = [line.split(";")[1] for line in lines[1:-1] if line[-1] != ";"]
+    assert record["labels"] == labels
+    for row, content in record["contents"].items():
+        size = lines[LABELLED[int(row)] + 1].split(";")[0]
+        assert float(content["größe"]) == float(size.replace(",", "."))
+
+
+def test_values_have_the_rows_of_the_file(reviewed, tmp_path):
+    folder, _, _ = reviewed
+    values = tmp_path / "values.csv"
+    assert command(f"value {folder}/t.csv --target art -o {values}") == 0
+    assert pd.read_csv(values)["row"].tolist() == LABELLED.tolist()
+
+
+def test_corrections_are_made_in_the_rows_of_the_file(reviewed, tmp_path):
+    folder, raw, wrong = reviewed
+    new = tmp_path / "new.csv"
+    assert command(f"fix {folder}/t.csv {folder}/report.json -o {new}") == 0
+    lines = lines_of(raw)
     for row in wrong:
         size, label = lines[row + 1].split(";")
-        lines[row + 1] = f"{size};{'nein' if label.lower() == 'ja' else 'ja'}"
+        lines[row + 1] = f"{size};{other_label(label)}"
     assert new.read_bytes() == "\r\n".join(lines).encode("cp1252")
 
 
-def test_fix_of_spellings(reviewed, tmp_path):
+def test_spellings_that_an_audit_found_are_corrected(reviewed, tmp_path):
     folder, raw, _ = reviewed
     new = tmp_path / "new.csv"
-    assert command("fix", folder / "t.csv", folder / "spellings.csv", "-o", new) == 0
+    assert command(f"fix {folder}/t.csv {folder}/spellings.csv -o {new}") == 0
     lines = raw.split(b"\r\n")
     lines[8] = lines[8].lower()
     assert new.read_bytes() == b"\r\n".join(lines)
 
 
-def test_clean_drops_what_a_report_names(reviewed, tmp_path, capsys):
+def test_corrections_that_the_page_saves_are_verdicts_and_fixes(
+    reviewed, tmp_path, capsys
+):
     folder, raw, wrong = reviewed
-    new, out = tmp_path / "new.csv", tmp_path / "dropped.csv"
-    words = ["clean", folder / "t.csv", "--from", folder / "report.json", "-o", new]
-    assert command(*words, "--report", out) == 0
-    assert f"{118 - len(wrong)} of 118 rows; the others are wrong by a verdict." in (
-        capsys.readouterr().out
+    lines = lines_of(raw)
+    labels = [line.split(";")[1] for line in lines[1:-1]]
+    saved = ["row,column,old,new,why,accept,is_error,id"]
+    for row in (0, 1, 2):
+        assert row not in wrong
+        label = labels[row]
+        why = "the label is right,false,false"
+        saved.append(f"{row + 2},art,{label},{label},{why},")
+    for row in wrong:
+        label = labels[row]
+        other = other_label(label)
+        saved.append(f"{row + 2},art,{label},{other},the label is wrong,true,true,")
+        lines[row + 1] = lines[row + 1].replace(label, other)
+    last = next(row for row in range(119, 0, -1) if row not in wrong)
+    label = labels[last]
+    why = "the row is entered twice,remove,"
+    saved.append(f"{last + 2},art,{label},{label},{why},")
+    del lines[last + 1]
+
+    corrections = tmp_path / "t.corrections.csv"
+    corrections.write_text("\n".join([*saved, ""]))
+    line = f"review {folder}/report.json {corrections} --json {tmp_path}/again.json"
+    assert command(line) == 0
+    assert f"the label of {len(wrong)} is wrong" in capsys.readouterr().out
+    new = tmp_path / "new.csv"
+    assert command(f"fix {folder}/t.csv {corrections} -o {new}") == 0
+    assert new.read_bytes() == "\r\n".join(lines).encode("cp1252")
+
+
+# skvalue clean --from -----------------------------------------------------------------
+
+
+@pytest.fixture
+def cleaned(reviewed, tmp_path, capsys):
+    """The output of a command that drops the rows that the report names.
+
+    It writes new.csv and dropped.csv.
+    """
+    folder, _, _ = reviewed
+    code = command(
+        f"clean {folder}/t.csv --from {folder}/report.json -o {tmp_path}/new.csv "
+        f"--report {tmp_path}/dropped.csv"
     )
-    left_out = set(wrong.tolist())  # the rows without a label stay
+    assert code == 0
+    return capsys.readouterr().out
+
+
+def test_clean_drops_what_a_report_names_and_keeps_rows_without_a_label(
+    reviewed, cleaned, tmp_path
+):
+    _, raw, wrong = reviewed
+    n_kept = 118 - len(wrong)
+    assert f"{n_kept} of 118 rows; the others are wrong by a verdict." in cleaned
     lines = raw.split(b"\r\n")
-    kept = [line for number, line in enumerate(lines) if number - 1 not in left_out]
-    assert new.read_bytes() == b"\r\n".join(kept)
-    dropped = pd.read_csv(out)
+    dropped = set(wrong.tolist())
+    kept = [line for number, line in enumerate(lines) if number - 1 not in dropped]
+    assert (tmp_path / "new.csv").read_bytes() == b"\r\n".join(kept)
+
+
+def test_clean_lists_the_dropped_rows_with_the_reason(reviewed, cleaned, tmp_path):
+    _, _, wrong = reviewed
+    dropped = pd.read_csv(tmp_path / "dropped.csv")
     assert dropped["dropped_row"].tolist() == wrong.tolist()
     assert set(dropped["dropped_reason"]) == {"wrong by a verdict"}
-    # the report is of the table as it was
-    assert (
-        command(
-            "clean", new, "--from", folder / "report.json", "-o", tmp_path / "x.csv"
-        )
-        == 2
-    )
+
+
+def test_a_report_of_the_table_as_it_was_is_refused(
+    reviewed, cleaned, tmp_path, capsys
+):
+    report = reviewed[0] / "report.json"
+    assert command(f"clean {tmp_path}/new.csv --from {report} -o {tmp_path}/x.csv") == 2
     assert "--from must be the report of this table" in capsys.readouterr().err
 
 
-def test_clean_without_verdicts_or_target(audited, tmp_path, capsys):
-    folder = audited[0]
-    words = ["clean", folder / "train.csv", "-o", tmp_path / "new.csv"]
-    assert command(*words, "--from", folder / "report.json") == 2
+def test_clean_by_a_report_without_verdicts_is_refused(audited, tmp_path, capsys):
+    folder, _, _ = audited
+    line = f"clean {folder}/train.csv -o {tmp_path}/new.csv"
+    assert command(f"{line} --from {folder}/report.json") == 2
     assert "--from must be a report with verdicts" in capsys.readouterr().err
-    assert command(*words) == 2
-    assert "--target must name a column without --from" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
-def test_corrections_of_the_page(reviewed, tmp_path, capsys):
-    """From an audit to the new file, by the file that the buttons of the page save."""
-    folder, raw, wrong = reviewed
-    path, new = tmp_path / "t.corrections.csv", tmp_path / "new.csv"
-    lines = _lines(raw)
-    labels = [line.split(";")[1] for line in lines[1:-1]]
-    out = ["row,column,old,new,why,accept,is_error,id"]
-    for row in (0, 1, 2, *wrong):
-        other = "nein" if labels[row].lower() == "ja" else "ja"
-        said = (
-            ("right", labels[row], "false")
-            if row not in wrong
-            else ("wrong", other, "true")
-        )
-        is_error = said[2]
-        out.append(
-            f"{row + 2},art,{labels[row]},{said[1]},the label is {said[0]},{is_error},{is_error},"
-        )
-        if row in wrong:
-            lines[row + 1] = lines[row + 1].replace(labels[row], other)
-    last = next(row for row in range(119, 0, -1) if row not in wrong)
-    out.append(
-        f"{last + 2},art,{labels[last]},{labels[last]},the row is entered twice,remove,,"
-    )
-    del lines[last + 1]
-    path.write_text("\n".join([*out, ""]))
-    report = folder / "report.json"
-    assert command("review", report, path, "--json", tmp_path / "again.json") == 0
-    assert f"the label of {len(wrong)} is wrong" in capsys.readouterr().out
-    assert command("fix", folder / "t.csv", path, "-o", new) == 0
-    assert new.read_bytes() == "\r\n".join(lines).encode("cp1252")
+def test_clean_without_a_target_is_refused(audited, tmp_path, capsys):
+    folder, _, _ = audited
+    assert command(f"clean {folder}/train.csv -o {tmp_path}/new.csv") == 2
+    assert "--target must name a column without --from" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

@@ -5,18 +5,19 @@ import re
 import numpy as np
 import pytest
 
-from skvalue.audit.commands import main
 from skvalue.privacy import Ledger
+from tests.audit.command_line import command
 
 pd = pytest.importorskip("pandas")
 
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory):
-    """Private and public rows as files: the private one has other labels and
-    spellings."""
-    folder, rng = tmp_path_factory.mktemp("private"), np.random.default_rng(0)
-    size, colour = rng.normal(size=300).round(6), rng.choice(["red", "blue"], 300)
+    """Private and public rows as files; the private ones have other entries."""
+    folder = tmp_path_factory.mktemp("private")
+    rng = np.random.default_rng(0)
+    size = rng.normal(size=300).round(6)
+    colour = rng.choice(["red", "blue"], 300)
     label = np.where(size + 2 * (colour == "red") > 1, "high", "low").astype(object)
     frame = pd.DataFrame({"size": size, "colour": colour, "label": label})
     frame.loc[:39, "label"] = "novel"
@@ -28,46 +29,69 @@ def tables(tmp_path_factory):
     return folder
 
 
-def audit(folder, *words, table="train.csv", validation="val.csv"):
-    start = ["audit", folder / table, "--target", "label", "-o", folder / "page.html"]
-    start += ["--validation", folder / validation] if validation else []
-    return main([str(word) for word in (*start, *words)])
+def audit(folder, options, table="train.csv", validation="val.csv"):
+    """Audit a table; returns the exit code."""
+    line = f"audit {folder}/{table} --target label -o {folder}/page.html"
+    if validation is not None:
+        line += f" --validation {folder}/{validation}"
+    return command(f"{line} {options}")
 
 
-def test_counts_are_printed_written_and_charged(tables, capsys):
-    ledger = Ledger(tables / "budget.sqlite", "rows", epsilon=2.5, delta=1e-5)
-    assert audit(tables, "--epsilon", 2, "--ledger", ledger.path) == 0
+@pytest.fixture
+def counted(tables, tmp_path, capsys):
+    """The page and the output of an audit with epsilon=2, and its ledger."""
+    ledger = Ledger(tmp_path / "budget.sqlite", "rows", epsilon=2.5, delta=1e-5)
+    assert audit(tables, f"--epsilon 2 --ledger {ledger.path}") == 0
     page = (tables / "page.html").read_text(encoding="utf-8")
-    assert audit(tables, "--epsilon", 2, "--ledger", ledger.path) == 2
+    return page, capsys.readouterr().out, ledger
+
+
+def test_an_audit_beyond_the_budget_is_refused_and_writes_nothing(
+    tables, counted, capsys
+):
+    page, _, ledger = counted
+    assert audit(tables, f"--epsilon 2 --ledger {ledger.path}") == 2
+    assert "must fit what is left of the budget" in capsys.readouterr().err
     assert ledger.n_charges == 1
-    assert page == (tables / "page.html").read_text(encoding="utf-8")
+    assert (tables / "page.html").read_text(encoding="utf-8") == page
     assert Ledger(ledger.path).dataset_name == "rows"
-    out = capsys.readouterr()
-    assert "must fit what is left of the budget" in out.err
-    found = dict(re.findall(r"^ +(high|low|other) +(-?\d+)", out.out, re.MULTILINE))
-    assert abs(int(found["other"]) - 40) < 15
-    for text in (page, out.out):
-        assert "not an error rate" in text
-        assert "(2, 1e-05)-differential privacy" in text
-        assert "secret" not in text
-        assert "novel" not in text
-        assert "200 rows" not in text
-    assert f"<td>{found['high']}</td>" in page
 
 
-REFUSED = {
-    "--epsilon must be used with --validation": dict(validation=None),
-    "Got 50 rows that are in both": dict(validation="both.csv"),
-    "--json must not be used with --epsilon": dict(words=["--json", "list.json"]),
-    "--fail-on must not be used with --epsilon": dict(words=["--fail-on", "0.1"]),
-    "--ledger must be a file": dict(words=["--ledger", "no.sqlite"]),
-    "the table must have the columns of --validation": dict(table="narrow.csv"),
-    "--delta must be": dict(words=["--delta", "2"]),
-}
+def test_counts_are_printed_and_written(counted):
+    page, out, _ = counted
+    counts = dict(re.findall(r"^ +(high|low|other) +(-?\d+)", out, re.MULTILINE))
+    assert abs(int(counts["other"]) - 40) < 15
+    assert f"<td>{counts['high']}</td>" in page
 
 
-@pytest.mark.parametrize("message", REFUSED)
-def test_refused(tables, capsys, message):
-    options = dict(REFUSED[message])
-    assert audit(tables, "--epsilon", 1, *options.pop("words", ()), **options) == 2
+@pytest.mark.parametrize("where", ["page", "output"])
+def test_what_is_published_says_the_guarantee_and_no_private_entry(counted, where):
+    page, out, _ = counted
+    text = page if where == "page" else out
+    assert "not an error rate" in text
+    assert "(2, 1e-05)-differential privacy" in text
+    assert "secret" not in text
+    assert "novel" not in text
+    assert "200 rows" not in text
+
+
+# Options of the command, files, and the message.
+REFUSED = [
+    ("", dict(validation=None), "--epsilon must be used with --validation"),
+    ("", dict(validation="both.csv"), "Got 50 rows that are in both"),
+    ("--json list.json", {}, "--json must not be used with --epsilon"),
+    ("--fail-on 0.1", {}, "--fail-on must not be used with --epsilon"),
+    ("--ledger no.sqlite", {}, "--ledger must be a file"),
+    ("", dict(table="narrow.csv"), "the table must have the columns of --validation"),
+    ("--delta 2", {}, "--delta must be"),
+]
+
+
+@pytest.mark.parametrize(
+    ("options", "files", "message"), REFUSED, ids=[message for *_, message in REFUSED]
+)
+def test_options_that_do_not_go_with_privacy_are_refused(
+    options, files, message, tables, capsys
+):
+    assert audit(tables, f"--epsilon 1 {options}", **files) == 2
     assert message in capsys.readouterr().err

@@ -1,5 +1,4 @@
-"""Commands on tables as people have them: at the first try, and with the options that
-decide."""
+"""Commands on tables as people have them: at the first try, and with options."""
 
 import json
 import os
@@ -9,139 +8,127 @@ import subprocess
 import sys
 from functools import partial
 
-import numpy as np
 import pytest
 
 import skvalue
-from skvalue.audit.commands import main
+from tests.audit.command_line import command
+from tests.audit.tables import people_table, text_of
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("jinja2")
 
 
-def command(*words):
-    return main([str(word) for word in words])
+def slow_but(cases, *quick):
+    """The cases, of which few are in the default tier."""
+    return [
+        case if case in quick else pytest.param(case, marks=pytest.mark.slow)
+        for case in cases
+    ]
 
 
-def columns(n=120, seed=0):
-    """Entries of a table of people, as strings."""
-    rng = np.random.default_rng(seed)
-    age, job = rng.normal(40, 10, n), rng.choice(["Pflege", "Büro"], n)
-    bought = age + 20 * (job == "Büro") > 50
-    bought ^= rng.random(n) < 0.05
-    days = pd.Timestamp("2024-01-01") + pd.to_timedelta(
-        rng.integers(0, 360, n), unit="D"
-    )
-    return {
-        "id": [str(number) for number in 10_000 + rng.permutation(n)],
-        "alter": [f"{value:.1f}" for value in age],
-        "beruf": job.tolist(),
-        "tag": days.strftime("%Y-%m-%d").tolist(),
-        "kauf": np.where(bought, "ja", "nein").tolist(),
-    }
+# Files of many kinds ------------------------------------------------------------------
 
 
-def text_of(table, separator=",", newline="\n"):
-    lines = [separator.join(table), *map(separator.join, zip(*table.values()))]
-    return newline.join([*lines, ""])
-
-
-def with_entries(name, places, entry, table):
-    """The table with another entry in some rows of a column."""
+def replace_entries(name, rows, entry, table):
+    """The table with another entry, or a function of it, in rows of a column."""
     cells = list(table[name])
-    for place in places:
-        cells[place] = entry(cells[place]) if callable(entry) else entry
+    for row in rows:
+        cells[row] = entry(cells[row]) if callable(entry) else entry
     return {**table, name: cells}
 
 
-def comma(table):
+replace_ages = partial(replace_entries, "alter", range(0, 120, 20))
+replace_labels = partial(replace_entries, "kauf", range(0, 120, 15))
+
+
+def decimal_comma(table):
     return {**table, "alter": [cell.replace(".", ",") for cell in table["alter"]]}
 
 
 def day_first(table):
-    return {
-        **table,
-        "tag": [".".join(reversed(cell.split("-"))) for cell in table["tag"]],
-    }
+    days = [".".join(reversed(cell.split("-"))) for cell in table["tag"]]
+    return {**table, "tag": days}
 
 
 def month_first(table):
-    return {
-        **table,
-        "tag": ["{1}/{2}/{0}".format(*cell.split("-")) for cell in table["tag"]],
-    }
+    days = ["{1}/{2}/{0}".format(*cell.split("-")) for cell in table["tag"]]
+    return {**table, "tag": days}
 
 
-some = partial(with_entries, "alter", range(0, 120, 20))
-label = partial(with_entries, "kauf", range(0, 120, 15))
-KINDS = {  # kind of file -> its bytes, and what the audit says about it
-    "latin-1": (text_of(columns()).encode("latin-1"), "encoding cp1252"),
-    "semicolons": (text_of(columns(), ";").encode(), "fields separated by ;"),
+EXCEL = text_of(day_first(decimal_comma(people_table())), ";", "\r\n")
+# Kind of file -> its bytes or text, and what the audit says about it.
+KINDS = {
+    "latin-1": (text_of(people_table()).encode("latin-1"), "encoding cp1252"),
+    "semicolons": (text_of(people_table(), ";"), "fields separated by ;"),
     "tabs, UTF-16": (
-        text_of(columns(), "\t").encode("utf-16"),
+        text_of(people_table(), "\t").encode("utf-16"),
         "fields separated by tabs",
     ),
     "labels missing": (
-        text_of(label("", columns())),
+        text_of(replace_labels("", people_table())),
         "8 of 120 rows have no label and are left out: rows 2, 17, 32,",
     ),
     "mixed case": (
-        text_of(label(str.upper, columns())),
+        text_of(replace_labels(str.upper, people_table())),
         "differs in its spelling alone from 'ja': one class?",
     ),
-    "spaces": (text_of(label(lambda cell: f" {cell} ", columns())), "target kauf"),
-    "dd.mm.yyyy": (text_of(day_first(columns())), "dates of day, month, year in tag"),
-    "mm/dd/yyyy": (text_of(month_first(columns())), "dates of month, day, year in tag"),
-    "decimal commas": (text_of(comma(columns()), ";"), "decimal comma in alter"),
-    "k.A.": (text_of(some("k.A.", columns())), "'k.A.' missing in alter"),
-    "a numeric id": (text_of(columns()), "identifier id: left out"),
-    "Excel, German": (
-        b"\xef\xbb\xbf" + text_of(day_first(comma(columns())), ";", "\r\n").encode(),
+    "spaces": (
+        text_of(replace_labels(lambda cell: f" {cell} ", people_table())),
+        "target kauf",
+    ),
+    "dd.mm.yyyy": (
+        text_of(day_first(people_table())),
+        "dates of day, month, year in tag",
+    ),
+    "mm/dd/yyyy": (
+        text_of(month_first(people_table())),
+        "dates of month, day, year in tag",
+    ),
+    "decimal commas": (
+        text_of(decimal_comma(people_table()), ";"),
         "decimal comma in alter",
     ),
+    "k.A.": (text_of(replace_ages("k.A.", people_table())), "'k.A.' missing in alter"),
+    "a numeric id": (text_of(people_table()), "identifier id: left out"),
+    "Excel, German": (b"\xef\xbb\xbf" + EXCEL.encode(), "decimal comma in alter"),
 }
 
 
-def mostly_slow(cases, *quick):
-    """The cases, of which few are in the default tier."""
-    return [c if c in quick else pytest.param(c, marks=pytest.mark.slow) for c in cases]
-
-
-@pytest.mark.parametrize("kind", mostly_slow(KINDS, "Excel, German"))
-def test_twelve_files_are_audited_at_the_first_try(kind, tmp_path, capsys):
+@pytest.mark.parametrize("kind", slow_but(KINDS, "Excel, German"))
+def test_a_file_is_audited_at_the_first_try(kind, tmp_path, capsys):
     content, sentence = KINDS[kind]
-    table, report = tmp_path / "people.csv", tmp_path / "report.json"
+    table = tmp_path / "people.csv"
+    report = tmp_path / "report.json"
     table.write_bytes(content if isinstance(content, bytes) else content.encode())
-    words = [
-        "audit",
-        table,
-        "--target",
-        "kauf",
-        "-o",
-        tmp_path / "page.html",
-        "--json",
-        report,
-    ]
-    assert command(*words, "--checks", "fast", "--fail-on", "1") == 0
-    said = capsys.readouterr().out
-    assert sentence in said
-    assert (
-        "gate passed: the fraction of rows whose suggestion differs, without verdicts,"
-        in said
+    code = command(
+        f"audit {table} --target kauf -o {tmp_path}/page.html --json {report} "
+        "--checks fast --fail-on 1"
     )
-    assert re.search(r"; \d+\.\d seconds\.", said)
-    assert "number alter: scaled" in said
-    assert "date tag: as seconds" in said
-    assert "question" not in said
+    assert code == 0
+    out = capsys.readouterr().out
+    assert sentence in out
+    gate = (
+        "gate passed: the fraction of rows whose suggestion differs, without verdicts,"
+    )
+    assert gate in out
+    assert re.search(r"; \d+\.\d seconds\.", out)
+    assert "number alter: scaled" in out
+    assert "date tag: as seconds" in out
+    assert "question" not in out
+
     record = json.loads(report.read_text(encoding="utf-8"))
-    findings = [each["sentence"] for each in record["findings"]]
-    assert sentence in " ".join([*record["said"]["read"], *record["notes"], *findings])
+    sentences = [*record["said"]["read"], *record["notes"]]
+    sentences += [finding["sentence"] for finding in record["findings"]]
+    assert sentence in " ".join(sentences)
     assert len(record["listed"]) < 25
-    given = [cell.strip() for cell in record["labels"]]
-    assert {cell.lower() for cell in given} <= {"ja", "nein", ""}
+    labels = {label.strip().lower() for label in record["labels"]}
+    assert labels <= {"ja", "nein", ""}
 
 
-TARGETS = {  # entries of the target by whether a person bought, and the task that is found
+# Targets of many kinds ----------------------------------------------------------------
+
+# Kind -> entries of the target by whether a person bought, and the task.
+TARGETS = {
     "text": (["ja", "nein"], "classification"),
     "01": (["01", "1"], "classification"),
     "dates": (["2024-01-31", "2024-02-29"], "classification"),
@@ -150,178 +137,252 @@ TARGETS = {  # entries of the target by whether a person bought, and the task th
 }
 
 
-@pytest.mark.parametrize("kind", mostly_slow(TARGETS, "01"))
-def test_targets_from_file_to_report_to_verdicts_and_back(kind, tmp_path, capsys):
+def table_of_target(kind):
+    """A table with a target of this kind."""
     (yes, no), task = TARGETS[kind]
-    content = columns()
-    content["kauf"] = [yes if cell == "ja" else no for cell in content["kauf"]]
+    table = people_table()
+    labels = [yes if cell == "ja" else no for cell in table["kauf"]]
     if task == "regression":
-        content["kauf"] = [
-            f"{cell[:-1]}{i % 10}" for i, cell in enumerate(content["kauf"])
-        ]
-    table, report, reviewed = (
-        tmp_path / "t.csv",
-        tmp_path / "r.json",
-        tmp_path / "v.json",
+        labels = [f"{cell[:-1]}{i % 10}" for i, cell in enumerate(labels)]
+    return {**table, "kauf": labels}
+
+
+@pytest.fixture
+def audit_target(tmp_path):
+    """Write and audit a table of a target; returns it and the record of its report."""
+
+    def audit(kind):
+        table = table_of_target(kind)
+        (tmp_path / "t.csv").write_text(text_of(table, ";"), encoding="utf-8")
+        code = command(
+            f"audit {tmp_path}/t.csv --target kauf -o {tmp_path}/page.html "
+            f"--json {tmp_path}/r.json --checks fast"
+        )
+        assert code == 0
+        return table, json.loads((tmp_path / "r.json").read_text())
+
+    return audit
+
+
+def review_every_other_row(record, folder):
+    """Say that every other label is wrong; returns whether there is a row to review."""
+    rows = record["to_review"]
+    if not rows:
+        return False
+    lines = [f"{row},{str(i % 2 == 0).lower()}" for i, row in enumerate(rows)]
+    (folder / "v.csv").write_text("\n".join(["row,is_error", *lines, ""]))
+    code = command(
+        f"review {folder}/r.json {folder}/v.csv -o {folder}/page.html "
+        f"--json {folder}/v.json"
     )
-    table.write_text(text_of(content, ";"), encoding="utf-8")
-    words = [table, "--target", "kauf"]
-    page = ["-o", tmp_path / "page.html"]
-    assert command("audit", *words, *page, "--json", report, "--checks", "fast") == 0
-    record = json.loads(report.read_text())
+    assert code == 0
+    return True
+
+
+@pytest.mark.parametrize("kind", slow_but(TARGETS, "01"))
+def test_a_report_has_the_labels_of_the_file(kind, audit_target):
+    table, record = audit_target(kind)
+    task = TARGETS[kind][1]
     assert record["about"]["task"] == task
-    shown = (
-        [float(cell.replace(",", ".")) for cell in content["kauf"]]
-        if task[0] == "r"
-        else None
-    )
-    assert record["labels"] == (shown or content["kauf"])
-    verdicts = [
-        f"{row},{str(i % 2 == 0).lower()}" for i, row in enumerate(record["to_review"])
-    ]
-    (tmp_path / "v.csv").write_text("\n".join(["row,is_error", *verdicts, ""]))
-    if verdicts:
-        assert (
-            command("review", report, tmp_path / "v.csv", *page, "--json", reviewed)
-            == 0
-        )
-        code = command("fix", table, reviewed, "-o", tmp_path / "new.csv")
-        assert code == (0 if task == "classification" else 2)
-    if verdicts and task == "classification":
-        other = {yes: no, no: yes}
-        for row in record["to_review"][::2]:
-            content["kauf"][row] = other[content["kauf"][row]]
-        assert (tmp_path / "new.csv").read_text(encoding="utf-8") == text_of(
-            content, ";"
-        )
-    validation = ["--validation", table]
+    labels = table["kauf"]
+    if task == "regression":
+        labels = [float(label.replace(",", ".")) for label in labels]
+    assert record["labels"] == labels
+
+
+@pytest.mark.parametrize("kind", slow_but(TARGETS, "01"))
+def test_verdicts_correct_labels_and_not_targets(kind, audit_target, tmp_path):
+    table, record = audit_target(kind)
+    (yes, no), task = TARGETS[kind]
+    if not review_every_other_row(record, tmp_path):
+        return
+    new = tmp_path / "new.csv"
+    code = command(f"fix {tmp_path}/t.csv {tmp_path}/v.json -o {new}")
+    if task == "regression":
+        assert code == 2
+        return
+    assert code == 0
+    other = {yes: no, no: yes}
+    for row in record["to_review"][::2]:
+        table["kauf"][row] = other[table["kauf"][row]]
+    assert new.read_text(encoding="utf-8") == text_of(table, ";")
+
+
+@pytest.mark.parametrize("kind", slow_but(TARGETS, "01"))
+def test_rows_of_any_target_are_valued_and_dropped(kind, tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text(text_of(table_of_target(kind), ";"), encoding="utf-8")
     for name in ("value", "clean"):
-        out = tmp_path / f"{name}.csv"
-        assert command(name, *words, *validation, "--method", "knn", "-o", out) == 0
+        code = command(
+            f"{name} {table} --target kauf --validation {table} --method knn "
+            f"-o {tmp_path}/{name}.csv"
+        )
+        assert code == 0
     kept = (tmp_path / "clean.csv").read_text(encoding="utf-8").splitlines()
     assert set(kept) < set(table.read_text(encoding="utf-8").splitlines())
     assert len(pd.read_csv(tmp_path / "value.csv")) == 120
 
 
-def test_options_of_reading(tmp_path, capsys):
-    """What can be read in two ways is asked; the option decides; --strict refuses."""
-    table = tmp_path / "t.csv"
+# Options of reading -------------------------------------------------------------------
+
+
+@pytest.fixture
+def ambiguous(tmp_path):
+    """A table whose dates can be read in two ways; a command without options."""
     rows = [
         f"{i % 12 + 1:02d}/{i % 9 + 1:02d}/2024,{i % 7},{i % 5},{'ab'[i % 2]}"
         for i in range(60)
     ]
+    table = tmp_path / "t.csv"
     table.write_text("\n".join(["day,x,owner,y", *rows]))
-    words = ["value", table, "--target", "y", "-o", tmp_path / "out.csv"]
-    assert command(*words) == 0
-    assert "question: 'day': '01/01/2024' can be" in (said := capsys.readouterr().out)
-    assert "Pass --dates dmy or --dates mdy." in said
-    assert command(*words, "--strict") == 2
-    assert "Pass --dates dmy or --dates mdy." in capsys.readouterr().err
-    assert command(*words, "--strict", "--dates", "dmy") == 0
+    return table, f"value {table} --target y -o {tmp_path}/out.csv"
+
+
+def test_dates_in_two_orders_are_asked_and_the_option_decides(ambiguous, capsys):
+    _, line = ambiguous
+    question = "Pass --dates dmy or --dates mdy."
+    assert command(line) == 0
+    out = capsys.readouterr().out
+    assert "question: 'day': '01/01/2024' can be" in out
+    assert question in out
+    assert command(f"{line} --strict") == 2
+    assert question in capsys.readouterr().err
+    assert command(f"{line} --strict --dates dmy") == 0
     assert "date day: as seconds" in capsys.readouterr().out
-    assert command(*words, "--text", "day", "--ignore", "x", "--groups", "owner") == 0
-    said = capsys.readouterr().out
-    assert "category day" in said
-    assert "1 columns" in said
-    assert pd.read_csv(tmp_path / "out.csv").columns.tolist() == ["group", "value"]
-    assert command(*words, "--ignore", "z") == 2
+
+
+def test_columns_are_kept_as_text_ignored_or_name_groups(ambiguous, tmp_path, capsys):
+    _, line = ambiguous
+    assert command(f"{line} --text day --ignore x --groups owner") == 0
+    out = capsys.readouterr().out
+    assert "category day" in out
+    assert "1 columns" in out
+    values = pd.read_csv(tmp_path / "out.csv")
+    assert values.columns.tolist() == ["group", "value"]
+
+
+def test_a_column_that_is_not_there_cannot_be_ignored(ambiguous, capsys):
+    _, line = ambiguous
+    assert command(f"{line} --ignore z") == 2
     assert "--ignore must be a column of" in capsys.readouterr().err
+
+
+def test_a_table_with_a_title_and_without_a_header_is_read(ambiguous, tmp_path, capsys):
+    table, _ = ambiguous
+    rows = table.read_text().splitlines()[1:]
     table.write_text("\n".join(["a title", *rows]))
-    skipped = [*words[:3], "column 4", *words[4:], "--skip-lines", "1", "--no-header"]
-    assert command(*skipped, "--sep", ",", "--encoding", "utf-8", "--dates", "mdy") == 0
+    line = ["value", str(table), "--target", "column 4", "-o", f"{tmp_path}/out.csv"]
+    options = "--skip-lines 1 --no-header --sep , --encoding utf-8 --dates mdy"
+    assert command([*line, *options.split()]) == 0
     assert "60 rows, 3 columns" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    "name", mostly_slow(["audit", "value", "clean"], "value", "clean")
-)
-def test_whole_numbers_are_asked_and_the_task_decides(name, tmp_path, capsys):
-    table = columns()
+@pytest.fixture
+def amounts(tmp_path):
+    """A table whose target are whole numbers."""
+    table = people_table()
     table["kauf"] = [f"{round(float(cell) * 3)}00" for cell in table["alter"]]
     (tmp_path / "t.csv").write_text(text_of(table))
-    words = [name, tmp_path / "t.csv", "--target", "kauf"]
-    words += ["-o", tmp_path / ("o.html" if name == "audit" else "o.csv")]
-    if name != "audit":
-        words += ["--method", "knn"]
-    command(*words, "--strict")
-    assert "Pass --task regression if they are amounts" in capsys.readouterr().err
-    assert command(*words, "--task", "regression") == 0
-    said = capsys.readouterr()
-    assert "question: " not in said.out
-    assert "warning" not in said.err
+    return tmp_path / "t.csv"
+
+
+COMMANDS = {
+    "audit": "audit {table} --target kauf -o {folder}/o.html",
+    "value": "value {table} --target kauf -o {folder}/o.csv --method knn",
+    "clean": "clean {table} --target kauf -o {folder}/o.csv --method knn",
+}
+
+
+@pytest.mark.parametrize("name", slow_but(COMMANDS, "value", "clean"))
+def test_whole_numbers_are_asked_and_the_task_decides(name, amounts, tmp_path, capsys):
+    line = COMMANDS[name].format(table=amounts, folder=tmp_path)
+    command(f"{line} --strict")
+    question = "Pass --task regression if they are amounts"
+    assert question in capsys.readouterr().err
+    assert command(f"{line} --task regression") == 0
+    output = capsys.readouterr()
+    assert "question: " not in output.out
+    assert "warning" not in output.err
     if name == "clean":
-        assert "108 of 120 rows" in said.out
+        assert "108 of 120 rows" in output.out
 
 
-def test_private_rows_are_not_public(tmp_path, capsys):
-    """The whole table, or half of it, as --validation is refused; other rows are
-    taken."""
-    lines = text_of(columns(400)).splitlines()
-    table, out = tmp_path / "t.csv", tmp_path / "o.csv"
-    table.write_text("\n".join(lines[:301]))
-    words = [
-        "value",
-        table,
-        "--target",
-        "kauf",
-        "--method",
-        "tknn",
-        "--epsilon",
-        "1",
-        "-o",
-        out,
-    ]
-    words += ["--validation", tmp_path / "v.csv"]
-    for rows, message in [(lines[1:301], "300 rows"), (lines[151:401], "150 rows")]:
-        (tmp_path / "v.csv").write_text("\n".join([lines[0], *rows]))
-        assert command(*words) == 2
-        assert f"Got {message} that are in both" in capsys.readouterr().err
+# Validation points --------------------------------------------------------------------
+
+
+def test_private_rows_that_are_public_are_refused(tmp_path, capsys):
+    """The whole table, or half of it, as --validation; other rows are taken."""
+    header, *lines = text_of(people_table(400)).splitlines()
+    table = tmp_path / "t.csv"
+    points = tmp_path / "v.csv"
+    out = tmp_path / "o.csv"
+    table.write_text("\n".join([header, *lines[:300]]))
+    line = (
+        f"value {table} --target kauf --method tknn --epsilon 1 -o {out} "
+        f"--validation {points}"
+    )
+    for public, n_common in [(lines[:300], 300), (lines[150:400], 150)]:
+        points.write_text("\n".join([header, *public]))
+        assert command(line) == 2
+        message = f"Got {n_common} rows that are in both"
+        assert message in capsys.readouterr().err
         assert not out.exists()
-    (tmp_path / "v.csv").write_text("\n".join([lines[0], *lines[301:]]))
-    assert command(*words) == 0
+    points.write_text("\n".join([header, *lines[300:]]))
+    assert command(line) == 0
 
 
-def test_spellings_of_validation_labels(tmp_path, capsys):
-    """A validation set in another spelling than the table gives the same values."""
-    table, val, out = (tmp_path / f"{name}.csv" for name in ("t", "v", "o"))
-    table.write_text(text_of(columns()))
-    words = ["value", table, "--target", "kauf", "--validation", val, "-o", out]
-    other = columns(seed=1)
+@pytest.fixture
+def validated(tmp_path):
+    """The file of validation points, and a command that writes values by them."""
+    table = tmp_path / "t.csv"
+    table.write_text(text_of(people_table()))
+    points = tmp_path / "v.csv"
+    out = tmp_path / "o.csv"
+    return points, out, f"value {table} --target kauf --validation {points} -o {out}"
+
+
+def test_another_spelling_of_validation_labels_gives_the_same_values(validated):
+    points, out, line = validated
+    table = people_table(seed=1)
+    upper = {**table, "kauf": [cell.upper() for cell in table["kauf"]]}
     values = []
-    for spelled in (other, {**other, "kauf": [cell.upper() for cell in other["kauf"]]}):
-        val.write_text(text_of(spelled))
-        assert command(*words) == 0
+    for spelled in (table, upper):
+        points.write_text(text_of(spelled))
+        assert command(line) == 0
         values.append(pd.read_csv(out)["value"].tolist())
     assert values[0] == values[1]
-    val.write_text(text_of({**other, "kauf": ["vielleicht"] * 120}))
-    assert command(*words) == 2
+
+
+def test_validation_labels_that_no_row_has_are_refused_in_words(validated, capsys):
+    points, _, line = validated
+    points.write_text(text_of({**people_table(seed=1), "kauf": ["vielleicht"] * 120}))
+    assert command(line) == 2
     assert "y_val" not in capsys.readouterr().err
 
+
+# Messages and exit codes --------------------------------------------------------------
 
 PYTHON = re.compile(
     r"X_val|y_val|\bn_\w+|max_time|random_state|=True|=None|\w+='|`|radius\."
 )
-
-
 METHODS = ["knn", "tknn", "data-oob", "influence", "beta-shapley"]
 
 
-@pytest.mark.parametrize("method", mostly_slow(METHODS, "knn"))
+@pytest.mark.parametrize("method", slow_but(METHODS, "knn"))
 def test_messages_have_the_words_of_the_command(method, tmp_path, capsys):
     table = tmp_path / "t.csv"
-    table.write_text(text_of(columns(40)))
-    words = [table, "--target", "kauf", "--method", method, "-o", tmp_path / "o.csv"]
-    assert command("value", *words) == 0
-    for drop in (
-        ("0.3", "negative", "significant", "40") if method == "knn" else ["0.3"]
-    ):
-        command("clean", *words, "--drop", drop, "--no-keep-classes")
+    table.write_text(text_of(people_table(40)))
+    line = f"{table} --target kauf --method {method} -o {tmp_path}/o.csv"
+    assert command(f"value {line}") == 0
+    rules = ("0.3", "negative", "significant", "40") if method == "knn" else ("0.3",)
+    for drop in rules:
+        command(f"clean {line} --drop {drop} --no-keep-classes")
     if method == "knn":
-        command("clean", *words, "--groups", "beruf", "--validation", table)
-    command("value", *words, "--epsilon", "-1", "--validation", table, "--equal-rows")
-    command("audit", *words[:3], "--fdr", "7", "-o", tmp_path / "page.html")
-    said = capsys.readouterr()
-    assert not PYTHON.findall(said.out + said.err), said.err
+        command(f"clean {line} --groups beruf --validation {table}")
+    command(f"value {line} --epsilon -1 --validation {table} --equal-rows")
+    command(f"audit {table} --target kauf --fdr 7 -o {tmp_path}/page.html")
+    output = capsys.readouterr()
+    assert not PYTHON.findall(output.out + output.err), output.err
 
 
 @pytest.mark.slow
@@ -329,89 +390,57 @@ def test_messages_have_the_words_of_the_command(method, tmp_path, capsys):
 def test_progress_on_a_terminal_needs_no_library(tmp_path):
     import pty
 
-    (tmp_path / "t.csv").write_text(text_of(columns()))
+    (tmp_path / "t.csv").write_text(text_of(people_table()))
+    line = (
+        f"-m skvalue value {tmp_path}/t.csv --target kauf --method beta-shapley "
+        f"-o {tmp_path}/o.csv"
+    )
     screen, terminal = pty.openpty()
-    words = [
-        "value",
-        tmp_path / "t.csv",
-        "--target",
-        "kauf",
-        "--method",
-        "beta-shapley",
-    ]
-    words = [
-        sys.executable,
-        "-m",
-        "skvalue",
-        *map(str, words),
-        "-o",
-        str(tmp_path / "o.csv"),
-    ]
-    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=terminal, timeout=120)
+    run = subprocess.run(
+        [sys.executable, *line.split()],
+        stdout=subprocess.PIPE,
+        stderr=terminal,
+        timeout=120,
+    )
     os.close(terminal)
-    assert done.returncode == 0
-    said = os.read(screen, 100_000).decode()
-    assert re.search(r"\r\d+ %, about \d+ seconds left", said)
-    assert re.search(r"\r +\r", said)  # the line is cleared
+    assert run.returncode == 0
+    shown = os.read(screen, 100_000).decode()
+    assert re.search(r"\r\d+ %, about \d+ seconds left", shown)
+    assert re.search(r"\r +\r", shown)  # the line is cleared
 
 
-def test_clean_refuses_to_empty_a_class(tmp_path, capsys):
-    content = columns()
-    content["kauf"] = ["selten" if i % 15 == 0 else "ja" for i in range(120)]
-    table, out = tmp_path / "t.csv", tmp_path / "o.csv"
-    table.write_text(text_of(content))
-    words = ["clean", table, "--target", "kauf", "-o", out, "--method", "knn"]
-    assert command(*words) == 0  # as many of every class
-    assert (
-        "109 of 120 rows; the others have the lowest values" in capsys.readouterr().out
-    )
-    out.unlink()
-    assert command(*words, "--no-keep-classes") == 2
-    assert (
-        "the class 'selten' would lose 7 of its 8 rows: nothing was"
-        in capsys.readouterr().err
-    )
-    assert not out.exists()
-    assert command(*words, "--no-keep-classes", "--force") == 0
-    said = capsys.readouterr()
-    assert "stratify" not in said.err
-    assert out.exists()
+HELP = {
+    "--version": f"skvalue {skvalue.__version__}",
+    "-h": "130 inter",
+    "clean -h": "file to write the kept rows to",
+    "value -h": "the values, of --method tknn, are (epsilon",
+    "fix -h": "never the table",
+    "review -h": "of rows is listed and wrong",
+    "buyer score -h": "the file of rows that export had",
+}
 
 
-def test_version_help_and_exit_codes(capsys):
-    for words, sentence in [
-        (["--version"], f"skvalue {skvalue.__version__}"),
-        (["-h"], "130 inter"),
-        (["clean", "-h"], "file to write the kept rows to"),
-        (["value", "-h"], "the values, of --method tknn, are (epsilon"),
-        (["fix", "-h"], "never the table"),
-        (["review", "-h"], "of rows is listed and wrong"),
-        (["buyer", "score", "-h"], "the file of rows that export had"),
-    ]:
-        with pytest.raises(SystemExit) as ended:
-            command(*words)
-        assert ended.value.code == 0
-        assert sentence in " ".join(capsys.readouterr().out.split())
+@pytest.mark.parametrize("line", HELP)
+def test_version_and_help_are_printed(line, capsys):
+    with pytest.raises(SystemExit) as ended:
+        command(line)
+    assert ended.value.code == 0
+    assert HELP[line] in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer")
 def test_ctrl_c_is_one_line(tmp_path, capsys):
     """Interrupted in the middle of a fit: exit code 130, one line, no file."""
-    (tmp_path / "t.csv").write_text(text_of(columns(3000)))
-    words = [
-        "value",
-        tmp_path / "t.csv",
-        "--target",
-        "kauf",
-        "--method",
-        "data-shapley",
-    ]
+    table = tmp_path / "t.csv"
+    table.write_text(text_of(people_table(3000)))
+    out = tmp_path / "o.csv"
     former = signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.setitimer(signal.ITIMER_REAL, 1)
     try:
-        assert command(*words, "-o", tmp_path / "o.csv") == 130
+        line = f"value {table} --target kauf --method data-shapley -o {out}"
+        assert command(line) == 130
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, former)
     assert capsys.readouterr().err == "interrupted: nothing was written.\n"
-    assert not (tmp_path / "o.csv").exists()
+    assert not out.exists()

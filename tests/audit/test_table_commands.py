@@ -1,4 +1,4 @@
-"""The commands that value and clean tables: files in and out, exit codes, messages."""
+"""Commands that value and clean tables: files in and out, exit codes, messages."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -7,41 +7,40 @@ import numpy as np
 import pytest
 
 from skvalue import KNNShapleyValuer
-from skvalue.audit.commands import main
 from skvalue.datasets import flip_labels
+from tests.audit.command_line import command
+from tests.audit.tables import people_table, text_of
 
 pd = pytest.importorskip("pandas")
-
+NO_ARROW = pytest.mark.skipif(not find_spec("pyarrow"), reason="no pyarrow")
 FORMATS = [
     ".csv",
     ".tsv",
-    *(
-        pytest.param(
-            kind,
-            marks=pytest.mark.skipif(not find_spec("pyarrow"), reason="no pyarrow"),
-        )
-        for kind in (".parquet", ".arrow", ".feather")
-    ),
+    pytest.param(".parquet", marks=NO_ARROW),
+    pytest.param(".arrow", marks=NO_ARROW),
+    pytest.param(".feather", marks=NO_ARROW),
 ]
 
 
-def command(*words):
-    return main([str(word) for word in words])
-
-
 def write(frame, path):
-    kind = path.suffix
-    if kind in (".csv", ".tsv"):
-        frame.to_csv(path, index=False, sep="\t" if kind == ".tsv" else ",")
+    if path.suffix == ".csv":
+        frame.to_csv(path, index=False)
+    elif path.suffix == ".tsv":
+        frame.to_csv(path, index=False, sep="\t")
+    elif path.suffix == ".parquet":
+        frame.to_parquet(path)
     else:
-        (frame.to_parquet if kind == ".parquet" else frame.to_feather)(path)
+        frame.to_feather(path)
 
 
 def read(path):
-    kind = path.suffix
-    if kind in (".csv", ".tsv"):
-        return pd.read_csv(path, sep="\t" if kind == ".tsv" else ",")
-    return (pd.read_parquet if kind == ".parquet" else pd.read_feather)(path)
+    if path.suffix == ".csv":
+        return pd.read_csv(path)
+    if path.suffix == ".tsv":
+        return pd.read_csv(path, sep="\t")
+    if path.suffix == ".parquet":
+        return pd.read_parquet(path)
+    return pd.read_feather(path)
 
 
 @pytest.fixture(scope="module")
@@ -59,292 +58,368 @@ def people():
 
 @pytest.fixture
 def train(people, tmp_path):
-    path = tmp_path / "train.csv"
-    people[0][:100].to_csv(path, index=False)
-    people[0][100:].to_csv(tmp_path / "val.csv", index=False)
-    return path
+    """The file of 100 people; the others are in val.csv."""
+    frame, _ = people
+    frame[:100].to_csv(tmp_path / "train.csv", index=False)
+    frame[100:].to_csv(tmp_path / "val.csv", index=False)
+    return tmp_path / "train.csv"
+
+
+# Values -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_formats(kind, people, tmp_path, capsys):
-    table, values = tmp_path / f"train{kind}", tmp_path / f"values{kind}"
-    write(people[0], table)
-    assert command("value", table, "--target", "label", "-o", values) == 0
-    found, said = read(values), capsys.readouterr().out
-    assert found.columns.tolist() == ["row", "value"]
-    assert found["row"].tolist() == list(range(140))
-    wrong = people[1]
-    assert found["value"][wrong].mean() < 0 < found["value"][~wrong].mean()
-    assert "140 rows, 3 columns, target label" in said
-    assert "number age: scaled" in said
-    assert "constant visits: left out" in said
-    assert f"{values}: the values of 140 rows by knn." in said
+def test_values_are_written_in_the_format_of_the_output(kind, people, tmp_path, capsys):
+    frame, wrong = people
+    table = tmp_path / f"train{kind}"
+    out = tmp_path / f"values{kind}"
+    write(frame, table)
+    assert command(f"value {table} --target label -o {out}") == 0
+    values = read(out)
+    assert values.columns.tolist() == ["row", "value"]
+    assert values["row"].tolist() == list(range(140))
+    assert values["value"][wrong].mean() < 0 < values["value"][~wrong].mean()
+    printed = capsys.readouterr().out
+    assert "140 rows, 3 columns, target label" in printed
+    assert "number age: scaled" in printed
+    assert "constant visits: left out" in printed
+    assert f"{out}: the values of 140 rows by knn." in printed
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_rows_of_low_value_are_dropped_in_any_format(kind, people, tmp_path):
+    table = tmp_path / f"train{kind}"
+    values = tmp_path / f"values{kind}"
     clean = tmp_path / f"clean{kind}"
-    words = ["clean", table, "--target", "label", "--drop", "14", "-o", clean]
-    assert command(*words, "--method", "knn", "--no-keep-classes") == 0
-    assert (
-        read(clean).dtypes.astype(str).tolist()
-        == read(table).dtypes.astype(str).tolist()
+    write(people[0], table)
+    assert command(f"value {table} --target label -o {values}") == 0
+    code = command(
+        f"clean {table} --target label --drop 14 -o {clean} --method knn "
+        "--no-keep-classes"
     )
-    kept = np.sort(np.argsort(found["value"], kind="stable")[14:])
-    pd.testing.assert_frame_equal(
-        read(clean), read(table).iloc[kept].reset_index(drop=True)
+    assert code == 0
+    order = np.argsort(read(values)["value"], kind="stable")
+    expected = read(table).iloc[np.sort(order[14:])].reset_index(drop=True)
+    assert read(clean).dtypes.astype(str).tolist() == (
+        read(table).dtypes.astype(str).tolist()
     )
+    pd.testing.assert_frame_equal(read(clean), expected)
 
 
 def test_values_are_those_of_the_valuer(train, people, tmp_path):
+    frame = people[0].fillna({"age": 40.0})
+    frame[:100].to_csv(train, index=False)
+    frame[100:].to_csv(tmp_path / "val.csv", index=False)
     out = tmp_path / "values.csv"
-    words = [
-        "value",
-        train,
-        "--target",
-        "age",
-        "-o",
-        out,
-        "--validation",
-        tmp_path / "val.csv",
-    ]
-    filled = people[0].fillna({"age": 40.0})
-    filled[:100].to_csv(train, index=False)
-    filled[100:].to_csv(tmp_path / "val.csv", index=False)
-    assert command(*words) == 0
-    X, y = (
-        pd.get_dummies(filled[["job", "label"]]).to_numpy(float),
-        filled["age"].to_numpy(),
-    )
+    line = f"value {train} --target age -o {out} --validation {tmp_path}/val.csv"
+    assert command(line) == 0
+    X = pd.get_dummies(frame[["job", "label"]]).to_numpy(float)
+    y = frame["age"].to_numpy()
     exact = KNNShapleyValuer().fit(X[:100], y[:100], X_val=X[100:], y_val=y[100:])
     np.testing.assert_allclose(read(out)["value"], exact.values_, atol=1e-12)
 
 
-def test_methods_are_listed_and_value(train, tmp_path, capsys):
+def test_methods_are_listed_with_their_summaries(capsys):
     assert command("methods") == 0
-    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
-    assert {"knn", "tknn", "data-oob", "data-shapley", "influence"} <= set(listed)
-    for method in ("tknn", "influence"):
-        out = tmp_path / f"{method}.csv"
-        words = ["value", train, "--target", "label", "--method", method, "-o", out]
-        assert command(*words) == 0, method
-        assert np.isfinite(read(out)["value"]).all()
+    lines = capsys.readouterr().out.splitlines()
+    names = {line.split()[0] for line in lines}
+    assert {"knn", "tknn", "data-oob", "data-shapley", "influence"} <= names
+    for line in lines:
+        assert line.endswith((".", ". Private with --epsilon."))
 
 
-def test_private_values(train, tmp_path, capsys):
+@pytest.mark.parametrize("method", ["tknn", "influence"])
+def test_a_method_gives_finite_values(method, train, tmp_path):
     out = tmp_path / "values.csv"
-    words = ["value", train, "--target", "label", "-o", out, "--epsilon", 1]
-    assert command(*words) == 2
-    assert (
-        "--epsilon must be used with --method tknn. Got knn." in capsys.readouterr().err
-    )
-    assert command(*words, "--method", "tknn") == 2
+    assert command(f"value {train} --target label --method {method} -o {out}") == 0
+    assert np.isfinite(read(out)["value"]).all()
+
+
+# Private values -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def private_line(train, tmp_path):
+    """The command of private values, without method and validation points."""
+    return f"value {train} --target label -o {tmp_path}/values.csv --epsilon 1"
+
+
+def test_private_values_need_a_private_method(private_line, capsys):
+    assert command(private_line) == 2
+    message = "--epsilon must be used with --method tknn. Got knn."
+    assert message in capsys.readouterr().err
+
+
+def test_private_values_need_validation_points(private_line, capsys):
+    assert command(f"{private_line} --method tknn") == 2
     assert "--epsilon must be used with --validation" in capsys.readouterr().err
-    words += ["--method", "tknn", "--validation", tmp_path / "val.csv"]
-    assert command(*words) == 2  # ages that are equal by chance
-    assert (
-        "Got 4 rows that are in both: leave them out of one" in capsys.readouterr().err
-    )
-    words += ["--equal-rows"]
-    assert command(*words, "--delta", 1e-4) == 0
-    said = capsys.readouterr().out
-    assert (
-        "The columns are encoded by the rows of --validation, which are public." in said
-    )
-    assert "(1, 0.0001)-joint differential privacy" in said
-    assert read(out).columns.tolist() == ["row", "value", "error"]
 
 
-def test_private_columns_are_encoded_by_public_rows(train, people, tmp_path, capsys):
+def test_rows_that_are_equal_by_chance_are_refused_and_the_option_decides(
+    private_line, tmp_path, capsys
+):
+    line = f"{private_line} --method tknn --validation {tmp_path}/val.csv"
+    assert command(line) == 2
+    message = "Got 4 rows that are in both: leave them out of one"
+    assert message in capsys.readouterr().err
+    assert command(f"{line} --equal-rows") == 0
+
+
+def test_private_values_state_their_guarantee_and_errors(
+    private_line, tmp_path, capsys
+):
+    options = f"--method tknn --validation {tmp_path}/val.csv --equal-rows"
+    assert command(f"{private_line} {options} --delta 1e-4") == 0
+    out = capsys.readouterr().out
+    encoded = "The columns are encoded by the rows of --validation, which are public."
+    assert encoded in out
+    assert "(1, 0.0001)-joint differential privacy" in out
+    columns = read(tmp_path / "values.csv").columns.tolist()
+    assert columns == ["row", "value", "error"]
+
+
+def test_private_columns_are_encoded_by_public_rows(
+    private_line, people, tmp_path, capsys
+):
     """What is done to a column depends on the validation points alone."""
-    people[0][100:].assign(job="care").to_csv(tmp_path / "val.csv", index=False)
-    words = ["value", train, "--target", "label", "--method", "tknn", "--epsilon", "1"]
-    words += [
-        "--equal-rows",
-        "--validation",
-        tmp_path / "val.csv",
-        "-o",
-        tmp_path / "values.csv",
-    ]
-    assert command(*words) == 0
+    points = tmp_path / "val.csv"
+    people[0][100:].assign(job="care").to_csv(points, index=False)
+    options = f"--method tknn --equal-rows --validation {points}"
+    assert command(f"{private_line} {options}") == 0
     assert "constant job, visits: left out" in capsys.readouterr().out
 
 
-def test_clean_keeps_the_text_of_the_file(tmp_path, capsys):
-    """Numbers and strings of kept rows are those of the file, and reasons those of the
-    filter."""
-    lines = [f'{i}.50,0{i % 7},"a, b",{"yes" if i % 2 else "no"}' for i in range(20)]
-    table, clean, report = (
-        tmp_path / f"{name}.csv" for name in ("train", "clean", "removed")
-    )
-    table.write_text("\n".join(["size,code,words,label", *lines, ""]))
-    words = [
-        "clean",
-        table,
-        "--target",
-        "label",
-        "--drop",
-        "0.1",
-        "-o",
-        clean,
-        "--report",
-        report,
-    ]
-    assert command(*words) == 0
+# Clean tables -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def words(tmp_path):
+    """A file with strings in quotes, and its rows."""
+    rows = [f'{i}.50,0{i % 7},"a, b",{"yes" if i % 2 else "no"}' for i in range(20)]
+    table = tmp_path / "train.csv"
+    table.write_text("\n".join(["size,code,words,label", *rows, ""]))
+    return table, rows
+
+
+def test_kept_rows_have_the_text_of_the_file(words, tmp_path, capsys):
+    table, rows = words
+    clean = tmp_path / "clean.csv"
+    assert command(f"clean {table} --target label --drop 0.1 -o {clean}") == 0
     assert f"{clean}: 18 of 20 rows" in capsys.readouterr().out
-    kept = clean.read_text().splitlines()
-    assert kept[0] == "size,code,words,label"
-    assert len(kept) == 19
-    assert set(kept[1:]) < set(lines)
+    header, *kept = clean.read_text().splitlines()
+    assert header == "size,code,words,label"
+    assert len(kept) == 18
+    assert set(kept) < set(rows)
+
+
+def test_dropped_rows_are_listed_with_their_reason(words, tmp_path):
+    table, _ = words
+    report = tmp_path / "removed.csv"
+    code = command(
+        f"clean {table} --target label --drop 0.1 -o {tmp_path}/clean.csv "
+        f"--report {report}"
+    )
+    assert code == 0
     removed = pd.read_csv(report, dtype=str)
-    assert removed["size"].tolist() == [f"{i}.5" for i in removed["dropped_row"]]
-    assert removed["code"].tolist() == [
-        f"0{int(i) % 7}" for i in removed["dropped_row"]
-    ]
+    numbers = removed["dropped_row"]
+    assert removed["size"].tolist() == [f"{number}.5" for number in numbers]
+    assert removed["code"].tolist() == [f"0{int(number) % 7}" for number in numbers]
     assert removed["dropped_reason"][0].startswith("rank 1 of 10 values of class")
-    assert command(*words[:4], "--drop", "0", "-o", clean, "--report", report) == 0
+
+
+def test_a_table_of_which_no_row_is_dropped_keeps_its_text(words, tmp_path):
+    table, _ = words
+    clean = tmp_path / "clean.csv"
+    report = tmp_path / "removed.csv"
+    line = f"clean {table} --target label --drop 0 -o {clean} --report {report}"
+    assert command(line) == 0
     assert len(read(report)) == 0
     assert clean.read_text() == table.read_text()
 
 
-def test_a_table_that_has_columns_of_a_report(tmp_path):
-    table, report = tmp_path / "train.csv", tmp_path / "report.csv"
+def test_a_table_may_have_columns_of_an_earlier_report(tmp_path):
+    table = tmp_path / "train.csv"
     rows = [f"{i % 9},{i},{'yes' if i % 2 else 'no'}" for i in range(20)]
     table.write_text("\n".join(["a,dropped_row,label", *rows]))
-    words = ["clean", table, "--target", "label", "--method", "knn", "--drop", "4"]
-    assert command(*words, "-o", tmp_path / "clean.csv", "--report", report) == 0
-    assert (
-        read(report)["dropped_row"].tolist() == read(report)["dropped_row.1"].tolist()
+    code = command(
+        f"clean {table} --target label --method knn --drop 4 -o {tmp_path}/clean.csv "
+        f"--report {tmp_path}/report.csv"
     )
+    assert code == 0
+    report = read(tmp_path / "report.csv")
+    assert report["dropped_row"].tolist() == report["dropped_row.1"].tolist()
 
 
-def test_drop_by_rule(train, tmp_path, capsys):
-    words = ["clean", train, "--target", "label", "-o", tmp_path / "clean.csv"]
-    assert command(*words, "--drop", "auto", "--method", "knn") == 0
-    assert command(*words, "--drop", "significant") == 2
-    assert (
-        "--drop significant needs --validation and another" in capsys.readouterr().err
-    )
-    assert command(*words, "--drop", "significant", "--method", "knn") == 2
-    assert "--drop significant needs --validation: it tests" in capsys.readouterr().err
-    for drop in ("many", "1.5", "-1"):  # before the table is read
-        with pytest.raises(SystemExit):
-            command(*words, "--drop", drop)
-        said = capsys.readouterr().err
-        assert f"or one of negative, significant, auto. Got {drop!r}" in said
+@pytest.fixture
+def clean_line(train, tmp_path):
+    return f"clean {train} --target label -o {tmp_path}/clean.csv"
 
 
-KEYS = "k,label\n" + "".join(f"k{i},{i % 2}\n" for i in range(60))
-MANY = ",".join(f"c{i}" for i in range(10_001))
-BAD = [
-    (
-        "a,label\n1,x\n2\n",
-        "line 3 must have 2 fields, as most lines have (separated by ',').",
-    ),
-    ("a,label\n1,x\n2,y,3\n", "Got 3: mend it, or pass --sep."),
-    ('a,label\n1,x\n2,"y\n', "a quote is not closed, if fields are separated by ','."),
-    ("", "the file must have a header and rows. Got none"),
-    ("a,label\n", "the file must have at least one row. Got a header alone."),
-    (
-        "a,a,label\n1,2,x\n",
-        "must name every column once. Got 'a' twice: rename one, or pass --no",
-    ),
-    ("a,b\n1,x\n2,y\n", "--target must be a column of the file: a, b. Got 'label'"),
-    (
-        "label\nx\ny\n",
-        "no separator (comma, semicolon, tab, |) gives two columns. Pass --sep.",
-    ),
-    (
-        "a,label\n1,1.5\n1,1.5\n2,1.5\n",
-        "at least two values. Got 'label', which holds 1.5 only.",
-    ),
-    (
-        "a,label\n1,\n2,\n",
-        "--target must be a column with at least one entry. Got 'label'",
-    ),
-    (KEYS, "the table must have a column that neither identifies"),
-    (f"{MANY},label\n{MANY},x\n", "a table of at most 10000 columns. Got 10002"),
-]
+def test_the_number_of_rows_to_drop_is_chosen_by_cross_validation(clean_line):
+    assert command(f"{clean_line} --drop auto --method knn") == 0
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), BAD, ids=[message[:40] for _, message in BAD]
+    ("options", "message"),
+    [
+        ("", "--drop significant needs --validation and another"),
+        ("--method knn", "--drop significant needs --validation: it tests"),
+    ],
 )
+def test_significant_values_need_validation_points(
+    options, message, clean_line, capsys
+):
+    assert command(f"{clean_line} --drop significant {options}") == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("drop", ["many", "1.5", "-1"])
+def test_a_number_that_drops_no_rows_is_refused_before_the_table_is_read(
+    drop, clean_line, capsys
+):
+    with pytest.raises(SystemExit):
+        command(f"{clean_line} --drop {drop}")
+    message = f"or one of negative, significant, auto. Got {drop!r}"
+    assert message in capsys.readouterr().err
+
+
+@pytest.fixture
+def rare_line(tmp_path):
+    """The command that cleans a table with a rare class of low values."""
+    table = people_table()
+    table["kauf"] = ["selten" if i % 15 == 0 else "ja" for i in range(120)]
+    (tmp_path / "t.csv").write_text(text_of(table))
+    return f"clean {tmp_path}/t.csv --target kauf -o {tmp_path}/o.csv --method knn"
+
+
+def test_clean_drops_the_same_fraction_of_every_class(rare_line, capsys):
+    assert command(rare_line) == 0
+    message = "109 of 120 rows; the others have the lowest values"
+    assert message in capsys.readouterr().out
+
+
+def test_clean_refuses_to_empty_a_class(rare_line, tmp_path, capsys):
+    assert command(f"{rare_line} --no-keep-classes") == 2
+    message = "the class 'selten' would lose 7 of its 8 rows: nothing was"
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "o.csv").exists()
+
+
+def test_clean_empties_a_class_by_force(rare_line, tmp_path, capsys):
+    assert command(f"{rare_line} --no-keep-classes --force") == 0
+    assert "stratify" not in capsys.readouterr().err
+    assert (tmp_path / "o.csv").exists()
+
+
+def test_the_detector_takes_no_validation_points(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = "\n".join(f"{i},{'ab'[i % 2]}" for i in range(20))
+    for name in ("train.csv", "val.csv"):
+        Path(name).write_text(f"a,label\n{rows}")
+    line = "clean train.csv --target label -o out.csv --validation val.csv"
+    assert command(line) == 2
+    assert "--validation needs a --method" in capsys.readouterr().err
+    assert not Path("out.csv").exists()
+
+
+# Bad input ----------------------------------------------------------------------------
+
+KEYS = "k,label\n" + "".join(f"k{i},{i % 2}\n" for i in range(60))
+MANY = ",".join(f"c{i}" for i in range(10_001))
+BAD = {
+    "line 3 must have 2 fields, as most lines have (separated by ',').": (
+        "a,label\n1,x\n2\n"
+    ),
+    "Got 3: mend it, or pass --sep.": "a,label\n1,x\n2,y,3\n",
+    "a quote is not closed, if fields are separated by ','.": 'a,label\n1,x\n2,"y\n',
+    "the file must have a header and rows. Got none": "",
+    "the file must have at least one row. Got a header alone.": "a,label\n",
+    "must name every column once. Got 'a' twice: rename one, or pass --no": (
+        "a,a,label\n1,2,x\n"
+    ),
+    "--target must be a column of the file: a, b. Got 'label'": "a,b\n1,x\n2,y\n",
+    "no separator (comma, semicolon, tab, |) gives two columns. Pass --sep.": (
+        "label\nx\ny\n"
+    ),
+    "at least two values. Got 'label', which holds 1.5 only.": (
+        "a,label\n1,1.5\n1,1.5\n2,1.5\n"
+    ),
+    "--target must be a column with at least one entry. Got 'label'": (
+        "a,label\n1,\n2,\n"
+    ),
+    "the table must have a column that neither identifies": KEYS,
+    "a table of at most 10000 columns. Got 10002": f"{MANY},label\n{MANY},x\n",
+}
+
+
+@pytest.mark.parametrize("message", BAD, ids=lambda message: message[:40])
 @pytest.mark.parametrize("name", ["value", "clean"])
-def test_bad_tables_are_one_sentence_and_leave_no_file(
-    name, text, message, tmp_path, capsys
+def test_a_bad_table_is_one_sentence_and_leaves_no_file(
+    name, message, tmp_path, capsys
 ):
     table = tmp_path / "train.csv"
-    table.write_text(text)
-    assert command(name, table, "--target", "label", "-o", tmp_path / "out.csv") == 2
-    said = capsys.readouterr().err
-    assert message in said
-    assert said.startswith("error: ")
-    assert len(said.splitlines()) == 1
+    table.write_text(BAD[message])
+    assert command(f"{name} {table} --target label -o {tmp_path}/out.csv") == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.startswith("error: ")
+    assert len(err.splitlines()) == 1
     assert list(tmp_path.iterdir()) == [table]
 
 
-def test_a_target_of_one_value_is_refused(tmp_path, capsys):
-    table, val = tmp_path / "train.csv", tmp_path / "val.csv"
-    table.write_text("a,label\n1,x\n" + "".join(f"{i},\n" for i in range(59)))
-    val.write_text("a,label\n1,x\n1,y\n")
-    value = ["value", table, "-o", tmp_path / "out.csv", "--validation", val]
-    for words in (["check", table, "--fail-on-findings", "question"], value):
-        assert command(*words, "--target", "label") == 2
-        assert (
-            "--target must be a column of at least two values"
-            in capsys.readouterr().err
-        )
+@pytest.mark.parametrize(
+    "line",
+    [
+        "check HERE/train.csv --fail-on-findings question",
+        "value HERE/train.csv -o HERE/out.csv --validation HERE/val.csv",
+    ],
+)
+def test_a_target_of_one_value_is_refused(line, tmp_path, capsys):
+    unlabelled = "".join(f"{i},\n" for i in range(59))
+    (tmp_path / "train.csv").write_text(f"a,label\n1,x\n{unlabelled}")
+    (tmp_path / "val.csv").write_text("a,label\n1,x\n1,y\n")
+    assert command(f"{line.replace('HERE', str(tmp_path))} --target label") == 2
+    message = "--target must be a column of at least two values"
+    assert message in capsys.readouterr().err
 
 
-def test_bad_bytes_and_files(train, tmp_path, capsys):
+# Table, output, message.
+BAD_FILES = [
+    ("bytes.csv", "out.csv", "the encoding is unknown"),
+    ("none.csv", "out.csv", "No such file"),
+    ("folder.csv", "out.csv", "the file must be a file. Got a folder"),
+    ("train.csv", "out.xls", "--output must end in one of .csv,"),
+    ("train.csv", "none/out.csv", "--output must be in a folder that can be written"),
+    ("train.csv", "train.csv", "--output must be a file that is not used otherwise"),
+    ("train.csv", "folder.csv", "--output must be a file. Got"),
+]
+
+
+@pytest.mark.parametrize(("table", "output", "message"), BAD_FILES)
+def test_bad_files_are_refused_and_nothing_is_written(
+    table, output, message, train, tmp_path, capsys
+):
     (tmp_path / "bytes.csv").write_bytes(b"a,label\n\xff,x\n")
-    (tmp_path / "broken.parquet").write_bytes(b"PAR1")
     (tmp_path / "folder.csv").mkdir()
-    out = tmp_path / "out.csv"
-    for table, output, message in [
-        (tmp_path / "bytes.csv", out, "the encoding is unknown"),
-        (tmp_path / "none.csv", out, "No such file"),
-        (tmp_path / "folder.csv", out, "the file must be a file. Got a folder"),
-        (train, tmp_path / "out.xls", "--output must end in one of .csv,"),
-        (
-            train,
-            tmp_path / "none" / "out.csv",
-            "--output must be in a folder that can be written",
-        ),
-        (train, train, "--output must be a file that is not used otherwise"),
-        (train, tmp_path / "folder.csv", "--output must be a file. Got"),
-    ]:
-        assert command("value", table, "--target", "label", "-o", output) == 2
-        assert message in capsys.readouterr().err
-    assert not out.exists()
+    line = f"value {tmp_path}/{table} --target label -o {tmp_path}/{output}"
+    assert command(line) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out.csv").exists()
     assert len(read(train)) == 100
 
 
-@pytest.mark.skipif(not find_spec("pyarrow"), reason="no pyarrow")
-def test_a_damaged_parquet_file(tmp_path, capsys):
-    (tmp_path / "broken.parquet").write_bytes(b"PAR1")
-    words = [
-        "value",
-        tmp_path / "broken.parquet",
-        "--target",
-        "a",
-        "-o",
-        tmp_path / "o.csv",
-    ]
-    assert command(*words) == 2
-    assert (
-        "the file must be a whole Parquet or Arrow file. Got" in capsys.readouterr().err
-    )
+@NO_ARROW
+def test_a_damaged_parquet_file_is_refused(tmp_path, capsys):
+    table = tmp_path / "broken.parquet"
+    table.write_bytes(b"PAR1")
+    assert command(f"value {table} --target a -o {tmp_path}/o.csv") == 2
+    message = "the file must be a whole Parquet or Arrow file. Got"
+    assert message in capsys.readouterr().err
 
 
-def test_validation_has_the_columns_of_the_table(train, tmp_path, capsys):
-    words = [
-        "value",
-        train,
-        "--target",
-        "label",
-        "-o",
-        tmp_path / "out.csv",
-        "--validation",
-    ]
-    for text, message in [
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
         (
             "age,label\n3,high\n",
             "--validation must have the columns of the table. Got none named",
@@ -357,56 +432,30 @@ def test_validation_has_the_columns_of_the_table(train, tmp_path, capsys):
             "age,job,visits\n3,care,1\n",
             "--target must be a column of the file: age, job",
         ),
-    ]:
-        (tmp_path / "other.csv").write_text(text)
-        assert command(*words, tmp_path / "other.csv") == 2
-        assert message in capsys.readouterr().err
+    ],
+)
+def test_validation_points_without_the_columns_of_the_table_are_refused(
+    text, message, train, tmp_path, capsys
+):
+    points = tmp_path / "other.csv"
+    points.write_text(text)
+    line = f"value {train} --target label -o {tmp_path}/out.csv --validation {points}"
+    assert command(line) == 2
+    assert message in capsys.readouterr().err
 
 
-def test_nothing_is_written_half(train, tmp_path, capsys):
-    """Where the second file fails, the first is as it was."""
+def test_nothing_is_written_if_two_outputs_are_one_file(train, tmp_path, capsys):
     clean = tmp_path / "clean.csv"
     clean.write_text("earlier")
-    words = [
-        "clean",
-        train,
-        "--target",
-        "label",
-        "-o",
-        clean,
-        "--report",
-        tmp_path / "clean.csv",
-    ]
-    assert command(*words) == 2
-    assert (
-        "--report must be a file that is not used otherwise" in capsys.readouterr().err
-    )
+    assert command(f"clean {train} --target label -o {clean} --report {clean}") == 2
+    message = "--report must be a file that is not used otherwise"
+    assert message in capsys.readouterr().err
     assert clean.read_text() == "earlier"
 
 
-def test_usage_errors_are_one_sentence(capsys):
-    for words in (["worth"], ["value"], []):
-        with pytest.raises(SystemExit) as ended:
-            command(*words)
-        assert ended.value.code == 2
-        assert len(capsys.readouterr().err.splitlines()) == 1
-
-
-def test_seller(tmp_path, capsys):
-    assert command("seller", "check", tmp_path / "none.json") == 2
-    assert "No such file" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        command("seller", "--help")
-    assert "usage: skvalue seller" in capsys.readouterr().out
-
-
-def test_clean_by_the_detector_has_no_validation(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for name in ("train.csv", "val.csv"):
-        Path(name).write_text(
-            "a,label\n" + "\n".join(f"{i},{'ab'[i % 2]}" for i in range(20))
-        )
-    words = ["--target", "label", "-o", "out.csv", "--validation", "val.csv"]
-    assert main(["clean", "train.csv", *words]) == 2
-    assert "--validation needs a --method" in capsys.readouterr().err
-    assert not Path("out.csv").exists()
+@pytest.mark.parametrize("line", ["worth", "value", ""])
+def test_a_usage_error_is_one_sentence(line, capsys):
+    with pytest.raises(SystemExit) as ended:
+        command(line)
+    assert ended.value.code == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1

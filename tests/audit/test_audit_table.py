@@ -1,0 +1,201 @@
+"""Audits of rows of any kind: tables, texts, pictures, targets of a regression."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, load_iris, make_regression
+from sklearn.metrics import average_precision_score
+
+from skvalue import KNNShapleyValuer, LabelErrorDetector
+from skvalue.audit import AuditReport, audit_table, read_table
+from skvalue.datasets import flip_labels
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("jinja2")
+QUICK = LabelErrorDetector(cv=2, n_verdicts=10, random_state=0)
+
+
+def audit(X, y, **options):
+    """An audit without checks."""
+    return audit_table(X, y, **{"checks": None, "n_rows": 10, **options})
+
+
+# Validation points --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "gap", [None, pytest.param(float("nan"), marks=pytest.mark.slow)]
+)
+def test_validation_points_equal_rows_whatever_the_type_of_their_numbers(gap):
+    """One gap makes a column of whole numbers one of floats."""
+    rows = np.arange(40)
+    X = pd.DataFrame({"a": rows * 7 % 31, "b": rows % 3, "c": list("xyzw") * 10})
+    y = rows % 2
+    X_val = X[:30].astype({"a": object})
+    X_val.loc[31] = [gap, 1, "x"]
+    X_val["a"] = X_val["a"].astype(float)
+    report = audit(X, y, X_val=X_val, y_val=y[:31], detector=QUICK)
+    assert "validation: 30 of 31 rows are equal to a row of the table." in report.notes
+
+
+# Pictures -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def digits():
+    """Pictures, their labels, and probabilities in the place of models."""
+    X, y = load_digits(return_X_y=True)
+    y = flip_labels(y[:300], 0.1, random_state=0)[0]
+    probabilities = np.random.default_rng(0).dirichlet(np.ones(10), 300)
+    return X[:300].reshape(-1, 8, 8), y, probabilities
+
+
+@pytest.fixture(scope="module")
+def of_pictures(digits):
+    X, y, probabilities = digits
+    return audit(X, y, pred_probs=probabilities, n_rows=5, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def colours():
+    """Pictures of three channels."""
+    rng = np.random.default_rng(0)
+    return rng.integers(0, 256, (300, 6, 5, 3)).astype(np.uint8)
+
+
+def test_pictures_are_shown_in_the_page(of_pictures):
+    assert of_pictures.about["kind"] == "image"
+    assert of_pictures.notes == ["images: their 64 pixels"]
+    for picture in of_pictures.contents.values():
+        assert picture.startswith("data:image/png;base64,")
+    assert '<img src="data:image/png' in of_pictures.to_html()
+
+
+def test_the_first_rows_and_those_to_review_are_shown(of_pictures):
+    shown = set(of_pictures.rows["row"])
+    first = of_pictures.listed[:5].tolist()
+    assert shown == {*first, *of_pictures.to_review.tolist()}
+    assert shown < set(of_pictures.contents)
+
+
+def test_pictures_may_be_contents_of_rows_that_are_not_known(
+    of_pictures, digits, colours
+):
+    _, y, probabilities = digits
+    report = audit(None, y, pred_probs=probabilities, contents=colours, n_rows=5)
+    np.testing.assert_array_equal(report.values, of_pictures.values)
+    for picture in report.contents.values():
+        assert picture.startswith("data:image/jpeg")
+
+
+def test_pictures_of_two_channels_are_refused(digits, colours):
+    _, y, probabilities = digits
+    message = r"\(height, width\) or \(height, width, 3\). Got \(6, 5"
+    with pytest.raises(ValueError, match=message):
+        audit(None, y, pred_probs=probabilities, contents=colours[..., :2])
+
+
+# Texts --------------------------------------------------------------------------------
+
+
+def test_equal_texts_with_different_labels_are_conflicts():
+    texts = [
+        f"a {'bad' if i % 2 else 'good'} film of {1960 + i // 2}" for i in range(40)
+    ]
+    labels = ["yes", "no"] * 20
+    labels[0] = "no"
+    report = audit([*texts, texts[0]], [*labels, "yes"], detector=QUICK)
+    assert report.about["kind"] == "text"
+    assert report.notes[0].startswith(
+        "texts: all words, by TF-IDF, for the linear model"
+    )
+    assert [sorted(group.tolist()) for group in report.conflicts] == [[0, 40]]
+    html = report.to_html()
+    assert "with different labels" in html
+    assert "a good film of 1960" in html
+
+
+def reviews(n=160):
+    """Texts of which two words tell the label, labels with errors, and which are."""
+    rng = np.random.default_rng(0)
+    words = np.array([f"word{i}" for i in range(2 * n)])
+    y = np.array(["bad", "good"])[np.arange(n) % 2]
+    texts = []
+    for label in y:
+        sign = "wonderful" if label == "good" else "dreadful"
+        before = rng.choice(words, 4)
+        after = rng.choice(words, 2)
+        texts.append(" ".join([*before, sign, *after]))
+    labels, wrong = flip_labels(y, 0.1, random_state=0)
+    return texts, labels, wrong
+
+
+def test_texts_in_a_list_and_in_a_column_give_one_list(tmp_path):
+    texts, y, wrong = reviews()
+    frame = pd.DataFrame({"number": np.arange(len(y)), "review": texts})
+    frame.assign(label=y).to_csv(tmp_path / "reviews.csv", index=False)
+    frame = read_table(tmp_path / "reviews.csv", target="label").frame
+    in_file = audit(frame[["number", "review"]], frame["label"], detector=QUICK)
+    in_list = audit(texts, y, detector=QUICK)
+    np.testing.assert_array_equal(in_file.listed, in_list.listed)
+    np.testing.assert_array_equal(in_file.values, in_list.values)
+    assert "text review: all words" in " ".join(in_file.notes)
+    assert average_precision_score(wrong, -in_list.values) > 0.8
+
+
+def test_texts_beside_other_columns_are_encoded_with_them(rng):
+    texts, y, wrong = reviews()
+    size = rng.normal(size=len(y))
+    frame = pd.DataFrame({"review": texts, "size": size, "constant": 1})
+    frame.loc[::9, "review"] = None
+    report = audit(frame, y, X_val=frame[:40], y_val=y[:40], detector=QUICK)
+    notes = "\n".join(report.notes)
+    assert average_precision_score(wrong, -report.values) > 0.6
+    assert "number size" in notes
+    assert "40 of 40 rows are equal to a row of the table" in notes
+
+
+# Targets, valuers and probabilities ---------------------------------------------------
+
+
+def test_a_wrong_target_of_a_regression_is_first():
+    X, y = make_regression(80, 4, noise=1.0, random_state=0)
+    y[7] += 500
+    report = audit(X, y, detector=QUICK)
+    assert report.about["task"] == "regression"
+    assert report.listed[0] == 7
+    assert "target → prediction" in report.to_html()
+    assert AuditReport.from_json(report.to_json()).to_html() == report.to_html()
+
+
+def test_values_of_a_valuer_are_named_by_it():
+    X, y = load_iris(return_X_y=True)
+    y, _ = flip_labels(y, 0.1, random_state=0)
+    detector = LabelErrorDetector(KNNShapleyValuer(), cv=2, random_state=0)
+    report = audit(X, y, detector=detector)
+    score = "value of the given label by KNNShapleyValuer, out of fold"
+    assert report.about["score"] == score
+    assert sorted(report.contents[report.listed[0]]) == ["x0", "x1", "x2", "x3"]
+
+
+@pytest.fixture(scope="module")
+def probabilities(iris):
+    """Probabilities that are right where the labels of the flowers are."""
+    _, y, wrong = iris
+    codes = np.unique(y, return_inverse=True)[1]
+    probabilities = np.full((150, 3), 0.1)
+    probabilities[np.arange(150), np.where(wrong, (codes + 1) % 3, codes)] = 0.8
+    return probabilities
+
+
+def test_probabilities_may_stand_for_rows_whose_contents_are_shown(iris, probabilities):
+    X, y, wrong = iris
+    report = audit(None, y, pred_probs=probabilities, contents=X)
+    assert sorted(report.listed) == np.flatnonzero(wrong).tolist()
+    assert "opponents" not in report.rows
+    assert "colour" in report.to_html()
+
+
+def test_contents_of_another_length_are_refused(iris, probabilities):
+    X, y, _ = iris
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        audit(None, y, pred_probs=probabilities, contents=X[:9])

@@ -1,0 +1,282 @@
+"""Tables from files: right, asked or refused, and never wrong in silence."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from table_files import CITIES, HOSTILE, draw_style, is_right, make_table, write_table
+
+from skvalue.audit import read_table
+
+pd = pytest.importorskip("pandas")
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Read a text, or bytes, as a file."""
+
+    def read(content, target=None, **options):
+        path = tmp_path / "table.csv"
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return read_table(path, target, **options)
+
+    return read
+
+
+# Many files ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_files", [12, pytest.param(120, marks=pytest.mark.slow)])
+def test_a_table_in_any_style_is_read_right_or_asked(read, n_files):
+    """Only 999 and -1 in the place of missing counts are asked; the option decides."""
+    rng = np.random.default_rng(0)
+    counts = Counter()
+    wrong = []
+    for _ in range(n_files):
+        table = make_table(rng)
+        style = draw_style(rng)
+        content = write_table(table, style)
+        reading = read(content, "label")
+        option = f"{style['missing']}=count"
+        asks_for_counts = f"missing='{option}'" in "".join(reading.doubts)
+        for name, entries in table.items():
+            column = reading.frame[name]
+            if is_right(name, entries, column, style):
+                counts["right"] += 1
+            elif name == "count" and asks_for_counts:
+                counts["asked"] += 1
+                decided = read(content, "label", missing=option, strict=True)
+                assert is_right(name, entries, decided.frame[name], style)
+            else:
+                wrong.append((name, style, column.head(3).tolist(), reading.doubts))
+    assert not wrong
+    least = 0.98 if n_files == 120 else 0.96
+    assert counts["right"] >= least * 10 * n_files
+
+
+def hostile(outcome):
+    return [name for name, (_, expected) in HOSTILE.items() if expected == outcome]
+
+
+ASKED = [
+    name
+    for name, (_, expected) in HOSTILE.items()
+    if expected not in ("refused", "text", "cities", "decimal comma in b,c")
+]
+
+
+@pytest.mark.parametrize("name", hostile("refused"))
+def test_files_that_are_no_table_are_refused_with_a_way_out(read, name):
+    message = r"must|Pass|pass|closed|not UTF-8|separator"
+    with pytest.raises(ValueError, match=message):
+        read(HOSTILE[name][0], "y")
+
+
+@pytest.mark.parametrize("name", hostile("text"))
+def test_codes_that_look_like_numbers_stay_text(read, name):
+    frame = read(HOSTILE[name][0], "y").frame
+    column = next(name for name in frame if name not in ("a", "x", "y"))
+    assert all(isinstance(entry, str) for entry in frame[column])
+
+
+@pytest.mark.parametrize("name", hostile("decimal comma in b,c"))
+def test_decimal_commas_do_not_separate_fields(read, name):
+    reading = read(HOSTILE[name][0], "y")
+    assert "decimal comma in b,c" in reading.said
+    assert reading.frame["b,c"].tolist()[-1] == 59.59
+
+
+@pytest.mark.parametrize("name", hostile("cities"))
+def test_letters_of_western_languages_are_read_in_any_encoding(read, name):
+    assert read(HOSTILE[name][0], "y").frame["a"].tolist() == CITIES * 5
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_what_can_be_read_in_two_ways_is_asked(read, name):
+    content, question = HOSTILE[name]
+    doubts = read(content, "y").doubts
+    assert any(question in doubt for doubt in doubts), doubts
+    with pytest.raises(ValueError, match=question):
+        read(content, "y", strict=True)
+
+
+# Columns ------------------------------------------------------------------------------
+
+# Cells, options, entries as read, and what is said.
+COLUMNS = [
+    (["1.234", "5.678"], {"decimal": ","}, [1234, 5678], "decimal comma in a"),
+    (["1.234", "5.678"], {"decimal": "."}, [1.234, 5.678], "decimal point in a"),
+    (["1.234,5", "1,5"], {}, [1234.5, 1.5], "decimal comma in a"),
+    (["1 234", "12'345"], {}, [1234, 12345], ""),
+    (["3,5 €", "4,25 €"], {}, [3.5, 4.25], "'€' cut off in a"),
+    (["10 %", "5 %"], {}, [10, 5], "'%' cut off in a"),
+    (["01", "2"], {}, ["01", "2"], "digits that stay text in a"),
+    (["12", "k.A."], {}, [12, None], "'k.A.' missing in a"),
+    (["12", "none", ""], {"text": "a"}, ["12", "none", None], ""),
+    (["no", "none"], {}, ["no", "none"], ""),
+    (["7", "8"], {"missing": ["7=a"]}, [None, 8], "'7' missing in a"),
+    (["7", "8"], {"missing": "8"}, [7, None], "'8' missing in a"),
+    (["1e3", "12.5"], {}, [1000, 12.5], ""),
+]
+DATES = [
+    (
+        ["03/04/2024", "05/06/2024"],
+        {"dates": "mdy"},
+        ["2024-03-04", "2024-05-06"],
+        "month, day",
+    ),
+    (
+        ["03/04/2024", "05/06/2024"],
+        {"dates": "dmy"},
+        ["2024-04-03", "2024-06-05"],
+        "day, month",
+    ),
+    (
+        ["1.2.24 1:30 PM", ""],
+        {},
+        ["2024-02-01 13:30", None],
+        "dates of day, month, year in a",
+    ),
+]
+
+
+def read_cells(read, cells, options):
+    """The entries of a column of these cells, None if missing, and what is said."""
+    rows = [f'"{cell}";x;v{i}' for i, cell in enumerate(cells * 20)]
+    text = "\n".join(["a;b;c", *rows])
+    reading = read(text, separator=";", strict=True, **options)
+    entries = reading.frame["a"][: len(cells)]
+    return [None if pd.isna(entry) else entry for entry in entries], reading.said
+
+
+@pytest.mark.parametrize(("cells", "options", "entries", "sentence"), COLUMNS)
+def test_cells_are_numbers_or_texts(read, cells, options, entries, sentence):
+    found, said = read_cells(read, cells, options)
+    assert found == entries
+    assert any(sentence in each for each in ["", *said])
+
+
+@pytest.mark.parametrize(("cells", "options", "dates", "sentence"), DATES)
+def test_cells_are_dates(read, cells, options, dates, sentence):
+    found, said = read_cells(read, cells, options)
+    assert found == [None if date is None else pd.Timestamp(date) for date in dates]
+    assert any(sentence in each for each in said)
+
+
+# Cells, task, entries as read.
+TARGETS = [
+    (["01", "1", "NA"], "auto", ["01", "1", "NA"]),
+    (["1", "0", ""], "auto", ["1", "0", None]),
+    (["1e3", "1000"], "auto", ["1e3", "1000"]),
+    (["True", "TRUE", " no "], "auto", ["True", "TRUE", "no"]),
+    (["2024-01-02", "2024-01-03"], "auto", ["2024-01-02", "2024-01-03"]),
+    (["12,50", "3,25", "k.A."], "auto", [12.5, 3.25, None]),
+    (["12,50", "3,25"], "classification", ["12,50", "3,25"]),
+    (["12", "13", ""], "regression", [12, 13, None]),
+]
+
+
+@pytest.mark.parametrize(("cells", "task", "entries"), TARGETS)
+def test_the_target_keeps_its_text(read, cells, task, entries):
+    rows = [f"{i}.5;{cell}" for i, cell in enumerate(cells * 5)]
+    reading = read("\n".join(["a;y", *rows]), "y", task=task)
+    labels = {i: entry for i, entry in enumerate(entries * 5) if entry is not None}
+    assert reading.frame["y"].tolist() == list(labels.values())
+    assert reading.frame.index.tolist() == list(labels)
+    numbers = sorted([*labels, *reading.unlabelled])
+    assert numbers == list(range(5 * len(cells)))
+
+
+def test_whole_numbers_of_a_target_are_asked_and_the_task_decides(read):
+    rows = "\n".join(["a,price", *(f"{i}.5,{100 * i}" for i in range(60))])
+    assert "Pass task='regression'" in read(rows, "price").doubts[0]
+    assert read(rows, "price", task="regression").frame["price"].sum() == 177_000
+    assert not read(rows, "price", task="classification").doubts
+
+
+ROWS = [
+    f"{i % 8 + 1}.{100 + i};0,{i % 4};0{i};{i % 28 + 1}.{i % 12 + 1}.2024"
+    for i in range(40)
+]
+
+
+def test_a_decimal_comma_in_another_column_decides(read):
+    """1.234 is 1234 next to it."""
+    reading = read("\n".join(["a;b;c;d", *ROWS]))
+    assert not reading.doubts
+    assert reading.frame["a"][0] == 1100
+
+
+def test_a_table_of_the_same_columns_is_read_as_the_first(read):
+    first = read("\n".join(["a;b;c;d", *ROWS]))
+    second = "\n".join(["a;b;c;d", "1.234;5;11;1.2.2024", "5.678;6;12;1.2.2024"])
+    assert read(second).doubts
+    reading = read(second, like=first)
+    assert not reading.doubts
+    assert reading.frame["a"].tolist() == [1234, 5678]
+    assert reading.frame["c"].tolist() == ["11", "12"]
+
+
+# Files --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("codec", ["utf-8-sig", "cp1252", "utf-16"])
+def test_rows_keep_their_bytes(read, codec):
+    text = 'sep=;\r\na;y\r\n"ä;1";x\r\n2 ;"y"\r\n"3\n4";é'
+    reading = read(text.encode(codec), "y")
+    assert reading.to_bytes([0, 1, 2]) == text.encode(codec)
+    assert reading.to_bytes([1]).decode(codec) == 'sep=;\r\na;y\r\n2 ;"y"\r\n'
+
+
+def test_a_title_is_refused_with_the_number_of_lines_to_skip(read):
+    text = "Report\n\na,b\n1,x\n2,y\n"
+    with pytest.raises(ValueError, match="skip_lines=1"):
+        read(text)
+    assert read(text, skip_lines=1).frame.columns.tolist() == ["a", "b"]
+
+
+def test_a_first_line_that_may_be_data_is_refused_and_the_option_decides(read):
+    text = "1,x\n1,x\n2,y\n"
+    with pytest.raises(ValueError, match="header=False"):
+        read(text)
+    assert read(text, header=False).frame.shape == (3, 2)
+    assert read(text, header=True).frame.shape == (2, 2)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "feather"])
+def test_files_with_types_are_read_as_they_are(kind, tmp_path):
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"a": [1.5, 2.5, 3.5], "y": ["u", None, "v"]})
+    path = tmp_path / f"t.{kind}"
+    getattr(frame, f"to_{kind}")(path)
+    reading = read_table(path, "y")
+    assert reading.frame["a"].tolist() == [1.5, 3.5]
+    assert reading.unlabelled.tolist() == [1]
+    assert reading.to_bytes([0]) is None
+
+
+WIDE = ",".join(f"c{i}" for i in range(10_001)) + "\n" + "1," * 10_000
+REFUSED = [
+    ("a,b\n1,x\n", {"encoding": "none"}, "encoding='none' does not fit"),
+    ("a,b\n1,x\n", {"text": "c"}, "text must be columns of the file: a, b. Got 'c'"),
+    (
+        "a,b\n1,x\n", {"missing": "9=c"},
+        "missing must be columns of the file: a, b. Got 'c'",
+    ),
+    (
+        "a,b\n1,x\n", {"target": "c"},
+        "target must be a column of the file: a, b. Got 'c'",
+    ),
+    ("a,b\n1,\n", {"target": "b"}, "target must be a column with at least one entry"),
+    ("a,b\n1,x\n", {"target": "b", "task": "regression"}, "holds other than numbers"),
+    ("a,b\n1," + "x" * 1001, {"target": "b"}, "labels of at most 1000 characters"),
+    (WIDE, {}, "at most 10000 col"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"), REFUSED, ids=[message for *_, message in REFUSED]
+)
+def test_options_and_files_that_do_not_fit_are_refused(read, text, options, message):
+    with pytest.raises(ValueError, match=message):
+        read(text, **options)
