@@ -16,7 +16,7 @@ def add_ledger_command(commands):
     Parameters
     ----------
     commands : object
-        What :meth:`argparse.ArgumentParser.add_subparsers` returned. Parsed options of
+        What ``ArgumentParser.add_subparsers`` returned. Parsed options of
         the command have the attribute `run`, a function that takes them and runs it.
 
     Examples
