@@ -17,7 +17,8 @@ from sklearn.datasets import load_digits
 from skvalue.datasets import flip_labels
 
 X, y_true = load_digits(return_X_y=True)
-X, y_true = X[:700].reshape(-1, 8, 8), y_true[:700]
+X = X[:700].reshape(-1, 8, 8)
+y_true = y_true[:700]
 y, wrong = flip_labels(y_true, 0.08, random_state=0)
 print(f"{len(X)} images, {wrong.sum()} wrong labels")
 
@@ -36,8 +37,9 @@ report
 # true label.
 first = report.listed[: wrong.sum()]
 print(f"Wrong among the first {len(first)}: {wrong[first].mean():.0%}")
-right = report.suggestions[first[wrong[first]]] == y_true[first[wrong[first]]]
-print(f"Suggestions for these that are the true label: {right.mean():.0%}")
+wrong_rows = first[wrong[first]]
+is_right = report.suggestions[wrong_rows] == y_true[wrong_rows]
+print(f"Suggestions for these that are the true label: {is_right.mean():.0%}")
 
 # %%
 # The first images of the list
@@ -51,9 +53,8 @@ for axes, row in zip(panels.flat, report.listed):
     axes.imshow(X[row], cmap="gray_r")
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set(color=color, linewidth=2)
-    axes.set_title(
-        f"{y[row]} → {report.suggestions[row]}", color=color, fontsize=11, pad=4
-    )
+    title = f"{y[row]} → {report.suggestions[row]}"
+    axes.set_title(title, color=color, fontsize=11, pad=4)
 plt.show()
 
 # %%
@@ -63,6 +64,5 @@ plt.show()
 # the suggestion as a prediction; ``report.read_verdicts("export.json")`` reads what
 # annotators chose.
 task = report.to_label_studio()[0]
-print(
-    task["data"]["given"], task["predictions"][0]["result"][0]["value"], np.shape(X[0])
-)
+prediction = task["predictions"][0]["result"][0]
+print(task["data"]["given"], prediction["value"], np.shape(X[0]))

@@ -42,14 +42,15 @@ report
 # Whether a label is wrong can only be said by a person; here the corrupted labels are
 # known. With a file of verdicts it is ``report.read_verdicts("verdicts.csv")``.
 reviewed = report.review(report.to_review, wrong[report.to_review])
-said = reviewed.statement
+statement = reviewed.statement
+named = statement.label_error
 print(reviewed)
+print(f"{named.sum()} rows are named; {wrong[named].mean():.0%} are wrong.")
+rate = statement.error_rate
+true_rate = wrong[report.listed].sum() / len(y)
 print(
-    f"{said.label_error.sum()} rows are named; {wrong[said.label_error].mean():.0%} are wrong."
-)
-print(
-    f"Listed and wrong: {said.error_rate.rate:.1%} of all rows ({said.error_rate.low:.1%} to "
-    f"{said.error_rate.high:.1%}); in truth {wrong[report.listed].sum() / len(y):.1%}."
+    f"Listed and wrong: {rate.rate:.1%} of all rows ({rate.low:.1%} to "
+    f"{rate.high:.1%}); in truth {true_rate:.1%}."
 )
 
 # %%
@@ -60,28 +61,23 @@ print(
 # exceeds 0.1.
 import matplotlib.pyplot as plt
 
-BLUE, RED = "#30638e", "#d1495b"
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+BLUE = "#30638e"
+RED = "#d1495b"
 ranks = np.arange(1, len(report.listed) + 1)
 is_wrong = wrong[report.listed]
-left.bar(
-    ranks, report.values[report.listed], width=1, color=np.where(is_wrong, RED, BLUE)
-)
+values = report.values[report.listed]
+q_values = statement.q_values[report.listed]
+unseen = ~np.isin(report.listed, report.to_review)
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+left.bar(ranks, values, width=1, color=np.where(is_wrong, RED, BLUE))
 left.bar([1], [0], color=RED, label="wrong label")
 left.bar([1], [0], color=BLUE, label="right label")
 left.set(xlabel="rank in the list", ylabel="probability of the given label")
 left.legend(frameon=False)
-unseen = ~np.isin(report.listed, report.to_review)
-right.plot(
-    ranks, np.cumsum(~is_wrong) / ranks, color="0.3", label="true fraction up to here"
-)
-right.plot(
-    ranks[unseen],
-    said.q_values[report.listed][unseen],
-    ".",
-    color=BLUE,
-    label="q-value",
-)
+true_fractions = np.cumsum(~is_wrong) / ranks
+right.plot(ranks, true_fractions, color="0.3", label="true fraction up to here")
+right.plot(ranks[unseen], q_values[unseen], ".", color=BLUE, label="q-value")
 right.axhline(0.1, color="0.6", linewidth=1, linestyle="--")
 right.set(xlabel="rank in the list", ylabel="fraction of right labels", ylim=(0, None))
 right.legend(frameon=False)

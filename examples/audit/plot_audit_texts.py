@@ -20,7 +20,8 @@ from sklearn.utils.discovery import all_estimators
 
 from skvalue.datasets import flip_labels
 
-texts, labels = [], []
+texts = []
+labels = []
 for _, estimator in all_estimators():
     module = estimator.__module__.split(".")[1]
     if module in ("cluster", "ensemble", "linear_model"):
@@ -29,7 +30,9 @@ for _, estimator in all_estimators():
             if len(words) > 25:
                 texts.append(" ".join(words))
                 labels.append(module)
-texts, first = np.unique(texts, return_index=True)  # classes share paragraphs
+
+# Classes share paragraphs, of which the first is kept.
+texts, first = np.unique(texts, return_index=True)
 y, wrong = flip_labels(np.array(labels)[first], 0.1, random_state=0)
 print(f"{len(texts)} texts, {wrong.sum()} wrong labels")
 
@@ -65,13 +68,13 @@ for row in report.listed[:6]:
 # Reading the list from its top, and in random order.
 import matplotlib.pyplot as plt
 
-found = np.cumsum(wrong[np.argsort(report.values, kind="stable")])
-looked = np.arange(1, len(y) + 1)
+by_value = np.argsort(report.values, kind="stable")
+n_read = np.arange(1, len(y) + 1)
+n_found = np.cumsum(wrong[by_value])
+n_expected = n_read * wrong.mean()
 figure, axes = plt.subplots(figsize=(6, 3.4), layout="constrained")
-axes.plot(looked, found, color="#30638e", linewidth=2, label="by value")
-axes.plot(
-    looked, looked * wrong.mean(), color="#8d8d8d", linestyle="--", label="at random"
-)
+axes.plot(n_read, n_found, color="#30638e", linewidth=2, label="by value")
+axes.plot(n_read, n_expected, color="#8d8d8d", linestyle="--", label="at random")
 axes.axvline(len(report.listed), color="0.2", linewidth=0.8, label="end of the list")
 axes.set(xlabel="texts read", ylabel="wrong labels found")
 axes.legend(frameon=False)

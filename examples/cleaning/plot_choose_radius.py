@@ -47,18 +47,19 @@ from skvalue import TKNNShapleyValuer
 from skvalue.inspection import noisy_label_auc
 
 radii = np.linspace(0.01, 0.7, 36)
-found, reached, utilities = [], [], []
+areas = []
+fractions_in_range = []
+utilities = []
 for radius in radii:
-    valuer = TKNNShapleyValuer(radius=radius, metric="cosine").fit(
-        X, y, X_val=X_val, y_val=y_val
-    )
-    found.append(noisy_label_auc(valuer.values_, flipped))
-    reached.append(np.mean(valuer.values_ != 0))
+    valuer = TKNNShapleyValuer(radius=radius, metric="cosine")
+    valuer.fit(X, y, X_val=X_val, y_val=y_val)
+    areas.append(noisy_label_auc(valuer.values_, flipped))
+    fractions_in_range.append(np.mean(valuer.values_ != 0))
     utilities.append(valuer.utility_)
-best = int(np.argmax(found))
-there = np.interp(suggested, radii, found)
+area = np.interp(suggested, radii, areas)
 print(
-    f"AUROC of finding wrong labels: {there:.3f} suggested, {found[best]:.3f} at the best radius."
+    f"AUROC of finding wrong labels: {area:.3f} suggested, {max(areas):.3f} at the "
+    "best radius."
 )
 
 # %%
@@ -70,16 +71,21 @@ import matplotlib.pyplot as plt
 
 from skvalue.inspection import ValueDistributionDisplay
 
-BLUE, RED, GREY = "#30638e", "#d1495b", "#8d8d8d"
+BLUE = "#30638e"
+RED = "#d1495b"
+GREY = "#8d8d8d"
 figure = plt.figure(figsize=(11.5, 5), layout="constrained")
 left, right = figure.subfigures(1, 2, width_ratios=[1.15, 1])
 axes = left.subplots()
-for curve, color, label in (
-    (found, RED, "AUROC of finding wrong labels"),
-    (utilities, BLUE, "utility of all rows"),
-    (reached, GREY, "fraction of rows in range"),
-):
-    axes.plot(radii, curve, color=color, label=label, linewidth=2)
+axes.plot(radii, areas, color=RED, label="AUROC of finding wrong labels", linewidth=2)
+axes.plot(radii, utilities, color=BLUE, label="utility of all rows", linewidth=2)
+axes.plot(
+    radii,
+    fractions_in_range,
+    color=GREY,
+    label="fraction of rows in range",
+    linewidth=2,
+)
 axes.axvline(suggested, color="0.2", linewidth=0.8)
 axes.annotate(
     f"suggested: {suggested:.2f}",
@@ -99,15 +105,13 @@ axes.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 0.18))
 
 kinds = np.where(flipped, "wrong label", "right label")
 panels = right.subplots(3, 1)
-for axes, (radius, what) in zip(
-    panels, ((0.03, "too small"), (suggested, "suggested"), (0.6, "too large"))
-):
-    values = (
-        TKNNShapleyValuer(radius=radius).fit(X, y, X_val=X_val, y_val=y_val).values_
-    )
-    ValueDistributionDisplay.from_values(1000 * values, by=kinds, bins=60, ax=axes)
+choices = [(0.03, "too small"), (suggested, "suggested"), (0.6, "too large")]
+for axes, (radius, description) in zip(panels, choices):
+    valuer = TKNNShapleyValuer(radius=radius).fit(X, y, X_val=X_val, y_val=y_val)
+    values = 1000 * valuer.values_
+    ValueDistributionDisplay.from_values(values, by=kinds, bins=60, ax=axes)
     axes.set(xlabel="", ylabel="", yticks=[])
-    axes.set_title(f"radius {radius:.2f}, {what}", loc="left", fontsize=10)
+    axes.set_title(f"radius {radius:.2f}, {description}", loc="left", fontsize=10)
     axes.spines["left"].set_visible(False)
     if axes is not panels[0]:
         axes.get_legend().remove()

@@ -35,19 +35,19 @@ from sklearn.preprocessing import MinMaxScaler
 from skvalue.selection import ValueFilteredClassifier
 
 model = LogisticRegression(max_iter=300, random_state=0)
-plain = make_pipeline(MinMaxScaler(), model).fit(X, y)
-clean = make_pipeline(MinMaxScaler(), ValueFilteredClassifier(model, drop=0.25)).fit(
-    X, y
-)
+plain = make_pipeline(MinMaxScaler(), model)
+plain.fit(X, y)
 print(f"Test accuracy with all rows: {plain.score(X_test, y_test):.3f}")
+
+clean = make_pipeline(MinMaxScaler(), ValueFilteredClassifier(model, drop=0.25))
+clean.fit(X, y)
 print(f"Test accuracy without the lowest 25 %: {clean.score(X_test, y_test):.3f}")
 
 # %%
 # The fitted filter lists the rows it dropped, with the reason.
 dropped = clean[-1].dropped_indices_
-print(
-    f"Of the {len(dropped)} rows dropped, {flipped[dropped].mean():.0%} were mislabelled."
-)
+fraction = flipped[dropped].mean()
+print(f"Of the {len(dropped)} rows dropped, {fraction:.0%} were mislabelled.")
 print(clean[-1].report_)
 
 # %%
@@ -58,9 +58,8 @@ print(clean[-1].report_)
 automatic = make_pipeline(MinMaxScaler(), ValueFilteredClassifier(model, drop="auto"))
 automatic.fit(X, y)
 chosen = automatic[-1].drop_
-print(
-    f"Test accuracy with drop='auto': {automatic.score(X_test, y_test):.3f} (drop={chosen})"
-)
+accuracy = automatic.score(X_test, y_test)
+print(f"Test accuracy with drop='auto': {accuracy:.3f} (drop={chosen})")
 
 # %%
 # Values and removal curves
@@ -78,12 +77,20 @@ kinds = np.where(flipped, "wrong label", "right label")
 ValueDistributionDisplay.from_values(values, by=kinds, bins=60, ax=left)
 left.set(title="Values of the rows", yticks=[], ylabel="density")
 
-scale = MinMaxScaler().fit(X)
+scaler = MinMaxScaler().fit(X)
 ValueRemovalDisplay.from_estimator(
-    model, scale.transform(X), y, values, scale.transform(X_test), y_test,
-    fractions=np.arange(0, 0.55, 0.1), n_repeats=2, random_state=0,
-    score_name="test accuracy", ax=right,
-)  # fmt: skip
+    model,
+    scaler.transform(X),
+    y,
+    values,
+    X_test=scaler.transform(X_test),
+    y_test=y_test,
+    fractions=np.arange(0, 0.55, 0.1),
+    n_repeats=2,
+    random_state=0,
+    score_name="test accuracy",
+    ax=right,
+)
 right.axvline(chosen, color="0.2", linewidth=0.8)
 right.annotate(
     "drop='auto'",

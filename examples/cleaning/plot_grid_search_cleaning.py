@@ -37,20 +37,21 @@ from skvalue.selection import ValueFilteredClassifier
 clean = ValueFilteredClassifier(
     KNeighborsClassifier(1), KNNShapleyValuer(), memory=mkdtemp()
 )
-drops, neighbours = [0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4], [2, 5, 10, 20, 40]
+drops = [0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4]
+numbers_of_neighbors = [2, 5, 10, 20, 40]
 search = GridSearchCV(
     make_pipeline(StandardScaler(), clean),
     {
         "valuefilteredclassifier__drop": drops,
-        "valuefilteredclassifier__valuer__n_neighbors": neighbours,
+        "valuefilteredclassifier__valuer__n_neighbors": numbers_of_neighbors,
     },
     cv=StratifiedKFold(5, shuffle=True, random_state=0),
-).fit(X, y)
+)
+search.fit(X, y)
 for name, setting in search.best_params_.items():
     print(f"{name.rsplit('__')[-1]}: {setting}")
-print(
-    f"Cross-validated accuracy: {search.best_score_:.3f} (20 % of these labels are wrong)"
-)
+score = search.best_score_
+print(f"Cross-validated accuracy: {score:.3f} (20 % of these labels are wrong)")
 
 # %%
 # The same models on new rows with correct labels:
@@ -68,24 +69,26 @@ print(f"Test accuracy of the best setting: {best.score(X_test, y_test):.3f}")
 import matplotlib.pyplot as plt
 from sklearn.inspection import DecisionBoundaryDisplay
 
-BLUE, RED = "#30638e", "#d1495b"
+BLUE = "#30638e"
+RED = "#d1495b"
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(11.5, 4.6), width_ratios=[1, 1.25], layout="constrained"
 )
-scores = search.cv_results_["mean_test_score"].reshape(len(drops), len(neighbours)).T
-image = left.imshow(scores, cmap="viridis", aspect="auto", origin="lower")
+scores = search.cv_results_["mean_test_score"]
+scores = scores.reshape(len(drops), len(numbers_of_neighbors)).T
+left.imshow(scores, cmap="viridis", aspect="auto", origin="lower")
 for (row, column), score in np.ndenumerate(scores):
-    dark = score < scores.min() + 0.6 * np.ptp(scores)
+    is_dark = score < scores.min() + 0.6 * np.ptp(scores)
     left.text(
         column,
         row,
         f"{score:.2f}"[1:],
         ha="center",
         va="center",
-        color="w" if dark else "k",
+        color="w" if is_dark else "k",
     )
 left.set_xticks(range(len(drops)), drops)
-left.set_yticks(range(len(neighbours)), neighbours)
+left.set_yticks(range(len(numbers_of_neighbors)), numbers_of_neighbors)
 left.set(
     xlabel="drop (fraction of rows)",
     ylabel="n_neighbors of the valuer",
@@ -99,19 +102,36 @@ right.scatter(*X[kept].T, s=14, c=colors[kept], linewidths=0)
 right.scatter(
     *X[dropped].T, s=26, c=colors[dropped], marker="x", linewidths=1.2, alpha=0.7
 )
-for fitted, style, label in ((plain, ":", "all rows"), (best, "-", "after dropping")):
-    border = DecisionBoundaryDisplay.from_estimator(
-        fitted, X, response_method="predict", plot_method="contour", grid_resolution=300,
-        levels=[0.5], colors="k", linestyles=style, linewidths=0.7 if style == ":" else 2, ax=right,
-    )  # fmt: skip
-    right.plot([], [], "k" + style, linewidth=0.7 if style == ":" else 2, label=label)
-right.scatter(
-    [], [], marker="x", c="0.3", label=f"dropped, {flipped[dropped].mean():.0%} wrong"
-)
-(x_low, y_low), (x_high, y_high) = X.min(axis=0) - 0.15, X.max(axis=0) + 0.15
+
+
+def draw_boundary(model, style, width, label):
+    DecisionBoundaryDisplay.from_estimator(
+        model,
+        X,
+        response_method="predict",
+        plot_method="contour",
+        grid_resolution=300,
+        levels=[0.5],
+        colors="k",
+        linestyles=style,
+        linewidths=width,
+        ax=right,
+    )
+    right.plot([], [], "k" + style, linewidth=width, label=label)
+
+
+draw_boundary(plain, ":", 0.7, "all rows")
+draw_boundary(best, "-", 2, "after dropping")
+fraction = flipped[dropped].mean()
+right.scatter([], [], marker="x", c="0.3", label=f"dropped, {fraction:.0%} wrong")
+x_low, y_low = X.min(axis=0) - 0.15
+x_high, y_high = X.max(axis=0) + 0.15
 right.set(
-    xlim=(x_low, x_high), ylim=(y_low, y_high + 0.3), xlabel="first feature",
-    ylabel="second feature", title="The best setting",
-)  # fmt: skip
+    xlim=(x_low, x_high),
+    ylim=(y_low, y_high + 0.3),
+    xlabel="first feature",
+    ylabel="second feature",
+    title="The best setting",
+)
 right.legend(loc="upper left", frameon=True, ncols=3, framealpha=1, fontsize=9)
 plt.show()

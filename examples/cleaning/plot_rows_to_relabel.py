@@ -28,12 +28,13 @@ y, flipped = flip_labels(y_true, 0.3, random_state=0)
 from skvalue import KNNShapleyValuer
 from skvalue.selection import ValueFilter
 
-row_filter = ValueFilter(KNNShapleyValuer(n_neighbors=10), drop="negative").fit(X, y)
+row_filter = ValueFilter(KNNShapleyValuer(n_neighbors=10), drop="negative")
+row_filter.fit(X, y)
 report = row_filter.report_
 print(report)
-print(
-    f"\n{flipped.sum()} labels are wrong: {flipped[report.row].mean():.0%} of those in the list."
-)
+n_wrong = flipped.sum()
+fraction = flipped[report.row].mean()
+print(f"\n{n_wrong} labels are wrong: {fraction:.0%} of those in the list.")
 
 # %%
 # Relabelling
@@ -53,19 +54,16 @@ def accuracy_after(order, budget):
     return LogisticRegression(max_iter=200).fit(X, labels).score(X_test, y_test)
 
 
-by_value = np.argsort(row_filter.values_)
+order = np.argsort(row_filter.values_)
+by_value = [accuracy_after(order, budget) for budget in budgets]
 rng = np.random.default_rng(0)
-listed = [accuracy_after(by_value, budget) for budget in budgets]
-at_random = np.array(
-    [
-        [accuracy_after(rng.permutation(len(y)), budget) for budget in budgets]
-        for _ in range(3)
-    ]
-)
-print(f"Test accuracy before relabelling: {listed[0]:.3f}")
-print(
-    f"after 400 rows by value: {listed[4]:.3f}, at random: {at_random[:, 4].mean():.3f}"
-)
+at_random = np.empty((3, len(budgets)))
+for repeat in range(3):
+    for i, budget in enumerate(budgets):
+        at_random[repeat, i] = accuracy_after(rng.permutation(len(y)), budget)
+print(f"Test accuracy before relabelling: {by_value[0]:.3f}")
+mean_at_random = at_random.mean(axis=0)
+print(f"after 400 rows by value: {by_value[4]:.3f}, at random: {mean_at_random[4]:.3f}")
 
 # %%
 # Rows found and accuracy gained
@@ -74,7 +72,9 @@ print(
 # of wrong labels found, and the test accuracy after relabelling.
 import matplotlib.pyplot as plt
 
-BLUE, RED, GREY = "#30638e", "#d1495b", "#8d8d8d"
+BLUE = "#30638e"
+RED = "#d1495b"
+GREY = "#8d8d8d"
 figure = plt.figure(figsize=(11, 7), layout="constrained")
 upper, lower = figure.subfigures(2, 1, height_ratios=[1, 1.35], hspace=0.04)
 upper.suptitle("First rows of the list: given → true label", x=0.01, ha="left")
@@ -86,16 +86,13 @@ for axes, row in zip(upper.subplots(2, 12).flat, report.row):
     axes.set_title(f"{y[row]} → {y_true[row]}", color=color, fontsize=11, pad=4)
 
 left, right = lower.subplots(1, 2)
-looked = np.arange(1, len(y) + 1)
-left.plot(
-    looked, np.cumsum(flipped[by_value]), color=BLUE, linewidth=2, label="by value"
-)
-left.plot(
-    looked, looked * flipped.mean(), color=GREY, linestyle="--", label="at random"
-)
-left.plot(
-    looked, np.minimum(looked, flipped.sum()), "k:", linewidth=1, label="perfect order"
-)
+n_checked = np.arange(1, len(y) + 1)
+n_found = np.cumsum(flipped[order])
+n_expected = n_checked * flipped.mean()
+n_possible = np.minimum(n_checked, n_wrong)
+left.plot(n_checked, n_found, color=BLUE, linewidth=2, label="by value")
+left.plot(n_checked, n_expected, color=GREY, linestyle="--", label="at random")
+left.plot(n_checked, n_possible, "k:", linewidth=1, label="perfect order")
 left.axvline(len(report.row), color="0.2", linewidth=0.8)
 left.annotate(
     "end of the list",
@@ -107,8 +104,8 @@ left.annotate(
 left.set(xlabel="rows checked", ylabel="wrong labels found")
 left.legend(frameon=False, loc="center right")
 
-right.plot(budgets, listed, color=BLUE, marker="o", markersize=4, linewidth=2)
-right.plot(budgets, at_random.mean(axis=0), color=GREY, linestyle="--")
+right.plot(budgets, by_value, color=BLUE, marker="o", markersize=4, linewidth=2)
+right.plot(budgets, mean_at_random, color=GREY, linestyle="--")
 right.fill_between(
     budgets,
     at_random.min(axis=0),
