@@ -16,132 +16,100 @@ from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
+from source_files import (
+    PACKAGE,
+    ROOT,
+    TESTS,
+    bound_modules,
+    dotted,
+    files,
+    imported,
+    is_private,
+    modules,
+    nodes,
+    private_attributes_of,
+    short,
+)
 
-TESTS = Path(__file__).resolve().parent
-ROOT = TESTS.parent
-PACKAGE = ROOT / "skvalue"
+__all__ = ["MEASURES", "PACKAGE", "ROOT", "dotted", "files", "imported", "short"]
 
 MAX_CHAIN = 4  # house classes in an MRO
 MAX_HOOKS = 7  # methods that an author of a valuer may write
 
 
-# Files and names ----------------------------------------------------------------------
-
-
-def files(folder=PACKAGE):
-    return sorted(folder.rglob("*.py"))
-
-
-@cache
-def nodes(path):
-    return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-
-
-def short(path):
-    return str(path.relative_to(ROOT))
-
-
-def dotted(path):
-    """Import path of a file of skvalue or tests."""
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-@cache
-def modules():
-    """Import path -> file, of all modules of skvalue."""
-    return {dotted(path): path for path in files()}
-
-
-def is_private(name):
-    return name.startswith("_") and not name.startswith("__")
-
-
-def imported(path):
-    """(line, absolute import path, name bound) of all imports of a file, in functions
-    too."""
-    package = path.relative_to(ROOT).parent.parts
-    for node in nodes(path):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield (
-                    node.lineno,
-                    alias.name,
-                    alias.asname or alias.name.partition(".")[0],
-                )
-        elif isinstance(node, ast.ImportFrom):
-            above = package[: len(package) - node.level + 1] if node.level else ()
-            module = ".".join([*above, *filter(None, [node.module])])
-            for alias in node.names:
-                yield node.lineno, f"{module}.{alias.name}", alias.asname or alias.name
-
-
-def bound_modules(path):
-    """Names that a file binds to modules of skvalue, and their import paths."""
-    return {name: target for _, target, name in imported(path) if target in modules()}
+# Private names of other rooms ---------------------------------------------------------
 
 
 def first_private(parts):
-    """Index of the first private part of an import path of skvalue; `_utils` is
-    public."""
+    """Index of the first private part of an import path of skvalue, or None.
+
+    `_utils` is public.
+    """
     for i, part in enumerate(parts):
         if is_private(part) and not (i == 1 and part == "_utils"):
             return i
     return None
 
 
-def may_use(here, parts, i):
-    """Whether a file of the folder `here` may use the private name `parts[i]`."""
-    above = ".".join(parts[:i])
-    is_folder = above in modules() and modules()[above].name == "__init__.py"
-    return f"{here}.".startswith(f"{above if is_folder else '.'.join(parts[: i - 1])}.")
+def may_use(folder, parts, i):
+    """Whether a file of a folder, a dotted path, may use the private `parts[i]`."""
+    owner = ".".join(parts[:i])
+    is_folder = owner in modules() and modules()[owner].name == "__init__.py"
+    if not is_folder:
+        owner = ".".join(parts[: i - 1])
+    return f"{folder}.".startswith(f"{owner}.")
+
+
+def names_used(path):
+    """Lines and absolute paths of names that a file imports, or reads of a module."""
+    for line, name, _ in imported(path):
+        yield line, name
+    bound = bound_modules(path)
+    for node in nodes(path):
+        if isinstance(node, ast.Attribute):
+            module = bound.get(getattr(node.value, "id", None))
+            if module is not None:
+                yield node.lineno, f"{module}.{node.attr}"
 
 
 def private_imports(folder=PACKAGE):
-    """Imports of private modules and names of skvalue from outside their folder."""
+    """Uses of private modules and names of skvalue from outside their folder."""
     offenders = set()
     for path in files(folder):
-        here = ".".join(path.relative_to(ROOT).parent.parts)
-        used, bound = (
-            [(line, name) for line, name, _ in imported(path)],
-            bound_modules(path),
-        )
-        for node in nodes(path):
-            if (
-                isinstance(node, ast.Attribute)
-                and getattr(node.value, "id", None) in bound
-            ):
-                used.append((node.lineno, f"{bound[node.value.id]}.{node.attr}"))
-        for line, name in used:
+        own_folder = ".".join(path.relative_to(ROOT).parent.parts)
+        for line, name in names_used(path):
             parts = name.split(".")
-            i = first_private(parts) if parts[0] == "skvalue" else None
-            if i is not None and not may_use(here, parts, i):
+            if parts[0] != "skvalue":
+                continue
+            i = first_private(parts)
+            if i is not None and not may_use(own_folder, parts, i):
                 offenders.add(f"{short(path)}:{line} {name}")
     return sorted(offenders)
 
 
-def set_for_a_while(node):
-    """Names that a statement of a test sets: by a patch of them, or by an
-    assignment."""
+def names_set(node):
+    """Names that a node of a test sets, by a patch or by an assignment."""
     if isinstance(node, ast.Call):
         function = ast.unparse(node.func)
         if re.search(r"(setattr|delattr|\bobject|\bpatch)$", function):
             return [str(getattr(arg, "value", "")) for arg in node.args[:2]]
-    elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
-        return [node.attr] if ast.unparse(node.value) not in ("self", "cls") else []
+    if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+        is_own = ast.unparse(node.value) in ("self", "cls")
+        return [] if is_own else [node.attr]
     return []
 
 
 def private_patches_of_tests():
     """Patches in tests of private modules, names and attributes of skvalue."""
-    private = {*definitions(), *filter(is_private, (path.stem for path in files()))}
-    return [
-        f"{short(path)}:{node.lineno} {name}"
-        for path in files(TESTS)
-        for node in nodes(path)
-        for name in set_for_a_while(node)
-        if private & {*name.split(".")}
-    ]
+    private = set(definitions())
+    private.update(path.stem for path in files() if is_private(path.stem))
+    offenders = []
+    for path in files(TESTS):
+        for node in nodes(path):
+            for name in names_set(node):
+                if private & set(name.split(".")):
+                    offenders.append(f"{short(path)}:{node.lineno} {name}")
+    return offenders
 
 
 # Private attributes of objects --------------------------------------------------------
@@ -149,38 +117,24 @@ def private_patches_of_tests():
 NAMED_TUPLE = {"_asdict", "_fields", "_make", "_replace"}
 # Class attributes that scikit-learn asks of every estimator.
 ASKED_FOR = {"_parameter_constraints", "_doc_link_module", "_doc_link_template"}
-ACCESS = {"getattr", "hasattr", "setattr", "delattr"}
-
-
-def attributes(path):
-    """(line, name of the object or None, attribute, whether it is set), by name or as a
-    string."""
-    for node in nodes(path):
-        of = name = None
-        if isinstance(node, ast.Attribute):
-            of, name, stored = node.value, node.attr, isinstance(node.ctx, ast.Store)
-        elif isinstance(node, ast.Call) and getattr(node.func, "id", None) in ACCESS:
-            of, name = node.args[0], getattr(node.args[1], "value", None)
-            stored = node.func.id == "setattr"
-        if isinstance(name, str) and is_private(name):
-            yield node.lineno, getattr(of, "id", None), name, stored
 
 
 @cache
 def definitions():
-    """Private name -> files of skvalue that define it: in a class, a module or on an
-    object."""
+    """Private name -> files of skvalue that define it.
+
+    It may be defined in a class, in a module or on an object.
+    """
     found = {}
     for path in files():
-        names = {name for _, _, name, stored in attributes(path) if stored}
+        names = {name for _, _, name, is_set in private_attributes_of(path) if is_set}
         for node in nodes(path):
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
                 names.add(node.name)
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 names.add(node.id)
-            elif isinstance(
-                node, ast.keyword
-            ):  # of what becomes attributes, by vars(self).update
+            # What becomes attributes by vars(self).update.
+            elif isinstance(node, ast.keyword):
                 names.add(node.arg or "")
             elif isinstance(node, ast.Dict):
                 names.update(str(getattr(key, "value", "")) for key in node.keys)
@@ -190,32 +144,41 @@ def definitions():
 
 
 def private_attributes():
-    """Private attributes of what is no object of the own class, that other folders
-    define.
+    """Private attributes of objects, and private methods, that are another's.
 
-    Those of scikit-learn or torch are read through `_utils/sklearn.py` alone; so are
-    private methods of scikit-learn that a class of the house writes anew.
+    Those of skvalue are for the folder that defines them. Those of scikit-learn or
+    torch are read through `_utils/sklearn.py` alone, and a class of the house writes
+    none of scikit-learn's private methods anew.
     """
     offenders = set()
-    for path in filter(lambda path: path != PACKAGE / "_utils" / "sklearn.py", files()):
-        for line, of, name, _ in attributes(path):
-            rooms = {other.parent for other in definitions().get(name, ())}
-            inside = any(path.is_relative_to(room) for room in rooms)
-            own = (rooms and of in ("self", "cls", "other")) or name in NAMED_TUPLE
-            if not inside and not own:
-                offenders.add(f"{short(path)}:{line} {of or '...'}.{name}")
-        for line, name, _ in imported(path):
-            if not name.startswith("skvalue.") and any(
-                map(is_private, name.split("."))
-            ):
-                offenders.add(f"{short(path)}:{line} {name}")
+    for path in files():
+        if path != PACKAGE / "_utils" / "sklearn.py":
+            offenders.update(_foreign_attributes(path))
+            offenders.update(_foreign_imports(path))
     for cls in classes():
-        theirs = {
-            name for other in cls.__mro__ if not of_house(other) for name in vars(other)
-        }
+        foreign = set()
+        for other in cls.__mro__:
+            if not of_house(other):
+                foreign.update(vars(other))
         private = {name for name in written(cls) if is_private(name)} - ASKED_FOR
-        offenders.update(f"{name_of(cls)}.{name}" for name in private & theirs)
+        offenders.update(f"{name_of(cls)}.{name}" for name in private & foreign)
     return sorted(offenders)
+
+
+def _foreign_attributes(path):
+    for line, owner, name, _ in private_attributes_of(path):
+        folders = {definition.parent for definition in definitions().get(name, ())}
+        is_inside = any(path.is_relative_to(folder) for folder in folders)
+        is_own = folders and owner in ("self", "cls", "other")
+        if not (is_inside or is_own or name in NAMED_TUPLE):
+            yield f"{short(path)}:{line} {owner or '...'}.{name}"
+
+
+def _foreign_imports(path):
+    for line, name, _ in imported(path):
+        is_foreign = not name.startswith("skvalue.")
+        if is_foreign and any(is_private(part) for part in name.split(".")):
+            yield f"{short(path)}:{line} {name}"
 
 
 # Classes ------------------------------------------------------------------------------
@@ -231,8 +194,7 @@ def name_of(cls):
 
 @cache
 def classes():
-    """All classes that modules of skvalue define at their top or inside another
-    class."""
+    """All classes that modules of skvalue define, at their top or in a class."""
     found = {}
     for info in pkgutil.walk_packages([str(PACKAGE)], "skvalue."):
         if info.name.endswith("__main__"):
@@ -267,15 +229,17 @@ def _class_nodes(path):
 
 @cache
 def written(cls):
-    """Name -> node of the methods written in a class; names bound to something are
-    there too."""
+    """Name -> node of the methods of a class, and of the names that it binds."""
     path = Path(sys.modules[cls.__module__].__file__)
     found = {}
     for node in _class_nodes(path)[cls.__qualname__].body:
         if isinstance(node, ast.FunctionDef):
             found.setdefault(node.name, node)
         elif isinstance(node, ast.Assign):
-            found.update({t.id: node for t in node.targets if isinstance(t, ast.Name)})
+            names = [
+                target.id for target in node.targets if isinstance(target, ast.Name)
+            ]
+            found.update(dict.fromkeys(names, node))
     return found
 
 
@@ -314,50 +278,47 @@ def has_empty_default(cls, name):
     node = written(cls).get(name)
     if not (isinstance(node, ast.FunctionDef) and ast.get_docstring(node)):
         return False
-    plain = (
-        ast.Return,
-        ast.Constant,
-        ast.Name,
-        ast.Tuple,
-        ast.List,
-        ast.Dict,
-        ast.Load,
-    )
-    return all(
-        isinstance(part, plain) for line in _body(node) for part in ast.walk(line)
-    )
+    displays = (ast.Tuple, ast.List, ast.Dict)
+    plain = (ast.Return, ast.Constant, ast.Name, ast.Load, *displays)
+    inside = [part for statement in _body(node) for part in ast.walk(statement)]
+    return all(isinstance(part, plain) for part in inside)
 
 
 def overridden_methods():
     """Implemented methods that a subclass writes again.
 
     Excepted: `__init__`, double-underscore methods that call `super()`, a `fit` (or
-    `fit_transform`) of another signature that does one call, and methods with an empty
+    `fit_transform`) of another signature without branches, and methods with an empty
     default.
     """
     offenders = []
     for cls in classes():
         for name, node in written(cls).items():
-            lower = [
-                other
-                for other in house_chain(cls)[1:]
-                if name in written(other)
-                and _is_function(other, name)
-                and not _is_abstract(other, name)
-                and not has_empty_default(other, name)
-            ]
-            if not lower or name == "__init__":
-                continue
-            if name.startswith("__") and "super()" in ast.unparse(node):
-                continue
-            if name in ("fit", "fit_transform") and len(_body(node)) == 1:
-                both = [
-                    ast.unparse(each.args) for each in (node, written(lower[0])[name])
-                ]
-                if both[0] != both[1]:
-                    continue
-            offenders.append(f"{name_of(cls)}.{name}, of {lower[0].__qualname__}")
+            bases = [base for base in house_chain(cls)[1:] if implements(base, name)]
+            if bases and not may_override(name, node, written(bases[0])[name]):
+                offenders.append(f"{name_of(cls)}.{name}, of {bases[0].__qualname__}")
     return offenders
+
+
+def implements(cls, name):
+    """Whether a class has a method of the name that does something."""
+    if name not in written(cls) or not _is_function(cls, name):
+        return False
+    return not _is_abstract(cls, name) and not has_empty_default(cls, name)
+
+
+def may_override(name, node, of_base):
+    """Whether a method may be written again; nodes of it and of that of the base."""
+    if name == "__init__":
+        return True
+    if name.startswith("__"):
+        return "super()" in ast.unparse(node)
+    if name not in ("fit", "fit_transform"):
+        return False
+    is_straight = all(
+        isinstance(line, (ast.Assign, ast.Return)) for line in _body(node)
+    )
+    return is_straight and ast.unparse(node.args) != ast.unparse(of_base.args)
 
 
 def hooks():
@@ -367,27 +328,23 @@ def hooks():
     Of the default ones those count that do nothing, and those that some method writes
     again.
     """
-    base = [cls for cls in classes() if cls.__module__.startswith("skvalue.base")]
+    bases = [cls for cls in classes() if cls.__module__.startswith("skvalue.base")]
     found = set()
-    for cls in base:
-        if any(
-            name in ("fit", "transform")
-            for c in house_chain(cls)
-            for name in written(c)
-        ):
-            private = [
-                n for n in written(cls) if is_private(n) and _is_function(cls, n)
-            ]
-            found |= {
-                n for n in private if _is_abstract(cls, n) or has_empty_default(cls, n)
-            }
+    for cls in bases:
+        inherited = {name for other in house_chain(cls) for name in written(other)}
+        if not inherited & {"fit", "transform"}:
+            continue
+        for name in filter(is_private, written(cls)):
+            if not _is_function(cls, name):
+                continue
+            if _is_abstract(cls, name) or has_empty_default(cls, name):
+                found.add(name)
     for cls in classes():
         if cls.__module__.startswith("skvalue.valuers"):
-            below = [c for c in house_chain(cls) if c in base]
-            private = filter(is_private, written(cls))
-            found |= {
-                name for name in private if any(_is_function(c, name) for c in below)
-            }
+            above = [base for base in house_chain(cls) if base in bases]
+            for name in filter(is_private, written(cls)):
+                if any(_is_function(base, name) for base in above):
+                    found.add(name)
     return sorted(found - ASKED_FOR)
 
 
@@ -398,28 +355,36 @@ def charges():
     """Calls that charge a ledger."""
     return [
         f"{short(path)}:{node.lineno}"
-        for path in files()
-        for node in nodes(path)
-        if isinstance(node, ast.Call) and getattr(node.func, "attr", None) == "charge"
+        for path, node in calls(PACKAGE)
+        if getattr(node.func, "attr", None) == "charge"
     ]
+
+
+def calls(folder):
+    """Files of a folder and the calls in them."""
+    for path in files(folder):
+        for node in nodes(path):
+            if isinstance(node, ast.Call):
+                yield path, node
 
 
 def called_parameters():
     """Parameters of functions of `neighbors` that are called: calls go down."""
-    offenders = []
+    offenders = set()
     for path in files(PACKAGE / "neighbors"):
         for node in nodes(path):
             if isinstance(node, (ast.FunctionDef, ast.Lambda)):
-                names = {
-                    arg.arg for arg in ast.walk(node.args) if isinstance(arg, ast.arg)
-                }
-                offenders += [
-                    f"{short(path)}:{part.lineno} {part.func.id}()"
-                    for part in ast.walk(node)
-                    if isinstance(part, ast.Call)
-                    and getattr(part.func, "id", None) in names - {"cls", "metric"}
-                ]
-    return sorted(set(offenders))
+                offenders.update(_called_parameters_of(path, node))
+    return sorted(offenders)
+
+
+def _called_parameters_of(path, function):
+    arguments = ast.walk(function.args)
+    names = {arg.arg for arg in arguments if isinstance(arg, ast.arg)}
+    names -= {"cls", "metric"}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", None) in names:
+            yield f"{short(path)}:{node.lineno} {node.func.id}()"
 
 
 # Fitted valuers -----------------------------------------------------------------------
@@ -427,75 +392,78 @@ def called_parameters():
 # Small and quick; parameters that a class does not have are left out.
 REQUIRED = {"ScoresValuer": {"scores": lambda X, y, X_val, y_val: y == y_val[:, None]}}
 SMALL = {
-    "max_evaluations": 200, "n_estimators": 20, "n_rounds": 2, "n_permutations": 2,
+    "max_evaluations": 200,
+    "n_estimators": 20,
+    "n_rounds": 2,
+    "n_permutations": 2,
     "random_state": 0,
-}  # fmt: skip
+}
 PRIVATE = {
-    "epsilon": 1.0, "delta": 1e-5, "l2": 1.0, "n_layers": 3, "max_evaluations": None,
+    "epsilon": 1.0,
+    "delta": 1e-5,
+    "l2": 1.0,
+    "n_layers": 3,
+    "max_evaluations": None,
     "noise_random_state": 0,
-}  # fmt: skip
-# By the beginning of their names: what scikit-learn itself sets on an estimator.
-OF_SCIKIT_LEARN = (
-    "_n_features_out", "_skl", "_sklearn", "_callback", "_parent_callback", "_metadata_request",
-)  # fmt: skip
+}
 
 
 def build(cls, **parameters):
     valuer = cls(**REQUIRED.get(cls.__name__, {}))
-    given = {**SMALL, **parameters}
-    return valuer.set_params(
-        **{name: given[name] for name in given if name in valuer.get_params()}
-    )
+    parameters = {**SMALL, **parameters}
+    names = parameters.keys() & valuer.get_params().keys()
+    return valuer.set_params(**{name: parameters[name] for name in names})
+
+
+def fits_of(cls):
+    """Valuers of a class, fitted in the ways that it has, by these ways."""
+    from problems import two_classes
+
+    problem = two_classes(0, 40, 12, noise=0.2)
+    points = {} if cls.__name__ == "DataOOBValuer" else problem.points
+    groups = np.arange(40) % 8
+    fitted = {
+        "plain": build(cls).fit(*problem.rows),
+        "groups": build(cls).fit(*problem.rows, groups=groups, **points),
+    }
+    if "epsilon" in inspect.signature(cls).parameters:
+        fitted["private"] = build(cls, **PRIVATE).fit(*problem.rows, **points)
+    return fitted
 
 
 @cache
 def fitted():
     """Name -> valuer, fitted in the ways that it has: plain, with groups, privately."""
-    from problems import two_classes
-
     import skvalue
 
-    problem = two_classes(0, 40, 12, noise=0.2)
     found = {}
     for name in skvalue.__all__:
         cls = getattr(skvalue, name)
         if name.endswith("Valuer") and not inspect.isabstract(cls):
-            points = {} if name == "DataOOBValuer" else problem.points
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                found[name] = build(cls).fit(*problem.rows)
-                found[f"{name}, groups"] = build(cls).fit(
-                    *problem.rows, groups=np.arange(40) % 8, **points
-                )
-                if "epsilon" in inspect.signature(cls).parameters:
-                    private = build(cls, **PRIVATE)
-                    found[f"{name}, private"] = private.fit(*problem.rows, **points)
+                for way, valuer in fits_of(cls).items():
+                    found[f"{name}, {way}"] = valuer
     return found
 
 
+ENGINES = {"neighbors", "derivatives", "linear", "games", "estimation", "samplers"}
+
+
 def shown_work():
-    """Functions that compute, and run when a notebook shows a valuer: engines and
-    hooks."""
-    engines = {
-        "neighbors",
-        "gradients",
-        "derivatives",
-        "games",
-        "linear",
-        "estimation",
-        "samplers",
-    }
+    """Functions that compute, and run when a notebook shows a valuer."""
     computing = {*hooks(), "validation_error_"}
     offenders = set()
     for name, valuer in fitted().items():
 
         def follow(frame, event, _, name=name):
             code = frame.f_code
-            if event == "call" and code.co_filename.startswith(str(PACKAGE)):
-                path = Path(code.co_filename)
-                room = path.relative_to(PACKAGE).parts[0]
-                if room in engines or code.co_name in computing:
-                    offenders.add(f"{name}: {short(path)} {code.co_name}")
+            if event != "call" or not code.co_filename.startswith(str(PACKAGE)):
+                return
+            path = Path(code.co_filename)
+            room = path.relative_to(PACKAGE).parts[0]
+            if room in ENGINES or code.co_name in computing:
+                offenders.add(f"{name}: {short(path)} {code.co_name}")
 
         sys.setprofile(follow)
         try:
@@ -507,14 +475,14 @@ def shown_work():
 
 def shown_private_values():
     """Attributes for the curator alone that a notebook shows of a private fit."""
-    curators = ("values_", "values_error_", "validation_error_")
-    return [
-        f"{name}: {attribute}"
-        for name, valuer in fitted().items()
-        if name.endswith("private") and not valuer._capabilities.values_are_public
-        for attribute in curators
-        if f"{attribute}<" in valuer._repr_html_()
-    ]
+    offenders = []
+    for name, valuer in fitted().items():
+        if name.endswith("private") and not valuer._capabilities.values_are_public:
+            html = valuer._repr_html_()
+            for attribute in ("values_", "values_error_", "validation_error_"):
+                if f"{attribute}<" in html:
+                    offenders.append(f"{name}: {attribute}")
+    return offenders
 
 
 MEASURES = {
