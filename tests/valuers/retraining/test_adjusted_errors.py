@@ -1,5 +1,4 @@
-"""Adjusted values of five games of real estimators: unbiased, and their errors are true
-ones."""
+"""Adjusted values of five games of real estimators: unbiased, with true errors."""
 
 import numpy as np
 import pytest
@@ -11,7 +10,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skvalue import SemivalueValuer
 
-N, REPLICATES = 12, 24
+N = 12
+N_SEEDS = 24
 GAMES = [
     (LogisticRegression(), "neg_log_loss"),
     (GaussianNB(), None),
@@ -21,43 +21,46 @@ GAMES = [
 ]
 
 
-def rows(estimator):
+def standardised_rows(estimator):
     load = load_diabetes if isinstance(estimator, Ridge) else load_breast_cancer
     X, y = load(return_X_y=True)
-    some = np.random.default_rng(4).permutation(len(y))[: N + 60]
-    X, y = (X[some] - X.mean(axis=0)) / X.std(axis=0), y[some]
-    return X[:N, :6], y[:N], X[N:, :6], y[N:]
+    X = ((X - X.mean(axis=0)) / X.std(axis=0))[:, :6]
+    rows = np.random.default_rng(4).permutation(len(y))[: N + 60]
+    return X[rows[:N]], y[rows[:N]], X[rows[N:]], y[rows[N:]]
 
 
-def measured(estimator, scoring):
-    """Errors claimed over true ones, and squared bias over its noise, of two
-    semivalues."""
-    X, y, X_val, y_val = rows(estimator)
+def errors_and_bias(estimator, scoring):
+    """Errors claimed over true ones, and squared bias over its noise.
+
+    Of Shapley values, and of Beta(2, 1) values from the same coalitions.
+    """
+    X, y, X_val, y_val = standardised_rows(estimator)
 
     def fit(**options):
         valuer = SemivalueValuer(estimator, scoring=scoring, **options)
         return valuer.fit(X, y, X_val=X_val, y_val=y_val)
 
-    exact = fit(sampler="exact")
-    exact = [exact.values_, exact.reweight((2, 1)).values_]
-    values, errors = np.empty((2, 2, REPLICATES, N))
-    options = dict(sampler="stratified", adjust=True, max_evaluations=1200)
-    for seed in range(REPLICATES):
+    enumeration = fit(sampler="exact")
+    exact = [enumeration.values_, enumeration.reweight((2, 1)).values_]
+    values = np.empty((2, N_SEEDS, N))
+    errors = np.empty((2, N_SEEDS, N))
+    options = {"sampler": "stratified", "adjust": True, "max_evaluations": 1200}
+    for seed in range(N_SEEDS):
         valuer = fit(**options, random_state=seed)
         assert valuer.adjustment_.used
-        again = valuer.reweight((2, 1))
-        values[:, seed] = valuer.values_, again.values_
-        errors[:, seed] = valuer.values_error_, again.values_error_
-    noise = [((found - true) ** 2).mean() for found, true in zip(values, exact)]
-    bias = [
-        ((found.mean(axis=0) - true) ** 2).mean() for found, true in zip(values, exact)
-    ]
+        beta = valuer.reweight((2, 1))
+        values[:, seed] = valuer.values_, beta.values_
+        errors[:, seed] = valuer.values_error_, beta.values_error_
+
+    deviations = values - np.array(exact)[:, None]
+    noise = (deviations**2).mean(axis=(1, 2))
+    bias = (deviations.mean(axis=1) ** 2).mean(axis=1)
     claimed = np.sqrt((errors**2).mean(axis=(1, 2)) / noise)
-    return claimed, np.divide(bias, noise) * REPLICATES
+    return claimed, bias / noise * N_SEEDS
 
 
 @pytest.mark.slow
 def test_adjusted_errors_are_true():
-    claimed, bias = zip(*(measured(estimator, scoring) for estimator, scoring in GAMES))
+    claimed, bias = zip(*(errors_and_bias(*game) for game in GAMES))
     assert 0.85 < np.min(claimed) <= np.max(claimed) < 1.15, claimed
     assert (np.mean(bias, axis=0) < 1.5).all(), bias

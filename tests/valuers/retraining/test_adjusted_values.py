@@ -1,5 +1,4 @@
-"""Control variates in the valuers that retrain: smaller errors, the same bits, clear
-refusals."""
+"""Control variates in valuers that retrain: smaller errors, same bits, refusals."""
 
 import copy
 import pickle
@@ -43,49 +42,73 @@ def logistic(**options):
     return DataShapleyValuer(LogisticRegression(), **options)
 
 
-def same(one, other):
-    np.testing.assert_array_equal(one.values_, other.values_)
-    np.testing.assert_array_equal(one.values_error_, other.values_error_)
-    assert one.adjustment_.error_ratio == other.adjustment_.error_ratio
+def check_same_bits(valuer, other):
+    np.testing.assert_array_equal(valuer.values_, other.values_)
+    np.testing.assert_array_equal(valuer.values_error_, other.values_error_)
+    assert valuer.adjustment_.error_ratio == other.adjustment_.error_ratio
 
 
-def test_adjusted_errors_are_smaller_at_the_same_number_of_coalitions():
-    plain, adjusted = (fit(logistic(adjust=adjust), 50) for adjust in (False, True))
+@pytest.fixture(scope="module")
+def plain():
+    return fit(logistic(adjust=False), 50)
+
+
+@pytest.fixture(scope="module")
+def adjusted():
+    return fit(logistic(adjust=True), 50)
+
+
+def test_adjusted_errors_are_smaller_at_the_same_number_of_coalitions(plain, adjusted):
     assert plain.n_evaluations_ == adjusted.n_evaluations_
     assert adjusted.values_error_.mean() < 0.7 * plain.values_error_.mean()
-    apart = np.abs(adjusted.values_ - plain.values_)
-    assert (apart < 4.5 * plain.values_error_).all()
+    changes = np.abs(adjusted.values_ - plain.values_)
+    assert (changes < 4.5 * plain.values_error_).all()
+
+
+def test_adjusted_shapley_values_sum_to_the_gain(adjusted):
     gain = adjusted.utility_ - adjusted.empty_utility_
     assert adjusted.values_.sum() == pytest.approx(gain, abs=1e-12)
-    found = adjusted.adjustment_
-    assert found.used
-    assert found.error_ratio == pytest.approx(
-        np.sqrt((adjusted.values_error_**2).mean() / (plain.values_error_**2).mean())
+
+
+def test_the_attribute_states_the_ratio_of_errors_and_the_fits_saved(plain, adjusted):
+    ratio = np.sqrt(
+        (adjusted.values_error_**2).mean() / (plain.values_error_**2).mean()
     )
-    saved = adjusted.n_evaluations_ * (1 / found.error_ratio**2 - 1)
-    assert found.n_fits_saved == round(saved)
+    adjustment = adjusted.adjustment_
+    assert adjustment.used
+    assert adjustment.error_ratio == pytest.approx(ratio)
+    n_saved = adjusted.n_evaluations_ * (1 / adjustment.error_ratio**2 - 1)
+    assert adjustment.n_fits_saved == round(n_saved)
     assert plain.adjustment_ == {"used": False, "error_ratio": 1.0, "n_fits_saved": 0}
 
 
-FEW = 1024  # coalitions, one of which holds all rows
-
-
-def test_what_auto_does(monkeypatch):
-    tried = Mock(wraps=subsets.adjusted_moments)
-    monkeypatch.setattr(subsets, "adjusted_moments", tried)
-    # Fits one by one: where the surrogate explains enough. The fastest solvers: never.
+def test_auto_adjusts_where_fits_one_by_one_are_explained():
     assert fit(quick(max_evaluations=1100)).adjustment_.used
-    for valuer, wanted in [
+
+
+@pytest.mark.parametrize(
+    ("valuer", "is_fitted"),
+    [
         (DataShapleyValuer(GaussianNB()), False),
         (DataBanzhafValuer(GaussianNB()), True),
         (DataShapleyValuer(KNeighborsClassifier(3)), True),
         (DataShapleyValuer(GaussianNB(), sampler="antithetic"), False),
-        (quick(), False),  # of too few coalitions
-    ]:
-        tried.reset_mock()
-        count = 1000 if valuer.batch == "never" else 1100
-        fit(valuer.set_params(max_evaluations=count, random_state=0))
-        assert tried.called == wanted
+        (quick(), False),
+    ],
+    ids=[
+        "the fastest solvers",
+        "Banzhaf values of the fastest solvers",
+        "other batched solvers",
+        "permutations",
+        "too few coalitions",
+    ],
+)
+def test_auto_fits_surrogates_where_they_may_help(valuer, is_fitted, monkeypatch):
+    spy = Mock(wraps=subsets.adjusted_moments)
+    monkeypatch.setattr(subsets, "adjusted_moments", spy)
+    count = 1000 if valuer.batch == "never" else 1100
+    fit(valuer.set_params(max_evaluations=count, random_state=0))
+    assert spy.called == is_fitted
 
 
 @pytest.mark.parametrize(
@@ -101,7 +124,7 @@ def test_what_auto_does(monkeypatch):
         ),
         ({"sampler": "exact"}, "adjust=True needs random subsets.*sampler='exact'"),
         (
-            {"max_evaluations": FEW},
+            {"max_evaluations": 1024},  # one of which holds all rows
             "adjust=True needs at least 1024 coalitions.*Got 1023",
         ),
         (
@@ -110,14 +133,14 @@ def test_what_auto_does(monkeypatch):
         ),
         ({"adjust": "never"}, "The 'adjust' parameter"),
     ],
+    ids=str,
 )
 def test_what_cannot_be_adjusted_is_refused(options, message):
-    X, y, X_val, y_val = data()
-    points = {} if "cv" in options else {"X_val": X_val, "y_val": y_val}
+    problem = data()
+    points = {} if "cv" in options else problem.points
+    valuer = quick(**{"max_evaluations": 1100, "adjust": True, **options})
     with pytest.raises(ValueError, match=message):
-        quick(**{"max_evaluations": 1100, "adjust": True, **options}).fit(
-            X, y, **points
-        )
+        valuer.fit(*problem.rows, **points)
 
 
 def test_leave_one_out_has_no_adjustment():
@@ -127,58 +150,92 @@ def test_leave_one_out_has_no_adjustment():
 # The same bits ------------------------------------------------------------------------
 
 
-def test_the_same_bits_for_any_number_of_jobs():
-    one = fit(quick(max_evaluations=1100, adjust=True))
+def test_the_bits_are_the_same_for_any_number_of_jobs():
+    options = {"max_evaluations": 1100, "adjust": True}
     with joblib.parallel_config("threading"):
-        same(fit(quick(max_evaluations=1100, adjust=True, n_jobs=3)), one)
+        threaded = fit(quick(**options, n_jobs=3))
+    check_same_bits(threaded, fit(quick(**options)))
 
 
-@pytest.mark.parametrize("sampler", ["stratified", pytest.param("subsets", marks=SLOW)])
-def test_resumed_fits_have_the_same_bits(sampler, tmp_path):
-    options = {"sampler": sampler, "adjust": True, "max_evaluations": 1200}
-    whole = fit(quick(**options))
-    # From a fit stopped by a callback, and from the file of one with another parameter.
-    valuer = quick(**{**options, "adjust": "auto"}, warm_start=True)
+SAMPLERS = pytest.mark.parametrize(
+    "sampler", ["stratified", pytest.param("subsets", marks=SLOW)]
+)
+
+
+@SAMPLERS
+def test_a_fit_resumed_after_a_callback_has_the_same_bits(sampler):
+    options = {"sampler": sampler, "max_evaluations": 1200}
+    stopped = quick(**options, adjust="auto", warm_start=True)
     with pytest.warns(IncompleteFitWarning):
-        fit(valuer.set_callbacks(Watch(stop_at=8)))
-    assert not valuer.adjustment_.used
-    same(
-        fit(pickle.loads(pickle.dumps(valuer)).set_callbacks().set_params(adjust=True)),
-        whole,
-    )
-    state = tmp_path / "state"
-    fit(quick(sampler=sampler, adjust=False, max_evaluations=1100, checkpoint=state))
-    same(fit(quick(**options, checkpoint=state)), whole)
+        fit(stopped.set_callbacks(Watch(stop_at=8)))
+    assert not stopped.adjustment_.used
+    resumed = pickle.loads(pickle.dumps(stopped))
+    fit(resumed.set_callbacks().set_params(adjust=True))
+    check_same_bits(resumed, fit(quick(**options, adjust=True)))
+
+
+@SAMPLERS
+def test_a_fit_resumed_from_a_file_without_adjustment_has_the_same_bits(
+    sampler, tmp_path
+):
+    file = tmp_path / "state"
+    fit(quick(sampler=sampler, adjust=False, max_evaluations=1100, checkpoint=file))
+    options = {"sampler": sampler, "max_evaluations": 1200, "adjust": True}
+    resumed = fit(quick(**options, checkpoint=file))
+    check_same_bits(resumed, fit(quick(**options)))
+
+
+GOAL = {"max_evaluations": None, "tol": 0.0025}
 
 
 @SLOW
-def test_goals_are_reached_where_an_undisturbed_fit_reaches_them(tmp_path):
-    options = {"max_evaluations": None, "tol": 0.0025, "adjust": True}
-    whole = fit(quick(**options))
-    assert whole.stop_reason_ == "tol"
-    assert whole.values_error_.max() <= 0.0025
-    assert (
-        whole.n_evaluations_ < fit(quick(**{**options, "adjust": False})).n_evaluations_
-    )
-    state = tmp_path / "state"
+def test_a_goal_is_reached_earlier_with_an_adjustment():
+    adjusted = fit(quick(**GOAL, adjust=True))
+    assert adjusted.stop_reason_ == "tol"
+    assert adjusted.values_error_.max() <= 0.0025
+    plain = fit(quick(**GOAL, adjust=False))
+    assert adjusted.n_evaluations_ < plain.n_evaluations_
+
+
+@SLOW
+def test_a_goal_is_reached_where_an_undisturbed_fit_reaches_it(tmp_path):
+    file = tmp_path / "state"
     for count in (600, 1500):
-        fit(quick(max_evaluations=count, checkpoint=state))
-    resumed = fit(quick(**options, checkpoint=state))
-    same(resumed, whole)
-    assert resumed.n_evaluations_ == whole.n_evaluations_
+        fit(quick(max_evaluations=count, checkpoint=file))
+    resumed = fit(quick(**GOAL, adjust=True, checkpoint=file))
+    undisturbed = fit(quick(**GOAL, adjust=True))
+    check_same_bits(resumed, undisturbed)
+    assert resumed.n_evaluations_ == undisturbed.n_evaluations_
 
 
-def test_merged_fits_are_adjusted_together():
-    one, two = (fit(logistic(random_state=s, adjust=True)) for s in (1, 2))
-    interval = one.confidence_interval()
-    both = pickle.loads(pickle.dumps(one)).merge(two)
-    same(copy.deepcopy(one).merge(two), both)
-    assert both.adjustment_.used
-    assert both.n_evaluations_ == one.n_evaluations_ + two.n_evaluations_ - 1
-    assert both.values_error_.mean() < 0.8 * one.values_error_.mean()
-    mean = (one.values_ + two.values_) / 2
-    assert (np.abs(both.values_ - mean) < 2 * both.values_error_).all()
-    np.testing.assert_array_equal(one.confidence_interval(), interval)
+@pytest.fixture(scope="module")
+def two_fits():
+    return [fit(logistic(random_state=seed, adjust=True)) for seed in (1, 2)]
+
+
+def test_merged_fits_are_adjusted_together(two_fits):
+    first, second = copy.deepcopy(two_fits)
+    mean = (first.values_ + second.values_) / 2
+    n_evaluations = first.n_evaluations_ + second.n_evaluations_ - 1
+    error = first.values_error_.mean()
+    merged = first.merge(second)
+    assert merged.adjustment_.used
+    assert merged.n_evaluations_ == n_evaluations
+    assert merged.values_error_.mean() < 0.8 * error
+    assert (np.abs(merged.values_ - mean) < 2 * merged.values_error_).all()
+
+
+def test_a_pickled_fit_is_merged_to_the_same_bits(two_fits):
+    first, second = two_fits
+    pickled = pickle.loads(pickle.dumps(first)).merge(second)
+    check_same_bits(copy.deepcopy(first).merge(second), pickled)
+
+
+def test_a_merge_of_a_copy_leaves_a_fit_as_it_was(two_fits):
+    first, second = two_fits
+    interval = first.confidence_interval()
+    copy.deepcopy(first).merge(second)
+    np.testing.assert_array_equal(first.confidence_interval(), interval)
 
 
 def test_a_fit_that_ends_early_says_that_it_is_not_adjusted():
@@ -201,52 +258,68 @@ class Majority(Centroids):
 
     def fit(self, X, y):
         self.classes_, counts = np.unique(y, return_counts=True)
-        self.most_ = self.classes_[counts.argmax()]
+        self.most_frequent_ = self.classes_[counts.argmax()]
         return self
 
     def predict(self, X):
-        return np.full(X.shape[0] if hasattr(X, "shape") else len(X), self.most_)
+        n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        return np.full(n_rows, self.most_frequent_)
+
+
+def as_frame(X):
+    frame = pd.DataFrame(X, columns=list("abc"))
+    return frame.assign(colour=np.where(X[:, 0] > 0, "red", None))
+
+
+def as_sparse(X):
+    return sparse.csr_array(np.where(X > 0, X, 0))
+
+
+def as_texts(X):
+    return [f"the number {x:.1f}" for x in X[:, 0]]
+
+
+def with_missing_values(X):
+    return np.where(X > 1, np.nan, X)
 
 
 @pytest.mark.parametrize(
-    "kind",
+    "convert",
     [
-        "frame",
-        "texts",
-        *(pytest.param(kind, marks=SLOW) for kind in ("sparse", "missing")),
+        as_frame,
+        as_texts,
+        pytest.param(as_sparse, marks=SLOW),
+        pytest.param(with_missing_values, marks=SLOW),
     ],
 )
-def test_rows_of_any_kind(kind):
+def test_rows_of_any_kind_can_be_adjusted(convert):
     X, y, X_val, y_val = data(30)
-    make = {
-        "frame": lambda X: pd.DataFrame(X, columns=list("abc")).assign(
-            colour=np.where(X[:, 0] > 0, "red", None)
-        ),
-        "sparse": lambda X: sparse.csr_array(np.where(X > 0, X, 0)),
-        "texts": lambda X: [f"the number {x:.1f}" for x in X[:, 0]],
-        "missing": lambda X: np.where(X > 1, np.nan, X),
-    }[kind]
-    fits = [
-        SemivalueValuer(
+
+    def fit(adjust):
+        valuer = SemivalueValuer(
             Majority(), max_evaluations=1050, random_state=0, adjust=adjust
-        ).fit(make(X), y, X_val=make(X_val), y_val=y_val)
-        for adjust in (False, True)
-    ]
-    assert fits[1].adjustment_.error_ratio < 0.7  # by the class counts
-    assert (
-        np.abs(fits[1].values_ - fits[0].values_) < 4.5 * fits[0].values_error_
-    ).all()
+        )
+        return valuer.fit(convert(X), y, X_val=convert(X_val), y_val=y_val)
+
+    plain = fit(adjust=False)
+    adjusted = fit(adjust=True)
+    assert adjusted.adjustment_.error_ratio < 0.7  # by the class counts
+    changes = np.abs(adjusted.values_ - plain.values_)
+    assert (changes < 4.5 * plain.values_error_).all()
 
 
-def test_groups_and_splits():
+SPLITS = {"adjust": True, "cv": 2, "max_evaluations": 2400, "random_state": 0}
+
+
+def test_values_of_groups_and_splits_can_be_adjusted():
     X, y, *_ = data(60)
-    groups = np.arange(60) // 2
-    valuer = BetaShapleyValuer(
-        Centroids(), alpha=2, adjust=True, cv=2, max_evaluations=2400, random_state=0
-    ).fit(X, y, groups=groups)
+    valuer = BetaShapleyValuer(Centroids(), alpha=2, **SPLITS)
+    valuer.fit(X, y, groups=np.arange(60) // 2)
     assert valuer.adjustment_.used
     assert valuer.adjustment_.error_ratio < 1
-    regression = SemivalueValuer(
-        Ridge(), adjust=True, cv=2, max_evaluations=2400, random_state=0
-    )
-    assert regression.fit(X, X[:, 0] + X[:, 1] ** 2).adjustment_.error_ratio < 0.9
+
+
+def test_values_of_a_regression_can_be_adjusted():
+    X, *_ = data(60)
+    valuer = SemivalueValuer(Ridge(), **SPLITS).fit(X, X[:, 0] + X[:, 1] ** 2)
+    assert valuer.adjustment_.error_ratio < 0.9

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from skvalue import (
     BetaShapleyValuer,
@@ -14,137 +15,157 @@ from skvalue import (
 from tests.cases import one_of_each
 from tests.problems import noisy_line, two_classes, unrelated
 
+# Four parties; the first one has its rows under five names.
 OWNER = np.arange(60) % 4
 SHELLS = np.where(OWNER == 0, 10 + np.arange(60) % 5, OWNER)
+
+IMBALANCED = two_classes(3, 60, 40)._replace(
+    y=np.repeat(["yes", "no"], [4, 56]), y_val=np.repeat(["yes", "no"], [4, 36])
+)
 PROBLEMS = {
     "two classes": two_classes(0, 60, 40),
     "noisy": two_classes(1, 60, 40, noise=3.0),
     "three classes": noisy_line(2, 60, 40, n_classes=3),
-    "imbalanced": two_classes(3, 60, 40)._replace(
-        y=np.r_[["yes"] * 4, ["no"] * 56], y_val=np.r_[["yes"] * 4, ["no"] * 36]
-    ),
+    "imbalanced": IMBALANCED,
     "regression": noisy_line(4, 60, 40),
 }
-FEW = dict(max_evaluations=300, random_state=0)
-RETRAINING = {
+OPTIONS = {"group_values": "faithful", "random_state": 0}
+FEW = {"max_evaluations": 300, **OPTIONS}
+ROUNDS = {"n_rounds": 3, **OPTIONS}
+VALUERS = {
     "shapley": DataShapleyValuer(**FEW),
-    "adjusted": DataShapleyValuer(max_evaluations=1200, adjust=True, random_state=0),
+    "adjusted": DataShapleyValuer(max_evaluations=1200, adjust=True, **OPTIONS),
     "banzhaf": DataBanzhafValuer(**FEW),
     "beta": BetaShapleyValuer(alpha=4, **FEW),
     "semivalue": SemivalueValuer(sampler="subsets", **FEW),
-}
-GRADIENTS = {
-    "gradient": GradientSemivalueValuer(n_permutations=5, random_state=0),
-    "federated": FederatedSemivalueValuer(n_rounds=3, n_permutations=4, random_state=0),
+    "gradient": GradientSemivalueValuer(n_permutations=5, **OPTIONS),
+    "federated": FederatedSemivalueValuer(n_permutations=4, **ROUNDS),
     "federated banzhaf": FederatedSemivalueValuer(
-        semivalue="banzhaf", n_rounds=3, n_permutations=4, random_state=0
+        semivalue="banzhaf", n_permutations=4, **ROUNDS
     ),
     "federated leave-one-out": FederatedSemivalueValuer(
-        semivalue="leave-one-out", n_rounds=3, random_state=0
+        semivalue="leave-one-out", **ROUNDS
     ),
 }
-VALUERS = RETRAINING | GRADIENTS
-for valuer in VALUERS.values():
-    valuer.set_params(group_values="faithful")
+IGNORE_WARNINGS = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
-def gain(valuer, problem, cv=False, **options):
-    """Value of a party as five names, less its value as one; and the fit of one
-    name."""
-    fits = []
-    for groups in (OWNER, SHELLS):
-        if cv:
-            valuer.fit(*problem.rows, groups=groups, **options)
-        else:
-            problem.fit(valuer, groups=groups, **options)
-        fits.append((valuer.groups_, valuer.values_))
-    (_, one), (names, many) = fits
-    return many[names >= 10].sum() - one[0]
+def gain_by_shells(valuer, problem):
+    """Value of a party as five names, less its value as one."""
+    value = problem.fit(valuer, groups=OWNER).values_[0]
+    problem.fit(valuer, groups=SHELLS)
+    return valuer.values_[valuer.groups_ >= 10].sum() - value
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")
+@IGNORE_WARNINGS
 @pytest.mark.parametrize(("valuer", "problem"), one_of_each([*VALUERS], [*PROBLEMS]))
 def test_shells_gain_nothing(valuer, problem):
-    assert abs(gain(VALUERS[valuer], PROBLEMS[problem])) < 1e-12
+    assert abs(gain_by_shells(clone(VALUERS[valuer]), PROBLEMS[problem])) < 1e-12
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")
+@IGNORE_WARNINGS
 @pytest.mark.parametrize("valuer", ["shapley", "gradient", "federated"])
-def test_as_players_shells_change_the_value(valuer):
-    players = VALUERS[valuer].__class__(**VALUERS[valuer].get_params())
-    players.set_params(group_values="players")
-    assert abs(gain(players, PROBLEMS["two classes"])) > 1e-4
+def test_shells_change_the_value_of_players(valuer):
+    valuer = clone(VALUERS[valuer]).set_params(group_values="players")
+    assert abs(gain_by_shells(valuer, PROBLEMS["two classes"])) > 1e-4
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")
+@IGNORE_WARNINGS
 @pytest.mark.parametrize("valuer", VALUERS)
 def test_without_groups_it_changes_nothing(valuer):
-    problem, found = PROBLEMS["two classes"], []
-    for how in ("faithful", "players"):
-        valuer_ = VALUERS[valuer].__class__(**VALUERS[valuer].get_params())
-        found.append(problem.fit(valuer_.set_params(group_values=how)).values_)
-    np.testing.assert_array_equal(*found)
+    problem = PROBLEMS["two classes"]
+    faithful = problem.fit(clone(VALUERS[valuer]))
+    players = problem.fit(clone(VALUERS[valuer]).set_params(group_values="players"))
+    np.testing.assert_array_equal(faithful.values_, players.values_)
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")
+@IGNORE_WARNINGS
 @pytest.mark.parametrize("valuer", ["shapley", "gradient", "federated"])
-def test_with_splits_values_sum_to_the_utility(valuer):
-    valuer = VALUERS[valuer].__class__(**VALUERS[valuer].get_params()).set_params(cv=4)
+def test_with_splits_values_sum_to_the_gain(valuer):
+    valuer = clone(VALUERS[valuer]).set_params(cv=4)
     valuer.fit(*PROBLEMS["two classes"].rows, groups=OWNER)
     assert valuer.values_.shape == valuer.values_error_.shape == (4,)
-    assert valuer.values_.sum() == pytest.approx(
-        valuer.utility_ - valuer.empty_utility_, abs=1e-12
-    )
+    gain = valuer.utility_ - valuer.empty_utility_
+    assert valuer.values_.sum() == pytest.approx(gain, abs=1e-12)
 
 
-@pytest.mark.parametrize("adjust", [False, True])
-def test_exact_values_are_met_by_estimates(adjust):
-    problem = two_classes(0, 10, 40)
-    owner = np.array([0, 0, 0, 1, 1, 2, 2, 2, 2, 3])
-    rows = problem.fit(DataShapleyValuer(sampler="exact")).values_
-    exact = DataShapleyValuer(sampler="exact", group_values="faithful")
-    problem.fit(exact, groups=owner)
-    np.testing.assert_allclose(exact.values_, np.bincount(owner, rows), atol=1e-12)
-    assert (exact.values_error_ == 0).all()
+# Ten rows of four groups, whose values can be enumerated.
+TEN = two_classes(0, 10, 40)
+OWNER_OF_TEN = np.array([0, 0, 0, 1, 1, 2, 2, 2, 2, 3])
+
+
+@pytest.fixture(scope="module")
+def enumerated():
+    """The game of rows."""
+    return TEN.fit(DataShapleyValuer(sampler="exact"))
+
+
+@pytest.fixture(scope="module")
+def exact_values(enumerated):
+    """Sums of the values of rows."""
+    return np.bincount(OWNER_OF_TEN, enumerated.values_)
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "adjusted"])
+def estimate(request):
     valuer = DataShapleyValuer(
-        sampler="stratified", group_values="faithful", adjust=adjust, max_evaluations=2000,
-        random_state=0,
-    )  # fmt: skip
-    problem.fit(valuer, groups=owner)
-    errors = valuer.values_error_
-    np.testing.assert_allclose(np.diag(valuer.values_covariance_), errors**2)
-    assert (np.abs(valuer.values_ - exact.values_) < 4 * errors).all()
-    interval = valuer.confidence_interval()
-    assert (np.diff(interval)[:, 0] > 2 * 1.9 * errors).all()
-    beta = valuer.reweight((2, 1))
-    truth = np.bincount(
-        owner, problem.fit(DataShapleyValuer(sampler="exact")).reweight((2, 1)).values_
+        sampler="stratified", adjust=request.param, max_evaluations=2000, **OPTIONS
     )
-    assert (np.abs(beta.values_ - truth) < 4 * beta.values_error_).all()
-    other = DataShapleyValuer(**valuer.get_params()).set_params(random_state=1)
-    valuer.merge(problem.fit(other, groups=owner))
-    assert (valuer.values_error_ < 0.8 * errors).all()
-    assert (np.abs(valuer.values_ - exact.values_) < 4 * valuer.values_error_).all()
+    return TEN.fit(valuer, groups=OWNER_OF_TEN)
 
 
-def test_another_order_of_the_rows():
-    problem, owner = two_classes(0, 60, 60), OWNER
+def test_exact_values_are_sums_of_those_of_rows(exact_values):
+    valuer = DataShapleyValuer(sampler="exact", group_values="faithful")
+    TEN.fit(valuer, groups=OWNER_OF_TEN)
+    np.testing.assert_allclose(valuer.values_, exact_values, atol=1e-12)
+    assert (valuer.values_error_ == 0).all()
+
+
+def test_estimates_are_within_their_errors(estimate, exact_values):
+    errors = np.abs(estimate.values_ - exact_values)
+    assert (errors < 4 * estimate.values_error_).all()
+
+
+def test_the_covariance_holds_the_squared_errors(estimate):
+    variances = np.diag(estimate.values_covariance_)
+    np.testing.assert_allclose(variances, estimate.values_error_**2)
+
+
+def test_intervals_are_as_wide_as_their_level_needs(estimate):
+    low, high = estimate.confidence_interval().T
+    assert (high - low > 2 * 1.9 * estimate.values_error_).all()
+
+
+def test_another_semivalue_is_within_its_errors(estimate, enumerated):
+    beta = estimate.reweight((2, 1))
+    exact = np.bincount(OWNER_OF_TEN, enumerated.reweight((2, 1)).values_)
+    assert (np.abs(beta.values_ - exact) < 4 * beta.values_error_).all()
+
+
+def test_merged_estimates_have_smaller_errors(estimate, exact_values):
+    errors = estimate.values_error_
+    other = clone(estimate).set_params(random_state=1)
+    estimate.merge(TEN.fit(other, groups=OWNER_OF_TEN))
+    assert (estimate.values_error_ < 0.8 * errors).all()
+    deviations = np.abs(estimate.values_ - exact_values)
+    assert (deviations < 4 * estimate.values_error_).all()
+
+
+def test_another_order_of_the_rows_has_the_same_values_within_errors():
+    problem = two_classes(0, 60, 60)
     order = np.random.default_rng(0).permutation(60)
-    valuer = DataShapleyValuer(
-        group_values="faithful", max_evaluations=2000, random_state=0
-    )
-    one = problem.fit(valuer, groups=owner).values_
+    valuer = DataShapleyValuer(max_evaluations=2000, **OPTIONS)
+    values = problem.fit(valuer, groups=OWNER).values_
     valuer.fit(
-        problem.X[order], problem.y[order], groups=owner[order], **problem.points
+        problem.X[order], problem.y[order], groups=OWNER[order], **problem.points
     )
-    error = np.sqrt(2) * valuer.values_error_
-    assert (np.abs(valuer.values_ - one) < 4 * error).all()
+    errors = np.sqrt(2) * valuer.values_error_
+    assert (np.abs(valuer.values_ - values) < 4 * errors).all()
 
 
 def test_tol_is_that_of_groups():
-    problem = unrelated(0, 40, 40)
-    valuer = DataShapleyValuer(group_values="faithful", tol=0.02, random_state=0)
-    problem.fit(valuer, groups=OWNER[:40])
+    valuer = DataShapleyValuer(tol=0.02, **OPTIONS)
+    unrelated(0, 40, 40).fit(valuer, groups=OWNER[:40])
     assert valuer.stop_reason_ == "tol"
     assert valuer.values_error_.max() <= 0.02
 
@@ -166,25 +187,24 @@ def test_tol_is_that_of_groups():
             "must be 'players' if gradients are private",
         ),
     ],
+    ids=["permutations", "truncation", "private gradients", "private rounds"],
 )
-def test_refuses(valuer, message):
+def test_faithful_values_without_random_subsets_are_refused(valuer, message):
+    valuer.set_params(group_values="faithful")
     with pytest.raises(ValueError, match=f"group_values.* {message}"):
-        two_classes(0).fit(
-            valuer.set_params(group_values="faithful"), groups=OWNER[:40]
-        )
+        two_classes(0).fit(valuer, groups=OWNER[:40])
 
 
-def test_a_training_elsewhere_has_no_rows():
+def test_faithful_values_of_a_training_elsewhere_are_refused():
+    valuer = FederatedSemivalueValuer(group_values="faithful")
     with pytest.raises(
         ValueError, match="group_values must be 'players' in a training"
     ):
-        FederatedSemivalueValuer(group_values="faithful").start(
-            lambda t: t[:, 0], n_parties=3
-        )
+        valuer.start(lambda t: t[:, 0], n_parties=3)
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::UserWarning")
+@IGNORE_WARNINGS
 @pytest.mark.parametrize(
     "problem", ["two classes", "noisy", "three classes", "imbalanced"]
 )
@@ -192,12 +212,14 @@ def test_a_training_elsewhere_has_no_rows():
     "valuer", ["shapley", "adjusted", "banzhaf", "gradient", "federated"]
 )
 def test_errors_are_those_over_seeds(valuer, problem):
-    found, valuer = [], VALUERS[valuer].__class__(**VALUERS[valuer].get_params())
+    valuer = clone(VALUERS[valuer])
     if hasattr(valuer, "learning_rate"):  # "auto" depends on the seed
         valuer.set_params(learning_rate=0.3)
+    values = []
+    errors = []
     for seed in range(40):
         PROBLEMS[problem].fit(valuer.set_params(random_state=seed), groups=OWNER)
-        found.append((valuer.values_, valuer.values_error_))
-    values, errors = map(np.array, zip(*found))
-    ratio = np.sqrt((errors**2).mean(axis=0).mean() / values.var(axis=0, ddof=1).mean())
-    assert 0.75 < ratio < 1.3
+        values.append(valuer.values_)
+        errors.append(valuer.values_error_)
+    variance = np.var(values, axis=0, ddof=1).mean()
+    assert 0.75 < np.sqrt(np.mean(np.square(errors)) / variance) < 1.3
