@@ -5,52 +5,68 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._utils.parallel import ordered_map
-from ._players import gradients_at
+from ._players import GradientModel, gradients_at
 from ._walk import marginals_along
 
 
 @dataclass(frozen=True, eq=False)
 class AveragedReleases:
     """What a private fit that averages releases made public, from which its errors
-    follow."""
+    follow.
 
-    means: np.ndarray  # of the releases of each player, (n_players, p)
-    noise_std: np.ndarray  # of one release of each player
-    weights: (
-        np.ndarray
-    )  # of the newest release in the counted permutations, as `newest_weights`
-    skip: int  # permutations before those that count
+    Parameters
+    ----------
+    means : ndarray of shape (n_players, p)
+        Means of the releases of each player.
+    noise_std : ndarray of shape (n_players,)
+        Standard deviations of the noise of one release of each player.
+    weights : ndarray of shape (n_counted,)
+        Weights of the newest release in the permutations that count, as
+        `newest_weights`.
+    skip : int
+        Number of permutations before those that count.
+    """
+
+    means: np.ndarray
+    noise_std: np.ndarray
+    weights: np.ndarray
+    skip: int
 
 
 def denoised_means(means, variances, start):
-    """Gradients of players, estimated from means with noise of known variances per
-    coordinate.
+    """Gradients (n, p) of players, estimated from means with noise of known variances.
 
-    Empirical Bayes: the mean over players is shrunk towards ``start``, the mean
-    gradient of public rows, by the positive part of James and Stein's factor; the
-    players are then shrunk towards it.
+    ``variances`` (n,) are per coordinate. Empirical Bayes: the mean over players is
+    shrunk towards ``start``, the mean gradient of public rows, by the positive part of
+    James and Stein's factor; the players are then shrunk towards it.
     """
     n, p = means.shape
+    tiny = np.finfo(float).tiny
     center = means.mean(axis=0)
-    away, moved = means - center, center - start
-    fraction = 1 - max(p - 2, 0) * variances.sum() / n**2 / max(
-        moved @ moved, np.finfo(float).tiny
-    )
-    spread = (away**2).sum() / max((n - 1) * p, 1) - variances.mean()
-    kept = max(spread, 0.0) / np.maximum(
-        max(spread, 0.0) + variances, np.finfo(float).tiny
-    )
-    return start + max(0.0, fraction) * moved + kept[:, None] * away
+    residuals = means - center
+    shift = center - start
+    shrinkage = max(p - 2, 0) * variances.sum() / n**2 / max(shift @ shift, tiny)
+    kept_shift = max(0.0, 1 - shrinkage)
+
+    # Variance between players, of which the noise is subtracted.
+    between = (residuals**2).sum() / max((n - 1) * p, 1) - variances.mean()
+    between = max(between, 0.0)
+    kept = between / np.maximum(between + variances, tiny)
+    return start + kept_shift * shift + kept[:, None] * residuals
 
 
 @dataclass(frozen=True, eq=False)
 class HalvedMoments:
     """Running means and variances of samples (n,), of the even and of the odd ones
-    apart."""
+    apart.
+
+    Of each half: the number of samples, their mean, and the sum of their squared
+    distances from the mean. The next sample is one of the first half.
+    """
 
     counts: tuple = (0, 0)
     means: tuple = (0.0, 0.0)
-    squares: tuple = (0.0, 0.0)  # sums of squared distances from the means
+    squares: tuple = (0.0, 0.0)
 
     @property
     def count(self):
@@ -59,21 +75,25 @@ class HalvedMoments:
 
     def plus(self, sample):
         """The moments with one more sample."""
-        (count, *counts), (mean, *means), (squares, *rest) = (
-            self.counts,
-            self.means,
-            self.squares,
-        )
-        away = sample - mean
-        mean = mean + away / (count + 1)
-        squares = squares + away * (sample - mean)
+        count, other_count = self.counts
+        mean, other_mean = self.means
+        squares, other_squares = self.squares
+        residual = sample - mean
+        mean = mean + residual / (count + 1)
+        squares = squares + residual * (sample - mean)
+
         # The halves swap places, so that the next sample is one of the other.
-        return HalvedMoments((*counts, count + 1), (*means, mean), (*rest, squares))
+        return HalvedMoments(
+            counts=(other_count, count + 1),
+            means=(other_mean, mean),
+            squares=(other_squares, squares),
+        )
 
     def mean(self):
         """Mean (n,) of all samples."""
-        (one, other), (mean, of_other) = self.counts, self.means
-        return (one * mean + other * of_other) / self.count
+        count, other_count = self.counts
+        mean, other_mean = self.means
+        return (count * mean + other_count * other_mean) / self.count
 
     def variances(self):
         """Variances (n,) of all samples; infinite for one."""
@@ -85,9 +105,9 @@ class HalvedMoments:
 
     def of_halves(self):
         """Variances (2, n) of the halves."""
-        return np.array(
-            [s / (count - 1) for s, count in zip(self.squares, self.counts)]
-        )
+        first, second = self.squares
+        n_first, n_second = self.counts
+        return np.array([first / (n_first - 1), second / (n_second - 1)])
 
 
 def pooled_variances(moments, kinds):
@@ -97,60 +117,75 @@ def pooled_variances(moments, kinds):
     entries that two halves of the samples agree on (none of it: all entries of the kind
     have the same variance).
     """
-    found = moments.variances()
+    variances = moments.variances()
     if moments.count < 4:
-        return found
+        return variances
     halves = moments.of_halves()
     for kind in np.unique(kinds):
-        same = np.flatnonzero(kinds == kind)
-        if len(same) < 3:
+        places = np.flatnonzero(kinds == kind)
+        if len(places) < 3:
             continue
-        mean, between = found[same].mean(), found[same].var(ddof=1)
-        agreed = np.cov(halves[:, same])[0, 1]
+        of_kind = variances[places]
+        mean = of_kind.mean()
+        between = of_kind.var(ddof=1)
+        agreed = np.cov(halves[:, places])[0, 1]
         weight = np.clip(agreed / between, 0.0, 1.0) if between > 0 else 0.0
-        found[same] = mean + weight * (found[same] - mean)
-    return found
+        variances[places] = mean + weight * (of_kind - mean)
+    return variances
 
 
-def redrawn_values(model, weights, rate, released, centers, rng):
-    """Values of one fit with other permutations and other noise, (n_players,).
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """A fit that is simulated: its model, weights (n_players,), rate and releases.
 
-    ``centers`` (n_players, p) are gradients that do not vary over permutations;
-    ``model`` has the validation points and need not have the players.
+    The model has the validation points, and need not have the players.
     """
+
+    model: GradientModel
+    weights: np.ndarray
+    rate: float
+    released: AveragedReleases
+
+
+def _redrawn_values(fit, centers, rng):
+    """Values (n_players,) of a fit with other permutations and other noise.
+
+    ``centers`` (n_players, p) are gradients that do not vary over permutations.
+    """
+    released = fit.released
     std = released.noise_std[:, None]
-    total = std * np.sqrt(released.skip) * rng.standard_normal(centers.shape)
+    total_noise = std * np.sqrt(released.skip) * rng.standard_normal(centers.shape)
     values = np.zeros(len(centers))
     for t, weight in enumerate(released.weights, released.skip):
-        newest = std * rng.standard_normal(centers.shape)
-        steps = centers + weight * newest + (1 - weight) * total / max(t, 1)
-        total += newest
-        order, theta = rng.permutation(len(centers)), model.start(rng)
-        values += marginals_along(model, weights, order, theta, -rate * steps)
+        noise = std * rng.standard_normal(centers.shape)
+        mean_noise = (1 - weight) * total_noise / max(t, 1)
+        steps = centers + weight * noise + mean_noise
+        total_noise += noise
+        order = rng.permutation(len(centers))
+        theta = fit.model.start(rng)
+        values += marginals_along(
+            fit.model, fit.weights, order, theta, -fit.rate * steps
+        )
     return values / len(released.weights)
 
 
 def simulated_variances(
     model, weights, rate, released, point_weights, n_draws, n_jobs=None
 ):
-    """Variances of values over permutations and noise, from `redrawn_values`.
+    """Variances (n_players,) of values over permutations and noise, from simulations.
 
     ``model`` has public rows as its players, of the weights ``point_weights``.
     """
-    start = point_weights @ gradients_at(model, model.start(np.random.default_rng(0)))
+    theta = model.start(np.random.default_rng(0))
+    start = point_weights @ gradients_at(model, theta)
     n_releases = released.skip + len(released.weights)
-    centers = denoised_means(released.means, released.noise_std**2 / n_releases, start)
-    tasks = [
-        (np.random.default_rng(seed),)
-        for seed in np.random.SeedSequence(0).spawn(n_draws)
-    ]
-    draws = ordered_map(
-        lambda rng: redrawn_values(model, weights, rate, released, centers, rng),
-        tasks,
-        n_jobs,
-        shared=True,
-    )
+    variances = released.noise_std**2 / n_releases
+    centers = denoised_means(released.means, variances, start)
+
+    fit = _Fit(model, weights, rate, released)
+    seeds = np.random.SeedSequence(0).spawn(n_draws)
+    tasks = [(fit, centers, np.random.default_rng(seed)) for seed in seeds]
     moments = HalvedMoments()
-    for values in draws:
+    for values in ordered_map(_redrawn_values, tasks, n_jobs, shared=True):
         moments = moments.plus(values)
     return pooled_variances(moments, released.noise_std)

@@ -20,16 +20,18 @@ def recorded_positions(q, n_permutations, skip, n_models):
     quantiles = (np.arange(n_models) + 0.5) / n_models
     positions = np.searchsorted(np.cumsum(q) / q.sum(), quantiles)
     positions = np.random.default_rng(0).permutation(positions).tolist()
-    count = n_permutations - skip
-    return [[]] * skip + [positions[first::count] for first in range(count)]
+    n_counted = n_permutations - skip
+    recorded = [positions[first::n_counted] for first in range(n_counted)]
+    return [[]] * skip + recorded
 
 
 def joining_values(model, thetas, rate):
-    """Mean gain of utility by a step along the gradient of each player, at parameters
-    (m, p)."""
+    """Mean gain (n_players,) of utility by a step along the gradient of each player, at
+    parameters (m, p)."""
     values = np.zeros(model.n_players)
-    for theta, before in zip(thetas, model.utilities(thetas)):
-        values += model.utilities(theta - rate * gradients_at(model, theta)) - before
+    for theta, utility in zip(thetas, model.utilities(thetas)):
+        after_steps = theta - rate * gradients_at(model, theta)
+        values += model.utilities(after_steps) - utility
     return values / len(thetas)
 
 

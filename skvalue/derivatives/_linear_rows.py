@@ -24,8 +24,8 @@ class LinearRows:
     def __len__(self):
         return len(self.X)
 
-    def __getitem__(self, some):
-        return LinearRows(self.X[some], self.norms[some], self.y[some])
+    def __getitem__(self, rows):
+        return LinearRows(self.X[rows], self.norms[rows], self.y[rows])
 
 
 class LinearRowModel(RowModel):
@@ -43,9 +43,11 @@ class LinearRowModel(RowModel):
     numerics_context = staticmethod(one_blas_thread)
 
     def __init__(self, n_features, n_classes=0):
-        self.n_classes, self._loss = n_classes, SOFTMAX if n_classes else SQUARED
-        self._shape = n_features + 1, n_classes or 1
-        self.n_parameters = self._shape[0] * self._shape[1]
+        self.n_classes = n_classes
+        self._loss = SOFTMAX if n_classes else SQUARED
+        n_outputs = n_classes or 1
+        self._shape = (n_features + 1, n_outputs)
+        self.n_parameters = (n_features + 1) * n_outputs
 
     def start(self, rng):
         """Zeros."""
@@ -75,30 +77,31 @@ class LinearRowModel(RowModel):
 
     def gradient_sum_and_products(self, theta, rows, directions, max_norm=None):
         """Sum of the clipped gradients, and their products with directions."""
-        k, n_outputs, X = len(directions), self._shape[1], rows.X
+        X = rows.X
         with np.errstate(over="ignore", invalid="ignore"):
             slopes = self._slopes(theta, rows)
             if max_norm is not None:
                 norms = rows.norms * np.linalg.norm(slopes, axis=1)
-                counted = np.isfinite(norms)[
-                    :, None
-                ]  # an error would reveal the others
                 scaled = slopes / np.maximum(norms / max_norm, 1.0)[:, None]
-                slopes = np.where(counted, scaled, 0.0)
-                X = X if counted.all() else np.where(counted, X, 0.0)
-        products = np.zeros((k, len(X)))
-        size = max(1, _BLOCK // (len(X) * n_outputs))
-        for start in range(0, k, size):
-            some = (
-                directions[start : start + size]
-                .reshape(-1, *self._shape)
-                .transpose(1, 0, 2)
-            )
-            changes = (X @ some.reshape(self._shape[0], -1)).reshape(
-                len(X), -1, n_outputs
-            )
+                # Rows that are not finite are zero: an error would reveal the others.
+                is_finite = np.isfinite(norms)[:, None]
+                slopes = np.where(is_finite, scaled, 0.0)
+                if not is_finite.all():
+                    X = np.where(is_finite, X, 0.0)
+        return (X.T @ slopes).ravel(), self._products(X, slopes, directions)
+
+    def _products(self, X, slopes, directions):
+        """Products (k, b) of the gradients of rows with directions (k, p)."""
+        n_rows = len(X)
+        n_columns, n_outputs = self._shape
+        products = np.zeros((len(directions), n_rows))
+        size = max(1, _BLOCK // (n_rows * n_outputs))
+        for start in range(0, len(directions), size):
+            block = directions[start : start + size].reshape(-1, *self._shape)
+            block = block.transpose(1, 0, 2).reshape(n_columns, -1)
+            changes = (X @ block).reshape(n_rows, -1, n_outputs)
             products[start : start + size] = np.einsum("bkc,bc->kb", changes, slopes)
-        return (X.T @ slopes).ravel(), products
+        return products
 
     def linearized(self, theta, rows):
         """The mean gradient, and the derivatives of its product with a direction."""
@@ -107,12 +110,12 @@ class LinearRowModel(RowModel):
 
         def pullback(direction):
             change = rows.X @ direction.reshape(self._shape)
-            turned = self._turned(z, change) * (1 / len(rows))
-            return (rows.X.T @ turned).ravel(), (slopes * change).sum(axis=1)
+            slope_changes = self._slope_changes(z, change) * (1 / len(rows))
+            return (rows.X.T @ slope_changes).ravel(), (slopes * change).sum(axis=1)
 
         return (rows.X.T @ slopes).ravel(), pullback
 
-    def n_together(self, n_rows):
+    def steps_in_memory(self, n_rows):
         """Number of steps whose derivatives fit into half of `working_memory`."""
         p, k = self._shape
         n_bytes = 8 * (3 * p * k + n_rows * (p + 4 * k))
@@ -128,18 +131,20 @@ class LinearRowModel(RowModel):
         change."""
         z = rows.X @ theta.reshape(self._shape)
         if self.n_classes:
-            slopes, known = softmax(z, axis=1), np.flatnonzero(rows.y < self.n_classes)
-            slopes[known, rows.y[known]] -= 1.0
+            has_class = np.flatnonzero(rows.y < self.n_classes)
+            slopes = softmax(z, axis=1)
+            slopes[has_class, rows.y[has_class]] -= 1.0
             slopes[rows.y >= self.n_classes] = 0.0
         else:
             slopes = 2.0 * (z - rows.y)
         if step is not None:
-            slopes = slopes + 0.5 * self._turned(z, rows.X @ step.reshape(self._shape))
+            change = rows.X @ step.reshape(self._shape)
+            slopes = slopes + 0.5 * self._slope_changes(z, change)
         return slopes
 
-    def _turned(self, z, change):
+    def _slope_changes(self, z, change):
         """Product of the second derivatives by the outputs with a change of these."""
         if not self.n_classes:
             return 2.0 * change
-        p = softmax(z, axis=1)
-        return p * (change - (p * change).sum(axis=1, keepdims=True))
+        q = softmax(z, axis=1)
+        return q * (change - (q * change).sum(axis=1, keepdims=True))

@@ -36,29 +36,42 @@ def gradient_event(
     JRSS-B 2022, Corollary 2).
     """
     clip = float(clip)  # in float32, the noise could be rounded down
-    sensitivity, relation = (
-        (clip, "null") if trust == "server" else (2 * clip, "replace")
-    )
+    if trust == "server":
+        sensitivity = clip
+        relation = "null"
+    else:
+        sensitivity = 2 * clip
+        relation = "replace"
     if noise_multiplier is None:
         # Larger by a factor 1 + 1e-12, so that the k-fold composition rounds to the
         # safe side.
-        total = sensitivity / mu_from_epsilon(epsilon, delta) * (1 + 1e-12)
+        noise_std = sensitivity / mu_from_epsilon(epsilon, delta) * (1 + 1e-12)
     else:
-        total = clip * float(noise_multiplier)
-    release = GaussianEvent(math.sqrt(n_permutations) * total, sensitivity, relation)
+        noise_std = clip * float(noise_multiplier)
+    release = GaussianEvent(
+        math.sqrt(n_permutations) * noise_std, sensitivity, relation
+    )
     return SelfComposedEvent(release, n_permutations)
 
 
 @dataclass(frozen=True)
 class GradientNoise:
     """How the gradients of the players of a walk are released, and how releases are
-    averaged."""
+    averaged.
 
-    draw: object  # ``draw(shape, stream)`` returns noise, see `skvalue.privacy.noise_source`
-    factors: (
-        np.ndarray
-    )  # of the noise of each player: one over the number of averaged examples
-    schedule: object = "correlated"  # as in `newest_weights`
+    Parameters
+    ----------
+    draw : callable
+        ``draw(shape, stream)`` returns noise, see `skvalue.privacy.noise_source`.
+    factors : ndarray of shape (n_players,)
+        Factors of the noise of each player: one over the number of averaged examples.
+    schedule : str, callable or array-like, default="correlated"
+        As in `newest_weights`.
+    """
+
+    draw: object
+    factors: np.ndarray
+    schedule: object = "correlated"
 
     @property
     def noise_std(self):
@@ -88,24 +101,24 @@ def newest_weights(schedule, n_permutations):
     """
     t = np.arange(1, n_permutations + 1.0)
     if isinstance(schedule, str):
-        named = {
+        by_name = {
             "iid": t**0,
             "correlated": 1 / t,
             "recent": 0.75 - 0.7 * t / n_permutations,
         }
-        return np.append(1.0, named[schedule][1:])
+        return np.append(1.0, by_name[schedule][1:])
     if callable(schedule):
         schedule = [schedule(int(step), n_permutations) for step in t]
     weights = np.array(schedule, dtype=np.float64)
     if weights.shape != (n_permutations,):
         raise ValueError(
-            f"noise must have one weight for each of {n_permutations} permutations. Got shape "
-            f"{weights.shape}."
+            f"noise must have one weight for each of {n_permutations} permutations. "
+            f"Got shape {weights.shape}."
         )
     if not np.isfinite(weights).all() or weights[0] != 1:
         raise ValueError(
-            "noise must have finite weights, the first of them 1, since there are no previous "
-            f"releases. Got {weights[0]:g} first."
+            "noise must have finite weights, the first of them 1, since there are no "
+            f"previous releases. Got {weights[0]:g} first."
         )
     return weights
 
@@ -117,10 +130,8 @@ def step_noise_std(schedule, noise_std, n_permutations, skip):
     ``noise_std`` is that of one release.
     """
     weights = newest_weights(schedule, n_permutations)
-    before = np.maximum(
-        np.arange(n_permutations), 1
-    )  # previous releases, of equal weights
-    variances = weights**2 + (1 - weights) ** 2 / before
+    n_previous = np.maximum(np.arange(n_permutations), 1)  # releases of equal weights
+    variances = weights**2 + (1 - weights) ** 2 / n_previous
     return float(noise_std * np.sqrt(variances[skip:].mean()))
 
 
@@ -128,20 +139,28 @@ def gradient_report(
     event, delta, *, trust, unit, groups=False, elsewhere=False, noise_random_state=None
 ):
     """The privacy report of a fit, or of a training that runs elsewhere."""
-    whole = "row" if not groups else "party" if unit == "party" else "row of a party"
+    protected = "row"
+    if groups:
+        protected = "party" if unit == "party" else "row of a party"
+
+    points = sentences.PUBLIC_POINTS
+    if elsewhere:
+        points = (
+            "the data that the utility uses, such as validation points: they must be "
+            "public"
+        )
     not_protected = [
-        "the data that the utility uses, such as validation points: they must be public"
-        if elsewhere
-        else sentences.PUBLIC_POINTS,
+        points,
         "the number of parties, their names, and their numbers of rows",
         sentences.RUNNING_TIMES,
     ]
     if groups and unit == "example":
         not_protected.append("parties as wholes: the unit is one row of a party")
+
     assumptions = [
         "no party's row is also a validation point",
-        "clip, learning rate, number of permutations, model and all other parameters were chosen "
-        "without using the rows",
+        "clip, learning rate, number of permutations, model and all other parameters "
+        "were chosen without using the rows",
         sentences.PREPARATION,
         "no row is held by two parties",
         sentences.OTHER_RELEASES,
@@ -154,21 +173,28 @@ def gradient_report(
         assumptions.insert(
             0, "the server sees clipped gradients without noise and adds the noise"
         )
+
+    notion = "local"
+    against = "anyone, including the server"
+    if trust == "server":
+        notion = "central"
+        against = "anyone except the server"
     report = make_report(
         event,
         delta,
-        notion="central" if trust == "server" else "local",
-        unit=whole,
-        protects=f"the data of a {whole}, in values_, in all perturbed gradients and in all models "
-        "of the training",
-        against="anyone except the server"
-        if trust == "server"
-        else "anyone, including the server",
+        notion=notion,
+        unit=protected,
+        protects=f"the data of a {protected}, in values_, in all perturbed gradients "
+        "and in all models of the training",
+        against=against,
         not_protected=not_protected,
         assumptions=assumptions,
         noise_random_state=noise_random_state,
     )
     if groups and unit == "example":
-        noise = f"{report.noise}, on the sum of a party's clipped gradients, which is then averaged"
+        noise = (
+            f"{report.noise}, on the sum of a party's clipped gradients, which is then "
+            "averaged"
+        )
         report = replace(report, noise=noise)
     return report

@@ -9,9 +9,9 @@ from .._utils.parallel import tiles
 from ..privacy import grid_width
 
 _TILE = 2**15  # outputs evaluated at a time: they stay in the cache of a core
-_BUNDLE = (
-    2**16
-)  # parameters of short walks that are taken in one task: else threads wait
+
+# Parameters of short walks that are taken in one task: else threads wait.
+_BUNDLE = 2**16
 
 
 class GradientModel(metaclass=ABCMeta):
@@ -79,7 +79,8 @@ class GradientModel(metaclass=ABCMeta):
 def steps_in_memory(p):
     """Number of steps whose parameters, noise and copies fit into the working
     memory."""
-    return max(1, int(get_config()["working_memory"] * 2**20 // (5 * 8 * p)))
+    n_bytes = get_config()["working_memory"] * 2**20
+    return max(1, int(n_bytes // (5 * 8 * p)))
 
 
 def gradients_at(model, theta):
@@ -101,37 +102,53 @@ class LinearGradientModel(GradientModel):
     in_threads = True
 
     def __init__(
-        self, X, y, players, X_val, y_val, weights, *, kind, n_classes, clip, unit, utility,
+        self,
+        X,
+        y,
+        players,
+        X_val,
+        y_val,
+        weights,
+        *,
+        kind,
+        n_classes,
+        clip,
+        unit,
+        utility,
         basis=None,
-    ):  # fmt: skip
+    ):
         self._kind = getattr(self._kernels, kind.upper())
-        rows, counts = np.argsort(players, kind="stable"), np.bincount(players)
-        self._bounds = np.concatenate([[0], np.cumsum(counts)])
-        self._X = _with_constant(X[rows])
-        self._y = np.asarray(y[rows], dtype=np.float64)
-        test = _with_constant(X_val)
-        if kind == "logistic":
-            test *= np.where(y_val == 1, 1.0, -1.0)[:, None]
         self._n_outputs = n_classes if kind == "softmax" else 1
+        self._clip = np.inf if clip is None else float(clip)
+        self._per_example = unit == "example"
+        self._is_accuracy = utility == "accuracy"
+
+        # Rows in the order of their players, those of player j from bound j on.
+        order = np.argsort(players, kind="stable")
+        counts = np.bincount(players)
+        self.n_players = len(counts)
+        self._bounds = np.concatenate([[0], np.cumsum(counts)])
+        self._X = _with_constant(X[order])
+        self._y = np.asarray(y[order], dtype=np.float64)
         self.n_parameters = self._n_outputs * self._X.shape[1]
+
+        # Outputs at the validation points are products of parameters with columns.
+        points = _with_constant(X_val)
+        if kind == "logistic":
+            points *= np.where(y_val == 1, 1.0, -1.0)[:, None]
         if basis is not None:
             self.n_parameters = basis.shape[1]
             self._X = _projected(self._X, basis, self._n_outputs)
-            test = np.moveaxis(_projected(test, basis, self._n_outputs), 0, 1)
-            test = test.reshape(-1, self.n_parameters)
-        self._test = np.ascontiguousarray(test.T)
-        self._y_test = y_val.astype(np.float64)
+            points = np.moveaxis(_projected(points, basis, self._n_outputs), 0, 1)
+            points = points.reshape(-1, self.n_parameters)
+        self._point_columns = np.ascontiguousarray(points.T)
+        self._y_val = y_val.astype(np.float64)
         self._weights = np.asarray(weights, dtype=np.float64)
-        self._equal = bool((self._weights == self._weights[0]).all())
-        self._clip, self._per_example = (
-            np.inf if clip is None else float(clip),
-            unit == "example",
-        )
-        self._accuracy = utility == "accuracy"
-        self.n_players = len(counts)
+        self._are_equal = bool((self._weights == self._weights[0]).all())
 
     @property
-    def _kernels(self):  # imports numba; no attribute, since modules cannot be pickled
+    def _kernels(self):
+        # Imports numba. No attribute, since modules cannot be pickled.
         from . import _kernels
 
         return _kernels
@@ -143,23 +160,32 @@ class LinearGradientModel(GradientModel):
     def gradients(self, thetas, players):
         """Clipped gradients of many players, each at its row of ``thetas``."""
         thetas = np.ascontiguousarray(thetas, dtype=np.float64)
-        out = np.empty((len(players), self.n_parameters))
+        gradients = np.empty((len(players), self.n_parameters))
         for s, player in enumerate(players):
-            finite = self._kernels.player_gradient(
-                self._kind, self._X, self._y, *self._bounds[player : player + 2], thetas, s,
-                self._clip, self._per_example, np.empty(self._n_outputs), out[s],
-            )  # fmt: skip
-            if not finite:
-                out[s] = np.nan
-        return out
+            first, last = self._bounds[player : player + 2]
+            is_finite = self._kernels.player_gradient(
+                kind=self._kind,
+                X=self._X,
+                y=self._y,
+                first=first,
+                last=last,
+                thetas=thetas,
+                s=s,
+                clip=self._clip,
+                per_example=self._per_example,
+                logits=np.empty(self._n_outputs),
+                out=gradients[s],
+            )
+            if not is_finite:
+                gradients[s] = np.nan
+        return gradients
 
     def outputs(self, thetas):
         """Outputs of many parameters for the rows of the players."""
         if self._X.ndim == 3:
             return np.einsum("icr,tr->tic", self._X, thetas)
-        return np.einsum(
-            "id,tcd->tic", self._X, thetas.reshape(len(thetas), self._n_outputs, -1)
-        )
+        coefs = thetas.reshape(len(thetas), self._n_outputs, -1)
+        return np.einsum("id,tcd->tic", self._X, coefs)
 
     def batch_size(self, n_walks):
         """Numbers of walks, and of their steps, that are taken in one task."""
@@ -168,17 +194,31 @@ class LinearGradientModel(GradientModel):
 
     def walk(self, orders, rates, noise, noise_std, thetas, past=None, weight=1.0, t=1):
         """Steps along many players, one walk after the other."""
-        path = np.empty((len(orders), orders.shape[1] + 1, self.n_parameters))
-        path[:, 0], grids = thetas, grid_width(noise_std)
-        past = path[0, :0] if past is None else past
-        lost = [
-            self._kernels.walk(
-                self._kind, self._X, self._y, self._bounds, self._clip, self._per_example, *walk,
-                grids, past, weight, t, steps,
+        n_walks, n_steps = orders.shape
+        path = np.empty((n_walks, n_steps + 1, self.n_parameters))
+        path[:, 0] = thetas
+        grids = grid_width(noise_std)
+        if past is None:
+            past = np.empty((0, self.n_parameters))
+        lost = np.empty(n_walks, dtype=np.int64)
+        for walk in range(n_walks):
+            lost[walk] = self._kernels.walk(
+                kind=self._kind,
+                X=self._X,
+                y=self._y,
+                bounds=self._bounds,
+                clip=self._clip,
+                per_example=self._per_example,
+                order=orders[walk],
+                rate=rates[walk],
+                noise=noise[walk],
+                grids=grids,
+                past=past,
+                weight=weight,
+                t=t,
+                thetas=path[walk],
             )
-            for *walk, steps in zip(orders, rates, noise, path)
-        ]  # fmt: skip
-        return path, path[:, -1].copy(), np.array(lost)
+        return path, path[:, -1].copy(), lost
 
     def as_array(self, thetas):
         """The same."""
@@ -186,18 +226,20 @@ class LinearGradientModel(GradientModel):
 
     def utilities(self, thetas):
         """Utilities of many parameters on the validation points."""
-        m = len(self._y_test)
-        out = np.empty(len(thetas))
-        for part in tiles(len(thetas), max(1, _TILE // (self._n_outputs * m))):
-            some = thetas[part]
-            outputs = some.reshape(-1, len(self._test)) @ self._test
-            outputs = outputs.reshape(len(some), self._n_outputs, m)
-            args = self._kind, outputs, self._y_test, self._weights
-            if self._accuracy:
-                self._kernels.accuracy_utilities(*args, out[part])
+        n_points = len(self._y_val)
+        utilities = np.empty(len(thetas))
+        for tile in tiles(len(thetas), max(1, _TILE // (self._n_outputs * n_points))):
+            vectors = thetas[tile].reshape(-1, len(self._point_columns))
+            outputs = vectors @ self._point_columns
+            outputs = outputs.reshape(-1, self._n_outputs, n_points)
+            arguments = (self._kind, outputs, self._y_val, self._weights)
+            if self._is_accuracy:
+                self._kernels.accuracy_utilities(*arguments, out=utilities[tile])
             else:
-                self._kernels.loss_utilities(*args, self._equal, out[part])
-        return out
+                self._kernels.loss_utilities(
+                    *arguments, equal=self._are_equal, out=utilities[tile]
+                )
+        return utilities
 
 
 def _with_constant(X):
@@ -206,6 +248,5 @@ def _with_constant(X):
 
 def _projected(X, basis, n_outputs):
     """Rows (n, n_outputs, r) whose products with the r coordinates are the outputs."""
-    return np.einsum(
-        "ia,car->icr", X, basis.reshape(n_outputs, X.shape[1], -1), optimize=True
-    )
+    by_output = basis.reshape(n_outputs, X.shape[1], -1)
+    return np.einsum("ia,car->icr", X, by_output, optimize=True)

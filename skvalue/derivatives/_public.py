@@ -11,7 +11,7 @@ RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 
 _REPEATS = 3
 _BLOCK = 64  # steps of a walk whose parameters are kept
-_TINY = 1e-6
+_TINY = 1e-6  # relative size below which a number is rounding
 
 
 def column_scales(X_val):
@@ -22,22 +22,22 @@ def column_scales(X_val):
     (or 1), with a warning.
     """
     X_val = np.asarray(X_val, dtype=np.float64)
-    mean, scale, largest = (
-        X_val.mean(axis=0),
-        X_val.std(axis=0),
-        np.abs(X_val).max(axis=0),
-    )
-    tiny = scale <= _TINY * largest
-    if tiny.any():
-        shown = ", ".join(map(str, np.flatnonzero(tiny)[:5])) + (
-            ", ..." if tiny.sum() > 5 else ""
-        )
+    mean = X_val.mean(axis=0)
+    scale = X_val.std(axis=0)
+    largest = np.abs(X_val).max(axis=0)
+    is_constant = scale <= _TINY * largest
+    n_constant = is_constant.sum()
+    if n_constant:
+        columns = ", ".join(map(str, np.flatnonzero(is_constant)[:5]))
+        if n_constant > 5:
+            columns += ", ..."
         warn(
-            f"{tiny.sum()} of {len(tiny)} columns are (nearly) constant on the validation points: "
-            f"{shown}. Their scale is their largest absolute value, not their standard deviation.",
+            f"{n_constant} of {len(scale)} columns are (nearly) constant on the "
+            f"validation points: {columns}. Their scale is their largest absolute "
+            "value, not their standard deviation.",
             ConstantColumnsWarning,
         )
-        scale = np.where(tiny, np.where(largest > 0, largest, 1.0), scale)
+        scale = np.where(is_constant, np.where(largest > 0, largest, 1.0), scale)
     return mean, scale
 
 
@@ -58,20 +58,19 @@ def public_directions(gradients, weights, n_components):
     """
     mean = weights @ gradients
     length = np.linalg.norm(mean)
-    first = (
-        mean[None] / length
-        if length > _TINY * np.linalg.norm(gradients)
-        else mean[:0, None].T
-    )
-    rest = (gradients - (gradients @ first.T) @ first) * np.sqrt(weights)[:, None]
-    _, sizes, directions = np.linalg.svd(rest, full_matrices=False)
-    directions = np.vstack(
-        [first, directions[sizes > _TINY * max(sizes.max(), length)]]
-    )
+    if length > _TINY * np.linalg.norm(gradients):
+        first = mean[None] / length
+    else:
+        first = mean[:0, None].T
+    residuals = gradients - (gradients @ first.T) @ first
+    weighted = residuals * np.sqrt(weights)[:, None]
+    _, sizes, directions = np.linalg.svd(weighted, full_matrices=False)
+    is_direction = sizes > _TINY * max(sizes.max(), length)
+    directions = np.vstack([first, directions[is_direction]])
     if len(directions) < n_components:
         raise ValueError(
-            "n_components must be at most the number of directions in which gradients of the "
-            f"validation points differ, {len(directions)}. Got {n_components}."
+            "n_components must be at most the number of directions in which gradients "
+            f"of the validation points differ, {len(directions)}. Got {n_components}."
         )
     return np.ascontiguousarray(directions[:n_components].T)
 
@@ -88,11 +87,13 @@ def public_learning_rate(make_model, n_points, n_players, size, rng, noise_std=0
     gains = np.zeros(len(RATES))
     for _ in range(_REPEATS):
         order = rng.permutation(n_points)
-        train, test = order[: (n_points + 1) // 2], order[n_points // 2 :]
+        train = order[: (n_points + 1) // 2]
+        test = order[n_points // 2 :]
         rows = rng.choice(train, n_players * size)
-        model = make_model(rows, np.repeat(np.arange(n_players), size), np.sort(test))
-        before, *after = utilities_of_rates(model, np.arange(n_players), rng, noise_std)
-        gains += np.array(after) - before
+        players = np.repeat(np.arange(n_players), size)
+        model = make_model(rows, players, np.sort(test))
+        utilities = utilities_of_rates(model, np.arange(n_players), rng, noise_std)
+        gains += utilities[1:] - utilities[0]
     return smallest_rate(RATES, gains, 0.5)
 
 
@@ -100,40 +101,41 @@ def smallest_rate(rates, gains, fraction):
     """The smallest rate with a fraction of the best gain; the smallest of all if none
     gains."""
     best = gains.max()
-    return rates[int((gains >= fraction * best).argmax())] if best > 0 else rates[0]
+    if not best > 0:
+        return rates[0]
+    return rates[int((gains >= fraction * best).argmax())]
 
 
 def utilities_of_rates(model, players, rng, noise_std=0.0):
-    """Utilities before, and after a step along each of some players at each of `RATES`.
+    """Utilities before, and after a step along each of a few players at each of
+    `RATES`.
 
     They are -inf where parameters or utilities are not finite.
     """
-    start, p = model.start(rng), model.n_parameters
-    ends, seed = [], rng.integers(2**63)
+    start = model.start(rng)
+    p = model.n_parameters
+    seed = rng.integers(2**63)
     n_walks, n_steps = model.batch_size(len(RATES))
-    for some in tiles(len(RATES), n_walks):
-        rates, rng = (
-            RATES[some],
-            np.random.default_rng(seed),
-        )  # the same noise for all rates
+    stds = np.full(model.n_players, noise_std or 1.0)
+    ends = []
+    for tile in tiles(len(RATES), n_walks):
+        rates = RATES[tile]
+        noise_rng = np.random.default_rng(seed)  # the same noise for all rates
         thetas = np.repeat(start[None], len(rates), axis=0)
-        for part in tiles(len(players), min(n_steps, _BLOCK)):
-            orders = np.tile(players[part], (len(rates), 1))
-            noise = rng.normal(
-                scale=noise_std, size=(orders.shape[1] if noise_std else 0, p)
-            )
-            stds = np.full(model.n_players, noise_std or 1.0)
+        for block in tiles(len(players), min(n_steps, _BLOCK)):
+            orders = np.tile(players[block], (len(rates), 1))
+            n_noisy = orders.shape[1] if noise_std else 0
+            noise = noise_rng.normal(scale=noise_std, size=(n_noisy, p))
             _, thetas, lost = model.walk(
                 orders, rates, [noise] * len(rates), stds, thetas
             )
             thetas[lost >= 0] = np.inf
         ends.append(thetas)
+
     ends = np.concatenate(ends)
-    finite = np.isfinite(ends).all(axis=1)
+    is_finite = np.isfinite(ends).all(axis=1)
+    usable_ends = np.where(is_finite[:, None], ends, 0.0)
     with np.errstate(over="ignore"):
-        utilities = model.utilities(
-            np.vstack([start, np.where(finite[:, None], ends, 0.0)])
-        )
-    return np.where(
-        np.append(True, finite) & np.isfinite(utilities), utilities, -np.inf
-    )
+        utilities = model.utilities(np.vstack([start, usable_ends]))
+    usable = np.append(True, is_finite) & np.isfinite(utilities)
+    return np.where(usable, utilities, -np.inf)

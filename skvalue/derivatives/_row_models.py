@@ -33,10 +33,9 @@ class RowModel(metaclass=ABCMeta):
 
     @abstractmethod
     def gradient_sum(self, theta, rows, weights, step=None):
-        """Gradient (p,) of the weighted sum of losses; with ``step``, plus half Hessian
-        times it.
+        """Gradient (p,) of the weighted sum of losses, in the library of ``theta``.
 
-        It is of the library of ``theta``: see `parameters`.
+        With ``step`` (p,), plus half the Hessian times the step. See `parameters`.
         """
 
     @abstractmethod
@@ -45,7 +44,7 @@ class RowModel(metaclass=ABCMeta):
 
     @abstractmethod
     def gradient_sum_and_products(self, theta, rows, directions, max_norm=None):
-        """Sum (p,) of the rows' clipped gradients, and their products (k, b) with
+        """Sum (p,) of the clipped gradients of rows, and products (k, b) with
         directions."""
 
     @abstractmethod
@@ -57,7 +56,7 @@ class RowModel(metaclass=ABCMeta):
         """
 
     @abstractmethod
-    def n_together(self, n_rows):
+    def steps_in_memory(self, n_rows):
         """Number of `linearized` steps that fit into half of the working memory."""
 
     @abstractmethod
@@ -89,6 +88,6 @@ class Utility:
             theta, self.points, self.weights, step
         )
 
-    def point_gradients(self, theta, part, step=None):
+    def point_gradients(self, theta, points, step=None):
         """The same of the utility at each of a slice of the points, (n_points, p)."""
-        return -self.scale * self.model.row_gradients(theta, self.points[part], step)
+        return -self.scale * self.model.row_gradients(theta, self.points[points], step)

@@ -204,7 +204,7 @@ class TorchRowModel(RowModel):
 
         return slope.detach(), pullback
 
-    def n_together(self, n_rows):
+    def steps_in_memory(self, n_rows):
         """Number of steps whose derivatives fit into half of `working_memory`, or of a
         GPU's."""
         n_bytes = (

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import expit, softmax
 
-_BLOCK = 2**22
+_BLOCK = 2**22  # pairs of a positive and a negative at a time
 
 
 def evaluate(utility, model, z, y, weights):
@@ -12,7 +12,8 @@ def evaluate(utility, model, z, y, weights):
 
     Parameters
     ----------
-    utility : {"neg_loss", "accuracy", "roc_auc", "neg_mean_squared_error", "r2"} or callable
+    utility : {"neg_loss", "accuracy", "roc_auc", "neg_mean_squared_error", "r2"} or \
+            callable
         The utility. A callable ``utility(decisions, y, weights)`` gets the decisions,
         of shape (n_points,) for one decision and (n_points, K) for several, the codes
         of the labels (or the targets), and weights with sum 1; it returns the utility
@@ -55,55 +56,69 @@ def evaluate(utility, model, z, y, weights):
     ([-1.0, -1.0], -1.0, [[-1.0], [-1.0]])
     """
     if callable(utility):
-        value, gradient = utility(z[:, 0] if z.shape[1] == 1 else z, y, weights)
-        gradient = np.asarray(gradient, dtype=np.float64)
-        gradient = gradient[:, None] if gradient.ndim == 1 else gradient
-        if (
-            gradient.shape != z.shape
-            or not np.isfinite(value)
-            or not np.isfinite(gradient).all()
-        ):
-            raise ValueError(
-                "utility must return a finite number and a finite gradient of the shape of the "
-                f"decisions, {z.shape}. Got {value!r} and the shape {gradient.shape}."
-            )
-        return None, float(value), gradient
+        value, gradient = _checked(utility, z, y, weights)
+        return None, value, gradient
+
+    of_targets = ("neg_mean_squared_error", "r2")
     if utility == "neg_loss":
         targets = model.targets(y)
-        points, gradient = (
-            -model.loss.values(z, targets),
-            -model.loss.gradient(z, targets),
-        )
-        return points, float(weights @ points), weights[:, None] * gradient
-    of_targets = ("neg_mean_squared_error", "r2")
-    if model.classes is None:
+        points = -model.loss.values(z, targets)
+        gradient = -model.loss.gradient(z, targets)
+    elif model.classes is None:
         if utility not in of_targets:
             names = ", ".join(map(repr, ("neg_loss", *of_targets)))
             raise ValueError(
                 f"utility must be {names} or a callable for targets. Got {utility!r}."
             )
-        is_log = model.loss.link is np.log
-        predicted = np.exp(z[:, 0]) if is_log else z[:, 0]
-        points, slopes = -((predicted - y) ** 2), predicted if is_log else 1
-        gradient = (-2 * (predicted - y) * slopes)[:, None]
+        points, gradient = _neg_squared_errors(model.loss, z, y)
         if utility == "r2":
-            variance = weights @ (y - weights @ y) ** 2
             if np.ptp(y) == 0:
-                raise ValueError("utility='r2' needs y_val of at least two values.")
-            points, gradient = 1 + points / variance, gradient / variance
-        return points, float(weights @ points), weights[:, None] * gradient
-    if utility in of_targets:
+                raise ValueError(
+                    "utility='r2' needs y_val of at least two values: it divides by "
+                    f"their variance. Got {y[0]} only."
+                )
+            variance = weights @ (y - weights @ y) ** 2
+            points = 1 + points / variance
+            gradient = gradient / variance
+    elif utility in of_targets:
         raise ValueError(
             f"utility must not be {utility!r} for classes: it is one of regressions."
         )
-    if utility == "accuracy":
+    elif utility == "accuracy":
         points, gradient = smooth_accuracy(z, y)
-        return points, float(weights @ points), weights[:, None] * gradient
-    if z.shape[1] > 1:
+    else:
+        if z.shape[1] > 1:
+            raise ValueError(
+                "utility='roc_auc' needs two classes: it ranks points by one decision. "
+                f"Got {len(model.classes)}."
+            )
+        return None, *smooth_auc(z, y, weights)
+    return points, float(weights @ points), weights[:, None] * gradient
+
+
+def _checked(utility, z, y, weights):
+    """The utility and the gradient (n_points, K) that a callable returns."""
+    decisions = z[:, 0] if z.shape[1] == 1 else z
+    value, gradient = utility(decisions, y, weights)
+    gradient = np.asarray(gradient, dtype=np.float64)
+    if gradient.ndim == 1:
+        gradient = gradient[:, None]
+    is_finite = np.isfinite(value) and np.isfinite(gradient).all()
+    if gradient.shape != z.shape or not is_finite:
         raise ValueError(
-            f"utility='roc_auc' needs two classes. Got {len(model.classes)}."
+            "utility must return a finite number and a finite gradient of the shape of "
+            f"the decisions, {z.shape}. Got {value!r} and the shape {gradient.shape}."
         )
-    return None, *smooth_auc(z, y, weights)
+    return float(value), gradient
+
+
+def _neg_squared_errors(loss, z, y):
+    """Minus the squared error (n_points,) of predicted targets, and its gradient."""
+    is_log = loss.link is np.log
+    predicted = np.exp(z[:, 0]) if is_log else z[:, 0]
+    slopes = predicted if is_log else 1
+    gradient = (-2 * (predicted - y) * slopes)[:, None]
+    return -((predicted - y) ** 2), gradient
 
 
 def smooth_accuracy(z, codes):
@@ -129,23 +144,31 @@ def smooth_auc(z, codes, weights):
     """Mean over pairs of a positive and a negative of the logistic function of their
     difference.
 
-    >>> value, gradient = smooth_auc(np.array([[0.0], [0.0]]), np.array([0, 1]), np.full(2, 0.5))
+    >>> z, codes = np.zeros((2, 1)), np.array([0, 1])
+    >>> value, gradient = smooth_auc(z, codes, np.full(2, 0.5))
     >>> value, gradient.tolist()
     (0.5, [[-0.25], [0.25]])
     """
-    positive, negative = np.flatnonzero(codes == 1), np.flatnonzero(codes == 0)
+    positive = np.flatnonzero(codes == 1)
+    negative = np.flatnonzero(codes == 0)
     if not weights[positive].sum() > 0 or not weights[negative].sum() > 0:
-        raise ValueError("utility='roc_auc' needs validation points of both classes.")
-    plus, minus = (weights[some] / weights[some].sum() for some in (positive, negative))
-    value, gradient = 0.0, np.zeros(len(z))
+        raise ValueError(
+            "utility='roc_auc' needs validation points of both classes: it compares "
+            "them in pairs."
+        )
+    positive_weights = weights[positive] / weights[positive].sum()
+    negative_weights = weights[negative] / weights[negative].sum()
+    value = 0.0
+    gradient = np.zeros(len(z))
     size = max(1, _BLOCK // len(negative))
     for start in range(0, len(positive), size):
-        some, weight = positive[start : start + size], plus[start : start + size]
-        above = expit(z[some] - z[negative, 0])
-        value += weight @ above @ minus
+        points = positive[start : start + size]
+        weight = positive_weights[start : start + size]
+        above = expit(z[points] - z[negative, 0])
+        value += weight @ above @ negative_weights
         slopes = above * (1 - above)
-        gradient[some] = weight * (slopes @ minus)
-        gradient[negative] -= (weight @ slopes) * minus
+        gradient[points] = weight * (slopes @ negative_weights)
+        gradient[negative] -= (weight @ slopes) * negative_weights
     return float(value), gradient[:, None]
 
 
@@ -163,7 +186,8 @@ class AccuracyGap:
     >>> import numpy as np
     >>> from skvalue.derivatives import AccuracyGap
     >>> gap = AccuracyGap(["a", "a", "b"])
-    >>> gap(np.array([0.0, 0.0, 0.0]), np.array([0, 1, 1]), np.full(3, 1 / 3))[0]
+    >>> value, gradient = gap(np.zeros(3), np.array([0, 1, 1]), np.full(3, 1 / 3))
+    >>> value
     0.0
     """
 
@@ -197,14 +221,15 @@ class AccuracyGap:
         names, codes = np.unique(self.groups, return_inverse=True)
         if len(codes) != len(y) or len(names) < 2:
             raise ValueError(
-                f"groups must name at least two groups of the {len(y)} validation points. Got "
-                f"{len(codes)} entries and {len(names)} groups."
+                f"groups must name at least two groups of the {len(y)} validation "
+                f"points. Got {len(codes)} entries and {len(names)} groups."
             )
         z = decisions.reshape(len(y), -1)
         points, gradient = smooth_accuracy(z, y)
         totals = np.bincount(codes, weights)
         means = np.bincount(codes, weights * points) / totals
-        worst, best = means.argmin(), means.argmax()
+        worst = means.argmin()
+        best = means.argmax()
         signs = (codes == worst) * 1.0 - (codes == best)
         gradient = (signs * weights / totals[codes])[:, None] * gradient
         return float(means[worst] - means[best]), gradient.reshape(decisions.shape)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 OPTIMIZERS = ("sgd", "adamw")
+# Factor of the learning rate by the fraction of steps that are done.
 SCHEDULES = {
     "constant": lambda fraction: 1.0,
     "linear": lambda fraction: 1.0 - fraction,
@@ -40,9 +41,9 @@ class Optimizer:
 
     def rate(self, t, n_steps):
         """Learning rate of step t of n, from 0."""
-        schedule = (
-            self.schedule if callable(self.schedule) else SCHEDULES[self.schedule]
-        )
+        schedule = self.schedule
+        if not callable(schedule):
+            schedule = SCHEDULES[schedule]
         return self.learning_rate * float(schedule(t / n_steps))
 
     def start(self, theta):
@@ -52,29 +53,31 @@ class Optimizer:
 
     def step(self, state, gradient, t, n_steps):
         """State after step t."""
-        theta, *means = state
-        rate, mu = self.rate(t, n_steps), self.momentum
+        rate = self.rate(t, n_steps)
         if self.name == "sgd":
-            moved = gradient
+            theta, *means = state
+            direction = gradient
             if self.weight_decay:
-                moved = moved + self.weight_decay * theta
+                direction = direction + self.weight_decay * theta
             if means:
-                moved = mu * means[0] + moved
-            return (theta - rate * moved, moved)[: len(state)]
+                direction = self.momentum * means[0] + direction
+            return (theta - rate * direction, direction)[: len(state)]
+        theta, *means = state
         first, second = self._means(means, gradient)
         scale, root = self._corrected(second, t)
         theta = (1 - rate * self.weight_decay) * theta - (rate * scale) * first / root
         return theta, first, second
 
     def adjoint(self, state, gradient, t, n_steps, adjoints):
-        """Derivatives of a function of the state after step t, by the state before and
-        gradient.
+        """Derivatives of a function of the state after step t, by the state before it
+        and by the gradient.
 
-        ``adjoints``: its derivatives by the state after. The gradient counts as a
+        ``adjoints`` are its derivatives by the state after. The gradient counts as a
         constant in the first result.
         """
         by_theta, *by_means = adjoints
-        rate, mu = self.rate(t, n_steps), self.momentum
+        rate = self.rate(t, n_steps)
+        mu = self.momentum
         if self.name == "sgd":
             by_gradient = -rate * by_theta
             if by_means:
@@ -85,9 +88,8 @@ class Optimizer:
         first, second = self._means(state[1:], gradient)
         scale, root = self._corrected(second, t)
         by_first = by_means[0] - (rate * scale) * by_theta / root
-        by_square = (
-            (rate * scale / 2 / (1 - _DECAY ** (t + 1))) * by_theta * first / root**3
-        )
+        of_root = rate * scale / 2 / (1 - _DECAY ** (t + 1))
+        by_square = of_root * by_theta * first / root**3
         by_second = by_means[1] + by_square
         by_gradient = (1 - mu) * by_first + 2 * (1 - _DECAY) * gradient * by_second
         by_theta = (1 - rate * self.weight_decay) * by_theta
@@ -98,7 +100,7 @@ class Optimizer:
         return first, _DECAY * means[1] + (1 - _DECAY) * gradient**2
 
     def _corrected(self, second, t):
-        """Factor of the first mean, and the root of the second, corrected for their
-        start at 0."""
+        """Factor of the first mean, and root of the second, corrected for their start
+        at 0."""
         root = (second / (1 - _DECAY ** (t + 1)) + self.eps) ** 0.5
         return 1 / (1 - self.momentum ** (t + 1)), root

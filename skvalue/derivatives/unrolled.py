@@ -26,9 +26,11 @@ def train(model, rows, theta, batches, optimizer, weights=None):
     B rows of batch t. ``rows`` are those of a `RowModel`; ``weights`` None are ones. (A
     row of weight 0 still counts in B: without it, the sum loses one term.)
     """
-    weights = np.ones(len(rows)) if weights is None else weights
-    start, steps = optimizer.start(theta), range(len(batches))
-    return _state_after(steps, start, model, rows, batches, optimizer, weights)[0]
+    if weights is None:
+        weights = np.ones(len(rows))
+    state = optimizer.start(theta)
+    steps = range(len(batches))
+    return _state_after(steps, state, model, rows, batches, optimizer, weights)[0]
 
 
 def _state_after(steps, state, model, rows, batches, optimizer, weights):
@@ -74,27 +76,37 @@ def unrolled_derivatives(model, rows, theta, batches, optimizer, slope):
         The trained parameters.
     """
     n_steps = len(batches)
-    every = max(isqrt(n_steps - 1) + 1, model.n_together(max(map(len, batches))))
-    kept, end, adjoints = [optimizer.start(theta)], None, None
+    largest_batch = max(map(len, batches))
+    every = max(isqrt(n_steps - 1) + 1, model.steps_in_memory(largest_batch))
+
+    # There, keeping a state at the start of each block of steps but the first ...
+    ones = np.ones(len(rows))
+    states = [optimizer.start(theta)]
     for first in range(0, n_steps - every, every):
-        steps, ones = range(first, first + every), np.ones(len(rows))
-        kept.append(
-            _state_after(steps, kept[-1], model, rows, batches, optimizer, ones)
+        steps = range(first, first + every)
+        states.append(
+            _state_after(steps, states[-1], model, rows, batches, optimizer, ones)
         )
+
+    # ... and back, block by block, from the last one.
     derivatives = np.zeros(len(rows))
-    while kept:
-        state, steps, first = kept.pop(), [], len(kept) * every
+    end = None
+    adjoints = None
+    while states:
+        state = states.pop()
+        first = len(states) * every
+        taken = []  # the steps of the block; those that are passed are dropped
         for t in range(first, min(first + every, n_steps)):
             gradient, pullback = model.linearized(state[0], rows[batches[t]])
-            steps.append((t, state, gradient, pullback))
+            taken.append((t, state, gradient, pullback))
             state = optimizer.step(state, gradient, t, n_steps)
         if end is None:
             end = state[0]
             adjoints = optimizer.start(slope(end))
-        while steps:
-            t, state, gradient, pullback = steps.pop()
+        while taken:
+            t, before, gradient, pullback = taken.pop()
             adjoints, by_gradient = optimizer.adjoint(
-                state, gradient, t, n_steps, adjoints
+                before, gradient, t, n_steps, adjoints
             )
             by_theta, by_weights = pullback(by_gradient)
             adjoints = (adjoints[0] + by_theta, *adjoints[1:])

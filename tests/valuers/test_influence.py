@@ -290,7 +290,10 @@ def test_wrong_arguments():
     ):
         InfluenceValuer(utility="accuracy").fit(X, X[:, 0])
     _, X3, y3, *_ = problem("multiclass", n=60)
-    with pytest.raises(ValueError, match="utility='roc_auc' needs two classes. Got 3"):
+    with pytest.raises(
+        ValueError,
+        match="utility='roc_auc' needs two classes: it ranks points by one decision. Got 3",
+    ):
         InfluenceValuer(utility="roc_auc").fit(X3, y3)
     with pytest.raises(
         ValueError, match="utility must return a finite number and a finite"
