@@ -61,7 +61,7 @@ def public_directions(gradients, weights, n_components):
     if length > _TINY * np.linalg.norm(gradients):
         first = mean[None] / length
     else:
-        first = mean[:0, None].T
+        first = np.empty((0, len(mean)))  # the gradients have no mean direction
     residuals = gradients - (gradients @ first.T) @ first
     weighted = residuals * np.sqrt(weights)[:, None]
     _, sizes, directions = np.linalg.svd(weighted, full_matrices=False)
