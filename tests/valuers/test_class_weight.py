@@ -16,169 +16,163 @@ from skvalue import (
     LeaveOneOutValuer,
     TKNNShapleyValuer,
 )
+from tests.problems import Problem
 
-RETRAINING = {"estimator": GaussianNB(), "max_evaluations": 120, "random_state": 0}
-VALUERS = [
-    KNNShapleyValuer(3),
-    TKNNShapleyValuer(1.0, metric="euclidean"),
-    *(
-        getattr(skvalue, f"{name}Valuer")(**RETRAINING)
-        for name in (
-            "Semivalue",
-            "DataShapley",
-            "DataBanzhaf",
-            "BetaShapley",
-            "LayeredShapley",
-        )
-    ),
-    LeaveOneOutValuer(GaussianNB()),
+SAMPLED = [
+    getattr(skvalue, name)(GaussianNB(), max_evaluations=120, random_state=0)
+    for name in (
+        "SemivalueValuer",
+        "DataShapleyValuer",
+        "DataBanzhafValuer",
+        "BetaShapleyValuer",
+        "LayeredShapleyValuer",
+    )
 ]
-each = pytest.mark.parametrize(
-    "valuer", VALUERS, ids=lambda valuer: type(valuer).__name__
-)
+NEIGHBOURS = [KNNShapleyValuer(3), TKNNShapleyValuer(1.0, metric="euclidean")]
+LEAVE_ONE_OUT = LeaveOneOutValuer(GaussianNB())
+VALUERS = [*NEIGHBOURS, *SAMPLED, LEAVE_ONE_OUT]
+
+
+def each(valuers):
+    return pytest.mark.parametrize(
+        "valuer", valuers, ids=lambda valuer: type(valuer).__name__
+    )
 
 
 @pytest.fixture(scope="module")
-def data():
+def problem():
     """Rows and validation points of three classes, of which one is rare."""
     rng = np.random.default_rng(0)
-    y = np.concatenate(
-        [np.tile([*"aaaabbac"], 3), rng.choice([*"abc"], 60, p=[0.6, 0.3, 0.1])]
-    )
+    labels = np.tile([*"aaaabbac"], 3)
+    y = np.concatenate([labels, rng.choice([*"abc"], 60, p=[0.6, 0.3, 0.1])])
     X = rng.normal(size=(84, 3)) + np.searchsorted([*"abc"], y)[:, None]
-    return X[:24], y[:24], {"X_val": X[24:], "y_val": y[24:]}
+    return Problem(X[:24], y[:24], X[24:], y[24:])
 
 
 def balanced(y, weights=None):
     """The weight of a point: 1 / (number of classes * weight of its class)."""
-    weights = np.ones(len(y)) if weights is None else weights
-    total = {label: weights[y == label].sum() for label in np.unique(y)}
-    return weights / np.array([total[label] for label in y]) / len(total)
+    if weights is None:
+        weights = np.ones(len(y))
+    classes, codes = np.unique(y, return_inverse=True)
+    of_class = np.bincount(codes, weights)
+    return weights / of_class[codes] / len(classes)
 
 
-def refitted(valuer, X, y, **fit):
-    return clone(valuer).fit(X, y, **fit)
+def with_balance(valuer, **parameters):
+    return clone(valuer).set_params(class_weight="balanced", **parameters)
 
 
-def with_balance(valuer, **params):
-    return clone(valuer).set_params(class_weight="balanced", **params)
+def check_same(valuer, expected):
+    np.testing.assert_allclose(valuer.values_, expected.values_, atol=1e-12)
+    assert valuer.utility_ == pytest.approx(expected.utility_)
+    assert valuer.empty_utility_ == pytest.approx(expected.empty_utility_)
 
 
-def assert_same(one, other):
-    np.testing.assert_allclose(one.values_, other.values_, atol=1e-12)
-    assert one.utility_ == pytest.approx(other.utility_)
-    assert one.empty_utility_ == pytest.approx(other.empty_utility_)
+# Weights of the points ----------------------------------------------------------------
 
 
-@each
-def test_is_a_weight_of_validation_points(valuer, data):
-    X, y, validation = data
-    weights = np.random.default_rng(0).random(len(validation["y_val"]))
-    for given in (None, weights):
-        point_weights = balanced(validation["y_val"], given)
-        by_hand = refitted(valuer, X, y, **validation, sample_weight_val=point_weights)
-        assert_same(
-            with_balance(valuer).fit(X, y, **validation, sample_weight_val=given),
-            by_hand,
-        )
-    assert not np.allclose(
-        by_hand.values_, refitted(valuer, X, y, **validation).values_
-    )
+@each(VALUERS)
+@pytest.mark.parametrize("has_weights", [False, True])
+def test_balance_is_a_weight_of_validation_points(valuer, has_weights, problem):
+    weights = None
+    if has_weights:
+        weights = np.random.default_rng(0).random(len(problem.y_val))
+    found = problem.fit(with_balance(valuer), sample_weight_val=weights)
+    by_hand = balanced(problem.y_val, weights)
+    expected = problem.fit(clone(valuer), sample_weight_val=by_hand)
+    check_same(found, expected)
 
 
-@each
-def test_weights_are_those_of_each_split(valuer, data):
-    X, y, _ = data
-    splits = list(StratifiedKFold(3, shuffle=True, random_state=0).split(X, y))
-    valuer = with_balance(valuer, cv=splits).fit(X, y)
-    if isinstance(
-        valuer, (KNNShapleyValuer, TKNNShapleyValuer, skvalue.DataShapleyValuer)
-    ):
-        total = valuer.utility_ - valuer.empty_utility_
-        assert valuer.values_.sum() == pytest.approx(total, abs=1e-9)
-    if isinstance(valuer, (KNNShapleyValuer, TKNNShapleyValuer, LeaveOneOutValuer)):
-        values, utility = np.zeros(len(y)), 0.0
-        for players, points in splits:
-            one = clone(valuer).set_params(class_weight=None)
-            one.fit(
-                X[players], y[players], X_val=X[points], y_val=y[points],
-                sample_weight_val=balanced(y[points]),
-            )  # fmt: skip
-            values[players] += one.values_ / 3
-            utility += one.utility_ / 3
-        np.testing.assert_allclose(valuer.values_, values, atol=1e-12)
-        assert valuer.utility_ == pytest.approx(utility)
+@each(VALUERS)
+def test_balance_changes_values(valuer, problem):
+    plain = problem.fit(clone(valuer)).values_
+    assert not np.allclose(problem.fit(with_balance(valuer)).values_, plain)
 
 
-@pytest.mark.parametrize("valuer", VALUERS[:2], ids=["knn", "tknn"])
-def test_leave_one_out(valuer, data):
-    X, y, _ = data
-    plain = refitted(valuer, X, y)
-    weighted = with_balance(valuer).fit(X, y)
-    weights = balanced(y) * len(y)
-    expected = [plain.contributions(i).contributions @ weights for i in range(len(y))]
-    np.testing.assert_allclose(weighted.values_, expected, atol=1e-12)
-    assert weighted.values_.sum() == pytest.approx(
-        weighted.utility_ - weighted.empty_utility_
-    )
+def three_splits(problem):
+    splitter = StratifiedKFold(3, shuffle=True, random_state=0)
+    return list(splitter.split(*problem.rows))
 
 
-@pytest.mark.parametrize("valuer", VALUERS[:2], ids=["knn", "tknn"])
-def test_added_points_change_the_weights(valuer, data):
-    X, y, validation = data
-    X_val, y_val = validation.values()
-    whole = with_balance(valuer).fit(X, y, **validation)
-    grown = with_balance(valuer).fit(X, y, X_val=X_val[:40], y_val=y_val[:40])
-    assert_same(grown.add_validation(X_val[40:], y_val[40:]), whole)
+# Classes whose values of these fits are efficient.
+@each([*NEIGHBOURS, *(v for v in SAMPLED if isinstance(v, skvalue.DataShapleyValuer))])
+def test_values_with_weights_of_each_split_are_efficient(valuer, problem):
+    valuer = with_balance(valuer, cv=three_splits(problem)).fit(*problem.rows)
+    gain = valuer.utility_ - valuer.empty_utility_
+    assert valuer.values_.sum() == pytest.approx(gain, abs=1e-9)
+
+
+@each([*NEIGHBOURS, LEAVE_ONE_OUT])
+def test_weights_are_those_of_each_split(valuer, problem):
+    X, y = problem.rows
+    splits = three_splits(problem)
+    found = with_balance(valuer, cv=splits).fit(X, y)
+    values = np.zeros(len(y))
+    utility = 0.0
+    for players, points in splits:
+        of_split = Problem(X[players], y[players], X[points], y[points])
+        one = of_split.fit(clone(valuer), sample_weight_val=balanced(y[points]))
+        values[players] += one.values_ / 3
+        utility += one.utility_ / 3
+    np.testing.assert_allclose(found.values_, values, atol=1e-12)
+    assert found.utility_ == pytest.approx(utility)
+
+
+@each([*SAMPLED, LEAVE_ONE_OUT])
+def test_retrained_values_with_weights_of_each_split_are_finite(valuer, problem):
+    valuer = with_balance(valuer, cv=three_splits(problem)).fit(*problem.rows)
+    assert np.isfinite(valuer.values_).all()
+
+
+@each(NEIGHBOURS)
+def test_held_out_rows_are_weighted_as_one_split(valuer, problem):
+    X, y = problem.rows
+    n = len(y)
+    plain = clone(valuer).fit(X, y)
+    found = with_balance(valuer).fit(X, y)
+    weights = balanced(y) * n
+    expected = [plain.contributions(i).contributions @ weights for i in range(n)]
+    np.testing.assert_allclose(found.values_, expected, atol=1e-12)
+    gain = found.utility_ - found.empty_utility_
+    assert found.values_.sum() == pytest.approx(gain)
+
+
+@each(NEIGHBOURS)
+def test_added_points_change_the_weights(valuer, problem):
+    X_val = problem.X_val
+    y_val = problem.y_val
+    expected = problem.fit(with_balance(valuer))
+    first = problem._replace(X_val=X_val[:40], y_val=y_val[:40])
+    found = first.fit(with_balance(valuer))
+    check_same(found.add_validation(X_val[40:], y_val[40:]), expected)
 
 
 @pytest.mark.filterwarnings("ignore::skvalue.exceptions.VoidGuaranteeWarning")
-def test_private_fits(data):
-    X, y, validation = data
-    weights = balanced(validation["y_val"])
+def test_private_fits_take_balanced_weights(problem):
     options = {"metric": "euclidean", "epsilon": 5.0, "noise_random_state": 0}
-    weighted = TKNNShapleyValuer(1.0, class_weight="balanced", **options).fit(
-        X, y, **validation
-    )
-    plain = TKNNShapleyValuer(1.0, **options).fit(
-        X, y, **validation, sample_weight_val=weights
-    )
-    assert_same(weighted, plain)
-    assert str(weighted.privacy_) == str(plain.privacy_)
+    valuer = TKNNShapleyValuer(1.0, **options)
+    found = problem.fit(with_balance(valuer))
+    plain = problem.fit(clone(valuer), sample_weight_val=balanced(problem.y_val))
+    check_same(found, plain)
+    assert str(found.privacy_) == str(plain.privacy_)
 
 
-def test_refuses(data):
-    X, y, validation = data
-    with pytest.raises(
-        ValueError, match="class_weight must be None for a regression.*'balanced'"
-    ):
-        KNNShapleyValuer(class_weight="balanced").fit(X, X[:, 0])
-    one = {name: part[validation["y_val"] == "a"] for name, part in validation.items()}
-    message = "class_weight='balanced' needs validation points of at least two classes, in X_val"
-    with pytest.raises(ValueError, match=message):
-        KNNShapleyValuer(class_weight="balanced").fit(X, y, **one)
-    with pytest.raises(ValueError, match=message):
-        LeaveOneOutValuer(
-            LogisticRegression(), cv=LeaveOneOut(), class_weight="balanced"
-        ).fit(X, y)
-    order = np.argsort(y)
-    with pytest.raises(ValueError, match=message):
-        KNNShapleyValuer(cv=KFold(12), class_weight="balanced").fit(X[order], y[order])
-    for valuer in (LeaveOneOutValuer, LayeredShapleyValuer):
-        valuer = valuer(
-            scoring=lambda model, X, y: 1.0, empty_utility=0.0, class_weight="balanced"
-        )
-        with pytest.raises(
-            ValueError, match="class_weight='balanced', need a scorer that takes"
-        ):
-            valuer.fit(X, y, **validation)
-    with pytest.raises(
-        ValueError, match="The 'class_weight' parameter of KNNShapleyValuer must"
-    ):
-        KNNShapleyValuer(class_weight={"a": 2}).fit(X, y)
+@each([LayeredShapleyValuer(GaussianNB(), max_evaluations=120), LEAVE_ONE_OUT])
+def test_the_constant_prediction_is_fitted_with_the_weights(valuer, problem):
+    y_val = problem.y_val
+    weights = balanced(y_val) * np.linspace(1, 2, len(y_val))
+    valuer = clone(valuer).set_params(scoring="f1_macro")
+    problem.fit(valuer, sample_weight_val=weights)
+    heaviest = max("abc", key=lambda label: weights[y_val == label].sum())
+    prediction = np.full(len(y_val), heaviest)
+    expected = f1_score(y_val, prediction, average="macro", sample_weight=weights)
+    assert valuer.empty_utility_ == pytest.approx(expected)
 
 
-def test_minority_rows_are_not_the_lowest():
+# What it is good for ------------------------------------------------------------------
+
+
+def fraction_of_negative_minority(class_weight):
     X, y = make_classification(
         1500,
         10,
@@ -188,29 +182,66 @@ def test_minority_rows_are_not_the_lowest():
         class_sep=0.8,
         random_state=0,
     )
-    negative = [
-        (KNNShapleyValuer(class_weight=weight).fit(X, y).values_[y == 1] < 0).mean()
-        for weight in (None, "balanced")
-    ]
-    assert negative[0] > 0.9
-    assert negative[1] < 0.2
+    values = KNNShapleyValuer(class_weight=class_weight).fit(X, y).values_
+    return (values[y == 1] < 0).mean()
 
 
-@pytest.mark.parametrize(
-    "valuer", VALUERS[-2:], ids=lambda valuer: type(valuer).__name__
+def test_without_balance_minority_rows_are_the_lowest():
+    assert fraction_of_negative_minority(None) > 0.9
+
+
+def test_with_balance_minority_rows_are_not_the_lowest():
+    assert fraction_of_negative_minority("balanced") < 0.2
+
+
+# What is refused ----------------------------------------------------------------------
+
+TWO_CLASSES = (
+    "class_weight='balanced' needs validation points of at least two classes, in X_val"
 )
-def test_empty_utility_of_any_scorer(valuer, data):
-    """The constant prediction, too, is fitted with the weights of the validation
-    points."""
-    X, y, validation = data
-    weights = balanced(validation["y_val"]) * np.linspace(
-        1, 2, len(validation["y_val"])
+
+
+def test_balanced_targets_are_refused(problem):
+    X = problem.X
+    message = "class_weight must be None for a regression.*'balanced'"
+    with pytest.raises(ValueError, match=message):
+        KNNShapleyValuer(class_weight="balanced").fit(X, X[:, 0])
+
+
+def test_points_of_one_class_are_refused(problem):
+    is_first = problem.y_val == "a"
+    one = problem._replace(X_val=problem.X_val[is_first], y_val=problem.y_val[is_first])
+    with pytest.raises(ValueError, match=TWO_CLASSES):
+        one.fit(KNNShapleyValuer(class_weight="balanced"))
+
+
+def test_single_points_of_splits_are_refused(problem):
+    valuer = LeaveOneOutValuer(
+        LogisticRegression(), cv=LeaveOneOut(), class_weight="balanced"
     )
-    fit = {**validation, "sample_weight_val": weights}
-    valuer = clone(valuer).set_params(scoring="f1_macro").fit(X, y, **fit)
-    largest = max("abc", key=lambda label: weights[validation["y_val"] == label].sum())
-    predicted = np.full(len(weights), largest)
-    expected = f1_score(
-        validation["y_val"], predicted, average="macro", sample_weight=weights
+    with pytest.raises(ValueError, match=TWO_CLASSES):
+        valuer.fit(*problem.rows)
+
+
+def test_splits_with_points_of_one_class_are_refused(problem):
+    X, y = problem.rows
+    order = np.argsort(y)
+    valuer = KNNShapleyValuer(cv=KFold(12), class_weight="balanced")
+    with pytest.raises(ValueError, match=TWO_CLASSES):
+        valuer.fit(X[order], y[order])
+
+
+@pytest.mark.parametrize("cls", [LeaveOneOutValuer, LayeredShapleyValuer])
+def test_a_scorer_without_weights_is_refused(cls, problem):
+    valuer = cls(
+        scoring=lambda model, X, y: 1.0, empty_utility=0.0, class_weight="balanced"
     )
-    assert valuer.empty_utility_ == pytest.approx(expected)
+    message = "class_weight='balanced', need a scorer that takes"
+    with pytest.raises(ValueError, match=message):
+        problem.fit(valuer)
+
+
+def test_weights_by_class_are_refused(problem):
+    message = "The 'class_weight' parameter of KNNShapleyValuer must"
+    with pytest.raises(ValueError, match=message):
+        KNNShapleyValuer(class_weight={"a": 2}).fit(*problem.rows)

@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from skvalue import (
     FederatedSemivalueValuer,
@@ -11,7 +14,13 @@ from skvalue import (
     InRunShapleyValuer,
     UnrolledValuer,
 )
+from tests.problems import Problem
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore::scipy.linalg.LinAlgWarning"),
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+]
 SEED = {"random_state": 0}
 VALUERS = {
     "in-run": InRunShapleyValuer(**SEED),
@@ -27,13 +36,18 @@ VALUERS = {
     "influence": InfluenceValuer(),
     "influence, second order": InfluenceValuer(order=2),
 }
-PRIVATE = {"epsilon": 1.0, "noise_random_state": 0}
 
 
-def data(regression):
+def each(*names):
+    """Valuers by name."""
+    valuers = [VALUERS[name] for name in names]
+    return pytest.mark.parametrize("valuer", valuers, ids=names)
+
+
+def make_problem(regression=False):
     X = np.random.default_rng(0).normal(size=(70, 3))
     y = X[:, 0] if regression else (X[:, 0] > 0).astype(int)
-    return X[:40], y[:40], {"X_val": X[40:], "y_val": y[40:]}
+    return Problem(X[:40], y[:40], X[40:], y[40:])
 
 
 def scaled(X, columns, factor):
@@ -42,79 +56,129 @@ def scaled(X, columns, factor):
     return X
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.filterwarnings("ignore::scipy.linalg.LinAlgWarning")
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("name", VALUERS)
-def test_refused(name):
-    valuer = VALUERS[name]
-    for regression, columns, factor in [
-        (False, [1], 1e100), (True, [0, 1, 2], 1e160), (False, [0, 1, 2], 1e300),
-    ]:  # fmt: skip
-        X, y, points = data(regression)
-        large = points | {"X_val": scaled(points["X_val"], columns, factor)}
-        for where, rows, given in [
-            ("X", scaled(X, columns, factor), points), ("X_val", X, large),
-            ("X", scaled(X, columns, factor), large), ("X", scaled(X, columns, factor), {}),
-        ]:  # fmt: skip
-            expected = rf"{where} must hold numbers of at most 1e\+75 in absolute value"
-            with pytest.raises(ValueError, match=expected):
-                valuer.fit(rows, y, **given)
+# Large rows and points ----------------------------------------------------------------
+
+ALL_COLUMNS = [0, 1, 2]
+LARGE = pytest.mark.parametrize(
+    ("regression", "columns", "factor"),
+    [(False, [1], 1e100), (True, ALL_COLUMNS, 1e160), (False, ALL_COLUMNS, 1e300)],
+    ids=["a column", "targets", "all columns"],
+)
+LIMIT = r"must hold numbers of at most 1e\+75 in absolute value"
+
+
+@each(*VALUERS)
+@LARGE
+@pytest.mark.parametrize("has_large_points", [False, True])
+def test_large_rows_are_refused(valuer, regression, columns, factor, has_large_points):
+    problem = make_problem(regression)
+    problem = problem._replace(X=scaled(problem.X, columns, factor))
+    if has_large_points:
+        problem = problem._replace(X_val=scaled(problem.X_val, columns, factor))
+    with pytest.raises(ValueError, match=f"X {LIMIT}"):
+        problem.fit(clone(valuer))
+
+
+@each(*VALUERS)
+@LARGE
+def test_large_rows_that_are_held_out_are_refused(valuer, regression, columns, factor):
+    X, y = make_problem(regression).rows
+    with pytest.raises(ValueError, match=f"X {LIMIT}"):
+        clone(valuer).fit(scaled(X, columns, factor), y)
+
+
+@each(*VALUERS)
+@LARGE
+def test_large_points_are_refused(valuer, regression, columns, factor):
+    problem = make_problem(regression)
+    problem = problem._replace(X_val=scaled(problem.X_val, columns, factor))
+    with pytest.raises(ValueError, match=f"X_val {LIMIT}"):
+        problem.fit(clone(valuer))
+
+
+@each("in-run", "gradients", "influence", "influence, second order")
+def test_large_rows_that_join_are_refused(valuer):
+    problem = make_problem()
+    valuer = problem.fit(clone(valuer))
+    with pytest.raises(ValueError, match="X must hold numbers of at most"):
+        valuer.score_samples(scaled(problem.X, [0], 1e300), problem.y)
+
+
+# Private fits -------------------------------------------------------------------------
+
+PRIVATE = {"epsilon": 1.0, "noise_random_state": 0}
+SEEDED = pytest.mark.filterwarnings("ignore::skvalue.privacy.SeededNoiseWarning")
+
+
+@SEEDED
+@each("in-run", "gradients", "federated")
+def test_large_public_points_of_private_fits_are_refused(valuer):
+    problem = make_problem()
+    problem = problem._replace(X_val=scaled(problem.X_val, [1], 1e300))
+    with pytest.raises(ValueError, match="X_val must hold numbers of at most 1e"):
+        problem.fit(clone(valuer).set_params(**PRIVATE))
+
+
+@SEEDED
+@each("in-run", "gradients", "federated")
+def test_large_private_rows_are_not_refused(valuer):
+    """An error would tell of a row: its gradient counts as zero, or is clipped."""
+    problem = make_problem()
+    problem.X[0, 1] = 1e300
+    values = problem.fit(clone(valuer).set_params(**PRIVATE)).values_
+    assert np.isfinite(values).all()
+
+
+# Numbers that are taken ---------------------------------------------------------------
+
+
+@each(*(name for name in VALUERS if "raw" not in name and "influence" not in name))
+def test_units_do_not_matter_to_valuers_that_standardise(valuer):
+    problem = make_problem()
+    expected = problem.fit(clone(valuer)).values_
+    factor = 2.0**200
+    large = problem._replace(X=problem.X * factor, X_val=problem.X_val * factor)
+    values = large.fit(clone(valuer)).values_
+    np.testing.assert_allclose(values, expected, rtol=1e-9, atol=1e-15)
+
+
+@each("influence", "influence, second order")
+def test_influence_asks_to_scale_large_numbers(valuer):
+    problem = make_problem()
+    with pytest.raises(ValueError, match="scale"):
+        problem._replace(X=problem.X * 1e80).fit(clone(valuer))
+
+
+@each("influence", "influence, second order")
+def test_influence_has_the_same_values_again(valuer):
+    problem = make_problem()
+    expected = problem.fit(clone(valuer)).values_
+    np.testing.assert_allclose(
+        problem.fit(clone(valuer)).values_, expected, rtol=1e-9, atol=1e-15
+    )
 
 
 @pytest.mark.parametrize(
-    "name", ["in-run", "gradients", "influence", "influence, second order"]
+    "cls", [InRunShapleyValuer, GradientSemivalueValuer, UnrolledValuer]
 )
-def test_refused_among_rows_that_join(name):
-    X, y, points = data(False)
-    valuer = VALUERS[name].fit(X, y, **points)
-    with pytest.raises(ValueError, match="X must hold numbers of at most"):
-        valuer.score_samples(scaled(X, [0], 1e300), y)
-
-
-@pytest.mark.filterwarnings("ignore::skvalue.privacy.SeededNoiseWarning")
-@pytest.mark.parametrize("name", ["in-run", "gradients", "federated"])
-def test_of_private_fits_only_the_public_points_are_checked(name):
-    """An error would tell of a private row: its gradient counts as zero, or is
-    clipped."""
-    X, y, points = data(False)
-    valuer = type(VALUERS[name])(**VALUERS[name].get_params() | PRIVATE)
-    with pytest.raises(ValueError, match="X_val must hold numbers of at most 1e"):
-        valuer.fit(X, y, **points | {"X_val": scaled(points["X_val"], [1], 1e300)})
-    X[0, 1] = 1e300
-    assert np.isfinite(valuer.fit(X, y, **points).values_).all()
-
-
-@pytest.mark.parametrize("name", [name for name in VALUERS if "raw" not in name])
-def test_large_numbers_below_the_limit_are_taken(name):
-    """Units do not matter to valuers that standardise."""
-    X, y, points = data(False)
-    valuer, factor = VALUERS[name], 2.0**200
-    if name.startswith("influence"):
-        factor = 1.0
-        with pytest.raises(ValueError, match="scale"):
-            valuer.fit(X * 1e80, y, **points)
-    values = valuer.fit(X, y, **points).values_
-    large = valuer.fit(
-        X * factor, y, X_val=points["X_val"] * factor, y_val=points["y_val"]
-    )
-    np.testing.assert_allclose(large.values_, values, rtol=1e-9, atol=1e-15)
-
-
-def test_a_module_and_a_pipeline():
+def test_large_rows_of_a_module_are_refused(cls):
     nn = pytest.importorskip("torch").nn
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import FunctionTransformer
+    problem = make_problem()
+    large = problem._replace(X=problem.X * 1e300)
+    with pytest.raises(ValueError, match="X must hold numbers of at most"):
+        large.fit(cls(nn.Linear(3, 2)))
 
-    X, y, points = data(False)
-    for cls in (InRunShapleyValuer, GradientSemivalueValuer, UnrolledValuer):
-        with pytest.raises(ValueError, match="X must hold numbers of at most"):
-            cls(nn.Linear(3, 2)).fit(X * 1e300, y, **points)
+
+def test_a_pipeline_may_make_large_numbers_small():
+    problem = make_problem()
+    large = problem._replace(X=problem.X * 1e300)
     logs = FunctionTransformer(lambda X: np.log10(np.abs(X)) / 300)
     valuer = InfluenceValuer(make_pipeline(logs, LogisticRegression()))
-    assert np.isfinite(valuer.fit(X * 1e300, y, **points).values_).all()
+    assert np.isfinite(large.fit(valuer).values_).all()
+
+
+def test_a_pipeline_that_makes_large_numbers_is_refused():
+    problem = make_problem(regression=True)
     grow = FunctionTransformer(lambda X: X * 1e150)
     with pytest.raises(ValueError, match="in the linear model"):
-        InfluenceValuer(make_pipeline(grow, Ridge())).fit(
-            X, X[:, 0], **points | {"y_val": points["X_val"][:, 0]}
-        )
+        problem.fit(InfluenceValuer(make_pipeline(grow, Ridge())))

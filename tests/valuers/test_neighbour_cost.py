@@ -1,11 +1,11 @@
-"""What fits of the neighbour methods cost, estimated from a few of their validation
-points."""
+"""What fits of the neighbour methods cost, estimated from a few validation points."""
 
 import time
 import tracemalloc
 
 import numpy as np
 import pytest
+from problems import Problem
 
 from skvalue import KNNShapleyValuer, TKNNShapleyValuer
 from skvalue.privacy import Ledger
@@ -13,55 +13,78 @@ from skvalue.privacy import Ledger
 KEYS = {"seconds", "n_points", "seconds_per_point", "memory", "n_players", "solver"}
 
 
-def problem(rng, n=60, n_points=30, d=3):
-    X, X_val = rng.normal(size=(n, d)), rng.normal(size=(n_points, d))
-    return (X, (X[:, 0] > 0).astype(int)), {
-        "X_val": X_val,
-        "y_val": (X_val[:, 0] > 0).astype(int),
-    }
+def make_problem(rng, n=60, n_points=30):
+    X = rng.normal(size=(n, 3))
+    X_val = rng.normal(size=(n_points, 3))
+    y = (X[:, 0] > 0).astype(int)
+    return Problem(X, y, X_val, (X_val[:, 0] > 0).astype(int))
 
 
-@pytest.mark.parametrize(
-    "valuer",
-    [
-        KNNShapleyValuer(),
-        KNNShapleyValuer(utility="hard"),
-        KNNShapleyValuer(max_rank=10, engine="torch", device="cpu"),
-        TKNNShapleyValuer(),
-    ],
-    ids=["knn", "hard", "torch", "tknn"],
-)
-def test_what_is_estimated(valuer, rng):
-    if valuer.engine == "torch":
+def cost_of(valuer, problem, **options):
+    return valuer.estimate_cost(*problem.rows, **problem.points, **options)
+
+
+# What is estimated --------------------------------------------------------------------
+
+
+@pytest.fixture(params=["knn", "hard", "torch", "tknn"])
+def valuer(request):
+    if request.param == "torch":
         pytest.importorskip("torch")
-    data, points = problem(rng)
-    cost = valuer.estimate_cost(*data, **points)
+        return KNNShapleyValuer(max_rank=10, engine="torch", device="cpu")
+    if request.param == "hard":
+        return KNNShapleyValuer(utility="hard")
+    return KNNShapleyValuer() if request.param == "knn" else TKNNShapleyValuer()
+
+
+def test_a_cost_has_numbers_of_points_players_seconds_and_bytes(valuer, rng):
+    cost = cost_of(valuer, make_problem(rng))
     assert set(cost) == KEYS
-    assert not hasattr(valuer, "values_")
-    assert (cost.n_points, cost.n_players) == (30, 60)
+    assert cost.n_points == 30
+    assert cost.n_players == 60
     assert cost.solver == ("numba" if valuer.engine == "auto" else "torch")
+    assert cost.seconds > 0
     assert cost.seconds_per_point == pytest.approx(cost.seconds / 30)
-    assert cost.seconds > 0 < cost.memory
-    groups = np.arange(60) % 7
-    weights = np.ones(30)
-    cost = valuer.estimate_cost(
-        *data, **points, groups=groups, sample_weight_val=weights
-    )
-    assert cost.n_players == 7
-    values = valuer.fit(*data, **points).values_.copy()
-    valuer.estimate_cost(data[0][:20], data[1][:20])
+    assert cost.memory > 0
+
+
+def test_groups_are_the_players_of_a_cost(valuer, rng):
+    options = {"groups": np.arange(60) % 7, "sample_weight_val": np.ones(30)}
+    assert cost_of(valuer, make_problem(rng), **options).n_players == 7
+
+
+def test_an_estimate_does_not_fit(valuer, rng):
+    cost_of(valuer, make_problem(rng))
+    assert not hasattr(valuer, "values_")
+
+
+def test_an_estimate_leaves_the_values_of_a_fit(valuer, rng):
+    problem = make_problem(rng)
+    values = problem.fit(valuer).values_.copy()
+    valuer.estimate_cost(problem.X[:20], problem.y[:20])
     np.testing.assert_array_equal(valuer.values_, values)
+
+
+@pytest.mark.parametrize("cv", ["leave-one-out", 5])
+@pytest.mark.parametrize(
+    "valuer", [KNNShapleyValuer(), TKNNShapleyValuer(radius=0.5)], ids=str
+)
+def test_held_out_rows_are_points(valuer, cv, rng):
+    problem = make_problem(rng)
+    valuer.set_params(cv=cv)
+    assert valuer.estimate_cost(*problem.rows).n_points == 60
 
 
 @pytest.mark.parametrize(
     "valuer", [KNNShapleyValuer(), TKNNShapleyValuer(radius=0.5)], ids=str
 )
-def test_points_of_held_out_rows(valuer, rng):
-    (X, y), _ = problem(rng)
-    for cv in ("leave-one-out", 5):
-        assert valuer.set_params(cv=cv).estimate_cost(X, y).n_points == 60
+def test_held_out_rows_are_points_of_a_regression(valuer, rng):
+    X = make_problem(rng).X
     valuer.set_params(cv="leave-one-out")
-    assert valuer.estimate_cost(X, X[:, 0]).n_points == 60  # a regression
+    assert valuer.estimate_cost(X, X[:, 0]).n_points == 60
+
+
+# Against fits -------------------------------------------------------------------------
 
 
 def slow_distance(a, b):
@@ -69,66 +92,91 @@ def slow_distance(a, b):
     return abs(a[0] - b[0])
 
 
-@pytest.mark.slow  # looks at the clock
-@pytest.mark.parametrize("cv", ["points", "leave-one-out", 5])
-def test_seconds_are_those_of_a_fit(cv, rng):
-    (X, y), points = problem(rng, 24, 90)
-    if cv != "points":
-        X, y = rng.normal(size=(45, 3)), np.arange(45) % 2
-        points = {}
-    held_out = "leave-one-out" if cv == "points" else cv
-    valuer = KNNShapleyValuer(metric=slow_distance, cv=held_out, n_jobs=1)
-    cost = valuer.estimate_cost(X, y, **points)
+# These look at the clock.
+@pytest.mark.slow
+def test_seconds_are_those_of_a_fit(rng):
+    problem = make_problem(rng, 24, 90)
+    valuer = KNNShapleyValuer(metric=slow_distance, n_jobs=1)
+    cost = cost_of(valuer, problem)
     start = time.perf_counter()
-    valuer.fit(X, y, **points)
+    problem.fit(valuer)
     assert 0.5 < (time.perf_counter() - start) / cost.seconds < 2
-    if cv == "points":  # threads sleep side by side
-        assert (
-            valuer.set_params(n_jobs=3).estimate_cost(X, y, **points).seconds
-            < cost.seconds / 1.5
-        )
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("cv", ["leave-one-out", 5])
+def test_seconds_of_held_out_rows_are_those_of_a_fit(cv, rng):
+    X = rng.normal(size=(45, 3))
+    y = np.arange(45) % 2
+    valuer = KNNShapleyValuer(metric=slow_distance, cv=cv, n_jobs=1)
+    cost = valuer.estimate_cost(X, y)
+    start = time.perf_counter()
+    valuer.fit(X, y)
+    assert 0.5 < (time.perf_counter() - start) / cost.seconds < 2
+
+
+@pytest.mark.slow
+def test_threads_take_fewer_seconds(rng):
+    # They sleep side by side.
+    problem = make_problem(rng, 24, 90)
+    one = KNNShapleyValuer(metric=slow_distance, n_jobs=1)
+    three = KNNShapleyValuer(metric=slow_distance, n_jobs=3)
+    assert cost_of(three, problem).seconds < cost_of(one, problem).seconds / 1.5
+
+
+@pytest.mark.parametrize("is_traced", [True, False])
 @pytest.mark.parametrize(
     ("valuer", "n_points"),
     [(KNNShapleyValuer(n_jobs=1), 300), (TKNNShapleyValuer(0.9, n_jobs=1), 20)],
     ids=["knn", "tknn"],
 )
-def test_memory_is_that_of_a_fit(valuer, n_points, rng):
-    data, points = problem(rng, 3000, n_points)
-    valuer.fit(*data, **points)  # compiles
+def test_memory_is_that_of_a_fit(valuer, n_points, is_traced, rng):
+    """Also where somebody traces memory already."""
+    problem = make_problem(rng, 3000, n_points)
+    # Compiles.
+    problem.fit(valuer)
+    if not is_traced:
+        cost = cost_of(valuer, problem)
+        assert not tracemalloc.is_tracing()
     tracemalloc.start()
     try:
-        cost = valuer.estimate_cost(
-            *data, **points
-        )  # of its own arrays, if already traced
+        if is_traced:
+            cost = cost_of(valuer, problem)
         tracemalloc.reset_peak()
-        before = tracemalloc.get_traced_memory()[0]
-        valuer.fit(*data, **points)
-        peak = tracemalloc.get_traced_memory()[1] - before
+        before, _ = tracemalloc.get_traced_memory()
+        problem.fit(valuer)
+        _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert cost.memory == pytest.approx(peak, rel=0.3)
-    assert valuer.estimate_cost(*data, **points).memory == pytest.approx(peak, rel=0.3)
-    assert not tracemalloc.is_tracing()
+    assert cost.memory == pytest.approx(peak - before, rel=0.3)
 
 
-def test_errors_are_those_of_fit(rng):
-    (X, y), points = problem(rng)
-    with pytest.raises(ValueError, match="max_rank must be at least n_neighbors=5"):
-        KNNShapleyValuer(max_rank=2).estimate_cost(X, y, **points)
-    with pytest.raises(ValueError, match="The 'n_neighbors' parameter"):
-        KNNShapleyValuer(0).estimate_cost(X, y, **points)
+# What is refused ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"max_rank": 2}, "max_rank must be at least n_neighbors=5"),
+        ({"n_neighbors": 0}, "The 'n_neighbors' parameter"),
+    ],
+    ids=str,
+)
+def test_parameters_that_fit_refuses_are_refused(parameters, message, rng):
+    with pytest.raises(ValueError, match=message):
+        cost_of(KNNShapleyValuer(**parameters), make_problem(rng))
+
+
+def test_points_without_labels_are_refused(rng):
+    X, y, *_ = make_problem(rng)
     with pytest.raises(ValueError, match="only one of X_val and y_val|passed together"):
         TKNNShapleyValuer().estimate_cost(X, y, X_val=X)
 
 
 def test_private_fits_are_not_timed(rng, tmp_path):
-    data, points = problem(rng)
     ledger = Ledger(tmp_path / "ledger", "rows", epsilon=1.0, delta=1e-4)
     valuer = TKNNShapleyValuer(0.5, epsilon=0.5, ledger=ledger)
-    with pytest.raises(
-        ValueError, match=r"estimate_cost needs epsilon=None.*Got epsilon=0\.5"
-    ):
-        valuer.estimate_cost(*data, **points)
+    message = r"estimate_cost needs epsilon=None.*Got epsilon=0\.5"
+    with pytest.raises(ValueError, match=message):
+        cost_of(valuer, make_problem(rng))
     assert not ledger.n_charges
