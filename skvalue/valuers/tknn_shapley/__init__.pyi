@@ -1,4 +1,4 @@
-"""Threshold-KNN-Shapley: exact or private Shapley values of the threshold-KNN classifier."""
+"""Threshold-KNN-Shapley: exact or private values of the threshold-KNN classifier."""
 
 from ._baseline import public_baseline as public_baseline
 from ._capped import capped_balls
