@@ -27,12 +27,12 @@ _N_STDS = 9.5
 
 
 @lru_cache(maxsize=8)
-def compose_plds(parts, interval=_INTERVAL):
+def compose_plds(events, interval=_INTERVAL):
     """Privacy loss distribution of a frozen set of (event, count).
 
     None of the events is a composed one.
     """
-    largest = max(_largest_loss(event) for event, _ in parts)
+    largest = max(_largest_loss(event) for event, _ in events)
     if largest > _MAX_LOSS:
         raise ValueError(
             "events that are composed must have a privacy loss of at most "
@@ -40,7 +40,7 @@ def compose_plds(parts, interval=_INTERVAL):
         )
     coarsening = 10 ** max(0, math.ceil(math.log10(largest / _MAX_FINE_LOSS)))
     interval = max(interval, _INTERVAL * coarsening)
-    plds = (_event_pld(event, interval).self_compose(count) for event, count in parts)
+    plds = (_event_pld(event, interval).self_compose(count) for event, count in events)
     return reduce(lambda composed, pld: composed.compose(pld), plds)
 
 

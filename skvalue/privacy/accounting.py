@@ -90,16 +90,16 @@ def get_delta(event, epsilon, relation=None):
     return delta_of(simplify(event, relation), check_epsilon(epsilon))
 
 
-def delta_of(parts, epsilon, **grid):
-    """`get_delta` of simplified parts; `grid` is passed to `compose_plds`."""
-    profile = _profile(parts, **grid)
+def delta_of(events, epsilon, **grid):
+    """`get_delta` of simplified events; `grid` is passed to `compose_plds`."""
+    profile = _profile(events, **grid)
 
     # The delta of a smaller epsilon is also valid: it is taken where the bound of the
     # sampler's error explodes.
     epsilons = [epsilon]
-    if _sampler_slack(parts, epsilon):
+    if _sampler_slack(events, epsilon):
         epsilons += [smaller for smaller in _SMALL_SLACK_EPSILONS if smaller < epsilon]
-    deltas = [profile(each) + _sampler_slack(parts, each) for each in epsilons]
+    deltas = [profile(value) + _sampler_slack(events, value) for value in epsilons]
     return min(1.0, *deltas)
 
 
@@ -144,24 +144,24 @@ def get_epsilon(event, delta, relation=None):
     1.83
     """
     delta = check_delta(delta)
-    parts = simplify(event, relation)
-    epsilon = _raw_epsilon(parts, delta)
-    slack = 2 * _sampler_slack(parts, epsilon)
+    events = simplify(event, relation)
+    epsilon = _raw_epsilon(events, delta)
+    slack = 2 * _sampler_slack(events, epsilon)
     if slack == 0 or math.isinf(epsilon):
         return epsilon
     if slack >= delta:
         return math.inf
-    epsilon = _raw_epsilon(parts, delta - slack)
-    return epsilon if _sampler_slack(parts, epsilon) <= slack else math.inf
+    epsilon = _raw_epsilon(events, delta - slack)
+    return epsilon if _sampler_slack(events, epsilon) <= slack else math.inf
 
 
-def _profile(parts, **grid):
+def _profile(events, **grid):
     """The function from epsilon to delta, without the error of the sampler."""
-    event = _closed_form_event(parts)
+    event = _closed_form_event(events)
     if event is not None:
         return partial(_delta, event)
-    pld = compose_plds(frozenset(parts.items()), **grid)
-    bound = _summed_bound(parts)
+    pld = compose_plds(frozenset(events.items()), **grid)
+    bound = _summed_bound(events)
 
     def delta(epsilon):
         composed = float(pld.get_delta_for_epsilon(epsilon))
@@ -172,14 +172,14 @@ def _profile(parts, **grid):
     return delta
 
 
-def _raw_epsilon(parts, delta):
-    """`get_epsilon` of simplified parts, without the error of the sampler."""
-    event = _closed_form_event(parts)
+def _raw_epsilon(events, delta):
+    """`get_epsilon` of simplified events, without the error of the sampler."""
+    event = _closed_form_event(events)
     if event is not None:
         return _epsilon(event, delta)
-    pld = compose_plds(frozenset(parts.items()))
+    pld = compose_plds(frozenset(events.items()))
     epsilon = float(pld.get_epsilon_for_delta(delta))
-    bound = _summed_bound(parts)
+    bound = _summed_bound(events)
     if bound is not None and bound.delta <= delta:
         epsilon = min(epsilon, bound.epsilon)
     return epsilon
@@ -189,49 +189,50 @@ def _raw_epsilon(parts, delta):
 
 
 def simplify(event, relation=None):
-    """An equivalent event as parts and their counts, as few as closed forms allow.
+    """An equivalent event as a Counter of events, as few as closed forms allow.
 
-    Returns a Counter. Gaussian events are one, and so are discrete ones of equal noise.
+    Gaussian events are one, and so are discrete ones of equal noise.
     """
     event = convert(event, relation or getattr(event, "relation", None) or "replace")
-    counts = Counter()
-    _flatten(event, 1, counts)
+    leaves = Counter()
+    _flatten(event, 1, leaves)
 
-    parts = Counter()
+    events = Counter()
     squared_mu = 0.0
-    lattices = Counter()
-    for leaf, count in counts.items():
+    contributions_by_noise = Counter()
+    for leaf, count in leaves.items():
         if isinstance(leaf, GaussianEvent):
             squared_mu += count * (leaf.sensitivity / leaf.scale) ** 2
         elif isinstance(leaf, DiscreteGaussianEvent):
-            lattices[leaf.scale, leaf.step] += count * leaf.contributions
+            noise = leaf.scale, leaf.step
+            contributions_by_noise[noise] += count * leaf.contributions
         else:
-            parts[leaf] += count
+            events[leaf] += count
     if squared_mu:
-        parts[GaussianEvent(1.0, math.sqrt(squared_mu), event.relation)] = 1
-    for (scale, step), contributions in lattices.items():
-        parts[DiscreteGaussianEvent(scale, contributions, step, event.relation)] = 1
-    return parts
+        events[GaussianEvent(1.0, math.sqrt(squared_mu), event.relation)] = 1
+    for (scale, step), contributions in contributions_by_noise.items():
+        events[DiscreteGaussianEvent(scale, contributions, step, event.relation)] = 1
+    return events
 
 
-def _flatten(event, count, counts):
+def _flatten(event, count, events):
     """Add the events of which an event is composed to a Counter."""
     if isinstance(event, SelfComposedEvent):
-        _flatten(event.event, count * event.count, counts)
+        _flatten(event.event, count * event.count, events)
     elif isinstance(event, ComposedEvent):
         for component in event.events:
-            _flatten(component, count, counts)
+            _flatten(component, count, events)
     elif isinstance(event, PoissonSampledEvent) and event.probability == 1:
-        _flatten(convert(event.event, event.relation), count, counts)
+        _flatten(convert(event.event, event.relation), count, events)
     else:
-        counts[event] += count
+        events[event] += count
 
 
-def _closed_form_event(parts):
+def _closed_form_event(events):
     """The event, if there is only one and its profile has a closed form; else None."""
-    if parts.total() != 1:
+    if events.total() != 1:
         return None
-    (event,) = parts
+    (event,) = events
     return None if isinstance(event, PoissonSampledEvent) else event
 
 
@@ -242,11 +243,11 @@ class _Bound(NamedTuple):
     delta: float
 
 
-def _summed_bound(parts):
+def _summed_bound(events):
     """Sums of epsilons and deltas, if every part states them; else None."""
     epsilons = []
     deltas = []
-    for event, count in parts.items():
+    for event, count in events.items():
         if isinstance(event, OpaqueEvent):
             epsilons.append(count * event.epsilon)
             deltas.append(count * event.delta)
@@ -269,10 +270,10 @@ def pure_epsilon(event):
     return bound.epsilon
 
 
-def _sampler_slack(parts, epsilon):
+def _sampler_slack(events, epsilon):
     """Bound of what inexact sampling of integer noise adds to delta at an epsilon."""
     n_coordinates = 0
-    for event, count in parts.items():
+    for event, count in events.items():
         if isinstance(event, DiscreteGaussianEvent):
             n_coordinates += count * event.contributions
     if not n_coordinates:

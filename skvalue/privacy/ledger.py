@@ -381,8 +381,8 @@ def _spent_epsilon(terms, charged):
 
 def _fits(events, terms, **grid):
     """Whether events together are within the budget."""
-    parts = simplify(_compose(events, terms.relation))
-    return delta_of(parts, terms.epsilon, **grid) <= terms.delta
+    simplified = simplify(_compose(events, terms.relation))
+    return delta_of(simplified, terms.epsilon, **grid) <= terms.delta
 
 
 def _affordable_epsilon(n_fits, charged, terms):

@@ -348,10 +348,16 @@ def mean_over_splits(problem, by_split, release, statistic=None, **attributes):
         variances[split.players] += split.variances / n_splits**2
         ends += split.ends / n_splits
 
-    empty_utility, utility = map(float, ends)
+    empty_utility, utility = ends
     attributes["values_error_"] = np.sqrt(variances)
     # A fit that was interrupted has fewer splits.
     problem = replace(problem, splits=problem.splits[:n_splits])
     return Result(
-        values, utility, empty_utility, problem, statistic, attributes, release
+        values,
+        float(utility),
+        float(empty_utility),
+        problem,
+        statistic=statistic,
+        attributes=attributes,
+        release=release,
     )
