@@ -1,5 +1,4 @@
-"""Valuers that train an estimator take what it takes: frames, texts, sparse rows,
-gaps."""
+"""Valuers that train an estimator take what it takes: frames, texts, sparse rows."""
 
 import warnings
 
@@ -39,221 +38,266 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::skvalue.exceptions.FailedCoalitionsWarning"),
     pytest.mark.filterwarnings("ignore::skvalue.exceptions.ImpreciseValuesWarning"),
 ]
+SLOW = pytest.mark.slow
 
 NAMES = ["a", "b", "c"]
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(24, 3)).round(2)
+X = np.random.default_rng(0).normal(size=(24, 3)).round(2)
 Y = np.where(X[:, 0] + X[:, 1] > 0, "yes", "no")
-CUT = [("part", StandardScaler(), [0, 2])]
-BY_NUMBER = make_pipeline(ColumnTransformer(CUT), LogisticRegression())
-BY_NAME = make_pipeline(
-    ColumnTransformer([("part", StandardScaler(), ["a", "c"])]), LogisticRegression()
-)
+WITH_GAPS = np.where(X > 1, np.nan, X)
 WORDS = [
     " ".join(["left"] * (i % 5) + ["right"] * (5 - i % 5) + [f"row{i}"])
     for i in range(24)
 ]
-FITS = {"batch": "never", "max_evaluations": 30, "cv": 2, "random_state": 0}
+MANY_LEFT = np.arange(24) % 5 > 2  # labels of the texts
+
+OF_TEXTS = make_pipeline(CountVectorizer(), LogisticRegression())
+BY_NUMBER = make_pipeline(
+    ColumnTransformer([("scaled", StandardScaler(), [0, 2])]), LogisticRegression()
+)
+BY_NAME = make_pipeline(
+    ColumnTransformer([("scaled", StandardScaler(), ["a", "c"])]), LogisticRegression()
+)
+
+SMALL = {"batch": "never", "max_evaluations": 30, "cv": 2, "random_state": 0}
 VALUERS = {
-    "shapley": DataShapleyValuer(BY_NAME, **FITS),
+    "shapley": DataShapleyValuer(BY_NAME, **SMALL),
     "one-out": LeaveOneOutValuer(BY_NAME, cv=2, batch="never"),
-    "layered": LayeredShapleyValuer(BY_NAME, **FITS),
+    "layered": LayeredShapleyValuer(BY_NAME, **SMALL),
     "oob": DataOOBValuer(BY_NAME, n_estimators=12, random_state=0),
 }
-each = pytest.mark.parametrize("name", VALUERS)
+ALL_VALUERS = pytest.mark.parametrize("name", VALUERS)
 
 
 def frame_of(container, rows=X, names=NAMES):
     return container.DataFrame(dict(zip(names, rows.T)))
 
 
-@each
-def test_columns_by_name(name):
-    plain = clone(VALUERS[name]).set_params(estimator=BY_NUMBER).fit(X, Y)
-    for container in (pd, pl):
-        valuer, kind = clone(VALUERS[name]), container.__name__
-        values = valuer.set_output(transform=kind).fit_transform(frame_of(container), Y)
-        assert isinstance(values, container.DataFrame)
-        assert list(valuer.feature_names_in_) == NAMES
-        np.testing.assert_array_equal(valuer.values_, plain.values_)
-        assert valuer.n_features_in_ == 3
+def valuer_of(name, **parameters):
+    return clone(VALUERS[name]).set_params(**parameters)
 
 
-@each
-def test_one_row_is_too_few(name):
+# Containers ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("container", [pd, pl])
+@ALL_VALUERS
+def test_frames_have_the_values_of_arrays(name, container):
+    valuer = valuer_of(name).set_output(transform=container.__name__)
+    values = valuer.fit_transform(frame_of(container), Y)
+    assert isinstance(values, container.DataFrame)
+    assert list(valuer.feature_names_in_) == NAMES
+    assert valuer.n_features_in_ == 3
+    of_array = valuer_of(name, estimator=BY_NUMBER).fit(X, Y)
+    np.testing.assert_array_equal(valuer.values_, of_array.values_)
+
+
+@ALL_VALUERS
+def test_one_row_is_refused(name):
     with pytest.raises(ValueError, match="X must have at least 2 rows. Got 1."):
         VALUERS[name].fit(pd.DataFrame(X[:1], columns=NAMES), Y[:1])
 
 
-@each
-def test_groups_weights_and_validation_set_of_frames(name):
-    frame, groups = frame_of(pd), np.arange(24) % 6
-    given = {} if name == "oob" else {"X_val": frame[16:], "y_val": Y[16:]}
-    rows = slice(None) if name == "oob" else slice(16)
-    valuer = clone(VALUERS[name]).fit(
-        frame[rows], Y[rows], groups=groups[rows], **given
-    )
-    given = {name: np.asarray(part) for name, part in given.items()}
-    plain = clone(VALUERS[name]).set_params(estimator=BY_NUMBER)
-    plain.fit(X[rows], Y[rows], groups=groups[rows], **given)
+@pytest.mark.parametrize("name", ["shapley", "one-out", "layered"])
+def test_groups_and_points_of_frames_have_the_values_of_arrays(name):
+    frame = frame_of(pd)
+    groups = np.arange(16) % 6
+    valuer = valuer_of(name)
+    valuer.fit(frame[:16], Y[:16], X_val=frame[16:], y_val=Y[16:], groups=groups)
+    of_array = valuer_of(name, estimator=BY_NUMBER)
+    of_array.fit(X[:16], Y[:16], X_val=X[16:], y_val=Y[16:], groups=groups)
     assert valuer.values_.shape == (6,)
-    np.testing.assert_array_equal(valuer.values_, plain.values_)
+    np.testing.assert_array_equal(valuer.values_, of_array.values_)
 
 
+def test_groups_of_frames_have_the_values_of_arrays_out_of_bag():
+    groups = np.arange(24) % 6
+    valuer = valuer_of("oob").fit(frame_of(pd), Y, groups=groups)
+    of_array = valuer_of("oob", estimator=BY_NUMBER).fit(X, Y, groups=groups)
+    assert valuer.values_.shape == (6,)
+    np.testing.assert_array_equal(valuer.values_, of_array.values_)
+
+
+@pytest.mark.parametrize("container", [sparse.coo_matrix, sparse.csc_array])
 @pytest.mark.parametrize("name", ["shapley", "oob"])
-def test_sample_weight_of_sparse_rows(name):
+def test_sparse_rows_with_weights_have_the_values_of_dense_ones(name, container):
     weights = np.arange(24) % 3
-    for rows in (X, sparse.coo_matrix(X), sparse.csc_array(X)):
-        valuer = clone(VALUERS[name]).set_params(estimator=GaussianNB())
-        if sparse.issparse(rows):
-            valuer.set_params(estimator=DecisionTreeClassifier(random_state=0))
-        valuer.fit(rows, Y, sample_weight=weights)
-        assert valuer.n_features_in_ == 3
+    valuer = valuer_of(name, estimator=DecisionTreeClassifier(random_state=0))
     dense = clone(valuer).fit(X, Y, sample_weight=weights)
+    valuer.fit(container(X), Y, sample_weight=weights)
+    assert valuer.n_features_in_ == 3
     np.testing.assert_array_equal(valuer.values_, dense.values_)
 
 
+@pytest.mark.parametrize("name", ["shapley", "oob"])
+def test_rows_may_have_weights(name):
+    valuer = valuer_of(name, estimator=GaussianNB())
+    valuer.fit(X, Y, sample_weight=np.arange(24) % 3)
+    assert valuer.n_features_in_ == 3
+
+
 @pytest.mark.parametrize("name", ["shapley", "layered", "oob"])
-def test_texts(name):
-    texts = make_pipeline(CountVectorizer(), LogisticRegression())
-    y = np.arange(24) % 5 > 2
-    valuer = clone(VALUERS[name]).set_params(estimator=texts).fit(WORDS, y)
+def test_texts_have_the_values_of_their_counts(name):
+    valuer = valuer_of(name, estimator=OF_TEXTS).fit(WORDS, MANY_LEFT)
     counts = CountVectorizer().fit_transform(WORDS)
-    plain = (
-        clone(VALUERS[name]).set_params(estimator=LogisticRegression()).fit(counts, y)
-    )
-    np.testing.assert_allclose(valuer.values_, plain.values_, atol=1e-12)
+    of_counts = valuer_of(name, estimator=LogisticRegression()).fit(counts, MANY_LEFT)
+    np.testing.assert_allclose(valuer.values_, of_counts.values_, atol=1e-12)
     assert not hasattr(valuer, "n_features_in_")
 
 
-def test_missing_values_and_three_dimensions():
-    gaps = np.where(X > 1, np.nan, X)
+def test_rows_with_gaps_are_valued_by_an_estimator_that_takes_them():
     model = HistGradientBoostingClassifier(max_iter=2, min_samples_leaf=2)
-    shapley = clone(VALUERS["shapley"]).set_params(estimator=model)
-    shapley.set_params(sampler="permutation", max_evaluations=17)
-    assert shapley.fit(gaps[:16], Y[:16], X_val=gaps[16:], y_val=Y[16:]).values_.any()
-    trees = DataOOBValuer(n_estimators=20, random_state=0)
-    frame = trees.fit(frame_of(pd, gaps), Y)
-    np.testing.assert_array_equal(frame.values_, clone(trees).fit(gaps, Y).values_)
+    valuer = valuer_of(
+        "shapley", estimator=model, sampler="permutation", max_evaluations=17
+    )
+    rows, points = WITH_GAPS[:16], WITH_GAPS[16:]
+    assert valuer.fit(rows, Y[:16], X_val=points, y_val=Y[16:]).values_.any()
+
+
+def test_frames_with_gaps_have_the_values_of_arrays():
+    valuer = DataOOBValuer(n_estimators=20, random_state=0)
+    of_frame = clone(valuer).fit(frame_of(pd, WITH_GAPS), Y)
+    np.testing.assert_array_equal(of_frame.values_, valuer.fit(WITH_GAPS, Y).values_)
+
+
+def test_three_dimensions_are_refused_by_the_estimator():
     match = "LogisticRegression, which raised ValueError: Found array with dim 3"
     with pytest.raises(ValueError, match=match):
         DataShapleyValuer().fit(X.reshape(24, 3, 1), Y)
 
 
-def test_a_numeric_frame_uses_the_batched_solver():
+class TestANumericFrame:
     valuer = DataShapleyValuer(
         LogisticRegression(), max_evaluations=200, random_state=0
     )
-    assert valuer.estimate_cost(frame_of(pd), Y).solver == "logistic"
-    np.testing.assert_array_equal(
-        valuer.fit(frame_of(pd), Y).values_, valuer.fit(X, Y).values_
-    )
+
+    def test_it_is_valued_by_the_batched_solver(self):
+        assert self.valuer.estimate_cost(frame_of(pd), Y).solver == "logistic"
+
+    def test_it_has_the_values_of_an_array(self):
+        of_frame = clone(self.valuer).fit(frame_of(pd), Y)
+        of_array = clone(self.valuer).fit(X, Y)
+        np.testing.assert_array_equal(of_frame.values_, of_array.values_)
+
+
+ROWS = {  # rows, labels and an estimator
+    "frame": (frame_of(pd), Y, BY_NAME),
+    "polars": (frame_of(pl), Y, BY_NAME),
+    "texts": (WORDS, MANY_LEFT, OF_TEXTS),
+    "sparse": (sparse.csr_array(X), Y, LogisticRegression()),
+    "gaps": (np.where(X > 1.5, np.nan, X), Y, DecisionTreeClassifier(random_state=0)),
+}
 
 
 @pytest.mark.parametrize(
-    "rows",
-    [
-        "frame",
-        pytest.param("polars", marks=pytest.mark.slow),
-        "texts",
-        "sparse",
-        "gaps",
-    ],
+    "rows", ["frame", pytest.param("polars", marks=SLOW), "texts", "sparse", "gaps"]
 )
-def test_rows_that_join_and_rows_of_fit(rows):
-    y, model = Y, BY_NAME
-    if rows in ("frame", "polars"):
-        data = frame_of(pd if rows == "frame" else pl)
-    elif rows == "texts":
-        data, y = WORDS, np.arange(24) % 5 > 2
-        model = make_pipeline(CountVectorizer(), LogisticRegression())
-    elif rows == "sparse":
-        data, model = sparse.csr_array(X), LogisticRegression()
-    else:
-        data, model = np.where(X > 1.5, np.nan, X), DecisionTreeClassifier()
-    valuer = LayeredShapleyValuer(model, n_layers=1, **FITS)
-    first, last = slice(0, 16), slice(16, 24)
-    valuer.fit(data[first], y[first], X_val=data[last], y_val=y[last])
-    np.testing.assert_allclose(
-        valuer.score_samples(data[first], y[first]), valuer.values_
-    )
-    assert np.isfinite(valuer.transform(data[last])).all()
-    core = valuer.core_sets()[0]
-    np.testing.assert_allclose(
-        core.score_samples(data[last], y[last]),
-        valuer.score_samples(data[last], y[last]),
-    )
+class TestRowsThatJoin:
+    @pytest.fixture
+    def fitted(self, rows):
+        data, y, model = ROWS[rows]
+        valuer = LayeredShapleyValuer(model, n_layers=1, **SMALL)
+        return valuer.fit(data[:16], y[:16], X_val=data[16:], y_val=y[16:])
+
+    def test_rows_of_fit_have_their_values(self, rows, fitted):
+        data, y, _ = ROWS[rows]
+        scores = fitted.score_samples(data[:16], y[:16])
+        np.testing.assert_allclose(scores, fitted.values_)
+
+    def test_other_rows_have_values_without_labels(self, rows, fitted):
+        data, _, _ = ROWS[rows]
+        assert np.isfinite(fitted.transform(data[16:])).all()
+
+    def test_the_core_set_values_other_rows_alike(self, rows, fitted):
+        data, y, _ = ROWS[rows]
+        (core,) = fitted.core_sets()
+        np.testing.assert_allclose(
+            core.score_samples(data[16:], y[16:]),
+            fitted.score_samples(data[16:], y[16:]),
+        )
 
 
-@pytest.mark.parametrize("rows", ["frame", "texts", "sparse"])
-def test_checkpoint(rows, tmp_path):
-    data = {"frame": frame_of(pd), "texts": WORDS, "sparse": sparse.csr_array(X)}[rows]
-    other = {
-        "frame": frame_of(pd, X + 1),
-        "texts": WORDS[::-1],
-        "sparse": sparse.csr_array(X + 1),
-    }
-    model = {
-        "texts": make_pipeline(CountVectorizer(), LogisticRegression()),
-        "frame": BY_NAME,
-    }
-    options = {
-        **FITS,
-        "sampler": "permutation",
-        "estimator": model.get(rows, LogisticRegression()),
-    }
-    whole = SemivalueValuer(**{**options, "max_evaluations": 60}).fit(data, Y)
-    path = tmp_path / "state.npz"
-    SemivalueValuer(**options, checkpoint=path).fit(data, Y)
-    options["max_evaluations"] = 60
-    resumed = SemivalueValuer(**options, checkpoint=path).fit(data, Y)
-    np.testing.assert_array_equal(resumed.values_, whole.values_)
-    with pytest.raises(ValueError, match="checkpoint resumes a fit on the same data"):
-        resumed.fit(other[rows], Y)
+OTHER_ROWS = {
+    "frame": frame_of(pd, X + 1),
+    "texts": WORDS[::-1],
+    "sparse": sparse.csr_array(X + 1),
+}
 
 
-def test_the_validation_set_is_of_the_same_kind():
-    frame = frame_of(pd)
-    valuer = clone(VALUERS["shapley"])
-    for wrong, message in [
+@pytest.mark.parametrize("rows", OTHER_ROWS)
+class TestCheckpoints:
+    def valuer(self, rows, max_evaluations, **options):
+        _, _, model = ROWS[rows]
+        parameters = {**SMALL, "max_evaluations": max_evaluations, **options}
+        return SemivalueValuer(model, sampler="permutation", **parameters)
+
+    def test_a_fit_of_the_same_rows_resumes(self, rows, tmp_path):
+        data, _, _ = ROWS[rows]
+        path = tmp_path / "state.npz"
+        self.valuer(rows, 30, checkpoint=path).fit(data, Y)
+        resumed = self.valuer(rows, 60, checkpoint=path).fit(data, Y)
+        uninterrupted = self.valuer(rows, 60).fit(data, Y)
+        np.testing.assert_array_equal(resumed.values_, uninterrupted.values_)
+
+    def test_a_fit_of_other_rows_is_refused(self, rows, tmp_path):
+        data, _, _ = ROWS[rows]
+        valuer = self.valuer(rows, 60, checkpoint=tmp_path / "state.npz").fit(data, Y)
+        with pytest.raises(
+            ValueError, match="checkpoint resumes a fit on the same data"
+        ):
+            valuer.fit(OTHER_ROWS[rows], Y)
+
+
+@pytest.mark.parametrize(
+    ("points", "message"),
+    [
         (X, "X is a pandas frame. Got an array of numbers"),
         (frame_of(pl), "X is a pandas frame. Got a polars frame"),
         (WORDS, "Got one text or object per row"),
-        (frame[["b", "a", "c"]], "feature names should match"),
-        (frame[["a", "c"]], "feature names should match|has 2 features"),
-    ]:
-        with pytest.raises(ValueError, match=f"X_val must be like X: .*({message})"):
-            valuer.fit(frame, Y, X_val=wrong, y_val=Y)
-    plain = DataShapleyValuer(max_evaluations=100)
+        (frame_of(pd)[["b", "a", "c"]], "feature names should match"),
+        (frame_of(pd)[["a", "c"]], "feature names should match|has 2 features"),
+    ],
+    ids=["array", "polars", "texts", "order of columns", "missing column"],
+)
+def test_points_of_another_kind_than_a_frame_are_refused(points, message):
+    with pytest.raises(ValueError, match=f"X_val must be like X: .*({message})"):
+        valuer_of("shapley").fit(frame_of(pd), Y, X_val=points, y_val=Y)
+
+
+def test_points_of_another_kind_than_an_array_are_refused():
     with pytest.raises(
         ValueError, match="X_val must be like X: X is an array of numbers. Got one"
     ):
-        plain.fit(X, Y, X_val=WORDS, y_val=Y)
-    sparse_val = plain.set_params(random_state=0).fit(
-        X, Y, X_val=sparse.csr_array(X), y_val=Y
-    )
-    np.testing.assert_array_equal(
-        sparse_val.values_, plain.fit(X, Y, X_val=X, y_val=Y).values_
-    )
+        DataShapleyValuer(max_evaluations=100).fit(X, Y, X_val=WORDS, y_val=Y)
+
+
+def test_sparse_points_of_dense_rows_are_taken():
+    valuer = DataShapleyValuer(max_evaluations=100, random_state=0)
+    dense = clone(valuer).fit(X, Y, X_val=X, y_val=Y)
+    valuer.fit(X, Y, X_val=sparse.csr_array(X), y_val=Y)
+    np.testing.assert_array_equal(valuer.values_, dense.values_)
+
+
+# Errors -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "valuer", [DataShapleyValuer(), DataOOBValuer(), LayeredShapleyValuer()]
 )
-def test_an_estimator_that_cannot_take_the_rows(valuer):
+def test_an_estimator_that_cannot_take_the_rows_is_named_with_a_cure(valuer):
     with pytest.raises(
         ValueError, match="estimator must train on all .* need a pipeline"
     ):
         valuer.fit(frame_of(pd).assign(a=WORDS), Y)
-    if not isinstance(valuer, DataOOBValuer):
-        with pytest.raises(
-            ValueError, match="LogisticRegression, which raised"
-        ) as raised:
-            valuer.fit(X, Y, X_val=np.where(X > 1, np.nan, X), y_val=Y)
-        assert "NaN" in str(raised.value.__cause__)
 
 
-class Shows(DecisionTreeClassifier):
+@pytest.mark.parametrize("valuer", [DataShapleyValuer(), LayeredShapleyValuer()])
+def test_an_estimator_that_cannot_take_the_points_is_named(valuer):
+    with pytest.raises(ValueError, match="LogisticRegression, which raised") as raised:
+        valuer.fit(X, Y, X_val=WITH_GAPS, y_val=Y)
+    assert "NaN" in str(raised.value.__cause__)
+
+
+class Revealing(DecisionTreeClassifier):
     """Its errors show the first entry of X."""
 
     def fit(self, X, y):
@@ -261,9 +305,9 @@ class Shows(DecisionTreeClassifier):
 
 
 SECRET = 12345.678
-SHOWN = {
-    "fit": (clone(VALUERS["shapley"]).set_params(estimator=Shows()), X + SECRET, Y),
-    "oob": (DataOOBValuer(Shows()), frame_of(pd) + SECRET, Y),
+REVEALED = {  # valuer, rows and labels whose errors could show them
+    "fit": (valuer_of("shapley", estimator=Revealing()), X + SECRET, Y),
+    "oob": (DataOOBValuer(Revealing()), frame_of(pd) + SECRET, Y),
     "y": (KNNShapleyValuer(), X, X[:, 0] + SECRET * 1j),
     "estimator's y": (DataShapleyValuer(Ridge()), X, X[:, 0] + SECRET * 1j),
     "filter's y": (ValueFilteredRegressor(Ridge()), X, X[:, 0] + SECRET * 1j),
@@ -272,9 +316,9 @@ SHOWN = {
 }
 
 
-@pytest.mark.parametrize("name", SHOWN)
-def test_messages_show_no_entry(name):
-    valuer, rows, y = SHOWN[name]
+@pytest.mark.parametrize("name", REVEALED)
+def test_no_message_shows_an_entry(name):
+    valuer, rows, y = REVEALED[name]
     with pytest.raises(
         ValueError, match="numbers|the cause of this error|Complex data"
     ) as raised:
@@ -282,128 +326,217 @@ def test_messages_show_no_entry(name):
     assert "12345" not in str(raised.value)
 
 
-def test_input_tags_follow_the_estimator():
-    class Words(DecisionTreeClassifier):
-        def __sklearn_tags__(self):
-            tags = super().__sklearn_tags__()
-            tags.input_tags.string, tags.input_tags.two_d_array = True, False
-            return tags
+# Tags and hints -----------------------------------------------------------------------
 
-    for valuer in (DataShapleyValuer(), DataOOBValuer(), LayeredShapleyValuer()):
-        assert not get_tags(valuer.set_params(estimator=GaussianNB())).input_tags.sparse
-        tags = get_tags(
-            valuer.set_params(estimator=HistGradientBoostingClassifier())
-        ).input_tags
-        assert tags.allow_nan
-        filtered = ValueFilteredClassifier(HistGradientBoostingClassifier(), valuer)
+
+class OfTexts(DecisionTreeClassifier):
+    """Says that it takes texts."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+@pytest.mark.parametrize(
+    "cls", [DataShapleyValuer, DataOOBValuer, LayeredShapleyValuer]
+)
+class TestInputTags:
+    def test_they_are_dense_for_an_estimator_of_dense_rows(self, cls):
+        assert not get_tags(cls(GaussianNB())).input_tags.sparse
+
+    def test_they_allow_gaps_for_an_estimator_that_takes_them(self, cls):
+        assert get_tags(cls(HistGradientBoostingClassifier())).input_tags.allow_nan
+
+    def test_a_filter_allows_gaps_with_such_a_valuer(self, cls):
+        model = HistGradientBoostingClassifier()
+        filtered = ValueFilteredClassifier(model, cls(model))
         assert get_tags(filtered).input_tags.allow_nan
-        tags = get_tags(valuer.set_params(estimator=Words())).input_tags
+
+    def test_they_are_texts_for_an_estimator_of_texts(self, cls):
+        tags = get_tags(cls(OfTexts())).input_tags
         assert tags.string
         assert not tags.two_d_array
+
+
+def test_input_tags_are_dense_for_the_stable_estimator():
     assert not get_tags(LayeredShapleyValuer(l2=1.0)).input_tags.sparse
 
 
-def test_hint_of_what_keeps_models_from_batches():
-    scaled = make_pipeline(
-        StandardScaler(), LogisticRegression(class_weight="balanced")
-    )
-    for estimator, what in [
-        (scaled, "the steps before LogisticRegression .* and class_weight: transform"),
+BALANCED = LogisticRegression(class_weight="balanced")
+SCALED = make_pipeline(StandardScaler(), BALANCED)
+FEW = {"max_evaluations": 12, "cv": 2, "random_state": 0}
+
+
+@pytest.mark.parametrize("cls", [SemivalueValuer, LayeredShapleyValuer])
+@pytest.mark.parametrize(
+    ("estimator", "obstacle"),
+    [
         (
-            LogisticRegression(class_weight="balanced"),
-            "of class_weight: pass sample_weight",
+            SCALED,
+            "the steps before LogisticRegression .* and class_weight: transform",
         ),
+        (BALANCED, "of class_weight: pass sample_weight"),
         (
             make_pipeline(StandardScaler(), KNeighborsClassifier(1)),
             "before KNeighborsClassifier",
         ),
-    ]:
-        for cls in (SemivalueValuer, LayeredShapleyValuer):
-            with pytest.warns(UnbatchedFitWarning, match=what) as told:
-                cls(estimator, max_evaluations=12, cv=2, random_state=0).fit(
-                    X[:8], Y[:8]
-                )
-            hints = [w for w in told if w.category is UnbatchedFitWarning]
-            assert len(hints) == 1
-            assert hints[0].filename == __file__
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UnbatchedFitWarning)
-        for model, batch in [
-            (scaled, "never"),
-            (make_pipeline(StandardScaler(), DecisionTreeClassifier()), "auto"),
-            (LogisticRegression(l1_ratio=1.0, solver="liblinear"), "auto"),
-        ]:
-            SemivalueValuer(model, batch=batch, max_evaluations=12, cv=2).fit(
-                X[:8], Y[:8]
-            )
-
-
-def test_the_task_is_that_of_the_estimator():
-    y = np.arange(24) % 4
-    assert not hasattr(DataOOBValuer(DecisionTreeRegressor(), 20).fit(X, y), "classes_")
-    assert hasattr(DataOOBValuer(DecisionTreeClassifier(), 20).fit(X, y), "classes_")
-    assert not hasattr(LayeredShapleyValuer(Ridge(), n_layers=1).fit(X, y), "classes_")
-    with pytest.raises(
-        ValueError, match="estimator must be a classifier for classes.* Got Ridge"
-    ):
-        DataOOBValuer(Ridge(), task="classification").fit(X, y)
-    for valuer in (DataOOBValuer(GaussianNB()), DataShapleyValuer(GaussianNB())):
-        with pytest.raises(
-            ValueError, match="must be a regressor with task='regression'"
-        ):
-            ValueFilteredRegressor(Ridge(), valuer).fit(X, y)
-
-
-def test_whole_numbers_that_may_be_a_regression():
-    rows = RNG.normal(size=(200, 2))
-    years, codes = RNG.integers(0, 40, 200) * 10, np.arange(200) % 40
-    with pytest.warns(
-        ManyClassesWarning, match="y has 40 different whole numbers"
-    ) as told:
-        KNNShapleyValuer().fit(rows, years)
-    assert told[0].filename == __file__
-    with pytest.warns(ManyClassesWarning, match="use a valuer with task='regression'"):
-        TKNNShapleyValuer(epsilon=1.0).fit(rows, years, X_val=rows + 1, y_val=years)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", ManyClassesWarning)
-        KNNShapleyValuer().fit(rows, codes)
-        KNNShapleyValuer().fit(rows, years.astype(str))
-        KNNShapleyValuer().fit(rows[:20], np.arange(20) * 3 % 11)
-
-
-REFUSED = [
-    (frame_of(pd).assign(a=WORDS), "columns of other types: a", "ColumnTransformer"),
-    (
-        frame_of(pl).with_columns(pl.Series("b", WORDS)),
-        "other types: b",
-        "ColumnTransformer",
-    ),
-    (np.c_[X.astype(object), WORDS], "Got an array of objects", "ColumnTransformer"),
-    (WORDS, "Got one text or object per row", "TfidfVectorizer"),
-    (np.where(X > 1, np.nan, X), "Input X contains NaN", "SimpleImputer"),
-]
+    ],
+    ids=["scaled and balanced", "balanced", "scaled"],
+)
+def test_a_hint_says_once_what_keeps_models_from_batches(cls, estimator, obstacle):
+    with pytest.warns(UnbatchedFitWarning, match=obstacle) as caught:
+        cls(estimator, **FEW).fit(X[:8], Y[:8])
+    (warning,) = (w for w in caught if w.category is UnbatchedFitWarning)
+    assert warning.filename == __file__
 
 
 @pytest.mark.parametrize(
-    ("rows", "what", "cure"), REFUSED, ids=lambda part: str(part)[:9]
+    ("estimator", "batch"),
+    [
+        (SCALED, "never"),
+        (make_pipeline(StandardScaler(), DecisionTreeClassifier()), "auto"),
+        (LogisticRegression(l1_ratio=1.0, solver="liblinear"), "auto"),
+    ],
+    ids=["no batches wanted", "no solver", "no solver for the parameters"],
 )
-def test_refused_rows_name_the_cure(rows, what, cure):
-    for valuer, how in [
+def test_no_hint_is_given_where_models_cannot_be_batched(estimator, batch):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnbatchedFitWarning)
+        SemivalueValuer(estimator, batch=batch, **FEW).fit(X[:8], Y[:8])
+
+
+# The task -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("valuer", "is_classification"),
+    [
+        (DataOOBValuer(DecisionTreeRegressor(), 20), False),
+        (DataOOBValuer(DecisionTreeClassifier(), 20), True),
+        (LayeredShapleyValuer(Ridge(), n_layers=1), False),
+    ],
+    ids=["regression trees", "trees", "ridge"],
+)
+def test_the_task_is_that_of_the_estimator(valuer, is_classification):
+    valuer.fit(X, np.arange(24) % 4)
+    assert hasattr(valuer, "classes_") == is_classification
+
+
+def test_a_regressor_of_classes_is_refused():
+    with pytest.raises(
+        ValueError, match="estimator must be a classifier for classes.* Got Ridge"
+    ):
+        DataOOBValuer(Ridge(), task="classification").fit(X, np.arange(24) % 4)
+
+
+@pytest.mark.parametrize("cls", [DataOOBValuer, DataShapleyValuer])
+def test_a_classifier_of_targets_is_refused(cls):
+    filtered = ValueFilteredRegressor(Ridge(), cls(GaussianNB()))
+    with pytest.raises(ValueError, match="must be a regressor with task='regression'"):
+        filtered.fit(X, np.arange(24) % 4)
+
+
+class TestWholeNumbers:
+    """Labels that may be the targets of a regression."""
+
+    rows = np.random.default_rng(1).normal(size=(200, 2))
+    years = np.random.default_rng(2).integers(0, 40, 200) * 10
+
+    def test_many_of_them_are_warned_of_at_the_users_line(self):
+        n_labels = len(np.unique(self.years))
+        with pytest.warns(
+            ManyClassesWarning, match=f"y has {n_labels} different whole numbers"
+        ) as caught:
+            KNNShapleyValuer().fit(self.rows, self.years)
+        assert caught[0].filename == __file__
+
+    def test_the_warning_of_a_method_of_classes_names_a_valuer(self):
+        valuer = TKNNShapleyValuer(epsilon=1.0)
+        with pytest.warns(
+            ManyClassesWarning, match="use a valuer with task='regression'"
+        ):
+            valuer.fit(self.rows, self.years, X_val=self.rows + 1, y_val=self.years)
+
+    @pytest.mark.parametrize(
+        ("rows", "y"),
+        [
+            (rows, np.arange(200) % 40),
+            (rows, years.astype(str)),
+            (rows[:20], np.arange(20) * 3 % 11),
+        ],
+        ids=["codes", "strings", "few rows"],
+    )
+    def test_those_that_are_labels_are_not(self, rows, y):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ManyClassesWarning)
+            KNNShapleyValuer().fit(rows, y)
+
+
+# Rows that other valuers refuse -------------------------------------------------------
+
+REFUSED_ROWS = pytest.mark.parametrize(
+    ("rows", "message", "cure"),
+    [
+        (
+            frame_of(pd).assign(a=WORDS),
+            "columns of other types: a",
+            "ColumnTransformer",
+        ),
+        (
+            frame_of(pl).with_columns(pl.Series("b", WORDS)),
+            "other types: b",
+            "ColumnTransformer",
+        ),
+        (
+            np.c_[X.astype(object), WORDS],
+            "Got an array of objects",
+            "ColumnTransformer",
+        ),
+        (WORDS, "Got one text or object per row", "TfidfVectorizer"),
+        (WITH_GAPS, "Input X contains NaN", "SimpleImputer"),
+    ],
+    ids=["pandas", "polars", "objects", "texts", "gaps"],
+)
+REFUSING = pytest.mark.parametrize(
+    ("valuer", "advice"),
+    [
         (KNNShapleyValuer(), "Pass embedding="),
         (TKNNShapleyValuer(0.5), "Pass embedding="),
         (GradientSemivalueValuer(), "Transform the rows first, for example by "),
-    ]:
-        with pytest.raises(ValueError, match=f"{what}.*{how}.*{cure}") as told:
-            valuer.fit(rows, Y)
-        message = "".join(map(str, [told.value, told.value.__cause__]))
-        assert "left right" not in message  # no entry is shown
-        assert "HistGradientBoosting" not in message
-        with pytest.raises(ValueError, match=f"X_val must be like X.*{cure}"):
-            valuer.fit(X, Y, X_val=rows, y_val=Y)
+    ],
+    ids=["knn", "tknn", "gradients"],
+)
+
+
+@REFUSING
+@REFUSED_ROWS
+def test_refused_rows_name_the_cure_and_show_no_entry(
+    rows, message, cure, valuer, advice
+):
+    with pytest.raises(ValueError, match=f"{message}.*{advice}.*{cure}") as raised:
+        valuer.fit(rows, Y)
+    text = f"{raised.value}{raised.value.__cause__}"
+    assert "left right" not in text
+    assert "HistGradientBoosting" not in text
+
+
+@REFUSING
+@REFUSED_ROWS
+def test_refused_points_name_the_cure(rows, message, cure, valuer, advice):
+    with pytest.raises(ValueError, match=f"X_val must be like X.*{cure}"):
+        valuer.fit(X, Y, X_val=rows, y_val=Y)
+
+
+@REFUSED_ROWS
+def test_an_embedding_of_such_rows_must_be_finite(rows, message, cure):
+    valuer = KNNShapleyValuer(embedding=lambda rows: np.full((len(rows), 2), np.nan))
     with pytest.raises(ValueError, match="embedding must return finite numbers"):
-        KNNShapleyValuer(embedding=lambda rows: np.full((len(rows), 2), np.nan)).fit(
-            rows, Y
-        )
+        valuer.fit(rows, Y)
+
+
+COLUMNS = {"left": X[:, :1], "right": X[:, 1:]}
 
 
 @pytest.mark.parametrize(
@@ -416,33 +549,46 @@ def test_refused_rows_name_the_cure(rows, what, cure):
     ],
     ids=["shapley", "oob", "knn", "embedding"],
 )
-def test_a_dict_of_arrays_is_refused(valuer):
-    columns = {"left": X[:, :1], "right": X[:, 1:]}
+@pytest.mark.parametrize("is_filter", [False, True], ids=["valuer", "filter"])
+def test_a_dict_of_arrays_is_refused(valuer, is_filter):
+    if is_filter:
+        valuer = ValueFilteredClassifier(LogisticRegression(), valuer)
     match = (
         "X must have one entry per row, .* Got a dict: pass its arrays as the columns"
     )
     with pytest.raises(TypeError, match=match):
-        valuer.fit(columns, Y)
-    with pytest.raises(TypeError, match=match):
-        ValueFilteredClassifier(LogisticRegression(), valuer).fit(columns, Y)
+        valuer.fit(COLUMNS, Y)
+
+
+def test_a_dict_of_points_is_refused():
     with pytest.raises(TypeError, match="X_val must have one entry per row"):
-        DataShapleyValuer().fit(X, Y, X_val=columns, y_val=Y)
+        DataShapleyValuer().fit(X, Y, X_val=COLUMNS, y_val=Y)
 
 
-def test_games_of_frames_and_texts():
-    masks = np.tri(24, dtype=bool)[[5, 11, 23]]
-    frame = ModelGame(BY_NAME, frame_of(pd), Y, frame_of(pd), Y)
-    np.testing.assert_array_equal(
-        frame.utility(masks), ModelGame(BY_NUMBER, X, Y, X, Y).utility(masks)
-    )
-    assert frame.n_failed == 0
-    frame.require_trainable()
-    model = make_pipeline(CountVectorizer(), LogisticRegression())
-    texts = ModelGame(model, WORDS, Y, pd.Series(WORDS), Y)
-    assert texts.utility(masks).shape == (3,)
+# Games --------------------------------------------------------------------------------
+
+MASKS = np.tri(24, dtype=bool)[[5, 11, 23]]
+
+
+def test_a_game_of_a_frame_has_the_utilities_of_an_array():
+    game = ModelGame(BY_NAME, frame_of(pd), Y, frame_of(pd), Y)
+    of_array = ModelGame(BY_NUMBER, X, Y, X, Y)
+    np.testing.assert_array_equal(game.utility(MASKS), of_array.utility(MASKS))
+    assert game.n_failed == 0
+    game.require_trainable()
+
+
+def test_a_game_takes_texts():
+    game = ModelGame(OF_TEXTS, WORDS, Y, pd.Series(WORDS), Y)
+    assert game.utility(MASKS).shape == (3,)
+
+
+def test_a_game_says_that_its_fits_are_not_batched():
+    scaled = make_pipeline(StandardScaler(), GaussianNB())
     with pytest.warns(UnbatchedFitWarning):
-        ModelGame(
-            make_pipeline(StandardScaler(), GaussianNB()), X, Y, X, Y
-        ).warn_unbatched()
+        ModelGame(scaled, X, Y, X, Y).warn_unbatched()
+
+
+def test_a_game_of_targets_needs_a_regressor():
     with pytest.raises(ValueError, match="A regression needs a regressor"):
         ModelGame(LogisticRegression(), X, np.arange(24), X, np.arange(24) + 2)
