@@ -1,5 +1,4 @@
-"""Timing side by side: what is compared runs in turn, in one process, and the ratio is
-reported."""
+"""Timing side by side: what is compared runs in turn, in one process."""
 
 import os
 import subprocess
@@ -12,29 +11,28 @@ import pytest
 
 @pytest.fixture
 def ratio(record_property, capsys):
-    """Median over rounds of the time of ``ours`` over that of ``theirs``, printed and
-    limited."""
+    """Median over rounds of a time over that of a reference, printed and limited."""
 
-    def measure(name, ours, theirs, limit, rounds=7):
-        ours()  # compiles, and touches memory for the first time
-        theirs()
+    def measure(name, workload, reference, limit, rounds=7):
+        # The first run compiles, and touches memory for the first time.
+        workload()
+        reference()
         ratios = []
         for _ in range(rounds):
-            t0 = perf_counter()
-            theirs()
-            t1 = perf_counter()
-            sleep(
-                0.1
-            )  # idle BLAS threads spin for a while, and would take a core from ours
-            t2 = perf_counter()
-            ours()
-            ratios.append((perf_counter() - t2) / (t1 - t0))
+            start = perf_counter()
+            reference()
+            reference_seconds = perf_counter() - start
+            # Idle BLAS threads spin for a while, and would take a core.
+            sleep(0.1)
+            start = perf_counter()
+            workload()
+            ratios.append((perf_counter() - start) / reference_seconds)
         median = float(np.median(ratios))
-        spread = f"[{min(ratios):.3g}, {max(ratios):.3g}]"
         record_property(name, median)
         with capsys.disabled():
             print(
-                f"\n{name}: {median:.3g} {spread} x the time compared with; limit {limit:g}"
+                f"\n{name}: {median:.3g} [{min(ratios):.3g}, {max(ratios):.3g}] x the "
+                f"time compared with; limit {limit:g}"
             )
         assert median <= limit
         return median
@@ -44,25 +42,31 @@ def ratio(record_property, capsys):
 
 @pytest.fixture
 def against_a_peer(capsys):
-    """Median quotient of numbers that a peer and skvalue print, each in a process of
-    one thread."""
+    """Median quotient of what a peer and skvalue print, in processes of one thread.
 
-    def numbers(python, code):
+    The last line that each prints has one number or several, which are multiplied.
+    """
+
+    def printed_product(python, code):
         threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         result = subprocess.run(
             [python, "-W", "ignore", "-c", code],
-            capture_output=True, text=True, check=True, env=os.environ | threads,
-        )  # fmt: skip
-        return np.prod([float(word) for word in result.stdout.splitlines()[-1].split()])
+            capture_output=True,
+            text=True,
+            check=True,
+            env=os.environ | threads,
+        )
+        last_line = result.stdout.splitlines()[-1]
+        return np.prod([float(word) for word in last_line.split()])
 
-    def measure(name, variable, common, theirs, ours, rounds=3):
+    def measure(name, variable, *, common, peer, skvalue, rounds=3):
         python = os.environ.get(variable)
         if python is None:
             pytest.skip(f"{variable} names no Python with the peer")
-        ratios = [
-            numbers(python, common + theirs) / numbers(sys.executable, common + ours)
-            for _ in range(rounds)
-        ]
+        ratios = []
+        for _ in range(rounds):
+            of_peer = printed_product(python, common + peer)
+            ratios.append(of_peer / printed_product(sys.executable, common + skvalue))
         with capsys.disabled():
             print(f"\n{name}: {sorted(ratios)}")
         return np.median(ratios)

@@ -21,7 +21,8 @@ from .compare import rows
 
 pytestmark = pytest.mark.bench
 
-N, V = 50_000, 1000
+N = 50_000
+N_VAL = 1000
 
 
 def class_name(valuer):
@@ -30,62 +31,71 @@ def class_name(valuer):
 
 @pytest.fixture(scope="module", params=[32, 512])
 def problem(request):
-    return rows(N, V, request.param)
+    return rows(N, N_VAL, request.param)
 
 
-def product(data):
-    out = np.empty((V, N), dtype=np.float32)
+def make_product(data):
+    """The matrix product of the rows and the validation points."""
+    out = np.empty((N_VAL, N), dtype=np.float32)
     return partial(np.matmul, data["X_val"], data["X"].T, out=out)
 
 
-def columns(data):
+def n_columns(data):
     return data["X"].shape[1]
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 def test_tknn_against_the_product(problem, metric, ratio):
-    d = columns(problem)
-    radius = {("euclidean", 32): 7.0, ("euclidean", 512): 31.0}.get((metric, d), 0.9)
-    valuer = TKNNShapleyValuer(radius, metric=metric)
-    limit = 3.0 if d == 32 else 1.5
-    fit = partial(valuer.fit, **problem)
-    ratio(f"TKNN {metric}, d={d}, over X_val @ X.T", fit, product(problem), limit)
+    d = n_columns(problem)
+    radii = {("euclidean", 32): 7.0, ("euclidean", 512): 31.0}
+    valuer = TKNNShapleyValuer(radii.get((metric, d), 0.9), metric=metric)
+    ratio(
+        f"TKNN {metric}, d={d}, over X_val @ X.T",
+        partial(valuer.fit, **problem),
+        make_product(problem),
+        3.0 if d == 32 else 1.5,
+    )
     assert 0 < valuer.counts_.mean() < N / 2
 
 
 def test_knn_against_the_product(problem, ratio):
-    d = columns(problem)
+    d = n_columns(problem)
     # d=32: up to 10 by the ranking, up to 15 with keys finished exactly. d=512: 2.4 to
     # 3.4.
-    limit = 15.0 if d == 32 else 3.5
-    fit = partial(KNNShapleyValuer(5).fit, **problem)
-    ratio(f"KNN, d={d}, over X_val @ X.T", fit, product(problem), limit)
+    ratio(
+        f"KNN, d={d}, over X_val @ X.T",
+        partial(KNNShapleyValuer(5).fit, **problem),
+        make_product(problem),
+        15.0 if d == 32 else 3.5,
+    )
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_knn_cost_of_a_pair(dtype, capsys):
-    """Cost of a row and a validation point at a million rows over that at 20,000, one
-    thread."""
-    costs = {20_000: [], 1_000_000: []}
-    fits = {n: rows(n, 64, 32, dtype=dtype) for n in costs}
+@pytest.mark.parametrize(("dtype", "limit"), [(np.float32, 2.5), (np.float64, 2.0)])
+def test_pair_of_a_million_rows_costs_little_more_than_one_of_few(dtype, limit, capsys):
+    """A pair is a row and a validation point; one thread."""
     valuer = KNNShapleyValuer(5, n_jobs=1)
-    for turn in range(8):
-        for n, data in fits.items():
-            repeats = max(1, 200_000 // n)
-            start = process_time()
-            for _ in range(repeats):
-                valuer.fit(**data)
-            if turn:  # the first one compiles
-                costs[n].append((process_time() - start) / (repeats * n * 64))
-    few, many = (1e9 * np.array(cost) for cost in costs.values())
-    ratios = many / few
+
+    def seconds_of_a_pair(data):
+        n = len(data["X"])
+        n_repeats = max(1, 200_000 // n)
+        start = process_time()
+        for _ in range(n_repeats):
+            valuer.fit(**data)
+        return (process_time() - start) / (n_repeats * n * 64)
+
+    few = rows(20_000, 64, 32, dtype=dtype)
+    many = rows(1_000_000, 64, 32, dtype=dtype)
+    costs = [(seconds_of_a_pair(few), seconds_of_a_pair(many)) for _ in range(8)]
+    # The first round compiles.
+    of_few, of_many = 1e9 * np.array(costs[1:]).T
+    ratios = of_many / of_few
     with capsys.disabled():
         print(
-            f"\nKNN, {np.dtype(dtype)}, a pair at 1e6 rows over 20,000: {np.median(ratios):.3g} "
-            f"[{ratios.min():.3g}, {ratios.max():.3g}]; {np.median(many):.1f} and "
-            f"{np.median(few):.1f} ns"
+            f"\nKNN, {np.dtype(dtype)}, a pair at 1e6 rows over 20,000: "
+            f"{np.median(ratios):.3g} [{ratios.min():.3g}, {ratios.max():.3g}]; "
+            f"{np.median(of_many):.1f} and {np.median(of_few):.1f} ns"
         )
-    assert np.median(ratios) <= (2.5 if dtype == np.float32 else 2.0)
+    assert np.median(ratios) <= limit
 
 
 @pytest.mark.parametrize(
@@ -93,44 +103,48 @@ def test_knn_cost_of_a_pair(dtype, capsys):
     [{"semivalue": "banzhaf"}, {"semivalue": (4, 1)}, {"min_coalition": N // 2}],
     ids=str,
 )
-def test_knn_semivalues_against_shapley(problem, parameters, ratio):
-    d = columns(problem)
-    fits = [
-        partial(KNNShapleyValuer(5, **given).fit, **problem)
-        for given in (parameters, {})
-    ]
-    ratio(f"KNN {parameters}, d={d}, over the Shapley value", *fits, 1.1)
+def test_knn_semivalues_cost_as_much_as_shapley_values(problem, parameters, ratio):
+    ratio(
+        f"KNN {parameters}, d={n_columns(problem)}, over the Shapley value",
+        partial(KNNShapleyValuer(5, **parameters).fit, **problem),
+        partial(KNNShapleyValuer(5).fit, **problem),
+        1.1,
+    )
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])
-def test_private_tknn_against_the_exact_one(n_classes, ratio):
-    """Release, smoothing and the 32 sums over the rows of the standard errors cost
-    little."""
-    game = rows(N, 200, 512, n_classes)
-    fits = [partial(TKNNShapleyValuer(0.9, epsilon=e).fit, **game) for e in (1.0, None)]
+def test_private_tknn_costs_little_more_than_the_exact_one(n_classes, ratio):
+    """Release, smoothing and the 32 sums over the rows of the standard errors."""
+    data = rows(N, 200, 512, n_classes)
     ratio(
         f"private TKNN over exact, {n_classes} classes, N={N:,}, V=200, d=512",
-        *fits,
+        partial(TKNNShapleyValuer(0.9, epsilon=1.0).fit, **data),
+        partial(TKNNShapleyValuer(0.9).fit, **data),
         2.0,
     )
 
 
+# The fit of TKNN takes a tenth of a second: from 1.1 to 1.6 times as fast with two
+# threads.
 @pytest.mark.parametrize(
-    "valuer",
-    [KNNShapleyValuer(5), TKNNShapleyValuer(7.0, metric="euclidean")],
-    ids=class_name,
+    ("valuer", "limit"),
+    [
+        (KNNShapleyValuer(5), 1 / 1.7),
+        (TKNNShapleyValuer(7.0, metric="euclidean"), 0.95),
+    ],
+    ids=["KNN", "TKNN"],
 )
-def test_two_threads_against_one(valuer, ratio):
-    data = rows(N, V, 32)
-    fits = [
-        partial(clone(valuer).set_params(n_jobs=n_jobs).fit, **data)
-        for n_jobs in (2, 1)
-    ]
-    # The fit of TKNN takes a tenth of a second: from 1.1 to 1.6 times as fast with two
-    # threads.
-    limit = 1 / 1.7 if isinstance(valuer, KNNShapleyValuer) else 0.95
-    ratio(f"{class_name(valuer)}, two threads over one", *fits, limit)
+def test_two_threads_are_faster_than_one(valuer, limit, ratio):
+    data = rows(N, N_VAL, 32)
 
+    def fit_with(n_jobs):
+        return partial(clone(valuer).set_params(n_jobs=n_jobs).fit, **data)
+
+    name = f"{class_name(valuer)}, two threads over one"
+    ratio(name, fit_with(2), fit_with(1), limit)
+
+
+# Peers --------------------------------------------------------------------------------
 
 KNN = """
 import time
@@ -183,45 +197,56 @@ print((time.process_time() - t) / 10)
 """
 
 
-def test_knn_against_pydvl(against_a_peer):
-    what = "pyDVL 0.10 over KNN, N=10,000, V=1,000, d=32, one thread"
-    assert against_a_peer(what, "SKVALUE_PEERS_PYTHON", KNN, KNN_PEER, KNN_OURS) >= 100
+def test_knn_is_100_times_as_fast_as_pydvl(against_a_peer):
+    ratio = against_a_peer(
+        "pyDVL 0.10 over KNN, N=10,000, V=1,000, d=32, one thread",
+        "SKVALUE_PEERS_PYTHON",
+        common=KNN,
+        peer=KNN_PEER,
+        skvalue=KNN_OURS,
+    )
+    assert ratio >= 100
 
 
-def test_weighted_knn_against_shapiq(against_a_peer):
-    what, peer = (
+def test_weighted_knn_is_30_times_as_fast_as_shapiq(against_a_peer):
+    ratio = against_a_peer(
         "shapiq 1.8 over weighted KNN, N=150, V=2, K=5, 3 bits",
         "SKVALUE_SHAPIQ_PYTHON",
+        common=VOTES,
+        peer=VOTES_PEER,
+        skvalue=VOTES_OURS,
+        rounds=7,
     )
-    assert against_a_peer(what, peer, VOTES, VOTES_PEER, VOTES_OURS, rounds=7) >= 30
+    assert ratio >= 30
 
 
-def estimated(problem, valuer, name):
-    """Whether the estimated time is within a factor of two of that of a fit: medians of
-    seven."""
-    found = []
+# Estimated costs ----------------------------------------------------------------------
+
+
+def is_estimated_within_a_factor_of_two(valuer, problem, name):
+    """Whether the median over seven fits of estimated over measured seconds is."""
+    ratios = []
     for _ in range(7):
         cost = valuer.estimate_cost(**problem)
         start = perf_counter()
         valuer.fit(**problem)
-        found.append(cost.seconds / (perf_counter() - start))
-    print(f"\n{name}: estimated over measured seconds {np.round(np.sort(found), 2)}")
-    return 0.5 <= np.median(found) <= 2
+        ratios.append(cost.seconds / (perf_counter() - start))
+    print(f"\n{name}: estimated over measured seconds {np.round(np.sort(ratios), 2)}")
+    return 0.5 <= np.median(ratios) <= 2
 
 
 @pytest.mark.parametrize("engine", ["numba", "torch"])
 @pytest.mark.parametrize("max_rank", [None, 100])
-def test_estimated_seconds_of_knn(problem, max_rank, engine):
-    d = columns(problem)
+def test_seconds_of_knn_are_estimated(problem, max_rank, engine):
     if engine == "torch":
         pytest.importorskip("torch")
     valuer = KNNShapleyValuer(5, max_rank=max_rank, engine=engine, device="cpu")
-    assert estimated(problem, valuer, f"KNN, {engine}, max_rank={max_rank}, d={d}")
+    name = f"KNN, {engine}, max_rank={max_rank}, d={n_columns(problem)}"
+    assert is_estimated_within_a_factor_of_two(valuer, problem, name)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_estimated_seconds_of_tknn(problem, n_jobs):
-    d = columns(problem)
-    assert estimated(
-        problem, TKNNShapleyValuer(0.9, n_jobs=n_jobs), f"TKNN, {n_jobs} jobs, d={d}"
-    )
+def test_seconds_of_tknn_are_estimated(problem, n_jobs):
+    valuer = TKNNShapleyValuer(0.9, n_jobs=n_jobs)
+    name = f"TKNN, {n_jobs} jobs, d={n_columns(problem)}"
+    assert is_estimated_within_a_factor_of_two(valuer, problem, name)

@@ -1,4 +1,4 @@
-"""Scoring many sellers, in units of the eigen-decompositions that it cannot do without.
+"""Scoring many sellers, in units of the eigendecompositions that it needs.
 
 pytest tests/benchmarks -m bench -k priarta
 """
@@ -13,23 +13,25 @@ from skvalue.priarta.buyer import estimate_summaries
 
 pytestmark = pytest.mark.bench
 
-N_SELLERS, D = 1000, 64
+N_SELLERS = 1000
+N_DIMENSIONS = 64
 
 
-def test_a_thousand_summaries(ratio):
+def test_scores_of_summaries_against_eigendecompositions(ratio):
     rng = np.random.default_rng(0)
-    scorer = PriArTaScorer(max_norm=8.0).fit(rng.normal(size=(500, D)))
-    rows = rng.normal(size=(100, D))
-    made = SellerRelease(scorer.model_, 0.8).fit(rows).summary_
-    spread = rng.normal(size=(N_SELLERS, len(made.moment))) * 0.1 * made.noise.moment
-    summaries = [replace(made, moment=made.moment + more) for more in spread]
+    scorer = PriArTaScorer(max_norm=8.0).fit(rng.normal(size=(500, N_DIMENSIONS)))
+    rows = rng.normal(size=(100, N_DIMENSIONS))
+    summary = SellerRelease(scorer.model_, 0.8).fit(rows).summary_
+    changes = rng.normal(size=(N_SELLERS, len(summary.moment)))
+    changes = changes * 0.1 * summary.noise.moment
+    summaries = [replace(summary, moment=summary.moment + change) for change in changes]
     covariances = estimate_summaries(scorer._buyer, summaries, shrink=False).covariance
 
-    def alone():
+    def eigendecompositions():
         for start in range(0, N_SELLERS, 100):
             np.linalg.eigh(covariances[start : start + 100])
 
-    def ours():
+    def score():
         return scorer.score_summaries(summaries)
 
-    ratio("1,000 summaries, over eigh", ours, alone, 3, rounds=3)
+    ratio("1,000 summaries, over eigh", score, eigendecompositions, 3, rounds=3)
