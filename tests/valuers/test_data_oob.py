@@ -28,40 +28,50 @@ def data(rng):
     return two_classes(rng, 30, 0).rows
 
 
-def plain(estimator, X, y, score, n_models, seed, weights=None):
+def is_right(prediction, label):
+    return float(prediction == label)
+
+
+def negative_squared_error(prediction, target):
+    return -((prediction - target) ** 2)
+
+
+def scores_of_rows(estimator, X, y, score, n_models, seed, weights=None):
     """Scores of every row by the models whose bag it is not in."""
     scores = [[] for _ in y]
     for number in range(n_models):
-        drawn, model_seed = bootstrap(seed, number, len(y))
+        bag, model_seed = bootstrap(seed, number, len(y))
         model = clone(estimator)
         if "random_state" in model.get_params():
             model.set_params(random_state=model_seed)
-        if weights is None:
-            model.fit(X[drawn], y[drawn])
-        else:
-            model.fit(X[drawn], y[drawn], sample_weight=weights[drawn])
-        for i in np.setdiff1d(np.arange(len(y)), drawn):
+        options = {} if weights is None else {"sample_weight": weights[bag]}
+        model.fit(X[bag], y[bag], **options)
+        for i in np.setdiff1d(np.arange(len(y)), bag):
             scores[i].append(score(model.predict(X[i : i + 1])[0], y[i]))
     return scores
 
 
+def means(scores):
+    return [np.mean(of_row) for of_row in scores]
+
+
 def standard_errors(scores):
-    """Of means of scores; the variance of all scores is that of one more score of each
-    row."""
-    variances, counts = (
-        [np.var(s, ddof=1) for s in scores],
-        np.array(list(map(len, scores))),
-    )
-    return np.sqrt((variances + np.var(np.concatenate(scores)) / counts) / counts)
+    """Of means of scores; the variance of all scores is that of one more of each row."""
+    variances = np.array([np.var(of_row, ddof=1) for of_row in scores])
+    counts = np.array([len(of_row) for of_row in scores])
+    variance_of_all = np.var(np.concatenate(scores))
+    return np.sqrt((variances + variance_of_all / counts) / counts)
+
+
+# Values and errors --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("estimator", [DecisionTreeClassifier(max_features=1), None])
-def test_classes(data, estimator):
-    X, y = data
-    valuer = DataOOBValuer(estimator, 40, random_state=3).fit(X, y)
+def test_values_of_classes_are_rates_of_right_predictions(data, estimator):
+    valuer = DataOOBValuer(estimator, 40, random_state=3).fit(*data)
     model = DecisionTreeClassifier() if estimator is None else estimator
-    scores = plain(model, X, y, lambda a, b: float(a == b), 40, 3)
-    np.testing.assert_allclose(valuer.values_, [np.mean(s) for s in scores])
+    scores = scores_of_rows(model, *data, is_right, 40, 3)
+    np.testing.assert_allclose(valuer.values_, means(scores))
     np.testing.assert_allclose(
         valuer.values_error_, standard_errors(scores), atol=1e-12
     )
@@ -70,171 +80,99 @@ def test_classes(data, estimator):
     assert valuer.n_evaluations_ == 40
 
 
-def test_targets(data):
+def test_values_of_targets_are_negative_squared_errors(data):
     X, _ = data
     y = X[:, 0] + X[:, 1] ** 2
     valuer = DataOOBValuer(LinearRegression(), 40, random_state=3).fit(X, y)
-    scores = plain(LinearRegression(), X, y, lambda a, b: -((a - b) ** 2), 40, 3)
-    np.testing.assert_allclose(valuer.values_, [np.mean(s) for s in scores])
+    scores = scores_of_rows(LinearRegression(), X, y, negative_squared_error, 40, 3)
+    np.testing.assert_allclose(valuer.values_, means(scores))
     np.testing.assert_allclose(valuer.values_error_, standard_errors(scores))
     assert valuer.empty_utility_ == pytest.approx(-y.var())
 
 
-def test_groups_are_drawn_whole(data):
-    X, y = data
+class TestGroups:
     groups = np.repeat(["b", "a", "c", "d", "e"], 6)
-    valuer = DataOOBValuer(n_estimators=30, random_state=1).fit(X, y, groups=groups)
-    assert valuer.groups_.tolist() == ["a", "b", "c", "d", "e"]
-    scores = {name: [] for name in valuer.groups_}
-    for number in range(30):
-        drawn, seed = bootstrap(1, number, 5)
-        rows = np.concatenate(
-            [np.flatnonzero(groups == valuer.groups_[g]) for g in drawn]
-        )
-        model = DecisionTreeClassifier(random_state=seed).fit(X[rows], y[rows])
-        for g in set(range(5)) - set(drawn.tolist()):
-            part = groups == valuer.groups_[g]
-            scores[valuer.groups_[g]].append(model.score(X[part], y[part]))
-    np.testing.assert_allclose(valuer.values_, [np.mean(s) for s in scores.values()])
-    row_values = DataOOBValuer(n_estimators=30, random_state=1).fit_transform(
-        X, y, groups=groups
-    )
-    np.testing.assert_array_equal(row_values[:6, 0], valuer.values_[1])
+
+    def test_they_are_drawn_whole(self, data):
+        X, y = data
+        valuer = DataOOBValuer(n_estimators=30, random_state=1)
+        valuer.fit(X, y, groups=self.groups)
+        names = ["a", "b", "c", "d", "e"]
+        assert valuer.groups_.tolist() == names
+        scores = {name: [] for name in names}
+        for number in range(30):
+            bag, seed = bootstrap(1, number, 5)
+            rows = np.concatenate(
+                [np.flatnonzero(self.groups == names[g]) for g in bag]
+            )
+            model = DecisionTreeClassifier(random_state=seed).fit(X[rows], y[rows])
+            for g in set(range(5)) - set(bag.tolist()):
+                in_group = self.groups == names[g]
+                scores[names[g]].append(model.score(X[in_group], y[in_group]))
+        np.testing.assert_allclose(valuer.values_, means(scores.values()))
+
+    def test_each_row_has_the_value_of_its_group(self, data):
+        valuer = DataOOBValuer(n_estimators=30, random_state=1)
+        column = valuer.fit_transform(*data, groups=self.groups)
+        of_rows = valuer.values_[np.searchsorted(valuer.groups_, self.groups)]
+        np.testing.assert_array_equal(column[:, 0], of_rows)
 
 
-def test_weights_of_rows(data, rng):
-    X, y = data
+def test_models_are_trained_with_the_weights_of_rows(data, rng):
     weights = rng.random(30)
-    valuer = DataOOBValuer(n_estimators=40, random_state=3).fit(
-        X, y, sample_weight=weights
-    )
+    valuer = DataOOBValuer(n_estimators=40, random_state=3)
+    valuer.fit(*data, sample_weight=weights)
     model = DecisionTreeClassifier()
-    scores = plain(model, X, y, lambda a, b: float(a == b), 40, 3, weights)
-    np.testing.assert_allclose(valuer.values_, [np.mean(s) for s in scores])
-    equal = DataOOBValuer(n_estimators=40, random_state=3).fit(X, y)
-    assert (equal.values_ != valuer.values_).any()
+    scores = scores_of_rows(model, *data, is_right, 40, 3, weights)
+    np.testing.assert_allclose(valuer.values_, means(scores))
+    unweighted = clone(valuer).fit(*data)
+    assert (unweighted.values_ != valuer.values_).any()
 
 
 def test_rows_without_weight_train_no_model(data):
-    X, y = data
+    X, _ = data
     weights = np.r_[np.zeros(27), np.ones(3)]
     y = np.repeat(["no", "yes"], [27, 3])
-    valuer = DataOOBValuer(n_estimators=60, random_state=3).fit(
-        X, y, sample_weight=weights
-    )
-    assert (
-        valuer.values_.tolist() == [0.0] * 27 + [1.0] * 3
-    )  # every model knows one class
-    with pytest.raises(
-        ValueError, match="sample_weight must be positive .* 2 rows.* Got 1"
-    ):
-        DataOOBValuer().fit(X, y, sample_weight=np.arange(30) == 4)
-    with pytest.raises(ValueError, match="positive in at least 2 groups.* Got 1"):
-        DataOOBValuer().fit(
-            X, y, groups=np.arange(30) // 15, sample_weight=np.arange(30) < 9
-        )
-    with pytest.raises(ValueError, match="sample_weight needs an estimator .*KNe"):
-        DataOOBValuer(KNeighborsClassifier()).fit(X, y, sample_weight=np.ones(30))
-    with pytest.raises(
-        ValueError, match=r"sample_weight must have one entry per row of X \(30\)"
-    ):
-        DataOOBValuer().fit(X, y, sample_weight=np.ones(29))
+    valuer = DataOOBValuer(n_estimators=60, random_state=3)
+    valuer.fit(X, y, sample_weight=weights)
+    # Every model knows one class.
+    assert valuer.values_.tolist() == [0.0] * 27 + [1.0] * 3
 
 
-def test_same_bits_for_any_workers(data):
-    X, _ = data
-    y = X[:, 0] ** 2
-    one = DataOOBValuer(n_estimators=50, random_state=2).fit(X, y).values_
-    with joblib.parallel_config("threading"):
-        two = DataOOBValuer(n_estimators=50, random_state=2, n_jobs=2).fit(X, y).values_
-    np.testing.assert_array_equal(one, two)
-    assert (
-        DataOOBValuer(n_estimators=50, random_state=3).fit(X, y).values_ != one
-    ).any()
+@pytest.mark.parametrize(
+    ("valuer", "options", "message"),
+    [
+        (
+            DataOOBValuer(),
+            {"sample_weight": np.arange(30) == 4},
+            "sample_weight must be positive .* 2 rows.* Got 1",
+        ),
+        (
+            DataOOBValuer(),
+            {"groups": np.arange(30) // 15, "sample_weight": np.arange(30) < 9},
+            "positive in at least 2 groups.* Got 1",
+        ),
+        (
+            DataOOBValuer(KNeighborsClassifier()),
+            {"sample_weight": np.ones(30)},
+            "sample_weight needs an estimator .*KNe",
+        ),
+        (
+            DataOOBValuer(),
+            {"sample_weight": np.ones(29)},
+            r"sample_weight must have one entry per row of X \(30\)",
+        ),
+    ],
+    ids=["one row", "one group", "estimator without weights", "too few"],
+)
+def test_bad_weights_are_refused(data, valuer, options, message):
+    with pytest.raises(ValueError, match=message):
+        valuer.fit(*data, **options)
 
 
-def test_more_models_until_every_row_was_out_twice(data):
-    X, y = data
-    valuer = DataOOBValuer(n_estimators=2, random_state=0).fit(X, y)
-    assert valuer.n_evaluations_ > 2
-    assert np.isfinite(valuer.values_).all()
-    scores = plain(
-        DecisionTreeClassifier(),
-        X,
-        y,
-        lambda a, b: float(a == b),
-        valuer.n_evaluations_,
-        0,
-    )
-    assert min(map(len, scores)) >= 2
-    np.testing.assert_allclose(valuer.values_, [np.mean(s) for s in scores])
-
-
-def test_the_default_number_of_models_is_bounded(data):
-    X, y = data
-    assert DataOOBValuer().estimate_cost(X, y).n_evaluations == 800
-    large = np.zeros((2_000, 1500), dtype=np.float32)
-    with pytest.warns(
-        ImpreciseValuesWarning, match="based on 50 models, the default for data of"
-    ):
-        valuer = DataOOBValuer(DummyClassifier()).fit(large, np.arange(2_000) % 2)
-    assert (valuer.n_evaluations_, valuer.stop_reason_) == (50, "n_estimators")
-
-
-class SlowDummy(DummyClassifier):
-    def fit(self, X, y, sample_weight=None):
-        time.sleep(0.01)
-        return super().fit(X, y, sample_weight)
-
-
-def test_estimated_cost(data):
-    valuer = DataOOBValuer(SlowDummy(), 32, random_state=0)
-    cost = valuer.estimate_cost(*data)
-    assert not hasattr(valuer, "values_")
-    assert (cost.n_evaluations, cost.n_players, cost.solver) == (32, 30, "loop")
-    assert cost.seconds_per_evaluation == pytest.approx(cost.seconds / 32)
-    two = valuer.set_params(n_jobs=2).estimate_cost(*data, groups=np.arange(30) % 6)
-    assert two.n_players == 6
-    assert two.seconds == pytest.approx(16 * two.seconds_per_evaluation)
-    timed = DataOOBValuer(max_time=0.5).estimate_cost(*data)
-    assert (timed.seconds, timed.n_evaluations) == (0.5, None)
-    assert DataOOBValuer(tol=0.1).estimate_cost(*data).seconds is None
-
-
-@pytest.mark.slow  # looks at the clock
-def test_estimated_seconds_are_those_of_a_fit(data):
-    valuer = DataOOBValuer(SlowDummy(), 32, random_state=0)
-    seconds, start = valuer.estimate_cost(*data).seconds, time.perf_counter()
-    valuer.fit(*data)
-    assert 0.5 < (time.perf_counter() - start) / seconds < 2
-
-
-def test_goals_of_the_number_of_models(data):
-    X, y = data
-    valuer = DataOOBValuer(tol=0.08, random_state=0).fit(X, y)
-    assert valuer.stop_reason_ == "tol"
-    assert valuer.values_error_.max() <= 0.08
-    same = DataOOBValuer(n_estimators=valuer.n_evaluations_, random_state=0).fit(X, y)
-    np.testing.assert_array_equal(valuer.values_, same.values_)
-    assert valuer.n_evaluations_ % 16 == 0
-    few = DataOOBValuer(n_estimators=40, tol=1e-9, random_state=0).fit(X, y)
-    assert (few.n_evaluations_, few.stop_reason_) == (40, "n_estimators")
-    timed = DataOOBValuer(max_time=1e-3, random_state=0).fit(X, y)
-    assert timed.stop_reason_ == "max_time"
-    assert 16 <= timed.n_evaluations_ <= 48  # each row was out of bag twice
-    stopped = DataOOBValuer(tol=1e-9, random_state=0).set_callbacks(Watch(stop_at=3))
-    with pytest.warns(IncompleteFitWarning):
-        assert stopped.fit(X, y).stop_reason_ == "callback"
-    assert stopped.n_evaluations_ == 48
-    # The last: models that are being trained when `tol` is met end after the fit, in
-    # their threads, which have the state of `warnings` in common with the others.
-    with parallel_config("threading", n_jobs=2):
-        two = DataOOBValuer(tol=0.08, random_state=0).fit(X, y)
-    assert two.n_evaluations_ == valuer.n_evaluations_
-
-
-def test_bags_of_one_class():
-    X, y = np.arange(4.0)[:, None], np.array([0, 0, 0, 1])
+def test_a_class_that_some_bags_lack_can_be_valued():
+    X = np.arange(4.0)[:, None]
+    y = np.array([0, 0, 0, 1])
     valuer = DataOOBValuer(LogisticRegression(), 60, random_state=0).fit(X, y)
     assert valuer.values_[3] == 0  # no model of the others has seen its class
     assert valuer.values_[0] > 0.9
@@ -244,37 +182,172 @@ def test_bags_of_one_class():
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_errors_cover_the_limit(data):
     # Bags are independent: the mean over many more lies within the errors of few.
-    X, y = data
-    limit = DataOOBValuer(n_estimators=3000, random_state=0).fit(X, y).values_
+    limit = DataOOBValuer(n_estimators=3000, random_state=0).fit(*data).values_
     ratios = []
     for seed in range(1, 9):
-        valuer = DataOOBValuer(n_estimators=100, random_state=seed).fit(X, y)
+        valuer = DataOOBValuer(n_estimators=100, random_state=seed).fit(*data)
         ratios.append((valuer.values_ - limit) / valuer.values_error_)
-    assert 0.8 < np.std(np.concatenate(ratios)) < 1.25
+    assert 0.8 < np.std(ratios) < 1.25
 
 
-def test_finds_wrong_labels():
+def test_wrong_labels_have_low_values():
     X, y = load_breast_cancer(return_X_y=True)
-    y_noisy, wrong = flip_labels(y, 0.1, random_state=0)
+    y_noisy, is_wrong = flip_labels(y, 0.1, random_state=0)
     valuer = DataOOBValuer(n_estimators=50, random_state=0).fit(X, y_noisy)
-    assert noisy_label_auc(valuer.values_, wrong) > 0.95
+    assert noisy_label_auc(valuer.values_, is_wrong) > 0.95
 
 
-def test_takes_no_validation_set(data):
+# Random numbers -----------------------------------------------------------------------
+
+
+def squares(data):
+    X, _ = data
+    return X, X[:, 0] ** 2
+
+
+def test_the_bits_are_the_same_for_any_number_of_workers(data):
+    one = DataOOBValuer(n_estimators=50, random_state=2).fit(*squares(data))
+    with joblib.parallel_config("threading"):
+        two = DataOOBValuer(n_estimators=50, random_state=2, n_jobs=2)
+        two.fit(*squares(data))
+    np.testing.assert_array_equal(one.values_, two.values_)
+
+
+def test_another_random_state_has_other_values(data):
+    one = DataOOBValuer(n_estimators=50, random_state=2).fit(*squares(data))
+    other = DataOOBValuer(n_estimators=50, random_state=3).fit(*squares(data))
+    assert (one.values_ != other.values_).any()
+
+
+# The number of models -----------------------------------------------------------------
+
+
+def test_models_are_trained_until_every_row_was_out_of_bag_twice(data):
+    valuer = DataOOBValuer(n_estimators=2, random_state=0).fit(*data)
+    assert valuer.n_evaluations_ > 2
+    assert np.isfinite(valuer.values_).all()
+    model = DecisionTreeClassifier()
+    scores = scores_of_rows(model, *data, is_right, valuer.n_evaluations_, 0)
+    assert min(map(len, scores)) >= 2
+    np.testing.assert_allclose(valuer.values_, means(scores))
+
+
+def test_the_default_number_of_models_is_800(data):
+    assert DataOOBValuer().estimate_cost(*data).n_evaluations == 800
+
+
+def test_the_default_number_of_models_of_large_data_is_50_with_a_warning():
+    X = np.zeros((2_000, 1500), dtype=np.float32)
+    y = np.arange(2_000) % 2
+    with pytest.warns(
+        ImpreciseValuesWarning, match="based on 50 models, the default for data of"
+    ):
+        valuer = DataOOBValuer(DummyClassifier()).fit(X, y)
+    assert valuer.n_evaluations_ == 50
+    assert valuer.stop_reason_ == "n_estimators"
+
+
+class TestGoals:
+    def test_tol_ends_the_fit_at_a_precision(self, data):
+        valuer = DataOOBValuer(tol=0.08, random_state=0).fit(*data)
+        assert valuer.stop_reason_ == "tol"
+        assert valuer.values_error_.max() <= 0.08
+        assert valuer.n_evaluations_ % 16 == 0
+
+    def test_a_fit_of_as_many_models_has_the_same_values(self, data):
+        valuer = DataOOBValuer(tol=0.08, random_state=0).fit(*data)
+        same = DataOOBValuer(n_estimators=valuer.n_evaluations_, random_state=0)
+        np.testing.assert_array_equal(valuer.values_, same.fit(*data).values_)
+
+    def test_n_estimators_ends_what_a_goal_does_not(self, data):
+        valuer = DataOOBValuer(n_estimators=40, tol=1e-9, random_state=0).fit(*data)
+        assert valuer.n_evaluations_ == 40
+        assert valuer.stop_reason_ == "n_estimators"
+
+    def test_max_time_ends_the_fit_once_each_row_was_out_of_bag_twice(self, data):
+        valuer = DataOOBValuer(max_time=1e-3, random_state=0).fit(*data)
+        assert valuer.stop_reason_ == "max_time"
+        assert 16 <= valuer.n_evaluations_ <= 48
+
+    def test_a_callback_ends_the_fit(self, data):
+        valuer = DataOOBValuer(tol=1e-9, random_state=0)
+        with pytest.warns(IncompleteFitWarning):
+            valuer.set_callbacks(Watch(stop_at=3)).fit(*data)
+        assert valuer.stop_reason_ == "callback"
+        assert valuer.n_evaluations_ == 48
+
+    def test_a_callback_that_stops_at_once_leaves_the_first_models(self, data):
+        valuer = DataOOBValuer(n_estimators=64, random_state=0)
+        valuer.set_callbacks(Watch(stop_at=1))
+        with pytest.warns(UserWarning, match="based on the models trained until then"):
+            valuer.fit(*data)
+        assert valuer.n_evaluations_ == 16
+
+    def test_a_tol_with_threads_ends_at_the_same_model(self, data):
+        # The last: models that are being trained when `tol` is met end after the fit,
+        # in their threads, which have the state of `warnings` in common with others.
+        single = DataOOBValuer(tol=0.08, random_state=0).fit(*data)
+        with parallel_config("threading", n_jobs=2):
+            threaded = DataOOBValuer(tol=0.08, random_state=0).fit(*data)
+        assert threaded.n_evaluations_ == single.n_evaluations_
+
+
+# The cost -----------------------------------------------------------------------------
+
+
+class SlowDummy(DummyClassifier):
+    """Takes ten milliseconds to fit."""
+
+    def fit(self, X, y, sample_weight=None):
+        time.sleep(0.01)
+        return super().fit(X, y, sample_weight)
+
+
+class TestEstimatedCost:
+    def test_it_is_that_of_one_worker(self, data):
+        valuer = DataOOBValuer(SlowDummy(), 32, random_state=0)
+        cost = valuer.estimate_cost(*data)
+        assert (cost.n_evaluations, cost.n_players, cost.solver) == (32, 30, "loop")
+        assert cost.seconds_per_evaluation == pytest.approx(cost.seconds / 32)
+        assert not hasattr(valuer, "values_")
+
+    def test_two_workers_take_half_the_time(self, data):
+        valuer = DataOOBValuer(SlowDummy(), 32, n_jobs=2)
+        cost = valuer.estimate_cost(*data, groups=np.arange(30) % 6)
+        assert cost.n_players == 6
+        assert cost.seconds == pytest.approx(16 * cost.seconds_per_evaluation)
+
+    def test_it_is_the_time_limit_if_there_is_one(self, data):
+        cost = DataOOBValuer(max_time=0.5).estimate_cost(*data)
+        assert (cost.seconds, cost.n_evaluations) == (0.5, None)
+
+    def test_it_is_unknown_with_a_goal(self, data):
+        assert DataOOBValuer(tol=0.1).estimate_cost(*data).seconds is None
+
+    @pytest.mark.slow  # looks at the clock
+    def test_it_is_that_of_a_fit(self, data):
+        valuer = DataOOBValuer(SlowDummy(), 32, random_state=0)
+        seconds = valuer.estimate_cost(*data).seconds
+        start = time.perf_counter()
+        valuer.fit(*data)
+        assert 0.5 < (time.perf_counter() - start) / seconds < 2
+
+
+# Validation points --------------------------------------------------------------------
+
+
+def test_validation_points_are_refused(data):
     X, y = data
     with pytest.raises(
         ValueError, match="X_val must be None: DataOOBValuer has no validation"
     ):
         DataOOBValuer().fit(X, y, X_val=X, y_val=y)
+
+
+def test_weights_of_validation_points_are_refused(data):
     with pytest.raises(ValueError, match="sample_weight_val needs X_val"):
-        DataOOBValuer().fit(X, y, sample_weight_val=np.ones(3))
+        DataOOBValuer().fit(*data, sample_weight_val=np.ones(3))
+
+
+def test_there_is_no_transform_without_refitting():
     assert not hasattr(DataOOBValuer(), "transform")
-
-
-def test_callback_that_stops_too_early(data):
-    valuer = DataOOBValuer(n_estimators=64, random_state=0).set_callbacks(
-        Watch(stop_at=1)
-    )
-    with pytest.warns(UserWarning, match="based on the models trained until then"):
-        valuer.fit(*data)
-    assert valuer.n_evaluations_ == 16
