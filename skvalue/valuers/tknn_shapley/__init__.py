@@ -1,5 +1,4 @@
-"""Threshold-KNN-Shapley: exact or private Shapley values of the threshold-KNN
-classifier."""
+"""Threshold-KNN-Shapley: exact or private values of the threshold-KNN classifier."""
 
 from ..._utils.lazy import attach_stub
 
