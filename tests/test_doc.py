@@ -3,6 +3,7 @@
 import doctest
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -22,8 +23,8 @@ def test_examples_of_a_page(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     # What follows the title of a card is pasted by itself, so that each card has its
     # own names.
-    for part in page.read_text(encoding="utf-8").split(".. grid-item-card:: "):
-        test = doctest.DocTestParser().get_doctest(part, {}, page.name, str(page), 0)
+    for card in page.read_text(encoding="utf-8").split(".. grid-item-card:: "):
+        test = doctest.DocTestParser().get_doctest(card, {}, page.name, str(page), 0)
         result = doctest.DocTestRunner(optionflags=FLAGS).run(test)
         assert result.failed == 0, "What failed is printed above."
 
@@ -33,26 +34,28 @@ GUIDE = [
 ]
 
 
+class Opening(NamedTuple):
+    """What stands between the title of a page and its first block of code."""
+
+    sentences: list
+    blocks: list
+    code: str
+
+
 def opening(text):
-    """The sentences between the title of a page and its first block of code, and that
-    block."""
-    blocks = re.split(
-        r"\n\n+", re.split(r"^===+\n", text, maxsplit=1, flags=re.MULTILINE)[1].strip()
-    )
-    code = next(
-        i
-        for i, block in enumerate(blocks)
-        if block.startswith((">>> ", ".. code-block"))
-    )
-    sentences = re.split(r"(?<=[.?!])\s+", " ".join(blocks[:code]))
-    return [sentence for sentence in sentences if sentence], blocks[:code], blocks[code]
+    _, body = re.split(r"^===+\n", text, maxsplit=1, flags=re.MULTILINE)
+    blocks = re.split(r"\n\n+", body.strip())
+    is_code = [block.startswith((">>> ", ".. code-block")) for block in blocks]
+    i = is_code.index(True)
+    sentences = re.split(r"(?<=[.?!])\s+", " ".join(blocks[:i]))
+    return Opening(list(filter(None, sentences)), blocks[:i], blocks[i])
 
 
 @pytest.mark.parametrize("page", GUIDE, ids=lambda page: page.stem)
 def test_a_page_opens_with_one_to_three_sentences_and_an_example(page):
-    sentences, prose, _ = opening(page.read_text(encoding="utf-8"))
+    sentences, blocks, _ = opening(page.read_text(encoding="utf-8"))
     assert 1 <= len(sentences) <= 3, "\n".join(sentences)
-    for block in prose:
+    for block in blocks:
         assert block[0].isalnum() or block.startswith(":"), f"Not prose: {block}"
     assert sentences[-1].endswith((".", ":"))
 
@@ -67,13 +70,15 @@ def test_code_of_a_page_does_not_scroll(page):
 
 
 def test_an_opening_is_read_up_to_the_code():
-    sentences, prose, code = opening(
-        "Page\n====\n\nOne.\nTwo `a.b` here.\n\n>>> 1\n1\n\nThree.\n"
-    )
+    text = "Page\n====\n\nOne.\nTwo `a.b` here.\n\n>>> 1\n1\n\nThree.\n"
+    sentences, blocks, code = opening(text)
     assert sentences == ["One.", "Two `a.b` here."]
-    assert len(prose) == 1
+    assert len(blocks) == 1
     assert code.startswith(">>> 1")
-    with pytest.raises(StopIteration):
+
+
+def test_a_page_without_an_example_is_found():
+    with pytest.raises(ValueError, match="not in list"):
         opening("Page\n====\n\nNo example.\n")
 
 
@@ -91,9 +96,12 @@ def test_code_of_the_readme_runs():
     assert names["search"].best_params_ == {"valuefilteredclassifier__drop": 0.2}
     unfiltered = names["pipeline"].set_params(valuefilteredclassifier__drop=0)
     unfiltered.fit(names["X"], names["y"])
-    accuracies = names["accuracy"], unfiltered.score(names["X_test"], names["y_test"])
-    stated = tuple(float(x) / 100 for x in re.findall(r"([\d.]+) %", README)[:2])
-    assert accuracies == pytest.approx(stated, abs=0.006)
+    accuracies = [
+        names["accuracy"],
+        unfiltered.score(names["X_test"], names["y_test"]),
+    ]
+    stated = [float(percent) / 100 for percent in re.findall(r"([\d.]+) %", README)]
+    assert accuracies == pytest.approx(stated[:2], abs=0.006)
 
 
 def test_commands_of_the_readme_exist():
@@ -101,11 +109,17 @@ def test_commands_of_the_readme_exist():
     assert (ROOT / first.split()[-1]).is_file()
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert tests in script.replace("--quiet --disable-pip-version-check ", "")
+
+
+def test_the_table_of_the_readme_is_short():
     table = [line for line in README.splitlines() if line.startswith("| `")]
     assert 5 < len(table) <= 12
-    assert all(
-        len(cell) <= 60 for line in table for cell in line.strip("| ").split(" | ")[1:]
-    )
-    linked = re.findall(r"\]\(([^)]*)\)", README)
-    assert len(linked) > 5
-    assert all((ROOT / link).exists() for link in linked)
+    for line in table:
+        _, *cells = line.strip("| ").split(" | ")
+        assert max(map(len, cells)) <= 60, line
+
+
+def test_links_of_the_readme_exist():
+    links = re.findall(r"\]\(([^)]*)\)", README)
+    assert len(links) > 5
+    assert [link for link in links if not (ROOT / link).exists()] == []

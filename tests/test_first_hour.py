@@ -1,5 +1,4 @@
-"""Ordinary calls of a new user: frames with categories and gaps, texts, whole
-dollars."""
+"""Ordinary calls of a new user: frames with gaps, texts, images, whole dollars."""
 
 import warnings
 
@@ -36,23 +35,26 @@ from skvalue.inspection import noisy_label_auc, value_removal_curve
 def census(n=160):
     """Rows like those of Adult, with labels of which a tenth is wrong."""
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({
-        "age": rng.normal(40, 12, n).round(),
-        "hours": rng.normal(40, 8, n).round(),
-        "workclass": rng.choice(["Private", "State-gov", None], n, p=[0.7, 0.2, 0.1]),
-        "education": pd.Categorical(rng.choice(["Bachelors", "HS-grad", "11th"], n)),
-    })  # fmt: skip
+    ages = rng.normal(40, 12, n).round()
+    hours = rng.normal(40, 8, n).round()
+    classes = rng.choice(["Private", "State-gov", None], n, p=[0.7, 0.2, 0.1])
+    education = pd.Categorical(rng.choice(["Bachelors", "HS-grad", "11th"], n))
+    frame = pd.DataFrame(
+        {"age": ages, "hours": hours, "workclass": classes, "education": education}
+    )
     score = (frame.age - 40) / 6 + (frame.education == "Bachelors") * 4 - 1
     y = np.where(score + rng.normal(0, 0.2, n) > 0, ">50K", "<=50K")
     frame.loc[::9, "age"] = np.nan
     return frame, *flip_labels(y, 0.1, random_state=0)
 
 
-FRAME, LABELS, WRONG = census()
-COLUMNS = ColumnTransformer([
-    ("numbers", make_pipeline(SimpleImputer(), StandardScaler()), ["age", "hours"]),
-    ("classes", OneHotEncoder(handle_unknown="ignore"), ["workclass", "education"]),
-])  # fmt: skip
+FRAME, LABELS, IS_WRONG = census()
+COLUMNS = ColumnTransformer(
+    [
+        ("numbers", make_pipeline(SimpleImputer(), StandardScaler()), ["age", "hours"]),
+        ("classes", OneHotEncoder(handle_unknown="ignore"), ["workclass", "education"]),
+    ]
+)
 MODEL = make_pipeline(COLUMNS, LogisticRegression())
 TREE = make_pipeline(COLUMNS, DecisionTreeClassifier(max_depth=4))
 OOB = DataOOBValuer(TREE, n_estimators=12, random_state=0)
@@ -65,17 +67,15 @@ few_coalitions = pytest.mark.filterwarnings(
 @pytest.mark.parametrize(
     "valuer", [KNNShapleyValuer(embedding=COLUMNS), OOB], ids=["knn", "oob"]
 )
-def test_wrong_labels_in_a_frame(valuer):
+def test_wrong_labels_in_a_frame_have_low_values(valuer):
     values = valuer.fit(FRAME, LABELS).values_
-    assert noisy_label_auc(values, WRONG) > 0.8
+    assert noisy_label_auc(values, IS_WRONG) > 0.8
 
 
 @few_coalitions
-def test_data_shapley_of_a_frame():
-    train, val = slice(0, 20), slice(20, None)
-    valuer = clone(SHAPLEY).fit(
-        FRAME[train], LABELS[train], X_val=FRAME[val], y_val=LABELS[val]
-    )
+def test_data_shapley_shares_the_gain_of_a_frame():
+    valuer = clone(SHAPLEY)
+    valuer.fit(FRAME[:20], LABELS[:20], X_val=FRAME[20:], y_val=LABELS[20:])
     gain = valuer.utility_ - valuer.empty_utility_
     assert valuer.values_.sum() == pytest.approx(gain)
     assert gain > 0.1
@@ -89,12 +89,19 @@ def test_gradient_boosting_takes_categories_and_gaps():
         max_iter=3, categorical_features="from_dtype"
     )
     valuer = DataOOBValuer(model, n_estimators=6, random_state=0).fit(frame, LABELS)
-    assert noisy_label_auc(valuer.values_, WRONG) > 0.7
-    ages = frame[["age", "hours"]].to_numpy()
+    assert noisy_label_auc(valuer.values_, IS_WRONG) > 0.7
+
+
+@few_coalitions
+def test_gradient_boosting_takes_gaps_in_arrays():
+    model = HistGradientBoostingClassifier(
+        max_iter=3, categorical_features="from_dtype"
+    )
+    numbers = FRAME[["age", "hours"]].to_numpy()
     shapley = DataShapleyValuer(
         model, sampler="permutation", max_evaluations=9, random_state=0
     )
-    shapley.fit(ages[:8], LABELS[:8], X_val=ages, y_val=LABELS)
+    shapley.fit(numbers[:8], LABELS[:8], X_val=numbers, y_val=LABELS)
     assert shapley.values_.shape == (8,)
 
 
@@ -104,7 +111,7 @@ def test_gradient_boosting_takes_categories_and_gaps():
     [KNNShapleyValuer(embedding=COLUMNS), pytest.param(OOB, marks=pytest.mark.slow)],
     ids=["knn", "oob"],
 )
-def test_filters_and_searches_of_frames(valuer):
+def test_filters_and_searches_take_frames(valuer):
     kept, labels = ValueFilter(valuer, drop=0.1).fit_resample(FRAME, LABELS)
     assert isinstance(kept, pd.DataFrame)
     assert len(kept) == len(labels) == 144
@@ -113,13 +120,13 @@ def test_filters_and_searches_of_frames(valuer):
     assert search.fit(FRAME, LABELS).best_score_ > 0.7
 
 
-TEXTS = [
-    f"{'oil prices and the stock market' if i % 2 else 'the match and the cup final'} of day {i}"
-    for i in range(60)
-]
-TOPICS, TURNED = flip_labels(
-    np.where(np.arange(60) % 2, "business", "sport"), 0.1, random_state=0
-)
+SENTENCES = {
+    "sport": "the match and the cup final of day",
+    "business": "oil prices and the stock market of day",
+}
+TRUE_TOPICS = np.tile(["sport", "business"], 30)
+TEXTS = [f"{SENTENCES[topic]} {day}" for day, topic in enumerate(TRUE_TOPICS)]
+TOPICS, IS_WRONG_TOPIC = flip_labels(TRUE_TOPICS, 0.1, random_state=0)
 OF_TEXTS = make_pipeline(TfidfVectorizer(), LogisticRegression())
 KNN_OF_TEXTS = KNNShapleyValuer(embedding=TfidfVectorizer())
 VALUERS_OF_TEXTS = {
@@ -134,78 +141,143 @@ VALUERS_OF_TEXTS = {
 
 @few_coalitions
 @pytest.mark.parametrize("name", VALUERS_OF_TEXTS)
-def test_texts(name):
+def test_wrong_topics_of_texts_have_low_values(name):
     valuer, texts = VALUERS_OF_TEXTS[name]
-    assert noisy_label_auc(valuer.fit(texts, TOPICS).values_, TURNED) > 0.6
+    values = valuer.fit(texts, TOPICS).values_
+    assert noisy_label_auc(values, IS_WRONG_TOPIC) > 0.6
+
+
+@pytest.mark.parametrize("container", [list, pd.Series])
+def test_a_classifier_is_trained_on_filtered_texts(container):
+    texts = container(TEXTS)
     model = ValueFilteredClassifier(OF_TEXTS, KNN_OF_TEXTS)
     assert cross_val_score(model, texts, TOPICS, cv=2).mean() > 0.8
 
 
-def test_prices_in_whole_dollars():
+@pytest.fixture(scope="module")
+def dollars():
+    """Rows, and prices in whole dollars."""
     X, y = load_diabetes(return_X_y=True)
-    X, y = X[:200], y[:200].astype(int)
+    return X[:200], y[:200].astype(int)
+
+
+@pytest.fixture
+def no_warnings():
+    """Warnings are errors, but for that of few fits."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.simplefilter("ignore", ImpreciseValuesWarning)  # few fits
-        oob = DataOOBValuer(Ridge(), n_estimators=20, random_state=0).fit(X, y)
-        assert (oob.values_ < 0).all()
-        assert not hasattr(oob, "classes_")
-        shapley = DataShapleyValuer(Ridge(), max_evaluations=700, random_state=0)
-        whole, floats = (
-            clone(shapley).fit(X[:100], to[:100], X_val=X[100:], y_val=to[100:]).values_
-            for to in (y, y + 0.0)
-        )
-        np.testing.assert_array_equal(whole, floats)
-        model = ValueFilteredRegressor(Ridge(), KNNShapleyValuer(), drop=0.1).fit(X, y)
-        assert len(model.dropped_indices_) == 20
-        dropped = ValueFilter(DataShapleyValuer(Ridge(), max_evaluations=900), drop=199)
-        assert (
-            len(dropped.fit(X, y).sample_indices_) == 1
-        )  # no class of which a row must stay
+        warnings.simplefilter("ignore", ImpreciseValuesWarning)
+        yield
+
+
+def test_a_regressor_makes_targets_of_whole_dollars(dollars, no_warnings):
+    X, y = dollars
+    oob = DataOOBValuer(Ridge(), n_estimators=20, random_state=0).fit(X, y)
+    assert (oob.values_ < 0).all()
+    assert not hasattr(oob, "classes_")
+
+
+def test_whole_dollars_have_the_values_of_floats(dollars, no_warnings):
+    X, y = dollars
+    shapley = DataShapleyValuer(Ridge(), max_evaluations=700, random_state=0)
+    values = []
+    for prices in (y, y.astype(float)):
+        valuer = clone(shapley)
+        valuer.fit(X[:100], prices[:100], X_val=X[100:], y_val=prices[100:])
+        values.append(valuer.values_)
+    np.testing.assert_array_equal(*values)
+
+
+def test_a_filtered_regressor_takes_whole_dollars(dollars, no_warnings):
+    model = ValueFilteredRegressor(Ridge(), KNNShapleyValuer(), drop=0.1).fit(*dollars)
+    assert len(model.dropped_indices_) == 20
+
+
+def test_a_filter_of_a_regression_keeps_no_row_of_each_price(dollars, no_warnings):
+    valuer = DataShapleyValuer(Ridge(), max_evaluations=900)
+    row_filter = ValueFilter(valuer, drop=199).fit(*dollars)
+    assert len(row_filter.sample_indices_) == 1
+
+
+def test_whole_dollars_without_a_task_warn(dollars):
     with pytest.warns(ManyClassesWarning, match="for classes. Pass task='regression'"):
-        KNNShapleyValuer().fit(X, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        KNNShapleyValuer(task="regression").fit(X, y)
-        KNNShapleyValuer(task="classification").fit(X, y)
-    refusal = pytest.raises(
-        ValueError, match="unseen labels: .* pass task='regression'"
-    )
-    with pytest.warns(ManyClassesWarning), refusal:
+        KNNShapleyValuer().fit(*dollars)
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_whole_dollars_with_a_task_do_not_warn(task, dollars, no_warnings):
+    KNNShapleyValuer(task=task).fit(*dollars)
+
+
+def test_a_refusal_of_new_prices_names_the_task(dollars):
+    X, y = dollars
+    message = "unseen labels: .* pass task='regression'"
+    with (
+        pytest.warns(ManyClassesWarning),
+        pytest.raises(ValueError, match=message),
+    ):
         DataShapleyValuer().fit(X[:100], y[:100], X_val=X[100:], y_val=y[100:])
 
 
 IMAGES, DIGITS = load_digits(n_class=4, return_X_y=True)
 ANNOTATORS = np.array(["ann", "bob", "carl", "dora", "eve"])[np.arange(len(DIGITS)) % 5]
-NAMED = np.where(ANNOTATORS == "eve", (DIGITS + 1) % 4, DIGITS)
+# Eve names the wrong digit.
+ANNOTATED = np.where(ANNOTATORS == "eve", (DIGITS + 1) % 4, DIGITS)
 
 
-@pytest.mark.parametrize("knn", [False, True])
-def test_images_with_annotators(knn):
-    valuer, images = DataShapleyValuer(NearestCentroid()), IMAGES
-    if knn:
-        valuer = KNNShapleyValuer(
-            embedding=lambda images: images.reshape(len(images), -1)
-        )
-        images = IMAGES.reshape(-1, 8, 8)
-    data = {"X_val": images[200:], "y_val": DIGITS[200:], "groups": ANNOTATORS[:200]}
-    valuer.fit(images[:200], NAMED[:200], **data)
+def flat(images):
+    return images.reshape(len(images), -1)
+
+
+def annotated(images):
+    """Rows and validation points, with the annotators as groups."""
+    points = {"X_val": images[200:], "y_val": DIGITS[200:]}
+    rows = images[:200], ANNOTATED[:200]
+    return rows, {**points, "groups": ANNOTATORS[:200]}
+
+
+VALUERS_OF_IMAGES = {
+    "shapley": (DataShapleyValuer(NearestCentroid()), IMAGES),
+    "knn": (KNNShapleyValuer(embedding=flat), IMAGES.reshape(-1, 8, 8)),
+}
+
+
+@pytest.mark.parametrize("name", VALUERS_OF_IMAGES)
+def test_the_annotator_of_wrong_digits_has_a_negative_value(name):
+    valuer, images = VALUERS_OF_IMAGES[name]
+    rows, options = annotated(images)
+    valuer = clone(valuer).fit(*rows, **options)
     assert valuer.groups_[valuer.values_ < 0].tolist() == ["eve"]
-    if knn:
-        assert valuer.groups_[valuer.harmful()].tolist() == ["eve"]
-        split = valuer.contributions("eve").contributions
-        assert split.sum() == pytest.approx(valuer.values_[4])
-    rows = ValueFilter(valuer, drop="negative").fit(images[:200], NAMED[:200], **data)
-    assert set(rows.report_.group) == {"eve"}
-    np.testing.assert_array_equal(ANNOTATORS[rows.dropped_indices_], "eve")
+    row_filter = ValueFilter(valuer, drop="negative").fit(*rows, **options)
+    assert set(row_filter.report_.group) == {"eve"}
+    np.testing.assert_array_equal(ANNOTATORS[row_filter.dropped_indices_], "eve")
     curve = value_removal_curve(
-        NearestCentroid(), IMAGES[:200], NAMED[:200], valuer.values_, IMAGES[200:], DIGITS[200:],
-        groups=data["groups"], fractions=[0, 0.2], n_repeats=1, random_state=0,
-    )  # fmt: skip
+        NearestCentroid(),
+        IMAGES[:200],
+        ANNOTATED[:200],
+        valuer.values_,
+        IMAGES[200:],
+        DIGITS[200:],
+        groups=ANNOTATORS[:200],
+        fractions=[0, 0.2],
+        n_repeats=1,
+        random_state=0,
+    )
     assert curve.scores[0, 1] >= curve.scores[0, 0]
 
 
-def test_clean_data_of_which_a_twentieth_is_of_one_class():
+def test_the_annotator_of_wrong_digits_is_harmful():
+    valuer, images = VALUERS_OF_IMAGES["knn"]
+    rows, options = annotated(images)
+    valuer = clone(valuer).fit(*rows, **options)
+    assert valuer.groups_[valuer.harmful()].tolist() == ["eve"]
+    contributions = valuer.contributions("eve").contributions
+    assert contributions.sum() == pytest.approx(valuer.values_[4])
+
+
+@pytest.fixture(scope="module")
+def imbalanced():
+    """Clean rows of which a twentieth is of one class; scores of a drop of rows."""
     shape = {"n_informative": 5, "weights": [0.95], "flip_y": 0, "class_sep": 0.8}
     X, y = make_classification(2000, 10, **shape, random_state=0)
 
@@ -214,12 +286,19 @@ def test_clean_data_of_which_a_twentieth_is_of_one_class():
         predicted = model.fit(X[:1000], y[:1000]).predict(X[1000:])
         return balanced_accuracy_score(y[1000:], predicted)
 
-    plain = score(0)
+    return score
+
+
+def test_a_filter_that_drops_a_rare_class_warns(imbalanced):
     with pytest.warns(UserWarning, match="class 1"):
-        assert score(0.05) < plain - 0.05
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert score(0.05, stratify=True) > plain - 0.01
-        assert (
-            score(0.05, valuer=KNNShapleyValuer(class_weight="balanced")) > plain - 0.01
-        )
+        score = imbalanced(0.05)
+    assert score < imbalanced(0) - 0.05
+
+
+@pytest.mark.parametrize(
+    "params",
+    [{"stratify": True}, {"valuer": KNNShapleyValuer(class_weight="balanced")}],
+    ids=["stratify", "class_weight"],
+)
+def test_a_filter_can_keep_a_rare_class(params, imbalanced, no_warnings):
+    assert imbalanced(0.05, **params) > imbalanced(0) - 0.01

@@ -1,5 +1,4 @@
-"""The script that compares two trees sees what differs; what it fits is not fitted
-here."""
+"""The script that compares two trees sees what differs; its fits are not run here."""
 
 import golden
 import numpy as np
@@ -9,44 +8,53 @@ from problems import two_classes
 import skvalue
 
 
-def found(values=(0.1, np.nan), **words):
+def record(values=(0.1, np.nan), **words):
     return {"case": {"values_": np.array(values), **words}}
 
 
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (found(), found()),
-        (found(), found((0.1 + 1e-15, np.nan))),
-        (found(text="error ValueError: no."), found(text="error ValueError: never.")),
-        (found(np.float32([0.1])), found(np.float32([0.1 + 1e-7]))),
+        (record(), record()),
+        (record(), record((0.1 + 1e-15, np.nan))),
+        (record(text="error ValueError: no."), record(text="error ValueError: never.")),
+        (record(np.float32([0.1])), record(np.float32([0.1 + 1e-7]))),
     ],
+    ids=["equal", "rounding", "messages of errors", "rounding of float32"],
 )
-def test_what_agrees(old, new):
+def test_small_differences_agree(old, new):
     assert golden.compare(old, new)[0] == []
 
 
 @pytest.mark.parametrize(
     "new",
     [
-        found((0.1 + 1e-11, np.nan), text="rows"),
-        found((0.1, 0.0), text="rows"),
-        found((0.1,), text="rows"),
-        found(text="nothing"),
-        found(text="error KeyError: no."),
-        found(),
+        record((0.1 + 1e-11, np.nan), text="rows"),
+        record((0.1, 0.0), text="rows"),
+        record((0.1,), text="rows"),
+        record(text="nothing"),
+        record(text="error KeyError: no."),
+        record(),
         {},
     ],
+    ids=["number", "NaN", "shape", "word", "error", "entry", "case"],
 )
 def test_what_differs_is_seen(new):
-    assert golden.compare(found(text="rows"), new)[0]
+    assert golden.compare(record(text="rows"), new)[0]
 
 
-def test_what_is_recorded():
+def test_attributes_of_a_valuer_are_recorded():
     valuer = two_classes(0).fit(skvalue.KNNShapleyValuer())
-    record = golden.contents(valuer)
-    np.testing.assert_array_equal(record["values_"], valuer.values_)
-    assert {"utility_", "validation_error_"} <= set(record)
-    valuers = {name[:-6] for name in skvalue.__all__ if name.endswith("Valuer")}
+    contents = golden.contents(valuer)
+    np.testing.assert_array_equal(contents["values_"], valuer.values_)
+    assert {"utility_", "validation_error_"} <= set(contents)
+
+
+def test_every_valuer_has_cases():
+    valuers = {
+        name.removesuffix("Valuer")
+        for name in skvalue.__all__
+        if name.endswith("Valuer")
+    }
     assert set(golden.EVERY_GAME) == valuers - {"Base", "BaseInSample"}
     assert set(golden.ALSO) <= valuers
