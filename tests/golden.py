@@ -36,9 +36,11 @@ ONE_THREAD = "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 
 # The cases ----------------------------------------------------------------------------
 
-LINE, THREE = noisy_line(0, 40), noisy_line(1, 40, n_classes=3, names=("a", "b", "c"))
+LINE = noisy_line(0, 40)
+THREE = noisy_line(1, 40, n_classes=3, names=("a", "b", "c"))
 TWO = clusters(0, n=24)
-GAMES = {  # rows, and what else is passed to fit
+# Name -> rows, and what else is passed to fit.
+GAMES = {
     "two classes": (TWO.rows, TWO.points),
     "three classes": (THREE.rows, THREE.points),
     "regression": (LINE.rows, LINE.points),
@@ -58,97 +60,175 @@ GAMES = {  # rows, and what else is passed to fit
     "weights": (TWO.rows, TWO.points | {"sample_weight_val": np.linspace(0.1, 2, 40)}),
     "row weights": (TWO.rows, TWO.points | {"sample_weight": np.linspace(0.1, 2, 24)}),
 }
-PRIVATE, SEED = {"epsilon": 1.0, "noise_random_state": 3}, {"random_state": 0}
+PRIVATE = {"epsilon": 1.0, "noise_random_state": 3}
+SEED = {"random_state": 0}
 SAMPLED = {"max_evaluations": 300, **SEED}
-DRAWN = {"n_permutations": 8, "random_state": 0}
-ROUNDS = {"n_rounds": 6, "n_permutations": 4, "random_state": 0}
-LAYERS = {"l2": 1.0, "max_evaluations": 300, "random_state": 0}
-NOISY = {"l2": 1.0, "n_layers": 2, "tol": 0.5, "random_state": 0, **PRIVATE}
+DRAWN = {"n_permutations": 8, **SEED}
+ROUNDS = {"n_rounds": 6, "n_permutations": 4, **SEED}
+LAYERS = {"l2": 1.0, "max_evaluations": 300, **SEED}
+NOISY = {"l2": 1.0, "n_layers": 2, "tol": 0.5, **SEED, **PRIVATE}
 BALL = {"radius": 1.0, "metric": "euclidean"}
+CPU = {"device": "cpu"}
 SCORES = {"scores": lambda X, y, X_val, y_val: (X @ X_val.T) * (y[:, None] == y_val)}
 
 
-def each(common=(), **lists):
+def combinations(common=(), **lists):
     """Parameters for all combinations of the lists."""
-    return [
-        dict(common) | dict(zip(lists, values)) for values in product(*lists.values())
-    ]
+    common = dict(common)
+    return [common | dict(zip(lists, values)) for values in product(*lists.values())]
 
 
 # Class: parameters of a fit of each game, plain and private.
 EVERY_GAME = {
-    "KNNShapley": [{}], "TKNNShapley": [BALL, BALL | PRIVATE, {}], "DataOOB": [SEED],
-    "LeaveOneOut": [{}], "Influence": [{}], "Scores": [SCORES], "Unrolled": [SEED],
-    "InRunShapley": [SEED, SEED | PRIVATE], "Semivalue": [SAMPLED], "DataShapley": [SAMPLED],
-    "DataBanzhaf": [SAMPLED], "BetaShapley": [SAMPLED], "LayeredShapley": [LAYERS, NOISY],
-    "GradientSemivalue": [DRAWN, DRAWN | PRIVATE], "FederatedSemivalue": [ROUNDS, ROUNDS | PRIVATE],
-}  # fmt: skip
-SEMIVALUES, LOGISTIC = ("banzhaf", (16, 1), (4, 1)), LogisticRegression()
+    "KNNShapley": [{}],
+    "TKNNShapley": [BALL, BALL | PRIVATE, {}],
+    "DataOOB": [SEED],
+    "LeaveOneOut": [{}],
+    "Influence": [{}],
+    "Scores": [SCORES],
+    "Unrolled": [SEED],
+    "InRunShapley": [SEED, SEED | PRIVATE],
+    "Semivalue": [SAMPLED],
+    "DataShapley": [SAMPLED],
+    "DataBanzhaf": [SAMPLED],
+    "BetaShapley": [SAMPLED],
+    "LayeredShapley": [LAYERS, NOISY],
+    "GradientSemivalue": [DRAWN, DRAWN | PRIVATE],
+    "FederatedSemivalue": [ROUNDS, ROUNDS | PRIVATE],
+}
+SEMIVALUES = ("banzhaf", (16, 1), (4, 1))
+LOGISTIC = LogisticRegression()
+NO_POINTS = {"game": "no points"}
+TWO_GAMES = ("two classes", "no points")
 # Class: further parameters, of the first game or of the one that they name.
 ALSO = {
     "KNNShapley": [
-        *each(semivalue=SEMIVALUES), *each(metric=("cosine", "manhattan")),
-        *each(utility=("original", "hard", "soft"), game=("ties", "regression", "no points")),
-        *each({"device": "cpu"}, engine=("torch", "faiss"), game=("single", "no points")),
-        *each(weights=("distance",), game=("ties", "no points")), {"cv": 3, "game": "no points"},
-        {"max_rank": 9}, {"min_coalition": 3}, {"class_weight": "balanced"},
+        *combinations(semivalue=SEMIVALUES),
+        *combinations(metric=("cosine", "manhattan")),
+        *combinations(
+            utility=("original", "hard", "soft"),
+            game=("ties", "regression", "no points"),
+        ),
+        *combinations(CPU, engine=("torch", "faiss"), game=("single", "no points")),
+        *combinations(weights=("distance",), game=("ties", "no points")),
+        NO_POINTS | {"cv": 3},
+        {"max_rank": 9},
+        {"min_coalition": 3},
+        {"class_weight": "balanced"},
     ],
     "TKNNShapley": [
-        *each(semivalue=SEMIVALUES, game=("two classes", "no points")),
-        *each({"device": "cpu"}, engine=("torch", "faiss")), {"cv": 3, "game": "no points"},
-        *each(BALL | PRIVATE, relation=("replace", "null")),
-        *each(BALL | PRIVATE, denoise=(False, True), semivalue=("shapley", "banzhaf")),
-        BALL | PRIVATE | {"max_contributions": 3}, PRIVATE, BALL | PRIVATE | {"epsilon": 15.0},
+        *combinations(semivalue=SEMIVALUES, game=TWO_GAMES),
+        *combinations(CPU, engine=("torch", "faiss")),
+        NO_POINTS | {"cv": 3},
+        *combinations(BALL | PRIVATE, relation=("replace", "null")),
+        *combinations(
+            BALL | PRIVATE, denoise=(False, True), semivalue=("shapley", "banzhaf")
+        ),
+        BALL | PRIVATE | {"max_contributions": 3},
+        PRIVATE,
+        BALL | PRIVATE | {"epsilon": 15.0},
     ],
-    "DataOOB": [SEED | {"estimator": GaussianNB(), "n_estimators": 50}, SEED | {"tol": 0.1}],
+    "DataOOB": [
+        SEED | {"estimator": GaussianNB(), "n_estimators": 50},
+        SEED | {"tol": 0.1},
+    ],
     "LeaveOneOut": [
-        *each({"estimator": LOGISTIC}, method=("newton", "refit"),
-              scoring=("accuracy", "neg_log_loss"), game=("three classes", "groups", "no points")),
+        *combinations(
+            {"estimator": LOGISTIC},
+            method=("newton", "refit"),
+            scoring=("accuracy", "neg_log_loss"),
+            game=("three classes", "groups", "no points"),
+        ),
         {"estimator": DecisionTreeClassifier(random_state=0)},
         {"estimator": PoissonRegressor(), "game": "counts"},
     ],
-    "Influence": [*each(order=(1, 2), utility=("neg_loss", "accuracy")),
-                  {"estimator": PoissonRegressor(), "game": "counts"}],
+    "Influence": [
+        *combinations(order=(1, 2), utility=("neg_loss", "accuracy")),
+        {"estimator": PoissonRegressor(), "game": "counts"},
+    ],
     "Unrolled": [SEED | {"optimizer": "adamw"}, SEED | {"n_runs": 2}],
-    "InRunShapley": [SEED | {"order": 2}, SEED | {"batch_size": 8}, SEED | {"clip": 0.5},
-                     SEED | {"batch_size": 8} | PRIVATE],
+    "InRunShapley": [
+        SEED | {"order": 2},
+        SEED | {"batch_size": 8},
+        SEED | {"clip": 0.5},
+        SEED | {"batch_size": 8} | PRIVATE,
+    ],
     "Semivalue": [
-        *each(SAMPLED, semivalue=("shapley", *SEMIVALUES),
-              sampler=("stratified", "subsets", "permutation", "antithetic")),
-        *each(SAMPLED, adjust=(True, False), game=("three classes", "groups", "no points")),
-        *each(semivalue=SEMIVALUES, sampler=("exact",), game=("few rows",)),
-        *each(SAMPLED, estimator=(Ridge(0.5), LinearRegression()), game=("regression",)),
-        SAMPLED | {"estimator": GaussianNB()}, SAMPLED | {"batch": "torch", "device": "cpu"},
-        SAMPLED | {"truncation": 0.05, "sampler": "permutation"}, SAMPLED | {"tol": 0.02},
-        SAMPLED | {"batch": "never", "max_evaluations": 60}, SAMPLED | {"scoring": "neg_log_loss"},
+        *combinations(
+            SAMPLED,
+            semivalue=("shapley", *SEMIVALUES),
+            sampler=("stratified", "subsets", "permutation", "antithetic"),
+        ),
+        *combinations(
+            SAMPLED,
+            adjust=(True, False),
+            game=("three classes", "groups", "no points"),
+        ),
+        *combinations(semivalue=SEMIVALUES, sampler=("exact",), game=("few rows",)),
+        *combinations(
+            SAMPLED, estimator=(Ridge(0.5), LinearRegression()), game=("regression",)
+        ),
+        SAMPLED | {"estimator": GaussianNB()},
+        SAMPLED | CPU | {"batch": "torch"},
+        SAMPLED | {"truncation": 0.05, "sampler": "permutation"},
+        SAMPLED | {"tol": 0.02},
+        SAMPLED | {"batch": "never", "max_evaluations": 60},
+        SAMPLED | {"scoring": "neg_log_loss"},
     ],
     "LayeredShapley": [
-        *each(LAYERS, design=("blocks", "iid", "poisson"), allocation=("bound", "neyman"),
-              l2=(1.0, None), game=("two classes", "no points")),
-        *each(NOISY, release=("query", "all", "publish"), design=("blocks", "iid"),
-              game=("two classes", "weights"), reader=("curator",)),
+        *combinations(
+            LAYERS,
+            design=("blocks", "iid", "poisson"),
+            allocation=("bound", "neyman"),
+            l2=(1.0, None),
+            game=TWO_GAMES,
+        ),
+        *combinations(
+            NOISY,
+            release=("query", "all", "publish"),
+            design=("blocks", "iid"),
+            game=("two classes", "weights"),
+            reader=("curator",),
+        ),
     ],
     "GradientSemivalue": [
-        *each(DRAWN, semivalue=SEMIVALUES), *each(DRAWN | PRIVATE, semivalue=SEMIVALUES),
-        *each(DRAWN | PRIVATE, noise=("iid", "correlated"), trust=("local", "server"),
-              unit=("party", "example"), game=("groups",)),
-        DRAWN | {"utility": "accuracy"}, DRAWN | {"clip": 0.5, "n_components": 2},
+        *combinations(DRAWN, semivalue=SEMIVALUES),
+        *combinations(DRAWN | PRIVATE, semivalue=SEMIVALUES),
+        *combinations(
+            DRAWN | PRIVATE,
+            noise=("iid", "correlated"),
+            trust=("local", "server"),
+            unit=("party", "example"),
+            game=("groups",),
+        ),
+        DRAWN | {"utility": "accuracy"},
+        DRAWN | {"clip": 0.5, "n_components": 2},
     ],
     "FederatedSemivalue": [
-        *each(ROUNDS, semivalue=SEMIVALUES),
-        *each(ROUNDS | PRIVATE, noise=("iid", "correlated", "recent"), trust=("local", "server"),
-              unit=("party", "example"), game=("groups",)),
+        *combinations(ROUNDS, semivalue=SEMIVALUES),
+        *combinations(
+            ROUNDS | PRIVATE,
+            noise=("iid", "correlated", "recent"),
+            trust=("local", "server"),
+            unit=("party", "example"),
+            game=("groups",),
+        ),
     ],
-}  # fmt: skip
+}
 
 
-METHODS = {  # what is asked of a fitted valuer, with rows and labels
-    "values_for": lambda X, y: (1,), "contributions": lambda X, y: (0,),
-    "harmful": lambda X, y: (), "confidence_interval": lambda X, y: (),
-    "sign_decided": lambda X, y: (), "transform": lambda X, y: (X[:5],),
-    "score_samples": lambda X, y: (X, y), "fit_transform": lambda X, y: (X, y),
+# Method of a fitted valuer -> its arguments, from rows and labels.
+METHODS = {
+    "values_for": lambda X, y: (1,),
+    "contributions": lambda X, y: (0,),
+    "harmful": lambda X, y: (),
+    "confidence_interval": lambda X, y: (),
+    "sign_decided": lambda X, y: (),
+    "transform": lambda X, y: (X[:5],),
+    "score_samples": lambda X, y: (X, y),
+    "fit_transform": lambda X, y: (X, y),
     "add_validation": lambda X, y: (X[::4], y[::4]),
-}  # fmt: skip
+}
 
 
 def valued(name, game="two classes", **parameters):
@@ -160,13 +240,14 @@ def valued(name, game="two classes", **parameters):
     rows, options = GAMES[game]
     if "ledger" in signature(cls).parameters and "epsilon" in parameters:
         parameters["ledger"] = Ledger(None, "rows", epsilon=99.0, delta=1e-3)
+    ledger = parameters.get("ledger")
     valuer = cls(**parameters).fit(*rows, **options)
-    seen = {"fit": contents(valuer), "ledger": contents(parameters.get("ledger"))}
-    for method in filter(lambda method: hasattr(valuer, method), METHODS):
-        seen[method] = contents(
-            attempt(getattr(valuer, method), *METHODS[method](*rows))
-        )
-    return [seen, contents(valuer), contents(parameters.get("ledger"))]
+    record = {"fit": contents(valuer), "ledger": contents(ledger)}
+    for method, arguments in METHODS.items():
+        if hasattr(valuer, method):
+            answer = attempt(getattr(valuer, method), *arguments(*rows))
+            record[method] = contents(answer)
+    return [record, contents(valuer), contents(ledger)]
 
 
 PARTIES = [
@@ -179,16 +260,20 @@ def surprise(model, kind, rows, epsilon=None):
     """Releases of parties, and their values."""
     from skvalue import collaborative
 
-    model = getattr(collaborative, model)
-    model = model(*[0.105][: kind == "GramRelease"], x_covariance=np.eye(2) / 16)
-    makers = [
-        getattr(collaborative, kind)(epsilon, noise_random_state=i) for i in range(3)
+    model_class = getattr(collaborative, model)
+    arguments = [0.105] if kind == "GramRelease" else []
+    model = model_class(*arguments, x_covariance=np.eye(2) / 16)
+    release_class = getattr(collaborative, kind)
+    parties = [
+        release_class(epsilon, noise_random_state=i).fit(*data)
+        for i, data in enumerate(rows)
     ]
-    made = [maker.fit(*part) for maker, part in zip(makers, rows)]
+    releases = [party.release_ for party in parties]
     scorer = collaborative.BayesianSurpriseScorer(
         model, random_state=0, n_particles=150, min_ess=20
-    ).fit({letter: each.release_ for letter, each in zip("abc", made)})
-    return [made, [each.release_ for each in made], scorer, scorer.surprise("all")]
+    )
+    scorer.fit(dict(zip("abc", releases)))
+    return [parties, releases, scorer, scorer.surprise("all")]
 
 
 def priced(epsilon=None, **parameters):
@@ -204,21 +289,22 @@ def priced(epsilon=None, **parameters):
 def cases():
     """(function, name, further positions, keywords) of all fits."""
     for name, settings in EVERY_GAME.items():
-        yield from (
-            (valued, name, [], p | {"game": g}) for p, g in product(settings, GAMES)
-        )
-        yield from ((valued, name, [], parameters) for parameters in ALSO.get(name, ()))
+        for parameters, game in product(settings, GAMES):
+            yield valued, name, [], parameters | {"game": game}
+        for parameters in ALSO.get(name, ()):
+            yield valued, name, [], parameters
+    scorers = [
+        {},
+        {"representation": "pca"},
+        {"metric": "kl"},
+        {"relation": "null"},
+    ]
     for epsilon in (0.5, None):
-        linear, logistic = ["GramRelease", TARGETS], ["LogisticRelease", PARTIES]
-        yield surprise, "BayesianLinear", linear, {"epsilon": epsilon}
-        yield surprise, "BayesianLogistic", logistic, {"epsilon": epsilon}
-        for more in (
-            {},
-            {"representation": "pca"},
-            {"metric": "kl"},
-            {"relation": "null"},
-        ):
-            yield priced, epsilon, [], more
+        options = {"epsilon": epsilon}
+        yield surprise, "BayesianLinear", ["GramRelease", TARGETS], options
+        yield surprise, "BayesianLogistic", ["LogisticRelease", PARTIES], options
+        for parameters in scorers:
+            yield priced, epsilon, [], parameters
 
 
 # What is recorded, and compared -------------------------------------------------------
@@ -235,103 +321,119 @@ def attempt(function, *args, **options):
 def contents(value):
     """The numbers and words of an object: a dict of dicts, arrays and strings."""
     if isinstance(value, dict):
-        return {str(name): contents(part) for name, part in value.items()}
+        return {str(name): contents(entry) for name, entry in value.items()}
     if isinstance(value, (list, tuple)):
         return contents(dict(enumerate(value)))
     if isinstance(value, (str, np.ndarray, int, float, np.generic, type(None))):
-        return (
-            np.asarray(value) if np.asarray(value).dtype.kind in "biuf" else str(value)
-        )
-    cls = type(value)
-    if cls.__name__ == "PrivacyReport":
+        array = np.asarray(value)
+        return array if array.dtype.kind in "biuf" else str(value)
+    if type(value).__name__ == "PrivacyReport":
         return contents(dataclasses.asdict(value) | {"text": str(value)})
-    names = {
-        name for name in {*dir(value), *dir(cls)} if re.fullmatch(r"[^_].*_", name)
-    }
-    if not cls.__module__.startswith("skvalue."):
-        names = set()
-    elif dataclasses.is_dataclass(value):
-        names = {field.name for field in dataclasses.fields(value)} - {
-            "time",
-            "process",
-        }
-    elif cls.__name__ == "Ledger":
-        names = {"charges"}
-    found = {"class": cls.__name__}
-    for name in sorted(names):
+    record = {"class": type(value).__name__}
+    for name in recorded_names(value):
         with suppress(AttributeError):
-            found[name] = contents(getattr(value, name))
-    return found
+            record[name] = contents(getattr(value, name))
+    return record
+
+
+def recorded_names(value):
+    """Names of the attributes of an object of skvalue that are recorded."""
+    cls = type(value)
+    if not cls.__module__.startswith("skvalue."):
+        return []
+    if dataclasses.is_dataclass(value):
+        names = {field.name for field in dataclasses.fields(value)}
+        return sorted(names - {"time", "process"})
+    if cls.__name__ == "Ledger":
+        return ["charges"]
+    names = {*dir(value), *dir(cls)}
+    return sorted(name for name in names if re.fullmatch(r"[^_].*_", name))
 
 
 def write():
     """Run the cases with the skvalue that is importable; arguments: a file and a
     pattern."""
-    found = {}
+    path, pattern = sys.argv[1:]
+    records = {}
     warnings.simplefilter("ignore")
-    for function, name, args, options in cases():
+    for function, name, positions, options in cases():
         words = [f"{key}={value}" for key, value in options.items() if key != "scores"]
         case = ", ".join([function.__name__, str(name), *words])
-        if re.search(sys.argv[2], case):
-            found[case] = contents(attempt(function, name, *args, **options))
-    Path(sys.argv[1]).write_bytes(pickle.dumps(found))
+        if re.search(pattern, case):
+            records[case] = contents(attempt(function, name, *positions, **options))
+    Path(path).write_bytes(pickle.dumps(records))
 
 
-def flat(found, above=""):
-    for name, part in found.items():
-        inside = isinstance(part, dict)
-        yield from flat(part, f"{above}{name} / ") if inside else [(above + name, part)]
+def flat(record, above=""):
+    """Names, with those above them, and entries of a dict of dicts."""
+    for name, entry in record.items():
+        if isinstance(entry, dict):
+            yield from flat(entry, f"{above}{name} / ")
+        else:
+            yield above + name, entry
 
 
 def agree(old, new):
     """Whether two arrays or words say the same; of errors the type counts."""
     if isinstance(old, str) or isinstance(new, str):
-        kinds = {
-            re.sub("^(error .*?):.*", r"\1", str(side), flags=re.DOTALL)
-            for side in (old, new)
-        }
-        return len(kinds) == 1
+        return _without_message(old) == _without_message(new)
     limit = 1e-6 if "float32" in (old.dtype, new.dtype) else 1e-12
-    return (
-        old.shape == new.shape
-        and np.isclose(new, old, limit, limit, equal_nan=True).all()
-    )
+    if old.shape != new.shape:
+        return False
+    return np.isclose(new, old, limit, limit, equal_nan=True).all()
+
+
+def _without_message(entry):
+    return re.sub("^(error .*?):.*", r"\1", str(entry), flags=re.DOTALL)
 
 
 def compare(old, new):
     """Lines that say what differs, and how many numbers have the same bits."""
-    old, new = dict(flat(old)), dict(flat(new))
-    both = [name for name in old if name in new]
+    old = dict(flat(old))
+    new = dict(flat(new))
     lines = [f"only in one: {name}" for name in sorted(old.keys() ^ new.keys())]
-    lines += [
-        f"{n}: {str(old[n])[:150]!r} -> {str(new[n])[:150]!r}"
-        for n in both if not agree(old[n], new[n])
-    ]  # fmt: skip
-    arrays = [name for name in both if not isinstance(old[name], str)]
-    same = sum(np.array_equal(old[n], new[n], equal_nan=True) for n in arrays)
-    return lines, f"{same} of {len(arrays)} arrays and numbers have the same bits"
+    n_arrays = 0
+    n_same_bits = 0
+    for name in old:
+        if name not in new:
+            continue
+        if not agree(old[name], new[name]):
+            texts = str(old[name])[:150], str(new[name])[:150]
+            lines.append(f"{name}: {texts[0]!r} -> {texts[1]!r}")
+        if not isinstance(old[name], str):
+            n_arrays += 1
+            n_same_bits += np.array_equal(old[name], new[name], equal_nan=True)
+    return lines, f"{n_same_bits} of {n_arrays} arrays and numbers have the same bits"
+
+
+def record_of(tree, pattern):
+    """The record that the skvalue of a work tree writes, in a process of its own."""
+    tests = Path(__file__).resolve().parent
+    env = os.environ | {
+        "PYTHONPATH": f"{tree}{os.pathsep}{tests}",
+        "PYTHONHASHSEED": "0",
+        **dict.fromkeys(ONE_THREAD, "1"),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "record")
+        script = "import golden; golden.write()"
+        # Elsewhere, since the skvalue in the current folder would come before that of
+        # the tree.
+        subprocess.run(
+            [sys.executable, "-c", script, path, pattern],
+            check=True,
+            env=env,
+            cwd=folder,
+        )
+        return pickle.loads(path.read_bytes())
 
 
 def main(tree, pattern=""):
-    found, here = [], Path(__file__).resolve().parent
-    with tempfile.TemporaryDirectory() as folder:
-        for root in (Path(tree).resolve(), here.parent):
-            command = [
-                sys.executable,
-                "-c",
-                "import golden; golden.write()",
-                f"{folder}/found",
-            ]
-            paths = {"PYTHONPATH": f"{root}{os.pathsep}{here}", "PYTHONHASHSEED": "0"}
-            env = os.environ | paths | dict.fromkeys(ONE_THREAD, "1")
-            # Elsewhere, since the skvalue in the current folder would come before that
-            # of the tree.
-            subprocess.run([*command, pattern], check=True, env=env, cwd=folder)
-            found.append(pickle.loads(Path(folder, "found").read_bytes()))
-    lines, summary = compare(*found)
-    print(
-        *lines, f"{len(found[1])} cases: {summary}; {len(lines)} differences", sep="\n"
-    )
+    old = record_of(Path(tree).resolve(), pattern)
+    new = record_of(Path(__file__).resolve().parents[1], pattern)
+    lines, summary = compare(old, new)
+    print(*lines, sep="\n")
+    print(f"{len(new)} cases: {summary}; {len(lines)} differences")
     return bool(lines)
 
 
