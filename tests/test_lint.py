@@ -26,7 +26,7 @@ INNER_ROOMS = ["privacy.audit", "valuers.knn_shapley", "valuers.tknn_shapley"]
         ("codespell_lib", "codespell --write-changes, or add a word to setup.cfg"),
     ],
 )
-def test_linter(command, advice):
+def test_a_linter_finds_nothing(command, advice):
     result = subprocess.run(
         [sys.executable, "-m", *command.split()],
         cwd=ROOT,
@@ -40,47 +40,50 @@ def test_linter(command, advice):
 def _members(name, cls):
     """Public methods and properties of a class that are written in this package."""
     for attribute, value in inspect.getmembers_static(cls):
+        if attribute.startswith("_"):
+            continue
         function = value.fget if isinstance(value, property) else inspect.unwrap(value)
         function = getattr(function, "__func__", function)
-        ours = (getattr(function, "__module__", None) or "").startswith("skvalue")
-        if not attribute.startswith("_") and inspect.isfunction(function) and ours:
+        if inspect.isfunction(function) and _is_ours(function):
             yield f"{name}.{attribute}", function
 
 
 def public_names():
     """Import path -> public class or function, each once, under the shortest path it
     has."""
-    inner = [room for room in INNER_ROOMS if room.split(".")[0] in skvalue.__all__]
-    top = {name: getattr(skvalue, name) for name in skvalue.__all__}
-    rooms = [name for name, value in top.items() if inspect.ismodule(value)] + inner
-    paths = {
-        f"skvalue.{name}": value for name, value in top.items() if name not in rooms
-    }
+    rooms = ["skvalue"]
+    for name in skvalue.__all__:
+        if inspect.ismodule(getattr(skvalue, name)):
+            rooms.append(f"skvalue.{name}")
+    for room in INNER_ROOMS:
+        if room.split(".")[0] in skvalue.__all__:
+            rooms.append(f"skvalue.{room}")
+
+    names = {}
     for room in rooms:
-        module = import_module(f"skvalue.{room}")
+        module = import_module(room)
         for name in module.__all__:
             value = getattr(module, name)
-            ours = getattr(value, "__module__", "").startswith("skvalue")
-            if ours and (inspect.isclass(value) or inspect.isfunction(value)):
-                paths.setdefault(f"skvalue.{room}.{name}", value)
-    names, seen = {}, set()
-    for path, value in paths.items():
-        if value not in seen:
-            seen.add(value)
-            names[path] = value
+            if _is_ours(value) and value not in names.values():
+                names[f"{room}.{name}"] = value
     return names
+
+
+def _is_ours(value):
+    is_defined = inspect.isclass(value) or inspect.isfunction(value)
+    return is_defined and value.__module__.startswith("skvalue")
 
 
 def documented_names():
     """`public_names`, and the methods and properties of its classes."""
-    names, seen = {}, set()
+    names = {}
+    members = {}
     for path, value in public_names().items():
         names[path] = value
-        for name, function in _members(path, value) if inspect.isclass(value) else ():
-            if function not in seen:
-                seen.add(function)
-                names[name] = function
-    return names
+        if inspect.isclass(value):
+            for name, function in _members(path, value):
+                members.setdefault(function, name)
+    return names | {name: function for function, name in members.items()}
 
 
 def _checks():
@@ -97,26 +100,26 @@ NAMES = documented_names()
 
 
 def test_the_walk_finds_something():
-    assert {
+    some = {
         "skvalue.TKNNShapleyValuer",
         "skvalue.BaseInSampleValuer.fit",
         "skvalue.datasets.flip_labels",
-    } <= set(NAMES)
+    }
+    assert some <= set(NAMES)
 
 
 def _wants_examples(value):
     """Whether a public name is a function, or a class that users build. Doctest runs
     examples."""
-    is_function = inspect.isfunction(value) and value in public_names().values()
-    built = inspect.isclass(value) and not inspect.isabstract(value)
-    return is_function or (built and not issubclass(value, Exception))
+    if inspect.isfunction(value):
+        return value in public_names().values()
+    return not inspect.isabstract(value) and not issubclass(value, Exception)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_docstring(name):
+def test_a_docstring_follows_numpydoc(name):
     checks = CHECKS if _wants_examples(NAMES[name]) else CHECKS - {"EX01"}
-    faults = [
-        f"{code}: {text}" for code, text in validate(name)["errors"] if code in checks
-    ]
+    errors = validate(name)["errors"]
+    faults = [f"{code}: {text}" for code, text in errors if code in checks]
     advice = f"Run: python -m numpydoc validate {name}"
     assert not faults, "\n".join([*faults, advice])

