@@ -296,7 +296,8 @@ def test_stated_errors_are_those_of_redrawn_noise():
 @pytest.mark.parametrize("batch_size", [None, 30])
 def test_the_report_says_that_groups_are_not_the_unit(batch_size, monkeypatch):
     X, y, points = problem(2)
-    # Calibration for samples takes seconds: `test_poisson_samples` has it.
+    # Calibration for samples takes seconds: `test_private_batches_are_poisson_samples`
+    # has it.
     monkeypatch.setattr(
         "skvalue.valuers.in_run_shapley.calibrate", lambda event, *_: event(9.0)
     )
