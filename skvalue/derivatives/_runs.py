@@ -22,22 +22,40 @@ RUN_RATES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
 _BLOCK = 2**21  # numbers in a block
 _REPEATS = 3
-_MOST = 1.25  # largest sum of values to first order over the gain of utility
+
+# Largest sum of values to first order over the gain of utility.
+_MAX_RATIO = 1.25
 
 
 @dataclass(eq=False)
 class Run:
-    """A run so far, which `descend` extends. It holds no row."""
+    """A run so far, which `descend` extends. It holds no row.
+
+    Parameters
+    ----------
+    utility : Utility
+        What the rows are valued by.
+    n : int
+        Number of rows.
+    clip : float or None
+        Norm to which gradients are clipped.
+    learning_rate : float
+        Factor of the steps.
+    order : {1, 2}
+        Order of the values.
+    thetas : list of ndarray of shape (p,)
+        Parameters before every step and after the last.
+    batches : list
+        Rows of each step; None: all of them, or a sample that is secret.
+    """
 
     utility: Utility
-    n: int  # number of rows
+    n: int
     clip: float | None
     learning_rate: float
     order: int
-    thetas: list  # parameters (p,) before every step and after the last
-    batches: list = field(
-        default_factory=list
-    )  # rows of each step; None: all, or secret
+    thetas: list
+    batches: list = field(default_factory=list)
 
     @property
     def max_norm(self):
@@ -50,19 +68,21 @@ class Run:
         """
         if self.clip is None:
             return None
-        n, eps = self.n, np.finfo(np.float64).eps
-        if n > (most := int(np.sqrt(0.5 / eps))):
+        eps = np.finfo(np.float64).eps
+        max_n = int(np.sqrt(0.5 / eps))
+        if self.n > max_n:
             raise ValueError(
-                f"X must have at most {most:,} rows with clip: the rounding of a sum of more "
-                f"gradients is not covered by any noise. Got {n:,}."
+                f"X must have at most {max_n:,} rows with clip: the rounding of a sum "
+                f"of more gradients is not covered by any noise. Got {self.n:,}."
             )
-        return self.clip * (
-            1 - clipping_margin(self.utility.model.n_parameters) - n**2 * eps
-        )
+        margin = clipping_margin(self.utility.model.n_parameters)
+        return self.clip * (1 - margin - self.n**2 * eps)
 
     def direction(self, t):
-        """The step t, if it enters values (order 2)."""
-        return self.thetas[t + 1] - self.thetas[t] if self.order == 2 else None
+        """The step t if it enters values, which it does to second order."""
+        if self.order == 1:
+            return None
+        return self.thetas[t + 1] - self.thetas[t]
 
 
 def descend(run, rows, batches, n_steps, draw=None):
@@ -73,12 +93,15 @@ def descend(run, rows, batches, n_steps, draw=None):
     all. With ``draw``, noise is added to the sum of clipped gradients of each step,
     which is divided by the public size of `batches`.
     """
-    utility, model, max_norm = run.utility, run.utility.model, run.max_norm
+    utility = run.utility
+    model = utility.model
+    max_norm = run.max_norm
     for t, (batch, size) in zip(range(n_steps), batches):
-        theta, some = run.thetas[t], rows if batch is None else rows[batch]
+        theta = run.thetas[t]
+        batch_rows = rows if batch is None else rows[batch]
         direction = utility.gradient(theta)[None]
         total, products = model.gradient_sum_and_products(
-            theta, some, direction, max_norm
+            theta, batch_rows, direction, max_norm
         )
         if draw is not None:
             noise = draw((1, len(total)), (t,))
@@ -86,30 +109,30 @@ def descend(run, rows, batches, n_steps, draw=None):
         step = -run.learning_rate / size * total
         if not np.isfinite(step).all():
             raise ValueError(
-                f"learning_rate must be smaller: the parameters diverged in step {t}. Got "
-                f"{run.learning_rate:g}."
+                "learning_rate must be smaller: the parameters diverged in step "
+                f"{t}. Got {run.learning_rate:g}."
             )
         if run.order == 2:
             direction = utility.gradient(theta, step)[None]
-            products = model.gradient_sum_and_products(
-                theta, some, direction, max_norm
-            )[1]
+            _, products = model.gradient_sum_and_products(
+                theta, batch_rows, direction, max_norm
+            )
         run.thetas.append(theta + step)
-        run.batches.append(
-            batch if draw is None else None
-        )  # samples of a private run are secret
+        # Samples of a private run are secret.
+        run.batches.append(batch if draw is None else None)
         yield batch, -run.learning_rate / size * products[0]
 
 
 def value_rows(run, rows):
-    """Values of rows along a run in which each is in every step, with weight ``1 /
-    run.n``."""
-    utility, model, values = run.utility, run.utility.model, np.zeros(len(rows))
+    """Values of rows along a run in which each is in every step, with weight
+    ``1 / run.n``."""
+    values = np.zeros(len(rows))
+    max_norm = run.max_norm
     for t, theta in enumerate(run.thetas[:-1]):
-        direction = utility.gradient(theta, run.direction(t))[None]
-        products = model.gradient_sum_and_products(
-            theta, rows, direction, run.max_norm
-        )[1]
+        direction = run.utility.gradient(theta, run.direction(t))[None]
+        _, products = run.utility.model.gradient_sum_and_products(
+            theta, rows, direction, max_norm
+        )
         values -= run.learning_rate / run.n * products[0]
     return values
 
@@ -117,24 +140,25 @@ def value_rows(run, rows):
 def point_values(run, rows):
     """Yield a slice of the validation points and the values of the run's rows at each,
     (k, n)."""
-    utility, model, n = run.utility, run.utility.model, run.n
-    for part in tiles(
-        len(utility.points), max(1, _BLOCK // max(model.n_parameters, n))
-    ):
-        values = np.zeros((part.stop - part.start, n))
+    utility = run.utility
+    model = utility.model
+    max_norm = run.max_norm
+    size = max(1, _BLOCK // max(model.n_parameters, run.n))
+    for points in tiles(len(utility.points), size):
+        values = np.zeros((points.stop - points.start, run.n))
         for t, (theta, batch) in enumerate(zip(run.thetas, run.batches)):
-            directions = utility.point_gradients(theta, part, run.direction(t))
-            some = rows if batch is None else rows[batch]
-            where = slice(None) if batch is None else batch
-            products = model.gradient_sum_and_products(
-                theta, some, directions, run.max_norm
-            )[1]
-            values[:, where] -= run.learning_rate / products.shape[1] * products
-        yield part, values
+            directions = utility.point_gradients(theta, points, run.direction(t))
+            batch_rows = rows if batch is None else rows[batch]
+            _, products = model.gradient_sum_and_products(
+                theta, batch_rows, directions, max_norm
+            )
+            places = slice(None) if batch is None else batch
+            values[:, places] -= run.learning_rate / products.shape[1] * products
+        yield points, values
 
 
 def shuffled_batches(n, size, rng):
-    """Endless batches of an epoch after the other: (rows, number of rows)."""
+    """Endless batches of one epoch after the other: (rows, number of rows)."""
     if size is None or size >= n:
         yield from repeat((None, n))
     while True:
@@ -146,37 +170,48 @@ def shuffled_batches(n, size, rng):
 def public_run_rate(make_utility, X, y, rng, *, n_steps, clip, noise_std):
     """Learning rate of a run, from runs on validation points (X, y), which are public.
 
-    ``make_utility(part)`` evaluates on a part of the points; the run is on the others,
-    with noise of standard deviation ``noise_std`` on the mean gradient. The result is
-    the smallest of `RUN_RATES` with at least nine tenths of the best gain of utility,
-    among those at which values to first order sum to at most 1.25 times the gain: of
-    larger rates values say little.
+    ``make_utility(points)`` evaluates on those points; the run is on the others, with
+    noise of standard deviation ``noise_std`` on the mean gradient. The result is the
+    smallest of `RUN_RATES` with at least nine tenths of the best gain of utility, among
+    those at which values to first order sum to at most 1.25 times the gain: of larger
+    rates values say little.
     """
-    gains, sums, n = np.zeros(len(RUN_RATES)), np.zeros(len(RUN_RATES)), len(y)
+    n_rates = len(RUN_RATES)
+    gains = np.zeros(n_rates)
+    sums = np.zeros(n_rates)
+    n = len(y)
     for _ in range(_REPEATS):
         order = rng.permutation(n)
-        train, test = np.sort(order[: (n + 1) // 2]), np.sort(order[n // 2 :])
+        train = np.sort(order[: (n + 1) // 2])
+        test = np.sort(order[n // 2 :])
         utility = make_utility(test)
-        rows, theta = utility.model.rows(X[train], y[train]), utility.model.start(rng)
+        rows = utility.model.rows(X[train], y[train])
+        theta = utility.model.start(rng)
         noise = noise_std * rng.standard_normal((n_steps, len(theta)))
         for number, rate in enumerate(RUN_RATES):
             with np.errstate(over="ignore", invalid="ignore"):
                 run = Run(utility, len(rows), clip, rate, 1, [theta])
-                found = _rehearsal(run, rows, noise)
-            gains[number], sums[number] = [gains[number], sums[number]] + found
-    usable = np.isfinite(gains) & (sums <= _MOST * gains)
+                gain, total = _rehearsal(run, rows, noise)
+            gains[number] += gain
+            sums[number] += total
+    usable = np.isfinite(gains) & (sums <= _MAX_RATIO * gains)
     return smallest_rate(RUN_RATES, np.where(usable, gains, -np.inf), 0.9)
 
 
 def _rehearsal(run, rows, noise):
     """Gain of utility in a run on public rows, and the sum of the values to first
     order."""
-    utility, model, max_norm = run.utility, run.utility.model, run.max_norm
-    (theta,), total = run.thetas, 0.0
-    none, empty = np.zeros((0, len(theta))), utility.value(theta)
-    for extra in noise:
-        mean = model.gradient_sum_and_products(theta, rows, none, max_norm)[0] / run.n
-        step = -run.learning_rate * (mean + extra)
+    utility = run.utility
+    max_norm = run.max_norm
+    (theta,) = run.thetas
+    no_directions = np.zeros((0, len(theta)))
+    before = utility.value(theta)
+    total = 0.0
+    for of_step in noise:
+        gradient, _ = utility.model.gradient_sum_and_products(
+            theta, rows, no_directions, max_norm
+        )
+        step = -run.learning_rate * (gradient / run.n + of_step)
         total += utility.gradient(theta) @ step
         theta = theta + step
-    return np.array([utility.value(theta) - empty, total])
+    return utility.value(theta) - before, total

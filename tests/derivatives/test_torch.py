@@ -607,10 +607,10 @@ def test_permutations_at_once_equal_one_by_one(table, monkeypatch, noise, unit, 
     )  # fmt: skip
     walks, steps = [], []
 
-    def watched(self, orders, *args, original=TorchGradientModel.walk):
+    def watched(self, orders, *args, original=TorchGradientModel.walk, **options):
         walks.append(len(orders))
         steps.append(orders.shape[1])
-        return original(self, orders, *args)
+        return original(self, orders, *args, **options)
 
     monkeypatch.setattr(TorchGradientModel, "walk", watched)
     if width == 8200:

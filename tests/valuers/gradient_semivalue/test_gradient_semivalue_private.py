@@ -99,8 +99,8 @@ def watched_walks():
     paths = []
     walk = LinearGradientModel.walk
 
-    def watched(self, *args):
-        result = walk(self, *args)
+    def watched(self, *args, **options):
+        result = walk(self, *args, **options)
         paths.extend(result[0])
         return result
 
