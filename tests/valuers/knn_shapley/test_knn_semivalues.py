@@ -55,7 +55,9 @@ def check_random_game(rng, engine):
         n_classes=min(n, n_classes),
         prior=y_val.mean(),
     )
-    expected = enumerate_game(game, X, y, X_val, y_val, None, "sqeuclidean", semivalue)
+    expected = enumerate_game(
+        game, X, y, X_val, y_val, metric="sqeuclidean", semivalue=semivalue
+    )
     np.testing.assert_allclose(
         valuer.values_, expected, atol=1e-12, rtol=1e-12, err_msg=f"{valuer}, n={n}"
     )

@@ -79,7 +79,9 @@ def test_the_recursion_of_the_paper_is_wrong_for_fewer_rows_than_neighbours():
 
 def test_the_recursion_of_the_paper_holds_for_many_rows(rng):
     # Wang and Jia (2023), Theorem 2, as printed, for N >= K and no ties.
-    n, k, n_classes = 200, 7, 3
+    n = 200
+    k = 7
+    n_classes = 3
     X = rng.normal(size=(n, 2))
     y = rng.integers(0, n_classes, n)
     x = np.zeros(2)

@@ -69,7 +69,8 @@ def test_neighbour_values_are_theorem_13(same, other, n_classes):
 def test_neighbour_values_are_the_semivalue_of_appendix_c2(semivalue, same, other):
     # The paper's sum over coalition sizes of all n players, most of them outside the
     # ball.
-    n, n_classes = 20, 3
+    n = 20
+    n_classes = 3
     p = coalition_weights(semivalue, n)
     c = same + other
     b = [comb(n, k + 1) - comb(n - c, k + 1) - c * comb(n - c, k) for k in range(n)]
