@@ -38,30 +38,44 @@ hospitals = np.array(["Aue", "Bonn", "Coburg", "Duren", "Essen"])[np.arange(300)
 # Data Shapley values of the hospitals; and a price per unit of their Banzhaf values,
 # where a hospital of negative value is charged.
 attacks = [
-    "4 names, at random", "4 names, by label", "rows 4 times", "rows under 4 names",
-    "also another's rows", "half withheld", "20 % of labels wrong", "garbage only",
-]  # fmt: skip
+    "4 names, at random",
+    "4 names, by label",
+    "rows 4 times",
+    "rows under 4 names",
+    "also another's rows",
+    "half withheld",
+    "20 % of labels wrong",
+    "garbage only",
+]
 exact = {"estimator": LogisticRegression(), "sampler": "exact"}
 rules = {
     "KNN-Shapley,\nshares": (KNNShapleyValuer(), "share"),
     "Data Shapley of\nhospitals, shares": (DataShapleyValuer(**exact), "share"),
     "Banzhaf of hospitals,\nprice per unit": (DataBanzhafValuer(**exact), "value"),
 }
-results = {
-    name: manipulation_gain(
-        valuer, X, y, hospitals, party="Bonn", X_val=X_val, y_val=y_val, attacks=attacks, pay=pay,
-        n_folds=8, n_repeats=2, random_state=0,
+results = {}
+for name, (valuer, pay) in rules.items():
+    results[name] = manipulation_gain(
+        valuer,
+        X,
+        y,
+        hospitals,
+        party="Bonn",
+        X_val=X_val,
+        y_val=y_val,
+        attacks=attacks,
+        pay=pay,
+        n_folds=8,
+        n_repeats=2,
+        random_state=0,
     )
-    for name, (valuer, pay) in rules.items()
-}  # fmt: skip
-for name, result in results.items():
-    print(f"{name}: {result.sentence}".replace("\n", " "))
+    print(f"{name}: {results[name].sentence}".replace("\n", " "))
 ManipulationDisplay(results).plot()
 
 # %%
-# Values of rows pay copies, and values of hospitals pay names. Where neither rows nor names are
-# verified, Banzhaf values at a price per unit are left: copies and names do not pay there, but the
-# sum of the payments is not fixed.
+# Values of rows pay copies, and values of hospitals pay names. Where neither rows nor
+# names are verified, Banzhaf values at a price per unit are left: copies and names do
+# not pay there, but the sum of the payments is not fixed.
 
 # %%
 # Evidence of copies
@@ -75,5 +89,5 @@ stolen = X[hospitals == "Aue"]
 X_sent[hospitals == "Bonn"] = stolen + 0.05 * rng.normal(size=stolen.shape)
 y_sent = y.copy()
 y_sent[hospitals == "Bonn"] = y[hospitals == "Aue"]
-for one, other, z in twin_parties(X_sent, y_sent, hospitals).pairs:
-    print(f"Rows of {one} have twins at {other}: z = {z:.1f}")
+for hospital, other, z in twin_parties(X_sent, y_sent, hospitals).pairs:
+    print(f"Rows of {hospital} have twins at {other}: z = {z:.1f}")

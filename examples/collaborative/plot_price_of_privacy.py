@@ -17,16 +17,18 @@ example shows how the reward of clinic B depends on its epsilon.
 import numpy as np
 
 rng = np.random.default_rng(4)
-weights, noise = np.array([0.45, -0.35]), 0.16
+weights = np.array([0.45, -0.35])
 
 
-def rows_of(n):
+def draw_patients(n):
+    """Measurements and recoveries of n patients."""
     X = 0.39 * rng.normal(size=(n, 2))
-    return X, X @ weights + noise * rng.normal(size=n)
+    y = X @ weights + 0.16 * rng.normal(size=n)
+    return X, y
 
 
-clinics = {"A": rows_of(100), "B": rows_of(200), "C": rows_of(400)}
-X_test, y_test = rows_of(2000)
+clinics = {"A": draw_patients(100), "B": draw_patients(200), "C": draw_patients(400)}
+X_test, y_test = draw_patients(2000)
 
 # %%
 # At each clinic
@@ -40,14 +42,15 @@ releases = {name: party.fit(*clinics[name]).release_ for name in ("A", "C")}
 print(party.privacy_)
 
 # %%
-# Clinic B computes releases for several values of epsilon before it chooses one. Their noise is
-# nested: each release is the next one with more noise added, so that the curves below are
-# smooth. B publishes only one of them.
+# Clinic B computes releases for several values of epsilon before it chooses one. Their
+# noise is nested: each release is the next one with more noise added, so that the
+# curves below are smooth. B publishes only one of them.
 import warnings
 
 epsilons = [0.004, 0.02, 0.1, 0.5, 2.5, 12.5]
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # the warning says that only one may be published
+    # The warning says that only one may be published.
+    warnings.simplefilter("ignore")
     path = party.path(*clinics["B"], renyi_epsilons=epsilons)
 
 # %%
@@ -69,9 +72,10 @@ scorer.fit(releases)
 scheme.fit(scorer)
 print("clinic  Shapley value  alone  reward  MNLP of the reward")
 for i, name in enumerate(scorer.parties_):
+    mnlp = scheme.rewards_[name].mnlp(X_test, y_test)
     print(
         f"{name:6} {scorer.values_[i]:10.2f} {scorer.standalone_values_[i]:11.2f} "
-        f"{scheme.attained_rewards_[i]:7.2f} {scheme.rewards_[name].mnlp(X_test, y_test):12.3f}"
+        f"{scheme.attained_rewards_[i]:7.2f} {mnlp:12.3f}"
     )
 
 # %%
@@ -89,17 +93,17 @@ from skvalue.collaborative import (
     PrivacyTradeOffDisplay,
 )
 
-figure, axes = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
-others = {name: releases[name] for name in ("A", "C")}
-PrivacyTradeOffDisplay.from_releases(
-    path, others, scorer, scheme, party="B", ax=axes[0]
+figure, (left, middle, right) = plt.subplots(
+    1, 3, figsize=(13, 4.2), layout="constrained"
 )
-axes[0].set_title("Epsilon of clinic B")
-CoalitionValueDisplay.from_scorer(scorer, ax=axes[1])
-axes[1].set_title("Coalitions, epsilon of B = 0.1")
+others = {"A": releases["A"], "C": releases["C"]}
+PrivacyTradeOffDisplay.from_releases(path, others, scorer, scheme, party="B", ax=left)
+left.set_title("Epsilon of clinic B")
+CoalitionValueDisplay.from_scorer(scorer, ax=middle)
+middle.set_title("Coalitions, epsilon of B = 0.1")
 PosteriorMarginalsDisplay.from_scheme(
-    scorer, scheme, "B", name="first weight", random_state=0, ax=axes[2]
+    scorer, scheme, "B", name="first weight", random_state=0, ax=right
 )
-axes[2].axvline(weights[0], color="0.2", linewidth=0.8, linestyle=":")
-axes[2].set(title="Posterior of a weight (dotted: truth)", xlim=(-1, 1))
+right.axvline(weights[0], color="0.2", linewidth=0.8, linestyle=":")
+right.set(title="Posterior of a weight (dotted: truth)", xlim=(-1, 1))
 plt.show()

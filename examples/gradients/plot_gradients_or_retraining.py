@@ -24,7 +24,8 @@ X, X_val, y, y_val = train_test_split(
 )
 y, flipped = flip_labels(y, 0.1, random_state=0)
 scaler = StandardScaler().fit(X)
-X, X_val = scaler.transform(X), scaler.transform(X_val)
+X = scaler.transform(X)
+X_val = scaler.transform(X_val)
 
 # %%
 # Both values
@@ -52,9 +53,7 @@ valuers = {
     ),
 }
 values = {}
-print(
-    "                  seconds  AUROC of wrong labels  rank correlation with retraining"
-)
+print(f"{'':17} seconds  AUROC of wrong labels  rank correlation with retraining")
 for name, valuer in valuers.items():
     start = perf_counter()
     values[name] = valuer.fit(X, y, X_val=X_val, y_val=y_val).values_
@@ -62,13 +61,14 @@ for name, valuer in valuers.items():
     rank = spearmanr(values[name], values["retraining"]).statistic
     auc = noisy_label_auc(values[name], flipped)
     print(f"{name:17} {seconds:7.2f}  {auc:21.3f}  {rank:32.3f}")
-seeds = spearmanr(values["gradients"], values["gradients, seed 1"]).statistic
-correct = spearmanr(
-    values["gradients"][~flipped], values["retraining"][~flipped]
-).statistic
-print(f"\nRank correlation of gradients with two seeds: {seeds:.3f}")
+by_gradients = values["gradients"]
+by_retraining = values["retraining"]
+rank = spearmanr(by_gradients, values["gradients, seed 1"]).statistic
+print(f"\nRank correlation of gradients with two seeds: {rank:.3f}")
+rank = spearmanr(by_gradients[~flipped], by_retraining[~flipped]).statistic
 print(
-    f"Rank correlation of gradients and retraining, rows with correct labels: {correct:.3f}"
+    "Rank correlation of gradients and retraining, rows with correct labels: "
+    f"{rank:.3f}"
 )
 
 # %%
@@ -81,19 +81,10 @@ print(
 import matplotlib.pyplot as plt
 
 figure, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
-for wrong, label, color in (
-    (False, "right label", "#30638e"),
-    (True, "wrong label", "#d1495b"),
-):
-    rows = flipped == wrong
-    ax.plot(
-        values["retraining"][rows],
-        values["gradients"][rows],
-        "o",
-        ms=4,
-        color=color,
-        label=label,
-    )
+is_shown = {"right label": ~flipped, "wrong label": flipped}
+for (label, rows), color in zip(is_shown.items(), ("#30638e", "#d1495b")):
+    x = by_retraining[rows]
+    ax.plot(x, by_gradients[rows], "o", markersize=4, color=color, label=label)
 ax.axhline(0, linewidth=0.5, color="0.2")
 ax.axvline(0, linewidth=0.5, color="0.2")
 ax.set(xlabel="value by retraining", ylabel="value by gradients")

@@ -40,7 +40,8 @@ valuer = UnrolledValuer(network, n_epochs=15, n_runs=2, random_state=0)
 valuer.fit(X, y, X_val=X_val, y_val=y_val)
 order = valuer.values_.argsort()
 print(
-    f"Utility of the network: {valuer.utility_:.3f}, before training {valuer.empty_utility_:.3f}"
+    f"Utility of the network: {valuer.utility_:.3f}, before training "
+    f"{valuer.empty_utility_:.3f}"
 )
 print(f"Images that harm it: {(valuer.values_ < 0).sum()} of {len(y)}")
 print(f"Of the 40 most harmful images, {flipped[order[:40]].sum()} are mislabelled.")
@@ -53,17 +54,18 @@ print(f"Of the 40 most harmful images, {flipped[order[:40]].sum()} are mislabell
 import numpy as np
 
 random = np.random.default_rng(0).permutation(len(y))
-removed = {"most harmful": order, "random": random, "most helpful": order[::-1]}
+orders = {"most harmful": order, "random": random, "most helpful": order[::-1]}
 counts = [60, 120]
-utilities = {name: [valuer.utility_] for name in removed}
-for name, rows in removed.items():
+utilities = {}
+for name, rows in orders.items():
+    utilities[name] = []
     for count in counts:
         kept = np.setdiff1d(np.arange(len(y)), rows[:count])
-        again = UnrolledValuer(network, n_epochs=15, n_runs=2, random_state=0)
-        again.fit(X[kept], y[kept], X_val=X_val, y_val=y_val)
-        utilities[name].append(again.utility_)
-    shown = ", ".join(f"{utility:.3f}" for utility in utilities[name][1:])
-    print(f"Utility without {counts} {name} images: {shown}")
+        retrained = UnrolledValuer(network, n_epochs=15, n_runs=2, random_state=0)
+        retrained.fit(X[kept], y[kept], X_val=X_val, y_val=y_val)
+        utilities[name].append(retrained.utility_)
+    printed = ", ".join(f"{utility:.3f}" for utility in utilities[name])
+    print(f"Utility without {counts} {name} images: {printed}")
 
 # %%
 # The images
@@ -72,23 +74,30 @@ for name, rows in removed.items():
 # whose labels are right. Bottom: what training without such images does.
 import matplotlib.pyplot as plt
 
-WRONG, RIGHT, COLORS = "#d1495b", "#30638e", ("#d1495b", "0.5", "#30638e")
-N_COLUMNS = 10
+RED = "#d1495b"
+BLUE = "#30638e"
 
-figure = plt.figure(figsize=(10, 8), layout="constrained")
-*strips, lower = figure.subfigures(3, 1, height_ratios=[3, 3, 4], hspace=0.04)
-titles = ["Most harmful: given → true label", "Most helpful: given → true label"]
-for strip, title, rows in zip(strips, titles, (order, order[::-1])):
-    strip.suptitle(title, x=0.01, ha="left")
-    for axes, row in zip(strip.subplots(2, N_COLUMNS).flat, rows):
-        color = WRONG if flipped[row] else RIGHT
+
+def draw_images(figure, title, rows):
+    """Draw the first 20 rows, wrong labels in red."""
+    figure.suptitle(title, x=0.01, ha="left")
+    for axes, row in zip(figure.subplots(2, 10).flat, rows):
+        color = RED if flipped[row] else BLUE
         axes.imshow(X[row].reshape(8, 8), cmap="gray_r")
         axes.set(xticks=[], yticks=[])
         axes.spines[:].set(color=color, linewidth=2)
         axes.set_title(f"{y[row]} → {y_true[row]}", color=color, fontsize=10, pad=3)
 
+
+figure = plt.figure(figsize=(10, 8), layout="constrained")
+upper, middle, lower = figure.subfigures(3, 1, height_ratios=[3, 3, 4], hspace=0.04)
+draw_images(upper, "Most harmful: given → true label", order)
+draw_images(middle, "Most helpful: given → true label", order[::-1])
+
 axes = lower.subplots()
-for (name, line), color in zip(utilities.items(), COLORS):
+colors = {"most harmful": RED, "random": "0.5", "most helpful": BLUE}
+for name, color in colors.items():
+    line = [valuer.utility_, *utilities[name]]
     axes.plot([0, *counts], line, "o-", color=color)
     axes.text(counts[-1] + 2, line[-1], name, color=color, va="center")
 axes.set(

@@ -28,8 +28,10 @@ from skvalue.priarta import PriArTaScorer, PrincipalComponents
 images, digits = load_digits(return_X_y=True)
 rng = np.random.default_rng(0)
 order = rng.permutation(len(images))
-images, digits = images[order] / 16, digits[order]
-low, high = images[digits < 5], images[digits >= 5]
+images = images[order] / 16
+digits = digits[order]
+low = images[digits < 5]
+high = images[digits >= 5]
 
 buyer = low[:450]
 scorer = PriArTaScorer(
@@ -38,11 +40,8 @@ scorer = PriArTaScorer(
 scorer.fit(buyer)
 folder = Path(tempfile.mkdtemp())
 scorer.export(folder / "model")
-print(
-    "The model takes",
-    sum(f.stat().st_size for f in (folder / "model").iterdir()),
-    "bytes.",
-)
+n_bytes = sum(file.stat().st_size for file in (folder / "model").iterdir())
+print(f"The model takes {n_bytes} bytes.")
 
 # %%
 # A seller
@@ -79,15 +78,15 @@ from skvalue.priarta import (
     SellerScoresDisplay,
 )
 
-figure, axes = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-SellerScoresDisplay.from_summaries(scorer, summaries, names=sellers, ax=axes[0])
-PairwiseDistancesDisplay.from_summaries(scorer, summaries, names=sellers, ax=axes[1])
+figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+SellerScoresDisplay.from_summaries(scorer, summaries, names=sellers, ax=left)
+PairwiseDistancesDisplay.from_summaries(scorer, summaries, names=sellers, ax=right)
 plt.show()
 
 # %%
-# The new digits are far from the buyer's images; other images of the same digits, and the copy,
-# are at the noise floor. The right panel reveals the copy of the first seller's images: these
-# two sellers are closer to each other than to any other seller.
+# The new digits are far from the buyer's images; other images of the same digits, and
+# the copy, are at the noise floor. The right panel reveals the copy of the first
+# seller's images: these two sellers are closer to each other than to any other seller.
 #
 # Two sellers have a high score and nothing of use. Principal components of pixels are
 # sensitive to shifts; a representation that is trained to be invariant
@@ -106,17 +105,15 @@ plt.show()
 # gives the score below which a seller cannot be distinguished from the buyer's own
 # data.
 print("epsilon  score  not corrected  noise floor")
-plain = (
-    clone(scorer)
-    .set_params(shrink=False, mean_weight=scorer.model_.mean_weight)
-    .fit(buyer)
-)
+uncorrected = clone(scorer)
+uncorrected.set_params(shrink=False, mean_weight=scorer.model_.mean_weight)
+uncorrected.fit(buyer)
 for epsilon in (3.0, 0.8, 0.2):
-    loud = SellerRelease(scorer.model_, epsilon=epsilon).fit(low[450:]).summary_
-    scores = [s.score_summaries([loud])[0, 0] for s in (scorer, plain)]
-    print(
-        f"{epsilon:7} {scores[0]:6.2f} {scores[1]:14.2f} {scorer.noise_floor([loud])[0]:12.2f}"
-    )
+    summary = SellerRelease(scorer.model_, epsilon=epsilon).fit(low[450:]).summary_
+    score = scorer.score_summaries([summary])[0, 0]
+    uncorrected_score = uncorrected.score_summaries([summary])[0, 0]
+    floor = scorer.noise_floor([summary])[0]
+    print(f"{epsilon:7} {score:6.2f} {uncorrected_score:14.2f} {floor:12.2f}")
 
 # %%
 # A manipulated file
@@ -143,7 +140,6 @@ for field, value in [("epsilon", 0.01), ("mean", record["moment"]), ("max_norm",
 from skvalue.priarta import membership_attack
 
 for epsilon in (0.8, 8.0):
-    attack = membership_attack(
-        SellerRelease(scorer.model_, epsilon=epsilon), high, n_runs=300
-    )
+    release = SellerRelease(scorer.model_, epsilon=epsilon)
+    attack = membership_attack(release, high, n_runs=300)
     print(f"epsilon {epsilon}: AUROC {attack.auroc:.2f}, ceiling {attack.ceiling:.2f}")

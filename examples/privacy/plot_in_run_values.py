@@ -19,7 +19,9 @@ from sklearn.model_selection import train_test_split
 from skvalue.datasets import flip_labels
 
 X, y = load_digits(return_X_y=True)
-X = X[:, X.std(axis=0) > 1]  # without the columns at the edges
+
+# Without the columns at the edges.
+X = X[:, X.std(axis=0) > 1]
 X, X_val, y, y_val = train_test_split(X, y, test_size=200, stratify=y, random_state=0)
 y, flipped = flip_labels(y, 0.1, random_state=0)
 
@@ -45,33 +47,38 @@ print(f"Value of row 0, for its owner: {value:.6f} +- {error:.6f}.")
 import numpy as np
 from scipy.stats import spearmanr
 
-exact = (
-    InRunShapleyValuer(clip=1.0, **setting).fit(X, y, X_val=X_val, y_val=y_val).values_
-)
+exact_valuer = InRunShapleyValuer(clip=1.0, **setting)
+exact = exact_valuer.fit(X, y, X_val=X_val, y_val=y_val).values_
+
+
+def agreement(values):
+    """Spearman correlation with the values without noise, and relative L1 error."""
+    error = np.abs(values - exact).sum() / np.abs(exact).sum()
+    return spearmanr(values, exact).statistic, error
+
+
 epsilons = np.geomspace(0.1, 10, 9)
-found, free = [], []
+of_values = []
+of_baseline = []
 for epsilon in epsilons:
     private = InRunShapleyValuer(epsilon=epsilon, delta=1e-4, **setting)
     private.fit(X, y, X_val=X_val, y_val=y_val)
-    for values, to in ((private.values_, found), (private.baseline_, free)):
-        error = np.abs(values - exact).sum() / np.abs(exact).sum()
-        to.append([spearmanr(values, exact)[0], error])
+    of_values.append(agreement(private.values_))
+    of_baseline.append(agreement(private.baseline_))
 
 # %%
-# Where the line of the private values is above that of the baseline on the left, and below it on
-# the right, the budget pays.
+# Where the line of the private values is above that of the baseline on the left, and
+# below it on the right, the budget pays.
 import matplotlib.pyplot as plt
 
-fig, axes = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
-for i, (axis, title) in enumerate(
-    zip(axes, ("Spearman correlation", "Relative L1 error"))
-):
-    axis.plot(epsilons, np.array(found)[:, i], "o-", label="private in-run values")
-    axis.plot(
-        epsilons, np.array(free)[:, i], "--", color="0.5", label="baseline, at no cost"
-    )
-    axis.set(xscale="log", xlabel="epsilon", title=title)
-    axis.spines[["top", "right"]].set_visible(False)
-axes[0].legend(frameon=False, loc="lower right")
-axes[1].set_ylim(0)
+figure, panels = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
+titles = ("Spearman correlation", "Relative L1 error")
+columns = zip(np.transpose(of_values), np.transpose(of_baseline))
+for axes, title, (value_line, baseline_line) in zip(panels, titles, columns):
+    axes.plot(epsilons, value_line, "o-", label="private in-run values")
+    axes.plot(epsilons, baseline_line, "--", color="0.5", label="baseline, at no cost")
+    axes.set(xscale="log", xlabel="epsilon", title=title)
+    axes.spines[["top", "right"]].set_visible(False)
+panels[0].legend(frameon=False, loc="lower right")
+panels[1].set_ylim(0)
 plt.show()

@@ -19,7 +19,7 @@ from sklearn.model_selection import train_test_split
 from skvalue.datasets import flip_labels
 
 X, y = load_digits(return_X_y=True)
-y = y % 2  # odd or even
+y = y % 2
 X, X_val, y, y_val = train_test_split(X, y, test_size=200, stratify=y, random_state=0)
 y, flipped = flip_labels(y, 0.1, random_state=0)
 
@@ -46,22 +46,27 @@ import numpy as np
 from skvalue.inspection import noisy_label_auc
 from skvalue.valuers import public_baseline
 
-fit_args = dict(X=X, y=y, X_val=X_val, y_val=y_val)
-exact = noisy_label_auc(TKNNShapleyValuer(radius=0.2).fit(**fit_args).values_, flipped)
-baseline = noisy_label_auc(public_baseline(**fit_args, radius=0.2), flipped)
-epsilons = np.geomspace(0.03, 30, 10)
-found = {True: [], False: []}
-for denoise, draws in found.items():
-    for epsilon in epsilons:
+data = dict(X=X, y=y, X_val=X_val, y_val=y_val)
+
+
+def private_scores(denoise):
+    """AUROC of three draws at every epsilon, of shape (n_epsilons, 3)."""
+    scores = np.empty((len(epsilons), 3))
+    for i, epsilon in enumerate(epsilons):
         private = TKNNShapleyValuer(
             radius=0.2, epsilon=epsilon, delta=1e-4, denoise=denoise
         )
-        draws.append(
-            [
-                noisy_label_auc(private.fit(**fit_args).values_, flipped)
-                for _ in range(3)
-            ]
-        )
+        for draw in range(3):
+            values = private.fit(**data).values_
+            scores[i, draw] = noisy_label_auc(values, flipped)
+    return scores
+
+
+epsilons = np.geomspace(0.03, 30, 10)
+smoothed = private_scores(denoise=True)
+unsmoothed = private_scores(denoise=False)
+exact = noisy_label_auc(TKNNShapleyValuer(radius=0.2).fit(**data).values_, flipped)
+baseline = noisy_label_auc(public_baseline(**data, radius=0.2), flipped)
 print(f"AUROC: exact {exact:.3f}, public baseline {baseline:.3f}.")
 
 # %%
@@ -71,17 +76,18 @@ print(f"AUROC: exact {exact:.3f}, public baseline {baseline:.3f}.")
 import matplotlib.pyplot as plt
 
 figure, axes = plt.subplots(figsize=(7.5, 4.6), layout="constrained")
-for denoise, color, label in (
-    (True, "#30638e", "private, smoothed"),
-    (False, "#d1495b", "private, noisy counts as they are"),
-):
-    draws = np.array(found[denoise])
-    axes.plot(
-        epsilons, draws.mean(axis=1), color=color, linewidth=2, marker="o", label=label
-    )
-    axes.fill_between(
-        epsilons, draws.min(axis=1), draws.max(axis=1), color=color, alpha=0.15
-    )
+
+
+def draw_band(scores, color, label):
+    mean = scores.mean(axis=1)
+    low = scores.min(axis=1)
+    high = scores.max(axis=1)
+    axes.plot(epsilons, mean, color=color, linewidth=2, marker="o", label=label)
+    axes.fill_between(epsilons, low, high, color=color, alpha=0.15)
+
+
+draw_band(smoothed, "#30638e", "private, smoothed")
+draw_band(unsmoothed, "#d1495b", "private, noisy counts as they are")
 axes.axhline(exact, color="0.2", linewidth=1.2, label="exact, no privacy")
 axes.axhline(
     baseline, color="0.2", linewidth=1.2, linestyle="--", label="public baseline"

@@ -29,7 +29,9 @@ X_val, X_test, y_val, y_test = train_test_split(
 )
 y, flipped = flip_labels(y_true, 0.1, random_state=0)
 scaler = StandardScaler().fit(X)
-X, X_val, X_test = (scaler.transform(part) for part in (X, X_val, X_test))
+X = scaler.transform(X)
+X_val = scaler.transform(X_val)
+X_test = scaler.transform(X_test)
 
 # %%
 # Five methods
@@ -46,12 +48,13 @@ from skvalue import (
 )
 
 model = LogisticRegression(random_state=0)
-drawn = {"max_evaluations": 10_000, "random_state": 0}
+scoring = "neg_log_loss"
+sampling = {"max_evaluations": 10_000, "random_state": 0}
 valuers = {
     "KNN-Shapley": KNNShapleyValuer(n_neighbors=5),
-    "Data Shapley": DataShapleyValuer(model, scoring="neg_log_loss", **drawn),
-    "Data Banzhaf": DataBanzhafValuer(model, scoring="neg_log_loss", **drawn),
-    "Leave-one-out": LeaveOneOutValuer(model, scoring="neg_log_loss"),
+    "Data Shapley": DataShapleyValuer(model, scoring=scoring, **sampling),
+    "Data Banzhaf": DataBanzhafValuer(model, scoring=scoring, **sampling),
+    "Leave-one-out": LeaveOneOutValuer(model, scoring=scoring),
     "Data-OOB": DataOOBValuer(n_estimators=100, random_state=0),
 }
 
@@ -76,7 +79,7 @@ comparison = compare(
     wrong=flipped,
     estimator=model,
     fractions=np.linspace(0, 0.4, 5),
-    scoring="neg_log_loss",
+    scoring=scoring,
     random_state=0,
 )
 print("method         seconds  AUROC of finding wrong labels")
@@ -85,9 +88,8 @@ for name, seconds in comparison.seconds.items():
 
 # %%
 # Good methods can disagree, because they value rows for different models:
-print(
-    f"\nRank correlation of KNN-Shapley with Data Shapley: {comparison.correlations[0, 1]:.2f}"
-)
+correlation = comparison.correlations[0, 1]
+print(f"\nRank correlation of KNN-Shapley with Data Shapley: {correlation:.2f}")
 
 # %%
 # The score does not decrease as long as the rows removed are those with wrong labels.

@@ -24,7 +24,8 @@ from skvalue.datasets import flip_labels
 X, y = load_breast_cancer(return_X_y=True)
 X, X_val, y, y_val = train_test_split(X, y, train_size=200, stratify=y, random_state=0)
 scaler = StandardScaler().fit(X)
-X, X_val = scaler.transform(X), scaler.transform(X_val)
+X = scaler.transform(X)
+X_val = scaler.transform(X_val)
 y_noisy, flipped = flip_labels(y, 0.1, random_state=0)
 
 # %%
@@ -42,7 +43,8 @@ valuer = DataShapleyValuer(
 )
 cost = valuer.estimate_cost(X, y_noisy, **validation)
 print(
-    f"{cost.n_evaluations} coalitions by {cost.sampler!r} subsets, solver: {cost.solver}"
+    f"{cost.n_evaluations} coalitions by {cost.sampler!r} subsets, solver: "
+    f"{cost.solver}"
 )
 
 # %%
@@ -54,19 +56,24 @@ valuer.set_params(warm_start=True)
 history = []
 for count in (1000, 4000, 16_000):
     valuer.set_params(max_evaluations=count).fit(X, y_noisy, **validation)
-    interval = valuer.confidence_interval(0.95)
+    is_decided = valuer.sign_decided()
     history.append(
-        (valuer.n_evaluations_, valuer.values_.copy(), interval, valuer.sign_decided())
+        {
+            "count": valuer.n_evaluations_,
+            "values": valuer.values_.copy(),
+            "interval": valuer.confidence_interval(0.95),
+            "is_decided": is_decided,
+        }
     )
+    error = valuer.values_error_.mean()
     print(
-        f"{valuer.n_evaluations_:6d} coalitions: standard error "
-        f"{valuer.values_error_.mean():.4f}, sign decided for {history[-1][3].sum()} of 200 rows"
+        f"{valuer.n_evaluations_:6d} coalitions: standard error {error:.4f}, sign "
+        f"decided for {is_decided.sum()} of 200 rows"
     )
 
-lowest = np.argsort(valuer.values_)
-print(
-    f"{flipped[lowest[:20]].sum()} of the 20 rows of lowest value have a wrong label."
-)
+order = np.argsort(valuer.values_)
+n_wrong = flipped[order[:20]].sum()
+print(f"{n_wrong} of the 20 rows of lowest value have a wrong label.")
 
 # %%
 # Values with confidence intervals
@@ -75,37 +82,38 @@ print(
 # early; the remaining coalitions are needed for rows whose value is near zero.
 import matplotlib.pyplot as plt
 
-BLUE, RED, GREY = "#30638e", "#d1495b", "#b8b8b8"
-shown = lowest[:60]
-place = np.arange(len(shown))
-figure, rows = plt.subplots(
+lowest = order[:60]
+places = np.arange(len(lowest))
+
+
+def draw_values(axes, fit, mask, color, label):
+    """Draw the values of a fit of some of the lowest rows; open: sign not decided."""
+    is_drawn = mask[lowest]
+    low, high = fit["interval"][lowest[is_drawn]].T
+    axes.vlines(places[is_drawn], low, high, color=color, alpha=0.35, linewidth=3)
+
+    values = fit["values"][lowest]
+    style = {"s": 22, "zorder": 3}
+    closed = is_drawn & fit["is_decided"][lowest]
+    axes.scatter(places[closed], values[closed], color=color, label=label, **style)
+    opened = is_drawn & ~fit["is_decided"][lowest]
+    axes.scatter(
+        places[opened], values[opened], color="white", edgecolor=color, **style
+    )
+
+
+figure, panels = plt.subplots(
     3, 1, figsize=(9, 8), sharex=True, sharey=True, layout="constrained"
 )
-for axes, (count, values, interval, decided) in zip(rows, history):
-    for mask, color, label in (
-        (flipped, RED, "wrong label"),
-        (~flipped, BLUE, "right label"),
-    ):
-        here = mask[shown]
-        low, high = interval[shown[here]].T
-        axes.vlines(place[here], low, high, color=color, alpha=0.35, linewidth=3)
-        sure = here & decided[shown]
-        axes.scatter(
-            place[sure], values[shown[sure]], s=22, color=color, zorder=3, label=label
-        )
-        unsure = here & ~decided[shown]
-        axes.scatter(
-            place[unsure],
-            values[shown[unsure]],
-            s=22,
-            color="white",
-            edgecolor=color,
-            zorder=3,
-        )
+for axes, fit in zip(panels, history):
+    draw_values(axes, fit, flipped, "#d1495b", "wrong label")
+    draw_values(axes, fit, ~flipped, "#30638e", "right label")
     axes.axhline(0, color="0.2", linewidth=0.8)
-    axes.set_title(f"{count:,} coalitions", loc="left", fontsize=11)
+    axes.set_title(f"{fit['count']:,} coalitions", loc="left", fontsize=11)
     axes.set_ylabel("value (log-loss)")
     axes.spines[["top", "right"]].set_visible(False)
-rows[0].legend(frameon=False, loc="lower right", title="open: sign not decided at 95 %")
-rows[-1].set_xlabel("rows, by value after 16,000 coalitions")
+panels[0].legend(
+    frameon=False, loc="lower right", title="open: sign not decided at 95 %"
+)
+panels[-1].set_xlabel("rows, by value after 16,000 coalitions")
 plt.show()

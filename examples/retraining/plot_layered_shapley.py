@@ -22,9 +22,12 @@ from skvalue import LayeredShapleyValuer
 
 X, y = load_breast_cancer(return_X_y=True)
 X, X_val, y, y_val = train_test_split(X, y, train_size=200, stratify=y, random_state=0)
+
 # Scaled with statistics of the validation points, which are public.
-center, scale = X_val.mean(axis=0), X_val.std(axis=0) * np.sqrt(X.shape[1])
-X, X_val = (X - center) / scale, (X_val - center) / scale
+center = X_val.mean(axis=0)
+scale = X_val.std(axis=0) * np.sqrt(X.shape[1])
+X = (X - center) / scale
+X_val = (X_val - center) / scale
 validation = {"X_val": X_val, "y_val": y_val}
 
 valuer = LayeredShapleyValuer(
@@ -33,11 +36,13 @@ valuer = LayeredShapleyValuer(
     allocation="neyman",
     max_evaluations=10_000,
     random_state=0,
-).fit(X[:60], y[:60], **validation)
+)
+valuer.fit(X[:60], y[:60], **validation)
 layers = np.abs(valuer.layer_values_).mean(axis=1) * 60
-small = valuer.counts_[:10].sum() / valuer.counts_.sum()
+fraction = valuer.counts_[:10].sum() / valuer.counts_.sum()
 print(
-    f"{valuer.n_evaluations_} coalitions; {small:.0%} of those of a row have fewer than 10 others"
+    f"{valuer.n_evaluations_} coalitions; {fraction:.0%} of those of a row have fewer "
+    "than 10 others"
 )
 
 # %%
@@ -51,16 +56,17 @@ print(
 game = {"l2": 1.0, "max_norm": 1.0, "n_layers": 3, "random_state": 0}
 exact = LayeredShapleyValuer(**game).fit(X, y, **validation).values_
 row = int(np.argsort(exact)[len(X) * 3 // 4])
-released = {}
-for epsilon in (0.3, 1.0, 3.0, 10.0):
-    fits = [
-        LayeredShapleyValuer(**game, epsilon=epsilon).fit(X, y, **validation)
-        for _ in range(5)
-    ]
-    released[epsilon] = [fit.values_for(row) for fit in fits]
-    print(
-        f"epsilon {epsilon}: noise {fits[0].noise_scale_:.1e}, value {exact[row]:.1e}"
-    )
+epsilons = [0.3, 1.0, 3.0, 10.0]
+released = []
+for epsilon in epsilons:
+    private = LayeredShapleyValuer(**game, epsilon=epsilon)
+    values = []
+    for _ in range(5):
+        private.fit(X, y, **validation)
+        values.append(private.values_for(row))
+    released.append(values)
+    noise = private.noise_scale_
+    print(f"epsilon {epsilon}: noise {noise:.1e}, value {exact[row]:.1e}")
 
 # %%
 # Layers and private values
@@ -69,12 +75,14 @@ for epsilon in (0.3, 1.0, 3.0, 10.0):
 # row.
 import matplotlib.pyplot as plt
 
-BLUE, RED, GREY = "#30638e", "#d1495b", "#b8b8b8"
+BLUE = "#30638e"
+RED = "#d1495b"
+GREY = "#b8b8b8"
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-size = np.arange(1, len(layers) + 1)
-drawn = layers > 0
-left.scatter(size[drawn], layers[drawn], s=14, color=BLUE)
-left.plot(size, layers[1] * 2 / size, color=GREY, zorder=0)
+sizes = np.arange(1, len(layers) + 1)
+is_positive = layers > 0
+left.scatter(sizes[is_positive], layers[is_positive], s=14, color=BLUE)
+left.plot(sizes, layers[1] * 2 / sizes, color=GREY, zorder=0)
 left.text(1.15, layers[1] * 2, "1 / size", color="0.4")
 left.set(
     xscale="log",
@@ -83,18 +91,17 @@ left.set(
     ylabel="mean contribution",
 )
 left.set_title("Marginal contributions (log-loss)", loc="left", fontsize=11)
-for place, values in enumerate(released.values()):
-    right.scatter(
-        np.full(len(values), place), values, s=26, color=RED, alpha=0.7, linewidth=0
-    )
+for place, values in enumerate(released):
+    x = np.full(len(values), place)
+    right.scatter(x, values, s=26, color=RED, alpha=0.7, linewidth=0)
 right.axhline(exact[row], color=BLUE)
-right.text(len(released) - 0.45, exact[row], "no privacy", color=BLUE, va="center")
+right.text(len(epsilons) - 0.45, exact[row], "no privacy", color=BLUE, va="center")
 right.axhline(0, color="0.2", linewidth=0.8)
-right.set_xticks(range(len(released)), [f"{epsilon:g}" for epsilon in released])
+right.set_xticks(range(len(epsilons)), [f"{epsilon:g}" for epsilon in epsilons])
 right.set(
     xlabel="epsilon of one release",
     ylabel="released value",
-    xlim=(-0.5, len(released) - 0.5),
+    xlim=(-0.5, len(epsilons) - 0.5),
 )
 right.set_title(f"Private value of row {row}: five releases", loc="left", fontsize=11)
 for axes in (left, right):
