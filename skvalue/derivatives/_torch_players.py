@@ -13,13 +13,12 @@ from ..privacy import grid_width
 from ._players import GradientModel
 from ._torch_rows import TorchRowModel
 
-_FEW = (
-    16  # least rows of a large network per batch on a CPU: smaller batches are slower
-)
+# Rows of a large network per batch on a CPU: smaller batches are slower.
+_MIN_ROWS = 16
 _SLACK = 1e-9  # relative rounding error allowed in a clipped norm
-_CACHE = (
-    2**24
-)  # bytes of a CPU's cache for the steps of many walks, or for validation points
+
+# Bytes of a CPU's cache for the steps of many walks, or for validation points.
+_CACHE = 2**24
 
 
 class TorchGradientModel(GradientModel):
@@ -36,47 +35,74 @@ class TorchGradientModel(GradientModel):
 
     @default_settings()
     def __init__(
-        self, module, loss, X, y, players, X_val, y_val, *, clip, unit="party", utility="neg_loss",
-        weights_val=None, start="auto", basis=None, n_classes=0, private=False, device="auto",
-    ):  # fmt: skip
-        self.rows = rows = TorchRowModel(
-            module, loss, X_val, start=start, device=device
-        )
-        self.clip, self.unit, self.utility, self.private = clip, unit, utility, private
-        self.device, self.dtype, self.n_parameters = (
-            rows.device,
-            rows.dtype,
-            rows.n_parameters,
-        )
-        y, players = np.asarray(y), np.asarray(players)
+        self,
+        module,
+        loss,
+        X,
+        y,
+        players,
+        X_val,
+        y_val,
+        *,
+        clip,
+        unit="party",
+        utility="neg_loss",
+        weights_val=None,
+        start="auto",
+        basis=None,
+        n_classes=0,
+        private=False,
+        device="auto",
+    ):
+        rows = TorchRowModel(module, loss, X_val, start=start, device=device)
+        self.rows = rows
+        self.device = rows.device
+        self.dtype = rows.dtype
+        self.clip = clip
+        self.unit = unit
+        self.utility = utility
+        self.private = private
+
         self._points = rows.rows(X_val, y_val, "y_val")
-        known = y < n_classes if n_classes else np.ones(len(y), dtype=bool)
         if utility == "accuracy" and rows.probed[0].numel() == 1:
             raise ValueError(
-                "utility='accuracy' needs a module with an output for every class. Got one output."
+                "utility='accuracy' needs a module with an output for every class. Got "
+                "one output."
             )
-        order = np.argsort(players[known], kind="stable")
-        of_players = rows.rows(np.asarray(X)[known][order], y[known][order])
-        self._X, self._y = of_players.X, of_players.y
-        self.n_players = int(players.max()) + 1
-        self._counts = np.bincount(players)
-        kept = np.bincount(players[known], minlength=self.n_players)
-        self._bounds = np.concatenate([[0], np.cumsum(kept)])
         if weights_val is None:
             weights_val = np.full(len(X_val), 1.0 / len(X_val))
         self._weights = torch.as_tensor(
             weights_val, dtype=torch.float64, device=self.device
         )
+
+        # Rows in the order of their players, those of player j from bound j on. Rows of
+        # no class are left out, but count in the means of their players.
+        y = np.asarray(y)
+        players = np.asarray(players)
+        has_class = np.ones(len(y), dtype=bool)
+        if n_classes:
+            has_class = y < n_classes
+        order = np.argsort(players[has_class], kind="stable")
+        of_players = rows.rows(np.asarray(X)[has_class][order], y[has_class][order])
+        self._X = of_players.X
+        self._y = of_players.y
+        self.n_players = int(players.max()) + 1
+        self._counts = np.bincount(players)
+        n_kept = np.bincount(players[has_class], minlength=self.n_players)
+        self._bounds = np.concatenate([[0], np.cumsum(n_kept)])
         rows.check_transforms(self._points)
+
         self._basis = None
+        self.n_parameters = rows.n_parameters
         if basis is not None:
-            self._basis, self.n_parameters = rows.tensor(basis), basis.shape[1]
+            self._basis = rows.tensor(basis)
+            self.n_parameters = basis.shape[1]
 
     def start(self, rng):
         """Initial parameters (p,) of a permutation, from its generator."""
-        return (
-            self.rows.start(rng) if self._basis is None else np.zeros(self.n_parameters)
-        )
+        if self._basis is not None:
+            return np.zeros(self.n_parameters)
+        return self.rows.start(rng)
 
     @default_settings()
     def gradients(self, thetas, players):
@@ -85,13 +111,13 @@ class TorchGradientModel(GradientModel):
         The number of players computed together changes the last digits.
         """
         size, _ = self.batch_size(len(players))
-        found = [
-            self._gradients_together(self.rows.tensor(thetas[part]), players[part])
-            .cpu()
-            .numpy()
-            for part in tiles(len(players), size)
-        ]
-        return np.concatenate(found)
+        gradients = []
+        for tile in tiles(len(players), size):
+            of_tile = self._gradients_together(
+                self.rows.tensor(thetas[tile]), players[tile]
+            )
+            gradients.append(of_tile.cpu().numpy())
+        return np.concatenate(gradients)
 
     def batch_size(self, n_walks):
         """Numbers of walks, and of their steps, that are computed together.
@@ -102,52 +128,53 @@ class TorchGradientModel(GradientModel):
         longest = int(np.diff(self._bounds).max(initial=1))
         n_bytes = longest * self._bytes_of_a_row() + 40 * self.rows.n_parameters
         room = self._memory() // 2
-        walks = (
-            min(room, _CACHE) // n_bytes if self.device == "cpu" else room // n_bytes
-        )
-        walks = int(max(1, min(n_walks, walks)))
-        return walks, int(max(1, room // (walks * 20 * self.n_parameters)))
+        room_of_walks = min(room, _CACHE) if self.device == "cpu" else room
+        n_together = int(max(1, min(n_walks, room_of_walks // n_bytes)))
+        n_steps = room // (n_together * 20 * self.n_parameters)
+        return n_together, int(max(1, n_steps))
 
     @default_settings()
     def walk(self, orders, rates, noise, noise_std, thetas, past=None, weight=1.0, t=1):
         """One step of all walks at a time."""
-        device, (b, n_steps) = self.device, orders.shape
+        device = self.device
+        n_walks, n_steps = orders.shape
         theta = torch.as_tensor(thetas, dtype=torch.float64, device=device)
-        rates = torch.as_tensor(np.reshape(rates, (b, 1)), device=device)
-        path = torch.empty(
-            (b, n_steps + 1, theta.shape[1]), dtype=self.dtype, device=device
-        )
-        norms = torch.empty((b, n_steps), dtype=torch.float64, device=device)
+        rates = torch.as_tensor(np.reshape(rates, (n_walks, 1)), device=device)
         grids = grid_width(noise_std)[:, None]
+        path = torch.empty(
+            (n_walks, n_steps + 1, theta.shape[1]), dtype=self.dtype, device=device
+        )
         path[:, 0] = theta
+        norms = torch.empty((n_walks, n_steps), dtype=torch.float64, device=device)
         for s in range(n_steps):
             players = orders[:, s]
             release = self._gradients_together(theta.to(self.dtype), players)
             norms[:, s] = torch.linalg.vector_norm(release, dim=1)
             if len(noise[0]):
-                release = _with_noise(
-                    release, np.array([z[s] for z in noise]), grids[players]
-                )
+                of_step = np.array([of_walk[s] for of_walk in noise])
+                release = _with_noise(release, of_step, grids[players])
             if past is not None:
-                before = torch.as_tensor(past[players], device=device)
-                away = release - before
-                release = before + weight * away
-                past[players] = (before + away / t).cpu().numpy()
+                mean = torch.as_tensor(past[players], device=device)
+                residual = release - mean
+                release = mean + weight * residual
+                past[players] = (mean + residual / t).cpu().numpy()
             theta = theta - rates * release
             path[:, s + 1] = theta
+
         norms = norms.cpu().numpy()
-        lost = ~np.isfinite(norms)
-        largest = norms[~lost].max(initial=0.0)
+        is_lost = ~np.isfinite(norms)
+        self._check_norms(norms[~is_lost])
+        lost = np.where(is_lost.any(axis=1), is_lost.argmax(axis=1), -1)
+        return path, theta.cpu().numpy(), lost
+
+    def _check_norms(self, norms):
+        """Raise RuntimeError if gradients are not clipped, on which privacy relies."""
+        largest = norms.max(initial=0.0)
         if self.clip is not None and largest > self.clip * (1 + _SLACK):
             raise RuntimeError(
-                f"the model must clip gradients to norm {self.clip:g}, or the noise is too small. "
-                f"Got a norm of {largest:g}."
+                f"the model must clip gradients to norm {self.clip:g}, or the noise is "
+                f"too small. Got a norm of {largest:g}."
             )
-        return (
-            path,
-            theta.cpu().numpy(),
-            np.where(lost.any(axis=1), lost.argmax(axis=1), -1),
-        )
 
     def as_array(self, thetas):
         """On the CPU."""
@@ -157,80 +184,77 @@ class TorchGradientModel(GradientModel):
     def utilities(self, thetas):
         """Utilities (T,) of parameters (T, p): weighted means over the validation
         points."""
-        X, y, row_bytes, room = (
-            self._points.X,
-            self._points.y,
-            self.rows.row_bytes,
-            self._memory(),
-        )
-        found, n_rows = np.zeros(len(thetas)), len(X)
+        X = self._points.X
+        y = self._points.y
+        row_bytes = self.rows.row_bytes
+        room = self._memory()
         if self.device == "cpu":
-            room = min(room, max(_CACHE, _FEW * row_bytes))
-        row_tile = int(max(1, min(n_rows, room // row_bytes)))
-        theta_tile = max(
-            1, room // (row_tile * row_bytes + 16 * self.rows.n_parameters)
-        )
+            room = min(room, max(_CACHE, _MIN_ROWS * row_bytes))
+        row_tile = int(max(1, min(len(X), room // row_bytes)))
+        theta_bytes = row_tile * row_bytes + 16 * self.rows.n_parameters
+        theta_tile = max(1, room // theta_bytes)
+
+        utilities = np.zeros(len(thetas))
+        scores_of = vmap(self._scores, in_dims=(0, None, None))
         with torch.no_grad():
-            for some in tiles(len(thetas), theta_tile):
-                block = self._full(self.rows.tensor(thetas[some]))
-                for part in tiles(n_rows, row_tile):
-                    scores = vmap(self._scores, in_dims=(0, None, None))(
-                        block, X[part], y[part]
-                    )
-                    found[some] += (scores.double() @ self._weights[part]).cpu().numpy()
-        return found
+            for tile in tiles(len(thetas), theta_tile):
+                parameters = self._full(self.rows.tensor(thetas[tile]))
+                for points in tiles(len(X), row_tile):
+                    scores = scores_of(parameters, X[points], y[points])
+                    weighted = scores.double() @ self._weights[points]
+                    utilities[tile] += weighted.cpu().numpy()
+        return utilities
 
     @default_settings()
     def outputs(self, thetas):
         """Outputs (T, n_rows, n_outputs) of parameters (T, p) for the rows of the
         players."""
+        outputs = []
         with torch.no_grad():
-            found = torch.stack([
-                self.rows.outputs(self._full(theta), self._X) for theta in self.rows.tensor(thetas)
-            ])  # fmt: skip
-        return found.double().cpu().numpy().reshape(len(thetas), len(self._X), -1)
+            for theta in self.rows.tensor(thetas):
+                outputs.append(self.rows.outputs(self._full(theta), self._X))
+        outputs = torch.stack(outputs).double().cpu().numpy()
+        return outputs.reshape(len(thetas), len(self._X), -1)
 
     # Gradients ------------------------------------------------------------------------
 
     def _gradients_together(self, thetas, players):
         """Clipped gradients (b, p), float64 on the device, of b players at rows of
         ``thetas``."""
-        examples, rows_of = self.unit == "example", self.rows
-        first, kept = self._bounds[players], np.diff(self._bounds)[players]
+        by_example = self.unit == "example"
+        first = self._bounds[players]
+        n_rows = np.diff(self._bounds)[players]
         total = torch.zeros(thetas.shape, dtype=torch.float64, device=self.device)
         thetas = self._full(thetas)
         lift = vmap if len(players) > 1 else _alone
-        room = (
-            min(self._memory(), _CACHE)
-            if self.device == "cpu" and examples
-            else self._memory()
-        )
+
+        room = self._memory()
+        if self.device == "cpu" and by_example:
+            room = min(room, _CACHE)
         size = max(1, room // (len(players) * self._bytes_of_a_row()))
-        for part in tiles(int(kept.max(initial=0)), size):
-            at = np.arange(part.start, part.stop)
-            # The rows of a player are padded with its first row, which is not counted.
-            counts = at < kept[:, None]
-            rows = first[:, None] + np.where(counts, at, 0)
-            rows = np.where(
-                kept[:, None] > 0, rows, 0
-            )  # players without rows are left out below
-            rows, counts = (
-                torch.as_tensor(a, device=self.device) for a in (rows, counts)
-            )
-            x, y = self._X[rows], self._y[rows]
-            if examples:
-                by_row = vmap(grad(rows_of.row_loss), in_dims=(None, 0, 0))
-                self._add_clipped(
-                    total, self._project(lift(by_row)(thetas, x, y)), counts
-                )
+        for tile in tiles(int(n_rows.max(initial=0)), size):
+            # The rows of a player are padded with its first row, which is not counted,
+            # and players without rows with row 0: they are left out below.
+            places = np.arange(tile.start, tile.stop)
+            counts = places < n_rows[:, None]
+            rows = first[:, None] + np.where(counts, places, 0)
+            rows = np.where(n_rows[:, None] > 0, rows, 0)
+            rows = torch.as_tensor(rows, device=self.device)
+            counts = torch.as_tensor(counts, device=self.device)
+            x = self._X[rows]
+            y = self._y[rows]
+            if by_example:
+                by_row = vmap(grad(self.rows.row_loss), in_dims=(None, 0, 0))
+                gradients = self._project(lift(by_row)(thetas, x, y))
+                self._add_clipped(total, gradients, counts)
             else:
-                total += self._project(
-                    lift(grad(rows_of.sum_loss))(thetas, x, y, counts)
-                ).double()
-        has_rows = torch.as_tensor(kept > 0, device=self.device)[:, None]
+                sums = lift(grad(self.rows.sum_loss))(thetas, x, y, counts)
+                total += self._project(sums).double()
+
+        has_rows = torch.as_tensor(n_rows > 0, device=self.device)[:, None]
         total = torch.where(has_rows, total, 0.0)
         total /= torch.as_tensor(self._counts[players], device=self.device)[:, None]
-        return total if examples else self._clipped(total)
+        return total if by_example else self._clipped(total)
 
     def _scores(self, theta, x, y):
         """Utility at each validation point."""
@@ -240,9 +264,9 @@ class TorchGradientModel(GradientModel):
 
     def _full(self, thetas):
         """All parameters from their coordinates."""
-        return (
-            thetas if self._basis is None else self.rows.given + thetas @ self._basis.T
-        )
+        if self._basis is None:
+            return thetas
+        return self.rows.given + thetas @ self._basis.T
 
     def _project(self, gradients):
         """Coordinates of gradients in the basis."""
@@ -256,57 +280,63 @@ class TorchGradientModel(GradientModel):
         counted = torch.isfinite(norms) | (not self.private)
         if self.clip is None:
             return torch.ones_like(norms), counted
-        return torch.clamp(
-            torch.where(counted, norms, 0.0) / self.clip, min=1.0
-        ), counted
+        norms = torch.where(counted, norms, 0.0)
+        return torch.clamp(norms / self.clip, min=1.0), counted
 
     def _clipped(self, gradients):
         """Rows of float64, clipped to the norm `clip`."""
         divisors, counted = self._divisors(torch.linalg.vector_norm(gradients, dim=1))
         return torch.where(counted[:, None], gradients, 0.0) / divisors[:, None]
 
-    def _add_clipped(self, total, each, counts=None):
-        """Add the rows of `each` (..., rows, p), clipped, to `total` (..., p) in
-        float64.
+    def _add_clipped(self, total, gradients, counts):
+        """Add gradients (..., rows, p), clipped, to ``total`` (..., p) in float64.
 
         By blocks of columns, since all rows in float64 would take twice the memory, and
         most of the time on a CPU. Rows where `counts` is False are not added.
         """
         room = _CACHE // 16 if self.device == "cpu" else self._memory()
-        n_rows = max(1, each[..., 0].numel())
-        parts = list(tiles(each.shape[-1], max(1, room // (8 * n_rows))))
-        norms = sum(each[..., part].double().square().sum(-1) for part in parts).sqrt()
-        divisors, counted = self._divisors(norms)
-        added = (counted if counts is None else counts & counted)[..., None]
+        n_rows = max(1, gradients[..., 0].numel())
+        blocks = list(tiles(gradients.shape[-1], max(1, room // (8 * n_rows))))
+        squares = sum(
+            gradients[..., block].double().square().sum(-1) for block in blocks
+        )
+        divisors, counted = self._divisors(squares.sqrt())
+        is_added = (counts & counted)[..., None]
         scale = (1.0 / divisors)[..., None]
-        for part in parts:
-            total[..., part] += torch.where(added, scale * each[..., part], 0.0).sum(-2)
+        for block in blocks:
+            scaled = scale * gradients[..., block]
+            total[..., block] += torch.where(is_added, scaled, 0.0).sum(-2)
 
     def _bytes_of_a_row(self):
         """Bytes for the gradient of one row, with all intermediate arrays."""
-        row_bytes, p = self.rows.row_bytes, self.rows.n_parameters
-        return row_bytes * 2 + (self.unit == "example") * 24 * p
+        n_bytes = self.rows.row_bytes * 2
+        if self.unit == "example":
+            n_bytes += 24 * self.rows.n_parameters
+        return n_bytes
 
     def _memory(self):
         """Most bytes per block."""
         return self.rows.memory() if self.device == "cpu" else self._memory_on_gpu
 
     @cached_property
-    def _memory_on_gpu(self):  # a query of the device may take as long as a step
+    def _memory_on_gpu(self):
+        # Once: a query of the device may take as long as a step.
         return self.rows.memory()
 
 
 def _alone(function):
     """`vmap` of a batch of one, with the kernels of a batch that is no batch."""
-    return lambda *batch: function(*(part[0] for part in batch))[None]
+
+    def call(*batch):
+        return function(*(array[0] for array in batch))[None]
+
+    return call
 
 
 def _with_noise(gradients, noise, grid):
     """Add noise to clipped gradients on their device, bitwise as `clip_and_noise`."""
-    noise, grid = (
-        torch.as_tensor(array, device=gradients.device) for array in (noise, grid)
-    )
+    noise = torch.as_tensor(noise, device=gradients.device)
+    grid = torch.as_tensor(grid, device=gradients.device)
     noisy = gradients + noise
-    return torch.where(
-        noisy.abs() < 2.0**52 * grid, torch.round(noisy / grid) * grid, noisy
-    )
+    rounded = torch.round(noisy / grid) * grid
+    return torch.where(noisy.abs() < 2.0**52 * grid, rounded, noisy)

@@ -36,13 +36,10 @@ class TorchRows:
     def __len__(self):
         return len(self.X)
 
-    def __getitem__(self, some):
-        some = (
-            some
-            if isinstance(some, slice)
-            else torch.as_tensor(some, device=self.X.device)
-        )
-        return TorchRows(self.X[some], self.y[some], self.counted[some])
+    def __getitem__(self, rows):
+        if not isinstance(rows, slice):
+            rows = torch.as_tensor(rows, device=self.X.device)
+        return TorchRows(self.X[rows], self.y[rows], self.counted[rows])
 
 
 class TorchRowModel(RowModel):
@@ -61,29 +58,32 @@ class TorchRowModel(RowModel):
 
     @default_settings()
     def __init__(self, module, loss, X, *, n_classes=0, start="auto", device="auto"):
-        self.device, self.n_classes = find_device(device), n_classes
+        self.device = find_device(device)
+        self.n_classes = n_classes
         self.module = checked_copy(module).to(self.device)
-        trained = {k: p for k, p in self.module.named_parameters() if p.requires_grad}
-        self._names, self._shapes = list(trained), [p.shape for p in trained.values()]
+        self._copies = {}  # of the module, by thread
+
+        # Parameters that are trained, as one vector, and the others.
+        trained = {}
+        self._frozen = {}
+        for name, parameter in self.module.named_parameters():
+            if parameter.requires_grad:
+                trained[name] = parameter
+            else:
+                self._frozen[name] = parameter.detach()
+        for name, buffer in self.module.named_buffers():
+            self._frozen[name] = buffer.detach()
+        self._names = list(trained)
+        self._shapes = [p.shape for p in trained.values()]
         self._sizes = [p.numel() for p in trained.values()]
-        self.dtype, self.n_parameters = (
-            next(iter(trained.values())).dtype,
-            sum(self._sizes),
-        )
+        self.n_parameters = sum(self._sizes)
+        self.dtype = next(iter(trained.values())).dtype
         self.given = torch.cat([p.detach().reshape(-1) for p in trained.values()])
-        self._frozen = {
-            name: value.detach()
-            for name, value in [
-                *self.module.named_parameters(),
-                *self.module.named_buffers(),
-            ]
-            if name not in trained
-        }
-        self._copies = {}
+
         self.start_kind = starting_point(self.module, start)
-        self._fresh = (
-            copy.deepcopy(self.module).cpu() if self.start_kind == "random" else None
-        )
+        self._fresh = None  # a copy whose layers are reset
+        if self.start_kind == "random":
+            self._fresh = copy.deepcopy(self.module).cpu()
         self.probed, self.row_bytes = probe(self.module, self.tensor(X[:_PROBED]))
         self._loss = loss
         if isinstance(loss, torch.nn.Module):  # it may have parameters
@@ -95,97 +95,124 @@ class TorchRowModel(RowModel):
         if self.start_kind == "given":
             return self.given.double().cpu().numpy()
         drawn = drawn_parameters(self._fresh, int(rng.integers(2**63)))
-        return (
-            torch.cat([drawn[name].reshape(-1) for name in self._names])
-            .double()
-            .numpy()
-        )
+        vectors = [drawn[name].reshape(-1) for name in self._names]
+        return torch.cat(vectors).double().numpy()
 
     @default_settings()
     def rows(self, X, y, name="y"):
         """Rows on the device; codes of no class are kept as zero, and not counted."""
         y = np.asarray(y)
-        counted = y < self.n_classes if self.n_classes else np.ones(len(y), dtype=bool)
+        counted = np.ones(len(y), dtype=bool)
+        if self.n_classes:
+            counted = y < self.n_classes
         y = as_targets(np.where(counted, y, 0), self.probed, name, self.dtype)
-        return TorchRows(
-            self.tensor(X), y, torch.as_tensor(counted, device=self.device)
-        )
+        counted = torch.as_tensor(counted, device=self.device)
+        return TorchRows(self.tensor(X), y, counted)
 
     @default_settings()
     def losses(self, theta, rows):
         """Loss of each row."""
         theta = self.tensor(theta)
         with torch.no_grad():
-            found = [
-                self.row_losses(theta, rows.X[part], rows.y[part])
-                for part in self._tiles(rows)
+            losses = [
+                self.row_losses(theta, rows.X[tile], rows.y[tile])
+                for tile in self._tiles(rows)
             ]
-        return torch.cat(found).double().cpu().numpy()
+        return torch.cat(losses).double().cpu().numpy()
 
     @default_settings()
     def gradient_sum(self, theta, rows, weights, step=None):
         """Gradient of the weighted sum of losses; with ``step``, plus half Hessian
         times it."""
         leaf = self.tensor(theta).detach().requires_grad_()
-        step = None if step is None else self.tensor(step)
-        weights, total = (
-            self.tensor(weights),
-            torch.zeros_like(leaf, dtype=torch.float64),
-        )
-        for part in self._tiles(rows):
-            losses = self.row_losses(leaf, rows.X[part], rows.y[part])
-            value = (weights[part] * torch.where(rows.counted[part], losses, 0.0)).sum()
-            (slope,) = torch.autograd.grad(value, leaf, create_graph=step is not None)
-            if step is not None and slope.requires_grad:
-                slope = slope + 0.5 * torch.autograd.grad(slope @ step, leaf)[0]
-            total += slope.detach().double()
-        return total.to(theta.dtype) if torch.is_tensor(theta) else total.cpu().numpy()
+        if step is not None:
+            step = self.tensor(step)
+        weights = self.tensor(weights)
+        total = torch.zeros_like(leaf, dtype=torch.float64)
+        for tile in self._tiles(rows):
+            losses = self.row_losses(leaf, rows.X[tile], rows.y[tile])
+            losses = torch.where(rows.counted[tile], losses, 0.0)
+            value = (weights[tile] * losses).sum()
+            (gradient,) = torch.autograd.grad(
+                value, leaf, create_graph=step is not None
+            )
+            if step is not None and gradient.requires_grad:
+                (change,) = torch.autograd.grad(gradient @ step, leaf)
+                gradient = gradient + 0.5 * change
+            total += gradient.detach().double()
+        if torch.is_tensor(theta):
+            return total.to(theta.dtype)
+        return total.cpu().numpy()
 
     @default_settings()
     def row_gradients(self, theta, rows, step=None):
         """The same of each row."""
-        theta, step = self.tensor(theta), None if step is None else self.tensor(step)
+        theta = self.tensor(theta)
+        if step is not None:
+            step = self.tensor(step)
 
         def of_row(x, y):
-            def slope(p):
+            def gradient_at(p):
                 return grad(self.row_loss)(p, x, y)
 
+            def along_step(p):
+                return gradient_at(p) @ step
+
             if step is None:
-                return slope(theta)
-            return slope(theta) + 0.5 * grad(lambda p: slope(p) @ step)(theta)
+                return gradient_at(theta)
+            return gradient_at(theta) + 0.5 * grad(along_step)(theta)
 
         return vmap(of_row)(rows.X, rows.y).double().cpu().numpy()
 
     @default_settings()
     def gradient_sum_and_products(self, theta, rows, directions, max_norm=None):
         """Sum of the clipped gradients, and their products with directions."""
-        theta, directions = self.tensor(theta), self.tensor(directions)
-        total = torch.zeros(self.n_parameters, dtype=torch.float64, device=self.device)
-        products = torch.zeros((len(directions), len(rows)), dtype=torch.float64,
-                               device=self.device)  # fmt: skip
+        theta = self.tensor(theta)
+        directions = self.tensor(directions)
+        float64 = {"dtype": torch.float64, "device": self.device}
+        total = torch.zeros(self.n_parameters, **float64)
+        products = torch.zeros((len(directions), len(rows)), **float64)
+
         # Without a bound, sums and products need no gradient of a single row.
-        at_once = max_norm is None and len(directions) <= 1
-        n_bytes = self.row_bytes * 4 + (0 if at_once else 24 * self.n_parameters)
-        for part in tiles(len(rows), max(1, self.memory() // n_bytes)):
-            x, y, counted = rows.X[part], rows.y[part], rows.counted[part]
-            if at_once:
-                total += grad(self.sum_loss)(theta, x, y, counted).double()
-                for k, direction in enumerate(directions):
-                    change = _along(
-                        partial(self.row_losses, x=x, y=y), theta, direction
-                    )
-                    products[k, part] = torch.where(counted, change, 0.0).double()
-                continue
-            each = vmap(grad(self.row_loss), in_dims=(None, 0, 0))(theta, x, y)
-            norms = torch.linalg.vector_norm(each.double(), dim=1)
-            scale = torch.ones_like(norms)
-            if max_norm is not None:
-                counted = counted & torch.isfinite(norms)
-                scale = 1.0 / torch.clamp(norms / max_norm, min=1.0)
-            each = torch.where(counted[:, None], each.double() * scale[:, None], 0.0)
-            total += each.sum(0)
-            products[:, part] = directions.double() @ each.T
+        is_summed = max_norm is None and len(directions) <= 1
+        n_bytes = self.row_bytes * 4
+        if not is_summed:
+            n_bytes += 24 * self.n_parameters
+        for tile in tiles(len(rows), max(1, self.memory() // n_bytes)):
+            if is_summed:
+                gradient, changes = self._summed(theta, rows[tile], directions)
+            else:
+                gradients = self._clipped_gradients(theta, rows[tile], max_norm)
+                gradient = gradients.sum(0)
+                changes = directions.double() @ gradients.T
+            total += gradient
+            products[:, tile] = changes
         return total.cpu().numpy(), products.cpu().numpy()
+
+    def _summed(self, theta, rows, directions):
+        """Sum (p,) of gradients, and products (k, b) with directions (k, p)."""
+        gradient = grad(self.sum_loss)(theta, rows.X, rows.y, rows.counted)
+        losses = partial(self.row_losses, x=rows.X, y=rows.y)
+        products = torch.zeros(
+            (len(directions), len(rows)), dtype=torch.float64, device=self.device
+        )
+        for k, direction in enumerate(directions):
+            changes = _along(losses, theta, direction)
+            products[k] = torch.where(rows.counted, changes, 0.0).double()
+        return gradient.double(), products
+
+    def _clipped_gradients(self, theta, rows, max_norm):
+        """Gradients (b, p) of rows; zero where not counted, and where not finite if
+        clipped."""
+        by_row = vmap(grad(self.row_loss), in_dims=(None, 0, 0))
+        gradients = by_row(theta, rows.X, rows.y).double()
+        norms = torch.linalg.vector_norm(gradients, dim=1)
+        counted = rows.counted
+        scale = torch.ones_like(norms)
+        if max_norm is not None:
+            counted = counted & torch.isfinite(norms)
+            scale = 1.0 / torch.clamp(norms / max_norm, min=1.0)
+        return torch.where(counted[:, None], gradients * scale[:, None], 0.0)
 
     def linearized(self, theta, rows):
         """The mean gradient, and the derivatives of its product with a direction."""
@@ -207,19 +234,16 @@ class TorchRowModel(RowModel):
     def steps_in_memory(self, n_rows):
         """Number of steps whose derivatives fit into half of `working_memory`, or of a
         GPU's."""
-        n_bytes = (
-            4 * self.row_bytes * n_rows + 4 * self.dtype.itemsize * self.n_parameters
-        )
+        parameter_bytes = 4 * self.dtype.itemsize * self.n_parameters
+        n_bytes = 4 * self.row_bytes * n_rows + parameter_bytes
         return block_bytes(self.device, divisor=2) // n_bytes
 
     @default_settings()
     def probabilities(self, theta, X):
         """Probabilities of the classes, or predicted targets."""
         with torch.no_grad():
-            outputs = (
-                self.outputs(self.tensor(theta), self.tensor(X)).double().cpu().numpy()
-            )
-        outputs = outputs.reshape(len(outputs), -1)
+            outputs = self.outputs(self.tensor(theta), self.tensor(X))
+        outputs = outputs.double().cpu().numpy().reshape(len(outputs), -1)
         return probabilities(outputs) if self.n_classes else outputs[:, 0]
 
     @default_settings()
@@ -228,8 +252,8 @@ class TorchRowModel(RowModel):
         module = copy.deepcopy(self.module).cpu()
         named = dict(module.named_parameters())
         with torch.no_grad():
-            for name, part in self._named(self.tensor(theta).cpu()).items():
-                named[name].copy_(part)
+            for name, value in self._named(self.tensor(theta).cpu()).items():
+                named[name].copy_(value)
         return module
 
     def parameters(self, theta):
@@ -238,7 +262,8 @@ class TorchRowModel(RowModel):
 
     def check_transforms(self, rows):
         """Test loss and gradient on two public rows."""
-        x, y = rows.X[:2], rows.y[:2]
+        x = rows.X[:2]
+        y = rows.y[:2]
         if self._loss is not None:
             loss = self._loss(self.outputs(self.given, x)[:1], y[:1])
             if not torch.is_tensor(loss) or loss.numel() != 1:
@@ -258,36 +283,44 @@ class TorchRowModel(RowModel):
                 f"torch.func.grad support. Got: {error}"
             ) from error
 
-    # Losses, as functions that `torch.func` transforms --------------------------------------
+    # Losses, as functions that `torch.func` transforms --------------------------------
 
     def _named(self, theta):
         """The trained parameters of the module from one vector."""
-        parts = torch.split(theta, self._sizes)
-        return {n: p.reshape(s) for n, p, s in zip(self._names, parts, self._shapes)}
+        named = {}
+        vectors = torch.split(theta, self._sizes)
+        for name, vector, shape in zip(self._names, vectors, self._shapes):
+            named[name] = vector.reshape(shape)
+        return named
 
     def outputs(self, theta, x):
         """Outputs of rows."""
+        module = self._module_of_thread()
+        return functional_call(module, {**self._frozen, **self._named(theta)}, (x,))
+
+    def _module_of_thread(self):
         # `functional_call` changes its module while it runs: each thread has a copy,
         # which shares the tensors.
-        if (module := self._copies.get(get_ident())) is None:
+        module = self._copies.get(get_ident())
+        if module is None:
             tensors = [*self.module.parameters(), *self.module.buffers()]
-            module = copy.deepcopy(
-                self.module, {id(tensor): tensor for tensor in tensors}
-            )
+            shared = {id(tensor): tensor for tensor in tensors}
+            module = copy.deepcopy(self.module, shared)
             self._copies[get_ident()] = module
-        return functional_call(module, {**self._frozen, **self._named(theta)}, (x,))
+        return module
 
     def row_losses(self, theta, x, y):
         """Loss of each row."""
         outputs = self.outputs(theta, x)
         if self._loss is not None:
-            return vmap(lambda o, t: self._loss(o[None], t[None]).reshape(()))(
-                outputs, y
-            )
+            return vmap(self._loss_of_output)(outputs, y)
         if y.is_floating_point():
             squares = functional.mse_loss(outputs, y, reduction="none")
             return squares.reshape(len(y), -1).mean(1)
         return functional.cross_entropy(outputs, y, reduction="none")
+
+    def _loss_of_output(self, output, target):
+        return self._loss(output[None], target[None]).reshape(())
 
     def row_loss(self, theta, x, y):
         """Loss of one row."""
@@ -296,9 +329,9 @@ class TorchRowModel(RowModel):
     def sum_loss(self, theta, x, y, counts=None):
         """Sum of the losses of rows, or of those where ``counts`` is True."""
         losses = self.row_losses(theta, x, y)
-        return (
-            losses.sum() if counts is None else torch.where(counts, losses, 0.0).sum()
-        )
+        if counts is not None:
+            losses = torch.where(counts, losses, 0.0)
+        return losses.sum()
 
     # Plumbing -------------------------------------------------------------------------
 
@@ -318,12 +351,15 @@ class TorchRowModel(RowModel):
 
 
 def _along(losses, theta, direction):
-    """Products of the gradients of losses (b,) with a direction, without a gradient of
-    one row.
+    """Products (b,) of the gradients of losses (b,) with a direction (p,), at once.
 
     The sum of the gradients with weights u is linear in u; its product with the
     direction has the products as derivatives. (Forward mode needs parts of torch that
     are deprecated.)
     """
     values, pull_back = vjp(losses, theta)
-    return grad(lambda u: pull_back(u)[0] @ direction)(torch.ones_like(values))
+
+    def product_with(u):
+        return pull_back(u)[0] @ direction
+
+    return grad(product_with)(torch.ones_like(values))

@@ -230,8 +230,8 @@ class _Walks:
         name = np.asarray(self.names).tolist()[steps.orders[walk, step]]
         raise ValueError(
             "Every party's gradient must be finite. Got one that is not, of the party "
-            f"{name!r} at step {step + 1} of permutation {steps.numbers[walk] + 1}: its "
-            "rows are too large, or the learning rate is."
+            f"{name!r} at step {step + 1} of permutation {steps.numbers[walk] + 1}: "
+            "its rows are too large, or the learning rate is."
         )
 
     def evaluate(self, steps):
