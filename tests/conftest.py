@@ -100,7 +100,7 @@ def engines():
     """All exact engines that are installed: where what they are compared with is
     slow."""
     return [
-        engine for engine in EXACT_ENGINES if engine == "numba" or find_spec(engine)
+        engine for engine in EXACT_ENGINES if engine == "native" or find_spec(engine)
     ]
 
 

@@ -148,7 +148,7 @@ class LinearGradientModel(GradientModel):
 
     @property
     def _kernels(self):
-        # Imports numba. No attribute, since modules cannot be pickled.
+        # No attribute, since modules cannot be pickled.
         from . import _kernels
 
         return _kernels
@@ -249,4 +249,5 @@ def _with_constant(X):
 def _projected(X, basis, n_outputs):
     """Rows (n, n_outputs, r) whose products with the r coordinates are the outputs."""
     by_output = basis.reshape(n_outputs, X.shape[1], -1)
-    return np.einsum("ia,car->icr", X, by_output, optimize=True)
+    rows = np.einsum("ia,car->icr", X, by_output, optimize=True)
+    return np.ascontiguousarray(rows)  # as compiled loops take them

@@ -31,7 +31,7 @@ def ball_tiles(engine, n_rows, n_points, workers=1):
     Examples
     --------
     >>> from skvalue.neighbors import ball_tiles, get_engine
-    >>> ball_tiles(get_engine("numba"), n_rows=100, n_points=10)
+    >>> ball_tiles(get_engine("native"), n_rows=100, n_points=10)
     [slice(0, 10, None)]
     """
     return tiles(n_points, engine.ball_tile_size(n_rows, n_points, workers))
@@ -72,7 +72,7 @@ def balls(engine, space, points, radius, self_index=None, n_jobs=1):
     >>> X, codes = np.array([[2.0], [0.0], [1.0]]), np.array([0, 1, 1], dtype=np.uint8)
     >>> space = make_space(X, "euclidean", codes, n_classes=2)
     >>> points = np.array([[0.5], [1.5]])
-    >>> neighbours = balls(get_engine("numba"), space, points, radius=0.5)
+    >>> neighbours = balls(get_engine("native"), space, points, radius=0.5)
     >>> neighbours.counts.tolist()
     [[0, 1], [2, 1]]
     >>> neighbours.sum(np.ones((2, 2))).tolist()

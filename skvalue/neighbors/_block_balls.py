@@ -1,4 +1,4 @@
-"""Balls as bits, in blocks of eight rows of one class. Imports numba."""
+"""Balls as bits, in blocks of eight rows of one class."""
 
 import numpy as np
 

@@ -1,8 +1,7 @@
 """The CPU engine for rows that are read block by block: sparse, in a file, or Dask's.
 
-`_numba` calls these functions for a `BlockSpace`. Each tile of points takes one pass
+`_native` calls these functions for a `BlockSpace`. Each tile of points takes one pass
 over the rows, which keeps one key, or one bit, for each pair of a row and a point.
-Imports numba.
 """
 
 from typing import NamedTuple
@@ -16,7 +15,7 @@ from .kernels.kinds import GENERIC
 
 
 def ranks(space, points, self_index, max_rank):
-    """Rank the rows for a tile of points, see `NumbaEngine.ranks`."""
+    """Rank the rows for a tile of points, see `NativeEngine.ranks`."""
     points = space.read(points)
     queries, query_half = space.queries(points)
     n = len(space)
@@ -67,7 +66,7 @@ class KeySearch(NamedTuple):
 
 
 def balls(space, points, radius, self_index):
-    """Find the rows in the balls of a tile of points, see `NumbaEngine.balls`."""
+    """Find the rows in the balls of a tile of points, see `NativeEngine.balls`."""
     dtype = space.X.dtype
     rule = ball_rule(space, points, radius)
     threshold = rule.threshold.astype(dtype)

@@ -5,7 +5,7 @@ from importlib import import_module
 from ._rows import Rows
 
 ENGINES = {
-    "numba": "skvalue.neighbors._numba",
+    "native": "skvalue.neighbors._native",
     "torch": "skvalue.neighbors._torch",
     "faiss": "skvalue.neighbors._faiss",
     "faiss-ivf": "skvalue.neighbors._faiss",
@@ -20,8 +20,8 @@ def get_engine(name, device="auto"):
 
     Parameters
     ----------
-    name : {"auto", "numba", "torch", "faiss", "faiss-ivf"}
-        "auto" is "torch" if device="cuda", else "numba", the fastest exact engine on a
+    name : {"auto", "native", "torch", "faiss", "faiss-ivf"}
+        "auto" is "torch" if device="cuda", else "native", the fastest exact engine on a
         CPU.
     device : {"auto", "cpu", "cuda"}, default="auto"
         Where the engine computes. "auto" is the GPU if the engine is given by name,
@@ -43,13 +43,13 @@ def get_engine(name, device="auto"):
     --------
     >>> from skvalue.neighbors import get_engine
     >>> get_engine("auto").name
-    'numba'
+    'native'
     """
     if name == "auto":
-        name = "torch" if device == "cuda" else "numba"
-    if name == "numba" and device == "cuda":
+        name = "torch" if device == "cuda" else "native"
+    if name == "native" and device == "cuda":
         raise ValueError(
-            "engine='numba' runs on the CPU. Got device='cuda': pass engine='torch'."
+            "engine='native' runs on the CPU. Got device='cuda': pass engine='torch'."
         )
     try:
         module = import_module(ENGINES[name])
@@ -89,7 +89,7 @@ def check_engine(name, device, X, metric):
     --------
     >>> import numpy as np
     >>> from skvalue.neighbors import check_engine
-    >>> check_engine("numba", "cpu", np.zeros((3, 2)), "euclidean")
+    >>> check_engine("native", "cpu", np.zeros((3, 2)), "euclidean")
     """
     name = get_engine(name, device).name
     if name.startswith("faiss") and metric not in ("cosine", "euclidean"):
@@ -99,12 +99,12 @@ def check_engine(name, device, X, metric):
         )
     if not isinstance(X, Rows):
         return
-    if X.is_sparse and name != "numba":
+    if X.is_sparse and name != "native":
         raise ValueError(
-            f"engine={name!r} does not take sparse X: pass engine='numba'."
+            f"engine={name!r} does not take sparse X: pass engine='native'."
         )
     if name.startswith("faiss"):
         raise ValueError(
             f"engine={name!r} takes X in memory. Got rows in a file or a Dask array: "
-            "pass engine='numba' or 'torch'."
+            "pass engine='native' or 'torch'."
         )

@@ -1,6 +1,6 @@
 """Ranks from rounded keys: near-ties are resolved by float64 distances of the rows.
 
-Imports numba. `skvalue.neighbors.kernels.ties` does the same for one point at a time.
+`skvalue.neighbors.kernels.ties` does the same for one point at a time.
 """
 
 import numpy as np
@@ -34,7 +34,7 @@ def block_keys(kind, rows, i, points, v):
     i = np.ascontiguousarray(i)
     v = np.ascontiguousarray(v)
     if not sparse.issparse(rows):
-        # Read-only views, as in `NumbaEngine.ranks`.
+        # Read-only views, as in `NativeEngine.ranks`.
         rows = np.broadcast_to(rows, rows.shape)
         points = np.broadcast_to(points, points.shape)
         return dense_keys(kind, rows, i, points, v)
@@ -49,6 +49,7 @@ def block_keys(kind, rows, i, points, v):
         q_col=points.indices,
         q=points.data,
         v=v,
+        n_columns=rows.shape[1],
     )
 
 

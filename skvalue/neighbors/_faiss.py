@@ -94,7 +94,7 @@ class FaissEngine:
                 return vectors
         raise ValueError(
             f"{name} must have squared norms that fit float32 for "
-            f"engine={self.name!r}. Scale it, or pass engine='numba'."
+            f"engine={self.name!r}. Scale it, or pass engine='native'."
         )
 
     def _make_index(self, space, on_gpu):

@@ -35,10 +35,10 @@ class RankBuffers(NamedTuple):
     order: np.ndarray
 
 
-class NumbaEngine:
+class NativeEngine:
     """Exact ranks and balls on the CPU."""
 
-    name = "numba"
+    name = "native"
 
     # Memory of the result of `balls`.
     bytes_per_pair = 1 / 8
@@ -180,7 +180,7 @@ class NumbaEngine:
 
 def make_engine(name, device):
     """Return the engine; ``device`` is not "cuda"."""
-    return NumbaEngine()
+    return NativeEngine()
 
 
 def _even_size(n_points, largest, workers):

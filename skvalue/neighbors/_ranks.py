@@ -24,7 +24,7 @@ class Order(NamedTuple):
     >>> import numpy as np
     >>> from skvalue.neighbors import get_engine, make_space, ranks
     >>> space = make_space(np.array([[2.0], [0.0], [1.0]]), "euclidean")
-    >>> [(_, order)] = ranks(get_engine("numba"), space, np.array([[0.5]]))
+    >>> [(_, order)] = ranks(get_engine("native"), space, np.array([[0.5]]))
 
     Rows 1 and 2 are tied.
 
@@ -58,7 +58,7 @@ def rank_tiles(engine, n_rows, n_points, n_features, max_rank=None, workers=1):
     Examples
     --------
     >>> from skvalue.neighbors import get_engine, rank_tiles
-    >>> rank_tiles(get_engine("numba"), n_rows=100, n_points=10, n_features=2)
+    >>> rank_tiles(get_engine("native"), n_rows=100, n_points=10, n_features=2)
     [slice(0, 10, None)]
     """
     max_rank = max_rank or n_rows
@@ -95,7 +95,7 @@ def ranks(engine, space, points, self_index=None, max_rank=None):
     >>> import numpy as np
     >>> from skvalue.neighbors import get_engine, make_space, ranks
     >>> space = make_space(np.array([[2.0], [0.0], [1.0]]), "euclidean")
-    >>> [(places, order)] = ranks(get_engine("numba"), space, np.array([[0.1], [2.1]]))
+    >>> [(places, order)] = ranks(get_engine("native"), space, np.array([[0.1], [2.1]]))
     >>> places.tolist(), order.rows.tolist()
     ([0, 1], [[1, 2, 0], [0, 2, 1]])
     """

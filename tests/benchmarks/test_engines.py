@@ -35,7 +35,7 @@ METHODS = {
 
 
 @pytest.mark.parametrize("d", [32, 512])
-@pytest.mark.parametrize("engine", ["numba", "torch", "faiss"])
+@pytest.mark.parametrize("engine", ["native", "torch", "faiss"])
 @pytest.mark.parametrize("method", METHODS)
 def test_fit_on_a_cpu_against_the_product(method, engine, d, ratio):
     pytest.importorskip(engine)

@@ -235,7 +235,7 @@ def is_estimated_within_a_factor_of_two(valuer, problem, name):
     return 0.5 <= np.median(ratios) <= 2
 
 
-@pytest.mark.parametrize("engine", ["numba", "torch"])
+@pytest.mark.parametrize("engine", ["native", "torch"])
 @pytest.mark.parametrize("max_rank", [None, 100])
 def test_seconds_of_knn_are_estimated(problem, max_rank, engine):
     if engine == "torch":

@@ -309,11 +309,11 @@ def test_few_ranks_of_many_points_are_one_search_of_faiss():
 
 
 def test_auto_is_an_exact_engine():
-    assert get_engine("auto").name == "numba"
+    assert get_engine("auto").name == "native"
     assert {"faiss-ivf"} == APPROXIMATE
 
 
-@pytest.mark.parametrize("name", sorted(set(ENGINES) - {"numba"}))
+@pytest.mark.parametrize("name", sorted(set(ENGINES) - {"native"}))
 def test_a_missing_engine_says_how_to_install_it(name, monkeypatch):
     library = "torch" if name == "torch" else "faiss"
     monkeypatch.setitem(sys.modules, library, None)
@@ -354,9 +354,9 @@ LABELS = np.arange(30) % 2
         (dict(engine="faiss"), "sparse", "engine='faiss' does not take sparse X"),
         (dict(engine="faiss"), "file", "engine='faiss' takes X in memory"),
         (
-            dict(engine="numba", device="cuda"),
+            dict(engine="native", device="cuda"),
             "memory",
-            "engine='numba' runs on the CPU",
+            "engine='native' runs on the CPU",
         ),
         (dict(device="tpu"), "memory", "'device' parameter"),
         (
@@ -392,7 +392,7 @@ def test_private_rows_that_are_read_in_blocks_are_refused(place, rows_in):
 def test_another_engine_of_private_rows_is_refused(rows_in):
     points = {"X_val": rows_in["memory"], "y_val": LABELS}
     valuer = TKNNShapleyValuer(epsilon=1.0, engine="torch")
-    message = "engine must be 'numba' or 'auto' with epsilon"
+    message = "engine must be 'native' or 'auto' with epsilon"
     with pytest.raises(ValueError, match=message):
         valuer.fit(rows_in["memory"], LABELS, **points)
 

@@ -246,7 +246,7 @@ def test_distances_that_are_not_finite_are_refused(value):
         space.distances(X)
 
 
-@pytest.mark.parametrize("engine", ["numba"], indirect=True)
+@pytest.mark.parametrize("engine", ["native"], indirect=True)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kind", ["normal", "far", "crowded", "rounded", "equal"])
 def test_buckets_of_many_rows_are_sorted(engine, kind, dtype, rng):
@@ -280,7 +280,7 @@ def test_buckets_of_many_rows_are_sorted(engine, kind, dtype, rng):
     assert tied[1:][np.diff(ranked) == 0].all()
 
 
-@pytest.mark.parametrize("engine", ["numba"], indirect=True)
+@pytest.mark.parametrize("engine", ["native"], indirect=True)
 def test_more_rows_than_a_record_can_name_are_sorted(engine, rng):
     # Records of the sort of few rows have 21 bits for the row; those of many rows have
     # more.
@@ -321,7 +321,7 @@ def test_many_keys_under_one_code_are_ordered(engine, rng):
 @pytest.mark.parametrize("workers", [1, 2, 3])
 @pytest.mark.parametrize("kind", ["rank", "ball"])
 def test_threads_get_the_same_number_of_tiles(kind, n_points, workers):
-    engine = get_engine("numba")
+    engine = get_engine("native")
     if kind == "rank":
         slices = rank_tiles(engine, 5000, n_points, 32, workers=workers)
     else:

@@ -41,7 +41,7 @@ def distances_of(problem):
 # Dense distances ----------------------------------------------------------------------
 
 
-@pytest.fixture(params=["numba", "torch"])
+@pytest.fixture(params=["native", "torch"])
 def engine(request):
     """The engines that take distances."""
     if request.param == "torch":

@@ -42,7 +42,7 @@ def test_a_cost_has_numbers_of_points_players_seconds_and_bytes(valuer, rng):
     assert set(cost) == KEYS
     assert cost.n_points == 30
     assert cost.n_players == 60
-    assert cost.solver == ("numba" if valuer.engine == "auto" else "torch")
+    assert cost.solver == ("native" if valuer.engine == "auto" else "torch")
     assert cost.seconds > 0
     assert cost.seconds_per_point == pytest.approx(cost.seconds / 30)
     assert cost.memory > 0

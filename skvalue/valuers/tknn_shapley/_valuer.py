@@ -117,14 +117,14 @@ class TKNNShapleyValuer(BaseValuer):
         validation points to the rows, of shape (n_validation, n_samples); either may be
         sparse, and rows whose distance is not stored (a stored zero is a distance) are
         in no ball. With X_val, the entries of X are not used, and `radius` must be a
-        number. "precomputed" needs epsilon=None, and sparse distances engine="numba".
+        number. "precomputed" needs epsilon=None, and sparse distances engine="native".
     semivalue : {"shapley", "banzhaf", "leave-one-out"} or tuple, default="shapley"
         The semivalue; a tuple (alpha, beta) is Beta(alpha, beta)-Shapley.
     task : {"auto", "classification", "regression"}, default="auto"
         "auto" is regression if the target is continuous; whole numbers with many values
         are taken for classes, with a warning. Private fits are for classes only.
-    engine : {"auto", "numba", "torch", "faiss"}, default="auto"
-        What computes distances and counts. All give the same values. "auto" is "numba",
+    engine : {"auto", "native", "torch", "faiss"}, default="auto"
+        What computes distances and counts. All give the same values. "auto" is "native",
         or "torch" if device="cuda". The others need the extras `torch` and `faiss`.
     device : {"auto", "cpu", "cuda"}, default="auto"
         Where the engine computes; "auto" is a GPU if the engine is given by name,
@@ -495,9 +495,9 @@ class TKNNShapleyValuer(BaseValuer):
                 "task must not be 'regression' with epsilon: sums of targets have no "
                 f"bound. Got {self.task!r}."
             )
-        if self.engine not in ("auto", "numba"):
+        if self.engine not in ("auto", "native"):
             raise ValueError(
-                "engine must be 'numba' or 'auto' with epsilon: no other engine counts "
+                "engine must be 'native' or 'auto' with epsilon: no other engine counts "
                 f"private rows. Got {self.engine!r}."
             )
         if self.device == "cuda":
@@ -703,7 +703,7 @@ class TKNNShapleyValuer(BaseValuer):
             ``seconds`` (approximate), ``n_points`` (validation points of all splits),
             ``seconds_per_point``, ``memory`` (approximate largest number of bytes of
             NumPy arrays, apart from the data; the libraries of other engines than
-            "numba" need more), ``n_players`` and ``solver``, the engine.
+            "native" need more), ``n_players`` and ``solver``, the engine.
 
         Raises
         ------

@@ -247,7 +247,7 @@ TWO_PARAMETERS = r"\(alpha, beta\) of numbers from 1e-06 to 1e\+300. Got \(1, -1
             "min_coalition must be 0 with utility='hard'. Got 2",
         ),
         (HARD | {"n_bits": 0}, "'n_bits' parameter"),
-        (HARD | {"engine": "torch"}, "engine must be 'numba' or 'auto'.* Got 'torch'"),
+        (HARD | {"engine": "torch"}, "engine must be 'native' or 'auto'.* Got 'torch'"),
     ],
     ids=str,
 )

@@ -1,0 +1,402 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# cython: freethreading_compatible=True
+"""Walks of generalised linear models, and their utilities.
+
+A walk takes one gradient step per player along a permutation. Parameters are the
+coefficients of all outputs, concatenated: one output for two classes and for regression,
+else one per class. If they are coordinates in a subspace, X has three dimensions: a
+vector per row and output, whose product with the coordinates is the output.
+"""
+
+from libc.math cimport INFINITY, exp, fabs, isfinite, log, log2, rint, sqrt
+from libc.stdint cimport int64_t
+
+import numpy as np
+
+from .._utils.loops cimport cloned, dot, exponential
+
+LOGISTIC = 0
+SOFTMAX = 1
+LINEAR = 2
+
+cdef enum:
+    IS_LOGISTIC = 0
+    IS_LINEAR = 2
+
+
+cdef struct Model:  # the rows of all players, and how a loss is clipped
+    int kind
+    const double *X  # (n, d), or (n, n_outputs, d) in a subspace
+    const double *y
+    Py_ssize_t d
+    Py_ssize_t n_outputs
+    Py_ssize_t p  # number of parameters
+    bint projected  # whether parameters are coordinates in a subspace
+    double clip
+    bint per_example
+    double *logits  # (n_outputs,)
+
+
+cdef Model model_of(
+    int kind, X, const double[::1] y, Py_ssize_t p, double clip, bint per_example,
+    double[::1] logits,
+):
+    """Pointers to arrays that the caller keeps; X is in C order."""
+    cdef const double[:, ::1] flat = X.reshape(X.shape[0], -1)
+    cdef Model model
+    model.kind = kind
+    model.X = &flat[0, 0]
+    model.y = &y[0]
+    model.d = X.shape[X.ndim - 1]
+    model.n_outputs = logits.shape[0]
+    model.p = p
+    model.projected = X.ndim == 3
+    model.clip = clip
+    model.per_example = per_example
+    model.logits = &logits[0]
+    return model
+
+
+def _n_outputs(X, Py_ssize_t p):
+    """Number of outputs of a model of p parameters."""
+    return X.shape[1] if X.ndim == 3 else p // X.shape[1]
+
+
+# Gradients ------------------------------------------------------------------------------
+
+
+cdef void find_residuals(
+    const Model *model, Py_ssize_t i, const double *theta
+) noexcept nogil:
+    """The derivatives of row i's loss by its outputs, at ``theta``, to ``logits``."""
+    cdef Py_ssize_t d = model.d, c
+    cdef const double *x = model.X + i * d
+    cdef double *logits = model.logits
+    cdef double target = model.y[i], top = -INFINITY, total = 0.0
+    cdef bint is_class
+    if model.projected:
+        x = model.X + i * model.n_outputs * d
+        for c in range(model.n_outputs):
+            logits[c] = dot(theta, x + c * d, d)
+            top = max(top, logits[c])
+    else:
+        for c in range(model.n_outputs):
+            logits[c] = dot(theta + c * d, x, d)
+            top = max(top, logits[c])
+    if model.kind == IS_LINEAR:
+        logits[0] = 2.0 * (logits[0] - target)
+    elif model.kind == IS_LOGISTIC:
+        is_class = target == 0.0 or target == 1.0
+        logits[0] = 1.0 / (1.0 + exp(-logits[0])) - target if is_class else 0.0
+    else:
+        for c in range(model.n_outputs):
+            logits[c] = exp(logits[c] - top)
+            total += logits[c]
+        for c in range(model.n_outputs):
+            logits[c] = logits[c] / total - (1.0 if c == target else 0.0)
+
+
+cdef double gradient_norm(const Model *model, Py_ssize_t i) noexcept nogil:
+    """Norm of the gradient of row i's loss, from the derivatives by its outputs."""
+    cdef Py_ssize_t d = model.d, k = model.n_outputs, a, c
+    cdef const double *x
+    cdef double g, squares = 0.0
+    if not model.projected:
+        x = model.X + i * d
+        return sqrt(dot(model.logits, model.logits, k)) * sqrt(dot(x, x, d))
+    x = model.X + i * k * d
+    for a in range(d):
+        g = 0.0
+        for c in range(k):
+            g += model.logits[c] * x[c * d + a]
+        squares += g * g
+    return sqrt(squares)
+
+
+cdef bint add_gradient(
+    const Model *model, Py_ssize_t i, const double *theta, double limit, double *out
+) noexcept nogil:
+    """Add the gradient of row i's loss, clipped to the norm ``limit``, to ``out``.
+
+    A target that is not a class has a zero gradient with one output; with several it
+    equals no class. With a finite limit, a gradient of non-finite norm adds nothing, and
+    False is returned.
+    """
+    cdef Py_ssize_t d = model.d, a, c
+    cdef const double *x
+    cdef double factor = 1.0, norm, r
+    find_residuals(model, i, theta)
+    if limit < INFINITY:
+        norm = gradient_norm(model, i)
+        if not isfinite(norm):
+            return False
+        if norm > limit:
+            factor = limit / norm
+    for c in range(model.n_outputs):
+        r = factor * model.logits[c]
+        if model.projected:
+            x = model.X + (i * model.n_outputs + c) * d
+            for a in range(d):
+                out[a] += r * x[a]
+        else:
+            x = model.X + i * d
+            for a in range(d):
+                out[c * d + a] += r * x[a]
+    return True
+
+
+cdef bint clipped_gradient(
+    const Model *model, Py_ssize_t first, Py_ssize_t last, const double *theta, double *out
+) noexcept nogil:
+    """Clipped gradient of the rows of a player; whether all their gradients are finite."""
+    cdef Py_ssize_t p = model.p, i, a
+    cdef bint finite = True
+    cdef double limit = model.clip if model.per_example else INFINITY
+    cdef double factor = 1.0 / (last - first), squares, total = 0.0
+    for a in range(p):
+        out[a] = 0.0
+    for i in range(first, last):
+        finite = add_gradient(model, i, theta, limit, out) and finite
+    if not model.per_example:
+        squares = dot(out, out, p) * (factor * factor)
+        if squares > model.clip * model.clip:
+            factor *= model.clip / sqrt(squares)
+    for a in range(p):
+        out[a] *= factor
+        total += fabs(out[a])
+    if not isfinite(total):
+        finite = False
+        for a in range(p):
+            out[a] = 0.0
+    return finite
+
+
+def player_gradient(
+    int kind, X, const double[::1] y, Py_ssize_t first, Py_ssize_t last,
+    const double[:, ::1] thetas, Py_ssize_t s, double clip, bint per_example,
+    double[::1] logits, double[::1] out,
+):
+    """Clipped gradient, at ``thetas[s]``, of the rows of a player.
+
+    Returns whether the gradients of all rows are finite.
+    """
+    X = np.ascontiguousarray(X)
+    cdef Model model = model_of(kind, X, y, out.shape[0], clip, per_example, logits)
+    return bool(clipped_gradient(&model, first, last, &thetas[s, 0], &out[0]))
+
+
+# Walks ----------------------------------------------------------------------------------
+
+
+cdef void add_noise(
+    double *gradient, const double *noise, double grid, Py_ssize_t p
+) noexcept nogil:
+    """Add noise to a clipped gradient, bitwise as `clip_and_noise`."""
+    cdef double inverse = 1.0 / grid, largest = 4503599627370496.0 * grid  # both exact
+    cdef double noisy
+    cdef Py_ssize_t a
+    for a in range(p):  # the grid is a power of two
+        noisy = gradient[a] + noise[a]
+        gradient[a] = rint(noisy * inverse) * grid if fabs(noisy) < largest else noisy
+
+
+cdef void step(
+    const double *theta, const double *release, double rate, double *past, double weight,
+    double t, double *out, Py_ssize_t p,
+) noexcept nogil:
+    """``out = theta - rate * W``, with W as in `newest_weights`.
+
+    ``past`` is the mean of the t - 1 previous releases of the player, which is updated to
+    the mean of t; NULL if W is the release.
+    """
+    cdef double one = 1.0 / t, away
+    cdef Py_ssize_t a
+    if past == NULL:
+        for a in range(p):
+            out[a] = theta[a] - rate * release[a]
+        return
+    for a in range(p):
+        away = release[a] - past[a]
+        out[a] = theta[a] - rate * (past[a] + weight * away)
+        past[a] += away * one
+
+
+def walk(
+    int kind, X, const double[::1] y, const int64_t[::1] bounds, double clip,
+    bint per_example, const int64_t[::1] order, double rate, const double[:, ::1] noise,
+    const double[::1] grids, double[:, ::1] past, double weight, double t,
+    double[:, ::1] thetas,
+):
+    """Take one step per player of ``order``, starting from ``thetas[0]``.
+
+    Returns the step at which a gradient is not finite (-1: none; with noise it is zero).
+    """
+    X = np.ascontiguousarray(X)
+    cdef Py_ssize_t p = thetas.shape[1], s, j
+    cdef double[::1] gradient = np.empty(p)
+    cdef double[::1] logits = np.empty(_n_outputs(X, p))
+    cdef Model model = model_of(kind, X, y, p, clip, per_example, logits)
+    cdef Py_ssize_t lost = -1
+    cdef double *mean
+    cdef bint finite
+    with nogil:
+        for s in range(order.shape[0]):
+            j = order[s]
+            finite = clipped_gradient(
+                &model, bounds[j], bounds[j + 1], &thetas[s, 0], &gradient[0]
+            )
+            if noise.shape[0]:
+                add_noise(&gradient[0], &noise[s, 0], grids[j], p)
+            elif not finite:  # with noise, an error would depend on private rows
+                lost = s
+                break
+            mean = &past[j, 0] if past.shape[0] else NULL
+            step(
+                &thetas[s, 0], &gradient[0], rate, mean, weight, t, &thetas[s + 1, 0], p
+            )
+    return lost
+
+
+# Utilities ------------------------------------------------------------------------------
+
+
+cdef cloned add_exp(const double *x, double *out, Py_ssize_t n) noexcept nogil:
+    """``out += exp(x)`` for x <= 0."""
+    cdef Py_ssize_t i
+    cdef double z
+    for i in range(n):
+        z = x[i] if x[i] > -700.0 else -700.0
+        out[i] += exponential(z)
+
+
+cdef double sum_logs(
+    const double *factors, const double *weights, bint equal, double largest, Py_ssize_t m
+) noexcept nogil:
+    """Weighted sum of logarithms of factors between 1 and ``largest``."""
+    cdef Py_ssize_t size, start, i
+    cdef double total = 0.0, product
+    if not equal:
+        for i in range(m):
+            total += weights[i] * log(factors[i])
+        return total
+    # The number of factors whose product does not overflow.
+    size = max(1, <Py_ssize_t> (1000.0 / log2(largest + 1.0)))
+    start = 0
+    while start < m:
+        product = 1.0
+        for i in range(start, min(start + size, m)):
+            product *= factors[i]
+        total += log(product)
+        start += size
+    return weights[0] * total
+
+
+cdef struct Points:  # the validation points, and memory of their number
+    Py_ssize_t m
+    Py_ssize_t n_outputs
+    const double *y
+    const double *weights
+    bint equal
+    double *below
+    double *total
+    double *peak
+
+
+cdef double squared_loss(const Points *points, const double *Z) noexcept nogil:
+    cdef double loss = 0.0, away
+    cdef Py_ssize_t i
+    for i in range(points.m):
+        away = Z[i] - points.y[i]
+        loss += points.weights[i] * away * away
+    return loss
+
+
+cdef double logistic_loss(const Points *points, const double *Z) noexcept nogil:
+    cdef double loss = 0.0
+    cdef Py_ssize_t i, m = points.m
+    for i in range(m):
+        points.below[i] = -fabs(Z[i])
+        loss += points.weights[i] * max(-Z[i], 0.0)
+        points.total[i] = 1.0
+    add_exp(points.below, points.total, m)
+    return loss + sum_logs(points.total, points.weights, points.equal, 2.0, m)
+
+
+cdef double softmax_loss(const Points *points, const double *Z) noexcept nogil:
+    cdef double loss = 0.0
+    cdef double *peak = points.peak
+    cdef Py_ssize_t i, c, m = points.m
+    for i in range(m):
+        peak[i] = Z[i]
+        points.total[i] = 0.0
+    for c in range(1, points.n_outputs):
+        for i in range(m):
+            peak[i] = max(peak[i], Z[c * m + i])
+    for i in range(m):
+        loss += points.weights[i] * (peak[i] - Z[<Py_ssize_t> points.y[i] * m + i])
+    for c in range(points.n_outputs):
+        for i in range(m):
+            points.below[i] = Z[c * m + i] - peak[i]
+        add_exp(points.below, points.total, m)
+    return loss + sum_logs(
+        points.total, points.weights, points.equal, points.n_outputs, m
+    )
+
+
+def loss_utilities(
+    int kind, const double[:, :, ::1] Z, const double[::1] y, const double[::1] weights,
+    bint equal, double[::1] out,
+):
+    """Negated mean losses, from outputs of shape (n_thetas, n_outputs, n_points).
+
+    With one output for two classes, Z is negative where the prediction is wrong.
+    """
+    cdef Py_ssize_t m = Z.shape[2], t
+    if m == 0:
+        out[:] = 0.0
+        return
+    cdef double[:, ::1] memory = np.empty((3, m))
+    cdef Points points = Points(
+        m, Z.shape[1], &y[0], &weights[0], equal, &memory[0, 0], &memory[1, 0],
+        &memory[2, 0],
+    )
+    with nogil:
+        for t in range(Z.shape[0]):
+            if kind == IS_LINEAR:
+                out[t] = -squared_loss(&points, &Z[t, 0, 0])
+            elif kind == IS_LOGISTIC:
+                out[t] = -logistic_loss(&points, &Z[t, 0, 0])
+            else:
+                out[t] = -softmax_loss(&points, &Z[t, 0, 0])
+
+
+cdef double credit(
+    const double[:, :, ::1] Z, Py_ssize_t t, Py_ssize_t i, Py_ssize_t code
+) noexcept nogil:
+    """1 if the class of a point has the largest output, 1 / k if k classes have it."""
+    cdef double correct = Z[t, code, i]
+    cdef Py_ssize_t ties = 0, c
+    for c in range(Z.shape[1]):
+        if Z[t, c, i] > correct:
+            return 0.0
+        ties += Z[t, c, i] == correct
+    return 1.0 / ties if ties else 0.0
+
+
+def accuracy_utilities(
+    int kind, const double[:, :, ::1] Z, const double[::1] y, const double[::1] weights,
+    double[::1] out,
+):
+    """Accuracies, from outputs as in `loss_utilities`; k tied classes count 1 / k each."""
+    cdef Py_ssize_t t, i
+    cdef double right, z
+    with nogil:
+        for t in range(Z.shape[0]):
+            right = 0.0
+            for i in range(y.shape[0]):
+                if kind == IS_LOGISTIC:
+                    z = Z[t, 0, i]
+                    right += weights[i] * (1.0 if z > 0 else 0.5 if z == 0 else 0.0)
+                else:
+                    right += weights[i] * credit(Z, t, i, <Py_ssize_t> y[i])
+            out[t] = right
