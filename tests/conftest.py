@@ -44,6 +44,18 @@ def pytest_configure(config):
         for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
             os.environ.setdefault(name, "1")  # the workers inherit it
     config.pluginmanager.register(CPUTime(config), "cpu_time")
+    check_compiled_modules()
+
+
+def check_compiled_modules():
+    """End the session at once if a compiled module is older than its source."""
+    for source in sorted((REPOSITORY / "skvalue").rglob("*.pyx")):
+        built = [*source.parent.glob(f"{source.stem}.*.so")]
+        if built and source.stat().st_mtime > max(b.stat().st_mtime for b in built):
+            raise pytest.UsageError(
+                "compiled modules must be newer than their source: run `pip install -e .`. "
+                f"Got a newer {source.relative_to(REPOSITORY)}."
+            )
 
 
 class _Skipped(pytest.Module):

@@ -73,7 +73,7 @@ def imports():
     ],
 )
 def test_imports_are_light(imports, what):
-    """Displays import matplotlib to draw, and valuers numba to fit."""
+    """Displays import matplotlib to draw."""
     assert imports[what] == []
 
 

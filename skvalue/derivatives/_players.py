@@ -7,6 +7,7 @@ from sklearn import get_config
 
 from .._utils.parallel import tiles
 from ..privacy import grid_width
+from . import _kernels
 
 _TILE = 2**15  # outputs evaluated at a time: they stay in the cache of a core
 
@@ -117,7 +118,7 @@ class LinearGradientModel(GradientModel):
         utility,
         basis=None,
     ):
-        self._kind = getattr(self._kernels, kind.upper())
+        self._kind = getattr(_kernels, kind.upper())
         self._n_outputs = n_classes if kind == "softmax" else 1
         self._clip = np.inf if clip is None else float(clip)
         self._per_example = unit == "example"
@@ -146,13 +147,6 @@ class LinearGradientModel(GradientModel):
         self._weights = np.asarray(weights, dtype=np.float64)
         self._are_equal = bool((self._weights == self._weights[0]).all())
 
-    @property
-    def _kernels(self):
-        # No attribute, since modules cannot be pickled.
-        from . import _kernels
-
-        return _kernels
-
     def start(self, rng):
         """Zeros."""
         return np.zeros(self.n_parameters)
@@ -163,7 +157,7 @@ class LinearGradientModel(GradientModel):
         gradients = np.empty((len(players), self.n_parameters))
         for s, player in enumerate(players):
             first, last = self._bounds[player : player + 2]
-            is_finite = self._kernels.player_gradient(
+            is_finite = _kernels.player_gradient(
                 kind=self._kind,
                 X=self._X,
                 y=self._y,
@@ -202,7 +196,7 @@ class LinearGradientModel(GradientModel):
             past = np.empty((0, self.n_parameters))
         lost = np.empty(n_walks, dtype=np.int64)
         for walk in range(n_walks):
-            lost[walk] = self._kernels.walk(
+            lost[walk] = _kernels.walk(
                 kind=self._kind,
                 X=self._X,
                 y=self._y,
@@ -234,9 +228,9 @@ class LinearGradientModel(GradientModel):
             outputs = outputs.reshape(-1, self._n_outputs, n_points)
             arguments = (self._kind, outputs, self._y_val, self._weights)
             if self._is_accuracy:
-                self._kernels.accuracy_utilities(*arguments, out=utilities[tile])
+                _kernels.accuracy_utilities(*arguments, out=utilities[tile])
             else:
-                self._kernels.loss_utilities(
+                _kernels.loss_utilities(
                     *arguments, equal=self._are_equal, out=utilities[tile]
                 )
         return utilities

@@ -1,7 +1,6 @@
 """Linear models: losses, Hessians, Newton steps, changes by single rows, compiled fits.
 
-Files of compiled loops (``*_kernels``) import numba: they are imported where they are
-called.
+Compiled loops (``*_kernels``) are imported by the solvers that call them.
 """
 
 from .hessian import Hessian

@@ -165,7 +165,7 @@ def add_dense_neighbour_lines():
 
 def add_engine_lines():
     data = (rows, 10_000, 100, 32)
-    for engine in ("numba", "torch", "faiss"):
+    for engine in ("native", "torch", "faiss"):
         options = {"engine": engine, "device": "cpu"}
         # FAISS searches for few neighbours; a search for all takes long.
         if engine != "faiss":

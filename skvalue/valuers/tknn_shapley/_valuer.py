@@ -124,8 +124,9 @@ class TKNNShapleyValuer(BaseValuer):
         "auto" is regression if the target is continuous; whole numbers with many values
         are taken for classes, with a warning. Private fits are for classes only.
     engine : {"auto", "native", "torch", "faiss"}, default="auto"
-        What computes distances and counts. All give the same values. "auto" is "native",
-        or "torch" if device="cuda". The others need the extras `torch` and `faiss`.
+        What computes distances and counts. All give the same values. "auto" is
+        "native", or "torch" if device="cuda". The others need the extras `torch` and
+        `faiss`.
     device : {"auto", "cpu", "cuda"}, default="auto"
         Where the engine computes; "auto" is a GPU if the engine is given by name,
         supports GPUs and finds one.
@@ -497,8 +498,8 @@ class TKNNShapleyValuer(BaseValuer):
             )
         if self.engine not in ("auto", "native"):
             raise ValueError(
-                "engine must be 'native' or 'auto' with epsilon: no other engine counts "
-                f"private rows. Got {self.engine!r}."
+                "engine must be 'native' or 'auto' with epsilon: no other engine "
+                f"counts private rows. Got {self.engine!r}."
             )
         if self.device == "cuda":
             raise ValueError(
