@@ -215,7 +215,7 @@ def test_neyman_counts_are_those_of_hoeffding_for_the_sum_of_draws():
 
 
 class TestCoverage:
-    """The worst case of Hoeffding's inequality: player 0 adds c / k or takes it away."""
+    """The worst case of Hoeffding's inequality: player 0 adds c / k, or minus that."""
 
     n = 12
     failure = 0.01

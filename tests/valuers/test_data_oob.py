@@ -56,7 +56,10 @@ def means(scores):
 
 
 def standard_errors(scores):
-    """Of means of scores; the variance of all scores is that of one more of each row."""
+    """Errors of means of scores.
+
+    The variance of all scores is that of one more score of each row.
+    """
     variances = np.array([np.var(of_row, ddof=1) for of_row in scores])
     counts = np.array([len(of_row) for of_row in scores])
     variance_of_all = np.var(np.concatenate(scores))

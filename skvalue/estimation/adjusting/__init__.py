@@ -9,7 +9,8 @@ of sizes, given that a player is in S or not, is added back exactly::
     x = controls.block(described[labels == k], k)  # features of a stratum
     inside, outside = controls.expected(beta)  # each (n_strata, n_players, n_fits)
 
-`SubsetDesign` keeps its coalitions as `Coalitions`, and calls `adjusted_moments`.
+A design keeps its coalitions as `Coalitions`, and calls `adjusted_moments`, which does
+all this.
 """
 
 from ._adjust import FEWEST, Adjustment, adjusted_moments, refit_due
@@ -17,4 +18,3 @@ from ._coalitions import Coalitions
 from ._controls import KINDS, Controls, make_controls
 from ._folds import assign_folds, other_folds, sum_by_fold
 from ._rows import ranked_rows, standard_components
-from ._surrogate import Sample

@@ -17,8 +17,8 @@ import numpy as np
 
 from ..._utils.parallel import one_thread
 from ..design import ENTRIES
-from ._folds import FOLDS
-from ._surrogate import fit_surrogate, row_tiles
+from ._folds import FOLDS, assign_folds
+from ._surrogate import Sample, fit_surrogate, row_tiles
 
 FEWEST = 1024  # coalitions that a surrogate needs
 _TILE = 4096  # coalitions whose masks are in memory at once
@@ -91,21 +91,29 @@ def _n_growths(n_coalitions):
     return np.floor(np.log(max(n_coalitions, 1) / FEWEST) / np.log(_GROWTH))
 
 
-def adjusted_moments(sample, no_moments, strata, controls, weights, block_size):
+def adjusted_moments(
+    coalitions, labels, gains, *, kinds, rows, strata, weights, no_moments, block_size
+):
     """Moments of the residuals of a surrogate, and its exact expectations.
 
     Parameters
     ----------
-    sample : Sample
-        The coalitions.
-    no_moments : SubsetMoments
-        Moments of no coalitions.
+    coalitions : Coalitions
+        The m coalitions of a design, in the order in which they were drawn.
+    labels : ndarray of int of shape (m,)
+        Their strata.
+    gains : ndarray of shape (m,)
+        Their utilities less the empty one.
+    kinds : tuple of str
+        Kinds of features, see `make_controls`.
+    rows : dict
+        What features need of the rows: keywords of `make_controls`.
     strata : SizeStrata
         Strata of sizes.
-    controls : Controls
-        The features, see `skvalue.estimation.adjusting`.
     weights : ndarray of shape (n_strata,)
-        As in `fit_surrogate`.
+        Weight of a squared residual of a coalition.
+    no_moments : SubsetMoments
+        Moments of no coalitions.
     block_size : int
         Number of coalitions per block.
 
@@ -114,19 +122,26 @@ def adjusted_moments(sample, no_moments, strata, controls, weights, block_size):
     adjusted : Adjusted
         The sums.
     """
+    sample = Sample(
+        described=coalitions.describe(kinds, strata, rows),
+        labels=labels,
+        folds=assign_folds(len(gains), block_size),
+        gains=gains,
+    )
+    controls = coalitions.controls
     with one_thread():
         surrogate = fit_surrogate(controls, sample, weights)
         inside_by_fold, outside_by_fold = surrogate.expected(controls)
 
     # Sums over residuals, by fold: the sums A_kif of their weights are needed, too.
-    residuals = sample.gains - surrogate.predictions
+    residuals = gains - surrogate.predictions
     tile_size = max(block_size, min(_TILE, ENTRIES // 8 // controls.n_players))
     by_fold = []
     for fold in range(FOLDS):
         moments = no_moments
-        for rows in row_tiles(np.flatnonzero(sample.folds == fold), tile_size):
-            masks = sample.coalitions.masks(rows)
-            moments = moments.add(masks, sample.labels[rows], residuals[rows], strata)
+        for tile in row_tiles(np.flatnonzero(sample.folds == fold), tile_size):
+            masks = coalitions.masks(tile)
+            moments = moments.add(masks, labels[tile], residuals[tile], strata)
         by_fold.append(moments)
 
     moments = by_fold[0]

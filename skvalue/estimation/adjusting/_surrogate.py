@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from ._coalitions import Coalitions
 from ._folds import FOLDS, other_folds, sum_by_fold
 
 _RIDGES = (1.0, 10.0, 100.0, 1000.0)
@@ -14,12 +13,10 @@ _TILE = 4096  # coalitions whose features are computed at once
 
 
 class Sample(NamedTuple):
-    """The m coalitions of a design, in the order in which they were drawn.
+    """The m coalitions that a surrogate is fitted on.
 
     Parameters
     ----------
-    coalitions : Coalitions
-        Their masks.
     described : ndarray of shape (m, n_described)
         Their description, see `Controls.describe`.
     labels, folds : ndarrays of int of shape (m,)
@@ -28,7 +25,6 @@ class Sample(NamedTuple):
         Their utilities less the empty one.
     """
 
-    coalitions: Coalitions
     described: np.ndarray
     labels: np.ndarray
     folds: np.ndarray
