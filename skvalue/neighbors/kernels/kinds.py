@@ -1,3 +1,5 @@
-"""Kinds of metrics: how an inner product becomes a key, which increases with the distance."""
+"""Kinds of metrics: how an inner product becomes a key, increasing in the distance."""
 
-EUCLIDEAN, COSINE, GENERIC = 0, 1, 2
+EUCLIDEAN = 0
+COSINE = 1
+GENERIC = 2
