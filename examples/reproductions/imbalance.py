@@ -51,8 +51,10 @@ adult); class weights raise it to .79 in both.
 
 import argparse
 import warnings
+from collections import defaultdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -68,7 +70,8 @@ from skvalue.datasets import flip_labels
 from skvalue.inspection import noisy_label_auc
 
 SETS = ("adult", "phoneme", "creditcard")
-MINORITY, N_TRAIN = 0.05, 2000
+MINORITY = 0.05
+N_TRAIN = 2000
 RULES = (0.05, 0.1, 0.2, "negative", "auto")
 MODELS = {
     "LR": LogisticRegression(max_iter=1000),
@@ -89,139 +92,188 @@ class RandomValuer(BaseEstimator):
 
 
 def remedies(seed):
-    """Name -> valuer and options of the filter."""
-    knn, tknn = KNNShapleyValuer, TKNNShapleyValuer
-    oob = DataOOBValuer(n_estimators=100, random_state=seed)
-    balanced, stratify = {"class_weight": "balanced"}, {"stratify": True}
+    """Name -> valuer, and whether the filter is stratified."""
+    out_of_bag = DataOOBValuer(n_estimators=100, random_state=seed)
     return {
-        "KNN": (knn(), {}),
-        "KNN, stratify": (knn(), stratify),
-        "KNN, balanced": (knn(**balanced), {}),
-        "KNN, both": (knn(**balanced), stratify),
-        "TKNN": (tknn(), {}),
-        "TKNN, stratify": (tknn(), stratify),
-        "TKNN, balanced": (tknn(**balanced), {}),
-        "Data-OOB": (oob, {}),
-        "Data-OOB, stratify": (oob, stratify),
-        "random, stratify": (RandomValuer(seed), stratify),
+        "KNN": (KNNShapleyValuer(), False),
+        "KNN, stratify": (KNNShapleyValuer(), True),
+        "KNN, balanced": (KNNShapleyValuer(class_weight="balanced"), False),
+        "KNN, both": (KNNShapleyValuer(class_weight="balanced"), True),
+        "TKNN": (TKNNShapleyValuer(), False),
+        "TKNN, stratify": (TKNNShapleyValuer(), True),
+        "TKNN, balanced": (TKNNShapleyValuer(class_weight="balanced"), False),
+        "Data-OOB": (out_of_bag, False),
+        "Data-OOB, stratify": (out_of_bag, True),
+        "random, stratify": (RandomValuer(seed), True),
     }
+
+
+class Data(NamedTuple):
+    """Training rows and test rows."""
+
+    X: np.ndarray
+    y: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
 
 
 def load(name, folder, seed):
     """X and y of a set, the minority being 1."""
     if name == "creditcard":
         return make_classification(
-            24_000, 28, n_informative=10, n_redundant=0, weights=[1 - MINORITY], flip_y=0,
+            n_samples=24_000,
+            n_features=28,
+            n_informative=10,
+            n_redundant=0,
+            weights=[1 - MINORITY],
+            flip_y=0,
             random_state=seed,
-        )  # fmt: skip
+        )
     with np.load(Path(folder) / f"{name}.npz") as arrays:
-        X, y = arrays["X"], arrays["y"]
+        X = arrays["X"]
+        y = arrays["y"]
         if "is_cat" in arrays:
-            codes = OneHotEncoder(sparse_output=False)
+            encoder = OneHotEncoder(sparse_output=False)
             columns = np.flatnonzero(arrays["is_cat"])
-            X = make_column_transformer(
-                (codes, columns), remainder="passthrough"
-            ).fit_transform(X)
+            transformer = make_column_transformer(
+                (encoder, columns), remainder="passthrough"
+            )
+            X = transformer.fit_transform(X)
     return X, y
 
 
 def draw(name, folder, seed, n_train=N_TRAIN):
-    """Training and test rows, of which MINORITY are of class 1, scaled by the training
-    rows."""
+    """Data of which `MINORITY` are of class 1, scaled by the training rows."""
     X, y = load(name, folder, seed)
     rng = np.random.default_rng(seed)
-    few, many = (rng.permutation(np.flatnonzero(y == label)) for label in (1, 0))
-    n = int(min(len(many) / (1 - MINORITY), len(few) / MINORITY))
-    n_train = min(n_train, n // 2)
-    sizes = [round(MINORITY * n_train), round(MINORITY * n)]
-    train = np.r_[few[: sizes[0]], many[: n_train - sizes[0]]]
-    test = np.r_[few[sizes[0] : sizes[1]], many[n_train - sizes[0] : n - sizes[1]]]
+    minority = rng.permutation(np.flatnonzero(y == 1))
+    majority = rng.permutation(np.flatnonzero(y == 0))
+    n_rows = int(min(len(majority) / (1 - MINORITY), len(minority) / MINORITY))
+    n_train = min(n_train, n_rows // 2)
+
+    # The first rows of both classes are for training, the next ones for testing.
+    n_minority = round(MINORITY * n_rows)
+    n_train_minority = round(MINORITY * n_train)
+    n_majority = n_rows - n_minority
+    n_train_majority = n_train - n_train_minority
+    train = np.r_[minority[:n_train_minority], majority[:n_train_majority]]
     train = rng.permutation(train)
+    test = np.r_[
+        minority[n_train_minority:n_minority], majority[n_train_majority:n_majority]
+    ]
     scaler = StandardScaler().fit(X[train])
-    return *(scaler.transform(X[train]), y[train]), *(
-        scaler.transform(X[test]),
-        y[test],
+    return Data(
+        X=scaler.transform(X[train]),
+        y=y[train],
+        X_test=scaler.transform(X[test]),
+        y_test=y[test],
     )
 
 
-def score(model, X, y, X_test, y_test):
-    return balanced_accuracy_score(y_test, model.fit(X, y).predict(X_test))
+def score_without(model, data, dropped=()):
+    """Balanced accuracy of a model fitted without some of the training rows."""
+    X = np.delete(data.X, dropped, axis=0)
+    y = np.delete(data.y, dropped)
+    predictions = model.fit(X, y).predict(data.X_test)
+    return balanced_accuracy_score(data.y_test, predictions)
 
 
 def measure(name, folder, noise, seed, rules=RULES, n_train=N_TRAIN):
-    """(remedy, rule) -> fraction of the minority dropped, and changes of balanced
-    accuracy.
+    """Results of one draw of a set.
 
-    The remedy None has the balanced accuracies themselves, without cleaning.
+    Returns (remedy, rule) -> fraction of the minority dropped, and changes of balanced
+    accuracy; and remedy -> AUROC of flipped labels over all rows and by class. The
+    remedy None has the balanced accuracies themselves, without cleaning.
     """
-    X, y, X_test, y_test = draw(name, folder, seed, n_train)
-    flipped = np.zeros(len(y), dtype=bool)
+    data = draw(name, folder, seed, n_train)
+    flipped = np.zeros(len(data.y), dtype=bool)
     if noise:
-        y, flipped = flip_labels(y, noise, random_state=seed)
-    plain = [score(model, X, y, X_test, y_test) for model in MODELS.values()]
-    found, areas = {(None, ""): [0.0, *plain]}, {}
+        y_noisy, flipped = flip_labels(data.y, noise, random_state=seed)
+        data = data._replace(y=y_noisy)
+    scores = [score_without(model, data) for model in MODELS.values()]
+    results = {(None, ""): [0.0, *scores]}
+    areas = {}
     with TemporaryDirectory() as memory:
-        for remedy, (valuer, options) in remedies(seed).items():
+        for remedy, (valuer, stratify) in remedies(seed).items():
+            row_filter = ValueFilter(
+                valuer, stratify=stratify, scoring="balanced_accuracy", memory=memory
+            )
             for rule in rules:
                 if isinstance(rule, str) and not remedy.startswith("KNN"):
                     continue
-                changes, lost = [], []
-                for (_, model), before in zip(MODELS.items(), plain):
-                    row_filter = ValueFilter(
-                        valuer, rule, estimator=model, scoring="balanced_accuracy", memory=memory,
-                        **options,
-                    ).fit(X, y)  # fmt: skip
-                    kept = row_filter.sample_indices_
-                    after = score(model, X[kept], y[kept], X_test, y_test)
-                    changes.append(after - before)
-                    lost.append(1 - (y[kept] == 1).sum() / (y == 1).sum())
-                found[remedy, rule] = [np.mean(lost), *changes]
-            if noise and "stratify" not in options:
-                by_class = noisy_label_auc(row_filter.values_, flipped, y=y)
-                areas[remedy] = [
-                    noisy_label_auc(row_filter.values_, flipped),
-                    *by_class.values(),
-                ]
-    return found, areas
+                row_filter.set_params(drop=rule)
+                results[remedy, rule] = measure_rule(row_filter, data, scores)
+            if noise and not stratify:
+                values = row_filter.values_
+                by_class = noisy_label_auc(values, flipped, y=data.y)
+                areas[remedy] = [noisy_label_auc(values, flipped), *by_class.values()]
+    return results, areas
 
 
-def print_table(name, noise, results):
-    """Means over seeds; returns them, and prints them with standard errors."""
-    found = {key: np.array([one[0][key] for one in results]) for key in results[0][0]}
-    n = len(results)
-    before = found.pop((None, ""))[:, 1:].mean(axis=0)
-    scores = ", ".join(f"{mean:.3f} {model}" for mean, model in zip(before, MODELS))
+def measure_rule(row_filter, data, scores):
+    """Mean fraction of the minority dropped, and the change of the score by model."""
+    changes = []
+    lost = []
+    for model, score in zip(MODELS.values(), scores):
+        row_filter.set_params(estimator=model).fit(data.X, data.y)
+        dropped = row_filter.dropped_indices_
+        changes.append(score_without(model, data, dropped) - score)
+        n_kept = (data.y[row_filter.sample_indices_] == 1).sum()
+        lost.append(1 - n_kept / (data.y == 1).sum())
+    return [np.mean(lost), *changes]
+
+
+def print_table(name, noise, draws):
+    """Means over draws; returns them, and prints them with standard errors."""
+    results = {
+        key: np.array([results_of_draw[key] for results_of_draw, _ in draws])
+        for key in draws[0][0]
+    }
+    n_draws = len(draws)
+    scores = results.pop((None, ""))[:, 1:].mean(axis=0)
+    printed = ", ".join(f"{score:.3f} {model}" for score, model in zip(scores, MODELS))
     print(
-        f"{name}, {noise:.0%} of the labels flipped, {n} seeds: without cleaning {scores}\n"
+        f"{name}, {noise:.0%} of the labels flipped, {n_draws} seeds: without cleaning "
+        f"{printed}\n"
     )
-    print(
-        f"{'':20s}{'drop':>9s}{'minority lost':>15s}"
-        + "".join(f"{m:>18s}" for m in MODELS)
-    )
-    for (remedy, rule), rows in found.items():
+    models = "".join(f"{model:>18s}" for model in MODELS)
+    print(f"{'':20s}{'drop':>9s}{'minority lost':>15s}{models}")
+    for (remedy, rule), rows in results.items():
         mean = rows.mean(axis=0)
-        error = rows.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.zeros(4)
+        error = np.zeros(4)
+        if n_draws > 1:
+            error = rows.std(axis=0, ddof=1) / np.sqrt(n_draws)
         changes = "".join(f"{mean[i]:+9.4f} ({error[i]:.4f})" for i in (1, 2, 3))
         print(f"{remedy:20s}{rule!s:>9s}{mean[0]:15.2f}{changes}")
-    for remedy in results[0][1]:
-        areas = np.mean([one[1][remedy] for one in results], axis=0)
-        shown = "{:.3f} over all rows, {:.3f} majority, {:.3f} minority".format(*areas)
-        print(f"AUROC of flipped labels, {remedy}: {shown}")
+
+    for remedy in draws[0][1]:
+        areas = [areas_of_draw[remedy] for _, areas_of_draw in draws]
+        overall, majority, minority = np.mean(areas, axis=0)
+        print(
+            f"AUROC of flipped labels, {remedy}: {overall:.3f} over all rows, "
+            f"{majority:.3f} majority, {minority:.3f} minority"
+        )
     print()
-    return {key: rows.mean(axis=0) for key, rows in found.items()}
+    return {key: rows.mean(axis=0) for key, rows in results.items()}
 
 
 def largest_costs(clean):
     """(remedy, model) -> largest cost of cleaning, its set and its rule."""
-    costs = {}
+    costs = defaultdict(list)
     for name, table in clean.items():
         for (remedy, rule), means in table.items():
+            # Names of remedies have a comma.
             if "," in remedy:
                 for model, change in zip(MODELS, means[1:]):
-                    costs.setdefault((remedy, model), []).append(
-                        (-change, name, str(rule))
-                    )
-    return {key: max(found) for key, found in costs.items()}
+                    costs[remedy, model].append((-change, name, str(rule)))
+    return {key: max(costs_of_key) for key, costs_of_key in costs.items()}
+
+
+def is_missing(name, folder):
+    """Whether the file of a set is missing."""
+    if name == "creditcard":
+        return False
+    return folder is None or not (Path(folder) / f"{name}.npz").is_file()
 
 
 def main():
@@ -235,22 +287,19 @@ def main():
     parser.add_argument("--noise", nargs="+", type=float, default=[0.0, 0.05])
     parser.add_argument("--seeds", type=int, default=10)
     args = parser.parse_args()
+
+    # About the lost minority, and ties.
+    warnings.simplefilter("ignore", UserWarning)
     clean = {}
     for name in args.sets:
-        if name != "creditcard" and (
-            args.data is None or not (Path(args.data) / f"{name}.npz").is_file()
-        ):
+        if is_missing(name, args.data):
             print(f"{name}: no {name}.npz in --data={args.data}: left out\n")
             continue
         for noise in args.noise:
-            with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore", UserWarning
-                )  # about the lost minority, and ties
-                results = [
-                    measure(name, args.data, noise, seed) for seed in range(args.seeds)
-                ]
-            means = print_table(name, noise, results)
+            draws = [
+                measure(name, args.data, noise, seed) for seed in range(args.seeds)
+            ]
+            means = print_table(name, noise, draws)
             if not noise:
                 clean[name] = means
     if clean:

@@ -38,7 +38,11 @@ IN_MEMORY = {"digits": load_digits, "breast": load_breast_cancer}
 ARRAYS = ("covertype", "adult", "2dplanes", "phoneme", "wind", "cpu")
 FRAMES = {"am_mobile_prices": "price_range", "R_modeldata_wa_churn": "churn"}
 RATES = (0.05, 0.1, 0.2)
-N_ROWS, ERRS = 600, 0.05
+N_ROWS = 600
+N_ANSWERS = 120
+
+# Fraction of the answers of the person that are wrong.
+ERROR_RATE = 0.05
 
 
 def load(name, folder):
@@ -46,64 +50,76 @@ def load(name, folder):
     if name in IN_MEMORY:
         X, y = IN_MEMORY[name](return_X_y=True)
         return pd.DataFrame(X), y.astype(str)
-    folder = Path(folder)
-    path = folder / (f"{name}.npz" if name in ARRAYS else f"tables/{name}.csv.gz")
+    file = f"{name}.npz" if name in ARRAYS else f"tables/{name}.csv.gz"
+    path = Path(folder) / file
     if not path.exists():
         return None
     if name in ARRAYS:
-        data = np.load(path)
-        X = pd.DataFrame(data["X"])
-        for j in np.flatnonzero(data["is_cat"]) if "is_cat" in data.files else []:
-            X[j] = "c" + X[j].astype(int).astype(str)
-        return X, data["y"].astype(str)
+        return load_arrays(path)
     frame = pd.read_csv(path).drop(columns="rownames", errors="ignore")
-    return frame.drop(columns=FRAMES[name]), frame[FRAMES[name]].astype(str).to_numpy()
+    target = FRAMES[name]
+    return frame.drop(columns=target), frame[target].astype(str).to_numpy()
 
 
-def draw(X, y, seed):
-    """At most 600 rows, of classes with at least ten among them."""
+def load_arrays(path):
+    """Rows and labels of an npz file; categorical columns become strings."""
+    data = np.load(path)
+    X = pd.DataFrame(data["X"])
+    if "is_cat" in data.files:
+        for j in np.flatnonzero(data["is_cat"]):
+            X[j] = "c" + X[j].astype(int).astype(str)
+    return X, data["y"].astype(str)
+
+
+def draw_rows(X, y, seed):
+    """At most `N_ROWS` rows, of classes with at least ten among them."""
     rows = np.random.default_rng(seed).permutation(len(y))[:N_ROWS]
     labels, counts = np.unique(y[rows], return_counts=True)
     rows = rows[np.isin(y[rows], labels[counts >= 10])]
     return X.iloc[rows].reset_index(drop=True), y[rows]
 
 
-def say(y, rows, rng):
-    """What the person says of rows with the labels y."""
-    said, classes = y[rows].copy(), np.unique(y)
-    for i in np.flatnonzero(rng.random(len(rows)) < ERRS):
-        said[i] = rng.choice(classes[classes != said[i]])
-    return said
+def ask_person(y, rows, rng):
+    """What the person says of rows with the true labels y."""
+    answers = y[rows].copy()
+    classes = np.unique(y)
+    for i in np.flatnonzero(rng.random(len(rows)) < ERROR_RATE):
+        answers[i] = rng.choice(classes[classes != answers[i]])
+    return answers
 
 
-def reviewed(queue, y, rng, n_answers=120):
-    """Wrong labels after answers on 120 rows and at the stop; answers and CPU seconds
-    till then."""
-    start, at_limit, at_stop = process_time(), None, None
-    while at_limit is None or at_stop is None:
+def review(queue, y, rng):
+    """Answer until the queue is done, and until the limit of answered rows.
+
+    Returns the wrong labels at the limit and at the stop, the number of answers at the
+    stop, and the CPU seconds of all.
+    """
+    start = process_time()
+    n_at_limit = None
+    n_at_stop = None
+    while n_at_limit is None or n_at_stop is None:
         rows = queue.next()
-        queue.answer(rows, say(y, rows, rng))
-        wrong = np.sum(queue.labels_ != y)
-        if (
-            at_limit is None
-            and queue.seen_.sum() >= n_answers
-            and not len(queue.pending_)
-        ):
-            at_limit = wrong
-        if at_stop is None and queue.done_:
-            at_stop = wrong, queue.n_answers_
-        if queue.seen_.all():
-            at_limit = wrong if at_limit is None else at_limit
-    return at_limit, *at_stop, process_time() - start
+        queue.answer(rows, ask_person(y, rows, rng))
+        n_wrong = np.sum(queue.labels_ != y)
+        is_batch_complete = not len(queue.pending_)
+        if n_at_limit is None:
+            is_at_limit = queue.seen_.sum() >= N_ANSWERS and is_batch_complete
+            if is_at_limit or queue.seen_.all():
+                n_at_limit = n_wrong
+        if n_at_stop is None and queue.done_:
+            n_at_stop = n_wrong
+            n_answers = queue.n_answers_
+    return n_at_limit, n_at_stop, n_answers, process_time() - start
 
 
-def accepted(queue, y, rng):
+def accept_suggestions(queue, y, rng):
     """Labels changed together, how many wrong, and the wrong labels that are left."""
-    rows = queue.draw()
+    queue.draw()
     while len(queue.pending_):
-        queue.answer(queue.pending_, say(y, queue.pending_, rng))
+        queue.answer(queue.pending_, ask_person(y, queue.pending_, rng))
     rows = queue.accept()
-    return len(rows), np.sum(queue.labels_[rows] != y[rows]), np.sum(queue.labels_ != y)
+    n_changed_wrongly = np.sum(queue.labels_[rows] != y[rows])
+    return len(rows), n_changed_wrongly, np.sum(queue.labels_ != y)
 
 
 def measure(name, folder, seed):
@@ -111,22 +127,35 @@ def measure(name, folder, seed):
     data = load(name, folder)
     if data is None:
         return
-    X, y = draw(*data, seed)
+    X, y = draw_rows(*data, seed)
     for rate in RATES:
-        given, flipped = flip_labels(y, rate, random_state=int(100 * rate) + 100 * seed)
+        noise_seed = int(100 * rate) + 100 * seed
+        y_noisy, flipped = flip_labels(y, rate, random_state=noise_seed)
+        n_flipped = flipped.sum()
         rng = np.random.default_rng([seed, int(100 * rate)])
-        at_random = given.copy()
-        rows = rng.permutation(len(y))[:120]
-        at_random[rows] = say(y, rows, rng)
-        queue = ReviewQueue(LabelErrorDetector(random_state=seed)).fit(X, given)
-        together = accepted(copy.deepcopy(queue), y, rng)
-        left, at_stop, n_answers, seconds = reviewed(queue, y, rng)
-        n = flipped.sum()
+
+        at_random = y_noisy.copy()
+        rows = rng.permutation(len(y))[:N_ANSWERS]
+        at_random[rows] = ask_person(y, rows, rng)
+
+        queue = ReviewQueue(LabelErrorDetector(random_state=seed)).fit(X, y_noisy)
+        n_changed, n_changed_wrongly, n_left_then = accept_suggestions(
+            copy.deepcopy(queue), y, rng
+        )
+        n_at_limit, n_at_stop, n_answers, seconds = review(queue, y, rng)
         yield {
-            "table": name, "rate": rate, "seed": seed, "random": np.sum(at_random != y) / n,
-            "left": left / n, "at stop": at_stop / n, "answers": n_answers, "changed": together[0],
-            "wrong": together[1], "left then": together[2] / n, "seconds": seconds,
-        }  # fmt: skip
+            "table": name,
+            "rate": rate,
+            "seed": seed,
+            "random": np.sum(at_random != y) / n_flipped,
+            "left": n_at_limit / n_flipped,
+            "at stop": n_at_stop / n_flipped,
+            "answers": n_answers,
+            "changed": n_changed,
+            "wrong": n_changed_wrongly,
+            "left then": n_left_then / n_flipped,
+            "seconds": seconds,
+        }
 
 
 def main():
@@ -136,18 +165,18 @@ def main():
     parser.add_argument("--sets", nargs="+", default=[*IN_MEMORY, *ARRAYS, *FRAMES])
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    found = [
-        record
-        for name in options.sets
-        for seed in options.seeds
-        for record in measure(name, options.data, seed)
-    ]
-    frame = pd.DataFrame(found)
+    records = []
+    for name in options.sets:
+        for seed in options.seeds:
+            records += measure(name, options.data, seed)
+
+    frame = pd.DataFrame(records)
     for keys in (["table", "rate"], ["rate"]):
-        mean = frame.groupby(keys).mean(numeric_only=True).drop(columns="seed")
-        summed = frame.groupby(keys)[["changed", "wrong"]].sum()
-        mean["of them wrong"] = summed["wrong"] / summed["changed"].clip(lower=1)
-        print(mean.drop(columns="wrong").round(2).to_string(), end="\n\n")
+        groups = frame.groupby(keys)
+        means = groups.mean(numeric_only=True).drop(columns="seed")
+        sums = groups[["changed", "wrong"]].sum()
+        means["of them wrong"] = sums["wrong"] / sums["changed"].clip(lower=1)
+        print(means.drop(columns="wrong").round(2).to_string(), end="\n\n")
 
 
 if __name__ == "__main__":

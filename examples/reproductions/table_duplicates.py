@@ -19,44 +19,49 @@ import pandas as pd
 from skvalue.labels import find_duplicates
 
 
-def numbers_of(frame):
-    """The columns of numbers, of equal spread, without gaps; one of zeros if there are
-    none."""
+def scaled_numbers(frame):
+    """The columns of numbers, of equal spread, without gaps; or one of zeros."""
     numbers = frame.select_dtypes("number").fillna(0.0).to_numpy(dtype=float)
-    numbers = numbers if numbers.shape[1] else np.zeros((len(frame), 1))
+    if not numbers.shape[1]:
+        numbers = np.zeros((len(frame), 1))
     return numbers / (numbers.std(axis=0) + 1e-12)
 
 
-def different(frame, codes):
-    """Number of groups of equal rows whose texts or numbers differ."""
-    found = set()
+def comparable_texts(column):
+    """Texts that are equal for entries that count as equal."""
+    is_number = pd.api.types.is_numeric_dtype(column)
+    if is_number and not pd.api.types.is_bool_dtype(column):
+        return column.map(lambda entry: f"{entry:.5e}")
+    return column.astype(str).str.strip().str.casefold()
+
+
+def count_unequal_groups(frame, codes):
+    """Number of groups of rows called equal whose texts or numbers differ."""
+    unequal = set()
     for name in frame.columns:
-        column = frame[name]
-        if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(
-            column
-        ):
-            texts = column.map(lambda entry: f"{entry:.5e}")
-        else:
-            texts = column.astype(str).str.strip().str.casefold()
-        n_texts = texts.groupby(codes).nunique(dropna=False)
-        if texts.nunique() < len(frame):  # else it may number the rows
-            found.update(n_texts.index[n_texts > 1])
-    return len(found)
+        texts = comparable_texts(frame[name])
+        # A column of distinct entries may number the rows.
+        if texts.nunique() < len(frame):
+            n_texts = texts.groupby(codes).nunique(dropna=False)
+            unequal.update(n_texts.index[n_texts > 1])
+    return len(unequal)
 
 
 def main():
     """Print a line for each file, and the sums."""
-    verdicts, n_different = Counter(), 0
+    verdicts = Counter()
+    n_unequal = 0
     for path in sorted(Path(sys.argv[1]).glob("*.csv*")):
         frame = pd.read_csv(path, nrows=3000)
-        found = find_duplicates(frame, numbers_of(frame))
-        verdicts[found.verdict] += 1
-        n_different += different(frame, found.codes)
-        n_equal = len(frame) - found.codes.max() - 1
+        duplicates = find_duplicates(frame, scaled_numbers(frame))
+        verdicts[duplicates.verdict] += 1
+        n_unequal += count_unequal_groups(frame, duplicates.codes)
+        n_equal = len(frame) - duplicates.codes.max() - 1
         print(
-            f"{path.name}: {n_equal} equal ({found.verdict}), {len(found.similar)} similar pairs"
+            f"{path.name}: {n_equal} equal ({duplicates.verdict}), "
+            f"{len(duplicates.similar)} similar pairs"
         )
-    print(f"{dict(verdicts)}; {n_different} groups of rows that are not equal")
+    print(f"{dict(verdicts)}; {n_unequal} groups of rows that are not equal")
 
 
 if __name__ == "__main__":
