@@ -94,8 +94,9 @@ class TorchRowModel(RowModel):
         """Initial parameters (p,), float64 on the CPU, from a generator."""
         if self.start_kind == "given":
             return self.given.double().cpu().numpy()
-        drawn = drawn_parameters(self._fresh, int(rng.integers(2**63)))
-        vectors = [drawn[name].reshape(-1) for name in self._names]
+        seed = int(rng.integers(2**63))
+        parameters = drawn_parameters(self._fresh, seed)
+        vectors = [parameters[name].reshape(-1) for name in self._names]
         return torch.cat(vectors).double().numpy()
 
     @default_settings()

@@ -124,8 +124,9 @@ def _row_factors(optimum, rows, signs):
     # A row that leaves is in S: T has its own third derivatives, which it takes away.
     moved = np.einsum("nkl,nl->nk", leverages, rho)
     derivatives = loss.curvature_derivative(z, moved)
-    own = 0.5 * rows.weights[:, None] * np.einsum("nkl,nl->nk", derivatives, moved)
-    first_order = rho + np.where(signs[:, None] < 0, own, 0.0)
+    bends = np.einsum("nkl,nl->nk", derivatives, moved)
+    taken_away = 0.5 * rows.weights[:, None] * bends
+    first_order = rho + np.where(signs[:, None] < 0, taken_away, 0.0)
 
     lengths = np.einsum("nk,nk->n", rho, moved) + (moved**2).sum(axis=1) / 16
     return _RowFactors(rho, first_order, lengths)
