@@ -36,6 +36,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import skvalue
 from skvalue import collaborative, games, priarta
+from skvalue.neighbors import ENGINES
 
 HERE = Path(__file__).resolve()
 LIMIT = 1.05
@@ -165,8 +166,11 @@ def add_dense_neighbour_lines():
 
 def add_engine_lines():
     data = (rows, 10_000, 100, 32)
+    # Trees of before the engine of the CPU was "native" call it "numba".
+    native = "native" if "native" in ENGINES else "numba"
     for engine in ("native", "torch", "faiss"):
-        options = {"engine": engine, "device": "cpu"}
+        name = native if engine == "native" else engine
+        options = {"engine": name, "device": "cpu"}
         # FAISS searches for few neighbours; a search for all takes long.
         if engine != "faiss":
             line(f"KNN by {engine}", fit, "KNNShapley", data, **options)
