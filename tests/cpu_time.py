@@ -1,8 +1,7 @@
-"""CPU time of a test run, child processes included: its sum, and with `--cpu-durations`
-its tests.
+"""CPU time of a test run, child processes included.
 
-Registered by tests/conftest.py. Wall time depends on what else the machine does; CPU
-time hardly.
+Its sum is printed, and with `--cpu-durations` the tests of most time. Registered by
+tests/conftest.py. Wall time depends on what else the machine does; CPU time hardly.
 """
 
 import resource
@@ -15,10 +14,7 @@ LIMIT = 10  # minutes, of the default tier with compiled loops cached
 
 def cpu_seconds():
     """CPU seconds of this process and of all its children, those alive included."""
-    seconds = sum(
-        sum(resource.getrusage(who)[:2])
-        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    )
+    seconds = _seconds_of(resource.RUSAGE_SELF) + _seconds_of(resource.RUSAGE_CHILDREN)
     for child in psutil.Process().children(recursive=True):
         try:
             seconds += sum(child.cpu_times()[:4])
@@ -27,9 +23,16 @@ def cpu_seconds():
     return seconds
 
 
+def _seconds_of(processes):
+    usage = resource.getrusage(processes)
+    return usage.ru_utime + usage.ru_stime
+
+
 class CPUTime:
-    """Measures the tests of one process; the controller of pytest-xdist adds up its
-    workers."""
+    """Measures the tests of one process.
+
+    The controller of pytest-xdist adds up its workers.
+    """
 
     def __init__(self, config):
         self.config = config
@@ -57,17 +60,17 @@ class CPUTime:
         self.by_test.update(by_test)
 
     def pytest_terminal_summary(self, terminalreporter):
-        # Workers are children of the controller: they are counted once, by what they
+        # Workers are children of the controller. They are counted once, by what they
         # report.
-        own = (
-            sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
-            if self.workers
-            else cpu_seconds()
-        )
-        shown = self.config.getoption("--cpu-durations")
-        for test in sorted(self.by_test, key=self.by_test.get, reverse=True)[:shown]:
+        if self.workers:
+            seconds = _seconds_of(resource.RUSAGE_SELF) + self.workers
+        else:
+            seconds = cpu_seconds()
+        n_shown = self.config.getoption("--cpu-durations")
+        longest = sorted(self.by_test, key=self.by_test.get, reverse=True)[:n_shown]
+        for test in longest:
             terminalreporter.write_line(f"{self.by_test[test]:8.2f} s CPU  {test}")
         terminalreporter.write_line(
-            f"CPU time, child processes included: {(own + self.workers) / 60:.1f} min "
+            f"CPU time, child processes included: {seconds / 60:.1f} min "
             f"(limit of the default tier: {LIMIT}, with compiled loops cached)"
         )
