@@ -17,8 +17,8 @@ GPU_DRIVER = shutil.which("nvidia-smi")
 REPOSITORY = Path(__file__).resolve().parents[1]
 # Modules that read doc/, examples/ or the files of skvalue/.
 READS_THE_REPOSITORY = re.compile(
-    "test_(contributing|doc|examples|(layered_)?figures|house|layers|lint|network_market|pages|"
-    "reproductions)$"
+    "test_(contributing|doc|examples|(layered_)?figures|house|layers|lint|"
+    "network_market|pages)$"
 )
 
 
@@ -38,8 +38,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    """Workers of pytest-xdist take one thread each: more threads than cores wait for
-    each other."""
+    """Give workers of pytest-xdist a thread each: more than cores would wait."""
     if getattr(config.option, "numprocesses", None):
         for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
             os.environ.setdefault(name, "1")  # the workers inherit it
@@ -60,31 +59,30 @@ def check_compiled_modules():
 
 class _Skipped(pytest.Module):
     def collect(self):
-        pytest.skip(
-            "reads files that are in the repository alone", allow_module_level=True
-        )
+        reason = "reads files that are in the repository alone"
+        pytest.skip(reason, allow_module_level=True)
 
 
 def pytest_pycollect_makemodule(module_path, parent):
-    """Skip what reads the repository where the tests were installed without it."""
-    if (
-        READS_THE_REPOSITORY.match(module_path.stem)
-        and not (REPOSITORY / "doc").is_dir()
-    ):
+    """Skip modules that read the repository where the tests stand without it."""
+    reads = READS_THE_REPOSITORY.match(module_path.stem)
+    reads = reads or module_path.parent.name == "reproductions"
+    if reads and not (REPOSITORY / "doc").is_dir():
         return _Skipped.from_parent(parent, path=module_path)
 
 
 def pytest_collection_finish(session):
     """Torch must know of the simulated GPU before it first takes a gradient."""
     modules = {getattr(item, "module", None) for item in session.items}
-    wanted = any("gpu" in getattr(item, "fixturenames", ()) for item in session.items)
-    wanted |= any(hasattr(module, "simulate_a_gpu") for module in modules)
-    if find_spec("torch") and (wanted or session.config.getoption("--simulated-gpu")):
+    is_used = (
+        session.config.getoption("--simulated-gpu")
+        or any("gpu" in getattr(item, "fixturenames", ()) for item in session.items)
+        or any(hasattr(module, "simulate_a_gpu") for module in modules)
+    )
+    if find_spec("torch") and is_used:
         try:
             from . import simulated_gpu
-        except (
-            ImportError
-        ):  # of what older versions of torch lack: the tests are skipped
+        except ImportError:  # older versions of torch lack names: tests are skipped
             return
         simulated_gpu.install()
 
@@ -109,8 +107,7 @@ def engine(request):
 
 @pytest.fixture
 def engines():
-    """All exact engines that are installed: where what they are compared with is
-    slow."""
+    """All exact engines that are installed, for comparisons with slow results."""
     return [
         engine for engine in EXACT_ENGINES if engine == "native" or find_spec(engine)
     ]
@@ -154,17 +151,14 @@ def no_gpu(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def gpu_everywhere_or_nowhere(request, monkeypatch):
-    """With --simulated-gpu, device="auto" is the simulated one in every test; without
-    it, the CPU.
+    """Let device="auto" be the simulated GPU with --simulated-gpu, else the CPU.
 
     On a machine with a GPU only tests marked gpu use it: the others ask for equal bits.
     """
+    may_use_gpu = request.node.get_closest_marker("gpu")
     if request.config.getoption("--simulated-gpu"):
         simulate_a_gpu(monkeypatch)
-    elif (
-        GPU_DRIVER and find_spec("torch") and not request.node.get_closest_marker("gpu")
-    ):
+    elif GPU_DRIVER and find_spec("torch") and not may_use_gpu:
         request.getfixturevalue("no_gpu")
-        monkeypatch.setenv(
-            "CUDA_VISIBLE_DEVICES", ""
-        )  # for processes that a test starts
+        # For processes that a test starts.
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")

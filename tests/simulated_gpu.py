@@ -1,5 +1,4 @@
-"""A second torch device that is no GPU but is as strict: the GPU tests run on it
-everywhere.
+"""A second torch device, as strict as a GPU, on which the tests of GPUs run.
 
 Tensors "on" it wrap tensors of the CPU, which do the work. As on a GPU, an operation on
 tensors of both devices is an error, and so is a tensor that goes to NumPy without
@@ -42,10 +41,11 @@ class OnDevice(torch.Tensor):
             storage_offset=inner.storage_offset(),
             dtype=inner.dtype,
             device=torch.device(NAME, 0),
-            storage_size=2
-            ** 50,  # nothing is stored; large enough for what changes its size
+            # Nothing is stored; large enough for operations that change the size.
+            storage_size=2**50,
         )
-        tensor.inner, tensor.gpu = inner, gpu  # torch itself knows of one
+        tensor.inner = inner
+        tensor.gpu = gpu  # torch itself knows of one
         return tensor
 
     def __repr__(self, **_):
@@ -58,66 +58,74 @@ class OnDevice(torch.Tensor):
 
 def _run(operation, args, kwargs):
     """An operation of which a tensor, or the result, is on the device."""
-    tensors = [
-        leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)
-    ]
-    here = {
-        id(tensor.inner): tensor for tensor in tensors if isinstance(tensor, OnDevice)
-    }
-    indices = tree_leaves(args[1]) if operation in _INDEXING else []
-    away = [
-        tensor
-        for tensor in tensors
-        if not isinstance(tensor, OnDevice)
-        and tensor.ndim  # a single number goes anywhere
-        and not any(tensor is index for index in indices)
-    ]
-    gpus = {tensor.gpu for tensor in here.values()}
-    if ((here and away) or len(gpus) > 1) and operation not in _CROSSING:
-        raise RuntimeError(
-            f"Expected all tensors to be on the same device: {operation}."
-        )
-    gpu = gpus.pop() if gpus else _current()
-    if here and torch.get_deterministic_debug_mode() == 2:
-        _refuse_what_has_no_order(operation, args, kwargs)
-    on_device, device = bool(here), kwargs.get("device")
+    leaves = tree_leaves((args, kwargs))
+    wrappers = {id(leaf.inner): leaf for leaf in leaves if isinstance(leaf, OnDevice)}
+    _refuse_two_devices(operation, args, leaves)
+    if wrappers and torch.get_deterministic_debug_mode() == 2:
+        _refuse_without_an_order(operation, args)
+
+    gpus = [wrapper.gpu for wrapper in wrappers.values()]
+    gpu = gpus[0] if gpus else _current()
+    on_device = bool(wrappers)
+    device = kwargs.get("device")
     if device is not None:
         on_device = torch.device(device).type == NAME
         kwargs = {**kwargs, "device": torch.device("cpu")}
-    args, kwargs = tree_map(
-        lambda leaf: leaf.inner if isinstance(leaf, OnDevice) else leaf, (args, kwargs)
-    )
 
-    def put(leaf):
+    def unwrap(leaf):
+        return leaf.inner if isinstance(leaf, OnDevice) else leaf
+
+    def wrap(leaf):
         if not on_device or not isinstance(leaf, torch.Tensor):
             return leaf
         # An operation in place gives back the tensor that it was called with.
-        return here[id(leaf)] if id(leaf) in here else OnDevice(leaf, gpu)
+        if id(leaf) in wrappers:
+            return wrappers[id(leaf)]
+        return OnDevice(leaf, gpu)
 
+    args, kwargs = tree_map(unwrap, (args, kwargs))
     result = operation(*args, **kwargs)
-    for tensor in here.values():
-        if (
-            tensor.shape != tensor.inner.shape
-            or tensor.stride() != tensor.inner.stride()
-        ):
-            _reshape(tensor)
-    return tree_map(put, result)
+    for wrapper in wrappers.values():
+        inner = wrapper.inner
+        if wrapper.shape != inner.shape or wrapper.stride() != inner.stride():
+            _reshape(wrapper)
+    return tree_map(wrap, result)
 
 
-def _refuse_what_has_no_order(operation, args, kwargs):
-    """As CUDA does, or would if it did not take the square of the memory for it
-    (cumsum)."""
-    weighted = (
-        operation == _ATEN.bincount.default and len(args) > 1 and args[1] is not None
-    )
-    if weighted or (operation in _SCANS and args[0].is_floating_point()):
+def _refuse_two_devices(operation, args, leaves):
+    """Refuse an operation on tensors of the CPU and of a GPU, or of two GPUs."""
+    if operation in _CROSSING:
+        return
+    indices = tree_leaves(args[1]) if operation in _INDEXING else []
+    gpus = {leaf.gpu for leaf in leaves if isinstance(leaf, OnDevice)}
+    # A single number goes anywhere.
+    on_cpu = [
+        leaf
+        for leaf in leaves
+        if type(leaf) is not OnDevice and isinstance(leaf, torch.Tensor) and leaf.ndim
+    ]
+    on_cpu = [leaf for leaf in on_cpu if not any(leaf is index for index in indices)]
+    if len(gpus) > 1 or (gpus and on_cpu):
+        raise RuntimeError(
+            f"Expected all tensors to be on the same device: {operation}."
+        )
+
+
+def _refuse_without_an_order(operation, args):
+    """Refuse sums that CUDA has in no fixed order.
+
+    Of cumsum it has one, at the square of the memory.
+    """
+    is_bincount = operation == _ATEN.bincount.default
+    is_weighted = is_bincount and len(args) > 1 and args[1] is not None
+    if is_weighted or (operation in _SCANS and args[0].is_floating_point()):
         raise RuntimeError(f"{operation} does not have a deterministic implementation.")
 
 
 def _reshape(tensor):
-    """After an operation that changed the shape in place, change that of the wrapper
-    too."""
-    inner, before = tensor.inner, torch._C._meta_in_tls_dispatch_include()
+    """Give a wrapper the shape that an operation in place gave to its tensor."""
+    inner = tensor.inner
+    before = torch._C._meta_in_tls_dispatch_include()
     with no_dispatch():
         torch._C._set_meta_in_tls_dispatch_include(True)
         try:
@@ -141,7 +149,8 @@ class _Module(_DummyBackendModule):
 
     @contextmanager
     def device(self, gpu):
-        before, _CURRENT.gpu = _current(), gpu
+        before = _current()
+        _CURRENT.gpu = gpu
         try:
             yield
         finally:
@@ -173,8 +182,7 @@ class _Module(_DummyBackendModule):
 
 
 def _in_half_precision(operation):
-    """What mixed precision does to a product: all that is float32 comes as the lower
-    precision."""
+    """A product in mixed precision: float32 is cast to the lower precision."""
 
     def lower(leaf):
         is_single = isinstance(leaf, torch.Tensor) and leaf.dtype == torch.float32
@@ -187,19 +195,22 @@ def _in_half_precision(operation):
     return run
 
 
-_LIBRARY = []  # torch drops a library without references
+_LIBRARIES = []  # torch drops a library without references
 
 
 def install():
     """Make the device known to torch, once a process."""
-    if not _LIBRARY:
+    if not _LIBRARIES:
         _setup_privateuseone_for_python_backend(NAME, _Module())
-        _LIBRARY.append(torch.library.Library("_", "IMPL"))
-        _LIBRARY[0].fallback(
-            lambda op, *args, **kwargs: _run(op, args, kwargs), "PrivateUse1"
+        fallbacks = torch.library.Library("_", "IMPL")
+        fallbacks.fallback(
+            lambda operation, *args, **kwargs: _run(operation, args, kwargs),
+            "PrivateUse1",
         )
-        _LIBRARY[0].fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
-        _LIBRARY.append(torch.library.Library("aten", "IMPL"))
+        fallbacks.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
+        products = torch.library.Library("aten", "IMPL")
         for name in ("linear", "conv2d", "matmul", "mm", "addmm", "bmm"):
-            packet = getattr(_ATEN, name).default
-            _LIBRARY[1].impl(packet, _in_half_precision(packet), "AutocastPrivateUse1")
+            product = getattr(_ATEN, name).default
+            lowered = _in_half_precision(product)
+            products.impl(product, lowered, "AutocastPrivateUse1")
+        _LIBRARIES.extend([fallbacks, products])
