@@ -188,6 +188,8 @@ def ranked(
     head : int, default=EXACT_RANKS
         Rank from which near-ties count as ties.
     """
+    # Points that are not ranked yet, and how many rows to search for each: max_rank,
+    # one for a row that is absent, and one beyond the last.
     n = len(space)
     waiting = [(np.arange(len(absent)), min(n, max_rank + 2))]
     while waiting:
@@ -199,16 +201,17 @@ def ranked(
 
         keys, order = search.nearest(lines, k)
         if k < n:
-            # The last row is only to see whether the one before it may be tied.
+            # The last row only shows whether the run of near-ties before it ends. If it
+            # does not, the point waits for a search of twice as many rows.
             rounding = _rounding(space, order[:, -2:-1], query_half[lines], tolerance)
-            is_ended = (keys[:, -1:] - keys[:, -2:-1] > rounding)[:, 0]
-            if not is_ended.all():
-                waiting.append((lines[~is_ended], min(n, 2 * k)))
-            if not is_ended.any():
+            has_end = (keys[:, -1:] - keys[:, -2:-1] > rounding)[:, 0]
+            if not has_end.all():
+                waiting.append((lines[~has_end], min(n, 2 * k)))
+            if not has_end.any():
                 continue
-            lines = lines[is_ended]
-            keys = keys[is_ended, :-1]
-            order = order[is_ended, :-1]
+            lines = lines[has_end]
+            keys = keys[has_end, :-1]
+            order = order[has_end, :-1]
 
         tied = _resolve(
             space,

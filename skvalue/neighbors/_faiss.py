@@ -192,13 +192,13 @@ class FaissEngine:
         # Candidates are all rows that float32 products cannot rule out.
         tolerance = _EPS * (8.0 + points.shape[1])
         point_slack = rule.slack * (tolerance / space.ball_tolerance)
-        reach = point_slack.max() + tolerance * space.largest_half + 1e-30
+        largest_slack = point_slack.max() + tolerance * space.largest_half + 1e-30
+        if space.kind == COSINE:
+            search_limit = 1.0 - radius - 2 * largest_slack
+        else:
+            search_limit = radius**2 + 4 * largest_slack
         with _LOCK:
-            if space.kind == COSINE:
-                limit = 1.0 - radius - 2 * reach
-            else:
-                limit = radius**2 + 4 * reach
-            starts, scores, i = index.range_search(queries, limit)
+            starts, scores, i = index.range_search(queries, search_limit)
         v = np.repeat(np.arange(n_points), np.diff(starts).astype(np.int64))
 
         # Where rounding may decide, the exact keys do.

@@ -73,6 +73,7 @@ class NativeEngine:
         points = space.read(points)
         queries, query_half = space.queries(points)
         n_points = len(points)
+        # Points whose order is yielded at a time: 65,536 ranks, or 8 points.
         step = min(max(8, 2**16 // n), n_points)
         buffers = _rank_buffers(space, n_points, step)
         products = buffers.products[: n_points * n].reshape(n_points, n)
@@ -99,11 +100,12 @@ class NativeEngine:
             largest_half=space.largest_half,
             mean_half=space.mean_half,
         )
+        # Rows that are left out, and where those of each point begin.
         left_out = np.full(n_points, -1) if self_index is None else self_index
         is_left_out = left_out >= 0
         absent_ptr = np.concatenate([[0], np.cumsum(is_left_out)])
         absent = left_out[is_left_out].astype(np.int64)
-        # Ranks that are resolved exactly, see `rank_tile`.
+        # Near-ties from this rank on are ties, see `rank_tile`.
         head = n if n <= 4096 else 1024
         n_ranked = np.empty(step, dtype=np.int64)
         for tile in tiles(n_points, step):

@@ -169,16 +169,20 @@ class TorchEngine:
         if self_index is not None:
             absent = np.flatnonzero(self_index >= 0)
             keys[absent, self_index[absent].astype(np.int64)] = torch.inf
-        half = self.to_device(space.half) * space.rank_tolerance
+
+        # The rounding of keys, from the sizes of both rows.
+        row_rounding = self.to_device(space.half) * space.rank_tolerance
         query_half = self.to_device(query_half)[:, None].to(keys.dtype)
-        query_half = query_half * space.rank_tolerance
+        query_rounding = query_half * space.rank_tolerance
 
         # Sort the first ranks, and more of the points whose last run may continue.
         n = len(space)
         lines = np.arange(len(points))
         n_sorted = n + 1 if max_rank is None else max_rank + 1
         while n_sorted < n // 4 and len(lines):
-            order, near = self._sort(space, keys, half, query_half, n_sorted)
+            order, near = self._sort(
+                space, keys, row_rounding, query_rounding, n_sorted
+            )
             is_open = near[:, -1]
             ended = (~is_open).nonzero()[:, 0]
             to_sort = is_open.nonzero()[:, 0]
@@ -190,11 +194,11 @@ class TorchEngine:
                 yield ended_lines, order, tied
             lines = lines[to_sort.cpu().numpy()]
             keys = keys[to_sort]
-            query_half = query_half[to_sort]
+            query_rounding = query_rounding[to_sort]
             n_sorted = 2 * n_sorted
 
         if len(lines):
-            order, near = self._sort(space, keys, half, query_half, n)
+            order, near = self._sort(space, keys, row_rounding, query_rounding, n)
             # Free the memory.
             del keys
             order, tied = self._resolve(space, points[lines], order, near)
@@ -215,11 +219,12 @@ class TorchEngine:
             torch.addmm(half[rows], queries, block.T, alpha=-1, out=keys[:, rows])
         return keys
 
-    def _sort(self, space, keys, half, query_half, n_sorted):
+    def _sort(self, space, keys, row_rounding, query_rounding, n_sorted):
         """Rows with the smallest keys, and a mask of near-ties with the one before.
 
-        Both of shape (n_points, n_sorted). ``half`` and ``query_half`` are multiplied
-        by the tolerance.
+        Both of shape (n_points, n_sorted). For "euclidean", keys that differ by at most
+        the sum of ``row_rounding`` (n_rows,) and ``query_rounding`` (n_points, 1) are
+        near-ties.
         """
         if n_sorted < len(space):
             sorted_keys, order = torch.topk(
@@ -230,7 +235,7 @@ class TorchEngine:
         near = torch.zeros(order.shape, dtype=torch.bool, device=self.device)
         gaps = sorted_keys[:, 1:] - sorted_keys[:, :-1]
         if space.kind == EUCLIDEAN:
-            near[:, 1:] = gaps <= half[order[:, 1:]] + query_half
+            near[:, 1:] = gaps <= row_rounding[order[:, 1:]] + query_rounding
         elif space.kind == COSINE:
             near[:, 1:] = gaps <= space.rank_tolerance
         else:

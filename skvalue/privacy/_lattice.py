@@ -71,6 +71,7 @@ def _tail(y, contributions, scale):
         return ndtr(-z) + density * (
             first_derivative / 24 - 7 * third_derivative / 5760
         )
+    # Beyond the table the tail is that of its first entry, 1, or 0.
     radius, tails = _tail_table(contributions, scale)
     places = np.clip(y, -radius, radius + 1).astype(np.int64) + radius
     return np.append(tails, 0.0)[places]
@@ -86,5 +87,6 @@ def lattice_delta(epsilon, scale, contributions, step=1):
     threshold = np.floor(epsilon * scale**2 / step + shift / 2) + 1
     tail = _tail(threshold - shift, contributions, scale)
     neighbour_tail = _tail(threshold, contributions, scale)
+    # exp(epsilon) alone may overflow; the logarithm of a tail of 0 is -inf.
     with np.errstate(divide="ignore"):
         return np.maximum(tail - np.exp(epsilon + np.log(neighbour_tail)), 0.0)

@@ -202,6 +202,7 @@ class FileStore:
 
     def _require_ledger(self):
         """Refuse a file that is no ledger from its first bytes, changing nothing."""
+        # Another process may have created the file, and not written to it yet.
         deadline = time.monotonic() + _CREATION_TIMEOUT
         while True:
             if not os.path.isfile(self.path):  # reading a pipe would wait for ever

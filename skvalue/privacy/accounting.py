@@ -146,6 +146,8 @@ def get_epsilon(event, delta, relation=None):
     delta = check_delta(delta)
     events = simplify(event, relation)
     epsilon = _raw_epsilon(events, delta)
+    # Delta is reduced by a bound of the sampler's error. The error grows with epsilon,
+    # and epsilon as delta is reduced: twice the error leaves room for that.
     slack = 2 * _sampler_slack(events, epsilon)
     if slack == 0 or math.isinf(epsilon):
         return epsilon

@@ -239,11 +239,12 @@ def calibrate(make_event, epsilon, delta, tol=1e-3):
     def is_enough(scale, **grid):
         return delta_of(simplify(make_event(scale)), epsilon, **grid) <= delta
 
-    # Most steps are on a coarser grid, which moves the scale by less than its
-    # tolerance.
+    # The cost is computed faster on a coarser grid of losses, which moves the scale by
+    # less than its tolerance.
     coarse = {"interval": epsilon * min(3e-4, 0.3 * tol)}
 
-    # A bracket: the noise is too small at `low`, and enough at `high`.
+    # A bracket: the noise is too small at `low`, and enough at `high`. For events
+    # that hardly need noise, the search for `low` ends at 2^-60.
     low = high = 1.0
     while is_enough(low, **coarse) and low > 2.0**-60:
         high = low
@@ -264,7 +265,7 @@ def calibrate(make_event, epsilon, delta, tol=1e-3):
         else:
             low = middle
 
-    # The last steps are on the fine grid.
+    # The fine grid decides: what is enough on it may differ by a few steps either way.
     while high > 2.0**-60 and is_enough(high / (1 + tol)):
         high /= 1 + tol
     while not is_enough(high):

@@ -120,11 +120,11 @@ class DiscreteGaussianEvent:
 
 @dataclass(frozen=True)
 class LaplaceEvent:
-    """The vector ``f(D) + z``, z_j of density ``exp(-|x| / scale) / (2 scale)``, for
-    real f.
+    """The vector ``f(D) + z`` with Laplace noise z, for real f.
 
-    Neighbours under `relation` have ``||f(D) - f(D')||_1 <= sensitivity``. Noise is
-    independent across coordinates. Under "null" and "add_remove", f is a sum over rows.
+    The entries of z are independent, of density ``exp(-|x| / scale) / (2 scale)``.
+    Neighbours under `relation` have ``||f(D) - f(D')||_1 <= sensitivity``. Under "null"
+    and "add_remove", f is a sum over rows.
 
     Parameters
     ----------

@@ -372,7 +372,7 @@ def poisson_sample(n_rows, probability, *, noise_random_state=None):
 
 
 def _byte_source(noise_random_state, warn=True):
-    """Function of a number that returns so many random bytes."""
+    """The function that returns n random bytes."""
     if noise_random_state is None:
         return secrets.token_bytes
     is_integer = isinstance(noise_random_state, Integral)
@@ -418,7 +418,8 @@ def _noise(event, n_numbers, random_bytes):
         signs = 1.0 - 2.0 * (words & np.uint64(1)).astype(float)
         return event.scale * signs * np.log(2 * noise)
 
-    # Quantiles of a normal distribution, in place; they are negative.
+    # Quantiles of a normal distribution, in place. They are negative: where the last
+    # bit of a word is set, the sign bit of the number is flipped.
     ndtri(noise, out=noise)
     noise *= event.scale
     noise.view(np.uint64)[:] ^= words << np.uint64(63)

@@ -177,10 +177,10 @@ def distinguish_scores(scores, scores_neighbour, event, *, fail=1e-6):
     pooled = np.sort(np.concatenate([scores[:half], scores_neighbour[:half]]))
     places = np.ceil(_QUANTILES * (len(pooled) - 1)).astype(np.int64)
     cuts = np.unique(pooled[places])
-    choosing = (_rates(scores[:half], cuts), _rates(scores_neighbour[:half], cuts))
-    testing = (_rates(scores[half:], cuts), _rates(scores_neighbour[half:], cuts))
+    first_rates = (_rates(scores[:half], cuts), _rates(scores_neighbour[:half], cuts))
+    second_rates = (_rates(scores[half:], cuts), _rates(scores_neighbour[half:], cuts))
 
-    # There are two bounds, in two directions.
+    # Every epsilon is tested with two bounds, in two directions.
     level = fail / (4 * len(_EPSILONS))
     violations = []
     for epsilon in _EPSILONS:
@@ -188,13 +188,13 @@ def distinguish_scores(scores, scores_neighbour, event, *, fail=1e-6):
         factor = math.exp(epsilon)
         for is_flipped in (False, True):
             # The cut that violates the claim most in the first half is tested.
-            right, wrong = _guesses(*choosing, is_flipped)
-            best = np.argmax(right - factor * wrong)
-            right, wrong = _guesses(*testing, is_flipped)
-            right, wrong = _clopper_pearson(
-                right[best], wrong[best], n_runs - half, level
+            right, wrong = _guesses(*first_rates, is_flipped)
+            worst = np.argmax(right - factor * wrong)
+            right, wrong = _guesses(*second_rates, is_flipped)
+            least_right, most_wrong = _clopper_pearson(
+                right[worst], wrong[worst], n_runs - half, level
             )
-            violations.append((right - factor * wrong - claimed, epsilon))
+            violations.append((least_right - factor * most_wrong - claimed, epsilon))
     violation, epsilon_at = max(violations, key=itemgetter(0))
     return DistinguishReport(violation <= 0, violation, epsilon_at, n_runs, fail)
 
