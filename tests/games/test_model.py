@@ -1,5 +1,4 @@
-"""The game of training a model: the loop over fits, weights, groups, failures,
-scorers."""
+"""The game of training a model: the loop over fits, weights, groups, failures."""
 
 import time
 import warnings
@@ -11,15 +10,8 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier
-from sklearn.metrics import (
-    accuracy_score,
-    f1_score,
-    log_loss,
-    make_scorer,
-    precision_score,
-    roc_auc_score,
-)
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.metrics import log_loss
 from sklearn.model_selection import KFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -47,68 +39,115 @@ def masks(rng):
     return rng.random((15, 40)) < 0.4
 
 
-def by_hand(estimator, X, y, X_val, y_val, masks):
-    return [clone(estimator).fit(X[m], y[m]).score(X_val, y_val) for m in masks]
+def scores_of_fits(estimator, X, y, X_val, y_val, masks):
+    scores = []
+    for mask in masks:
+        model = clone(estimator).fit(X[mask], y[mask])
+        scores.append(model.score(X_val, y_val))
+    return scores
 
 
-@pytest.mark.parametrize("estimator", [TREE, GaussianNB(), LogisticRegression()])
-def test_labels_that_only_uint64_holds(data, masks, estimator):
-    X, y, X_val, y_val = data
-    large = np.array([5, 2**64 - 1], dtype=np.uint64)
-    games = [
-        ModelGame(
-            estimator, X, labels[(y == "yes") * 1], X_val, labels[(y_val == "yes") * 1]
-        )
-        for labels in (np.array([0, 1]), large)
-    ]
-    np.testing.assert_array_equal(*(game.utility(masks) for game in games))
+def constant(value):
+    """A scorer that returns the same for any model."""
+    return lambda model, X, y: value
+
+
+# Fits ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "estimator", [TREE, make_pipeline(StandardScaler(), LinearSVC(random_state=0))]
+    "estimator",
+    [TREE, make_pipeline(StandardScaler(), LinearSVC(random_state=0))],
+    ids=["tree", "pipeline"],
 )
-def test_utility_is_the_score_of_a_fit(estimator, data, masks):
+def test_a_utility_is_the_score_of_a_fit(estimator, data, masks):
     game = ModelGame(estimator, *data)
     assert game.solver == "loop"
-    np.testing.assert_array_equal(game.utility(masks), by_hand(estimator, *data, masks))
+    expected = scores_of_fits(estimator, *data, masks)
+    np.testing.assert_array_equal(game.utility(masks), expected)
     assert (game.n_evaluations, game.n_failed) == (len(masks), 0)
+
+
+def test_a_utility_is_computed_once(data, masks):
+    game = ModelGame(TREE, *data)
+    game.utility(masks)
     game.utility(masks)
     assert game.n_evaluations == len(masks)
 
 
-def test_regression(data, masks):
+def test_a_utility_of_a_regression_is_the_score_of_a_fit(data, masks):
     X, _, X_val, _ = data
     model = DecisionTreeRegressor(max_depth=2, random_state=0)
-    game = ModelGame(model, X, X[:, 1], X_val, X_val[:, 1])
-    expected = by_hand(model, X, X[:, 1], X_val, X_val[:, 1], masks)
+    data = X, X[:, 1], X_val, X_val[:, 1]
+    game = ModelGame(model, *data)
+    expected = scores_of_fits(model, *data, masks)
     np.testing.assert_array_equal(game.utility(masks), expected)
     assert game.utility(np.zeros((1, 40), dtype=bool)) == [0]
+
+
+@pytest.mark.parametrize(
+    "estimator", [TREE, GaussianNB(), LogisticRegression()], ids=str
+)
+def test_labels_that_only_uint64_holds(data, masks, estimator):
+    X, y, X_val, y_val = data
+    codes = (y == "yes") * 1
+    codes_val = (y_val == "yes") * 1
+    large = np.array([5, 2**64 - 1], dtype=np.uint64)
+    game = ModelGame(estimator, X, codes, X_val, codes_val)
+    of_large = ModelGame(estimator, X, large[codes], X_val, large[codes_val])
+    np.testing.assert_array_equal(of_large.utility(masks), game.utility(masks))
+
+
+def test_data_frames_are_passed_to_the_estimator(data, masks):
+    pandas = pytest.importorskip("pandas")
+    X, y, X_val, y_val = data
+    names = ["a", "b", "c"]
+    frame = pandas.DataFrame(X, columns=names)
+    frame_val = pandas.DataFrame(X_val, columns=names)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # about feature names
+        utilities = ModelGame(TREE, frame, y, frame_val, y_val).utility(masks)
+    np.testing.assert_array_equal(utilities, ModelGame(TREE, *data).utility(masks))
+
+
+def test_sparse_rows_are_passed_to_the_estimator(data, masks):
+    from scipy.sparse import csr_array
+
+    X, y, X_val, y_val = data
+    game = ModelGame(TREE, csr_array(X), y, csr_array(X_val), y_val)
+    expected = ModelGame(TREE, *data).utility(masks)
+    np.testing.assert_array_equal(game.utility(masks), expected)
+
+
+def random_game(data, random_state):
+    """A game of models that depend on random numbers."""
+    return ModelGame(
+        SGDClassifier(), *data, scoring="balanced_accuracy", random_state=random_state
+    )
 
 
 @pytest.mark.parametrize(
     "backend",
     [
         "threading",
-        *(pytest.param(b, marks=pytest.mark.slow) for b in ("loky", "multiprocessing")),
+        pytest.param("loky", marks=pytest.mark.slow),
+        pytest.param("multiprocessing", marks=pytest.mark.slow),
     ],
 )
-def test_same_bits_for_any_workers(backend, data, masks):
-    game = ModelGame(
-        SGDClassifier(), *data, scoring="balanced_accuracy", random_state=3
-    )
-    one = game.utility(masks)
+def test_utilities_have_the_same_bits_for_any_workers(backend, data, masks):
+    expected = random_game(data, 3).utility(masks)
     with joblib.parallel_config(backend=backend, n_jobs=2):
-        many = ModelGame(
-            SGDClassifier(), *data, scoring="balanced_accuracy", random_state=3
-        )
-        np.testing.assert_array_equal(many.utility(masks), one)
-    other = ModelGame(
-        SGDClassifier(), *data, scoring="balanced_accuracy", random_state=4
-    )
-    assert (other.utility(masks) != one).any()
+        utilities = random_game(data, 3).utility(masks)
+    np.testing.assert_array_equal(utilities, expected)
 
 
-def test_on_a_dask_cluster(data, masks):
+def test_utilities_depend_on_the_random_state(data, masks):
+    one = random_game(data, 3).utility(masks)
+    other = random_game(data, 4).utility(masks)
+    assert (one != other).any()
+
+
+def test_utilities_on_a_dask_cluster_have_the_same_bits(data, masks):
     distributed = pytest.importorskip("distributed")
     expected = ModelGame(TREE, *data).utility(masks)
     with (
@@ -121,31 +160,33 @@ def test_on_a_dask_cluster(data, masks):
         np.testing.assert_array_equal(ModelGame(TREE, *data).utility(masks), expected)
 
 
-def test_random_state_is_given_to_what_has_none():
-    X, y = np.arange(8.0)[:, None], np.tile([0, 1], 4)
+def test_random_state_is_given_to_steps_that_have_none():
+    X = np.arange(8.0)[:, None]
+    y = np.tile([0, 1], 4)
     pipeline = make_pipeline(StandardScaler(), RandomForestClassifier(2))
     game = ModelGame(pipeline, X, y, X, y, random_state=5)
-    assert game._training.estimator[-1].random_state == 5
+    assert game.estimator[-1].random_state == 5
     assert pipeline[-1].random_state is None
     fixed = RandomForestClassifier(2, random_state=1)
-    assert (
-        ModelGame(fixed, X, y, X, y, random_state=5)._training.estimator.random_state
-        == 1
-    )
+    game = ModelGame(fixed, X, y, X, y, random_state=5)
+    assert game.estimator.random_state == 1
+
+
+# Weights and groups -------------------------------------------------------------------
 
 
 def test_sample_weight_is_cut_with_the_coalition(data, masks, rng):
     X, y, X_val, y_val = data
     weights = rng.random(40)
     game = ModelGame(TREE, *data, sample_weight=weights)
-    expected = [
-        clone(TREE).fit(X[m], y[m], sample_weight=weights[m]).score(X_val, y_val)
-        for m in masks
-    ]
+    expected = []
+    for mask in masks:
+        model = clone(TREE).fit(X[mask], y[mask], sample_weight=weights[mask])
+        expected.append(model.score(X_val, y_val))
     np.testing.assert_array_equal(game.utility(masks), expected)
 
 
-def test_rows_of_weight_zero_are_not_there(data):
+def test_rows_of_weight_zero_are_left_out_of_coalitions(data):
     X, y, X_val, y_val = data
     weights = np.r_[np.zeros(20), np.ones(20)]
     game = ModelGame(TREE, *data, sample_weight=weights)
@@ -155,6 +196,9 @@ def test_rows_of_weight_zero_are_not_there(data):
     assert game.utility(masks).tolist() == [expected, 0.5]
     assert (game.n_evaluations, game.n_failed, game.n_one_class) == (2, 0, 0)
 
+
+def test_a_class_of_weight_zero_is_no_class_of_a_coalition(data):
+    y = data[1]
     game = ModelGame(TREE, *data, sample_weight=(y == "yes").astype(float))
     game.utility(np.ones((1, 40), dtype=bool))
     assert (game.n_failed, game.n_one_class) == (0, 1)
@@ -168,49 +212,42 @@ def test_a_split_may_have_rows_of_weight_zero_alone(data):
     assert (values[:20] == 0).all()
 
 
-def test_validation_weights(data, masks, rng):
+def test_validation_weights_are_those_of_the_score(data, masks, rng):
     X, y, X_val, y_val = data
     weights = rng.random(20)
     game = ModelGame(TREE, *data, scoring="neg_log_loss", sample_weight_val=weights)
-    expected = [
-        -log_loss(
-            y_val,
-            clone(TREE).fit(X[m], y[m]).predict_proba(X_val),
-            sample_weight=weights,
-        )
-        for m in masks
-    ]
+    expected = []
+    for mask in masks:
+        probabilities = clone(TREE).fit(X[mask], y[mask]).predict_proba(X_val)
+        expected.append(-log_loss(y_val, probabilities, sample_weight=weights))
     np.testing.assert_allclose(game.utility(masks), expected)
-    # Equal weights are none, so that any scorer goes.
+
+
+def test_equal_validation_weights_need_no_scorer_that_takes_them(data):
     ModelGame(
-        TREE,
-        *data,
-        scoring=lambda m, X, y: 1.0,
-        empty_utility=0,
-        sample_weight_val=[2] * 20,
+        TREE, *data, scoring=constant(1.0), empty_utility=0, sample_weight_val=[2] * 20
     )
 
 
-def test_weights_that_are_refused(data):
-    with pytest.raises(
-        ValueError, match="sample_weight needs an estimator whose fit takes it. Go"
-    ):
+def test_weights_are_refused_for_an_estimator_that_takes_none(data):
+    message = "sample_weight needs an estimator whose fit takes it. Go"
+    with pytest.raises(ValueError, match=message):
         ModelGame(KNeighborsClassifier(), *data, sample_weight=np.ones(40))
-    with pytest.raises(
-        ValueError, match="sample_weight_val, .* need a scorer that takes"
-    ):
-        ModelGame(
-            TREE,
-            *data,
-            scoring=lambda m, X, y: 1.0,
-            empty_utility=0,
-            sample_weight_val=range(20),
-        )
+
+
+def test_validation_weights_are_refused_for_a_scorer_that_takes_none(data):
+    options = {"scoring": constant(1.0), "empty_utility": 0}
+    message = "sample_weight_val, .* need a scorer that takes"
+    with pytest.raises(ValueError, match=message):
+        ModelGame(TREE, *data, **options, sample_weight_val=range(20))
+
+
+def test_negative_weights_are_refused(data):
     with pytest.raises(ValueError, match="sample_weight must be non-negative. Got -1"):
         ModelGame(TREE, *data, sample_weight=-np.ones(40))
 
 
-def test_weights_through_a_pipeline(data, masks, rng):
+def test_weights_reach_the_step_of_a_pipeline_that_requests_them(data, masks, rng):
     weights = rng.random(40)
     with (
         config_context(enable_metadata_routing=True),
@@ -218,29 +255,39 @@ def test_weights_through_a_pipeline(data, masks, rng):
     ):
         tree = clone(TREE).set_fit_request(sample_weight=True)
         scaler = StandardScaler().set_fit_request(sample_weight=False)
-        game = ModelGame(
-            make_pipeline(scaler, tree), *data, sample_weight=weights, n_jobs=2
-        )
-        plain = ModelGame(TREE, *data, sample_weight=weights)
-        np.testing.assert_array_equal(game.utility(masks), plain.utility(masks))
+        pipeline = make_pipeline(scaler, tree)
+        game = ModelGame(pipeline, *data, sample_weight=weights, n_jobs=2)
+        tree_alone = ModelGame(TREE, *data, sample_weight=weights)
+        np.testing.assert_array_equal(game.utility(masks), tree_alone.utility(masks))
 
 
-def test_weights_that_no_step_of_a_pipeline_requests(data):
-    weights = np.ones(40)
+def test_weights_of_a_pipeline_are_refused_without_metadata_routing(data):
     pipeline = make_pipeline(StandardScaler(), clone(TREE))
-    with pytest.raises(
-        ValueError, match="(?s)sample_weight needs.*A pipeline takes it"
+    message = "(?s)sample_weight needs.*A pipeline takes it"
+    with pytest.raises(ValueError, match=message):
+        ModelGame(pipeline, *data, sample_weight=np.ones(40))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (
+            make_pipeline(StandardScaler(), clone(TREE)),
+            "sample_weight.* not explicitly set as requested",
+        ),
+        (
+            KNeighborsClassifier(),
+            "sample_weight needs an estimator whose fit takes it",
+        ),
+    ],
+    ids=["pipeline", "estimator"],
+)
+def test_weights_that_nothing_requests_are_refused(data, estimator, message):
+    with (
+        config_context(enable_metadata_routing=True),
+        pytest.raises(ValueError, match=message),
     ):
-        ModelGame(pipeline, *data, sample_weight=weights)
-    with config_context(enable_metadata_routing=True):
-        with pytest.raises(
-            ValueError, match="sample_weight.* not explicitly set as requested"
-        ):
-            ModelGame(pipeline, *data, sample_weight=weights)
-        with pytest.raises(
-            ValueError, match="sample_weight needs an estimator whose fit takes it"
-        ):
-            ModelGame(KNeighborsClassifier(), *data, sample_weight=weights)
+        ModelGame(estimator, *data, sample_weight=np.ones(40))
 
 
 def test_groups_are_players(data):
@@ -252,109 +299,6 @@ def test_groups_are_players(data):
     rows = np.isin(groups, ["a", "d"])
     expected = clone(TREE).fit(X[rows], y[rows]).score(X_val, y_val)
     assert game.utility([[True, False, False, True]]) == [expected]
-
-
-def test_data_frames_and_sparse_rows(data, masks):
-    pandas = pytest.importorskip("pandas")
-    from scipy.sparse import csr_array
-
-    X, y, X_val, y_val = data
-    expected = ModelGame(TREE, *data).utility(masks)
-    frames = [pandas.DataFrame(part, columns=["a", "b", "c"]) for part in (X, X_val)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # about feature names
-        got = ModelGame(TREE, frames[0], y, frames[1], y_val).utility(masks)
-    np.testing.assert_array_equal(got, expected)
-    got = ModelGame(TREE, csr_array(X), y, csr_array(X_val), y_val).utility(masks)
-    np.testing.assert_array_equal(got, expected)
-
-
-# Coalitions that lack classes ---------------------------------------------------------
-
-
-@pytest.fixture
-def three():
-    """Three classes; the players are sorted by class, eight each."""
-    rng = np.random.default_rng(1)
-    y = np.repeat(["a", "b", "c"], 8)
-    X = rng.normal(size=(24, 2)) + np.repeat([[0, 0], [2, 0], [0, 2]], 8, axis=0)
-    return X, y, X[::2] + 0.1, y[::2]
-
-
-def members(*rows):
-    mask = np.zeros((1, 24), dtype=bool)
-    mask[0, list(rows)] = True
-    return mask
-
-
-@pytest.mark.parametrize("batch", ["auto", "never"])
-def test_one_class_predicts_itself(three, batch):
-    game = ModelGame(LogisticRegression(), *three, batch=batch)
-    assert game.utility(members(0, 1)) == [1 / 3]
-    game = ModelGame(LogisticRegression(), *three, scoring="neg_log_loss", batch=batch)
-    expected = (
-        np.log(3 / 5) + 2 * np.log(1 / 5)
-    ) / 3  # (count + 1) / (n + C), n = 2, C = 3
-    np.testing.assert_allclose(game.utility(members(0, 1)), expected)
-    assert (game.n_evaluations, game.n_failed, game.n_one_class) == (1, 0, 1)
-    game = ModelGame(
-        LinearSVC(), *three, scoring="top_k_accuracy", batch=batch, empty_utility=0
-    )
-    assert game.utility(members(0, 1)) == [
-        2 / 3
-    ]  # of three classes with equal decisions
-    assert (game.n_failed, game.n_one_class) == (0, 1)
-
-
-@pytest.mark.parametrize("batch", ["auto", "never"])
-def test_a_class_not_seen_keeps_a_probability(three, batch):
-    X, y, X_val, y_val = three
-    game = ModelGame(
-        LogisticRegression(tol=1e-10), *three, scoring="neg_log_loss", batch=batch
-    )
-    rows = [0, 1, 2, 8, 9]
-    model = LogisticRegression(tol=1e-10).fit(X[rows], y[rows])
-    probabilities = np.full((12, 3), 1 / (5 + 3))
-    probabilities[:, :2] = model.predict_proba(X_val) * (5 + 2) / (5 + 3)
-    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
-    expected = -log_loss(y_val, probabilities, labels=["a", "b", "c"])
-    np.testing.assert_allclose(game.utility(members(*rows)), expected, rtol=1e-6)
-    assert game.n_failed == 0
-
-
-@pytest.mark.parametrize("batch", ["auto", "never"])
-@pytest.mark.parametrize(
-    "scoring", ["neg_log_loss", "neg_brier_score", "top_k_accuracy"]
-)
-def test_validation_points_may_lack_a_class(three, batch, scoring):
-    X, y, X_val, y_val = three
-    some = y_val != "c"
-    options = dict(
-        scoring=scoring, empty_utility=-2.0, batch=batch, error_score="raise"
-    )
-    model = LogisticRegression(tol=1e-9)
-    game = ModelGame(model, X, y, X_val[some], y_val[some], **options)
-    probabilities = model.fit(X, y).predict_proba(X_val[some])
-    codes = np.searchsorted(["a", "b", "c"], y_val[some])
-    hits = np.eye(3)[codes]
-    expected = {
-        "neg_log_loss": np.log(probabilities[hits == 1]).mean(),
-        "neg_brier_score": -((probabilities - hits) ** 2).sum(axis=1).mean(),
-        "top_k_accuracy": (np.argsort(probabilities)[:, 1:] == codes[:, None])
-        .any(axis=1)
-        .mean(),
-    }
-    np.testing.assert_allclose(
-        game.utility(members(*range(24))), expected[scoring], atol=1e-5
-    )
-
-
-@pytest.mark.parametrize("model", [LinearSVC(), LogisticRegression()])
-def test_one_class_has_an_auc_of_a_half(data, model):
-    game = ModelGame(model, *data, scoring="roc_auc", batch="never")
-    mask = (data[1] == "yes")[None]
-    assert game.utility(mask) == [0.5]
-    assert (game.n_failed, game.n_one_class) == (0, 1)
 
 
 # Failures -----------------------------------------------------------------------------
@@ -373,60 +317,33 @@ class Fragile(ClassifierMixin, BaseEstimator):
         return np.repeat(self.classes_[-1:], len(X))
 
 
+SIX_ROWS = np.arange(40)[None] < 6
+
+
 @pytest.mark.parametrize(("error_score", "expected"), [("empty", 0.5), (-3, -3.0)])
 def test_failing_coalitions_are_counted(data, error_score, expected):
     game = ModelGame(Fragile(), *data, error_score=error_score)
-    yes = np.mean(data[3] == "yes")
-    masks = np.zeros((2, 40), dtype=bool)
-    masks[0, :6] = masks[1, :7] = True
-    assert game.utility(masks).tolist() == [expected, yes]
+    score = np.mean(data[3] == "yes")
+    masks = np.arange(40) < [[6], [7]]
+    assert game.utility(masks).tolist() == [expected, score]
     assert (game.n_evaluations, game.n_failed) == (2, 1)
     ((message, category),) = failed_warnings([game])
     assert message.startswith("1 of 2 coalitions")
     assert message.endswith(f"has utility {expected:g}.")
     assert category is FailedCoalitionsWarning
-    with pytest.raises(
-        ValueError, match="all 40 rows.*Fragile, which raised RuntimeError, the"
-    ):
+
+
+def test_a_failure_of_all_rows_is_an_error(data):
+    game = ModelGame(Fragile(), *data)
+    message = "all 40 rows.*Fragile, which raised RuntimeError, the"
+    with pytest.raises(ValueError, match=message):
         game.utility(np.ones((1, 40), dtype=bool))
 
 
-@pytest.mark.parametrize(
-    ("estimator", "message"),
-    [
-        (
-            LogisticRegression(C=-1),
-            "The 'C' parameter of LogisticRegression must be a float",
-        ),
-        (
-            LogisticRegression(C="x"),
-            "The 'C' parameter of LogisticRegression must be a float",
-        ),
-        (
-            LogisticRegression(max_iter=-5),
-            "The 'max_iter' parameter of LogisticRegression",
-        ),
-    ],
-)
-def test_parameters_are_checked_before_a_batched_solver_takes_over(
-    data, estimator, message
-):
-    with pytest.raises(ValueError, match=message):
-        ModelGame(estimator, *data)
-
-
-def test_a_game_warns_once_a_call(data, masks):
-    game = ModelGame(LogisticRegression(max_iter=1), *data, batch="never", cache_size=0)
-    with pytest.warns(ConvergenceWarning, match=r"\[\d+ times in fits") as found:
-        game.utility(masks)
-    assert len(found) == 1
-    assert found[0].filename == __file__
-
-
-def test_failing_coalitions_raise(data):
+def test_failing_coalitions_raise_their_error_if_asked_to(data):
     game = ModelGame(Fragile(), *data, error_score="raise")
     with pytest.raises(RuntimeError, match="even") as error:
-        game.utility(np.arange(40)[None] < 6)
+        game.utility(SIX_ROWS)
     assert error.value.__notes__ == ["The coalition had 6 rows."]
 
 
@@ -434,162 +351,46 @@ def test_failing_coalitions_raise(data):
 @pytest.mark.parametrize(
     ("score", "message"),
     [
-        (
-            np.nan,
-            "scoring must return a finite number. Got nan for a coalition of 6 rows",
-        ),
-        (
-            -np.inf,
-            "scoring must return a finite number. Got -inf for a coalition of 6 rows",
-        ),
-        (
-            {"a": 1.0},
-            "scoring must return one number. Got dict for a coalition of 6 rows",
-        ),
-        (
-            np.zeros(2),
-            "scoring must return one number. Got ndarray for a coalition of 6 rows",
-        ),
+        (np.nan, "return a finite number. Got nan for a coalition of 6 rows"),
+        (-np.inf, "return a finite number. Got -inf for a coalition of 6 rows"),
+        ({"a": 1.0}, "return one number. Got dict for a coalition of 6 rows"),
+        (np.zeros(2), "return one number. Got ndarray for a coalition of 6 rows"),
     ],
+    ids=["nan", "-inf", "dict", "array"],
 )
-def test_scorer_that_gives_no_number(data, score, message, error_score):
+def test_scorers_that_return_no_number_are_refused(data, score, message, error_score):
     game = ModelGame(
-        TREE,
-        *data,
-        scoring=lambda m, X, y: score,
-        empty_utility=0,
-        error_score=error_score,
+        TREE, *data, scoring=constant(score), empty_utility=0, error_score=error_score
     )
-    with pytest.raises(ValueError, match=message):
-        game.utility(np.arange(40)[None] < 6)
+    with pytest.raises(ValueError, match=f"scoring must {message}"):
+        game.utility(SIX_ROWS)
 
 
-# Scorers ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "scoring",
-    [None, "accuracy", "balanced_accuracy", "roc_auc", make_scorer(accuracy_score)],
-)
-def test_empty_utility(data, scoring):
-    game = ModelGame(GaussianNB(), *data, scoring=scoring)
-    assert game.utility(np.zeros((1, 40), dtype=bool)) == [0.5]
-    assert (
-        ModelGame(
-            GaussianNB(), *data, scoring=scoring, empty_utility=0.25
-        ).empty_utility
-        == 0.25
-    )
-
-
-def by_dummy(scoring, y_val, weights=None, labels=None):
-    """Score of the class of largest weight, or of the frequencies or the mean, by
-    definition."""
-    weights = np.ones(len(y_val)) if weights is None else weights
-    if labels is None:
-        return -np.average(
-            (y_val - np.average(y_val, weights=weights)) ** 2, weights=weights
-        )
-    prior = (
-        np.array([weights[y_val == label].sum() for label in labels]) / weights.sum()
-    )
-    if scoring == "neg_log_loss":
-        return prior[prior > 0] @ np.log(prior[prior > 0])
-    predicted = np.full(len(y_val), labels[prior.argmax()])
-    return f1_score(y_val, predicted, average="macro", sample_weight=weights)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("scoring", ["f1_macro", "neg_log_loss"])
-def test_empty_utility_is_the_score_of_the_constant_prediction(
-    rng, data, scoring, weighted
-):
-    X, y, X_val, y_val = data
-    y_val = np.array(["yes"] * 14 + ["no"] * 6)
-    y = np.append(y[:-1], "perhaps")  # a class that no validation point has
-    weights = np.where(y_val == "no", 10.0, rng.random(20)) if weighted else None
-    game = ModelGame(
-        GaussianNB(), X, y, X_val, y_val, scoring=scoring, sample_weight_val=weights
-    )
-    expected = by_dummy(scoring, y_val, weights, ["no", "perhaps", "yes"])
-    assert game.empty_utility == pytest.approx(expected, abs=1e-12)
-
-
-def test_empty_utility_of_class_frequencies(data):
-    X, y, X_val, _ = data
-    y_val = np.r_[np.zeros(15, int), np.ones(5, int)] == 1
-    y_val = np.unique(y)[y_val.astype(int)]
-    game = ModelGame(GaussianNB(), X, y, X_val, y_val, empty_utility="prior")
-    assert game.empty_utility == 0.75
-    assert game.utility([[False] * len(y)])[0] == 0.75
-    balanced = ModelGame(
-        GaussianNB(),
-        X,
-        y,
-        X_val,
-        y_val,
-        scoring="balanced_accuracy",
-        empty_utility="prior",
-    )
-    assert balanced.empty_utility == pytest.approx(0.5)
-    with pytest.raises(
-        ValueError, match="empty_utility must be a number, 'prior' or None"
-    ):
-        ModelGame(GaussianNB(), *data, empty_utility="mean")
-
-
-@pytest.mark.parametrize("weights", [None, np.linspace(0, 1, 20)])
-def test_empty_utility_of_a_regression(data, weights):
-    X, _, X_val, _ = data
-    options = {"scoring": "neg_mean_squared_error", "sample_weight_val": weights}
-    game = ModelGame(LinearRegression(), X, X[:, 1], X_val, X_val[:, 1], **options)
-    assert game.empty_utility == pytest.approx(by_dummy(None, X_val[:, 1], weights))
-
-
-@pytest.mark.parametrize("label", ["yes", "no"])
-def test_empty_utility_of_a_scorer_of_one_label(data, label, recwarn):
-    y_val = data[3]
-    most = max(["no", "yes"], key=list(y_val).count)
-    for metric in (f1_score, precision_score):
-        game = ModelGame(
-            GaussianNB(), *data, scoring=make_scorer(metric, pos_label=label)
-        )
-        predicted = np.full(len(y_val), most)
-        expected = metric(y_val, predicted, pos_label=label, zero_division=0)
-        assert game.empty_utility == expected
-    assert not recwarn.list
-
-
-@pytest.mark.parametrize(
-    ("scoring", "cause"),
-    [
-        (lambda model, X, y: model.coef_[0, 0], "no attribute 'coef_'"),
-        (
-            make_scorer(roc_auc_score, response_method="decision_function"),
-            "decision_function",
-        ),
-        ("f1", "pos_label=1 is not a valid label"),
-        (lambda model, X, y: np.nan, "scoring must return a finite number"),
-    ],
-)
-def test_unknown_empty_utility(data, scoring, cause):
-    with pytest.raises(
-        ValueError, match=f"empty_utility must be given with this.*{cause}.* Got"
-    ):
-        ModelGame(LogisticRegression(), *data, scoring=scoring)
-
-
-def test_callable_scorer(data, masks):
-    def size_of_tree(model, X, y):
-        return model.get_n_leaves()
-
-    game = ModelGame(TREE, *data, scoring=size_of_tree, empty_utility=0)
-    X, y = data[:2]
-    expected = [clone(TREE).fit(X[m], y[m]).get_n_leaves() for m in masks]
-    assert game.utility(masks).tolist() == expected
+def test_a_game_warns_once_a_call(data, masks):
+    game = ModelGame(LogisticRegression(max_iter=1), *data, batch="never", cache_size=0)
+    with pytest.warns(ConvergenceWarning, match=r"\[\d+ times in fits") as messages:
+        game.utility(masks)
+    assert len(messages) == 1
+    assert messages[0].filename == __file__
 
 
 # Wrong parameters ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"C": -1}, "The 'C' parameter of LogisticRegression must be a float"),
+        ({"C": "x"}, "The 'C' parameter of LogisticRegression must be a float"),
+        ({"max_iter": -5}, "The 'max_iter' parameter of LogisticRegression"),
+    ],
+    ids=str,
+)
+def test_parameters_are_checked_before_a_batched_solver_takes_over(
+    data, parameters, message
+):
+    with pytest.raises(ValueError, match=message):
+        ModelGame(LogisticRegression(**parameters), *data)
 
 
 @pytest.mark.parametrize(
@@ -610,38 +411,44 @@ def test_callable_scorer(data, masks):
             "sample_weight must have one entry per row of X .40.. Got 1",
         ),
     ],
+    ids=str,
 )
-def test_bad_parameters(data, parameters, message):
+def test_wrong_parameters_are_refused(data, parameters, message):
     with pytest.raises(ValueError, match=message):
         ModelGame(TREE, *data, **parameters)
 
 
-def test_bad_labels_and_models(data):
+def test_validation_labels_that_no_row_has_are_refused(data):
     X, y, X_val, y_val = data
-    with pytest.raises(
-        ValueError, match="labels that y has. Got unseen labels: 'maybe'"
-    ):
-        ModelGame(TREE, X, y, X_val, np.where(y_val == "yes", "maybe", y_val))
-    with pytest.raises(
-        ValueError, match="estimator must be a regressor for a continuous target"
-    ):
+    y_val = np.where(y_val == "yes", "maybe", y_val)
+    message = "labels that y has. Got unseen labels: 'maybe'"
+    with pytest.raises(ValueError, match=message):
+        ModelGame(TREE, X, y, X_val, y_val)
+
+
+def test_a_classifier_of_a_continuous_target_is_refused(data):
+    X, _, X_val, _ = data
+    message = "estimator must be a regressor for a continuous target"
+    with pytest.raises(ValueError, match=message):
         ModelGame(TREE, X, X[:, 0], X_val, X_val[:, 0])
-    with pytest.raises(
-        ValueError, match="estimator must be a classifier or a regressor. Got Stan"
-    ):
+
+
+def test_a_transformer_is_refused(data):
+    message = "estimator must be a classifier or a regressor. Got Stan"
+    with pytest.raises(ValueError, match=message):
         ModelGame(StandardScaler(), *data)
 
 
-# Overhead -----------------------------------------------------------------------------
+# Cost ---------------------------------------------------------------------------------
 
 
 class Slow(ClassifierMixin, BaseEstimator):
     """Takes two milliseconds to fit."""
 
-    fits = 0
+    n_fits = 0
 
     def fit(self, X, y):
-        Slow.fits += 1
+        Slow.n_fits += 1
         time.sleep(0.002)
         self.classes_ = np.unique(y)
         return self
@@ -650,19 +457,15 @@ class Slow(ClassifierMixin, BaseEstimator):
         return np.repeat(self.classes_[:1], len(X))
 
 
-def test_cost_is_measured(data):
+def test_the_cost_is_that_of_a_fit(data):
     game = ModelGame(Slow(), *data, empty_utility=0)
-    Slow.fits, start = 0, time.perf_counter()
+    Slow.n_fits = 0
+    start = time.perf_counter()
     cost = game.evaluation_cost()
+    seconds = time.perf_counter() - start
     # One fit to warm up, and four times as many until they took long enough.
-    assert Slow.fits in (4, 16, 64)
-    assert 0.002 <= cost <= (time.perf_counter() - start) / (0.75 * Slow.fits)
-    assert cost * 0.75 * Slow.fits > 0.05
+    n_fits = Slow.n_fits
+    assert n_fits in (4, 16, 64)
+    assert 0.002 <= cost <= seconds / (0.75 * n_fits)
+    assert cost * 0.75 * n_fits > 0.05
     assert game.n_evaluations == 0
-
-
-def test_linear_regression_of_one_row(data):
-    X, _, X_val, _ = data
-    game = ModelGame(LinearRegression(), X, X[:, 0], X_val, X_val[:, 0])
-    assert np.isfinite(game.utility(np.eye(40, dtype=bool))).all()
-    assert game.n_failed == 0
