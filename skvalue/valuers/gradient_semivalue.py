@@ -344,6 +344,8 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
             release = self._release(event, groups=problem.groups is not None)
             draw = release.source()
 
+        # The results of each split are replaced after each permutation, so that a fit
+        # that is stopped has those so far.
         by_split = []
         n_evaluations = 0
         n_steps = len(problem.splits) * self.n_permutations

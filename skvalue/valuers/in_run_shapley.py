@@ -412,8 +412,10 @@ class InRunShapleyValuer(BaseValuer):
             )
         values = np.zeros(len(problem.y))
         ends = np.zeros(2)
-        for split, added, (training, _) in zip(problem.splits, row_values, split_runs):
-            values[split.players] += added
+        for split, in_split, (training, _) in zip(
+            problem.splits, row_values, split_runs
+        ):
+            values[split.players] += in_split
             start = training.thetas[0]
             end = training.thetas[-1]
             ends += training.utility.value(start), training.utility.value(end)
@@ -549,7 +551,8 @@ class InRunShapleyValuer(BaseValuer):
         public = model.rows(*units.standardize(points.X, points.y))
         values = value_rows(training, rows)
 
-        # The baseline is along a run on the validation points.
+        # The baseline is along a run on the validation points, of as many steps and
+        # from the same start.
         n_points = len(points)
         public_run = replace(
             training, n=n_points, thetas=training.thetas[:1], batches=[]
@@ -560,7 +563,7 @@ class InRunShapleyValuer(BaseValuer):
             shuffled_batches(n_points, None, None),
             len(training.batches),
         )
-        for _ in steps:
+        for _ in steps:  # fills the parameters and batches of the run
             pass
         baseline = value_rows(replace(training, thetas=public_run.thetas), rows)
 

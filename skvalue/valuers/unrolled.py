@@ -377,8 +377,9 @@ class UnrolledValuer(BaseInSampleValuer):
         """The `TrainingResult` of rows of a model, and a utility at its points."""
         model = utility.model
         n_rows = len(rows)
+        # Batches and a random start come from the same seed. A random start draws one
+        # number, which is skipped here, so that batches are independent of it.
         rng = np.random.default_rng(seed)
-        # A number that starts draw: batches do not depend on whether one is drawn.
         rng.integers(2**63)
         batch_size = min(self.batch_size or n_rows, n_rows)
         batches = draw_batches(n_rows, batch_size, self.n_epochs, rng)
@@ -390,9 +391,11 @@ class UnrolledValuer(BaseInSampleValuer):
             )
             end_utility = utility.value(end)
             start_utility = utility.value(start)
-            counted = np.arange(n_rows) != np.abs(values).argmax()
+
+            # The effect of removing the row of the largest value, by another training.
+            is_kept = np.arange(n_rows) != np.abs(values).argmax()
             end_without = train(
-                model, rows, start, batches, optimizer, counted.astype(float)
+                model, rows, start, batches, optimizer, is_kept.astype(float)
             )
             effect = end_utility - utility.value(end_without)
 

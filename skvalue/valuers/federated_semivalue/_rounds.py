@@ -88,8 +88,8 @@ def round_values(
     )
     if sampler == "antithetic":
         limit = 1 + n_permutations * (design.cost // design.n_orders)
+    # Standard errors need at least two blocks.
     design.limit = None if sampler == "exact" else max(limit, 2 * design.cost + 1)
-    design.least = design.limit or 0
     while (masks := design.ask()) is not None:
         design.tell(game.utility(masks))
 

@@ -130,6 +130,8 @@ def value_split(number, data, groups, order):
     if order == 1:
         values = first_order_values(trained)
     else:
+        # The value of a group is not a sum over its rows: it stands at the first of
+        # them, and the others have zero.
         players = rows_of_players(groups, len(trained.model.y))
         first_rows = [rows[0] for rows in players]
         decreases = second_order_decreases(trained, players)
@@ -242,7 +244,8 @@ def joining_values(trained, X, targets, order):
         (products,) = row_products(model, direction, X, gradient, weights)
         return -products
 
-    hessian = Hessian(model, -model.weights.mean())
+    # A row that joins adds its weight to that of the penalty.
+    hessian = Hessian(model, less_weight=-model.weights.mean())
     increases = []
     for rows in tiles(len(z), block_size(model)):
         steps = newton_steps(

@@ -264,7 +264,10 @@ class VoteGame(NamedTuple):
         the weights of all others.
         """
         n = len(players.y)
-        n_at_points = n + 1 - (points.self_index is not None)
+        n_at_points = n + 1
+        if points.self_index is not None:
+            # A point is one of the players, and does not play at itself.
+            n_at_points = n
         terms = np.zeros(factors.shape)
         points = replace(points, X=exact_distances(space, points.X))
         for line, label in np.argwhere(factors):
@@ -305,6 +308,7 @@ def _nearest(players, X):
         stop = np.column_stack([later_start, n_ranked])
         stop = np.minimum.accumulate(stop[:, ::-1], axis=1)[:, ::-1]
 
+        # The players of a run have the votes that nearer ones leave, in equal parts.
         weights = np.clip((votes - start) / np.maximum(stop - start, 1), 0, 1) / votes
         weights = np.where(is_ranked, weights, 0.0)
         yield places, np.where(rows < 0, ~rows, rows), weights

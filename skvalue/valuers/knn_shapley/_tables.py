@@ -44,6 +44,8 @@ class TargetTables(NamedTuple):
     a: np.ndarray
     b: np.ndarray
     q: np.ndarray
+    # Coefficients of ``n base``: with the sum S of all z and the sum Q of their
+    # squares, ``2 u d1 S + e1 Q + e2 (S^2 - Q)``.
     d1: float
     e1: float
     e2: float

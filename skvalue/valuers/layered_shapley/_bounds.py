@@ -99,8 +99,7 @@ def change_bounds(
 
 
 def marginal_bounds(valuer, n):
-    """Bounds of marginal contributions by size, and of the sum of the layers that are
-    left out.
+    """Bounds of marginal contributions by size, and of the sum of omitted layers.
 
     Parameters
     ----------

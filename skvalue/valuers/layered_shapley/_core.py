@@ -126,8 +126,9 @@ def core_set(valuer, fitted, number):
         coalitions = _join_by_size(fitted.statistic[number])
         n = len(players_of(problem, split))
         if valuer.n_layers is None or valuer.n_layers >= n:
-            everyone = np.ones((1, n), dtype=bool)
-            utility = game_of(valuer, problem, split).utility(everyone)
+            # The largest coalition that a new row joins: all players.
+            all_players = np.ones((1, n), dtype=bool)
+            utility = game_of(valuer, problem, split).utility(all_players)
             coalitions.append((np.arange(n)[None], np.ones(1), utility))
         fitted.cache[key] = CoreSet(with_parameters(valuer), problem, split, coalitions)
     return fitted.cache[key]

@@ -187,14 +187,16 @@ def plan_release(
         tol=tol,
         confidence=confidence,
     )
-    other, own = change_bounds(n_layers, *game, slope, curvature)
-    sensitivity = value_sensitivity(n, other, design)
+    # How much the contributions of a row change if another row is replaced, and if the
+    # row itself is.
+    other_changes, own_changes = change_bounds(n_layers, *game, slope, curvature)
+    sensitivity = value_sensitivity(n, other_changes, design)
     if release != "query":
         # The vector of the other values, and with "publish" that of the row itself.
         l2_norm = np.sqrt(n - 1) * sensitivity
         l1_norm = (n - 1) * sensitivity
         if release == "publish":
-            own_change = float(own.sum() / n)
+            own_change = float(own_changes.sum() / n)
             l2_norm = math.hypot(l2_norm, own_change)
             l1_norm = l1_norm + own_change
         noise, delta = _smaller_noise(epsilon, delta, l2_norm, l1_norm)
@@ -205,6 +207,7 @@ def plan_release(
         delta = 0.0
         charge = OpaqueEvent(epsilon_of_query, event=noise)
     else:
+        # The noise is for all queries together; the event is that of one of them.
         l2_norm = math.sqrt(max_queries) * sensitivity
         l1_norm = max_queries * sensitivity
         noise, delta = _smaller_noise(epsilon, delta, l2_norm, l1_norm)

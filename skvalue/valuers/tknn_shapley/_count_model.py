@@ -79,19 +79,21 @@ class CountModel:
 
         Of shape (2, n_draws, n_validation).
         """
+        # The counts with the label minus those without it, whose noise and that of the
+        # totals are independent.
         gap = np.subtract(*noisy, dtype=float)
         totals = self._total_draws(noisy, rng, n_draws)
-        unit = self._scale**2 * self._process.weights
-        spread, candidate = self._draw_parameters(gap, totals, unit, rng)
+        unit_variances = self._scale**2 * self._process.weights
+        spread, candidate = self._draw_parameters(gap, totals, unit_variances, rng)
         expected = totals * self._fractions[candidate]
 
         # Given a total, the other count is (total - gap) / 2 with the noise of half the
         # gap. Draws from the prior are corrected by their residuals from the data
         # (Matheron's rule).
         vectors = self._process.vectors
-        variance = spread[:, None] * unit
+        variance = spread[:, None] * unit_variances
         noise = self._noise**2 / 2
-        field, error = rng.standard_normal((2, n_draws, len(unit)))
+        field, error = rng.standard_normal((2, n_draws, len(unit_variances)))
         field = np.sqrt(variance) * field
         residual = (totals - gap) / 2 - expected
         inside = residual @ vectors
@@ -112,12 +114,12 @@ class CountModel:
         noise = np.sqrt(2) * self._noise
         return positive_draws(posterior_draws(totals, self._basis, noise, rng, n_draws))
 
-    def _draw_parameters(self, gap, totals, unit, rng):
+    def _draw_parameters(self, gap, totals, unit_variances, rng):
         """Draws of the variance of the process, and of the candidate of the fraction.
 
         By their likelihoods, given the gap of both counts (n_validation,) and draws of
-        the totals; ``unit`` are the variances of the process for a variance of 1. Each
-        of shape (n_draws,).
+        the totals; ``unit_variances`` are those of the process in its basis if its
+        variance is 1. Each of shape (n_draws,).
         """
         average = self._fractions @ self._mean / self._mean.sum()
         # Which rows are in the data is random, too.
@@ -127,17 +129,20 @@ class CountModel:
         residual = (self._mean - gap) / 2 - self._mean * self._fractions
         squares = (residual @ self._process.vectors) ** 2
         noise = self._noise**2 / 2 + totals.var(axis=0).mean() / 4
-        logs = []
+        log_likelihoods = []
         for variance in variances:
-            total = variance[:, None] * unit + noise
-            logs.append(-0.5 * (squares / total + np.log(total)).sum(axis=1))
-        logs = np.array(logs)
+            total = variance[:, None] * unit_variances + noise
+            log_likelihood = -0.5 * (squares / total + np.log(total)).sum(axis=1)
+            log_likelihoods.append(log_likelihood)
+        log_likelihoods = np.array(log_likelihoods)
 
+        # Draws at even levels of the distribution vary less than independent ones.
         n_draws = len(totals)
-        cumulative = np.cumsum(np.exp(logs - logs.max()))
+        likelihoods = np.exp(log_likelihoods - log_likelihoods.max())
+        cumulative = np.cumsum(likelihoods)
         levels = (rng.permutation(n_draws) + 0.5) / n_draws * cumulative[-1]
         cells = np.searchsorted(cumulative, levels)
-        line, candidate = np.unravel_index(cells, logs.shape)
+        line, candidate = np.unravel_index(cells, log_likelihoods.shape)
         return variances[line, candidate], candidate
 
 

@@ -84,10 +84,13 @@ class NoisyGame:
     def errors(self, counts, model):
         """Draws of the errors of the values of both kinds of neighbours.
 
-        Smoothed counts: how far the values are from those of counts of the posterior,
-        which is what the noise leaves unknown, and how far values estimated from such
-        counts with noise of their own are from theirs, which has the bias. Otherwise
-        the noise is drawn again.
+        Without a model, the counts get new noise, and the error is the change of the
+        values. With a model, counts are drawn from the posterior, and there are two
+        ways. In the first, the error is the difference between the values and those of
+        the drawn counts: it shows what the noise leaves unknown. In the second, values
+        are estimated from the drawn counts with new noise, and the error is their
+        difference from the values of the drawn counts: it includes the bias of the
+        estimate.
 
         Parameters
         ----------
@@ -107,21 +110,21 @@ class NoisyGame:
             values = np.array(self.estimate(counts, None)[:2])
             noise = rng.standard_normal((2 * _N_ERROR_DRAWS, *counts.shape))
             redrawn = counts + self.noise * noise
-            errors = [self.estimate(again, None)[:2] - values for again in redrawn]
+            errors = [self.estimate(noisy, None)[:2] - values for noisy in redrawn]
             return np.array([errors])
 
         posterior = model.draws(counts, rng)
         values, drawn_values = self._sizes(posterior)
-        unknown = []
-        biased = []
+        posterior_errors = []
+        estimation_errors = []
         n_draws = posterior.shape[1]
         for i in range(0, n_draws, n_draws // _N_ERROR_DRAWS):
             noise = rng.standard_normal(counts.shape)
-            again = posterior[:, i] + self.noise * noise
-            estimated, _ = self._sizes(model.draws(again, rng))
-            unknown.append(values - drawn_values[:, i])
-            biased.append(estimated - drawn_values[:, i])
-        return np.array([unknown, biased])
+            noisy = posterior[:, i] + self.noise * noise
+            estimated, _ = self._sizes(model.draws(noisy, rng))
+            posterior_errors.append(values - drawn_values[:, i])
+            estimation_errors.append(estimated - drawn_values[:, i])
+        return np.array([posterior_errors, estimation_errors])
 
     def by_label(self, value_same, value_other, points):
         """Value of a neighbour of each label at each point, times the point's weight.

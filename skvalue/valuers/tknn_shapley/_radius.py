@@ -90,15 +90,16 @@ def choose_radius(X, codes, metric, n_candidates=50, *, regression=False):
 
     # Candidates, slightly larger than distances, so that rounding excludes none of the
     # points at the same distance.
-    candidates = X[:_MAX_CANDIDATE_POINTS]
-    n_points = candidates.shape[0]
-    distances = _distances(candidates, candidates, metric)[:, :n_points]
+    sample = X[:_MAX_CANDIDATE_POINTS]
+    n_points = sample.shape[0]
+    distances = _distances(sample, sample, metric)[:, :n_points]
     distances = distances[~np.eye(n_points, dtype=bool)]
     levels = np.linspace(0, 1, n_candidates + 2)[1:-1]
     radii = np.unique(np.quantile(distances, levels))
     radii += 1e-12 if metric == "cosine" else 1e-9 * radii
 
     utilities = _leave_one_out(X, codes, metric, radii, regression)
+    # The largest radius whose mean is within some standard errors of the best one.
     means = utilities.mean(axis=1)
     best = means.argmax()
     error = utilities[best].std(ddof=1) / np.sqrt(len(codes))
