@@ -10,14 +10,11 @@ def one_of_each(*columns):
 
     Of each entry at least one combination is in the default tier; the others are slow.
     """
-    first = {
-        tuple(i % len(column) for column in columns)
-        for i in range(max(map(len, columns)))
-    }
-    return [
-        pytest.param(
-            *(column[i] for column, i in zip(columns, places)),
-            marks=() if places in first else pytest.mark.slow,
-        )
-        for places in product(*(range(len(column)) for column in columns))
-    ]
+    lengths = [len(column) for column in columns]
+    quick = {tuple(i % length for length in lengths) for i in range(max(lengths))}
+    cases = []
+    for positions in product(*map(range, lengths)):
+        entries = [column[i] for column, i in zip(columns, positions)]
+        marks = () if positions in quick else pytest.mark.slow
+        cases.append(pytest.param(*entries, marks=marks))
+    return cases

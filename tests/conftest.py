@@ -52,7 +52,8 @@ def check_compiled_modules():
         built = [*source.parent.glob(f"{source.stem}.*.so")]
         if built and source.stat().st_mtime > max(b.stat().st_mtime for b in built):
             raise pytest.UsageError(
-                "compiled modules must be newer than their source: run `pip install -e .`. "
+                "compiled modules must be newer than their source: run "
+                "`pip install -e .`. "
                 f"Got a newer {source.relative_to(REPOSITORY)}."
             )
 

@@ -1,12 +1,11 @@
-"""Try the sdist and the wheel in fresh environments: `pip install uv && python
-tests/release.py`.
+"""Try the sdist and the wheel in fresh environments.
 
-Builds both, and installs the wheel, alone and with each extra, on every Python from
-3.11 that is on the PATH, with the lowest versions that pyproject.toml allows (of those
-that have wheels for that Python) and with the newest. In each environment it imports
-skvalue, runs `skvalue --help`, `show_versions()`, a small fit, a small audit and a
-feature of the extra. Prints the tables of doc/installation.rst, and exits with 1 if
-anything failed.
+Run `pip install uv && python tests/release.py`. It builds both, and installs the wheel,
+alone and with each extra, on every Python from 3.11 that is on the PATH, with the
+lowest versions that pyproject.toml allows (of those that have wheels for that Python)
+and with the newest. In each environment it imports skvalue, runs `skvalue --help`,
+`show_versions()`, a small fit, a small audit and a feature of the extra. It prints the
+tables of doc/installation.rst, and exits with 1 if anything failed.
 
 Instead, `python tests/release.py suite` runs the default tier of the tests of the sdist
 with the wheel, in a folder without skvalue/; `first` and `readme` run the first and all
@@ -24,17 +23,14 @@ import tempfile
 import tomllib
 from collections import Counter
 from functools import partial
-from itertools import chain, product
+from itertools import product
 from pathlib import Path
 from time import perf_counter
 
 ROOT = Path(__file__).resolve().parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
-    "project"
-]
-ONLY_TORCH = (
-    "torch==2.13.0"  # the version that the tests use: each is gigabytes to download
-)
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+# The version that the tests use: each is gigabytes to download.
+ONLY_TORCH = "torch==2.13.0"
 UV = [sys.executable, "-m", "uv"]
 
 ALWAYS = """
@@ -54,38 +50,44 @@ load_iris(as_frame=True).frame.to_csv("iris.csv", index=False)
 from skvalue.audit.commands import main
 assert main(["audit", "iris.csv", "--target", "target", "-o", "iris.html"]) == 0
 """
-FEATURES = {  # Extra -> what it is for; "" is the base alone. `suite` installs the extra test.
+# Extra -> what it is for; "" is the base alone. `suite` installs the extra test.
+FEATURES = {
     "": "",
     "all": TORCH + REPORT,
     "report": REPORT,
     "plot": "skvalue.inspection.ValueDistributionDisplay(valuer.values_).plot()",
     "torch": TORCH,
     "faiss": "skvalue.KNNShapleyValuer(engine='faiss').fit(X, y, **data)",
-    "secure": "import opendp\nskvalue.TKNNShapleyValuer(epsilon=1.0, delta=1e-3).fit(X, y, **data)",
+    "secure": "import opendp\n"
+    "skvalue.TKNNShapleyValuer(epsilon=1.0, delta=1e-3).fit(X, y, **data)",
     "distributed": "import dask.array\n"
     "skvalue.KNNShapleyValuer().fit(dask.array.from_array(X), y, **data)",
     "progress": "from sklearn.callback import ProgressBar\n"
     "skvalue.KNNShapleyValuer().set_callbacks(ProgressBar()).fit(X, y)",
 }
-NAMES = [re.match(r"[\w-]+", text).group() for text in PROJECT["dependencies"]]
+DEPENDENCIES = [
+    re.match(r"[\w-]+", requirement).group()
+    for requirement in SETTINGS["project"]["dependencies"]
+]
 
 
 def run(*command, **options):
     """What a command prints; a CalledProcessError if it fails."""
-    words = command[0] if "shell" in options else [str(part) for part in command]
-    return subprocess.run(
-        words, check=True, text=True, **{"capture_output": True, **options}
-    ).stdout
+    words = [str(word) for word in command]
+    result = subprocess.run(
+        words, check=True, text=True, capture_output=True, **options
+    )
+    return result.stdout
 
 
 def pythons():
     """Paths of the interpreters on the PATH, one of each minor version from 3.11."""
-    found = filter(None, (shutil.which(f"python3.{minor}") for minor in range(11, 30)))
-    return [
-        path
-        for path in found
-        if subprocess.run([path, "-V"], capture_output=True).stdout
-    ]
+    paths = [shutil.which(f"python3.{minor}") for minor in range(11, 30)]
+    return [path for path in paths if path is not None and _works(path)]
+
+
+def _works(python):
+    return bool(subprocess.run([python, "-V"], capture_output=True).stdout)
 
 
 def build(folder):
@@ -96,59 +98,50 @@ def build(folder):
 
 def install(environment, python, wheel, extra, resolution):
     """A fresh environment with the wheel, an extra, and versions of dependencies."""
-    pins, only = (
-        environment.with_name(environment.name + end) for end in ("-pins", "-torch")
-    )
-    only.write_text(ONLY_TORCH)
-    options = ["--quiet", "--only-binary", ":all:", "--resolution", resolution]
-    extras = ["--extra", extra] if extra else []
+    pins = environment.with_name(f"{environment.name}-pins")
+    constraints = environment.with_name(f"{environment.name}-torch")
+    constraints.write_text(ONLY_TORCH)
     run(*UV, "venv", "--quiet", "--clear", "--python", python, environment)
-    options += ["--python", environment]
+    options = ["--quiet", "--only-binary", ":all:", "--python", environment]
+    choice = ["--resolution", resolution, "-c", constraints]
+    target = wheel
+    if extra:
+        choice += ["--extra", extra]
+        target = f"{wheel}[{extra}]"
     project = ROOT / "pyproject.toml"
-    run(*UV, "pip", "compile", *options, *extras, "-c", only, project, "-o", pins)
-    target = f"{wheel}[{extra}]" if extra else wheel
-    run(
-        *UV, "pip", "install", *options[:3], "--python", environment, target, "-r", pins
-    )
+    run(*UV, "pip", "compile", *options, *choice, project, "-o", pins)
+    run(*UV, "pip", "install", *options, target, "-r", pins)
 
 
 def attempt(environment, extra, folder):
-    """Name -> version of what is installed, after all that is tried in an
-    environment."""
+    """Name -> version of what is installed in an environment, after a trial of it."""
     # The environment of each extra has the same path, so that loops are compiled once.
-    cache = {
-        **os.environ,
-        "NUMBA_CACHE_DIR": str(environment) + "-cache",
-        "PYTHONPATH": "",
+    cache = f"{environment}-cache"
+    options = {
+        "cwd": folder,
+        "env": {**os.environ, "NUMBA_CACHE_DIR": cache, "PYTHONPATH": ""},
     }
-    run(environment / "bin" / "skvalue", "--help", cwd=folder, env=cache)
+    run(environment / "bin" / "skvalue", "--help", **options)
     code = f"{ALWAYS}\n{FEATURES[extra]}"
-    printed = run(environment / "bin" / "python", "-c", code, cwd=folder, env=cache)
+    printed = run(environment / "bin" / "python", "-c", code, **options)
     return dict(re.findall(r"^([\w-]+): ([\d.]+)", printed, re.MULTILINE))
 
 
 def suite(folder):
-    """Run the tests of the sdist on the wheel, where there is nothing else of the
-    repository."""
+    """Run the tests of the sdist on the wheel, without anything of the repository."""
     wheel, sdist = build(folder)
     install(folder / "suite", sys.executable, wheel, "test", "highest")
     with tarfile.open(sdist) as archive:
         archive.extractall(folder, filter="data")
     source = folder / sdist.name.removesuffix(".tar.gz")
     shutil.rmtree(source / "skvalue")
-    bare = {**os.environ, "PYTHONPATH": ""}
-    command = [
-        folder / "suite" / "bin" / "pytest",
-        "-n",
-        "2",
-        "--dist",
-        "loadgroup",
-        "tests",
-    ]
-    return subprocess.run(command, cwd=source, env=bare).returncode
+    pytest = folder / "suite" / "bin" / "pytest"
+    command = [pytest, *["-n", "2", "--dist", "loadgroup", "tests"]]
+    env = {**os.environ, "PYTHONPATH": ""}
+    return subprocess.run(command, cwd=source, env=env).returncode
 
 
-def table(rows):
+def print_table(rows):
     """Print rows as a simple table of reStructuredText; the first row is its head."""
     widths = [max(map(len, column)) for column in zip(*rows)]
     rule = "  ".join("=" * width for width in widths)
@@ -159,56 +152,73 @@ def table(rows):
 def releases(folder):
     """Try all environments, print the tables, and return the number of failures."""
     wheel, _ = build(folder)
-    ways = [(path, way) for path in pythons() for way in ("lowest-direct", "highest")]
-    passed, versions, failures = Counter(), {way: {} for way in ways}, 0
-    for extra, (python, resolution) in product(FEATURES, ways):
+    kinds = [*product(pythons(), ("lowest-direct", "highest"))]
+    n_passed = Counter()
+    versions = {kind: {} for kind in kinds}
+    n_failures = 0
+    for extra, (python, resolution) in product(FEATURES, kinds):
         environment = folder / f"{Path(python).name}-{resolution}"
         try:
             install(environment, python, wheel, extra, resolution)
-            found = attempt(environment, extra, folder)
+            installed = attempt(environment, extra, folder)
         except subprocess.CalledProcessError as error:
-            failures += 1
+            n_failures += 1
             print(f"FAILED: {environment.name} [{extra}]\n{error.stderr}", flush=True)
             continue
-        print(f"{environment.name} [{extra}]: {found}", file=sys.stderr, flush=True)
-        passed[python, resolution] += 1
-        versions[python, resolution] = found | versions[python, resolution]
-    optional = sorted({*chain(*versions.values())} - {*NAMES, "python", "skvalue"})
-    rows, names = (
-        [["package", *(way.partition("-")[0] for _, way in ways)]],
-        ["python", *NAMES],
-    )
-    rows += [
-        [name, *(versions[way].get(name, "-") for way in ways)]
-        for name in names + optional
-    ]
-    table([*rows, ["passed", *(f"{passed[way]} of {len(FEATURES)}" for way in ways)]])
-    return failures
+        print(f"{environment.name} [{extra}]: {installed}", file=sys.stderr, flush=True)
+        n_passed[python, resolution] += 1
+        # Of the first environment in which a package is installed.
+        versions[python, resolution] = installed | versions[python, resolution]
+    print_table(table_of_versions(versions, n_passed))
+    return n_failures
+
+
+def table_of_versions(versions, n_passed):
+    """Rows of the table: a column for each kind of environment."""
+    kinds = list(versions)
+    optional = {name for installed in versions.values() for name in installed}
+    optional -= {*DEPENDENCIES, "python", "skvalue"}
+    rows = [["package", *(resolution.partition("-")[0] for _, resolution in kinds)]]
+    for name in ["python", *DEPENDENCIES, *sorted(optional)]:
+        rows.append([name, *(versions[kind].get(name, "-") for kind in kinds)])
+    passed = [f"{n_passed[kind]} of {len(FEATURES)}" for kind in kinds]
+    return [*rows, ["passed", *passed]]
 
 
 def readme(folder, n_commands=None):
-    """Run commands of README.md in a fresh clone and environment, and print their
-    seconds."""
+    """Run commands of README.md in a fresh clone and environment, and time them."""
     run("git", "clone", "--quiet", ROOT, folder / "clone")
     run(*UV, "venv", "--quiet", "--seed", folder / "fresh")
     path = f"{folder / 'fresh' / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    bare = {**os.environ, "PATH": path, "PYTHONPATH": "", "MPLBACKEND": "Agg"}
+    env = {**os.environ, "PATH": path, "PYTHONPATH": "", "MPLBACKEND": "Agg"}
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for command in re.findall(r"^    (pip install .*)$", text, re.MULTILINE)[
-        :n_commands
-    ]:
-        start, before = perf_counter(), os.times()
-        run(command, shell=True, cwd=folder / "clone", env=bare, capture_output=False)
-        cpu = sum(os.times()[2:4]) - sum(before[2:4])
-        print(
-            f"{perf_counter() - start:.0f} s, {cpu:.0f} s of CPU: {command}", flush=True
-        )
+    commands = re.findall(r"^    (pip install .*)$", text, re.MULTILINE)
+    for command in commands[:n_commands]:
+        start = perf_counter()
+        cpu_before = cpu_seconds_of_children()
+        clone = folder / "clone"
+        subprocess.run(command, shell=True, check=True, cwd=clone, env=env)
+        seconds = perf_counter() - start
+        cpu_seconds = cpu_seconds_of_children() - cpu_before
+        print(f"{seconds:.0f} s, {cpu_seconds:.0f} s of CPU: {command}", flush=True)
+
+
+def cpu_seconds_of_children():
+    times = os.times()
+    return times.children_user + times.children_system
+
+
+ACTIONS = {
+    "environments": releases,
+    "suite": suite,
+    "readme": readme,
+    "first": partial(readme, n_commands=1),
+}
 
 
 if __name__ == "__main__":
-    doings = {"environments": releases, "suite": suite, "readme": readme}
-    doings["first"] = partial(readme, n_commands=1)
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", nargs="?", choices=doings, default="environments")
+    parser.add_argument("what", nargs="?", choices=ACTIONS, default="environments")
+    action = ACTIONS[parser.parse_args().what]
     with tempfile.TemporaryDirectory() as temporary:
-        sys.exit(bool(doings[parser.parse_args().what](Path(temporary))))
+        sys.exit(bool(action(Path(temporary))))

@@ -1,5 +1,4 @@
-"""What an editor sees: names imported at first use are known to tools that run
-nothing."""
+"""What an editor sees: names imported at first use are known without running code."""
 
 import doctest
 import json
@@ -27,17 +26,16 @@ def test_names_of_stubs_are_there(stub):
     package = import_module(name)
     names = {bound for _, _, bound in house.imported(stub)}
     for bound in names:
-        found = getattr(package, bound)
-        assert getattr(found, "__module__", "skvalue").startswith("skvalue"), bound
+        value = getattr(package, bound)
+        assert getattr(value, "__module__", "skvalue").startswith("skvalue"), bound
     assert dir(package) == package.__all__ == sorted(package.__all__)
     assert set(package.__all__) <= names
-    with pytest.raises(
-        AttributeError, match=f"module '{name}' has no attribute 'nothing'"
-    ):
+    message = f"module '{name}' has no attribute 'nothing'"
+    with pytest.raises(AttributeError, match=message):
         _ = package.nothing
 
 
-def _readme_code():
+def code_of_readme():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     return "\n".join(re.findall(r"```python\n(.*?)```", readme, flags=re.DOTALL))
 
@@ -60,51 +58,51 @@ GUIDE = sorted((ROOT / "doc" / "user_guide").glob("*.rst"))
 FOREIGN = re.compile(r'^(Operator |Cannot access attribute .* "(tuple|list|Pipeline))')
 
 
-@pytest.mark.slow
-def test_type_checker(tmp_path):
+@pytest.fixture(scope="module")
+def type_errors(tmp_path_factory):
+    """Errors of the type checker by file: of lines of code, and of the guide."""
     pytest.importorskip(
         "basedpyright", reason="the type checker basedpyright is not installed"
     )
-    start = f"import skvalue\nimport skvalue.priarta\n{_readme_code()}\n"
+    folder = tmp_path_factory.mktemp("types")
+    start = f"import skvalue\nimport skvalue.priarta\n{code_of_readme()}\n"
     for number, code in enumerate(CHECKED):
-        (tmp_path / f"code_{number}.py").write_text(start + code + "\n")
+        (folder / f"code_{number}.py").write_text(start + code + "\n")
     for page in GUIDE:
-        examples = doctest.DocTestParser().get_examples(
-            page.read_text(encoding="utf-8")
-        )
-        (tmp_path / f"page_{page.stem}.py").write_text(
-            "".join(each.source for each in examples)
-        )
+        text = page.read_text(encoding="utf-8")
+        examples = doctest.DocTestParser().get_examples(text)
+        code = "".join(example.source for example in examples)
+        (folder / f"page_{page.stem}.py").write_text(code)
     settings = {"typeCheckingMode": "standard", "extraPaths": [str(ROOT)]}
-    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
-    command = [
-        sys.executable,
-        "-m",
-        "basedpyright",
-        "--outputjson",
-        "--pythonpath",
-        sys.executable,
-    ]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings))
+    options = ["--outputjson", "--pythonpath", sys.executable]
+    command = [sys.executable, "-m", "basedpyright", *options]
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     report = json.loads(result.stdout)
     assert report["summary"]["filesAnalyzed"] == len(CHECKED) + len(GUIDE)
-    wrong = [
-        (entry["file"], entry["range"]["start"]["line"], entry["message"])
-        for entry in report["generalDiagnostics"]
-        if entry["severity"] == "error" and "page_" in entry["file"]
-    ]
-    assert [
-        error for error in wrong if not FOREIGN.search(error[-1].splitlines()[0])
-    ] == []
-    for number, (code, words) in enumerate(CHECKED.items()):
-        errors = [
-            entry["message"]
-            for entry in report["generalDiagnostics"]
-            if entry["severity"] == "error"
-            and entry["file"].endswith(f"code_{number}.py")
-        ]
-        assert len(errors) == len(words), (code, errors)
-        assert all(word in error for word, error in zip(words, errors)), (code, errors)
+    errors = {path.name: [] for path in folder.glob("*.py")}
+    for entry in report["generalDiagnostics"]:
+        if entry["severity"] == "error":
+            errors[Path(entry["file"]).name].append(entry["message"])
+    return errors
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", GUIDE, ids=lambda page: page.stem)
+def test_code_of_the_guide_passes_a_type_checker(page, type_errors):
+    errors = type_errors[f"page_{page.stem}.py"]
+    ours = [error for error in errors if not FOREIGN.search(error.splitlines()[0])]
+    assert ours == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", CHECKED)
+def test_a_type_checker_finds_wrong_names(code, type_errors):
+    errors = type_errors[f"code_{list(CHECKED).index(code)}.py"]
+    words = CHECKED[code]
+    assert len(errors) == len(words), errors
+    for word, error in zip(words, errors):
+        assert word in error
 
 
 @pytest.mark.slow
@@ -117,23 +115,25 @@ def test_type_checker(tmp_path):
         ("from skvalue.priarta import Sim", {"SimCLR"}),
     ],
 )
-def test_completion(code, completed):
+def test_names_are_completed(code, completed):
     jedi = pytest.importorskip("jedi", reason="jedi is not installed")
     project = jedi.Project(str(ROOT), sys_path=[str(ROOT), *sys.path])
     names = {entry.name for entry in jedi.Script(code, project=project).complete()}
     assert completed <= names
 
 
-def test_versions_are_of_one_place(capsys):
+def test_versions_are_those_of_packages_that_are_used(capsys):
     skvalue.show_versions()
-    printed = dict(line.split(": ", 1) for line in capsys.readouterr().out.splitlines())
-    assert printed["python"] == sys.version.split()[0]
-    assert {"numpy", "scikit-learn", "opendp", "pandas"} <= set(printed)
-    assert not {"pytest", "sphinx"} & set(printed)
+    lines = capsys.readouterr().out.splitlines()
+    versions = dict(line.split(": ", 1) for line in lines)
+    assert versions["python"] == sys.version.split()[0]
+    assert {"numpy", "scikit-learn", "opendp", "pandas"} <= set(versions)
+    assert not {"pytest", "sphinx"} & set(versions)
+
+
+def test_the_version_has_one_home():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    assert (
-        settings["tool"]["setuptools"]["dynamic"]["version"]["attr"]
-        == "skvalue.__version__"
-    )
+    version = settings["tool"]["setuptools"]["dynamic"]["version"]
+    assert version == {"attr": "skvalue.__version__"}
     cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"version: {skvalue.__version__}\n" in cited
