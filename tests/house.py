@@ -199,6 +199,8 @@ def classes():
     for info in pkgutil.walk_packages([str(PACKAGE)], "skvalue."):
         if info.name.endswith("__main__"):
             continue
+        if info.name not in modules():  # compiled from Cython
+            continue
         try:
             module = importlib.import_module(info.name)
         except ImportError as error:  # of an extra that is not installed
