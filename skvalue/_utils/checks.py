@@ -160,11 +160,6 @@ def format_values(values, limit=5):
     return f"{text}, ..." if len(scalars) > limit else text
 
 
-# The former names.
-shown = format_values
-hidden_entries = redact_errors
-
-
 def _is_finite_number(value):
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     return is_number and math.isfinite(value)

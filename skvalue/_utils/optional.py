@@ -15,6 +15,3 @@ def import_optional(module, what, extra="report"):
         raise ImportError(
             f"{what} needs {library}: pip install 'skvalue[{extra}]'."
         ) from error
-
-
-needed = import_optional  # the former name

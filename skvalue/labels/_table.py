@@ -6,7 +6,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils import check_array
 
-from .._utils.checks import hidden_entries
+from .._utils.checks import redact_errors
 from .._utils.table_columns import columns_of
 from .._utils.text import plural
 from ..base import is_plain
@@ -87,7 +87,7 @@ def table_to_numbers(X):
     blocks = []
     if numbers:
         table = np.column_stack(numbers)
-        with hidden_entries("X"):
+        with redact_errors("X"):
             check_array(table, ensure_all_finite="allow-nan", input_name="X")
         imputer = SimpleImputer(strategy="median", add_indicator=True)
         blocks.append(imputer.fit_transform(table))
