@@ -15,7 +15,7 @@ from ..neighbors import Rows
 from ._containers import n_rows_of
 from ._privacy import PrivacyParameters, check_privacy, warn_of_guarantee
 from ._problem import Points, Problem, Split
-from ._rows import check_rows, check_validation_set
+from ._rows import blank_unusable_rows, check_rows, check_validation_set
 from ._splits import split_rows, with_class_weights
 from ._targets import encode
 
@@ -75,7 +75,8 @@ def make_problem(
     # `validate_data` sets attributes. A copy gets them: a fit that fails must not
     # change a valuer that is fitted.
     blank = unfitted_copy(valuer)
-    refuse_missing_labels(y)
+    if not valuer._is_private:
+        refuse_missing_labels(y)
     refuse_missing_labels(y_val, "y_val")
     column_names = {}
     if getattr(blank, "embedding", None) is not None:
@@ -109,6 +110,9 @@ def make_problem(
                 SameRowsWarning,
             )
     columns = {name: value for name, value in vars(blank).items() if name.endswith("_")}
+    is_unusable = None
+    if valuer._is_private and isinstance(X, np.ndarray):
+        X, is_unusable = blank_unusable_rows(X, capabilities)
     return build_problem(
         valuer,
         X,
@@ -120,6 +124,7 @@ def make_problem(
         groups=groups,
         sample_weight=sample_weight,
         sample_weight_val=sample_weight_val,
+        is_unusable=is_unusable,
     )
 
 
@@ -145,10 +150,12 @@ def build_problem(
     sample_weight=None,
     sample_weight_val=None,
     former=None,
+    is_unusable=None,
 ):
     """Encode the labels and make the splits, from checked rows and validation points.
 
-    The keywords are fields of `Problem`, with groups and weights as they were passed.
+    The keywords are fields of `Problem`, with groups and weights as they were passed;
+    ``is_unusable`` (n_samples,) is the mask of `blank_unusable_rows`.
     """
     privacy = PrivacyParameters.of(valuer)
     if privacy.is_private:
@@ -169,6 +176,8 @@ def build_problem(
             f"Got {n_rows_of(X_val)} rows."
         )
     classes, y, y_val = encode(capabilities, y, y_val, privacy.is_private)
+    if is_unusable is not None:
+        y = np.where(is_unusable, np.nan if classes is None else len(classes), y)
     problem = Problem(
         X,
         y,

@@ -1,7 +1,7 @@
 """Classes and codes of the labels of a fit, or its targets."""
 
 import numpy as np
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils import check_array, column_or_1d
 
 from .._utils.checks import format_values, redact_errors
 from .._utils.targets import (
@@ -37,6 +37,8 @@ def encode(capabilities, y, y_val, is_private):
     if task == "regression":
         if y_val is not None:
             y_val = check_target(y_val, "y_val", capabilities.squares)
+        if is_private:
+            return None, private_target(y), y_val
         return None, check_target(y, "y", capabilities.squares), y_val
 
     if capabilities.task == "auto":
@@ -64,6 +66,16 @@ def _encode_by_public_labels(y, y_val):
             f"{format_values(classes)}."
         )
     return classes, codes_or_other(y, classes), codes_val
+
+
+def private_target(y):
+    """Targets of private rows (n_samples,); NaN for those that are not finite.
+
+    An error would reveal them; their gradients count as zero.
+    """
+    with redact_errors("y"):
+        y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False)
+    return np.where(np.isfinite(y), y, np.nan)
 
 
 def _check_new_labels(classes, is_seen, codes_val):

@@ -23,6 +23,9 @@ cdef enum:
     IS_LOGISTIC = 0
     IS_LINEAR = 2
 
+cdef double SMALLEST_FACTOR = 1e-290  # smaller ones lose digits, as denormal numbers do
+cdef double LARGEST_NORM = 1e140  # of rows whose sum has a finite square
+
 
 cdef struct Model:  # the rows of all players, and how a loss is clipped
     int kind
@@ -119,8 +122,8 @@ cdef bint add_gradient(
     """Add the gradient of row i's loss, clipped to the norm ``limit``, to ``out``.
 
     A target that is not a class has a zero gradient with one output; with several it
-    equals no class. With a finite limit, a gradient of non-finite norm adds nothing, and
-    False is returned.
+    equals no class. With a finite limit, a gradient of non-finite norm, or too large to
+    be scaled to the limit in double precision, adds nothing, and False is returned.
     """
     cdef Py_ssize_t d = model.d, a, c
     cdef const double *x
@@ -128,10 +131,10 @@ cdef bint add_gradient(
     find_residuals(model, i, theta)
     if limit < INFINITY:
         norm = gradient_norm(model, i)
-        if not isfinite(norm):
-            return False
-        if norm > limit:
+        if not norm <= limit:
             factor = limit / norm
+            if not factor > SMALLEST_FACTOR:  # also of NaN
+                return False
     for c in range(model.n_outputs):
         r = factor * model.logits[c]
         if model.projected:
@@ -145,20 +148,39 @@ cdef bint add_gradient(
     return True
 
 
-cdef bint clipped_gradient(
-    const Model *model, Py_ssize_t first, Py_ssize_t last, const double *theta, double *out
+cdef bint add_rows(
+    const Model *model, Py_ssize_t first, Py_ssize_t last, const double *theta,
+    double limit, double *out,
 ) noexcept nogil:
-    """Clipped gradient of the rows of a player; whether all their gradients are finite."""
-    cdef Py_ssize_t p = model.p, i, a
+    """Sum of the gradients of rows, each clipped, to ``out``; whether all are finite."""
     cdef bint finite = True
-    cdef double limit = model.clip if model.per_example else INFINITY
-    cdef double factor = 1.0 / (last - first), squares, total = 0.0
-    for a in range(p):
+    cdef Py_ssize_t i, a
+    for a in range(model.p):
         out[a] = 0.0
     for i in range(first, last):
         finite = add_gradient(model, i, theta, limit, out) and finite
-    if not model.per_example:
+    return finite
+
+
+cdef bint clipped_gradient(
+    const Model *model, Py_ssize_t first, Py_ssize_t last, const double *theta, double *out
+) noexcept nogil:
+    """Clipped gradient of the rows of a player; whether all their gradients are finite.
+
+    With a finite clip, rows whose gradients are not finite count as zero.
+    """
+    cdef Py_ssize_t p = model.p, a
+    cdef bint finite = True
+    cdef double factor = 1.0 / (last - first), squares, total = 0.0
+    if model.per_example:
+        finite = add_rows(model, first, last, theta, model.clip, out)
+    else:
+        add_rows(model, first, last, theta, INFINITY, out)
         squares = dot(out, out, p) * (factor * factor)
+        if model.clip < INFINITY and not isfinite(squares):
+            finite = False
+            add_rows(model, first, last, theta, LARGEST_NORM, out)
+            squares = dot(out, out, p) * (factor * factor)
         if squares > model.clip * model.clip:
             factor *= model.clip / sqrt(squares)
     for a in range(p):
@@ -229,7 +251,8 @@ def walk(
 ):
     """Take one step per player of ``order``, starting from ``thetas[0]``.
 
-    Returns the step at which a gradient is not finite (-1: none; with noise it is zero).
+    Returns the step at which a gradient is not finite (-1: none; with noise, rows whose
+    gradients are not finite count as zero).
     """
     X = np.ascontiguousarray(X)
     cdef Py_ssize_t p = thetas.shape[1], s, j

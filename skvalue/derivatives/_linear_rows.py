@@ -95,6 +95,8 @@ class LinearRowModel(RowModel):
         n_rows = len(X)
         n_columns, n_outputs = self._shape
         products = np.zeros((len(directions), n_rows))
+        if not n_rows:  # a secret sample may be empty
+            return products
         size = max(1, _BLOCK // (n_rows * n_outputs))
         for start in range(0, len(directions), size):
             block = directions[start : start + size].reshape(-1, *self._shape)

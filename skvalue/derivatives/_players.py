@@ -39,8 +39,9 @@ class GradientModel(metaclass=ABCMeta):
 
         With unit "party", the clipped mean gradient of the rows of the player; with
         "example", the mean of their clipped gradients. Gradients that are not finite
-        are returned, so that the walk raises an error; in a private fit they are zero,
-        since an error would depend on rows.
+        are returned, so that the walk raises an error. In a private fit each row whose
+        gradient is not finite counts as zero, and the others of its player as ever: an
+        error, or a player of zero, would reveal that row.
         """
 
     def gradient(self, theta, player):
@@ -97,7 +98,8 @@ class LinearGradientModel(GradientModel):
     codes of classes (a code above the last class is none of them) or targets;
     ``weights`` sum to one. A constant column is appended. If ``basis`` (n_outputs *
     (n_features + 1), n_components) is given, parameters and gradients are coordinates
-    along its orthonormal columns.
+    along its orthonormal columns. If ``private``, rows whose gradients are not finite
+    count as zero; in walks they do so with noise.
     """
 
     in_threads = True
@@ -117,12 +119,14 @@ class LinearGradientModel(GradientModel):
         unit,
         utility,
         basis=None,
+        private=False,
     ):
         self._kind = getattr(_kernels, kind.upper())
         self._n_outputs = n_classes if kind == "softmax" else 1
         self._clip = np.inf if clip is None else float(clip)
         self._per_example = unit == "example"
         self._is_accuracy = utility == "accuracy"
+        self._is_private = private
 
         # Rows in the order of their players, those of player j from bound j on.
         order = np.argsort(players, kind="stable")
@@ -170,7 +174,7 @@ class LinearGradientModel(GradientModel):
                 logits=np.empty(self._n_outputs),
                 out=gradients[s],
             )
-            if not is_finite:
+            if not is_finite and not self._is_private:
                 gradients[s] = np.nan
         return gradients
 

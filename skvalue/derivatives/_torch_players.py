@@ -16,6 +16,7 @@ from ._torch_rows import TorchRowModel
 # Rows of a large network per batch on a CPU: smaller batches are slower.
 _MIN_ROWS = 16
 _SLACK = 1e-9  # relative rounding error allowed in a clipped norm
+_LARGEST_NORM = 1e140  # of rows whose sum has a finite norm
 
 # Bytes of a CPU's cache for the steps of many walks, or for validation points.
 _CACHE = 2**24
@@ -76,20 +77,20 @@ class TorchGradientModel(GradientModel):
         )
 
         # Rows in the order of their players, those of player j from bound j on. Rows of
-        # no class are left out, but count in the means of their players.
+        # no class stay in their places, with another label, and are not added.
         y = np.asarray(y)
         players = np.asarray(players)
         has_class = np.ones(len(y), dtype=bool)
         if n_classes:
             has_class = y < n_classes
-        order = np.argsort(players[has_class], kind="stable")
-        of_players = rows.rows(np.asarray(X)[has_class][order], y[has_class][order])
+        order = np.argsort(players, kind="stable")
+        of_players = rows.rows(np.asarray(X)[order], np.where(has_class, y, 0)[order])
         self._X = of_players.X
         self._y = of_players.y
-        self.n_players = int(players.max()) + 1
-        self._counts = np.bincount(players)
-        n_kept = np.bincount(players[has_class], minlength=self.n_players)
-        self._bounds = np.concatenate([[0], np.cumsum(n_kept)])
+        self._counted = torch.as_tensor(has_class[order], device=self.device)
+        counts = np.bincount(players)
+        self.n_players = len(counts)
+        self._bounds = np.concatenate([[0], np.cumsum(counts)])
         rows.check_transforms(self._points)
 
         self._basis = None
@@ -126,7 +127,10 @@ class TorchGradientModel(GradientModel):
         large parties or networks that is one.
         """
         longest = int(np.diff(self._bounds).max(initial=1))
-        n_bytes = longest * self._bytes_of_a_row() + 40 * self.rows.n_parameters
+        n_bytes = (
+            longest * self._bytes_of_a_row(self.unit == "example")
+            + 40 * self.rows.n_parameters
+        )
         room = self._memory() // 2
         room_of_walks = min(room, _CACHE) if self.device == "cpu" else room
         n_together = int(max(1, min(n_walks, room_of_walks // n_bytes)))
@@ -221,7 +225,24 @@ class TorchGradientModel(GradientModel):
     def _gradients_together(self, thetas, players):
         """Clipped gradients (b, p), float64 on the device, of b players at rows of
         ``thetas``."""
-        by_example = self.unit == "example"
+        if self.unit == "example":
+            return self._means(thetas, players, self.clip)
+        means = self._means(thetas, players)
+        if self.private:
+            # Once more row by row, so that rows that are not finite count as zero.
+            norms = torch.linalg.vector_norm(means, dim=1).cpu().numpy()
+            lost = np.flatnonzero(~np.isfinite(norms))
+            for player in lost:
+                one = slice(player, player + 1)
+                means[one] = self._means(thetas[one], players[one], _LARGEST_NORM)
+        norms = torch.linalg.vector_norm(means, dim=1)
+        divisors, is_added = self._divisors(norms, self.clip)
+        return torch.where(is_added[:, None], means / divisors[:, None], 0.0)
+
+    def _means(self, thetas, players, clip=None):
+        """Mean gradients (b, p) of the rows of players, each clipped where a bound is
+        given."""
+        by_example = clip is not None or self.unit == "example"
         first = self._bounds[players]
         n_rows = np.diff(self._bounds)[players]
         total = torch.zeros(thetas.shape, dtype=torch.float64, device=self.device)
@@ -231,30 +252,25 @@ class TorchGradientModel(GradientModel):
         room = self._memory()
         if self.device == "cpu" and by_example:
             room = min(room, _CACHE)
-        size = max(1, room // (len(players) * self._bytes_of_a_row()))
+        size = max(1, room // (len(players) * self._bytes_of_a_row(by_example)))
         for tile in tiles(int(n_rows.max(initial=0)), size):
-            # The rows of a player are padded with its first row, which is not counted,
-            # and players without rows with row 0: they are left out below.
+            # The rows of a player are padded with its first row, which is not counted.
             places = np.arange(tile.start, tile.stop)
-            counts = places < n_rows[:, None]
-            rows = first[:, None] + np.where(counts, places, 0)
-            rows = np.where(n_rows[:, None] > 0, rows, 0)
+            in_player = places < n_rows[:, None]
+            rows = first[:, None] + np.where(in_player, places, 0)
             rows = torch.as_tensor(rows, device=self.device)
-            counts = torch.as_tensor(counts, device=self.device)
+            counts = torch.as_tensor(in_player, device=self.device)
+            counts = counts & self._counted[rows]
             x = self._X[rows]
             y = self._y[rows]
             if by_example:
                 by_row = vmap(grad(self.rows.row_loss), in_dims=(None, 0, 0))
                 gradients = self._project(lift(by_row)(thetas, x, y))
-                self._add_clipped(total, gradients, counts)
+                self._add_clipped(total, gradients, counts, clip)
             else:
                 sums = lift(grad(self.rows.sum_loss))(thetas, x, y, counts)
                 total += self._project(sums).double()
-
-        has_rows = torch.as_tensor(n_rows > 0, device=self.device)[:, None]
-        total = torch.where(has_rows, total, 0.0)
-        total /= torch.as_tensor(self._counts[players], device=self.device)[:, None]
-        return total if by_example else self._clipped(total)
+        return total / torch.as_tensor(n_rows, device=self.device)[:, None]
 
     def _scores(self, theta, x, y):
         """Utility at each validation point."""
@@ -272,23 +288,19 @@ class TorchGradientModel(GradientModel):
         """Coordinates of gradients in the basis."""
         return gradients if self._basis is None else gradients @ self._basis
 
-    def _divisors(self, norms):
+    def _divisors(self, norms, clip):
         """Divisors of gradients of these norms, and a mask of those to add.
 
-        In a private fit, gradients that are not finite are not added.
+        In a private fit, gradients that are not finite are not added. Else they become
+        NaN where they are to be clipped, for an error.
         """
-        counted = torch.isfinite(norms) | (not self.private)
-        if self.clip is None:
-            return torch.ones_like(norms), counted
-        norms = torch.where(counted, norms, 0.0)
-        return torch.clamp(norms / self.clip, min=1.0), counted
+        if clip is None:
+            return torch.ones_like(norms), torch.isfinite(norms) | (not self.private)
+        divisors = torch.clamp(norms / clip, min=1.0)
+        divisors = torch.where(torch.isfinite(divisors), divisors, torch.nan)
+        return divisors, torch.isfinite(divisors) | (not self.private)
 
-    def _clipped(self, gradients):
-        """Rows of float64, clipped to the norm `clip`."""
-        divisors, counted = self._divisors(torch.linalg.vector_norm(gradients, dim=1))
-        return torch.where(counted[:, None], gradients, 0.0) / divisors[:, None]
-
-    def _add_clipped(self, total, gradients, counts):
+    def _add_clipped(self, total, gradients, counts, clip):
         """Add gradients (..., rows, p), clipped, to ``total`` (..., p) in float64.
 
         By blocks of columns, since all rows in float64 would take twice the memory, and
@@ -300,17 +312,17 @@ class TorchGradientModel(GradientModel):
         squares = sum(
             gradients[..., block].double().square().sum(-1) for block in blocks
         )
-        divisors, counted = self._divisors(squares.sqrt())
-        is_added = (counts & counted)[..., None]
+        divisors, is_usable = self._divisors(squares.sqrt(), clip)
+        is_added = (counts & is_usable)[..., None]
         scale = (1.0 / divisors)[..., None]
         for block in blocks:
             scaled = scale * gradients[..., block]
             total[..., block] += torch.where(is_added, scaled, 0.0).sum(-2)
 
-    def _bytes_of_a_row(self):
+    def _bytes_of_a_row(self, by_example):
         """Bytes for the gradient of one row, with all intermediate arrays."""
         n_bytes = self.rows.row_bytes * 2
-        if self.unit == "example":
+        if by_example:
             n_bytes += 24 * self.rows.n_parameters
         return n_bytes
 

@@ -271,6 +271,7 @@ class BaseGradientValuer(BaseInSampleValuer):
                 y_val=y_val,
                 weights=weights,
                 kind=kind,
+                private=self._is_private,
                 **options,
             )
 

@@ -329,7 +329,7 @@ def test_gradients_that_are_not_finite(table, unit):
     assert np.isfinite(zeroed).all()
     # Such a row must not remove the gradients of the others: its effect would be larger
     # then.
-    assert zeroed.any() == (unit == "example")
+    assert zeroed.any()
 
 
 class Centred(torch.nn.Linear):
