@@ -54,15 +54,13 @@ show("valuers")
 @pytest.fixture(scope="module")
 def imports():
     """Lists of words that the interpreter prints, by their first."""
-    run = [sys.executable, "-c", IMPORTS]
-    lines = subprocess.run(
-        run, capture_output=True, text=True, check=True
-    ).stdout.splitlines()
-    return {what: rest for what, *rest in map(str.split, lines)}
+    command = [sys.executable, "-c", IMPORTS]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    return {first: words for first, *words in map(str.split, run.stdout.splitlines())}
 
 
 @pytest.mark.parametrize(
-    "what",
+    "module",
     [
         "skvalue",
         "skvalue.privacy",
@@ -72,9 +70,9 @@ def imports():
         "valuers",
     ],
 )
-def test_imports_are_light(imports, what):
+def test_imports_are_light(imports, module):
     """Displays import matplotlib to draw."""
-    assert imports[what] == []
+    assert imports[module] == []
 
 
 def test_import_time(imports):
@@ -85,8 +83,8 @@ def test_import_time(imports):
     for _ in range(2):
         if seconds < 0.5:
             break
-        found = subprocess.run(
+        run = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True
         )
-        seconds = float(found.stdout.split()[1])
+        seconds = float(run.stdout.split()[1])
     assert seconds < 0.5
