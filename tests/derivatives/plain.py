@@ -10,22 +10,25 @@ def plain_walk(
     model, orders, rates, noise, noise_std, thetas, past=None, weight=1.0, t=1
 ):
     """As `GradientModel.walk`, with a call of `gradient` for each step."""
-    path, lost = np.array([[theta] * (orders.shape[1] + 1) for theta in thetas]), []
-    for order, rate, drawn, steps in zip(orders, rates, noise, path):
-        lost.append(-1)
+    n_steps = orders.shape[1]
+    path = np.array([[theta] * (n_steps + 1) for theta in thetas])
+    lost = np.full(len(orders), -1)
+    for walk, order in enumerate(orders):
+        steps = path[walk]
         for s, j in enumerate(order):
             release = np.array(model.gradient(steps[s], j))
             if not np.isfinite(release).all():
-                lost[-1] = s
+                lost[walk] = s
                 break
-            if len(drawn):
-                release = clip_and_noise(release[None], None, drawn[s], noise_std[j])[0]
+            if len(noise[walk]):
+                of_step = noise[walk][s]
+                release = clip_and_noise(release[None], None, of_step, noise_std[j])[0]
             if past is not None:
-                before = past[j].copy()
-                past[j] += (release - before) / t
-                release = before + weight * (release - before)
-            steps[s + 1] = steps[s] - rate * release
-    return path, path[:, -1].copy(), np.array(lost)
+                mean = past[j].copy()
+                past[j] += (release - mean) / t
+                release = mean + weight * (release - mean)
+            steps[s + 1] = steps[s] - rates[walk] * release
+    return path, path[:, -1].copy(), lost
 
 
 class PlainModel(GradientModel):

@@ -1,110 +1,101 @@
-"""Errors of averaged noise from what was released, and rows that join recorded
-walks."""
+"""Errors of averaged noise from what was released."""
 
 import numpy as np
 import pytest
 
-from skvalue.derivatives import (
-    HalvedMoments,
-    class_probabilities,
-    denoised_means,
-    pooled_variances,
-    recorded_positions,
-    without_tails,
-)
-from skvalue.semivalues import size_weights
+from skvalue.derivatives import HalvedMoments, denoised_means, pooled_variances
+
+# Means of releases --------------------------------------------------------------------
 
 
-def test_means_are_shrunk_by_their_noise(rng):
-    truth = 2 + rng.normal(size=(400, 20))
-    noisy = truth + 3 * rng.normal(size=truth.shape)
-    found = denoised_means(noisy, np.full(400, 9.0), np.zeros(20))
-    best = noisy.mean(axis=0) + (noisy - noisy.mean(axis=0)) / (1 + 9)
-    np.testing.assert_allclose(found, best, atol=0.3)
-    assert ((found - truth) ** 2).mean() < 1.0 < ((noisy - truth) ** 2).mean() / 8
-    # Without noise they are left alone; noise alone leaves the public gradient.
-    np.testing.assert_allclose(
-        denoised_means(noisy, np.zeros(400), np.zeros(20)), noisy
-    )
+@pytest.fixture
+def truth(rng):
+    """Gradients of 400 players around 2, of variance 1."""
+    return 2 + rng.normal(size=(400, 20))
+
+
+@pytest.fixture
+def noisy(truth, rng):
+    """The same with noise of variance 9."""
+    return truth + 3 * rng.normal(size=truth.shape)
+
+
+def test_means_are_shrunk_by_their_noise(truth, noisy):
+    denoised = denoised_means(noisy, np.full(400, 9.0), np.zeros(20))
+    mean = noisy.mean(axis=0)
+    best = mean + (noisy - mean) / (1 + 9)
+    np.testing.assert_allclose(denoised, best, atol=0.3)
+    error = ((denoised - truth) ** 2).mean()
+    assert error < 1.0 < ((noisy - truth) ** 2).mean() / 8
+
+
+def test_means_without_noise_are_left_alone(noisy):
+    denoised = denoised_means(noisy, np.zeros(400), np.zeros(20))
+    np.testing.assert_allclose(denoised, noisy)
+
+
+def test_means_of_noise_alone_are_the_public_gradient(rng):
     start = rng.normal(size=20)
     noise = start + rng.normal(size=(400, 20))
-    away = np.abs(denoised_means(noise, np.ones(400), start) - start).max()
-    assert away < 0.2 * np.abs(noise - start).max()
+    denoised = denoised_means(noise, np.ones(400), start)
+    assert np.abs(denoised - start).max() < 0.2 * np.abs(noise - start).max()
 
 
 def test_noise_of_each_player_has_its_own_weight(rng):
     variances = np.repeat([0.01, 25.0], 200)
     noisy = rng.normal(size=(400, 30)) * np.sqrt(1 + variances)[:, None]
-    found = denoised_means(noisy, variances, np.zeros(30))
-    kept = (found * noisy).sum(axis=1) / (noisy**2).sum(axis=1)
-    np.testing.assert_allclose(
-        [kept[:200].mean(), kept[200:].mean()], [1, 1 / 26], atol=0.05
-    )
+    denoised = denoised_means(noisy, variances, np.zeros(30))
+    kept = (denoised * noisy).sum(axis=1) / (noisy**2).sum(axis=1)
+    means = [kept[:200].mean(), kept[200:].mean()]
+    np.testing.assert_allclose(means, [1, 1 / 26], atol=0.05)
 
 
-def moments(samples):
-    found = HalvedMoments()
+# Variances of samples -----------------------------------------------------------------
+
+
+def moments_of(samples):
+    moments = HalvedMoments()
     for sample in samples:
-        found = found.plus(sample)
-    np.testing.assert_allclose(found.mean(), samples.mean(axis=0), atol=1e-12)
-    np.testing.assert_allclose(
-        found.variances(), samples.var(axis=0, ddof=1), rtol=1e-9
-    )
-    halves = [samples[half::2].var(axis=0, ddof=1) for half in (0, 1)]
-    np.testing.assert_allclose(found.of_halves(), halves, rtol=1e-9)
-    return found
+        moments = moments.plus(sample)
+    return moments
 
 
-def test_variances_are_pooled_as_far_as_halves_disagree(rng):
+def variances_of(samples):
+    return samples.var(axis=0, ddof=1)
+
+
+def test_running_moments_are_those_of_the_samples(rng):
     samples = rng.normal(size=(40, 500))
-    pooled = pooled_variances(moments(samples), np.zeros(500))
-    assert pooled.std() < 0.3 * samples.var(axis=0, ddof=1).std()
-    assert pooled.mean() == pytest.approx(samples.var(axis=0, ddof=1).mean())
+    moments = moments_of(samples)
+    np.testing.assert_allclose(moments.mean(), samples.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(moments.variances(), variances_of(samples), rtol=1e-9)
+    halves = [variances_of(samples[::2]), variances_of(samples[1::2])]
+    np.testing.assert_allclose(moments.of_halves(), halves, rtol=1e-9)
+
+
+def test_equal_variances_are_pooled(rng):
+    samples = rng.normal(size=(40, 500))
+    pooled = pooled_variances(moments_of(samples), np.zeros(500))
+    variances = variances_of(samples)
+    assert pooled.std() < 0.3 * variances.std()
+    assert pooled.mean() == pytest.approx(variances.mean())
+
+
+def test_variances_on_which_halves_agree_are_kept(rng):
     scales = np.exp(rng.normal(size=500))
-    found = pooled_variances(moments(samples * scales), np.zeros(500))
-    assert np.corrcoef(found, scales**2)[0, 1] > 0.95
+    samples = rng.normal(size=(40, 500)) * scales
+    pooled = pooled_variances(moments_of(samples), np.zeros(500))
+    assert np.corrcoef(pooled, scales**2)[0, 1] > 0.95
+
+
+def test_variances_are_pooled_within_a_kind(rng):
     kinds = np.arange(500) % 2
-    by_kind = pooled_variances(moments(samples * (1 + 9 * kinds)), kinds)
-    assert by_kind[kinds == 1].min() > 20 * by_kind[kinds == 0].max()
-    few = pooled_variances(
-        moments(samples[:, :4]), np.arange(4)
-    )  # one of each kind: left alone
-    np.testing.assert_allclose(few, samples[:, :4].var(axis=0, ddof=1), rtol=1e-12)
+    samples = rng.normal(size=(40, 500)) * (1 + 9 * kinds)
+    pooled = pooled_variances(moments_of(samples), kinds)
+    assert pooled[kinds == 1].min() > 20 * pooled[kinds == 0].max()
 
 
-@pytest.mark.parametrize(
-    "semivalue", ["banzhaf", "leave-one-out", (16, 1), (1, 16)], ids=str
-)
-def test_tails_without_weight(semivalue):
-    q = size_weights(semivalue, 500)
-    kept = without_tails(q)
-    dropped = kept == 0
-    assert dropped.mean() > 0.3
-    assert q[dropped].sum() <= 1e-6
-    np.testing.assert_allclose(kept[~dropped], q[~dropped], rtol=2e-6)
-    assert kept.sum() == pytest.approx(1, abs=1e-12)
-    flat = size_weights("shapley", 500)
-    assert without_tails(flat) is flat
-
-
-@pytest.mark.parametrize("semivalue", ["shapley", (16, 1), "leave-one-out"], ids=str)
-def test_recorded_positions_are_quantiles(semivalue):
-    q = size_weights(semivalue, 51)
-    record = recorded_positions(q, 20, 5, n_models=1000)
-    assert [len(at) for at in record[:5]] == [0] * 5
-    assert {len(at) for at in record[5:]} == {66, 67}
-    counts = np.bincount(np.concatenate(record).astype(int), minlength=51)
-    np.testing.assert_allclose(counts / 1000, q, atol=1e-3)
-
-
-def test_probabilities_are_means_over_models():
-    class Model:
-        def outputs(self, thetas):
-            return np.log(np.array([[[1.0, 3.0]], [[1.0, 1.0]]]))[: len(thetas)]
-
-    class Odds:
-        def outputs(self, thetas):
-            return np.log(np.array([[[3.0]]]))
-
-    np.testing.assert_allclose(class_probabilities(Model(), [0, 1]), [[0.375, 0.625]])
-    np.testing.assert_allclose(class_probabilities(Odds(), [0]), [[0.25, 0.75]])
+def test_one_variance_of_a_kind_is_left_alone(rng):
+    samples = rng.normal(size=(40, 4))
+    pooled = pooled_variances(moments_of(samples), np.arange(4))
+    np.testing.assert_allclose(pooled, variances_of(samples), rtol=1e-12)

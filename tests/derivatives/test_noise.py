@@ -15,13 +15,16 @@ from skvalue.privacy import get_epsilon
 
 from .plain import PlainModel
 
+CLIP = 2.0
+MULTIPLIER = 0.3
+
 
 class Still(PlainModel):
     """No gradient at all: what moves is noise."""
 
     def __init__(self, n, p):
-        self.n_players, self.n_parameters = n, p
-        self.steps = []
+        self.n_players = n
+        self.n_parameters = p
 
     def start(self, rng):
         return np.zeros(self.n_parameters)
@@ -34,33 +37,29 @@ class Still(PlainModel):
         return np.zeros(len(thetas))
 
 
-def released_steps(noise, n, p, k, clip=2.0, multiplier=0.3, model=None):
+def released_steps(schedule, model, k):
     """What k permutations step along, in the order of the players, (k, n, p)."""
-    event, z = (
-        gradient_event(k, clip, noise_multiplier=multiplier),
-        np.random.default_rng(0),
-    )
+    event = gradient_event(k, CLIP, noise_multiplier=MULTIPLIER)
+    noise_rng = np.random.default_rng(0)
 
     def draw(shape, stream):
-        return z.normal(scale=event.event.scale, size=shape)
+        return noise_rng.normal(scale=event.event.scale, size=shape)
 
     draw.scale = event.event.scale
-    noise = GradientNoise(draw, np.ones(n), noise)
-    model, steps = model or Still(n, p), []
-    seed = np.random.SeedSequence(0)
-    for t, _ in enumerate(
-        walk_permutations(model, np.ones(n), k, 1.0, seed, noise=noise, n_jobs=1)
-    ):
-        moved = -np.diff(model.thetas, axis=0)
-        order = np.random.default_rng(_child(t)).permutation(n)
-        found = np.empty((n, p))
-        found[order] = moved
-        steps.append(found)
-    return np.array(steps)
+    n = model.n_players
+    noise = GradientNoise(draw, np.ones(n), schedule)
+    walks = walk_permutations(
+        model, np.ones(n), k, 1.0, np.random.SeedSequence(0), noise=noise, n_jobs=1
+    )
+    steps = np.empty((k, n, model.n_parameters))
+    for t, seed in enumerate(np.random.SeedSequence(0).spawn(k)):
+        next(walks)
+        order = np.random.default_rng(seed).permutation(n)
+        steps[t, order] = -np.diff(model.thetas, axis=0)
+    return steps
 
 
-def _child(t):
-    return np.random.SeedSequence(0).spawn(t + 1)[t]
+# Privacy ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("k", [np.int8(11), 11])
@@ -73,83 +72,96 @@ def test_numbers_of_numpy_do_not_round_the_noise(name, k):
         assert get_epsilon(event, 1e-5) <= float(short)
 
 
-def test_variance_of_correlated_noise():
-    k, clip, multiplier = 20, 2.0, 0.3
-    steps = released_steps("correlated", 100, 1000, k, clip, multiplier)
-    for t in (
-        1,
-        2,
-        5,
-        20,
-    ):  # 1e5 draws each; five standard deviations of a variance are 2.2 %
-        expected = k * (clip * multiplier) ** 2 / t
-        assert steps[t - 1].var() == pytest.approx(expected, rel=0.022)
-    # W_t and W_s have the releases in common until the earlier one.
-    assert np.mean(steps[4] * steps[19]) == pytest.approx(
-        k * (clip * multiplier) ** 2 / 20, rel=0.1
-    )
-    iid = released_steps("iid", 100, 1000, 3, clip, multiplier)
-    assert iid.var(axis=(1, 2)) == pytest.approx(
-        3 * (clip * multiplier) ** 2, rel=0.022
-    )
-    assert abs(np.mean(iid[0] * iid[1])) < 0.05
+# Variances ----------------------------------------------------------------------------
+
+# 1e5 draws: five standard deviations of a variance are 2.2 %.
+VARIANCE = (CLIP * MULTIPLIER) ** 2
 
 
-def release_matrix(fractions):
+def test_the_variance_of_a_mean_of_releases_falls_with_their_number():
+    steps = released_steps("correlated", Still(100, 1000), 20)
+    for t in (1, 2, 5, 20):
+        assert steps[t - 1].var() == pytest.approx(20 * VARIANCE / t, rel=0.022)
+
+
+def test_means_have_the_releases_in_common_until_the_earlier_one():
+    steps = released_steps("correlated", Still(100, 1000), 20)
+    covariance = np.mean(steps[4] * steps[19])
+    assert covariance == pytest.approx(20 * VARIANCE / 20, rel=0.1)
+
+
+def test_independent_releases_have_the_variance_of_one():
+    steps = released_steps("iid", Still(100, 1000), 3)
+    assert steps.var(axis=(1, 2)) == pytest.approx(3 * VARIANCE, rel=0.022)
+    assert abs(np.mean(steps[0] * steps[1])) < 0.05
+
+
+# Averages -----------------------------------------------------------------------------
+
+
+def release_matrix(weights):
     """X, by which releases A become what is stepped along: W = X A."""
-    k = len(fractions)
-    past = np.divide(
-        1 - fractions, np.arange(k), out=np.zeros(k), where=np.arange(k) > 0
-    )
-    return np.tril(np.repeat(past[:, None], k, axis=1), -1) + np.diag(fractions)
-
-
-@pytest.mark.parametrize("noise", ["iid", "correlated", lambda t, k: 1 / t**0.5])
-def test_deviation_of_steps(noise):
-    X = release_matrix(newest_weights(noise, 30))
-    for skip in (0, 20, 29):
-        expected = 3 * np.sqrt((X[skip:] ** 2).sum(axis=1).mean())
-        assert step_noise_std(noise, 3.0, 30, skip) == pytest.approx(expected)
-    assert 0 < step_noise_std(noise, 3.0, 1_000_000, 900_000) <= 3  # no matrix of 8 TB
+    k = len(weights)
+    n_previous = np.arange(k)
+    past = np.divide(1 - weights, n_previous, out=np.zeros(k), where=n_previous > 0)
+    return np.tril(np.repeat(past[:, None], k, axis=1), -1) + np.diag(weights)
 
 
 @pytest.mark.parametrize(
-    "noise",
+    "schedule",
+    ["iid", "correlated", lambda t, k: 1 / t**0.5],
+    ids=["iid", "correlated", "root"],
+)
+def test_the_noise_of_steps_is_that_of_their_weights(schedule):
+    X = release_matrix(newest_weights(schedule, 30))
+    for skip in (0, 20, 29):
+        expected = 3 * np.sqrt((X[skip:] ** 2).sum(axis=1).mean())
+        assert step_noise_std(schedule, 3.0, 30, skip) == pytest.approx(expected)
+    # A million permutations need no matrix of 8 TB.
+    assert 0 < step_noise_std(schedule, 3.0, 1_000_000, 900_000) <= 3
+
+
+@pytest.mark.parametrize(
+    "schedule",
     ["correlated", lambda t, k: 1.0 if t == 1 else 0.75 - 0.7 * t / k],
     ids=["correlated", "federated"],
 )
-def test_steps_are_a_matrix_times_releases(noise):
-    releases = released_steps("iid", 6, 4, 9)
-    steps = released_steps(noise, 6, 4, 9)
-    X = release_matrix(newest_weights(noise, 9))
+def test_steps_are_a_matrix_times_releases(schedule):
+    releases = released_steps("iid", Still(6, 4), 9)
+    steps = released_steps(schedule, Still(6, 4), 9)
+    X = release_matrix(newest_weights(schedule, 9))
     np.testing.assert_allclose(X.sum(axis=1), 1)
     np.testing.assert_allclose(steps, np.einsum("ts,sjp->tjp", X, releases), atol=1e-12)
 
 
-@pytest.mark.parametrize("given", ["function", "array"])
-def test_fractions_are_fixed_before_a_gradient_is_seen(given):
-    calls, fractions = [], np.array([1.0, 0.5, 0.4])
+WEIGHTS = np.array([1.0, 0.5, 0.4])
+
+
+def test_a_schedule_is_called_before_a_gradient_is_computed():
+    calls = []
 
     def schedule(t, k):
-        calls.append("fraction")
-        return fractions[t - 1]
+        calls.append("weight")
+        return WEIGHTS[t - 1]
 
-    class Seen(Still):
+    class Recorded(Still):
         def gradients(self, thetas, players):
             calls.append("gradient")
             return super().gradients(thetas, players)
 
-    changed = fractions.copy()
+    steps = released_steps(schedule, Recorded(4, 2), 3)
+    assert calls == 3 * ["weight"] + 12 * ["gradient"]
+    np.testing.assert_array_equal(steps, released_steps(WEIGHTS, Still(4, 2), 3))
+
+
+def test_an_array_of_weights_is_copied_before_a_gradient_is_computed():
+    weights = WEIGHTS.copy()
 
     class Changes(Still):
         def gradients(self, thetas, players):
-            changed[:] = 0.0  # comes too late
+            weights[:] = 0.0  # comes too late
             return super().gradients(thetas, players)
 
-    if given == "function":
-        found = released_steps(schedule, 4, 2, 3, model=Seen(4, 2))
-        assert calls == 3 * ["fraction"] + 12 * ["gradient"]
-    else:
-        found = released_steps(changed, 4, 2, 3, model=Changes(4, 2))
-        assert not changed.any()
-    np.testing.assert_array_equal(found, released_steps(fractions, 4, 2, 3))
+    steps = released_steps(weights, Changes(4, 2), 3)
+    assert not weights.any()
+    np.testing.assert_array_equal(steps, released_steps(WEIGHTS, Still(4, 2), 3))
