@@ -56,8 +56,7 @@ def audit_table(
     target=None,
     random_state=None,
 ):
-    """Find the rows whose labels are doubtful, and what else may be wrong, and report
-    them.
+    """Report the rows whose labels are doubtful, and what else may be wrong.
 
     Parameters
     ----------

@@ -59,11 +59,10 @@ class Correction:
 def fix_table(
     raw, corrections, *, encoding=None, separator=None, header=None, skip_lines=0
 ):
-    """Apply corrections to the bytes of a CSV file; what is not corrected keeps its
-    bytes.
+    """Apply corrections to the bytes of a CSV file.
 
-    Quotes, line ends, the encoding and its mark, decimal commas and line breaks in
-    fields stay.
+    All other bytes stay as they are: quotes, line ends, the encoding and its mark,
+    decimal commas, and line breaks in fields.
 
     Parameters
     ----------
@@ -106,18 +105,18 @@ def fix_table(
     row_numbers = (fields.numbers + _FIRST).tolist()
     rows = dict(zip(row_numbers, fields.rows))
 
-    # Row -> number of the column, or None for the whole row -> its correction.
+    # Row -> its corrections, by the number of the column, or None for the whole row.
     edits = defaultdict(dict)
     accepted = [correction for correction in corrections if correction.accept]
     for correction in sorted(accepted, key=lambda correction: correction.row):
         place = _place(correction, fields.names, rows, codec)
-        of_row = edits[correction.row]
-        removes_edited_row = place is None and len(of_row) > 0
-        if place in of_row or None in of_row or removes_edited_row:
+        row_edits = edits[correction.row]
+        removes_edited_row = place is None and len(row_edits) > 0
+        if place in row_edits or None in row_edits or removes_edited_row:
             raise ValueError(
                 f"corrections must change a field once. Got {correction} as well."
             )
-        of_row[place] = correction
+        row_edits[place] = correction
 
     texts = []
     for row, record in zip(row_numbers, fields.texts):
@@ -125,8 +124,8 @@ def fix_table(
             record = _edited(record, edits[row], fields.separator)
         texts.append(record)
     changes = []
-    for of_row in edits.values():
-        changes += of_row.values()
+    for row_edits in edits.values():
+        changes += row_edits.values()
     return "".join([fields.before, *texts, fields.after]).encode(codec), changes
 
 
@@ -187,8 +186,9 @@ def _edited(record, edits, separator):
 
 
 def corrections_to_csv(corrections):
-    """Write corrections as text that `read_corrections` reads, and no spreadsheet as a
-    formula.
+    """Write corrections as text that `read_corrections` reads.
+
+    Entries that a spreadsheet would take for a formula have an apostrophe before them.
 
     Parameters
     ----------
@@ -226,14 +226,14 @@ def corrections_to_csv(corrections):
 
 
 def read_corrections(path):
-    """Read corrections from a CSV file with the columns row, column, old, new, why and
-    accept.
+    """Read corrections from a CSV file.
 
     Parameters
     ----------
     path : str or path
         The file, as the page of an audit or a spreadsheet writes it: separated by
-        commas, semicolons or tabs. ``why`` may be absent.
+        commas, semicolons or tabs, with the columns row, column, old, new, why and
+        accept. ``why`` may be absent.
 
     Returns
     -------
@@ -288,8 +288,7 @@ def _correction(line):
 
 
 def corrections_of(report):
-    """Corrections of the labels of a report that are wrong by a verdict: to the
-    suggestions.
+    """Correct the labels that are wrong by a verdict to the suggestions of a report.
 
     Parameters
     ----------

@@ -94,10 +94,10 @@ def check_table(
     >>> from skvalue.audit import check_table
     >>> age = np.random.default_rng(0).uniform(18, 80, 100)
     >>> X = pd.DataFrame({"age": age, "case": np.arange(100), "country": "DE"})
-    >>> found = check_table(X)  # with labels, leaks and others are found
-    >>> [(each.severity, each.kind, *each.columns) for each in found]
+    >>> findings = check_table(X)  # labels would allow more checks, such as leaks
+    >>> [(finding.severity, finding.kind, *finding.columns) for finding in findings]
     [('warning', 'id', 'case'), ('note', 'constant', 'country')]
-    >>> found[0].sentence
+    >>> findings[0].sentence
     "'case' has another value in every row: not used."
     """
     columns = columns_of(X)
@@ -127,14 +127,14 @@ def check_table(
     findings = list(find_missing_labels(is_labelled[:n_rows], target))
     if wording.are_classes and is_text:
         findings += find_spellings(labels[:n_rows], is_labelled[:n_rows], target)
-        same = label_spellings(labels[is_labelled].tolist()).same
-        labels = np.array([same.get(label, label) for label in labels.tolist()])
+        spellings = label_spellings(labels[is_labelled].tolist()).same
+        labels = np.array([spellings.get(label, label) for label in labels.tolist()])
     codes = np.where(is_labelled, np.unique(labels, return_inverse=True)[1], -1)
 
-    # A copy of a row has the number of its row: it is left out where rows are numbered.
+    # An identifier differs in all rows but copies, which are left out of the search.
     duplicates = find_duplicates(X)
-    first = np.unique(duplicates.codes, return_index=True)[1]
-    findings += find_ids([column.take(first) for column in columns])
+    first_rows = np.unique(duplicates.codes, return_index=True)[1]
+    findings += find_ids([column.take(first_rows) for column in columns])
     findings += find_empty(columns)
     unused = set()
     for finding in findings:

@@ -34,23 +34,23 @@ def find_leaks(columns, codes, seed, wording):
     forest = RandomForestClassifier(_TREES, min_samples_leaf=2, random_state=seed)
     by_area = sorted(columns, key=lambda column: -areas[column.name])
     for column in by_area[:_MOST]:
-        alone = areas[column.name]
-        if alone < _SUSPECT:
+        area = areas[column.name]
+        if area < _SUSPECT:
             break
-        others = 0.5
+        area_of_others = 0.5
         other_columns = [other for other in columns if other is not column]
         if other_columns:
             scores = _held_out(forest, encode(other_columns), codes, folds)
-            others = _area(codes, scores)
-        if alone >= _SURE or alone > others:
+            area_of_others = _area(codes, scores)
+        if area >= _SURE or area > area_of_others:
             yield Finding(
                 "leak",
                 "question",
                 f"{column.name!r} alone tells the {wording.label} almost without error "
-                f"({alone:.1%} of pairs in order; all other columns together "
-                f"{others:.1%}): is it known before the outcome?",
+                f"({area:.1%} of pairs in order; all other columns together "
+                f"{area_of_others:.1%}): is it known before the outcome?",
                 columns=(column.name,),
-                evidence={"alone": alone, "others": others},
+                evidence={"alone": area, "others": area_of_others},
             )
 
 
@@ -75,7 +75,7 @@ def _predict_by(column, codes, folds):
         )
         return _held_out(tree, column.entries[:, None], codes, folds)
 
-    # The rate of each class among the rows with an entry, drawn to its overall rate.
+    # The rate of each class among the rows with an entry, shrunk to its overall rate.
     levels = np.unique(column.entries, return_inverse=True)[1]
     one_hot = np.eye(codes.max() + 1)[codes]
     scores = np.zeros(one_hot.shape)

@@ -18,11 +18,11 @@ def find_label_order(codes, rng, wording):
     """Rows with equal labels that stand together."""
     rates = np.bincount(codes) / len(codes)
     by_chance = np.sum(rates**2)
-    same = _fraction_like_next(codes)
+    in_order = _fraction_like_next(codes)
     shuffles = [rng.permutation(codes) for _ in range(_LABEL_SHUFFLES)]
     shuffled = [_fraction_like_next(shuffle) for shuffle in shuffles]
-    z = (same - np.mean(shuffled)) / max(np.std(shuffled), 1e-9)
-    above = (same - by_chance) / max(1 - by_chance, 1e-9)
+    z = (in_order - np.mean(shuffled)) / max(np.std(shuffled), 1e-9)
+    above = (in_order - by_chance) / max(1 - by_chance, 1e-9)
     if z > 5 and above > 0.1:
         yield Finding(
             "order of labels",
@@ -85,10 +85,11 @@ def _trend(column):
 
 
 def _distance_of_neighbors(points, rng):
-    """How near in the table near rows are, and its z by shuffles.
+    """How near in the table similar rows are, and its z-score by shuffles.
 
-    That is the largest distance between the distribution of the gaps between the places
-    of neighbours and the one of places drawn at random.
+    The measure is a Kolmogorov-Smirnov distance: that of the distribution of the gaps
+    between the places of nearest neighbours from the one of random places, which is
+    ``1 - (1 - gap)^2`` for gaps as fractions of the table.
     """
     n_rows = len(points)
     neighbors = NearestNeighbors(n_neighbors=min(_NEIGHBORS, n_rows - 1)).fit(points)

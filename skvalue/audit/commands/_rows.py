@@ -242,16 +242,20 @@ def _spelled_alike(y_val, rows):
     """Labels of the validation points, as the rows have them."""
     labels = list(map(str, rows.labels.tolist()))
     labels_val = [str(label) for label in y_val.tolist()]
-    same = label_spellings([*labels, *labels_val]).same
-    class_of = dict(zip(labels, rows.y.tolist()))
+    spellings = label_spellings([*labels, *labels_val]).same
+    class_of_label = dict(zip(labels, rows.y.tolist()))
     class_of_spelling = {
-        same.get(label, label): class_ for label, class_ in class_of.items()
+        spellings.get(label, label): class_ for label, class_ in class_of_label.items()
     }
+
+    # The class of an equal label, else of another spelling of it, else a new class.
     classes = []
     for label in labels_val:
-        spelling = same.get(label, label)
-        class_ = class_of_spelling.get(spelling, label)
-        classes.append(class_of.get(label, class_))
+        if label in class_of_label:
+            classes.append(class_of_label[label])
+        else:
+            spelling = spellings.get(label, label)
+            classes.append(class_of_spelling.get(spelling, label))
     return np.array(classes, dtype=rows.y.dtype)
 
 

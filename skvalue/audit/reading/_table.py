@@ -231,8 +231,8 @@ def read_table(
     }
     if strict and conventions.doubts:
         raise ValueError(" ".join(conventions.doubts))
-    for note, about in conventions.notes.items():
-        notes.append(f"{note} in {_listed(about)}")
+    for note, noted_columns in conventions.notes.items():
+        notes.append(f"{note} in {_listed(noted_columns)}")
 
     texts = {name for name, column in columns.items() if column.kind == "text"}
     if target in columns:

@@ -199,6 +199,7 @@ def _dates(cells):
         if midnights is not None:
             order = re.sub("[^dmy]", "", form.lower().replace("b", "m"))
             dates[order] = midnights + (seconds * 1e6).astype("timedelta64[us]")
+    # Two orders that give the same dates, as 05/05/2026, leave no choice.
     if len(dates) == 2 and np.array_equal(*dates.values()):
         dates.popitem()
     return dates

@@ -171,6 +171,8 @@ def _shown_rows(columns, name, rows):
     checked = _check(columns, {field: patterns[field] for field in columns}, name)
     if len(set(map(len, checked.values()))) != 1:
         refuse(name, "a dict of columns of one length", columns)
+
+    # A report holds these columns as lists, not as the arrays that the checks return.
     return columns
 
 

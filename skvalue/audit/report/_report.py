@@ -235,9 +235,9 @@ class AuditReport:
         return import_optional("pandas", "to_frame").DataFrame(columns)
 
     def to_csv(self, path=None):
-        """Write the list as a CSV file, to be filled with verdicts in the column
-        ``is_error``.
+        """Write the list as a CSV file.
 
+        Verdicts are filled in in its column ``is_error``, see `read_verdicts`.
         A label that a spreadsheet would take for a formula, such as ``=A1``, has an
         apostrophe before it; numbers, such as -1, have none.
 
@@ -258,8 +258,7 @@ class AuditReport:
         return _write(frame.to_csv(index=False), path)
 
     def to_html(self, path=None, *, files=None):
-        """Make the page: one file without references to others, which works without a
-        network.
+        """Make the page, a single file that works without a network.
 
         Parameters
         ----------

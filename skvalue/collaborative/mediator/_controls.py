@@ -40,10 +40,13 @@ class TemperingControl:
 
     def control(self, target):
         """The `ControlledPosterior` of a target value."""
-        kappa = float(target > 0)
-        if 0 < target < self.grand_value:
+        if target <= 0:
+            kappa = 0.0
+        elif target < self.grand_value:
             # Minus the value decreases as the power increases.
             kappa = first_crossing(self._minus_value, -target, self.power_grid, 60)
+        else:
+            kappa = 1.0
         posterior = TemperedPosterior(
             row=kappa * self.grand_row,
             logliks=self.logliks,

@@ -76,7 +76,7 @@ class Particles:
             posterior.powers[None],
             self.phi[indices][None],
             factors=factor[None],
-            steps=np.full(1, 2.38 / np.sqrt(d)),
+            scales=np.full(1, 2.38 / np.sqrt(d)),
             n_moves=n_moves,
             rng=rng,
         )
@@ -181,14 +181,17 @@ def _mixture_weights(logs, counts, log_z):
     logs = logs - log_z
     top = logs.max(axis=1)
     densities = np.exp(logs - top[:, None])
-    change = np.zeros(len(counts))
+
+    # The constants are a fixed point: each is the integral of its component, estimated
+    # from the sample with the weights that follow from all of them. The first is 0.
+    correction = np.zeros(len(counts))
     for _ in range(500):
-        mixture = densities @ (counts * np.exp(-change))
-        new_change = np.log(densities.T @ (1 / mixture))
-        new_change -= new_change[0]
-        step = np.abs(new_change - change).max()
-        change = new_change
-        if step < 1e-5:
+        mixture = densities @ (counts * np.exp(-correction))
+        new_correction = np.log(densities.T @ (1 / mixture))
+        new_correction -= new_correction[0]
+        change = np.abs(new_correction - correction).max()
+        correction = new_correction
+        if change < 1e-5:
             break
-    log_weights = -np.log(densities @ (counts * np.exp(-change))) - top
-    return log_weights - logsumexp(log_weights), log_z + change
+    log_weights = -np.log(densities @ (counts * np.exp(-correction))) - top
+    return log_weights - logsumexp(log_weights), log_z + correction

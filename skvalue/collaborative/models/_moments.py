@@ -38,10 +38,10 @@ def plugin_second_moments(gram, count, variance, bound, intercept=False):
     expected_scale = bound**2 / (p + 2)  # of rows that are uniform in the ball
     released_scale = np.trace(released_x) / p
     released_scale = float(np.clip(released_scale, 1e-3 * expected_scale, bound**2))
-    weight = expected_scale**2 / (
+    scale_weight = expected_scale**2 / (
         expected_scale**2 + noise / p + 2 * expected_scale**2 / (p * count)
     )
-    scale = expected_scale + weight * (released_scale - expected_scale)
+    scale = expected_scale + scale_weight * (released_scale - expected_scale)
 
     weight = scale**2 / (scale**2 + noise + 2 * scale**2 / count)
     shrunk = weight * released_x + (1 - weight) * scale * np.eye(p)

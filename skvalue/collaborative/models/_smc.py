@@ -102,7 +102,7 @@ def _covariance_factors(phi):
 
 
 def metropolis(
-    prior, logliks, powers, phi, *, loglik=None, factors, steps, n_moves, rng
+    prior, logliks, powers, phi, *, loglik=None, factors, scales, n_moves, rng
 ):
     """Random-walk Metropolis moves for the targets prior times tempered likelihoods.
 
@@ -120,8 +120,8 @@ def metropolis(
         Tempered log-likelihoods of the particles; computed if None.
     factors : ndarray of shape (B, d, d)
         Cholesky factors of the covariance of a jump.
-    steps : ndarray of shape (B,)
-        Scales of the jumps, which are adapted.
+    scales : ndarray of shape (B,)
+        Scales of the jumps, which are adapted to the rate of acceptance.
     n_moves : int
         Number of moves.
     rng : numpy Generator
@@ -129,8 +129,8 @@ def metropolis(
 
     Returns
     -------
-    phi, loglik, steps : ndarray
-        The moved particles, their tempered log-likelihoods, and the adapted steps.
+    phi, loglik, scales : ndarray
+        The moved particles, their tempered log-likelihoods, and the adapted scales.
     """
     n_targets, n_particles, d = phi.shape
     if loglik is None:
@@ -142,7 +142,7 @@ def metropolis(
     log_prior = log_prior_of(phi)
     for _ in range(n_moves):
         jump = rng.standard_normal(phi.shape) @ np.swapaxes(factors, 1, 2)
-        trial = phi + steps[:, None, None] * jump
+        trial = phi + scales[:, None, None] * jump
         trial_prior = log_prior_of(trial)
         trial_loglik = _tempered_loglik(logliks, trial, powers)
         gain = trial_loglik - loglik + trial_prior - log_prior
@@ -150,8 +150,8 @@ def metropolis(
         phi = np.where(is_accepted[:, :, None], trial, phi)
         loglik = np.where(is_accepted, trial_loglik, loglik)
         log_prior = np.where(is_accepted, trial_prior, log_prior)
-        steps = steps * np.exp(0.5 * (is_accepted.mean(axis=1) - _ACCEPTANCE))
-    return phi, loglik, steps
+        scales = scales * np.exp(0.5 * (is_accepted.mean(axis=1) - _ACCEPTANCE))
+    return phi, loglik, scales
 
 
 def anneal(prior, logliks, *, anchors, n_particles, n_replicates, n_moves, rng):
@@ -185,7 +185,8 @@ def anneal(prior, logliks, *, anchors, n_particles, n_replicates, n_moves, rng):
     loglik = _tempered_loglik(logliks, phi, anchors)
     kappa = np.zeros(n_anchors)
     log_evidence = np.zeros(n_anchors)
-    steps = np.full(n_anchors, 2.38 / np.sqrt(phi.shape[2]))
+    # The usual scale of jumps for a normal posterior, which is adapted.
+    scales = np.full(n_anchors, 2.38 / np.sqrt(phi.shape[2]))
 
     stages = []
     active = np.flatnonzero(anchors.any(axis=1))
@@ -204,14 +205,14 @@ def anneal(prior, logliks, *, anchors, n_particles, n_replicates, n_moves, rng):
         resampled = np.take_along_axis(phi[active], indices[:, :, None], axis=1)
         active_loglik = np.take_along_axis(active_loglik, indices, axis=1)
         powers = kappa[active, None] * anchors[active]
-        moved, tempered, steps[active] = metropolis(
+        moved, tempered, scales[active] = metropolis(
             prior,
             logliks,
             powers,
             resampled,
             loglik=kappa[active, None] * active_loglik,
             factors=_covariance_factors(resampled),
-            steps=steps[active],
+            scales=scales[active],
             n_moves=n_moves,
             rng=rng,
         )

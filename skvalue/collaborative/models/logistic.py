@@ -39,7 +39,9 @@ def statistic_moments(w, second_moments, intercept=False):
     mean_uu = second_moments[rows, columns]
     rest = covariance_u - g[:, :, None] * g[:, None, :]
 
-    # E[y u_k u_i u_j], k first: the mean of u_i u_j given d is a polynomial of d.
+    # E[y u_k u_i u_j], k first. Given d, the mean of a product of three is that of the
+    # means, which is a polynomial of d, plus each mean times the covariance of the
+    # other two.
     ai = a[rows]
     aj = a[columns]
     gi = g[:, rows]
