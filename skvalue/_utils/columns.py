@@ -1,5 +1,4 @@
-"""Columns of any kind as numbers: the transformer of each, and what it does in
-words."""
+"""Transformers of columns of any kind to numbers, with a note on what they do."""
 
 import datetime
 from decimal import Decimal
@@ -63,8 +62,7 @@ def column_encoder(frame, most_entries=500_000_000):
 
 
 def _transformers(positions):
-    """Transformers of columns, whose positions are given by kind, as name, transformer
-    and columns."""
+    """Triples of name, transformer and columns, from the positions of each kind."""
     of_numbers = [
         _function(_floats),
         SimpleImputer(strategy="median", add_indicator=True),
@@ -157,9 +155,9 @@ def _kind_of_strings(present):
 def are_counted(values, n):
     """Whether different numbers count or name n rows.
 
-    They do if they are whole, and fill half of their range, or rise (or fall) from
-    every row to the next, or have one length of at least 5 digits, the first of which
-    is any as often.
+    They do if they are whole and, besides, fill half of their range, increase (or
+    decrease) from every row to the next, or all have the same number of digits, at
+    least 5, with first digits that are about equally frequent.
     """
     if len(values) < n / 2 or not np.isfinite(values).all() or (values % 1).any():
         return False
@@ -174,12 +172,14 @@ def are_counted(values, n):
     if len(values) < 100:
         return False
 
-    # Exponents of the first digits, and how often each of these is there.
+    # Amounts have more small first digits than large ones; keys do not.
     sizes = np.abs(values)
     exponents = np.floor(np.log10(np.maximum(sizes, 1)))
-    counts = np.bincount((sizes // 10**exponents).astype(int), minlength=10)
+    first_digits = (sizes // 10**exponents).astype(int)
+    counts = np.bincount(first_digits, minlength=10)
     is_even = counts.max() < 2 / 9 * len(values)
-    return bool(is_even and exponents.min() == exponents.max() >= 4)
+    is_long = exponents.min() == exponents.max() and exponents.max() >= 4
+    return bool(is_even and is_long)
 
 
 def _width(column, kind):

@@ -14,7 +14,8 @@ GPU = "cuda"  # the device type in torch
 
 _precision_lock = Lock()
 _generators_lock = RLock()
-# One entry per active `full_precision`; the first one undoes the setting.
+# One entry per active `full_precision`. The first entry is the function that undoes the
+# setting, whichever thread leaves last; the others are None.
 _precision_users = []
 
 
@@ -168,11 +169,10 @@ def in_any_order():
 
 @contextmanager
 def default_settings():
-    """Context with torch's default settings, since values must not depend on the
-    caller's.
+    """Context with torch's default settings.
 
-    No mixed precision, full float32, gradients enabled, new tensors in float32 on the
-    CPU.
+    Values must not depend on those of the caller. There is no mixed precision; float32
+    is computed in full, gradients are enabled, and new tensors are float32 on the CPU.
     """
     with ExitStack() as stack:
         stack.enter_context(full_precision())

@@ -11,13 +11,13 @@ from .untrusted import refuse_no_file
 
 @contextmanager
 def replaced(paths, mode=0o666):
-    """Context that yields one binary file per path; they replace the paths if it ends
-    well.
+    """Context that yields a binary file for each path, to replace it at the end.
 
-    They are new files of unpredictable names in the folders of the paths, are on the
-    disk before the first path changes, and are removed on an error. A file that exists
-    keeps its mode, a new one has `mode` without the umask, and symbolic links are
-    followed. Raises ValueError if a path is a folder, a pipe or a device.
+    If the context ends without an error, the files replace the paths. They are new
+    files of unpredictable names in the folders of the paths, are on the disk before the
+    first path changes, and are removed on an error. A file that exists keeps
+    its mode, a new one has `mode` without the umask, and symbolic links are followed.
+    Raises ValueError if a path is a folder, a pipe or a device.
     """
     # Behind symbolic links.
     targets = [os.path.realpath(path) for path in paths]

@@ -1,5 +1,4 @@
-"""What all valuers of rows have in common: validation, the steps of a fit, and its
-record.
+"""What all valuers of rows share: validation, the steps of a fit, and its record.
 
 The names of `__all__` are for authors of valuers; the others are used inside the
 package.

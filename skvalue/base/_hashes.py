@@ -81,8 +81,7 @@ def row_hashes(X):
 
 
 def _row_contents(X):
-    """The content of each row of sparse rows, a frame or an array of objects, as
-    bytes."""
+    """Yield each row of sparse rows, a frame or an array of objects, as bytes."""
     X = read_rows(X)
     if sparse.issparse(X):
         X = sparse.csr_array(X)

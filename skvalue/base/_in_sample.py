@@ -67,8 +67,7 @@ class BaseInSampleValuer(
 
     @abstractmethod
     def _value(self, problem, run):
-        """Value the players of a problem: the whole method, as a loop in steps of the
-        `Run`.
+        """Value the players of a problem, in a loop in steps of the `Run`.
 
         Returns a `Result`, or None if the loop ended before there were values. It
         begins with the checks of parameters that depend on the data, and sets no
@@ -279,8 +278,7 @@ class BaseInSampleValuer(
         set_fitted_state(self, **public, _fitted=fitted, _n_features_out=1)
 
     def _record(self, what, *, needs_rows=False, needs_points=False, error=ValueError):
-        """The record of the fit; an error that names ``what`` if rows or points are
-        missing."""
+        """The record of the fit; refuses what needs rows or points that it lacks."""
         check_is_fitted(self, "_fitted")
         problem = self._fitted.problem
         if needs_rows and self._fitted.is_private:

@@ -79,6 +79,7 @@ def contributions(fitted, point_values, i):
 
     totals = np.zeros(n_points)
     for number, split in enumerate(problem.splits):
+        # Their positions among the players of the split.
         players = members
         if not isinstance(split.players, slice):
             players = np.flatnonzero(np.isin(split.players, members))

@@ -89,7 +89,8 @@ def make_problem(
         blank.embedding_ = fit_embedding(blank.embedding, X, y)
         column_names = columns_of(X)
 
-    given, given_val = X, X_val
+    given = X
+    given_val = X_val
     X, y = check_rows(blank, capabilities, X, y)
     # The columns are those of the rows, not of their vectors.
     if column_names:

@@ -1,5 +1,4 @@
-"""One run of a method: its steps, its threads, and what follows once the values are
-set."""
+"""One run of a method: its steps, its threads, and its warnings and errors."""
 
 import logging
 import time
@@ -19,8 +18,7 @@ _MIN_SECONDS = 1  # of work, before which no time is estimated
 
 
 class _Stopped(BaseException):
-    """A callback stops the fit. No `Exception`, so that no method takes it for an
-    error."""
+    """A callback stops the fit; no `Exception`, which a method might catch."""
 
 
 class Run:
@@ -92,7 +90,7 @@ class Run:
         self._context = callback_context(self._estimator, n)
         self._context.call_on_fit_task_begin(estimator=self._estimator)
         done = _Steps(self, n, name=what.rsplit(" ", 1)[0])
-        done()
+        done()  # begins the first step
         try:
             yield done
             done(loop=False)  # fewer steps than announced
@@ -320,8 +318,10 @@ class _Steps:
 
 
 def _noise_warnings(result):
-    """A warning of values that are smaller than their errors, which private fits have
-    among their own."""
+    """A warning of values that are smaller than their errors, if they are.
+
+    Private fits have warnings of their own.
+    """
     errors = result.attributes.get("values_error_")
     if errors is None or result.release is not None:
         return []

@@ -28,6 +28,7 @@ class SeenRows:
         rows = np.flatnonzero(is_asked[self._kinds])
         kinds_fit = self._kinds[rows]
         if y is not None:
+            # A pair of a kind and a label is one number.
             labels, codes = np.unique(
                 np.concatenate([y_fit[rows], y]), return_inverse=True
             )
@@ -35,7 +36,8 @@ class SeenRows:
             with_labels = kinds * len(labels) + codes[len(rows) :]
             kinds = np.where(kinds >= 0, with_labels, -1)
 
-        # The mean of each kind, and 0 for rows of a kind that no row of fit has.
+        # The mean of each kind, and 0 for rows of a kind that no row of fit has. The
+        # place of these may be behind the last kind, where -2 is no kind.
         kinds_fit, index = np.unique(kinds_fit, return_inverse=True)
         means = np.bincount(index, weights=values[rows]) / np.bincount(index)
         place = np.searchsorted(kinds_fit, kinds)

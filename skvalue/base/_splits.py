@@ -1,5 +1,4 @@
-"""Splits of a problem: which rows play, and which points evaluate them, with their
-weights."""
+"""Splits of a problem: which rows play, and which weighted points evaluate them."""
 
 from dataclasses import replace
 from numbers import Integral
@@ -73,7 +72,9 @@ def _positions(cv, problem):
     Raises ValueError unless each row is a player in equally many splits, and no row or
     group is on both sides of a split.
     """
-    X, y, groups = problem.X, problem.y, problem.groups
+    X = problem.X
+    y = problem.y
+    groups = problem.groups
     if groups is not None and isinstance(cv, Integral):
         n_groups = len(np.unique(groups))
         if cv == DEFAULT_FOLDS and 1 < n_groups < cv:

@@ -130,6 +130,7 @@ def membership_attack(seller, X, *, rows=None, n_runs=200):
     direction = (exact_first - exact_second) / unit**2
     is_first = np.repeat([1, 0], n_runs)
     auroc = roc_auc_score(is_first, releases @ direction)
+    # The error of the area of a test that cannot tell the rows apart.
     error = math.sqrt((2 * n_runs + 1) / (12 * n_runs**2))
     ceiling = detection_ceiling(summary.epsilon, summary.delta, summary.relation)
     return MembershipAttack(

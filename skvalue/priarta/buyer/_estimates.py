@@ -111,7 +111,9 @@ def estimate_summaries(buyer, summaries, shrink):
     means = np.array([summary.mean for summary in summaries])
     triangles = np.array([summary.moment for summary in summaries])
     n_samples = np.array([summary.n_samples for summary in summaries], dtype=float)
-    noise = np.array([summary.noise[:2] for summary in summaries])
+    noise = np.array(
+        [[summary.noise.mean, summary.noise.moment] for summary in summaries]
+    )
     released = NoisyMoments(
         means.reshape(-1, d),
         symmetric(triangles.reshape(-1, n_entries), d),

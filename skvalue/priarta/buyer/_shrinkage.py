@@ -69,6 +69,8 @@ class Prior:
             (multiplicities * np.log(variances)).sum(axis=1)[:, None]
             + (1 / variances) @ squares.T
         )
+        # The mean variance of an entry is the scale, so p of them have the mean square
+        # length t p.
         is_too_long = _SCALES[:, None] * p > max_length**2
         loglik = np.where(is_too_long, -np.inf, loglik)
 
@@ -108,8 +110,8 @@ def shrink_moments(target, means, moments, noise, priors, radius):
     target_mean, target_covariance = target
     mean_prior, covariance_prior = priors
     mean_noise, moment_noise = noise.T
-    gap = (means - target_mean) / mean_noise[:, None]
-    gap = mean_prior.estimate(gap, radius / mean_noise)
+    noisy_gap = (means - target_mean) / mean_noise[:, None]
+    gap = mean_prior.estimate(noisy_gap, radius / mean_noise)
     means = target_mean + mean_noise[:, None] * gap
 
     # The noise of the second moment, and of the squared mean that is subtracted from
@@ -120,6 +122,6 @@ def shrink_moments(target, means, moments, noise, priors, radius):
         + 4 * mean_noise**2 * (means**2).sum(axis=1) / d
     )
     covariances = moments - means[:, :, None] * means[:, None, :]
-    gap = svec(covariances - target_covariance) / covariance_noise[:, None]
-    gap = covariance_prior.estimate(gap, radius**2 / covariance_noise)
+    noisy_gap = svec(covariances - target_covariance) / covariance_noise[:, None]
+    gap = covariance_prior.estimate(noisy_gap, radius**2 / covariance_noise)
     return means, target_covariance + smat(covariance_noise[:, None] * gap, d)

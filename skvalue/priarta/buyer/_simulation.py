@@ -49,7 +49,7 @@ def simulate_scores(buyer, seller, *, shrink, n_draws, rng):
         means,
         moments,
         n_samples=np.full(n_draws, n_samples),
-        noise=np.tile(noise[:2], (n_draws, 1)),
+        noise=np.tile([noise.mean, noise.moment], (n_draws, 1)),
     )
     estimates = estimate(buyer, released, shrink)
     return buyer.score(estimates.mean, estimates.factor)
@@ -103,7 +103,7 @@ def choose_weight(buyer, rows, *, epsilon, delta, relation, shrink):
         rng = np.random.default_rng(buyer.seed)
         gaps = []
         for mean, factor in moments:
-            # Without sampling error.
+            # So many effective rows that there is no sampling error.
             seller = SimulatedSeller(mean, factor, noise, n, n_effective=1e12)
             scores = simulate_scores(
                 buyer, seller, shrink=shrink, n_draws=n_draws, rng=rng

@@ -230,6 +230,7 @@ class PriArTaScorer(BaseEstimator):
         rows = rows - centre
         _check_reach(rows)
         if isinstance(max_norm, str):
+            # "auto"; rows that are mostly equal give a radius of 0, which is none.
             norms = np.linalg.norm(rows, axis=1)
             max_norm = float(np.quantile(norms, _AUTO_QUANTILE)) or 1.0
         rows = clip_rows(rows, max_norm)

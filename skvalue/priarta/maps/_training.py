@@ -58,8 +58,9 @@ def train(options, network, loss_of, n_rows, rng, device):
     mixed_precision = options.mixed_precision
     if mixed_precision == "auto":
         mixed_precision = gains_from_bfloat16(device)
+    # The rows are permuted again in each epoch. Neither this order nor the next draw is
+    # needed: they keep the networks of the documented figures.
     order = torch.from_numpy(rng.permutation(n_rows))
-    # This draw is not used: it keeps the networks of the documented figures.
     rng.randint(2**31)
     batch_size = min(options.batch_size, n_rows)
     n_batches = n_rows // batch_size
