@@ -144,10 +144,11 @@ class NativeEngine:
 
         neighbours = BlockBalls(space, n_points)
         blocks = neighbours.blocks
+        n_at_once = min(_ROWS, len(blocks.order))
         memory = space.buffers.take("products")
-        if memory is None or memory.size < _ROWS * n_points:
-            memory = np.empty(_ROWS * n_points, dtype)
-        products = memory[: _ROWS * n_points].reshape(_ROWS, n_points)
+        if memory is None or memory.size < n_at_once * n_points:
+            memory = np.empty(n_at_once * n_points, dtype)
+        products = memory[: n_at_once * n_points].reshape(n_at_once, n_points)
         for start in range(0, len(blocks.order), _ROWS):
             order = blocks.order[start : start + _ROWS]
             tile = slice(start // 8, (start + len(order)) // 8)

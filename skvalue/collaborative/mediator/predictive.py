@@ -30,9 +30,9 @@ class PredictiveValueScorer(PartyScorer):
     semivalue : {"shapley", "banzhaf", "leave-one-out"}, tuple or callable, \
             default="shapley"
         The semivalue of the parties, see `skvalue.semivalues.size_weights`; a tuple
-        (alpha, beta) is that of Beta(alpha, beta). Under "banzhaf" the value of a party
-        is the sum of those of two names that it splits itself up into, in any game; pay
-        it with `skvalue.rewards.payments`.
+        (alpha, beta) is that of Beta(alpha, beta). With "banzhaf" a party cannot gain
+        by splitting up under two names: in any game their values sum to that of the
+        party. Pay such values with `skvalue.rewards.payments`.
     n_particles : int, default=None
         Number of particles of each sampled posterior. None takes 600, and fewer above
         12 parties, such that their total number does not grow. A model of one parameter

@@ -25,8 +25,8 @@ class RhoShapleyReward(BaseEstimator):
     """Reward of each party: draws from a posterior, by its Shapley value.
 
     Party i receives a posterior of value ``v_N (phi_i / max phi)^rho``: the party with
-    the largest Shapley value the posterior of all parties, the others a posterior
-    closer to the prior.
+    the largest Shapley value receives the posterior of all parties, and the others
+    receive posteriors that are closer to the prior.
 
     Parameters
     ----------

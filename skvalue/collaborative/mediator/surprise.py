@@ -22,10 +22,11 @@ class BayesianSurpriseScorer(PartyScorer):
     average a party with stronger privacy has a smaller value. The value of a party is
     its `semivalue`. No rows are needed, only the releases.
 
-    These values are not for money: a release that contradicts the prior surprises,
-    whether its rows are informative or not. Wrong labels and garbage kept about three
-    quarters of an honest share, and rows sent several times are paid again
-    (:doc:`/user_guide/payments`). Where rows are not trusted, take
+    Do not pay parties by these values: a release that contradicts the prior has a large
+    surprise, whether its rows are informative or not. In experiments, parties with
+    wrong labels or meaningless rows kept about three quarters of the share of an honest
+    party, and rows that were sent several times were paid each time
+    (:doc:`/user_guide/payments`). Where rows are not trusted, use
     `PredictiveValueScorer`.
 
     Parameters
@@ -37,9 +38,9 @@ class BayesianSurpriseScorer(PartyScorer):
     semivalue : {"shapley", "banzhaf", "leave-one-out"}, tuple or callable, \
             default="shapley"
         The semivalue of the parties, see `skvalue.semivalues.size_weights`; a tuple
-        (alpha, beta) is that of Beta(alpha, beta). Under "banzhaf" the value of a party
-        is the sum of those of two names that it splits itself up into, in any game; pay
-        it with `skvalue.rewards.payments`.
+        (alpha, beta) is that of Beta(alpha, beta). With "banzhaf" a party cannot gain
+        by splitting up under two names: in any game their values sum to that of the
+        party. Pay such values with `skvalue.rewards.payments`.
     n_particles : int, default=None
         Number of particles of each sampled posterior. None takes 600, and fewer above
         12 parties, such that their total number does not grow. A model of one parameter

@@ -45,7 +45,7 @@ _BLOCK_SIZE = 50  # sellers per block, so that their matrices fit in the cache
 
 
 class PriArTaScorer(BaseEstimator):
-    """Score of sellers' data sets, from private summaries: distance from the buyer's.
+    """Score sellers' data sets by private summaries: distances from the buyer's data.
 
     The buyer fits a representation and a latent map on its own rows and exports them.
     Each seller returns the noisy moments of its latent rows. The score is the distance
@@ -84,7 +84,7 @@ class PriArTaScorer(BaseEstimator):
         the known variance of the noise. The prior assumes that sellers differ from the
         buyer in the directions in which its rows vary, by an unknown amount. It is
         post-processing: it reduces the error by a factor of up to ten where noise is
-        large, and prevents that scores grow with the noise.
+        large, and keeps scores from growing with the noise.
     random_state : int, RandomState instance or None, default=0
         Controls maps given by name, and simulated standard errors and noise floors.
     noise_random_state : int, default=None

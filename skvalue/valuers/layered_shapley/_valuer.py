@@ -99,10 +99,10 @@ class LayeredShapleyValuer(BaseScoringValuer):
         coalition of a layer is drawn independently with the same probability. A layer
         for which all coalitions are needed is enumerated.
     n_layers : int or "auto", default=None
-        Largest number of others that a row joins; None: all of them. `truncation_bias_`
-        bounds what is left out. "auto", for private fits: the number whose private
-        values, at this epsilon, would agree most with those of all layers, as measured
-        on the validation points, which are public.
+        Largest number of other rows that a row joins; None is all of them.
+        `truncation_bias_` bounds what is left out. "auto", for private fits: the number
+        whose private values, at this epsilon, would agree most with those of all
+        layers, as measured on the validation points, which are public.
     tol : float, default=None
         If set, the number of coalitions follows from this largest error of a value
         (alpha in the paper). Values are smaller than the paper's 0.05: choose it below
@@ -121,8 +121,8 @@ class LayeredShapleyValuer(BaseScoringValuer):
         largest number. None computes it from the size of the data, unless `tol` is set:
         about one minute for 10,000 rows if the models are trained one at a time.
     max_time : float, default=None
-        Approximate seconds after which the fit ends: as many coalitions as take that
-        long, by the time of a few. Values then depend on the machine.
+        Approximate duration of the fit in seconds. The number of coalitions follows
+        from the time that a few of them take, so that values depend on the machine.
     scoring : str or callable, default=None
         Scorer of the utility; None is the score method of the estimator (accuracy or
         R2). With `l2`, "neg_training_loss" is the other utility of the paper: minus the
@@ -158,8 +158,8 @@ class LayeredShapleyValuer(BaseScoringValuer):
         Privacy budget of the rows: the total of everything released. Needs `l2`,
         `n_layers`, a public validation set, and the design "blocks" or "iid".
     delta : float, default=1e-5
-        Probability that the bound of epsilon fails, if the noise is Gaussian: it is, if
-        its standard deviation is smaller than that of Laplace noise.
+        Probability that the bound of epsilon fails, if the noise is Gaussian. Noise is
+        Gaussian if its standard deviation is then smaller than with Laplace noise.
     release : {"query", "all", "publish"}, default="query"
         What epsilon is for. "query": `fit` releases nothing; `values_for` releases up
         to `max_queries` values, each to its owner. "all": all values, each to its
@@ -191,7 +191,7 @@ class LayeredShapleyValuer(BaseScoringValuer):
     values_error_ : ndarray of shape (n_samples,) or (n_groups,)
         Standard error of each value over the draw of coalitions; infinite if there are
         too few draws to estimate it. With epsilon: of the noise, after shrinkage; for
-        the curator, as the values are. It takes the private rows to be like the public
+        the curator, as the values are. It assumes private rows that are like the public
         points: with one label in ten wrong among 40 (200) rows of breast cancer, and
         none among the points, 0 (.31) of the values were within two errors at epsilon 1
         and `release="all"`, and .93 to 1 without.
@@ -207,7 +207,7 @@ class LayeredShapleyValuer(BaseScoringValuer):
     noise_scale_ : float
         Scale of the noise on a value, before shrinkage. Only with epsilon.
     shrinkage_ : float
-        Weight of the noisy value, between 0 and 1; that of `prediction` is the rest.
+        Weight of the noisy value, between 0 and 1; the rest is that of the prediction.
         Only with epsilon.
     n_evaluations_ : int
         Number of coalitions evaluated.

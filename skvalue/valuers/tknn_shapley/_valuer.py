@@ -147,22 +147,22 @@ class TKNNShapleyValuer(BaseValuer):
         which "leave-one-out" is one, and keep these weights when `score_samples` values
         a row that joins them.
     duplicates : {"quotient"}, default=None
-        What to do about copies. "quotient": of each cluster of rows of one label,
-        connected by distances of at most `duplicate_radius`, the first row plays, and
-        its value is divided, so that copies within the radius are not paid. Copies that
-        are moved by more are paid as without it: on digits, rows sent four times and
-        moved by 1.5 radii still gain more than half. It needs dense rows and `X_val`,
-        and no `epsilon`; there is no `validation_error_`, `contributions` and
-        `add_validation` with it.
+        How copies are treated. "quotient": rows of one label that are connected by
+        distances of at most `duplicate_radius` are a cluster, of which only the first
+        row plays; its value is divided, so that copies within the radius are not paid.
+        Copies that are moved by more are paid as with None: on digits, rows sent four
+        times and moved by 1.5 radii still gain more than half. It needs dense rows and
+        `X_val`, and no `epsilon`; `validation_error_`, `contributions` and
+        `add_validation` are not available then.
     duplicate_radius : float or "auto", default="auto"
         Largest distance of a copy. "auto": such that about 1 % of honest rows have an
         honest neighbour of their label within it, from the distances between the
         validation points. 0 finds exact copies only; use it where most columns are
         categories.
     duplicate_owner : {"groups", "rows", "first"}, default="groups"
-        Who has the value of a cluster: the `groups` that have rows in it (without
-        groups, its rows), or all its rows, in equal parts; or the first of its rows in
-        X, where rows are in the order of trusted times.
+        Who gets the value of a cluster. "groups": the `groups` that have rows in it, in
+        equal parts; without groups, as "rows". "rows": all its rows, in equal parts.
+        "first": its first row in X, for rows that are in the order of trusted times.
     n_jobs : int, default=None
         Number of threads. None uses as many as a matrix product would.
     epsilon : float, default=None
