@@ -2,8 +2,12 @@
 training."""
 
 from math import isqrt
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from ._row_models import RowModel
+from .optimizers import Optimizer
 
 
 def draw_batches(n, batch_size, n_epochs, rng):
@@ -28,20 +32,29 @@ def train(model, rows, theta, batches, optimizer, weights=None):
     """
     if weights is None:
         weights = np.ones(len(rows))
-    state = optimizer.start(theta)
+    training = _Training(model, rows, batches, optimizer)
     steps = range(len(batches))
-    return _state_after(steps, state, model, rows, batches, optimizer, weights)[0]
+    theta, *_ = training.state_after(steps, optimizer.start(theta), weights)
+    return theta
 
 
-def _state_after(steps, state, model, rows, batches, optimizer, weights):
-    """State after some steps of a training."""
-    for t in steps:
-        batch = batches[t]
-        gradient = model.gradient_sum(
-            state[0], rows[batch], weights[batch] / len(batch)
-        )
-        state = optimizer.step(state, gradient, t, len(batches))
-    return state
+class _Training(NamedTuple):
+    """A model, its rows, the batches of the steps, and how these are taken."""
+
+    model: RowModel
+    rows: Any
+    batches: list
+    optimizer: Optimizer
+
+    def state_after(self, steps, state, weights):
+        """State after steps of the training from a state, for weights of the rows."""
+        for t in steps:
+            batch = self.batches[t]
+            gradient = self.model.gradient_sum(
+                state[0], self.rows[batch], weights[batch] / len(batch)
+            )
+            state = self.optimizer.step(state, gradient, t, len(self.batches))
+        return state
 
 
 def unrolled_derivatives(model, rows, theta, batches, optimizer, slope):
@@ -79,14 +92,13 @@ def unrolled_derivatives(model, rows, theta, batches, optimizer, slope):
     largest_batch = max(map(len, batches))
     every = max(isqrt(n_steps - 1) + 1, model.steps_in_memory(largest_batch))
 
-    # There, keeping a state at the start of each block of steps but the first ...
+    # There, keeping the state at the start of each block of steps ...
+    training = _Training(model, rows, batches, optimizer)
     ones = np.ones(len(rows))
     states = [optimizer.start(theta)]
     for first in range(0, n_steps - every, every):
         steps = range(first, first + every)
-        states.append(
-            _state_after(steps, states[-1], model, rows, batches, optimizer, ones)
-        )
+        states.append(training.state_after(steps, states[-1], ones))
 
     # ... and back, block by block, from the last one.
     derivatives = np.zeros(len(rows))

@@ -7,6 +7,8 @@ import numpy as np
 from scipy.special import expit, lambertw
 
 from .._utils.parallel import ordered_map, tiles
+from ..linear.dual_kernels import dual_tile
+from ..linear.stable_kernels import primal_tile
 from ..privacy import clip_rows
 from ._protocol import Game
 
@@ -237,9 +239,6 @@ class StableLogisticGame(Game):
 
     def _coefs(self, masks):
         """Coefficients (m, p) of coalitions of rows."""
-        from ..linear.dual_kernels import dual_tile
-        from ..linear.stable_kernels import primal_tile
-
         p = self._Z.shape[1]
         sizes = masks.sum(axis=1)
         c = 1.0 / (self.l2 * sizes)

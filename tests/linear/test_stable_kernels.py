@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from skvalue.linear.dual_kernels import dual_tile
+from skvalue.linear.stable_kernels import primal_tile
 
 from skvalue.games import stability
 from skvalue.privacy import clip_rows
@@ -14,8 +16,6 @@ N_COLUMNS = 5  # so that nine rows are solved in the primal
 
 def solve(Z, t, kappa, tolerance):
     """Coefficients of all rows, in the dual if they are few."""
-    from skvalue.linear.dual_kernels import dual_tile
-    from skvalue.linear.stable_kernels import primal_tile
 
     n = len(Z)
     data = {"X": Z, "t": t, "masks": np.ones((1, n), dtype=bool)}

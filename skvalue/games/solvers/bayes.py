@@ -6,6 +6,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from ...linear import FAILED, ONE_CLASS, SOLVED, UNSOLVED
 from .base import BatchedSolver, one_class
+from .bayes_kernels import log_likelihoods
 
 
 class BayesSolver(BatchedSolver):
@@ -25,8 +26,6 @@ class BayesSolver(BatchedSolver):
         )
 
     def tile_scores(self, masks, sizes):
-        from .bayes_kernels import log_likelihoods
-
         estimator = self.training.estimator
         counts = self.counts(masks)
         status = np.where(one_class(counts), ONE_CLASS, SOLVED)

@@ -5,6 +5,7 @@ from scipy.linalg import lstsq
 from sklearn.linear_model import LinearRegression, Ridge
 
 from ...linear import SOLVED, UNSOLVED
+from ...linear.linear_kernels import ridge_tile
 from .base import BatchedSolver
 
 _MAX_PRODUCTS = 20_000_000  # of pairs of columns that are kept for all rows
@@ -38,8 +39,6 @@ class CompiledForm:
 
         Those of a matrix whose condition number may be above ``widest`` are not.
         """
-        from ...linear.linear_kernels import ridge_tile
-
         coefs = np.empty((len(masks), self.X.shape[1]))
         is_fresh = np.ones(len(masks), dtype=bool)
         n_differing = np.count_nonzero(masks[1:] != masks[:-1], axis=1)

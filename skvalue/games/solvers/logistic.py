@@ -7,6 +7,8 @@ from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
 from ...linear import ONE_CLASS, SOLVED, UNSOLVED
+from ...linear.dual_kernels import dual_tile
+from ...linear.logistic_kernels import solve_tile
 from .base import BatchedSolver, complete_probabilities, one_class
 
 # Of the Newton decrement before the last step, in standard errors of the fit.
@@ -32,8 +34,6 @@ class CompiledNewton:
 
         See `LogisticSolver`.
         """
-        from ...linear.logistic_kernels import solve_tile
-
         solver = self.solver
         coefs = np.zeros((len(masks), solver.n_vectors, solver.X.shape[1]))
         status = np.zeros(len(masks), dtype=np.int64)
@@ -135,8 +135,6 @@ class LogisticSolver(BatchedSolver):
 
     def _solve_dual(self, masks):
         """Coefficients (m, p) of coalitions of two classes, and their status."""
-        from ...linear.dual_kernels import dual_tile
-
         coefs, solved = dual_tile(
             X=self.X,
             t=(self.y == 1) * 1.0,

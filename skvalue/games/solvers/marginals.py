@@ -19,6 +19,7 @@ from ...linear import (
     third_derivatives,
     utility_changes,
 )
+from ...linear.joining_kernels import join, mean_log_losses
 from .linear import CompiledForm, LeastSquaresSolver
 from .logistic import MAX_STEPS, TOLERANCE, CompiledNewton
 
@@ -562,8 +563,6 @@ class LogisticMarginals:
         Training starts from an optimum ``start`` of the coalition, or from 0 if it is
         None.
         """
-        from ...linear.joining_kernels import join
-
         solver = self.solver
         S = coalition.rows
         n_vectors = len(self._vectors_of(classes))
@@ -611,8 +610,6 @@ class LogisticMarginals:
 
     def _mean_log_losses(self, coefs):
         """Mean losses (m,) of models of two classes, coefficients (m, 1, p)."""
-        from ...linear.joining_kernels import mean_log_losses
-
         losses = np.empty(len(coefs))
         margins = coefs[:, 0] @ self.solver.X_val.T
         mean_log_losses(margins, 2.0 * self.scores.y - 1, losses)

@@ -7,6 +7,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from ...linear import FAILED, ONE_CLASS, SOLVED, UNSOLVED
 from .base import BatchedSolver, one_class
 from .loop import train
+from .neighbors_kernels import neighbour_means
 
 _MAX_PAIRS = 50_000_000  # of rows and validation points, whose order is kept
 
@@ -74,8 +75,6 @@ class NeighborsSolver(BatchedSolver):
         return False
 
     def tile_scores(self, masks, sizes):
-        from .neighbors_kernels import neighbour_means
-
         estimator = self.training.estimator
         means = np.zeros((len(masks), len(self.X_val), self.values.shape[1]))
         neighbour_means(
