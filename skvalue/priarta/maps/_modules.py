@@ -11,7 +11,9 @@ on this.
 
 A map that can be exported has `to_arrays`, which returns weights by name (letters,
 digits, "_" and ".") and a configuration for JSON, and the class method `from_arrays`,
-which makes the fitted map of both, which are untrusted, and checks them.
+which makes the fitted map of both, which are untrusted, and checks them. A map can have
+`transform_alone`, which is `transform` of each row by itself: the same bits whatever
+other rows there are. Others are called for one row at a time where rows are private.
 """
 
 from importlib import import_module
@@ -19,7 +21,7 @@ from importlib import import_module
 import numpy as np
 
 from ..._utils.optional import import_optional
-from ..._utils.sklearn import num_samples
+from ..._utils.sklearn import num_samples, safe_indexing
 
 # Name -> "module:class", imported on use. The folder that a buyer exports has only
 # these names, so that a seller's machine loads no other code.
@@ -58,6 +60,75 @@ def count_rows(X):
         return num_samples(X)
     except TypeError:  # whose message names no parameter
         raise TypeError(f"X must have rows. Got {type(X).__name__}.") from None
+
+
+def n_entries_of(fitted_map):
+    """Number of entries of a row that a map takes, or None if it does not say it."""
+    if hasattr(fitted_map, "mean_"):
+        return len(fitted_map.mean_)
+    return getattr(fitted_map, "n_features_in_", None)
+
+
+def map_alone(fitted_map, X, is_null, name):
+    """Output (n_rows, n_dimensions) of a map, for each row of X by itself.
+
+    Rows that are null, or not finite before or after the map, are zeros; ``is_null``
+    (n_rows,) is updated. A row that the map refuses is null, too.
+    """
+    n_rows = len(is_null)
+    X = _without_null_rows(X, is_null)
+    if hasattr(fitted_map, "transform_alone"):
+        values = np.array(fitted_map.transform_alone(X), dtype=np.float64)
+    else:
+        values = _map_row_by_row(fitted_map, X, is_null)
+    if values.ndim != 2 or len(values) != n_rows or values.shape[1] == 0:
+        raise ValueError(
+            f"{name} must give an array of shape ({n_rows}, n_dimensions) for "
+            f"{n_rows} rows. Got shape {values.shape}."
+        )
+    is_null |= ~np.isfinite(values).all(axis=1)
+    values[is_null] = 0.0
+    return values
+
+
+def _without_null_rows(X, is_null):
+    """X with zeros in rows that are null or not finite, where X holds numbers."""
+    numbers = X if hasattr(X, "tocsr") else np.asarray(X)
+    if not isinstance(numbers, np.ndarray) or numbers.dtype.kind not in "buif":
+        return X
+    is_null |= ~np.isfinite(numbers.reshape(len(is_null), -1)).all(axis=1)
+    if isinstance(X, (list, tuple)):
+        X = numbers
+    if not is_null.any():
+        return X
+    numbers = numbers.copy()
+    numbers[is_null] = 0
+    return numbers
+
+
+def _map_row_by_row(fitted_map, X, is_null):
+    """Output of a map that is called for each row; rows that it refuses are null."""
+    n_rows = len(is_null)
+    values = None
+    if isinstance(X, np.ndarray) and X.dtype.kind in "buif":
+        # What a map says of a row of zeros does not depend on private rows.
+        zeros = np.zeros((1, *X.shape[1:]), dtype=X.dtype)
+        values = np.zeros((n_rows, *np.shape(fitted_map.transform(zeros))[1:]))
+    refusal = None
+    for i in range(n_rows):
+        row = safe_indexing(X, [i])  # a copy, whose shape is that of all others
+        try:
+            value = np.asarray(fitted_map.transform(row), dtype=np.float64)
+        except Exception as error:  # of a map of any kind
+            refusal = error
+            is_null[i] = True
+            continue
+        if values is None:
+            values = np.zeros((n_rows, *value.shape[1:]))
+        values[i] = value[0]
+    if values is None:
+        raise refusal
+    return values
 
 
 def unit_of(X, axis=None):

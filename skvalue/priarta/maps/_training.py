@@ -214,12 +214,7 @@ class TrainedTransformer(
         """
         check_is_fitted(self)
         X = self._checked(X, self, reset=False)
-        device = find_device(self.device)
-        # Tables are transformed in double precision, where the effect of the other rows
-        # of a batch on rounding is negligible. For images, in single precision, last
-        # bits can depend on them.
-        dtype = torch.float64 if self._examples.is_table else torch.float32
-        network = copy.deepcopy(self.network_).to(device, dtype)
+        network, device, dtype = self._network_for_rows()
         rows = np.empty((len(X), self._n_features_out))
         with torch.no_grad():
             for tile in tiles(len(X), _BATCH_SIZE):
@@ -227,3 +222,50 @@ class TrainedTransformer(
                 batch = self._examples.unit(batch).to(dtype)
                 rows[tile] = self._outputs(network, batch).cpu().numpy()
         return rows
+
+    @default_settings()
+    def transform_alone(self, X):
+        """Outputs of the network for each row in a batch of its own.
+
+        Rounding in a batch depends on its size and on the place of a row in it. Here a
+        row has the same bits whatever other rows there are, as the guarantee of a
+        seller's release needs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, or images, like those of `fit`.
+
+        Returns
+        -------
+        rows : ndarray of shape (n_samples, n_outputs)
+            The outputs, in float64.
+
+        Raises
+        ------
+        ValueError
+            If the rows are not like those of `fit`.
+        """
+        check_is_fitted(self)
+        X = self._checked(X, self, reset=False)
+        network, device, dtype = self._network_for_rows()
+        rows = np.empty((len(X), self._n_features_out))
+        # One array for all rows: instructions can depend on its alignment.
+        alone = torch.empty((1, *self._examples.shape), dtype=dtype, device=device)
+        with torch.no_grad():
+            for tile in tiles(len(X), _BATCH_SIZE):
+                batch = self._examples.tensor(X[tile]).to(device)
+                batch = self._examples.unit(batch).to(dtype)
+                for place, row in zip(range(tile.start, tile.stop), batch):
+                    alone[0] = row
+                    rows[place] = self._outputs(network, alone)[0].cpu().numpy()
+        return rows
+
+    def _network_for_rows(self):
+        """A copy of the network, its device and its dtype.
+
+        Tables are transformed in double precision, images in single precision.
+        """
+        device = find_device(self.device)
+        dtype = torch.float64 if self._examples.is_table else torch.float32
+        return copy.deepcopy(self.network_).to(device, dtype), device, dtype

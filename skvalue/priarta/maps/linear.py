@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from ..._utils.checks import redact_errors
 from ..._utils.embedding import through_module
+from ..._utils.parallel import one_blas_thread
 from ..._utils.sklearn import Interval, fit_context
 from ..._utils.untrusted import flag, integer, named_arrays, named_fields, refuse
 from ._modules import unit_of
@@ -98,6 +99,21 @@ class Identity(BaseEstimator):
         """
         check_is_fitted(self)
         return (_table(X, len(self.mean_)) - self.mean_) / self.scale_
+
+    def transform_alone(self, X):
+        """Transform each row by itself, which `transform` does.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        rows : ndarray of shape (n_samples, n_features)
+            As by `transform`.
+        """
+        return self.transform(X)
 
     def to_arrays(self):
         """Arrays and configuration to export.
@@ -225,7 +241,27 @@ class PrincipalComponents(BaseEstimator):
             If `X` has another number of columns than in `fit`, or NaN or infinity.
         """
         check_is_fitted(self)
-        return (_table(X, len(self.mean_)) - self.mean_) @ self.components_.T
+        centred = _table(X, len(self.mean_)) - self.mean_
+        # A product of two vectors for each entry: a product of matrices rounds a row
+        # in a way that depends on the number of rows, and the guarantee of a seller
+        # needs a row's output to depend on that row alone.
+        with one_blas_thread():
+            return np.vecdot(centred[:, None, :], self.components_)
+
+    def transform_alone(self, X):
+        """Transform each row by itself, which `transform` does.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, ...)
+            Rows.
+
+        Returns
+        -------
+        rows : ndarray of shape (n_samples, n_components)
+            As by `transform`.
+        """
+        return self.transform(X)
 
     def to_arrays(self):
         """Arrays and configuration to export.

@@ -6,6 +6,7 @@ It is exported as a folder without code.
 import hashlib
 import json
 import os
+import warnings
 from functools import partial
 from numbers import Real
 
@@ -29,6 +30,8 @@ from ._modules import (
     as_rows,
     class_named,
     count_rows,
+    map_alone,
+    n_entries_of,
     name_of,
 )
 
@@ -147,6 +150,53 @@ class BuyerModel:
             As in `latent_rows`.
         """
         return clip_rows(self.latent_rows(X) - self.centre, self.max_norm)
+
+    def private_rows(self, X):
+        """Latent rows as in `transform`, of private rows.
+
+        Each row is transformed by itself, so that its latent row has the same bits
+        whatever other rows there are: a map chosen by a malicious buyer can amplify
+        rounding. A row with NaN or infinity, or for which a map gives such numbers, is
+        a null row, which adds nothing to the moments: an error would tell the buyer
+        that there is such a row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, ...)
+            Rows in the shape of the buyer's rows.
+
+        Returns
+        -------
+        rows : ndarray of shape (n_samples, n_dimensions)
+            Clipped rows, of Euclidean norm at most `max_norm`.
+        is_null : ndarray of bool of shape (n_samples,)
+            Which rows the maps cannot transform. It is private.
+
+        Raises
+        ------
+        ValueError
+            If the maps do not accept rows of the shape of `X`.
+        """
+        is_null = np.zeros(count_rows(X), dtype=bool)
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a warning can tell of a row, too
+            values = map_alone(self.representation, X, is_null, "representation")
+            rows = map_alone(self.latent, values, is_null, "latent")
+            if rows.shape[1] != self.n_dimensions:
+                raise ValueError(
+                    f"X must give latent rows of {self.n_dimensions} entries. Got "
+                    f"{rows.shape[1]}."
+                )
+            centred = rows - self.centre
+            # The centre is finite, but a difference can overflow.
+            is_null |= ~np.isfinite(centred).all(axis=1)
+            centred[is_null] = 0.0
+            return clip_rows(centred, self.max_norm), is_null
+
+    @property
+    def n_entries(self):
+        """Number of entries of a row, or None if the representation does not say it."""
+        return n_entries_of(self.representation)
 
     # A folder -------------------------------------------------------------------------
 

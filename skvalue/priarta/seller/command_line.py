@@ -11,7 +11,7 @@ from ..._utils.writing import replaced
 from ...privacy import Ledger
 from ..maps import BuyerModel
 from .release import SellerRelease
-from .rows_file import read_rows
+from .rows_file import read_private_rows
 from .summary import Summary, max_file_size
 
 _MAX_TEXT_LENGTH = 200_000_000  # of a summary
@@ -73,6 +73,11 @@ def add_seller_steps(parser):
     summarize.add_argument(
         "-o", "--output", required=True, help="file to write the summary to"
     )
+    summarize.add_argument(
+        "--notes",
+        help="file for you alone: how many rows could not be read or transformed and "
+        "count as null rows. Nothing that the buyer sees depends on it",
+    )
 
     check = steps.add_parser(
         "check", help="print the size and the guarantee of a summary"
@@ -89,7 +94,7 @@ def _summarize(options):
             f"--output must be a new file. Got {options.output}, which exists."
         )
     seller = _make_seller(options)
-    rows = read_rows(options.rows)
+    rows = read_private_rows(options.rows, seller.model.n_entries)
     text = None
     try:
         with replaced([options.output]) as [file]:
@@ -109,6 +114,12 @@ def _summarize(options):
             outcome = "the summary was released and is printed: keep it"
             print(text)
         raise OSError(f"--output could not be written ({error}); {outcome}.") from error
+    if options.notes is not None:
+        with open(options.notes, "w", encoding="ascii") as notes:
+            notes.write(
+                f"{seller.n_null_rows_} rows could not be read or transformed; they "
+                "count as null rows.\n"
+            )
     print(f"{options.output}: {os.path.getsize(options.output)} bytes.")
     print(seller.privacy_)
 

@@ -49,6 +49,10 @@ class SellerRelease(BaseEstimator):
         The only object that may leave the machine, as ``summary_.to_json()``.
     privacy_ : PrivacyReport
         Guarantee of the summary; None without noise.
+    n_null_rows_ : int
+        Number of rows that the buyer's maps cannot transform, or with NaN or infinity,
+        which count as null rows in a private summary. It is for the seller alone: no
+        summary, message or error depends on it. Without noise such rows are refused.
 
     See Also
     --------
@@ -113,8 +117,9 @@ class SellerRelease(BaseEstimator):
         Raises
         ------
         ValueError
-            If the rows do not suit the model, are fewer than 2, or the release exceeds
-            the ledger's budget; no noise is drawn then.
+            If the rows do not have the shape of the model's, are fewer than 2, or the
+            release exceeds the ledger's budget; no noise is drawn then. Without noise
+            also if a row is not finite, or a map gives NaN or infinity for it.
         """
         model = as_model(self.model)
         n_rows = count_rows(X)
@@ -127,7 +132,13 @@ class SellerRelease(BaseEstimator):
         weight = model.mean_weight
         radius = model.max_norm
         event = release_event(self.epsilon, self.delta, weight, self.relation)
-        statistic = moment_statistic(model.transform(X) / radius, weight, self.relation)
+        n_null = 0
+        if event is None:
+            rows = model.transform(X)
+        else:
+            rows, is_null = model.private_rows(X)
+            n_null = int(is_null.sum())
+        statistic = moment_statistic(rows / radius, weight, self.relation)
         if event is not None:
             warn_of_large_delta(self.delta, n_rows)
             release = Release(
@@ -158,6 +169,7 @@ class SellerRelease(BaseEstimator):
         report = _report_of(summary)
         self.summary_ = summary
         self.privacy_ = report
+        self.n_null_rows_ = n_null
         return self
 
     def __sklearn_tags__(self):

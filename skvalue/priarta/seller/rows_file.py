@@ -35,6 +35,36 @@ def read_rows(path):
     return rows
 
 
+def read_private_rows(path, n_columns=None):
+    """Rows as by `read_rows`, of a private file: no row decides how others are read.
+
+    A line of a .csv file with a cell that is no number, or with another number of cells
+    than `n_columns`, is a row of NaN: an error would tell that there is such a row.
+    Without `n_columns`, it is the most frequent number of cells.
+    """
+    if os.path.splitext(path)[1].lower() != ".csv":
+        return read_rows(path)
+    with open(path, encoding="utf-8", errors="replace") as file:
+        lines = [line.split(",") for line in file.read().splitlines() if line.strip()]
+    if n_columns is None:
+        lengths = [len(line) for line in lines]
+        n_columns = max(set(lengths), key=lengths.count, default=0)
+    rows = np.full((len(lines), n_columns), np.nan)
+    for row, line in zip(rows, lines):
+        row[:] = _numbers(line, n_columns)
+    return rows
+
+
+def _numbers(cells, n_columns):
+    """The numbers of the cells of a line; NaN if it is no line of numbers."""
+    if len(cells) != n_columns:
+        return np.nan
+    try:
+        return [float(cell) for cell in cells]
+    except ValueError:
+        return np.nan
+
+
 def _load(path, extension):
     """The one array of a file."""
     if extension == ".csv":

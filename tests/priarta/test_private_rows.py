@@ -1,0 +1,203 @@
+"""Private rows of sellers: each moves its own latent row, and no answer refuses one."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from skvalue.priarta import (
+    BuyerModel,
+    GaussianVAE,
+    Identity,
+    PriArTaScorer,
+    PrincipalComponents,
+    SellerRelease,
+    SimCLR,
+)
+from skvalue.priarta.seller import moment_statistic, statistic_sensitivity
+
+N = 80
+BAD = [np.nan, np.inf, -np.inf, 1e200, 1e308, -1e308, 5e-324]
+
+
+def identity(X):
+    return Identity(standardize=True).fit(X)
+
+
+def components(X):
+    return PrincipalComponents(5).fit(X)
+
+
+def vae(X):
+    return GaussianVAE(latent_dim=3, hidden_dim=16, n_epochs=1, random_state=0).fit(X)
+
+
+def simclr_of_a_table(X):
+    return SimCLR(projection_dim=4, n_epochs=1, batch_size=20, random_state=0).fit(X)
+
+
+def simclr_of_images(X):
+    images = np.resize(X, (len(X), 8, 8))
+    options = {"projection_dim": 4, "n_epochs": 1, "batch_size": 20, "random_state": 0}
+    return SimCLR(**options).fit(images)
+
+
+def wrapped(X):
+    """A map of scikit-learn, which has no `transform_alone`."""
+    from sklearn.decomposition import PCA
+
+    scorer = PriArTaScorer(PCA(4, random_state=0), max_norm=1.0).fit(X)
+    return scorer.model_.representation
+
+
+MAPS = [identity, components, vae, simclr_of_a_table, simclr_of_images, wrapped]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return np.random.default_rng(0).normal(size=(N, 10))
+
+
+@pytest.fixture(scope="module", params=MAPS, ids=lambda make: make.__name__)
+def model(request, rows):
+    fitted = request.param(rows)
+    X = np.resize(rows, (N, 8, 8)) if request.param is simclr_of_images else rows
+    latent = Identity().fit(fitted.transform(X[:20]))
+    return BuyerModel(fitted, latent, np.zeros(len(latent.mean_)), 2.0), X
+
+
+@pytest.fixture(scope="module")
+def alone(model):
+    """The latent row of each row without any other."""
+    model, X = model
+    return np.concatenate([model.private_rows(X[i : i + 1])[0] for i in range(N)])
+
+
+@pytest.mark.parametrize("n", [2, 3, 17, 64, 71])
+def test_a_row_has_the_same_bits_in_every_batch_and_place(model, alone, n):
+    model, X = model
+    for start in (0, 1, 9):
+        latent, _ = model.private_rows(X[start : start + n])
+        np.testing.assert_array_equal(latent, alone[start : start + n])
+
+
+@pytest.mark.parametrize("value", BAD)
+def test_a_bad_row_moves_no_other_row(model, value):
+    model, X = model
+    before, _ = model.private_rows(X)
+    changed = X.copy()
+    changed[3].flat[0] = value
+    after, _ = model.private_rows(changed)
+    np.testing.assert_array_equal(np.delete(after, 3, 0), np.delete(before, 3, 0))
+    assert np.linalg.norm(after[3]) <= model.max_norm
+
+
+@pytest.mark.parametrize("relation", ["replace", "null", "add_remove"])
+@pytest.mark.parametrize("value", BAD)
+def test_a_bad_row_moves_the_statistic_by_at_most_the_sensitivity(
+    model, value, relation
+):
+    model, X = model
+    changed = X.copy()
+    changed[3].flat[:] = value
+    neighbour = np.delete(X, 3, 0) if relation == "add_remove" else X
+    if relation == "null":
+        neighbour = changed.copy()
+        neighbour[3] = np.nan  # a null row
+    statistics = [
+        moment_statistic(model.private_rows(Z)[0] / model.max_norm, 0.6, relation)
+        for Z in (changed, neighbour)
+    ]
+    distance = np.linalg.norm(statistics[0] - statistics[1])
+    assert distance <= statistic_sensitivity(0.6, relation)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e308])
+def test_a_private_release_refuses_no_row(rows, value):
+    scale = Identity(standardize=True).fit(rows)
+    scale.scale_ = np.full(10, 1e-5)  # a map under which 1e308 overflows
+    model = BuyerModel(scale, Identity().fit(rows), np.zeros(10), 2.0)
+    X = rows.copy()
+    X[5, 0] = value
+    seller = SellerRelease(model, epsilon=0.8).fit(X)
+    assert seller.n_null_rows_ == 1
+    assert "null" not in seller.summary_.to_json()
+
+
+def test_without_noise_a_row_that_is_not_finite_is_refused(rows):
+    model = BuyerModel(identity(rows), Identity().fit(rows), np.zeros(10), 2.0)
+    X = rows.copy()
+    X[5, 0] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        SellerRelease(model, epsilon=None).fit(X)
+
+
+def test_rows_of_another_shape_are_refused(rows):
+    model = BuyerModel(identity(rows), Identity().fit(rows), np.zeros(10), 2.0)
+    with pytest.raises(ValueError, match="10 columns"):
+        SellerRelease(model, epsilon=0.8).fit(rows[:, :4])
+
+
+ODD_LINES = {
+    "plain": "98765,0.5",
+    "text": "98765,abc",
+    "missing": "98765,",
+    "short": "98765",
+    "long": "98765,1,2",
+    "infinite": "inf,98765",
+    "not a number": "nan,98765",
+    "overflow": "1e999,98765",
+    "bytes": "\udcff,98765",
+    "comment": "# 98765,2",
+}
+
+
+@pytest.mark.parametrize("line", ODD_LINES)
+def test_the_command_answers_whatever_a_private_line_is(line, tmp_path, capsys, rng):
+    from skvalue.priarta.__main__ import main
+
+    PriArTaScorer(max_norm=1.0).fit(rng.normal(size=(50, 2))).export(tmp_path / "model")
+    lines = ["0.1,0.2"] * 20 + [ODD_LINES[line]]
+    text = "\n".join(lines).encode("utf-8", "surrogateescape")
+    (tmp_path / "rows.csv").write_bytes(text)
+    output = tmp_path / "out.json"
+    arguments = ["summarize", tmp_path / "model", tmp_path / "rows.csv"]
+    arguments += ["--epsilon", 1, "--delta", 1e-5, "-o", output]
+    arguments += ["--notes", tmp_path / "notes.txt"]
+    assert not main([str(argument) for argument in arguments])
+    assert json.loads(output.read_text())["n_samples"] == 21
+    printed = capsys.readouterr()
+    assert "98765" not in printed.out + printed.err
+    n_null = int(line != "plain")
+    assert (tmp_path / "notes.txt").read_text().startswith(f"{n_null} rows")
+
+
+@pytest.mark.slow
+def test_exit_codes_do_not_tell_whether_a_row_is_there(tmp_path, rng):
+    # The scale of the buyer's map makes exactly the rows above 1e6 overflow.
+    first = identity(rng.normal(size=(10, 2)))
+    first.mean_ = np.zeros(2)
+    first.scale_ = np.array([1e6 / 1.797e308, 1.0])
+    second = identity(rng.normal(size=(10, 2)))
+    second.mean_ = np.zeros(2)
+    second.scale_ = np.array([1e308, 1.0])
+    BuyerModel(first, second, np.zeros(2), 3.0).save(tmp_path / "model")
+    X = np.c_[rng.lognormal(11, 0.8, 300), rng.normal(size=300)]
+    X = X[X[:, 0] < 9e5]
+    np.save(tmp_path / "without.npy", X)
+    np.save(tmp_path / "with.npy", np.r_[X, [[1.2e6, 0.0]]])
+    answers = []
+    for name in ("without", "with"):
+        command = [sys.executable, "-m", "skvalue", "seller", "summarize", "model"]
+        command += [f"{name}.npy", "--epsilon", "0.5", "--delta", "1e-5"]
+        command += ["-o", f"{name}.json"]
+        root = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+        environment = os.environ | {"PYTHONPATH": root}
+        result = subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, env=environment
+        )
+        answers.append((result.returncode, result.stderr))
+    assert answers == [(0, ""), (0, "")]
