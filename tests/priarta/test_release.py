@@ -263,20 +263,21 @@ class TestErrors:
         [
             (np.zeros((5, 2)), "X must have 3 columns, as the buyer's rows. Got 2"),
             (np.zeros((1, 3)), "X must have at least 2 rows"),
-            (np.full((5, 3), np.nan), "contains NaN"),
         ],
-        ids=["columns", "one row", "nan"],
+        ids=["columns", "one row"],
     )
     def test_invalid_rows_are_refused(self, scorer, X, message):
         with pytest.raises(ValueError, match=message):
             SellerRelease(scorer.model_).fit(X)
 
 
-def test_fitted_seller_has_a_summary_and_a_report_alone(rng, scorer):
+def test_fitted_seller_has_a_summary_a_report_and_the_number_of_null_rows_alone(
+    rng, scorer
+):
     seller = SellerRelease(scorer.model_)
     quietly(seller.fit, gaussian_rows(rng, 100, 3))
     attributes = {name for name in vars(seller) if name.endswith("_")}
-    assert attributes == {"summary_", "privacy_"}
+    assert attributes == {"summary_", "privacy_", "n_null_rows_"}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert replace(seller.summary_).to_json() == seller.summary_.to_json()

@@ -241,12 +241,13 @@ class PrincipalComponents(BaseEstimator):
             If `X` has another number of columns than in `fit`, or NaN or infinity.
         """
         check_is_fitted(self)
-        centred = _table(X, len(self.mean_)) - self.mean_
+        centred = np.ascontiguousarray(_table(X, len(self.mean_)) - self.mean_)
+        components = np.ascontiguousarray(self.components_)
         # A product of two vectors for each entry: a product of matrices rounds a row
         # in a way that depends on the number of rows, and the guarantee of a seller
         # needs a row's output to depend on that row alone.
         with one_blas_thread():
-            return np.vecdot(centred[:, None, :], self.components_)
+            return np.vecdot(centred[:, None, :], components)
 
     def transform_alone(self, X):
         """Transform each row by itself, which `transform` does.
