@@ -81,7 +81,8 @@ def audit_table(
     contents : array-like of length n_samples, default=None
         What to show of the rows, if not X: texts, images, or a data frame.
     groups, pred_probs : array-like, default=None
-        As of :meth:`skvalue.LabelErrorDetector.fit`.
+        As of :meth:`skvalue.LabelErrorDetector.fit`: columns of `pred_probs` that have
+        names are matched to the labels by these.
     n_rows : int, default=100
         Number of rows of the list that the page shows, besides those to review.
     checks : {"all", "fast"} or None, default="all"

@@ -249,8 +249,10 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
             Groups of rows that are held out together, such as those of one patient.
             Values are those of rows nevertheless.
         pred_probs : array-like of shape (n_samples, n_classes), default=None
-            Probabilities from models that have not seen the row, in the order of the
-            sorted labels. No model is trained then.
+            Probabilities from models that have not seen the row. Columns of a frame are
+            matched to the labels by their names; those of an array, or of a frame
+            without names (0, 1, ...; column_0, column_1, ...), are in the order of the
+            sorted labels, as `classes_`. No model is trained then.
 
         Returns
         -------
@@ -652,16 +654,61 @@ def _check_size(vectors):
 
 def _check_probabilities(pred_probs, n_rows, classes):
     """Probabilities of all classes, of shape (n_rows, n_classes)."""
+    places = _places_by_name(pred_probs, classes)
     probabilities = check_array(pred_probs, dtype=np.float64, input_name="pred_probs")
+    if places is not None:
+        probabilities = probabilities[:, places]
     if probabilities.shape != (n_rows, len(classes)):
         raise ValueError(
             f"pred_probs must have a row for each of {n_rows} labels and a column for "
-            f"each of {len(classes)} classes. Got shape {probabilities.shape}."
+            f"each of {len(classes)} classes, in the order of {_some(classes)}. Got "
+            f"shape {probabilities.shape}."
         )
     is_one = np.abs(probabilities.sum(axis=1) - 1) <= 1e-3
     if probabilities.min() < 0 or not is_one.all():
         raise ValueError("pred_probs must be probabilities: rows at least 0, of sum 1.")
     return probabilities
+
+
+def _places_by_name(pred_probs, classes):
+    """The column of each class in a frame whose columns have names, or None.
+
+    Names are compared as text. Those that pandas or polars count by itself are none.
+    """
+    names = getattr(pred_probs, "column_names", None)  # of a table of pyarrow
+    if names is None:
+        names = getattr(pred_probs, "columns", None)
+    if names is None:
+        return None
+    names = list(names)
+    count = range(len(names))
+    if names in (list(count), [f"column_{i}" for i in count]):
+        return None
+    names = list(map(_label_text, names))
+    labels = list(map(_label_text, classes.tolist()))
+    if sorted(names) != sorted(labels):
+        raise ValueError(
+            "pred_probs must have a column for each label, of its name, since columns "
+            f"of a frame are matched by name: {_some(labels)}. Got columns "
+            f"{_some(names)}; pass an array whose columns are in this order of labels "
+            "if the names mean something else."
+        )
+    place_of_name = {name: place for place, name in enumerate(names)}
+    return [place_of_name[label] for label in labels]
+
+
+def _label_text(label):
+    """A label, or the name of a column, as text: 1 and 1.0 are "1"."""
+    if isinstance(label, float) and label.is_integer():
+        label = int(label)
+    return str(label)
+
+
+def _some(labels, limit=10):
+    """The first labels, and how many more there are."""
+    text = ", ".join(map(str, labels[:limit]))
+    n_more = len(labels) - limit
+    return f"{text} and {n_more} more" if n_more > 0 else text
 
 
 # Duplicates and conflicts -------------------------------------------------------------

@@ -23,6 +23,13 @@ _WORDS = {
     "good", "bad",
 }  # fmt: skip
 
+# Classes of letters that cannot be seen, and other such letters: the grapheme joiner,
+# fillers of Korean, variation selectors.
+_INVISIBLE = ("Cf", "Cc")
+_FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0").union(
+    map(chr, range(0xFE00, 0xFE10))
+)
+
 # What makes another word of a word.
 _PREFIXES = ("un", "in", "non", "im", "ir", "a", "re", "dis", "fe", "nicht", "ab", "an")
 _ENDINGS = "sern"
@@ -40,7 +47,8 @@ def label_spellings(labels):
     -------
     spellings : Bunch
         ``same``: a label -> the commonest one that is equal without case, accents,
-        spaces, hyphens, full stops and leading zeros. Of codes of up to four letters,
+        spaces, hyphens, full stops, leading zeros, and letters that cannot be seen
+        (such as a zero-width space). Of codes of up to four letters,
         such as m and M, one must be five times rarer. ``typos``: a label of at least 5
         letters -> one that is one letter away (two, of 8 letters) and 20 times
         commoner. ``rare``: other labels of fewer than 5 rows.
@@ -82,7 +90,7 @@ def _same_labels(labels_by_plain, counts):
         is_code = len(plain) <= _MAX_CODE_LENGTH and plain not in _WORDS
         for label in others:
             is_frequent = counts[label] > counts[commonest] / _CODE_RATIO
-            differs_in_text = label.strip() != commonest.strip()
+            differs_in_text = _visible(label) != _visible(commonest)
             if not (is_code and is_frequent and differs_in_text):
                 same[label] = commonest
     return same
@@ -110,9 +118,27 @@ def _typing_errors(labels_by_plain, counts, same):
     return typos
 
 
+def _visible(label):
+    """What can be seen of a label: composed letters, without spaces around them.
+
+    Marks of direction, soft hyphens, joiners, zero-width spaces and marks of byte order
+    are formats (Cf); variation selectors and fillers have classes of letters.
+    """
+    text = unicodedata.normalize("NFC", label)
+    return "".join(letter for letter in text if _is_visible(letter)).strip()
+
+
+def _is_visible(letter):
+    """Whether a letter can be seen, or is a space."""
+    if letter.isspace():
+        return True
+    is_format = unicodedata.category(letter) in _INVISIBLE
+    return not is_format and letter not in _FILLERS
+
+
 def _plain(label):
     """A label without case, accents, outer spaces, and signs between its letters."""
-    text = unicodedata.normalize("NFKD", label).casefold().strip()
+    text = unicodedata.normalize("NFKD", _visible(label)).casefold().strip()
     text = "".join(letter for letter in text if not unicodedata.combining(letter))
     if re.fullmatch(r"\d+\.0+", text):
         text = text.partition(".")[0]

@@ -199,3 +199,15 @@ def test_contents_of_another_length_are_refused(iris, probabilities):
     X, y, _ = iris
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         audit(None, y, pred_probs=probabilities, contents=X[:9])
+
+
+# Probabilities of columns with names --------------------------------------------------
+
+
+def test_columns_of_probabilities_are_matched_by_name(rng):
+    y = np.repeat(["cat", "dog", "owl"], 40)
+    probabilities = rng.dirichlet([0.3, 0.3, 0.3], 120)
+    columns = pd.DataFrame(probabilities[:, [2, 0, 1]], columns=["owl", "cat", "dog"])
+    by_name = audit(None, y, pred_probs=columns)
+    by_place = audit(None, y, pred_probs=probabilities)
+    np.testing.assert_array_equal(by_name.values, by_place.values)

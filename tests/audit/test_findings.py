@@ -293,3 +293,22 @@ def test_an_audit_has_the_findings_of_the_file(folder, tmp_path, capsys):
     assert command(f"review {tmp_path}/page.json {tmp_path}/none.csv") == 2
     report = AuditReport.from_json((tmp_path / "page.json").read_text())
     assert report.findings[0].kind == "missing labels"
+
+
+# Letters that cannot be seen ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("label", "common", "shown"),
+    [
+        ("positive\u200b", "positive", r"'positive\u200b'"),
+        ("posi\xadtive", "positive", r"'posi\xadtive'"),
+        ("cafe\u0301", "caf\xe9", r"'cafe\u0301'"),
+    ],
+)
+def test_labels_that_look_the_same_are_a_finding(label, common, shown):
+    y = [common] * 60 + ["negative"] * 60 + [label] * 40
+    findings = check_table(pd.DataFrame({"size": np.arange(160.0) % 7}), y)
+    [spelling] = [finding for finding in findings if finding.kind == "spelling"]
+    assert spelling.fix[0] == (120, "target", common)
+    assert shown in spelling.sentence

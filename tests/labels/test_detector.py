@@ -50,6 +50,87 @@ def test_entries_too_large_to_be_squared_are_refused(factor, container):
         detector().fit(container(factor * X), y)
 
 
+# Probabilities of columns with names --------------------------------------------------
+
+LABELS = {
+    "strings": ["cat", "dog", "owl"],
+    "whole numbers": [1, 2, 3],
+    "whole floats": [1.0, 2.0, 3.0],
+    "fractions as strings": ["0.1", "0.2", "1"],
+    "digits of two lengths": ["1", "10", "2"],
+}
+
+
+def pandas_frame(columns, names):
+    return pd.DataFrame(columns, columns=names)
+
+
+def pandas_frame_of_text(columns, names):
+    texts = [str(int(name)) if isinstance(name, float) else str(name) for name in names]
+    return pd.DataFrame(columns, columns=texts)
+
+
+def polars_frame(columns, names):
+    polars = pytest.importorskip("polars")
+    return polars.DataFrame(dict(zip(map(str, names), columns.T)))
+
+
+FRAMES = [pandas_frame, pandas_frame_of_text, polars_frame]
+
+
+class TestNamedProbabilities:
+    @pytest.fixture(params=LABELS.values(), ids=LABELS)
+    def classes(self, request):
+        return np.array(request.param)
+
+    @pytest.fixture
+    def probabilities(self, rng):
+        return rng.dirichlet([0.3, 0.3, 0.3], 120)
+
+    @pytest.fixture
+    def y(self, classes, rng):
+        return classes[rng.integers(0, 3, 120)]
+
+    @pytest.mark.parametrize("order", [[0, 1, 2], [2, 0, 1], [1, 0, 2]])
+    @pytest.mark.parametrize("frame", FRAMES)
+    def test_columns_are_matched_by_name(self, frame, order, classes, probabilities, y):
+        if frame is polars_frame and classes.dtype.kind == "f":
+            classes = classes.astype(int)
+        columns = frame(probabilities[:, order], classes[order].tolist())
+        by_name = detector().fit(None, y, pred_probs=columns)
+        by_place = detector().fit(None, y, pred_probs=probabilities)
+        assert_array_equal(by_name.values_, by_place.values_)
+
+    @pytest.mark.parametrize("frame", FRAMES)
+    @pytest.mark.parametrize(
+        "names", [["Cat", "Dog", "Owl"], ["cat", "dog", "cow"], [7, 8, 9], [2, 0, 1]]
+    )
+    def test_other_names_are_refused(self, frame, names, probabilities):
+        y = np.repeat(["cat", "dog", "owl"], 40)
+        with pytest.raises(ValueError, match="a column for each label, of its name"):
+            detector().fit(None, y, pred_probs=frame(probabilities, names))
+
+    @pytest.mark.parametrize("names", [range(3), ["column_0", "column_1", "column_2"]])
+    def test_columns_without_names_are_in_the_order_of_labels(
+        self, names, classes, probabilities, y
+    ):
+        columns = pd.DataFrame(probabilities, columns=names)
+        counted = detector().fit(None, y, pred_probs=columns)
+        by_place = detector().fit(None, y, pred_probs=probabilities)
+        assert_array_equal(counted.values_, by_place.values_)
+
+    def test_a_name_twice_is_refused(self, probabilities):
+        y = np.repeat(["cat", "dog", "owl"], 40)
+        columns = pd.DataFrame(probabilities, columns=["cat", "cat", "owl"])
+        with pytest.raises(ValueError, match="Got columns cat, cat, owl"):
+            detector().fit(None, y, pred_probs=columns)
+
+    def test_the_order_of_labels_is_in_the_refusal_of_an_array(self):
+        y = np.repeat(["cat", "dog", "owl"], 40)
+        with pytest.raises(ValueError, match="in the order of cat, dog, owl"):
+            detector().fit(None, y, pred_probs=np.full((120, 2), 0.5))
+
+
 # Scores and lists ---------------------------------------------------------------------
 
 

@@ -1,5 +1,7 @@
 """Spellings, typing errors and rare labels."""
 
+import unicodedata
+
 import numpy as np
 import pytest
 
@@ -25,6 +27,42 @@ def test_spellings_of_one_label(label, commonest):
     assert spellings.same == {label: commonest}
     assert spellings.typos == {}
     assert spellings.rare == []
+
+
+INVISIBLE = {
+    "zero-width space": "\u200b",
+    "zero-width non-joiner": "\u200c",
+    "zero-width joiner": "\u200d",
+    "left-to-right mark": "\u200e",
+    "right-to-left mark": "\u200f",
+    "embedding of direction": "\u202a",
+    "isolate of direction": "\u2066",
+    "soft hyphen": "\xad",
+    "mark of byte order": "\ufeff",
+    "word joiner": "\u2060",
+    "grapheme joiner": "\u034f",
+    "variation selector": "\ufe0f",
+    "Korean filler": "\u3164",
+    "null": "\0",
+}
+
+
+@pytest.mark.parametrize("n_rows", [3, 40])
+@pytest.mark.parametrize("place", [0, 2, 9], ids=["before", "inside", "behind"])
+@pytest.mark.parametrize("word", ["positive", "yes", "ok", "A"])
+@pytest.mark.parametrize("letter", INVISIBLE.values(), ids=INVISIBLE)
+def test_a_letter_that_cannot_be_seen_makes_no_other_label(letter, word, place, n_rows):
+    other = word[:place] + letter + word[place:]
+    labels = [word] * 60 + ["negative"] * 60 + [other] * n_rows
+    assert label_spellings(labels).same == {other: word}
+
+
+@pytest.mark.parametrize("n_rows", [3, 40])
+@pytest.mark.parametrize("word", ["café", "é", "Ångström", "한국", "ő1"])
+def test_composed_and_decomposed_letters_are_one_label(word, n_rows):
+    other = unicodedata.normalize("NFD", word)
+    labels = [word] * 60 + ["bar"] * 60 + [other] * n_rows
+    assert label_spellings(labels).same == {other: word}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Labels that are missing, spelled in several ways or rare."""
 
+import unicodedata
 from collections import Counter
 
 import numpy as np
@@ -31,10 +32,14 @@ def find_spellings(labels, is_labelled, target):
     def renaming(other, common, severity, relation):
         rows = tuple(np.flatnonzero(is_labelled & (labels == other)).tolist())
         n_rows = plural(counts[other], "row")
+        # Composed and decomposed letters look the same: their codes are shown.
+        looks = [unicodedata.normalize("NFC", label) for label in (other, common)]
+        shown = ascii if looks[0] == looks[1] else repr
         return Finding(
             "spelling",
             severity,
-            f"The label {other!r} ({n_rows}) {relation} {common!r}: one class?",
+            f"The label {shown(other)} ({n_rows}) {relation} {shown(common)}: one "
+            "class?",
             rows=rows,
             columns=(target,),
             fix=tuple((row, target, common) for row in rows),
