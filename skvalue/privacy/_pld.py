@@ -4,7 +4,11 @@ It is imported where it is needed, because its import takes a second.
 """
 
 import math
-from functools import lru_cache, reduce
+from bisect import bisect_left
+from collections import deque
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
 
 import numpy as np
 
@@ -40,8 +44,55 @@ def compose_plds(events, interval=_INTERVAL):
         )
     coarsening = 10 ** max(0, math.ceil(math.log10(largest / _MAX_FINE_LOSS)))
     interval = max(interval, _INTERVAL * coarsening)
-    plds = (_event_pld(event, interval).self_compose(count) for event, count in events)
-    return reduce(lambda composed, pld: composed.compose(pld), plds)
+    parts = sorted((_digest(event, count), event, count) for event, count in events)
+    remembered = {tree.key: tree for root in _recent for tree in root.walk()}
+    root = _grow(parts, interval, remembered)
+    _recent.appendleft(root)
+    return root.pld
+
+
+@dataclass(frozen=True, eq=False)
+class _Tree:
+    """The composition of some events, and those of the two halves of them."""
+
+    key: tuple
+    pld: object
+    branches: tuple = ()
+
+    def walk(self):
+        """Yield the tree and all trees in it."""
+        yield self
+        for branch in self.branches:
+            yield from branch.walk()
+
+
+_recent = deque(maxlen=4)  # trees of the last compositions
+
+
+def _digest(event, count):
+    """Bits of an event and its count, the same in all processes."""
+    text = f"{event!r} {count}".encode()
+    return int.from_bytes(blake2b(text, digest_size=16).digest())
+
+
+def _grow(parts, interval, remembered):
+    """Compose sorted tuples (digest, event, count) along the tree of their first bits.
+
+    The order of additions, and so each digit, depends on the set of events alone. One
+    event more changes only the branches that lead to it; ``remembered`` has the others.
+    """
+    digests = [digest for digest, _, _ in parts]
+    key = (interval, *digests)
+    if key in remembered:
+        return remembered[key]
+    if len(parts) == 1:
+        _, event, count = parts[0]
+        return _Tree(key, _event_pld(event, interval).self_compose(count))
+    bit = (digests[0] ^ digests[-1]).bit_length() - 1  # the first that differs
+    middle = bisect_left(digests, digests[-1] >> bit << bit)
+    left = _grow(parts[:middle], interval, remembered)
+    right = _grow(parts[middle:], interval, remembered)
+    return _Tree(key, left.pld.compose(right.pld), (left, right))
 
 
 def _largest_loss(event):

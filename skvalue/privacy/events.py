@@ -13,7 +13,7 @@ restates it conservatively under another one, or refuses. The meaning of an even
 changes; a different mechanism is a different event.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 
 from .._utils.checks import (
     check_count,
@@ -393,7 +393,10 @@ def event_from_dict(record):
     Raises
     ------
     ValueError
-        If the class name is unknown.
+        If the record is no dictionary, its class name is unknown, or its fields are not
+        those of the class.
+    TypeError
+        If a field has a value of another type.
 
     Examples
     --------
@@ -402,12 +405,28 @@ def event_from_dict(record):
     True
     """
 
+    if not isinstance(record, dict):
+        raise ValueError(
+            "record must be a dictionary, as event_to_dict returns it. Got "
+            f"{type(record).__name__}."
+        )
     values = dict(record)
     name = values.pop("type", None)
-    if name not in _EVENTS:
+    cls = _EVENTS.get(name) if isinstance(name, str) else None
+    if cls is None:
         raise ValueError(f"event must be one of {', '.join(_EVENTS)}. Got {name!r}.")
-    values = {name: _from_plain(value) for name, value in values.items()}
-    return _EVENTS[name](**values)
+    known = [field.name for field in fields(cls)]
+    required = [field.name for field in fields(cls) if field.default is MISSING]
+    unknown = [field for field in values if field not in known]
+    missing = [field for field in required if field not in values]
+    if unknown or missing:
+        raise ValueError(
+            f"record of a {name} must have the fields {', '.join(known)}: another "
+            "field would change what the release cost. Got unknown fields "
+            f"{unknown}, and lacks {missing}."
+        )
+    values = {field: _from_plain(value) for field, value in values.items()}
+    return cls(**values)
 
 
 def _from_plain(value):

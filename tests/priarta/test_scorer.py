@@ -3,6 +3,7 @@
 import pickle
 from dataclasses import replace
 from functools import partial
+from time import process_time
 from unittest.mock import Mock
 
 import numpy as np
@@ -254,6 +255,15 @@ class TestNoiseFloor:
         ]
         floors = scorer.noise_floor(summaries)
         assert floors[0] > floors[1] > floors[2] > 0
+
+    def test_is_simulated_once_for_equal_sellers(self, buyer, sellers):
+        scorer = FastScorer(max_norm=1.0).fit(buyer)
+        summary = released(scorer, sellers[0], epsilon=0.8).summary_
+        start = process_time()
+        floor = scorer.noise_floor([summary])[0]
+        alone = process_time() - start
+        assert set(scorer.noise_floor([summary] * 200)) == {floor}
+        assert process_time() - start < 20 * alone + 1
 
     def test_is_halved_by_shrinkage(self, buyer, sellers):
         def floor(shrink):

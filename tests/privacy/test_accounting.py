@@ -1,6 +1,9 @@
 """Costs of events against enumeration, closed forms, and dp-accounting."""
 
 import math
+import os
+import subprocess
+import sys
 from itertools import product
 
 import numpy as np
@@ -292,3 +295,43 @@ def test_a_negative_epsilon_is_refused():
 def test_a_delta_of_one_is_refused():
     with pytest.raises(ValueError, match="delta"):
         get_epsilon(GaussianEvent(1.0), 1.0)
+
+
+SEVERAL = (
+    LaplaceEvent(3.0),
+    LaplaceEvent(7.0),
+    DiscreteGaussianEvent(4.0, relation="replace"),
+    OpaqueEvent(0.1, 1e-7),
+    PoissonSampledEvent(GaussianEvent(2.0, relation="null"), 0.1, "replace"),
+)
+
+
+def test_the_order_of_events_changes_no_bit():
+    epsilons = {
+        get_epsilon(ComposedEvent(SEVERAL[i:] + SEVERAL[:i]), 1e-5)
+        for i in range(len(SEVERAL))
+    }
+    assert len(epsilons) == 1
+
+
+def test_events_that_come_one_by_one_cost_what_they_cost_together():
+    one_by_one = [get_epsilon(ComposedEvent(SEVERAL[:n]), 1e-5) for n in range(1, 6)]
+    others = ComposedEvent(tuple(LaplaceEvent(float(scale)) for scale in range(20, 26)))
+    get_epsilon(others, 1e-5)
+    assert get_epsilon(ComposedEvent(SEVERAL), 1e-5) == one_by_one[-1]
+    assert one_by_one == sorted(one_by_one)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_seed_of_hashes_changes_no_bit(seed):
+    events = repr(ComposedEvent(SEVERAL))
+    code = (
+        "from skvalue.privacy import *\n"
+        f"print(repr(get_epsilon({events}, 1e-5)), end='')"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    process = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True
+    )
+    assert process.stdout == repr(get_epsilon(ComposedEvent(SEVERAL), 1e-5))

@@ -147,6 +147,25 @@ GAUSSIAN = GaussianEvent(1.0, relation="null")
             ValueError,
             "event must be",
         ),
+        (lambda: event_from_dict({"type": []}), ValueError, "event must be"),
+        (lambda: event_from_dict([]), ValueError, "must be a dictionary"),
+        (
+            lambda: event_from_dict({"type": "LaplaceEvent", "scale": 1, "x": 2}),
+            ValueError,
+            r"Got unknown fields \['x'\], and lacks \[\]",
+        ),
+        (
+            lambda: event_from_dict({"type": "LaplaceEvent"}),
+            ValueError,
+            r"lacks \['scale'\]",
+        ),
+        (
+            lambda: event_from_dict(
+                {"type": "SelfComposedEvent", "count": 2, "event": {"type": "No"}}
+            ),
+            ValueError,
+            "event must be",
+        ),
         (
             lambda: PoissonSampledEvent(convert(GAUSSIAN, "replace"), 0.1),
             ValueError,

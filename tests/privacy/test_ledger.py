@@ -730,3 +730,12 @@ def test_many_killed_processes_release_nothing_uncharged(tmp_path):
     assert charged.min() < 6
     assert (charged > released).any()
     assert charged.max() == released.max() == 6
+
+
+@pytest.mark.parametrize("make_event", [LaplaceEvent, DiscreteGaussianEvent])
+def test_a_charge_composes_what_is_new_alone(make_event):
+    ledger = Ledger(None, "rows", epsilon=50.0, delta=1e-5)
+    start = time.process_time()
+    for number in range(100):
+        ledger.charge(make_event(scale=100.0 + number, relation="replace"))
+    assert time.process_time() - start < 3.0

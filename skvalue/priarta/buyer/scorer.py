@@ -434,11 +434,16 @@ class PriArTaScorer(BaseEstimator):
             As in `score_summaries`.
         """
         check_is_fitted(self, "model_")
-        floors = [
-            noise_floor(self._buyer, summary.noise, summary.n_samples, self.shrink)
+        # A floor is simulated once for sellers of the same size and noise.
+        kinds = [
+            (summary.noise, summary.n_samples)
             for summary in read_summaries(self.model_, summaries)
         ]
-        return np.array(floors)
+        floors = {
+            (noise, n_samples): noise_floor(self._buyer, noise, n_samples, self.shrink)
+            for noise, n_samples in set(kinds)
+        }
+        return np.array([floors[kind] for kind in kinds])
 
     def pairwise_distances(self, summaries):
         """Pairwise 2-Wasserstein distances between sellers, to find near-duplicates.
