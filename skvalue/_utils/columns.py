@@ -219,12 +219,42 @@ def _are_dates(column):
 
 def _seconds(frame):
     """Dates and durations as seconds, NaN where there is none."""
+    return frame.apply(_seconds_of)
+
+
+def _seconds_of(column):
+    """Seconds of the entries of a column, of any year that numpy has."""
     import pandas as pd
 
-    def seconds_of(column):
-        if getattr(column.dtype, "kind", "O") != "m":
-            dates = pd.to_datetime(column, format="ISO8601", errors="coerce", utc=True)
-            column = dates - pd.Timestamp(0, tz="UTC")
+    kind = getattr(column.dtype, "kind", "O")
+    if kind == "m":
         return column.dt.total_seconds()
+    if kind == "M":
+        if getattr(column.dt, "tz", None) is not None:
+            column = column.dt.tz_convert("UTC").dt.tz_localize(None)
+        unit = "datetime64[us]"
+        entries = column.to_numpy(dtype=unit, na_value=np.datetime64("NaT", "us"))
+    else:
+        dates = pd.to_datetime(column, format="ISO8601", errors="coerce", utc=True)
+        entries = dates.dt.tz_localize(None).to_numpy(dtype="datetime64[us]")
 
-    return frame.apply(seconds_of)
+        # What nanoseconds have no number for: years before 1678 and after 2261.
+        entries = entries.copy()
+        for i in np.flatnonzero(np.isnat(entries)):
+            entries[i] = _far_date(column.iloc[i])
+    seconds = entries.astype(np.int64) / 1e6
+    return pd.Series(np.where(np.isnat(entries), np.nan, seconds), column.index)
+
+
+def _far_date(entry):
+    """A date, or the text of one, as numpy has it; NaT if it is none."""
+    if isinstance(entry, str):
+        try:
+            entry = datetime.datetime.fromisoformat(entry)
+        except ValueError:
+            return np.datetime64("NaT", "us")
+    if not isinstance(entry, datetime.date) or entry != entry:
+        return np.datetime64("NaT", "us")
+    if getattr(entry, "tzinfo", None) is not None:
+        entry = entry.replace(tzinfo=None) - entry.utcoffset()
+    return np.datetime64(entry, "us")

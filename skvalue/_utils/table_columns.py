@@ -2,6 +2,7 @@
 
 import datetime
 import numbers
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,7 +73,7 @@ def entries_of(column):
     """Kind of a column, and its entries: floats, or strings for a category."""
     dtype = str(getattr(column, "dtype", ""))
     is_declared_category = dtype.startswith(("category", "Categorical", "Enum"))
-    array = np.asarray(column)
+    array = entries_as_array(column)
     if array.dtype.kind in "biuf" and not is_declared_category:
         return "number", array.astype(np.float64)
     if array.dtype.kind in "Mm":
@@ -92,6 +93,18 @@ def entries_of(column):
     entries = np.full(len(objects), MISSING, dtype=object)
     entries[~is_missing] = [str(entry) for entry in present]
     return "category", entries
+
+
+def entries_as_array(column):
+    """The entries of a column of a frame, or of an array, as an array.
+
+    Dates of Arrow are microseconds: their missing ones would make floats of others.
+    """
+    if getattr(column.dtype, "kind", "O") == "M" and hasattr(column, "to_numpy"):
+        with suppress(TypeError):  # of polars, whose dates need none
+            missing = np.datetime64("NaT", "us")
+            return column.to_numpy(dtype="datetime64[us]", na_value=missing)
+    return np.asarray(column)
 
 
 def _is_missing(entry):

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from .._utils.optional import import_optional
-from .._utils.table_columns import SPACES, named_columns
+from .._utils.table_columns import SPACES, entries_as_array, named_columns
 from .._utils.text import number_text
 from .._utils.untrusted import refuse
 
@@ -64,7 +64,7 @@ def contents_of(X, kind, rows, order):
         return {row: _cut(texts[row], _TEXT) for row in rows}
     if not order:
         return {}
-    columns = [(name, np.asarray(entries)) for name, entries in named_columns(X)]
+    columns = [(name, entries_as_array(entries)) for name, entries in named_columns(X)]
     contents = {}
     for row, numbers in order.items():
         shown = [columns[number] for number in numbers[:_COLUMNS]]
@@ -115,7 +115,8 @@ def _bins(column):
 
 def _cell(entry):
     """A short text of an entry."""
-    if entry is None or entry != entry or str(entry) in ("<NA>", "NaT"):
+    # pd.NA, which has no truth value, is compared by its text.
+    if entry is None or str(entry) in ("<NA>", "NaT", "nan"):
         return "–"
     if isinstance(entry, (float, np.floating)):
         return number_text(entry, grouped=False)

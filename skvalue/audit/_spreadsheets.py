@@ -11,7 +11,8 @@ WORDS = {
     "verdadero": True, "ja": True, "false": False, "0": False, "no": False,
     "falsch": False, "faux": False, "falso": False, "nein": False,
 }  # fmt: skip
-_NUMBER = re.compile(r"[-+]?[\d.,\s]*\d[\d.,]*([eE][-+]?\d+)?\s*%?")
+# One repeat before the exponent, so that its time is linear in the length of an entry.
+_NUMBER = re.compile(r"[-+]?(?=[\d.,\s]*\d)[\d.,\s]+((?<=[\d.,])[eE][-+]?\d+)?%?")
 
 
 def guarded(entry):

@@ -239,7 +239,10 @@ def count_improbable_labels(
         held_out_scores = cross_val_predict(
             model, X_val, y_val, cv=folds, method="predict_proba"
         )
-        scores = model.fit(X_val, y_val).predict_proba(X)
+        model.fit(X_val, y_val)
+        scores = np.zeros((0, len(model.classes_)))
+        if len(y):  # to have no row is an answer like others
+            scores = model.predict_proba(X)
     classes = model.classes_.tolist()
     n_classes = len(classes)
     codes = _class_codes(y, classes)

@@ -1,5 +1,7 @@
 """Audits of rows of any kind: tables, texts, pictures, targets of a regression."""
 
+import datetime
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_iris, make_regression
@@ -211,3 +213,52 @@ def test_columns_of_probabilities_are_matched_by_name(rng):
     by_name = audit(None, y, pred_probs=columns)
     by_place = audit(None, y, pred_probs=probabilities)
     np.testing.assert_array_equal(by_name.values, by_place.values)
+
+
+# Columns of pandas --------------------------------------------------------------------
+
+STRINGS = ["a", "b", None, "c"] * 20
+BOOLS = [True, False, None, True] * 20
+DAYS = ["9999-12-31", "2020-01-01", "1500-06-30", None] * 20
+# What a column holds, with missing entries or far dates -> the function that makes it.
+COLUMNS = {
+    "string": lambda pd, pa: pd.array(STRINGS, dtype="string"),
+    "arrow string": lambda pd, pa: pd.array(STRINGS, dtype=pd.ArrowDtype(pa.string())),
+    "boolean": lambda pd, pa: pd.array(BOOLS, dtype="boolean"),
+    "arrow boolean": lambda pd, pa: pd.array(BOOLS, dtype=pd.ArrowDtype(pa.bool_())),
+    "category": lambda pd, pa: pd.Series(STRINGS, dtype="string").astype("category"),
+    "missing": lambda pd, pa: np.array([pd.NA] * 80, dtype=object),
+    "Int64": lambda pd, pa: pd.array([1, None] * 40, dtype="Int64"),
+    "dates in seconds": lambda pd, pa: np.array(DAYS, dtype="datetime64[s]"),
+    "dates in microseconds": lambda pd, pa: np.array(DAYS, dtype="datetime64[us]"),
+    "date objects": lambda pd, pa: [
+        day and datetime.date.fromisoformat(day) for day in DAYS
+    ],
+    "dates as strings": lambda pd, pa: np.array(DAYS, dtype=object),
+    "arrow dates": lambda pd, pa: pd.array(
+        [*pd.date_range("2020", periods=79), None],
+        dtype=pd.ArrowDtype(pa.timestamp("ns")),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        kind if kind == "string" else pytest.param(kind, marks=pytest.mark.slow)
+        for kind in COLUMNS
+    ],
+)
+def test_columns_with_missing_entries_or_far_dates_are_shown(kind):
+    pd = pytest.importorskip("pandas")
+    pa = pytest.importorskip("pyarrow")
+    x = np.random.default_rng(0).normal(size=80)
+    y = np.where(x > 0, "pos", "neg").astype(object)
+    y[::9] = "pos"
+    report = audit_table(
+        pd.DataFrame({"x": x, "c": COLUMNS[kind](pd, pa)}), y, checks="fast"
+    )
+    shown = {entries["c"] for entries in report.contents.values()}
+    assert shown
+    assert not shown & {"<NA>", "NaT", "nan", "None"}
+    assert report.to_html()

@@ -75,10 +75,22 @@ def test_what_is_published_says_the_guarantee_and_no_private_entry(counted, wher
     assert "200 rows" not in text
 
 
+@pytest.mark.parametrize("options", ["", "--equal-rows"])
+def test_rows_that_are_public_are_left_out_and_nothing_tells_it(
+    options, tables, capsys
+):
+    """50 of the public rows are private ones: no message, no exit code says so."""
+    assert audit(tables, f"--epsilon 1000 {options}", validation="both.csv") == 0
+    output = capsys.readouterr()
+    counts = re.findall(r"^ +(high|low|other) +(-?\d+)", output.out, re.MULTILINE)
+    n_rows = sum(int(count) for _, count in counts)
+    assert abs(n_rows - (200 if options else 150)) <= 2
+    assert " 50 " not in output.out + output.err
+
+
 # Options of the command, files, and the message.
 REFUSED = [
     ("", dict(validation=None), "--epsilon must be used with --validation"),
-    ("", dict(validation="both.csv"), "Got 50 rows that are in both"),
     ("--json list.json", {}, "--json must not be used with --epsilon"),
     ("--fail-on 0.1", {}, "--fail-on must not be used with --epsilon"),
     ("--ledger no.sqlite", {}, "--ledger must be a file"),

@@ -1,6 +1,8 @@
 """Tables from files: right, asked or refused, and never wrong in silence."""
 
 from collections import Counter
+from contextlib import suppress
+from time import perf_counter
 
 import numpy as np
 import pytest
@@ -200,6 +202,32 @@ ROWS = [
 ]
 
 
+# Years of two digits, the option, the years as read, and whether they are asked.
+CENTURIES = [
+    (range(40, 80), None, (1940, 1979), False),
+    (range(25, 29), None, (2025, 2028), False),
+    (range(0, 20), None, (2000, 2019), False),
+    (range(70, 100), None, (1970, 1999), False),
+    (range(40, 66), None, (1940, 1965), True),
+    (range(40, 66), 2068, (2040, 2065), False),
+    (range(40, 66), 2000, (1940, 1965), False),
+]
+TWO_DIGITS = ["{0:02d}.{1:02d}.{2:02d}", "{0}/{1}/{2:02d}", "{0:02d}-Mar-{2:02d}"]
+
+
+@pytest.mark.parametrize("style", TWO_DIGITS)
+@pytest.mark.parametrize(("years", "latest_year", "span", "is_asked"), CENTURIES)
+def test_years_of_two_digits_are_read_together_or_asked(
+    style, years, latest_year, span, is_asked, read
+):
+    days = [style.format(i % 28 + 1, i % 12 + 1, year) for i, year in enumerate(years)]
+    rows = [f"{day},{i % 7},v{i % 3}" for i, day in enumerate(days * 2)]
+    reading = read("\n".join(["born,x,y", *rows]), dates="dmy", latest_year=latest_year)
+    found = reading.frame["born"].dt.year
+    assert (found.min(), found.max()) == span
+    assert ("latest_year=" in "".join(reading.doubts)) == is_asked
+
+
 def test_a_decimal_comma_in_another_column_decides(read):
     """1.234 is 1234 next to it."""
     reading = read("\n".join(["a;b;c;d", *ROWS]))
@@ -280,3 +308,49 @@ REFUSED = [
 def test_options_and_files_that_do_not_fit_are_refused(read, text, options, message):
     with pytest.raises(ValueError, match=message):
         read(text, **options)
+
+
+# Time ---------------------------------------------------------------------------------
+
+# Characters that patterns repeat, and what comes behind them.
+REPEATED = [
+    "1",
+    "0",
+    " ",
+    ".",
+    ",",
+    "'",
+    "x",
+    "-",
+    "+",
+    '"',
+    "\t",
+    "€",
+    "1 ",
+    "1,",
+    "é",
+]
+ENDS = ["", "x", "abcdefgh", "1", ":", "e"]
+
+
+def seconds_of(read, cell):
+    """The shortest time of three in which a table with this cell is read."""
+    rows = [f"{i};{i % 7};v{i % 2}" for i in range(60)]
+    text = "\n".join(["a;b;y", *rows, f"{cell};1;v1"])
+    seconds = []
+    for _ in range(3):
+        start = perf_counter()
+        with suppress(ValueError):  # a quote that is not closed
+            read(text, separator=";")
+        seconds.append(perf_counter() - start)
+    return min(seconds)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("characters", REPEATED)
+def test_the_time_of_a_long_cell_is_linear_in_its_length(characters, read):
+    """Of a quadratic time, a cell of eight times the length takes 64 times as long."""
+    for end in ENDS:
+        short = seconds_of(read, characters * 12_500 + end)
+        long = seconds_of(read, characters * 100_000 + end)
+        assert long < 24 * short, (end, short, long)

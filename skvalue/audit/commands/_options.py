@@ -11,6 +11,7 @@ READING = {
     "--sep": "separator", "--encoding": "encoding", "--header": "header",
     "--skip-lines": "skip_lines", "--decimal": "decimal", "--dates": "dates",
     "--missing": "missing", "--text": "text", "--strict": "strict",
+    "--latest-year": "latest_year", "--max-rows": "max_rows",
 }  # fmt: skip
 TABLE = (
     "table",
@@ -69,6 +70,18 @@ _OPTIONS = {
     "--dates": dict(
         choices=("dmy", "mdy"), help="order of day and month, such as of 03/04/2026"
     ),
+    "--latest-year": dict(
+        type=int,
+        metavar="YEAR",
+        help="years of two digits are of the hundred years that end with it",
+    ),
+    "--max-rows": dict(
+        type=int,
+        default=10_000_000,
+        metavar="N",
+        help="rows above which a file is refused before it is read; default: "
+        "%(default)s",
+    ),
     "--missing": dict(
         action="append",
         metavar="CODE[=COLUMN]",
@@ -115,8 +128,8 @@ _OPTIONS = {
     "--delta": dict(type=float, default=1e-5, help="default: %(default)s"),
     "--equal-rows": dict(
         action="store_true",
-        help="with --epsilon: rows of --validation that equal rows of the table are "
-        "other cases",
+        help="with --epsilon: rows of the table that equal rows of --validation are "
+        "other cases, and stay",
     ),
     "--ledger": dict(
         help="with --epsilon: file of `skvalue ledger new`, which is charged"

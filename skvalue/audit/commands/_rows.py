@@ -7,7 +7,6 @@ import numpy as np
 
 from ..._utils.checks import format_values
 from ..._utils.columns import column_encoder
-from ..._utils.output_files import pandas
 from ...labels import find_duplicates, label_spellings
 from .. import Correction, Finding, Reading, read_table
 from ..checks import SEVERITIES, find_spellings
@@ -279,18 +278,3 @@ def check_columns(X, others, name="--validation", first="the table"):
 
 def _holds_numbers(column):
     return getattr(column.dtype, "kind", "O") in "iuf"
-
-
-def refuse_common_rows(rows):
-    """Refuse validation points that are rows: as public rows they are not private."""
-    private = rows.X.assign(**{" target": rows.y})
-    public = rows.X_val.assign(**{" target": rows.y_val})
-    both = pandas().concat([private, public], ignore_index=True)
-    codes = find_duplicates(both).codes
-    n_common = int(np.isin(codes[len(private) :], codes[: len(private)]).sum())
-    if n_common:
-        raise ValueError(
-            "--validation must have no row of the table, since its rows count as "
-            f"public and the others as private. Got {n_common} rows that are in both: "
-            "leave them out of one, or pass --equal-rows if they are other cases."
-        )

@@ -1,11 +1,14 @@
 """``skvalue value``: the values of the rows of a table."""
 
+from contextlib import nullcontext
+
 from ..._utils.output_files import KINDS, check_outputs, pandas, write_frame
 from ..._utils.writing import write_files
 from ._methods import METHODS, PRIVATE, make_valuer
 from ._options import PRIVACY, TABLE, ledger_of, new_command, refuse_privacy
+from ._private_rows import read_private_rows, silent
 from ._progress import watched
-from ._rows import read_rows, refuse_common_rows
+from ._rows import read_rows
 
 
 def add_command(commands):
@@ -45,7 +48,9 @@ def _run(options):
     valuer = make_valuer(
         options.method, random_state=options.seed, task=rows.task, **parameters
     )
-    watched(valuer).fit(rows.X, rows.y, **rows.fit_arguments())
+    hides_warnings = nullcontext() if options.epsilon is None else silent()
+    with hides_warnings:
+        watched(valuer).fit(rows.X, rows.y, **rows.fit_arguments())
 
     if rows.groups is None:
         columns = {"row": rows.numbers}
@@ -60,6 +65,8 @@ def _run(options):
     write_files({options.output: write_frame(frame, options.output)})
     if options.epsilon is not None:
         print(valuer.privacy_)
+        print(f"{options.output}: the values of the {what} by {options.method}.")
+        return
     print(
         f"{options.output}: the values of {len(valuer.values_)} {what} by "
         f"{options.method}."
@@ -73,12 +80,6 @@ def _read_privately(options):
             f"--epsilon must be used with --method {' or '.join(PRIVATE)}. Got "
             f"{options.method}."
         )
-    if options.validation is None:
-        raise ValueError(
-            "--epsilon must be used with --validation: public rows. Got none."
-        )
+    rows = read_private_rows(options)
     print("The columns are encoded by the rows of --validation, which are public.")
-    rows = read_rows(options)
-    if not options.equal_rows:
-        refuse_common_rows(rows)
     return rows

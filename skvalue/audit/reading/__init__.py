@@ -1,5 +1,6 @@
 """Tables from files: their encoding, fields and types, and what is doubtful."""
 
+from ._as_public import read_as_public
 from ._encoding import decode
 from ._fields import split
 from ._table import Reading, read_table, split_target

@@ -22,6 +22,7 @@ class Conventions:
         self.common = {"number": set(), "date": set()}
         self.notes = defaultdict(list)
         self.doubts = []
+        self.keys = {}  # column -> that of the reading that was chosen
         for column in columns:
             if column.kind in self.common and len(column.readings) == 1:
                 self.common[column.kind] |= set(column.readings) - {"", "ymd"}
@@ -49,6 +50,9 @@ class Conventions:
             key = keys[0]
             if len(keys) > 1:
                 self._doubt(name, column, example)
+        self.keys[name] = key
+        if key in column.forms and column.forms[key].is_doubtful:
+            self._doubt_century(name, column.forms[key].latest_year, example)
         if key in _ORDERS:
             self.notes[f"dates of {_ORDERS[key]}"].append(name)
         elif key == "," or (key and len(keys) > 1):
@@ -64,4 +68,12 @@ class Conventions:
         self.doubts.append(
             f"{name!r}: {example!r} can be {first} or {second}, read as {first}. Pass "
             f"{option}={first_key!r} or {option}={second_key!r}."
+        )
+
+    def _doubt_century(self, name, latest_year, example):
+        """Ask of which hundred years the years of two digits are."""
+        self.doubts.append(
+            f"{name!r}: years of two digits, such as in {example!r}, can be of two "
+            f"centuries, read as {latest_year - 99} to {latest_year}. Pass "
+            "latest_year= for the hundred years that end with it."
         )

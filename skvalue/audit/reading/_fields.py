@@ -6,7 +6,9 @@ Refusals are ValueErrors that name the parameter of `read_table` that decides.
 import csv
 import io
 import re
+import sys
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -93,14 +95,25 @@ def split(text, separator=None, skip_lines=0, header=None):
     return fields, notes
 
 
+@contextmanager
+def wide_fields():
+    """Context in which fields of any length are read: a long text is one."""
+    former = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
+    try:
+        yield
+    finally:
+        csv.field_size_limit(former)
+
+
 def _parse(lines, start, separator):
     """Records by a separator; None if quotes do not match."""
     reader = csv.reader(lines[start:], delimiter=separator, strict=True)
     records = []
     try:
-        for number, entries in enumerate(reader):
-            if entries:
-                records.append(_Record(entries, start + reader.line_num, number))
+        with wide_fields():
+            for number, entries in enumerate(reader):
+                if entries:
+                    records.append(_Record(entries, start + reader.line_num, number))
     except csv.Error:
         return None
     return records

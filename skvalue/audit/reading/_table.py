@@ -1,6 +1,5 @@
 """A table from a file, with what was assumed and what could be read in two ways."""
 
-import os
 import re
 import unicodedata
 from dataclasses import dataclass, field, replace
@@ -11,13 +10,13 @@ import numpy as np
 
 from ..._utils.optional import import_optional
 from ..._utils.untrusted import refuse, refuse_no_file
+from ._arrow import ARROW, MAX_ROWS, read_arrow, refuse_many_rows
 from ._conventions import Conventions
 from ._encoding import decode
 from ._entries import target_column, typed_entries
 from ._fields import Fields, split
 from ._types import read_column
 
-_ARROW = (".parquet", ".arrow", ".feather")
 _MOST_COLUMNS = 10_000
 
 
@@ -31,6 +30,9 @@ class Source:
     dates: str | None  # order of day, month and year, if all columns have one
     task: str
     text: set  # names of the columns of texts, the target aside
+    columns: dict  # name -> TextColumn
+    keys: dict  # name -> key of the reading of its column that was chosen
+    has_header: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +114,8 @@ def read_table(
     task="auto",
     strict=False,
     like=None,
+    latest_year=None,
+    max_rows=MAX_ROWS,
 ):
     """Read a table from a CSV, TSV, Parquet or Arrow file, and say what was assumed.
 
@@ -153,6 +157,12 @@ def read_table(
         Whether to refuse a file with doubts.
     like : Reading, default=None
         Reading of a table of the same columns, which decides in place of a doubt.
+    latest_year : int, default=None
+        Years of two digits are of the hundred years that end with this one. None is
+        2068, or the present year if the dates of the column are then closer together;
+        a doubt if neither is clear.
+    max_rows : int, default=10_000_000
+        The largest number of rows, which is checked before they are read.
 
     Returns
     -------
@@ -188,8 +198,9 @@ def read_table(
     'k.A.' missing in am
     """
     refuse_no_file(path, "the file")
-    if Path(path).suffix.lower() in _ARROW:
-        return _leave_out_unlabelled(Reading(_read_arrow(path), [], []), target)
+    if Path(path).suffix.lower() in ARROW:
+        frame = read_arrow(path, max_rows)
+        return _leave_out_unlabelled(Reading(frame, [], []), target)
 
     # What a table of the same columns was read by decides in place of doubts.
     texts_before = set()
@@ -199,7 +210,9 @@ def read_table(
         task = like.source.task if task == "auto" else task
         texts_before = like.source.text
 
-    content, codec = decode(Path(path).read_bytes(), encoding)
+    raw = Path(path).read_bytes()
+    refuse_many_rows(raw.count(b"\n") - 1, max_rows)
+    content, codec = decode(raw, encoding)
     fields, notes = split(content, separator, skip_lines, header)
     if codec != "utf-8":
         notes = [f"encoding {codec}", *notes]
@@ -216,7 +229,7 @@ def read_table(
     missing = list(missing or ())
     codes = _codes_by_column(missing, names)
     columns = {
-        name: read_column(cells, codes[name], name in kept_as_text)
+        name: read_column(cells, codes[name], name in kept_as_text, latest_year)
         for name, cells in zip(names, zip(*fields.rows))
     }
 
@@ -244,6 +257,9 @@ def read_table(
         dates=conventions.common_key("date"),
         task=task,
         text=texts - {target},
+        columns=columns,
+        keys=conventions.keys,
+        has_header=header is not False,
     )
     frame = import_optional("pandas", "read_table").DataFrame(
         entries, index=fields.numbers
@@ -320,24 +336,3 @@ def _leave_out_unlabelled(reading, target):
         refuse("target", "a column with at least one entry", target)
     unlabelled = frame.index.to_numpy()[is_missing]
     return replace(reading, frame=frame[~is_missing], unlabelled=unlabelled)
-
-
-def _read_arrow(path):
-    """The frame of a Parquet or Arrow file."""
-    pyarrow = import_optional("pyarrow", "a Parquet or Arrow file")
-    from pyarrow import ipc, parquet
-
-    try:
-        if Path(path).suffix.lower() == ".parquet":
-            return parquet.read_table(path).to_pandas()
-        with pyarrow.OSFile(os.fspath(path)) as file:
-            try:
-                return ipc.open_file(file).read_pandas()
-            except pyarrow.ArrowInvalid:
-                # A stream has no list of its blocks at the end.
-                file.seek(0)
-                return ipc.open_stream(file).read_pandas()
-    except (pyarrow.ArrowException, OSError) as error:
-        raise ValueError(
-            f"the file must be a whole Parquet or Arrow file. Got {error}."
-        ) from None

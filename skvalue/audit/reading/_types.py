@@ -4,14 +4,14 @@ A type has to fit all entries of a column. What two readings fit is decided late
 option or by the other columns of the file, or else it is a doubt.
 """
 
+import datetime
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-
-from ..._utils.optional import import_optional
 
 MISSING = {
     "", "na", "n/a", "n.a.", "nan", "null", "none", "nil", "-", "--", "—", "–", "?",
@@ -33,10 +33,11 @@ _MOST_SHAPES = 12  # shapes of entries, digits aside, of a column of units
 
 # A mark of thousands that is a space or an apostrophe.
 _SPACE = re.compile(r"(?<=\d)[ '’\u00a0\u202f\u2009](?=\d{3}(?!\d))")
-# A currency before, or a unit behind; other letters before are a code.
+# A currency before, or a unit behind; other letters before are a code. The number has
+# one repeat, so that a long entry takes no more than a time linear in its length.
 _AFFIX = re.compile(
     r"(?P<before>[€$£¥]|EUR|USD|CHF|GBP|)\s?"
-    r"(?P<number>[+-]?(?!0\d)[\d.,'’\u00a0\u202f ]*\d[\d.,]*)"
+    r"(?P<number>[+-]?(?!0\d)[\d.,'’\u00a0\u202f ]*(?<=[\d.,]))"
     r"\s?(?P<after>[^\d\s.,+()\-]{0,6})"
 )
 _MOMENT = re.compile(
@@ -52,6 +53,23 @@ def _number_pattern(decimal, group):
 
 
 _NUMBERS = {".": _number_pattern(".", ","), ",": _number_pattern(",", ".")}
+_GROUPS = {".": ",", ",": "."}  # decimal mark -> that of thousands
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov",
+           "dec")  # fmt: skip
+_LATEST_YEAR = 2068  # of years of two digits: from 1969 on
+
+
+class DateForm(NamedTuple):
+    """How the dates of a column are written.
+
+    `latest_year`: years of two digits are of the hundred years that end with it;
+    `zone`: the time zone of all entries that have a time, or None.
+    """
+
+    days: str
+    latest_year: int = _LATEST_YEAR
+    zone: str | None = None
+    is_doubtful: bool = False  # whether years of two digits can be of two centuries
 
 
 @dataclass(frozen=True)
@@ -70,18 +88,22 @@ class TextColumn:
     missing: tuple = ("",)  # words that mean missing
     odd_words: tuple = ()  # words that are read as missing, since all others are typed
     note: str = ""  # what was done to the cells
+    affix: tuple = ("", "")  # that was cut off, before and behind numbers
+    forms: dict = field(default_factory=dict)  # order -> DateForm
     looks_typed: bool = False
 
 
 class _Typing(NamedTuple):
-    """The kind of a column, its readings, and a note on what was done to the cells."""
+    """The kind of a column and its readings, and the rest as of `TextColumn`."""
 
     kind: str
     readings: dict
     note: str = ""
+    affix: tuple = ("", "")
+    forms: dict = {}
 
 
-def read_column(cells, missing, as_text):
+def read_column(cells, missing, as_text, latest_year=None):
     """The column of these cells; `missing`: words that the user says mean missing."""
     cells = [cell.strip() for cell in cells]
     counts = Counter(cells)
@@ -93,14 +115,15 @@ def read_column(cells, missing, as_text):
         return TextColumn(cells, counts, "number", {"": np.zeros(0)}, tuple(words))
 
     # A few words among numbers or dates are read as missing, and asked about.
-    typing = _type_of(present)
+    typing = _type_of(present, latest_year)
     odd_words = ()
     if typing.kind == "text" and not typing.note:
         odd_words = tuple(cell for cell in present if not re.match(r"\W*\d", cell))
         n_odd = sum(counts[cell] for cell in odd_words)
         is_rare = len(odd_words) <= _MOST_ODD_WORDS and n_odd <= _MOST_ODD * len(cells)
         if is_rare and 0 < len(odd_words) < len(present):
-            typing = _type_of([cell for cell in present if cell not in odd_words])
+            usual = [cell for cell in present if cell not in odd_words]
+            typing = _type_of(usual, latest_year)
     if typing.kind != "text":
         return TextColumn(
             cells,
@@ -110,6 +133,8 @@ def read_column(cells, missing, as_text):
             missing=tuple(words),
             odd_words=odd_words,
             note=typing.note,
+            affix=typing.affix,
+            forms=typing.forms,
         )
 
     # In a column of texts, a word such as "none" is a text as well.
@@ -122,16 +147,18 @@ def read_column(cells, missing, as_text):
     )
 
 
-def _type_of(cells):
+def _type_of(cells, latest_year):
     """The typing that fits all of these distinct cells."""
     if all(map(str.isdecimal, cells)):
         has_zero = any(len(cell) > 1 and cell[0] == "0" for cell in cells)
         if has_zero or max(map(len, cells)) > _LONGEST_NUMBER:
             return _Typing("text", {}, "digits that stay text")
         if all(len(cell) == 8 and cell[:2] in ("19", "20") for cell in cells):
-            dates = _days(cells, "%Y%m%d")
-            if dates is not None:
-                return _Typing("date", {"ymd": dates})
+            days = days_by(cells, DateForm("%Y%m%d"))
+            if not np.isnat(days).any():
+                dates = days.astype("datetime64[us]")
+                forms = {"ymd": DateForm("%Y%m%d")}
+                return _Typing("date", {"ymd": dates}, forms=forms)
     has_exponent = any(re.fullmatch(r"\d+[eE]\d+", cell) for cell in cells)
     if has_exponent and len(set(map(len, cells))) == 1:
         return _Typing("text", {}, "codes such as 1E5 that stay text")
@@ -141,19 +168,20 @@ def _type_of(cells):
         return _Typing("number", numbers)
     numbers, affix = _numbers_with_affix(cells)
     if numbers:
-        return _Typing("number", numbers, f"{affix!r} cut off")
-    dates = _dates(cells)
-    return _Typing("date" if dates else "text", dates)
+        note = f"{''.join(affix)!r} cut off"
+        return _Typing("number", numbers, note, affix=affix)
+    dates, forms = _dates(cells, latest_year)
+    return _Typing("date" if dates else "text", dates, forms=forms)
 
 
 def _numbers(cells):
     """Decimal mark -> numbers; "" if no cell has a mark, of decimals or thousands."""
     cells = [_SPACE.sub("", cell) for cell in cells]
     numbers = {}
-    for decimal, group in (".,", ",."):
-        if all(map(_NUMBERS[decimal].fullmatch, cells)):
-            plain = [cell.replace(group, "").replace(decimal, ".") for cell in cells]
-            numbers[decimal] = np.array(plain).astype(np.float64)
+    for decimal, pattern in _NUMBERS.items():
+        if all(map(pattern.fullmatch, cells)):
+            plain = [_plain_number(cell, decimal) for cell in cells]
+            numbers[decimal] = np.array(list(map(float, plain)))
     if len(numbers) < 2:
         return numbers
     if np.array_equal(numbers["."], numbers[","]):
@@ -165,51 +193,153 @@ def _numbers(cells):
     return numbers
 
 
+def _plain_number(cell, decimal):
+    """The text of a number without marks of thousands, with a decimal point."""
+    return cell.replace(_GROUPS[decimal], "").replace(decimal, ".")
+
+
+def numbers_by(cells, decimal, affix=("", "")):
+    """Numbers of one decimal mark and one affix; NaN for a cell that is none such.
+
+    Each is read by itself, whatever the others are.
+    """
+    numbers = np.full(len(cells), np.nan)
+    for i, cell in enumerate(cells):
+        if affix != ("", ""):
+            match = _AFFIX.fullmatch(cell)
+            if match is None or (match["before"], match["after"]) != affix:
+                continue
+            cell = match["number"].strip()
+        cell = _SPACE.sub("", cell)
+        if _NUMBERS[decimal].fullmatch(cell):
+            numbers[i] = float(_plain_number(cell, decimal))
+    return numbers
+
+
 def _numbers_with_affix(cells):
     """Readings of numbers with one currency or unit, none else; and the affix."""
     matches = [_AFFIX.fullmatch(cell) for cell in cells]
     if None in matches:
-        return {}, ""
+        return {}, ("", "")
     affixes = {(match["before"], match["after"]) for match in matches}
     if len(affixes) > 1:
-        return {}, ""
-    [(before, after)] = affixes
-    numbers = _numbers([match["number"].strip() for match in matches])
-    return numbers, before + after
+        return {}, ("", "")
+    [affix] = affixes
+    return _numbers([match["number"].strip() for match in matches]), affix
 
 
-def _dates(cells):
-    """Order of day, month and year -> dates."""
+def _dates(cells, latest_year):
+    """Order of day, month and year -> dates; and order -> how they are written."""
     if not all(map(_MOMENT.fullmatch, cells[:_FIRST])):
-        return {}
+        return {}, {}
     matches = [_MOMENT.fullmatch(cell) for cell in cells]
     if None in matches:
-        return {}
+        return {}, {}
     zones = {match["zone"] for match in matches if match["time"]}
     if len(zones) > 1:
-        return {}
+        return {}, {}
+    zone = zones.pop() if zones else None
 
-    days = [match["day"] for match in matches]
-    seconds = np.array([_seconds(match["time"]) for match in matches])
+    texts = [match["day"] for match in matches]
+    times = _times([match["time"] for match in matches])
     dates = {}
-    for form in _DAYS:
-        if _days(days[:_FIRST], form) is None:
+    forms = {}
+    for days in _DAYS:
+        form = DateForm(days, zone=zone)
+        if np.isnat(days_by(texts[:_FIRST], form)).any():
             continue
-        midnights = _days(days, form)
-        if midnights is not None:
-            order = re.sub("[^dmy]", "", form.lower().replace("b", "m"))
-            dates[order] = midnights + (seconds * 1e6).astype("timedelta64[us]")
+        form = _with_century(texts, form, latest_year)
+        midnights = days_by(texts, form)
+        if not np.isnat(midnights).any():
+            order = re.sub("[^dmy]", "", days.lower().replace("b", "m"))
+            dates[order] = midnights.astype("datetime64[us]") + times
+            forms[order] = form
     # Two orders that give the same dates, as 05/05/2026, leave no choice.
     if len(dates) == 2 and np.array_equal(*dates.values()):
         dates.popitem()
-    return dates
+    return dates, forms
 
 
-def _days(texts, form):
-    """Dates of a format, or None if it does not fit all texts."""
-    pd = import_optional("pandas", "read_table")
-    dates = pd.to_datetime(pd.Series(texts), format=form, errors="coerce")
-    return None if dates.isna().any() else dates.to_numpy("datetime64[us]")
+def _with_century(texts, form, latest_year):
+    """The form, with the latest year that its years of two digits can be.
+
+    Without one that is given, it is the present year or 2068, whichever leaves the
+    dates closer together; that is doubtful unless they are twice as close.
+    """
+    if "%y" not in form.days:
+        return form
+    if latest_year is not None:
+        return form._replace(latest_year=latest_year)
+    present = datetime.date.today().year
+    spans = {}
+    for year in (present, _LATEST_YEAR):
+        days = days_by(texts, form._replace(latest_year=year))
+        spans[year] = np.ptp(days.astype("datetime64[Y]").astype(int))
+        if year == _LATEST_YEAR and days.max() < np.datetime64(str(present + 1)):
+            return form
+    year = min(spans, key=spans.get)
+    is_doubtful = 2 * spans[year] >= max(spans.values())
+    return form._replace(latest_year=year, is_doubtful=bool(is_doubtful))
+
+
+def dates_by(cells, form):
+    """Dates of one form; NaT for a cell that is none such.
+
+    Each is read by itself, whatever the others are.
+    """
+    matches = [_MOMENT.fullmatch(cell) for cell in cells]
+    for i, match in enumerate(matches):
+        if match is not None and match["time"] and match["zone"] != form.zone:
+            matches[i] = None
+    days = [match["day"] if match else "" for match in matches]
+    times = _times([match["time"] if match else None for match in matches])
+    return days_by(days, form).astype("datetime64[us]") + times
+
+
+def days_by(texts, form):
+    """Days (datetime64[D]) of a form; NaT for a text that is none such."""
+    pattern = _days_pattern(form.days)
+    days = [_day(pattern.fullmatch(text), form.latest_year) for text in texts]
+    return np.array(days, dtype="datetime64[D]")
+
+
+@cache
+def _days_pattern(days):
+    """A pattern of the year, month and day of a format such as %d.%m.%Y."""
+    groups = {
+        "%Y": r"(?P<year>\d{4})", "%y": r"(?P<year>\d\d)", "%m": r"(?P<month>\d\d?)",
+        "%b": "(?P<month>[A-Za-z]{3})", "%d": r"(?P<day>\d\d?)", r"\ ": r"\s+",
+    }  # fmt: skip
+    pattern = re.escape(days)
+    for code, group in groups.items():
+        pattern = pattern.replace(code, group)
+    return re.compile(pattern)
+
+
+def _day(match, latest_year):
+    """The date of a match, or None."""
+    if match is None:
+        return None
+    year = int(match["year"])
+    if len(match["year"]) == 2:
+        year = latest_year - (latest_year - year) % 100
+    month = match["month"].lower()
+    if month.isdecimal():
+        month = int(month)
+    elif month in _MONTHS:
+        month = _MONTHS.index(month) + 1
+    else:
+        return None
+    try:
+        return datetime.date(year, month, int(match["day"]))
+    except ValueError:
+        return None
+
+
+def _times(times):
+    """Times of day as durations."""
+    seconds = np.array([_seconds(time) for time in times], dtype=np.float64)
+    return (seconds * 1e6).astype("timedelta64[us]")
 
 
 def _seconds(time):

@@ -1,0 +1,109 @@
+"""Parquet and Arrow files, whose size is checked before they are read."""
+
+import os
+import re
+from pathlib import Path
+
+from ..._utils.optional import import_optional
+from ..._utils.untrusted import refuse
+
+ARROW = (".parquet", ".arrow", ".feather")
+MAX_ROWS = 10_000_000
+_ENTRY = 8  # bytes of an entry, at least
+_INDEX = re.compile(r"__index_level_\d+__")  # a column that pandas makes of its index
+
+
+def read_arrow(path, max_rows=MAX_ROWS):
+    """The frame of a Parquet or Arrow file, with rows numbered from 0."""
+    table = arrow_table(path, max_rows)
+    try:
+        return table.to_pandas()
+    except Exception as error:  # whatever the types of a file of a stranger lead to
+        raise _no_table(error) from None
+
+
+def arrow_table(path, max_rows=MAX_ROWS):
+    """The table of a Parquet or Arrow file.
+
+    What pandas says of the columns is left out: they are read as their own types say,
+    and a named index is a column.
+    """
+    pyarrow = import_optional("pyarrow", "a Parquet or Arrow file")
+    try:
+        if Path(path).suffix.lower() == ".parquet":
+            table = _parquet_table(path, max_rows)
+        else:
+            table = _ipc_table(pyarrow, path, max_rows)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise _no_table(error) from None
+    indices = [name for name in table.column_names if _INDEX.fullmatch(name)]
+    table = table.drop_columns(indices).replace_schema_metadata(None)
+    for name in table.column_names:
+        if table.column_names.count(name) > 1:
+            raise ValueError(
+                f"the file must name every column once. Got {name!r} twice."
+            )
+    return table
+
+
+def _no_table(error):
+    text = " ".join(str(error).split())
+    return ValueError(
+        f"the file must be a whole Parquet or Arrow file. Got {text or repr(error)}."
+    )
+
+
+def _parquet_table(path, max_rows):
+    """The table of a Parquet file; its size is what its end declares."""
+    from pyarrow import parquet
+
+    file = parquet.ParquetFile(path)
+    described = file.metadata
+    n_bytes = sum(
+        described.row_group(i).total_byte_size for i in range(described.num_row_groups)
+    )
+    refuse_many_rows(described.num_rows, max_rows)
+    _refuse_many_bytes(n_bytes + _ENTRY * described.num_rows * described.num_columns)
+    return file.read()
+
+
+def _ipc_table(pyarrow, path, max_rows):
+    """The table of an Arrow file, or stream, whose batches are counted as they come."""
+    from pyarrow import ipc
+
+    with pyarrow.OSFile(os.fspath(path)) as file:
+        try:
+            reader = ipc.open_file(file)
+            batches = map(reader.get_batch, range(reader.num_record_batches))
+        except pyarrow.ArrowInvalid:
+            # A stream has no list of its blocks at the end.
+            file.seek(0)
+            reader = ipc.open_stream(file)
+            batches = reader
+        n_rows = 0
+        n_bytes = 0
+        read = []
+        for batch in batches:
+            n_rows += batch.num_rows
+            n_bytes += batch.nbytes
+            refuse_many_rows(n_rows, max_rows)
+            _refuse_many_bytes(n_bytes)
+            read.append(batch)
+        return pyarrow.Table.from_batches(read, reader.schema)
+
+
+def refuse_many_rows(n_rows, max_rows):
+    """Refuse a table of more rows than are to be read."""
+    if n_rows > max_rows:
+        refuse("the file", f"of at most max_rows={max_rows} rows", n_rows)
+
+
+def _refuse_many_bytes(n_bytes):
+    """Refuse a table that takes more than half of the memory of the machine."""
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        memory = 2**34
+    if 2 * n_bytes > memory:
+        rule = f"of at most {memory // 2} bytes, half of the memory, when it is read"
+        refuse("the file", rule, f"{n_bytes} bytes")

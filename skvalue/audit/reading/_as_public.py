@@ -1,0 +1,203 @@
+"""Private tables, read by the conventions of a public one, row by row.
+
+Nothing is inferred from a private row, so that none changes how another is read: a line
+is a row, a cell that does not follow the conventions is missing, and a line that has
+another number of fields holds missing cells alone. Refusals are about the public table
+and the header, and name columns of the public table alone.
+"""
+
+import csv
+import datetime
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ..._utils.optional import import_optional
+from ..._utils.untrusted import refuse_no_file
+from ._arrow import ARROW, arrow_table
+from ._fields import wide_fields
+from ._types import DateForm, dates_by, numbers_by
+
+_LARGEST = 1e150  # size of a number whose square a float still holds
+_ISO = DateForm("%Y-%m-%d")
+
+
+class Convention(NamedTuple):
+    """How the cells of a column are read."""
+
+    kind: str  # "number", "date" or "text"
+    decimal: str = "."
+    affix: tuple = ("", "")
+    form: DateForm = _ISO
+    missing: frozenset = frozenset({""})
+
+
+def read_as_public(path, public, *, separator=None, encoding=None, skip_lines=0):
+    """The frame of a private file, whose columns are those of a public reading.
+
+    Its index are the row numbers of the file. Raises ValueError if the header lacks a
+    column of the public table.
+    """
+    refuse_no_file(path, "the table")
+    conventions = _conventions_of(public)
+    if Path(path).suffix.lower() in ARROW:
+        columns = _typed_columns(path)
+        numbers = None
+    else:
+        columns, numbers = _text_columns(
+            path, public, separator, encoding, skip_lines, list(conventions)
+        )
+    for name in conventions:
+        if name not in columns:
+            raise ValueError(
+                "the table must have the columns of --validation. Got none named "
+                f"{name!r}."
+            )
+    entries = {
+        name: _entries(columns[name], convention)
+        for name, convention in conventions.items()
+    }
+    pandas = import_optional("pandas", "read_table")
+    return pandas.DataFrame(entries, index=numbers)
+
+
+def _conventions_of(public):
+    """Column -> its convention, by a public reading."""
+    if public.source is not None and public.source.columns:
+        return {
+            name: Convention(
+                kind=column.kind,
+                decimal=public.source.keys.get(name) or public.source.decimal or ".",
+                affix=column.affix,
+                form=column.forms.get(public.source.keys.get(name), _ISO),
+                missing=frozenset({"", *column.missing}),
+            )
+            for name, column in public.source.columns.items()
+        }
+    return {
+        str(name): Convention(_kind_of(public.frame[name]))
+        for name in public.frame.columns
+    }
+
+
+def _kind_of(column):
+    """The kind of a column of a file with types."""
+    kind = getattr(column.dtype, "kind", "O")
+    if kind in "iuf":
+        return "number"
+    present = column.dropna()
+    are_dates = len(present) and all(
+        isinstance(entry, datetime.date) for entry in present
+    )
+    return "date" if kind == "M" or are_dates else "text"
+
+
+# Cells --------------------------------------------------------------------------------
+
+
+def _text_columns(path, public, separator, encoding, skip_lines, names):
+    """Column -> cells of a text file; and the row numbers."""
+    source = public.source
+    codec = encoding or (source.codec if source else "utf-8")
+    separator = separator or (source.fields.separator if source else ",")
+    has_header = source is None or source.has_header
+    if not "\n,".encode(codec).endswith(b"\n,"):
+        raise ValueError(
+            f"a private table must be in an encoding such as UTF-8, in which a line "
+            f"ends with one byte: --validation has {codec}. Write both in UTF-8."
+        )
+    raw = Path(path).read_bytes().removeprefix(b"\xef\xbb\xbf")
+    end = b"\n"
+    if source is not None and "\n" not in source.fields.texts[0]:
+        end = b"\r" if source.fields.texts[0].endswith("\r") else end
+    lines = raw.split(end)[skip_lines:]
+    if lines and re.fullmatch(rb"(?i)sep=.\s*", lines[0]):
+        lines = lines[1:]
+    if has_header:
+        header = _cells(lines[0], codec, separator) if lines else []
+        names = [
+            name.strip() or f"column {i + 1}" for i, name in enumerate(header or ())
+        ]
+        lines = lines[1:]
+    rows = []
+    numbers = []
+    with wide_fields():
+        for number, line in enumerate(lines):
+            if not line.strip():
+                continue
+            cells = _cells(line, codec, separator)
+            if cells is None or len(cells) != len(names):
+                cells = [""] * len(names)
+            rows.append(cells)
+            numbers.append(number)
+    columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}
+    return columns, np.array(numbers, dtype=np.intp)
+
+
+def _cells(line, codec, separator):
+    """The cells of a line; None if it is none of a table. A lost letter is missing."""
+    text = line.decode(codec, errors="replace").rstrip("\r\n")
+    try:
+        [cells] = csv.reader([text], delimiter=separator, strict=True)
+    except (csv.Error, ValueError):
+        return None
+    return ["" if "\ufffd" in cell else cell for cell in cells]
+
+
+def _typed_columns(path):
+    """Column -> cells of a file with types, as Python objects."""
+    table = arrow_table(path)
+    return {name: _objects(table[name]) for name in table.column_names}
+
+
+def _objects(column):
+    """The entries of an Arrow column; None for one that Python has no object for."""
+    try:
+        return column.to_pylist()
+    except (ValueError, OverflowError):
+        return [_object(entry) for entry in column]
+
+
+def _object(entry):
+    try:
+        return entry.as_py()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _entries(cells, convention):
+    """The cells of a column as numbers, dates or texts, each read by itself."""
+    if convention.kind == "date":
+        texts = [_text(cell) for cell in cells]
+        dates = dates_by(texts, convention.form)
+        others = np.isnat(dates)
+        # A file with types has dates as such.
+        for i in np.flatnonzero(others):
+            if isinstance(cells[i], datetime.date):
+                [dates[i]] = dates_by([_text(cells[i])], _ISO)
+        return dates
+    texts = [_text(cell).strip() for cell in cells]
+    if convention.kind == "number":
+        numbers = numbers_by(texts, convention.decimal, convention.affix)
+        for i, cell in enumerate(cells):
+            if isinstance(cell, int | float):
+                numbers[i] = cell
+        is_missing = [text in convention.missing for text in texts]
+        numbers[np.array(is_missing, dtype=bool)] = np.nan
+        numbers[~(np.abs(numbers) < _LARGEST)] = np.nan
+        return numbers
+    entries = [None if text in convention.missing else text for text in texts]
+    return np.array(entries, dtype=object)
+
+
+def _text(cell):
+    """The text of a cell, "" if it is missing; 1.0 and 1 have one text."""
+    if cell is None or cell != cell:
+        return ""
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    if isinstance(cell, datetime.datetime):
+        return str(cell.replace(tzinfo=None))
+    return str(cell)
