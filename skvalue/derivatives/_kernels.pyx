@@ -3,9 +3,10 @@
 """Walks of generalised linear models, and their utilities.
 
 A walk takes one gradient step per player along a permutation. Parameters are the
-coefficients of all outputs, concatenated: one output for two classes and for regression,
-else one per class. If they are coordinates in a subspace, X has three dimensions: a
-vector per row and output, whose product with the coordinates is the output.
+coefficients of all outputs, concatenated: one output for two classes and for
+regression, else one per class. If they are coordinates in a subspace, X has three
+dimensions: a vector per row and output, whose product with the coordinates is the
+output.
 """
 
 from libc.math cimport INFINITY, exp, fabs, isfinite, log, log2, rint, sqrt
@@ -65,7 +66,7 @@ def _n_outputs(X, Py_ssize_t p):
     return X.shape[1] if X.ndim == 3 else p // X.shape[1]
 
 
-# Gradients ------------------------------------------------------------------------------
+# Gradients ----------------------------------------------------------------------------
 
 
 cdef void find_residuals(
@@ -152,7 +153,8 @@ cdef bint add_rows(
     const Model *model, Py_ssize_t first, Py_ssize_t last, const double *theta,
     double limit, double *out,
 ) noexcept nogil:
-    """Sum of the gradients of rows, each clipped, to ``out``; whether all are finite."""
+    """Sum of the gradients of rows, each clipped, to ``out``; whether all are
+    finite."""
     cdef bint finite = True
     cdef Py_ssize_t i, a
     for a in range(model.p):
@@ -163,7 +165,8 @@ cdef bint add_rows(
 
 
 cdef bint clipped_gradient(
-    const Model *model, Py_ssize_t first, Py_ssize_t last, const double *theta, double *out
+    const Model *model, Py_ssize_t first, Py_ssize_t last, const double *theta,
+    double *out
 ) noexcept nogil:
     """Clipped gradient of the rows of a player; whether all their gradients are finite.
 
@@ -207,7 +210,7 @@ def player_gradient(
     return bool(clipped_gradient(&model, first, last, &thetas[s, 0], &out[0]))
 
 
-# Walks ----------------------------------------------------------------------------------
+# Walks --------------------------------------------------------------------------------
 
 
 cdef void add_noise(
@@ -223,13 +226,13 @@ cdef void add_noise(
 
 
 cdef void step(
-    const double *theta, const double *release, double rate, double *past, double weight,
-    double t, double *out, Py_ssize_t p,
+    const double *theta, const double *release, double rate, double *past,
+    double weight, double t, double *out, Py_ssize_t p,
 ) noexcept nogil:
     """``out = theta - rate * W``, with W as in `newest_weights`.
 
-    ``past`` is the mean of the t - 1 previous releases of the player, which is updated to
-    the mean of t; NULL if W is the release.
+    ``past`` is the mean of the t - 1 previous releases of the player, which is updated
+    to the mean of t; NULL if W is the release.
     """
     cdef double one = 1.0 / t, away
     cdef Py_ssize_t a
@@ -280,7 +283,7 @@ def walk(
     return lost
 
 
-# Utilities ------------------------------------------------------------------------------
+# Utilities ----------------------------------------------------------------------------
 
 
 cdef cloned add_exp(const double *x, double *out, Py_ssize_t n) noexcept nogil:
@@ -293,7 +296,8 @@ cdef cloned add_exp(const double *x, double *out, Py_ssize_t n) noexcept nogil:
 
 
 cdef double sum_logs(
-    const double *factors, const double *weights, bint equal, double largest, Py_ssize_t m
+    const double *factors, const double *weights, bint equal, double largest,
+    Py_ssize_t m
 ) noexcept nogil:
     """Weighted sum of logarithms of factors between 1 and ``largest``."""
     cdef Py_ssize_t size, start, i
@@ -410,7 +414,8 @@ def accuracy_utilities(
     int kind, const double[:, :, ::1] Z, const double[::1] y, const double[::1] weights,
     double[::1] out,
 ):
-    """Accuracies, from outputs as in `loss_utilities`; k tied classes count 1 / k each."""
+    """Accuracies, from outputs as in `loss_utilities`; k tied classes count 1 / k
+    each."""
     cdef Py_ssize_t t, i
     cdef double right, z
     with nogil:

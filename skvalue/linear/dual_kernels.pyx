@@ -136,8 +136,8 @@ cdef bint solve_dual(
 ) noexcept nogil:
     """Minimise ``c sum log(1 + exp(-+z)) + a' gram a / 2``, ``z = gram a + b``.
 
-    From a = 0; b is 0 unless free. Stops when the gradient in the coefficients is at most
-    ``c k rtol kappa`` for rows of norm up to kappa. Returns whether it converged.
+    From a = 0; b is 0 unless free. Stops when the gradient in the coefficients is at
+    most ``c k rtol kappa`` for rows of norm up to kappa. Returns whether it converged.
     """
     cdef Py_ssize_t k = dual.k, count, trial, i, j
     cdef double c = dual.c, b = 0.0, new_b, residual, slope, p, h, s

@@ -23,7 +23,7 @@ cdef enum:
     NEWTON = 12  # most of these steps
 
 
-# Few columns ----------------------------------------------------------------------------
+# Few columns --------------------------------------------------------------------------
 
 
 cdef struct Few:  # memory of `newton`
@@ -39,7 +39,8 @@ cdef struct Few:  # memory of `newton`
 
 
 cdef cloned find_weights(
-    const double *z, const double *y, const double *w, double *r, double *c, Py_ssize_t n
+    const double *z, const double *y, const double *w, double *r, double *c,
+    Py_ssize_t n
 ) noexcept nogil:
     """Residuals and curvatures of rows of logits z."""
     cdef Py_ssize_t i
@@ -56,7 +57,8 @@ cdef cloned find_weights(
 cdef bint cholesky_solve(
     double *packed, const double *b, double *x, Py_ssize_t p
 ) noexcept nogil:
-    """Solve for x, given the lower triangle of a matrix by rows, which is overwritten."""
+    """Solve for x, given the lower triangle of a matrix by rows, which is
+    overwritten."""
     cdef Py_ssize_t i, j, k, row = 0, column
     cdef double largest, total, v = 0.0
     for i in range(p):
@@ -148,7 +150,7 @@ cdef void joined_start(
         out[a] = coef[a] - rho * out[a]
 
 
-# All rows -------------------------------------------------------------------------------
+# All rows -----------------------------------------------------------------------------
 
 
 def join(
@@ -157,7 +159,7 @@ def join(
     const double[::1] y, const double[::1] w, double tolerance, Py_ssize_t max_steps,
     double[:, :, ::1] coefs,
 ):
-    """Coefficients (n, K, p) of a coalition with each row of X; NaN where not converged.
+    """Coefficients (n, K, p) of a coalition with each row of X; NaN if not converged.
 
     ``coef`` and ``inverse`` are those of the coalition ``own`` alone, if ``warm``.
     """
@@ -255,9 +257,10 @@ cdef cloned find_factors(
 def mean_log_losses(
     const double[:, ::1] margins, const double[::1] signs, double[::1] out
 ):
-    """Mean of ``log(1 + exp(-sign * margin))`` of every row, probabilities in [eps, 1 - eps].
+    """Mean of ``log(1 + exp(-sign * margin))`` of every row.
 
-    Logarithms are those of products, of which there are fewer.
+    Probabilities are in [eps, 1 - eps]. Logarithms are those of products, of which
+    there are fewer.
     """
     cdef Py_ssize_t n = margins.shape[1], i, v, first
     cdef double[::1] factors = np.empty(n)

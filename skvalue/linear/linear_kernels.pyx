@@ -56,7 +56,8 @@ cdef void find_gram(
 cdef bint penalised_inverse(
     double *inverse, const double *penalty, const Memory *memory, Py_ssize_t p
 ) noexcept nogil:
-    """Replace a matrix by the inverse of it plus diag(penalty); False if nearly singular."""
+    """Replace a matrix by the inverse of it plus diag(penalty); False if nearly
+    singular."""
     cdef double *column = memory.work
     cdef double *scale = memory.scale
     cdef double largest = 0.0
@@ -87,7 +88,8 @@ cdef bint penalised_inverse(
 cdef double condition_bound(
     const Problem *problem, const double *inverse, const uint8_t *mask
 ) noexcept nogil:
-    """A bound of the condition number: the product of the traces of matrix and inverse."""
+    """A bound of the condition number: the product of the traces of matrix and
+    inverse."""
     cdef Py_ssize_t p = problem.p, a, i
     cdef double trace = 0.0, inverse_trace = 0.0
     for a in range(p):

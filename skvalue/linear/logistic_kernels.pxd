@@ -1,7 +1,8 @@
 """What other kernels take from `logistic_kernels`."""
 
 cdef struct Model:
-    # k vectors of p coefficients, and what is kept between steps. Arrays of rows have `room` columns.
+    # k vectors of p coefficients, and what is kept between steps. Arrays of rows have
+    # `room` columns.
     Py_ssize_t k
     Py_ssize_t p
     Py_ssize_t room
@@ -28,8 +29,12 @@ cdef struct Rows:  # the rows of one coalition
     const double *w
 
 cdef Py_ssize_t room_of(Py_ssize_t k, Py_ssize_t n, Py_ssize_t p) noexcept nogil
-cdef Model model_of(double *memory, Py_ssize_t k, Py_ssize_t n, Py_ssize_t p) noexcept nogil
-cdef void find_residuals(const Model *model, const Rows *rows, const double *Z) noexcept nogil
+cdef Model model_of(
+    double *memory, Py_ssize_t k, Py_ssize_t n, Py_ssize_t p
+) noexcept nogil
+cdef void find_residuals(
+    const Model *model, const Rows *rows, const double *Z
+) noexcept nogil
 cdef bint rank_joins(
     double *inverse, const double *x, double weight, double *work, Py_ssize_t p
 ) noexcept nogil

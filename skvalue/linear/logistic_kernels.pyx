@@ -3,13 +3,14 @@
 """Loops of the batched logistic regression.
 
 Coefficients are arrays (K, p), logits and residuals (K, n). Two classes have one row of
-coefficients, those of the second class; three and more have one row each, and steps and gradients
-sum to zero over the classes, so that no step is in the direction in which the loss is constant.
+coefficients, those of the second class; three and more have one row each, and steps and
+gradients sum to zero over the classes, so that no step is in the direction in which the
+loss is constant.
 
-One coalition at a time, with its rows only. The inverse Hessian is kept: adding or removing a row
-updates it by rank one, or by as many ranks as there are classes (Sherman and Morrison), a step by
-rank two (BFGS), so that a coalition that is similar to the one before needs a few products with
-its rows and no factorisation.
+One coalition at a time, with its rows only. The inverse Hessian is kept: adding or
+removing a row updates it by rank one, or by as many ranks as there are classes (Sherman
+and Morrison), a step by rank two (BFGS), so that a coalition that is similar to the one
+before needs a few products with its rows and no factorisation.
 """
 
 from libc.math cimport INFINITY, exp, fabs, log, log1p
@@ -33,7 +34,7 @@ cdef enum:
     REFRESH_MANY = 4
 
 
-# Products -----------------------------------------------------------------------------------------
+# Products -----------------------------------------------------------------------------
 
 
 cdef cloned times_vector(
@@ -59,12 +60,18 @@ cdef cloned vector_times(
         out[a] = 0.0
     for i in range(0, whole, 4):
         r0 = A + i * p
-        r1, r2, r3 = r0 + p, r0 + 2 * p, r0 + 3 * p
-        x0, x1, x2, x3 = x[i], x[i + 1], x[i + 2], x[i + 3]
+        r1 = r0 + p
+        r2 = r0 + 2 * p
+        r3 = r0 + 3 * p
+        x0 = x[i]
+        x1 = x[i + 1]
+        x2 = x[i + 2]
+        x3 = x[i + 3]
         for a in range(p):
             out[a] += (x0 * r0[a] + x1 * r1[a]) + (x2 * r2[a] + x3 * r3[a])
     for i in range(whole, n):
-        r0, x0 = A + i * p, x[i]
+        r0 = A + i * p
+        x0 = x[i]
         for a in range(p):
             out[a] += x0 * r0[a]
 
@@ -84,28 +91,36 @@ cdef cloned weighted_square(
         out[a] = 0.0
     for i in range(0, whole, 4):
         r0 = X + i * p
-        r1, r2, r3 = r0 + p, r0 + 2 * p, r0 + 3 * p
+        r1 = r0 + p
+        r2 = r0 + 2 * p
+        r3 = r0 + 3 * p
         for a in range(p):
-            x0, x1 = curvature[i] * r0[a], curvature[i + 1] * r1[a]
-            x2, x3 = curvature[i + 2] * r2[a], curvature[i + 3] * r3[a]
+            x0 = curvature[i] * r0[a]
+            x1 = curvature[i + 1] * r1[a]
+            x2 = curvature[i + 2] * r2[a]
+            x3 = curvature[i + 3] * r3[a]
             line = out + a * p
             for b in range(p):
                 line[b] += (x0 * r0[b] + x1 * r1[b]) + (x2 * r2[b] + x3 * r3[b])
     for i in range(whole, n):
         r0 = X + i * p
         for a in range(p):
-            x0, line = curvature[i] * r0[a], out + a * p
+            x0 = curvature[i] * r0[a]
+            line = out + a * p
             for b in range(p):
                 line[b] += x0 * r0[b]
 
 
-cdef cloned add_rank(double *inverse, double a, const double *u, Py_ssize_t p) noexcept nogil:
+cdef cloned add_rank(
+    double *inverse, double a, const double *u, Py_ssize_t p
+) noexcept nogil:
     """``inverse += a u u'``."""
     cdef Py_ssize_t i, j
     cdef double c
     cdef double *line
     for i in range(p):
-        c, line = a * u[i], inverse + i * p
+        c = a * u[i]
+        line = inverse + i * p
         for j in range(p):
             line[j] += c * u[j]
 
@@ -118,7 +133,9 @@ cdef cloned add_ranks(
     cdef double c, d
     cdef double *line
     for i in range(p):
-        c, d, line = a * u[i] + b * v[i], b * u[i], inverse + i * p
+        c = a * u[i] + b * v[i]
+        d = b * u[i]
+        line = inverse + i * p
         for j in range(p):
             line[j] += c * u[j] + d * v[j]
 
@@ -133,7 +150,8 @@ cdef cloned sweep(double *matrix, double *column, Py_ssize_t p) noexcept nogil:
             column[j] = matrix[k * p + j]
         scale = 1.0 / column[k]
         for i in range(p):
-            c, line = column[i] * scale, matrix + i * p
+            c = column[i] * scale
+            line = matrix + i * p
             for j in range(p):
                 line[j] -= c * column[j]
         for i in range(p):
@@ -144,7 +162,10 @@ cdef cloned sweep(double *matrix, double *column, Py_ssize_t p) noexcept nogil:
 
 
 cdef void invert(double *matrix, double *column, Py_ssize_t p) noexcept nogil:
-    """Replace a positive definite matrix by its inverse (sweeps; faster than LAPACK when small)."""
+    """Replace a positive definite matrix by its inverse.
+
+    By sweeps, which are faster than LAPACK for small matrices.
+    """
     sweep(matrix, column, p)
 
 
@@ -169,7 +190,7 @@ cdef void weighted_gram(
     weighted_square(X, weights, out, n, p)
 
 
-# Residuals ----------------------------------------------------------------------------------------
+# Residuals ----------------------------------------------------------------------------
 
 
 cdef cloned residuals_of_two(
@@ -184,7 +205,9 @@ cdef cloned residuals_of_two(
         r[i] = w[i] * (1.0 / (1.0 + exponential(x)) - y[i])
 
 
-cdef cloned residuals_of_many(const Model *model, const Rows *rows, const double *Z) noexcept nogil:
+cdef cloned residuals_of_many(
+    const Model *model, const Rows *rows, const double *Z
+) noexcept nogil:
     cdef Py_ssize_t n = rows.n, c, i
     cdef const double *z
     cdef const double *y = rows.y
@@ -194,13 +217,15 @@ cdef cloned residuals_of_many(const Model *model, const Rows *rows, const double
     cdef double *total = model.total
     cdef double x
     for i in range(n):
-        top[i], total[i] = -INFINITY, 0.0
+        top[i] = -INFINITY
+        total[i] = 0.0
     for c in range(model.k):
         z = Z + c * model.room
         for i in range(n):
             top[i] = z[i] if z[i] > top[i] else top[i]
     for c in range(model.k):
-        z, r = Z + c * model.room, model.R + c * model.room
+        z = Z + c * model.room
+        r = model.R + c * model.room
         for i in range(n):
             x = z[i] - top[i]
             r[i] = exponential(x if x > -700.0 else -700.0)
@@ -211,7 +236,9 @@ cdef cloned residuals_of_many(const Model *model, const Rows *rows, const double
             r[i] = w[i] * (r[i] / total[i] - (1.0 if y[i] == c else 0.0))
 
 
-cdef void find_residuals(const Model *model, const Rows *rows, const double *Z) noexcept nogil:
+cdef void find_residuals(
+    const Model *model, const Rows *rows, const double *Z
+) noexcept nogil:
     """``R = w * (q - one-hot(y))`` for the probabilities q of classes at logits Z.
 
     y are the codes of the classes of the rows, as floats.
@@ -222,7 +249,9 @@ cdef void find_residuals(const Model *model, const Rows *rows, const double *Z) 
         residuals_of_many(model, rows, Z)
 
 
-cdef void find_residual(const Model *model, Py_ssize_t i, double y, double w) noexcept nogil:
+cdef void find_residual(
+    const Model *model, Py_ssize_t i, double y, double w
+) noexcept nogil:
     """``R[:, i]``, the residuals of one row."""
     cdef Py_ssize_t c, room = model.room
     cdef double *z = model.Z + i
@@ -240,13 +269,14 @@ cdef void find_residual(const Model *model, Py_ssize_t i, double y, double w) no
         r[c * room] = w * (r[c * room] / total - (y == c))
 
 
-# The inverse Hessian ------------------------------------------------------------------------------
+# The inverse Hessian ------------------------------------------------------------------
 
 
 cdef bint rank_joins(
     double *inverse, const double *x, double weight, double *work, Py_ssize_t p
 ) noexcept nogil:
-    """Sherman-Morrison: the inverse of H + weight x x'; False if that is not positive."""
+    """Sherman-Morrison: the inverse of H + weight x x'; False if that is not
+    positive."""
     cdef double below
     vector_times(x, inverse, work, p, p)
     below = 1.0 + weight * dot(work, x, p)
@@ -259,10 +289,11 @@ cdef bint rank_joins(
 cdef bint row_joins(
     const Model *model, const double *x, Py_ssize_t i, double y, double w, double sign
 ) noexcept nogil:
-    """Add the Hessian of a row of residuals ``R[:, i]``, or subtract it if the sign is -1.
+    """Add the Hessian of a row of residuals ``R[:, i]``, or subtract it if the sign is
+    -1.
 
-    It is w (diag(q) - q q') times x x', for the probabilities q of its classes, and diag(q) - q q'
-    is the sum over classes c of q_c (e_c - q)(e_c - q)'.
+    It is w (diag(q) - q q') times x x', for the probabilities q of its classes, and
+    diag(q) - q q' is the sum over classes c of q_c (e_c - q)(e_c - q)'.
     """
     cdef Py_ssize_t k = model.k, p = model.p, a, c, e
     cdef double *r = model.R + i
@@ -282,7 +313,8 @@ cdef bint row_joins(
 
 
 cdef void step_done(const Model *model) noexcept nogil:
-    """BFGS: the inverse Hessian after a step and the change of the gradient along it."""
+    """BFGS: the inverse Hessian after a step and the change of the gradient along
+    it."""
     cdef Py_ssize_t size = model.k * model.p
     cdef double curve = dot(model.step, model.change, size), ratio
     if curve > 0.0:
@@ -294,7 +326,8 @@ cdef void step_done(const Model *model) noexcept nogil:
 cdef void inverse_of_few(
     const Model *model, const Rows *rows, const double *penalty
 ) noexcept nogil:
-    """Few rows are added one by one to the penalty; the intercept starts at its curvature."""
+    """Few rows are added one by one to the penalty; the intercept starts at its
+    curvature."""
     cdef Py_ssize_t p = model.p, i, a
     cdef double q, curvature = 0.0
     for i in range(rows.n):
@@ -314,10 +347,14 @@ cdef void hessian_inverse(
 ) noexcept nogil:
     """Inverse of the Hessian at the residuals R."""
     cdef Py_ssize_t n = rows.n, k = model.k, p = model.p, size = model.k * model.p
-    cdef Py_ssize_t first = k == 1, a, b, c, e, i  # first: the code of the first class of a vector
+    cdef Py_ssize_t a, b, c, e, i
+    # The code of the class of the first vector.
+    cdef Py_ssize_t first = k == 1
     cdef double top = 0.0, scale, q, pull, smallest = INFINITY
     cdef double *rc
     cdef double *re
+    cdef double *lower
+    cdef double *upper
     cdef double *curvature = model.top
     for a in range(p - 1):
         smallest = min(smallest, penalty[a])
@@ -326,7 +363,8 @@ cdef void hessian_inverse(
         return
     for c in range(k):
         for e in range(c + 1):
-            rc, re = model.R + c * model.room, model.R + e * model.room
+            rc = model.R + c * model.room
+            re = model.R + e * model.room
             for i in range(n):
                 # A row of weight zero has no residual and no Hessian.
                 scale = 1.0 / rows.w[i] if rows.w[i] > 0 else 0.0
@@ -339,9 +377,11 @@ cdef void hessian_inverse(
                     model.block[a * p + a] += penalty[a]
                     top = max(top, model.block[a * p + a])
             for a in range(p):
+                lower = model.inverse + (c * p + a) * size + e * p
+                upper = model.inverse + (e * p + a) * size + c * p
                 for b in range(p):
-                    model.inverse[(c * p + a) * size + e * p + b] = model.block[a * p + b]
-                    model.inverse[(e * p + a) * size + c * p + b] = model.block[b * p + a]
+                    lower[b] = model.block[a * p + b]
+                    upper[b] = model.block[b * p + a]
     for a in range(p):
         for c in range(k):  # the curvature of a large intercept vanishes
             model.inverse[(c * p + a) * size + c * p + a] += 1e-12 * top + 1e-300
@@ -351,7 +391,7 @@ cdef void hessian_inverse(
     invert(model.inverse, model.work, size)
 
 
-# The solver ---------------------------------------------------------------------------------------
+# The solver ---------------------------------------------------------------------------
 
 
 cdef void gradient_at(
@@ -362,11 +402,14 @@ cdef void gradient_at(
     for c in range(model.k):
         vector_times(model.R + c * model.room, rows.X, out + c * p, rows.n, p)
         for a in range(p):
-            out[c * p + a] += penalty[a] * (model.coef[c * p + a] - t * model.step[c * p + a])
+            out[c * p + a] += penalty[a] * (
+                model.coef[c * p + a] - t * model.step[c * p + a]
+            )
 
 
 cdef double objective(
-    const Model *model, const Rows *rows, const double *penalty, const double *Z, double t
+    const Model *model, const Rows *rows, const double *penalty, const double *Z,
+    double t
 ) noexcept nogil:
     """The penalised cross-entropy at logits Z and coefficients ``coef - t step``."""
     cdef Py_ssize_t p = model.p, room = model.room, a, c, i
@@ -380,7 +423,8 @@ cdef double objective(
             x = Z[i]
             total += rows.w[i] * (max(x, 0.0) - rows.y[i] * x + log1p(exp(-fabs(x))))
             continue
-        top, powers = Z[i], 0.0
+        top = Z[i]
+        powers = 0.0
         for c in range(1, model.k):
             top = max(top, Z[c * room + i])
         for c in range(model.k):
@@ -390,7 +434,8 @@ cdef double objective(
 
 
 cdef bint is_flat(const Model *model, const double *scale, Py_ssize_t n) noexcept nogil:
-    """Whether the gradient is small relative to its terms, without the inverse Hessian."""
+    """Whether the gradient is small relative to its terms, without the inverse
+    Hessian."""
     cdef Py_ssize_t a, c
     for c in range(model.k):
         for a in range(model.p):
@@ -419,12 +464,15 @@ cdef bint solve(
     const Model *model, const Rows *rows, const double *scale, const double *penalty,
     double tolerance, Py_ssize_t max_steps,
 ) noexcept nogil:
-    """Minimise the sum of w times the cross-entropy + penalty coef^2 / 2, starting from `coef`.
+    """Minimise the sum of w times the cross-entropy + penalty coef^2 / 2, starting from
+    `coef`.
 
-    Updates Z and R, which belong to coef, and the inverse Hessian. Stops when the Newton decrement,
-    the error in standard errors of the fit, is below the tolerance; returns whether it converged.
+    Updates Z and R, which belong to coef, and the inverse Hessian. Stops when the
+    Newton decrement, the error in standard errors of the fit, is below the tolerance;
+    returns whether it converged.
     """
-    cdef Py_ssize_t k = model.k, p = model.p, n = rows.n, room = model.room, size = k * p
+    cdef Py_ssize_t k = model.k, p = model.p, n = rows.n, room = model.room
+    cdef Py_ssize_t size = k * p
     cdef Py_ssize_t refresh = REFRESH if k == 1 else REFRESH_MANY, count, trials, a, c
     cdef double slope, after, t
     cdef bint done
@@ -434,7 +482,8 @@ cdef bint solve(
         slope = find_step(model)
         done = slope <= 0.0 and -slope <= tolerance * tolerance
         if done and is_flat(model, scale, n):
-            for c in range(k):  # the last step; the logits are updated so that they do not drift
+            # The last step; the logits are updated so that they do not drift.
+            for c in range(k):
                 times_vector(rows.X, model.step + c * p, model.dZ, n, p)
                 subtract(model.Z + c * room, 1.0, model.dZ, model.Z + c * room, n)
             subtract(model.coef, 1.0, model.step, model.coef, size)
@@ -449,11 +498,15 @@ cdef bint solve(
         t = 1.0
         for trials in range(30):
             for c in range(k):
-                subtract(model.Z + c * room, t, model.dZ + c * room, model.trial + c * room, n)
+                subtract(
+                    model.Z + c * room, t, model.dZ + c * room, model.trial + c * room,
+                    n,
+                )
             find_residuals(model, rows, model.trial)
             gradient_at(model, rows, penalty, t, model.ahead)
             after = -dot(model.ahead, model.step, size)
-            # Far beyond the minimum on the line, a smaller slope can have a larger objective.
+            # Far beyond the minimum on the line, a smaller slope can have a larger
+            # objective.
             if after <= -0.1 * slope or (
                 after <= -0.9 * slope
                 and objective(model, rows, penalty, model.trial, t)
@@ -472,7 +525,7 @@ cdef bint solve(
     return False
 
 
-# Coalitions ---------------------------------------------------------------------------------------
+# Coalitions ---------------------------------------------------------------------------
 
 
 cdef Py_ssize_t room_of(Py_ssize_t k, Py_ssize_t n, Py_ssize_t p) noexcept nogil:
@@ -481,11 +534,15 @@ cdef Py_ssize_t room_of(Py_ssize_t k, Py_ssize_t n, Py_ssize_t p) noexcept nogil
     return size * size + 7 * size + p * p + (4 * k + 2) * n
 
 
-cdef Model model_of(double *memory, Py_ssize_t k, Py_ssize_t n, Py_ssize_t p) noexcept nogil:
+cdef Model model_of(
+    double *memory, Py_ssize_t k, Py_ssize_t n, Py_ssize_t p
+) noexcept nogil:
     """The arrays of a model of k vectors, one after the other."""
     cdef Model model
     cdef Py_ssize_t size = k * p
-    model.k, model.p, model.room = k, p, n
+    model.k = k
+    model.p = p
+    model.room = n
     model.inverse = memory
     model.coef = model.inverse + size * size
     model.step = model.coef + size
@@ -505,18 +562,20 @@ cdef Model model_of(double *memory, Py_ssize_t k, Py_ssize_t n, Py_ssize_t p) no
 
 
 def solve_tile(
-    const double[:, ::1] X, const int64_t[::1] y, const double[::1] w, const double[::1] scale,
-    const double[::1] penalty, masks, Py_ssize_t n_classes,
+    const double[:, ::1] X, const int64_t[::1] y, const double[::1] w,
+    const double[::1] scale, const double[::1] penalty, masks, Py_ssize_t n_classes,
     const double[::1] start, Py_ssize_t nearby, double tolerance, Py_ssize_t max_steps,
     double[:, :, ::1] coefs, int64_t[::1] status,
 ):
-    """Coefficients of every coalition of a tile, in the rows of ``coefs`` of the classes it has.
+    """Coefficients of every coalition of a tile, in the rows of ``coefs`` of the
+    classes it has.
 
-    Of two classes in all there is one row. A coalition starts from the one before it if it has the
-    same classes and at most ``nearby`` rows differ, else from zero, or from ``start`` if it has
-    many rows of two classes. ``scale`` is the mean of ``w |x|``.
+    Of two classes in all there is one row. A coalition starts from the one before it if
+    it has the same classes and at most ``nearby`` rows differ, else from zero, or from
+    ``start`` if it has many rows of two classes. ``scale`` is the mean of ``w |x|``.
     """
-    cdef Py_ssize_t n = X.shape[0], p = X.shape[1], most = n_classes if n_classes > 2 else 1
+    cdef Py_ssize_t n = X.shape[0], p = X.shape[1]
+    cdef Py_ssize_t most = n_classes if n_classes > 2 else 1
     cdef const uint8_t[:, ::1] is_in = masks.view(np.uint8)  # no memoryview is of bool
     cdef int64_t[::1] rows = np.empty(n, np.int64)
     cdef int64_t[::1] place = np.full(n, -1, np.int64)
@@ -526,7 +585,8 @@ def solve_tile(
     cdef double[::1] ws = np.empty(n)
     cdef int64_t[::1] counts = np.zeros(n_classes, np.int64)
     cdef int64_t[::1] before = np.zeros(n_classes, np.int64)
-    cdef int64_t[::1] local = np.zeros(n_classes, np.int64)  # codes among a coalition's classes
+    # Codes among a coalition's classes.
+    cdef int64_t[::1] local = np.zeros(n_classes, np.int64)
     cdef double[::1] memory = np.empty(room_of(most, n, p))
     cdef Model model
     cdef Rows inside
@@ -545,7 +605,8 @@ def solve_tile(
             before[:] = counts
             for f in range(differ):
                 counts[y[flips[f]]] += 1 if is_in[m, flips[f]] else -1
-            warm, present = warm and differ <= nearby, 0
+            warm = warm and differ <= nearby
+            present = 0
             for e in range(n_classes):
                 warm = warm and (counts[e] > 0) == (before[e] > 0)
                 local[e] = present
@@ -553,30 +614,38 @@ def solve_tile(
             k = present if present > 2 else 1
             for f in range(differ):
                 i = flips[f]
-                joins, code = is_in[m, i] != 0, local[y[i]]
-                at, sign = size if joins else place[i], 1.0 if joins else -1.0
+                joins = is_in[m, i] != 0
+                code = local[y[i]]
+                at = size if joins else place[i]
+                sign = 1.0 if joins else -1.0
                 if warm:
                     for c in range(k):
                         model.Z[c * n + at] = dot(&X[i, 0], model.coef + c * p, p)
                     find_residual(&model, at, code, w[i])
                     warm = row_joins(&model, &X[i, 0], at, code, w[i], sign)
                 if joins:
-                    rows[size], place[i] = i, size
+                    rows[size] = i
+                    place[i] = size
                     Xs[size, :] = X[i, :]
-                    ys[size], ws[size] = code, w[i]
+                    ys[size] = code
+                    ws[size] = w[i]
                     size += 1
                 else:
                     size -= 1
-                    rows[at], ys[at], ws[at] = rows[size], ys[size], ws[size]
+                    rows[at] = rows[size]
+                    ys[at] = ys[size]
+                    ws[at] = ws[size]
                     if at != size:
                         Xs[at, :] = Xs[size, :]
                     if warm:
                         for c in range(k):
                             model.Z[c * n + at] = model.Z[c * n + size]
                             model.R[c * n + at] = model.R[c * n + size]
-                    place[rows[at]], place[i] = at, -1
+                    place[rows[at]] = at
+                    place[i] = -1
             if present < 2:
-                status[m], warm = one_class, False
+                status[m] = one_class
+                warm = False
                 continue
             if not warm:
                 model = model_of(&memory[0], k, n, p)
@@ -585,7 +654,9 @@ def solve_tile(
                 for j in range(size):
                     ys[j] = local[y[rows[j]]]
                 for c in range(k):
-                    times_vector(&Xs[0, 0], model.coef + c * p, model.Z + c * n, size, p)
+                    times_vector(
+                        &Xs[0, 0], model.coef + c * p, model.Z + c * n, size, p
+                    )
             inside = Rows(size, &Xs[0, 0], &ys[0], &ws[0])
             if k > 1 or not warm:
                 find_residuals(&model, &inside, model.Z)

@@ -29,8 +29,8 @@ cdef struct Memory:
 
 
 cdef bint solve_primal(
-    const Memory *memory, Py_ssize_t k, Py_ssize_t p, double c, double rtol, double kappa,
-    Py_ssize_t max_steps, double *coef,
+    const Memory *memory, Py_ssize_t k, Py_ssize_t p, double c, double rtol,
+    double kappa, Py_ssize_t max_steps, double *coef,
 ) noexcept nogil:
     """Minimise ``c sum log(1 + exp(-+z)) + |coef|^2 / 2`` by Newton's method.
 

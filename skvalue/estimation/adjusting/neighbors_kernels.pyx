@@ -128,8 +128,8 @@ def rank_weights(
     """Expected weight of the row at every rank in the soft KNN prediction.
 
     Returns weights of shape (5, n, n_strata * n_ks), by rank of a player: of the rows
-    nearer than a player in S, of those farther, of the player itself; nearer and farther
-    than a player that is not in S.
+    nearer than a player in S, of those farther, of the player itself; nearer and
+    farther than a player that is not in S.
     """
     cdef Py_ssize_t n = stratum.shape[0] - 1, n_ks = ks.shape[0]
     cdef Py_ssize_t drawn, last, inside, s, first, c, t, nearer, farther

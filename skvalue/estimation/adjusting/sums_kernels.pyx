@@ -72,7 +72,10 @@ def count_functions(
     const int64_t[::1] starts, const int32_t[::1] members, const int64_t[::1] codes,
     const double[:, ::1] weights, const double[::1] log, double[:, :, ::1] out,
 ):
-    """Weighted sums over classes of functions of their counts, of shape (m, n_sums, 5)."""
+    """Sums over classes of functions of their counts, of shape (m, n_sums, 5).
+
+    Classes have weights in each of the sums.
+    """
     cdef Py_ssize_t n_sums = weights.shape[0], n_classes = weights.shape[1], m, t, w, c
     cdef int64_t size
     cdef int64_t[::1] counts = np.empty(n_classes, np.int64)
@@ -87,7 +90,9 @@ def count_functions(
                 for c in range(N_FUNCTIONS):
                     out[m, w, c] = 0.0
                 for c in range(n_classes):
-                    add_functions(weights[w, c], counts[c], size, &log[0], &out[m, w, 0])
+                    add_functions(
+                        weights[w, c], counts[c], size, &log[0], &out[m, w, 0]
+                    )
                     out[m, w, 4] -= weights[w, c] * log[size + n_classes - 1]
 
 
@@ -102,7 +107,7 @@ cdef struct Draw:  # of rows of a population, some of which are of a class
 cdef void add_hypergeometric(
     double factor, const Draw *draw, const double *log, double *out
 ) noexcept nogil:
-    """Add E f(X + more, size) for the functions f of counts, X good ones among those drawn.
+    """Add E f(X + more, size) for the functions f of counts, X good ones among drawn.
 
     From the mode outwards by the ratio of consecutive probabilities: nothing overflows.
     """
@@ -150,8 +155,8 @@ def count_expectations(
 ):
     """Add expectations over sizes of functions of the count of a class.
 
-    ``out[k, t, same]``, of shape (5,): in stratum k, for a class of ``totals[t]`` players
-    that the given player belongs to or not.
+    ``out[k, t, same]``, of shape (5,): in stratum k, for a class of ``totals[t]``
+    players that the given player belongs to or not.
     """
     cdef Py_ssize_t n = stratum.shape[0] - 1, s, t, same
     cdef Draw draw

@@ -12,13 +12,14 @@ def neighbour_means(
     const double[:, ::1] values, masks, Py_ssize_t n_neighbors, bint by_distance,
     double[:, :, ::1] out,
 ):
-    """Mean of ``values`` over the nearest rows of a coalition; 0 if it has too few rows.
+    """Mean of ``values`` over the nearest rows of a coalition; 0 if it is too small.
 
     ``by_distance`` weights rows by 1 / distance; if rows have distance 0, only these
     count.
     """
     cdef const uint8_t[:, ::1] is_in = np.ascontiguousarray(masks).view(np.uint8)
-    cdef Py_ssize_t n_points = order.shape[0], n = order.shape[1], width = values.shape[1]
+    cdef Py_ssize_t n_points = order.shape[0], n = order.shape[1]
+    cdef Py_ssize_t width = values.shape[1]
     cdef Py_ssize_t m, v, i, c, rank, n_found, size
     cdef double total, weight
     cdef bint has_equal

@@ -4,8 +4,8 @@
 
 Rows are sorted by two counting passes over a 22-bit fixed-point code of their keys
 (`sort`) and one insertion pass: linear in the number of rows, and several times faster
-than a comparison sort. More than `MANY` rows, which do not fit in the processor's cache,
-are first divided by distance.
+than a comparison sort. More than `MANY` rows, which do not fit in the processor's
+cache, are first divided by distance.
 """
 
 from typing import NamedTuple
@@ -34,7 +34,7 @@ cdef inline float ulp() noexcept nogil:
     return <float> 1.2e-7
 
 
-# Memory ---------------------------------------------------------------------------------
+# Memory -------------------------------------------------------------------------------
 
 
 class Workspace(NamedTuple):
@@ -61,9 +61,11 @@ class Workspace(NamedTuple):
 def workspace(n, dtype):
     """Allocate memory for ``n`` players; what is never written takes none."""
     if n > MANY:
-        few, many = 0, n
+        few = 0
+        many = n
     else:
-        few, many = n, 0
+        few = n
+        many = 0
     return Workspace(
         keys=np.empty(n, dtype),
         rel=np.empty(few + 1, np.float32),
@@ -123,7 +125,7 @@ cdef Scratch scratch_of(work):
     return scratch
 
 
-# Keys -----------------------------------------------------------------------------------
+# Keys ---------------------------------------------------------------------------------
 
 
 cdef cloned find_keys(
@@ -198,7 +200,7 @@ cdef cloned find_distances(
         rel[i] = <float> ((keys[i] - lowest) * unit)
 
 
-# Ties of keys that are rounded ----------------------------------------------------------
+# Ties of keys that are rounded --------------------------------------------------------
 
 
 cdef inline int32_t tied_mask(bint tied) noexcept nogil:
@@ -291,7 +293,8 @@ cdef Py_ssize_t count_ranked(
 
 
 cdef void order_records(
-    const uint64_t *records, Py_ssize_t n, uint64_t row_bits, float allowed, int32_t *order
+    const uint64_t *records, Py_ssize_t n, uint64_t row_bits, float allowed,
+    int32_t *order
 ) noexcept nogil:
     """Rows of sorted records; distances that differ by at most ``allowed`` tie."""
     cdef const double *values = <const double *> records
@@ -305,7 +308,7 @@ cdef void order_records(
         )
 
 
-# One point ------------------------------------------------------------------------------
+# One point ----------------------------------------------------------------------------
 
 
 cdef struct Point:  # and what is asked of it
@@ -381,8 +384,8 @@ cdef Py_ssize_t rank_few(
             insert(rel, order, n_sorted, far)
     n_sorted = min(n_sorted, n_in)  # absent rows are last
     resolve_head(
-        params, half, rows, query, d, point.query_half, keys, <const float *> rel, ulp(),
-        unit, order, n_sorted, point.head, scratch,
+        params, half, rows, query, d, point.query_half, keys, <const float *> rel,
+        ulp(), unit, order, n_sorted, point.head, scratch,
     )
     return n_sorted
 
@@ -429,12 +432,13 @@ def rank_tile(
     const int64_t[::1] absent, Py_ssize_t max_rank, Py_ssize_t head, work,
     int32_t[:, ::1] order, int64_t[::1] n_ranked,
 ):
-    """Fill ``order`` and ``n_ranked`` for each point of a tile, as in `neighbors.Order`.
+    """Fill ``order`` and ``n_ranked`` for each point of a tile, as in
+    `neighbors.Order`.
 
     ``product`` (points, players): inner products, or distances if the kind is GENERIC.
     Players ``absent[absent_ptr[v]:absent_ptr[v + 1]]`` do not play at point ``v``.
-    Near-ties from rank ``head`` on become ties: swapping them would change a value by less
-    than 1 / head**2.
+    Near-ties from rank ``head`` on become ties: swapping them would change a value by
+    less than 1 / head**2.
     """
     cdef const floating[::1] half = params.half
     cdef const floating[::1] scale = params.scale
@@ -460,6 +464,6 @@ def rank_tile(
             if d:
                 query = &queries[v, 0]
             n_ranked[v] = rank_point(
-                &tolerances, &half[0], &scale[0], first_row, query, d, &product[v, 0], n,
-                &point, &scratch, &keys[0], &order[v, 0],
+                &tolerances, &half[0], &scale[0], first_row, query, d, &product[v, 0],
+                n, &point, &scratch, &keys[0], &order[v, 0],
             )

@@ -8,7 +8,8 @@ cdef enum:
     N_COUNTS = 1 << 15  # most bins in a bucket
 
 cdef struct Scratch:
-    # Memory in which one point is sorted. Up to `rank.MANY` rows: `rel`, `codes`, `work`;
+    # Memory in which one point is sorted. Up to `rank.MANY` rows: `rel`, `codes`,
+    # `work`;
     # for more rows: `spare` and `places`, of an eighth of the rows.
     float *rel  # keys less the smallest one
     uint32_t *codes
@@ -43,11 +44,14 @@ cdef Codes count_codes(
 cdef Py_ssize_t sort_by_codes(
     const Scratch *scratch, Py_ssize_t n, uint32_t limit, int32_t *order
 ) noexcept nogil
-cdef void sort_by_bits(const Scratch *scratch, Py_ssize_t n, int32_t *order) noexcept nogil
+cdef void sort_by_bits(
+    const Scratch *scratch, Py_ssize_t n, int32_t *order
+) noexcept nogil
 cdef Sorted sort_many(
     const Scratch *scratch, const floating *keys, Py_ssize_t n, floating lowest,
     floating unit, double span, Py_ssize_t max_rank, int row_bits,
 ) noexcept nogil
 cdef void sort_run(
-    int32_t *order, const floating *keys, Py_ssize_t start, Py_ssize_t stop, int32_t *merged
+    int32_t *order, const floating *keys, Py_ssize_t start, Py_ssize_t stop,
+    int32_t *merged
 ) noexcept nogil

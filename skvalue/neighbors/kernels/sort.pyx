@@ -2,8 +2,8 @@
 # cython: freethreading_compatible=True
 """Sorts of the CPU engine, by counting and by keys.
 
-`sort_by_codes` takes two counting passes over 22-bit codes, `sort_by_bits` three over all
-bits; `sort_many` first divides many rows by distance into buckets that fit in the
+`sort_by_codes` takes two counting passes over 22-bit codes, `sort_by_bits` three over
+all bits; `sort_many` first divides many rows by distance into buckets that fit in the
 processor's cache; `sort_run` sorts a few rows that are nearly in order.
 """
 
@@ -34,7 +34,7 @@ cdef void add_up(uint32_t *counts, Py_ssize_t n) noexcept nogil:
         total += count
 
 
-# Codes ----------------------------------------------------------------------------------
+# Codes --------------------------------------------------------------------------------
 
 
 cdef cloned find_codes(
@@ -110,7 +110,7 @@ cdef Py_ssize_t sort_by_codes(
     return kept
 
 
-# Records --------------------------------------------------------------------------------
+# Records ------------------------------------------------------------------------------
 
 
 cdef uint64_t *sort_records(
@@ -152,7 +152,9 @@ cdef uint64_t *sort_records(
     return records
 
 
-cdef void sort_by_bits(const Scratch *scratch, Py_ssize_t n, int32_t *order) noexcept nogil:
+cdef void sort_by_bits(
+    const Scratch *scratch, Py_ssize_t n, int32_t *order
+) noexcept nogil:
     """Sort by three counting passes over all bits, for keys with far outliers."""
     cdef const uint32_t *bits = <const uint32_t *> scratch.rel
     cdef uint64_t *records = scratch.records
@@ -164,7 +166,7 @@ cdef void sort_by_bits(const Scratch *scratch, Py_ssize_t n, int32_t *order) noe
         order[i] = <int32_t> <uint32_t> records[i]
 
 
-# Buckets --------------------------------------------------------------------------------
+# Buckets ------------------------------------------------------------------------------
 
 
 cdef cloned find_bins(
@@ -188,9 +190,9 @@ cdef Py_ssize_t divide(
 ) noexcept nogil:
     """Write a record for each row to buckets of successive bins; return their number.
 
-    A record is the distance in float64, with the row in its last ``row_bits``. Bins that
-    are beyond ``max_rank`` are left out. Buckets begin at ``scratch.starts``, and their
-    bins at ``scratch.edges``.
+    A record is the distance in float64, with the row in its last ``row_bits``. Bins
+    that are beyond ``max_rank`` are left out. Buckets begin at ``scratch.starts``, and
+    their bins at ``scratch.edges``.
     """
     cdef uint32_t *counts = scratch.low
     cdef uint32_t *bucket = scratch.high
@@ -269,7 +271,8 @@ cdef cloned find_places(
 
 
 cdef void sort_bucket(
-    const Scratch *scratch, uint64_t *records, Py_ssize_t m, double nearest, double scale
+    const Scratch *scratch, uint64_t *records, Py_ssize_t m, double nearest,
+    double scale
 ) noexcept nogil:
     """Sort records by one counting pass over bins of equal width, and by insertion."""
     cdef uint64_t *spare = scratch.spare
@@ -336,7 +339,7 @@ cdef Sorted sort_many(
     return found
 
 
-# Runs -----------------------------------------------------------------------------------
+# Runs ---------------------------------------------------------------------------------
 
 
 cdef void merge_sort(
@@ -371,7 +374,8 @@ cdef void merge_sort(
 
 
 cdef void sort_run(
-    int32_t *order, const floating *keys, Py_ssize_t start, Py_ssize_t stop, int32_t *merged
+    int32_t *order, const floating *keys, Py_ssize_t start, Py_ssize_t stop,
+    int32_t *merged
 ) noexcept nogil:
     """Sort ``order[start:stop]`` by ``keys`` in place."""
     cdef Py_ssize_t p, q

@@ -25,7 +25,9 @@ cdef Tolerances tolerances_of(params)
 cdef double exact_key(
     int kind, const floating *x, const floating *q, Py_ssize_t d
 ) noexcept nogil
-cdef double slack(int kind, double tolerance, double half, double query_half) noexcept nogil
+cdef double slack(
+    int kind, double tolerance, double half, double query_half
+) noexcept nogil
 cdef void resolve_head(
     const Tolerances *params, const floating *half, const floating *rows,
     const floating *query, Py_ssize_t d, double query_half, const floating *keys,

@@ -2,8 +2,8 @@
 # cython: freethreading_compatible=True
 """Loops on near-ties: rows whose keys are within rounding are compared in float64.
 
-`skvalue.neighbors._exact` does the same for arrays of pairs. Sums are of eight columns at
-a time, so that compilers can use vector registers.
+`skvalue.neighbors._exact` does the same for arrays of pairs. Sums are of eight columns
+at a time, so that compilers can use vector registers.
 """
 
 from typing import NamedTuple
@@ -27,9 +27,9 @@ ctypedef fused index:  # of sparse rows
 class KeyParameters(NamedTuple):
     """What turns an inner product into a key: ``key = half[i] - scale[i] * product``.
 
-    Keys closer than ``tolerance`` (at far ranks, ``far_tolerance``), relative to the sizes
-    of both rows, are computed again from ``rows`` in float64, since rounding may have
-    swapped them.
+    Keys closer than ``tolerance`` (at far ranks, ``far_tolerance``), relative to the
+    sizes of both rows, are computed again from ``rows`` in float64, since rounding may
+    have swapped them.
     """
 
     kind: int
@@ -49,7 +49,7 @@ cdef Tolerances tolerances_of(params):
     )
 
 
-# Exact keys -----------------------------------------------------------------------------
+# Exact keys ---------------------------------------------------------------------------
 
 
 cdef cloned find_squares(
@@ -137,7 +137,8 @@ cdef struct Sums:  # of the columns of two rows, in the order of `exact_key`
 
 
 cdef void add_column(
-    Sums *sums, int kind, double first, double second, Py_ssize_t column, Py_ssize_t whole
+    Sums *sums, int kind, double first, double second, Py_ssize_t column,
+    Py_ssize_t whole
 ) noexcept nogil:
     """Add what one column contributes to the sums of two sparse rows."""
     cdef double term = first * second
@@ -201,13 +202,14 @@ def sparse_keys(
     return keys
 
 
-# Near-ties ------------------------------------------------------------------------------
+# Near-ties ----------------------------------------------------------------------------
 
 
 cdef double slack(
     int kind, double tolerance, double half, double query_half
 ) noexcept nogil:
-    """Largest difference of two keys that may be due to rounding, for rows of this size."""
+    """Largest difference of two keys that may be due to rounding, for rows of this
+    size."""
     if kind == EUCLIDEAN:
         return tolerance * (half + query_half)
     return tolerance if kind == COSINE else 0.0
@@ -216,7 +218,8 @@ cdef double slack(
 cdef double pair_slack(
     const Tolerances *params, floating half, floating key, double query_half
 ) noexcept nogil:
-    """`slack` of one pair: the error of any pair, and one that grows with the product."""
+    """`slack` of one pair: the error of any pair, and one that grows with the
+    product."""
     # More than at far ranks: rows on a grid far from the origin tie exactly, which
     # matters here.
     cdef double tolerance = params.far + params.near / 2
@@ -307,8 +310,8 @@ cdef void resolve_head(
         if p and value - before > allowed + value * blur:
             if p - start > 1:
                 finish_run(
-                    params, half, rows, query, d, query_half, keys, order, start, p, head,
-                    scratch,
+                    params, half, rows, query, d, query_half, keys, order, start, p,
+                    head, scratch,
                 )
             start = p
             if is_whole and p >= head:
@@ -316,7 +319,8 @@ cdef void resolve_head(
         before = value
     if n - start > 1:
         finish_run(
-            params, half, rows, query, d, query_half, keys, order, start, n, head, scratch
+            params, half, rows, query, d, query_half, keys, order, start, n, head,
+            scratch
         )
 
 

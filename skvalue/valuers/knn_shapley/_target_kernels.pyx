@@ -2,9 +2,9 @@
 # cython: freethreading_compatible=True
 """Loops of KNN-Shapley for regression: values from ranked players.
 
-An order is a row of `skvalue.neighbors.Order`: players from the nearest to the farthest,
-``~i`` for a row ``i`` that is tied with the one before it. The value of tied players is
-the mean over their orders, in closed form.
+An order is a row of `skvalue.neighbors.Order`: players from the nearest to the
+farthest, ``~i`` for a row ``i`` that is tied with the one before it. The value of tied
+players is the mean over their orders, in closed form.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -32,8 +32,8 @@ cdef Tables tables_of(game):
     cdef const double[::1] b = game.b
     cdef const double[::1] q = game.q
     return Tables(
-        game.n, game.votes, game.weight, game.soft, &a[0], &b[0], &q[0], game.d1, game.e1,
-        game.e2, game.alone,
+        game.n, game.votes, game.weight, game.soft, &a[0], &b[0], &q[0], game.d1,
+        game.e1, game.e2, game.alone,
     )
 
 
@@ -250,10 +250,11 @@ cdef double add_point(
 
 def add_target_values(
     game, const int32_t[:, ::1] order, const int64_t[::1] n_ranked,
-    const double[::1] targets, const double[::1] point_targets, const double[::1] weights,
-    double[::1] values, double[::1] utility,
+    const double[::1] targets, const double[::1] point_targets,
+    const double[::1] weights, double[::1] values, double[::1] utility,
 ):
-    """Add up values over the points of a tile, and compute the utility at each point."""
+    """Add up values over the points of a tile, and compute the utility at each
+    point."""
     cdef Tables tables = tables_of(game)
     cdef double[::1] before = np.empty(tables.n + 1)
     cdef Py_ssize_t v
@@ -262,8 +263,8 @@ def add_target_values(
         for v in range(point_targets.shape[0]):
             point = Point(n_ranked[v], point_targets[v], weights[v])
             utility[v] = add_point(
-                &tables, &order[v, 0], targets.shape[0], &targets[0], &point, &before[0],
-                &values[0],
+                &tables, &order[v, 0], targets.shape[0], &targets[0], &point,
+                &before[0], &values[0],
             )
 
 
@@ -331,9 +332,9 @@ cdef void join_point(
 
 
 def join_target_values(
-    game, const int32_t[:, ::1] order, const int64_t[::1] n_ranked, Py_ssize_t n_players,
-    const double[::1] targets, const double[::1] point_targets, const double[::1] weights,
-    double[:, ::1] out,
+    game, const int32_t[:, ::1] order, const int64_t[::1] n_ranked,
+    Py_ssize_t n_players, const double[::1] targets, const double[::1] point_targets,
+    const double[::1] weights, double[:, ::1] out,
 ):
     """Values of rows that join one at a time, as polynomials in their targets.
 

@@ -3,10 +3,10 @@
 """Loops of KNN-Shapley for a (weighted) majority vote.
 
 All sums are of signed integer weights: positive for rows of the right class. A table
-entry ``below[l, x]`` is the probability that a random set of l of the first p rows has a
-sum less than ``x - middle``. Rows differ for each other by their signed weights alone, of
-which there are few: the table without one row follows from the table with it, so that a
-point takes time linear in the number of rows.
+entry ``below[l, x]`` is the probability that a random set of l of the first p rows has
+a sum less than ``x - middle``. Rows differ for each other by their signed weights
+alone, of which there are few: the table without one row follows from the table with it,
+so that a point takes time linear in the number of rows.
 """
 
 from libc.math cimport rint
@@ -159,9 +159,11 @@ cdef inline Py_ssize_t largest_set_size(Py_ssize_t p, Py_ssize_t k) noexcept nog
 
 
 cdef void replace(
-    const Game *game, const double *below, Py_ssize_t p, Py_ssize_t weight, double factor
+    const Game *game, const double *below, Py_ssize_t p, Py_ssize_t weight,
+    double factor
 ) noexcept nogil:
-    """Add what rows of each weight gain where they replace the next of the nearest rows."""
+    """Add what rows of each weight gain where they replace the next of the nearest
+    rows."""
     cdef Py_ssize_t u, reach = game.reach
     cdef double change
     for u in range(-reach, reach + 1):
@@ -176,9 +178,9 @@ cdef double replace_by_tied(
 ) noexcept nogil:
     """As `replace`, by rows that are tied.
 
-    Returns what a tied row gains by one of another class. The mean over all orders of the
-    tied rows: the one replaced is any of them, and those ahead of it are a random set of
-    the others.
+    Returns what a tied row gains by one of another class. The mean over all orders of
+    the tied rows: the one replaced is any of them, and those ahead of it are a random
+    set of the others.
     """
     cdef Py_ssize_t k = game.k, sign, number, ahead, a
     cdef Py_ssize_t largest_set = min(p + size - 1, max(k - 1, 2 * k - 3))
@@ -266,7 +268,8 @@ cdef void binary_values(
         if size == 1:
             if start >= k:
                 replace(
-                    game, game.below, start, rows.signed_weights[start], game.steps[start]
+                    game, game.below, start, rows.signed_weights[start],
+                    game.steps[start]
                 )
         elif stop > k:
             gain = replace_by_tied(game, start, weight, size, right)
