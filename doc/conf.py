@@ -64,7 +64,8 @@ autodoc_typehints = "none"  # docstrings have the types
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
-    # examples/reproductions has no GALLERY_HEADER.rst: doc/reproductions.rst lists its scripts.
+    # examples/reproductions has no GALLERY_HEADER.rst: doc/reproductions.rst lists its
+    # scripts.
     "subsection_order": [
         f"../examples/{folder}"
         for folder in (
@@ -115,7 +116,8 @@ html_sidebars = {
 
 
 def _skip_foreign_members(app, what, name, member, skip, options):
-    """Leave out what scikit-learn adds to every estimator: `get_params`, `set_output` and so on."""
+    """Leave out what scikit-learn adds to every estimator: `get_params`, `set_output`
+    and so on."""
     function = getattr(member, "fget", member)
     module = getattr(function, "__module__", None) or ""
     return skip or not module.startswith("skvalue")
@@ -127,7 +129,8 @@ docscrape_sphinx.SandboxedEnvironment = lambda loader: _templates
 
 
 def _link_scikit_learn(app, env, node, content):
-    """Link names of scikit-learn to its pages; an inventory would have to be fetched."""
+    """Link names of scikit-learn to its pages; an inventory would have to be
+    fetched."""
     name = node["reftarget"]
     if name.startswith("sklearn."):
         page = f"https://scikit-learn.org/stable/modules/generated/{name}.html"

@@ -46,7 +46,8 @@ gen_rst.save_thumbnail = _save_panel
 
 
 def log_cpu_time(gallery_conf, fname, when):
-    """Log the CPU seconds of a script, with its threads and finished child processes."""
+    """Log the CPU seconds of a script, with its threads and finished child
+    processes."""
     seconds = sum(os.times()[:4]) - started.get(fname, 0)
     if when == "before":
         started[fname] = seconds

@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers draw by themselves: no script and no network is needed."""
+"""Formulas as MathML, which browsers draw by themselves, without script or network."""
 
 from docutils import nodes
 from math_core import LatexError, LatexToMathML

@@ -1,7 +1,8 @@
-"""Draw the pictures of the pages and of the README: `python doc/images/draw.py [NAME ...]`.
+"""Draw the pictures of the pages and of the README: `python doc/images/draw.py [NAME
+...]`.
 
-`private_methods` and `sampler_times` are drawn from the json files beside them, which the scripts
-of these names in examples/reproductions write.
+`private_methods` and `sampler_times` are drawn from the json files beside them, which
+the scripts of these names in examples/reproductions write.
 """
 
 import json
@@ -40,7 +41,8 @@ BLUE, RED, BAR = (
 
 
 def digits(n_val, odd_or_even=False):
-    """Training digits with 10 % wrong labels, validation digits, and which labels are wrong."""
+    """Training digits with 10 % wrong labels, validation digits, and which labels are
+    wrong."""
     X, y = load_digits(return_X_y=True)
     y = y % 2 if odd_or_even else y
     X, X_val, y, y_val = train_test_split(
@@ -147,7 +149,8 @@ def draw_privacy():
 
 
 def draw_large():
-    """Seconds of a fit by the number of rows, with 500 validation points and 32 columns."""
+    """Seconds of a fit by the number of rows, with 500 validation points and 32
+    columns."""
     rng = np.random.default_rng(0)
     sizes = [1_000, 3_000, 10_000, 30_000, 100_000, 300_000]
     X = rng.normal(size=(sizes[-1], 32)).astype(np.float32)
@@ -198,11 +201,22 @@ def draw_private_methods():
     for number, cells in enumerate(
         found["rows"].values()
     ):  # without noise, at the right edge
-        left.plot([1.02], [cells[-1]], "<", color=f"C{number}", clip_on=False,
-                  transform=left.get_yaxis_transform())  # fmt: skip
+        left.plot(
+            [1.02],
+            [cells[-1]],
+            "<",
+            color=f"C{number}",
+            clip_on=False,
+            transform=left.get_yaxis_transform(),
+        )
     left.axhline(found["free"], color="0.3", linestyle="--", linewidth=1.2)
-    left.annotate("public baseline", (epsilons[-1], found["free"]), ha="right", va="top",
-                  fontsize=9)  # fmt: skip
+    left.annotate(
+        "public baseline",
+        (epsilons[-1], found["free"]),
+        ha="right",
+        va="top",
+        fontsize=9,
+    )
     parties = {name: (epsilons, cells) for name, cells in found["parties"].items()}
     label = "rank correlation with values without noise"
     draw_lines(right, parties, title="Values of parties", ylabel=label)
@@ -254,7 +268,8 @@ def write_logo(path):
     """Values of five rows, in order: the last is negative."""
     bars = [(36, BAR), (26, BAR), (17, BAR), (9, BAR), (-13, RED)]
     shapes = [
-        f'<rect x="{5 + 11 * i}" y="{46 - max(height, 0)}" width="9" height="{abs(height)}" '
+        f'<rect x="{5 + 11 * i}" y="{46 - max(height, 0)}" width="9" '
+        f'height="{abs(height)}" '
         f'rx="1.5" fill="{color}"/>'
         for i, (height, color) in enumerate(bars)
     ]

@@ -73,7 +73,8 @@ def main():
             valuer.fit(rows, labels, X_val=val, y_val=y_val)
             scores[name].append(noisy_label_auc(valuer.values_, flipped))
     print(
-        f"{len(texts)} texts, {N_VAL} for validation, {NOISY:.0%} of the others mislabelled"
+        f"{len(texts)} texts, {N_VAL} for validation, {NOISY:.0%} of the others "
+        f"mislabelled"
     )
     print("| method | AUROC, mean | sd over draws |\n|---|---|---|")
     for name, values in scores.items():

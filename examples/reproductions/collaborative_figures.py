@@ -183,10 +183,14 @@ def trade_off(name, args):
             alone = BayesianSurpriseScorer(model, random_state=run).fit([second])
             alone = RhoShapleyReward(1.0, random_state=run).fit(alone).rewards_[0]
             table[run, k] = (
-                scorer.standalone_values_[1], scorer.values_[1], scheme.attained_rewards_[1],
-                scorer.grand_value_, scheme.rewards_[1].mnlp(*test), grand.mnlp(*test),
+                scorer.standalone_values_[1],
+                scorer.values_[1],
+                scheme.attained_rewards_[1],
+                scorer.grand_value_,
+                scheme.rewards_[1].mnlp(*test),
+                grand.mnlp(*test),
                 alone.mnlp(*test),
-            )  # fmt: skip
+            )
     return table
 
 
@@ -227,10 +231,15 @@ def by_setting(args):
         releases = [first, path[EPSILONS.index(0.1)], third]
         scorer = BayesianSurpriseScorer(model, random_state=run).fit(releases)
         powers.append([scorer.surprise(temper=power) for power in POWERS])
-        noises.append([
-            [noised_value(model, releases, tau, 100 * run + realization) for tau in TAUS]
-            for realization in range(2)
-        ])  # fmt: skip
+        noises.append(
+            [
+                [
+                    noised_value(model, releases, tau, 100 * run + realization)
+                    for tau in TAUS
+                ]
+                for realization in range(2)
+            ]
+        )
     return np.array(powers), np.array(noises)
 
 
@@ -259,11 +268,18 @@ def noise_ignored(args):
     model.set_params(noise_aware=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PriorOutweighsWarning)  # which it is to show
-        return np.array([
-            [BayesianSurpriseScorer(model, random_state=run).fit([r]).grand_value_ for r in path]
-            for run in range(args.runs)
-            for path in [releases_of(parts, party, run)[1]]
-        ])  # fmt: skip
+        return np.array(
+            [
+                [
+                    BayesianSurpriseScorer(model, random_state=run)
+                    .fit([r])
+                    .grand_value_
+                    for r in path
+                ]
+                for run in range(args.runs)
+                for path in [releases_of(parts, party, run)[1]]
+            ]
+        )
 
 
 def print_table(header, rows):
@@ -287,7 +303,8 @@ def with_errors(runs):
 
 def print_trade_off(name, table):
     print(
-        f"{name}: party 2 by its epsilon, means over {len(table)} runs (standard errors)\n"
+        f"{name}: party 2 by its epsilon, means over {len(table)} runs (standard "
+        f"errors)\n"
     )
     header = ["epsilon_2", "v_2", "phi_2", "r_2", "v_N", "MNLP_r", "MNLP_N", "MNLP_2"]
     means = table.mean(axis=0)
@@ -306,7 +323,8 @@ def print_trade_off(name, table):
 
 def print_controls(name, points):
     print(
-        f"{name}: the least rewarded party, epsilon_2 = 0.1, tempered and with added noise\n"
+        f"{name}: the least rewarded party, epsilon_2 = 0.1, tempered and with added "
+        f"noise\n"
     )
     header = [
         "rho",
@@ -345,8 +363,11 @@ def print_settings(powers, noises):
     )
     for name, falls in (("power", -powers), ("noise", noises.reshape(-1, len(TAUS)))):
         away = (np.diff(falls, axis=1) > 0.05).any(axis=1)
-        print(f"syn, {name}: a step of more than 0.05 in the wrong direction in {away.sum()} of "
-              f"{len(away)} draws")  # fmt: skip
+        print(
+            f"syn, {name}: a step of more than 0.05 in the wrong direction in "
+            f"{away.sum()} of "
+            f"{len(away)} draws"
+        )
     print(flush=True)
 
 
@@ -366,9 +387,12 @@ def draw(tables, points, settings, path):
 
     n_rows = 3 if settings is None else 4
     figure, axes = plt.subplots(
-        n_rows, max(len(tables), 1 if settings is None else 3), layout="constrained",
-        figsize=(4.2 * len(tables) if settings is None else 12.6, 3.3 * n_rows), squeeze=False,
-    )  # fmt: skip
+        n_rows,
+        max(len(tables), 1 if settings is None else 3),
+        layout="constrained",
+        figsize=(4.2 * len(tables) if settings is None else 12.6, 3.3 * n_rows),
+        squeeze=False,
+    )
     for column, (name, table) in zip(axes.T, tables.items()):
         labels = ["$v_2$", r"$\phi_2$", "$r_2$", "$v_N$"]
         curves = {label: table[:, :, i] for i, label in enumerate(labels)}

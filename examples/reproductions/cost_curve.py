@@ -48,10 +48,14 @@ METHODS = {
     "KNN, Banzhaf": (KNNShapleyValuer(semivalue="banzhaf", n_jobs=1), "pair"),
     "KNN, regression": (KNNShapleyValuer(task="regression", n_jobs=1), "pair"),
     "KNN, weighted votes": (
-        KNNShapleyValuer(utility="hard", weights="distance", n_jobs=1), "pair",
+        KNNShapleyValuer(utility="hard", weights="distance", n_jobs=1),
+        "pair",
     ),
     "TKNN": (TKNNShapleyValuer(RADIUS, n_jobs=1), "pair"),
-    "TKNN, epsilon=1": (TKNNShapleyValuer(RADIUS, epsilon=1.0, delta=1e-7, n_jobs=1), "pair"),
+    "TKNN, epsilon=1": (
+        TKNNShapleyValuer(RADIUS, epsilon=1.0, delta=1e-7, n_jobs=1),
+        "pair",
+    ),
     "Data-OOB, 100 trees": (DataOOBValuer(n_estimators=100, **SEED), "model"),
     "Data Shapley": (DataShapleyValuer(LogisticRegression(), **SEED), "model"),
     "Data Banzhaf": (DataBanzhafValuer(LogisticRegression(), **SEED), "model"),
@@ -62,7 +66,7 @@ METHODS = {
     "gradient semivalues": (GradientSemivalueValuer(n_jobs=1, **SEED), "row"),
     "in-run": (InRunShapleyValuer(**SEED), "row"),
     "unrolled": (UnrolledValuer(**SEED), "row"),
-}  # fmt: skip
+}
 GROUPS = {
     "Neighbours": [name for name, (_, unit) in METHODS.items() if unit == "pair"],
     "Trained models": [name for name, (_, unit) in METHODS.items() if unit != "pair"],

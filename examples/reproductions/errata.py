@@ -43,7 +43,7 @@ from skvalue.valuers.tknn_shapley import neighbour_values
 
 DELTA = 1e-5
 
-# Threshold-KNN-Shapley --------------------------------------------------------------------------
+# Threshold-KNN-Shapley ----------------------------------------------------------------
 
 
 def T1():
@@ -55,7 +55,10 @@ def T1():
             epsilon_from_mu(mu, DELTA),
             epsilon_from_mu(mu * math.sqrt(2 / 3), DELTA),
         )
-        yield f"stated epsilon {epsilon:g}: {three:.3f} for three counts, {two:.3f} for two"
+        yield (
+            f"stated epsilon {epsilon:g}: {three:.3f} for three counts, {two:.3f} "
+            f"for two"
+        )
 
 
 def T2():
@@ -74,7 +77,9 @@ def T2():
     equal = sum(
         a2(n, c) == sum(Fraction(1, j) for j in range(2, c + 1)) for n, c in cases
     )
-    yield f"A2 is a harmonic number less 1 in {equal} of {len(cases)} cases, c <= n <= 25"
+    yield (
+        f"A2 is a harmonic number less 1 in {equal} of {len(cases)} cases, c <= n <= 25"
+    )
 
 
 def T3():
@@ -89,7 +94,10 @@ def T3():
         terms = np.array(terms)
         added = (terms**2).sum(axis=1).max()
         replaced = max(((a - b) ** 2).sum() for a, b in product(terms, terms))
-        yield f"counts ({counts}): {added} for an added row, {replaced} for a replaced one"
+        yield (
+            f"counts ({counts}): {added} for an added row, {replaced} for a replaced "
+            f"one"
+        )
 
 
 def T4():
@@ -137,7 +145,10 @@ def T7():
     always is."""
     same, other = np.meshgrid(np.arange(1, 301), np.arange(1, 301))
     least = min(np.abs(values).min() for values in neighbour_values(same, other, 2))
-    yield f"smallest value of a neighbour, counts up to 300: {least:.1e}; of a row outside: 0"
+    yield (
+        f"smallest value of a neighbour, counts up to 300: {least:.1e}; of a row "
+        f"outside: 0"
+    )
 
 
 def T8():
@@ -147,7 +158,10 @@ def T8():
         moved = value_sensitivity(k)
         scales = math.sqrt(moved), moved
         as_variance, as_sd = (epsilon_from_mu(moved / scale, DELTA) for scale in scales)
-        yield f"K = {k}: epsilon {as_variance:.2f} if it is the variance, {as_sd:.2f} if its root"
+        yield (
+            f"K = {k}: epsilon {as_variance:.2f} if it is the variance, {as_sd:.2f} "
+            f"if its root"
+        )
 
 
 def T9():
@@ -179,7 +193,10 @@ def T10():
         KNNShapleyValuer(k).fit([[0.0], [1.0]], match, X_val=[[0.0]], y_val=[1]).values_
     )
     right = enumerate_semivalue(utility, n)
-    yield f"2 rows, K = 4: printed {printed}, enumerated {right.tolist()}, ours {ours.tolist()}"
+    yield (
+        f"2 rows, K = 4: printed {printed}, enumerated {right.tolist()}, ours "
+        f"{ours.tolist()}"
+    )
 
 
 # Layered Shapley values ---------------------------------------------------------------
@@ -215,7 +232,10 @@ def L3():
     """What one sampled coalition moves where m_k is far below 1."""
     c, k, n, m = 0.1, 99, 100, 0.0017
     moved = 2 * c / k / (n * m)
-    yield f"c = {c}, k = {k}, n = {n}, m_k = {m}: one coalition moves a value by up to {moved:.4f}"
+    yield (
+        f"c = {c}, k = {k}, n = {n}, m_k = {m}: one coalition moves a value by up to "
+        f"{moved:.4f}"
+    )
 
 
 def L4():
@@ -223,7 +243,10 @@ def L4():
     n, k = 100, 50
     ratio = math.comb(n - 1, k - 1) / math.comb(n - 1, k)
     yield f"C(n-1, k-1) / C(n-1, k) at n = {n}, k = {k}: {ratio:g}, stated {k / n:g}"
-    yield f"sum of 1/k, k < {n}: {sum(1 / k for k in range(1, n)):.2f}, ln n {math.log(n):.2f}"
+    yield (
+        f"sum of 1/k, k < {n}: {sum(1 / k for k in range(1, n)):.2f}, ln n "
+        f"{math.log(n):.2f}"
+    )
 
 
 def L5():
@@ -234,7 +257,10 @@ def L5():
     scales = [
         published_scale(n, 1.0, bound=bound, clamp=clamp) for clamp in (False, True)
     ]
-    yield f"probability {p:.0f}; scale {scales[0]:.3f}, with a probability of 1 {scales[1]:.4f}"
+    yield (
+        f"probability {p:.0f}; scale {scales[0]:.3f}, with a probability of 1 "
+        f"{scales[1]:.4f}"
+    )
 
 
 def one_weight(n_right, n_wrong, penalty):
@@ -256,7 +282,10 @@ def L6():
         np.mean(x) for x in ([*rest, 1.0], rest, [*rest, -1.0])
     )
     left_out, other = abs(with_row - without), abs(with_row - replaced)
-    yield f"a mean of {k}: {left_out:.3f} if a number is left out, {other:.3f} if it is replaced"
+    yield (
+        f"a mean of {k}: {left_out:.3f} if a number is left out, {other:.3f} if it "
+        f"is replaced"
+    )
 
 
 def L7():
@@ -273,7 +302,10 @@ def L7():
                 for label in (0, 1)
             ]
             changes.append(np.logaddexp(0, -w[0]) - np.logaddexp(0, -w[1]))
-        yield f"{k} rows: {changes[0]:.3f} at C = 1, {changes[1]:.3f} at C = 1/k, stated {2 / k:g}"
+        yield (
+            f"{k} rows: {changes[0]:.3f} at C = 1, {changes[1]:.3f} at C = 1/k, "
+            f"stated {2 / k:g}"
+        )
 
 
 def L8():
@@ -297,7 +329,9 @@ def L10():
     """The largest value that the assumed bound allows, and the accuracy that is asked
     for."""
     largest = 0.5 * sum(1 / k for k in range(1, 100)) / 100
-    yield f"values of 100 rows are at most {largest:.3f}, the accuracy asked for is 0.05"
+    yield (
+        f"values of 100 rows are at most {largest:.3f}, the accuracy asked for is 0.05"
+    )
 
 
 # Private gradients --------------------------------------------------------------------
@@ -328,7 +362,10 @@ def G2():
             raw = np.eye(k)[t - 1]
             averaged = (1 - 1 / t) * mean + raw / t
             mean = (1 - 1 / t) * mean + (averaged if overwritten else raw) / t
-        yield f"k = {k}, {name}: first weight {mean[0]:.3f}, variance {(mean**2).sum():.3f}"
+        yield (
+            f"k = {k}, {name}: first weight {mean[0]:.3f}, variance "
+            f"{(mean**2).sum():.3f}"
+        )
 
 
 def G3():
@@ -353,7 +390,10 @@ def G4():
             (noise + spread) / (t - 1) + spread
         ) + grid**2 * noise
         formula = (noise + t * spread) / (t * (noise + spread))
-        yield f"t = {t}: {grid[error.argmin()]:.3f} by search, {formula:.3f} by the formula"
+        yield (
+            f"t = {t}: {grid[error.argmin()]:.3f} by search, {formula:.3f} by the "
+            f"formula"
+        )
 
 
 def G5():
@@ -366,7 +406,10 @@ def G5():
         shared = (weights.mean(axis=0) ** 2).sum()
         rows = weights - weights.mean(axis=0)
         apart = (rows**2).sum() / (k - 1) / k
-        yield f"k = {k}: variance {shared:.4f}, stated {apart:.5f}: {shared / apart:.0f} times"
+        yield (
+            f"k = {k}: variance {shared:.4f}, stated {apart:.5f}: "
+            f"{shared / apart:.0f} times"
+        )
 
 
 # Incentives in private collaborative machine learning ---------------------------------
@@ -376,7 +419,9 @@ def S1():
     """Noise of variance alpha D^2 / (2 epsilon): its Renyi divergence at distance D."""
     for alpha, epsilon in ((2, 0.1), (2, 12.5)):
         variance = alpha / (2 * epsilon)
-        yield f"order {alpha}, epsilon {epsilon:g}: divergence {alpha / (2 * variance):g}"
+        yield (
+            f"order {alpha}, epsilon {epsilon:g}: divergence {alpha / (2 * variance):g}"
+        )
 
 
 def S2():
@@ -384,14 +429,20 @@ def S2():
     for epsilon in (0.1, 0.2, 12.5):
         one_order = epsilon + math.log(1 / DELTA)
         exact = epsilon_from_mu(math.sqrt(epsilon), DELTA)
-        yield f"Renyi epsilon {epsilon:g}: {one_order:.1f} by one order, {exact:.2f} exactly"
+        yield (
+            f"Renyi epsilon {epsilon:g}: {one_order:.1f} by one order, {exact:.2f} "
+            f"exactly"
+        )
 
 
 def S3():
     """The number of rows is part of a release, without noise."""
     X, y = np.full((200, 1), 0.5), np.full(200, 0.1)
     counts = [GramRelease().fit(X[:n], y[:n]).release_.n_samples for n in (200, 199)]
-    yield f"numbers of rows in the releases of 200 and of 199 rows: {counts[0]} and {counts[1]}"
+    yield (
+        f"numbers of rows in the releases of 200 and of 199 rows: {counts[0]} and "
+        f"{counts[1]}"
+    )
 
 
 def S4():
@@ -446,7 +497,10 @@ def P2():
             new[1] = rest[0]
         covariances = [np.cov(np.vstack([rest, row]).T, bias=False) for row in new]
         largest = max(largest, n * np.linalg.norm(covariances[0] - covariances[1]))
-    yield f"{n} rows in a ball of radius 1: {largest:.4f} found, {4 + 8 / n:.2f} stated, 4 exact"
+    yield (
+        f"{n} rows in a ball of radius 1: {largest:.4f} found, {4 + 8 / n:.2f} "
+        f"stated, 4 exact"
+    )
 
 
 def P3():

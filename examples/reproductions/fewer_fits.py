@@ -195,10 +195,16 @@ def valued(case, rows, adjust, fits, seed, checkpoint=None):
     X, y, X_val, y_val = rows
     estimator, scoring = MODELS[case.model]
     valuer = SemivalueValuer(
-        estimator, semivalue=case.semivalue, scoring=scoring, adjust=adjust, max_evaluations=fits,
-        checkpoint=checkpoint, n_jobs=1, random_state=seed,
+        estimator,
+        semivalue=case.semivalue,
+        scoring=scoring,
+        adjust=adjust,
+        max_evaluations=fits,
+        checkpoint=checkpoint,
+        n_jobs=1,
+        random_state=seed,
         sampler="subsets" if case.semivalue == "banzhaf" else "stratified",
-    )  # fmt: skip
+    )
     start = process_time()
     valuer.fit(X, y, X_val=X_val, y_val=y_val)
     seconds = process_time() - start
@@ -291,7 +297,8 @@ def print_ratios(results):
 
 def print_time(results):
     print(
-        '\nerror x sqrt(CPU time) of adjust="auto" over adjust=False; used; us a fit, plain'
+        '\nerror x sqrt(CPU time) of adjust="auto" over adjust=False; used; us a '
+        "fit, plain"
     )
     for case, fits in results.items():
         auto, plain = fits["auto"], fits["False"]
@@ -299,7 +306,8 @@ def print_time(results):
         error = dispersion(auto) / dispersion(plain)
         each = 1e6 * np.median(plain["seconds"]) / case.fits
         print(
-            f"{case!s:34} error {error:.2f}, time {slower:.2f}: {error * np.sqrt(slower):.2f}"
+            f"{case!s:34} error {error:.2f}, time {slower:.2f}: "
+            f"{error * np.sqrt(slower):.2f}"
             f"  {auto['used'].mean():.0%} {each:6.0f}",
             flush=True,
         )
@@ -385,7 +393,7 @@ def add_results(store, case, args):
     count = args.replicates or (4 if case.is_slow else 6)
     reference = store.get(
         ("reference", case), valued, case, rows, False, case.reference, 12345
-    )  # fmt: skip
+    )
     for seed in range(
         count if not args.estimators or "skvalue" in args.estimators else 0
     ):
@@ -417,7 +425,8 @@ def print_peers(store, cases, args):
             else np.inf
         )
         print(
-            f"\n{case}: n={case.n}, {case.fits} fits; two standard errors of a replicate's error:"
+            f"\n{case}: n={case.n}, {case.fits} fits; two standard errors of a "
+            f"replicate's error:"
         )
         print(f"  {spread:.0%}")
         for ours in ("True", "auto") if "True" in squares else ():
@@ -443,7 +452,8 @@ def print_peers(store, cases, args):
         kinds = [sum(v == k for v, _ in found) for k in (1, 0, -1)]
         lost = "; ".join(str(case) for v, case in found if v == -1)
         print(
-            f"  adjust={ours:5} {name:30} {kinds[0]:3} {kinds[1]:3} {kinds[2]:3}  {lost}"
+            f"  adjust={ours:5} {name:30} {kinds[0]:3} {kinds[1]:3} {kinds[2]:3}  "
+            f"{lost}"
         )
 
 

@@ -87,8 +87,9 @@ def leverage_regression(game, q, m, rng):
         )
     expected = np.minimum(number, high * share)
     counts = np.floor(expected).astype(int)
-    rest = np.argsort(counts - expected, kind="stable")[: max(0, min(pairs, int(number.sum()))
-                                                                - counts.sum())]  # fmt: skip
+    rest = np.argsort(counts - expected, kind="stable")[
+        : max(0, min(pairs, int(number.sum())) - counts.sum())
+    ]
     counts[rest] += 1
     masks = np.concatenate(
         [different_subsets(rng, c, s, n) for c, s in zip(counts, size) if c]

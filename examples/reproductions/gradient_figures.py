@@ -43,9 +43,15 @@ def own_weights(noise, n_permutations, noise_variance=None, gradient_variance=No
 
 
 def release_closeness(
-    n_permutations=100, *, noise="correlated", n_parties=50, n_parameters=20, noise_multiplier=1.0,
-    gradient_sd=0.05, random_state=None,
-):  # fmt: skip
+    n_permutations=100,
+    *,
+    noise="correlated",
+    n_parties=50,
+    n_parameters=20,
+    noise_multiplier=1.0,
+    gradient_sd=0.05,
+    random_state=None,
+):
     """Figure 1: how close what is stepped along is to the clean gradient, on simulated
     gradients.
 
@@ -107,10 +113,15 @@ def uncertainty_curve(
             np.empty(shape),
         )
         for place in np.ndindex(shape):
-            fitted = clone(valuer).set_params(
-                n_permutations=int(counts[place[1]]), random_state=int(seeds[place[0]]),
-                **parameters,
-            ).fit(X, y, **fit_params)  # fmt: skip
+            fitted = (
+                clone(valuer)
+                .set_params(
+                    n_permutations=int(counts[place[1]]),
+                    random_state=int(seeds[place[0]]),
+                    **parameters,
+                )
+                .fit(X, y, **fit_params)
+            )
             found.uncertainty[name][place] = mean_adjusted_variance(
                 fitted.values_, fitted.values_error_
             )

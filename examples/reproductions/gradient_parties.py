@@ -69,7 +69,8 @@ def bad_parties(given, name, n, size, seed, n_val=200):
     labels = given.load(name)[1]
     if len(labels) < n * size + n_val:
         raise SystemExit(
-            f"{name} must have {n} x {size} rows for parties and {n_val} for validation. Got "
+            f"{name} must have {n} x {size} rows for parties and {n_val} for "
+            f"validation. Got "
             f"{len(labels)}: pass a smaller --parties or --size."
         )
     n_classes = len(np.unique(labels))
@@ -99,9 +100,15 @@ def print_sets(args):
         for seed in range(args.repeats):
             X, y, owner, bad, X_val, y_val = bad_parties(given, name, n, size, seed)
             make = partial(
-                GradientSemivalueValuer, given.network(name), unit="example", n_permutations=k,
-                delta=DELTA, clip=1.0, random_state=seed, device=given.device,
-            )  # fmt: skip
+                GradientSemivalueValuer,
+                given.network(name),
+                unit="example",
+                n_permutations=k,
+                delta=DELTA,
+                clip=1.0,
+                random_state=seed,
+                device=given.device,
+            )
             for label, valuer in {
                 "no DP": make(n_permutations=min(k, 10)),
                 "i.i.d.": make(epsilon=epsilon, noise="iid"),
@@ -141,9 +148,15 @@ def print_directions(args):
             X, y, owner, bad, X_val, y_val = drawn
             for n_components, clip, k in cases:
                 valuer = GradientSemivalueValuer(
-                    "softmax", unit="example", epsilon=EPSILON, delta=DELTA, n_permutations=k,
-                    n_components=n_components, clip=clip, random_state=seed,
-                ).fit(X, y, groups=owner, X_val=X_val, y_val=y_val)  # fmt: skip
+                    "softmax",
+                    unit="example",
+                    epsilon=EPSILON,
+                    delta=DELTA,
+                    n_permutations=k,
+                    n_components=n_components,
+                    clip=clip,
+                    random_state=seed,
+                ).fit(X, y, groups=owner, X_val=X_val, y_val=y_val)
                 score = noisy_label_auc(valuer.values_, bad)
                 found[(n_components, clip, k), size].append(score)
         print(f"directions, B={size} done", flush=True)
@@ -153,7 +166,8 @@ def print_directions(args):
         for r, clip, k in cases
     ]
     print(
-        f"\nPublic directions: Covertype, 100 data sets of B rows, 30 of them bad, ({EPSILON:g}, "
+        f"\nPublic directions: Covertype, 100 data sets of B rows, 30 of them bad, "
+        f"({EPSILON:g}, "
         f"{DELTA:g}) for every row, Y*(0.9), {args.repeats} draws, AUROC\n"
     )
     print_table(["n_components", "clip", "k", *(f"B={size}" for size in sizes)], rows)
@@ -212,9 +226,15 @@ def print_retaken(args):
                 source(args), "covertype", 100, size, seed
             )
             valuer = GradientSemivalueValuer(
-                "softmax", unit="example", epsilon=EPSILON, delta=DELTA, n_permutations=100,
-                n_components=1, clip="median", random_state=seed,
-            ).fit(X, y, groups=owner, X_val=X_val, y_val=y_val)  # fmt: skip
+                "softmax",
+                unit="example",
+                epsilon=EPSILON,
+                delta=DELTA,
+                n_permutations=100,
+                n_components=1,
+                clip="median",
+                random_state=seed,
+            ).fit(X, y, groups=owner, X_val=X_val, y_val=y_val)
             rate = factor * valuer.learning_rate_
             for retaken, scores in found.items():
                 values = values_along(
@@ -224,7 +244,8 @@ def print_retaken(args):
         rows.append([str(size), f"{rate:g}", show(found[False]), show(found[True])])
         print(f"retaken, B={size}, rate {rate:g} done", flush=True)
     print(
-        f"\nOne public direction: Covertype, 100 data sets, {args.repeats} draws, AUROC\n"
+        f"\nOne public direction: Covertype, 100 data sets, {args.repeats} draws, "
+        f"AUROC\n"
     )
     print_table(["B", "learning rate", "taken once", "again at every step"], rows)
 
@@ -241,11 +262,19 @@ def print_federated(args):
         for seed in range(args.repeats):
             X, y, owner, bad, X_val, y_val = bad_parties(given, name, n, size, seed)
             make = partial(
-                FederatedSemivalueValuer, given.network(name), unit="example", n_rounds=k,
-                delta=DELTA, clip=1.0, learning_rate=1.0, n_permutations=args.round_permutations,
-                utility=utility, random_state=seed, device=given.device,
+                FederatedSemivalueValuer,
+                given.network(name),
+                unit="example",
+                n_rounds=k,
+                delta=DELTA,
+                clip=1.0,
+                learning_rate=1.0,
+                n_permutations=args.round_permutations,
+                utility=utility,
+                random_state=seed,
+                device=given.device,
                 standardize=name not in IMAGES,
-            )  # fmt: skip
+            )
             for label, valuer in {
                 "no DP": make(),
                 "i.i.d.": make(epsilon=EPSILON, noise="iid", burn_in=0.0),
@@ -274,9 +303,12 @@ def print_federated(args):
     print(
         f"\nTable 3, bottom: federated, ({EPSILON:g}, {DELTA:g}) for every row, AUROC"
     )
-    print(f"{args.repeats} draws, {args.round_permutations} permutations a round, model: "
-          f"{args.networks}. The paper: 5 draws, 100 permutations, its network, its points not "
-          "stated, noise for another neighbour\n")  # fmt: skip
+    print(
+        f"{args.repeats} draws, {args.round_permutations} permutations a round, model: "
+        f"{args.networks}. The paper: 5 draws, 100 permutations, its network, its "
+        f"points not "
+        "stated, noise for another neighbour\n"
+    )
     header = ["set", "utility", "n", "B", "rounds", *scores]
     header += ["lost: i.i.d., 0.75 - 0.7 t/k", "published"]
     print_table(header, rows)

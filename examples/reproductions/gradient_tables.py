@@ -111,16 +111,33 @@ def gradient_model(
         from skvalue.derivatives import TorchGradientModel
 
         return TorchGradientModel(
-            given.network(name), None, X, y, players, X_val, y_val, clip=clip, unit=unit,
-            utility=utility, device=given.device,
-        )  # fmt: skip
+            given.network(name),
+            None,
+            X,
+            y,
+            players,
+            X_val,
+            y_val,
+            clip=clip,
+            unit=unit,
+            utility=utility,
+            device=given.device,
+        )
     mean, scale = column_scales(X_val)
     scale = np.maximum(scale, 0.02) * np.sqrt(X.shape[1])
     return LinearGradientModel(
-        (X - mean) / scale, y, players, (X_val - mean) / scale, y_val,
-        np.full(len(y_val), 1 / len(y_val)), kind="softmax", n_classes=int(y.max()) + 1, clip=clip,
-        unit=unit, utility=utility,
-    )  # fmt: skip
+        (X - mean) / scale,
+        y,
+        players,
+        (X_val - mean) / scale,
+        y_val,
+        np.full(len(y_val), 1 / len(y_val)),
+        kind="softmax",
+        n_classes=int(y.max()) + 1,
+        clip=clip,
+        unit=unit,
+        utility=utility,
+    )
 
 
 class SeededNoise:
@@ -134,7 +151,7 @@ class SeededNoise:
         return self.scale * self.rng.standard_normal(shape)
 
 
-# Rows as parties: Tables 2 and 6 -----------------------------------------------------------------
+# Rows as parties: Tables 2 and 6 ------------------------------------------------------
 
 
 def all_values(model, k, rate, seed, total=None, noise="iid", burn_ins=BURN_INS):
@@ -153,9 +170,15 @@ def all_values(model, k, rate, seed, total=None, noise="iid", burn_ins=BURN_INS)
     weights = {name: n * size_weights(kind, n) for name, kind in SEMIVALUES.items()}
     sums = {(name, q): np.zeros(n) for name in SEMIVALUES for q in burn_ins}
     walks = walk_permutations(
-        model, np.ones(n), k, rate, np.random.SeedSequence(seed), noise=releases,
-        skip=int(min(burn_ins) * k), n_jobs=1,
-    )  # fmt: skip
+        model,
+        np.ones(n),
+        k,
+        rate,
+        np.random.SeedSequence(seed),
+        noise=releases,
+        skip=int(min(burn_ins) * k),
+        n_jobs=1,
+    )
     orders = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(k))
     for t, ((marginals, *_), rng) in enumerate(zip(walks, orders)):
         order = rng.permutation(n)  # what a permutation's generator is asked first
@@ -199,7 +222,8 @@ def print_rows(args):
                 flush=True,
             )
         print(
-            f"\nTables 2 and 6: {name}, n={n}, k={k}, {args.repeats} draws, AUROC: published, ours"
+            f"\nTables 2 and 6: {name}, n={n}, k={k}, {args.repeats} draws, AUROC: "
+            f"published, ours"
         )
         for level in args.levels or ["none"]:
             rows = []
@@ -236,8 +260,10 @@ def described(name, level, k):
     total, clip = LEVELS[name][level]
     epsilon = epsilon_from_mu(2 * clip / total, DELTA)
     return (
-        f": {total * np.sqrt(k):.3g} on each of {k} releases ({total * np.sqrt(1000):.3g} on each "
-        f"of 1,000), gradients clipped to {clip:g}: epsilon {epsilon:.3g} at delta {DELTA:g}"
+        f": {total * np.sqrt(k):.3g} on each of {k} releases "
+        f"({total * np.sqrt(1000):.3g} on each "
+        f"of 1,000), gradients clipped to {clip:g}: epsilon {epsilon:.3g} at delta "
+        f"{DELTA:g}"
     )
 
 
@@ -266,7 +292,8 @@ def print_noise(args):
                     flush=True,
                 )
     print(
-        f"\nMNIST, n={n}, k={k}, {args.repeats} draws: AUROC with i.i.d. noise, Y*(0.9)\n"
+        f"\nMNIST, n={n}, k={k}, {args.repeats} draws: AUROC with i.i.d. noise, "
+        f"Y*(0.9)\n"
     )
     rows = [
         [f"{clip:g}", f"{total:g}", f"{total * np.sqrt(1000):.2g}"]
@@ -323,7 +350,7 @@ def print_accounting(args):
     )
 
 
-# Burn-in, utility and epsilon: Figures 3, 8 and 9, Appendix D.5 -----------------------------------
+# Burn-in, utility and epsilon: Figures 3, 8 and 9, Appendix D.5 -----------------------
 
 
 def print_sweeps(args):
@@ -378,12 +405,13 @@ def print_sweeps(args):
             if semivalue in ("Shapley", "Banzhaf", "Beta(4, 1)", "Beta(16, 1)")
         ]
         print(
-            f"\nFigures 3, 8, 9, Appendix D.5: {name}, {utility}, k={k}, {args.repeats} draws\n"
+            f"\nFigures 3, 8, 9, Appendix D.5: {name}, {utility}, k={k}, "
+            f"{args.repeats} draws\n"
         )
         print_table(["noise", "semivalue", *(f"q={q:g}" for q in sweep)], rows)
 
 
-# Data selection: Figures 2 (c), (d), 6 and 7 ------------------------------------------------------
+# Data selection: Figures 2 (c), (d), 6 and 7 ------------------------------------------
 
 
 def print_selection(args):
@@ -408,13 +436,18 @@ def print_selection(args):
                 multiplier, base = LEVELS["covertype"]["implied"][0], LinearRegression()
             X, X_val, y, y_val = split
             make = partial(
-                GradientSemivalueValuer, "logistic" if task == "classes" else "linear",
-                learning_rate=0.05 if task == "classes" else 0.01, random_state=seed,
-            )  # fmt: skip
+                GradientSemivalueValuer,
+                "logistic" if task == "classes" else "linear",
+                learning_rate=0.05 if task == "classes" else 0.01,
+                random_state=seed,
+            )
             runs = {"no DP": make(n_permutations=100)}
-            runs |= {f"i.i.d., k={k}": make(n_permutations=k, noise="iid",
-                                            noise_multiplier=multiplier)
-                     for k in counts}  # fmt: skip
+            runs |= {
+                f"i.i.d., k={k}": make(
+                    n_permutations=k, noise="iid", noise_multiplier=multiplier
+                )
+                for k in counts
+            }
             for name, q in (("X*", 0.0), ("Y*(0.8)", 0.8)):
                 runs[f"{name}, k={counts[-1]}"] = make(
                     n_permutations=counts[-1], burn_in=q, noise_multiplier=multiplier
@@ -451,13 +484,16 @@ def print_selection(args):
             else "California housing, absolute error"
         )
         print(
-            f"\nFigures 2, 6 and 7: {what}, 400 rows, {args.repeats} draws, by the fraction\n"
+            f"\nFigures 2, 6 and 7: {what}, 400 rows, {args.repeats} draws, by the "
+            f"fraction\n"
         )
         print_table(
             ["rows", "values", *(f"{fraction:.0%}" for fraction in fractions)],
-            [[action, label, *(f"{np.mean(scores[f]):.3f}" for f in fractions)]
-             for (action, label), scores in sorted(found.items())],
-        )  # fmt: skip
+            [
+                [action, label, *(f"{np.mean(scores[f]):.3f}" for f in fractions)]
+                for (action, label), scores in sorted(found.items())
+            ],
+        )
 
 
 def fitted_score(model, X, y, X_test, y_test):
@@ -470,7 +506,7 @@ def fitted_score(model, X, y, X_test, y_test):
     return model.fit(X, y).score(X_test, y_test)
 
 
-# Membership: Table 5 -----------------------------------------------------------------------------
+# Membership: Table 5 ------------------------------------------------------------------
 
 
 def two_class(name, given=None):
@@ -498,9 +534,12 @@ def joining_values(valuer, X_val, y_val, X, y, X_new, y_new):
 
 def print_attacks(args):
     """Table 5."""
-    published = dict(zip(
-        ["covertype", "breast cancer", "diabetes"], [(0.554, 0.490), (0.583, 0.477), (0.567, 0.513)]
-    ))  # fmt: skip
+    published = dict(
+        zip(
+            ["covertype", "breast cancer", "diabetes"],
+            [(0.554, 0.490), (0.583, 0.477), (0.567, 0.513)],
+        )
+    )
     rows = []
     for name, printed in published.items():
         X, y = two_class(name, source(args))
@@ -514,9 +553,13 @@ def print_attacks(args):
                 # A cloned seed would show members: permutations are drawn anew in every
                 # fit.
                 valuer = GradientSemivalueValuer(
-                    "softmax", n_permutations=50, learning_rate=0.1, delta=DELTA, clip=1.0,
+                    "softmax",
+                    n_permutations=50,
+                    learning_rate=0.1,
+                    delta=DELTA,
+                    clip=1.0,
                     epsilon=EPSILON if private else None,
-                )  # fmt: skip
+                )
                 score = partial(joining_values, valuer, X_val, y_val)
                 statistics, members = membership_inference(
                     score, X_run, y_run, args.targets, args.shadows, seed
@@ -526,7 +569,8 @@ def print_attacks(args):
         rows.append([name, *(f"{p:.3f}, {c}" for p, c in zip(printed, cells))])
         print(f"{name}, attack done: {', '.join(cells)}", flush=True)
     print(
-        f"\nTable 5: members told from others, AUROC, {args.targets} rows, half of them members, "
+        f"\nTable 5: members told from others, AUROC, {args.targets} rows, half of "
+        f"them members, "
         f"k=50, {args.shadows} shadow data sets\n"
     )
     print_table(
@@ -535,7 +579,7 @@ def print_attacks(args):
     )
 
 
-# Uncertainty: Figure 2; running time: Table 8 ----------------------------------------------------
+# Uncertainty: Figure 2; running time: Table 8 -----------------------------------------
 
 
 def print_uncertainty(args):
@@ -555,16 +599,24 @@ def print_uncertainty(args):
             GradientSemivalueValuer(
                 "logistic", learning_rate=0.05, noise_multiplier=multiplier, clip=1.0
             ),
-            X, y, n_permutations=counts, noises=noises, random_state=0, X_val=X_val, y_val=y_val,
-        )  # fmt: skip
+            X,
+            y,
+            n_permutations=counts,
+            noises=noises,
+            random_state=0,
+            X_val=X_val,
+            y_val=y_val,
+        )
         for name in noises:
             cells = [
-                f"{curves.uncertainty[name][0, i]:.2g} ({curves.mean_value[name][0, i]:+.1e})"
+                f"{curves.uncertainty[name][0, i]:.2g} "
+                f"({curves.mean_value[name][0, i]:+.1e})"
                 for i in range(len(counts))
             ]
             rows.append([level, name, *cells])
     print(
-        "\nFigure 2, diabetes, n=400: mean of variance over size (and mean value) against k\n"
+        "\nFigure 2, diabetes, n=400: mean of variance over size (and mean value) "
+        "against k\n"
     )
     print_table(["noise", "kind", *map(str, counts)], rows)
 
@@ -576,13 +628,22 @@ def print_errors(args):
     data, points = (X[:60], y[:60]), {"X_val": X[60:], "y_val": y[60:]}
     warnings.simplefilter("ignore", SeededNoiseWarning)
     n_fits, rows = 200, []
-    for name, noise, burn_in in (("i.i.d.", "iid", 0), ("X*", "correlated", 0),
-                                 ("Y*(0.8)", "correlated", 0.8)):  # fmt: skip
+    for name, noise, burn_in in (
+        ("i.i.d.", "iid", 0),
+        ("X*", "correlated", 0),
+        ("Y*(0.8)", "correlated", 0.8),
+    ):
         for k in (50, 200):
             make = partial(
-                GradientSemivalueValuer, "logistic", noise=noise, burn_in=burn_in, random_state=0,
-                noise_multiplier=1.0, n_permutations=k, learning_rate=0.05,
-            )  # fmt: skip
+                GradientSemivalueValuer,
+                "logistic",
+                noise=noise,
+                burn_in=burn_in,
+                random_state=0,
+                noise_multiplier=1.0,
+                n_permutations=k,
+                learning_rate=0.05,
+            )
             fits = [
                 make(noise_random_state=r).fit(*data, **points) for r in range(n_fits)
             ]
@@ -596,13 +657,15 @@ def print_errors(args):
             rows.append(
                 [name, str(k), f"{truth.mean():.2e}", f"{stated.mean():.2e}"]
                 + [
-                    f"{stated.mean() / truth.mean():.2f} ({ratio.min():.2f}, {ratio.max():.2f})"
+                    f"{stated.mean() / truth.mean():.2f} ({ratio.min():.2f}, "
+                    f"{ratio.max():.2f})"
                 ]
                 + [f"{min(single):.2f} to {max(single):.2f}", f"{naive:.1e}"]
             )
             print(f"errors, {name}, k={k} done", flush=True)
     print(
-        f"\nErrors: diabetes, 60 rows, multiplier 1, variance over {n_fits} redrawn noises\n"
+        f"\nErrors: diabetes, 60 rows, multiplier 1, variance over {n_fits} redrawn "
+        f"noises\n"
     )
     header = [
         "noise",
@@ -622,16 +685,30 @@ def stated_by_permutations(valuer, X, y, X_val, y_val):
     mean, scale = column_scales(X_val)
     scale = scale * np.sqrt(X.shape[1])
     model = LinearGradientModel(
-        (X - mean) / scale, y, np.arange(n), (X_val - mean) / scale, y_val,
-        np.full(len(y_val), 1 / len(y_val)), kind="logistic", n_classes=2, clip=1.0, unit="party",
+        (X - mean) / scale,
+        y,
+        np.arange(n),
+        (X_val - mean) / scale,
+        y_val,
+        np.full(len(y_val), 1 / len(y_val)),
+        kind="logistic",
+        n_classes=2,
+        clip=1.0,
+        unit="party",
         utility="neg_loss",
-    )  # fmt: skip
+    )
     draw = SeededNoise(np.sqrt(k) * valuer.noise_multiplier, 0)
     releases = GradientNoise(draw, np.ones(n), valuer.noise)
     walks = walk_permutations(
-        model, np.ones(n), k, valuer.learning_rate, np.random.SeedSequence(0), noise=releases,
-        skip=int(valuer.burn_in * k), n_jobs=1,
-    )  # fmt: skip
+        model,
+        np.ones(n),
+        k,
+        valuer.learning_rate,
+        np.random.SeedSequence(0),
+        noise=releases,
+        skip=int(valuer.burn_in * k),
+        n_jobs=1,
+    )
     marginals = [walk.marginals for walk in walks if walk.marginals is not None]
     return float(np.var(marginals, axis=0, ddof=1).mean() / len(marginals))
 
@@ -651,16 +728,21 @@ def print_times(args):
             seconds = []
             for noise in ("correlated", "iid"):
                 valuer = GradientSemivalueValuer(
-                    "logistic", n_permutations=k, epsilon=EPSILON, noise=noise, burn_in=0.0,
+                    "logistic",
+                    n_permutations=k,
+                    epsilon=EPSILON,
+                    noise=noise,
+                    burn_in=0.0,
                     learning_rate=0.05,
-                )  # fmt: skip
+                )
                 start = time.perf_counter()
                 valuer.fit(X[:n], y[:n], X_val=X[300:], y_val=y[300:])
                 seconds.append(time.perf_counter() - start)
             cells.append("{:.2f} ({:.2f})".format(*seconds))
         rows.append([str(n), printed, *cells])
     print(
-        "\nTable 8, diabetes, logistic regression: seconds with (without) correlated noise\n"
+        "\nTable 8, diabetes, logistic regression: seconds with (without) correlated "
+        "noise\n"
     )
     print_table(["n", "published, k=120, 240, 360", "ours, 120", "240", "360"], rows)
 

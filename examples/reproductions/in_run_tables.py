@@ -85,10 +85,13 @@ def compare(problem, epsilon, delta, **parameters):
     free = private.n_steps * first
     size = np.abs(exact.values_).sum()
     found = [
-        [noisy_label_auc(v, wrong), spearmanr(v, exact.values_)[0],
-         np.abs(v - exact.values_).sum() / size]
+        [
+            noisy_label_auc(v, wrong),
+            spearmanr(v, exact.values_)[0],
+            np.abs(v - exact.values_).sum() / size,
+        ]
         for v in (exact.values_, private.values_, private.baseline_, free)
-    ]  # fmt: skip
+    ]
     near = np.abs(private.values_ - exact.values_) <= 2 * private.values_error_
     return np.array(found), near.mean(), private.learning_rate_
 
@@ -96,9 +99,11 @@ def compare(problem, epsilon, delta, **parameters):
 def table(names, sizes, epsilons, n_draws, folder, **parameters):
     """Print the figures, means over draws of rows and noise."""
     print(
-        "                                     AUROC                     | Spearman           | L1"
+        "                                     AUROC                     | Spearman   "
+        "        | L1"
         " error           | within\n"
-        "set            n  epsilon  rate    none private free  first    | private free first |"
+        "set            n  epsilon  rate    none private free  first    | private "
+        "free first |"
         " private free first  | 2 errors"
     )
     for name in names:
@@ -115,7 +120,8 @@ def table(names, sizes, epsilons, n_draws, folder, **parameters):
                 near, rate = np.mean([[near, rate] for _, near, rate in draws], axis=0)
                 a, s, e = found.T
                 print(
-                    f"{name:10s} {n:6d} {epsilon:6g} {rate:7.2f}   {a[0]:.3f} {a[1]:.3f}  "
+                    f"{name:10s} {n:6d} {epsilon:6g} {rate:7.2f}   {a[0]:.3f} "
+                    f"{a[1]:.3f}  "
                     f"{a[2]:.3f} {a[3]:.3f}    | {s[1]:.3f}   {s[2]:.3f} {s[3]:.3f}| "
                     f"{e[1]:.3f}   {e[2]:.3f} {e[3]:.3f} | {near:.3f}",
                     flush=True,
@@ -137,9 +143,14 @@ def main(arguments=None):
     warnings.simplefilter("ignore", ConstantColumnsWarning)
     rate = "auto" if given.rate is None else given.rate
     table(
-        given.sets, given.sizes, given.epsilons, given.draws, given.data, n_steps=given.steps,
+        given.sets,
+        given.sizes,
+        given.epsilons,
+        given.draws,
+        given.data,
+        n_steps=given.steps,
         learning_rate=rate,
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

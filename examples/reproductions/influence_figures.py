@@ -40,11 +40,15 @@ MODELS = {
     "LogisticRegression, C=inf": (LogisticRegression(C=np.inf, **EXACT), 2),
     "PoissonRegressor, alpha=0.1": (PoissonRegressor(alpha=0.1, **EXACT), -1),
     "GammaRegressor, alpha=0.1": (GammaRegressor(alpha=0.1, **EXACT), -1),
-    "StandardScaler, LogisticRegression": (make_pipeline(StandardScaler(), LOGISTIC), 2),
-    "PolynomialFeatures, LogisticRegression": (
-        make_pipeline(PolynomialFeatures(include_bias=False), LOGISTIC), 2,
+    "StandardScaler, LogisticRegression": (
+        make_pipeline(StandardScaler(), LOGISTIC),
+        2,
     ),
-}  # fmt: skip
+    "PolynomialFeatures, LogisticRegression": (
+        make_pipeline(PolynomialFeatures(include_bias=False), LOGISTIC),
+        2,
+    ),
+}
 # Those with a batched solver come first.
 TIMED = {
     "LogisticRegression": (LogisticRegression(), 2, False),
@@ -72,9 +76,13 @@ def one_step(estimator, X, y, X_val, y_val):
     """Decrease of minus the mean loss after one Newton step without each row."""
     model = linear_model(clone(estimator).fit(X, y), X, y)
     steps = newton_steps(
-        model, Hessian(model, model.weights.mean()), model.X, model.gradient(), model.curvature(),
+        model,
+        Hessian(model, model.weights.mean()),
+        model.X,
+        model.gradient(),
+        model.curvature(),
         model.weights,
-    )  # fmt: skip
+    )
     points, weights = model.design(X_val), np.full(len(y_val), 1 / len(y_val))
 
     def utility(theta):
@@ -87,7 +95,8 @@ def one_step(estimator, X, y, X_val, y_val):
 
 def print_errors(n):
     print(
-        f"Largest error over the largest change under {n} refits, {n} rows of 4 columns.\n"
+        f"Largest error over the largest change under {n} refits, {n} rows of 4 "
+        f"columns.\n"
     )
     print(f"{'model':40}{'first order':>12}{'one step':>12}{'two steps':>12}")
     for title, (estimator, n_classes) in MODELS.items():
@@ -113,7 +122,8 @@ def print_errors(n):
 
 def print_times(n):
     print(
-        f"CPU time of LeaveOneOutValuer by refits over that of Newton steps, {n} rows of 20"
+        f"CPU time of LeaveOneOutValuer by refits over that of Newton steps, {n} "
+        f"rows of 20"
     )
     print("columns; largest difference over the largest value.\n")
     print(f"{'model':40}{'refits by':>14}{'ratio':>8}{'difference':>12}")

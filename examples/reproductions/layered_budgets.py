@@ -86,7 +86,8 @@ def print_budgets(folder, n=N, budget=BUDGET, reference=REFERENCE, seeds=SEEDS):
         DataShapleyValuer(sampler="stratified", **options).fit(X, y, **points).values_
     )
     print(
-        f"phoneme, {n} rows, {budget} fits, {seeds} seeds; values have a standard deviation of"
+        f"phoneme, {n} rows, {budget} fits, {seeds} seeds; values have a standard "
+        f"deviation of"
     )
     print(f"{exact.std():.2g}. Error over that of the stratified sampler at equal ...")
     print(
@@ -119,7 +120,8 @@ def print_defaults(folder, n=1000):
         make(random_state=0).fit(X, y, **points)
         seconds.append(process_time() - start)
     print(
-        f"Default fits, {n} rows: {seconds[0]:.1f} and {seconds[1]:.1f} s of CPU time, a ratio of"
+        f"Default fits, {n} rows: {seconds[0]:.1f} and {seconds[1]:.1f} s of CPU "
+        f"time, a ratio of"
     )
     print(f"{seconds[1] / seconds[0]:.2f}")
 

@@ -179,9 +179,17 @@ def rank_correlations(values, draws):
 
 
 def published_scale(
-    n, epsilon, *, l2=1.0, kappa=1.0, lipschitz=1.0, bound=1.0, accuracy=0.05, failure=0.05,
+    n,
+    epsilon,
+    *,
+    l2=1.0,
+    kappa=1.0,
+    lipschitz=1.0,
+    bound=1.0,
+    accuracy=0.05,
+    failure=0.05,
     clamp=False,
-):  # fmt: skip
+):
     """Scale of Laplace noise of the paper's Appendix D, of which no guarantee is known.
 
     It replaces the formula of Theorem 3.5. It needs twice the bound of a row left out
@@ -271,9 +279,17 @@ def curves(X, y, values, test, seed):
     found = {}
     for (method, of_rows), first in product(values.items(), ("highest", "lowest")):
         curve = value_removal_curve(
-            LogisticRegression(), X, y, of_rows, *test, first=first, fractions=FRACTIONS,
-            n_repeats=1 if found else 10, baseline=not found, random_state=seed,
-        )  # fmt: skip
+            LogisticRegression(),
+            X,
+            y,
+            of_rows,
+            *test,
+            first=first,
+            fractions=FRACTIONS,
+            n_repeats=1 if found else 10,
+            baseline=not found,
+            random_state=seed,
+        )
         if not found:
             found["random", "highest"] = found["random", "lowest"] = (
                 curve.random_scores.mean(0)
@@ -284,7 +300,8 @@ def curves(X, y, values, test, seed):
 
 def print_curves(name, found, lowest):
     print(
-        f"\n{name}: accuracy as rows go, in percent of the rows; and its mean less that of random"
+        f"\n{name}: accuracy as rows go, in percent of the rows; and its mean less "
+        f"that of random"
     )
     print(f"{'':36}" + "".join(f"{100 * f:>8.0f}" for f in FRACTIONS))
     for first in ("highest", "lowest"):
@@ -300,7 +317,8 @@ def print_curves(name, found, lowest):
             )
     small, of_lowest, norm = np.mean(lowest, axis=0)
     print(
-        f"The smaller class has {small:.2f} of the rows, and {of_lowest:.2f} of the lowest 30."
+        f"The smaller class has {small:.2f} of the rows, and {of_lowest:.2f} of the "
+        f"lowest 30."
     )
     print(f"The largest squared norm of a row is {norm:.1f}.")
 
@@ -344,7 +362,8 @@ def print_readings(found, sets, n_nearest):
                 for rho, sd, of in zip(means[key], spread, ratio)
             )
             print(
-                f"{utility:8} {counted:7} {value:5} {noise:20} {norm:>5} {runs:4}{cells}"
+                f"{utility:8} {counted:7} {value:5} {noise:20} {norm:>5} "
+                f"{runs:4}{cells}"
             )
     print("ratio: the noise's standard deviation over that of the values")
     published = "".join(f"{PUBLISHED.get(s, '-'):>10}{'':14}" for s in sets)
@@ -412,7 +431,8 @@ def main():
     print_readings(of_readings, args.sets, args.nearest)
     print("\nRank correlation of proved private values with exact ones, layers 0 to 3")
     print(
-        f"{'set':10} {'for epsilon 1':19} {'correlation':>14} {'noise':>9} {'values':>9}"
+        f"{'set':10} {'for epsilon 1':19} {'correlation':>14} {'noise':>9} "
+        f"{'values':>9}"
     )
     for (name, label), rows in of_proofs.items():
         (rho, scale, spread), sd = (
@@ -422,7 +442,8 @@ def main():
         print(f"{name:10} {label:19} {rho:6.2f} ({sd:.2f}) {scale:9.2g} {spread:9.2g}")
     each = get_epsilon(SelfComposedEvent(LaplaceEvent(1.0), N - 1), DELTA)
     print(
-        f"\nAll values at epsilon 1 each, for their owners together: {each:.1f} at {DELTA:g}."
+        f"\nAll values at epsilon 1 each, for their owners together: {each:.1f} at "
+        f"{DELTA:g}."
     )
 
 

@@ -86,11 +86,13 @@ def compare(X, y, points, l2, n_layers, n_draws, seed=0):
 
 def print_cells(names, folder, n_draws):
     print(
-        "Mean error over that of layer 0, and Spearman's correlation, of one private value"
+        "Mean error over that of layer 0, and Spearman's correlation, of one private "
+        "value"
     )
     head = "".join(f"{name:>11}" for name in ("predicted", "sum", "private"))
     print(
-        f"{'set':10}{'l2':>6}{'K':>4}{head}   | layer 0{head}   weight   better by (errors)"
+        f"{'set':10}{'l2':>6}{'K':>4}{head}   | layer 0{head}   weight   better by "
+        f"(errors)"
     )
     worst, better = np.inf, 0
     for name in names:
@@ -100,18 +102,21 @@ def print_cells(names, folder, n_draws):
             rmse = "".join(f"{x:11.3f}" for x in means[1:, 0] / means[0, 0])
             rho = "".join(f"{x:11.3f}" for x in means[1:, 1])
             print(
-                f"{name:10}{l2:6g}{depth:4d}{rmse}   |{means[0, 1]:8.3f}{rho}{fit.shrinkage_:9.2f}"
+                f"{name:10}{l2:6g}{depth:4d}{rmse}   "
+                f"|{means[0, 1]:8.3f}{rho}{fit.shrinkage_:9.2f}"
                 f"{gains[0]:11.1f} {gains[1]:8.1f}"
             )
             worst, better = min(worst, *gains), better + (gains.min() > 2)
     print(
-        f"Worst: {worst:.1f} standard errors; better by more than two in both: {better} cells"
+        f"Worst: {worst:.1f} standard errors; better by more than two in both: "
+        f"{better} cells"
     )
 
 
 def print_sizes(name, folder, sizes, n_draws):
     print(
-        "One private value by the number of rows: error over that of the prediction, weight,"
+        "One private value by the number of rows: error over that of the prediction, "
+        "weight,"
     )
     print("and correlations with the Shapley values of the paper's own game")
     head = "".join(
@@ -131,7 +136,8 @@ def print_sizes(name, folder, sizes, n_draws):
         found = (free, predicted, shrunk[0], values)
         rho = "".join(f"{spearmanr(v, own.values_).statistic:11.3f}" for v in found)
         print(
-            f"{name:10}{n:6d}{l2:6g}{depth:4d}{of[1] / of[0]:9.3f}{fit.shrinkage_:8.2f}   |{rho}",
+            f"{name:10}{n:6d}{l2:6g}{depth:4d}{of[1] / of[0]:9.3f}"
+            f"{fit.shrinkage_:8.2f}   |{rho}",
             flush=True,
         )
 

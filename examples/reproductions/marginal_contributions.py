@@ -38,9 +38,13 @@ from skvalue.games import MarginalGame, ModelGame
 from skvalue.semivalues import size_weights
 
 CASES = {
-    "phoneme 1000": 1000, "phoneme 4000": 4000, "adult 5000": 5000, "covertype 5000": 5000,
-    "california_housing 5000": 5000, "wide 1000": 1000,
-}  # fmt: skip
+    "phoneme 1000": 1000,
+    "phoneme 4000": 4000,
+    "adult 5000": 5000,
+    "covertype 5000": 5000,
+    "california_housing 5000": 5000,
+    "wide 1000": 1000,
+}
 N_VAL = 300
 CURVE = [1000, 5000, 20_000, 100_000]
 BUDGETS = {"marginals": [1, 4], "stratified": [2, 10, 40]}  # blocks, and fits a row
@@ -48,14 +52,18 @@ COLORS = {"marginals": "#30638e", "stratified": "#d1495b", "pyDVL": "#8d8d8d"}
 PYDVL = """
 import sys, time, numpy as np
 from joblib import parallel_config
-from pydvl.valuation import Dataset, MinUpdates, ModelUtility, NoTruncation, SupervisedScorer
+from pydvl.valuation import Dataset, MinUpdates, ModelUtility, NoTruncation
+from pydvl.valuation import SupervisedScorer
 from pydvl.valuation import PermutationSampler, ShapleyValuation
 from sklearn.linear_model import LogisticRegression
-X, y, X_val, y_val = (np.load(sys.argv[1])[name] for name in ("X", "y", "X_val", "y_val"))
+arrays = np.load(sys.argv[1])
+X, y, X_val, y_val = (arrays[name] for name in ("X", "y", "X_val", "y_val"))
 scorer = SupervisedScorer("neg_log_loss", Dataset(X_val, y_val), default=-np.log(2))
-utility = ModelUtility(LogisticRegression(), scorer, catch_errors=True, show_warnings=False)
+options = dict(catch_errors=True, show_warnings=False)
+utility = ModelUtility(LogisticRegression(), scorer, **options)
 sampler = PermutationSampler(NoTruncation(), seed=int(sys.argv[2]))
-valuation = ShapleyValuation(utility, sampler, MinUpdates(int(sys.argv[3])), progress=False)
+until = MinUpdates(int(sys.argv[3]))
+valuation = ShapleyValuation(utility, sampler, until, progress=False)
 start = time.process_time()
 with parallel_config(n_jobs=1):
     valuation.fit(Dataset(X, y))
@@ -98,8 +106,10 @@ def fit(rows, seed, n_jobs=1, scoring="neg_log_loss", **options):
     valuer = DataShapleyValuer(
         Ridge() if regression else LogisticRegression(),
         scoring="r2" if regression else scoring,
-        random_state=seed, n_jobs=n_jobs, **options,
-    )  # fmt: skip
+        random_state=seed,
+        n_jobs=n_jobs,
+        **options,
+    )
     start = process_time()
     valuer.fit(X, y, X_val=X_val, y_val=y_val)
     return valuer, process_time() - start
@@ -140,7 +150,8 @@ def large(folder, n, blocks):
         wall = perf_counter() - start
         found.append(valuer.values_)
         print(
-            f"{n} rows, {valuer.n_evaluations_} models: {seconds:.0f} s of CPU, {wall:.0f} s"
+            f"{n} rows, {valuer.n_evaluations_} models: {seconds:.0f} s of CPU, "
+            f"{wall:.0f} s"
         )
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     print(f"correlation {np.corrcoef(found)[0, 1]:.3f}, {memory:.1f} GB")
@@ -216,7 +227,8 @@ def curve(args):
         rows = load(args.data, "phoneme", n, 0.1 if n > 5000 else 0.0)
         known = curves.setdefault(sampler, {}).setdefault(str(n), {})
         for budget in budgets[sampler]:
-            least = [  # the time grows in proportion to the budget, and with the rows at least so
+            # The time grows in proportion to the budget, and with the rows at least so.
+            least = [
                 seconds * budget / int(other) * n / int(m)
                 for m, cells in curves[sampler].items()
                 for other, (seconds, _) in cells.items()
@@ -302,7 +314,8 @@ def main():
     scoring = "accuracy" if args.accuracy else "neg_log_loss"
     print(f"Utility of classifiers: {scoring}")
     print(
-        "CPU seconds, error, stated/true: marginals; stratified, adjusted; time at equal error"
+        "CPU seconds, error, stated/true: marginals; stratified, adjusted; time at "
+        "equal error"
     )
     for case in args.cases:
         compare(args.data, case, args.seeds, scoring)

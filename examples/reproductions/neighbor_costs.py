@@ -86,9 +86,12 @@ def times_in_turn(path, pythons, rounds):
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
         workers[name] = subprocess.Popen(
             [python, "-c", WORKER.format(library=library, call=call), path],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
             env=dict(os.environ) if python == sys.executable else environment,
-        )  # fmt: skip
+        )
     times = {name: [] for name in workers}
     for _ in range(rounds):
         for name, worker in workers.items():
@@ -107,7 +110,8 @@ def print_leave_one_out(folder, sets, n, cleanlab, rounds):
     pythons |= {"cleanlab": cleanlab} if cleanlab else {}
     print(f"\nLeave-one-out values, K = 10, one thread, medians of {rounds} rounds")
     print(
-        "data set, rows, columns: CPU seconds, wall seconds, CPU ratio [range], wall ratio"
+        "data set, rows, columns: CPU seconds, wall seconds, CPU ratio [range], wall "
+        "ratio"
     )
     for name in sets:
         X, y = draw_rows(*load_set(name, folder), n, np.random.default_rng(0))
@@ -141,10 +145,12 @@ def drawn(n, n_points, d):
 def print_truncation(sizes, n_points, rounds):
     """Rank, bound and error of each `tol`, and the gain in time."""
     print(
-        f"\nmax_rank='auto', K = 5, {n_points} points, d = 32, medians of {rounds} rounds"
+        f"\nmax_rank='auto', K = 5, {n_points} points, d = 32, medians of {rounds} "
+        f"rounds"
     )
     print(
-        "rows, semivalue, tol: rank, bound, error; CPU time of exact values over that [range]"
+        "rows, semivalue, tol: rank, bound, error; CPU time of exact values over "
+        "that [range]"
     )
     for n in sizes:
         X, y, points = drawn(n, n_points, 32)
@@ -165,7 +171,8 @@ def print_truncation(sizes, n_points, rounds):
                 error = np.abs(quick.values_ - exact.values_).max()
                 print(
                     f"{n}, {name}, {label} = {tol:.1e}: {quick.max_rank_}, "
-                    f"{quick.truncation_error_:.1e}, {error:.1e}; {np.median(gains):.2f} "
+                    f"{quick.truncation_error_:.1e}, {error:.1e}; "
+                    f"{np.median(gains):.2f} "
                     f"[{min(gains):.2f}, {max(gains):.2f}]",
                     flush=True,
                 )
@@ -175,7 +182,8 @@ def print_threads(n, n_points, rounds):
     """Times with one thread over those with two."""
     X, y, points = drawn(n, n_points, 32)
     print(
-        f"\nOne thread over two, {n} rows, {n_points} points, d = 32, {rounds} rounds: CPU, wall"
+        f"\nOne thread over two, {n} rows, {n_points} points, d = 32, {rounds} "
+        f"rounds: CPU, wall"
     )
     for name, valuer in (
         ("KNN", KNNShapleyValuer(5)),

@@ -141,12 +141,15 @@ def print_games(libraries, args, notes):
         }
         jobs = [
             {
-                "key": f"game{seed}-{labels}-{title}-{parameter}", "method": method,
-                "problem": paths[seed, labels], "parameters": parameters, "warm_up": False,
+                "key": f"game{seed}-{labels}-{title}-{parameter}",
+                "method": method,
+                "problem": paths[seed, labels],
+                "parameters": parameters,
+                "warm_up": False,
             }
             for (title, parameter), (method, _, parameters) in games.items()
             for seed, labels in paths
-        ]  # fmt: skip
+        ]
         reports = iter(libraries.answers(name, jobs))
         cells, strings = {}, {}
         for (title, parameter), (method, kind, _) in games.items():
@@ -172,8 +175,10 @@ def print_games(libraries, args, notes):
             errors += [""] * (len(NEIGHBOURS) - len(errors))
             rows.append([name, title, strings.get(title, "yes"), *errors])
     print(
-        f"Largest error over the largest value, in {args.games} games of 11 rows, 6 points and 3\n"
-        f"classes, against enumeration. The ball has the radius {RADIUS} (first column).\n"
+        f"Largest error over the largest value, in {args.games} games of 11 rows, 6 "
+        f"points and 3\n"
+        f"classes, against enumeration. The ball has the radius {RADIUS} (first "
+        f"column).\n"
     )
     print_table(["library", "game", "strings", *(f"K = {k}" for k in NEIGHBOURS)], rows)
 
@@ -189,7 +194,7 @@ def missing(report, notes):
     return notes.mark(report["error"])
 
 
-# Threshold-KNN-Shapley of many rows ---------------------------------------------------------------
+# Threshold-KNN-Shapley of many rows ---------------------------------------------------
 
 
 def print_balls(libraries, args, notes):
@@ -203,11 +208,13 @@ def print_balls(libraries, args, notes):
         exact.append((n, *exact_ball_values(X, y, X_val, y_val, radius)))
         jobs.append(
             {
-                "key": f"ball{n}-{part}", "method": "tknn", "warm_up": False,
+                "key": f"ball{n}-{part}",
+                "method": "tknn",
+                "warm_up": False,
                 "problem": save(libraries, f"ball{n}-{part}", X, y, X_val, y_val),
                 "parameters": {"radius": radius},
             }
-        )  # fmt: skip
+        )
     rows = []
     for name in libraries.pythons:
         if "tknn" not in METHODS[name]:
@@ -223,8 +230,10 @@ def print_balls(libraries, args, notes):
                 ]
             rows.append([name, f"{n:,}", f"{held.min()} to {held.max()}", *cells])
     print(
-        "Threshold-KNN-Shapley at 5 points: largest error over the largest value, against the\n"
-        "paper's Theorem 13 in whole numbers, and the fraction of values with the right sign.\n"
+        "Threshold-KNN-Shapley at 5 points: largest error over the largest value, "
+        "against the\n"
+        "paper's Theorem 13 in whole numbers, and the fraction of values with the "
+        "right sign.\n"
     )
     print_table(["library", "rows", "in the balls", "error", "signs"], rows)
 
@@ -257,10 +266,13 @@ def print_weights(libraries, args, notes):
         problems.append(draw(n, 4, 4, seed=0))
         jobs.append(
             {
-                "key": f"weights{n}", "method": "weighted", "warm_up": True,
-                "problem": save(libraries, f"weights{n}", *problems[-1]), "parameters": {"k": K},
+                "key": f"weights{n}",
+                "method": "weighted",
+                "warm_up": True,
+                "problem": save(libraries, f"weights{n}", *problems[-1]),
+                "parameters": {"k": K},
             }
-        )  # fmt: skip
+        )
     rows, ours = [], {}
     for name in libraries.pythons:
         if "weighted" not in METHODS[name]:
@@ -280,9 +292,12 @@ def print_weights(libraries, args, notes):
                     cells[2] = f"{relative_error(report, ours[n]['values']):.0e}"
             rows.append([name, f"{n:,}", *cells])
     print(
-        f"KNN-Shapley of a majority vote of weighted neighbours, K = {K}, weights of 3 bits, 3\n"
-        "classes, 4 points: seconds of the call, over skvalue's; largest difference of values\n"
-        "from skvalue's, less the part of the empty coalition, over the largest value.\n"
+        f"KNN-Shapley of a majority vote of weighted neighbours, K = {K}, weights of "
+        f"3 bits, 3\n"
+        "classes, 4 points: seconds of the call, over skvalue's; largest difference "
+        "of values\n"
+        "from skvalue's, less the part of the empty coalition, over the largest "
+        "value.\n"
     )
     print_table(["library", "rows", "seconds", "ratio", "difference"], rows)
 
@@ -366,10 +381,14 @@ def print_speed(libraries, args, notes):
                     ]
                 )
         print(
-            f"KNN-Shapley of {n:,} rows in 20 columns, 3 classes, one label in ten flipped;\n"
-            f"{m:,} validation points, or leave-one-out. Seconds of the call, over skvalue's;\n"
-            "MB beyond the data; AUROC of low values for the flipped rows; rank correlation with\n"
-            "the exact values of the game, largest error over the largest; the fastest setting.\n"
+            f"KNN-Shapley of {n:,} rows in 20 columns, 3 classes, one label in ten "
+            f"flipped;\n"
+            f"{m:,} validation points, or leave-one-out. Seconds of the call, over "
+            f"skvalue's;\n"
+            "MB beyond the data; AUROC of low values for the flipped rows; rank "
+            "correlation with\n"
+            "the exact values of the game, largest error over the largest; the "
+            "fastest setting.\n"
         )
         header = [
             "library",
@@ -410,9 +429,12 @@ def print_users(libraries, args, notes):
 
 
 PARTS = {
-    "games": print_games, "balls": print_balls, "weights": print_weights, "speed": print_speed,
+    "games": print_games,
+    "balls": print_balls,
+    "weights": print_weights,
+    "speed": print_speed,
     "users": print_users,
-}  # fmt: skip
+}
 
 
 def parse_arguments(arguments=None):
@@ -429,9 +451,12 @@ def parse_arguments(arguments=None):
         "--weighted", nargs="+", type=int, default=[50, 100], metavar="N"
     )
     parser.add_argument(
-        "--sizes", nargs="+", default=["2000,200", "10000,500"], metavar="N,M",
+        "--sizes",
+        nargs="+",
+        default=["2000,200", "10000,500"],
+        metavar="N,M",
         help="rows and points of the part on speed",
-    )  # fmt: skip
+    )
     args = parser.parse_args(arguments)
     args.pythons = read_pythons(parser, args, METHODS)
     sizes = [re.fullmatch(r"(\d+),(\d+)", size) for size in args.sizes]

@@ -47,9 +47,11 @@ def frames(method):
 
     p = arrays()
     spelt = SimpleNamespace(
-        X=pandas.DataFrame(p.X, columns=COLUMNS), y=pandas.Series(NAMES[p.y], name="animal"),
-        X_val=pandas.DataFrame(p.X_val, columns=COLUMNS), y_val=pandas.Series(NAMES[p.y_val]),
-    )  # fmt: skip
+        X=pandas.DataFrame(p.X, columns=COLUMNS),
+        y=pandas.Series(NAMES[p.y], name="animal"),
+        X_val=pandas.DataFrame(p.X_val, columns=COLUMNS),
+        y_val=pandas.Series(NAMES[p.y_val]),
+    )
     return same(method(spelt, 3)(), method(p, 3)())
 
 
@@ -129,9 +131,11 @@ def skvalue_jobs():
     values = [
         DataShapleyValuer(
             LogisticRegression(), max_evaluations=1200, random_state=0, n_jobs=n_jobs
-        ).fit(p.X, p.y, X_val=p.X_val, y_val=p.y_val).values_
+        )
+        .fit(p.X, p.y, X_val=p.X_val, y_val=p.y_val)
+        .values_
         for n_jobs in (1, 2)
-    ]  # fmt: skip
+    ]
     return same(*values)
 
 
@@ -215,15 +219,22 @@ def datascope_1nn(p, k):
 K = {"k_neighbors": [1, 3]}
 EXPECTATIONS = {
     "skvalue": estimator(
-        skvalue_valuer, {"valuer__n_neighbors": [1, 3]}, calls.skvalue_knn, skvalue_jobs,
+        skvalue_valuer,
+        {"valuer__n_neighbors": [1, 3]},
+        calls.skvalue_knn,
+        skvalue_jobs,
         filtering=skvalue_filter,
     ),
-    "pydvl": estimator(pydvl_valuation, {"progress": [False]}, calls.pydvl_knn, pydvl_jobs),
+    "pydvl": estimator(
+        pydvl_valuation, {"progress": [False]}, calls.pydvl_knn, pydvl_jobs
+    ),
     "opendataval": estimator(opendataval_evaluator, K, calls.opendataval_knn),
-    "shapiq": estimator(shapiq_explainer, {"class_index": [0, 1]}, calls.shapiq_knn, shapiq_jobs),
+    "shapiq": estimator(
+        shapiq_explainer, {"class_index": [0, 1]}, calls.shapiq_knn, shapiq_jobs
+    ),
     "cleanlab": estimator(
         cleanlab_classifier, {"cv_n_folds": [3, 5]}, calls.cleanlab_by_each_other
     ),
     "dattri": estimator(dattri_attributor, K, calls.dattri_knn),
     "datascope": estimator(datascope_importance, {"nn_k": [1, 3]}, datascope_1nn),
-}  # fmt: skip
+}

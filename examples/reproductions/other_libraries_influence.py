@@ -153,9 +153,13 @@ def main(arguments=None):
     )
     parser.add_argument("--of", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument(
-        "--with", dest="named", metavar="NAME=PYTHON", action="append", default=[],
+        "--with",
+        dest="named",
+        metavar="NAME=PYTHON",
+        action="append",
+        default=[],
         help="the interpreter of the environment that holds a library",
-    )  # fmt: skip
+    )
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--columns", type=int, default=30)
     parser.add_argument("--points", type=int, default=200)
@@ -181,7 +185,8 @@ def main(arguments=None):
         f"{args.rows} rows of {args.columns} columns, {args.points} validation points\n"
     )
     print(
-        f"{'library':12}{'version':>10}{'difference':>12}{'CPU s':>8}{'ratio':>8}{'LDS':>7}"
+        f"{'library':12}{'version':>10}{'difference':>12}{'CPU s':>8}"
+        f"{'ratio':>8}{'LDS':>7}"
     )
     ours = None
     with tempfile.TemporaryDirectory() as folder:

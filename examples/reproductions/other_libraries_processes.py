@@ -37,9 +37,13 @@ def print_table(header, rows):
 def add_arguments(parser, names):
     """The options of a script that compares libraries; they are read by `Libraries`."""
     parser.add_argument(
-        "--with", dest="named", metavar="NAME=PYTHON", action="append", default=[],
+        "--with",
+        dest="named",
+        metavar="NAME=PYTHON",
+        action="append",
+        default=[],
         help="the interpreter of the environment that holds a library",
-    )  # fmt: skip
+    )
     parser.add_argument("--only", nargs="+", choices=names, default=list(names))
     parser.add_argument(
         "--results", metavar="FOLDER", help="where measurements are kept"
@@ -56,7 +60,8 @@ def read_pythons(parser, args, names):
         name, _, python = named.partition("=")
         if name not in names or not Path(python).is_file():
             parser.error(
-                f"--with must be NAME=PYTHON, NAME one of {', '.join(names)} and PYTHON an "
+                f"--with must be NAME=PYTHON, NAME one of {', '.join(names)} and "
+                f"PYTHON an "
                 f"interpreter. Got {named!r}."
             )
         pythons[name] = python

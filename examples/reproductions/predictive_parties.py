@@ -104,14 +104,16 @@ def print_values(found, n_parties):
     print(f"{'party':20}", *(f"{name:>18}" for name in found))
     for i, kind in enumerate(KINDS[:n_parties]):
         cells = (
-            f"{table[:, i].mean():9.3f} ({table[:, i].std(ddof=1) / len(table) ** 0.5:.3f})"
+            f"{table[:, i].mean():9.3f} "
+            f"({table[:, i].std(ddof=1) / len(table) ** 0.5:.3f})"
             for table in found.values()
         )
         print(f"{kind:20}", *(f"{cell:>18}" for cell in cells))
     mean = found["predictive"].mean(axis=0)
     ratio = mean[2:5].max() / mean[:2].min()
     print(
-        f"largest predictive value of the three over that of an honest party: {ratio:.2f}\n",
+        f"largest predictive value of the three over that of an honest party: "
+        f"{ratio:.2f}\n",
         flush=True,
     )
 

@@ -113,7 +113,8 @@ def draw(free, y, fractions, n, rng):
         there = np.flatnonzero(free & (y == label))
         if len(there) < round(fraction * n):
             raise SystemExit(
-                f"Class {label} has {len(there)} rows left for a data set with {fraction:.0%} of "
+                f"Class {label} has {len(there)} rows left for a data set with "
+                f"{fraction:.0%} of "
                 f"{n}: lower --n-buyer or --n-seller."
             )
         rows.append(rng.choice(there, round(fraction * n), replace=False))
@@ -306,8 +307,11 @@ def run_seed(X, y, name, seed, arguments):
     device = find_device(arguments.device)
     mixed = arguments.mixed_precision or gains_from_bfloat16(device)
     before, added = gains(*market, arguments.classifier_epochs, device, seed, mixed)
-    print(f"seed {seed}: gain over accuracy {before:.3f}   " + " ".join(f"{g:6.3f}" for g in added),
-          flush=True)  # fmt: skip
+    print(
+        f"seed {seed}: gain over accuracy {before:.3f}   "
+        + " ".join(f"{g:6.3f}" for g in added),
+        flush=True,
+    )
     return said, added
 
 
@@ -392,13 +396,15 @@ def main():
     )  # seeded noise voids the guarantee; the data are public
     print("sellers: " + "; ".join(NAMES))
     print(
-        "scores: 0 and 1 for the least and the greatest of sellers 1 to 7, mean over draws"
+        "scores: 0 and 1 for the least and the greatest of sellers 1 to 7, mean over "
+        "draws"
     )
     results = [run_seed(X, y, name, seed, arguments) for seed in arguments.seeds]
     for setting in results[0][0]:
         first, fraction = np.array([said[setting] for said, _ in results]).T
         print(
-            f"{setting:20s}: first draw holds for {first.sum():.0f} of {len(results)} seeds; "
+            f"{setting:20s}: first draw holds for {first.sum():.0f} of "
+            f"{len(results)} seeds; "
             f"all draws: {fraction.mean():.0%}"
         )
     if arguments.classifier_epochs:

@@ -106,7 +106,8 @@ def report(title, market, representation, model, n_releases):
         f"\n{title}: {len(X)} rows of the buyer, accuracy {before:.3f} with these alone"
     )
     print(
-        f"{'seller':<24} {'n':>5} {'exact':>6} {'private':>13} {'error':>6} {'floor':>6} gain"
+        f"{'seller':<24} {'n':>5} {'exact':>6} {'private':>13} {'error':>6} "
+        f"{'floor':>6} gain"
     )
     for i, (name, (X_more, y_more)) in enumerate(sellers.items()):
         after = model.fit(np.concatenate([X, X_more]), np.concatenate([y, y_more]))
@@ -122,12 +123,15 @@ def report(title, market, representation, model, n_releases):
     unit = (exact - exact.min()) / np.ptp(exact)
     print(f"min-max, exact: {np.round(unit, 2).tolist()}")
     print(
-        f"Of {n_releases} releases {same:.0%} have the order of exact scores, {honest:.0%} have "
+        f"Of {n_releases} releases {same:.0%} have the order of exact scores, "
+        f"{honest:.0%} have "
         "seller 1 or 5 first of the five who sell data."
     )
     pairs = scorer.pairwise_distances(releases[0])
-    print(f"Sellers 1 and 5 are {pairs[0, 4]:.3f} apart, the nearest others of seller 1 "
-          f"{np.delete(pairs[0], [0, 4]).min():.3f}.")  # fmt: skip
+    print(
+        f"Sellers 1 and 5 are {pairs[0, 4]:.3f} apart, the nearest others of seller 1 "
+        f"{np.delete(pairs[0], [0, 4]).min():.3f}."
+    )
 
 
 def main():

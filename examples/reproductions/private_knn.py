@@ -112,9 +112,18 @@ def sampled_values(
 
 
 def noisy_knn_values(
-    X, y, X_val, y_val, *, epsilon, delta, n_neighbors=5, metric="cosine", sampling_rate=None,
+    X,
+    y,
+    X_val,
+    y_val,
+    *,
+    epsilon,
+    delta,
+    n_neighbors=5,
+    metric="cosine",
+    sampling_rate=None,
     random_state=None,
-):  # fmt: skip
+):
     """Values with noise on each, epsilon being what another owner's value costs a
     row."""
     noise = value_noise(epsilon, delta, n_neighbors, sampling_rate)
@@ -123,7 +132,13 @@ def noisy_knn_values(
         clean = valuer.fit(X, y, X_val=X_val, y_val=y_val).values_
     else:
         clean = sampled_values(
-            X, y, X_val, y_val, n_neighbors, sampling_rate, metric=metric,
+            X,
+            y,
+            X_val,
+            y_val,
+            n_neighbors,
+            sampling_rate,
+            metric=metric,
             random_state=random_state,
-        )  # fmt: skip
+        )
     return add_noise(clean, noise, noise_random_state=random_state)

@@ -105,9 +105,11 @@ def by_layered(rows, epsilons):
 
 
 OF_ROWS = {
-    "TKNN": by_tknn, "in-run": by_in_run, "Layered, one row": by_layered,
+    "TKNN": by_tknn,
+    "in-run": by_in_run,
+    "Layered, one row": by_layered,
     "gradient semivalues, local": by_gradients,
-}  # fmt: skip
+}
 
 
 # Parties ------------------------------------------------------------------------------

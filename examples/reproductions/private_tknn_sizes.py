@@ -143,12 +143,14 @@ def compare(data, wrong, epsilon, exact, **parameters):
     values, baseline = private.values_, private.baseline_
     rescaled = baseline * (np.abs(exact).sum() / np.abs(baseline).sum())
     return [
-        l1(values, exact), l1(baseline, exact), l1(rescaled, exact),
+        l1(values, exact),
+        l1(baseline, exact),
+        l1(rescaled, exact),
         abs(values.sum() - exact.sum()),
         *(noisy_label_auc(some, wrong) for some in (exact, baseline, values)),
         *(spearmanr(some, exact)[0] for some in (baseline, values)),
         np.mean(np.abs(values - exact) <= 2 * private.values_error_),
-    ]  # fmt: skip
+    ]
 
 
 def print_sizes(games, epsilon, draws, **parameters):

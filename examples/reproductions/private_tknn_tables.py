@@ -256,7 +256,8 @@ def attack_round(name, size, seed, args):
     n_val = args.validation // 2
     if min(map(len, rows)) < size + n_val:
         raise ValueError(
-            f"Each class must have at least {size + n_val} rows. Got {min(map(len, rows))}."
+            f"Each class must have at least {size + n_val} rows. Got "
+            f"{min(map(len, rows))}."
         )
     val = np.concatenate([part[:n_val] for part in rows])
     mine = np.concatenate([part[n_val:][:size] for part in rows])
@@ -279,10 +280,12 @@ def value_exact_copies(X, y, X_val, y_val, radius):
     # What a row with the label, and one without, is worth among any number of others.
     same, other = np.mgrid[: len(X) + 1, : len(X) + 1]
     n_classes = len(np.union1d(y, y_val))
-    worth = np.stack([
-        neighbour_values(same + 1, other, n_classes)[0],
-        neighbour_values(same, other + 1, n_classes)[1],
-    ])  # fmt: skip
+    worth = np.stack(
+        [
+            neighbour_values(same + 1, other, n_classes)[0],
+            neighbour_values(same, other + 1, n_classes)[1],
+        ]
+    )
 
     def score(rows, labels, new, new_labels):
         same, other = parts[rows[:, 0]].sum(axis=0, dtype=np.int32)
@@ -426,7 +429,8 @@ def print_attacks(args):
         ["set", "tau", "values", "published", "measured", "errors from 0.5"], rows
     )
     print(
-        f"Targets: {args.targets}; shadow data sets: {args.shadows}; validation points: "
+        f"Targets: {args.targets}; shadow data sets: {args.shadows}; validation "
+        f"points: "
         f"{args.validation}; copies: {args.copies}.\n"
     )
 
@@ -478,13 +482,15 @@ def parse_arguments():
 def main():
     args = parse_arguments()
     print(
-        f"All epsilons: {LABEL}; delta {DELTA:g}, of images and texts {DELTA_EMBEDDED:g}.\n"
+        f"All epsilons: {LABEL}; delta {DELTA:g}, of images and texts "
+        f"{DELTA_EMBEDDED:g}.\n"
     )
     warnings.simplefilter("ignore", RadiusWarning)  # the radii are the paper's
     for part in args.parts:
         if part == "attack":
             print(
-                f"Tables 4 to 6: members told from others by their values, AUROC\n\n({LABEL})\n"
+                f"Tables 4 to 6: members told from others by their values, "
+                f"AUROC\n\n({LABEL})\n"
             )
             print_attacks(args)
         else:

@@ -123,7 +123,8 @@ def parse_arguments():
         )
     if args.coalitions <= N_TRAIN:
         parser.error(
-            f"--coalitions must be above {N_TRAIN}, the fits of one order. Got {args.coalitions}."
+            f"--coalitions must be above {N_TRAIN}, the fits of one order. Got "
+            f"{args.coalitions}."
         )
     if args.data is not None:
         args.sets = [

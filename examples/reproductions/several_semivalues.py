@@ -78,9 +78,14 @@ def error_ratios(name, data, n_coalitions, seeds):
 
     def fit(semivalue, adjust, seed):
         valuer = SemivalueValuer(
-            estimator, semivalue, scoring=scoring, adjust=adjust, sampler="stratified",
-            max_evaluations=n_coalitions, random_state=seed,
-        )  # fmt: skip
+            estimator,
+            semivalue,
+            scoring=scoring,
+            adjust=adjust,
+            sampler="stratified",
+            max_evaluations=n_coalitions,
+            random_state=seed,
+        )
         return valuer.fit(X, y, X_val=X_val, y_val=y_val)
 
     for seed in range(seeds):

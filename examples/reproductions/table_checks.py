@@ -69,23 +69,38 @@ from skvalue.privacy.audit import distinguish_scores
 
 IN_MEMORY = {"wine": load_wine, "breast": load_breast_cancer, "digits": load_digits}
 TARGETS = {
-    "R_modeldata_attrition": "Attrition", "R_modeldata_credit_data": "Status",
-    "R_modeldata_mlc_churn": "churn", "R_modeldata_wa_churn": "churn",
-    "R_modeldata_hpc_data": "class", "R_ISLR_OJ": "Purchase", "R_ISLR_College": "Private",
-    "R_carData_BEPS": "vote", "R_MLDataR_heartdisease": "HeartDisease",
-    "R_openintro_email": "spam", "sb_penguins": "species", "am_mobile_prices": "price_range",
+    "R_modeldata_attrition": "Attrition",
+    "R_modeldata_credit_data": "Status",
+    "R_modeldata_mlc_churn": "churn",
+    "R_modeldata_wa_churn": "churn",
+    "R_modeldata_hpc_data": "class",
+    "R_ISLR_OJ": "Purchase",
+    "R_ISLR_College": "Private",
+    "R_carData_BEPS": "vote",
+    "R_MLDataR_heartdisease": "HeartDisease",
+    "R_openintro_email": "spam",
+    "sb_penguins": "species",
+    "am_mobile_prices": "price_range",
     "am_water_potability": "Potability",
-}  # fmt: skip
+}
 SETS = [*IN_MEMORY, "adult", "wind", "cpu", "phoneme", *TARGETS]
 MORE = {
-    "R_modeldata_lending_club": "Class", "R_modeldata_stackoverflow": "Remote",
-    "R_modeldata_cells": "class", "R_modeldata_two_class_dat": "Class",
-    "R_modeldata_ad_data": "Class", "R_ISLR_Default": "default", "R_carData_Arrests": "released",
-    "R_carData_Chile": "vote", "R_carData_TitanicSurvival": "survived", "R_carData_Wells": "switch",
-    "R_MLDataR_diabetes_data": "DiabeticClass", "R_MLDataR_stroke_classification": "stroke",
-    "R_AER_HMDA": "deny", "R_MASS_biopsy": "class",
+    "R_modeldata_lending_club": "Class",
+    "R_modeldata_stackoverflow": "Remote",
+    "R_modeldata_cells": "class",
+    "R_modeldata_two_class_dat": "Class",
+    "R_modeldata_ad_data": "Class",
+    "R_ISLR_Default": "default",
+    "R_carData_Arrests": "released",
+    "R_carData_Chile": "vote",
+    "R_carData_TitanicSurvival": "survived",
+    "R_carData_Wells": "switch",
+    "R_MLDataR_diabetes_data": "DiabeticClass",
+    "R_MLDataR_stroke_classification": "stroke",
+    "R_AER_HMDA": "deny",
+    "R_MASS_biopsy": "class",
     "am_TravelInsurancePrediction": "TravelInsurance",
-}  # fmt: skip
+}
 IDS = ["ID", "case", "pat_id", "Unnamed: 0"]
 LEAKY = {  # columns that were filled in after the outcome was known
     "R_AER_CreditCard": ("card", ["share", "expenditure"]),
@@ -316,12 +331,14 @@ def ids(name, X, y, rng, hits):
     n = len(X)
     gaps = np.cumsum(rng.integers(1, 4, n))
     for kind, entries in {
-        "1 to n": np.arange(n) + 1, "shuffled": rng.permutation(n), "gaps": gaps,
+        "1 to n": np.arange(n) + 1,
+        "shuffled": rng.permutation(n),
+        "gaps": gaps,
         "six digits": rng.choice(900_000, n, replace=False) + 100_000,
         "uuid": [uuid.UUID(bytes=rng.bytes(16)).hex for _ in range(n)],
         "K-00001": [f"K-{i:05d}" for i in rng.permutation(n)],
         "gaps, shuffled": rng.permutation(gaps),
-    }.items():  # fmt: skip
+    }.items():
         column = columns_of(pd.DataFrame({"new": entries}))
         hits[f"id: {kind}"].append(any(True for _ in _single_columns.find_ids(column)))
 
@@ -361,10 +378,11 @@ def orders(name, X, y, rng, hits):
     noisy = noisy / len(X) + rng.normal(0, 0.5, len(X))
     source = np.searchsorted(np.quantile(noisy, [0.25, 0.5, 0.75]), noisy)
     for kind, rows in {
-        "alarm": rng.permutation(len(X)), "sorted by label": np.argsort(codes, kind="stable"),
+        "alarm": rng.permutation(len(X)),
+        "sorted by label": np.argsort(codes, kind="stable"),
         "sorted by a column": np.argsort(some.to_numpy(), kind="stable"),
         "four sources": np.argsort(source, kind="stable"),
-    }.items():  # fmt: skip
+    }.items():
         columns = [column.take(rows) for column in columns_of(X)]
         found = [
             *_order.find_label_order(codes[rows], rng, OF_CLASSES),
@@ -484,7 +502,8 @@ def cells(options):
         print(name, *np.round(scored[-1], 3), flush=True)
     area, precision = np.mean(scored, axis=0)
     print(
-        f"units, {len(scored)} tables: area {area:.3f}, average precision {precision:.3f}"
+        f"units, {len(scored)} tables: area {area:.3f}, average precision "
+        f"{precision:.3f}"
     )
 
 
@@ -528,16 +547,21 @@ def private(options):
                 # Improbable as `count_improbable_labels` counts them.
                 improbable = counts.probability_of(X[rows], y[rows]) < 0.1
                 exact = [np.bincount(y[rows]), np.bincount(y[rows], improbable)]
-            off = np.concatenate([
-                (counts.n_rows - exact[0]) / counts.n_rows_error,
-                (counts.n_improbable - exact[1]) / counts.error, [counts.n_other / counts.error],
-            ])  # fmt: skip
+            off = np.concatenate(
+                [
+                    (counts.n_rows - exact[0]) / counts.n_rows_error,
+                    (counts.n_improbable - exact[1]) / counts.error,
+                    [counts.n_other / counts.error],
+                ]
+            )
             within[name] += (np.abs(off) <= 3).tolist()
             runs[name].append(np.all(np.abs(off) <= 3))
         print(
-            f"{name}: {np.mean(within[name]):.4f} of the counts of {options.runs} runs within 3 "
+            f"{name}: {np.mean(within[name]):.4f} of the counts of {options.runs} "
+            f"runs within 3 "
             f"errors, all in {np.mean(runs[name]):.3f} of the runs; improbable are "
-            f"{exact[1].sum():.0f} of {len(rows)}, with an error of {counts.error:.1f} by class",
+            f"{exact[1].sum():.0f} of {len(rows)}, with an error of "
+            f"{counts.error:.1f} by class",
             flush=True,
         )
     event = calibrate_counts(8.0, 1e-5)

@@ -36,32 +36,44 @@ WORKER = Path(__file__).with_name("table_checks_worker.py")
 # Fault -> library -> its reports that may name it.
 SAYS = {
     "label in another spelling": {
-        "skvalue": {"spelling"}, "cleanlab": {"class_imbalance", "outlier"},
+        "skvalue": {"spelling"},
+        "cleanlab": {"class_imbalance", "outlier"},
         "deepchecks": {"String Mismatch"},
     },
     "missing labels": {
-        "skvalue": {"missing labels"}, "cleanlab": {"refused"}, "skrub": {"missing entries"},
+        "skvalue": {"missing labels"},
+        "cleanlab": {"refused"},
+        "skrub": {"missing entries"},
         "ydata-profiling": {"missing"},
     },
     "column that numbers the rows": {
-        "skvalue": {"id"}, "skrub": {"all entries differ"}, "ydata-profiling": {"unique"},
+        "skvalue": {"id"},
+        "skrub": {"all entries differ"},
+        "ydata-profiling": {"unique"},
     },
     "column filled in later": {
-        "skvalue": {"leak"}, "deepchecks": {"Feature Label Correlation"},
-        "skrub": {"association"}, "ydata-profiling": {"high_correlation"},
+        "skvalue": {"leak"},
+        "deepchecks": {"Feature Label Correlation"},
+        "skrub": {"association"},
+        "ydata-profiling": {"high_correlation"},
     },
     "twelve rows entered twice": {
-        "skvalue": {"equal rows"}, "cleanlab": {"near_duplicate"},
-        "deepchecks": {"Data Duplicates"}, "ydata-profiling": {"duplicates"},
+        "skvalue": {"equal rows"},
+        "cleanlab": {"near_duplicate"},
+        "deepchecks": {"Data Duplicates"},
+        "ydata-profiling": {"duplicates"},
     },
     "numbers in another unit": {
-        "skvalue": {"improbable entries", "far rows"}, "cleanlab": {"outlier"},
+        "skvalue": {"improbable entries", "far rows"},
+        "cleanlab": {"outlier"},
     },
-}  # fmt: skip
+}
 COLUMNS = {
-    "missing labels": {"y"}, "column that numbers the rows": {"case"},
-    "column filled in later": {"later"}, "label in another spelling": {"y"},
-}  # fmt: skip
+    "missing labels": {"y"},
+    "column that numbers the rows": {"case"},
+    "column filled in later": {"later"},
+    "label in another spelling": {"y"},
+}
 
 
 def named(fault, kinds, findings, rows):

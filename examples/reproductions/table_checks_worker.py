@@ -134,9 +134,12 @@ def by_ydata(frame):
 
 
 BY = {
-    "skvalue": by_skvalue, "cleanlab": by_cleanlab, "deepchecks": by_deepchecks,
-    "skrub": by_skrub, "ydata-profiling": by_ydata,
-}  # fmt: skip
+    "skvalue": by_skvalue,
+    "cleanlab": by_cleanlab,
+    "deepchecks": by_deepchecks,
+    "skrub": by_skrub,
+    "ydata-profiling": by_ydata,
+}
 
 
 def run(library, job):

@@ -97,10 +97,14 @@ def score(activation, X, y, X_val, y_val, how, args, rng):
     full = -utility.value(end)
     theirs, roots, default = np.min(times, axis=0)
     found = {
-        "loss": full, "auroc": noisy_label_auc(values, wrong), "roots": roots / theirs,
-        "default": default / theirs, "seconds": theirs, "steps": len(batches),
+        "loss": full,
+        "auroc": noisy_label_auc(values, wrong),
+        "roots": roots / theirs,
+        "default": default / theirs,
+        "seconds": theirs,
+        "steps": len(batches),
         "parameters": len(theta),
-    }  # fmt: skip
+    }
     for fraction in FRACTIONS:
         sums, changes = [], []
         for _ in range(args.subsets):
@@ -162,12 +166,23 @@ def main(arguments=None):
     torch.set_num_threads(1)
     X, y, X_val, y_val = images(args.data, args.rows, args.points)
     how = Optimizer("sgd", args.learning_rate, args.momentum)
-    print("| activation | LDS at " + " | ".join(f"{f:.0%}" for f in FRACTIONS)
-          + " removed | AUROC of wrong labels | cost | cost at sqrt(T) | loss |")  # fmt: skip
+    print(
+        "| activation | LDS at "
+        + " | ".join(f"{f:.0%}" for f in FRACTIONS)
+        + " removed | AUROC of wrong labels | cost | cost at sqrt(T) | loss |"
+    )
     print("|---" * (len(FRACTIONS) + 5) + "|")
     for name in args.activations:
-        found = score(ACTIVATIONS.get(name, name), X, y, X_val, y_val, how, args,
-                      np.random.default_rng(0))  # fmt: skip
+        found = score(
+            ACTIVATIONS.get(name, name),
+            X,
+            y,
+            X_val,
+            y_val,
+            how,
+            args,
+            np.random.default_rng(0),
+        )
         costs = (f"{found[key]:.1f}" for key in ("default", "roots"))
         cells = [f"{found[fraction]:.2f}" for fraction in FRACTIONS]
         cells += [f"{found['auroc']:.2f}", *costs, f"{found['loss']:.3f}"]

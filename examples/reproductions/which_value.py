@@ -48,22 +48,35 @@ MODELS = {
     "neighbours": KNeighborsClassifier(10),
 }
 GAME = {"scoring": "neg_log_loss", "random_state": 0}
-UTILITY = "neg_brier_score"  # of the LDS; the log-loss of the forest and the neighbours is infinite
+# Of the LDS; the log-loss of the forest and of the neighbours is infinite.
+UTILITY = "neg_brier_score"
 # Title -> (valuer, whether it takes validation points, what it protects).
 METHODS = {
     "KNN-Shapley, K=5": (KNNShapleyValuer(5), True, "no"),
     "threshold KNN-Shapley": (TKNNShapleyValuer(), True, "no"),
-    "the same, epsilon=1": (TKNNShapleyValuer(0.3, epsilon=1.0, delta=1e-4), True, "joint"),
+    "the same, epsilon=1": (
+        TKNNShapleyValuer(0.3, epsilon=1.0, delta=1e-4),
+        True,
+        "joint",
+    ),
     "out of bag (Data-OOB)": (DataOOBValuer(random_state=0), False, "no"),
     "influence, logistic": (InfluenceValuer(LOGISTIC), True, "no"),
-    "leave-one-out, logistic": (LeaveOneOutValuer(LOGISTIC, scoring="neg_log_loss"), True, "no"),
+    "leave-one-out, logistic": (
+        LeaveOneOutValuer(LOGISTIC, scoring="neg_log_loss"),
+        True,
+        "no",
+    ),
     "Data Shapley, logistic": (
-        DataShapleyValuer(LOGISTIC, max_evaluations=2000, **GAME), True, "no",
+        DataShapleyValuer(LOGISTIC, max_evaluations=2000, **GAME),
+        True,
+        "no",
     ),
     "Data Shapley, forest": (
-        DataShapleyValuer(MODELS["forest"], max_evaluations=500, **GAME), True, "no",
+        DataShapleyValuer(MODELS["forest"], max_evaluations=500, **GAME),
+        True,
+        "no",
     ),
-}  # fmt: skip
+}
 
 
 def draw(name, args):
@@ -88,9 +101,16 @@ def accuracy_without(model, rows, values, test, first, fraction):
     """Change of the test accuracy when a fraction of the rows is removed by their
     values."""
     curve = value_removal_curve(
-        model, *rows, values, *test, first=first, fractions=[0, fraction], n_repeats=1,
-        baseline=False, random_state=0,
-    )  # fmt: skip
+        model,
+        *rows,
+        values,
+        *test,
+        first=first,
+        fractions=[0, fraction],
+        n_repeats=1,
+        baseline=False,
+        random_state=0,
+    )
     scores = np.ravel(curve.scores)
     return scores[1] - scores[0]
 
@@ -100,11 +120,16 @@ def removals(rows, points, args):
     each."""
     found = [
         linear_datamodeling_score(
-            np.zeros(len(rows[1])), model, *rows, *points, n_subsets=args.subsets, scoring=UTILITY,
+            np.zeros(len(rows[1])),
+            model,
+            *rows,
+            *points,
+            n_subsets=args.subsets,
+            scoring=UTILITY,
             random_state=0,
         )
         for model in MODELS.values()
-    ]  # fmt: skip
+    ]
     return found[0].removed, [result.changes[0] for result in found]
 
 
@@ -171,7 +196,8 @@ def main(arguments=None):
         for title, found in of_set.items():
             figures[title].append(found)
         print(
-            f"{name}: {args.rows} rows, one label in ten flipped, {args.points} points\n"
+            f"{name}: {args.rows} rows, one label in ten flipped, {args.points} "
+            f"points\n"
         )
         print_figures(of_set)
     print("Means over the data sets\n")
