@@ -10,11 +10,14 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
+from .text import count_gaps, lacks_spaces
+
 MAX_CATEGORIES = 50  # columns of a categorical column; rarer categories share one
 _MAX_WORDS = 100  # columns of a column of texts
 # Fraction of distinct strings above which a column says nothing on other rows.
 _MAX_DISTINCT = 0.9
-_MIN_SPACES = 2  # of a text, on average
+_MIN_GAPS = 2  # between words of a text, on average
+_MAX_LETTERS = 3  # in a row that are a column, of texts without spaces between words
 _MISSING = "(missing)"
 
 # Kind of a column -> what is done to it, in words.
@@ -31,13 +34,17 @@ _TREATMENTS = {
 }
 
 
-def column_encoder(frame, most_entries=500_000_000):
+def column_encoder(frame, most_entries=500_000_000, texts=()):
     """An unfitted transformer of a pandas frame to a dense array, and what it does.
 
-    The latter are sentences. Raises ValueError if no column is left, one holds lists or
-    other objects, or the array would have more than `most_entries`.
+    The latter are sentences. Columns that `texts` names are texts whatever they hold,
+    unless all rows have the same. Raises ValueError if no column is left, one holds
+    lists or other objects, or the array would have more than `most_entries`.
     """
-    kinds = [_kind(frame.iloc[:, i], name) for i, name in enumerate(frame.columns)]
+    kinds = [
+        _kind(frame.iloc[:, i], name, name in texts)
+        for i, name in enumerate(frame.columns)
+    ]
     width = sum(_width(frame.iloc[:, i], kind) for i, kind in enumerate(kinds))
     if len(frame) * width > most_entries:
         raise ValueError(
@@ -47,7 +54,7 @@ def column_encoder(frame, most_entries=500_000_000):
     positions = {kind: [] for kind in _TREATMENTS}
     for i, kind in enumerate(kinds):
         positions[kind].append(i)
-    transformers = _transformers(positions)
+    transformers = _transformers(frame, positions)
     if not transformers:
         raise ValueError(
             "the table must have a column that neither identifies the rows nor is "
@@ -61,7 +68,7 @@ def column_encoder(frame, most_entries=500_000_000):
     return ColumnTransformer(transformers, sparse_threshold=0), notes
 
 
-def _transformers(positions):
+def _transformers(frame, positions):
     """Triples of name, transformer and columns, from the positions of each kind."""
     of_numbers = [
         _function(_floats),
@@ -73,7 +80,6 @@ def _transformers(positions):
         max_categories=MAX_CATEGORIES,
         sparse_output=False,
     )
-    of_words = TfidfVectorizer(max_features=_MAX_WORDS, token_pattern=r"\S+")
     by_kind = {
         "number": make_pipeline(*of_numbers),
         "date": make_pipeline(_function(_seconds), *of_numbers),
@@ -85,14 +91,31 @@ def _transformers(positions):
         if positions[kind]
     ]
     for i in positions["text"]:
+        of_words = text_vectorizer(
+            _strings(frame.iloc[:, i]), max_features=_MAX_WORDS, token_pattern=r"\S+"
+        )
         transformer = make_pipeline(_function(_strings), of_words)
         transformers.append((f"text{i}", transformer, i))
     return transformers
 
 
-def split_texts(frame):
-    """Names of the columns of texts, and of the other columns that are used."""
-    kinds = {name: _kind(frame[name], name) for name in frame.columns}
+def text_vectorizer(texts, **options):
+    """An unfitted TF-IDF of words, or of one to three letters in a row.
+
+    Letters take the place of words where these are not separated by spaces.
+    """
+    if lacks_spaces(texts):
+        options.pop("token_pattern", None)
+        options |= {"analyzer": "char", "ngram_range": (1, _MAX_LETTERS)}
+    return TfidfVectorizer(**options)
+
+
+def split_texts(frame, texts=()):
+    """Names of the columns of texts, and of the other columns that are used.
+
+    Columns that `texts` names are texts whatever they hold.
+    """
+    kinds = {name: _kind(frame[name], name, name in texts) for name in frame.columns}
     texts = [name for name, kind in kinds.items() if kind == "text"]
     not_others = ("text", "identifier", "constant")
     return texts, [name for name, kind in kinds.items() if kind not in not_others]
@@ -104,8 +127,8 @@ def _enumeration(names):
     return f"{text} and {len(names) - 5} more" if len(names) > 5 else text
 
 
-def _kind(column, name):
-    """Kind of a column, a key of `_TREATMENTS`."""
+def _kind(column, name, is_text=False):
+    """Kind of a column, a key of `_TREATMENTS`; a text if that is known."""
     dtype_kind = getattr(column.dtype, "kind", "O")
     present = column.dropna()
     if dtype_kind == "O" and len(present):
@@ -113,6 +136,8 @@ def _kind(column, name):
     if len(present) == 0 or (present == present.iloc[0]).all():
         has_both = 0 < len(present) < len(column)
         return "category" if has_both else "constant"
+    if is_text:
+        return "text"
     if dtype_kind in "iuf":
         values = present.to_numpy().astype(np.float64)
         is_identifier = present.is_unique and are_counted(values, len(column))
@@ -145,7 +170,7 @@ def _kind_of_strings(present):
         return "category"
     if _are_dates(present):
         return "date"
-    if present.astype(str).str.count(r"\s+").mean() >= _MIN_SPACES:
+    if np.mean([count_gaps(entry) for entry in present.astype(str)]) >= _MIN_GAPS:
         return "text"
     if n_distinct == len(present):
         return "identifier"

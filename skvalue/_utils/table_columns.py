@@ -9,6 +9,7 @@ import numpy as np
 
 from .columns import are_counted
 from .sklearn import is_pandas_na, is_scalar_nan
+from .text import count_gaps
 
 MISSING = "(missing)"  # entry of a category
 SPACES = 2  # of a text on average
@@ -43,13 +44,13 @@ class Column:
 
     @property
     def n_spaces(self):
-        """Number of spaces of an entry on average, missing ones aside.
+        """Number of gaps between words of an entry on average, missing ones aside.
 
-        It is 0 for numbers and dates.
+        They are spaces, or estimated in scripts without any; 0 for numbers and dates.
         """
         if self.kind != "category":
             return 0.0
-        counts = [entry.count(" ") for entry in self.entries[~self.missing]]
+        counts = [count_gaps(entry) for entry in self.entries[~self.missing]]
         return np.mean(counts) if counts else 0.0
 
     def take(self, rows):
@@ -131,5 +132,6 @@ def identifies(column):
     if n < _MIN_ROWS or column.kind == "date" or len(np.unique(entries)) < n:
         return False
     if column.kind == "category":
-        return np.mean([" " in entry for entry in entries]) < 0.05
+        has_spaces = np.mean([" " in entry for entry in entries]) >= 0.05
+        return not has_spaces and column.n_spaces < SPACES
     return are_counted(entries, n)

@@ -1,6 +1,50 @@
 """Numbers and words as people write them."""
 
+import re
+
 import numpy as np
+
+# Letters of scripts without spaces between words, and how many are a word on average:
+# Chinese characters and Japanese letters; Thai, Lao, Tibetan, Burmese and Khmer.
+_SHORT_WORDS = re.compile(
+    "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f"
+    "\U00020000-\U0003ffff]"
+)
+_LETTERS_OF_SHORT = 2
+_LONG_WORDS = re.compile("[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff]")
+_LETTERS_OF_LONG = 5
+_SPACES = re.compile(r"\s+")
+
+
+def count_gaps(text):
+    """Number of gaps between words: spaces, and an estimate where a script has none.
+
+    >>> count_gaps("not bad at all"), count_gaps("ok"), count_gaps("房间很干净服务也好")
+    (3, 0, 4)
+    """
+    n_gaps = len(_SPACES.findall(text))
+    n_gaps += len(_SHORT_WORDS.findall(text)) // _LETTERS_OF_SHORT
+    return n_gaps + len(_LONG_WORDS.findall(text)) // _LETTERS_OF_LONG
+
+
+def lacks_spaces(texts):
+    """Whether most letters of texts are of scripts without spaces between words.
+
+    They are written without spaces if, in addition, a run of letters has more than four
+    of them on average: texts may have been taken apart.
+
+    >>> lacks_spaces(["房间很干净服务也好"]), lacks_spaces(["房间 很 干净"])
+    (True, False)
+    """
+    n_letters = 0
+    n_unspaced = 0
+    n_runs = 0
+    for text in texts:
+        runs = re.findall(r"\w+", text)
+        n_runs += len(runs)
+        n_letters += sum(map(len, runs))
+        n_unspaced += len(_SHORT_WORDS.findall(text)) + len(_LONG_WORDS.findall(text))
+    return n_unspaced > n_letters / 2 and n_letters > 4 * n_runs
 
 
 def number_text(number, grouped=True):

@@ -3,9 +3,8 @@
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.decomposition import TruncatedSVD
-from sklearn.feature_extraction.text import TfidfVectorizer
 
-from .columns import column_encoder, split_texts
+from .columns import column_encoder, split_texts, text_vectorizer
 
 _TOPICS = 50  # components of the words of a column
 
@@ -14,14 +13,23 @@ class TextEncoder(TransformerMixin, BaseEstimator):
     """Numbers of columns, the main components of the words of texts, and all words.
 
     The words of each text column are weighted by TF-IDF, with the logarithm of their
-    counts; those of a single row are left out. `split` takes the encoded rows apart
-    again.
+    counts; those of a single row are left out. Where words are not separated by spaces,
+    or no two rows have one, letters in a row take their place. `split` takes the
+    encoded rows apart again.
+
+    Parameters
+    ----------
+    texts : sequence of str, default=()
+        Columns that are texts whatever they hold.
     """
+
+    def __init__(self, texts=()):
+        self.texts = texts
 
     def fit(self, X, y=None):
         """Learn the encoding of a pandas frame, or of a list of texts."""
         if hasattr(X, "columns"):
-            names, self.others_ = split_texts(X)
+            names, self.others_ = split_texts(X, self.texts)
         else:
             names, self.others_ = ["text"], []
         self.columns_ = None
@@ -67,12 +75,12 @@ class TextEncoder(TransformerMixin, BaseEstimator):
 
 
 def _fit_words(texts):
-    """A vectorizer of words, and its counts; of all words if none is there twice."""
-    vectorizer = TfidfVectorizer(sublinear_tf=True, min_df=2)
+    """A vectorizer of words, and its counts; of letters if no word is there twice."""
+    vectorizer = text_vectorizer(texts, sublinear_tf=True, min_df=2)
     try:
         counts = vectorizer.fit_transform(texts)
     except ValueError:  # no word twice
-        vectorizer.set_params(min_df=1)
+        vectorizer.set_params(analyzer="char", ngram_range=(1, 3), min_df=1)
         counts = vectorizer.fit_transform(texts)
     return vectorizer, counts
 

@@ -15,7 +15,9 @@ from .._utils.embedding import embed
 from .._utils.sklearn import StrOptions, validate_params
 from .._utils.table_columns import columns_of, identifies
 from .._utils.targets import check_target, encode_labels
+from .._utils.text import lacks_spaces
 from .._utils.text_encoder import TextEncoder
+from .._utils.untrusted import refuse
 from ..labels import LabelErrorDetector, match_rows, model_skill
 from ._contents import contents_of, kind_of, plain_labels, telling_columns
 from ._overview import overview_of
@@ -23,9 +25,8 @@ from .checks import LARGEST, WIDEST, check_table, rows_shown
 from .reading import read_table, split_target
 from .report import AuditReport
 
-_WORDS = (
-    "all words, by TF-IDF, for the linear model, and their 50 main components for the "
-    "forest"
+_TO_MODELS = (
+    "by TF-IDF, for the linear model, and their 50 main components for the forest"
 )
 _TREES = 100
 _N_REASONS = 3  # rows for a label, and rows against it
@@ -54,6 +55,7 @@ def audit_table(
     checks="all",
     title=None,
     target=None,
+    texts=(),
     random_state=None,
 ):
     """Report the rows whose labels are doubtful, and what else may be wrong.
@@ -94,6 +96,11 @@ def audit_table(
         Title of the report; None is the name of the file, or "Table".
     target : str, default=None
         Name of the target; for a file, its column.
+    texts : sequence of str, default=()
+        Columns of a pandas frame, or of a file, that are texts whatever they hold.
+        Others are texts if their entries have three words or more on average. Texts in
+        scripts without spaces (Chinese, Japanese, Thai) are encoded by one to three
+        letters in a row.
     random_state : int, RandomState instance or None, default=None
         Seed of the default detector.
 
@@ -161,7 +168,7 @@ def audit_table(
     elif (
         detector.embedding is None and detector.estimator is None and pred_probs is None
     ):
-        detector.embedding, notes = _embedding(X, kind)
+        detector.embedding, notes = _embedding(X, kind, texts)
     detector.fit(X, given_labels, groups=groups, pred_probs=pred_probs)
 
     has_classes = hasattr(detector, "classes_")
@@ -257,18 +264,35 @@ def _pixels(images):
     return np.asarray(images).reshape(len(images), -1)
 
 
-def _embedding(X, kind):
-    """Embedding of texts and pandas frames, None for other rows; notes on it."""
+def _embedding(X, kind, texts):
+    """Embedding of texts and pandas frames, None for other rows; notes on it.
+
+    Columns that `texts` names are texts whatever they hold.
+    """
     if kind == "text":
-        return TextEncoder(), [f"texts: {_WORDS}"]
+        return TextEncoder(), [f"texts: {_words(X)}"]
     if not hasattr(X, "iloc"):
         return None, []
-    encoder, notes = column_encoder(X)
-    texts = split_texts(X)[0]
-    if not texts:
+    for name in texts:
+        if name not in X.columns:
+            refuse("texts", "columns of X", name)
+    encoder, notes = column_encoder(X, texts=texts)
+    names = split_texts(X, texts)[0]
+    if not names:
         return encoder, notes
     notes = [note for note in notes if not note.startswith("text ")]
-    return TextEncoder(), [*notes, f"text {', '.join(map(str, texts))}: {_WORDS}."]
+    for name in names:
+        entries = X[name].dropna().astype(str)
+        notes.append(f"text {name}: {_words(entries)}.")
+    return TextEncoder(tuple(texts)), notes
+
+
+def _words(texts):
+    """How texts are encoded."""
+    what = "all words"
+    if lacks_spaces(texts):
+        what = "one to three letters in a row, since words have no spaces between them"
+    return f"{what}, {_TO_MODELS}"
 
 
 # What was found -----------------------------------------------------------------------

@@ -58,6 +58,7 @@ def _run(options):
         detector=watched(detector),
         title=os.path.basename(options.table),
         target=options.target,
+        texts=rows.texts,
         checks=options.checks,
     )
     print(*report.notes, sep="\n")

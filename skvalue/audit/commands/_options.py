@@ -88,7 +88,9 @@ _OPTIONS = {
         help="an entry that means missing; repeatable",
     ),
     "--text": dict(
-        action="append", metavar="COLUMN", help="a column to keep as text; repeatable"
+        action="append",
+        metavar="COLUMN",
+        help="a column to read as texts, by their words; repeatable",
     ),
     "--strict": dict(action="store_true", help="refuse what can be read in two ways"),
     "--output": dict(help="page to write (.html)"),

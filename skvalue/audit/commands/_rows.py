@@ -33,7 +33,7 @@ class Rows:
     `y` has one label for all spellings of it; `labels` are those of the file, and
     `findings` what was found of them. `reading` is what was read, with the row numbers,
     `numbers_val` those of the validation points; `notes` are the sentences on it that
-    were printed.
+    were printed; `texts` names columns that are texts whatever they hold.
     """
 
     X: object
@@ -47,6 +47,7 @@ class Rows:
     findings: list = field(default_factory=list)
     notes: list = field(default_factory=list)
     numbers_val: np.ndarray | None = None
+    texts: tuple = ()
 
     @property
     def numbers(self):
@@ -112,7 +113,7 @@ class Rows:
         The encoding is learned from the rows, or from the validation points alone.
         """
         learned = self.X_val if by_validation else self.X
-        encoder, notes = column_encoder(learned)
+        encoder, notes = column_encoder(learned, texts=self.texts)
         print(*notes, sep="\n")
         encoder.fit(learned)
         X_val = None if self.X_val is None else encoder.transform(self.X_val)
@@ -157,6 +158,7 @@ def read_rows(options):
         reading=reading,
         findings=findings,
         notes=notes,
+        texts=tuple(name for name in options.text or () if name in X.columns),
     )
     return rows if options.validation is None else _with_validation(rows, options)
 
