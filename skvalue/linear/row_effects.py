@@ -116,6 +116,7 @@ class _RowFactors(NamedTuple):
 
 
 def _row_factors(optimum, rows, signs):
+    """The `_RowFactors` of n rows that join (sign 1) or leave (-1)."""
     loss = optimum.loss
     leverages = quadratic_forms(rows.X, optimum.inverse)
     z = rows.X @ optimum.theta.T

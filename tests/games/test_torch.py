@@ -91,7 +91,7 @@ def test_tiles_fit_into_the_working_memory(estimator, rng):
     with config_context(working_memory=0.08):
         small = ModelGame(estimator, *data, batch="torch", device="cpu")
     assert small._solver.tile < game._solver.tile
-    assert small._solver.engine.n_at_once < n_rows <= game._solver.engine.n_at_once
+    assert small._solver.engine.block_size < n_rows <= game._solver.engine.block_size
     np.testing.assert_allclose(small.utility(masks), expected, atol=1e-6)
 
 

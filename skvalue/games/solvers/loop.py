@@ -160,7 +160,7 @@ def fit_and_score(training, packed):
                     )
                     score = training.score(model)
             except Exception as error:
-                _refuse_failure(error, training, len(rows))
+                _raise_if_final(error, training, len(rows))
                 utilities[i] = training.error_score
                 failed[i] = True
                 one_class[i] = False
@@ -169,8 +169,8 @@ def fit_and_score(training, packed):
     return utilities, failed, one_class
 
 
-def _refuse_failure(error, training, n_rows):
-    """Raise what a coalition's error ends a computation with, if it does."""
+def _raise_if_final(error, training, n_rows):
+    """Raise the error of a coalition's fit or score, unless it has a utility then."""
     if follows_interrupt(error):
         raise KeyboardInterrupt from error
     if isinstance(training.error_score, str):

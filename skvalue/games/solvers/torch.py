@@ -39,7 +39,7 @@ class TorchEngine:
         n, p = solver.X.shape
         memory = block_bytes(self.device)
         self.rows, self.columns = np.tril_indices(p)
-        self.n_at_once = int(np.clip(memory // (16 * len(self.rows)), 1, n))
+        self.block_size = int(np.clip(memory // (16 * len(self.rows)), 1, n))
         self.pairs = None
 
         # The other half is for the rows and Hessians of a tile of coalitions.
@@ -57,9 +57,9 @@ class TorchEngine:
         """``X' diag(d) X`` for every row d of D (m, n), (m, p, p)."""
         n, p = self.X.shape
         sums = 0
-        for start in range(0, n, self.n_at_once):
-            block = slice(start, start + self.n_at_once)
-            if self.pairs is None or self.n_at_once < n:
+        for start in range(0, n, self.block_size):
+            block = slice(start, start + self.block_size)
+            if self.pairs is None or self.block_size < n:
                 X = self.X[block]
                 self.pairs = X[:, self.rows] * X[:, self.columns]
             sums = sums + D[:, block] @ self.pairs
