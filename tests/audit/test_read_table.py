@@ -283,6 +283,33 @@ def test_files_with_types_are_read_as_they_are(kind, tmp_path):
     assert reading.to_bytes([0]) is None
 
 
+LONG = "w " * 70_000
+# A line of 60, and what is said of it: no other cure.
+LINES = [
+    ("{i},{n},{y},", "each row ends with ','"),
+    ('"{i}",{i},{n},{y}', "do the rows begin with their names or numbers"),
+    ('{n}, "p, {n}", {y}', "must be in double quotes"),
+    ("{n},'p, {n}',{y}", "must be in double quotes"),
+    ('{n},"p" ,{y}', "a separator right behind each field in quotes"),
+    (r'{n},"say \"hi\" x",{y}', "backslash"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), LINES)
+def test_lines_that_are_no_csv_are_refused_with_their_reason(line, message, read):
+    lines = [line.format(i=i, n=i % 7, y="ab"[i % 2]) for i in range(60)]
+    with pytest.raises(ValueError, match=message) as refused:
+        read("\n".join(["a,b,y", *lines]))
+    assert "skip_lines" not in str(refused.value)
+
+
+@pytest.mark.parametrize("cell", [LONG, f'"{LONG}"', f'"{LONG}\n{LONG}"'])
+def test_a_field_of_any_length_is_read(cell, read):
+    lines = [f"{i % 7},{cell if i == 5 else 'short'},v{i % 2}" for i in range(60)]
+    text = read("\n".join(["i,doc,y", *lines])).frame["doc"][5]
+    assert len(text) == len(cell.strip('"').strip())
+
+
 WIDE = ",".join(f"c{i}" for i in range(10_001)) + "\n" + "1," * 10_000
 REFUSED = [
     ("a,b\n1,x\n", {"encoding": "none"}, "encoding='none' does not fit"),

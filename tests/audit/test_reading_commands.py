@@ -405,6 +405,96 @@ def test_progress_on_a_terminal_needs_no_library(tmp_path):
     assert re.search(r"\r +\r", shown)  # the line is cleared
 
 
+@pytest.fixture
+def shell(tmp_path):
+    """Run a command in a shell, in a folder with a table whose labels are not ASCII."""
+    labels = {"ja": "東京", "nein": "Łódź"}
+    table = people_table(60)
+    table["kauf"] = [labels[cell] for cell in table["kauf"]]
+    (tmp_path / "t.csv").write_text(text_of(table), encoding="utf-8")
+
+    def run(line, **environment):
+        return subprocess.run(
+            f"{sys.executable} -m skvalue {line.replace('FOLDER', str(tmp_path))}",
+            shell=True,
+            capture_output=True,
+            env={**os.environ, **environment},
+        )
+
+    return run
+
+
+@pytest.mark.parametrize("encoding", slow_but(["ascii", "cp1252", "cp437"], "ascii"))
+def test_an_output_of_another_encoding_stops_no_command(encoding, shell, tmp_path):
+    done = shell(
+        "value FOLDER/t.csv --target kauf -o FOLDER/v.csv --groups kauf",
+        PYTHONIOENCODING=encoding,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "v.csv").exists()
+
+
+CLOSED = [">&-", "2>&-", ">&- 2>&-", "| true"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no POSIX shell")
+@pytest.mark.parametrize("closed", slow_but(CLOSED, ">&-"))
+def test_a_closed_output_stops_no_command(closed, shell, tmp_path):
+    done = shell(f"value FOLDER/t.csv --target kauf -o FOLDER/v.csv {closed}")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "v.csv").exists()
+
+
+# What pandas is said to have written of the columns.
+METADATA = [
+    "{}", "[]", "x", '{"columns": [], "index_columns": ["a"]}',
+    '{"columns": [{}], "index_columns": []}',
+    '{"columns": [{"name": "a", "field_name": "a", "pandas_type": "float64", '
+    '"numpy_type": "s|r", "metadata": null}], "index_columns": []}',
+    '{"index_columns": [{"kind": "range", "name": null, "start": 0, "stop": 10, '
+    '"step": 1}], "columns": []}',
+    '{"index_columns": ["y"], "columns": [{"name": "y", "field_name": "y", '
+    '"pandas_type": "unicode", "numpy_type": "object", "metadata": null}]}',
+    '{"index_columns": [], "columns": [{"name": "a", "field_name": "a", '
+    '"pandas_type": "categorical", "numpy_type": "int8", "metadata": null}]}',
+]  # fmt: skip
+
+
+@pytest.fixture
+def arrow_table():
+    """A table of Arrow, and the module of Parquet."""
+    pa = pytest.importorskip("pyarrow")
+    numbers = [i * 7 % 31 / 2 for i in range(60)]
+    table = pa.table({"a": numbers, "b": numbers[::-1], "y": ["u", "v", "v"] * 20})
+    return table, pytest.importorskip("pyarrow.parquet")
+
+
+@pytest.mark.parametrize("metadata", slow_but(METADATA, "[]"))
+def test_words_of_strangers_on_columns_are_not_believed(
+    metadata, arrow_table, tmp_path
+):
+    table, parquet = arrow_table
+    table = table.replace_schema_metadata({b"pandas": metadata.encode()})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    assert command(f"check {tmp_path}/t.parquet --target y --checks fast") == 0
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "csv"])
+def test_rows_are_counted_before_they_are_read(kind, arrow_table, tmp_path, capsys):
+    table, parquet = arrow_table
+    path = tmp_path / f"t.{kind}"
+    if kind == "parquet":
+        parquet.write_table(table, path)
+    elif kind == "arrow":
+        table.to_pandas().to_feather(path)
+    else:
+        table.to_pandas().to_csv(path, index=False)
+    assert command(f"check {path} --target y --checks fast --max-rows 59") == 2
+    message = capsys.readouterr().err
+    assert "--max-rows 59" in message
+    assert len(message.splitlines()) == 1
+
+
 HELP = {
     "--version": f"skvalue {skvalue.__version__}",
     "-h": "130 inter",

@@ -1,6 +1,7 @@
 """The parser of the command line, its exit codes and its messages."""
 
 import argparse
+import io
 import os
 import sys
 import warnings
@@ -22,6 +23,7 @@ _CODES = (
     "Ctrl-C. Nothing is written with 2 and 130."
 )
 _LONGEST = 1000  # letters of a message
+_EXPECTED = (ValueError, TypeError, ImportError, OSError, MemoryError)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -46,30 +48,42 @@ def main(arguments=None):
         was refused, which one sentence on the standard error says, 130 after Ctrl-C.
     """
     arguments = sys.argv[1:] if arguments is None else list(arguments)
+    if sys.stderr is None:  # closed, as by 2>&-
+        sys.stderr = io.StringIO()
     options = _parser().parse_args(arguments)
     with warnings.catch_warnings(), redirect_stdout(_Output(sys.stdout)):
         warnings.simplefilter("default")
         warnings.showwarning = _show_warning
         try:
             return options.run(options) or _DONE
-        except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:
+        except _EXPECTED as error:
             print(f"error: {_one_line(error)}", file=sys.stderr)
             return _BAD_INPUT
         except KeyboardInterrupt:
             print("interrupted: nothing was written.", file=sys.stderr)
             return _INTERRUPTED
+        except Exception as error:  # a fault of ours: 1 is the code of a gate alone
+            kind = type(error).__name__
+            print(f"error: an unexpected {kind}: {_one_line(error)}", file=sys.stderr)
+            return _BAD_INPUT
 
 
 class _Output:
-    """Standard output, which goes nowhere once its reader is gone.
+    """Standard output that stops no command.
 
-    So files are still written when, for example, the reader is ``head``.
+    It goes nowhere if it is closed, or once its reader is gone, so that files are still
+    written when, for example, the reader is ``head``. Letters that its encoding lacks
+    are replaced.
     """
 
     def __init__(self, stream):
+        if stream is None:  # closed, as by >&-
+            stream = io.StringIO()
         self._stream = stream
 
     def write(self, text):
+        encoding = getattr(self._stream, "encoding", None) or "utf-8"
+        text = text.encode(encoding, "backslashreplace").decode(encoding)
         try:
             self._stream.write(text)
             self._stream.flush()

@@ -19,6 +19,7 @@ _SEPARATORS = ",;\t|"
 _PLAIN = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
 _NUMERIC = 0.8  # fraction of plain numbers, above which a column is one of numbers
 _TITLES = 5  # lines at the start that may be a title
+_TRIED = 100  # rows that are looked at for a reason
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def split(text, separator=None, skip_lines=0, header=None):
     widths = {char: _common_width(records) for char, records in parsed.items()}
     best, *others = sorted(widths, key=lambda char: -widths[char])
     if not widths[best]:
-        raise ValueError(_why_ragged(lines, parsed))
+        raise ValueError(_why_ragged(lines, start, parsed))
     if others and widths[others[0]] == widths[best]:
         raise ValueError(
             f"both {best!r} and {others[0]!r} give {widths[best]} fields in every "
@@ -128,12 +129,12 @@ def _common_width(records):
     return 0 if widths or width == 1 else width
 
 
-def _why_ragged(lines, parsed):
+def _why_ragged(lines, start, parsed):
     """Why no separator gives the same number of fields in every line."""
     first_line = "".join(lines[:1])
     for char, records in parsed.items():
         if records is None and char in first_line:
-            return f"a quote is not closed, if fields are separated by {char!r}."
+            return _why_quotes(lines, start, char)
     parsed = {char: records for char, records in parsed.items() if records}
     if not parsed:
         return (
@@ -156,14 +157,67 @@ def _why_ragged(lines, parsed):
     records = parsed[best]
     odd = [i for i, record in enumerate(records) if len(record.entries) != width]
     first_odd = records[odd[0]]
+    n_fields = len(first_odd.entries)
     rule = (
         f"line {first_odd.end} must have {width} fields, as most lines have "
-        f"(separated by {best!r}). Got {len(first_odd.entries)}"
+        f"(separated by {best!r}). Got {n_fields}"
     )
+    if odd == [0] and n_fields == width - 1:
+        rows = [record.entries for record in records[1:]]
+        reason = _why_one_more(rows, best)
+        if reason is not None:
+            return f"{rule}: {reason}"
     is_at_start = odd == list(range(len(odd)))
     if is_at_start and odd[-1] < _TITLES:
         return f"{rule}: is it a title? Pass skip_lines={records[odd[-1]].end}."
     return f"{rule}: mend it, or pass separator=."
+
+
+def _why_quotes(lines, start, separator):
+    """What is wrong with the quotes of a file, if fields have this separator."""
+    behind = f"if fields are separated by {separator!r}."
+    reader = csv.reader(lines[start:], delimiter=separator, strict=True)
+    try:
+        with wide_fields():
+            list(reader)
+    except csv.Error as error:
+        line = start + reader.line_num
+        if "expected after" not in str(error):
+            return f"a quote is not closed, {behind}"
+    if any('\\"' in text for text in lines):
+        return (
+            f'line {line} must have two quotes ("") for one within quotes. Got a '
+            f'backslash before one (\\"), {behind}'
+        )
+    return (
+        f"line {line} must have a separator right behind each field in quotes. Got a "
+        f"space or other letters there, {behind}"
+    )
+
+
+def _why_one_more(rows, separator):
+    """Why all rows have one field more than the header; None if it may be a title."""
+    last_entries = [row[-1].strip() for row in rows]
+    if not any(last_entries):
+        return (
+            f"each row ends with {separator!r}, and the header does not. Put one "
+            "behind the header, too."
+        )
+    for row in rows[:_TRIED]:
+        for entry in row:
+            quote = entry.strip()[:1]
+            if quote in ("'", '"') and not entry.strip().endswith(quote):
+                return (
+                    f"a field that holds {separator!r} must be in double quotes, right "
+                    f"behind the separator. Got {entry!r}."
+                )
+    names = [row[0] for row in rows]
+    if len(set(names)) == len(names):
+        return (
+            "do the rows begin with their names or numbers? Then name that column, "
+            "too, at the start of the header."
+        )
+    return None
 
 
 def _usual_width(records):
