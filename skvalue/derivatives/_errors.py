@@ -11,8 +11,7 @@ from ._walk import marginals_along
 
 @dataclass(frozen=True, eq=False)
 class AveragedReleases:
-    """What a private fit that averages releases made public, from which its errors
-    follow.
+    """What a private fit with averaged releases made public: its errors follow.
 
     Parameters
     ----------
@@ -57,8 +56,7 @@ def denoised_means(means, variances, start):
 
 @dataclass(frozen=True, eq=False)
 class HalvedMoments:
-    """Running means and variances of samples (n,), of the even and of the odd ones
-    apart.
+    """Running means and variances of samples (n,), of the even and the odd ones.
 
     Of each half: the number of samples, their mean, and the sum of their squared
     distances from the mean. The next sample is one of the first half.

@@ -1,5 +1,4 @@
-"""Values of rows that join: their gradients at models that were recorded along
-walks."""
+"""Values of rows that join: their gradients at models recorded along walks."""
 
 import numpy as np
 
@@ -26,8 +25,7 @@ def recorded_positions(q, n_permutations, skip, n_models):
 
 
 def joining_values(model, thetas, rate):
-    """Mean gain (n_players,) of utility by a step along the gradient of each player, at
-    parameters (m, p)."""
+    """Mean gain (n_players,) by a step along each gradient, at parameters (m, p)."""
     values = np.zeros(model.n_players)
     for theta, utility in zip(thetas, model.utilities(thetas)):
         after_steps = theta - rate * gradients_at(model, theta)
@@ -36,6 +34,5 @@ def joining_values(model, thetas, rate):
 
 
 def class_probabilities(model, thetas):
-    """Probabilities (n_rows, n_classes) of the rows of the players; means over
-    parameters."""
+    """Mean probabilities (n_rows, n_classes) of the players' rows over parameters."""
     return probabilities(model.outputs(thetas)).mean(axis=0)

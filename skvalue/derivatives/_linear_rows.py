@@ -65,8 +65,7 @@ class LinearRowModel(RowModel):
         return self._loss.values(rows.X @ theta.reshape(self._shape), rows.y)
 
     def gradient_sum(self, theta, rows, weights, step=None):
-        """Gradient of the weighted sum of losses; with ``step``, plus half Hessian
-        times it."""
+        """Gradient of the weighted losses; with ``step``, plus half its change."""
         slopes = weights[:, None] * self._slopes(theta, rows, step)
         return (rows.X.T @ slopes).ravel()
 
@@ -129,8 +128,7 @@ class LinearRowModel(RowModel):
         return softmax(z, axis=1) if self.n_classes else z[:, 0]
 
     def _slopes(self, theta, rows, step=None):
-        """Derivatives of the losses by the outputs; with ``step``, plus half of their
-        change."""
+        """Derivatives of losses by outputs; with ``step``, plus half their change."""
         z = rows.X @ theta.reshape(self._shape)
         if self.n_classes:
             has_class = np.flatnonzero(rows.y < self.n_classes)

@@ -1,5 +1,4 @@
-"""Noise on gradients: the releases of a walk, their privacy cost, and their
-averages."""
+"""Noise on gradients: the releases of a walk, their privacy cost, their averages."""
 
 import math
 from dataclasses import dataclass, replace
@@ -56,8 +55,7 @@ def gradient_event(
 
 @dataclass(frozen=True)
 class GradientNoise:
-    """How the gradients of the players of a walk are released, and how releases are
-    averaged.
+    """How the gradients of the players of a walk are released and averaged.
 
     Parameters
     ----------
@@ -124,8 +122,7 @@ def newest_weights(schedule, n_permutations):
 
 
 def step_noise_std(schedule, noise_std, n_permutations, skip):
-    """Root mean square of the noise in the steps of the permutations after the first
-    `skip`.
+    """Root mean square noise in the steps of the permutations after the first `skip`.
 
     ``noise_std`` is that of one release.
     """

@@ -30,8 +30,7 @@ class GradientModel(metaclass=ABCMeta):
 
     @abstractmethod
     def start(self, rng):
-        """Initial parameters (p,) of a walk; they depend on the generator, not on the
-        rows."""
+        """Initial parameters (p,) of a walk; only the generator decides them."""
 
     @abstractmethod
     def gradients(self, thetas, players):
@@ -50,13 +49,11 @@ class GradientModel(metaclass=ABCMeta):
 
     @abstractmethod
     def batch_size(self, n_walks):
-        """Numbers of walks, of at most `n_walks`, and of their steps, to take in one
-        `walk`."""
+        """Numbers of walks, at most `n_walks`, and of their steps, for one `walk`."""
 
     @abstractmethod
     def walk(self, orders, rates, noise, noise_std, thetas, past=None, weight=1.0, t=1):
-        """Take the steps of b walks from ``thetas`` (b, p), one per player of
-        ``orders`` (b, m).
+        """Take the steps of b walks from ``thetas`` (b, p), along ``orders`` (b, m).
 
         ``noise`` of each walk (m, p) or (0, p) has the standard deviations
         ``noise_std`` (n_players,). If steps are along averages of releases, ``past``
@@ -74,13 +71,11 @@ class GradientModel(metaclass=ABCMeta):
 
     @abstractmethod
     def utilities(self, thetas):
-        """Mean utilities (T,) of parameters (T, p) over the validation points; higher
-        is better."""
+        """Mean utilities (T,) of parameters (T, p); higher is better."""
 
 
 def steps_in_memory(p):
-    """Number of steps whose parameters, noise and copies fit into the working
-    memory."""
+    """Number of steps whose parameters, noise and copies fit into working memory."""
     n_bytes = get_config()["working_memory"] * 2**20
     return max(1, int(n_bytes // (5 * 8 * p)))
 

@@ -1,5 +1,4 @@
-"""Scales, directions and learning rates of gradient methods, computed from public
-data."""
+"""Scales, directions and learning rates of gradient methods, from public data."""
 
 import numpy as np
 
@@ -42,8 +41,7 @@ def column_scales(X_val):
 
 
 def target_scale(y_val, weights):
-    """Weighted standard deviation of public targets; 1 if they are (nearly)
-    constant."""
+    """Weighted standard deviation of public targets; 1 if (nearly) constant."""
     mean = y_val @ weights
     scale = np.sqrt((y_val - mean) ** 2 @ weights)
     return float(scale) if scale > _TINY * np.abs(y_val).max() else 1.0
@@ -76,8 +74,7 @@ def public_directions(gradients, weights, n_components):
 
 
 def public_learning_rate(make_model, n_points, n_players, size, rng, noise_std=0.0):
-    """Learning rate of a walk, from walks on the n_points validation points, which are
-    public.
+    """Learning rate of a walk, from walks on the n_points public validation points.
 
     ``make_model(rows, players, points)`` trains on one half, of `size` rows per party,
     and evaluates on the other. The result is the smallest of `RATES` with at least half
@@ -98,8 +95,7 @@ def public_learning_rate(make_model, n_points, n_players, size, rng, noise_std=0
 
 
 def smallest_rate(rates, gains, fraction):
-    """The smallest rate with a fraction of the best gain; the smallest of all if none
-    gains."""
+    """Smallest rate with a fraction of the best gain; the smallest if none gains."""
     best = gains.max()
     if not best > 0:
         return rates[0]
@@ -107,8 +103,7 @@ def smallest_rate(rates, gains, fraction):
 
 
 def utilities_of_rates(model, players, rng, noise_std=0.0):
-    """Utilities before, and after a step along each of a few players at each of
-    `RATES`.
+    """Utilities before, and after a step of each of a few players at each of `RATES`.
 
     They are -inf where parameters or utilities are not finite.
     """

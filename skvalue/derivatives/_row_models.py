@@ -1,5 +1,4 @@
-"""The protocol of models with losses of rows, and their utility at validation
-points."""
+"""The protocol of models with losses of rows, and a utility at validation points."""
 
 from abc import ABCMeta, abstractmethod
 from dataclasses import dataclass
@@ -44,8 +43,7 @@ class RowModel(metaclass=ABCMeta):
 
     @abstractmethod
     def gradient_sum_and_products(self, theta, rows, directions, max_norm=None):
-        """Sum (p,) of the clipped gradients of rows, and products (k, b) with
-        directions."""
+        """Sum (p,) of clipped gradients, and their products (k, b) with directions."""
 
     @abstractmethod
     def linearized(self, theta, rows):
@@ -64,8 +62,7 @@ class RowModel(metaclass=ABCMeta):
         """Probabilities of the classes, (b, n_classes), or predicted targets (b,)."""
 
     def parameters(self, theta):
-        """Parameters in the library of the model, in which long trainings take their
-        steps."""
+        """Parameters in the model's library, in which long trainings step."""
         return theta
 
 

@@ -59,8 +59,7 @@ class Run:
 
     @property
     def max_norm(self):
-        """Bound to clip to, so that the computed sum of gradients changes by at most
-        ``2 clip``.
+        """Clipping bound with which the computed sum changes by at most ``2 clip``.
 
         The relative rounding error of a sum of n numbers, in any order, is at most n
         times the machine epsilon, so that of the sum of n vectors of norm ``clip`` is
@@ -86,8 +85,7 @@ class Run:
 
 
 def descend(run, rows, batches, n_steps, draw=None):
-    """Make the steps of a run; after each, yield the batch and the products of its
-    rows.
+    """Make the steps of a run; after each, yield the batch and its rows' products.
 
     ``rows`` are those of the model. ``batches`` yields indices of rows, or None for
     all. With ``draw``, noise is added to the sum of clipped gradients of each step,
@@ -124,8 +122,7 @@ def descend(run, rows, batches, n_steps, draw=None):
 
 
 def value_rows(run, rows):
-    """Values of rows along a run in which each is in every step, with weight
-    ``1 / run.n``."""
+    """Values of rows along a run; each is in every step, with weight ``1 / run.n``."""
     values = np.zeros(len(rows))
     max_norm = run.max_norm
     for t, theta in enumerate(run.thetas[:-1]):
@@ -138,8 +135,7 @@ def value_rows(run, rows):
 
 
 def point_values(run, rows):
-    """Yield a slice of the validation points and the values of the run's rows at each,
-    (k, n)."""
+    """Yield slices of validation points and the values (k, n) of rows at each."""
     utility = run.utility
     model = utility.model
     max_norm = run.max_norm
@@ -199,8 +195,7 @@ def public_run_rate(make_utility, X, y, rng, *, n_steps, clip, noise_std):
 
 
 def _rehearsal(run, rows, noise):
-    """Gain of utility in a run on public rows, and the sum of the values to first
-    order."""
+    """Gain of utility in a run on public rows, and the sum of first-order values."""
     utility = run.utility
     max_norm = run.max_norm
     (theta,) = run.thetas

@@ -1,5 +1,4 @@
-"""Checks, targets and initial parameters of torch modules. Importing this imports
-torch."""
+"""Checks, targets and initial parameters of modules. Importing this imports torch."""
 
 import copy
 
@@ -98,8 +97,7 @@ def starting_point(module, start):
 
 
 def drawn_parameters(module, seed):
-    """Named parameters after a reset of the trained layers of a module on the CPU, from
-    a seed."""
+    """Named parameters of a module on the CPU, trained layers reset from a seed."""
     with seeded(seed):  # one thread at a time resets the module
         for layer in trained_layers(module):
             layer.reset_parameters()

@@ -1,5 +1,4 @@
-"""Players that train a torch module by clipped gradients. Importing this imports
-torch."""
+"""Players that train a module by clipped gradients. Importing this imports torch."""
 
 from functools import cached_property
 
@@ -186,8 +185,7 @@ class TorchGradientModel(GradientModel):
 
     @default_settings()
     def utilities(self, thetas):
-        """Utilities (T,) of parameters (T, p): weighted means over the validation
-        points."""
+        """Utilities (T,) of parameters (T, p): weighted means over points."""
         X = self._points.X
         y = self._points.y
         row_bytes = self.rows.row_bytes
@@ -211,8 +209,7 @@ class TorchGradientModel(GradientModel):
 
     @default_settings()
     def outputs(self, thetas):
-        """Outputs (T, n_rows, n_outputs) of parameters (T, p) for the rows of the
-        players."""
+        """Outputs (T, n_rows, n_outputs) of parameters (T, p) for the players' rows."""
         outputs = []
         with torch.no_grad():
             for theta in self.rows.tensor(thetas):
@@ -223,8 +220,10 @@ class TorchGradientModel(GradientModel):
     # Gradients ------------------------------------------------------------------------
 
     def _gradients_together(self, thetas, players):
-        """Clipped gradients (b, p), float64 on the device, of b players at rows of
-        ``thetas``."""
+        """Clipped gradients (b, p) of b players, float64 on the device.
+
+        Player i has the parameters in row i of ``thetas`` (b, p).
+        """
         if self.unit == "example":
             return self._means(thetas, players, self.clip)
         means = self._means(thetas, players)
@@ -240,8 +239,7 @@ class TorchGradientModel(GradientModel):
         return torch.where(is_added[:, None], means / divisors[:, None], 0.0)
 
     def _means(self, thetas, players, clip=None):
-        """Mean gradients (b, p) of the rows of players, each clipped where a bound is
-        given."""
+        """Mean gradients (b, p) of players' rows, each clipped if a bound is given."""
         by_example = clip is not None or self.unit == "example"
         first = self._bounds[players]
         n_rows = np.diff(self._bounds)[players]

@@ -43,8 +43,7 @@ class TorchRows:
 
 
 class TorchRowModel(RowModel):
-    """A torch module; parameters that require a gradient are trained, others are
-    constants.
+    """A torch module, of which the parameters that require a gradient are trained.
 
     The loss of a row is ``loss(module(x[None]), y[None])``; None is the cross-entropy
     for classes and the squared error for targets. Classes of a module with one output
@@ -123,8 +122,7 @@ class TorchRowModel(RowModel):
 
     @default_settings()
     def gradient_sum(self, theta, rows, weights, step=None):
-        """Gradient of the weighted sum of losses; with ``step``, plus half Hessian
-        times it."""
+        """Gradient of the weighted losses; with ``step``, plus half its change."""
         leaf = self.tensor(theta).detach().requires_grad_()
         if step is not None:
             step = self.tensor(step)
@@ -203,8 +201,7 @@ class TorchRowModel(RowModel):
         return gradient.double(), products
 
     def _clipped_gradients(self, theta, rows, max_norm):
-        """Gradients (b, p) of rows; zero where not counted, and where not finite if
-        clipped."""
+        """Gradients (b, p) of rows; 0 if not counted, or if clipped and not finite."""
         by_row = vmap(grad(self.row_loss), in_dims=(None, 0, 0))
         gradients = by_row(theta, rows.X, rows.y).double()
         norms = torch.linalg.vector_norm(gradients, dim=1)
@@ -233,8 +230,10 @@ class TorchRowModel(RowModel):
         return slope.detach(), pullback
 
     def steps_in_memory(self, n_rows):
-        """Number of steps whose derivatives fit into half of `working_memory`, or of a
-        GPU's."""
+        """Number of steps whose derivatives fit into half of the memory.
+
+        The memory is `working_memory`, or what is free on a GPU.
+        """
         parameter_bytes = 4 * self.dtype.itemsize * self.n_parameters
         n_bytes = 4 * self.row_bytes * n_rows + parameter_bytes
         return block_bytes(self.device, divisor=2) // n_bytes

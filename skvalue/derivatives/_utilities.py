@@ -7,8 +7,7 @@ _BLOCK = 2**22  # pairs of a positive and a negative at a time
 
 
 def evaluate(utility, model, z, y, weights):
-    """A utility at some decisions: at each point if it is a mean, as a whole, and its
-    gradient.
+    """A utility at some decisions: at each point, as a whole, and its gradient.
 
     Parameters
     ----------
@@ -141,8 +140,7 @@ def smooth_accuracy(z, codes):
 
 
 def smooth_auc(z, codes, weights):
-    """Mean over pairs of a positive and a negative of the logistic function of their
-    difference.
+    """Smoothed AUC: mean logistic function of differences of positive and negative.
 
     >>> z, codes = np.zeros((2, 1)), np.array([0, 1])
     >>> value, gradient = smooth_auc(z, codes, np.full(2, 0.5))
@@ -173,8 +171,7 @@ def smooth_auc(z, codes, weights):
 
 
 class AccuracyGap:
-    """Utility: minus the gap of the smoothed accuracy between groups of validation
-    points.
+    """Utility: minus the gap in smoothed accuracy between groups of points.
 
     Parameters
     ----------

@@ -89,8 +89,7 @@ def walk_permutations(
 
 
 def without_tails(q, tail=1e-6):
-    """Probabilities q of the sizes of a coalition, zero for the rarest, in total
-    `tail`.
+    """Probabilities q of sizes, zero for the rarest ones, of `tail` in total.
 
     A walk computes no utilities where there is no weight: Beta(a, 1)-Shapley has none
     at the end.
@@ -118,8 +117,7 @@ def needed_positions(weights):
 
 @dataclass
 class _Steps:
-    """The steps along permutations that are walked together; utilities are computed
-    later.
+    """The steps along permutations walked together; utilities are computed later.
 
     Parameters
     ----------
@@ -184,14 +182,12 @@ class _Walks:
         self.blocks = _blocks(n, n_draws * self.n_drawn)
 
     def bundles(self, first):
-        """The permutations from ``first`` on, as many in a bundle as are walked in one
-        task."""
+        """Bundles of the permutations from ``first`` on, each walked in one task."""
         numbers = range(first, self.n_permutations)
         return [numbers[block] for block in _blocks(len(numbers), self.n_walks)]
 
     def steps(self, numbers, past=None):
-        """Take the steps along permutations; ``past`` is that of
-        `GradientModel.walk`."""
+        """Take the steps along permutations; ``past`` as in `GradientModel.walk`."""
         model = self.model
         first = numbers[0]
         generators = [np.random.default_rng(self.seeds[t]) for t in numbers]
@@ -286,8 +282,7 @@ class _Walks:
         return self.walked([self.steps(numbers)])
 
     def drawn_noise(self, t, order, block):
-        """Noise of a block of steps of permutation t, which starts at a multiple of a
-        draw."""
+        """Noise of a block of steps of permutation t; a draw starts with the block."""
         n = self.model.n_players
         p = self.model.n_parameters
         if self.noise is None:
@@ -302,8 +297,7 @@ class _Walks:
 
 
 def marginals_along(model, weights, order, theta, steps):
-    """Weighted marginal utilities (n_players,) of one walk from ``theta`` by steps (n,
-    p)."""
+    """Weighted marginal utilities (n_players,) of a walk with known steps (n, p)."""
     needed = needed_positions(weights)
     utilities = np.empty(len(order) + 1)
     for block in _blocks(len(order), steps_in_memory(steps.shape[1])):

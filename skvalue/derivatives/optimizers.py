@@ -69,11 +69,11 @@ class Optimizer:
         return theta, first, second
 
     def adjoint(self, state, gradient, t, n_steps, adjoints):
-        """Derivatives of a function of the state after step t, by the state before it
-        and by the gradient.
+        """Derivatives by the state before step t and by the gradient.
 
-        ``adjoints`` are its derivatives by the state after. The gradient counts as a
-        constant in the first result.
+        The derivatives are those of a function of the state after step t, whose
+        derivatives by that state are ``adjoints``. The gradient counts as a constant in
+        the first result.
         """
         by_theta, *by_means = adjoints
         rate = self.rate(t, n_steps)
@@ -100,7 +100,6 @@ class Optimizer:
         return first, _DECAY * means[1] + (1 - _DECAY) * gradient**2
 
     def _corrected(self, second, t):
-        """Factor of the first mean, and root of the second, corrected for their start
-        at 0."""
+        """Factor of the first mean, root of the second, corrected for starts at 0."""
         root = (second / (1 - _DECAY ** (t + 1)) + self.eps) ** 0.5
         return 1 / (1 - self.momentum ** (t + 1)), root

@@ -1,5 +1,4 @@
-"""Derivatives of a function of trained parameters by the weights of rows, back through
-training."""
+"""Derivatives of functions of trained parameters by weights, back through training."""
 
 from math import isqrt
 from typing import Any, NamedTuple
@@ -58,8 +57,7 @@ class _Training(NamedTuple):
 
 
 def unrolled_derivatives(model, rows, theta, batches, optimizer, slope):
-    """Derivatives of a function of trained parameters by the weights of all rows, at
-    weights one.
+    """Derivatives of a function of trained parameters by the weights of rows, at one.
 
     Reverse mode through all steps of `train` (Maclaurin, Duvenaud and Adams 2015; Ilyas
     and Engstrom 2025). Of T steps, states are kept every sqrt(T), or more rarely if

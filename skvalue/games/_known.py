@@ -64,8 +64,7 @@ def voting_game(votes, quota):
 
 
 def gloves_game(n_left, n_right):
-    """Glove game: each player has one left or right glove; the utility counts the
-    pairs.
+    """Glove game: a player has one left or right glove, the utility counts pairs.
 
     Parameters
     ----------

@@ -202,8 +202,7 @@ class Game(ABC):
 
 
 def failed_warnings(games):
-    """The warning, as a list, if more than a tenth of the coalitions of games
-    failed."""
+    """The warning, in a list, if more than a tenth of all coalitions failed."""
     n_failed = sum(game.n_failed for game in games)
     n_evaluations = sum(game.n_evaluations for game in games)
     if n_failed <= _MANY_FAILED * n_evaluations:

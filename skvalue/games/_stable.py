@@ -1,5 +1,4 @@
-"""A game of logistic regression with a proved bound on the effect of one row on a
-utility."""
+"""A game of logistic regression in which a bound on the effect of a row is proved."""
 
 from math import hypot, log, sqrt
 
@@ -28,8 +27,7 @@ def weight_norm(l2):
 
 
 def stability(l2, max_norm, fit_intercept=True):
-    """Constants of the game: norm of rows, slope of the loss, and tolerance of the
-    solvers.
+    """Constants of the game: norm of rows, slope of the loss, solvers' tolerance.
 
     The coefficients w of a model minimise ``mean log(1 + exp(-y w.x)) + l2 / 2 |w|^2``,
     so that ``l2 |w|^2`` is the mean of ``m sigmoid(-m)`` over the margins m of its
@@ -110,8 +108,7 @@ def validation_bounds(signed, weights, l2, max_norm, fit_intercept=True):
 
 
 class StableLogisticGame(Game):
-    """Logistic regression of two classes; the utility is minus the mean loss of the
-    model.
+    """Logistic regression of two classes; the utility is minus the model's mean loss.
 
     With ``loss="training"`` it is minus the minimum of the objective on the coalition's
     own rows, which a row that joins k others changes by at most ``ln(1 + exp(kappa
@@ -273,8 +270,7 @@ class StableLogisticGame(Game):
         return coefs
 
     def validation_bounds(self):
-        """Bounds of the slope and curvature of the utility, from the validation points
-        alone.
+        """Bounds of the slope and curvature of the utility, from validation points.
 
         Returns
         -------

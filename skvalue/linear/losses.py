@@ -54,16 +54,14 @@ class Loss:
 
 
 def probabilities(outputs):
-    """Probabilities of classes from outputs (..., k): a single one is that of class
-    1."""
+    """Probabilities of classes from outputs (..., k); a single one is class 1's."""
     if outputs.shape[-1] == 1:
         outputs = np.concatenate([np.zeros_like(outputs), outputs], axis=-1)
     return softmax(outputs, axis=-1)
 
 
 def _class_curvature_derivative(q, change):
-    """Derivatives of ``diag(q) - q q'`` for probabilities q (n, K) that decisions
-    move."""
+    """Derivatives of ``diag(q) - q q'`` along changes of decisions, q probabilities."""
     q_change = q * (change - (q * change).sum(axis=1, keepdims=True))
     diagonal = q_change[:, :, None] * np.eye(q.shape[1])
     return (

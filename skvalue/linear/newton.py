@@ -20,8 +20,7 @@ _MAX_CORRECTIONS = 50
 
 
 def polish_optimum(model):
-    """The model after Newton steps to the optimum, which solvers of estimators reach up
-    to `tol`.
+    """The model at its optimum, which estimators reach up to `tol`, by Newton steps.
 
     Parameters
     ----------
@@ -106,8 +105,7 @@ def row_products(model, directions, X=None, gradient=None, weights=None):
 
 
 def newton_steps(model, hessian, X, gradient, curvature, weights, sign=-1.0):
-    """Change of the coefficients by one Newton step, when single rows are removed or
-    added.
+    """Change of the coefficients by one Newton step if a single row leaves or joins.
 
     The optimum without a row for least squares (Cook 1977), and the approximate
     leave-one-out of Rad and Maleki (2020, equation 6) for other losses.
@@ -309,8 +307,7 @@ def _changes_without_rows(model, hessian, players, converge):
 
 
 def optimum_without(model, rows):
-    """Change of the coefficients without some rows, up to the optimum; NaN if there is
-    none.
+    """Change of the coefficients without some rows, up to the optimum.
 
     Parameters
     ----------
@@ -322,7 +319,8 @@ def optimum_without(model, rows):
     Returns
     -------
     step : ndarray of shape (K, p)
-        The change of the coefficients.
+        The change of the coefficients; NaN if there is no unique optimum without the
+        rows, or if it is not reached.
 
     Examples
     --------

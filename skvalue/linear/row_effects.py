@@ -1,5 +1,4 @@
-"""What each row changes in a utility, to second order in its step, from one fit of a
-coalition.
+"""What each row changes in a utility, to second order, from one fit of a coalition.
 
 At the optimum theta of a coalition S, with Hessian H, let a row with columns a and
 decisions z join (s = 1) or leave (s = -1). With everything but its own loss l to second
@@ -37,8 +36,7 @@ class WeightedRows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """Where the model of a coalition stands: theta (K, p), H (K p, K p), and the
-    loss."""
+    """The optimum of a coalition: theta (K, p), H (K p, K p), and the loss."""
 
     theta: np.ndarray
     hessian: np.ndarray
@@ -208,8 +206,9 @@ def group_changes(optimum, rows, codes, signs, utility):
 
 
 def group_steps(optimum, rows, codes, signs):
-    """Newton's step (n, K p) of each group, and its squared length; 0 and inf if it has
-    none.
+    """Newton's step (n, K p) of each group, and its squared length.
+
+    Where there is no optimum without a group, they are 0 and infinite.
 
     ``codes`` (n_rows,) are the groups 0 to n - 1 of the rows.
     """

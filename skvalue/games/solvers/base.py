@@ -1,5 +1,4 @@
-"""Base class of batched solvers: tiles of coalitions, scores, and the fallback to the
-loop."""
+"""Base class of batched solvers: tiles of coalitions, scores, fallback to the loop."""
 
 from abc import ABC, abstractmethod
 
@@ -55,8 +54,7 @@ class BatchedSolver(ABC):
 
     @classmethod
     def build(cls, training, engine_class=None):
-        """The solver, or None if it does not support the estimator, the data or the
-        scorer.
+        """The solver; None if estimator, data or scorer are not supported.
 
         Raises the ValueError of the estimator for parameters that it refuses.
         """
@@ -101,8 +99,7 @@ class BatchedSolver(ABC):
         """Scores of a tile of nonempty coalitions, and the status of each."""
 
     def utilities(self, masks, n_jobs):
-        """Utilities (m,) of coalitions of rows, and masks of those that failed, and of
-        one class.
+        """Utilities (m,) of coalitions, masks of the failed ones, and of one class.
 
         The utilities depend, bitwise, on all coalitions of the call, not on the number
         of workers.

@@ -10,8 +10,7 @@ from .bayes_kernels import log_likelihoods
 
 
 class BayesSolver(BatchedSolver):
-    """Means and variances of classes, in two compiled passes over the rows of a
-    coalition."""
+    """Means and variances of classes, in two compiled passes over the rows."""
 
     name = "naive Bayes"
     estimator = GaussianNB
@@ -57,6 +56,5 @@ class BayesSolver(BatchedSolver):
 
 
 def _probabilities(joint):
-    """Probabilities as the estimator computes them, with the same rounding for the
-    log-loss."""
+    """Probabilities, rounded as the estimator rounds them for the log-loss."""
     return np.exp(joint - logsumexp(joint, axis=2, keepdims=True))

@@ -64,8 +64,7 @@ class CompiledForm:
 
 
 class LinearSolver(BatchedSolver):
-    """Minimises ``sum of squares + alpha |coef|^2`` in closed form; the intercept is
-    free."""
+    """Minimises ``sum of squares + alpha |coef|^2`` in closed form, intercept free."""
 
     engine_class = CompiledForm
 

@@ -56,8 +56,7 @@ class CompiledNewton:
 
 
 class LogisticSolver(BatchedSolver):
-    """Minimises ``C * sum of log-losses + |coef|^2 / 2`` to convergence; the intercept
-    is free.
+    """Minimises ``C * sum of log-losses + |coef|^2 / 2``; the intercept is free.
 
     `tol`, `max_iter` and `solver` of the estimator are ignored. An engine gives
     coefficients of shape (m, K, p): of two classes K = 1, of more a row each, which is

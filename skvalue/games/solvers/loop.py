@@ -1,5 +1,4 @@
-"""Utilities without a batched solver: clone the estimator, fit it on the coalition,
-score it."""
+"""Utilities without a batched solver: clone the estimator, fit and score the clone."""
 
 import re
 import traceback
@@ -84,8 +83,7 @@ def train(estimator, X, y, sample_weight, classes, rows):
 
 @contextmanager
 def on_all_rows(estimator, X, n_rows):
-    """Context that fits on all rows, or scores that fit: an error means that there is
-    no value.
+    """Context of a fit on all rows and its score: an error means there is no value.
 
     The ValueError repeats of its cause what shows no entry of the rows, see `_reason`.
     """
@@ -107,8 +105,7 @@ def on_all_rows(estimator, X, n_rows):
 
 
 def _reason(error):
-    """The first line of an error of scikit-learn, up to what may be an entry of the
-    rows."""
+    """The first line of an error of scikit-learn, up to what may be a row's entry."""
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)
     if frame.f_globals.get("__name__", "").partition(".")[0] != "sklearn":
         return ", the cause of this error"
@@ -134,8 +131,7 @@ def score_number(score, n_rows):
 
 
 def fit_and_score(training, packed):
-    """Utilities (m,) of coalitions, one by one, and masks of those that failed, and of
-    one class.
+    """Utilities (m,), one by one, and masks of the failed ones, and of one class.
 
     ``packed`` are masks as bits (`numpy.packbits`). Runs on one BLAS and OpenMP thread,
     so that results do not depend on the number of workers. If all rows together fail,

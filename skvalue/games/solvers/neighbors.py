@@ -55,8 +55,7 @@ class NeighborsSolver(BatchedSolver):
         self.order = np.ascontiguousarray(order, dtype=np.int64)
 
     def _refuses(self):
-        """Whether the estimator refuses to predict from fewer rows than
-        `n_neighbors`."""
+        """Whether the estimator refuses fewer rows than `n_neighbors`."""
         rows = [0]
         if self.n_classes:
             rows = np.unique(self.y, return_index=True)[1][:2]

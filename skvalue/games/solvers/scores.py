@@ -9,8 +9,7 @@ from .scoring import scorer_name
 
 
 class PrecomputedClassifier(ClassifierMixin, BaseEstimator):
-    """A classifier with precomputed output of one response method, passed to a
-    scorer."""
+    """A classifier with precomputed output of one response method, for a scorer."""
 
     def __init__(self, classes=None, method=None, answers=None):
         self.classes_ = classes
@@ -33,8 +32,7 @@ class PrecomputedRegressor(RegressorMixin, BaseEstimator):
 
 
 class Scores:
-    """Scores, by the scorer of a `Training`, of predictions at its validation
-    points."""
+    """Scores of predictions at the validation points, by the scorer of a `Training`."""
 
     def __init__(self, training):
         self.training = training

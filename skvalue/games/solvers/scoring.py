@@ -39,8 +39,7 @@ def scorer_name(scoring, classification):
 
 
 def check_scorer(estimator, scoring, sample_weight_val, classes=None):
-    """The scorer as a callable of model, X and y, with `labels` set if its metric needs
-    them.
+    """The scorer, called with model, X and y, with `labels` if its metric needs them.
 
     Raises ValueError for validation weights that it does not accept.
     """

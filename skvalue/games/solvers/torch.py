@@ -24,8 +24,7 @@ _ROUNDING = 1e-12  # relative, of the objective
 
 
 class TorchEngine:
-    """Base of the engines: arrays on the device, size of tiles, sums of products of
-    columns."""
+    """Base of the engines: arrays on the device, tiles, sums of products of columns."""
 
     def __init__(self, solver):
         self.device = find_device(solver.training.device)
@@ -107,8 +106,7 @@ class TorchNewton(TorchEngine):
 
 
 class Classes:
-    """The penalised cross-entropy of coalitions of given classes; coefficients (m, k
-    p).
+    """Penalised cross-entropy of coalitions of given classes; coefficients (m, k p).
 
     The first of two classes has no coefficients: its margins are 0.
     """

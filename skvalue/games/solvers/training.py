@@ -8,8 +8,7 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """The estimator, its training rows, and the validation points and scorer of its
-    models."""
+    """An estimator, its training rows, and its models' validation points and scorer."""
 
     estimator: Any
     X: Any
