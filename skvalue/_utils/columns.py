@@ -1,6 +1,7 @@
 """Transformers of columns of any kind to numbers, with a note on what they do."""
 
 import datetime
+from collections import Counter
 from decimal import Decimal
 
 import numpy as np
@@ -41,6 +42,7 @@ def column_encoder(frame, most_entries=500_000_000, texts=()):
     unless all rows have the same. Raises ValueError if no column is left, one holds
     lists or other objects, or the array would have more than `most_entries`.
     """
+    refuse_repeated_names(frame.columns)
     kinds = [
         _kind(frame.iloc[:, i], name, name in texts)
         for i, name in enumerate(frame.columns)
@@ -66,6 +68,16 @@ def column_encoder(frame, most_entries=500_000_000, texts=()):
         if columns
     ]
     return ColumnTransformer(transformers, sparse_threshold=0), notes
+
+
+def refuse_repeated_names(names):
+    """Refuse a name that two columns have."""
+    for name, times in Counter(map(str, names)).items():
+        if times > 1:
+            raise ValueError(
+                "X must name every column once, since what is reported names columns. "
+                f"Got {name!r} twice."
+            )
 
 
 def _transformers(frame, positions):
@@ -115,6 +127,7 @@ def split_texts(frame, texts=()):
 
     Columns that `texts` names are texts whatever they hold.
     """
+    refuse_repeated_names(frame.columns)
     kinds = {name: _kind(frame[name], name, name in texts) for name in frame.columns}
     texts = [name for name, kind in kinds.items() if kind == "text"]
     not_others = ("text", "identifier", "constant")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .columns import are_counted
+from .columns import are_counted, refuse_repeated_names
 from .sklearn import is_pandas_na, is_scalar_nan
 from .text import count_gaps
 
@@ -61,6 +61,7 @@ class Column:
 def named_columns(X):
     """Name and entries of each column of a frame or an array of two dimensions."""
     if hasattr(X, "columns"):
+        refuse_repeated_names(X.columns)
         return [(str(name), X[name]) for name in X.columns]
     return [(f"x{j}", column) for j, column in enumerate(np.asarray(X).T)]
 

@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits, load_iris, make_regression
 from sklearn.metrics import average_precision_score
 
 from skvalue import KNNShapleyValuer, LabelErrorDetector
-from skvalue.audit import AuditReport, audit_table, read_table
+from skvalue.audit import AuditReport, audit_table, check_table, read_table
 from skvalue.datasets import flip_labels
 
 pd = pytest.importorskip("pandas")
@@ -262,3 +262,10 @@ def test_columns_with_missing_entries_or_far_dates_are_shown(kind):
     assert shown
     assert not shown & {"<NA>", "NaT", "nan", "None"}
     assert report.to_html()
+
+
+@pytest.mark.parametrize("function", [check_table, audit_table])
+def test_a_name_of_two_columns_is_refused(function, rng):
+    X = pd.DataFrame(rng.normal(size=(80, 3)), columns=["a", "a", "b"])
+    with pytest.raises(ValueError, match="once.*Got 'a' twice"):
+        function(X, np.arange(80) % 2)

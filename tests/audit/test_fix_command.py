@@ -226,7 +226,7 @@ def test_values_have_the_rows_of_the_file(reviewed, tmp_path):
     folder, _, _ = reviewed
     values = tmp_path / "values.csv"
     assert command(f"value {folder}/t.csv --target art -o {values}") == 0
-    assert pd.read_csv(values)["row"].tolist() == LABELLED.tolist()
+    assert pd.read_csv(values)["row"].tolist() == (LABELLED + 2).tolist()
 
 
 def test_corrections_are_made_in_the_rows_of_the_file(reviewed, tmp_path):
@@ -315,7 +315,7 @@ def test_clean_drops_what_a_report_names_and_keeps_rows_without_a_label(
 def test_clean_lists_the_dropped_rows_with_the_reason(reviewed, cleaned, tmp_path):
     _, _, wrong = reviewed
     dropped = pd.read_csv(tmp_path / "dropped.csv")
-    assert dropped["dropped_row"].tolist() == wrong.tolist()
+    assert dropped["dropped_row"].tolist() == (wrong + 2).tolist()
     assert set(dropped["dropped_reason"]) == {"wrong by a verdict"}
 
 

@@ -228,6 +228,25 @@ def test_years_of_two_digits_are_read_together_or_asked(
     assert ("latest_year=" in "".join(reading.doubts)) == is_asked
 
 
+WORKERS = "\n".join(
+    ["age,job,town,y"]
+    + [f"{'?' if i == 7 else i},{'?' if i % 9 == 0 else 'cook'},x{i % 3},v{i % 2}"
+       for i in range(60)]
+)  # fmt: skip
+# Option, the number of questions, and of missing jobs.
+WORDS = [(None, 1, 0), ("?", 0, 7), ("=job", 0, 0), (["=job", "=town"], 0, 0)]
+
+
+@pytest.mark.parametrize(("missing", "n_questions", "n_missing"), WORDS)
+def test_a_word_is_missing_in_all_columns_or_asked_once(
+    missing, n_questions, n_missing, read
+):
+    reading = read(WORKERS, "y", missing=missing)
+    assert len(reading.doubts) == n_questions
+    assert reading.frame["job"].isna().sum() == n_missing
+    assert reading.frame["age"].isna().sum() == 1
+
+
 def test_a_decimal_comma_in_another_column_decides(read):
     """1.234 is 1234 next to it."""
     reading = read("\n".join(["a;b;c;d", *ROWS]))
@@ -326,6 +345,7 @@ REFUSED = [
     ("a,b\n1,x\n", {"target": "b", "task": "regression"}, "holds other than numbers"),
     ("a,b\n1," + "x" * 1001, {"target": "b"}, "labels of at most 1000 characters"),
     (WIDE, {}, "at most 10000 col"),
+    ("a,b\n1,x\n-1e999,y\n", {}, "the column 'a' must be of numbers below.*-1e999"),
 ]  # fmt: skip
 
 

@@ -324,7 +324,7 @@ def test_private_rows_that_are_public_have_no_value(tmp_path):
     for public, rows in [(lines[:295], range(295, 300)), (lines[150:400], range(150))]:
         points.write_text("\n".join([header, *public]))
         assert command(line) == 0
-        assert pd.read_csv(out)["row"].tolist() == list(rows)
+        assert pd.read_csv(out)["row"].tolist() == [row + 2 for row in rows]
 
 
 @pytest.fixture

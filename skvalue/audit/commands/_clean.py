@@ -202,7 +202,7 @@ def _with_reasons(dropped, table):
     """The dropped rows, lowest value first, after their number, value and reason."""
     rows = table.iloc[dropped["row"]]
     columns = {
-        "dropped_row": rows.index,
+        "dropped_row": rows.index + 2,
         "dropped_value": dropped["value"],
         "dropped_reason": dropped["reason"],
     }

@@ -53,7 +53,7 @@ def _run(options):
         watched(valuer).fit(rows.X, rows.y, **rows.fit_arguments())
 
     if rows.groups is None:
-        columns = {"row": rows.numbers}
+        columns = {"row": rows.numbers + 2}
         what = "rows"
     else:
         columns = {"group": valuer.groups_}

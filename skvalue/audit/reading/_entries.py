@@ -67,6 +67,10 @@ def typed_entries(name, column, conventions, asks_for_codes):
     values = np.zeros(0)
     if present:
         values = conventions.choose(name, column, present[0])
+        if column.kind == "number" and np.isinf(values).any():
+            cell = present[int(np.argmax(np.isinf(values)))]
+            rule = "of numbers below 1.8e308, or a column of text="
+            refuse(f"the column {name!r}", rule, cell)
     if column.odd_words:
         n_odd = sum(counts[word] for word in column.odd_words)
         conventions.doubts.append(

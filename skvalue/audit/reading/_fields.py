@@ -162,7 +162,7 @@ def _why_ragged(lines, start, parsed):
         f"line {first_odd.end} must have {width} fields, as most lines have "
         f"(separated by {best!r}). Got {n_fields}"
     )
-    if odd == [0] and n_fields == width - 1:
+    if odd == [0] and 1 < n_fields == width - 1:
         rows = [record.entries for record in records[1:]]
         reason = _why_one_more(rows, best)
         if reason is not None:

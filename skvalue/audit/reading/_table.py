@@ -242,6 +242,7 @@ def read_table(
         name: typed_entries(name, column, conventions, f"={name}" not in missing)
         for name, column in columns.items()
     }
+    conventions.doubts += _doubts_about_words(columns, missing, {target, *kept_as_text})
     if strict and conventions.doubts:
         raise ValueError(" ".join(conventions.doubts))
     for note, noted_columns in conventions.notes.items():
@@ -308,6 +309,32 @@ def _codes_by_column(missing, names):
         for column in columns:
             codes[column].add(code)
     return codes
+
+
+def _doubts_about_words(columns, missing, decided):
+    """The doubt about words that are missing in some columns and entries of others.
+
+    decided : set of names of columns that are not asked about
+    """
+    of_missing = {}
+    for name, column in columns.items():
+        if column.kind != "text":
+            for word in set(column.missing) - {""}:
+                of_missing.setdefault(word, []).append(name)
+    of_entries = {}
+    for name, column in columns.items():
+        if column.kind != "text" or name in decided or f"={name}" in missing:
+            continue
+        for word in set(column.counts) & set(of_missing) - set(column.missing):
+            of_entries.setdefault(word, []).append(name)
+    for word in sorted(of_entries):
+        texts = of_entries[word]
+        options = " and ".join(f"missing='={name}'" for name in texts[:5])
+        yield (
+            f"{word!r} is missing in {_listed(of_missing[word])} and an entry of "
+            f"{_listed(texts)}. Pass missing={word!r} if it is missing everywhere, "
+            f"else {options}."
+        )
 
 
 def _doubts_about_letters(text):
