@@ -26,6 +26,7 @@ __all__ = [
     "RadiusWarning",
     "SameRowsWarning",
     "UnbatchedFitWarning",
+    "UncleanPointsWarning",
     "UnseenLabelsWarning",
     "VoidGuaranteeWarning",
 ]
@@ -85,6 +86,11 @@ class ManyClassesWarning(UserWarning):
 
 class UnbatchedFitWarning(UserWarning):
     """Models are trained one by one: a parameter or a step does not allow batches."""
+
+
+class UncleanPointsWarning(UserWarning):
+    """Rows with labels as noisy as those of the others evaluate a method that needs
+    clean ones."""
 
 
 class UnseenLabelsWarning(UserWarning):

@@ -37,6 +37,8 @@ class Capabilities:
     means : bool, default=True
         Whether the utility is a mean over validation points, so that new points only
         add terms.
+    on_themselves : bool, default=False
+        Whether cv=None evaluates each row on itself, and does not hold out rows.
     values_are_public : bool, default=False
         Whether the values of a private fit are published.
     protects_groups : bool, default=False
@@ -62,6 +64,7 @@ class Capabilities:
     squares: bool = True
     points: bool = True
     means: bool = True
+    on_themselves: bool = False
     values_are_public: bool = False
     protects_groups: bool = False
     fit_transform_error: str = ""

@@ -22,6 +22,8 @@ def split_rows(cv, problem):
     y = problem.y
     n = len(y)
     prior = 0.0 if problem.n_classes else float(y.mean())
+    if cv is None and problem.capabilities.on_themselves:
+        return (Split(slice(None), _all_rows(X, y, prior)),), 1.0
     is_name = isinstance(cv, str) and cv == "leave-one-out"
     if is_name or isinstance(cv, LeaveOneOut):
         if problem.capabilities.neighbors and problem.groups is None:
@@ -54,16 +56,20 @@ def _leave_one_out_in_one_game(X, y, prior):
             "y_val, or cv=5, to make it cheaper.",
             QuadraticCostWarning,
         )
-    rows = np.arange(n)
-    points = Points(
+    return (Split(slice(None), _all_rows(X, y, prior)),), n / (n + 1)
+
+
+def _all_rows(X, y, prior):
+    """All rows as validation points."""
+    rows = np.arange(len(y))
+    return Points(
         X=X,
         y=y,
-        weights=np.full(n, 1.0 / n),
+        weights=np.full(len(y), 1.0 / len(y)),
         index=rows,
         self_index=rows,
         prior=prior,
     )
-    return (Split(slice(None), points),), n / (n + 1)
 
 
 def _positions(cv, problem):

@@ -23,7 +23,7 @@ def choose_sampler(semivalue, n, limit=None):
     """
     if limit is None:
         limit = np.inf
-    if 2**n <= min(limit - 1, _FEW_COALITIONS):
+    if 2**n <= min(limit, _FEW_COALITIONS):
         return "exact"
     if max(limit, n - 1) <= SUBSETS:
         return "permutation"

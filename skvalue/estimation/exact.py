@@ -28,7 +28,7 @@ class TableMoments(Moments):
 
 
 class ExactDesign(Design):
-    """All 2^n coalitions."""
+    """All 2^n coalitions, of which the last, of all players, is evaluated first."""
 
     exact = True
 
@@ -53,16 +53,20 @@ class ExactDesign(Design):
     def _ask(self, blocks):
         start = self.moments.count
         n_coalitions = min(self.size, max(1, ENTRIES // self.n))
-        codes = np.arange(start, min(start + n_coalitions, self._end_of_block))
+        end = min(self._end_of_block, self.total - 1)
+        codes = np.arange(start, min(start + n_coalitions, end))
         self._pending = (codes[:, None] >> np.arange(self.n)) % 2 == 1
         return self._pending
 
     def _tell(self, utilities):
+        n_new = len(utilities)
+        if self.moments.count + n_new == self.total - 1:
+            utilities = np.append(utilities, self.full)
         moments = self.moments.add(utilities)
         is_complete = moments.count == self._end_of_block
         if is_complete:
             self._pending = None
-        self._advance(moments, int(is_complete), len(utilities))
+        self._advance(moments, int(is_complete), n_new)
 
     def values(self):
         if not self.has_reliable_errors:

@@ -32,7 +32,7 @@ class Stopping:
     def refuse_few(self, designs, sampler):
         """Raise ValueError if the limit does not allow a replicate in every game."""
         n_needed = max(
-            1 + (design.total if design.exact else design.cost) for design in designs
+            design.total if design.exact else 1 + design.cost for design in designs
         )
         n_games = len(designs)
         if self.max_evaluations >= n_games * n_needed:

@@ -3,6 +3,7 @@
 Compiled loops (``*_kernels``) are imported by the solvers that call them.
 """
 
+from .columns import column_centers, column_scales
 from .hessian import Hessian
 from .losses import GAMMA, LOGISTIC, POISSON, SOFTMAX, SQUARED, Loss, probabilities
 from .newton import (

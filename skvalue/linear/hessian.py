@@ -55,11 +55,18 @@ class Hessian:
         self.solver = "cholesky" if is_small else "cg"
         weight = model.weights.sum() - less_weight
         self._penalty = model.penalty + weight * model.row_penalty
+
+        # Columns may have any unit: the matrix is scaled to a diagonal near one. A scale
+        # is that of a column in all decisions, so that directions along which all of
+        # them shift stay such directions.
+        diagonal = self._diagonal().mean(axis=0)
+        self._scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
         self._factor = self._factorise() if is_small else None
 
     def _factorise(self):
         """Cholesky factor of the matrix, in the form of `cho_factor`."""
-        matrix = self._matrix()
+        scale = self._scale
+        matrix = self._matrix() * scale[:, None, None] * scale
         n_coefs = self.model.theta.size
         try:
             factor, lower = cho_factor(
@@ -76,6 +83,18 @@ class Hessian:
                 f"{self.model.estimator!r}."
             )
         return factor, lower
+
+    def _diagonal(self):
+        """The diagonal of the Hessian, (K, p)."""
+        model = self.model
+        p, k = model.theta.shape
+        diagonal = np.tile(self._penalty, (k, 1))
+        for block in tiles(len(model.y), max(1, _BLOCK // (p + k * k))):
+            X = model.X[block]
+            squares = X.power(2) if sparse.issparse(X) else X**2
+            curvature = model.curvature(block)
+            diagonal += (squares.T @ np.einsum("naa->na", curvature)).T
+        return diagonal
 
     def _matrix(self):
         """The matrix of the Hessian, (K, p, K, p)."""
@@ -102,8 +121,8 @@ class Hessian:
             # The same shift of all decisions changes no probability. Gradients have no
             # component along it, so a term along it makes the matrix regular and
             # changes no solution.
-            mean_diagonal = np.einsum("ajaj->", matrix) / (k * p)
-            matrix[:, diagonal, :, diagonal] += mean_diagonal
+            mean_diagonal = np.einsum("ajaj->j", matrix) / k
+            matrix[:, diagonal, :, diagonal] += mean_diagonal[:, None, None]
         return matrix
 
     def product(self, vectors):
@@ -147,15 +166,23 @@ class Hessian:
         ValueError
             If conjugate gradients do not converge.
         """
-        flat = vectors.reshape(len(vectors), -1)
-        if self._factor is not None:
-            return cho_solve(self._factor, flat.T).T.reshape(vectors.shape)
-
         shape = vectors.shape[1:]
+        flat = (vectors * self._scale).reshape(len(vectors), -1)
+        if self._factor is not None:
+            solutions = cho_solve(self._factor, flat.T).T
+            return solutions.reshape(vectors.shape) * self._scale
+
+        if self.model.loss is SOFTMAX:
+            # Rounding errors along shifts of all decisions have no solution.
+            free = self._penalty == 0
+            centered = flat.reshape(vectors.shape).copy()
+            centered[:, :, free] -= centered[:, :, free].mean(axis=1, keepdims=True)
+            flat = centered.reshape(flat.shape)
         n_coefs = flat.shape[1]
 
         def multiply(vector):
-            return self.product(vector.reshape(1, *shape)).ravel()
+            product = self.product(vector.reshape(1, *shape) * self._scale)
+            return (product * self._scale).ravel()
 
         operator = LinearOperator((n_coefs, n_coefs), multiply, dtype=np.float64)
         solutions = []
@@ -168,4 +195,4 @@ class Hessian:
                     f"penalty. Got {self.model.estimator!r}."
                 )
             solutions.append(solution)
-        return np.array(solutions).reshape(vectors.shape)
+        return np.array(solutions).reshape(vectors.shape) * self._scale

@@ -14,7 +14,9 @@ _SINGULAR = 1e-10  # determinant below which a row has no optimum without it
 # Newton's steps end with one of this length, relative to the coefficients: the error
 # after a step is about its square. Errors of corrections fall by a factor each.
 _LAST_STEP = 1e-6
-_MAX_STEPS = 20
+_MAX_STEPS = 50
+_MAX_HALVINGS = 30
+_ROUNDING = 1e-12  # relative, of the objective
 _LAST_CORRECTION = 1e-9
 _MAX_CORRECTIONS = 50
 
@@ -51,16 +53,39 @@ def polish_optimum(model):
     """
     weight = model.weights.sum()
     penalty = (model.penalty + weight * model.row_penalty)[:, None]
+    units = model.units[:, None]
+    value = np.inf if model.loss is SQUARED else _objective(model, penalty)
     for _ in range(_MAX_STEPS):
         gradient = model.X.T @ model.gradient() + penalty * model.theta
         step = Hessian(model).solve(gradient.T[None])[0].T
-        model = replace(model, theta=model.theta - step)
-        if np.abs(step).max() <= _LAST_STEP * (1 + np.abs(model.theta).max()):
-            return model
+        ahead = replace(model, theta=model.theta - step)
+        size = 1 + np.abs(ahead.theta / units).max()
+        if np.abs(step / units).max() <= _LAST_STEP * size:
+            return ahead
+        if model.loss is SQUARED:
+            model = ahead
+            continue
+
+        # Far from the optimum a whole step may go too far.
+        for _ in range(_MAX_HALVINGS):
+            ahead_value = _objective(ahead, penalty)
+            if ahead_value <= value + _ROUNDING * abs(value):
+                break
+            step = step / 2
+            ahead = replace(model, theta=model.theta - step)
+        model = ahead
+        value = ahead_value
     raise ValueError(
         f"estimator must be near its optimum: {_MAX_STEPS} Newton steps from its "
         f"coefficients do not converge. Increase max_iter. Got {model.estimator!r}."
     )
+
+
+def _objective(model, penalty):
+    """The objective at the coefficients of a model, for penalties (p, 1)."""
+    with np.errstate(over="ignore"):
+        losses = model.loss.values(model.X @ model.theta, model.y)
+        return model.weights @ losses + (penalty * model.theta**2).sum() / 2
 
 
 def row_products(model, directions, X=None, gradient=None, weights=None):
@@ -284,7 +309,8 @@ def _changes_without_rows(model, hessian, players, converge):
         hessian = Hessian(model, model.weights.mean())
     rows = np.concatenate(players)
     n_corrections = _MAX_CORRECTIONS if converge else 1
-    scale = 1 + np.abs(model.theta).max()
+    units = model.units
+    scale = 1 + np.abs(model.theta.T / units).max()
     for tile in tiles(len(rows), block_size(model)):
         removed = rows[tile]
         steps = newton_steps(
@@ -298,7 +324,7 @@ def _changes_without_rows(model, hessian, players, converge):
         for _ in range(n_corrections):
             former = steps
             steps = corrected_steps(model, hessian, steps, rows=removed)
-            errors = np.abs(steps - former).max(axis=(1, 2)) / scale
+            errors = np.abs((steps - former) / units).max(axis=(1, 2)) / scale
             if np.all(errors <= _LAST_CORRECTION):
                 break
         if converge:

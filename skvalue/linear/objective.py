@@ -2,6 +2,7 @@
 
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, compute_class_weight
 
+from .columns import column_centers
 from .losses import GAMMA, LOGISTIC, POISSON, SOFTMAX, SQUARED
 
 _DEVIANCES = {PoissonRegressor: POISSON, GammaRegressor: GAMMA}
@@ -43,8 +45,8 @@ class LinearModel:
     Parameters
     ----------
     X : ndarray or CSR array of shape (n_samples, p)
-        Rows as the model sees them: transformed, with a last column of ones for an
-        intercept.
+        Rows as the model sees them: transformed, less `center`, with a last column of
+        ones for an intercept.
     y : ndarray of shape (n_samples,) or (n_samples, K)
         Codes of the classes, or targets.
     weights : ndarray of shape (n_samples,)
@@ -64,6 +66,10 @@ class LinearModel:
         The fitted estimator, which maps other rows.
     features : ndarray or None
         Map from kernels with the rows to the columns of X, for kernels.
+    center : ndarray of shape (p - 1,) or None
+        What is subtracted from the columns, so that their offset costs no digits; the
+        intercept in `theta` makes up for it. None for sparse rows, and where there is
+        no intercept, or it is penalised.
 
     See Also
     --------
@@ -90,6 +96,15 @@ class LinearModel:
     classes: np.ndarray | None
     estimator: Any
     features: np.ndarray | None = None
+    center: np.ndarray | None = None
+
+    @cached_property
+    def units(self):
+        """A size of each coefficient, (p,): one over the root mean square of its
+        column."""
+        squares = self.X.power(2) if sparse.issparse(self.X) else self.X**2
+        roots = np.sqrt(np.asarray(squares.mean(axis=0)).ravel())
+        return 1.0 / np.where(roots > 0, roots, 1.0)
 
     def gradient(self, rows=slice(None)):
         """Weighted gradients of the losses of some rows by their decisions, (n, K).
@@ -174,6 +189,8 @@ class LinearModel:
         last, X = _last_step(self.estimator, X)
         if self.features is not None:
             return _kernel(last, X) @ self.features
+        if self.center is not None:
+            X = X - self.center
         return _with_ones(X) if last.fit_intercept else X
 
     def fitted(self, theta):
@@ -197,6 +214,8 @@ class LinearModel:
             if last.fit_intercept:
                 intercept = theta[-1]
                 theta = theta[:-1]
+                if self.center is not None:
+                    intercept = intercept - self.center @ theta
                 is_scalar = np.ndim(last.intercept_) == 0
                 last.intercept_ = float(intercept[0]) if is_scalar else intercept
             last.coef_ = theta.T.reshape(np.shape(last.coef_))
@@ -320,8 +339,15 @@ def linear_model(estimator, X, y, sample_weight=None):
 
     theta = np.atleast_2d(np.asarray(last.coef_, dtype=np.float64)).T
     n_features, n_decisions = theta.shape
+    center = None
     if last.fit_intercept:
-        theta = np.vstack([theta, np.broadcast_to(last.intercept_, n_decisions)])
+        intercept = np.broadcast_to(last.intercept_, n_decisions)
+        shrinks_intercept = getattr(last, "solver", None) == "liblinear"
+        if not sparse.issparse(X) and not shrinks_intercept:
+            center = column_centers(X)
+            X = X - center
+            intercept = intercept + center @ theta
+        theta = np.vstack([theta, intercept])
         X = _with_ones(X)
 
     # The loss and the penalties in the scale in which the loss has factor 1.
@@ -353,6 +379,7 @@ def linear_model(estimator, X, y, sample_weight=None):
         row_penalty=row_penalty,
         classes=classes,
         estimator=estimator,
+        center=center,
     )
     return replace(model, y=model.targets(codes))
 

@@ -68,7 +68,7 @@ def test_an_enumeration_is_exact(number, semivalue):
     values, errors, _, design = estimate(game, "exact", semivalue, None)
     np.testing.assert_allclose(values, exact_values(game, semivalue), atol=1e-12)
     assert (errors == 0).all()
-    assert design.n_evaluations == 1 + 2**game.n_players
+    assert design.n_evaluations == 2**game.n_players
 
 
 @pytest.mark.parametrize("unit", [2.0**300, 2.0**-300])

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
-from ...linear import ONE_CLASS, SOLVED, UNSOLVED
+from ...linear import ONE_CLASS, SOLVED, UNSOLVED, column_centers, column_scales
 from ...linear.dual_kernels import dual_tile
 from ...linear.logistic_kernels import solve_tile
 from .base import BatchedSolver, complete_probabilities, one_class
@@ -58,7 +58,10 @@ class CompiledNewton:
 class LogisticSolver(BatchedSolver):
     """Minimises ``C * sum of log-losses + |coef|^2 / 2``; the intercept is free.
 
-    `tol`, `max_iter` and `solver` of the estimator are ignored. An engine gives
+    `tol`, `max_iter` and `solver` of the estimator are ignored. Columns are centred if
+    the intercept makes up for it, and scaled together with their penalty, which changes
+    no decision: Newton's method then keeps its digits, whatever their units. An engine
+    gives
     coefficients of shape (m, K, p): of two classes K = 1, of more a row each, which is
     0 for the classes that a coalition lacks, and for the first of two that it has.
     """
@@ -83,10 +86,23 @@ class LogisticSolver(BatchedSolver):
     def __init__(self, training, X, X_val):
         super().__init__(training, X, X_val)
         parameters = training.estimator.get_params()
-        self.penalty = np.full(X.shape[1], 1.0 / parameters["C"])
-        if parameters["fit_intercept"]:
-            self.X = np.c_[X, np.ones(len(X))]
-            self.X_val = np.c_[X_val, np.ones(len(X_val))]
+        self.fit_intercept = parameters["fit_intercept"]
+        self.C = parameters["C"]
+        penalty = 1.0 / self.C
+        if self.fit_intercept:
+            center = column_centers(X)
+            X = X - center
+            X_val = X_val - center
+
+        # Losses have curvatures of at most a quarter.
+        self.unit = column_scales(X, 4 * penalty / len(X))
+        self.X = X / self.unit
+        self.X_val = X_val / self.unit
+        self.penalty = penalty / self.unit**2
+        if self.fit_intercept:
+            self.unit = np.r_[self.unit, 1.0]
+            self.X = np.c_[self.X, np.ones(len(X))]
+            self.X_val = np.c_[self.X_val, np.ones(len(X_val))]
             self.penalty = np.r_[self.penalty, 0.0]
         self.scale = (self.weights @ np.abs(self.X)) / len(X)
         self.n_vectors = self.n_classes if self.n_classes > 2 else 1
@@ -114,6 +130,7 @@ class LogisticSolver(BatchedSolver):
         is_compiled = type(self.engine) is CompiledNewton
         if n_penalised >= 4 and is_compiled and self.training.sample_weight is None:
             self._max_dual_rows = n_penalised // 2
+            self._dual_X = self.X * self.unit
         self.start = coefs[0, 0]
         self._is_prepared = True
 
@@ -133,17 +150,20 @@ class LogisticSolver(BatchedSolver):
         return self.score(coefs, counts, sizes), status
 
     def _solve_dual(self, masks):
-        """Coefficients (m, p) of coalitions of two classes, and their status."""
+        """Coefficients (m, p) of coalitions of two classes, and their status.
+
+        The dual has one penalty for all coefficients: columns are not scaled.
+        """
         coefs, solved = dual_tile(
-            X=self.X,
+            X=self._dual_X,
             t=(self.y == 1) * 1.0,
             masks=masks,
-            c=np.full(len(masks), 1 / self.penalty[0]),
-            free=self.penalty[-1] == 0,
+            c=np.full(len(masks), self.C),
+            free=self.fit_intercept,
             rtol=_DUAL_TOLERANCE,
             max_steps=MAX_STEPS,
         )
-        return coefs, np.where(solved, SOLVED, UNSOLVED)
+        return coefs * self.unit, np.where(solved, SOLVED, UNSOLVED)
 
     def score(self, coefs, counts, sizes):
         """Scores (m,) of models of coefficients (m, K, p).

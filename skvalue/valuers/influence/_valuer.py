@@ -17,16 +17,25 @@ from ...base import (
     refuse_unseen_labels,
 )
 from ...derivatives import supports
+from ...exceptions import UncleanPointsWarning
 from .._retraining._games import estimator_of
 from ._values import (
     expected_joining_values,
     first_order_moments,
     joining_values,
+    own_changes,
+    own_joining_values,
     rows_of_players,
     second_order_decreases,
     second_order_moments,
     value_split,
     values_at_points,
+)
+
+_OF_CV = (
+    "cv holds out rows whose labels are as noisy as those of the others: on average the "
+    "gradient of their loss is zero at the optimum, and values say little about wrong "
+    "labels. Pass clean X_val and y_val, or cv=None, which evaluates each row on itself."
 )
 
 # Utilities that are means over the validation points, and all by name.
@@ -41,11 +50,16 @@ class _NoMeanError(ValueError, AttributeError):
 class InfluenceValuer(BaseValuer):
     """Influence of rows on a trained linear model, from its exact Hessian.
 
-    The value of a row is the estimated decrease of the utility of the trained model
-    when the row is removed: to first order the product of the gradients of the utility
-    and of the row's loss in the inverse of the Hessian. There is one fit and one linear
-    system; no model is trained without a row. Values are no semivalues, and do not sum
-    to ``utility_ - empty_utility_``.
+    With validation points, the value of a row is the estimated decrease of the utility
+    of the trained model when the row is removed: to first order the product of the
+    gradients of the utility and of the row's loss in the inverse of the Hessian. There
+    is one fit and one linear system; no model is trained without a row. Values are no
+    semivalues, and do not sum to ``utility_ - empty_utility_``.
+
+    Without validation points, the value of a row is the estimated change of the utility
+    at the row itself when it is removed (approximate leave-one-out, from one fit): that
+    of a group is the mean over its own rows. It is lowest for rows that the model fits
+    only because it was trained on them, such as those with a wrong label.
 
     Parameters
     ----------
@@ -70,8 +84,11 @@ class InfluenceValuer(BaseValuer):
         1 is the first order, in which the value of a group is the sum of those of its
         rows. With 2 the utility is evaluated after two steps of Newton's method on the
         objective without the row, or the group: the exact model for least squares.
-    cv : int, splitter or "leave-one-out", default=5
-        Which rows are held out in turn, if there is no validation set.
+    cv : int, splitter, "leave-one-out" or None, default=None
+        If there is no validation set: None evaluates each row on itself. Else which
+        rows are held out in turn and evaluate the others; the rows then evaluate each
+        other with the labels that they have, to first order no value says which are
+        wrong, and a warning says so.
     n_jobs : int, default=None
         Number of splits that are valued at the same time.
 
@@ -80,7 +97,8 @@ class InfluenceValuer(BaseValuer):
     values_ : ndarray of shape (n_samples,) or (n_groups,)
         Values in the order of the rows, or of `groups_`; higher is better.
     utility_ : float
-        Utility of the model trained on all rows.
+        Utility of the model trained on all rows, at the validation points; at the rows
+        themselves if there are none.
     empty_utility_ : float
         Utility of a constant decision: probabilities 1/C, or the mean of y_val.
     solver_ : {"cholesky", "cg"}
@@ -145,7 +163,7 @@ class InfluenceValuer(BaseValuer):
         *,
         utility: object = "neg_loss",
         order=1,
-        cv: object = 5,
+        cv: object = None,
         n_jobs=None,
     ):
         self.estimator = estimator
@@ -166,6 +184,7 @@ class InfluenceValuer(BaseValuer):
             task=task_of("auto", self.estimator),
             any_rows=True,
             means=False,
+            on_themselves=True,
             names=self.estimator is not None,
             products=not hasattr(self.estimator, "steps"),
         )
@@ -181,6 +200,15 @@ class InfluenceValuer(BaseValuer):
                 f"a Pipeline that ends in one of them. Got {estimator!r}."
             )
         refuse_unseen_labels(problem, self.cv)
+        on_themselves = problem.is_on_itself
+        if on_themselves and self.utility not in _MEANS:
+            raise ValueError(
+                "utility must be a mean over points where each row is evaluated on "
+                f"itself: {' or '.join(map(repr, _MEANS))}. Pass X_val, or cv. Got "
+                f"utility={self.utility!r}."
+            )
+        if not on_themselves and not problem.has_validation_set:
+            run.warn(_OF_CV, UncleanPointsWarning)
 
         tasks = []
         for number, split in enumerate(problem.splits):
@@ -190,7 +218,7 @@ class InfluenceValuer(BaseValuer):
                 points = replace(points, y=points.y.astype(np.int64))
             data = (estimator, X, problem.labels(y), points, self.utility)
             groups = None if problem.groups is None else problem.groups[split.players]
-            tasks.append((number, data, groups, self.order))
+            tasks.append((number, data, groups, self.order, on_themselves))
         values = run.map(value_split, tasks, self.n_jobs, what="splits valued")
 
         # The empty utility is that of the trained models.
@@ -212,9 +240,11 @@ class InfluenceValuer(BaseValuer):
         trained = fitted.statistic[number]
         model = trained.model
         with one_blas_thread():
+            if y is not None and model.classes is not None:
+                y = y.astype(np.int64)
+            if fitted.problem.is_on_itself:
+                return own_joining_values(trained, X, y, self.order)
             if y is not None:
-                if model.classes is not None:
-                    y = y.astype(np.int64)
                 return joining_values(trained, X, model.targets(y), self.order)
             if self.order == 2 and model.loss.classes:
                 return expected_joining_values(trained, X)
@@ -222,6 +252,9 @@ class InfluenceValuer(BaseValuer):
 
     def _point_values(self, fitted, number, players):
         trained = fitted.statistic[number]
+        if fitted.problem.is_on_itself:
+            changes = own_changes(trained, [players], self.order)
+            return changes / (len(players) * trained.weights)
         if self.order == 1:
             return values_at_points(trained, players)
         self._require_mean("contributions", trained)

@@ -1,9 +1,11 @@
 """Values of rows of a trained linear model, from its Hessian."""
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from ..._utils.parallel import tiles
 from ...derivatives import (
@@ -15,6 +17,7 @@ from ...derivatives import (
     evaluate,
     linear_model,
     newton_steps,
+    polish_optimum,
     row_products,
 )
 
@@ -66,8 +69,14 @@ class TrainedModel:
 
 
 def train(estimator, X, labels, points, utility):
-    """Fit a model, and evaluate its utility at points, whose y are codes or targets."""
-    model = linear_model(clone(estimator).fit(X, labels), X, labels)
+    """Fit a model up to its optimum, and evaluate its utility at points.
+
+    The y of the points are codes or targets.
+    """
+    with warnings.catch_warnings():  # the steps below converge, or raise an error
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = clone(estimator).fit(X, labels)
+    model = polish_optimum(linear_model(fitted, X, labels))
     design = model.design(points.X)
     _check_numbers("X", model.X)
     _check_numbers("X_val", design)
@@ -119,15 +128,21 @@ def _constant_decision(estimator, model, points, z):
 # Values of players --------------------------------------------------------------------
 
 
-def value_split(number, data, groups, order):
+def value_split(number, data, groups, order, on_themselves):
     """Value the players of a split, as `mean_over_points` takes it.
 
     ``data`` are the arguments of `train`. Returns the number of the split, values
-    (n_rows,), where that of a group is at its first row, the utility at each point, and
-    the `TrainedModel`.
+    (n_rows,) that are to be summed by group, the utility at each point, and the
+    `TrainedModel`. With ``on_themselves`` the points are the rows, each of which
+    evaluates its own player alone.
     """
     trained = train(*data)
-    if order == 1:
+    if on_themselves:
+        players = rows_of_players(groups, len(trained.model.y))
+        values = own_changes(trained, players, order)
+        for rows in players:
+            values[rows] /= len(rows)
+    elif order == 1:
         values = first_order_values(trained)
     else:
         # The value of a group is not a sum over its rows: it stands at the first of
@@ -162,7 +177,16 @@ def second_order_decreases(trained, players):
     """Decrease of the utility after two Newton steps without each player's rows.
 
     Yields them in turn, at each point (V,) if the utility is a mean. ``players``: rows
-    of each player. Single rows have a closed form if the Hessian is factorised.
+    of each player.
+    """
+    for step in _second_order_steps(trained, players):
+        yield trained.decrease(step)
+
+
+def _second_order_steps(trained, players):
+    """Change (K, p) of the coefficients after two Newton steps, in turn.
+
+    Single rows have a closed form if the Hessian is factorised.
     """
     steps = changes_without(trained.model, trained.hessian, players)
     for rows, step in zip(players, steps):
@@ -172,7 +196,50 @@ def second_order_decreases(trained, players):
                 "pass one with a penalty. Got "
                 f"{trained.model.estimator!r}, without row {rows[0]}."
             )
-        yield trained.decrease(step)
+        yield step
+
+
+def own_changes(trained, players, order):
+    """Change of the utility at each row when the player that it belongs to is removed.
+
+    Approximate leave-one-out, (n_rows,): the largest losses are gained by rows that the
+    model fits only because they are there. 0 at rows of no player. The points of the
+    trained model are its rows, and the utility is a mean over them.
+    """
+    model = trained.model
+    z = model.X @ model.theta
+    before, slopes = _utility_and_slopes(trained, z, trained.y)
+    moved = z.copy()
+    for rows, step in zip(players, _steps_without(trained, players, order)):
+        moved[rows] += model.X[rows] @ step.T
+    if order == 1:
+        return (slopes * (moved - z)).sum(axis=1)
+    after, _ = _utility_and_slopes(trained, moved, trained.y)
+    return after - before
+
+
+def _utility_and_slopes(trained, z, y):
+    """The utility (n,) at each of n points, and its derivatives (n, K) by their
+    decisions z."""
+    utility = trained.utility
+    variance = 1.0
+    if utility == "r2":  # a squared error by the variance of the points of the fit
+        utility = "neg_mean_squared_error"
+        variance = trained.weights @ (trained.y - trained.weights @ trained.y) ** 2
+    weights = np.ones(len(y))
+    by_point, _, slopes = evaluate(utility, trained.model, z, y, weights)
+    return by_point / variance, slopes / variance
+
+
+def _steps_without(trained, players, order):
+    """Change (K, p) of the coefficients without the rows of each player, in turn."""
+    model = trained.model
+    if order == 2:
+        yield from _second_order_steps(trained, players)
+        return
+    for tile in tiles(len(players), block_size(model)):
+        gradients = [model.gradient_sum(rows) for rows in players[tile]]
+        yield from trained.hessian.solve(np.array(gradients))
 
 
 def mean_decreases(trained, decreases):
@@ -244,10 +311,21 @@ def joining_values(trained, X, targets, order):
         (products,) = row_products(model, direction, X, gradient, weights)
         return -products
 
+    steps = _joining_steps(trained, X, targets, gradient, curvature, weights)
+    increases = [-trained.decrease(step) for step in steps]
+    return mean_decreases(trained, increases)
+
+
+def _joining_steps(trained, X, targets, gradient, curvature, weights):
+    """Change (K, p) of the coefficients when single rows join: two Newton steps.
+
+    ``targets`` None: one step, with the gradient given.
+    """
+    model = trained.model
+
     # A row that joins adds its weight to that of the penalty.
     hessian = Hessian(model, less_weight=-model.weights.mean())
-    increases = []
-    for rows in tiles(len(z), block_size(model)):
+    for rows in tiles(X.shape[0], block_size(model)):
         steps = newton_steps(
             model,
             hessian,
@@ -260,8 +338,63 @@ def joining_values(trained, X, targets, order):
         if targets is not None:
             joined = X[rows], targets[rows], weights[rows]
             steps = corrected_steps(model, hessian, steps, joined=joined)
-        increases += [-trained.decrease(step) for step in steps]
-    return mean_decreases(trained, increases)
+        yield from steps
+
+
+def own_joining_values(trained, X, y, order):
+    """Change of the utility at single rows without them, once they have joined.
+
+    (n_rows,); y are codes or targets. None is the mean over labels by the model's own
+    probabilities, and a row on its prediction where it has none.
+    """
+    model = trained.model
+    if y is None and not model.loss.classes:
+        return np.zeros(X.shape[0])
+    design = model.design(X)
+    z = design @ model.theta
+    if y is not None:
+        return _own_joining_values(trained, design, z, y, order)
+    values = 0.0
+    for code in range(len(model.classes)):
+        codes = np.full(len(z), code)
+        probabilities = np.exp(-model.loss.values(z, codes))
+        of_label = _own_joining_values(trained, design, z, codes, order)
+        values = values + probabilities * of_label
+    return values
+
+
+def _own_joining_values(trained, design, z, y, order):
+    """As `own_joining_values`, of rows with decisions z and known labels."""
+    model = trained.model
+    targets = model.targets(y)
+    weights = np.full(len(z), model.weights.mean())
+    gradient = weights[:, None] * model.loss.gradient(z, targets)
+    without, slopes = _utility_and_slopes(trained, z, y)
+    if order == 1:
+        values = np.empty(len(z))
+        for rows in tiles(len(z), block_size(model)):
+            X = _dense(design[rows])
+            gradients = gradient[rows][:, :, None] * X[:, None]
+            gradients = gradients + (
+                weights[rows][:, None, None]
+                * (model.row_penalty[:, None] * model.theta).T
+            )
+            steps = trained.hessian.solve(gradients)
+            moved = np.einsum("mp,mkp->mk", X, steps)
+            values[rows] = (slopes[rows] * moved).sum(axis=1)
+        return values
+
+    curvature = weights[:, None, None] * model.loss.curvature(z, targets)
+    steps = _joining_steps(trained, design, targets, gradient, curvature, weights)
+    moved = z.copy()
+    for i, step in enumerate(steps):
+        moved[i] += (design[i : i + 1] @ step.T)[0]
+    joined, _ = _utility_and_slopes(trained, moved, y)
+    return without - joined
+
+
+def _dense(X):
+    return X if isinstance(X, np.ndarray) else X.toarray()
 
 
 def expected_joining_values(trained, X):

@@ -547,7 +547,7 @@ class TestTimeForAnEnumeration:
         assert valuer.stop_reason_ == "max_time"
 
     def test_without_it_an_enumeration_by_name_is_refused(self):
-        with pytest.raises(ValueError, match=r"max_time must be enough for .* 257 co"):
+        with pytest.raises(ValueError, match=r"max_time must be enough for .* 256 co"):
             fit(self.valuer(0.4, sampler="exact"), 8)
 
     def test_with_it_auto_enumerates(self):
