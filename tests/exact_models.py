@@ -108,13 +108,14 @@ class ExactLogistic:
         raise AssertionError("no optimum")
 
     def losses(self, X, y):
-        """Log-losses (n,) at other rows."""
+        """Log-losses (n,) at other rows, at most that of a probability of 2e-16."""
         with mpmath.workdps(DIGITS):
             losses = [
                 -mpmath.log(self._probabilities(self.theta, self._centered(row))[label])
                 for row, label in zip(_matrix(X, self.fit_intercept), y)
             ]
-            return np.array([float(loss) for loss in losses])
+            smallest = -np.log(np.finfo(float).eps)
+            return np.array([min(float(loss), smallest) for loss in losses])
 
 
 class ExactRidge:

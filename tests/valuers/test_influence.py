@@ -1,6 +1,7 @@
 """Influence against fits without rows, and what its parameters promise."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ from sklearn.preprocessing import Normalizer, PolynomialFeatures
 
 from skvalue import InfluenceValuer, ValueFilter
 from skvalue.derivatives import AccuracyGap
-from skvalue.exceptions import FewValidationPointsWarning
+from skvalue.exceptions import FewValidationPointsWarning, UncleanPointsWarning
 from skvalue.inspection import linear_datamodeling_score, noisy_label_auc
 
 from ..cases import one_of_each
@@ -233,6 +234,122 @@ def test_points_are_added_in_other_containers(kind):
     valuer = fit("pipeline", first)
     valuer.add_validation(convert(X_val[20:]), y_val[20:])
     np.testing.assert_allclose(valuer.values_, expected, atol=1e-14)
+
+
+# Rows that evaluate themselves --------------------------------------------------------
+
+
+def own_change(name, problem, rows):
+    """Change of the mean utility at some rows without them, by fitting again."""
+    estimator, _, utility = MODELS[name]
+    rest = np.setdiff1d(np.arange(len(problem.y)), rows)
+    own = problem.X[rows], problem.y[rows]
+    full = clone(estimator).fit(problem.X, problem.y)
+    without = clone(estimator).fit(problem.X[rest], problem.y[rest])
+    return utility(without, *own) - utility(full, *own)
+
+
+def fit_alone(name, problem, groups=None, **parameters):
+    valuer = InfluenceValuer(MODELS[name][0], **parameters)
+    return valuer.fit(*problem.rows, groups=groups)
+
+
+@EACH_MODEL
+@pytest.mark.parametrize("groups", [None, np.arange(200) // 4])
+def test_without_points_values_are_the_change_of_the_own_utility(name, groups):
+    problem = problem_of(name)
+    players = np.arange(200)[:, None] if groups is None else np.split(np.arange(200), 50)
+    expected = [own_change(name, problem, rows) for rows in players[::5]]
+    first = fit_alone(name, problem, groups=groups).values_[::5]
+    second = fit_alone(name, problem, groups=groups, order=2).values_[::5]
+    assert np.abs(second - expected).max() < 0.03 * np.abs(expected).max()
+    assert np.corrcoef(first, expected)[0, 1] > 0.92
+
+
+@CONTRIBUTIONS
+def test_without_points_a_row_evaluates_itself_alone(name, order, groups):
+    valuer = fit_alone(name, problem_of(name, n=40), groups, order=order)
+    codes = np.arange(40) if groups is None else groups
+    for i in range(0, len(valuer.values_), 4):
+        contributions = valuer.contributions(i).contributions
+        assert contributions.sum() == pytest.approx(valuer.values_[i], rel=1e-6)
+        assert not contributions[codes != i].any()
+
+
+@pytest.mark.parametrize("name", ["binary", "multiclass", "ridge", "poisson"])
+@pytest.mark.parametrize("order", [1, 2])
+def test_without_points_rows_that_join_evaluate_themselves(name, order):
+    problem = problem_of(name)
+    first = problem._replace(X=problem.X[:180], y=problem.y[:180])
+    new = problem.X[180:], problem.y[180:]
+    scores = fit_alone(name, first, order=order).score_samples(*new)
+    expected = [
+        own_change(
+            name,
+            problem._replace(
+                X=np.vstack([first.X, problem.X[i : i + 1]]),
+                y=np.append(first.y, problem.y[i]),
+            ),
+            [180],
+        )
+        for i in range(180, 200)
+    ]
+    if order == 1:
+        assert np.corrcoef(scores, expected)[0, 1] > 0.94
+    else:
+        assert np.abs(scores - expected).max() < 0.03 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("order", [1, 2])
+def test_without_points_wrong_labels_have_the_lowest_values(n_classes, order):
+    rng = np.random.default_rng(0)
+    centers = 2 * np.eye(3)[:n_classes]
+    labels = rng.integers(n_classes, size=400)
+    X = centers[labels] + 0.7 * rng.normal(size=(400, 3))
+    is_wrong = rng.random(400) < 0.2
+    shifts = rng.integers(1, n_classes, size=400)
+    y = np.where(is_wrong, (labels + shifts) % n_classes, labels)
+    values = InfluenceValuer(order=order).fit(X, y).values_
+    assert noisy_label_auc(values, is_wrong) > 0.85
+
+
+@pytest.mark.parametrize("cv", [5, "leave-one-out"])
+def test_a_splitter_warns_that_held_out_labels_are_not_clean(cv):
+    problem = problem_of("binary", n=30)
+    with pytest.warns(UncleanPointsWarning, match="clean X_val"):
+        InfluenceValuer(cv=cv).fit(*problem.rows)
+
+
+@pytest.mark.parametrize("points", [True, False])
+def test_without_a_splitter_there_is_no_warning(points):
+    problem = problem_of("binary", n=30)
+    with warnings.catch_warnings(action="error"):
+        valuer = InfluenceValuer()
+        if points:
+            problem.fit(valuer)
+        else:
+            valuer.fit(*problem.rows)
+
+
+@pytest.mark.parametrize("utility", ["roc_auc", lambda z, y, weights: (weights @ z, weights)])
+def test_a_utility_that_is_no_mean_needs_points(utility):
+    with pytest.raises(ValueError, match="utility must be a mean over points where"):
+        InfluenceValuer(utility=utility).fit(*problem_of("binary").rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "utility"),
+    [("binary", "accuracy"), ("ridge", "r2"), ("ridge", "neg_mean_squared_error")],
+)
+@pytest.mark.parametrize("order", [1, 2])
+def test_other_means_need_no_points(name, utility, order):
+    problem = problem_of(name)
+    valuer = fit_alone(name, problem, utility=utility, order=order)
+    expected = fit_alone(name, problem, order=order).values_
+    assert np.corrcoef(valuer.values_, expected)[0, 1] > 0.5
+    scores = valuer.score_samples(problem.X_val, problem.y_val)
+    assert scores.mean() < 0
 
 
 # Rows that join -----------------------------------------------------------------------

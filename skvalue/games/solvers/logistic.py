@@ -18,6 +18,9 @@ MAX_STEPS = 200
 # Of the gradient in the dual, relative to the largest possible one of the losses.
 _DUAL_TOLERANCE = 1e-9
 
+# Largest squared norm of a row, by its penalty, up to which the dual keeps its digits.
+_MAX_DUAL_NORM = 1e6
+
 # A coalition starts from the one before it if at most this many rows differ.
 _NEARBY = 4
 _MAX_COEFFICIENTS = 200  # of three and more classes, in total
@@ -129,8 +132,10 @@ class LogisticSolver(BatchedSolver):
         n_penalised = np.count_nonzero(self.penalty)
         is_compiled = type(self.engine) is CompiledNewton
         if n_penalised >= 4 and is_compiled and self.training.sample_weight is None:
-            self._max_dual_rows = n_penalised // 2
             self._dual_X = self.X * self.unit
+            largest = self.C * np.einsum("ij,ij->i", self._dual_X, self._dual_X).max()
+            if largest <= _MAX_DUAL_NORM:
+                self._max_dual_rows = n_penalised // 2
         self.start = coefs[0, 0]
         self._is_prepared = True
 
