@@ -59,7 +59,9 @@ class ExactLogistic:
         ]
         p = len(rows[0])
         shrunk = [
-            t for i, t in enumerate(theta) if not (self.fit_intercept and i % p == p - 1)
+            t
+            for i, t in enumerate(theta)
+            if not (self.fit_intercept and i % p == p - 1)
         ]
         return C * mpmath.fsum(losses) + _dot(shrunk, shrunk) / 2
 
@@ -136,5 +138,8 @@ class ExactRidge:
         with mpmath.workdps(DIGITS):
             predicted = mpmath.matrix(_matrix(X, self.fit_intercept)) * self.theta
             return np.array(
-                [float((predicted[i] - mpmath.mpf(float(t))) ** 2) for i, t in enumerate(y)]
+                [
+                    float((predicted[i] - mpmath.mpf(float(t))) ** 2)
+                    for i, t in enumerate(y)
+                ]
             )

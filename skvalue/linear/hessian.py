@@ -56,8 +56,8 @@ class Hessian:
         weight = model.weights.sum() - less_weight
         self._penalty = model.penalty + weight * model.row_penalty
 
-        # Columns may have any unit: the matrix is scaled to a diagonal near one. A scale
-        # is that of a column in all decisions, so that directions along which all of
+        # Columns may have any unit: the matrix is scaled to a diagonal near one. A
+        # column has one scale in all decisions, so that directions along which all of
         # them shift stay such directions.
         diagonal = self._diagonal().mean(axis=0)
         self._scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))

@@ -144,7 +144,9 @@ def test_games_of_least_squares_have_the_optimum(
     alpha = estimator.get_params().get("alpha", 0.0)
     masks = np.vstack([LARGE, np.arange(N) < 6])
     expected = [
-        -ExactRidge(X[:N][mask], y[:N][mask], alpha, fit_intercept).losses(*points).mean()
+        -ExactRidge(X[:N][mask], y[:N][mask], alpha, fit_intercept)
+        .losses(*points)
+        .mean()
         for mask in masks
     ]
     np.testing.assert_allclose(game.utility(masks), expected, rtol=1e-8)

@@ -258,7 +258,9 @@ def fit_alone(name, problem, groups=None, **parameters):
 @pytest.mark.parametrize("groups", [None, np.arange(200) // 4])
 def test_without_points_values_are_the_change_of_the_own_utility(name, groups):
     problem = problem_of(name)
-    players = np.arange(200)[:, None] if groups is None else np.split(np.arange(200), 50)
+    players = (
+        np.arange(200)[:, None] if groups is None else np.split(np.arange(200), 50)
+    )
     expected = [own_change(name, problem, rows) for rows in players[::5]]
     first = fit_alone(name, problem, groups=groups).values_[::5]
     second = fit_alone(name, problem, groups=groups, order=2).values_[::5]
@@ -332,7 +334,9 @@ def test_without_a_splitter_there_is_no_warning(points):
             valuer.fit(*problem.rows)
 
 
-@pytest.mark.parametrize("utility", ["roc_auc", lambda z, y, weights: (weights @ z, weights)])
+@pytest.mark.parametrize(
+    "utility", ["roc_auc", lambda z, y, weights: (weights @ z, weights)]
+)
 def test_a_utility_that_is_no_mean_needs_points(utility):
     with pytest.raises(ValueError, match="utility must be a mean over points where"):
         InfluenceValuer(utility=utility).fit(*problem_of("binary").rows)

@@ -33,9 +33,10 @@ from ._values import (
 )
 
 _OF_CV = (
-    "cv holds out rows whose labels are as noisy as those of the others: on average the "
-    "gradient of their loss is zero at the optimum, and values say little about wrong "
-    "labels. Pass clean X_val and y_val, or cv=None, which evaluates each row on itself."
+    "cv holds out rows whose labels are as noisy as those of the others: on average "
+    "the gradient of their loss is zero at the optimum, and values say little about "
+    "wrong labels. Pass clean X_val and y_val, or cv=None, which evaluates each row on "
+    "itself."
 )
 
 # Utilities that are means over the validation points, and all by name.
