@@ -179,13 +179,14 @@ def newton_steps(model, hessian, X, gradient, curvature, weights, sign=-1.0):
     leverages = np.einsum("mklp,mp->mlk", solved, X)
     shrinkage = hessian.solve((model.row_penalty[:, None] * model.theta).T[None])[0]
 
-    # The change of the Hessian by Woodbury's formula.
+    # The Hessian changes by the curvature of the row: Woodbury's formula.
     changes = np.einsum("mlk,mk->ml", leverages, gradient)
     changes += weights[:, None] * (X @ shrinkage.T)
-    bends = np.einsum("mkl,ml->mk", curvature, changes)
+    gradient_changes = np.einsum("mkl,ml->mk", curvature, changes)
     system = np.eye(k) + sign * np.einsum("mkl,mlj->mkj", curvature, leverages)
     system[np.abs(np.linalg.det(system)) < _SINGULAR] = np.nan
-    factors = gradient - sign * np.linalg.solve(system, bends[:, :, None])[:, :, 0]
+    corrections = np.linalg.solve(system, gradient_changes[:, :, None])
+    factors = gradient - sign * corrections[:, :, 0]
     steps = np.einsum("mk,mklp->mlp", factors, solved)
     steps = steps + weights[:, None, None] * shrinkage
     return -sign * steps
@@ -232,7 +233,7 @@ def corrected_steps(model, hessian, steps, rows=None, joined=None):
     n = len(model.y)
     m, k, p = steps.shape
     theta = model.theta.T + steps
-    weight = np.full(m, model.weights.sum())
+    total_weight = np.full(m, model.weights.sum())  # of the rows in each objective
 
     # The gradient of all rows at the coefficients of each step.
     z = (model.X @ theta.reshape(m * k, p).T).reshape(n * m, k)
@@ -240,7 +241,7 @@ def corrected_steps(model, hessian, steps, rows=None, joined=None):
     gradient = model.weights[:, None, None] * gradient
     if rows is not None:
         gradient[rows, np.arange(m)] = 0
-        weight = weight - model.weights[rows]
+        total_weight = total_weight - model.weights[rows]
     total = (model.X.T @ gradient.reshape(n, m * k)).T.reshape(m, k, p)
     if joined is not None:
         X, y, weights = joined
@@ -248,9 +249,9 @@ def corrected_steps(model, hessian, steps, rows=None, joined=None):
         z = np.einsum("mp,mkp->mk", X, theta)
         gradient = weights[:, None] * model.loss.gradient(z, y)
         total = total + gradient[:, :, None] * X[:, None]
-        weight = weight + weights
+        total_weight = total_weight + weights
 
-    penalty = model.penalty + weight[:, None] * model.row_penalty
+    penalty = model.penalty + total_weight[:, None] * model.row_penalty
     return steps - hessian.solve(total + penalty[:, None] * theta)
 
 
@@ -306,6 +307,7 @@ def changes_without(model, hessian, players, converge=False):
 def _changes_without_rows(model, hessian, players, converge):
     """As `changes_without`, of players of one row, in blocks of rows."""
     if model.row_penalty.any():
+        # One for all rows: the penalty is without the mean weight of a row.
         hessian = Hessian(model, model.weights.mean())
     rows = np.concatenate(players)
     n_corrections = _MAX_CORRECTIONS if converge else 1

@@ -120,11 +120,11 @@ def _row_factors(optimum, rows, signs):
     z = rows.X @ optimum.theta.T
     rho = step_factors(rows, z, leverages, signs, loss)
 
-    # A row that leaves is in S: T has its own third derivatives, which it takes away.
+    # T contains the third derivatives of a row that leaves, which it takes away.
     moved = np.einsum("nkl,nl->nk", leverages, rho)
     derivatives = loss.curvature_derivative(z, moved)
-    bends = np.einsum("nkl,nl->nk", derivatives, moved)
-    taken_away = 0.5 * rows.weights[:, None] * bends
+    own_third = np.einsum("nkl,nl->nk", derivatives, moved)
+    taken_away = 0.5 * rows.weights[:, None] * own_third
     first_order = rho + np.where(signs[:, None] < 0, taken_away, 0.0)
 
     lengths = np.einsum("nk,nk->n", rho, moved) + (moved**2).sum(axis=1) / 16
@@ -176,8 +176,11 @@ def utility_changes(optimum, rows, signs, utility):
 
 
 def row_steps(optimum, rows, signs):
-    """Newton's steps (n, K p) of rows, those with all of d but T of S, and lengths
-    (n,)."""
+    """Steps (n, K p) of rows, without and with T of their own, and lengths (n,).
+
+    The first are ``d`` without third derivatives. The second add what rows that leave
+    take away from T, but not ``-H^-1 T[d, d] / 2``, which all rows have.
+    """
     factors = _row_factors(optimum, rows, signs)
 
     def steps_of(multipliers):

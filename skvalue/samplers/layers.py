@@ -86,7 +86,7 @@ def systematic_counts(rng, means):
     >>> counts.sum(), counts.max()
     (np.int64(2), np.int64(1))
     """
-    # The number of integers between two points that a random shift moves together.
+    # Counts of the integers between consecutive points, all moved by one random shift.
     points = np.r_[0.0, np.cumsum(means)] + rng.random()
     return np.diff(np.floor(points)).astype(np.int64)
 

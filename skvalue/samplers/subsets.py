@@ -93,7 +93,7 @@ class SizeStrata:
         n = len(q)
         sizes = np.arange(n + 1)
         with_player, without_player = _side_weights(q)
-        drawn = probabilities.sum(axis=0)
+        drawn = probabilities.sum(axis=0)  # of a size, in the one stratum that has it
         with np.errstate(divide="ignore", invalid="ignore"):
             # A player is in k/n of the coalitions of k players.
             inside = with_player * n / (sizes * drawn)
@@ -173,11 +173,13 @@ class SizeStrata:
         terms = np.zeros(self.n_strata)
         sides = zip(_side_weights(q), (self.inside, self.outside))
         for weights, importance in sides:
-            weights = is_in_stratum * weights
-            totals = weights @ ones
-            centers = (weights @ sums / np.where(totals > 0, totals, 1))[:, None]
+            by_stratum = is_in_stratum * weights
+            totals = by_stratum @ ones
+            means = by_stratum @ sums / np.where(totals > 0, totals, 1)
+            centers = means[:, None]
+            # Mean squared distances from the mean of the stratum, by size.
             spreads = squares - 2 * centers * sums + centers**2 * ones
-            terms += (weights * importance * spreads).sum(axis=1)
+            terms += (by_stratum * importance * spreads).sum(axis=1)
         return np.maximum(terms, 0.0)
 
     @property

@@ -140,12 +140,12 @@ def _normal_equations(controls, sample, weights, gain_means):
             continue
 
         # All folds subtract the same mean from the gains, so that products are summed
-        # once. The mean of each fold differs by a shift, which is made up for here.
+        # once. The mean that belongs to a fold differs by a shift, subtracted after.
         center = _feature_means(controls, sample, rows, stratum)
         gains = sample.gains - gain_means[0, stratum]
-        xx, x, xv = _sums_by_fold(controls, sample, gains, rows, center)
+        xx, x, x_gain = _sums_by_fold(controls, sample, gains, rows, center)
         shifts = (gain_means[:, stratum] - gain_means[0, stratum])[:, None]
-        xv_others = other_folds(xv) - shifts * other_folds(x)
+        x_gain_others = other_folds(x_gain) - shifts * other_folds(x)
 
         # The local features are a few runs of columns: adding slices is much faster
         # than adding by indices.
@@ -153,8 +153,8 @@ def _normal_equations(controls, sample, weights, gain_means):
         for (local_a, a), (local_b, b) in itertools.product(runs, runs):
             grams[:, a, b] += weight * xx[:, local_a, local_b]
         for local, columns in runs:
-            products[:, columns] += weight * xv_others[:, local]
-            held_out[columns] += weight * xv[0, local]
+            products[:, columns] += weight * x_gain_others[:, local]
+            held_out[columns] += weight * x_gain[0, local]
         centers[stratum] = center
     return _NormalEquations(grams, products, held_out, centers)
 
@@ -177,7 +177,7 @@ def _sums_by_fold(controls, sample, gains, rows, center):
     width = len(center)
     xx_sums = np.zeros((FOLDS, width, width))
     x_sums = np.zeros((FOLDS, width))
-    xv_sums = np.zeros((FOLDS, width))
+    x_gain_sums = np.zeros((FOLDS, width))
     for tile in row_tiles(rows):
         features = controls.block(sample.described[tile], stratum) - center
         for fold in range(FOLDS):
@@ -185,8 +185,8 @@ def _sums_by_fold(controls, sample, gains, rows, center):
             x = features[in_fold]
             xx_sums[fold] += x.T @ x
             x_sums[fold] += x.sum(axis=0)
-            xv_sums[fold] += x.T @ gains[tile][in_fold]
-    return xx_sums, x_sums, xv_sums
+            x_gain_sums[fold] += x.T @ gains[tile][in_fold]
+    return xx_sums, x_sums, x_gain_sums
 
 
 def _solve_ridge(equations, n_coalitions):

@@ -238,7 +238,8 @@ def _draw_iid(k, plan, utilities, rng, estimate):
 def _variance_of_single_draws(plan, layers):
     """Variance due to layers with one draw each, (n,).
 
-    From the differences of consecutive layers.
+    Consecutive layers have about the same mean: half of the squared difference of their
+    draws is the variance of one.
     """
     single = layers[[k for k in plan.sampled if plan.counts[k] == 1]]
     if len(single) == 0:
@@ -257,7 +258,10 @@ def _draw_poisson(k, plan, utilities, rng, estimate):
     n = plan.n
     count = plan.counts[k]
     probability = count / n_subsets(n - 1, k)
-    sets = distinct_subsets(rng, n, k + 1, n * count / (k + 1))
+
+    # A set of k + 1 players is a coalition of k others for each of its members.
+    n_sets = n * count / (k + 1)
+    sets = distinct_subsets(rng, n, k + 1, n_sets)
     if len(sets) == 0:
         return
 

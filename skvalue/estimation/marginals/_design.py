@@ -17,20 +17,20 @@ import numpy as np
 from ..design import Design, Moments, is_shapley
 from ..intervals import sum_variances
 
-# Strata are ranges of sizes. Their edges grow by these ratios, below and above a size;
-# strata of less than a fraction of a uniform size's probability are merged.
-_SMALL_RATIO = 1.4
-_LARGE_RATIO = 2.0
+# Strata are ranges of sizes, whose edges grow by a ratio.
+_SMALL_RATIO = 1.4  # up to a size
 _LARGE_SIZE = 40
-_RARE = 0.01
+_LARGE_RATIO = 2.0  # from there on
+_RARE = 0.01  # of a uniform size's probability: less probable strata are merged
 
 # The spread of contributions falls faster from this size on, at least.
 _STEP_SIZE = 20
 
-# Work of a step and of a coalition, in models trained. Sizes of a probability within
-# their stratum below the last number do not count.
-_STEP_WORK = 1 / 8
-_COALITION_WORK = 150
+_STEP_WORK = 1 / 8  # of a step, in models trained
+_COALITION_WORK = 150  # of a coalition, in models trained
+
+# A size that has at most this fraction of its stratum's probability does not count for
+# the work of the stratum.
 _NEGLIGIBLE = 1e-12
 
 _N_PAIRS = 32  # pairs of coalitions of a block, about
@@ -64,8 +64,9 @@ class MarginalMoments(Moments):
     def add(self, labels, weights, answers, efficient):
         """The sums with more pairs of coalitions.
 
-        From their strata (m,), the weights (m, n) and answers (2, m, n) of players, and
-        whether the sum of all values is known.
+        ``labels`` (m,) are the strata of the coalitions, ``weights`` (m, n) and
+        ``answers`` (2, m, n) those of all players. If the values are ``efficient``,
+        their sum is known.
         """
         contributions, corrections = answers
         added = weights * corrections
@@ -176,9 +177,9 @@ class MarginalDesign(Design):
         self.mass = np.add.reduceat(self.probabilities, self.edges[:-1])
         self.weights = _layer_weights(q, self.probabilities)
 
-        n_worst = self._most_trained()
-        self.pairs = self._allocate_pairs(n_worst)
-        self.cost = int(2 * (self.pairs * (1 + n_worst)).sum())
+        most_trained = self._most_trained()
+        self.pairs = self._allocate_pairs(most_trained)
+        self.cost = int(2 * (self.pairs * (1 + most_trained)).sum())
         super().__init__(n, **options)
 
     def _most_trained(self):
@@ -197,13 +198,17 @@ class MarginalDesign(Design):
             fall = (sizes + 2) * (1 + sizes / max(_STEP_SIZE, 3 * first_step))
         else:
             fall = np.sqrt(sizes + 2)
-        stds = np.r_[self.weights, self.weights[-1:]] * ((sizes > 0) / fall)
+
+        # A size s has the weight of layer s, that of the players outside; the coalition
+        # of all has none and takes the last. The empty coalition has no variance.
+        weights = np.r_[self.weights, self.weights[-1:]]
+        stds = weights * ((sizes > 0) / fall)
         squares = np.add.reduceat(self.probabilities * stds**2, self.edges[:-1])
         return self.mass * squares
 
-    def _allocate_pairs(self, n_worst):
+    def _allocate_pairs(self, most_trained):
         """Pairs of each stratum in a block, by Neyman's rule with work."""
-        work = _COALITION_WORK + n_worst + _STEP_WORK * len(self.q)
+        work = _COALITION_WORK + most_trained + _STEP_WORK * len(self.q)
         wanted = np.sqrt(self._expected_terms() / work)
         n_pairs = np.round(_N_PAIRS * wanted / wanted.sum())
         return np.maximum(1, n_pairs).astype(np.int64)
@@ -323,12 +328,14 @@ class MarginalDesign(Design):
 
         # The variance to expect, and that of a fit of its own of as many models.
         terms = design._expected_terms()
-        drawn = (terms / np.maximum(self.moments.draws, 1)).sum()
+        variance = (terms / np.maximum(self.moments.draws, 1)).sum()
         own_design = MarginalDesign(q, self.n_trained, self.smooth)
-        of_block = (own_design._expected_terms() / own_design.pairs).sum() / 2
-        own = of_block * own_design.cost / max(self.n_evaluations - 1, 1)
+        n_draws = 2 * own_design.pairs  # of a block
+        of_block = (own_design._expected_terms() / n_draws).sum()
+        n_models = max(self.n_evaluations - 1, 1)  # besides that of all players
+        own_variance = of_block * own_design.cost / n_models
         is_never_drawn = (design.weights == 0) & (q > 0)
-        if is_never_drawn.any() or drawn > _MAX_RATIO * own:
+        if is_never_drawn.any() or variance > _MAX_RATIO * own_variance:
             raise ValueError(
                 "Coalitions of the sizes that this semivalue weights are drawn too "
                 "rarely: their variance is expected to be more than "
@@ -347,7 +354,7 @@ class MarginalDesign(Design):
             design.moments = design.moments.add(
                 labels[tile], weights, answers, design.efficient
             )
-        return design, drawn, own
+        return design, variance, own_variance
 
 
 def _layer_weights(q, probabilities):
