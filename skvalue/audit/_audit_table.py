@@ -397,7 +397,7 @@ def _columns_of_list(detector, n_rows):
     is_shown = np.isin(report.row, detector.to_review_)
     is_shown[:n_rows] = True
     columns = {}
-    for name in ("row", "probability", "forest", "logistic", "ridge"):
+    for name in ("row", "probability", "forest", "boosting", "logistic", "ridge"):
         if name in report:
             columns[name] = report[name][is_shown].tolist()
 

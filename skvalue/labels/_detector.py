@@ -82,9 +82,10 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
         A classifier with `predict_proba`; a valuer with ``score_samples(X, y)``, such
         as :class:`~skvalue.KNNShapleyValuer`, whose values then replace probabilities;
         a regressor for continuous targets. It gets X as it is, or its embedding. None
-        is a random forest and a logistic regression (Ridge for targets), mixed in the
-        proportion of least log loss (squared error) of the held-out rows; these get the
-        columns as `preparation_` says.
+        is a random forest and a logistic regression, mixed in the proportion of least
+        log loss of the held-out rows; for targets, boosted trees of least absolute
+        error (of a sparse matrix, a random forest) and Ridge, mixed in the proportion
+        of least absolute error. These get the columns as `preparation_` says.
     fdr : float, default=0.1
         False discovery rate: the highest fraction of right labels in the list of
         `label_error_`.
@@ -118,7 +119,8 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
     suggested_label_ : ndarray of shape (n_samples,)
         Label with the highest score; the held-out prediction for regression.
     spread_ : ndarray of shape (n_samples,)
-        For regression: the typical size of residuals of rows like this one.
+        For regression: the typical size of residuals of rows like this one, by the
+        medians of those of rows of near predictions, and of similar rows.
     to_review_ : ndarray of shape (min(n_verdicts, n_listed),)
         Rows to look at, in random order: if only the first m are looked at, these are a
         draw of m.
@@ -135,7 +137,7 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
         The list, most doubtful row first, in columns: ``row``, ``y``, ``suggestion``,
         ``value``; ``probability`` of the suggestion, for classes; and by each of the
         two default models the probability of the given label, ``forest`` and
-        ``logistic``, or its prediction.
+        ``logistic``, or its prediction, ``boosting`` and ``ridge``.
     label_error_ : ndarray of bool of shape (n_samples,)
         After `review`: whether the row is named, ``q_values_ <= fdr``.
     q_values_ : ndarray of shape (n_samples,)
@@ -153,7 +155,7 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
     classes_ : ndarray of shape (n_classes,)
         The labels; not set for regression.
     mixture_ : float
-        Weight of the forest; set for the default estimator.
+        Weight of the forest, or of boosting; set for the default estimator.
     preparation_ : list of str
         What was done to columns that are no plain numbers; empty if nothing was.
     embedding_ : transformer, callable or torch.nn.Module
@@ -528,10 +530,11 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
         y = check_target(y, "y")
         folds, predictions_by_model = self._train(inputs, y, groups, None, seed)
         prediction, weight = best_mixture(
-            predictions_by_model, lambda mixture: np.sum((mixture - y) ** 2)
+            predictions_by_model, lambda mixture: np.sum(np.abs(mixture - y))
         )
-        rows = inputs[0] if vectors.scaled is None else vectors.scaled
-        spread = residual_spread(rows, y - prediction, folds, seed, self.n_jobs)
+        spread = residual_spread(
+            vectors.scaled, prediction, y - prediction, folds, seed, self.n_jobs
+        )
         values = -np.abs(y - prediction) / spread
         attributes = {
             "values_": values,
@@ -554,7 +557,7 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
         """
         is_classifier = classes is not None
         if self.estimator is None:
-            models = default_models(is_classifier, seed)
+            models = default_models(is_classifier, seed, inputs[0])
         else:
             models = {"": self.estimator}
             if is_classifier and not _scores_labels(self.estimator):

@@ -3,8 +3,14 @@
 import warnings
 
 import numpy as np
+from scipy.ndimage import median_filter
+from scipy.sparse import issparse
 from sklearn.base import clone
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold, StratifiedKFold
 
@@ -16,22 +22,32 @@ _N_TREES = 100
 # The log loss does not grow below this probability.
 _MIN_PROBABILITY = 1e-3
 
-# Fewest rows of a leaf of the forest that predicts the spread.
-_SPREAD_LEAF = 20
+# Rows of nearest predictions, of whose residuals the median is the spread.
+_SPREAD_ROWS = 101
+
+# Smallest spread, as a fraction of that of all rows.
+_MIN_SPREAD = 0.05
 
 # Weights of the first of two models that are mixed.
 _MIXTURE_WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
-def default_models(is_classifier, seed):
-    """The forest and the linear model, by name; they need scaled columns."""
+def default_models(is_classifier, seed, X=None):
+    """The trees and the linear model, by name; they need scaled columns.
+
+    For regression trees are boosted on the absolute error, which a few wrong targets do
+    not bend; boosting takes no sparse matrix `X`, for which they are a forest.
+    """
     options = {"min_samples_leaf": 5, "random_state": seed}
     if is_classifier:
         return {
             "forest": RandomForestClassifier(_N_TREES, **options),
             "logistic": LogisticRegression(max_iter=200),
         }
-    return {"forest": RandomForestRegressor(_N_TREES, **options), "ridge": Ridge()}
+    if issparse(X):
+        return {"forest": RandomForestRegressor(_N_TREES, **options), "ridge": Ridge()}
+    boosting = HistGradientBoostingRegressor(loss="absolute_error", random_state=seed)
+    return {"boosting": boosting, "ridge": Ridge()}
 
 
 def make_folds(cv, y, groups, is_classifier, seed):
@@ -131,20 +147,35 @@ def best_mixture(predictions_by_model, loss):
     return best * first + (1 - best) * second, best
 
 
-def residual_spread(X, residuals, folds, seed, n_jobs):
-    """Typical size of the residual of each row by its X: the median of |r|/spread is 1.
+def residual_spread(X, predictions, residuals, folds, seed, n_jobs):
+    """Typical size of the residual of each row: the median of |r|/spread is 1.
 
-    A forest predicts the log of the size, on which a few wrong targets have little
-    effect.
+    Two medians, on which a few wrong targets have little effect, are mixed in the
+    logarithm as fits the sizes best: that of the rows of nearest predictions, and that
+    by boosted trees of the dense rows `X`, or None.
     """
     sizes = np.abs(residuals)
-    smallest = 1e-2 * np.median(sizes) + np.finfo(np.float64).tiny
+    smallest = _MIN_SPREAD * np.median(sizes) + np.finfo(np.float64).tiny
     log_sizes = np.log(np.maximum(sizes, smallest))
-    forest = RandomForestRegressor(
-        _N_TREES, min_samples_leaf=_SPREAD_LEAF, random_state=seed
+    log_spreads = {"predictions": _moving_median(log_sizes, predictions)}
+    if X is not None and not issparse(X):
+        trees = HistGradientBoostingRegressor(loss="absolute_error", random_state=seed)
+        tasks = [(trees, X, log_sizes, train, test, None) for train, test in folds]
+        predictions_by_fold = list(ordered_map(predict_fold, tasks, n_jobs))
+        log_spreads["rows"] = join_folds(predictions_by_fold, folds)
+
+    log_spread, _ = best_mixture(
+        log_spreads, lambda mixture: np.abs(mixture - log_sizes).sum()
     )
-    tasks = [(forest, X, log_sizes, train, test, None) for train, test in folds]
-    predictions_by_fold = list(ordered_map(predict_fold, tasks, n_jobs))
-    spread = np.exp(join_folds(predictions_by_fold, folds))
+    spread = np.exp(log_spread)
     ratio = np.median(sizes / spread)
     return spread * ratio if ratio > 0 else spread
+
+
+def _moving_median(entries, order_by):
+    """Median of the entries of the nearest rows in an order; reflected at both ends."""
+    order = np.argsort(order_by, kind="stable")
+    n_rows = min(_SPREAD_ROWS, len(entries))
+    medians = np.empty(len(entries))
+    medians[order] = median_filter(entries[order], n_rows, mode="reflect")
+    return medians

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import HuberRegressor, LinearRegression, LogisticRegression
 from sklearn.metrics import average_precision_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KernelDensity, KNeighborsClassifier
@@ -282,6 +282,38 @@ class TestRegression:
         residuals = np.abs(y - fitted.suggested_label_)
         precision = average_precision_score(is_wrong, -fitted.values_)
         assert precision > average_precision_score(is_wrong, residuals) + 0.1
+
+    def test_a_few_wrong_targets_hardly_change_the_spread(self, data):
+        X, y, is_wrong = data
+        wild = np.where(is_wrong, 1e6, y)
+        regressor = HuberRegressor()
+        ratios = (
+            detector(regressor).fit(X, wild).spread_[~is_wrong]
+            / detector(regressor).fit(X, y).spread_[~is_wrong]
+        )
+        assert 0.5 < np.median(ratios) < 2
+
+    def test_the_default_models_find_targets_that_are_ten_times_too_large(self, rng):
+        X = rng.uniform(size=(300, 3))
+        y = np.exp(3 * X[:, 0] + 0.1 * rng.normal(size=300))
+        is_wrong = np.arange(300) % 20 == 0
+        y[is_wrong] *= rng.choice([10, 0.1], is_wrong.sum())
+        values = detector().fit(X, y).values_
+        assert average_precision_score(is_wrong, -values) > 0.9
+
+    def test_the_list_has_predictions_of_both_default_models(self, data):
+        X, y, _ = data
+        fitted = detector().fit(X, y)
+        report = fitted.report_
+        mixture = fitted.mixture_ * report.boosting
+        mixture = mixture + (1 - fitted.mixture_) * report.ridge
+        assert_allclose(report.suggestion, mixture)
+
+    def test_a_sparse_matrix_is_taken(self, data):
+        X, y, is_wrong = data
+        fitted = detector().fit(sparse.csr_array(X), y)
+        assert "forest" in fitted.report_
+        assert average_precision_score(is_wrong, -fitted.values_) > 0.3
 
     def test_there_are_no_attributes_of_classes(self, fitted):
         assert not hasattr(fitted, "classes_")

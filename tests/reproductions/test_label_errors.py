@@ -44,6 +44,29 @@ def test_lists_keep_the_rate_that_they_are_named_with(script, monkeypatch, run):
     assert n_named > 1
 
 
+@of("label_errors_regression")
+def test_wrong_targets_are_planted_in_one_row_of_twenty(script, rng):
+    y = rng.uniform(1, 2, 400)
+    for kind in script.KINDS:
+        planted, is_wrong = script.plant(y, kind, 0)
+        assert 15 <= is_wrong.sum() <= 20
+        assert (planted[~is_wrong] == y[~is_wrong]).all()
+
+
+@of("label_errors_regression")
+def test_the_spread_helps_where_noise_grows_with_the_target(run, tmp_path, rng):
+    folder = tmp_path / "Ecdat"
+    folder.mkdir()
+    size = rng.uniform(size=200)
+    price = np.exp(3 * size) * np.exp(0.2 * rng.normal(size=200))
+    lines = [f"{i},{price[i]},{size[i]}" for i in range(200)]
+    (folder / "Housing.csv").write_text("\n".join(["row,price,size", *lines]))
+    tables = ["--tables", "Housing price", "--seeds", "1"]
+    printed = run("--data", str(tmp_path), *tables)
+    found, plain = map(float, re.findall(r"^\w+ +(0\.\d+)$", printed, re.MULTILINE))
+    assert found > plain
+
+
 @of("table_duplicates")
 def test_equal_rows_of_a_folder_of_tables_are_counted(run, tmp_path):
     numbers = np.random.default_rng(0).normal(size=(60, 3)).round(3)

@@ -18,7 +18,7 @@ _MOST_CONFUSED = 8  # pairs of label and suggestion that the page counts
 _MOST_GROUPS = 50  # groups of equal or nearly equal rows that the page shows
 _MOST_ROWS = 10  # rows of such a group
 _MOST_FIXED = 5000  # rows of which one button changes the label
-_OPINIONS = ("forest", "logistic", "ridge", "neighbors")
+_OPINIONS = ("forest", "boosting", "logistic", "ridge", "neighbors")
 
 # Sections of the page -> kinds of findings; other kinds are of columns.
 _SECTIONS = {

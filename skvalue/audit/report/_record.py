@@ -21,7 +21,14 @@ _LARGEST = 1e300  # of a number
 _LETTERS = 100_000  # of a sentence, or a picture
 _PICTURE = re.compile(r"data:image/(png|jpeg);base64,[A-Za-z0-9+/=]*")
 _OTHERS = 100  # rows for or against a label
-_NUMBERS = ("probability", "forest", "logistic", "ridge", "neighbors")
+_NUMBERS = (
+    "probability",
+    "forest",
+    "boosting",
+    "logistic",
+    "ridge",
+    "neighbors",
+)
 
 
 def _check(entry, pattern, name):
