@@ -147,7 +147,7 @@ BAD = {
         "report must be one with verdicts"
     ),
     "FOLDER/train.csv HERE/none.csv -o HERE/n.csv": "there is nothing to correct",
-    "HERE/table.parquet HERE/ok.csv -o HERE/n.csv": "the table must end in one of",
+    "HERE/table.ods HERE/ok.csv -o HERE/n.csv": "the table must end in one of",
     "FOLDER/train.csv HERE/no.json -o HERE/n.csv": "report must be a file that exists",
     "FOLDER/train.csv HERE/no.csv -o HERE/n.csv": "No such file",
 }
@@ -159,7 +159,7 @@ def test_bad_input_is_one_sentence_and_leaves_no_file(line, audited, tmp_path, c
     header = "row,column,old,new,why,accept\n"
     (tmp_path / "ok.csv").write_text(f"{header}5,label,high,low,,\n")
     (tmp_path / "none.csv").write_text(corrections_to_csv([]))
-    (tmp_path / "table.parquet").write_bytes(b"")
+    (tmp_path / "table.ods").write_bytes(b"")
     before = sorted(tmp_path.iterdir())
     words = line.replace("FOLDER", str(folder)).replace("HERE", str(tmp_path))
     assert command(f"fix {words}") == 2
@@ -340,3 +340,84 @@ def test_clean_without_a_target_is_refused(audited, tmp_path, capsys):
     assert command(f"clean {folder}/train.csv -o {tmp_path}/new.csv") == 2
     assert "--target must name a column without --from" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+# Files with types ---------------------------------------------------------------------
+
+# Column, old entry, new entry, and the new entry as the file has it.
+TYPED = [
+    ("label", "v", "u", "u"),
+    ("size", "1.5", "2.25", 2.25),
+    ("count", "1", "", None),
+    ("kind", "b", "c", "c"),
+    ("is_new", "False", "true", True),
+]
+
+
+@pytest.fixture(params=["parquet", "arrow", "feather"])
+def typed(request, tmp_path):
+    """A frame of four rows, and the file that holds it."""
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame(
+        {
+            "label": ["u", "v", "u", "v"],
+            "size": [0.5, 1.5, 2.5, 3.5],
+            "count": pd.array([0, 1, None, 3], dtype="Int64"),
+            "kind": pd.Categorical(["a", "b", "a", "b"]),
+            "is_new": [True, False, True, False],
+        }
+    )
+    path = tmp_path / f"t.{request.param}"
+    if request.param == "parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_feather(path)
+    return frame, path
+
+
+def fix_typed(path, *lines):
+    """Fix a file with types; returns the exit code and the new file."""
+    corrections = path.with_suffix(".csv")
+    corrections.write_text("\n".join(["row,column,old,new,accept", *lines, ""]))
+    new = path.with_name(f"new{path.suffix}")
+    return command(f"fix {path} {corrections} -o {new}"), new
+
+
+@pytest.mark.parametrize(("column", "old", "new", "entry"), TYPED)
+def test_an_entry_of_a_file_with_types_is_corrected(column, old, new, entry, typed):
+    frame, path = typed
+    code, file = fix_typed(path, f"3,{column},{old},{new},true")
+    assert code == 0
+    read = pd.read_parquet if path.suffix == ".parquet" else pd.read_feather
+    fixed = read(file)
+    assert fixed[column].dtype.kind == frame[column].dtype.kind
+    found = fixed[column][1]
+    assert found is pd.NA if entry is None else found == entry
+    others = frame.columns.drop(column)
+    pd.testing.assert_frame_equal(fixed[others], frame[others])
+
+
+def test_a_row_of_a_file_with_types_is_removed(typed):
+    _, path = typed
+    code, file = fix_typed(path, "3,label,v,,remove", "2,label,u,v,true")
+    assert code == 0
+    read = pd.read_parquet if path.suffix == ".parquet" else pd.read_feather
+    assert read(file)["label"].tolist() == ["v", "u", "v"]
+
+
+REFUSED_TYPED = [
+    ("3,size,1.5,much,true", "new must be an entry of the type double"),
+    ("3,size,1.25,2,true", "old must be what the table holds"),
+    ("6,size,1.5,2,true", "row must be a row from 2 to 5"),
+    ("3,length,1.5,2,true", "column must be one of label, size"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), REFUSED_TYPED)
+def test_corrections_that_do_not_fit_a_file_with_types_are_refused(
+    line, message, typed, capsys
+):
+    code, file = fix_typed(typed[1], line)
+    assert code == 2
+    assert message in capsys.readouterr().err
+    assert not file.exists()

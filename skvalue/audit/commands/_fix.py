@@ -1,4 +1,4 @@
-"""``skvalue fix``: the table with its corrections, all other bytes as they were."""
+"""``skvalue fix``: the table with its corrections, all other entries as they were."""
 
 import os
 from pathlib import Path
@@ -13,6 +13,8 @@ from .. import (
     fix_table,
     read_corrections,
 )
+from ..reading import ARROW
+from ._fix_arrow import fix_arrow, is_arrow, write_arrow
 from ._options import new_command, reading_of
 
 _KINDS = (".csv", ".tsv", ".txt")
@@ -31,7 +33,10 @@ def add_command(commands):
         required=("--output",),
         helps={"--output": "file to write; never the table"},
     )
-    parser.add_argument("table", help="the .csv or .tsv file that was audited")
+    parser.add_argument(
+        "table",
+        help="the .csv, .tsv, .parquet, .arrow or .feather file that was audited",
+    )
     parser.add_argument(
         "corrections",
         help="CSV file (row,column,old,new,why,accept; the header is row 1) of which "
@@ -47,17 +52,21 @@ def add_command(commands):
 def _run(options):
     if not options.changes:
         options.changes = os.path.splitext(options.output)[0] + ".changes.csv"
-    if ending_of(options.table) not in _KINDS:
-        raise ValueError(
-            f"the table must end in one of {', '.join(_KINDS)}. Got {options.table}."
-        )
-    endings = {"output": _KINDS, "changes": (".csv",)}
+    if ending_of(options.table) not in (*_KINDS, *ARROW):
+        kinds = ", ".join([*_KINDS, *ARROW])
+        raise ValueError(f"the table must end in one of {kinds}. Got {options.table}.")
+    kinds = ARROW if is_arrow(options.table) else _KINDS
+    endings = {"output": kinds, "changes": (".csv",)}
     check_outputs(options, endings, [options.table, options.corrections])
 
     corrections = _read_corrections(options.corrections)
-    raw = Path(options.table).read_bytes()
-    raw, changes = fix_table(raw, corrections, **reading_of(options))
-    write_files({options.output: raw, options.changes: corrections_to_csv(changes)})
+    if is_arrow(options.table):
+        table, changes = fix_arrow(options.table, corrections)
+        content = write_arrow(table, options.output)
+    else:
+        raw = Path(options.table).read_bytes()
+        content, changes = fix_table(raw, corrections, **reading_of(options))
+    write_files({options.output: content, options.changes: corrections_to_csv(changes)})
     print(*changes[:_SHOWN], sep="\n")
     print(f"{options.output}: {len(changes)} corrections, listed in {options.changes}.")
 

@@ -1,5 +1,6 @@
 """Tables from files: their encoding, fields and types, and what is doubtful."""
 
+from ._arrow import ARROW, whole_table
 from ._as_public import read_as_public
 from ._encoding import decode
 from ._fields import split

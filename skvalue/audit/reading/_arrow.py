@@ -23,11 +23,17 @@ def read_arrow(path, max_rows=MAX_ROWS):
 
 
 def arrow_table(path, max_rows=MAX_ROWS):
-    """The table of a Parquet or Arrow file.
+    """The table of a Parquet or Arrow file, as its own types say.
 
-    What pandas says of the columns is left out: they are read as their own types say,
-    and a named index is a column.
+    What pandas says of the columns is left out, and a named index is a column.
     """
+    table = whole_table(path, max_rows)
+    indices = [name for name in table.column_names if _INDEX.fullmatch(name)]
+    return table.drop_columns(indices).replace_schema_metadata(None)
+
+
+def whole_table(path, max_rows=MAX_ROWS):
+    """The table of a Parquet or Arrow file, with all that it says of the columns."""
     pyarrow = import_optional("pyarrow", "a Parquet or Arrow file")
     try:
         if Path(path).suffix.lower() == ".parquet":
@@ -36,8 +42,6 @@ def arrow_table(path, max_rows=MAX_ROWS):
             table = _ipc_table(pyarrow, path, max_rows)
     except (pyarrow.ArrowException, OSError) as error:
         raise _no_table(error) from None
-    indices = [name for name in table.column_names if _INDEX.fullmatch(name)]
-    table = table.drop_columns(indices).replace_schema_metadata(None)
     for name in table.column_names:
         if table.column_names.count(name) > 1:
             raise ValueError(
