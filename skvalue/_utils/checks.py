@@ -25,6 +25,24 @@ def redact_errors(name):
         raise
 
 
+def refuse_large(X, most, name, reason):
+    """Refuse numbers that are too large, dense or sparse; the error names the column.
+
+    ``reason`` continues "X must hold numbers of at most ... in absolute value".
+    """
+    sizes = abs(X)
+    largest = sizes.max() if sizes.size else 0.0
+    if largest > most:
+        by_column = sizes.max(axis=0)
+        if issparse(by_column):
+            by_column = by_column.toarray()
+        column = int(np.argmax(np.ravel(by_column)))
+        raise ValueError(
+            f"{name} must hold numbers of at most {most:g} in absolute value{reason}: "
+            f"scale its columns. Got {largest:g} in column {column}."
+        )
+
+
 def one_column(values, name, warn=False):
     """The values as a 1D array; raises ValueError if they have more than one column."""
     shape = np.shape(values)

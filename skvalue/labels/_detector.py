@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Bunch, check_array
 from sklearn.utils.validation import check_is_fitted
 
-from .._utils.checks import check_groups, one_column, seed_of
+from .._utils.checks import check_groups, one_column, refuse_large, seed_of
 from .._utils.embedding import embed, fit_embedding
 from .._utils.fits import columns_of, set_fitted_state, unfitted_copy
 from .._utils.row_groups import differing, groups_of, merge_pairs
@@ -646,13 +646,7 @@ def _scores_labels(estimator):
 
 
 def _check_size(vectors):
-    entries = vectors.data if issparse(vectors) else vectors
-    largest = np.abs(entries).max(initial=0.0)
-    if largest > _MAX_ENTRY:
-        raise ValueError(
-            f"X must hold numbers of at most {_MAX_ENTRY:g} in absolute value, for "
-            f"their squares to be finite: scale its columns. Got {largest:g}."
-        )
+    refuse_large(vectors, _MAX_ENTRY, "X", ", for their squares to be finite")
 
 
 def _check_probabilities(pred_probs, n_rows, classes):

@@ -4,16 +4,21 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skvalue import (
+    DataShapleyValuer,
     FederatedSemivalueValuer,
     GradientSemivalueValuer,
     InfluenceValuer,
     InRunShapleyValuer,
+    LeaveOneOutValuer,
     UnrolledValuer,
 )
+from skvalue.labels import LabelErrorDetector
 from tests.problems import Problem
 
 pytestmark = [
@@ -35,6 +40,15 @@ VALUERS = {
     "unrolled, AdamW": UnrolledValuer(n_epochs=3, optimizer="adamw", **SEED),
     "influence": InfluenceValuer(),
     "influence, second order": InfluenceValuer(order=2),
+}
+
+# Valuers of estimators that are trained in batches.
+SOLVED = {
+    "logistic": LeaveOneOutValuer(),
+    "bayes": LeaveOneOutValuer(GaussianNB()),
+    "centroid": LeaveOneOutValuer(NearestCentroid()),
+    "neighbours": LeaveOneOutValuer(KNeighborsClassifier()),
+    "Shapley": DataShapleyValuer(max_evaluations=300, **SEED),
 }
 
 
@@ -102,6 +116,26 @@ def test_large_rows_that_join_are_refused(valuer):
     valuer = problem.fit(clone(valuer))
     with pytest.raises(ValueError, match="X must hold numbers of at most"):
         valuer.score_samples(scaled(problem.X, [0], 1e300), problem.y)
+
+
+@pytest.mark.parametrize("column", [0, 2])
+@pytest.mark.parametrize("kind", ["in-run", "influence", "detector", *SOLVED])
+@pytest.mark.parametrize("number", [1e160, -1e308])
+def test_the_column_of_a_large_number_is_named(column, kind, number):
+    problem = make_problem()
+    X = problem.X.copy()
+    X[3, column] = number
+    valuer = VALUERS.get(kind) or SOLVED.get(kind) or LabelErrorDetector()
+    with pytest.raises(ValueError, match=f"X.* must hold .* in column {column}"):
+        clone(valuer).fit(X, problem.y)
+
+
+@pytest.mark.parametrize("kind", SOLVED)
+def test_the_column_of_a_large_point_of_batched_fits_is_named(kind):
+    problem = make_problem()
+    problem = problem._replace(X_val=scaled(problem.X_val, [1], 1e200))
+    with pytest.raises(ValueError, match="X_val must hold .* in column 1"):
+        problem.fit(clone(SOLVED[kind]))
 
 
 # Private fits -------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Leave-one-out without retraining, against models that are fitted again."""
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -250,3 +251,21 @@ def test_newton_refuses_models_without_a_unique_optimum(parameters, options, mes
     valuer = LeaveOneOutValuer(**parameters, method="newton")
     with pytest.raises(ValueError, match=message):
         valuer.fit(X, X[:, 0] > 0, X_val=X_val, y_val=X_val[:, 0] > 0, **options)
+
+
+# Scores that cannot tell --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(60) // 2])
+@pytest.mark.parametrize(("scoring", "says"), [(None, True), ("neg_log_loss", False)])
+def test_values_that_are_all_zero_name_a_smooth_score(groups, scoring, says):
+    rng = np.random.default_rng(0)
+    y = np.arange(90) % 2
+    X = np.c_[10.0 * y, rng.normal(size=90)]
+    valuer = LeaveOneOutValuer(scoring=scoring)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        valuer.fit(X[:60], y[:60], X_val=X[60:], y_val=y[60:], groups=groups)
+    messages = [str(warning.message) for warning in caught]
+    assert any("neg_log_loss" in message for message in messages) == says
+    assert valuer.values_.any() != says

@@ -6,12 +6,14 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_array
 
+from ..._utils.checks import refuse_large
 from ..._utils.parallel import ordered_map, tiles
 from ..._utils.sklearn import check_parameters
 from ...linear import FAILED, ONE_CLASS, UNSOLVED
 from .loop import fit_and_score
 from .scores import Scores
 
+_MAX_NUMBER = 1e150  # of a row, so that squares are finite
 _MIN_TILE = 8  # coalitions
 _MAX_TILE = 128
 ANSWERS = 2_000_000  # approximate number of predictions per tile
@@ -73,6 +75,9 @@ class BatchedSolver(ABC):
         if training.classes is None and training.y.dtype.kind not in "fiub":
             return None
 
+        reason = f" for {type(estimator).__name__}, which squares them"
+        for rows in (X, X_val):  # the points may be rows of X that are held out
+            refuse_large(rows, _MAX_NUMBER, "X and X_val", reason)
         solver = cls(training, X, X_val)
         if not solver.fits():
             return None

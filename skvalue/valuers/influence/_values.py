@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from ..._utils.checks import refuse_large
 from ..._utils.parallel import tiles
 from ...derivatives import (
     Hessian,
@@ -100,13 +101,8 @@ def train(estimator, X, labels, points, utility):
 
 def _check_numbers(name, design):
     """Refuse numbers of a design of which the Hessian would not be finite."""
-    largest = np.abs(design).max()
-    if largest > _MAX_NUMBER:
-        raise ValueError(
-            f"{name} must hold numbers of at most {_MAX_NUMBER:g} in absolute value in "
-            "the linear model, for its Hessian to be finite: scale them. Got "
-            f"{largest:g}."
-        )
+    reason = " in the linear model, for its Hessian to be finite"
+    refuse_large(design, _MAX_NUMBER, name, reason)
 
 
 def _constant_decision(estimator, model, points, z):
