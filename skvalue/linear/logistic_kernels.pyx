@@ -79,7 +79,11 @@ cdef cloned vector_times(
 cdef cloned weighted_square(
     const double *X, const double *curvature, double *out, Py_ssize_t n, Py_ssize_t p
 ) noexcept nogil:
-    """``out = X' diag(curvature) X``, four rows at a time."""
+    """``out = X' diag(curvature) X``, four rows at a time.
+
+    The columns from the diagonal on, or from up to seven before it, so that registers
+    are full; those before are copied.
+    """
     cdef Py_ssize_t i, a, b, whole = n & ~3
     cdef const double *r0
     cdef const double *r1
@@ -100,15 +104,18 @@ cdef cloned weighted_square(
             x2 = curvature[i + 2] * r2[a]
             x3 = curvature[i + 3] * r3[a]
             line = out + a * p
-            for b in range(p):
+            for b in range(a & ~7, p):
                 line[b] += (x0 * r0[b] + x1 * r1[b]) + (x2 * r2[b] + x3 * r3[b])
     for i in range(whole, n):
         r0 = X + i * p
         for a in range(p):
             x0 = curvature[i] * r0[a]
             line = out + a * p
-            for b in range(p):
+            for b in range(a & ~7, p):
                 line[b] += x0 * r0[b]
+    for a in range(p):
+        for b in range(a):
+            out[a * p + b] = out[b * p + a]
 
 
 cdef cloned add_rank(
