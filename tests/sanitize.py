@@ -69,7 +69,10 @@ def build(folder):
     """The folder that holds the package, built from the sources in `folder`."""
     command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "-w", "wheels", "."]
     subprocess.run(
-        command, cwd=folder, env=os.environ | {"CFLAGS": CFLAGS, "CC": "gcc"}, check=True
+        command,
+        cwd=folder,
+        env=os.environ | {"CFLAGS": CFLAGS, "CC": "gcc"},
+        check=True,
     )
     [wheel] = (folder / "wheels").glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:

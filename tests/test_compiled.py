@@ -1,4 +1,4 @@
-"""Compiled loops: nothing is compiled at run time, and arrays of all layouts are valid."""
+"""Compiled loops: nothing is compiled at run time; rows may have any layout."""
 
 import subprocess
 import sys
