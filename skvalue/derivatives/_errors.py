@@ -45,13 +45,13 @@ def denoised_means(means, variances, start):
     residuals = means - center
     shift = center - start
     shrinkage = max(p - 2, 0) * variances.sum() / n**2 / max(shift @ shift, tiny)
-    kept_shift = max(0.0, 1 - shrinkage)
+    shift_factor = max(0.0, 1 - shrinkage)
 
     # Variance between players, of which the noise is subtracted.
     between = (residuals**2).sum() / max((n - 1) * p, 1) - variances.mean()
     between = max(between, 0.0)
-    kept = between / np.maximum(between + variances, tiny)
-    return start + kept_shift * shift + kept[:, None] * residuals
+    factors = between / np.maximum(between + variances, tiny)
+    return start + shift_factor * shift + factors[:, None] * residuals
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +152,9 @@ def _redrawn_values(fit, centers, rng):
     """
     released = fit.released
     std = released.noise_std[:, None]
+
+    # The sum of the noise of all permutations so far; that of the skipped ones is drawn
+    # at once.
     total_noise = std * np.sqrt(released.skip) * rng.standard_normal(centers.shape)
     values = np.zeros(len(centers))
     for t, weight in enumerate(released.weights, released.skip):

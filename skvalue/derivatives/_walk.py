@@ -71,20 +71,22 @@ def walk_permutations(
         names=names,
     )
     if noise is not None and noise.averages:
+        # Each walk needs the releases of those before; utilities follow in a thread.
         past = np.zeros((model.n_players, model.n_parameters))
         tasks = (
             ([walks.steps([t], past) for t in numbers],) for numbers in walks.bundles(0)
         )
-        bundles = background_map(walks.walked, tasks, n_jobs)
+        bundles = background_map(walks.finish, tasks, n_jobs)
         with one_blas_thread():
             for bundle in bundles:
                 yield from bundle
         return
 
+    # Without averages, no other permutation needs the skipped ones.
     yield from [Walk()] * skip
     tasks = [(numbers,) for numbers in walks.bundles(skip)]
     n_jobs = n_jobs if model.in_threads else 1
-    for bundle in ordered_map(walks.apart, tasks, n_jobs):
+    for bundle in ordered_map(walks.walk_independently, tasks, n_jobs):
         yield from bundle
 
 
@@ -198,9 +200,9 @@ class _Walks:
         steps = _Steps(numbers, orders, utilities)
         for block in self.blocks:
             noise = [
-                self.drawn_noise(t, order, block) for t, order in zip(numbers, orders)
+                self.draw_noise(t, order, block) for t, order in zip(numbers, orders)
             ]
-            path, thetas, lost = model.walk(
+            path, thetas, failed_steps = model.walk(
                 orders[:, block],
                 [self.rate] * n_walks,
                 noise,
@@ -210,8 +212,10 @@ class _Walks:
                 weight=self.newest[first],
                 t=first + 1,
             )
-            for walk in np.flatnonzero(lost >= 0):
-                self._refuse(steps, walk, block.start + lost[walk])
+
+            # The first steps without a finite gradient; -1 if all of them are finite.
+            for walk in np.flatnonzero(failed_steps >= 0):
+                self._refuse(steps, walk, block.start + failed_steps[walk])
             if first >= self.skip:
                 steps.blocks.append((block, path))
             if len(self.blocks) > 1:  # only one block fits into memory
@@ -254,7 +258,7 @@ class _Walks:
             steps.models.append((walks, models))
         steps.blocks = []
 
-    def walked(self, bundle):
+    def finish(self, bundle):
         """The `Walk` of each permutation of a bundle, from their steps."""
         walks = []
         for steps in bundle:
@@ -277,11 +281,11 @@ class _Walks:
                 )
         return walks
 
-    def apart(self, numbers):
+    def walk_independently(self, numbers):
         """The `Walk` of each of some permutations that do not depend on others."""
-        return self.walked([self.steps(numbers)])
+        return self.finish([self.steps(numbers)])
 
-    def drawn_noise(self, t, order, block):
+    def draw_noise(self, t, order, block):
         """Noise of a block of steps of permutation t; a draw starts with the block."""
         n = self.model.n_players
         p = self.model.n_parameters

@@ -242,6 +242,8 @@ class StableLogisticGame(Game):
         rtol = self.tolerance / self.kappa
         coefs = np.empty((len(masks), p))
         solved = np.empty(len(masks), dtype=bool)
+
+        # The dual has an unknown for each row, the primal one for each column.
         is_few = sizes <= p
         coefs[is_few], solved[is_few] = dual_tile(
             X=self._Z,

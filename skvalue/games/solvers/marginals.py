@@ -493,7 +493,8 @@ class LogisticMarginals:
         changes = np.zeros(n_players)
         lengths = np.where(keeps_classes, 0.0, np.inf)
         if len(classes) < solver.n_classes:
-            # Probabilities of the classes that it lacks depend on the number of rows.
+            # Probabilities of the classes that it lacks depend on the number of rows,
+            # whatever the numbers by class are.
             sizes = counts_after.sum(axis=1)
             for size in np.unique(sizes[keeps_classes]):
                 counts_of_size = np.minimum(coalition.counts, 1)
@@ -630,7 +631,8 @@ class LogisticMarginals:
         if self.scores.name == "accuracy":
             return self._accuracy_changes(coalition, optimum, rows, players)
 
-        # The third derivatives of the losses along H^-1 g turn the curvature.
+        # To second order, the curvature of the utility is less the third derivatives of
+        # the losses along H^-1 g.
         coefs = optimum.theta
         gradient, curvature = self._utility_derivatives(coalition, coefs)
         along = np.linalg.solve(optimum.hessian, gradient).reshape(coefs.shape)
@@ -679,12 +681,12 @@ class LogisticMarginals:
                 if third is not None:
                     squares = newton[:, :, None] * newton[:, None]
                     squares = squares.reshape(len(steps), -1)
-                    bends = squares @ third.reshape(-1, n_coefs) @ inverse
-                    steps = steps - 0.5 * bends
+                    along_squares = squares @ third.reshape(-1, n_coefs)
+                    steps = steps - 0.5 * (along_squares @ inverse)
                 changes[tile] = utilities_after(steps) - utility
 
-            # As many predictions are wrong as squared lengths are large: errors are
-            # their roots.
+            # The number of wrong predictions is proportional to the squared length, and
+            # the error of their mean, as signs differ, to its root.
             return changes, np.sqrt(lengths)
 
     def _utility_derivatives(self, coalition, coefs):
