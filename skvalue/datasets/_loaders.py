@@ -117,7 +117,7 @@ def _read_npz(name, folder):
             f"X and y of {name}.npz in folder must have the same length. Got shapes "
             f"{X_shape} and {y_shape}."
         )
-    # The file may have an array of this name.
+    # The name of the file replaces an array that is called so.
     arrays["name"] = name
     if "feature_names" in arrays:
         arrays["feature_names"] = arrays["feature_names"].tolist()

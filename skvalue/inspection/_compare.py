@@ -123,7 +123,7 @@ def compare(
     {'KNN-Shapley': True, 'Data-OOB': True}
     """
     if not valuers:
-        raise ValueError("valuers must name at least one valuer. Got {}.")
+        raise ValueError(f"valuers must name at least one valuer. Got {valuers!r}.")
     X, y = indexable(X, y)
     if X_test is None:
         if X_val is None or y_val is None:
@@ -144,7 +144,7 @@ def compare(
     if wrong is not None:
         n_values = len(y) if group_names is None else len(group_names)
         check_length(column_or_1d(wrong), "wrong", n_values, of="values")
-        # Refuses anything but a mask, before the fits.
+        # A first call refuses anything but a mask before the valuers are fitted.
         noisy_label_auc(np.arange(n_values), wrong)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 

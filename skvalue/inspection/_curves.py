@@ -127,6 +127,7 @@ def value_removal_curve(
     _check_n_values(len(values), n_players, group_names)
 
     fractions = _check_fractions(fractions)
+    # Rounded down, but for 0.29 * 100, which is just below 29.
     n_removed = (fractions * n_players + 1e-9).astype(np.int64)
     n_kept = np.maximum(n_players - n_removed, 1)
 
@@ -207,7 +208,7 @@ def _scores_along(refits, seeds, orders_by_curve, n_kept, players, n_jobs):
         for repeat, order in enumerate(orders):
             for n_first in n_kept:
                 rows = np.flatnonzero(np.isin(players, order[:n_first]))
-                # Without seeds, a fit is the same in each repeat.
+                # Without seeds, fits to the same rows are the same in all repeats.
                 key = (repeat if seeds[repeat] else 0, rows.tobytes())
                 fits.setdefault(key, (seeds[repeat], rows))
                 fit_keys.append(key)

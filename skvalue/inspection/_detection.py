@@ -150,6 +150,7 @@ def detection_curve(
         X_rows = safe_indexing(X, rows)
         y_rows = safe_indexing(y, rows)
         for j, epsilon in enumerate([*epsilons, None]):
+            # The limit is the same for all fits with one epsilon.
             for repeat in range(n_repeats):
                 seed = int(rng.randint(np.iinfo(np.int32).max))
                 fitted = clone(valuer).set_params(epsilon=epsilon, random_state=seed)

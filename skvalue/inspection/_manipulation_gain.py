@@ -161,6 +161,8 @@ def manipulation_gain(
     for name, play in plays.items():
         payments = [payment(play, 0, points) for points in points_without_fold]
         by_fold[name] = np.array(payments)
+
+    # Differences to the honest payment of the same repeat, or of the same fold.
     honest_by_repeat = by_repeat.pop(None)
     honest_by_fold = by_fold.pop(None)
 
@@ -292,9 +294,11 @@ def _values_of_names(valuer, release, submission, points):
 
 def _payment(names, values, pay):
     """What the party receives: its share of a budget, or the values of its names."""
-    is_own = names <= 0
+    is_own = names <= 0  # 0 and its further names, see `Submission`
     if pay == "value":
         return values[is_own].sum()
+
+    # Nobody pays: a share of the budget is at least 0, and 0 if nobody gets any.
     values = np.maximum(values, 0.0)
     return values[is_own].sum() / (values.sum() or 1.0)
 
@@ -327,10 +331,10 @@ def _estimate(by_repeat, by_fold, level):
     if not variance > 0:
         return _Estimate(mean, 0.0, mean)
 
-    # Degrees of freedom by Satterthwaite's approximation.
-    spread = variance_of_points**2 / max(n_folds - 1, 1)
-    spread += variance_of_repeats**2 / max(n_repeats - 1, 1)
-    degrees = variance**2 / spread
+    # Degrees of freedom of the sum of two variances by Satterthwaite's approximation.
+    uncertainty = variance_of_points**2 / max(n_folds - 1, 1)
+    uncertainty += variance_of_repeats**2 / max(n_repeats - 1, 1)
+    degrees = variance**2 / uncertainty
     error = np.sqrt(variance)
     return _Estimate(mean, error, mean - student.ppf(level, degrees) * error)
 

@@ -129,12 +129,13 @@ def _count_wins(X, labels, codes, rng):
 
 def _neighbor_ratios(distances):
     """Distance to the nearest over that to the second nearest, of each line."""
+    # The small number makes the ratio of two rows at distance 0 a 1.
     nearest = np.partition(distances, 1, axis=1)[:, :2] + 1e-12
     return nearest[:, 0] / nearest[:, 1]
 
 
 def _draw_columns(distances, n_columns, rng):
-    """In each line, some of the finite entries at random."""
+    """A random choice of `n_columns` finite entries of each line."""
     keys = np.where(np.isinf(distances), np.inf, rng.random(distances.shape))
     columns = np.argsort(keys, axis=1)[:, :n_columns]
     return np.take_along_axis(distances, columns, axis=1)

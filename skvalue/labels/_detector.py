@@ -500,7 +500,7 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
             )
 
         # A model cannot choose a label that its training rows lack: this is no evidence
-        # against the label.
+        # against the label. Such rows are not doubted, and have a middle value.
         could_be_chosen = np.ones(len(codes), dtype=bool)
         for train, test in folds:
             could_be_chosen[test] = np.isin(codes[test], codes[train])
@@ -658,11 +658,11 @@ def _check_probabilities(pred_probs, n_rows, classes):
     if probabilities.shape != (n_rows, len(classes)):
         raise ValueError(
             f"pred_probs must have a row for each of {n_rows} labels and a column for "
-            f"each of {len(classes)} classes, in the order of {_some(classes)}. Got "
+            f"each of {len(classes)} classes, in the order of {_shorten(classes)}. Got "
             f"shape {probabilities.shape}."
         )
-    is_one = np.abs(probabilities.sum(axis=1) - 1) <= 1e-3
-    if probabilities.min() < 0 or not is_one.all():
+    sums_to_one = np.abs(probabilities.sum(axis=1) - 1) <= 1e-3
+    if probabilities.min() < 0 or not sums_to_one.all():
         raise ValueError("pred_probs must be probabilities: rows at least 0, of sum 1.")
     return probabilities
 
@@ -670,7 +670,8 @@ def _check_probabilities(pred_probs, n_rows, classes):
 def _places_by_name(pred_probs, classes):
     """The column of each class in a frame whose columns have names, or None.
 
-    Names are compared as text. Those that pandas or polars count by itself are none.
+    Names are compared as text. Default names, by which pandas and polars number the
+    columns, do not count.
     """
     names = getattr(pred_probs, "column_names", None)  # of a table of pyarrow
     if names is None:
@@ -678,17 +679,17 @@ def _places_by_name(pred_probs, classes):
     if names is None:
         return None
     names = list(names)
-    count = range(len(names))
-    if names in (list(count), [f"column_{i}" for i in count]):
+    numbers = list(range(len(names)))
+    if names in (numbers, [f"column_{number}" for number in numbers]):
         return None
     names = list(map(_label_text, names))
     labels = list(map(_label_text, classes.tolist()))
     if sorted(names) != sorted(labels):
         raise ValueError(
             "pred_probs must have a column for each label, of its name, since columns "
-            f"of a frame are matched by name: {_some(labels)}. Got columns "
-            f"{_some(names)}; pass an array whose columns are in this order of labels "
-            "if the names mean something else."
+            f"of a frame are matched by name: {_shorten(labels)}. Got columns "
+            f"{_shorten(names)}; pass an array whose columns are in this order of "
+            "labels if the names mean something else."
         )
     place_of_name = {name: place for place, name in enumerate(names)}
     return [place_of_name[label] for label in labels]
@@ -701,7 +702,7 @@ def _label_text(label):
     return str(label)
 
 
-def _some(labels, limit=10):
+def _shorten(labels, limit=10):
     """The first labels, and how many more there are."""
     text = ", ".join(map(str, labels[:limit]))
     n_more = len(labels) - limit

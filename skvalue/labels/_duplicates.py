@@ -177,6 +177,7 @@ def _compare_rows(X, n_identified=None):
 
 
 def _compare_as_whole(X):
+    """Compare rows by one hash of all entries; none are nearly equal."""
     if is_numeric(X):
         hashes_of_rows = hash_rows(_round(X.reshape(len(X), -1)))
     else:
@@ -258,6 +259,8 @@ def _similar_pairs(columns, hashes, codes):
     numbers = [columns[j].entries for j in np.flatnonzero(is_measured)]
     table = np.column_stack(numbers)
     low, high = np.nanquantile(table, [0.05, 0.95], axis=0)
+
+    # A missing number is equal to another one, and far from all that are there.
     points = np.nan_to_num(table / np.maximum(high - low, 1e-300), nan=-9.0)
     points = points[first_rows]
     texts = hashes[:, ~is_measured].sum(axis=1)[first_rows]
@@ -280,7 +283,7 @@ def _similar_pairs(columns, hashes, codes):
     pairs = np.flatnonzero(is_pair)
 
     # How many pairs coincidence makes is estimated from those at up to `_ISOLATION`
-    # times the distance.
+    # times the distance: their number grows as the volume of a ball of that radius.
     is_farther = (distance >= _SAME_FRACTION) & np.isfinite(distance)
     n_expected = is_farther.sum() / 2 / (_ISOLATION ** is_measured.sum() - 1)
     if poisson.sf(len(pairs) - 1, n_expected) > _TEST_LEVEL:
@@ -289,6 +292,7 @@ def _similar_pairs(columns, hashes, codes):
 
 
 def _is_measured(column):
+    """Whether a column has measurements, and not a few codes."""
     if column.kind != "number":
         return False
     return len(np.unique(column.entries)) > _MAX_DISTINCT_OF_CODES

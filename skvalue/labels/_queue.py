@@ -311,8 +311,8 @@ class ReviewQueue(BaseEstimator):
         is_confirmed = labels == self._first_answers[rows]
         is_doubted = is_first & ~is_expected
 
-        counts = (is_first & is_expected) | (is_second & is_confirmed)
-        self.labels_[rows[counts]] = labels[counts]
+        is_counted = (is_first & is_expected) | (is_second & is_confirmed)
+        self.labels_[rows[is_counted]] = labels[is_counted]
         self._first_answers[rows[is_doubted]] = labels[is_doubted]
 
         had_answer = status >= _Status.ONCE
@@ -392,13 +392,15 @@ class ReviewQueue(BaseEstimator):
     def _end_batch(self):
         """Ask again for rare changes, or say whether this was the last batch."""
         batch = self._batch
-        changed = self.labels_[batch] != self._labels_before
-        if changed.mean() < _RARE_CHANGES:
-            again = changed & (self._status[batch] == _Status.ONCE)
-            rows = batch[again]
+        is_changed = self.labels_[batch] != self._labels_before
+        if is_changed.mean() < _RARE_CHANGES:
+            has_one_answer = self._status[batch] == _Status.ONCE
+            is_unconfirmed = is_changed & has_one_answer
+            rows = batch[is_unconfirmed]
             self._first_answers[rows] = self.labels_[rows]
-            self.labels_[rows] = self._labels_before[again]
+            self.labels_[rows] = self._labels_before[is_unconfirmed]
             self._status[rows] = _Status.DOUBTED
             self.pending_ = rows
         if not len(self.pending_):
-            self.done_ = bool(self.seen_.all() or changed.mean() < _FEW_CHANGES)
+            has_few_changes = is_changed.mean() < _FEW_CHANGES
+            self.done_ = bool(self.seen_.all() or has_few_changes)

@@ -154,6 +154,7 @@ def fit_curve(n_listed, places, is_error):
     >>> bool(right[:20].max() < 0.2), bool(right[-20:].min() > 0.8)
     (True, True)
     """
+    # The same offset as that of `draw_rows`, so that verdicts are spread evenly in x.
     ranks = np.arange(1, n_listed + 1)
     x = np.log(ranks + len(places) / 4)
     x = (x - x[places].mean()) / (x[places].std() + 1e-9)
@@ -178,20 +179,20 @@ def fit_curve(n_listed, places, is_error):
 
 
 def list_qvalues(curve, z=0.0):
-    """Lowest fraction of right labels in any list of first places, for each last place.
+    """Lowest fraction of right labels in any prefix of the list that has a place.
 
     Parameters
     ----------
     curve : Curve
         From `fit_curve`.
     z : float, default=0.0
-        Standard errors to add, of the curve and of labels drawn from it: 1.645 for an
-        upper bound of the fraction in a list, at a confidence of 95 %.
+        Number of standard errors to add, of the curve and of labels drawn from it:
+        1.645 for an upper bound of the fraction in a prefix, at a confidence of 95 %.
 
     Returns
     -------
     q_values : ndarray of shape (n_listed,)
-        For each place, of the lists that contain it; non-decreasing in the place.
+        The fraction for each place; non-decreasing in the place.
 
     Examples
     --------
@@ -211,6 +212,8 @@ def list_qvalues(curve, z=0.0):
         )
         variance_of_labels = np.cumsum(curve.right * (1 - curve.right)) / ranks**2
         fractions = fractions + z * np.sqrt(variance_of_curve + variance_of_labels)
+
+    # A prefix that contains a place ends there or later.
     lowest_fractions = np.minimum.accumulate(fractions[::-1])[::-1]
     return np.minimum(lowest_fractions, 1.0)
 
@@ -302,7 +305,8 @@ def make_statement(listed, verdicts, values, fdr, confidence):
     places = np.array(list(listed_verdicts), dtype=np.intp)
     is_wrong = np.array(list(listed_verdicts.values()), dtype=bool)
 
-    # Without a curve, what the verdicts say of the other rows of the list is nothing.
+    # Without a curve, verdicts say nothing about the other rows of the list: none of
+    # them or all may be wrong.
     q_values_of_list = np.ones(n_listed)
     count = is_wrong.sum()
     low = is_wrong.sum()
@@ -312,7 +316,10 @@ def make_statement(listed, verdicts, values, fdr, confidence):
         z = 0.0 if confidence is None else norm.ppf(confidence)
         q_values_of_list = list_qvalues(curve, z)
         count, error = count_errors(curve, places, is_wrong)
-        margin = norm.ppf(0.5 + (confidence or _CONFIDENCE) / 2) * error
+        two_sided = 0.5 + (confidence or _CONFIDENCE) / 2
+        margin = norm.ppf(two_sided) * error
+
+        # Labels with a verdict are known, whatever the curve says.
         high = min(count + margin, n_listed - np.sum(~is_wrong))
         low = max(count - margin, is_wrong.sum())
     elif len(places) < n_listed:

@@ -19,9 +19,9 @@ DROP_CANDIDATES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4)
 def careful_choice(scores):
     """Index of the fraction to drop, from scores (n_candidates, n_splits).
 
-    The candidates are fractions in ascending order. 0 unless the best fraction beats
-    the first by more than two standard errors of the paired difference; else the
-    smallest one within one such error of the best.
+    The candidates are fractions in ascending order. The first, 0, is chosen unless the
+    best one beats it by more than two standard errors of the paired difference; then
+    the smallest one within one such error of the best is.
 
     >>> import numpy as np
     >>> careful_choice(np.array([[0.8, 0.9, 0.7], [0.9, 0.8, 0.8], [0.7, 0.7, 0.7]]))
@@ -33,7 +33,7 @@ def careful_choice(scores):
     best = int(np.argmax(scores.mean(axis=1)))
     gaps = scores[best] - scores
     n_candidates, n_splits = scores.shape
-    errors = np.zeros(n_candidates)
+    errors = np.zeros(n_candidates)  # standard errors of the mean gaps
     if n_splits > 1:
         errors = gaps.std(axis=1, ddof=1) / np.sqrt(n_splits)
     mean_gaps = gaps.mean(axis=1)

@@ -193,6 +193,7 @@ def _eligible_players(valuer, values, group_codes, rule):
 
     eligible = np.asarray(valuer.harmful(fdr=rule.fdr), dtype=bool)
     if group_codes is not None and len(eligible) == len(group_codes):
+        # A group is harmful if one of its rows is.
         eligible = np.bincount(group_codes, weights=eligible) > 0
     return eligible
 
@@ -201,12 +202,13 @@ def _quotas(eligible, strata, drop):
     """Numbers of players to select in each stratum."""
     sizes = np.array([stratum.sum() for stratum in strata])
     if isinstance(drop, str):
+        # At most the fraction of all players that are eligible, of every stratum.
         return eligible.sum() * sizes // len(eligible)
     return quotas(drop, sizes)
 
 
 def _selected_fractions(selected, strata, drop):
-    """Fraction that is selected of each stratum; of a given fraction, that one."""
+    """Fraction that is selected of each stratum: `drop`, if that is a fraction."""
     if isinstance(drop, (str, Integral)):
         return np.array([selected[stratum].mean() for stratum in strata])
     return np.full(len(strata), float(drop))

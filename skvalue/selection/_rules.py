@@ -20,9 +20,9 @@ def quotas(drop, sizes):
     [29]
     """
     if not isinstance(drop, Integral):
-        # 0.29 * 100 is just below 29, by the precision of the type of the fraction.
-        precision = 1 + float(np.finfo(type(drop)).eps)
-        return (float(drop) * sizes * precision + 1e-9).astype(np.int64)
+        # 0.29 * 100 is just below 29, the more so the less precise the type of 0.29.
+        rounding = 1 + float(np.finfo(type(drop)).eps)
+        return (float(drop) * sizes * rounding + 1e-9).astype(np.int64)
 
     counts, remainders = np.divmod(int(drop) * sizes, sizes.sum())
     n_missing = int(drop) - counts.sum()

@@ -303,9 +303,8 @@ class DataOOBValuer(BaseRetrainingValuer):
         model = self._model(problem)
         n_models = self._n_models(problem)
 
-        out_of_bag_scores(
-            model, problem, 0, range(1)
-        )  # imports, and memory's first use
+        # The first model is not timed: it takes imports, and the first use of memory.
+        out_of_bag_scores(model, problem, 0, range(1))
         n_timed = 0
         start = perf_counter()
         while perf_counter() - start < _LONG_ENOUGH:
@@ -337,7 +336,8 @@ class DataOOBValuer(BaseRetrainingValuer):
         reason = None
         start = perf_counter()
         with run.steps(n_chunks, "models trained") as done, one_thread():
-            # As many models again, until each row was out of bag twice.
+            # As many models again, until each row was out of bag twice. The last step
+            # of the progress bar is done when no more of them are needed.
             while reason is None:
                 chunks = _chunks(n_trained, n_models)
                 tasks = ((model, problem, seed, numbers) for numbers in chunks)
