@@ -23,21 +23,21 @@ from sklearn.metrics import average_precision_score
 from skvalue import LabelErrorDetector
 
 TABLES = {
-    "Computers price": "Ecdat/Computers.csv",
-    "diamonds price": "ggplot2/diamonds.csv",
-    "Housing price": "Ecdat/Housing.csv",
-    "Boston medv": "MASS/Boston.csv",
-    "Wages wage": "Ecdat/Wages1.csv",
+    "Computers": ("Ecdat/Computers.csv", "price"),
+    "diamonds": ("ggplot2/diamonds.csv", "price"),
+    "Housing": ("Ecdat/Housing.csv", "price"),
+    "Boston": ("MASS/Boston.csv", "medv"),
+    "Wages": ("Ecdat/Wages1.csv", "wage"),
 }
 KINDS = ("another row's", "shifted", "times or by 10")
 
 
 def load(folder, name, n_rows):
     """Columns of numbers, and the target, of at most `n_rows` rows."""
-    frame = pd.read_csv(os.path.join(folder, TABLES[name]), index_col=0)
+    file_name, target = TABLES[name]
+    frame = pd.read_csv(os.path.join(folder, file_name), index_col=0)
     if len(frame) > n_rows:
         frame = frame.sample(n_rows, random_state=0)
-    target = name.split()[1]
     y = frame[target].to_numpy(dtype=float)
     return pd.get_dummies(frame.drop(columns=target)).to_numpy(dtype=float), y
 

@@ -190,10 +190,34 @@ def test_the_target_keeps_its_text(read, cells, task, entries):
 
 
 def test_whole_numbers_of_a_target_are_asked_and_the_task_decides(read):
-    rows = "\n".join(["a,price", *(f"{i}.5,{100 * i}" for i in range(60))])
+    rows = "\n".join(["a,price", *(f"{i}.5,{100 * (i % 25)}" for i in range(60))])
     assert "Pass task='regression'" in read(rows, "price").doubts[0]
-    assert read(rows, "price", task="regression").frame["price"].sum() == 177_000
+    assert read(rows, "price", task="regression").frame["price"].sum() == sum(
+        100 * (i % 25) for i in range(60)
+    )
     assert not read(rows, "price", task="classification").doubts
+
+
+# Number of rows, number of different whole numbers, and whether these are amounts.
+AMOUNTS = [
+    (60, 60, True),
+    (60, 30, True),
+    (60, 29, False),
+    (40, 20, False),
+    (3000, 1001, True),
+    (3000, 1000, False),
+]
+
+
+@pytest.mark.parametrize(("n_rows", "n_values", "are_amounts"), AMOUNTS)
+def test_whole_numbers_of_many_values_are_a_regression(
+    read, n_rows, n_values, are_amounts
+):
+    lines = [f"{i}.5,{10 * (i % n_values)}" for i in range(n_rows)]
+    reading = read("\n".join(["a,price", *lines]), "price")
+    assert (reading.frame["price"].dtype.kind == "f") == are_amounts
+    said = [note for note in reading.said if "a regression" in note]
+    assert len(said) == are_amounts
 
 
 ROWS = [

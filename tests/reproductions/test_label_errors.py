@@ -61,8 +61,7 @@ def test_the_spread_helps_where_noise_grows_with_the_target(run, tmp_path, rng):
     price = np.exp(3 * size) * np.exp(0.2 * rng.normal(size=200))
     lines = [f"{i},{price[i]},{size[i]}" for i in range(200)]
     (folder / "Housing.csv").write_text("\n".join(["row,price,size", *lines]))
-    tables = ["--tables", "Housing price", "--seeds", "1"]
-    printed = run("--data", str(tmp_path), *tables)
+    printed = run(f"--data {tmp_path} --tables Housing --seeds 1")
     found, plain = map(float, re.findall(r"^\w+ +(0\.\d+)$", printed, re.MULTILINE))
     assert found > plain
 

@@ -53,7 +53,8 @@ _OPTIONS = {
     "--task": dict(
         choices=("auto", "classification", "regression"),
         default="auto",
-        help="what the target is; default: regression if it has numbers with decimals",
+        help="what the target is; default: regression if it has numbers with decimals, "
+        "or whole ones of which more than 1,000, or half as many as rows, differ",
     ),
     "--ignore": dict(action="append", metavar="COLUMN", help="a column to leave out"),
     "--groups": dict(metavar="COLUMN", help="column whose entries name groups of rows"),

@@ -7,6 +7,7 @@ from ..._utils.untrusted import refuse
 from ._types import MISSING, TextColumn
 
 _LONGEST_LABEL = 1000  # characters
+_MOST_CLASSES = 1000  # whole numbers, above which they are amounts
 _MANY_LABELS = 20  # whole numbers, above which they may be amounts
 _CODES = (-1, -9, -99, -999, -9999, 99, 999, 9999, 99999, 0)
 _FEWEST = 30  # numbers of a column in which codes for missing are told
@@ -29,7 +30,15 @@ def target_column(name, column, task, conventions):
     if len(longest) > _LONGEST_LABEL:
         rule = f"a column of labels of at most {_LONGEST_LABEL} characters"
         refuse("target", rule, f"{longest[:40]}... of {len(longest)}")
-    if task == "auto" and is_whole and _may_be_amounts(values, len(column.cells)):
+    n_rows = len(column.cells)
+    if task == "auto" and is_whole and _are_amounts(len(values), n_rows):
+        note = (
+            f"a regression, since {len(values):,} whole numbers differ (pass "
+            "task='classification' if they are classes),"
+        )
+        conventions.notes[note].append(name)
+        return column
+    if task == "auto" and is_whole and _may_be_amounts(values, n_rows):
         conventions.doubts.append(
             f"{name!r} has {len(values)} different whole numbers, read as classes. "
             "Pass task='regression' if they are amounts, else task='classification'."
@@ -40,6 +49,13 @@ def target_column(name, column, task, conventions):
     note = f"{format_values(classes)} no missing label but a class" if classes else ""
     missing = tuple(set(column.missing) - set(classes)) or ("",)
     return TextColumn(column.cells, column.counts, missing=missing, note=note)
+
+
+def _are_amounts(n_values, n_rows):
+    """Whether distinct whole numbers are too many for classes."""
+    if n_values <= _MANY_LABELS:
+        return False
+    return n_values > _MOST_CLASSES or n_values >= n_rows / 2
 
 
 def _may_be_amounts(values, n_rows):

@@ -152,7 +152,9 @@ def read_table(
     skip_lines : int, default=0
         Number of lines before the header.
     task : {"auto", "classification", "regression"}, default="auto"
-        What the target is for: numbers for a regression, else text.
+        What the target is for: numbers for a regression, else text. "auto" is a
+        regression for numbers with decimals, and for whole ones of which more than
+        1,000 differ, or more than 20 and at least half as many as there are rows.
     strict : bool, default=False
         Whether to refuse a file with doubts.
     like : Reading, default=None
@@ -243,6 +245,9 @@ def read_table(
         for name, column in columns.items()
     }
     conventions.doubts += _doubts_about_words(columns, missing, {target, *kept_as_text})
+    if task == "auto" and target in columns and columns[target].kind == "number":
+        # Whole numbers that are amounts: integers would be taken for classes.
+        entries[target] = np.asarray(entries[target], dtype=np.float64)
     if strict and conventions.doubts:
         raise ValueError(" ".join(conventions.doubts))
     for note, noted_columns in conventions.notes.items():
