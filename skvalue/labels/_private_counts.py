@@ -1,6 +1,7 @@
 """Noisy counts of rows whose labels a model of public points finds improbable."""
 
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -239,13 +240,10 @@ def count_improbable_labels(
         held_out_scores = cross_val_predict(
             model, X_val, y_val, cv=folds, method="predict_proba"
         )
-        model.fit(X_val, y_val)
-        scores = np.zeros((0, len(model.classes_)))
-        if len(y):  # to have no row is an answer like others
-            scores = model.predict_proba(X)
+        scores, is_scored = _scores_of_rows(model.fit(X_val, y_val), X)
     classes = model.classes_.tolist()
     n_classes = len(classes)
-    codes = _class_codes(y, classes)
+    codes = np.where(is_scored, _class_codes(y, classes), n_classes)
     codes_val = _class_codes(y_val, classes)
     is_improbable = (_label_scores(scores, codes) < _THRESHOLD) & (codes < n_classes)
     is_improbable_val = _label_scores(held_out_scores, codes_val) < _THRESHOLD
@@ -281,6 +279,33 @@ def count_improbable_labels(
         privacy=report,
         model=model,
     )
+
+
+def _scores_of_rows(model, X):
+    """Probabilities (n, n_classes) of private rows, and a mask of rows that have some.
+
+    Rows with numbers that float32 does not hold are passed to the model one by one. One
+    that it refuses has none: an error would reveal it. There may be no row at all.
+    """
+    rows = X if hasattr(X, "iloc") else np.asarray(X)
+    numbers = rows.select_dtypes("number") if hasattr(rows, "iloc") else rows
+    is_usual = np.ones(len(rows), dtype=bool)
+    if hasattr(rows, "iloc") or rows.dtype.kind == "f":
+        numbers = np.abs(np.asarray(numbers, dtype=np.float64))
+        is_usual = (numbers <= np.finfo(np.float32).max).all(axis=1)  # False for NaN
+
+    def take(places):
+        return rows.iloc[places] if hasattr(rows, "iloc") else rows[places]
+
+    scores = np.zeros((len(rows), len(model.classes_)))
+    is_scored = is_usual.copy()
+    if is_usual.any():
+        scores[is_usual] = model.predict_proba(take(np.flatnonzero(is_usual)))
+    for place in np.flatnonzero(~is_usual):
+        with suppress(ValueError):
+            (scores[place],) = model.predict_proba(take([place]))
+            is_scored[place] = True
+    return scores, is_scored
 
 
 def _default_model(X_val, seed):

@@ -220,6 +220,11 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
             )
         return self.renyi_epsilon
 
+    @property
+    def _has_noise(self):
+        """Whether rows are private, so that none of them may be refused."""
+        return self.epsilon is not None or self.renyi_epsilon is not None
+
     def _exact_release(self, X, y):
         """The `ExactRelease` of rows, with a warning if they are few."""
         fields, void_reason, columns = self._summarize(X, y)
@@ -283,10 +288,10 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
             warnings.simplefilter("ignore", SeededNoiseWarning)
             return Release(event, noise_random_state=seed).of(vector)
 
-    def _bound(self, name, sizes):
+    def _bound(self, name, rows):
         """The bound of a parameter, and why it voids the guarantee ("" if not).
 
-        For the parameter "data" it is the largest of `sizes`, with a warning.
+        For the parameter "data" it is the largest norm of the rows, with a warning.
         """
         bound = getattr(self, name)
         if not isinstance(bound, str):
@@ -296,13 +301,14 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
             "guaranteed about privacy.",
             VoidGuaranteeWarning,
         )
-        bound = max(float(np.max(sizes)), 1e-12)
+        bound = max(float(np.linalg.norm(rows, axis=1).max()), 1e-12)
         return bound, f"{name} was taken from the private rows"
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         tags.target_tags.required = True
+        tags.input_tags.allow_nan = self._has_noise
         return tags
 
 

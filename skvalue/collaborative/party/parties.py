@@ -7,7 +7,7 @@ Learning" (NeurIPS 2023), Section 2.
 from numbers import Real
 
 import numpy as np
-from sklearn.utils import column_or_1d
+from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import validate_data
 
 from ..._utils.checks import check_numbers, redact_errors
@@ -124,11 +124,16 @@ class GramRelease(BasePartyRelease):
     def _summarize(self, X, y):
         columns_host = unfitted_copy(self)
         with redact_errors("X and y"):
-            X, y = validate_data(columns_host, X, y, dtype=np.float64, y_numeric=True)
+            if self._has_noise:
+                X, y = self._null_rows(columns_host, X, y)
+            else:
+                X, y = validate_data(
+                    columns_host, X, y, dtype=np.float64, y_numeric=True
+                )
         y = check_target(y, "y", squares=False)
 
-        x_bound, x_reason = self._bound("x_bound", np.linalg.norm(X, axis=1))
-        y_bound, y_reason = self._bound("y_bound", np.abs(y))
+        x_bound, x_reason = self._bound("x_bound", X)
+        y_bound, y_reason = self._bound("y_bound", y[:, None])
         X = clip_rows(X, x_bound)
         y = np.clip(y, -y_bound, y_bound)
         fields = {
@@ -141,6 +146,14 @@ class GramRelease(BasePartyRelease):
         }
         void_reason = "; ".join(filter(None, [x_reason, y_reason]))
         return fields, void_reason, columns_on(columns_host)
+
+    def _null_rows(self, columns_host, X, y):
+        """Rows and targets; zeros for those with numbers that are not finite."""
+        X = validate_data(columns_host, X, dtype=np.float64, ensure_all_finite=False)
+        y = check_numbers(y, "y", ensure_all_finite=False)
+        check_consistent_length(X, y)
+        is_finite = np.isfinite(X).all(axis=1) & np.isfinite(y)
+        return np.where(is_finite[:, None], X, 0.0), np.where(is_finite, y, 0.0)
 
 
 class LogisticRelease(BasePartyRelease):
@@ -252,15 +265,28 @@ class LogisticRelease(BasePartyRelease):
             )
         columns_host = unfitted_copy(self)
         with redact_errors("X"):
-            X, y = validate_data(columns_host, X, y, dtype=np.float64)
+            if self._has_noise:
+                X = validate_data(
+                    columns_host, X, dtype=np.float64, ensure_all_finite=False
+                )
+                y = column_or_1d(y)
+                check_consistent_length(X, y)
+            else:
+                X, y = validate_data(columns_host, X, y, dtype=np.float64)
         y = column_or_1d(y)
-        is_positive = y == self.classes[1]
-        if not np.all(is_positive | (y == self.classes[0])):
+        is_positive = np.asarray(y == self.classes[1])
+        is_usable = is_positive | (y == self.classes[0])
+        if self._has_noise:
+            # A row that cannot be used is a row of zeros of the negative class.
+            is_usable &= np.isfinite(X).all(axis=1)
+            X = np.where(is_usable[:, None], X, 0.0)
+            is_positive &= is_usable
+        elif not np.all(is_usable):
             raise ValueError(
                 f"y must hold the labels of classes={self.classes!r} only."
             )
 
-        x_bound, void_reason = self._bound("x_bound", np.linalg.norm(X, axis=1))
+        x_bound, void_reason = self._bound("x_bound", X)
         X = clip_rows(X, x_bound)
         signs = np.where(is_positive, 1.0, -1.0)
         fields = {
@@ -360,7 +386,8 @@ class MeanRelease(BasePartyRelease):
         self.upper = upper
 
     def _summarize(self, X, y):
-        numbers = check_numbers(X, "X")
+        numbers = check_numbers(X, "X", ensure_all_finite=not self._has_noise)
+        numbers = np.where(np.isfinite(numbers), numbers, 0.0)
         if not self.lower < self.upper:
             raise ValueError(
                 f"upper must be above lower={self.lower:g}. Got {self.upper!r}."
