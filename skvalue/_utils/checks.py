@@ -31,7 +31,8 @@ def refuse_large(X, most, name, reason):
     ``reason`` continues "X must hold numbers of at most ... in absolute value".
     """
     sizes = abs(X)
-    largest = sizes.max() if sizes.size else 0.0
+    # A float: the limit may be above the largest number of float32.
+    largest = float(sizes.max()) if sizes.size else 0.0
     if largest > most:
         by_column = sizes.max(axis=0)
         if issparse(by_column):
@@ -43,8 +44,51 @@ def refuse_large(X, most, name, reason):
         )
 
 
+def exact_integers(values):
+    """Whole numbers of nullable and Arrow columns, and of lists, as integers.
+
+    scikit-learn makes floats of them, in which numbers above 2**53 become equal. Whole
+    numbers with missing entries become objects; all other values stay as they are.
+
+    >>> exact_integers([2**64 - 1, -1])
+    array([18446744073709551615, -1], dtype=object)
+    """
+    if isinstance(values, (list, tuple)):
+        return _integers_of_list(values)
+    if hasattr(values, "iloc") and np.ndim(values) == 2 and values.shape[1] == 1:
+        column = exact_integers(values.iloc[:, 0])
+        return values if hasattr(column, "iloc") else column[:, None]
+
+    dtype = getattr(values, "dtype", None)
+    # Categories may be of such a type, too.
+    dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)
+    is_nullable = getattr(dtype, "kind", "") in ("i", "u")
+    if is_nullable and not isinstance(dtype, np.dtype):
+        has_missing = np.asarray(values.isna()).any()
+        objects = np.asarray(values, dtype=object)
+        return objects if has_missing else _smallest_integers(objects)
+    if isinstance(values, np.ndarray) and values.dtype == np.uint64:
+        return _smallest_integers(values)
+    return values
+
+
+def _integers_of_list(values):
+    """An array of objects for a list of whole numbers that no type of numpy holds."""
+    if not all(isinstance(value, Integral) for value in values):
+        return values
+    array = np.asarray(values)
+    return array if array.dtype.kind in "biu" else np.asarray(values, dtype=object)
+
+
+def _smallest_integers(integers):
+    """Whole numbers as int64 if they fit, to be compared with others of this type."""
+    fits = len(integers) == 0 or max(integers) <= np.iinfo(np.int64).max
+    return integers.astype(np.int64 if fits else np.uint64)
+
+
 def one_column(values, name, warn=False):
     """The values as a 1D array; raises ValueError if they have more than one column."""
+    values = exact_integers(values)
     shape = np.shape(values)
     if len(shape) > 1 and shape[1:] != (1,):
         raise ValueError(f"{name} must be one column. Got an array of shape {shape}.")

@@ -1,6 +1,8 @@
 """Private names of scikit-learn, which all other modules import from here."""
 
 import copy
+from functools import wraps
+from inspect import signature
 
 import numpy as np
 from sklearn import config_context, get_config
@@ -94,7 +96,24 @@ def fit_context(*, prefer_skip_nested_validation):
     decorator = _fit_context(
         prefer_skip_nested_validation=prefer_skip_nested_validation
     )
-    return lambda fit: decorator(always_checked(fit))
+
+    def decorate(fit):
+        checked = decorator(always_checked(fit))
+        arguments = signature(fit)
+
+        @wraps(fit)
+        def fit_with_arguments(estimator, *args, **kwargs):
+            # Python's own message names the class that defines the method.
+            try:
+                arguments.bind(estimator, *args, **kwargs)
+            except TypeError as error:
+                name = f"{type(estimator).__name__}.{fit.__name__}()"
+                raise TypeError(f"{name} {error}") from None
+            return checked(estimator, *args, **kwargs)
+
+        return fit_with_arguments
+
+    return decorate
 
 
 def callback_context(estimator, max_subtasks):

@@ -2,10 +2,10 @@
 
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
-from sklearn.utils import check_array, column_or_1d
+from sklearn.utils import check_array
 from sklearn.utils.multiclass import type_of_target
 
-from .checks import format_values, one_column, redact_errors
+from .checks import exact_integers, format_values, one_column, redact_errors
 from .sklearn import is_pandas_na, is_scalar_nan
 
 
@@ -43,6 +43,33 @@ def task_of(task, estimator):
         )
     by_estimator = "regression" if is_regressor(estimator) else "classification"
     return by_estimator if task == "auto" else task
+
+
+def check_labels(y, name="y"):
+    """The labels, whole numbers as integers; refuses missing and mixed ones."""
+    if y is None:
+        return y
+    y = exact_integers(y)
+    refuse_missing_labels(y, name)
+    labels = np.asarray(y)
+    if labels.dtype == object and labels.ndim == 1:
+        _refuse_mixed_labels(labels, name)
+    return y
+
+
+def _refuse_mixed_labels(labels, name):
+    """Refuse labels of several types that have no order, such as "a" and 1."""
+    types = {type(label).__name__ for label in labels}
+    if len(types) < 2:
+        return
+    try:
+        np.unique(labels)
+    except TypeError:
+        raise ValueError(
+            f"Unknown label type: {name} must hold labels of one type, which can be "
+            f"sorted. Got {' and '.join(sorted(types))}: convert them, for example "
+            f"with {name}.astype(str)."
+        ) from None
 
 
 def refuse_missing_labels(y, name="y"):
@@ -93,8 +120,7 @@ def encode_labels(y, y_val=None, cure="", new_classes=False):
     well. Raises ValueError if there is only one class, or ``y_val`` has any other label
     that is not in ``y``; ``cure`` is added to its message.
     """
-    with redact_errors("y"):
-        classes, codes = np.unique(column_or_1d(y, warn=True), return_inverse=True)
+    classes, codes = np.unique(one_column(y, "y", warn=True), return_inverse=True)
     codes_val = None
     unseen = ()
     if y_val is not None:

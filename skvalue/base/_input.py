@@ -5,10 +5,15 @@ from dataclasses import replace
 import numpy as np
 from scipy.sparse import issparse
 
-from .._utils.checks import check_groups, check_validation_weights, check_weights
+from .._utils.checks import (
+    check_groups,
+    check_validation_weights,
+    check_weights,
+    exact_integers,
+)
 from .._utils.embedding import fit_embedding, learns_from_rows
 from .._utils.fits import columns_of, unfitted_copy
-from .._utils.targets import refuse_missing_labels
+from .._utils.targets import check_labels
 from .._utils.warned import warn
 from ..exceptions import SameRowsWarning
 from ..neighbors import Rows
@@ -75,9 +80,11 @@ def make_problem(
     # `validate_data` sets attributes. A copy gets them: a fit that fails must not
     # change a valuer that is fitted.
     blank = unfitted_copy(valuer)
-    if not valuer._is_private:
-        refuse_missing_labels(y)
-    refuse_missing_labels(y_val, "y_val")
+    if valuer._is_private:
+        y = exact_integers(y)
+    else:
+        y = check_labels(y)
+    y_val = check_labels(y_val, "y_val")
     column_names = {}
     if getattr(blank, "embedding", None) is not None:
         if valuer._is_private and learns_from_rows(blank.embedding):

@@ -1,16 +1,21 @@
 """Classes and codes of the labels of a fit, or its targets."""
 
 import numpy as np
-from sklearn.utils import check_array, column_or_1d
+from sklearn.utils import check_array
 
-from .._utils.checks import format_values, redact_errors
+from .._utils.checks import (
+    exact_integers,
+    format_values,
+    one_column,
+    redact_errors,
+)
 from .._utils.targets import (
+    check_labels,
     check_target,
     check_task,
     encode_labels,
     label_codes,
     label_kind,
-    refuse_missing_labels,
 )
 from .._utils.warned import warn
 from ..exceptions import ManyClassesWarning, UnseenLabelsWarning
@@ -56,9 +61,8 @@ def encode(capabilities, y, y_val, is_private):
 
 def _encode_by_public_labels(y, y_val):
     """Classes of the validation points, and codes of y and y_val; of a private fit."""
-    with redact_errors("y_val"):
-        y_val = column_or_1d(y_val, warn=True)
-        classes, codes_val = np.unique(y_val, return_inverse=True)
+    y_val = one_column(y_val, "y_val", warn=True)
+    classes, codes_val = np.unique(y_val, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
             "y_val must have at least 2 classes: a private fit takes the list of "
@@ -140,8 +144,7 @@ def codes_or_other(y, classes):
     >>> codes_or_other(np.array(["b", "z", "a"]), np.array(["a", "b"])).tolist()
     [1, 2, 0]
     """
-    with redact_errors("y"):
-        y = column_or_1d(y)
+    y = one_column(y, "y")
     # Arrays of objects, and numbers among strings, cannot be searched.
     if label_kind(y) == label_kind(classes) != "O":
         codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
@@ -157,6 +160,6 @@ def encode_later(problem, y, is_private):
     if problem.classes is None:
         return check_target(y, "y")
     if is_private:
-        return codes_or_other(np.asarray(y), problem.classes)
-    refuse_missing_labels(y)
+        return codes_or_other(exact_integers(y), problem.classes)
+    y = check_labels(y)
     return label_codes(np.asarray(y), problem.classes, "y")

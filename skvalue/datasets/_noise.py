@@ -11,6 +11,7 @@ from sklearn.utils import (
 )
 from sklearn.utils.multiclass import type_of_target
 
+from .._utils.checks import exact_integers
 from .._utils.sklearn import Interval, StrOptions, validate_params
 from .._utils.targets import encode_labels
 
@@ -160,7 +161,7 @@ def perturb_features(X, fraction=0.1, scale=1.0, random_state=None, relative_to=
 
 def _check_labels(y):
     """The classes of y, and the code of every label."""
-    y = column_or_1d(y, warn=True)
+    y = column_or_1d(exact_integers(y), warn=True)
     assert_all_finite(y, input_name="y")
     if len(y) == 0:
         raise ValueError("y must have at least 2 classes. Got no label.")

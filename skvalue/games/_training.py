@@ -14,7 +14,13 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import has_fit_parameter
 
-from .._utils.checks import check_length, check_numbers, check_weights, redact_errors
+from .._utils.checks import (
+    check_length,
+    check_numbers,
+    check_weights,
+    exact_integers,
+    redact_errors,
+)
 from .._utils.targets import label_codes
 from .solvers import Training, check_scorer, empty_utility_of
 
@@ -153,9 +159,9 @@ def check_takes_weights(estimator, weights):
 def _targets(y, y_val, is_classification):
     """Targets, and the sorted classes or None."""
     with redact_errors("y"):
-        y = column_or_1d(y)
+        y = column_or_1d(exact_integers(y))
     with redact_errors("y_val"):
-        y_val = column_or_1d(y_val)
+        y_val = column_or_1d(exact_integers(y_val))
     if not is_classification:
         return y, y_val, None
     if type_of_target(y) == "continuous":

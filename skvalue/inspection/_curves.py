@@ -5,7 +5,7 @@ from joblib import Parallel, delayed
 from sklearn.base import is_classifier
 from sklearn.utils import Bunch, check_random_state, column_or_1d, indexable
 
-from .._utils.checks import check_groups, check_numbers
+from .._utils.checks import check_groups, check_numbers, exact_integers
 from .._utils.sklearn import validate_params
 from ..games import check_scorer
 from ._refits import CONSTRAINTS, Refits, draw_seeds
@@ -116,7 +116,7 @@ def value_removal_curve(
     ([4, 3], [[0.5, 1.0]])
     """
     X, y = indexable(X, y)
-    y = column_or_1d(y, warn=True)
+    y = column_or_1d(exact_integers(y), warn=True)
     values = check_numbers(values, "values")
     group_names, players = check_groups(groups, len(y))
     if group_names is None:

@@ -14,7 +14,7 @@ from sklearn.utils import (
     indexable,
 )
 
-from .._utils.checks import check_groups, redact_errors
+from .._utils.checks import check_groups, exact_integers, redact_errors
 from .._utils.plotting import BLUE, open_axes
 from .._utils.sklearn import Interval, validate_params
 from ..games import check_scorer
@@ -194,8 +194,8 @@ def linear_datamodeling_score(
     """
     X, y = indexable(X, y)
     X_val, y_val = indexable(X_val, y_val)
-    y = column_or_1d(y)
-    y_val = column_or_1d(y_val)
+    y = column_or_1d(exact_integers(y))
+    y_val = column_or_1d(exact_integers(y_val))
     group_names, players = check_groups(groups, len(y))
     if group_names is None:
         players = np.arange(len(y))

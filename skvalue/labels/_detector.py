@@ -22,10 +22,10 @@ from .._utils.fits import columns_of, set_fitted_state, unfitted_copy
 from .._utils.row_groups import differing, groups_of, merge_pairs
 from .._utils.sklearn import HasMethods, Interval, StrOptions, fit_context
 from .._utils.targets import (
+    check_labels,
     check_target,
     check_task,
     encode_labels,
-    refuse_missing_labels,
     task_of,
 )
 from .._utils.text_encoder import TextEncoder
@@ -271,7 +271,7 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
         # A copy of the detector is checked, so that a fit that fails changes nothing.
         blank = unfitted_copy(self)
         seed = seed_of(self.random_state)
-        refuse_missing_labels(y)
+        y = check_labels(y)
         original_X = X
         X, y = self._check_rows(blank, X, y, pred_probs)
         attributes = {

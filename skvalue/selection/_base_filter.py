@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import column_or_1d, indexable
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._utils.checks import check_length, refuse_dict
+from .._utils.checks import check_length, exact_integers, refuse_dict
 from .._utils.fits import columns_on, unfitted_copy
 from .._utils.sklearn import HasMethods, Interval, RealNotInt, StrOptions
 from .._utils.targets import check_task
@@ -94,7 +94,7 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
 
         X, y = indexable(X, y)
         if np.ndim(y) == 2:
-            y = column_or_1d(y, warn=True)
+            y = column_or_1d(exact_integers(y), warn=True)
         valuer_params = {**given(**own_params), **valuer_params}
         data = TrainingData(X, y, valuer_params, estimator_params)
         _check_sample_weights(data)

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import validate_data
 
-from ..._utils.checks import check_numbers, redact_errors
+from ..._utils.checks import check_numbers, exact_integers, redact_errors
 from ..._utils.fits import columns_on, unfitted_copy
 from ..._utils.targets import check_target
 from ...privacy import clip_rows
@@ -265,6 +265,7 @@ class LogisticRelease(BasePartyRelease):
             )
         columns_host = unfitted_copy(self)
         with redact_errors("X"):
+            y = exact_integers(y)
             if self._has_noise:
                 X = validate_data(
                     columns_host, X, dtype=np.float64, ensure_all_finite=False

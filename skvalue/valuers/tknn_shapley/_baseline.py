@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import column_or_1d
 
-from ..._utils.checks import check_length, check_validation_weights
+from ..._utils.checks import check_length, check_validation_weights, exact_integers
 from ...base import codes_or_other
 from ...neighbors import balls, get_engine, make_space
 from ._game import by_label
@@ -71,7 +71,9 @@ def public_baseline(
         raise ValueError(
             f"X_val must have {X.shape[1]} columns, as X. Got {X_val.shape[1]}."
         )
-    classes, codes_val = np.unique(column_or_1d(y_val), return_inverse=True)
+    classes, codes_val = np.unique(
+        column_or_1d(exact_integers(y_val)), return_inverse=True
+    )
     codes = codes_or_other(y, classes)
     check_length(codes, "y", len(X))
     check_length(codes_val, "y_val", len(X_val), of="X_val")
