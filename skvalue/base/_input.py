@@ -80,10 +80,8 @@ def make_problem(
     # `validate_data` sets attributes. A copy gets them: a fit that fails must not
     # change a valuer that is fitted.
     blank = unfitted_copy(valuer)
-    if valuer._is_private:
-        y = exact_integers(y)
-    else:
-        y = check_labels(y)
+    # Missing and mixed labels of private rows are not refused: an error would tell.
+    y = exact_integers(y) if valuer._is_private else check_labels(y)
     y_val = check_labels(y_val, "y_val")
     column_names = {}
     if getattr(blank, "embedding", None) is not None:

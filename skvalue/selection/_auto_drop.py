@@ -9,6 +9,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import GroupKFold, check_cv
 
 from .._utils.sklearn import safe_indexing
+from ._caps import find_evidence
 from ._choice import fit_on_choice, select_rows
 from ._valuer import fit_valuer
 
@@ -72,9 +73,13 @@ def _score_split(row_filter, valuer, data, split, rule, scorer):
 
     valuer = fit_valuer(clone(valuer), train, row_filter.memory)
     groups = train.valuer_params.get("groups")
+    evidence = None
+    if rule.stratify:
+        evidence = find_evidence(valuer, row_filter.estimator, train, row_filter.cv)
     scores = []
     for drop in DROP_CANDIDATES:
-        choice = select_rows(valuer, train.y, groups, replace(rule, drop=drop))
+        rule_of_drop = replace(rule, drop=drop)
+        choice = select_rows(valuer, train.y, groups, rule_of_drop, evidence)
         model = clone(row_filter.estimator)
         model = fit_on_choice(model, train, choice, row_filter.mode)
         scores.append(scorer(model, X_test, y_test))

@@ -17,6 +17,7 @@ from .._utils.targets import check_task
 from .._utils.warned import warn
 from ..base import BaseInSampleValuer
 from ._auto_drop import choose_drop
+from ._caps import find_evidence, fitted_probabilities
 from ._choice import Rule, is_zero, keep_all, row_weights, select_rows
 from ._metadata import TrainingData, given
 from ._notices import notices
@@ -116,7 +117,7 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         # together.
         privacy = getattr(attributes.get("valuer_"), "privacy_", None)
         attributes |= {
-            "drop_": choice.rule.drop,
+            "drop_": choice.fraction if choice.rule.is_capped else choice.rule.drop,
             "sample_indices_": np.flatnonzero(weights),
             "dropped_indices_": np.flatnonzero(weights == 0),
             "_chosen": ChosenRows(
@@ -140,13 +141,31 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             fdr=self.fdr,
             stratify=self.stratify,
         )
-        if self.drop == "auto":
+        if self.drop == "auto" and rule.has_classes:
+            is_capped = fitted_probabilities(fitted) is not None
+            rule = replace(rule, is_capped=is_capped)
+        if self.drop == "auto" and not rule.is_capped:
+            self._check_cross_validated(fitted)
             unfitted = fresh_valuer(self.valuer, self._task)
             drop, scores = choose_drop(blank, unfitted, data, rule)
             attributes["drop_scores_"] = scores
             rule = replace(rule, drop=drop)
+        evidence = None
+        if rule.stratify or rule.is_capped:
+            estimator = getattr(self, "estimator", None)
+            evidence = find_evidence(fitted, estimator, data, self.cv)
         groups = data.valuer_params.get("groups")
-        return select_rows(fitted, data.y, groups, rule), attributes
+        choice = select_rows(fitted, data.y, groups, rule, evidence)
+        return choice, attributes
+
+    def _check_cross_validated(self, fitted):
+        """Refuse drop="auto" if no estimator chooses, and no probabilities do."""
+        if self.estimator is None:
+            raise ValueError(
+                "drop='auto' needs an estimator to cross-validate: pass estimator=, or "
+                "a LabelErrorDetector of classes as valuer. Got "
+                f"{type(fitted).__name__} and no estimator."
+            )
 
     def _has_classes(self, fitted, y):
         """Whether y holds classes; refuses `stratify` if it does not."""

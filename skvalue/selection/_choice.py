@@ -7,30 +7,26 @@ import numpy as np
 
 from .._utils.checks import check_groups
 from .._utils.sklearn import safe_indexing
+from ._caps import Evidence
 from ._metadata import take_rows
-from ._rules import (
-    keep_every_class,
-    lowest_mask,
-    quotas,
-    rank_weights,
-    ties_at_cut,
-)
+from ._rules import keep_every_class, lowest_mask, n_selected, rank_weights, ties_at_cut
 
 
 @dataclass(frozen=True)
 class Rule:
     """How rows are selected by their values.
 
-    If `has_classes`, y holds classes, each of which keeps a row. With `stratify` each
-    class has a quota: a fraction is taken of every class, a count is divided in
-    proportion to the classes, and a rule by name selects at most the same fraction of
-    every class as of all rows.
+    If `has_classes`, y holds classes, each of which keeps a row. With `stratify`, or
+    `is_capped`, no class loses more rows than can be wrong in it; the latter is
+    drop="auto" with a detector of wrong labels, which selects the rows for which
+    another label is more probable.
     """
 
     drop: float | str
     has_classes: bool = False
     fdr: float = 0.1
     stratify: bool = False
+    is_capped: bool = False
 
     @property
     def is_zero(self):
@@ -56,10 +52,10 @@ class Choice:
         The players that are dropped: a selected one stays if a class would vanish.
     emptied_classes : list
         Classes that would have lost all their rows.
-    strata : list of ndarray of bool of shape (n_players,)
-        The players that are compared with each other: all of them, or each class.
-    fractions : ndarray of shape (n_strata,)
-        Fraction of the players of each stratum that the rule selects.
+    fraction : float
+        Fraction of the players that the rule selects.
+    evidence : Evidence or None
+        What says how many labels of a class can be wrong, if that caps its losses.
     n_tied, n_tied_selected : int
         Number of players that tie where the rule cuts, and of the selected ones.
     """
@@ -70,8 +66,8 @@ class Choice:
     selected: np.ndarray
     dropped: np.ndarray
     emptied_classes: list
-    strata: list
-    fractions: np.ndarray
+    fraction: float
+    evidence: Evidence | None
     n_tied: int
     n_tied_selected: int
 
@@ -111,39 +107,39 @@ def keep_all(n_rows, drop):
         selected=none,
         dropped=none,
         emptied_classes=[],
-        strata=[~none],
-        fractions=np.zeros(1),
+        fraction=0.0,
+        evidence=None,
         n_tied=0,
         n_tied_selected=0,
     )
 
 
-def select_rows(valuer, y, groups, rule):
+def select_rows(valuer, y, groups, rule, evidence=None):
     """Choose the rows to drop by the values of a fitted valuer.
 
-    The groups that the valuer was fitted with are dropped as a whole.
+    The groups that the valuer was fitted with are dropped as a whole, unless the rule
+    is capped: a label is wrong or right for itself. The `evidence` is that of the caps.
     """
     values = np.asarray(valuer.values_, dtype=np.float64)
     labels = np.asarray(y)
     group_names, group_codes = check_groups(groups, len(y))
+    if rule.is_capped:
+        group_names = None
+        group_codes = None
     _check_n_values(valuer, len(values), len(y), group_names)
 
+    # The lowest of the values that the rule may select.
     n_players = len(values)
-    strata = [np.ones(n_players, dtype=bool)]
-    if rule.stratify:
-        strata = [labels == label for label in np.unique(labels)]
-
-    # In each stratum, the lowest of the values that the rule may select.
-    eligible = _eligible_players(valuer, values, group_codes, rule)
+    eligible = _eligible_players(valuer, values, group_codes, rule, evidence)
+    rows = np.flatnonzero(eligible)
+    count = len(rows)
+    if not isinstance(rule.drop, str):
+        count = n_selected(rule.drop, n_players)
     selected = np.zeros(n_players, dtype=bool)
-    n_tied = 0
-    n_tied_selected = 0
-    for stratum, quota in zip(strata, _quotas(eligible, strata, rule.drop)):
-        rows = np.flatnonzero(stratum & eligible)
-        selected[rows] = lowest_mask(values[rows], quota)
-        n_equal, n_equal_selected = ties_at_cut(values[rows], selected[rows])
-        n_tied += n_equal
-        n_tied_selected += n_equal_selected
+    selected[rows] = lowest_mask(values[rows], count)
+    n_tied, n_tied_selected = ties_at_cut(values[rows], selected[rows])
+    if rule.stratify:
+        selected = evidence.within_caps(selected, values)
 
     dropped = selected
     emptied_classes = []
@@ -158,8 +154,8 @@ def select_rows(valuer, y, groups, rule):
         selected=selected,
         dropped=dropped,
         emptied_classes=emptied_classes,
-        strata=strata,
-        fractions=_selected_fractions(selected, strata, rule.drop),
+        fraction=_selected_fraction(selected, rule),
+        evidence=evidence,
         n_tied=n_tied,
         n_tied_selected=n_tied_selected,
     )
@@ -184,8 +180,12 @@ def _check_n_values(valuer, n_values, n_rows, group_names):
         )
 
 
-def _eligible_players(valuer, values, group_codes, rule):
+def _eligible_players(valuer, values, group_codes, rule, evidence):
     """Mask of the players that the rule may select."""
+    if rule.is_capped:
+        eligible = np.zeros(len(values), dtype=bool)
+        eligible[evidence.capped_rows()] = True
+        return eligible
     if rule.drop == "negative":
         return values < 0
     if rule.drop != "significant":
@@ -198,20 +198,11 @@ def _eligible_players(valuer, values, group_codes, rule):
     return eligible
 
 
-def _quotas(eligible, strata, drop):
-    """Numbers of players to select in each stratum."""
-    sizes = np.array([stratum.sum() for stratum in strata])
-    if isinstance(drop, str):
-        # At most the fraction of all players that are eligible, of every stratum.
-        return eligible.sum() * sizes // len(eligible)
-    return quotas(drop, sizes)
-
-
-def _selected_fractions(selected, strata, drop):
-    """Fraction that is selected of each stratum: `drop`, if that is a fraction."""
-    if isinstance(drop, (str, Integral)):
-        return np.array([selected[stratum].mean() for stratum in strata])
-    return np.full(len(strata), float(drop))
+def _selected_fraction(selected, rule):
+    """Fraction of the players that is selected; of a given fraction, that one."""
+    if rule.stratify or isinstance(rule.drop, (str, Integral)):
+        return selected.mean()
+    return float(rule.drop)
 
 
 def row_weights(choice, mode):
@@ -219,13 +210,11 @@ def row_weights(choice, mode):
     if mode == "drop":
         return 1.0 - choice.dropped_rows
 
-    weights = np.empty(len(choice.values))
-    for stratum, fraction in zip(choice.strata, choice.fractions):
-        ranked_first = None
-        if choice.rule.drop == "significant":
-            # Significant values need not be the lowest ones.
-            ranked_first = choice.selected[stratum]
-        weights[stratum] = rank_weights(choice.values[stratum], fraction, ranked_first)
+    ranked_first = None
+    if choice.rule.drop == "significant" or choice.evidence is not None:
+        # The selected values need not be the lowest ones.
+        ranked_first = choice.selected
+    weights = rank_weights(choice.values, choice.fraction, ranked_first)
     return weights[choice.players]
 
 

@@ -37,11 +37,11 @@ class ValueFilteredClassifier(BaseFilteredModel):
         rule selects. The percentile of a row is (rank - 1/2) / n; tied rows have their
         mean rank.
     stratify : bool, default=False
-        Whether to drop a quota of each class, by comparing values within classes only.
-        A fraction is taken of every class, rounded down; an int is divided among the
-        classes in proportion to their sizes; a rule drops at most the same fraction of
-        every class, namely the fraction of all rows that it selects. With
-        mode="weight", ranks are those within the class. Not with groups.
+        Whether no class may lose more rows than labels can be wrong in it. Of the rows
+        of a class that `drop` selects, at most `label_caps` are dropped, lowest value
+        first; no others are dropped instead. The held-out probabilities for this are
+        those of the valuer, if it is a `LabelErrorDetector`, or of `estimator` by
+        cross-validation. Not with groups.
     fdr : float, default=0.1
         False discovery rate of drop="significant".
     scoring : str or callable, default=None
@@ -72,9 +72,10 @@ class ValueFilteredClassifier(BaseFilteredModel):
         Row, label, group, value, weight and reason of the rows that were dropped or
         whose weight was lowered, lowest value first.
     drop_ : float, int or str
-        `drop`, or the fraction that drop="auto" chose.
+        `drop`, or the fraction that drop="auto" chose or dropped.
     drop_scores_ : ndarray of shape (n_candidates, n_splits)
-        Scores of the fractions that drop="auto" evaluated; set only by drop="auto".
+        Scores of the fractions that drop="auto" evaluated; set only by drop="auto"
+        without a `LabelErrorDetector`.
     classes_ : ndarray of shape (n_classes,)
         The class labels.
     n_features_in_ : int
@@ -89,7 +90,10 @@ class ValueFilteredClassifier(BaseFilteredModel):
 
     Notes
     -----
-    drop="auto" evaluates the fractions 0, 0.05, 0.1, 0.2, 0.3 and 0.4 by
+    With a `LabelErrorDetector`, drop="auto" drops the rows of `capped_rows`: those for
+    which another label is more probable, at most as many of a class as can be wrong.
+
+    With other valuers it evaluates the fractions 0, 0.05, 0.1, 0.2, 0.3 and 0.4 by
     cross-validation on the rows of fit: in each split the training rows are valued, and
     the estimator is fitted without those of the lowest value and scored on all test
     rows. Rows are dropped only if the best fraction beats 0 by more than two standard

@@ -22,13 +22,16 @@ def _nothing_selected(choice):
     if choice.selected.any():
         return
     drop = choice.rule.drop
+    # Clean labels are no reason for a warning.
+    if choice.rule.is_capped:
+        return
     counted = f"{len(choice.values)} {choice.unit}"
     if drop == "negative" and not (choice.values < 0).any():
         why = f"the lowest of {counted} is {choice.values.min():.3g}"
     elif drop == "significant":
         why = f"none of {counted} is significantly below zero"
     elif choice.rule.stratify:
-        why = f"the fraction of {counted} of every class is rounded down to 0"
+        why = f"no label of a class with the lowest of {counted} can be wrong"
     else:
         why = f"the fraction of {counted} is rounded down to 0"
     yield f"drop={drop!r} selects nothing: {why}."
@@ -54,13 +57,13 @@ def _lost_classes(choice, weights, y, mode):
     for label, loss, size in zip(labels.tolist(), lost, sizes):
         if mode == "drop" and label in choice.emptied_classes:
             losses.append(f"all rows of class {label!r} but that of the highest value")
-        elif loss > tolerated * size and not rule.stratify:
+        elif loss > tolerated * size:
             losses.append(f"{loss:.6g} of the {size} rows of class {label!r}")
     if not losses:
         return
 
     verb = "drops" if mode == "drop" else "lowers the total weight by"
     message = f"drop={rule.drop!r} {verb} {', and '.join(losses)}."
-    if not rule.stratify and not choice.has_groups:
-        message += " stratify=True drops the same fraction of every class."
+    if not rule.stratify and not rule.is_capped and not choice.has_groups:
+        message += " stratify=True drops of a class at most what can be wrong in it."
     yield message

@@ -47,7 +47,7 @@ def make_report(choice, weights, y, groups, *, by_auto=False):
     columns["weight"] = weights[rows]
 
     reasons = _reasons(choice, rows, y)
-    if by_auto:
+    if by_auto and not choice.rule.is_capped:
         suffix = f" (drop={choice.rule.drop} chosen by 'auto')"
         reasons = [reason + suffix for reason in reasons]
     columns["reason"] = np.array(reasons, dtype=object)
@@ -55,33 +55,49 @@ def make_report(choice, weights, y, groups, *, by_auto=False):
 
 
 def _reasons(choice, rows, y):
-    """Reason of each row: the rank of its value among those compared with it."""
-    # For each player: the ranks that its value ties over, the number of players that
-    # were selected of its stratum, and the words for the stratum.
-    n_players = len(choice.values)
-    first_ranks = np.empty(n_players, dtype=np.intp)
-    last_ranks = np.empty(n_players, dtype=np.intp)
-    n_selected = np.empty(n_players, dtype=np.intp)
-    compared_with = np.empty(n_players, dtype=object)
-    for stratum in choice.strata:
-        values = choice.values[stratum]
-        first_ranks[stratum] = rankdata(values, "min")
-        last_ranks[stratum] = rankdata(values, "max")
-        n_selected[stratum] = choice.selected[stratum].sum()
-        compared_with[stratum] = f"{len(values)} {choice.unit}"
-        if len(choice.strata) > 1:
-            label = y[stratum][:1].tolist()[0]
-            compared_with[stratum] = f"{len(values)} {choice.unit} of class {label!r}"
+    """Reason of each row: the rank of its value, or the cap of its class."""
+    if choice.rule.is_capped:
+        return [_reason_of_cap(choice, row) for row in rows]
 
-    players = np.arange(n_players)[choice.players][rows]
+    # The ranks that the value of each player ties over.
+    first_ranks = rankdata(choice.values, "min").astype(np.intp)
+    last_ranks = rankdata(choice.values, "max").astype(np.intp)
+    n_selected = choice.selected.sum()
+    counted = f"{len(choice.values)} {choice.unit}"
+
+    players = np.arange(len(choice.values))[choice.players][rows]
     reasons = []
-    for player in players:
+    for row, player in zip(rows, players):
         rank = f"rank {first_ranks[player]}"
         if first_ranks[player] != last_ranks[player]:
             rank = f"ranks {first_ranks[player]} to {last_ranks[player]}, which tie,"
-        place = f"{rank} of {compared_with[player]}"
-        reasons.append(_reason(place, n_selected[player], choice.rule))
+        reason = _reason(f"{rank} of {counted}", n_selected, choice.rule)
+        if choice.rule.stratify:
+            reason += f", {_cap_in_words(choice.evidence, row)}"
+        reasons.append(reason)
     return reasons
+
+
+def _reason_of_cap(choice, row):
+    """Reason of a row for which another label is more probable."""
+    evidence = choice.evidence
+    label = evidence.classes[evidence.probabilities[row].argmax()]
+    names = np.array([label]).tolist()
+    largest = evidence.probabilities[row].max()
+    return (
+        f"{names[0]!r} has probability {largest:.2g}, the label "
+        f"{evidence.given[row]:.2g}; {_cap_in_words(evidence, row)}"
+    )
+
+
+def _cap_in_words(evidence, row):
+    """How many labels of the class of a row can be wrong."""
+    code = evidence.codes[row]
+    label = evidence.classes[[code]].tolist()[0]
+    return (
+        f"at most {evidence.caps[code]} of the {evidence.sizes[code]} labels {label!r} "
+        "can be wrong"
+    )
 
 
 def _reason(place, n_selected, rule):

@@ -8,6 +8,7 @@ from sklearn.utils.validation import has_fit_parameter
 from .._utils.fits import set_fitted_state
 from .._utils.sklearn import HasMethods, fit_context, safe_indexing
 from ._base_filter import BaseValueFilter
+from ._caps import gives_probabilities
 from ._metadata import given, route
 from ._valuer import fresh_valuer
 
@@ -27,22 +28,24 @@ class ValueFilter(BaseValueFilter):
     drop : float, int, "negative", "significant" or "auto", default=0.1
         Rows to drop. A float in [0, 1) is the fraction of lowest values, rounded down,
         and an int is their number (0 drops none); "negative": values below zero;
-        "significant": ``valuer.harmful(fdr=fdr)``, which needs X_val; "auto": the
-        fraction that cross-validation of `estimator` chooses, see
+        "significant": ``valuer.harmful(fdr=fdr)``, which needs X_val; "auto": with
+        a `LabelErrorDetector` of classes the rows of `capped_rows`; with another valuer
+        the fraction that cross-validation of `estimator` chooses, see
         `ValueFilteredClassifier`. With groups, it is the fraction or number of groups,
         each of which is dropped as a whole. If a class would lose all its rows, its row
         of the highest value stays, with a warning; there is also one if it loses more
         than half of them. With 0, rows are not valued.
     stratify : bool, default=False
-        Whether to drop a quota of each class, by comparing values within classes only.
-        A fraction is taken of every class, rounded down; an int is divided among the
-        classes in proportion to their sizes; a rule drops at most the same fraction of
-        every class, namely the fraction of all rows that it selects. Not with groups,
-        nor for regression.
+        Whether no class may lose more rows than labels can be wrong in it. Of the rows
+        of a class that `drop` selects, at most `label_caps` are dropped, lowest value
+        first; no others are dropped instead. The held-out probabilities for this are
+        those of the valuer, if it is a `LabelErrorDetector`, or of `estimator` by
+        cross-validation. Not with groups, nor for regression.
     fdr : float, default=0.1
         False discovery rate of drop="significant".
     estimator : estimator, default=None
-        Model that is cross-validated by drop="auto"; not used otherwise.
+        Model that is cross-validated by drop="auto" and `stratify`; not used with a
+        `LabelErrorDetector`, nor otherwise.
     scoring : str or callable, default=None
         Score of drop="auto"; None means the `score` method of the estimator.
     cv : int, splitter or iterable, default=5
@@ -68,9 +71,10 @@ class ValueFilter(BaseValueFilter):
     valuer_ : estimator
         The fitted valuer; not set with drop=0.
     drop_ : float, int or str
-        `drop`, or the fraction that drop="auto" chose.
+        `drop`, or the fraction that drop="auto" chose or dropped.
     drop_scores_ : ndarray of shape (n_candidates, n_splits)
-        Scores of the fractions that drop="auto" evaluated; set only by drop="auto".
+        Scores of the fractions that drop="auto" evaluated; set only by drop="auto"
+        without a `LabelErrorDetector`.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -178,11 +182,8 @@ class ValueFilter(BaseValueFilter):
             drop="auto" is used without an estimator, or the valuer takes no
             sample_weight or raises it.
         """
-        if self.drop == "auto" and self.estimator is None:
-            raise ValueError(
-                "drop='auto' needs an estimator to cross-validate: pass estimator=. "
-                "Got None."
-            )
+        if self.drop == "auto" and not gives_probabilities(fresh_valuer(self.valuer)):
+            self._check_cross_validated(self.valuer)
         own_params = dict(
             X_val=X_val,
             y_val=y_val,

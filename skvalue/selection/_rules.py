@@ -6,28 +6,17 @@ import numpy as np
 from scipy.stats import rankdata
 
 
-def quotas(drop, sizes):
-    """Numbers of rows to drop of classes of these sizes, for a fraction or a count.
+def n_selected(drop, n):
+    """Number of rows to drop of n, for a fraction, which is rounded down, or a count.
 
-    A fraction is rounded down in each class, a count is split by largest remainders.
-
-    >>> sizes = np.array([95, 25])
-    >>> quotas(0.1, sizes).tolist(), quotas(11, sizes).tolist()
-    ([9, 2], [9, 2])
-    >>> quotas(0.29, np.array([100])).tolist()
-    [29]
-    >>> quotas(np.float32(0.29), np.array([100])).tolist()
-    [29]
+    >>> n_selected(0.29, 100), n_selected(np.float32(0.29), 100), n_selected(11, 100)
+    (29, 29, 11)
     """
-    if not isinstance(drop, Integral):
-        # 0.29 * 100 is just below 29, the more so the less precise the type of 0.29.
-        rounding = 1 + float(np.finfo(type(drop)).eps)
-        return (float(drop) * sizes * rounding + 1e-9).astype(np.int64)
-
-    counts, remainders = np.divmod(int(drop) * sizes, sizes.sum())
-    n_missing = int(drop) - counts.sum()
-    counts[np.argsort(-remainders, kind="stable")[:n_missing]] += 1
-    return counts
+    if isinstance(drop, Integral):
+        return int(drop)
+    # 0.29 * 100 is just below 29, the more so the less precise the type of 0.29.
+    rounding = 1 + float(np.finfo(type(drop)).eps)
+    return int(float(drop) * n * rounding + 1e-9)
 
 
 def lowest_mask(values, count):

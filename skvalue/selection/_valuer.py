@@ -31,8 +31,8 @@ def check_request(row_filter, valuer, X_val, groups, n_rows):
     """Refuse invalid combinations before any computation."""
     if row_filter.stratify and groups is not None:
         raise ValueError(
-            "stratify=True drops rows by class, but groups are dropped as a whole: "
-            "pass one or the other. Got both."
+            "stratify=True caps the rows of a class, but groups are dropped as a "
+            "whole: pass one or the other. Got both."
         )
     if isinstance(row_filter.drop, Integral):
         _check_count(row_filter.drop, groups, n_rows)

@@ -293,21 +293,51 @@ def rare_line(tmp_path):
     return f"clean {tmp_path}/t.csv --target kauf -o {tmp_path}/o.csv --method knn"
 
 
-def test_clean_drops_the_same_fraction_of_every_class(rare_line, capsys):
+def test_clean_keeps_a_class_in_which_few_labels_can_be_wrong(rare_line, tmp_path):
     assert command(rare_line) == 0
-    message = "109 of 120 rows; the others have the lowest values"
-    assert message in capsys.readouterr().out
+    kept = pd.read_csv(tmp_path / "o.csv")
+    assert (kept["kauf"] == "selten").sum() >= 7
+
+
+def test_a_number_of_rows_is_what_is_dropped(rare_line, capsys):
+    assert command(f"{rare_line} --drop 4 --force") == 0
+    assert "116 of 120 rows" in capsys.readouterr().out
+
+
+@pytest.fixture
+def wrong_line(tmp_path):
+    """The command that cleans a table of 200 rows, 20 labels of which are wrong."""
+    rng = np.random.default_rng(0)
+    truth = np.repeat(["ja", "nein"], 100)
+    labels = truth.copy()
+    labels[100:120] = "ja"
+    columns = rng.normal(size=(200, 2)) + 6 * (truth == "nein")[:, None]
+    frame = pd.DataFrame(columns, columns=["a", "b"]).assign(kauf=labels)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    return f"clean {tmp_path}/t.csv --target kauf -o {tmp_path}/o.csv --seed 0"
+
+
+def test_clean_says_how_many_rows_of_which_class_it_drops(wrong_line, tmp_path, capsys):
+    assert command(wrong_line) == 0
+    kept = pd.read_csv(tmp_path / "o.csv")
+    n_dropped = 200 - len(kept)
+    printed = capsys.readouterr().out
+    line = f"{len(kept)} of 200 rows; of the others another label is more probable."
+    assert line in printed
+    assert f"  ja: {n_dropped} of 120 rows are dropped; by held-out" in printed
+    assert (kept["kauf"] == "nein").sum() == 80
+    assert 1 <= n_dropped <= 20
 
 
 def test_clean_refuses_to_empty_a_class(rare_line, tmp_path, capsys):
-    assert command(f"{rare_line} --no-keep-classes") == 2
+    assert command(f"{rare_line} --drop 0.1") == 2
     message = "the class 'selten' would lose 7 of its 8 rows: nothing was"
     assert message in capsys.readouterr().err
     assert not (tmp_path / "o.csv").exists()
 
 
 def test_clean_empties_a_class_by_force(rare_line, tmp_path, capsys):
-    assert command(f"{rare_line} --no-keep-classes --force") == 0
+    assert command(f"{rare_line} --drop 0.1 --force") == 0
     assert "stratify" not in capsys.readouterr().err
     assert (tmp_path / "o.csv").exists()
 

@@ -1,20 +1,24 @@
 """Filters warn of ties, of nothing to drop, and of classes that lose most rows."""
 
+import re
 import warnings
 
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.naive_bayes import GaussianNB
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
-from skvalue import DataOOBValuer
+from skvalue import DataOOBValuer, KNNShapleyValuer, LabelErrorDetector
 from skvalue.selection import (
     ValueFilter,
     ValueFilteredClassifier,
     ValueFilteredRegressor,
+    label_caps,
 )
 
 
@@ -119,84 +123,92 @@ class TestClasses:
         message = "drop=0.2 lowers the total weight by 7.5 of the 10 rows of class 1"
         with pytest.warns(UserWarning, match=message):
             model.fit(np.c_[values], self.y)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            model.set_params(stratify=True).fit(np.c_[values], self.y)
 
 
 class TestStratify:
-    @pytest.mark.parametrize(
-        ("drop", "counts"),
-        [(0.1, [8, 2]), (0.35, [29, 7]), (10, [8, 2]), (11, [9, 2]), (3, [2, 1])],
-    )
-    def test_a_quota_of_every_class_is_dropped(self, warned, drop, counts):
+    """Labels of which some are wrong in class 0 and none in class 1."""
+
+    @pytest.fixture
+    def half_wrong(self):
         rng = np.random.default_rng(0)
-        y = np.repeat([0, 1], [83, 20])
-        values = rng.normal(size=103) - 9 * y
-        messages, dropped = warned(values, drop, y, stratify=True)
-        assert messages == []
-        assert np.bincount(y[dropped]).tolist() == counts
-        for label in (0, 1):
-            rows = np.flatnonzero(y == label)
-            expected = rows[np.argsort(values[rows])[: counts[label]]]
-            assert set(expected) == set(np.array(dropped)[y[dropped] == label])
+        truth = np.repeat([0, 1], 100)
+        X = rng.normal(size=(200, 2)) + 6 * truth[:, None]
+        y = truth.copy()
+        wrong = np.arange(100, 120)
+        y[wrong] = 0
+        return X, y, wrong
 
-    def test_a_rule_drops_at_most_its_fraction_of_every_class(self, warned):
-        # 28 of 100 rows are negative: 8 of class 0, 20 of class 1.
-        values = np.r_[np.arange(-8.0, 72.0), -np.arange(1.0, 21.0)]
-        y = np.repeat([0, 1], [80, 20])
-        messages, dropped = warned(values, "negative", y, stratify=True)
-        assert messages == []
-        assert dropped == [*range(8), *range(95, 100)]
+    def filter(self, valuer, drop, **params):
+        estimator = LogisticRegression()
+        return ValueFilter(valuer, drop, stratify=True, estimator=estimator, **params)
 
-    def test_a_count_that_empties_a_class_keeps_its_best_row(self, warned):
-        values = [1.0, 2.0, 3.0, 4.0]
-        labels = ["a", "a", "a", "b"]
-        messages, dropped = warned(values, 3, labels, stratify=True)
-        assert dropped == [0, 1]
-        assert messages == [
-            "drop=3 drops all rows of class 'b' but that of the highest value."
-        ]
-
-    def test_ties_are_those_of_a_class(self, warned):
-        y = np.repeat([0, 1], 10)
-        messages, _ = warned(np.repeat([0.0, 1.0], 10), 5, y)
-        assert messages[0].startswith("drop=5 cuts through ties: 5")
-        values = np.r_[np.zeros(10), np.arange(10.0)]
-        assert "2 of 10 equal values" in warned(values, 0.2, y, stratify=True)[0][0]
-
-    def test_reasons_name_the_class(self, first_column):
-        X = np.c_[[3.0, 1.0, 2.0, 9.0, 8.0, 7.0]]
-        y = np.array([*"aaabbb"])
-        report = ValueFilter(first_column(), drop=2, stratify=True).fit(X, y).report_
-        assert report.y.tolist() == ["a", "b"]
-        reason = "rank 1 of 3 values of class '{}'; drop selects the lowest 1"
-        assert report.reason.tolist() == [reason.format(name) for name in "ab"]
-
-    def test_weights_rank_within_classes(self, first_column):
-        class Keeper(LogisticRegression):
-            def fit(self, X, y, sample_weight=None):
-                self.weights_ = sample_weight
-                return super().fit(X, y, sample_weight)
-
-        values = np.r_[np.arange(4.0), np.arange(4.0) - 9]
-        y = np.repeat([0, 1], 4)
-        model = ValueFilteredClassifier(
-            Keeper(), first_column(), 0.5, mode="weight", stratify=True
+    @pytest.mark.parametrize("drop", [0.2, 0.5, 30, 150, "negative"])
+    def test_no_class_loses_more_than_can_be_wrong(self, half_wrong, drop):
+        X, y, _ = half_wrong
+        valuer = KNNShapleyValuer()
+        dropped = self.filter(valuer, drop).fit(X, y).dropped_indices_
+        probabilities = cross_val_predict(
+            LogisticRegression(),
+            X,
+            y,
+            cv=StratifiedKFold(5, shuffle=True, random_state=0),
+            method="predict_proba",
         )
-        model.fit(np.c_[values], y)
-        assert model.estimator_.weights_.tolist() == [0.25, 0.75, 1, 1] * 2
+        caps = label_caps(y, probabilities)
+        lost = np.bincount(y[dropped], minlength=2)
+        assert (lost <= caps).all()
+        assert lost[0] > 0
 
-    def test_auto_drops_by_class(self):
-        shape = {"n_informative": 4, "weights": [0.8], "class_sep": 2, "flip_y": 0.3}
-        X, y = make_classification(300, 6, **shape, random_state=0)
-        options = {"stratify": True, "scoring": "neg_log_loss"}
-        model = ValueFilteredClassifier(GaussianNB(), drop="auto", **options).fit(X, y)
-        dropped = np.bincount(y[model.dropped_indices_], minlength=2)
-        assert dropped.tolist() == [int(model.drop_ * n) for n in np.bincount(y)]
+    def test_a_number_is_the_most_that_is_dropped(self, half_wrong):
+        X, y, wrong = half_wrong
+        dropped = self.filter(KNNShapleyValuer(), 7).fit(X, y).dropped_indices_
+        assert len(dropped) == 7
+        assert set(dropped) <= set(wrong)
+
+    def test_a_number_alone_is_the_number_dropped(self, half_wrong):
+        X, y, _ = half_wrong
+        assert len(ValueFilter(drop=50).fit(X, y).dropped_indices_) == 50
+
+    def test_reasons_say_how_many_labels_can_be_wrong(self, half_wrong):
+        X, y, _ = half_wrong
+        report = self.filter(KNNShapleyValuer(), 5).fit(X, y).report_
+        end = r"of the 120 labels 0 can be wrong$"
+        assert all(re.search(end, reason) for reason in report.reason)
+
+    def test_the_cap_is_also_that_of_a_detector(self, half_wrong):
+        X, y, _ = half_wrong
+        detector = LabelErrorDetector(random_state=0)
+        row_filter = ValueFilter(detector, 0.4, stratify=True).fit(X, y)
+        caps = label_caps(y, row_filter.valuer_.label_scores_)
+        lost = np.bincount(y[row_filter.dropped_indices_], minlength=2)
+        assert lost.tolist() == np.minimum(caps, lost).tolist()
+
+    def test_weights_of_rows_beyond_the_cap_are_one(self, half_wrong):
+        X, y, wrong = half_wrong
+        model = ValueFilteredClassifier(
+            LogisticRegression(), KNNShapleyValuer(), 0.5, mode="weight", stratify=True
+        ).fit(X, y)
+        assert (y[model.report_.row] == 0).all()
+        assert len(model.report_.row) <= len(wrong) + 1
+
+    def test_auto_is_capped_in_each_fold(self, half_wrong):
+        X, y, wrong = half_wrong
+        model = ValueFilteredClassifier(
+            KNeighborsClassifier(1), drop="auto", stratify=True
+        ).fit(X, y)
+        assert set(model.dropped_indices_) <= set(wrong)
+
+    def test_a_valuer_without_probabilities_needs_an_estimator(self, half_wrong):
+        X, y, _ = half_wrong
+        message = "stratify=True needs probabilities of labels.*KNNShapleyValuer and no"
+        with pytest.raises(ValueError, match=message):
+            ValueFilter(KNNShapleyValuer(), stratify=True).fit(X, y)
+        message = "Got KNNShapleyValuer and LinearSVC"
+        with pytest.raises(ValueError, match=message):
+            ValueFilteredClassifier(LinearSVC(), stratify=True).fit(X, y)
 
     def test_groups_are_refused(self, warned):
-        with pytest.raises(ValueError, match="stratify=True drops rows by class, but"):
+        with pytest.raises(ValueError, match="stratify=True caps the rows of a class"):
             warned(np.arange(4), 1, [0, 0, 1, 1], [0, 1, 2, 2], stratify=True)
 
     def test_a_regression_is_refused(self, warned):

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from ..._utils.output_files import KINDS, check_outputs, ending_of, write_frame
 from ..._utils.untrusted import refuse
 from ..._utils.writing import write_files
-from ...selection import ValueFilter
+from ...selection import ValueFilter, label_caps
 from ._fix import read_report
 from ._methods import DETECTOR, METHODS, make_valuer
 from ._options import TABLE, new_command
@@ -49,16 +49,17 @@ def add_command(commands):
     parser.add_argument(
         "--drop",
         type=_drop,
-        default=0.1,
         help="a fraction of the rows, their number, or a rule: negative, significant "
-        "(needs --validation), auto (chosen by cross-validation); default: %(default)s",
+        "(needs --validation), auto (the rows for which another label is more "
+        "probable, of each class as many as can be wrong; with --method, or for "
+        "targets, a fraction chosen by cross-validation); default: auto for labels "
+        "without --method, else 0.1",
     )
     parser.add_argument(
         "--keep-classes",
         action=argparse.BooleanOptionalAction,
-        default=True,
-        help="whether to drop the same fraction of every class, without --groups; "
-        "default: yes",
+        help="whether no class may lose more rows than labels can be wrong in it, "
+        "without --groups; default: yes, unless --drop is a number",
     )
     parser.add_argument(
         "--force",
@@ -112,11 +113,40 @@ def _run(options):
 
     n_rows = len(rows.y)
     why = "none is dropped"
-    if len(kept) < n_rows and named_by is None:
+    is_by_labels = named_by is None and _has_caps(row_filter)
+    if len(kept) < n_rows and is_by_labels:
+        why = "of the others another label is more probable"
+    elif len(kept) < n_rows and named_by is None:
         why = "the others have the lowest values"
     elif len(kept) < n_rows:
         why = "the others are wrong by a verdict"
     print(f"{options.output}: {len(kept)} of {n_rows} rows; {why}.")
+    if rows.task == "classification" and named_by is None:
+        _print_losses(rows, kept, row_filter)
+
+
+def _has_caps(row_filter):
+    """Whether the rows were chosen by probabilities of labels."""
+    return row_filter.drop == "auto" and not hasattr(row_filter, "drop_scores_")
+
+
+def _print_losses(rows, kept, row_filter):
+    """Print how many rows of each class are dropped, and how many can be wrong."""
+    labels = np.asarray(rows.labels)
+    classes, codes = np.unique(rows.y, return_inverse=True)
+    sizes = np.bincount(codes)
+    losses = sizes - np.bincount(codes[kept], minlength=len(classes))
+    caps = None
+    if _has_caps(row_filter):
+        caps = label_caps(rows.y, row_filter.valuer_.label_scores_)
+    for code, (size, loss) in enumerate(zip(sizes, losses)):
+        if loss == 0:
+            continue
+        label = labels[np.argmax(codes == code)]
+        line = f"  {label}: {loss} of {size} rows are dropped"
+        if caps is not None:
+            line += f"; by held-out probabilities at most {caps[code]} can be wrong"
+        print(f"{line}.")
 
 
 def _check_valuation(options):
@@ -134,13 +164,17 @@ def _fit_filter(options, rows):
     """The fitted filter of the rows."""
     are_classes = rows.task == "classification"
     valuer = make_valuer(options.method, random_state=options.seed, task=rows.task)
-    estimator = None
-    if options.drop == "auto":
-        estimator = LogisticRegression(max_iter=1000) if are_classes else Ridge()
+    drop = options.drop
+    if drop is None:
+        drop = "auto" if are_classes and options.method == DETECTOR else 0.1
+    keep_classes = options.keep_classes
+    if keep_classes is None:
+        keep_classes = options.drop is None or isinstance(drop, str)
+    estimator = LogisticRegression(max_iter=1000) if are_classes else Ridge()
     row_filter = ValueFilter(
         watched(valuer),
-        options.drop,
-        stratify=options.keep_classes and are_classes and rows.groups is None,
+        drop,
+        stratify=keep_classes and are_classes and rows.groups is None,
         estimator=estimator,
     )
     return row_filter.fit(rows.X, rows.y, **rows.fit_arguments())
