@@ -1,5 +1,6 @@
 """Compiled loops: nothing is compiled at run time; rows may have any layout."""
 
+import os
 import subprocess
 import sys
 
@@ -40,8 +41,10 @@ LAYOUTS = {
 @pytest.mark.slow
 @each_valuer
 def test_a_first_fit_costs_what_a_second_one_costs(cls):
+    paths = [path for path in sys.path if path]
     result = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", FITS, cls.__name__],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,
         check=True,
