@@ -7,6 +7,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from .._utils.untrusted import refuse, refuse_no_file
 from ._spreadsheets import WORDS, guarded, read_lines, row_of, unguarded
 from .reading import decode, split
@@ -287,18 +289,22 @@ def _correction(line):
     )
 
 
-def corrections_of(report):
+def corrections_of(report, named=False):
     """Correct the labels that are wrong by a verdict to the suggestions of a report.
 
     Parameters
     ----------
     report : AuditReport
         The report of a table with classes, with verdicts.
+    named : bool, default=False
+        Whether to correct the rows that the verdicts name without one on themselves as
+        well: at most the fraction ``fdr`` of all named rows has a right label.
 
     Returns
     -------
     corrections : list of Correction
-        One for each of these rows. It is not accepted if the suggestion is the label.
+        One for each of these rows; ``why`` says which it is. It is not accepted if the
+        suggestion is the label.
 
     Raises
     ------
@@ -326,10 +332,18 @@ def corrections_of(report):
     if report.about["task"] == "regression":
         rule = "one of classes, since a prediction is no entry of a table"
         refuse("report", rule, report)
+    reasons = {
+        row: "wrong by a verdict"
+        for row, is_error in report.verdicts.items()
+        if is_error
+    }
+    if named:
+        bound = f"at most {100 * report.about['fdr']:g} % of named rows are right"
+        for row in np.flatnonzero(report.statement.label_error).tolist():
+            reasons.setdefault(row, f"named, without a verdict: {bound}")
+
     corrections = []
-    for row, is_error in sorted(report.verdicts.items()):
-        if not is_error:
-            continue
+    for row, why in sorted(reasons.items()):
         label = str(report.labels[row])
         suggestion = str(report.suggestions[row])
         correction = Correction(
@@ -337,7 +351,7 @@ def corrections_of(report):
             column=target,
             old=label,
             new=suggestion,
-            why="wrong by a verdict",
+            why=why,
             accept=suggestion != label,
         )
         corrections.append(correction)

@@ -3,11 +3,12 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from skvalue.audit import corrections_to_csv
+from skvalue.audit import AuditReport, corrections_to_csv
 from skvalue.datasets import flip_labels
 from tests.audit.command_line import command
 
@@ -73,6 +74,46 @@ def test_wrong_labels_become_the_suggestions_and_nothing_else_changes(
         start, _, label = lines[row + 1].rpartition(",")
         lines[row + 1] = f"{start},{other[label]}"
     assert (tmp_path / "new.csv").read_bytes() == "\r\n".join(lines).encode()
+
+
+# Rows that verdicts name --------------------------------------------------------------
+
+
+@pytest.fixture
+def half_reviewed(audited, tmp_path, capsys):
+    """A report with verdicts on all rows to review but two: all are wrong."""
+    folder, _, _ = audited
+    report = AuditReport.from_json((folder / "report.json").read_text())
+    report = replace(report, about={**report.about, "fdr": 0.3})
+    rows = report.to_review[:-2]
+    report = report.review(rows, np.ones(len(rows), dtype=bool))
+    (tmp_path / "half.json").write_text(report.to_json())
+    return report
+
+
+def test_named_rows_become_the_suggestions(audited, half_reviewed, tmp_path):
+    folder, _, _ = audited
+    files = f"{folder}/train.csv {tmp_path}/half.json -o {tmp_path}/new.csv"
+    assert command(f"fix {files} --named") == 0
+    named = np.flatnonzero(half_reviewed.statement.label_error)
+    assert len(named) > len(half_reviewed.verdicts)
+    changes = pd.read_csv(tmp_path / "new.changes.csv")
+    assert changes["row"].tolist() == half_reviewed.numbers[named].tolist()
+    suggestions = half_reviewed.suggestions[named].tolist()
+    assert changes["new"].tolist() == suggestions
+    has_verdict = np.isin(named, list(half_reviewed.verdicts))
+    whys = changes["why"].str.startswith("named, without a verdict: at most 30 %")
+    assert whys.tolist() == (~has_verdict).tolist()
+
+
+def test_rows_are_named_by_a_report_alone(audited, tmp_path, capsys):
+    folder, _, _ = audited
+    (tmp_path / "c.csv").write_text(
+        "row,column,old,new,accept\n2,label,high,low,true\n"
+    )
+    files = f"{folder}/train.csv {tmp_path}/c.csv -o {tmp_path}/new.csv"
+    assert command(f"fix {files} --named") == 2
+    assert "--named must be used with the .json" in capsys.readouterr().err
 
 
 def test_corrections_are_printed_and_counted(fixed, tmp_path):

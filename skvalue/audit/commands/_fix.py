@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from ..._utils.output_files import check_outputs, ending_of
-from ..._utils.untrusted import read_text
+from ..._utils.untrusted import read_text, refuse
 from ..._utils.writing import write_files
 from .. import (
     AuditReport,
@@ -45,6 +45,12 @@ def add_command(commands):
         "suggestions",
     )
     parser.add_argument(
+        "--named",
+        action="store_true",
+        help="with a report: rows that its verdicts name become the suggestions as "
+        "well, without a verdict on themselves",
+    )
+    parser.add_argument(
         "--changes", help="list of what was changed (.csv); default: next to it"
     )
 
@@ -59,7 +65,7 @@ def _run(options):
     endings = {"output": kinds, "changes": (".csv",)}
     check_outputs(options, endings, [options.table, options.corrections])
 
-    corrections = _read_corrections(options.corrections)
+    corrections = _read_corrections(options.corrections, options.named)
     if is_arrow(options.table):
         table, changes = fix_arrow(options.table, corrections)
         content = write_arrow(table, options.output)
@@ -71,11 +77,14 @@ def _run(options):
     print(f"{options.output}: {len(changes)} corrections, listed in {options.changes}.")
 
 
-def _read_corrections(path):
+def _read_corrections(path, named):
     """The corrections of a CSV file, or of the verdicts of a report."""
     if ending_of(path) != ".json":
+        if named:
+            rule = "used with the .json of a report, whose verdicts name rows"
+            refuse("--named", rule, path)
         return read_corrections(path)
-    corrections = corrections_of(read_report(path))
+    corrections = corrections_of(read_report(path), named)
     n_unknown = sum(not correction.accept for correction in corrections)
     if n_unknown:
         print(f"{n_unknown} wrong labels stay: no other one is suggested.")
