@@ -111,6 +111,7 @@ def descend(run, rows, batches, n_steps, draw=None):
                 f"{t}. Got {run.learning_rate:g}."
             )
         if run.order == 2:
+            # To second order, products are with the gradient in the middle of the step.
             direction = utility.gradient(theta, step)[None]
             _, products = model.gradient_sum_and_products(
                 theta, batch_rows, direction, max_norm

@@ -156,19 +156,23 @@ class TorchGradientModel(GradientModel):
             if len(noise[0]):
                 of_step = np.array([of_walk[s] for of_walk in noise])
                 release = _with_noise(release, of_step, grids[players])
+
+            # The step is along the release, or along its average with those before.
+            step = release
             if past is not None:
                 mean = torch.as_tensor(past[players], device=device)
                 residual = release - mean
-                release = mean + weight * residual
+                step = mean + weight * residual
                 past[players] = (mean + residual / t).cpu().numpy()
-            theta = theta - rates * release
+            theta = theta - rates * step
             path[:, s + 1] = theta
 
         norms = norms.cpu().numpy()
-        is_lost = ~np.isfinite(norms)
-        self._check_norms(norms[~is_lost])
-        lost = np.where(is_lost.any(axis=1), is_lost.argmax(axis=1), -1)
-        return path, theta.cpu().numpy(), lost
+        is_finite = np.isfinite(norms)
+        self._check_norms(norms[is_finite])
+        first_failed = np.argmin(is_finite, axis=1)
+        failed_steps = np.where(is_finite.all(axis=1), -1, first_failed)
+        return path, theta.cpu().numpy(), failed_steps
 
     def _check_norms(self, norms):
         """Raise RuntimeError if gradients are not clipped, on which privacy relies."""

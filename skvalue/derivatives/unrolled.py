@@ -90,7 +90,7 @@ def unrolled_derivatives(model, rows, theta, batches, optimizer, slope):
     largest_batch = max(map(len, batches))
     every = max(isqrt(n_steps - 1) + 1, model.steps_in_memory(largest_batch))
 
-    # There, keeping the state at the start of each block of steps ...
+    # Forwards, the state at the start of each block of steps is kept.
     training = _Training(model, rows, batches, optimizer)
     ones = np.ones(len(rows))
     states = [optimizer.start(theta)]
@@ -98,23 +98,23 @@ def unrolled_derivatives(model, rows, theta, batches, optimizer, slope):
         steps = range(first, first + every)
         states.append(training.state_after(steps, states[-1], ones))
 
-    # ... and back, block by block, from the last one.
+    # Backwards from the last block, its steps are taken again, and then differentiated.
     derivatives = np.zeros(len(rows))
     end = None
     adjoints = None
     while states:
         state = states.pop()
         first = len(states) * every
-        taken = []  # the steps of the block; those that are passed are dropped
+        block_steps = []
         for t in range(first, min(first + every, n_steps)):
             gradient, pullback = model.linearized(state[0], rows[batches[t]])
-            taken.append((t, state, gradient, pullback))
+            block_steps.append((t, state, gradient, pullback))
             state = optimizer.step(state, gradient, t, n_steps)
         if end is None:
             end = state[0]
             adjoints = optimizer.start(slope(end))
-        while taken:
-            t, before, gradient, pullback = taken.pop()
+        while block_steps:  # popped, so that memory is freed on the way
+            t, before, gradient, pullback = block_steps.pop()
             adjoints, by_gradient = optimizer.adjoint(
                 before, gradient, t, n_steps, adjoints
             )

@@ -154,7 +154,8 @@ class Game(ABC):
             raise ValueError(
                 f"size must be between 1 and {self.n_players}. Got {size}."
             )
-        self._compute(self._draw(1, size, nested), n_jobs=1)  # compilation and imports
+        # The first call is not timed: it takes imports, and the first use of memory.
+        self._compute(self._draw(1, size, nested), n_jobs=1)
         count = 3
         while True:
             masks = self._draw(count, size, nested)

@@ -529,7 +529,10 @@ class LogisticMarginals:
         return counts
 
     def _vectors_of(self, classes):
-        """Which of the solver's vectors of coefficients the models of classes have."""
+        """Which of the solver's vectors of coefficients the models of classes have.
+
+        The first of two classes has none, be they two of more classes or all.
+        """
         return classes[len(classes) == 2 :] - (self.solver.n_classes == 2)
 
     def _fit(self, coalition):

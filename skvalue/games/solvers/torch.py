@@ -93,13 +93,15 @@ class TorchNewton(TorchEngine):
 
         # Coalitions of the same classes have coefficients of the same shape.
         has_model = is_present.sum(axis=1) > 1
-        for of_coalition in np.unique(is_present[has_model], axis=0):
-            places = np.flatnonzero((is_present == of_coalition).all(axis=1))
-            classes = np.flatnonzero(of_coalition)
+        for is_in_problem in np.unique(is_present[has_model], axis=0):
+            places = np.flatnonzero((is_present == is_in_problem).all(axis=1))
+            classes = np.flatnonzero(is_in_problem)
             problem = Classes(self, self.onehot[classes])
             starts = np.where(is_large[places, None], np.tile(start, problem.k), 0.0)
             minima, solved = minimise(problem, self.to(masks[places]), self.to(starts))
-            vectors = classes[problem.first :] - (len(of_coalition) == 2)
+
+            # Of two classes in all, the only vector of coefficients is that of class 1.
+            vectors = classes[problem.first :] - (len(is_in_problem) == 2)
             coefs[np.ix_(places, vectors)] = minima.reshape(len(places), problem.k, -1)
             status[places] = np.where(solved, SOLVED, UNSOLVED)
         return coefs, status
@@ -133,7 +135,8 @@ class Classes:
     def derivatives(self, coefs, W):
         """Its gradient (m, k p) and Hessian (m, k p, k p)."""
         k = self.k
-        m, p = len(coefs), self.X.shape[1]
+        m = len(coefs)
+        p = self.X.shape[1]
         Q = torch.softmax(self._margins(coefs), dim=1)
         residuals = W[:, None] * (Q - self.onehot)[:, self.first :]
         gradient = (residuals @ self.X).flatten(1) + self.penalty * coefs
