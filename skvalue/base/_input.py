@@ -17,7 +17,6 @@ from .._utils.targets import check_labels
 from .._utils.warned import warn
 from ..exceptions import SameRowsWarning
 from ..neighbors import Rows
-from ._containers import n_rows_of
 from ._privacy import PrivacyParameters, check_privacy, warn_of_guarantee
 from ._problem import Points, Problem, Split
 from ._rows import blank_unusable_rows, check_rows, check_validation_set
@@ -177,10 +176,12 @@ def build_problem(
     if X_val is None and sample_weight_val is not None:
         raise ValueError("sample_weight_val needs X_val: it weights validation points.")
     if X_val is not None and not capabilities.points:
-        raise ValueError(
-            f"X_val must be None: {type(valuer).__name__} has no validation points. "
-            f"Got {n_rows_of(X_val)} rows."
+        warn(
+            f"X_val and y_val are not used: {type(valuer).__name__} has no validation "
+            "points."
         )
+        X_val = None
+        y_val = None
     classes, y, y_val = encode(capabilities, y, y_val, privacy.is_private)
     if is_unusable is not None:
         y = np.where(is_unusable, np.nan if classes is None else len(classes), y)

@@ -339,12 +339,13 @@ class TestEstimatedCost:
 # Validation points --------------------------------------------------------------------
 
 
-def test_validation_points_are_refused(data):
+def test_validation_points_are_not_used_and_a_warning_says_so(data):
     X, y = data
-    with pytest.raises(
-        ValueError, match="X_val must be None: DataOOBValuer has no validation"
-    ):
-        DataOOBValuer().fit(X, y, X_val=X, y_val=y)
+    valuer = DataOOBValuer(n_estimators=5, random_state=0)
+    expected = valuer.fit(X, y).values_
+    with pytest.warns(UserWarning, match="X_val and y_val are not used: DataOOB"):
+        valuer.fit(X, y, X_val=X[:9] + 1, y_val=y[:9])
+    np.testing.assert_array_equal(valuer.values_, expected)
 
 
 def test_weights_of_validation_points_are_refused(data):
