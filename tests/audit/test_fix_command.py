@@ -3,7 +3,9 @@
 import csv
 import io
 import json
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -462,3 +464,22 @@ def test_corrections_that_do_not_fit_a_file_with_types_are_refused(
     assert code == 2
     assert message in capsys.readouterr().err
     assert not file.exists()
+
+
+# README -------------------------------------------------------------------------------
+
+
+def test_the_lines_of_the_readme_run_one_after_the_other(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    labels = ["yes", "no"] * 40 + ["Yes "] * 2
+    frame = pd.DataFrame({"size": np.arange(82) % 7 * 0.5, "label": labels})
+    frame.to_csv("train.csv", index=False)
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    [block] = re.findall(r"```bash\n(skvalue audit.*?)```", readme, re.DOTALL)
+    for line in block.splitlines():
+        assert command(line.removeprefix("skvalue ")) == 0
+    assert pd.read_csv("train.fixed.csv")["label"].tolist() == ["yes", "no"] * 40 + [
+        "yes",
+        "yes",
+    ]
+    assert "Next: look at the rows of train.html" in capsys.readouterr().out

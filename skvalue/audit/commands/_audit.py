@@ -74,6 +74,11 @@ def _run(options):
     findings_code = report_findings(report.findings, rows, options)
     print(f"{report}; {report.about['seconds']:.1f} seconds.")
     write_report(report, options)
+    stem = os.path.splitext(options.output)[0]
+    print(
+        f"Next: look at the rows of {options.output} and save the corrections; then "
+        f"skvalue fix {options.table} FILE -o {stem}.fixed.csv"
+    )
     what = "the fraction of rows whose suggestion differs, without verdicts,"
     list_code = compare(report.fraction_listed, what, options.fail_on)
     return max(findings_code, list_code)
