@@ -29,6 +29,9 @@ _MIN_ROWS = 8
 _MIN_ROWS_PER_COLUMN = 1.4
 _MAX_LENGTH = 1.0
 
+# Condition number of a Gram matrix from which steps may be wrong.
+_WIDEST = 1e10
+
 _MIN_TRAINED = 16  # players trained for real
 _MAX_MASK_ENTRIES = 2**24  # of the masks in memory at once
 MOST_PREDICTIONS = 2_000_000  # most predictions at once
@@ -168,6 +171,8 @@ class MarginalGame:
             players = self._codes
             row_mask = mask[self._codes]
         S = np.flatnonzero(row_mask & self._is_weighted)
+        if not self._models.has_unique_model(S):
+            return self.trained(mask), np.zeros(self.n_players)
         signs = np.where(mask, -1.0, 1.0)
         utility, changes, lengths = self._models.steps(S, signs, self._codes)
 
@@ -336,6 +341,15 @@ class LinearMarginals:
             utilities.append(self.scores.of_targets(predictions, sizes))
         return np.concatenate(utilities)
 
+    def has_unique_model(self, S):
+        """Whether no columns of the rows S are (nearly) dependent, or there is a
+        penalty."""
+        if type(self.solver) is not LeastSquaresSolver:
+            return True
+        mask = _mask_of(S, len(self.solver.X))
+        _, solved = self.solver.engine.coefs(mask, _WIDEST)
+        return bool(solved[0])
+
     def steps(self, S, signs, codes):
         """The utility of a coalition of rows S, and what each player adds to it.
 
@@ -467,6 +481,10 @@ class LogisticMarginals:
                 )
                 utilities[tile] = np.where(converged, of_tile, np.nan)
         return utilities
+
+    def has_unique_model(self, S):
+        """Whether there is a penalty: always."""
+        return True
 
     def steps(self, S, signs, codes):
         """As `LinearMarginals.steps`.
