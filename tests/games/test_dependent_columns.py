@@ -1,4 +1,4 @@
-"""Least squares of exactly dependent columns: the fit of least norm, in every valuer."""
+"""Least squares of dependent columns: the fit of least norm, in every valuer."""
 
 import numpy as np
 import pytest
