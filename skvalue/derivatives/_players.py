@@ -193,9 +193,9 @@ class LinearGradientModel(GradientModel):
         grids = grid_width(noise_std)
         if past is None:
             past = np.empty((0, self.n_parameters))
-        lost = np.empty(n_walks, dtype=np.int64)
+        failed_steps = np.empty(n_walks, dtype=np.int64)
         for walk in range(n_walks):
-            lost[walk] = _kernels.walk(
+            failed_steps[walk] = _kernels.walk(
                 kind=self._kind,
                 X=self._X,
                 y=self._y,
@@ -211,7 +211,7 @@ class LinearGradientModel(GradientModel):
                 t=t,
                 thetas=path[walk],
             )
-        return path, path[:, -1].copy(), lost
+        return path, path[:, -1].copy(), failed_steps
 
     def as_array(self, thetas):
         """The same."""

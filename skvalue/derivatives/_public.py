@@ -121,10 +121,10 @@ def utilities_of_rates(model, players, rng, noise_std=0.0):
             orders = np.tile(players[block], (len(rates), 1))
             n_noisy = orders.shape[1] if noise_std else 0
             noise = noise_rng.normal(scale=noise_std, size=(n_noisy, p))
-            _, thetas, lost = model.walk(
+            _, thetas, failed_steps = model.walk(
                 orders, rates, [noise] * len(rates), stds, thetas
             )
-            thetas[lost >= 0] = np.inf
+            thetas[failed_steps >= 0] = np.inf
         ends.append(thetas)
 
     ends = np.concatenate(ends)

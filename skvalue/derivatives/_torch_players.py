@@ -234,8 +234,8 @@ class TorchGradientModel(GradientModel):
         if self.private:
             # Once more row by row, so that rows that are not finite count as zero.
             norms = torch.linalg.vector_norm(means, dim=1).cpu().numpy()
-            lost = np.flatnonzero(~np.isfinite(norms))
-            for player in lost:
+            not_finite = np.flatnonzero(~np.isfinite(norms))
+            for player in not_finite:
                 one = slice(player, player + 1)
                 means[one] = self._means(thetas[one], players[one], _LARGEST_NORM)
         norms = torch.linalg.vector_norm(means, dim=1)

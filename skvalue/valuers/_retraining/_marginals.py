@@ -20,7 +20,7 @@ _ADVANTAGE = 3.0
 
 
 def evaluator(game, design):
-    """The function that returns what a design is told of its masks."""
+    """Function of masks that returns what `tell` of the design takes."""
     if not isinstance(design, MarginalDesign):
         return game.utility
     return partial(_contributions, MarginalGame(game), design)
@@ -57,7 +57,8 @@ def seconds_per_model(game, design):
     rng = np.random.default_rng(0)
     smallest = design.edges[:-1, None]
     masks = rng.permuted(np.arange(game.n_players) < smallest, axis=1)
-    for mask in masks[[1, -1]]:  # compilation and imports
+    # Not timed: first calls take imports, and the first use of memory.
+    for mask in masks[[1, -1]]:
         contributions(marginal, mask, rng)
 
     seconds = 0.0
@@ -71,7 +72,7 @@ def seconds_per_model(game, design):
 def marginals_pay(games, semivalue, limit):
     """Whether sampler="marginals" promises smaller errors than subsets at equal work.
 
-    A few coalitions of every stratum tell how much the contributions of a few players
+    A few coalitions of every stratum show how much the contributions of a few players
     differ between coalitions, how much those of steps are off, and how much utilities
     differ. No clock is read and no random number of a fit used, so that the same call
     has the same answer.
