@@ -381,6 +381,41 @@ def test_options_and_files_that_do_not_fit_are_refused(read, text, options, mess
         read(text, **options)
 
 
+# Other kinds of files -----------------------------------------------------------------
+
+PEOPLE = {
+    "size": [1.5, None, 2.125, 4.0] * 5,
+    "n": [1, 2, 3, 4] * 5,
+    "town": ["Łódź", "a, b", 'say "c"', None] * 5,
+    "y": ["u", "v", "u", "v"] * 5,
+}
+
+
+@pytest.mark.parametrize("kind", ["csv.gz", "tsv.gz", "xlsx", "jsonl", "ndjson"])
+def test_files_of_other_kinds_are_read_as_a_csv_file(kind, tmp_path):
+    frame = pd.DataFrame(PEOPLE)
+    path = tmp_path / f"t.{kind}"
+    if kind == "xlsx":
+        pytest.importorskip("openpyxl")
+        frame.to_excel(path, index=False)
+    elif kind.endswith("gz"):
+        frame.to_csv(path, index=False, sep="\t" if kind == "tsv.gz" else ",")
+    else:
+        frame.to_json(path, orient="records", lines=True)
+    reading = read_table(path, "y", strict=True)
+    pd.testing.assert_frame_equal(reading.frame, frame, check_dtype=False)
+
+
+@pytest.mark.parametrize("kind", ["csv.gz", "xlsx", "jsonl"])
+def test_files_of_other_kinds_that_are_not_whole_are_refused(kind, tmp_path):
+    if kind == "xlsx":
+        pytest.importorskip("openpyxl")
+    path = tmp_path / f"t.{kind}"
+    path.write_bytes(b"\x1f\x8bnothing of the kind")
+    with pytest.raises(ValueError, match="the file must be"):
+        read_table(path, "y")
+
+
 # Time ---------------------------------------------------------------------------------
 
 # Characters that patterns repeat, and what comes behind them.

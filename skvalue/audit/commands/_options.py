@@ -47,7 +47,10 @@ def fraction(text):
 
 
 _OPTIONS = {
-    "table": dict(help="a CSV or TSV file, or a .parquet, .arrow or .feather file"),
+    "table": dict(
+        help="a CSV or TSV file (also .gz), or a .xlsx, .jsonl, .parquet, .arrow or "
+        ".feather file"
+    ),
     "--target": dict(help="name of the column to predict"),
     "--validation": dict(help="a table of the same columns: the validation points"),
     "--task": dict(

@@ -67,7 +67,7 @@ def _parquet_table(path, max_rows):
         described.row_group(i).total_byte_size for i in range(described.num_row_groups)
     )
     refuse_many_rows(described.num_rows, max_rows)
-    _refuse_many_bytes(n_bytes + _ENTRY * described.num_rows * described.num_columns)
+    refuse_many_bytes(n_bytes + _ENTRY * described.num_rows * described.num_columns)
     return file.read()
 
 
@@ -91,7 +91,7 @@ def _ipc_table(pyarrow, path, max_rows):
             n_rows += batch.num_rows
             n_bytes += batch.nbytes
             refuse_many_rows(n_rows, max_rows)
-            _refuse_many_bytes(n_bytes)
+            refuse_many_bytes(n_bytes)
             read.append(batch)
         return pyarrow.Table.from_batches(read, reader.schema)
 
@@ -102,7 +102,7 @@ def refuse_many_rows(n_rows, max_rows):
         refuse("the file", f"of at most max_rows={max_rows} rows", n_rows)
 
 
-def _refuse_many_bytes(n_bytes):
+def refuse_many_bytes(n_bytes):
     """Refuse a table that takes more than half of the memory of the machine."""
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

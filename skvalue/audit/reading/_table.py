@@ -15,6 +15,7 @@ from ._conventions import Conventions
 from ._encoding import decode
 from ._entries import target_column, typed_entries
 from ._fields import Fields, split
+from ._other_kinds import as_csv, decompressed
 from ._types import read_column
 
 _MOST_COLUMNS = 10_000
@@ -117,7 +118,7 @@ def read_table(
     latest_year=None,
     max_rows=MAX_ROWS,
 ):
-    """Read a table from a CSV, TSV, Parquet or Arrow file, and say what was assumed.
+    """Read a table from a text, Excel, Parquet or Arrow file; say what was assumed.
 
     An entry of a text file is a string first: a column gets a type only if all of its
     entries are numbers, or dates, in one format. What can be read in two ways is a
@@ -127,7 +128,9 @@ def read_table(
     Parameters
     ----------
     path : str or path
-        File to read; one that does not end in .parquet, .arrow or .feather is text.
+        File to read: Parquet or Arrow (.parquet, .arrow, .feather), the first sheet of
+        an Excel file (.xlsx), JSON lines (.jsonl, .ndjson), or text, such as CSV, which
+        may be compressed (.gz).
     target : str, default=None
         Column of the labels. They stay the text of the file, without spaces at their
         ends, unless they are numbers with decimals, or `task` is "regression". Rows
@@ -212,9 +215,16 @@ def read_table(
         task = like.source.task if task == "auto" else task
         texts_before = like.source.text
 
-    raw = Path(path).read_bytes()
-    refuse_many_rows(raw.count(b"\n") - 1, max_rows)
-    content, codec = decode(raw, encoding)
+    content = as_csv(path, max_rows)
+    codec = "utf-8"
+    if content is not None:
+        # The entries of these files have types of their own.
+        separator = ","
+        decimal = decimal or "."
+    else:
+        raw = decompressed(path)
+        refuse_many_rows(raw.count(b"\n") - 1, max_rows)
+        content, codec = decode(raw, encoding)
     fields, notes = split(content, separator, skip_lines, header)
     if codec != "utf-8":
         notes = [f"encoding {codec}", *notes]
