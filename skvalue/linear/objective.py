@@ -100,8 +100,7 @@ class LinearModel:
 
     @cached_property
     def units(self):
-        """A size of each coefficient, (p,): one over the root mean square of its
-        column."""
+        """Sizes (p,) of coefficients: one over the root mean square of the column."""
         squares = self.X.power(2) if sparse.issparse(self.X) else self.X**2
         roots = np.sqrt(np.asarray(squares.mean(axis=0)).ravel())
         return 1.0 / np.where(roots > 0, roots, 1.0)

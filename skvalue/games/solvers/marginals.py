@@ -342,8 +342,7 @@ class LinearMarginals:
         return np.concatenate(utilities)
 
     def has_unique_model(self, S):
-        """Whether no columns of the rows S are (nearly) dependent, or there is a
-        penalty."""
+        """Whether columns of the rows S are far from dependent, or penalised."""
         if type(self.solver) is not LeastSquaresSolver:
             return True
         mask = _mask_of(S, len(self.solver.X))
