@@ -94,6 +94,12 @@ def through_module(module, X, floats=False):
         if dtypes and (floats or batch.is_floating_point()):
             dtype = dtypes[0]
         vectors = module(batch.to(device, dtype))
+        if not isinstance(vectors, torch.Tensor):
+            raise TypeError(
+                "embedding must return a tensor with a vector for every row. Got "
+                f"{type(vectors).__name__} from {type(module).__name__}: wrap the "
+                "module in one that returns the tensor alone."
+            )
         if vectors.dtype != torch.float64:
             vectors = vectors.float()
         return vectors.cpu().numpy().reshape(len(batch), -1)

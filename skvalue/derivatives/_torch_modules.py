@@ -46,6 +46,15 @@ def checked_copy(module):
     if not trained:
         got = "parameters that are all frozen" if parameters else "no parameter"
         raise ValueError(f"model must have a parameter to train. Got {got}.")
+    if isinstance(module, torch.jit.ScriptModule):
+        raise TypeError(
+            "model must be a module of Python, whose layers can be watched. Got a "
+            f"{type(module).__name__}: pass the module that was scripted."
+        )
+    if not all(p.is_meta or p.isfinite().all() for p in parameters):
+        raise ValueError(
+            "model must have finite parameters. Got NaN or infinity: initialise it."
+        )
     dtypes = sorted({str(p.dtype) for p in trained})
     if len(dtypes) > 1 or not trained[0].dtype.is_floating_point:
         raise ValueError(
@@ -150,6 +159,11 @@ def probe(module, x):
     try:
         with torch.no_grad():
             outputs = module(x)
+            if not torch.is_tensor(outputs):
+                raise ValueError(
+                    f"it returns a {type(outputs).__name__}, not a tensor: wrap it in "
+                    "a module that returns the tensor alone."
+                )
             n_bytes = (sum(sizes) + x.numel() * x.element_size()) // len(x)
             one_by_one = torch.cat([module(x[i : i + 1]) for i in range(len(x))])
             with_others = module(torch.cat([x, 1 - 2 * x]))[: len(x)]
