@@ -89,8 +89,7 @@ class UnbatchedFitWarning(UserWarning):
 
 
 class UncleanPointsWarning(UserWarning):
-    """Rows with labels as noisy as those of the others evaluate a method that needs
-    clean ones."""
+    """Rows with noisy labels evaluate a method that needs clean validation points."""
 
 
 class UnseenLabelsWarning(UserWarning):

@@ -51,7 +51,7 @@ def checked_copy(module):
             "model must be a module of Python, whose layers can be watched. Got a "
             f"{type(module).__name__}: pass the module that was scripted."
         )
-    if not all(p.is_meta or p.isfinite().all() for p in parameters):
+    if not all(p.is_meta or p.detach().isfinite().all() for p in parameters):
         raise ValueError(
             "model must have finite parameters. Got NaN or infinity: initialise it."
         )

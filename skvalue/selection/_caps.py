@@ -104,7 +104,7 @@ def capped_rows(y, pred_probs):
     See Also
     --------
     label_caps : The caps.
-    ValueFilter : Drops these rows with a `LabelErrorDetector` and drop="auto".
+    skvalue.ValueFilter : Drops these rows with a `LabelErrorDetector` and drop="auto".
 
     Examples
     --------

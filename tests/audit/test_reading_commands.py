@@ -212,10 +212,11 @@ def test_verdicts_correct_labels_and_not_targets(kind, audit_target, tmp_path):
 def test_rows_of_any_target_are_valued_and_dropped(kind, tmp_path):
     table = tmp_path / "t.csv"
     table.write_text(text_of(table_of_target(kind), ";"), encoding="utf-8")
-    for name in ("value", "clean"):
+    for name in ("value", "clean --drop 0.1"):
+        output = tmp_path / f"{name.partition(' ')[0]}.csv"
         code = command(
             f"{name} {table} --target kauf --validation {table} --method knn "
-            f"-o {tmp_path}/{name}.csv"
+            f"-o {output}"
         )
         assert code == 0
     kept = (tmp_path / "clean.csv").read_text(encoding="utf-8").splitlines()
@@ -255,7 +256,7 @@ def test_columns_are_kept_as_text_ignored_or_name_groups(ambiguous, tmp_path, ca
     _, line = ambiguous
     assert command(f"{line} --text day --ignore x --groups owner") == 0
     out = capsys.readouterr().out
-    assert "category day" in out
+    assert "text day" in out
     assert "1 columns" in out
     values = pd.read_csv(tmp_path / "out.csv")
     assert values.columns.tolist() == ["group", "value"]

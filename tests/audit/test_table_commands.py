@@ -225,7 +225,7 @@ def test_dropped_rows_are_listed_with_their_reason(words, tmp_path):
     numbers = removed["dropped_row"].astype(int) - 2
     assert removed["size"].tolist() == [f"{number}.5" for number in numbers]
     assert removed["code"].tolist() == [f"0{int(number) % 7}" for number in numbers]
-    assert removed["dropped_reason"][0].startswith("rank 1 of 10 values of class")
+    assert removed["dropped_reason"][0].startswith("rank 1 of 20 values")
 
 
 def test_a_table_of_which_no_row_is_dropped_keeps_its_text(words, tmp_path):

@@ -307,7 +307,7 @@ class TestErrors:
             (GramRelease(renyi_order=1), "'renyi_order'"),
             (GramRelease(x_bound=0), "'x_bound'"),
             (LogisticRelease(classes=(1, 1)), "classes must be two different labels"),
-            (LogisticRelease(), "y must hold the labels of classes"),
+            (LogisticRelease(None), "y must hold the labels of classes"),
         ],
         ids=["epsilon", "renyi", "both", "order", "bound", "classes", "labels"],
     )
@@ -319,6 +319,6 @@ class TestErrors:
         with pytest.raises(ValueError, match="upper must be above lower=2"):
             MeanRelease(lower=2).fit(rows[1])
 
-    def test_mean_of_nan_is_refused(self):
+    def test_mean_of_nan_without_noise_is_refused(self):
         with pytest.raises(ValueError, match="NaN"):
-            MeanRelease().fit([np.nan])
+            MeanRelease(None).fit([np.nan])

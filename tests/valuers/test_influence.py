@@ -602,7 +602,7 @@ def test_a_utility_of_classes_is_refused_for_targets():
 def test_the_area_under_the_curve_of_three_classes_is_refused():
     problem = problem_of("multiclass", n=60)
     with pytest.raises(ValueError, match="utility='roc_auc' needs two classes.* Got 3"):
-        InfluenceValuer(utility="roc_auc").fit(*problem.rows)
+        problem.fit(InfluenceValuer(utility="roc_auc"))
 
 
 def test_the_area_under_the_curve_of_one_label_is_refused():
@@ -617,7 +617,7 @@ def test_a_gradient_of_another_shape_is_refused():
     problem = problem_of("binary", n=40)
     message = "utility must return a finite number and a finite"
     with pytest.raises(ValueError, match=message):
-        InfluenceValuer(utility=lambda z, y, weights: (0.0, [1.0])).fit(*problem.rows)
+        problem.fit(InfluenceValuer(utility=lambda z, y, weights: (0.0, [1.0])))
 
 
 def test_groups_of_another_number_of_points_are_refused():

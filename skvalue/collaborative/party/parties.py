@@ -149,6 +149,11 @@ class GramRelease(BasePartyRelease):
 
     def _null_rows(self, columns_host, X, y):
         """Rows and targets; zeros for those with numbers that are not finite."""
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is "
+                "None."
+            )
         X = validate_data(columns_host, X, dtype=np.float64, ensure_all_finite=False)
         y = check_numbers(y, "y", ensure_all_finite=False)
         check_consistent_length(X, y)

@@ -7,7 +7,7 @@ folder that the buyer exported.
 import os
 
 from ..._utils.untrusted import read_text
-from ..._utils.writing import replaced
+from ..._utils.writing import replaced, write_files
 from ...privacy import Ledger
 from ..maps import BuyerModel
 from .release import SellerRelease
@@ -115,11 +115,12 @@ def _summarize(options):
             print(text)
         raise OSError(f"--output could not be written ({error}); {outcome}.") from error
     if options.notes is not None:
-        with open(options.notes, "w", encoding="ascii") as notes:
-            notes.write(
-                f"{seller.n_null_rows_} rows could not be read or transformed; they "
-                "count as null rows.\n"
-            )
+        write_files(
+            {
+                options.notes: f"{seller.n_null_rows_} rows could not be read or "
+                "transformed; they count as null rows.\n"
+            }
+        )
     print(f"{options.output}: {os.path.getsize(options.output)} bytes.")
     print(seller.privacy_)
 
