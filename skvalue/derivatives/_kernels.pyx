@@ -10,7 +10,7 @@ output.
 """
 
 from libc.math cimport INFINITY, exp, fabs, isfinite, log, log2, rint, sqrt
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint8_t
 
 import numpy as np
 
@@ -196,18 +196,28 @@ cdef bint clipped_gradient(
     return finite
 
 
-def player_gradient(
-    int kind, X, const double[::1] y, Py_ssize_t first, Py_ssize_t last,
-    const double[:, ::1] thetas, Py_ssize_t s, double clip, bint per_example,
-    double[::1] logits, double[::1] out,
+def player_gradients(
+    int kind, X, const double[::1] y, const int64_t[::1] bounds, double clip,
+    bint per_example, const int64_t[::1] players, const double[:, ::1] thetas,
+    double[:, ::1] out,
 ):
-    """Clipped gradient, at ``thetas[s]``, of the rows of a player.
+    """Clipped gradients of the rows of players, each at its row of ``thetas``.
 
-    Returns whether the gradients of all rows are finite.
+    Returns a mask of the players whose rows all have finite gradients.
     """
     X = np.ascontiguousarray(X)
-    cdef Model model = model_of(kind, X, y, out.shape[0], clip, per_example, logits)
-    return bool(clipped_gradient(&model, first, last, &thetas[s, 0], &out[0]))
+    cdef Py_ssize_t p = out.shape[1], s, j
+    cdef double[::1] logits = np.empty(_n_outputs(X, p))
+    cdef Model model = model_of(kind, X, y, p, clip, per_example, logits)
+    is_finite = np.empty(players.shape[0], dtype=bool)
+    cdef uint8_t[::1] finite = is_finite.view(np.uint8)
+    with nogil:
+        for s in range(players.shape[0]):
+            j = players[s]
+            finite[s] = clipped_gradient(
+                &model, bounds[j], bounds[j + 1], &thetas[s, 0], &out[s, 0]
+            )
+    return is_finite
 
 
 # Walks --------------------------------------------------------------------------------

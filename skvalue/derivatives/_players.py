@@ -152,25 +152,20 @@ class LinearGradientModel(GradientModel):
 
     def gradients(self, thetas, players):
         """Clipped gradients of many players, each at its row of ``thetas``."""
-        thetas = np.ascontiguousarray(thetas, dtype=np.float64)
         gradients = np.empty((len(players), self.n_parameters))
-        for s, player in enumerate(players):
-            first, last = self._bounds[player : player + 2]
-            is_finite = _kernels.player_gradient(
-                kind=self._kind,
-                X=self._X,
-                y=self._y,
-                first=first,
-                last=last,
-                thetas=thetas,
-                s=s,
-                clip=self._clip,
-                per_example=self._per_example,
-                logits=np.empty(self._n_outputs),
-                out=gradients[s],
-            )
-            if not is_finite and not self._is_private:
-                gradients[s] = np.nan
+        is_finite = _kernels.player_gradients(
+            kind=self._kind,
+            X=self._X,
+            y=self._y,
+            bounds=self._bounds,
+            clip=self._clip,
+            per_example=self._per_example,
+            players=np.asarray(players, dtype=np.int64),
+            thetas=np.ascontiguousarray(thetas, dtype=np.float64),
+            out=gradients,
+        )
+        if not self._is_private:
+            gradients[~is_finite] = np.nan
         return gradients
 
     def outputs(self, thetas):
