@@ -305,6 +305,49 @@ cdef cloned add_exp(const double *x, double *out, Py_ssize_t n) noexcept nogil:
         out[i] += exponential(z)
 
 
+cdef cloned split_losses(
+    const double *z, double *hinges, double *below, double *total, Py_ssize_t n
+) noexcept nogil:
+    """The logistic loss of z: a hinge, plus the log of 1 + exp(below)."""
+    cdef Py_ssize_t i
+    for i in range(n):
+        hinges[i] = -z[i] if z[i] < 0.0 else 0.0
+        below[i] = z[i] if z[i] < 0.0 else -z[i]
+        total[i] = 1.0
+
+
+cdef cloned raise_to(const double *z, double *peak, Py_ssize_t n) noexcept nogil:
+    """``peak = max(peak, z)``."""
+    cdef Py_ssize_t i
+    for i in range(n):
+        peak[i] = z[i] if z[i] > peak[i] else peak[i]
+
+
+cdef cloned subtract(
+    const double *z, const double *peak, double *out, Py_ssize_t n
+) noexcept nogil:
+    """``out = z - peak``."""
+    cdef Py_ssize_t i
+    for i in range(n):
+        out[i] = z[i] - peak[i]
+
+
+cdef cloned multiply(const double *x, Py_ssize_t n, double *product) noexcept nogil:
+    """The product of n numbers, of eight at a time."""
+    cdef double products[8]
+    cdef Py_ssize_t i, j, whole = n & ~7
+    for j in range(8):
+        products[j] = 1.0
+    for i in range(0, whole, 8):
+        for j in range(8):
+            products[j] *= x[i + j]
+    for i in range(whole, n):
+        products[0] *= x[i]
+    for j in range(1, 8):
+        products[0] *= products[j]
+    product[0] = products[0]
+
+
 cdef double sum_logs(
     const double *factors, const double *weights, bint equal, double largest,
     Py_ssize_t m
@@ -320,9 +363,7 @@ cdef double sum_logs(
     size = max(1, <Py_ssize_t> (1000.0 / log2(largest + 1.0)))
     start = 0
     while start < m:
-        product = 1.0
-        for i in range(start, min(start + size, m)):
-            product *= factors[i]
+        multiply(factors + start, min(size, m - start), &product)
         total += log(product)
         start += size
     return weights[0] * total
@@ -349,14 +390,13 @@ cdef double squared_loss(const Points *points, const double *Z) noexcept nogil:
 
 
 cdef double logistic_loss(const Points *points, const double *Z) noexcept nogil:
-    cdef double loss = 0.0
-    cdef Py_ssize_t i, m = points.m
-    for i in range(m):
-        points.below[i] = -fabs(Z[i])
-        loss += points.weights[i] * max(-Z[i], 0.0)
-        points.total[i] = 1.0
+    cdef Py_ssize_t m = points.m
+    cdef double *hinges = points.peak
+    split_losses(Z, hinges, points.below, points.total, m)
     add_exp(points.below, points.total, m)
-    return loss + sum_logs(points.total, points.weights, points.equal, 2.0, m)
+    return dot(points.weights, hinges, m) + sum_logs(
+        points.total, points.weights, points.equal, 2.0, m
+    )
 
 
 cdef double softmax_loss(const Points *points, const double *Z) noexcept nogil:
@@ -367,13 +407,11 @@ cdef double softmax_loss(const Points *points, const double *Z) noexcept nogil:
         peak[i] = Z[i]
         points.total[i] = 0.0
     for c in range(1, points.n_outputs):
-        for i in range(m):
-            peak[i] = max(peak[i], Z[c * m + i])
+        raise_to(Z + c * m, peak, m)
     for i in range(m):
         loss += points.weights[i] * (peak[i] - Z[<Py_ssize_t> points.y[i] * m + i])
     for c in range(points.n_outputs):
-        for i in range(m):
-            points.below[i] = Z[c * m + i] - peak[i]
+        subtract(Z + c * m, peak, points.below, m)
         add_exp(points.below, points.total, m)
     return loss + sum_logs(
         points.total, points.weights, points.equal, points.n_outputs, m
