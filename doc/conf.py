@@ -39,6 +39,7 @@ extensions = [
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "auto_examples/**/*.md5"]
+html_extra_path = ["llms.txt"]  # at the root of the site
 nitpicky = True  # a reference to a name of ours that is not there fails the build
 nitpick_ignore_regex = [
     ("py:.*", r"(matplotlib|numpy|pandas|polars|scipy|sklearn)\..*")

@@ -1,13 +1,16 @@
-"""Linters, and the docstrings of everything public."""
+"""Linters (the hooks of pre-commit), and the docstrings of everything public."""
 
 import configparser
 import inspect
+import re
+import shlex
 import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+import yaml
 from numpydoc.validate import get_validation_checks, validate
 
 import skvalue
@@ -18,23 +21,41 @@ ROOT = Path(__file__).resolve().parents[1]
 INNER_ROOMS = ["privacy.audit", "valuers.knn_shapley", "valuers.tknn_shapley"]
 
 
-@pytest.mark.parametrize(
-    ("command", "advice"),
-    [
-        ("ruff check .", "ruff check --fix ."),
-        ("ruff format --check .", "ruff format ."),
-        ("codespell_lib", "codespell --write-changes, or add a word to setup.cfg"),
-    ],
-)
-def test_a_linter_finds_nothing(command, advice):
-    result = subprocess.run(
-        [sys.executable, "-m", *command.split()],
+def _hooks():
+    """Hooks of the file that pre-commit reads, but for that of docstrings, which is the
+    rest of this file."""
+    text = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    (repository,) = yaml.safe_load(text)["repos"]
+    return [hook for hook in repository["hooks"] if hook["id"] != "docstrings"]
+
+
+def _arguments(hook):
+    """The command of a hook, run by this Python, with all files that it is for."""
+    program, *arguments = shlex.split(hook["entry"])
+    beside_python = Path(sys.executable).with_name(program)
+    command = [sys.executable if program == "python" else beside_python, *arguments]
+    if not hook.get("pass_filenames", True):
+        return command
+
+    tracked = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
         capture_output=True,
         text=True,
+        check=True,
     )
+    files = [
+        name for name in tracked.stdout.splitlines() if re.search(hook["files"], name)
+    ]
+    assert files
+    return [*command, *files]
+
+
+@pytest.mark.parametrize("hook", _hooks(), ids=lambda hook: hook["id"])
+def test_a_linter_finds_nothing(hook):
+    result = subprocess.run(_arguments(hook), cwd=ROOT, capture_output=True, text=True)
     printed = result.stdout + result.stderr
-    assert result.returncode == 0, f"{printed}\nRun: {advice}"
+    assert result.returncode == 0, f"{printed}\n{hook['name']}"
 
 
 def _members(name, cls):
