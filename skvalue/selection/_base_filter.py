@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import column_or_1d, indexable
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._utils.checks import check_length, exact_integers, refuse_dict
+from .._utils.checks import exact_integers, refuse_dict
 from .._utils.fits import columns_on, unfitted_copy
 from .._utils.sklearn import HasMethods, Interval, RealNotInt, StrOptions
 from .._utils.targets import check_task
@@ -49,6 +49,7 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         "fdr": [Interval(Real, 0, 1, closed="neither")],
         "scoring": [str, callable, None],
         "cv": ["cv_object"],
+        "row_metadata": [list, tuple, set, frozenset],
         "memory": [str, HasMethods(["cache"]), None],
         "n_jobs": [Integral, None],
     }
@@ -97,8 +98,10 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         if np.ndim(y) == 2:
             y = column_or_1d(exact_integers(y), warn=True)
         valuer_params = {**given(**own_params), **valuer_params}
-        data = TrainingData(X, y, valuer_params, estimator_params)
-        _check_sample_weights(data)
+        data = TrainingData(
+            X, y, valuer_params, estimator_params, tuple(self.row_metadata)
+        )
+        data.check()
         groups = valuer_params.get("groups")
         check_request(self, valuer, valuer_params.get("X_val"), groups, len(y))
 
@@ -202,14 +205,6 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         # Notebooks display, and store, all attributes whose names end in "_".
         hidden = self._chosen.hidden if "_chosen" in vars(self) else set()
         return [name for name in super().__dir__() if name not in hidden]
-
-
-def _check_sample_weights(data):
-    """Refuse weights of another length, which would not be cut with the rows."""
-    for params in (data.estimator_params, data.valuer_params):
-        weights = params.get("sample_weight")
-        if np.ndim(weights):
-            check_length(weights, "sample_weight", len(data.y))
 
 
 @dataclass(frozen=True, eq=False)

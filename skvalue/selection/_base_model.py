@@ -51,6 +51,7 @@ class BaseFilteredModel(BaseValueFilter):
         fdr=0.1,
         scoring=None,
         cv: object = 5,
+        row_metadata: object = (),
         memory=None,
         n_jobs=None,
     ):
@@ -61,6 +62,7 @@ class BaseFilteredModel(BaseValueFilter):
         self.fdr = fdr
         self.scoring = scoring
         self.cv = cv
+        self.row_metadata = row_metadata
         self.memory = memory
         self.n_jobs = n_jobs
 
@@ -93,11 +95,11 @@ class BaseFilteredModel(BaseValueFilter):
         sample_weight_val : array-like of shape (n_validation,), default=None
             Weights of the validation points.
         **params : dict
-            Metadata for the estimator's fit, such as `sample_weight`; metadata with one
-            entry per row are reduced to the kept rows. With metadata routing, the
-            estimator and the valuer get what they request, for the estimator also
-            groups or a validation set; without it, the valuer does not get
-            `sample_weight`.
+            Metadata for the estimator's fit, such as `sample_weight` or an `eval_set`;
+            those with one entry per row, see `row_metadata`, are reduced to the kept
+            rows. With metadata routing, the estimator and the valuer get what they
+            request, for the estimator also groups or a validation set; without it, the
+            valuer does not get `sample_weight`.
 
         Returns
         -------

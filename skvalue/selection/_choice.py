@@ -8,7 +8,6 @@ import numpy as np
 from .._utils.checks import check_groups
 from .._utils.sklearn import safe_indexing
 from ._caps import Evidence
-from ._metadata import take_rows
 from ._rules import keep_every_class, lowest_mask, n_selected, rank_weights, ties_at_cut
 
 
@@ -227,7 +226,7 @@ def fit_on_choice(estimator, data, choice, mode):
     if mode == "drop":
         kept = np.flatnonzero(~choice.dropped_rows)
         if len(kept) < n_rows:
-            params = take_rows(params, kept, n_rows)
+            params = data.take_estimator_params(kept)
             X = safe_indexing(X, kept)
             y = safe_indexing(y, kept)
         return estimator.fit(X, y, **params)

@@ -48,6 +48,11 @@ class ValueFilteredClassifier(BaseFilteredModel):
         Score of drop="auto"; None means the `score` method of the estimator.
     cv : int, splitter or iterable, default=5
         Cross-validation splits of drop="auto".
+    row_metadata : list of str, default=()
+        Names of metadata that have one entry per row and are cut with the rows, besides
+        `sample_weight`, `groups`, `pred_probs` and, of boosting libraries,
+        `base_margin`, `init_score` and `baseline`. All others, such as an `eval_set`,
+        are passed whole.
     memory : str or joblib.Memory, default=None
         Cache of fitted valuers, so that a grid over `drop` or the estimator's
         parameters values the rows of each fold once. The cache contains the rows
@@ -143,6 +148,7 @@ class ValueFilteredClassifier(BaseFilteredModel):
         fdr=0.1,
         scoring=None,
         cv: object = 5,
+        row_metadata: object = (),
         memory=None,
         n_jobs=None,
     ):
@@ -154,6 +160,7 @@ class ValueFilteredClassifier(BaseFilteredModel):
             fdr=fdr,
             scoring=scoring,
             cv=cv,
+            row_metadata=row_metadata,
             memory=memory,
             n_jobs=n_jobs,
         )

@@ -1,55 +1,122 @@
 """Rows of a fit and their metadata: entries per row are cut together."""
 
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
-import numpy as np
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
     MethodMapping,
     process_routing,
 )
 
+from .._utils.checks import check_length
 from .._utils.sklearn import safe_indexing
-from ..base import n_rows_of
+from .._utils.warned import warn
 
-# Metadata of validation points: passed on unchanged, even with the length of X.
-_OF_VALIDATION_POINTS = {"X_val", "y_val", "sample_weight_val"}
+# Metadata of rows by their names in scikit-learn, in the detector of wrong labels, and
+# in XGBoost, LightGBM and CatBoost. All others are passed whole: sets of validation
+# points, callbacks and lists of columns may happen to be as long as X.
+_OF_ROWS = frozenset(
+    {"sample_weight", "groups", "pred_probs", "base_margin", "init_score", "baseline"}
+)
+
+# Metadata of validation points, which a filter takes by name.
+_OF_VALIDATION_POINTS = frozenset({"X_val", "y_val", "sample_weight_val"})
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """Training rows with the metadata of the fits of the valuer and the estimator."""
+    """Training rows with the metadata of the fits of the valuer and the estimator.
+
+    `row_metadata` are names of metadata of rows, besides those that are known.
+    """
 
     X: Any
     y: Any
     valuer_params: dict
     estimator_params: dict
+    row_metadata: tuple = ()
 
     def take(self, rows):
         """Data of some rows, given by their indices."""
-        n_rows = len(self.y)
         return TrainingData(
             X=safe_indexing(self.X, rows),
             y=safe_indexing(self.y, rows),
-            valuer_params=take_rows(self.valuer_params, rows, n_rows),
-            estimator_params=take_rows(self.estimator_params, rows, n_rows),
+            valuer_params=self._take_params(self.valuer_params, rows),
+            estimator_params=self._take_params(self.estimator_params, rows),
+            row_metadata=self.row_metadata,
         )
 
+    def take_estimator_params(self, rows):
+        """Metadata of the estimator for some rows."""
+        return self._take_params(self.estimator_params, rows)
 
-def take_rows(params, rows, n_rows):
-    """Entries of the rows from all metadata that have one entry for each of n_rows.
+    def _take_params(self, params, rows):
+        return take_rows(params, rows, self.row_metadata)
 
-    >>> take_rows({"sample_weight": [1, 2, 3], "X_val": [[4], [5], [6]]}, [0, 2], 3)
+    def check(self):
+        """Refuse metadata of rows of another length, and warn of ambiguous ones."""
+        n_rows = len(self.y)
+        ambiguous_names = set()
+        for params in (self.estimator_params, self.valuer_params):
+            for name, value in params.items():
+                if is_of_rows(name, self.row_metadata):
+                    if not _is_number(value):
+                        check_length(value, name, n_rows)
+                elif name not in _OF_VALIDATION_POINTS:
+                    if _is_column(value) and len(value) == n_rows:
+                        ambiguous_names.add(name)
+        for name in sorted(ambiguous_names):
+            warn(
+                f"{name} has {n_rows} entries, as many as X has rows, but is passed "
+                "whole: if it has one entry per row, pass "
+                f"row_metadata=[{name!r}] to the filter."
+            )
+
+
+def is_of_rows(name, row_metadata=()):
+    """Whether metadata have one entry per row, by the name of the fit's parameter.
+
+    A Pipeline's parameters have the name of a step before that of its parameter.
+
+    >>> is_of_rows("sample_weight"), is_of_rows("svc__sample_weight")
+    (True, True)
+    >>> is_of_rows("eval_set"), is_of_rows("price"), is_of_rows("price", ["price"])
+    (False, False, True)
+    """
+    name_in_step = name.rpartition("__")[2]
+    return (
+        name_in_step in _OF_ROWS or name in row_metadata or name_in_step in row_metadata
+    )
+
+
+def take_rows(params, rows, row_metadata=()):
+    """The metadata for some rows: entries of those that have one per row.
+
+    >>> take_rows({"sample_weight": [1, 2, 3], "X_val": [[4], [5], [6]]}, [0, 2])
     {'sample_weight': [1, 3], 'X_val': [[4], [5], [6]]}
     """
     taken = {}
     for name, value in params.items():
-        is_array = name not in _OF_VALIDATION_POINTS and np.ndim(value)
-        if is_array and n_rows_of(value) == n_rows:
+        if is_of_rows(name, row_metadata) and not _is_number(value):
             value = safe_indexing(value, rows)
         taken[name] = value
     return taken
+
+
+def _is_number(value):
+    """Whether it is one number for all rows, as a `sample_weight` may be."""
+    return isinstance(value, Number) or getattr(value, "shape", None) == ()
+
+
+def _is_column(value):
+    """Whether it is a one-dimensional array, or a list of numbers or strings."""
+    if isinstance(value, (list, tuple)):
+        return all(isinstance(entry, (Number, str)) for entry in value)
+    if hasattr(value, "shape"):
+        return len(value.shape) == 1
+    return hasattr(value, "to_numpy")  # an array of pyarrow
 
 
 def given(**params):

@@ -38,6 +38,11 @@ class ValueFilteredRegressor(BaseFilteredModel):
         Score of drop="auto"; None means the `score` method of the estimator.
     cv : int, splitter or iterable, default=5
         Cross-validation splits of drop="auto".
+    row_metadata : list of str, default=()
+        Names of metadata that have one entry per row and are cut with the rows, besides
+        `sample_weight`, `groups`, `pred_probs` and, of boosting libraries,
+        `base_margin`, `init_score` and `baseline`. All others, such as an `eval_set`,
+        are passed whole.
     memory : str or joblib.Memory, default=None
         Cache of fitted valuers, so that a grid over `drop` or the estimator's
         parameters values the rows of each fold once. The cache contains the rows

@@ -50,6 +50,11 @@ class ValueFilter(BaseValueFilter):
         Score of drop="auto"; None means the `score` method of the estimator.
     cv : int, splitter or iterable, default=5
         Cross-validation splits of drop="auto".
+    row_metadata : list of str, default=()
+        Names of metadata that have one entry per row and are cut with the rows, besides
+        `sample_weight`, `groups`, `pred_probs` and, of boosting libraries,
+        `base_margin`, `init_score` and `baseline`. All others, such as an `eval_set`,
+        are passed whole.
     memory : str or joblib.Memory, default=None
         Cache of fitted valuers, so that rows are valued once for all settings of
         `drop`.
@@ -125,6 +130,7 @@ class ValueFilter(BaseValueFilter):
         estimator=None,
         scoring=None,
         cv: object = 5,
+        row_metadata: object = (),
         memory=None,
         n_jobs=None,
     ):
@@ -135,6 +141,7 @@ class ValueFilter(BaseValueFilter):
         self.estimator = estimator
         self.scoring = scoring
         self.cv = cv
+        self.row_metadata = row_metadata
         self.memory = memory
         self.n_jobs = n_jobs
 

@@ -203,7 +203,9 @@ def test_a_validation_set_as_long_as_the_rows_is_not_cut(first_column):
         "y_val": np.arange(4),
         "sample_weight_val": np.arange(4),
     }
-    model = ValueFilteredRegressor(Counter(), first_column(), drop=1)
+    model = ValueFilteredRegressor(
+        Counter(), first_column(), drop=1, row_metadata=["prices"]
+    )
     X = np.c_[[5.0, 2.0, 3.0, 6.0]]
     y = np.array([0, 1, 1, 0])
     model.fit(X, y, **validation, sample_weight=np.arange(4), other=None, **params)

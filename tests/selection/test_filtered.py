@@ -87,7 +87,9 @@ class TestRowsAndMetadata:
     )
     def test_rows_and_metadata_are_cut_together(self, first_column, rows, drop, kept):
         X, y = rows
-        model = ValueFilteredClassifier(Recorder(), first_column(), drop=drop)
+        model = ValueFilteredClassifier(
+            Recorder(), first_column(), drop, row_metadata=["price"]
+        )
         price = pd.Series(X[:, 1] * 10)
         model.fit(X, y, sample_weight=X[:, 1] + 0.5, price=price, note="whole")
         seen = model.estimator_.seen_
@@ -332,7 +334,9 @@ class TestRouting:
     def test_sample_weight_goes_where_it_is_requested(self, first_column, rows):
         X, y = rows
         estimator = Recorder().set_fit_request(sample_weight=True, price="cost")
-        model = ValueFilteredClassifier(estimator, first_column(), drop=2)
+        model = ValueFilteredClassifier(
+            estimator, first_column(), drop=2, row_metadata=["price"]
+        )
         model.fit(X, y, sample_weight=X[:, 1], cost=X[:, 1])
         assert model.estimator_.seen_["sample_weight"].tolist() == [1, 3, 4, 5]
         assert model.estimator_.seen_["price"].tolist() == [1, 3, 4, 5]
