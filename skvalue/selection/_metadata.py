@@ -64,9 +64,8 @@ class TrainingData:
                 if is_of_rows(name, self.row_metadata):
                     if not _is_number(value):
                         check_length(value, name, n_rows)
-                elif name not in _OF_VALIDATION_POINTS:
-                    if _is_column(value) and len(value) == n_rows:
-                        ambiguous_names.add(name)
+                elif name not in _OF_VALIDATION_POINTS and _is_column(value, n_rows):
+                    ambiguous_names.add(name)
         for name in sorted(ambiguous_names):
             warn(
                 f"{name} has {n_rows} entries, as many as X has rows, but is passed "
@@ -110,13 +109,15 @@ def _is_number(value):
     return isinstance(value, Number) or getattr(value, "shape", None) == ()
 
 
-def _is_column(value):
-    """Whether it is a one-dimensional array, or a list of numbers or strings."""
+def _is_column(value, n_rows):
+    """Whether it has n_rows entries in one dimension, numbers or strings if a list."""
     if isinstance(value, (list, tuple)):
-        return all(isinstance(entry, (Number, str)) for entry in value)
+        has_entries = all(isinstance(entry, (Number, str)) for entry in value)
+        return has_entries and len(value) == n_rows
     if hasattr(value, "shape"):
-        return len(value.shape) == 1
-    return hasattr(value, "to_numpy")  # an array of pyarrow
+        return value.shape == (n_rows,)
+    # An array of pyarrow has no shape.
+    return hasattr(value, "to_numpy") and len(value) == n_rows
 
 
 def given(**params):
