@@ -78,7 +78,7 @@ class LinearRowModel(RowModel):
         """Sum of the clipped gradients, and their products with directions."""
         X = rows.X
         with np.errstate(over="ignore", invalid="ignore"):
-            slopes = self._slopes(theta, rows)
+            slopes = self._slopes(theta, rows, by_row=max_norm is not None)
             if max_norm is not None:
                 norms = rows.norms * np.linalg.norm(slopes, axis=1)
                 scaled = slopes / np.maximum(norms / max_norm, 1.0)[:, None]
@@ -127,9 +127,19 @@ class LinearRowModel(RowModel):
         z = np.column_stack([X, np.ones(len(X))]) @ theta.reshape(self._shape)
         return softmax(z, axis=1) if self.n_classes else z[:, 0]
 
-    def _slopes(self, theta, rows, step=None):
-        """Derivatives of losses by outputs; with ``step``, plus half their change."""
-        z = rows.X @ theta.reshape(self._shape)
+    def _slopes(self, theta, rows, step=None, by_row=False):
+        """Derivatives of losses by outputs; with ``step``, plus half their change.
+
+        If `by_row`, those of a row have the same bits whatever other rows there are.
+        """
+        coefs = theta.reshape(self._shape)
+        if by_row:
+            # A product of two vectors for each output: a product of matrices rounds a
+            # row in a way that depends on the number of rows. The others of a secret
+            # sample would then tell whether a row is in it.
+            z = np.vecdot(rows.X[:, None], np.ascontiguousarray(coefs.T))
+        else:
+            z = rows.X @ coefs
         if self.n_classes:
             has_class = np.flatnonzero(rows.y < self.n_classes)
             slopes = softmax(z, axis=1)

@@ -2,7 +2,7 @@
 
 import copy
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from threading import get_ident
 
 import numpy as np
@@ -24,22 +24,33 @@ from ._torch_modules import (
 
 _PROBED = 8  # rows on which a module is tested
 
+# Rows whose clipped gradients are computed together.
+_TILE = {"cpu": 128, "cuda": 1024}
+
 
 @dataclass(frozen=True)
 class TorchRows:
-    """Rows and targets on the device; rows of no class are not counted."""
+    """Rows and targets on the device; rows of no class are not counted.
+
+    `numbers` (n_rows,) are those of the rows among all `n_all` rows.
+    """
 
     X: torch.Tensor
     y: torch.Tensor
     counted: torch.Tensor
+    numbers: np.ndarray
+    n_all: int
 
     def __len__(self):
         return len(self.X)
 
     def __getitem__(self, rows):
+        numbers = self.numbers[rows]
         if not isinstance(rows, slice):
             rows = torch.as_tensor(rows, device=self.X.device)
-        return TorchRows(self.X[rows], self.y[rows], self.counted[rows])
+        return TorchRows(
+            self.X[rows], self.y[rows], self.counted[rows], numbers, self.n_all
+        )
 
 
 class TorchRowModel(RowModel):
@@ -107,7 +118,7 @@ class TorchRowModel(RowModel):
             counted = y < self.n_classes
         y = as_targets(np.where(counted, y, 0), self.probed, name, self.dtype)
         counted = torch.as_tensor(counted, device=self.device)
-        return TorchRows(self.tensor(X), y, counted)
+        return TorchRows(self.tensor(X), y, counted, np.arange(len(y)), len(y))
 
     @default_settings()
     def losses(self, theta, rows):
@@ -171,17 +182,23 @@ class TorchRowModel(RowModel):
         float64 = {"dtype": torch.float64, "device": self.device}
         total = torch.zeros(self.n_parameters, **float64)
         products = torch.zeros((len(directions), len(rows)), **float64)
+        if max_norm is not None:
+            for places, gradients in self._clipped_tiles(theta, rows, max_norm):
+                total += gradients.sum(0)
+                products[:, places] = directions.double() @ gradients.T
+            return total.cpu().numpy(), products.cpu().numpy()
 
-        # Without a bound, sums and products need no gradient of a single row.
-        is_summed = max_norm is None and len(directions) <= 1
+        # Sums and products with one direction need no gradient of a single row.
+        is_summed = len(directions) <= 1
         n_bytes = self.row_bytes * 4
         if not is_summed:
-            n_bytes += 24 * self.n_parameters
+            n_bytes += self._gradient_bytes
         for tile in tiles(len(rows), max(1, self.memory() // n_bytes)):
             if is_summed:
                 gradient, changes = self._summed(theta, rows[tile], directions)
             else:
-                gradients = self._clipped_gradients(theta, rows[tile], max_norm)
+                gradients = self._gradients(theta, rows.X[tile], rows.y[tile])
+                gradients = torch.where(rows.counted[tile][:, None], gradients, 0.0)
                 gradient = gradients.sum(0)
                 changes = directions.double() @ gradients.T
             total += gradient
@@ -200,17 +217,48 @@ class TorchRowModel(RowModel):
             products[k] = torch.where(rows.counted, changes, 0.0).double()
         return gradient.double(), products
 
-    def _clipped_gradients(self, theta, rows, max_norm):
-        """Gradients (b, p) of rows; 0 if not counted, or if clipped and not finite."""
+    def _gradients(self, theta, X, y):
+        """Gradients (b, p) of the losses of rows."""
         by_row = vmap(grad(self.row_loss), in_dims=(None, 0, 0))
-        gradients = by_row(theta, rows.X, rows.y).double()
-        norms = torch.linalg.vector_norm(gradients, dim=1)
-        counted = rows.counted
-        scale = torch.ones_like(norms)
-        if max_norm is not None:
-            counted = counted & torch.isfinite(norms)
+        return by_row(theta, X, y).double()
+
+    def _clipped_tiles(self, theta, rows, max_norm):
+        """Yield places of rows, and their clipped gradients (b, p); 0 if not finite.
+
+        Tiles have one size, and a row has the same slot in whichever tile it is: the
+        rounding of its gradient depends on both. Else the rounding of the others of a
+        secret sample would tell whether a row is in it, and a module can amplify that.
+        """
+        size = min(self._tile_size, rows.n_all)
+        slots = rows.numbers % size
+        X = torch.zeros((size, *rows.X.shape[1:]), dtype=self.dtype, device=self.device)
+        y = torch.zeros(
+            (size, *rows.y.shape[1:]), dtype=rows.y.dtype, device=self.device
+        )
+        for places in _tiles_of_slots(slots, size):
+            filled = torch.as_tensor(slots[places], device=self.device)
+            in_tile = rows[places]
+            # Slots that no row has hold zeros.
+            X.zero_()[filled] = in_tile.X
+            y.zero_()[filled] = in_tile.y
+            gradients = self._gradients(theta, X, y)[filled]
+
+            norms = torch.linalg.vector_norm(gradients, dim=1)
+            is_added = in_tile.counted & torch.isfinite(norms)
             scale = 1.0 / torch.clamp(norms / max_norm, min=1.0)
-        return torch.where(counted[:, None], gradients * scale[:, None], 0.0)
+            clipped = torch.where(is_added[:, None], gradients * scale[:, None], 0.0)
+            yield torch.as_tensor(places, device=self.device), clipped
+
+    @cached_property
+    def _tile_size(self):
+        """Number of rows of each tile of clipped gradients."""
+        n_bytes = 4 * self.row_bytes + self._gradient_bytes
+        return int(max(1, min(_TILE[self.device], self.memory() // n_bytes)))
+
+    @property
+    def _gradient_bytes(self):
+        """Bytes of the gradient of one row, with copies."""
+        return 24 * self.n_parameters
 
     def linearized(self, theta, rows):
         """The mean gradient, and the derivatives of its product with a direction."""
@@ -348,6 +396,24 @@ class TorchRowModel(RowModel):
     def _tiles(self, rows):
         """Blocks of rows that fit into memory."""
         return tiles(len(rows), max(1, self.memory() // (4 * self.row_bytes)))
+
+
+def _tiles_of_slots(slots, size):
+    """Places of rows (n_rows,) of each tile, which has a row at most once in each slot.
+
+    >>> [places.tolist() for places in _tiles_of_slots(np.array([0, 2, 0, 1]), size=3)]
+    [[0, 1, 3], [2]]
+    """
+    if not len(slots):  # a secret sample may be empty
+        return []
+    # The tile of a row is the number of rows before it of the same slot.
+    by_slot = np.argsort(slots, kind="stable")
+    first_of_slot = np.searchsorted(slots[by_slot], np.arange(size))
+    tile_of_row = np.empty(len(slots), dtype=np.int64)
+    tile_of_row[by_slot] = np.arange(len(slots)) - first_of_slot[slots[by_slot]]
+    by_tile = np.argsort(tile_of_row, kind="stable")
+    ends = np.searchsorted(tile_of_row[by_tile], np.arange(1, tile_of_row.max() + 1))
+    return np.split(by_tile, ends)
 
 
 def _along(losses, theta, direction):

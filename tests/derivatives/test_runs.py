@@ -268,3 +268,50 @@ def test_clipped_rows_of_any_size_stay_below_the_bound(large):
     assert np.isfinite(total).all()
     assert np.isfinite(products).all()
     assert np.linalg.norm(total) <= 1.5 * (1 + clipping_margin(4))
+
+
+# Rounding -----------------------------------------------------------------------------
+
+
+def large_torch_model(n_classes):
+    torch = pytest.importorskip("torch")
+    from skvalue.derivatives import TorchRowModel
+
+    module = torch.nn.Sequential(
+        torch.nn.Linear(20, 8), torch.nn.Tanh(), torch.nn.Linear(8, n_classes or 1)
+    )
+    X_val = np.random.default_rng(0).normal(size=(5, 20))
+    return TorchRowModel(module, None, X_val, n_classes=n_classes, device="cpu")
+
+
+def large_linear_model(n_classes):
+    return LinearRowModel(20, n_classes)
+
+
+@each_task
+@pytest.mark.parametrize("make_model", [large_linear_model, large_torch_model])
+def test_a_clipped_gradient_has_the_same_bits_in_any_sample(make_model, n_classes):
+    """Whatever the size of the sample, and the place of the row in it."""
+    n = 300
+    row = 137
+    rng = np.random.default_rng(0)
+    model = make_model(n_classes)
+    # The other rows have no gradient: those of no class, or that are not finite.
+    X = rng.normal(size=(n, 20))
+    if n_classes:
+        y = np.full(n, n_classes)
+        y[row] = 0
+    else:
+        y = np.full(n, np.inf)
+        y[row] = 0.3
+    rows = model.rows(X, y)
+    theta = rng.normal(size=model.n_parameters)
+    directions = np.ones((1, model.n_parameters))
+    totals = []
+    for size in (0, 1, 2, 3, 7, 40, 128, 200, n - 1):
+        others = rng.choice(np.delete(np.arange(n), row), size, replace=False)
+        sample = np.sort(np.append(others, row))
+        total, _ = model.gradient_sum_and_products(theta, rows[sample], directions, 1e3)
+        totals.append(total)
+    assert totals[0].any()
+    np.testing.assert_array_equal(totals, totals[:1] * len(totals))
