@@ -27,7 +27,8 @@ appendix that was not at hand: the shapes can be compared, not the heights. What
 be seen: value, Shapley value and reward of party 2 rise with its epsilon, and at the
 right end its reward is the posterior of all parties; tempering keeps a reward closer to
 that posterior than added noise does, and predicts better, at the same value; where
-noise is ignored, a party gains by it.
+noise is ignored, a party gains by it. The paper tempers by scaling the statistics
+(Appendix E.3), which stands beside equation (1), a power of the likelihood.
 """
 
 import argparse
@@ -56,6 +57,7 @@ from skvalue.privacy import GaussianEvent, SeededNoiseWarning, draw_noise
 EPSILONS = [0.004, 0.02, 0.1, 0.5, 2.5, 12.5]
 OTHERS, RHO = 0.2, 0.2
 RHOS = [0.1, 0.2, 0.4, 0.6, 0.8, 1.0]  # of Figures 2f and 3d to 3f
+CONTROLS = ["temper", "scaled", "noise"]
 POWERS = [0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 1.0]
 TAUS = [0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0]
 SHARES = [0.2, 0.3, 0.5]
@@ -195,29 +197,28 @@ def trade_off(name, args):
 
 
 def controls(name, args):
-    """Tempering and added noise at equal rewards: (value, similarity, MNLP) of both, by
-    rho."""
+    """Rewards of equal value by rho: (value, similarity, MNLP) of every control."""
     parts, test, party, model = SETS[name](args.data)
     points = []
     for run in range(args.runs):
         (first, third), path = releases_of(parts, party, run)
         scorer = BayesianSurpriseScorer(model, random_state=run)
         scorer.fit([first, path[EPSILONS.index(0.1)], third])
-        for rho in RHOS:
-            both = []
-            for control in ("temper", "noise"):
+        for rho in args.rhos:
+            cells = []
+            for control in CONTROLS:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", UserWarning)
                     scheme = RhoShapleyReward(
                         rho, control=control, random_state=run
                     ).fit(scorer)
                 least = int(np.argmin(scheme.target_rewards_))
-                both += [
+                cells += [
                     scheme.attained_rewards_[least],
                     scheme.similarity_[least],
                     scheme.rewards_[least].mnlp(*test),
                 ]
-            points.append([rho, *both])
+            points.append([rho, *cells])
     return np.array(points)
 
 
@@ -322,35 +323,30 @@ def print_trade_off(name, table):
 
 
 def print_controls(name, points):
-    print(
-        f"{name}: the least rewarded party, epsilon_2 = 0.1, tempered and with added "
-        f"noise\n"
-    )
-    header = [
-        "rho",
-        "value",
-        "similarity",
-        "MNLP",
-        "value, noise",
-        "similarity",
-        "MNLP",
-    ]
+    print(f"{name}: the least rewarded party, epsilon_2 = 0.1, by control\n")
+    header = ["rho"]
+    for control in CONTROLS:
+        header += [f"value, {control}", "similarity", "MNLP"]
+    table = by_rho(points)
     rows = [
         [f"{rho:g}", *cells]
-        for rho, cells in zip(RHOS, with_errors(by_rho(points)[:, :, 1:]))
+        for rho, cells in zip(table[0, :, 0], with_errors(table[:, :, 1:]))
     ]
     print_table(header, rows)
     means = points.mean(axis=0)
-    print(
-        f"{name}: tempering is closer: {means[2] > means[5]}, and predicts better: "
-        f"{means[3] < means[6]}\n",
-        flush=True,
-    )
+    for column, control in ((1, "a power"), (4, "scaling")):
+        print(
+            f"{name}: {control} is closer than noise: {means[column + 1] > means[8]}, "
+            f"and predicts better: {means[column + 2] < means[9]}",
+            flush=True,
+        )
+    print()
 
 
 def by_rho(points):
-    """(runs, RHOS, columns)"""
-    return points.reshape(-1, len(RHOS), points.shape[1])
+    """(runs, rhos, columns)"""
+    n_rhos = len(np.unique(points[:, 0]))
+    return points.reshape(-1, n_rhos, points.shape[1])
 
 
 def print_settings(powers, noises):
@@ -402,7 +398,7 @@ def draw(tables, points, settings, path):
         curves = {label: table[:, :, 4 + i] for i, label in enumerate(labels)}
         PrivacyTradeOffDisplay(EPSILONS, curves, party="party 2").plot(ax=column[1])
         column[1].set_ylabel("MNLP")
-        for first, label in ((1, "tempered"), (4, "noise added")):
+        for first, label in ((1, "tempered"), (4, "scaled"), (7, "noise added")):
             error_bars(column[2], by_rho(points[name]), (first, first + 2), label)
         column[2].set(xlabel="value of the reward", ylabel="MNLP of the reward")
         column[2].legend()
@@ -419,7 +415,7 @@ def draw(tables, points, settings, path):
         axes[3, 1].set(
             xscale="log", xlabel=r"added noise $\tau$", ylabel="value of the reward"
         )
-        for first, label in ((1, "tempered"), (4, "noise added")):
+        for first, label in ((1, "tempered"), (4, "scaled"), (7, "noise added")):
             error_bars(axes[3, 2], by_rho(points["syn"]), (first, first + 1), label)
         axes[3, 2].set(xlabel="value of the reward", ylabel="similarity")
         for ax in axes[3]:
@@ -439,6 +435,18 @@ def parse_arguments():
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     parser.add_argument(
         "--runs", type=int, default=5, help="draws of all noise, at least 2"
+    )
+    parser.add_argument(
+        "--rhos",
+        type=float,
+        nargs="+",
+        default=RHOS,
+        help="exponents of Figures 2f and 3d to 3f",
+    )
+    parser.add_argument(
+        "--only-controls",
+        action="store_true",
+        help="Figures 2f and 3d to 3f alone",
     )
     parser.add_argument("--picture", metavar="FILE", help="draw Figures 2 and 3")
     args = parser.parse_args()
@@ -462,10 +470,13 @@ def main():
     args = parse_arguments()
     tables, points, settings = {}, {}, None
     for name in args.sets:
-        tables[name] = trade_off(name, args)
-        print_trade_off(name, tables[name])
+        if not args.only_controls:
+            tables[name] = trade_off(name, args)
+            print_trade_off(name, tables[name])
         points[name] = controls(name, args)
         print_controls(name, points[name])
+    if args.only_controls:
+        return
     if "syn" in args.sets:
         settings = by_setting(args)
         print_settings(*settings)

@@ -12,6 +12,8 @@ from .mediator import RhoShapleyReward as RhoShapleyReward
 from .mediator import reward_gain as reward_gain
 from .models import BayesianLinear as BayesianLinear
 from .models import BayesianLogistic as BayesianLogistic
+from .models import BetaBernoulli as BetaBernoulli
+from .models import GammaPoisson as GammaPoisson
 from .models import GaussianMean as GaussianMean
 from .party import GramRelease as GramRelease
 from .party import LogisticRelease as LogisticRelease

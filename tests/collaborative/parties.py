@@ -4,7 +4,7 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import digamma, gammaln
+from scipy.special import betaln, digamma, gammaln
 
 from skvalue.collaborative import (
     BayesianLinear,
@@ -74,6 +74,40 @@ def gaussian_kl(mean, variance, prior_mean, prior_variance):
     return 0.5 * (ratio - 1 - np.log(ratio) + (mean - prior_mean) ** 2 / prior_variance)
 
 
+def gamma_kl(a, b, prior_a, prior_b):
+    """Divergence of the Gamma distribution of shape a and rate b from another one."""
+    return (
+        (a - prior_a) * digamma(a)
+        - gammaln(a)
+        + gammaln(prior_a)
+        + prior_a * np.log(b / prior_b)
+        + a * (prior_b - b) / b
+    )
+
+
+def beta_kl(a, b, prior_a, prior_b):
+    """Divergence of Beta(a, b) from Beta(prior_a, prior_b)."""
+    return (
+        betaln(prior_a, prior_b)
+        - betaln(a, b)
+        + (a - prior_a) * digamma(a)
+        + (b - prior_b) * digamma(b)
+        + (prior_a - a + prior_b - b) * digamma(a + b)
+    )
+
+
+def normal_kl(mean, precision, prior_mean, prior_precision):
+    """Divergence of one normal distribution of several dimensions from another."""
+    shift = mean - prior_mean
+    return 0.5 * (
+        np.trace(np.linalg.solve(precision, prior_precision))
+        - len(shift)
+        + np.linalg.slogdet(precision)[1]
+        - np.linalg.slogdet(prior_precision)[1]
+        + shift @ prior_precision @ shift
+    )
+
+
 def surprise_of(releases, model=None, random_state=0, **options):
     """A fitted `BayesianSurpriseScorer`."""
     if model is None:
@@ -115,6 +149,22 @@ def noisy_posterior(model, releases, powers):
     return mean, 1 / precision
 
 
+def scaled_posterior(model, releases, scale):
+    """Mean and variance of the posterior of a `GaussianMean`, of scaled statistics.
+
+    Counts, sums and the standard deviations of the noise are multiplied by the scale.
+    """
+    precision = 1 / model.prior_variance
+    total = model.prior_mean / model.prior_variance
+    for release in releases:
+        count = scale * release.n_samples
+        noise_scale = scale * release.noise_scale
+        weight = count / (count * model.variance + noise_scale**2)
+        precision += weight * count
+        total += weight * scale * release.statistic[0]
+    return total / precision, 1 / precision
+
+
 def exact_table(model, releases):
     """Surprise of all coalitions under a `GaussianMean`, by number."""
     posterior = noisy_posterior(model, releases, every_coalition(len(releases)))
@@ -153,13 +203,7 @@ def normal_inverse_gamma_kl(posterior, prior):
         - np.linalg.slogdet(prior.precision)[1]
         + ratio * shift @ prior.precision @ shift
     )
-    of_variance = (
-        (posterior.a - prior.a) * digamma(posterior.a)
-        - gammaln(posterior.a)
-        + gammaln(prior.a)
-        + prior.a * np.log(posterior.b / prior.b)
-        + ratio * (prior.b - posterior.b)
-    )
+    of_variance = gamma_kl(posterior.a, posterior.b, prior.a, prior.b)
     return 0.5 * of_weights + of_variance
 
 

@@ -2,29 +2,40 @@
 
 import numpy as np
 import pytest
-from scipy.stats import multivariate_normal, norm
+from scipy.special import expit, logsumexp
+from scipy.stats import binom, multivariate_normal, norm, poisson
 
 from skvalue.collaborative import (
     BayesianLinear,
     BayesianLogistic,
+    BetaBernoulli,
+    GammaPoisson,
     GaussianMean,
     GramRelease,
     LogisticRelease,
+    NoisyStatistic,
 )
-from skvalue.collaborative.models import joint_moments, statistic_moments
-from skvalue.collaborative.party import gram_vector, logistic_vector
+from skvalue.collaborative.models import (
+    joint_moments,
+    quadratic_coefficients,
+    statistic_moments,
+)
+from skvalue.collaborative.party import gram_vector, logistic_vector, unpack_gram
 from skvalue.privacy import svec, svec_index
 
 from .parties import (
     NormalInverseGamma,
     Sampled,
+    beta_kl,
     every_coalition,
     exact_surprise,
     exact_table,
+    gamma_kl,
     linear_model,
     noisy_posterior,
     noisy_sum,
     normal_inverse_gamma_kl,
+    normal_kl,
     quietly,
     release_all,
     simulate,
@@ -300,3 +311,260 @@ class TestMean:
         y = np.array([0.0, 1.0, 1.0])
         log_densities = GaussianMean(4.0).predict_logpdf(phi, None, y)
         np.testing.assert_allclose(log_densities, norm(phi, 2.0).logpdf(y))
+
+
+class TestQuadraticLogistic:
+    """PASS: polynomial approximate sufficient statistics of degree 2."""
+
+    def releases(self, rng, fit_intercept):
+        X = rng.multivariate_normal(np.zeros(2), 0.2 * np.eye(2), size=300)
+        is_positive = rng.random(300) < expit(X @ [1.5, -2.0] + 0.5 * fit_intercept)
+        party = LogisticRelease(
+            None, x_bound=2, classes=(False, True), fit_intercept=fit_intercept
+        )
+        return [party.fit(X[i::3], is_positive[i::3]).release_ for i in range(3)]
+
+    @pytest.mark.parametrize("fit_intercept", [False, True])
+    def test_values_are_those_of_the_normal_posterior(self, rng, fit_intercept):
+        releases = self.releases(rng, fit_intercept)
+        size = 2 + fit_intercept
+        model = BayesianLogistic(classes=(False, True), approximation="quadratic")
+        scorer = surprise_of(releases, model, n_particles=400)
+
+        _, b1, b2 = quadratic_coefficients(4.0)
+        expected = []
+        for coalition in every_coalition(3):
+            precision = np.eye(size)
+            right = np.zeros(size)
+            for is_member, release in zip(coalition, releases):
+                gram = unpack_gram(release.vector[size:], size, release)
+                precision = precision - 2 * b2 * is_member * gram
+                right = right + b1 * is_member * release.vector[:size]
+            mean = np.linalg.solve(precision, right)
+            expected.append(normal_kl(mean, precision, np.zeros(size), np.eye(size)))
+        np.testing.assert_allclose(scorer.coalition_values_, expected, atol=0.1)
+
+    @pytest.mark.parametrize(
+        ("radius", "largest_error"), [(1.0, 1e-3), (4.0, 0.09), (8.0, 0.5)]
+    )
+    def test_quadratic_is_near_the_logarithm_of_the_sigmoid(
+        self, radius, largest_error
+    ):
+        b0, b1, b2 = quadratic_coefficients(radius)
+        s = np.linspace(-radius, radius, 201)
+        errors = np.abs(b0 + b1 * s + b2 * s * s - np.log(expit(s)))
+        assert b1 == pytest.approx(0.5)
+        assert errors.max() < largest_error
+
+    def test_noisy_releases_are_refused(self, rng):
+        X = rng.normal(size=(80, 2)) / 3
+        party = LogisticRelease(renyi_epsilon=1.0, noise_random_state=0)
+        release = quietly(party.fit, X, X[:, 0] > 0).release_
+        with pytest.raises(ValueError, match="approximation must be 'normal' for rel"):
+            BayesianLogistic(approximation="quadratic").bind([release])
+
+
+def count_release(kind, count, total, epsilon=None, upper=9.0):
+    bounds = (0.0, 1.0) if kind == "bernoulli" else (0.0, upper)
+    return NoisyStatistic(kind, count, (total,), epsilon, 2.0, bounds)
+
+
+class TestCounts:
+    @pytest.mark.parametrize(
+        ("model", "release", "expected"),
+        [
+            (
+                BetaBernoulli(0.5, 2.0),
+                count_release("bernoulli", 500, 120.0),
+                beta_kl(120.5, 382.0, 0.5, 2.0),
+            ),
+            (
+                GammaPoisson(2.0, 0.7),
+                count_release("poisson", 60, 80.0),
+                gamma_kl(82.0, 60.7, 2.0, 0.7),
+            ),
+            (
+                BetaBernoulli(1.0, 50.0),
+                count_release("bernoulli", 1000, 990.0),
+                beta_kl(991.0, 60.0, 1.0, 50.0),
+            ),
+            (
+                GammaPoisson(),
+                count_release("poisson", 50, 5000.0, upper=400.0),
+                gamma_kl(5001.0, 51.0, 1.0, 1.0),
+            ),
+        ],
+        ids=["beta", "gamma", "beta in the tail", "gamma in the tail"],
+    )
+    def test_values_without_noise_are_those_of_the_conjugate_posterior(
+        self, model, release, expected
+    ):
+        value = surprise_of([release], model).grand_value_
+        assert value == pytest.approx(expected, abs=1e-4, rel=1e-4)
+
+    @pytest.mark.parametrize(
+        ("model", "kind"), [(BetaBernoulli(), "bernoulli"), (GammaPoisson(), "poisson")]
+    )
+    def test_sampled_value_is_that_of_the_grid(self, model, kind):
+        releases = [count_release(kind, 40, 12.0, 0.5)]
+        on_grid = surprise_of(releases, model).grand_value_
+        sampled = surprise_of(releases, Sampled(model), n_particles=320)
+        tolerance = 4 * sampled.grand_value_error_
+        assert sampled.grand_value_ == pytest.approx(on_grid, abs=tolerance)
+        assert tolerance < 0.3
+
+    @pytest.mark.parametrize("scale", [1.0, 0.3, 0.01])
+    @pytest.mark.parametrize(
+        ("model", "kind"), [(BetaBernoulli(), "bernoulli"), (GammaPoisson(), "poisson")]
+    )
+    def test_likelihood_is_the_sum_over_all_counts(self, model, kind, scale):
+        release = count_release(kind, 30, 11.6, 0.4, upper=5.0)
+        phi = np.linspace(-2, 1, 7)[:, None]
+        if kind == "bernoulli":
+            sums = np.arange(31)
+            log_mass = binom(30, expit(phi)).logpmf(sums)
+        else:
+            sums = np.arange(800)
+            log_mass = poisson(30 * np.exp(phi)).logpmf(sums)
+        log_noise = norm(0, release.noise_scale).logpdf(11.6 - sums)
+        expected = logsumexp(scale * log_mass + log_noise, axis=1)
+        loglik = model.scaled_loglik(phi, release, scale)
+        differences = loglik - expected
+        np.testing.assert_allclose(differences, differences[0], atol=3e-3)
+
+    @pytest.mark.parametrize(
+        ("count", "upper", "total"),
+        [(50, 2.0, -1700.0), (50, 1e9, 1e12), (10**9, 2.0, 500.0)],
+    )
+    def test_sum_that_noise_hides_is_worth_nothing(self, count, upper, total):
+        release = count_release("poisson", count, total, 1e-6 / count**2, upper)
+        assert surprise_of([release], GammaPoisson()).grand_value_ < 1e-2
+
+    @pytest.mark.parametrize("kind", ["bernoulli", "poisson"])
+    def test_likelihood_of_many_counts_is_nearly_normal(self, kind):
+        n = 10**10
+        noise_scale = 1e5
+        upper = 1.0 if kind == "bernoulli" else 2.0
+        epsilon = (upper / noise_scale) ** 2
+        release = count_release(kind, n, 0.2 * n + 7e4, epsilon, upper)
+        assert release.noise_scale == pytest.approx(noise_scale)
+        p = 0.2 + np.array([-3e-5, 0.0, 1e-5])
+        if kind == "bernoulli":
+            phi = np.log(p) - np.log1p(-p)
+            variances = n * p * (1 - p)
+            model = BetaBernoulli()
+        else:
+            phi = np.log(p)
+            variances = n * p
+            model = GammaPoisson()
+        loglik = model.party_loglik(phi[:, None], release)
+        scales = np.sqrt(variances + noise_scale**2)
+        expected = norm(n * p, scales).logpdf(release.statistic[0])
+        assert np.diff(loglik - expected) == pytest.approx(0, abs=1e-3)
+
+    @pytest.mark.parametrize(
+        ("model", "y"), [(BetaBernoulli(), [0, 1]), (GammaPoisson(), range(40))]
+    )
+    def test_predicted_probabilities_sum_to_one(self, model, y):
+        logs = model.predict_logpdf(np.array([[0.3], [-1.0]]), None, np.array(y))
+        np.testing.assert_allclose(np.exp(logs).sum(axis=1), 1)
+
+    def test_party_without_rows_is_worth_nothing(self):
+        releases = [
+            count_release("bernoulli", 0, 0.0, 1.0),
+            count_release("bernoulli", 30, 9.0, 1.0),
+        ]
+        assert surprise_of(releases, BetaBernoulli()).values_[0] == 0
+
+
+class TestScaledLikelihood:
+    """The likelihood of an exact statistic, to a power, then noise (Appendix E.3)."""
+
+    PHI = {
+        "linear": [[0.5, np.log(0.05)], [-0.3, np.log(0.2)], [1.0, np.log(0.02)]],
+        "linear, intercept": [[0.1, 0.5, np.log(0.05)], [-0.2, -0.3, np.log(0.2)]],
+        "logistic": [[0.5], [-2.0], [3.0]],
+    }
+
+    def case(self, name, renyi_epsilon):
+        """A bound model, its release, and moments of the exact statistic by phi."""
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(80, 1)) / 3
+        intercept = name.endswith("intercept")
+        options = {
+            "renyi_epsilon": renyi_epsilon,
+            "fit_intercept": intercept,
+            "noise_random_state": 0,
+        }
+        second_moments = np.diag([1.0, 0.1])[1 - intercept :, 1 - intercept :]
+        phi = np.array(self.PHI[name])
+        if name == "logistic":
+            party = LogisticRelease(None, **options)
+            model = BayesianLogistic(x_covariance=[[0.1]])
+            release = quietly(party.fit, X, X[:, 0] > 0).release_
+            means, covariances = statistic_moments(phi, second_moments)
+        else:
+            party = GramRelease(None, **options)
+            model = BayesianLinear(x_covariance=[[0.1]])
+            release = quietly(party.fit, X, X[:, 0] / 2).release_
+            moments = joint_moments(phi[:, :-1], np.exp(phi[:, -1]), second_moments)
+            rows, columns, weights = (v[intercept:] for v in svec_index(2 + intercept))
+            means = moments[:, rows, columns] * weights
+            covariances = np.array(
+                [
+                    m[np.ix_(rows, rows)] * m[np.ix_(columns, columns)]
+                    + m[np.ix_(rows, columns)] * m[np.ix_(columns, rows)]
+                    - 2
+                    * intercept
+                    * np.outer(m[0, rows] * m[0, columns], m[0, rows] * m[0, columns])
+                    for m in moments
+                ]
+            )
+            covariances *= weights[:, None] * weights
+        return model.bind([release]), release, phi, 80 * means, 80 * covariances
+
+    @pytest.mark.parametrize("scale", [1.0, 0.4, 0.05])
+    @pytest.mark.parametrize("name", ["linear", "logistic"])
+    def test_is_the_integral_over_exact_statistics(self, name, scale):
+        """By quadrature over the noise, in all dimensions of the statistic."""
+        model, release, phi, means, covariances = self.case(name, 50.0)
+        nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+        size = len(release.vector)
+        grid = np.stack(np.meshgrid(*[nodes] * size), axis=-1).reshape(-1, size)
+        log_weights = np.log(np.stack(np.meshgrid(*[weights] * size), axis=-1))
+        log_weights = log_weights.reshape(-1, size).sum(axis=1)
+        exact = release.vector + release.noise_scale * grid
+        expected = [
+            logsumexp(
+                scale * multivariate_normal(mean, covariance).logpdf(exact)
+                + log_weights
+            )
+            for mean, covariance in zip(means, covariances)
+        ]
+        differences = model.scaled_loglik(phi, release, scale) - expected
+        np.testing.assert_allclose(differences, differences[0], atol=1e-3)
+
+    @pytest.mark.parametrize("name", list(PHI))
+    def test_without_noise_is_the_power_of_the_likelihood(self, name):
+        model, release, phi, _, _ = self.case(name, None)
+        loglik = model.party_loglik(phi, release)
+        scaled = model.scaled_loglik(phi, release, 0.3)
+        np.testing.assert_allclose(
+            np.diff(scaled), np.diff(0.3 * loglik), rtol=1e-6, atol=1e-4
+        )
+
+    @pytest.mark.parametrize("name", list(PHI))
+    def test_a_small_scale_gives_the_prior(self, name):
+        model, release, phi, _, _ = self.case(name, 0.2)
+        scaled = model.scaled_loglik(phi, release, 1e-9)
+        np.testing.assert_allclose(np.diff(scaled), 0, atol=1e-4)
+        assert np.ptp(model.scaled_loglik(phi, release, 1.0)) > 0.1
+
+    def test_hierarchical_moments_give_the_prior_too(self, rng):
+        X = rng.normal(size=(60, 2)) / 3
+        party = GramRelease(renyi_epsilon=0.5, noise_random_state=0)
+        release = quietly(party.fit, X, X[:, 0]).release_
+        model = linear_model(moments="hierarchical", moment_draws=8).bind([release])
+        phi = model.sample_prior(5, rng)
+        scaled = model.scaled_loglik(phi, release, 1e-9)
+        np.testing.assert_allclose(scaled, scaled[0], atol=1e-4)

@@ -84,8 +84,10 @@ class TestNoise:
             renyi_epsilon=1.0, classes=(np.False_, np.True_), fit_intercept=True
         ),
         MeanRelease(renyi_epsilon=0.5, lower=-2.0, upper=3.0),
+        MeanRelease(renyi_epsilon=0.5, family="bernoulli"),
+        MeanRelease(renyi_epsilon=0.5, family="poisson", upper=7),
     ],
-    ids=["intercept", "no noise", "prior", "classes", "mean"],
+    ids=["intercept", "no noise", "prior", "classes", "mean", "bernoulli", "poisson"],
 )
 def test_json_gives_an_equal_statistic(party, rng):
     X = rng.normal(size=(60, 2)) / 3
@@ -101,6 +103,14 @@ def test_json_gives_an_equal_statistic(party, rng):
 
 
 class TestFields:
+    @pytest.mark.parametrize(
+        ("kind", "bounds"),
+        [("bernoulli", (0, 2)), ("bernoulli", (-1, 1)), ("poisson", (1, 5))],
+    )
+    def test_bounds_of_a_family_of_counts_are_checked(self, kind, bounds):
+        with pytest.raises(ValueError, match=f"for kind='{kind}'"):
+            NoisyStatistic(**MEAN | {"kind": kind, "bounds": bounds})
+
     @pytest.mark.parametrize(
         ("field", "values"),
         [

@@ -62,6 +62,53 @@ class TestStatistics:
         assert party.fit([9, 1, -3.0]).release_.statistic == (3,)
 
     @pytest.mark.parametrize(
+        ("family", "numbers", "total", "bounds"),
+        [
+            ("bernoulli", [0, 1, 1], 2, (0, 1)),
+            ("bernoulli", [False, True], 1, (0, 1)),
+            ("poisson", [0, 2, 9], 7, (0, 5)),
+        ],
+    )
+    def test_statistic_of_a_family_is_the_sum_of_what_it_has(
+        self, family, numbers, total, bounds
+    ):
+        release = MeanRelease(None, family=family, upper=5).fit(numbers).release_
+        assert release.kind == family
+        assert release.statistic == (total,)
+        assert release.bounds == bounds
+
+    @pytest.mark.parametrize(
+        ("family", "numbers"),
+        [("bernoulli", [0.5, 7, np.nan, -1]), ("poisson", [0.5, -1, np.inf, np.nan])],
+    )
+    def test_numbers_outside_a_family_contribute_zero_to_a_private_sum(
+        self, family, numbers
+    ):
+        """A release of a huge epsilon has next to no noise."""
+        party = MeanRelease(family=family, upper=5, renyi_epsilon=1e12)
+        total = party.fit([*numbers, 1, 1]).release_.statistic[0]
+        assert total == pytest.approx(2, abs=1e-3)
+
+    @pytest.mark.parametrize(
+        ("family", "numbers", "message"),
+        [
+            ("bernoulli", [0, 2], "X must hold 0 and 1 for family='bernoulli'"),
+            ("poisson", [0, 0.5], "X must hold counts for family='poisson'"),
+            ("poisson", [0, -1], "X must hold counts for family='poisson'"),
+        ],
+    )
+    def test_numbers_outside_a_family_are_refused_without_noise(
+        self, family, numbers, message
+    ):
+        with pytest.raises(ValueError, match=message):
+            MeanRelease(None, family=family, upper=5).fit(numbers)
+
+    @pytest.mark.parametrize("upper", [1.0, 2.5, -3.0])
+    def test_bound_of_counts_must_be_a_count(self, upper):
+        with pytest.raises(ValueError, match="upper must be a whole number of at"):
+            MeanRelease(family="poisson", upper=upper).fit([0, 1])
+
+    @pytest.mark.parametrize(
         "party",
         [
             GramRelease(None, fit_intercept=True, x_bound=2),

@@ -26,6 +26,7 @@ from .parties import (
     noisy_sum,
     quietly,
     release_all,
+    scaled_posterior,
     simulate,
     surprise_of,
 )
@@ -53,7 +54,7 @@ def schemes(scorer):
         control: RhoShapleyReward(
             0.2, control=control, n_draws=150, random_state=0
         ).fit(scorer)
-        for control in ("temper", "noise")
+        for control in ("temper", "scaled", "noise")
     }
 
 
@@ -65,7 +66,7 @@ def mean_scorer():
 
 
 class TestTargets:
-    @pytest.mark.parametrize("control", ["temper", "noise"])
+    @pytest.mark.parametrize("control", ["temper", "scaled", "noise"])
     def test_are_attained(self, schemes, control):
         scheme = schemes[control]
         np.testing.assert_allclose(
@@ -74,8 +75,12 @@ class TestTargets:
 
     @pytest.mark.parametrize(
         ("control", "attribute", "unchanged"),
-        [("temper", "temper_", 1.0), ("noise", "tau_", 0.0)],
-        ids=["temper", "noise"],
+        [
+            ("temper", "temper_", 1.0),
+            ("scaled", "scale_", 1.0),
+            ("noise", "tau_", 0.0),
+        ],
+        ids=["temper", "scaled", "noise"],
     )
     def test_p2_most_valuable_party_gets_the_posterior_of_all(
         self, scorer, schemes, control, attribute, unchanged
@@ -180,6 +185,32 @@ class TestControls:
             mnlp = [scheme.rewards_[party].mnlp(None, y) for scheme in noisy]
             assert tempered.rewards_[party].mnlp(None, y) < np.mean(mnlp)
 
+    def test_scaled_rewards_are_in_closed_form(self):
+        """At a scale of .01 the surprise is 1.26, and .72 at a power of .01."""
+        releases = [noisy_sum(100, 30.0, epsilon) for epsilon in (0.2, 0.1, 0.2)]
+        scorer = surprise_of(releases, GaussianMean(0.1))
+        scheme = RhoShapleyReward(1.0, control="scaled", random_state=0).fit(scorer)
+        assert 0 < scheme.scale_[1] < scheme.scale_[0] == 1
+        for scale, target in zip(scheme.scale_, scheme.target_rewards_):
+            posterior = scaled_posterior(scorer.model_, releases, scale)
+            assert gaussian_kl(*posterior, 0.0, 1.0) == pytest.approx(target, abs=1e-4)
+        scaled = scaled_posterior(scorer.model_, releases, 0.01)
+        tempered = noisy_posterior(scorer.model_, releases, [0.01] * 3)
+        assert gaussian_kl(*scaled, 0.0, 1.0) == pytest.approx(1.263, abs=1e-3)
+        assert gaussian_kl(*tempered, 0.0, 1.0) == pytest.approx(0.722, abs=1e-3)
+
+    def test_without_noise_scales_are_powers(self):
+        _, parties = simulate(3, counts=(60, 80, 120))
+        scorer = surprise_of(release_all(parties, [None] * 3), n_particles=80)
+        powers = RhoShapleyReward(0.5, n_draws=20, random_state=0).fit(scorer).temper_
+        scaled = RhoShapleyReward(0.5, control="scaled", n_draws=20, random_state=0)
+        np.testing.assert_allclose(scaled.fit(scorer).scale_, powers, rtol=1e-4)
+
+    def test_model_that_cannot_be_scaled_is_refused(self):
+        scorer = surprise_of([noisy_sum(100, 30.0, 0.5)], Sampled(GaussianMean(0.1)))
+        with pytest.raises(ValueError, match="control must not be 'scaled' for a mode"):
+            RhoShapleyReward(control="scaled").fit(scorer)
+
     @pytest.mark.parametrize(
         ("target", "crossing"), [(1.5, 1.5), (0.01, 1e4), (1e-9, 1e5)]
     )
@@ -210,7 +241,7 @@ class TestControls:
                 release.noise_scale**2 + variance
             )
 
-    @pytest.mark.parametrize("control", ["temper", "noise"])
+    @pytest.mark.parametrize("control", ["temper", "scaled", "noise"])
     def test_draws_have_the_value_of_the_reward(self, control, mean_scorer):
         scheme = RhoShapleyReward(0.3, control=control, n_draws=4000, random_state=0)
         scheme.fit(mean_scorer)

@@ -226,6 +226,12 @@ PARTIES = {
     "mean": PartyCase(
         MeanRelease(renyi_epsilon=RENYI, lower=-2, upper=1), ([-2.0],), ([1.0],)
     ),
+    "ones": PartyCase(
+        MeanRelease(renyi_epsilon=RENYI, family="bernoulli"), ([0.0],), ([1.0],)
+    ),
+    "counts": PartyCase(
+        MeanRelease(renyi_epsilon=RENYI, family="poisson", upper=5), ([0.0],), ([5.0],)
+    ),
 }
 
 

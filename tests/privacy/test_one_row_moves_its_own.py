@@ -397,6 +397,8 @@ FITS = {
         False,
     ),
     "mean": (releases_of(MeanRelease()), 0, False),
+    "count of ones": (releases_of(MeanRelease(family="bernoulli")), 0, False),
+    "sum of counts": (releases_of(MeanRelease(family="poisson", upper=5)), 0, False),
     "summary, replace": (summary_of("replace"), 2, False),
     "summary, null": (summary_of("null"), 2, False),
     "summary, add_remove": (summary_of("add_remove"), 2, True),
@@ -498,6 +500,8 @@ PARTIES = {
     "gram": GramRelease(),
     "logistic": LogisticRelease(),
     "mean": MeanRelease(),
+    "count of ones": MeanRelease(family="bernoulli"),
+    "sum of counts": MeanRelease(family="poisson", upper=5),
 }
 ODD = "987654"
 ODD_ROWS = {

@@ -1,7 +1,7 @@
 """Posteriors of a given value that is smaller than that of all parties.
 
-A control makes them by tempering the likelihood or by adding noise to the releases. Its
-method `control` takes a target value.
+A control makes them by tempering the likelihood, by scaling the statistics or by adding
+noise to the releases. Its method `control` takes a target value.
 """
 
 from functools import partial
@@ -14,11 +14,12 @@ from ..models import bind, loglik_table
 from ._particles import Particles, TemperedPosterior, likelihoods
 
 _TAUS = np.geomspace(1e-3, 1e5, 33)
+_SHRINKAGES = np.geomspace(1e-3, 1e8, 34)  # of scales 1 / (1 + shrinkage)
 _MAX_SEARCH_PARTICLES = 6000  # for the search over tau
 
 
 class ControlledPosterior(NamedTuple):
-    """A posterior of a target value, and the power or noise by which it is made."""
+    """A posterior of a target value, and the power, scale or noise that makes it."""
 
     setting: float
     posterior: TemperedPosterior
@@ -56,6 +57,53 @@ class TemperingControl:
 
     def _minus_value(self, kappa):
         return -self.value_of(kappa * self.grand_row[None]).values[0]
+
+
+class ScaledControl:
+    """Scales statistics, numbers of rows and noise; the first crossing is taken.
+
+    The likelihood of the exact statistics is raised to a power, before noise is taken
+    into account: Section 5.2 and Appendix E.3 of the paper. The search goes from the
+    posterior of all parties (a shrinkage of 0) towards the prior.
+    """
+
+    def __init__(self, game, grand_value):
+        if not hasattr(game.model, "scaled_loglik"):
+            raise ValueError(
+                "control must not be 'scaled' for a model without a method "
+                f"scaled_loglik(phi, release, scale), such as {type(game.model)}."
+            )
+        self.game = game
+        self.grand_value = grand_value
+        self.value_of = game.utility.bind(game.particles)
+
+    def control(self, target):
+        """The `ControlledPosterior` of a target value."""
+        phi = self.game.particles.phi
+        if target <= 0:
+            prior = TemperedPosterior(np.zeros(len(phi)), [], np.zeros(0))
+            return ControlledPosterior(0.0, prior)
+        shrinkage = 0.0
+        if target < self.grand_value:
+            shrinkage = first_crossing(self._value_at, target, _SHRINKAGES, 20)
+        loglik = self._scaled_loglik(shrinkage)
+        row = loglik(phi)
+        posterior = TemperedPosterior(row - row.max(), [loglik], np.ones(1))
+        return ControlledPosterior(1 / (1 + shrinkage), posterior)
+
+    def _scaled_loglik(self, shrinkage):
+        """The log-likelihood of all scaled releases, as a function of phi."""
+        model = self.game.model
+        scale = 1 / (1 + shrinkage)
+        logliks = [
+            lambda phi, r=release: model.scaled_loglik(phi, r, scale)
+            for release in self.game.releases
+        ]
+        return lambda phi: loglik_table(logliks, phi).sum(axis=1)
+
+    def _value_at(self, shrinkage):
+        row = self._scaled_loglik(shrinkage)(self.game.particles.phi)
+        return self.value_of((row - row.max())[None]).values[0]
 
 
 class NoiseControl:

@@ -16,7 +16,7 @@ from ..._utils.fits import set_fitted_state
 from ..._utils.sklearn import Interval, StrOptions, fit_context
 from ..._utils.warned import warn
 from ...rewards import largest_rho, rho_targets
-from ._controls import NoiseControl, TemperingControl
+from ._controls import NoiseControl, ScaledControl, TemperingControl
 from ._scorer import PartyScorer
 from .posterior import make_posterior
 
@@ -34,11 +34,16 @@ class RhoShapleyReward(BaseEstimator):
         Exponent. "max" takes the largest value up to 1 with which every party receives
         at least its value alone; smaller exponents give larger and more similar
         rewards.
-    control : {"temper", "noise"}, default="temper"
-        How posteriors of smaller value are made. "temper" raises the likelihood to a
-        power in [0, 1], as equation (1) of the paper; surprise provably increases with
-        it. "noise" adds noise to all releases; the value may not be monotone in it, and
-        the first crossing of the target on a grid is taken.
+    control : {"temper", "scaled", "noise"}, default="temper"
+        How posteriors of smaller value are made. "temper" raises the likelihood of the
+        releases to a power in [0, 1], as equation (1) of the paper; surprise provably
+        increases with it. "scaled" multiplies the statistics, the numbers of rows and
+        the sensitivities by a number in [0, 1], as the paper's experiments do: the
+        likelihood of the exact statistics is raised to that power. Without noise both
+        are the same; with it "scaled" takes a smaller number for the same value, and
+        gives noisy parties more weight. "noise" adds noise to all releases. With
+        "scaled" and "noise" the value may not be monotone, and the first crossing of
+        the target on a grid is taken.
     n_draws : int, default=1000
         Number of draws in each reward.
     random_state : int, RandomState instance or None, default=None
@@ -61,7 +66,9 @@ class RhoShapleyReward(BaseEstimator):
         Whether the party's target is at least the value of its release alone. Its rows
         without noise may be worth more: see `reward_gain`.
     temper_ : ndarray of shape (n_parties,)
-        Powers of the likelihood. Not set for ``control="noise"``.
+        Powers of the likelihood. Only set for ``control="temper"``.
+    scale_ : ndarray of shape (n_parties,)
+        Factors of the statistics. Only set for ``control="scaled"``.
     tau_ : ndarray of shape (n_parties,)
         Added noise, in the units of the paper. Only set for ``control="noise"``.
     similarity_ : ndarray of shape (n_parties,)
@@ -97,7 +104,7 @@ class RhoShapleyReward(BaseEstimator):
 
     _parameter_constraints: dict = {
         "rho": [Interval(Real, 0, None, closed="neither"), StrOptions({"max"})],
-        "control": [StrOptions({"temper", "noise"})],
+        "control": [StrOptions({"temper", "scaled", "noise"})],
         "n_draws": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
     }
@@ -155,6 +162,9 @@ class RhoShapleyReward(BaseEstimator):
         if self.control == "temper":
             setting_name = "temper_"
             control = TemperingControl(game, grand_value)
+        elif self.control == "scaled":
+            setting_name = "scale_"
+            control = ScaledControl(game, grand_value)
         else:
             setting_name = "tau_"
             control = NoiseControl(game, grand_value, rng)

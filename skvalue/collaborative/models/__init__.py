@@ -4,6 +4,7 @@ from ._gaussian import joint_moments, noisy_gram_loglik
 from ._models import bind, check_prior, check_releases, warn_of_few_rows
 from ._moments import SecondMoments, inverse_wishart_prior
 from ._smc import Stage, anneal, loglik_table, metropolis
+from .counts import BetaBernoulli, GammaPoisson
 from .gaussian_mean import GaussianMean
 from .linear import BayesianLinear
-from .logistic import BayesianLogistic, statistic_moments
+from .logistic import BayesianLogistic, quadratic_coefficients, statistic_moments

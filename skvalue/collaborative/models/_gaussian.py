@@ -47,6 +47,23 @@ def log_normal(residuals, covariances):
     )
 
 
+def scaled_log_normal(residuals, covariances, noise_variance, scale):
+    """Log densities (n,) of noisy normal vectors, the exact ones to the power `scale`.
+
+    An exact vector (n, m) has mean 0 and a covariance of `covariances` (n, m, m); the
+    noise is isotropic. The density of the exact vector is raised to the power, and
+    integrated over exact vectors. Up to a constant that does not depend on the draw.
+    """
+    diagonal = np.arange(covariances.shape[1])
+    total = covariances / scale
+    total[:, diagonal, diagonal] += noise_variance
+    logs = log_normal(residuals, total)
+    if scale == 1.0:
+        return logs
+    # N(s; 0, C)^k is N(s; 0, C / k) times |C|^((1 - k) / 2), up to a constant.
+    return logs + 0.5 * (1 - scale) * np.linalg.slogdet(covariances)[1]
+
+
 def covariance_of_products(second_moments, rows, columns, intercept):
     """Covariance of the products u_i u_j of normal u (Isserlis, 1918).
 
@@ -63,11 +80,12 @@ def covariance_of_products(second_moments, rows, columns, intercept):
     return covariance
 
 
-def noisy_gram_loglik(moments, gram, count, variance, intercept):
+def noisy_gram_loglik(moments, gram, count, variance, intercept, scale=1.0):
     """Log density (n,) of the noisy Gram matrix (p, p) of `count` rows u.
 
     `moments` (n, p, p) are the second moments of u in each of n draws; `variance` is
-    that of the noise.
+    that of the noise, and `scale` the power of the density of the exact matrix, as in
+    `scaled_log_normal`.
     """
     if intercept:
         # The first entry, the number of rows, is public.
@@ -76,16 +94,20 @@ def noisy_gram_loglik(moments, gram, count, variance, intercept):
         covariance *= count * weights[:, None] * weights
         diagonal = np.arange(len(weights))
         covariance[:, diagonal, diagonal] *= 1 + 1e-9
-        covariance[:, diagonal, diagonal] += variance + 1e-12 * count**2
         mean = count * weights * moments[:, rows, columns]
-        return log_normal(svec(gram)[1:] - mean, covariance)
+        residuals = svec(gram)[1:] - mean
+        noise_variance = variance + 1e-12 * count**2
+        return scaled_log_normal(residuals, covariance, noise_variance, scale)
 
     # The noise is isotropic: in the eigenbasis all entries are independent.
     values, vectors = np.linalg.eigh(moments)
     values = np.maximum(values, 1e-300)
     residual = np.swapaxes(vectors, 1, 2) @ (gram - count * moments) @ vectors
-    variances = 2 * count * values[:, :, None] * values[:, None, :] + variance
+    exact_variances = 2 * count * values[:, :, None] * values[:, None, :]
+    variances = exact_variances / scale + variance
     logs = np.log(2 * np.pi * variances)
+    if scale != 1.0:
+        logs -= (1 - scale) * np.log(exact_variances)
 
     # Entries i != j are twice in the matrix, and once, times sqrt 2, in the vector.
     squares = np.sum(residual**2 / variances, axis=(1, 2))

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, clone
 from ..._utils.sklearn import Interval, StrOptions, check_parameters
 from ..._utils.warned import warn
 from ...exceptions import NormalApproximationWarning
-from ..party import MIN_NORMAL_ROWS, NoisyStatistic
+from ..party import MIN_NORMAL_ROWS, SUMS, NoisyStatistic
 from ._moments import plugin_second_moments, posterior_second_moments
 
 
@@ -72,6 +72,50 @@ class PriorModel(BaseEstimator):
         bound = clone(self)
         bound._bind(releases, self._common_facts(releases))
         return bound
+
+    @abstractmethod
+    def scaled_loglik(self, phi, release, scale):
+        """Log-likelihood of a release whose statistic is scaled.
+
+        The likelihood of the exact statistic is raised to a power, as if it and the
+        number of rows were multiplied by it, before the noise is added, which is
+        multiplied by it, too. Without noise it is the power of the likelihood.
+
+        Parameters
+        ----------
+        phi : ndarray of shape (n_draws, n_parameters)
+            Draws of the parameters.
+        release : NoisyStatistic
+            The release, one of those that the model is bound to.
+        scale : float
+            The power, above 0 and at most 1.
+
+        Returns
+        -------
+        log_likelihood : ndarray of shape (n_draws,)
+            Log-likelihoods, up to a constant that does not depend on phi.
+
+        References
+        ----------
+        Sim et al., NeurIPS 2023, Section 5.2 and Appendix E.3.
+        """
+
+    def party_loglik(self, phi, release):
+        """Log-likelihood of one party's release.
+
+        Parameters
+        ----------
+        phi : ndarray of shape (n_draws, n_parameters)
+            Draws of the parameters.
+        release : NoisyStatistic
+            The release, one of those that the model is bound to.
+
+        Returns
+        -------
+        log_likelihood : ndarray of shape (n_draws,)
+            Log-likelihoods, up to a constant that does not depend on phi.
+        """
+        return self.scaled_loglik(phi, release, 1.0)
 
     def _common_facts(self, releases):
         """The public fields that must be equal in all releases."""
@@ -144,8 +188,11 @@ class RegressionModel(PriorModel):
         """The `PartyMoments` of a release."""
 
     @abstractmethod
-    def _loglik(self, phi, release, gram, second_moments):
-        """Log-likelihood (n_draws,) of a release, for given second moments of u."""
+    def _loglik(self, phi, release, gram, second_moments, scale):
+        """Log-likelihood (n_draws,) of a release, for given second moments of u.
+
+        `scale` is that of `scaled_loglik`.
+        """
 
     def _second_moments(self, gram, release):
         """Second moments of u at a party and log densities, as in `PartyMoments`.
@@ -170,8 +217,8 @@ class RegressionModel(PriorModel):
             return posterior_second_moments(**facts, n_draws=self.moment_draws)
         return [plugin_second_moments(**facts)], [0.0]
 
-    def party_loglik(self, phi, release):
-        """Log-likelihood of one party's release.
+    def scaled_loglik(self, phi, release, scale):
+        """Log-likelihood of a release whose statistic is scaled.
 
         Parameters
         ----------
@@ -179,6 +226,8 @@ class RegressionModel(PriorModel):
             Draws of the parameters.
         release : NoisyStatistic
             The release, one of those that the model is bound to.
+        scale : float
+            Power of the likelihood of the exact statistic, above 0 and at most 1.
 
         Returns
         -------
@@ -193,7 +242,7 @@ class RegressionModel(PriorModel):
         # already conditioned.
         total = -np.inf
         for second, log_density in zip(second_moments, log_densities):
-            loglik = self._loglik(phi, release, gram, second)
+            loglik = self._loglik(phi, release, gram, second, scale)
             total = np.logaddexp(total, loglik - log_density)
         return total
 
@@ -307,5 +356,5 @@ def warn_of_few_rows(releases):
 
 def _is_small(release):
     """Whether the normal approximation of a release is used and not accurate."""
-    is_approximated = release.kind != "gaussian" and release.renyi_epsilon is not None
+    is_approximated = release.kind not in SUMS and release.renyi_epsilon is not None
     return is_approximated and 0 < release.n_samples < MIN_NORMAL_ROWS

@@ -103,10 +103,11 @@ class GaussianMean(PriorModel):
         """
         return -0.5 * (phi[:, 0] - self.prior_mean) ** 2 / self.prior_variance
 
-    def party_loglik(self, phi, release):
-        """Log-likelihood of a release, up to a constant.
+    def scaled_loglik(self, phi, release, scale):
+        """Log-likelihood of a release whose statistic is scaled, up to a constant.
 
-        The sum of c numbers is distributed as N(c mean, c variance + noise).
+        The sum of c numbers is distributed as N(c mean, c variance + noise). To a power
+        k, the density of the exact sum is that of N(c mean, c variance / k).
 
         Parameters
         ----------
@@ -114,6 +115,8 @@ class GaussianMean(PriorModel):
             Means.
         release : NoisyStatistic
             The release.
+        scale : float
+            Power of the likelihood of the exact sum, above 0 and at most 1.
 
         Returns
         -------
@@ -123,7 +126,7 @@ class GaussianMean(PriorModel):
         count = release.n_samples
         if count == 0:
             return np.zeros(len(phi))
-        variance = count * self.variance + release.noise_scale**2
+        variance = count * self.variance / scale + release.noise_scale**2
         return -0.5 * (release.statistic[0] - count * phi[:, 0]) ** 2 / variance
 
     def predict_logpdf(self, phi, X, y):

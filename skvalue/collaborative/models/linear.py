@@ -165,18 +165,20 @@ class BayesianLinear(RegressionModel):
             return PartyMoments(gram, [None], [0.0])
         return PartyMoments(gram, *self._second_moments(gram[:-1, :-1], release))
 
-    def _loglik(self, phi, release, gram, second_moments):
+    def _loglik(self, phi, release, gram, second_moments, scale):
         w, log_s2 = _split(phi)
         if second_moments is None:
             u = np.column_stack([-w, np.ones(len(w))])
             squares = np.sum((u @ gram) * u, axis=1)
-            return -0.5 * (release.n_samples * log_s2 + np.exp(-log_s2) * squares)
+            exact = -0.5 * (release.n_samples * log_s2 + np.exp(-log_s2) * squares)
+            return scale * exact
         return noisy_gram_loglik(
             joint_moments(w, np.exp(log_s2), second_moments),
             gram,
             count=float(release.n_samples),
             variance=release.noise_scale**2,
             intercept=release.intercept,
+            scale=scale,
         )
 
     def predict_logpdf(self, phi, X, y):

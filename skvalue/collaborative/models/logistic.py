@@ -1,15 +1,35 @@
 """Bayesian logistic regression from exact or noisy statistics of degree 2."""
 
+from numbers import Real
+
 import numpy as np
 from scipy.special import log_expit
 
+from ..._utils.sklearn import Interval, StrOptions
 from ...privacy import svec_index
 from ..party import unpack_gram
-from ._gaussian import covariance_of_products, log_normal
+from ._gaussian import covariance_of_products, scaled_log_normal
 from ._models import PartyMoments, RegressionModel
 
 _NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
 _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
+_N_CHEBYSHEV = 400  # nodes on which log sigmoid is projected
+
+
+def quadratic_coefficients(radius):
+    """Coefficients (b0, b1, b2) of a quadratic near log sigmoid(s), |s| <= radius.
+
+    It is the projection on the Chebyshev polynomials of degree at most 2 (Huggins,
+    Adams and Broderick, 2017); b1 is 1 / 2.
+    """
+    angles = np.pi * (np.arange(_N_CHEBYSHEV) + 0.5) / _N_CHEBYSHEV
+    t = np.cos(angles)
+    f = log_expit(radius * t)
+    c0 = f.mean()
+    c1 = 2 * np.mean(f * t)
+    c2 = 2 * np.mean(f * (2 * t * t - 1))
+    # In powers of t the second polynomial is 2 t^2 - 1, and t = s / radius.
+    return c0 - c2, c1 / radius, 2 * c2 / radius**2
 
 
 def statistic_moments(w, second_moments, intercept=False):
@@ -78,7 +98,8 @@ class BayesianLogistic(RegressionModel):
     The mediator's model of `LogisticRelease`; phi = w, the intercept first if there is
     one. A statistic given w is approximated by a normal distribution, with moments
     computed for normal x (centred, unless there is an intercept; 20-node quadrature
-    along x'w) plus the variance of the noise.
+    along x'w) plus the variance of the noise. ``approximation="quadratic"`` is PASS:
+    log sigmoid is replaced by a quadratic, so that the posterior is normal.
 
     Parameters
     ----------
@@ -97,6 +118,13 @@ class BayesianLogistic(RegressionModel):
         inverse Wishart prior, and is `moment_draws` times slower.
     moment_draws : int, default=32
         Number of draws for "hierarchical", at most 256.
+    approximation : {"normal", "quadratic"}, default="normal"
+        Approximation of the likelihood. "quadratic" needs no moments of x and has a
+        posterior in closed form, but it does not model noise: noisy releases are
+        refused. Take it for a check, or where clipped rows are long and far from
+        normal.
+    radius : float, default=4
+        For "quadratic", the quadratic is fitted where x'w is in [-radius, radius].
 
     See Also
     --------
@@ -123,6 +151,8 @@ class BayesianLogistic(RegressionModel):
     _parameter_constraints: dict = {
         **RegressionModel._parameter_constraints,
         "classes": [tuple, list],
+        "approximation": [StrOptions({"normal", "quadratic"})],
+        "radius": [Interval(Real, 0, None, closed="neither")],
     }
     _kind = "logistic"
     task = "classification"
@@ -137,6 +167,8 @@ class BayesianLogistic(RegressionModel):
         x_covariance=None,
         moments="plugin",
         moment_draws=32,
+        approximation="normal",
+        radius=4.0,
     ):
         self.precision = precision
         self.mean = mean
@@ -144,6 +176,8 @@ class BayesianLogistic(RegressionModel):
         self.x_covariance = x_covariance
         self.moments = moments
         self.moment_draws = moment_draws
+        self.approximation = approximation
+        self.radius = radius
 
     def _bind_classes(self, classes):
         if classes and tuple(self.classes) != classes:
@@ -194,16 +228,28 @@ class BayesianLogistic(RegressionModel):
     def _learn(self, release):
         size = release.n_features + release.intercept
         gram = unpack_gram(release.vector[size:], size, release)
+        if self.approximation == "quadratic":
+            if release.renyi_epsilon is not None:
+                raise ValueError(
+                    "approximation must be 'normal' for releases with noise, which a "
+                    f"quadratic does not model. Got {self.approximation!r}."
+                )
+            return PartyMoments(gram, [None], [0.0])
         return PartyMoments(gram, *self._second_moments(gram, release))
 
-    def _loglik(self, phi, release, gram, second_moments):
+    def _loglik(self, phi, release, gram, second_moments, scale):
+        if second_moments is None:
+            _, b1, b2 = quadratic_coefficients(self.radius)
+            linear = phi @ release.vector[: len(gram)]
+            return scale * (b1 * linear + b2 * np.sum((phi @ gram) * phi, axis=1))
         count = float(release.n_samples)
         mean, covariance = statistic_moments(phi, second_moments, release.intercept)
         covariance *= count
         diagonal = np.arange(covariance.shape[1])
         covariance[:, diagonal, diagonal] *= 1 + 1e-9
-        covariance[:, diagonal, diagonal] += release.noise_scale**2
-        return log_normal(release.vector - count * mean, covariance)
+        residuals = release.vector - count * mean
+        noise_variance = release.noise_scale**2
+        return scaled_log_normal(residuals, covariance, noise_variance, scale)
 
     def predict_logpdf(self, phi, X, y):
         """Log probability of labels at every draw.

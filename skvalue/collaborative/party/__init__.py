@@ -2,6 +2,7 @@
 
 from ._party import MIN_NORMAL_ROWS
 from ._statistics import (
+    SUMS,
     gram_vector,
     linear_sensitivity,
     linear_size,

@@ -107,19 +107,19 @@ def _logistic_entry_bound(bounds, intercept):
     return max(math.sqrt(square), math.sqrt(2) * square)
 
 
-# Gaussian: the sum of numbers --------------------------------------------------------
+# Gaussian, Bernoulli and Poisson: the sum of numbers ---------------------------------
 
 
-def _gaussian_size(n_features, intercept):
+def _sum_size(n_features, intercept):
     return 1
 
 
-def _gaussian_sensitivity(bounds, intercept):
+def _sum_sensitivity(bounds, intercept):
     lower, upper = bounds
     return upper - lower
 
 
-def _gaussian_entry_bound(bounds, intercept):
+def _sum_entry_bound(bounds, intercept):
     return max(map(abs, bounds))
 
 
@@ -141,12 +141,16 @@ class StatisticSpec:
     entry_bound: Callable
 
 
+_SUM = StatisticSpec(2, _sum_size, _sum_sensitivity, _sum_entry_bound)
 KINDS = {
     "linear": StatisticSpec(2, linear_size, linear_sensitivity, _linear_entry_bound),
     "logistic": StatisticSpec(
         1, logistic_size, logistic_sensitivity, _logistic_entry_bound
     ),
-    "gaussian": StatisticSpec(
-        2, _gaussian_size, _gaussian_sensitivity, _gaussian_entry_bound
-    ),
+    "gaussian": _SUM,
+    "bernoulli": _SUM,
+    "poisson": _SUM,
 }
+
+# Kinds of sums of numbers: two bounds, no features and no intercept.
+SUMS = ("gaussian", "bernoulli", "poisson")

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..._utils.untrusted import choice, flag, integer, number, read_record, refuse
 from ...privacy import GaussianEvent
-from ._statistics import KINDS
+from ._statistics import KINDS, SUMS
 
 _FORMAT = "skvalue.collaborative.NoisyStatistic"
 _VERSION = 1
@@ -33,7 +33,7 @@ class NoisyStatistic:
 
     Parameters
     ----------
-    kind : {"linear", "logistic", "gaussian"}
+    kind : {"linear", "logistic", "gaussian", "bernoulli", "poisson"}
         Kind of the statistic.
     n_samples : int
         Number of rows of the party, which is public.
@@ -41,7 +41,7 @@ class NoisyStatistic:
         The noisy statistic: for "linear" the lower triangle of the Gram matrix of (1 if
         `intercept`, x, y) without the count, with entries off the diagonal times sqrt
         2; for "logistic" the sum of y u, u = (1 if `intercept`, x), and such a lower
-        triangle of the sum of u u' without the count; for "gaussian" a sum.
+        triangle of the sum of u u' without the count; for the others a sum.
     renyi_epsilon : float or None
         Bound on the Renyi divergence of order `renyi_order`. None: no noise and no
         privacy.
@@ -49,9 +49,9 @@ class NoisyStatistic:
         Order of the Renyi divergence, above 1.
     bounds : tuple of float
         Bounds to which the rows were clipped: (x_bound, y_bound), (x_bound,) or (lower,
-        upper).
+        upper). Those of "bernoulli" are (0, 1), and the lower one of "poisson" is 0.
     n_features : int, default=0
-        Number of features; 0 for "gaussian".
+        Number of features; 0 for sums.
     intercept : bool, default=False
         Whether there is a constant feature ("linear" and "logistic" only).
     classes : tuple of two labels, default=()
@@ -89,18 +89,18 @@ class NoisyStatistic:
     prior: str | None = None
 
     def __post_init__(self):
-        is_gaussian = self.kind == "gaussian"
         self._check("kind", choice, KINDS)
+        is_sum = self.kind in SUMS
         self._check("n_samples", integer, 0, _MAX_SAMPLES)
         if self.renyi_epsilon is not None:
             self._check("renyi_epsilon", number, 0, _MAX_NUMBER)
         self._check("renyi_order", number, 1, _MAX_NUMBER)
-        if is_gaussian:
+        if is_sum:
             self._check("n_features", integer, 0, 0)
         else:
             self._check("n_features", integer, 1, _MAX_FEATURES)
         self._check("intercept", flag)
-        if self.intercept and is_gaussian:
+        if self.intercept and is_sum:
             refuse(
                 "intercept",
                 "True for kind='linear' or kind='logistic' only",
@@ -273,10 +273,14 @@ def _checked_bounds(bounds, name, kind):
         refuse(name, f"a sequence of {n_bounds} numbers for kind={kind!r}", bounds)
 
     # Squares of bounds neither overflow nor underflow.
-    lowest = -1e50 if kind == "gaussian" else 1e-50
+    lowest = -1e50 if kind in SUMS else 1e-50
     bounds = tuple(number(bound, name, lowest, 1e50) for bound in bounds)
-    if kind == "gaussian" and not bounds[0] < bounds[1]:
+    if kind in SUMS and not bounds[0] < bounds[1]:
         refuse(name, "in increasing order", bounds)
+    if kind == "bernoulli" and bounds != (0.0, 1.0):
+        refuse(name, "(0, 1) for kind='bernoulli'", bounds)
+    if kind == "poisson" and bounds[0] != 0:
+        refuse(name, "(0, upper) for kind='poisson'", bounds)
     return bounds
 
 

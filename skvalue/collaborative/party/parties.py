@@ -12,10 +12,11 @@ from sklearn.utils.validation import validate_data
 
 from ..._utils.checks import check_numbers, exact_integers, redact_errors
 from ..._utils.fits import columns_on, unfitted_copy
+from ..._utils.sklearn import StrOptions
 from ..._utils.targets import check_target
 from ...privacy import clip_rows
 from ._party import BOUND, BasePartyRelease
-from ._statistics import gram_vector, logistic_vector
+from ._statistics import SUMS, gram_vector, logistic_vector
 
 
 class GramRelease(BasePartyRelease):
@@ -310,7 +311,8 @@ class LogisticRelease(BasePartyRelease):
 class MeanRelease(BasePartyRelease):
     """A party's release for the mean of numbers: their noisy sum.
 
-    The numbers are clipped to a public range first.
+    The numbers are clipped to a public range first. With noise, what is not finite, no
+    zero or one, or no count contributes zero; without noise it is refused.
 
     Parameters
     ----------
@@ -323,8 +325,12 @@ class MeanRelease(BasePartyRelease):
         `privacy_` states the corresponding epsilon at `delta`.
     renyi_order : float, default=2
         Order of the Renyi divergence, above 1.
+    family : {"gaussian", "bernoulli", "poisson"}, default="gaussian"
+        Distribution of the numbers: normal, zeros and ones, or counts. The mediator's
+        model is `GaussianMean`, `BetaBernoulli` or `GammaPoisson`.
     lower, upper : float, default=-1, 1
-        Public range to which numbers are clipped.
+        Public range to which numbers are clipped. Zeros and ones have none, and for
+        counts it is from 0 to `upper`.
     prior : model or str, default=None
         The prior that the parties agreed on: a model (such as `BayesianLinear`) or the
         text of its `prior_statement`. The release states it, and a scorer whose model
@@ -345,7 +351,9 @@ class MeanRelease(BasePartyRelease):
 
     See Also
     --------
-    GaussianMean : The mediator's model of this release.
+    GaussianMean : The mediator's model of the mean of normal numbers.
+    BetaBernoulli : The mediator's model of the probability of ones.
+    GammaPoisson : The mediator's model of the rate of counts.
 
     References
     ----------
@@ -357,10 +365,13 @@ class MeanRelease(BasePartyRelease):
     >>> from skvalue.collaborative import MeanRelease
     >>> MeanRelease(lower=0, upper=3).fit([0.5, 1.5, 2.0]).release_.sensitivity
     3.0
+    >>> MeanRelease(family="bernoulli").fit([0, 1, 1, 0, 1]).release_.bounds
+    (0.0, 1.0)
     """
 
     _parameter_constraints: dict = {
         **BasePartyRelease._parameter_constraints,
+        "family": [StrOptions(set(SUMS))],
         "lower": [Real],
         "upper": [Real],
     }
@@ -372,6 +383,7 @@ class MeanRelease(BasePartyRelease):
         *,
         renyi_epsilon=None,
         renyi_order: float = 2,
+        family="gaussian",
         lower=-1.0,
         upper=1.0,
         prior=None,
@@ -388,24 +400,48 @@ class MeanRelease(BasePartyRelease):
             ledger=ledger,
             noise_random_state=noise_random_state,
         )
+        self.family = family
         self.lower = lower
         self.upper = upper
 
     def _summarize(self, X, y):
         numbers = check_numbers(X, "X", ensure_all_finite=not self._has_noise)
-        numbers = np.where(np.isfinite(numbers), numbers, 0.0)
+        lower, upper = self._range()
+        is_valid = np.isfinite(numbers)
+        if self.family == "bernoulli":
+            is_valid &= np.isin(numbers, (0, 1))
+        if self.family == "poisson":
+            is_valid &= (numbers >= 0) & (np.floor(numbers) == numbers)
+        if not self._has_noise and not is_valid.all():
+            content = {"bernoulli": "0 and 1", "poisson": "counts"}[self.family]
+            raise ValueError(f"X must hold {content} for family={self.family!r}.")
+
+        numbers = np.where(is_valid, numbers, 0.0)
+        total = float(np.clip(numbers, lower, upper).sum())
+        fields = {
+            "kind": self.family,
+            "n_samples": len(numbers),
+            "statistic": (total,),
+            "bounds": (lower, upper),
+        }
+        return fields, "", {}
+
+    def _range(self):
+        """The public range to which numbers are clipped."""
+        if self.family == "bernoulli":
+            return 0.0, 1.0
+        if self.family == "poisson":
+            if not self.upper >= 2 or not float(self.upper).is_integer():
+                raise ValueError(
+                    "upper must be a whole number of at least 2 for family='poisson': "
+                    f"it is the largest count. Got {self.upper!r}."
+                )
+            return 0.0, float(self.upper)
         if not self.lower < self.upper:
             raise ValueError(
                 f"upper must be above lower={self.lower:g}. Got {self.upper!r}."
             )
-        total = float(np.clip(numbers, self.lower, self.upper).sum())
-        fields = {
-            "kind": "gaussian",
-            "n_samples": len(numbers),
-            "statistic": (total,),
-            "bounds": (float(self.lower), float(self.upper)),
-        }
-        return fields, "", {}
+        return float(self.lower), float(self.upper)
 
 
 def _python_scalar(label):
