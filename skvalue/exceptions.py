@@ -1,6 +1,7 @@
-"""Warnings of skvalue. Errors are Python's own ValueError, TypeError and ImportError.
+"""Warnings of skvalue, and the error of a parameter that is refused.
 
-A class names one kind of warning, to be turned off or into an error:
+Errors are Python's own ValueError, TypeError and ImportError, or derived from them. A
+class names one kind of warning, to be turned off or into an error:
 
 >>> import warnings
 >>> from sklearn.datasets import load_iris
@@ -12,6 +13,8 @@ A class names one kind of warning, to be turned off or into an error:
 ...     valuer = KNNShapleyValuer().fit(X, y, X_val=X, y_val=y)
 """
 
+from ._utils.messages import Message
+
 __all__ = [
     "ConstantColumnsWarning",
     "FailedCoalitionsWarning",
@@ -21,6 +24,7 @@ __all__ = [
     "ManyClassesWarning",
     "NestedReleasesWarning",
     "NormalApproximationWarning",
+    "ParameterError",
     "PriorOutweighsWarning",
     "QuadraticCostWarning",
     "RadiusWarning",
@@ -30,6 +34,55 @@ __all__ = [
     "UnseenLabelsWarning",
     "VoidGuaranteeWarning",
 ]
+
+
+class ParameterError(ValueError):
+    """A parameter is refused; its name is a field, for programs that have another one.
+
+    Parameters
+    ----------
+    parameter : str
+        Name of the parameter.
+    problem : str
+        The rule and what was passed, such as "must be above 0. Got -1.". The message
+        is the parameter, the problem and the advice.
+    advice : str, default=""
+        A sentence on what can be passed, with a ``{}`` for each of the settings.
+    settings : sequence of tuple of (str, object), default=()
+        Parameters of the advice and their values; an ellipsis is any value.
+    subject : str, default=None
+        How the message begins, if not with the parameter.
+    alias : str, default=None
+        What the message calls the parameter, if not by its name alone.
+
+    Attributes
+    ----------
+    parameter : str
+        Name of the parameter.
+
+    Examples
+    --------
+    >>> from skvalue import TKNNShapleyValuer
+    >>> from skvalue.exceptions import ParameterError
+    >>> try:
+    ...     TKNNShapleyValuer(epsilon=-1.0).fit([[0.0], [1.0]], [0, 1])
+    ... except ParameterError as error:
+    ...     print(error.parameter)
+    epsilon
+    """
+
+    def __init__(
+        self, parameter, problem, advice="", settings=(), subject=None, alias=None
+    ):
+        super().__init__(Message(parameter, problem, advice, settings, subject, alias))
+
+    @property
+    def parameter(self):
+        """Name of the parameter."""
+        return self.args[0].parameter
+
+    def __reduce__(self):
+        return type(self), self.args[0].__getnewargs__()
 
 
 class IncompleteFitWarning(UserWarning):

@@ -8,6 +8,8 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_array, check_random_state, column_or_1d
 
+from ..exceptions import ParameterError
+
 RELATIONS = ("null", "add_remove", "replace")  # neighbouring relations
 
 
@@ -21,7 +23,7 @@ def redact_errors(name):
         if first_line == "Complex data not supported":
             raise ValueError(f"{first_line}: {name} must hold real numbers.") from None
         if "could not convert string" in first_line:
-            raise ValueError(f"{name} must hold numbers. Got strings.") from None
+            raise ParameterError(name, "must hold numbers. Got strings.") from None
         raise
 
 
@@ -38,9 +40,10 @@ def refuse_large(X, most, name, reason):
         if issparse(by_column):
             by_column = by_column.toarray()
         column = int(np.argmax(np.ravel(by_column)))
-        raise ValueError(
-            f"{name} must hold numbers of at most {most:g} in absolute value{reason}: "
-            f"scale its columns. Got {largest:g} in column {column}."
+        raise ParameterError(
+            name,
+            f"must hold numbers of at most {most:g} in absolute value{reason}: "
+            f"scale its columns. Got {largest:g} in column {column}.",
         )
 
 
@@ -91,7 +94,9 @@ def one_column(values, name, warn=False):
     values = exact_integers(values)
     shape = np.shape(values)
     if len(shape) > 1 and shape[1:] != (1,):
-        raise ValueError(f"{name} must be one column. Got an array of shape {shape}.")
+        raise ParameterError(
+            name, f"must be one column. Got an array of shape {shape}."
+        )
     with redact_errors(name):
         return column_or_1d(values, warn=warn)
 
@@ -123,9 +128,10 @@ def check_weights(weights, name, n_rows, of="X"):
     weights = check_numbers(weights, name)
     check_length(weights, name, n_rows, of)
     if weights.min() < 0 or weights.max() == 0:
-        raise ValueError(
-            f"{name} must be non-negative and not all zero. Got weights from "
-            f"{weights.min()} to {weights.max()}."
+        raise ParameterError(
+            name,
+            f"must be non-negative and not all zero. Got weights from "
+            f"{weights.min()} to {weights.max()}.",
         )
     return weights
 
@@ -145,8 +151,8 @@ def check_validation_weights(weights, n_points):
 def check_length(values, name, n, of="X"):
     """Refuse values whose length is not ``n``."""
     if len(values) != n:
-        raise ValueError(
-            f"{name} must have one entry per row of {of} ({n}). Got {len(values)}."
+        raise ParameterError(
+            name, f"must have one entry per row of {of} ({n}). Got {len(values)}."
         )
 
 
@@ -154,14 +160,16 @@ def check_names(names, what):
     """The sorted unique names and the code of every entry; refuses missing names."""
     names = one_column(names, what)
     if names.dtype.kind == "f" and not np.isfinite(names).all():
-        raise ValueError(f"{what} must not hold NaN or infinity.")
+        raise ParameterError(what, "must not hold NaN or infinity.")
     try:
         has_missing = names.dtype == object and any(map(_is_missing_name, names))
         unique, codes = np.unique(names, return_inverse=True)
     except TypeError:  # from pandas.NA, or from names that cannot be sorted
         has_missing = True
     if has_missing:
-        raise ValueError(f"{what} must hold names of one kind, and no None, NaN or NA.")
+        raise ParameterError(
+            what, "must hold names of one kind, and no None, NaN or NA."
+        )
     return unique, codes
 
 
@@ -177,8 +185,8 @@ def check_groups(groups, n_rows):
     check_length(groups, "groups", n_rows)
     names, codes = check_names(groups, "groups")
     if len(names) < 2:
-        raise ValueError(
-            f"groups must name at least 2 groups. Got one: {names.tolist()[0]!r}."
+        raise ParameterError(
+            "groups", f"must name at least 2 groups. Got one: {names.tolist()[0]!r}."
         )
     return names, codes
 
@@ -236,9 +244,10 @@ def check_epsilon(epsilon, name="epsilon"):
 def check_delta(delta, name="delta"):
     """Return delta as a float, or refuse it."""
     if not _is_finite_number(delta) or not 0 < delta < 1:
-        raise ValueError(
-            f"{name} must be strictly between 0 and 1, and well below one over the "
-            f"number of rows (1e-5 is a common choice). Got {delta!r}."
+        raise ParameterError(
+            name,
+            f"must be strictly between 0 and 1, and well below one over the "
+            f"number of rows (1e-5 is a common choice). Got {delta!r}.",
         )
     return float(delta)
 
@@ -246,8 +255,8 @@ def check_delta(delta, name="delta"):
 def check_positive(value, name, hint=""):
     """Return a finite positive number as a float, or refuse it."""
     if not _is_finite_number(value) or value <= 0:
-        raise ValueError(
-            f"{name} must be a finite number above 0{hint}. Got {value!r}."
+        raise ParameterError(
+            name, f"must be a finite number above 0{hint}. Got {value!r}."
         )
     return float(value)
 
@@ -255,14 +264,14 @@ def check_positive(value, name, hint=""):
 def check_count(value, name):
     """Return a positive integer as an int, or refuse it."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be an integer of at least 1. Got {value!r}.")
+        raise ParameterError(name, f"must be an integer of at least 1. Got {value!r}.")
     return int(value)
 
 
 def check_relation(relation, name="relation"):
     """Return the neighbouring relation, or refuse it."""
     if relation not in RELATIONS:
-        raise ValueError(
-            f"{name} must be one of {', '.join(RELATIONS)}. Got {relation!r}."
+        raise ParameterError(
+            name, f"must be one of {', '.join(RELATIONS)}. Got {relation!r}."
         )
     return relation

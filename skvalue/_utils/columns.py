@@ -11,6 +11,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
+from ..exceptions import ParameterError
 from .text import count_gaps, lacks_spaces
 
 MAX_CATEGORIES = 50  # columns of a categorical column; rarer categories share one
@@ -74,9 +75,10 @@ def refuse_repeated_names(names):
     """Refuse a name that two columns have."""
     for name, times in Counter(map(str, names)).items():
         if times > 1:
-            raise ValueError(
-                "X must name every column once, since what is reported names columns. "
-                f"Got {name!r} twice."
+            raise ParameterError(
+                "X",
+                "must name every column once, since what is reported names columns. "
+                f"Got {name!r} twice.",
             )
 
 

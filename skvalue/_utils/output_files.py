@@ -3,6 +3,7 @@
 import os
 from functools import partial
 
+from ..exceptions import ParameterError
 from .optional import import_optional
 
 _ARROW_KINDS = (".parquet", ".arrow", ".feather")
@@ -35,20 +36,20 @@ def check_outputs(options, kinds, inputs):
         target = os.path.realpath(path)
         folder = os.path.dirname(target)
         if ending not in endings:
-            raise ValueError(
-                f"{name} must end in one of {', '.join(endings)}. Got {path}."
+            raise ParameterError(
+                name, f"must end in one of {', '.join(endings)}. Got {path}."
             )
         if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
-            raise ValueError(
-                f"{name} must be in a folder that can be written. Got {path}."
+            raise ParameterError(
+                name, f"must be in a folder that can be written. Got {path}."
             )
         if os.path.exists(path) and not os.path.isfile(path):
-            raise ValueError(
-                f"{name} must be a file. Got {path}, a folder, a pipe or a device."
+            raise ParameterError(
+                name, f"must be a file. Got {path}, a folder, a pipe or a device."
             )
         if target in used:
-            raise ValueError(
-                f"{name} must be a file that is not used otherwise. Got {path}."
+            raise ParameterError(
+                name, f"must be a file that is not used otherwise. Got {path}."
             )
         if ending in _ARROW_KINDS:
             import_optional("pyarrow", f"a {ending} file")

@@ -1,6 +1,7 @@
 """Private names of scikit-learn, which all other modules import from here."""
 
 import copy
+from contextlib import contextmanager
 from functools import wraps
 from inspect import signature
 
@@ -16,14 +17,16 @@ from sklearn.utils._param_validation import (
     Options,
     RealNotInt,
     validate_parameter_constraints,
-    validate_params,
 )
 from sklearn.utils._param_validation import Interval as _Interval
 from sklearn.utils._param_validation import StrOptions as _StrOptions
+from sklearn.utils._param_validation import validate_params as _validate_params
 from sklearn.utils.validation import _check_feature_names as check_feature_names
 from sklearn.utils.validation import _estimator_has as estimator_has
 from sklearn.utils.validation import _get_feature_names as get_feature_names
 from sklearn.utils.validation import _num_samples as num_samples
+
+from ..exceptions import ParameterError
 
 
 class Interval(_Interval):
@@ -86,6 +89,53 @@ class StrOptions(_StrOptions):
     """
 
 
+class _InvalidParameter(ParameterError, InvalidParameterError):
+    """A parameter that does not satisfy its constraint, by scikit-learn's message."""
+
+
+@contextmanager
+def _named_parameter(names):
+    """Context in which the error of a constraint has the parameter as a field."""
+    try:
+        yield
+    except InvalidParameterError as error:
+        if isinstance(error, ParameterError):
+            raise
+        text = str(error)
+        if isinstance(error.__cause__, ParameterError):
+            # Of an estimator that the function was passed, or calls.
+            names = [error.__cause__.parameter]
+        for name in names:
+            start = f"The {name!r} parameter of "
+            if text.startswith(start):
+                caller, _, problem = text.removeprefix(start).partition(" ")
+                alias = f"{start}{caller}"
+                raise _InvalidParameter(name, problem, alias=alias) from None
+        raise
+
+
+def validate_params(constraints, *, prefer_skip_nested_validation):
+    """scikit-learn's decorator that checks the parameters of a function.
+
+    Its error has the parameter as a field.
+    """
+    check = _validate_params(
+        constraints, prefer_skip_nested_validation=prefer_skip_nested_validation
+    )
+
+    def decorate(function):
+        checked = check(function)
+
+        @wraps(checked)
+        def with_named_parameter(*args, **kwargs):
+            with _named_parameter(constraints):
+                return checked(*args, **kwargs)
+
+        return with_named_parameter
+
+    return decorate
+
+
 # Context in which NaN and infinity are looked for: with `assume_finite` they would
 # become values.
 always_checked = config_context(assume_finite=False)
@@ -109,7 +159,8 @@ def fit_context(*, prefer_skip_nested_validation):
             except TypeError as error:
                 name = f"{type(estimator).__name__}.{fit.__name__}()"
                 raise TypeError(f"{name} {error}") from None
-            return checked(estimator, *args, **kwargs)
+            with _named_parameter(estimator._parameter_constraints):
+                return checked(estimator, *args, **kwargs)
 
         return fit_with_arguments
 
@@ -128,7 +179,8 @@ def has_callbacks(estimator):
 
 def check_parameters(estimator):
     """Check an estimator's parameters by its `_parameter_constraints`."""
-    estimator._validate_params()
+    with _named_parameter(estimator._parameter_constraints):
+        estimator._validate_params()
 
 
 def validated(condition=True):

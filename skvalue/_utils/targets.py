@@ -5,6 +5,7 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.utils import check_array
 from sklearn.utils.multiclass import type_of_target
 
+from ..exceptions import ParameterError
 from .checks import exact_integers, format_values, one_column, redact_errors
 from .sklearn import is_pandas_na, is_scalar_nan
 
@@ -38,8 +39,9 @@ def task_of(task, estimator):
     if estimator is None or not (is_classifier(estimator) or is_regressor(estimator)):
         return task
     if task == "regression" and is_classifier(estimator):
-        raise ValueError(
-            f"estimator must be a regressor with task='regression'. Got {estimator!r}."
+        raise ParameterError(
+            "estimator",
+            f"must be a regressor with task='regression'. Got {estimator!r}.",
         )
     by_estimator = "regression" if is_regressor(estimator) else "classification"
     return by_estimator if task == "auto" else task
@@ -83,9 +85,9 @@ def refuse_missing_labels(y, name="y"):
         is_missing = np.isnat(labels)
     if any(is_missing):
         place = int(np.argmax(is_missing))
-        raise ValueError(
-            f"{name} must hold no missing labels. Got {labels[place]!r} at place "
-            f"{place}."
+        raise ParameterError(
+            name,
+            f"must hold no missing labels. Got {labels[place]!r} at place {place}.",
         )
 
 
@@ -106,9 +108,10 @@ def check_target(y, name, squares=True):
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name=name)
     limit = (np.finfo(np.float64).max / (1024 * len(y))) ** 0.25
     if squares and np.abs(y).max() > limit:
-        raise ValueError(
-            f"{name} must be at most {limit:.0e} in absolute value, for squared errors "
-            f"and their variances to be finite. Got {np.abs(y).max():g}: scale it."
+        raise ParameterError(
+            name,
+            f"must be at most {limit:.0e} in absolute value, for squared errors "
+            f"and their variances to be finite. Got {np.abs(y).max():g}: scale it.",
         )
     return y
 
@@ -134,9 +137,10 @@ def encode_labels(y, y_val=None, cure="", new_classes=False):
             unseen = ()
 
     if len(classes) < 2:
-        raise ValueError(
-            f"y must have at least 2 classes. Got one class: {format_values(classes)} "
-            f"(n_samples={len(codes)})."
+        raise ParameterError(
+            "y",
+            f"must have at least 2 classes. Got one class: {format_values(classes)} "
+            f"(n_samples={len(codes)}).",
         )
     if len(unseen):
         are_numbers = classes.dtype.kind in "iuf"

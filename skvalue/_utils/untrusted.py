@@ -12,13 +12,15 @@ from numbers import Integral, Real
 
 import numpy as np
 
+from ..exceptions import ParameterError
+
 
 def refuse(name, rule, value):
-    """Raise the ValueError for a field with an invalid value."""
-    text = repr(value)
+    """Raise the ParameterError for a field with an invalid value."""
+    text = repr(value.item() if isinstance(value, np.generic) else value)
     if len(text) >= 80:
         text = text[:77]
-    raise ValueError(f"{name} must be {rule}. Got {text}")
+    raise ParameterError(name, f"must be {rule}. Got {text}")
 
 
 def integer(value, name, lowest, highest):
@@ -60,7 +62,7 @@ def refuse_no_file(path, name):
     Missing files pass.
     """
     if os.path.exists(path) and not os.path.isfile(path):
-        raise ValueError(f"{name} must be a file. Got a folder, a pipe or a device.")
+        raise ParameterError(name, "must be a file. Got a folder, a pipe or a device.")
 
 
 def read_text(path, limit, name):
@@ -69,11 +71,11 @@ def read_text(path, limit, name):
     with open(path, "rb") as file:
         content = file.read(limit + 1)
     if len(content) > limit:
-        raise ValueError(f"{name} must have at most {limit} bytes. Got more.")
+        raise ParameterError(name, f"must have at most {limit} bytes. Got more.")
     try:
         return content.decode("ascii")
     except UnicodeDecodeError:
-        raise ValueError(f"{name} must be ASCII text. Got other bytes.") from None
+        raise ParameterError(name, "must be ASCII text. Got other bytes.") from None
 
 
 def read_record(text, label, version, names, limit, name="text"):
@@ -89,17 +91,17 @@ def read_record(text, label, version, names, limit, name="text"):
     def unique(pairs):
         record = dict(pairs)
         if len(record) < len(pairs):
-            raise ValueError(f"{name} must name every field once. Got a field twice.")
+            raise ParameterError(name, "must name every field once. Got a field twice.")
         return record
 
     def no_constant(constant):
-        raise ValueError(f"{name} must hold finite numbers. Got {constant}.")
+        raise ParameterError(name, f"must hold finite numbers. Got {constant}.")
 
     try:
         record = json.loads(text, object_pairs_hook=unique, parse_constant=no_constant)
     except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(
-            f"{name} must be JSON, as skvalue wrote it. Got {error}."
+        raise ParameterError(
+            name, f"must be JSON, as skvalue wrote it. Got {error}."
         ) from None
     if not isinstance(record, dict):
         refuse(name, "a JSON object, as skvalue wrote it", record)
@@ -110,8 +112,8 @@ def read_record(text, label, version, names, limit, name="text"):
     if set(record) != set(names):
         wrong = sorted(set(record) ^ set(names))
         class_name = label.rpartition(".")[2]
-        raise ValueError(
-            f"{name} must have exactly the fields of a {class_name}. Got {wrong} wrong."
+        raise ParameterError(
+            name, f"must have exactly the fields of a {class_name}. Got {wrong} wrong."
         )
     return record
 
@@ -136,12 +138,13 @@ def checked_array(array, name, shape, dtype=np.float64):
     array = np.asarray(array)
     if not _has_shape(array, shape) or array.dtype != dtype:
         sides = ", ".join("n" if side is None else str(side) for side in shape)
-        raise ValueError(
-            f"{name} must be a {np.dtype(dtype)} array of shape ({sides}). Got "
-            f"{array.dtype} of shape {array.shape}."
+        raise ParameterError(
+            name,
+            f"must be a {np.dtype(dtype)} array of shape ({sides}). Got "
+            f"{array.dtype} of shape {array.shape}.",
         )
     if not np.isfinite(array).all():
-        raise ValueError(f"{name} must hold finite numbers. Got NaN or infinity.")
+        raise ParameterError(name, "must hold finite numbers. Got NaN or infinity.")
     return array
 
 

@@ -18,6 +18,7 @@ from .._utils.targets import check_target, encode_labels
 from .._utils.text import lacks_spaces
 from .._utils.text_encoder import TextEncoder
 from .._utils.untrusted import refuse
+from ..exceptions import ParameterError
 from ..labels import LabelErrorDetector, match_rows, model_skill
 from ._contents import contents_of, kind_of, plain_labels, telling_columns
 from ._overview import overview_of
@@ -242,11 +243,14 @@ def audit_table(
 def _read(path, y, target):
     """The reading of a file, one of whose columns is the target."""
     if y is not None:
-        raise ValueError(
-            "y must be None if X is a file, of which target names a column. Got both."
+        raise ParameterError(
+            "y",
+            "must be None if X is a file, of which target names a column. Got both.",
         )
     if target is None:
-        raise ValueError(f"target must name a column of the file. Got None for {path}.")
+        raise ParameterError(
+            "target", f"must name a column of the file. Got None for {path}."
+        )
     return read_table(path, target)
 
 

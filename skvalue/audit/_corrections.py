@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from .._utils.untrusted import refuse, refuse_no_file
+from ..exceptions import ParameterError
 from ._spreadsheets import WORDS, guarded, read_lines, row_of, unguarded
-from .reading import decode, split
+from .reading import check_layout, decode, split
 
 _COLUMNS = ("row", "column", "old", "new", "why", "accept")
 _REMOVE = "remove"
@@ -100,6 +101,7 @@ def fix_table(
     >>> fix_table(raw, [Correction(2, "sold", "yes", "no")])[0]
     b'name;sold\\r\\n"Ann; Co";no\\r\\nBo;  1,50\\r\\n'
     """
+    check_layout(separator, skip_lines)
     text, codec = decode(raw, encoding)
     if text.encode(codec) != raw:
         refuse("encoding", "one that gives the bytes of the file back", encoding)
@@ -115,8 +117,8 @@ def fix_table(
         row_edits = edits[correction.row]
         removes_edited_row = place is None and len(row_edits) > 0
         if place in row_edits or None in row_edits or removes_edited_row:
-            raise ValueError(
-                f"corrections must change a field once. Got {correction} as well."
+            raise ParameterError(
+                "corrections", f"must change a field once. Got {correction} as well."
             )
         row_edits[place] = correction
 
@@ -265,9 +267,9 @@ def read_corrections(path):
     content = Path(path).read_bytes()
     # An audit that has nothing to correct writes a header alone.
     if len(content.splitlines()) == 1:
-        raise ValueError(
-            "corrections must have a row below the header. Got none: there is nothing "
-            "to correct."
+        raise ParameterError(
+            "corrections",
+            "must have a row below the header. Got none: there is nothing to correct.",
         )
     columns = [name for name in _COLUMNS if name != "why"]
     return [_correction(line) for line in read_lines(content, "corrections", columns)]

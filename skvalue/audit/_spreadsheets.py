@@ -3,6 +3,7 @@
 import re
 
 from .._utils.untrusted import refuse
+from ..exceptions import ParameterError
 from .reading import decode, split
 
 # Words of a spreadsheet, in several languages -> whether they mean true.
@@ -40,8 +41,8 @@ def read_lines(content, name, columns):
     try:
         fields, _ = split(decode(content)[0], header=True)
     except ValueError as error:
-        raise ValueError(
-            f"{name} must be a CSV file. Got one that is none: {error}"
+        raise ParameterError(
+            name, f"must be a CSV file. Got one that is none: {error}"
         ) from None
     if not set(columns) <= set(fields.names):
         refuse(name, f"a CSV file with the columns {', '.join(columns)}", fields.names)

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.stats import false_discovery_control, t
 from sklearn.utils import Bunch
 
-from ..exceptions import FewValidationPointsWarning
+from ..exceptions import FewValidationPointsWarning, ParameterError
 
 FEW_POINTS = 500  # below this the t approximation of a skewed mean is rough
 
@@ -42,7 +42,7 @@ def validation_error(fitted, point_moments):
 def harmful(fitted, point_moments, fdr):
     """Mask of the values that are significantly below zero: one-sided t tests."""
     if not 0 < fdr < 1:
-        raise ValueError(f"fdr must be between 0 and 1. Got {fdr}.")
+        raise ParameterError("fdr", f"must be between 0 and 1. Got {fdr}.")
     points = fitted.problem.splits[0].points
     if len(points) < FEW_POINTS:
         warnings.warn(

@@ -13,9 +13,10 @@ from .._utils.checks import (
 )
 from .._utils.embedding import fit_embedding, learns_from_rows
 from .._utils.fits import columns_of, unfitted_copy
+from .._utils.messages import Message
 from .._utils.targets import check_labels
 from .._utils.warned import warn
-from ..exceptions import SameRowsWarning
+from ..exceptions import ParameterError, SameRowsWarning
 from ..neighbors import Rows
 from ._privacy import PrivacyParameters, check_privacy, warn_of_guarantee
 from ._problem import Points, Problem, Split
@@ -108,12 +109,11 @@ def make_problem(
         else:
             are_same = given is given_val or _same_rows(X, X_val)
         if are_same:
-            warn(
-                "X_val holds the same rows as X: each row evaluates itself, and a "
-                "wrong label agrees with itself. Pass other rows, or no X_val, so that "
-                "`cv` holds out rows.",
-                SameRowsWarning,
+            problem = (
+                "holds the same rows as those to value: each row evaluates itself, and "
+                "a wrong label agrees with itself. Pass other rows, or none."
             )
+            warn(Message("X_val", problem), SameRowsWarning)
     columns = {name: value for name, value in vars(blank).items() if name.endswith("_")}
     is_unusable = None
     if valuer._is_private and isinstance(X, np.ndarray):
@@ -174,12 +174,12 @@ def build_problem(
         n_protected = len(group_names)
     warn_of_guarantee(valuer, n_protected)
     if X_val is None and sample_weight_val is not None:
-        raise ValueError("sample_weight_val needs X_val: it weights validation points.")
-    if X_val is not None and not capabilities.points:
-        warn(
-            f"X_val and y_val are not used: {type(valuer).__name__} has no validation "
-            "points."
+        raise ParameterError(
+            "sample_weight_val", "needs X_val: it weights validation points."
         )
+    if X_val is not None and not capabilities.points:
+        problem = f"is not used: {type(valuer).__name__} has no validation points."
+        warn(Message("X_val", problem))
         X_val = None
         y_val = None
     classes, y, y_val = encode(capabilities, y, y_val, privacy.is_private)

@@ -5,7 +5,7 @@ from numbers import Integral, Real
 
 from .._utils.sklearn import StrOptions
 from .._utils.warned import warn
-from ..exceptions import VoidGuaranteeWarning
+from ..exceptions import ParameterError, VoidGuaranteeWarning
 from ..privacy import Ledger, check_delta, check_epsilon, warn_of_large_delta
 
 # Constraints of the parameters common to all valuers with private fits.
@@ -46,10 +46,12 @@ def check_privacy(parameters, X_val):
         check_epsilon(parameters.epsilon)
     check_delta(parameters.delta)
     if X_val is None:
-        raise ValueError(
-            "X_val and y_val must be passed with epsilon: a private fit needs public "
-            "validation points to evaluate the rows. They are NOT protected, and must "
-            "not be private rows. Got no X_val."
+        raise ParameterError(
+            "X_val",
+            "must be passed with epsilon: a private fit needs public validation points "
+            "to evaluate the rows. They are NOT protected, and must not be private "
+            "rows. Got none.",
+            alias="X_val and y_val",
         )
 
 

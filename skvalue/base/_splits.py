@@ -7,8 +7,9 @@ import numpy as np
 from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, LeaveOneOut, check_cv
 
 from .._utils.checks import format_values
+from .._utils.messages import Message
 from .._utils.warned import warn
-from ..exceptions import QuadraticCostWarning
+from ..exceptions import ParameterError, QuadraticCostWarning
 from ._containers import rows_at
 from ._problem import Points, Split
 
@@ -51,11 +52,14 @@ def _leave_one_out_in_one_game(X, y, prior):
     """
     n = len(y)
     if n > LEAVE_ONE_OUT_LIMIT:
-        warn(
-            f"cv='leave-one-out' compares {n * n:,} pairs of rows. Pass X_val and "
-            "y_val, or cv=5, to make it cheaper.",
-            QuadraticCostWarning,
+        message = Message(
+            "cv",
+            f"Leave-one-out compares {n * n:,} pairs of rows.",
+            "Pass {}, or {}, to make it cheaper.",
+            [("X_val", ...), ("cv", 5)],
+            subject="",
         )
+        warn(message, QuadraticCostWarning)
     return (Split(slice(None), _all_rows(X, y, prior)),), n / (n + 1)
 
 
@@ -120,8 +124,8 @@ def _positions(cv, problem):
 def with_class_weights(class_weight, problem, splits):
     """The splits with weights of the points by which all classes count equally."""
     if not problem.n_classes:
-        raise ValueError(
-            f"class_weight must be None for a regression. Got {class_weight!r}."
+        raise ParameterError(
+            "class_weight", f"must be None for a regression. Got {class_weight!r}."
         )
     weighted = []
     for split in splits:
@@ -169,9 +173,11 @@ def refuse_unseen_labels(problem, cv):
         unseen = np.setdiff1d(split.points.y, problem.rows(split)[1])
         if len(unseen):
             labels = format_values(problem.classes[unseen])
-            raise ValueError(
-                "In each split the players must have all labels of the validation "
+            raise ParameterError(
+                "cv",
+                "must give splits whose players have all labels of the validation "
                 f"points: rows with the label {labels} are all among the validation "
-                "points of one split. Pass X_val and y_val, another cv, or "
-                f"task='regression' if y holds no classes. Got cv={cv!r}."
+                f"points of one split. Got {cv!r}.",
+                "Pass {}, another {}, or {} if the target holds no classes.",
+                [("X_val", ...), ("cv", ...), ("task", "regression")],
             )

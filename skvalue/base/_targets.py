@@ -9,6 +9,7 @@ from .._utils.checks import (
     one_column,
     redact_errors,
 )
+from .._utils.messages import Message
 from .._utils.targets import (
     check_labels,
     check_target,
@@ -18,7 +19,7 @@ from .._utils.targets import (
     label_kind,
 )
 from .._utils.warned import warn
-from ..exceptions import ManyClassesWarning, UnseenLabelsWarning
+from ..exceptions import ManyClassesWarning, ParameterError, UnseenLabelsWarning
 
 _CURE = " If it holds targets of a regression, pass task='regression', or a regressor."
 _MAX_CLASSES = 20  # that are taken for classes without a warning
@@ -64,10 +65,11 @@ def _encode_by_public_labels(y, y_val):
     y_val = one_column(y_val, "y_val", warn=True)
     classes, codes_val = np.unique(y_val, return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(
-            "y_val must have at least 2 classes: a private fit takes the list of "
+        raise ParameterError(
+            "y_val",
+            "must have at least 2 classes: a private fit takes the list of "
             "classes from it, since the labels of the rows are private. Got one class: "
-            f"{format_values(classes)}."
+            f"{format_values(classes)}.",
         )
     return classes, codes_or_other(y, classes), codes_val
 
@@ -87,18 +89,19 @@ def _check_new_labels(classes, is_seen, codes_val):
     new = classes[~is_seen].tolist()
     old = classes[is_seen].tolist()
     if not is_seen[codes_val].any():
-        raise ValueError(
-            "y_val must hold only labels that y has. Got unseen labels: "
-            f"{format_values(new)}. Labels of y: {format_values(old)}."
+        raise ParameterError(
+            "y_val",
+            "must hold only labels that y has. Got unseen labels: "
+            f"{format_values(new)}. Labels of y: {format_values(old)}.",
         )
     similar = {_plain_text(label): label for label in old}
     close = [similar[text] for text in map(_plain_text, new) if text in similar]
     hint = f" Up to case and spaces y has {format_values(close)}." if close else ""
-    warn(
-        "y_val has labels that no row has, each a class of its own: "
-        f"{format_values(new)}.{hint}",
-        UnseenLabelsWarning,
+    problem = (
+        "has labels that no row has, each a class of its own: "
+        f"{format_values(new)}.{hint}"
     )
+    warn(Message("y_val", problem), UnseenLabelsWarning)
 
 
 def _plain_text(label):
@@ -122,20 +125,15 @@ def warn_of_numbers(y, name="y", has_regression=True):
     have_gaps = numbers[-1] - numbers[0] > n_numbers - 1
     if not (have_few_rows or have_gaps):
         return
-    cure = (
-        "Pass task='regression' for a regression, task='classification' to keep the "
-        "classes."
+    problem = f"has {n_numbers} different whole numbers, which are taken for classes."
+    tasks = [("task", "regression"), ("task", "classification")]
+    message = Message(
+        name, problem, "Pass {} for a regression, {} to keep the classes.", tasks
     )
     if not has_regression:
-        cure = (
-            "For a regression use a valuer with task='regression', such as "
-            "KNNShapleyValuer."
-        )
-    warn(
-        f"{name} has {n_numbers} different whole numbers, which are taken for classes. "
-        f"{cure}",
-        ManyClassesWarning,
-    )
+        advice = "For a regression use a valuer with {}, such as KNNShapleyValuer."
+        message = Message(name, problem, advice, tasks[:1])
+    warn(message, ManyClassesWarning)
 
 
 def codes_or_other(y, classes):

@@ -31,6 +31,7 @@ from .._utils.targets import (
 from .._utils.text_encoder import TextEncoder
 from .._utils.untrusted import refuse
 from ..base import Capabilities, Run, check_rows, follow_input_tags, warn_of_numbers
+from ..exceptions import ParameterError
 from ._duplicates import NO_PAIRS, find_duplicates
 from ._held_out import (
     best_mixture,
@@ -302,7 +303,9 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
         elif pred_probs is None:
             doubts = self._doubt_targets(inputs, vectors, y, held_together, seed)
         else:
-            raise ValueError("pred_probs must be None for regression. Got an array.")
+            raise ParameterError(
+                "pred_probs", "must be None for regression. Got an array."
+            )
         attributes |= doubts.attributes
 
         values = attributes["values_"]
@@ -443,7 +446,9 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
         """
         if X is None:
             if pred_probs is None:
-                raise ValueError("X must be passed without pred_probs. Got None.")
+                raise ParameterError(
+                    "X", "must be passed without pred_probs. Got None."
+                )
             return None, one_column(y, "y", warn=True)
         column_names = {}
         if self.embedding is not None:
@@ -494,9 +499,10 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
         loss = partial(log_loss, codes=codes)
         scores, weight = best_mixture(scores_by_model, loss)
         if not np.ptp(scores, axis=1).any():
-            raise ValueError(
-                "estimator must give values that depend on the label. Got "
-                f"{self.estimator!r}, whose score_samples(X, y) ignores y."
+            raise ParameterError(
+                "estimator",
+                "must give values that depend on the label. Got "
+                f"{self.estimator!r}, whose score_samples(X, y) ignores y.",
             )
 
         # A model cannot choose a label that its training rows lack: this is no evidence
@@ -656,14 +662,17 @@ def _check_probabilities(pred_probs, n_rows, classes):
     if places is not None:
         probabilities = probabilities[:, places]
     if probabilities.shape != (n_rows, len(classes)):
-        raise ValueError(
-            f"pred_probs must have a row for each of {n_rows} labels and a column for "
+        raise ParameterError(
+            "pred_probs",
+            f"must have a row for each of {n_rows} labels and a column for "
             f"each of {len(classes)} classes, in the order of {_shorten(classes)}. Got "
-            f"shape {probabilities.shape}."
+            f"shape {probabilities.shape}.",
         )
     sums_to_one = np.abs(probabilities.sum(axis=1) - 1) <= 1e-3
     if probabilities.min() < 0 or not sums_to_one.all():
-        raise ValueError("pred_probs must be probabilities: rows at least 0, of sum 1.")
+        raise ParameterError(
+            "pred_probs", "must be probabilities: rows at least 0, of sum 1."
+        )
     return probabilities
 
 
@@ -685,11 +694,12 @@ def _places_by_name(pred_probs, classes):
     names = list(map(_label_text, names))
     labels = list(map(_label_text, classes.tolist()))
     if sorted(names) != sorted(labels):
-        raise ValueError(
-            "pred_probs must have a column for each label, of its name, since columns "
+        raise ParameterError(
+            "pred_probs",
+            "must have a column for each label, of its name, since columns "
             f"of a frame are matched by name: {_shorten(labels)}. Got columns "
             f"{_shorten(names)}; pass an array whose columns are in this order of "
-            "labels if the names mean something else."
+            "labels if the names mean something else.",
         )
     place_of_name = {name: place for place, name in enumerate(names)}
     return [place_of_name[label] for label in labels]

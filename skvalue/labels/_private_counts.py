@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from .._utils.checks import check_length, format_values, one_column, seed_of
 from .._utils.columns import column_encoder
 from .._utils.targets import check_task
+from ..exceptions import ParameterError
 from ..privacy import (
     Release,
     calibrate_counts,
@@ -228,7 +229,7 @@ def count_improbable_labels(
     check_length(y, "y", len(X))
     if check_task("auto", y_val, "y_val") == "regression" or len(np.unique(y_val)) < 2:
         values = format_values(np.unique(y_val))
-        raise ValueError(f"y_val must hold two classes or more. Got {values}.")
+        raise ParameterError("y_val", f"must hold two classes or more. Got {values}.")
 
     # Scores of the private rows by the public model, and of the public points by models
     # that have not seen them.

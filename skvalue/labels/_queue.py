@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._utils.checks import check_count, check_length, one_column, seed_of
 from .._utils.untrusted import refuse
+from ..exceptions import ParameterError
 from ._detector import LabelErrorDetector
 from ._held_out import label_scores
 from ._verdicts import check_row_numbers, draw_rows
@@ -201,8 +202,8 @@ class ReviewQueue(BaseEstimator):
         detector = LabelErrorDetector() if self.detector is None else self.detector
         detector = clone(detector).fit(X, y, groups=groups)
         if not hasattr(detector, "classes_"):
-            raise ValueError(
-                "y must hold classes: targets of a regression have no other label."
+            raise ParameterError(
+                "y", "must hold classes: targets of a regression have no other label."
             )
         self.detector_ = detector
         self._X = X
@@ -295,7 +296,9 @@ class ReviewQueue(BaseEstimator):
         labels = one_column(labels, "labels")
         check_length(labels, "labels", len(rows), "rows")
         if len(np.unique(rows)) < len(rows):
-            raise ValueError(f"rows must name every row once. Got {rows.tolist()!r}.")
+            raise ParameterError(
+                "rows", f"must name every row once. Got {rows.tolist()!r}."
+            )
         classes = self.detector_.classes_
         unknown = labels[~np.isin(labels, classes)]
         if len(unknown):
@@ -348,14 +351,16 @@ class ReviewQueue(BaseEstimator):
         """
         check_is_fitted(self, "detector_")
         if self._draw is None:
-            raise ValueError(
-                "accept must follow answers to all rows of draw(). Got no draw since "
-                "the last batch."
+            raise ParameterError(
+                "accept",
+                "must follow answers to all rows of draw(). Got no draw since "
+                "the last batch.",
             )
         if len(self.pending_):
-            raise ValueError(
-                "accept must follow answers to all rows of draw(). Got "
-                f"{len(self.pending_)} pending."
+            raise ParameterError(
+                "accept",
+                "must follow answers to all rows of draw(). Got "
+                f"{len(self.pending_)} pending.",
             )
         listed, places, suggested = self._draw
         self._draw = None

@@ -10,6 +10,7 @@ from .._utils.checks import redact_errors
 from .._utils.table_columns import columns_of
 from .._utils.text import plural
 from ..base import is_plain
+from ..exceptions import ParameterError
 
 # All further levels of a category have one column in common.
 _MAX_LEVELS = 20
@@ -64,9 +65,10 @@ def table_to_numbers(X):
         got = f"shape {np.shape(X)}"
         if np.ndim(X) < 2:
             got = "one text or object per row"
-        raise ValueError(
-            "X must be a table of two dimensions without an embedding. Got "
-            f"{got}: pass embedding=, which maps each row to a vector."
+        raise ParameterError(
+            "X",
+            "must be a table of two dimensions without an embedding. Got "
+            f"{got}: pass embedding=, which maps each row to a vector.",
         )
 
     numbers = []
@@ -95,7 +97,9 @@ def table_to_numbers(X):
         encoder = OneHotEncoder(max_categories=_MAX_LEVELS, sparse_output=False)
         blocks.append(encoder.fit_transform(np.column_stack(categories)))
     if not blocks:
-        raise ValueError("X must have a column of numbers or categories. Got none.")
+        raise ParameterError(
+            "X", "must have a column of numbers or categories. Got none."
+        )
     return np.hstack(blocks), notes
 
 

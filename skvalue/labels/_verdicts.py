@@ -10,6 +10,7 @@ from sklearn.utils import Bunch
 
 from .._utils.checks import check_length, one_column
 from .._utils.warned import warn
+from ..exceptions import ParameterError
 
 # Fewest verdicts that a curve is fitted to.
 _MIN_VERDICTS = 10
@@ -64,8 +65,9 @@ def check_row_numbers(rows, n_rows):
     if not len(rows):
         return rows.astype(np.intp)
     if rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= n_rows:
-        raise ValueError(
-            f"rows must be row numbers from 0 to {n_rows - 1}. Got {rows.tolist()!r}."
+        raise ParameterError(
+            "rows",
+            f"must be row numbers from 0 to {n_rows - 1}. Got {rows.tolist()!r}.",
         )
     return rows.astype(np.intp)
 
@@ -102,8 +104,8 @@ def check_verdicts(rows, is_error, n):
     is_error = one_column(is_error, "is_error")
     check_length(is_error, "is_error", len(rows), "rows")
     if not np.isin(is_error, [0, 1]).all():
-        raise ValueError(
-            f"is_error must hold True or False. Got {is_error.tolist()!r}."
+        raise ParameterError(
+            "is_error", f"must hold True or False. Got {is_error.tolist()!r}."
         )
     return dict(zip(rows.tolist(), map(bool, is_error.tolist())))
 

@@ -16,6 +16,7 @@ from .._utils.sklearn import HasMethods, Interval, RealNotInt, StrOptions
 from .._utils.targets import check_task
 from .._utils.warned import warn
 from ..base import BaseInSampleValuer
+from ..exceptions import ParameterError
 from ._auto_drop import choose_drop
 from ._caps import find_evidence, fitted_probabilities
 from ._choice import Rule, is_zero, keep_all, row_weights, select_rows
@@ -164,10 +165,13 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     def _check_cross_validated(self, fitted):
         """Refuse drop="auto" if no estimator chooses, and no probabilities do."""
         if self.estimator is None:
-            raise ValueError(
-                "drop='auto' needs an estimator to cross-validate: pass estimator=, or "
-                "a LabelErrorDetector of classes as valuer. Got "
-                f"{type(fitted).__name__} and no estimator."
+            raise ParameterError(
+                "drop",
+                "must not be 'auto' without an estimator to cross-validate, unless the "
+                "valuer is a LabelErrorDetector of classes. Got "
+                f"{type(fitted).__name__} and no estimator.",
+                "Pass {}.",
+                [("estimator", ...)],
             )
 
     def _has_classes(self, fitted, y):
@@ -177,7 +181,9 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         else:
             has_classes = check_task(self._task, y) == "classification"
         if self.stratify and not has_classes:
-            raise ValueError("stratify=True needs classes. Got a regression target.")
+            raise ParameterError(
+                "stratify", "must be False without classes. Got a regression target."
+            )
         return has_classes
 
     def _of_curator(self, name):

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._utils.fits import set_fitted_state
 from .._utils.sklearn import HasMethods, StrOptions, fit_context
+from ..exceptions import ParameterError
 from ._base_filter import BaseValueFilter
 from ._choice import fit_on_choice
 from ._metadata import given, requested, route
@@ -141,14 +142,16 @@ class BaseFilteredModel(BaseValueFilter):
     def _check_task(self):
         name = type(self.estimator).__name__
         if self._task == "classification" and is_regressor(self.estimator):
-            raise ValueError(
-                "estimator must be a classifier: use ValueFilteredRegressor for this "
-                f"one. Got {name}."
+            raise ParameterError(
+                "estimator",
+                "must be a classifier: use ValueFilteredRegressor for this "
+                f"one. Got {name}.",
             )
         if self._task == "regression" and is_classifier(self.estimator):
-            raise ValueError(
-                "estimator must be a regressor: use ValueFilteredClassifier for this "
-                f"one. Got {name}."
+            raise ParameterError(
+                "estimator",
+                "must be a regressor: use ValueFilteredClassifier for this "
+                f"one. Got {name}.",
             )
 
     def _check_takes_weights(self):

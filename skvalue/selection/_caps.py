@@ -12,6 +12,7 @@ from sklearn.utils import check_array, check_consistent_length
 
 from .._utils.checks import one_column
 from .._utils.targets import encode_labels
+from ..exceptions import ParameterError
 
 # Of the rows for which a class is the most probable: those for which it is clear.
 _CLEAR_FRACTION = 0.25
@@ -203,9 +204,10 @@ class Evidence:
         )
         check_consistent_length(codes, probabilities)
         if probabilities.shape[1] != len(classes):
-            raise ValueError(
-                f"pred_probs must have a column for each of {len(classes)} classes. "
-                f"Got {probabilities.shape[1]}."
+            raise ParameterError(
+                "pred_probs",
+                f"must have a column for each of {len(classes)} classes. "
+                f"Got {probabilities.shape[1]}.",
             )
         caps = caps_of_codes(codes, probabilities)
         return cls(classes, codes, probabilities, caps)
@@ -265,10 +267,12 @@ def find_evidence(valuer, estimator, data, cv):
         return Evidence.of(data.y, probabilities)
     if not hasattr(estimator, "predict_proba"):
         got = "no estimator" if estimator is None else type(estimator).__name__
-        raise ValueError(
-            "stratify=True needs probabilities of labels, which say how many of a "
-            "class can be wrong: pass an estimator= with predict_proba, or a "
-            f"LabelErrorDetector as valuer. Got {type(valuer).__name__} and {got}."
+        raise ParameterError(
+            "stratify",
+            "must be False without probabilities of labels, which say how many of a "
+            f"class can be wrong. Got {type(valuer).__name__} and {got}.",
+            "Pass an {} with predict_proba, or a LabelErrorDetector as valuer.",
+            [("estimator", ...)],
         )
     n_splits = int(cv) if isinstance(cv, Integral) else 5
     splitter = StratifiedKFold(n_splits, shuffle=True, random_state=0)

@@ -7,6 +7,7 @@ import numpy as np
 
 from .._utils.checks import check_groups
 from .._utils.sklearn import safe_indexing
+from ..exceptions import ParameterError
 from ._caps import Evidence
 from ._rules import keep_every_class, lowest_mask, n_selected, rank_weights, ties_at_cut
 
@@ -159,9 +160,10 @@ def select_rows(valuer, y, groups, rule, evidence=None):
         n_tied_selected=n_tied_selected,
     )
     if dropped.all():
-        raise ValueError(
-            f"drop must leave at least one row. Got {rule.drop!r}, which selects all "
-            f"{n_players} {choice.unit}."
+        raise ParameterError(
+            "drop",
+            f"must leave at least one row. Got {rule.drop!r}, which selects all "
+            f"{n_players} {choice.unit}.",
         )
     return choice
 
@@ -173,9 +175,10 @@ def _check_n_values(valuer, n_values, n_rows, group_names):
         unit = "group"
         n_players = len(group_names)
     if n_values != n_players:
-        raise ValueError(
-            f"valuer must have one value per {unit}. Got {n_values} values of "
-            f"{type(valuer).__name__}."
+        raise ParameterError(
+            "valuer",
+            f"must have one value per {unit}. Got {n_values} values of "
+            f"{type(valuer).__name__}.",
         )
 
 

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from .._utils.messages import Message
+
 # Fraction of the selected rows that may be chosen by their position alone, silently.
 _TOLERATED_TIES = 0.05
 
@@ -40,9 +42,11 @@ def _nothing_selected(choice):
 def _cut_through_ties(choice):
     n_selected = int(choice.selected.sum())
     if choice.n_tied_selected > _TOLERATED_TIES * n_selected:
-        yield (
-            f"drop={choice.rule.drop!r} cuts through ties: {choice.n_tied_selected} of "
-            f"{choice.n_tied} equal {choice.unit} are selected by their order alone."
+        yield Message(
+            "drop",
+            f"cuts through ties: {choice.n_tied_selected} of {choice.n_tied} equal "
+            f"{choice.unit} are selected by their order alone.",
+            alias=f"drop={choice.rule.drop!r}",
         )
 
 
@@ -63,7 +67,10 @@ def _lost_classes(choice, weights, y, mode):
         return
 
     verb = "drops" if mode == "drop" else "lowers the total weight by"
-    message = f"drop={rule.drop!r} {verb} {', and '.join(losses)}."
+    problem = f"{verb} {', and '.join(losses)}."
+    advice = ""
+    settings = []
     if not rule.stratify and not rule.is_capped and not choice.has_groups:
-        message += " stratify=True drops of a class at most what can be wrong in it."
-    yield message
+        advice = "Pass {}, which drops of a class at most what can be wrong in it."
+        settings = [("stratify", True)]
+    yield Message("drop", problem, advice, settings, alias=f"drop={rule.drop!r}")

@@ -7,6 +7,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from .._utils.fits import set_fitted_state
 from .._utils.sklearn import HasMethods, fit_context, safe_indexing
+from ..exceptions import ParameterError
 from ._base_filter import BaseValueFilter
 from ._caps import gives_probabilities
 from ._metadata import given, route
@@ -211,9 +212,9 @@ class ValueFilter(BaseValueFilter):
             return
         valuer = fresh_valuer(self.valuer)
         if not has_fit_parameter(valuer, "sample_weight"):
-            raise ValueError(
-                "sample_weight needs a valuer whose fit takes it. Got "
-                f"{type(valuer).__name__}."
+            raise ParameterError(
+                "sample_weight",
+                f"needs a valuer whose fit takes it. Got {type(valuer).__name__}.",
             )
 
     def fit_resample(

@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_memory
 
 from .._utils.checks import check_groups
 from .._utils.warned import warn
+from ..exceptions import ParameterError
 from ..valuers import KNNShapleyValuer
 
 # Families of filters that have warned in this process, and a token of the clone that
@@ -30,9 +31,10 @@ def fresh_valuer(valuer, task="auto"):
 def check_request(row_filter, valuer, X_val, groups, n_rows):
     """Refuse invalid combinations before any computation."""
     if row_filter.stratify and groups is not None:
-        raise ValueError(
-            "stratify=True caps the rows of a class, but groups are dropped as a "
-            "whole: pass one or the other. Got both."
+        raise ParameterError(
+            "stratify",
+            "must be False with groups, which are dropped as a whole: it caps the "
+            "rows of a class. Got both.",
         )
     if isinstance(row_filter.drop, Integral):
         _check_count(row_filter.drop, groups, n_rows)
@@ -45,42 +47,51 @@ def check_request(row_filter, valuer, X_val, groups, n_rows):
 def _check_count(drop, groups, n_rows):
     group_names, _ = check_groups(groups, n_rows)
     if group_names is None and drop >= n_rows:
-        raise ValueError(f"drop must be less than n_samples={n_rows}. Got {drop}.")
+        raise ParameterError(
+            "drop", f"must be less than the number of rows, {n_rows}. Got {drop}."
+        )
     if group_names is not None and drop >= len(group_names):
-        raise ValueError(
-            f"drop must be less than n_groups={len(group_names)}. Got {drop}."
+        n_groups = len(group_names)
+        raise ParameterError(
+            "drop", f"must be less than the number of groups, {n_groups}. Got {drop}."
         )
 
 
 def _check_significant(valuer, X_val):
     if not hasattr(valuer, "harmful"):
-        raise ValueError(
-            "drop='significant' needs a valuer that has the method harmful. Got "
-            f"{type(valuer).__name__}."
+        raise ParameterError(
+            "drop",
+            "must not be 'significant' unless the valuer tests values, as those of "
+            f"neighbours do (method harmful). Got {type(valuer).__name__}.",
         )
     if X_val is None:
-        raise ValueError(
-            "drop='significant' needs X_val and y_val: it tests whether a value would "
-            "be below zero on new validation points. Got no X_val."
+        raise ParameterError(
+            "drop",
+            "must not be 'significant' without validation points: it tests whether a "
+            "value would be below zero on new ones. Got none.",
+            "Pass {}.",
+            [("X_val", ...)],
         )
 
 
 def _check_private(row_filter, valuer):
     got = f"Got {type(valuer).__name__} with epsilon={valuer.epsilon}."
     if row_filter.drop == "auto":
-        raise ValueError(
-            "drop must not be 'auto' with a private valuer: every inner fold would be "
-            f"a separate release. {got}"
+        raise ParameterError(
+            "drop",
+            "must not be 'auto' with a private valuer: every inner fold would be "
+            f"a separate release. {got}",
         )
     if row_filter.drop == "significant":
-        raise ValueError(
-            "drop must not be 'significant' with a private valuer: the test needs the "
-            f"rows, which a private fit does not keep. {got}"
+        raise ParameterError(
+            "drop",
+            "must not be 'significant' with a private valuer: the test needs the "
+            f"rows, which a private fit does not keep. {got}",
         )
     if row_filter.memory is not None:
-        raise ValueError(
-            "memory must be None with a private valuer: its values must not be stored. "
-            f"{got}"
+        raise ParameterError(
+            "memory",
+            f"must be None with a private valuer: its values must not be stored. {got}",
         )
 
 
@@ -109,9 +120,10 @@ def fit_valuer(valuer, data, memory=None):
         _check_picklable(valuer)
     fitted = memory.cache(_fit)(valuer, data.X, data.y, data.valuer_params)
     if not hasattr(fitted, "values_"):
-        raise ValueError(
-            "valuer must have values_ after fit, as valuers have. Got "
-            f"{type(valuer).__name__}."
+        raise ParameterError(
+            "valuer",
+            "must have values_ after fit, as valuers have. Got "
+            f"{type(valuer).__name__}.",
         )
     return fitted
 
@@ -122,10 +134,11 @@ def _check_picklable(valuer):
     try:
         pickle.dumps(valuer)
     except Exception as error:
-        raise ValueError(
-            "memory must be None with a valuer that cannot be pickled, for example "
+        raise ParameterError(
+            "memory",
+            "must be None with a valuer that cannot be pickled, for example "
             "because of a lambda as scoring: define the function in a module. Got "
-            f"{error}."
+            f"{error}.",
         ) from None
 
 

@@ -173,7 +173,7 @@ def test_a_letter_that_the_encoding_lacks_is_refused():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"encoding": "utf-16"}, "encoding='utf-16' does not fit the file"),
+        ({"encoding": "utf-16"}, "encoding must fit the file. Got 'utf-16'"),
         ({"encoding": "utf-8-sig"}, "encoding must be one that gives the bytes"),
         ({"separator": "|"}, "or quotes that do not match"),
     ],

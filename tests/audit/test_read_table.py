@@ -355,7 +355,7 @@ def test_a_field_of_any_length_is_read(cell, read):
 
 WIDE = ",".join(f"c{i}" for i in range(10_001)) + "\n" + "1," * 10_000
 REFUSED = [
-    ("a,b\n1,x\n", {"encoding": "none"}, "encoding='none' does not fit"),
+    ("a,b\n1,x\n", {"encoding": "none"}, "encoding must fit the file. Got 'none'"),
     ("a,b\n1,x\n", {"text": "c"}, "text must be columns of the file: a, b. Got 'c'"),
     (
         "a,b\n1,x\n", {"missing": "9=c"},

@@ -492,7 +492,7 @@ def test_rows_are_counted_before_they_are_read(kind, arrow_table, tmp_path, caps
         table.to_pandas().to_csv(path, index=False)
     assert command(f"check {path} --target y --checks fast --max-rows 59") == 2
     message = capsys.readouterr().err
-    assert "--max-rows 59" in message
+    assert "must have at most 59 rows. Got 60. Pass --max-rows 60" in message
     assert len(message.splitlines()) == 1
 
 

@@ -361,11 +361,11 @@ BAD = {
     "line 3 must have 2 fields, as most lines have (separated by ',').": (
         "a,label\n1,x\n2\n"
     ),
-    "Got 3: mend it, or pass --sep.": "a,label\n1,x\n2,y,3\n",
+    "Got 3. Mend it, or pass --sep.": "a,label\n1,x\n2,y,3\n",
     "a quote is not closed, if fields are separated by ','.": 'a,label\n1,x\n2,"y\n',
     "the file must have a header and rows. Got none": "",
     "the file must have at least one row. Got a header alone.": "a,label\n",
-    "must name every column once. Got 'a' twice: rename one, or pass --no": (
+    "must name every column once. Got 'a' twice. Rename one, or pass --no": (
         "a,a,label\n1,2,x\n"
     ),
     "--target must be a column of the file: a, b. Got 'label'": "a,b\n1,x\n2,y\n",

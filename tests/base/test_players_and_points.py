@@ -170,7 +170,7 @@ def test_leave_one_out_of_many_rows_warns():
     n = 50_001
     X, y = np.arange(n, dtype=float)[:, None], np.arange(n) % 2
     valuer = KNNShapleyValuer().set_callbacks(Impatient(interrupt_at=1))
-    message = "compares 2,500,100,001 pairs of rows. Pass X_val and y_val"
+    message = "compares 2,500,100,001 pairs of rows. Pass X_val=, or cv=5"
     with (
         pytest.warns(QuadraticCostWarning, match=message),
         pytest.raises(KeyboardInterrupt),

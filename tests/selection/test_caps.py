@@ -157,13 +157,17 @@ class TestAuto:
     )
     def test_without_probabilities_an_estimator_is_needed(self, noisy, valuer):
         X, y, _ = noisy
-        with pytest.raises(ValueError, match="drop='auto' needs an estimator"):
+        with pytest.raises(
+            ValueError, match="drop must not be 'auto' without an estimator"
+        ):
             ValueFilter(valuer, drop="auto").fit(X, y)
 
     def test_targets_are_cross_validated(self):
         X, y = load_diabetes(return_X_y=True)
         detector = LabelErrorDetector(Ridge(), random_state=0, cv=2)
-        with pytest.raises(ValueError, match="drop='auto' needs an estimator"):
+        with pytest.raises(
+            ValueError, match="drop must not be 'auto' without an estimator"
+        ):
             ValueFilter(detector, drop="auto").fit(X[:100], y[:100])
         row_filter = ValueFilter(detector, drop="auto", estimator=Ridge(), cv=2)
         assert row_filter.fit(X[:100], y[:100]).drop_scores_.shape == (6, 2)

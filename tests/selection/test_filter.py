@@ -169,7 +169,7 @@ def test_groups_are_dropped_as_a_whole(first_column, rows):
     assert row_filter.report_.group.tolist() == ["u", "u"]
     reason = "rank 1 of 3 values of groups; drop selects the lowest 1"
     assert set(row_filter.report_.reason) == {reason}
-    with pytest.raises(ValueError, match=r"less than n_groups=3\. Got 3\."):
+    with pytest.raises(ValueError, match="less than the number of groups, 3. Got 3."):
         ValueFilter(first_column(), drop=3).fit(X, y, groups=groups)
 
 
@@ -334,9 +334,12 @@ def test_a_fit_deletes_attributes_of_the_former_fit(first_column, rows):
         ({"drop": None}, "'drop' parameter"),
         ({"drop": True}, "'drop' parameter"),
         ({"drop": False}, "'drop' parameter"),
-        ({"drop": 6}, "drop must be less than n_samples=6"),
-        ({"drop": "auto"}, "drop='auto' needs an estimator"),
-        ({"drop": "significant"}, "drop='significant' needs X_val"),
+        ({"drop": 6}, "drop must be less than the number of rows, 6"),
+        ({"drop": "auto"}, "drop must not be 'auto' without an estimator"),
+        (
+            {"drop": "significant"},
+            "drop must not be 'significant' without validation points",
+        ),
         ({"fdr": 0}, "'fdr' parameter"),
     ],
 )
@@ -357,7 +360,7 @@ def test_a_rule_that_leaves_no_row_is_refused(first_column):
 
 
 def test_significant_needs_a_valuer_with_harmful(rows):
-    message = "drop='significant' needs .* harmful. Got StandardS"
+    message = "drop must not be 'significant' unless .* harmful.. Got StandardS"
     with pytest.raises(ValueError, match=message):
         ValueFilter(StandardScaler(), drop="significant").fit(*rows)
 

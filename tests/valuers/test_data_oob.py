@@ -343,7 +343,7 @@ def test_validation_points_are_not_used_and_a_warning_says_so(data):
     X, y = data
     valuer = DataOOBValuer(n_estimators=5, random_state=0)
     expected = valuer.fit(X, y).values_
-    with pytest.warns(UserWarning, match="X_val and y_val are not used: DataOOB"):
+    with pytest.warns(UserWarning, match="X_val is not used: DataOOB"):
         valuer.fit(X, y, X_val=X[:9] + 1, y_val=y[:9])
     np.testing.assert_array_equal(valuer.values_, expected)
 

@@ -5,6 +5,7 @@ import numpy as np
 from ..._utils.checks import check_length, one_column, seed_of
 from ..._utils.table_columns import Column, columns_of, entries_of
 from ..._utils.targets import check_task
+from ...exceptions import ParameterError
 from ...labels import find_duplicates, label_spellings, match_rows
 from ._equal_rows import find_common_rows, find_equal_rows
 from ._finding import SEVERITIES
@@ -117,7 +118,9 @@ def check_table(
     is_labelled = ~target_column.missing
     n_labelled = is_labelled[:n_rows].sum()
     if n_labelled < _FEWEST:
-        raise ValueError(f"y must hold at least {_FEWEST} labels. Got {n_labelled}.")
+        raise ParameterError(
+            "y", f"must hold at least {_FEWEST} labels. Got {n_labelled}."
+        )
     seed = seed_of(random_state)
     is_text = target_column.kind == "category"
     if is_text:
@@ -177,8 +180,8 @@ def _wording_of(task, labels, is_text):
     if check_task(task, labels) == "classification":
         return OF_CLASSES
     if is_text:
-        raise ValueError(
-            f"y must hold numbers with task='regression'. Got {labels[0]!r}."
+        raise ParameterError(
+            "y", f"must hold numbers with task='regression'. Got {labels[0]!r}."
         )
     return OF_TARGETS
 

@@ -90,7 +90,7 @@ def _run(options):
     check_outputs(options, outputs, [options.table, options.validation])
     named_by = None
     if options.named_by is not None:
-        named_by = read_report(options.named_by)
+        named_by = read_report(options.named_by, "--from")
     else:
         _check_valuation(options)
     options.target = options.target or named_by.about["target"]
@@ -153,6 +153,17 @@ def _check_valuation(options):
     """Refuse options that say too little, or too much, to value the rows."""
     if options.target is None:
         raise ValueError("--target must name a column without --from. Got none.")
+    if options.drop == "significant":
+        if options.method == DETECTOR:
+            raise ValueError(
+                "--drop significant needs --validation and another --method, such as "
+                "knn: the detector tests no values."
+            )
+        if options.validation is None:
+            raise ValueError(
+                "--drop significant needs --validation: it tests whether a value would "
+                "be below zero on new validation points. Got none."
+            )
     if options.method == DETECTOR and options.validation is not None:
         raise ValueError(
             "--validation needs a --method that takes validation points, such as knn: "

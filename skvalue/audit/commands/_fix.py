@@ -91,8 +91,8 @@ def _read_corrections(path, named):
     return corrections
 
 
-def read_report(path):
-    """The report of a JSON file."""
+def read_report(path, name="report"):
+    """The report of a JSON file, which messages call by a name."""
     if not os.path.isfile(path):
-        raise ValueError(f"report must be a file that exists. Got {path}.")
+        raise ValueError(f"{name} must be a file that exists. Got {path}.")
     return AuditReport.from_json(read_text(path, _LARGEST, "report"))

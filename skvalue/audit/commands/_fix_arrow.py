@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ..._utils.optional import import_optional
 from ..._utils.untrusted import refuse
+from ...exceptions import ParameterError
 from ..reading import ARROW, whole_table
 
 _FIRST = 2  # number of the first row: the names of the columns are row 1
@@ -28,8 +29,8 @@ def fix_arrow(path, corrections):
         row = correction.row - _FIRST
         _check(table, row, correction)
         if row in removed or (row, correction.column) in changed:
-            raise ValueError(
-                f"corrections must change a field once. Got {correction} as well."
+            raise ParameterError(
+                "corrections", f"must change a field once. Got {correction} as well."
             )
         if correction.new is None:
             removed.add(row)

@@ -12,7 +12,7 @@ import skvalue
 from ...priarta import add_buyer_command, add_seller_command
 from ...privacy import add_ledger_command
 from . import _audit, _check, _clean, _fix, _methods, _review, _value
-from ._words import in_words
+from ._messages import in_words
 
 _DONE = 0
 _BAD_INPUT = 2
@@ -110,7 +110,7 @@ def _parser():
 
 
 def _one_line(error):
-    text = in_words(" ".join(str(error).split())) or type(error).__name__
+    text = in_words(error) or type(error).__name__
     return text if len(text) < _LONGEST else text[:_LONGEST] + " ..."
 
 

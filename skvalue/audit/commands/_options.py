@@ -46,6 +46,15 @@ def fraction(text):
     return number
 
 
+def seed(text):
+    """The seed of random numbers, of the words of a command."""
+    if not text.isdecimal() or int(text) >= 2**32:
+        raise argparse.ArgumentTypeError(
+            f"must be a whole number from 0 to 4294967295. Got {text!r}."
+        )
+    return int(text)
+
+
 _OPTIONS = {
     "table": dict(
         help="a CSV or TSV file (also .gz), or a .xlsx, .jsonl, .parquet, .arrow or "
@@ -98,7 +107,7 @@ _OPTIONS = {
     ),
     "--strict": dict(action="store_true", help="refuse what can be read in two ways"),
     "--output": dict(help="page to write (.html)"),
-    "--seed": dict(type=int, default=0, help="random state; default: %(default)s"),
+    "--seed": dict(type=seed, default=0, help="random state; default: %(default)s"),
     "--json": dict(help="file for `skvalue review` (.json)"),
     "--csv": dict(help="the list, for verdicts in its column is_error (.csv)"),
     "--tasks": dict(help="the rows to review as tasks of Label Studio (.json)"),

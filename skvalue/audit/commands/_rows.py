@@ -1,5 +1,6 @@
 """Rows and targets of the tables that a command is given."""
 
+import os
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -7,12 +8,13 @@ import numpy as np
 
 from ..._utils.checks import format_values
 from ..._utils.columns import column_encoder
+from ...exceptions import ParameterError
 from ...labels import find_duplicates, label_spellings
 from .. import Correction, Finding, Reading, read_table
 from ..checks import SEVERITIES, find_spellings
 from ..reading import split_target
+from ._messages import in_words
 from ._options import reading_of
-from ._words import in_words
 
 _SHOWN = 20  # rows, or labels, that are named
 
@@ -122,7 +124,7 @@ class Rows:
 
 def read_rows(options):
     """The rows of the table, and the validation points; prints what was read."""
-    reading, X, labels, groups = read_columns(options, options.table)
+    reading, X, labels, groups = read_columns(options, options.table, "the table")
     has_labels = labels is not None
     are_classes = (
         has_labels and labels.dtype.kind != "f" and options.task != "regression"
@@ -165,7 +167,9 @@ def read_rows(options):
 
 def _with_validation(rows, options):
     """The rows with the validation points, read as they were."""
-    reading, X_val, y_val, _ = read_columns(options, options.validation, rows.reading)
+    reading, X_val, y_val, _ = read_columns(
+        options, options.validation, "--validation", rows.reading
+    )
     for doubt in reading.doubts:
         print(f"question: {options.validation}: {in_words(doubt)}")
     check_columns(rows.X, X_val)
@@ -179,15 +183,27 @@ def _with_validation(rows, options):
     )
 
 
-def read_columns(options, path, like=None):
-    """The table of a file; `like`: a reading that decides in place of doubts."""
+def read_columns(options, path, name, like=None):
+    """The table of a file, which messages call by a name.
+
+    like : Reading, which decides in place of doubts, or None
+    """
+    if not os.path.exists(path):
+        raise ValueError(f"{name} must be a file that exists. Got {path}.")
     target = options.target
     try:
         reading = read_table(
-            path, target, task=options.task, like=like, **reading_of(options)
+            path,
+            target,
+            task=options.task,
+            like=like,
+            **{**reading_of(options), "strict": False},
         )
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise ValueError(f"{path}: {in_words(error)}") from None
+    if options.strict and reading.doubts:
+        doubts = " ".join(map(in_words, reading.doubts))
+        raise ValueError(f"--strict refuses {path}: {doubts}")
     frame = reading.frame
     ignored = list(options.ignore or ())
     for name in ignored:
@@ -264,17 +280,18 @@ def check_columns(X, others, name="--validation", first="the table"):
     """Refuse a table without the columns of the first, or with other entries."""
     for column in X.columns:
         if column not in others.columns:
-            raise ValueError(
-                f"{name} must have the columns of {first}. Got none named {column!r}."
+            raise ParameterError(
+                name, f"must have the columns of {first}. Got none named {column!r}."
             )
     for column in X.columns:
         if not _holds_numbers(X[column]) or _holds_numbers(others[column]):
             continue
         present = others[column].dropna()
         if len(present):
-            raise ValueError(
-                f"{name} must have numbers in the column {column!r}, as {first} has. "
-                f"Got others, such as {present.iloc[0]!r}."
+            raise ParameterError(
+                name,
+                f"must have numbers in the column {column!r}, as {first} has. "
+                f"Got others, such as {present.iloc[0]!r}.",
             )
 
 

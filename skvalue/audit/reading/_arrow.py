@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ..._utils.optional import import_optional
 from ..._utils.untrusted import refuse
+from ...exceptions import ParameterError
 
 ARROW = (".parquet", ".arrow", ".feather")
 MAX_ROWS = 10_000_000
@@ -99,7 +100,13 @@ def _ipc_table(pyarrow, path, max_rows):
 def refuse_many_rows(n_rows, max_rows):
     """Refuse a table of more rows than are to be read."""
     if n_rows > max_rows:
-        refuse("the file", f"of at most max_rows={max_rows} rows", n_rows)
+        raise ParameterError(
+            "max_rows",
+            f"the file must have at most {max_rows} rows. Got {n_rows}.",
+            "Pass {} to read it.",
+            [("max_rows", n_rows)],
+            subject="",
+        )
 
 
 def refuse_many_bytes(n_bytes):

@@ -2,6 +2,8 @@
 
 from collections import defaultdict
 
+from ..._utils.messages import Message
+
 _ORDERS = {
     "dmy": "day, month, year",
     "mdy": "month, day, year",
@@ -27,10 +29,17 @@ class Conventions:
             if column.kind in self.common and len(column.readings) == 1:
                 self.common[column.kind] |= set(column.readings) - {"", "ymd"}
         if len(self.common["number"]) > 1 and decimal is None:
-            self.doubts.append(
+            self.ask(
                 "some columns have a decimal comma, others a decimal point: each is "
-                "read by its own entries. Pass decimal= to accept that."
+                "read by its own entries.",
+                "Pass {} to accept that.",
+                [("decimal", ...)],
             )
+
+    def ask(self, problem, advice, settings):
+        """Add a doubt; the first of the settings has the parameter that decides."""
+        parameter = settings[0][0]
+        self.doubts.append(Message(parameter, problem, advice, settings, subject=""))
 
     def common_key(self, kind):
         """Decimal mark, or order of dates, by the option or by all columns; or None."""
@@ -65,15 +74,17 @@ class Conventions:
         first_key, second_key = column.readings
         first = str(column.readings[first_key][0])[:10]
         second = str(column.readings[second_key][0])[:10]
-        self.doubts.append(
-            f"{name!r}: {example!r} can be {first} or {second}, read as {first}. Pass "
-            f"{option}={first_key!r} or {option}={second_key!r}."
+        self.ask(
+            f"{name!r}: {example!r} can be {first} or {second}, read as {first}.",
+            "Pass {} or {}.",
+            [(option, first_key), (option, second_key)],
         )
 
     def _doubt_century(self, name, latest_year, example):
         """Ask of which hundred years the years of two digits are."""
-        self.doubts.append(
+        self.ask(
             f"{name!r}: years of two digits, such as in {example!r}, can be of two "
-            f"centuries, read as {latest_year - 99} to {latest_year}. Pass "
-            "latest_year= for the hundred years that end with it."
+            f"centuries, read as {latest_year - 99} to {latest_year}.",
+            "Pass {} for the hundred years that end with it.",
+            [("latest_year", ...)],
         )

@@ -1,12 +1,14 @@
 """From the bytes of a file to its text: the encoding, or why it is unknown.
 
-Refusals are ValueErrors that name the parameter of `read_table` that decides.
+Refusals name the parameter of `read_table` that decides.
 """
 
 import codecs
 import re
 
 import numpy as np
+
+from ...exceptions import ParameterError
 
 _NO_TEXT = {
     b"PK\x03\x04": "an Excel or zip file",
@@ -38,8 +40,8 @@ def decode(raw, encoding=None):
         try:
             return raw.decode(encoding), encoding
         except (UnicodeError, LookupError) as error:
-            raise ValueError(
-                f"encoding={encoding!r} does not fit the file: {error}."
+            raise ParameterError(
+                "encoding", f"must fit the file. Got {encoding!r}: {error}."
             ) from None
 
     for start, kind in _NO_TEXT.items():
@@ -50,9 +52,7 @@ def decode(raw, encoding=None):
         try:
             return raw.decode(codec), codec
         except UnicodeDecodeError:
-            raise ValueError(
-                f"the file starts as {codec} and is not. Pass encoding=."
-            ) from None
+            raise _unknown(f"the file starts as {codec} and is not.") from None
 
     try:
         return raw.decode("utf-8"), "utf-8"
@@ -61,7 +61,14 @@ def decode(raw, encoding=None):
     text = raw.decode("cp1252", errors="replace")
     if "\ufffd" not in text and _fraction_western(text) >= _WESTERN:
         return text, "cp1252"
-    raise ValueError("the encoding is unknown. Pass encoding=.")
+    raise _unknown("the encoding is unknown.")
+
+
+def _unknown(problem):
+    """The error of a file whose encoding has to be passed."""
+    return ParameterError(
+        "encoding", problem, "Pass {}.", [("encoding", ...)], subject=""
+    )
 
 
 def _codec_by_mark(raw):
@@ -90,9 +97,9 @@ def _refuse_two_encodings(raw, first_bad):
     n_bytes = len(re.findall(rb"[\x80-\xff]", raw))
     if n_pairs and 2 * n_pairs >= _TWO_BYTES * n_bytes:
         line = raw[:first_bad].count(b"\n") + 1
-        raise ValueError(
+        raise _unknown(
             f"line {line} is not UTF-8, though most lines are: the file has two "
-            "encodings. Mend that line, or pass encoding=."
+            "encodings. Mend that line, or say which."
         )
 
 

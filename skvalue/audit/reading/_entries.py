@@ -4,6 +4,7 @@ import numpy as np
 
 from ..._utils.checks import format_values
 from ..._utils.untrusted import refuse
+from ...exceptions import ParameterError
 from ._types import MISSING, TextColumn
 
 _LONGEST_LABEL = 1000  # characters
@@ -33,15 +34,16 @@ def target_column(name, column, task, conventions):
     n_rows = len(column.cells)
     if task == "auto" and is_whole and _are_amounts(len(values), n_rows):
         note = (
-            f"a regression, since {len(values):,} whole numbers differ (pass "
-            "task='classification' if they are classes),"
+            f"a regression, since {len(values):,} whole numbers differ (unless the "
+            "task is said to be classification),"
         )
         conventions.notes[note].append(name)
         return column
     if task == "auto" and is_whole and _may_be_amounts(values, n_rows):
-        conventions.doubts.append(
-            f"{name!r} has {len(values)} different whole numbers, read as classes. "
-            "Pass task='regression' if they are amounts, else task='classification'."
+        conventions.ask(
+            f"{name!r} has {len(values)} different whole numbers, read as classes.",
+            "Pass {} if they are amounts, else {}.",
+            [("task", "regression"), ("task", "classification")],
         )
 
     # "none" and the like may be a class; other words count as missing as before.
@@ -85,14 +87,20 @@ def typed_entries(name, column, conventions, asks_for_codes):
         values = conventions.choose(name, column, present[0])
         if column.kind == "number" and np.isinf(values).any():
             cell = present[int(np.argmax(np.isinf(values)))]
-            rule = "of numbers below 1.8e308, or a column of text="
-            refuse(f"the column {name!r}", rule, cell)
+            raise ParameterError(
+                "text",
+                f"the column {name!r} must be of numbers below 1.8e308. Got {cell!r}.",
+                "Pass {} to read texts.",
+                [("text", name)],
+                subject="",
+            )
     if column.odd_words:
         n_odd = sum(counts[word] for word in column.odd_words)
-        conventions.doubts.append(
+        conventions.ask(
             f"{name!r}: {format_values(column.odd_words)} ({n_odd} rows) read as "
-            f"missing, since all others are {column.kind}s. Pass "
-            f"missing='{column.odd_words[0]}={name}' to accept that, or text={name!r}."
+            f"missing, since all others are {column.kind}s.",
+            "Pass {} to accept that, or {}.",
+            [("missing", f"{column.odd_words[0]}={name}"), ("text", name)],
         )
     words = [word for word in column.missing if word]
     if words:
@@ -106,10 +114,11 @@ def typed_entries(name, column, conventions, asks_for_codes):
     if asks_for_codes:
         times = np.array([counts[cell] for cell in present], dtype=np.intp)
         for code, n_rows in find_codes(values, times):
-            conventions.doubts.append(
+            conventions.ask(
                 f"{name!r}: {code} stands in {n_rows} rows, apart from all others: "
-                f"does it mean missing? Pass missing='{code}={name}' if so, else "
-                f"missing='={name}'."
+                "does it mean missing?",
+                "Pass {} if so, else {}.",
+                [("missing", f"{code}={name}"), ("missing", f"={name}")],
             )
     has_gaps = not len(values) or codes.min() < 0
     if has_gaps or np.any(np.floor(values) != values) or np.abs(values).max() >= 2**53:
@@ -120,10 +129,11 @@ def typed_entries(name, column, conventions, asks_for_codes):
 def _texts(name, column, conventions):
     """The entries of a column of texts, None where one is missing."""
     if column.looks_typed:
-        conventions.doubts.append(
+        conventions.ask(
             f"{name!r} stays text, though it looks like numbers or dates, such as "
-            f"{format_values(list(column.counts)[:3])}. Pass text={name!r} to accept "
-            "that."
+            f"{format_values(list(column.counts)[:3])}.",
+            "Pass {} to accept that.",
+            [("text", name)],
         )
     missing = {*column.missing, *column.odd_words}
     texts = [None if cell in missing else cell for cell in column.cells]

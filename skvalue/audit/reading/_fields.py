@@ -1,6 +1,6 @@
 """From the text of a file to its fields: separator and header, or why they are unknown.
 
-Refusals are ValueErrors that name the parameter of `read_table` that decides.
+Refusals name the parameter of `read_table` that decides.
 """
 
 import csv
@@ -14,6 +14,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+
+from ..._utils.untrusted import integer, refuse
+from ...exceptions import ParameterError
 
 _SEPARATORS = ",;\t|"
 _PLAIN = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
@@ -48,6 +51,14 @@ class _Record(NamedTuple):
     number: int  # among all records, empty lines included
 
 
+def check_layout(separator, skip_lines):
+    """Refuse a separator and a number of lines that no text has."""
+    is_one_letter = isinstance(separator, str) and len(separator) == 1
+    if separator is not None and (not is_one_letter or separator in '\r\n"'):
+        refuse("separator", "one character, no quote or end of a line", separator)
+    integer(skip_lines, "skip_lines", 0, 10**9)
+
+
 def split(text, separator=None, skip_lines=0, header=None):
     """Fields of a text, and notes on what was assumed; options as of `read_table`."""
     lines = list(io.StringIO(text.removeprefix("\ufeff"), newline=""))
@@ -66,11 +77,10 @@ def split(text, separator=None, skip_lines=0, header=None):
     widths = {char: _common_width(records) for char, records in parsed.items()}
     best, *others = sorted(widths, key=lambda char: -widths[char])
     if not widths[best]:
-        raise ValueError(_why_ragged(lines, start, parsed))
+        raise _ragged_error(lines, start, parsed)
     if others and widths[others[0]] == widths[best]:
-        raise ValueError(
-            f"both {best!r} and {others[0]!r} give {widths[best]} fields in every "
-            "line. Pass separator=."
+        raise _undecided(
+            f"both {best!r} and {others[0]!r} give {widths[best]} fields in every line."
         )
     notes = []
     if best != "," or any(widths[char] for char in others):
@@ -129,30 +139,32 @@ def _common_width(records):
     return 0 if widths or width == 1 else width
 
 
-def _why_ragged(lines, start, parsed):
-    """Why no separator gives the same number of fields in every line."""
+def _undecided(problem, advice="Pass {}.", settings=(("separator", ...),)):
+    """The error of a file of which a parameter, that of the settings, decides."""
+    return ParameterError(settings[0][0], problem, advice, settings, subject="")
+
+
+def _ragged_error(lines, start, parsed):
+    """The error that no separator gives the same number of fields in every line."""
     first_line = "".join(lines[:1])
     for char, records in parsed.items():
         if records is None and char in first_line:
-            return _why_quotes(lines, start, char)
+            return ValueError(_why_quotes(lines, start, char))
     parsed = {char: records for char, records in parsed.items() if records}
     if not parsed:
-        return (
+        return ValueError(
             "the file must have a header and rows. Got none, or quotes that do not "
             "match."
         )
     if all(len(records) < 2 for records in parsed.values()):
-        return "the file must have at least one row. Got a header alone."
+        return ValueError("the file must have at least one row. Got a header alone.")
 
     # The separator that gives most lines one number of fields, if it is above one.
     usual = {char: _usual_width(records) for char, records in parsed.items()}
     best = max(usual, key=lambda char: usual[char])
     n_lines, width = usual[best]
     if not n_lines:
-        return (
-            "no separator (comma, semicolon, tab, |) gives two columns. Pass "
-            "separator=."
-        )
+        return _undecided("no separator (comma, semicolon, tab, |) gives two columns.")
 
     records = parsed[best]
     odd = [i for i, record in enumerate(records) if len(record.entries) != width]
@@ -166,11 +178,12 @@ def _why_ragged(lines, start, parsed):
         rows = [record.entries for record in records[1:]]
         reason = _why_one_more(rows, best)
         if reason is not None:
-            return f"{rule}: {reason}"
+            return ValueError(f"{rule}: {reason}")
     is_at_start = odd == list(range(len(odd)))
     if is_at_start and odd[-1] < _TITLES:
-        return f"{rule}: is it a title? Pass skip_lines={records[odd[-1]].end}."
-    return f"{rule}: mend it, or pass separator=."
+        skipped = [("skip_lines", records[odd[-1]].end)]
+        return _undecided(f"{rule}: is it a title?", settings=skipped)
+    return _undecided(f"{rule}.", "Mend it, or pass {}.")
 
 
 def _why_quotes(lines, start, separator):
@@ -240,15 +253,18 @@ def _name_columns(records, header=None):
         if name:
             continue
         if i not in (0, len(names) - 1):
-            raise ValueError(
-                f"column {i + 1} must have a name. Got none: pass header=False?"
+            raise _undecided(
+                f"column {i + 1} must have a name. Got none.",
+                "Give it one, or pass {}.",
+                [("header", False)],
             )
         names[i] = f"column {i + 1}"
     name, times = Counter(names).most_common(1)[0]
     if times > 1:
-        raise ValueError(
-            f"the header must name every column once. Got {name!r} twice: rename one, "
-            "or pass header=False."
+        raise _undecided(
+            f"the header must name every column once. Got {name!r} twice.",
+            "Rename one, or pass {}.",
+            [("header", False)],
         )
     if header is None:
         _refuse_data(names, rows)
@@ -279,6 +295,8 @@ def _is_plain(entry):
 
 
 def _refuse_header(reason):
-    raise ValueError(
-        f"the first line looks like data: {reason}. Pass header=False or header=True."
+    raise _undecided(
+        f"the first line looks like data: {reason}.",
+        "Pass {} or {}.",
+        [("header", False), ("header", True)],
     )

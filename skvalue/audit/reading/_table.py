@@ -8,17 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from ..._utils.checks import format_values
 from ..._utils.optional import import_optional
-from ..._utils.untrusted import refuse, refuse_no_file
+from ..._utils.text import plural
+from ..._utils.untrusted import choice, integer, refuse, refuse_no_file
+from ...exceptions import ParameterError
 from ._arrow import ARROW, MAX_ROWS, read_arrow, refuse_many_rows
 from ._conventions import Conventions
 from ._encoding import decode
 from ._entries import target_column, typed_entries
-from ._fields import Fields, split
+from ._fields import Fields, check_layout, split
 from ._other_kinds import as_csv, decompressed
 from ._types import read_column
 
 _MOST_COLUMNS = 10_000
+FIRST_ROW = 2  # number of the first row in a spreadsheet, whose header is row 1
 
 
 @dataclass(frozen=True)
@@ -202,6 +206,11 @@ def read_table(
     dates of day, month, year in am
     'k.A.' missing in am
     """
+    if isinstance(missing, str):
+        missing = [missing]
+    missing = list(missing or ())
+    check_layout(separator, skip_lines)
+    _check_options(decimal, dates, task, latest_year, max_rows)
     refuse_no_file(path, "the file")
     if Path(path).suffix.lower() in ARROW:
         frame = read_arrow(path, max_rows)
@@ -236,9 +245,6 @@ def read_table(
     kept_as_text = {*_listed_names(text, names, "text"), *texts_before}
     if task == "classification":
         kept_as_text.add(target)
-    if isinstance(missing, str):
-        missing = [missing]
-    missing = list(missing or ())
     codes = _codes_by_column(missing, names)
     columns = {
         name: read_column(cells, codes[name], name in kept_as_text, latest_year)
@@ -247,19 +253,21 @@ def read_table(
 
     # One reading of each, by what the columns have in common.
     conventions = Conventions(columns.values(), decimal, dates)
-    conventions.doubts += _doubts_about_letters(content)
+    _ask_about_letters(content, fields, conventions)
     if target in columns:
         columns[target] = target_column(target, columns[target], task, conventions)
     entries = {
         name: typed_entries(name, column, conventions, f"={name}" not in missing)
         for name, column in columns.items()
     }
-    conventions.doubts += _doubts_about_words(columns, missing, {target, *kept_as_text})
+    _ask_about_words(columns, missing, {target, *kept_as_text}, conventions)
     if task == "auto" and target in columns and columns[target].kind == "number":
         # Whole numbers that are amounts: integers would be taken for classes.
         entries[target] = np.asarray(entries[target], dtype=np.float64)
     if strict and conventions.doubts:
-        raise ValueError(" ".join(conventions.doubts))
+        raise ParameterError(
+            "strict", " ".join(conventions.doubts), subject="two readings:"
+        )
     for note, noted_columns in conventions.notes.items():
         notes.append(f"{note} in {_listed(noted_columns)}")
 
@@ -282,6 +290,18 @@ def read_table(
     )
     reading = Reading(frame, notes, conventions.doubts, source=source)
     return _leave_out_unlabelled(reading, target)
+
+
+def _check_options(decimal, dates, task, latest_year, max_rows):
+    """Refuse values that no file can be read by."""
+    if decimal is not None:
+        choice(decimal, "decimal", (".", ","))
+    if dates is not None:
+        choice(dates, "dates", ("dmy", "mdy"))
+    choice(task, "task", ("auto", "classification", "regression"))
+    integer(max_rows, "max_rows", 1, 10**18)
+    if latest_year is not None:
+        integer(latest_year, "latest_year", 99, 9999)
 
 
 def split_target(reading, target, left_out=()):
@@ -326,8 +346,8 @@ def _codes_by_column(missing, names):
     return codes
 
 
-def _doubts_about_words(columns, missing, decided):
-    """The doubt about words that are missing in some columns and entries of others.
+def _ask_about_words(columns, missing, decided, conventions):
+    """Ask about words that are missing in some columns and entries of others.
 
     decided : set of names of columns that are not asked about
     """
@@ -344,25 +364,49 @@ def _doubts_about_words(columns, missing, decided):
             of_entries.setdefault(word, []).append(name)
     for word in sorted(of_entries):
         texts = of_entries[word]
-        options = " and ".join(f"missing='={name}'" for name in texts[:5])
-        yield (
+        are_entries = [("missing", f"={name}") for name in texts[:5]]
+        conventions.ask(
             f"{word!r} is missing in {_listed(of_missing[word])} and an entry of "
-            f"{_listed(texts)}. Pass missing={word!r} if it is missing everywhere, "
-            f"else {options}."
+            f"{_listed(texts)}.",
+            "Pass {} if it is missing everywhere, else "
+            f"{' and '.join(['{}'] * len(are_entries))}.",
+            [("missing", word), *are_entries],
         )
 
 
-def _doubts_about_letters(text):
-    """Doubts about letters that were lost, or read wrongly, before."""
+def _ask_about_letters(text, fields, conventions):
+    """Ask about letters that were lost, or read wrongly, before."""
     if "\ufffd" in text:
         n_lost = text.count("\ufffd")
-        yield f"{n_lost} letters were lost before (\ufffd). Pass encoding=."
+        conventions.ask(
+            f"{n_lost} letters were lost before (\ufffd).",
+            "Pass {}.",
+            [("encoding", ...)],
+        )
     if re.search("Ã[¤¶¼Ÿ©¨\x9f]|â€", text):
-        yield "letters such as 'Ã¼' show a text that was once read in a wrong encoding."
+        conventions.ask(
+            "letters such as 'Ã¼' show a text that was once read in a wrong encoding.",
+            "Mend it, or pass {} if the file is of another one.",
+            [("encoding", ...)],
+        )
     controls = {char for char in text if unicodedata.category(char) == "Cc"}
     controls -= set("\r\n\t")
     if controls:
-        yield f"the text holds {len(controls)} kinds of control characters."
+        place = _first_place(controls, fields)
+        conventions.doubts.append(
+            f"the text holds {plural(len(controls), 'control character')} "
+            f"({format_values(sorted(controls))}), first {place}. Mend them."
+        )
+
+
+def _first_place(controls, fields):
+    """Where the first of some characters stands, in words."""
+    pattern = re.compile(f"[{re.escape(''.join(sorted(controls)))}]")
+    for number, row in zip(fields.numbers.tolist(), fields.rows):
+        for name, entry in zip(fields.names, row):
+            if pattern.search(entry):
+                return f"in row {number + FIRST_ROW}, column {name!r}"
+    return "above the rows"
 
 
 def _leave_out_unlabelled(reading, target):

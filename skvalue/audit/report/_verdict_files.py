@@ -6,6 +6,7 @@ from pathlib import Path
 from ..._utils.checks import format_values
 from ..._utils.untrusted import refuse, refuse_no_file
 from ..._utils.warned import warn
+from ...exceptions import ParameterError
 from .._spreadsheets import WORDS, read_lines, row_of
 
 _SKIPPED = {"skip", "skipped", "unsure", "unclear", "don't know", "cannot tell", "?"}
@@ -51,16 +52,16 @@ def read_verdicts(path, labels, numbers):
         try:
             tasks = json.loads(content.decode("utf-8-sig"))
         except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-            raise ValueError(
-                f"verdicts must be CSV or JSON text. Got {path}: {error}."
+            raise ParameterError(
+                "verdicts", f"must be CSV or JSON text. Got {path}: {error}."
             ) from None
         verdicts = _verdicts_of_tasks(tasks, labels)
     else:
         lines = read_lines(content, "verdicts", ("row", "is_error"))
         verdicts = _verdicts_of_lines(lines, numbers)
     if not verdicts:
-        raise ValueError(
-            f"verdicts must hold at least one verdict. Got {path}, which has none."
+        raise ParameterError(
+            "verdicts", f"must hold at least one verdict. Got {path}, which has none."
         )
     return list(verdicts), list(verdicts.values())
 

@@ -1,5 +1,7 @@
 """The command ``buyer``: a buyer's side of PriArTa."""
 
+import os
+
 from ..._utils.output_files import KINDS, check_outputs, pandas, write_frame
 from ..._utils.writing import write_files
 from ..maps import BuyerModel
@@ -67,6 +69,10 @@ def add_buyer_command(commands):
 
 
 def _export(options):
+    if os.path.exists(options.output) and not os.path.isdir(options.output):
+        raise ValueError(
+            f"--output must be a folder. Got {options.output}, which is none."
+        )
     scorer = PriArTaScorer(
         options.representation, epsilon=options.epsilon, random_state=options.seed
     )

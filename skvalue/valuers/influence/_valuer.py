@@ -6,6 +6,7 @@ from numbers import Integral
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
+from ..._utils.messages import Message
 from ..._utils.parallel import one_blas_thread
 from ..._utils.sklearn import HasMethods, Interval, StrOptions
 from ..._utils.targets import task_of
@@ -32,11 +33,13 @@ from ._values import (
     values_at_points,
 )
 
-_OF_CV = (
-    "cv holds out rows whose labels are as noisy as those of the others: on average "
-    "the gradient of their loss is zero at the optimum, and values say little about "
-    "wrong labels. Pass clean X_val and y_val, or cv=None, which evaluates each row on "
-    "itself."
+_OF_CV = Message(
+    "cv",
+    "holds out rows whose labels are as noisy as those of the others: on average the "
+    "gradient of their loss is zero at the optimum, and values say little about wrong "
+    "labels.",
+    "Pass clean {}, or {}, which evaluates each row on itself.",
+    [("X_val", ...), ("cv", None)],
 )
 
 # Utilities that are means over the validation points, and all by name.

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
+from ..._utils.messages import Message
 from ..._utils.parallel import n_workers, one_blas_thread
 from ..._utils.sklearn import Interval, StrOptions, fit_context
 from ...base import (
@@ -429,13 +430,17 @@ class TKNNShapleyValuer(BaseValuer):
         """Warn if most balls contain no row, or all rows."""
         empty, full = uninformative_fractions(result)
         if empty + full > 0.5:
-            run.warn(
+            message = Message(
+                "radius",
                 f"With radius={result.attributes['radius_']:.3g}, the balls around "
                 f"{empty:.0%} of the validation points contain no row, and those "
-                f"around {full:.0%} contain all rows: there, all rows of a class have "
-                "equal values. Set another radius.",
-                RadiusWarning,
+                f"around {full:.0%} contain all rows: there, all rows of a "
+                "class have equal values.",
+                "Pass another {}.",
+                [("radius", ...)],
+                subject="",
             )
+            run.warn(message, RadiusWarning)
 
     def _plan(self, problem):
         """Slices of the points of each split, one per task."""
