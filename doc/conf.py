@@ -80,6 +80,7 @@ sphinx_gallery_conf = {
             "privacy",
             "collaborative",
             "priarta",
+            "ecosystem",
         )
     ],
     "within_subsection_order": "FileNameSortKey",

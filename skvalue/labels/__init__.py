@@ -5,6 +5,7 @@ from ._duplicates import find_duplicates, match_rows
 from ._model_skill import model_skill, predict_held_out
 from ._private_counts import LabelCounts, count_improbable_labels
 from ._queue import ReviewQueue, acceptable_prefix
+from ._report_check import LabelErrorCheck
 from ._spellings import label_spellings
 from ._table import table_to_numbers
 from ._verdicts import (
@@ -18,6 +19,7 @@ from ._verdicts import (
 
 __all__ = [
     "LabelCounts",
+    "LabelErrorCheck",
     "LabelErrorDetector",
     "ReviewQueue",
     "acceptable_prefix",
