@@ -14,7 +14,7 @@ from libc.stdint cimport int64_t, uint8_t
 
 import numpy as np
 
-from .._utils.loops cimport cloned, dot, exponential
+from .._utils.loops cimport cloned, dot, exponential, product
 
 LOGISTIC = 0
 SOFTMAX = 1
@@ -305,15 +305,17 @@ cdef cloned add_exp(const double *x, double *out, Py_ssize_t n) noexcept nogil:
         out[i] += exponential(z)
 
 
-cdef cloned split_losses(
-    const double *z, double *hinges, double *below, double *total, Py_ssize_t n
+cdef cloned logistic_terms(
+    const double *z, double *hinges, double *factors, Py_ssize_t n
 ) noexcept nogil:
-    """The logistic loss of z: a hinge, plus the log of 1 + exp(below)."""
+    """The logistic losses of z: a hinge each, plus the logarithm of a factor."""
     cdef Py_ssize_t i
+    cdef double below
     for i in range(n):
-        hinges[i] = -z[i] if z[i] < 0.0 else 0.0
-        below[i] = z[i] if z[i] < 0.0 else -z[i]
-        total[i] = 1.0
+        below = z[i] if z[i] < 0.0 else -z[i]
+        hinges[i] = below if z[i] < 0.0 else 0.0
+        below = below if below > -700.0 else -700.0
+        factors[i] = 1.0 + exponential(below)
 
 
 cdef cloned raise_to(const double *z, double *peak, Py_ssize_t n) noexcept nogil:
@@ -332,20 +334,36 @@ cdef cloned subtract(
         out[i] = z[i] - peak[i]
 
 
-cdef cloned multiply(const double *x, Py_ssize_t n, double *product) noexcept nogil:
-    """The product of n numbers, of eight at a time."""
-    cdef double products[8]
-    cdef Py_ssize_t i, j, whole = n & ~7
-    for j in range(8):
-        products[j] = 1.0
-    for i in range(0, whole, 8):
-        for j in range(8):
-            products[j] *= x[i + j]
+cdef cloned multiply(const double *x, Py_ssize_t n, double *out) noexcept nogil:
+    """The product of n numbers."""
+    out[0] = product(x, n)
+
+
+cdef cloned add_weighted(
+    const double *weights, const double *x, Py_ssize_t n, double *sum
+) noexcept nogil:
+    """``sum += weights @ x``."""
+    sum[0] += dot(weights, x, n)
+
+
+cdef cloned add_weighted_squares(
+    const double *weights, const double *x, const double *y, Py_ssize_t n, double *sum
+) noexcept nogil:
+    """``sum += weights @ (x - y) ** 2``, in 32 sums."""
+    cdef double sums[32]
+    cdef double away
+    cdef Py_ssize_t i, j, whole = n & ~31
+    for j in range(32):
+        sums[j] = 0.0
+    for i in range(0, whole, 32):
+        for j in range(32):
+            away = x[i + j] - y[i + j]
+            sums[j] += weights[i + j] * away * away
     for i in range(whole, n):
-        products[0] *= x[i]
-    for j in range(1, 8):
-        products[0] *= products[j]
-    product[0] = products[0]
+        away = x[i] - y[i]
+        sums[i - whole] += weights[i] * away * away
+    for j in range(32):
+        sum[0] += sums[j]
 
 
 cdef double sum_logs(
@@ -354,7 +372,7 @@ cdef double sum_logs(
 ) noexcept nogil:
     """Weighted sum of logarithms of factors between 1 and ``largest``."""
     cdef Py_ssize_t size, start, i
-    cdef double total = 0.0, product
+    cdef double total = 0.0, part
     if not equal:
         for i in range(m):
             total += weights[i] * log(factors[i])
@@ -363,8 +381,8 @@ cdef double sum_logs(
     size = max(1, <Py_ssize_t> (1000.0 / log2(largest + 1.0)))
     start = 0
     while start < m:
-        multiply(factors + start, min(size, m - start), &product)
-        total += log(product)
+        multiply(factors + start, min(size, m - start), &part)
+        total += log(part)
         start += size
     return weights[0] * total
 
@@ -381,22 +399,20 @@ cdef struct Points:  # the validation points, and memory of their number
 
 
 cdef double squared_loss(const Points *points, const double *Z) noexcept nogil:
-    cdef double loss = 0.0, away
-    cdef Py_ssize_t i
-    for i in range(points.m):
-        away = Z[i] - points.y[i]
-        loss += points.weights[i] * away * away
+    cdef double loss = 0.0
+    add_weighted_squares(points.weights, Z, points.y, points.m, &loss)
     return loss
 
 
 cdef double logistic_loss(const Points *points, const double *Z) noexcept nogil:
     cdef Py_ssize_t m = points.m
     cdef double *hinges = points.peak
-    split_losses(Z, hinges, points.below, points.total, m)
-    add_exp(points.below, points.total, m)
-    return dot(points.weights, hinges, m) + sum_logs(
+    cdef double minus_hinges = 0.0
+    logistic_terms(Z, hinges, points.total, m)
+    add_weighted(points.weights, hinges, m, &minus_hinges)
+    return sum_logs(
         points.total, points.weights, points.equal, 2.0, m
-    )
+    ) - minus_hinges
 
 
 cdef double softmax_loss(const Points *points, const double *Z) noexcept nogil:
@@ -409,7 +425,8 @@ cdef double softmax_loss(const Points *points, const double *Z) noexcept nogil:
     for c in range(1, points.n_outputs):
         raise_to(Z + c * m, peak, m)
     for i in range(m):
-        loss += points.weights[i] * (peak[i] - Z[<Py_ssize_t> points.y[i] * m + i])
+        points.below[i] = peak[i] - Z[<Py_ssize_t> points.y[i] * m + i]
+    add_weighted(points.weights, points.below, m, &loss)
     for c in range(points.n_outputs):
         subtract(Z + c * m, peak, points.below, m)
         add_exp(points.below, points.total, m)

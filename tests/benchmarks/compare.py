@@ -43,6 +43,12 @@ LIMIT = 1.05
 MIN_SECONDS = 0.05  # shorter runs are repeated within one measurement
 # Idle BLAS threads spin for a while, and would take a core from the next run.
 PAUSE = 0.03
+# Memory that a run frees stays with its process, with glibc. Else page faults of the
+# next run depend on what the process freed before, by chance of a tree.
+ALLOCATOR = {
+    "MALLOC_TRIM_THRESHOLD_": "1000000000",
+    "MALLOC_MMAP_THRESHOLD_": "1000000000",
+}
 FRESH = "fresh: "  # lines that measure themselves in a fresh interpreter
 
 # Data ---------------------------------------------------------------------------------
@@ -585,7 +591,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYTHONPATH": tree},
+            env={**os.environ, **ALLOCATOR, "PYTHONPATH": tree},
         )
         imported_tree = self.process.stdout.readline().strip()
         if imported_tree != tree:

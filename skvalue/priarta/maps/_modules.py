@@ -72,11 +72,11 @@ def n_entries_of(fitted_map):
 def map_alone(fitted_map, X, is_null, name):
     """Output (n_rows, n_dimensions) of a map, for each row of X by itself.
 
-    Rows that are null, or not finite before or after the map, are zeros; ``is_null``
-    (n_rows,) is updated. A row that the map refuses is null, too.
+    X is without null rows, see `without_null_rows`. Rows that are null, or not finite
+    after the map, are zeros; ``is_null`` (n_rows,) is updated. A row that the map
+    refuses is null, too.
     """
     n_rows = len(is_null)
-    X = _without_null_rows(X, is_null)
     if hasattr(fitted_map, "transform_alone"):
         values = np.array(fitted_map.transform_alone(X), dtype=np.float64)
     else:
@@ -91,7 +91,7 @@ def map_alone(fitted_map, X, is_null, name):
     return values
 
 
-def _without_null_rows(X, is_null):
+def without_null_rows(X, is_null):
     """X with zeros in rows that are null or not finite, where X holds numbers."""
     numbers = X if hasattr(X, "tocsr") else np.asarray(X)
     if not isinstance(numbers, np.ndarray) or numbers.dtype.kind not in "buif":

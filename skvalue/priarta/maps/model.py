@@ -33,6 +33,7 @@ from ._modules import (
     map_alone,
     n_entries_of,
     name_of,
+    without_null_rows,
 )
 
 _FORMAT = "skvalue.priarta.BuyerModel"
@@ -180,6 +181,7 @@ class BuyerModel:
         is_null = np.zeros(count_rows(X), dtype=bool)
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a warning can tell of a row, too
+            X = without_null_rows(X, is_null)
             values = map_alone(self.representation, X, is_null, "representation")
             rows = map_alone(self.latent, values, is_null, "latent")
             if rows.shape[1] != self.n_dimensions:
