@@ -11,6 +11,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.utils.validation import check_consistent_length
 
 from .._utils.columns import column_encoder, split_texts
+from .._utils.containers import known_rows, pandas_rows
 from .._utils.embedding import embed
 from .._utils.sklearn import StrOptions, validate_params
 from .._utils.table_columns import columns_of, identifies
@@ -66,7 +67,7 @@ def audit_table(
     X : array-like, sparse matrix, data frame, str or path
         The rows, of shape (n_samples, n_features), or the file of a table, which
         :func:`~skvalue.audit.read_table` reads. If the detector has neither an
-        embedding nor an estimator, columns of a pandas frame are encoded by what they
+        embedding nor an estimator, columns of a frame are encoded by what they
         hold (numbers, dates, categories, identifiers). Texts, in a list or in columns,
         are encoded twice: the logistic regression gets all words (TF-IDF), the forest
         their 50 main components. Images, an array of shape (n_samples, height, width)
@@ -142,6 +143,9 @@ def audit_table(
         sentences["read"] = _sentences_on(reading)
         numbers = reading.frame.index.to_numpy() + 2
         X, y = split_target(reading, target)
+    X = pandas_rows(known_rows(X))
+    X_val = pandas_rows(known_rows(X_val, "X_val"))
+    contents = known_rows(contents, "contents")
     target = getattr(y, "name", None) if target is None else str(target)
     given_labels = y
     y = np.asarray(y).reshape(-1)

@@ -11,6 +11,7 @@ from .._utils.checks import (
     check_weights,
     exact_integers,
 )
+from .._utils.containers import known_rows
 from .._utils.embedding import fit_embedding, learns_from_rows
 from .._utils.fits import columns_of, unfitted_copy
 from .._utils.messages import Message
@@ -77,6 +78,8 @@ def make_problem(
     (5, 3)
     """
     capabilities = valuer._capabilities
+    X = known_rows(X)
+    X_val = known_rows(X_val, "X_val")
     # `validate_data` sets attributes. A copy gets them: a fit that fails must not
     # change a valuer that is fitted.
     blank = unfitted_copy(valuer)

@@ -17,6 +17,7 @@ from sklearn.utils import Bunch, check_array
 from sklearn.utils.validation import check_is_fitted
 
 from .._utils.checks import check_groups, one_column, refuse_large, seed_of
+from .._utils.containers import known_rows
 from .._utils.embedding import embed, fit_embedding
 from .._utils.fits import columns_of, set_fitted_state, unfitted_copy
 from .._utils.row_groups import differing, groups_of, merge_pairs
@@ -273,6 +274,7 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
         blank = unfitted_copy(self)
         seed = seed_of(self.random_state)
         y = check_labels(y)
+        X = known_rows(X)
         original_X = X
         X, y = self._check_rows(blank, X, y, pred_probs)
         attributes = {

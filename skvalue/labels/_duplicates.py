@@ -10,6 +10,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import Bunch
 
+from .._utils.containers import known_rows
 from .._utils.row_groups import by_first_row
 from .._utils.table_columns import columns_of, identifies
 from ..base import hash_rows, is_numeric, row_hashes, stack_rows
@@ -84,7 +85,7 @@ def find_duplicates(X, vectors=None):
     >>> duplicates.codes.tolist(), duplicates.verdict
     ([0, 1, 0, 2], 'perhaps coincidence')
     """
-    comparison = _compare_rows(X)
+    comparison = _compare_rows(known_rows(X))
     return Bunch(
         codes=comparison.codes,
         verdict=_verdict(comparison),

@@ -12,9 +12,12 @@ from .._utils.checks import (
     check_positive,
     check_relation,
 )
+from ..exceptions import ParameterError
 from .accounting import delta_of, get_delta, simplify
 from .events import DiscreteGaussianEvent, GaussianEvent, LaplaceEvent
 from .gdp import delta_from_mu, mu_from_epsilon
+
+_MEANINGFUL = 20.0  # an epsilon above it protects nothing
 
 
 def calibrate_gaussian(epsilon, delta, sensitivity=1.0, relation="replace"):
@@ -125,6 +128,13 @@ def calibrate_counts(
 
     continuous = step * math.sqrt(contributions) / mu_from_epsilon(epsilon, delta)
     if get_delta(event(1e3 * continuous), epsilon) > delta:
+        if epsilon <= _MEANINGFUL:
+            raise ParameterError(
+                "delta",
+                "must be larger: samplers of integer noise are exact to 2^-100, and "
+                f"exp(epsilon) times that is {math.exp(epsilon) * 2**-100:.2g}, below "
+                f"which no delta can be promised. Got {delta:g}.",
+            )
         raise ValueError(
             "epsilon must be smaller: samplers of integer noise are exact to 2^-100, "
             f"and exp(epsilon) times that exceeds delta={delta:g}. (Such an epsilon "

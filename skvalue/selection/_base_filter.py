@@ -11,6 +11,7 @@ from sklearn.utils import column_or_1d, indexable
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._utils.checks import exact_integers, refuse_dict
+from .._utils.containers import known_rows
 from .._utils.fits import columns_on, unfitted_copy
 from .._utils.sklearn import HasMethods, Interval, RealNotInt, StrOptions
 from .._utils.targets import check_task
@@ -88,6 +89,7 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         # skorch's SliceDict, which an embedding may take, is a dict with a shape.
         if not hasattr(X, "shape"):
             refuse_dict(X)
+        X = known_rows(X)
         valuer = fresh_valuer(self.valuer, self._task)
 
         # A copy of the filter is checked, so that a fit that fails changes nothing.

@@ -5,6 +5,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import has_fit_parameter
 
+from .._utils.containers import known_rows
 from .._utils.fits import set_fitted_state
 from .._utils.sklearn import HasMethods, fit_context, safe_indexing
 from ..exceptions import ParameterError
@@ -248,6 +249,7 @@ class ValueFilter(BaseValueFilter):
         y_kept : array-like of shape (n_kept,)
             Labels or targets of the kept rows.
         """
+        X = known_rows(X)
         self.fit(
             X,
             y,

@@ -417,7 +417,7 @@ def test_a_target_of_one_value_is_refused(line, tmp_path, capsys):
 # Table, output, message.
 BAD_FILES = [
     ("bytes.csv", "out.csv", "the encoding is unknown"),
-    ("none.csv", "out.csv", "No such file"),
+    ("none.csv", "out.csv", "the table must be a file that exists"),
     ("folder.csv", "out.csv", "the file must be a file. Got a folder"),
     ("train.csv", "out.xls", "--output must end in one of .csv,"),
     ("train.csv", "none/out.csv", "--output must be in a folder that can be written"),

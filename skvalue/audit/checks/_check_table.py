@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..._utils.checks import check_length, one_column, seed_of
+from ..._utils.containers import known_rows
 from ..._utils.table_columns import Column, columns_of, entries_of
 from ..._utils.targets import check_task
 from ...exceptions import ParameterError
@@ -101,6 +102,8 @@ def check_table(
     >>> findings[0].sentence
     "'case' has another value in every row: not used."
     """
+    X = known_rows(X)
+    X_val = known_rows(X_val, "X_val")
     columns = columns_of(X)
     n_rows = len(columns[0].entries)
 
