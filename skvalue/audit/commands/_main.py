@@ -11,17 +11,32 @@ import skvalue
 
 from ...priarta import add_buyer_command, add_seller_command
 from ...privacy import add_ledger_command
-from . import _audit, _check, _clean, _fix, _methods, _review, _value
+from . import (
+    _audit,
+    _check,
+    _clean,
+    _example,
+    _fix,
+    _methods,
+    _review,
+    _value,
+)
 from ._messages import in_words
 
 _DONE = 0
 _BAD_INPUT = 2
 _INTERRUPTED = 130
-_CODES = (
-    "exit codes: 0 done; 1 a gate of --fail-on or --fail-on-findings failed; 2 the "
-    "input was refused, for the reason on the standard error; 130 interrupted by "
-    "Ctrl-C. Nothing is written with 2 and 130."
-)
+_ENDING = """\
+to begin with:
+  skvalue example train.csv
+  skvalue audit train.csv --target label -o train.html --corrections corrections.csv
+  skvalue fix train.csv corrections.csv -o train.fixed.csv
+
+exit codes: 0 done; 1 a gate of --fail-on or --fail-on-findings failed; 2 the
+input was refused, for the reason on the standard error; 130 interrupted by
+Ctrl-C. Nothing is written with 2 and 130.
+"""
+_COMMANDS = (_example, _audit, _check, _review, _fix, _clean, _value, _methods)
 _LONGEST = 1000  # letters of a message
 _EXPECTED = (ValueError, TypeError, ImportError, OSError, MemoryError)
 
@@ -96,12 +111,17 @@ class _Output:
 
 def _parser():
     about = "Find, mend, value and drop rows of a table."
-    parser = _Parser("skvalue", description=about, epilog=_CODES)
+    parser = _Parser(
+        "skvalue",
+        description=about,
+        epilog=_ENDING,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument(
         "--version", action="version", version=f"skvalue {skvalue.__version__}"
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for module in (_audit, _check, _review, _fix, _clean, _value, _methods):
+    for module in _COMMANDS:
         module.add_command(commands)
     add_buyer_command(commands)
     add_ledger_command(commands)
