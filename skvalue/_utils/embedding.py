@@ -19,6 +19,11 @@ def _is_module(embedding):
     return torch is not None and isinstance(embedding, torch.nn.Module)
 
 
+def is_auto(embedding):
+    """Whether an embedding is "auto", which encodes rows by what they hold."""
+    return isinstance(embedding, str) and embedding == "auto"
+
+
 def learns_from_rows(embedding):
     """Whether an embedding is a transformer that is neither stateless nor frozen.
 
@@ -27,18 +32,27 @@ def learns_from_rows(embedding):
     >>> embeddings = PCA(), HashingVectorizer(), np.fft.rfft
     >>> [learns_from_rows(embedding) for embedding in embeddings]
     [True, False, False]
+    >>> learns_from_rows("auto")
+    True
     """
+    if is_auto(embedding):
+        return True
     if not hasattr(embedding, "transform") or isinstance(embedding, FrozenEstimator):
         return False
     return get_tags(embedding).requires_fit
 
 
-def fit_embedding(embedding, X, y):
+def fit_embedding(embedding, X, y, *, all_words=False):
     """Return the embedding ready for `embed`: a transformer is cloned and fitted on X.
 
     The clone of a frozen transformer is the transformer itself, and fitting it has no
-    effect.
+    effect. "auto" is a `RowEncoder`, of which `all_words` is a parameter.
     """
+    if is_auto(embedding):
+        # It needs pandas, which other embeddings do not.
+        from .row_encoder import RowEncoder
+
+        return RowEncoder(all_words).fit(X)
     if hasattr(embedding, "transform") and not _is_module(embedding):
         with validated():
             return clone(embedding).fit(X, y)

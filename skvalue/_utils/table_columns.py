@@ -60,6 +60,8 @@ class Column:
 
 def named_columns(X):
     """Name and entries of each column of a frame or an array of two dimensions."""
+    if hasattr(X, "column_names"):  # a table of pyarrow, whose columns are no names
+        X = X.to_pandas()
     if hasattr(X, "columns"):
         refuse_repeated_names(X.columns)
         return [(str(name), X[name]) for name in X.columns]

@@ -20,6 +20,7 @@ from .._utils.checks import check_groups, one_column, refuse_large, seed_of
 from .._utils.containers import known_rows
 from .._utils.embedding import embed, fit_embedding
 from .._utils.fits import columns_of, set_fitted_state, unfitted_copy
+from .._utils.row_encoder import RowEncoder
 from .._utils.row_groups import differing, groups_of, merge_pairs
 from .._utils.sklearn import HasMethods, Interval, StrOptions, fit_context
 from .._utils.targets import (
@@ -100,9 +101,10 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
     cv : int, default=5
         Number of folds in which rows are held out, each once. Duplicates and groups are
         kept in one fold.
-    embedding : transformer, callable or torch.nn.Module, default=None
+    embedding : transformer, callable, torch.nn.Module or "auto", default=None
         Map from texts, images or other rows to vectors. A transformer is fitted on X
-        without y.
+        without y. "auto" encodes texts, and the columns of a frame by what they hold,
+        as an audit does.
     task : {"auto", "classification", "regression"}, default="auto"
         "auto" is the task of the estimator or, without one, regression if y is
         continuous.
@@ -206,7 +208,12 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
         "confidence": [Interval(Real, 0.5, 1, closed="left"), None],
         "n_verdicts": [Interval(Integral, 1, None, closed="left")],
         "cv": [Interval(Integral, 2, None, closed="left")],
-        "embedding": [HasMethods(["fit", "transform"]), callable, None],
+        "embedding": [
+            HasMethods(["fit", "transform"]),
+            callable,
+            StrOptions({"auto"}),
+            None,
+        ],
         "task": [StrOptions({"auto", "classification", "regression"})],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
@@ -455,7 +462,7 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
         column_names = {}
         if self.embedding is not None:
             # The embedding is fitted without y, so that no label leaks.
-            blank.embedding_ = fit_embedding(self.embedding, X, None)
+            blank.embedding_ = fit_embedding(self.embedding, X, None, all_words=True)
             column_names = columns_of(X)
             X = embed(blank.embedding_, X)
         X, y = check_rows(blank, self._capabilities, X, y)
@@ -469,9 +476,10 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
         """Scaled vectors of the rows, if they have any."""
         if X is None:
             return _Vectors()
-        if isinstance(getattr(blank, "embedding_", None), TextEncoder):
+        encoder = getattr(blank, "embedding_", None)
+        if isinstance(encoder, (TextEncoder, RowEncoder)) and hasattr(encoder, "split"):
             scaler = StandardScaler().set_output(transform="default")
-            scaled, for_linear = blank.embedding_.split(X, scaler)
+            scaled, for_linear = encoder.split(X, scaler)
             return _Vectors(scaled, for_linear)
         try:
             vectors, notes = table_to_numbers(X)

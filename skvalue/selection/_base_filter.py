@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._utils.checks import exact_integers, refuse_dict
 from .._utils.containers import known_rows
+from .._utils.embedding import embed, fit_embedding, learns_from_rows
 from .._utils.fits import columns_on, unfitted_copy
 from .._utils.sklearn import HasMethods, Interval, RealNotInt, StrOptions
 from .._utils.targets import check_task
@@ -21,7 +22,7 @@ from ..exceptions import ParameterError
 from ._auto_drop import choose_drop
 from ._caps import find_evidence, fitted_probabilities
 from ._choice import Rule, is_zero, keep_all, row_weights, select_rows
-from ._metadata import TrainingData, given
+from ._metadata import TrainingData, given, with_embedded_points
 from ._notices import notices
 from ._report import Report, make_report
 from ._valuer import check_request, fit_valuer, fresh_valuer, warn_not_private
@@ -51,6 +52,12 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         "fdr": [Interval(Real, 0, 1, closed="neither")],
         "scoring": [str, callable, None],
         "cv": ["cv_object"],
+        "embedding": [
+            HasMethods(["fit", "transform"]),
+            callable,
+            StrOptions({"auto"}),
+            None,
+        ],
         "row_metadata": [list, tuple, set, frozenset],
         "memory": [str, HasMethods(["cache"]), None],
         "n_jobs": [Integral, None],
@@ -101,6 +108,14 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         if np.ndim(y) == 2:
             y = column_or_1d(exact_integers(y), warn=True)
         valuer_params = {**given(**own_params), **valuer_params}
+        if self.embedding is not None:
+            _check_public(valuer, self.embedding)
+            # It is fitted without y, so that no label leaks.
+            embedding = fit_embedding(self.embedding, X, None)
+            attributes["embedding_"] = embedding
+            X = embed(embedding, X)
+            valuer_params = with_embedded_points(valuer_params, embedding)
+            estimator_params = with_embedded_points(estimator_params, embedding)
         data = TrainingData(
             X, y, valuer_params, estimator_params, tuple(self.row_metadata)
         )
@@ -213,6 +228,23 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         # Notebooks display, and store, all attributes whose names end in "_".
         hidden = self._chosen.hidden if "_chosen" in vars(self) else set()
         return [name for name in super().__dir__() if name not in hidden]
+
+
+def allow_any_columns(tags):
+    """Let the tags say that columns of any kind, with missing entries, are taken."""
+    tags.input_tags.allow_nan = True
+    tags.input_tags.categorical = True
+    tags.input_tags.string = True
+
+
+def _check_public(valuer, embedding):
+    """Refuse an embedding that learns from the rows of a private valuer."""
+    if getattr(valuer, "epsilon", None) is not None and learns_from_rows(embedding):
+        raise ValueError(
+            "embedding must not learn from the private rows: with a private valuer, "
+            "pass a callable, a stateless transformer, or FrozenEstimator(transformer) "
+            f"fitted on public data. Got {embedding!r}."
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,12 +10,17 @@ from sklearn.utils.metadata_routing import (
     MethodMapping,
     get_routing_for_object,
 )
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import (
+    check_is_fitted,
+    has_fit_parameter,
+    validate_data,
+)
 
+from .._utils.embedding import embed
 from .._utils.fits import set_fitted_state
 from .._utils.sklearn import HasMethods, StrOptions, fit_context
 from ..exceptions import ParameterError
-from ._base_filter import BaseValueFilter
+from ._base_filter import BaseValueFilter, allow_any_columns
 from ._choice import fit_on_choice
 from ._metadata import given, requested, route
 from ._valuer import fresh_valuer
@@ -52,6 +57,7 @@ class BaseFilteredModel(BaseValueFilter):
         fdr=0.1,
         scoring=None,
         cv: object = 5,
+        embedding: object = None,
         row_metadata: object = (),
         memory=None,
         n_jobs=None,
@@ -63,6 +69,7 @@ class BaseFilteredModel(BaseValueFilter):
         self.fdr = fdr
         self.scoring = scoring
         self.cv = cv
+        self.embedding = embedding
         self.row_metadata = row_metadata
         self.memory = memory
         self.n_jobs = n_jobs
@@ -165,12 +172,15 @@ class BaseFilteredModel(BaseValueFilter):
                 f"{type(self.estimator).__name__}."
             )
 
-    def _delegate(self, method, *args, **params):
+    def _delegate(self, method, X, *args, **params):
         check_is_fitted(self)
+        if self.embedding is not None:
+            validate_data(self, X, reset=False, skip_check_array=True)
+            X = embed(self.embedding_, X)
         params = given(**params)
         if get_config()["enable_metadata_routing"]:
             params, _ = route(self, method, params)
-        return getattr(self.estimator_, method)(*args, **params)
+        return getattr(self.estimator_, method)(X, *args, **params)
 
     def predict(self, X, **params):
         """Predict with the fitted estimator.
@@ -234,6 +244,8 @@ class BaseFilteredModel(BaseValueFilter):
             by_valuer = getattr(valuer_tags, name)
             by_estimator = getattr(estimator_tags.input_tags, name)
             setattr(tags.input_tags, name, by_valuer and by_estimator)
+        if self.embedding is not None:
+            allow_any_columns(tags)
         tags.input_tags.positive_only = estimator_tags.input_tags.positive_only
         tags.non_deterministic = estimator_tags.non_deterministic
         tags.target_tags.required = True

@@ -48,6 +48,10 @@ class ValueFilteredClassifier(BaseFilteredModel):
         Score of drop="auto"; None means the `score` method of the estimator.
     cv : int, splitter or iterable, default=5
         Cross-validation splits of drop="auto".
+    embedding : transformer, torch module, callable or "auto", default=None
+        Map of X and X_val to vectors, which the valuer and the estimator get then. A
+        transformer is cloned and fitted on X without y. "auto" encodes the columns of a
+        frame by what they hold: numbers, categories, dates, texts, missing entries.
     row_metadata : list of str, default=()
         Names of metadata that have one entry per row and are cut with the rows, besides
         `sample_weight`, `groups`, `pred_probs` and, of boosting libraries,
@@ -76,6 +80,8 @@ class ValueFilteredClassifier(BaseFilteredModel):
     report_ : Bunch
         Row, label, group, value, weight and reason of the rows that were dropped or
         whose weight was lowered, lowest value first.
+    embedding_ : transformer, torch module or callable
+        The fitted embedding, if `embedding` is set.
     drop_ : float, int or str
         `drop`, or the fraction that drop="auto" chose or dropped.
     drop_scores_ : ndarray of shape (n_candidates, n_splits)
@@ -148,6 +154,7 @@ class ValueFilteredClassifier(BaseFilteredModel):
         fdr=0.1,
         scoring=None,
         cv: object = 5,
+        embedding: object = None,
         row_metadata: object = (),
         memory=None,
         n_jobs=None,
@@ -160,6 +167,7 @@ class ValueFilteredClassifier(BaseFilteredModel):
             fdr=fdr,
             scoring=scoring,
             cv=cv,
+            embedding=embedding,
             row_metadata=row_metadata,
             memory=memory,
             n_jobs=n_jobs,

@@ -11,6 +11,7 @@ from sklearn.utils.metadata_routing import (
 )
 
 from .._utils.checks import check_length
+from .._utils.embedding import embed
 from .._utils.sklearn import safe_indexing
 from .._utils.warned import warn
 
@@ -123,6 +124,13 @@ def _is_column(value, n_rows):
 def given(**params):
     """The parameters that are not None."""
     return {name: value for name, value in params.items() if value is not None}
+
+
+def with_embedded_points(params, embedding):
+    """The metadata with vectors of the validation points, if there are any."""
+    if params.get("X_val") is None:
+        return params
+    return {**params, "X_val": embed(embedding, params["X_val"], "X_val")}
 
 
 def requested(estimator, params):

@@ -38,6 +38,10 @@ class ValueFilteredRegressor(BaseFilteredModel):
         Score of drop="auto"; None means the `score` method of the estimator.
     cv : int, splitter or iterable, default=5
         Cross-validation splits of drop="auto".
+    embedding : transformer, torch module, callable or "auto", default=None
+        Map of X and X_val to vectors, which the valuer and the estimator get then. A
+        transformer is cloned and fitted on X without y. "auto" encodes the columns of a
+        frame by what they hold: numbers, categories, dates, texts, missing entries.
     row_metadata : list of str, default=()
         Names of metadata that have one entry per row and are cut with the rows, besides
         `sample_weight`, `groups`, `pred_probs` and, of boosting libraries,
@@ -66,6 +70,8 @@ class ValueFilteredRegressor(BaseFilteredModel):
     report_ : Bunch
         Row, target, group, value, weight and reason of the rows that were dropped or
         whose weight was lowered, lowest value first.
+    embedding_ : transformer, torch module or callable
+        The fitted embedding, if `embedding` is set.
     drop_ : float, int or str
         `drop`, or the fraction that drop="auto" chose.
     drop_scores_ : ndarray of shape (n_candidates, n_splits)

@@ -9,7 +9,7 @@ from .._utils.containers import known_rows
 from .._utils.fits import set_fitted_state
 from .._utils.sklearn import HasMethods, fit_context, safe_indexing
 from ..exceptions import ParameterError
-from ._base_filter import BaseValueFilter
+from ._base_filter import BaseValueFilter, allow_any_columns
 from ._caps import gives_probabilities
 from ._metadata import given, route
 from ._valuer import fresh_valuer
@@ -52,6 +52,10 @@ class ValueFilter(BaseValueFilter):
         Score of drop="auto"; None means the `score` method of the estimator.
     cv : int, splitter or iterable, default=5
         Cross-validation splits of drop="auto".
+    embedding : transformer, torch module, callable or "auto", default=None
+        Map of X and X_val to vectors, which the valuer and the estimator get then. A
+        transformer is cloned and fitted on X without y. "auto" encodes the columns of a
+        frame by what they hold: numbers, categories, dates, texts, missing entries.
     row_metadata : list of str, default=()
         Names of metadata that have one entry per row and are cut with the rows, besides
         `sample_weight`, `groups`, `pred_probs` and, of boosting libraries,
@@ -77,6 +81,8 @@ class ValueFilter(BaseValueFilter):
         lowest value first.
     valuer_ : estimator
         The fitted valuer; not set with drop=0.
+    embedding_ : transformer, torch module or callable
+        The fitted embedding, if `embedding` is set.
     drop_ : float, int or str
         `drop`, or the fraction that drop="auto" chose or dropped.
     drop_scores_ : ndarray of shape (n_candidates, n_splits)
@@ -132,6 +138,7 @@ class ValueFilter(BaseValueFilter):
         estimator=None,
         scoring=None,
         cv: object = 5,
+        embedding: object = None,
         row_metadata: object = (),
         memory=None,
         n_jobs=None,
@@ -143,6 +150,7 @@ class ValueFilter(BaseValueFilter):
         self.estimator = estimator
         self.scoring = scoring
         self.cv = cv
+        self.embedding = embedding
         self.row_metadata = row_metadata
         self.memory = memory
         self.n_jobs = n_jobs
@@ -285,6 +293,8 @@ class ValueFilter(BaseValueFilter):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(fresh_valuer(self.valuer)).input_tags
+        if self.embedding is not None:
+            allow_any_columns(tags)
         tags.target_tags.required = True
         tags.target_tags.one_d_labels = True
         return tags

@@ -131,12 +131,13 @@ class TKNNShapleyValuer(BaseValuer):
     device : {"auto", "cpu", "cuda"}, default="auto"
         Where the engine computes; "auto" is a GPU if the engine is given by name,
         supports GPUs and finds one.
-    embedding : transformer, torch module or callable, default=None
+    embedding : transformer, torch module, callable or "auto", default=None
         Applied to X, X_val and rows to value before distances are computed; X may then
         be anything that it accepts (texts, images). A scikit-learn transformer is
         cloned and fitted on X in `fit` (`embedding_`); wrap it in
         `sklearn.frozen.FrozenEstimator` if it is fitted already. A torch module runs in
-        evaluation mode, in batches, and its output is flattened.
+        evaluation mode, in batches, and its output is flattened. "auto" encodes the
+        columns of a frame by what they hold: numbers, categories, dates, texts.
     cv : "leave-one-out", int, splitter or iterable, default="leave-one-out"
         How rows are held out as validation points if there is no validation set.
         "leave-one-out" costs one pass: each row is a validation point for all others.
