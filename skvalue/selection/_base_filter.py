@@ -240,10 +240,11 @@ def allow_any_columns(tags):
 def _check_public(valuer, embedding):
     """Refuse an embedding that learns from the rows of a private valuer."""
     if getattr(valuer, "epsilon", None) is not None and learns_from_rows(embedding):
-        raise ValueError(
-            "embedding must not learn from the private rows: with a private valuer, "
-            "pass a callable, a stateless transformer, or FrozenEstimator(transformer) "
-            f"fitted on public data. Got {embedding!r}."
+        raise ParameterError(
+            "embedding",
+            "must not learn from the private rows: with a private valuer, pass a "
+            "callable, a stateless transformer, or FrozenEstimator(transformer) fitted "
+            f"on public data. Got {embedding!r}.",
         )
 
 
