@@ -9,6 +9,7 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array, check_random_state, column_or_1d
 
 from ..exceptions import ParameterError
+from .containers import as_numpy
 
 RELATIONS = ("null", "add_remove", "replace")  # neighbouring relations
 
@@ -56,6 +57,7 @@ def exact_integers(values):
     >>> exact_integers([2**64 - 1, -1])
     array([18446744073709551615, -1], dtype=object)
     """
+    values = as_numpy(values)
     if isinstance(values, (list, tuple)):
         return _integers_of_list(values)
     if hasattr(values, "iloc") and np.ndim(values) == 2 and values.shape[1] == 1:
@@ -118,7 +120,11 @@ def check_numbers(values, name, **options):
     """
     with redact_errors(name):
         values = check_array(
-            values, ensure_2d=False, dtype=np.float64, input_name=name, **options
+            as_numpy(values),
+            ensure_2d=False,
+            dtype=np.float64,
+            input_name=name,
+            **options,
         )
     return one_column(values, name)
 

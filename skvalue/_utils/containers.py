@@ -1,4 +1,4 @@
-"""Containers of rows that scikit-learn does not take: converted, or refused."""
+"""Containers that scikit-learn does not take: converted, or refused."""
 
 import sys
 
@@ -7,6 +7,7 @@ from scipy import sparse
 
 from ..exceptions import ParameterError
 from .optional import import_optional
+from .sklearn import array_of_namespace
 
 _LARGEST_INDEX = np.iinfo(np.int32).max
 
@@ -44,6 +45,28 @@ def known_rows(X, name="X"):
         dtypes = zip(X.columns, X.dtypes)
         _refuse_nested([key for key, dtype in dtypes if _is_nested(dtype)], name)
     return X
+
+
+def as_numpy(values):
+    """An array of another library, such as a tensor of torch, as one of numpy.
+
+    scikit-learn leaves such arrays as they are with ``array_api_dispatch=True``, and
+    estimators that do not compute with them fail. All else is returned as it is.
+
+    >>> as_numpy([0.5]), as_numpy(np.array([0.5]))
+    ([0.5], array([0.5]))
+    """
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(values, torch.Tensor):
+        values = values.detach().cpu()
+        if values.dtype == torch.bfloat16:  # numpy has no such type
+            values = values.float()
+        return values.to_dense().numpy()
+    if isinstance(values, (np.ndarray, np.generic)):
+        return values
+    if hasattr(values, "__array_namespace__") and not hasattr(values, "dask"):
+        return array_of_namespace(values)
+    return values
 
 
 def pandas_rows(X):

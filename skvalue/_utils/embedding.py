@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
+from .containers import as_numpy
 from .sklearn import validated
 
 _BATCH = 1024  # initial number of rows per call of a torch module
@@ -73,6 +74,7 @@ def embed(embedding, X, name="X"):
     # The names of columns are those of the rows, not of their vectors.
     if hasattr(vectors, "columns") and hasattr(vectors, "to_numpy"):
         vectors = vectors.to_numpy()
+    vectors = as_numpy(vectors)
     if not (sparse.issparse(vectors) or hasattr(vectors, "columns")):
         vectors = np.asarray(vectors)
     n = X.shape[0] if hasattr(X, "shape") else len(X)

@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 
 from .columns import column_encoder, split_texts
+from .containers import known_rows, pandas_rows
 from .optional import import_optional
 from .text_encoder import TextEncoder
 
@@ -69,11 +70,12 @@ def _in_one_container(X):
 
     Pixels have two dimensions.
     """
-    if sparse.issparse(X) or (hasattr(X, "columns") and hasattr(X, "iloc")):
+    X = known_rows(X)
+    if sparse.issparse(X):
         return X
-    # A frame of polars or a table of pyarrow.
-    if hasattr(X, "columns") and hasattr(X, "to_pandas"):
-        return X.to_pandas()
+    if hasattr(X, "columns"):
+        import_optional("pandas", "embedding='auto'")
+        return pandas_rows(X)
     if isinstance(X, (list, tuple)):
         X = np.array(X, dtype=object)
     rows = np.asarray(X)

@@ -10,6 +10,7 @@ from sklearn import config_context, get_config
 from sklearn.base import _fit_context
 from sklearn.metrics._scorer import _BaseScorer as BaseScorer
 from sklearn.utils import _safe_indexing as safe_indexing
+from sklearn.utils._array_api import _convert_to_numpy
 from sklearn.utils._missing import is_pandas_na, is_scalar_nan
 from sklearn.utils._param_validation import (
     HasMethods,
@@ -165,6 +166,11 @@ def fit_context(*, prefer_skip_nested_validation):
         return fit_with_arguments
 
     return decorate
+
+
+def array_of_namespace(values):
+    """The numpy array of an array of another namespace of the array API."""
+    return _convert_to_numpy(values, values.__array_namespace__())
 
 
 def callback_context(estimator, max_subtasks):

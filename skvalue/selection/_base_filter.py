@@ -11,7 +11,7 @@ from sklearn.utils import column_or_1d, indexable
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._utils.checks import exact_integers, refuse_dict
-from .._utils.containers import known_rows
+from .._utils.containers import as_numpy, known_rows
 from .._utils.embedding import embed, fit_embedding, learns_from_rows
 from .._utils.fits import columns_on, unfitted_copy
 from .._utils.sklearn import HasMethods, Interval, RealNotInt, StrOptions
@@ -105,6 +105,7 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         attributes = columns_on(blank)
 
         X, y = indexable(X, y)
+        y = as_numpy(y)
         if np.ndim(y) == 2:
             y = column_or_1d(exact_integers(y), warn=True)
         valuer_params = {**given(**own_params), **valuer_params}
@@ -116,6 +117,9 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             X = embed(embedding, X)
             valuer_params = with_embedded_points(valuer_params, embedding)
             estimator_params = with_embedded_points(estimator_params, embedding)
+        X = as_numpy(X)
+        valuer_params = _all_as_numpy(valuer_params)
+        estimator_params = _all_as_numpy(estimator_params)
         data = TrainingData(
             X, y, valuer_params, estimator_params, tuple(self.row_metadata)
         )
@@ -228,6 +232,11 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         # Notebooks display, and store, all attributes whose names end in "_".
         hidden = self._chosen.hidden if "_chosen" in vars(self) else set()
         return [name for name in super().__dir__() if name not in hidden]
+
+
+def _all_as_numpy(params):
+    """The metadata, with tensors and the like as arrays of numpy."""
+    return {name: as_numpy(value) for name, value in params.items()}
 
 
 def allow_any_columns(tags):

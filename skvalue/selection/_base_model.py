@@ -16,6 +16,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from .._utils.containers import as_numpy
 from .._utils.embedding import embed
 from .._utils.fits import set_fitted_state
 from .._utils.sklearn import HasMethods, StrOptions, fit_context
@@ -177,6 +178,10 @@ class BaseFilteredModel(BaseValueFilter):
         if self.embedding is not None:
             validate_data(self, X, reset=False, skip_check_array=True)
             X = embed(self.embedding_, X)
+        # The estimator was fitted on arrays of numpy.
+        X = as_numpy(X)
+        args = [as_numpy(entry) for entry in args]
+        params = {name: as_numpy(value) for name, value in params.items()}
         params = given(**params)
         if get_config()["enable_metadata_routing"]:
             params, _ = route(self, method, params)
