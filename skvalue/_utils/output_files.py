@@ -1,13 +1,18 @@
 """Files that a command writes: which are refused, and tables in them."""
 
+import datetime
+import gzip
 import os
 from functools import partial
+
+import numpy as np
 
 from ..exceptions import ParameterError
 from .optional import import_optional
 
 _ARROW_KINDS = (".parquet", ".arrow", ".feather")
-KINDS = (".csv", ".tsv", *_ARROW_KINDS)
+KINDS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".xlsx", ".jsonl", *_ARROW_KINDS)
+_LIBRARIES = {".xlsx": "openpyxl"} | dict.fromkeys(_ARROW_KINDS, "pyarrow")
 
 
 def pandas():
@@ -16,8 +21,21 @@ def pandas():
 
 
 def ending_of(path):
-    """What a path ends in, which says the format."""
-    return os.path.splitext(path)[1].lower()
+    """What a path ends in, which says the format; two endings if it is compressed.
+
+    >>> ending_of("a.b.CSV"), ending_of("a.b.csv.gz")
+    ('.csv', '.csv.gz')
+    """
+    return split_ending(path)[1].lower()
+
+
+def split_ending(path):
+    """The path without its ending, and the ending, as of `ending_of`."""
+    stem, ending = os.path.splitext(path)
+    if ending.lower() == ".gz":
+        stem, first = os.path.splitext(stem)
+        ending = first + ending
+    return stem, ending
 
 
 def check_outputs(options, kinds, inputs):
@@ -51,18 +69,68 @@ def check_outputs(options, kinds, inputs):
             raise ParameterError(
                 name, f"must be a file that is not used otherwise. Got {path}."
             )
-        if ending in _ARROW_KINDS:
-            import_optional("pyarrow", f"a {ending} file")
+        if ending in _LIBRARIES:
+            import_optional(_LIBRARIES[ending], f"a {ending} file")
         used.add(target)
 
 
 def write_frame(frame, path):
     """The function that writes a frame to a file, as the end of the path says."""
     ending = ending_of(path)
-    if ending == ".csv":
-        return partial(frame.to_csv, index=False)
-    if ending == ".tsv":
-        return partial(frame.to_csv, index=False, sep="\t")
+    if ending in (".csv", ".csv.gz", ".tsv", ".tsv.gz"):
+        separator = "\t" if ending.startswith(".tsv") else ","
+        text = frame.to_csv(index=False, sep=separator).encode()
+        return partial(_write, compressed(text) if ending.endswith(".gz") else text)
+    if ending == ".xlsx":
+        return partial(write_excel, [frame.columns, *frame.itertuples(index=False)])
+    if ending == ".jsonl":
+        return partial(
+            frame.to_json,
+            orient="records",
+            lines=True,
+            force_ascii=False,
+            date_format="iso",
+        )
     if ending == ".parquet":
         return partial(frame.to_parquet, index=False)
     return frame.reset_index(drop=True).to_feather
+
+
+def _write(content, file):
+    file.write(content)
+
+
+def compressed(content):
+    """Bytes as gzip packs them, without the time."""
+    return gzip.compress(content, mtime=0)
+
+
+def write_excel(rows, file):
+    """Write rows of entries to the only sheet of an Excel file; no text is a formula.
+
+    Missing entries are empty cells.
+    """
+    openpyxl = import_optional("openpyxl", "an Excel file")
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet()
+    for row in rows:
+        sheet.append([_excel_cell(openpyxl, sheet, entry) for entry in row])
+    book.save(file)
+
+
+def _excel_cell(openpyxl, sheet, entry):
+    """The cell of an entry."""
+    if hasattr(entry, "to_pydatetime"):
+        entry = entry.to_pydatetime()
+    elif isinstance(entry, np.generic):
+        entry = entry.item()
+    if entry is None or entry != entry or str(entry) in ("NaT", "<NA>"):
+        return None
+    if isinstance(entry, datetime.datetime):
+        entry = entry.replace(tzinfo=None)  # Excel has no time zones
+    is_plain = isinstance(entry, (bool, int, float, datetime.date, datetime.time))
+    cell = openpyxl.cell.WriteOnlyCell(sheet, entry if is_plain else "")
+    if not is_plain:
+        cell.value = openpyxl.cell.cell.ILLEGAL_CHARACTERS_RE.sub("\ufffd", str(entry))
+        cell.data_type = "s"
+    return cell

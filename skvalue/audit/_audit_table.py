@@ -24,7 +24,15 @@ from ..labels import LabelErrorDetector, match_rows, model_skill
 from ._contents import contents_of, kind_of, plain_labels, telling_columns
 from ._overview import overview_of
 from .checks import LARGEST, WIDEST, check_table, rows_shown
-from .reading import read_table, split_target
+from .reading import (
+    FOR_MODELS,
+    LABEL,
+    SHOWN,
+    is_folder,
+    read_images,
+    read_table,
+    split_target,
+)
 from .report import AuditReport
 
 _TO_MODELS = (
@@ -71,7 +79,9 @@ def audit_table(
         hold (numbers, dates, categories, identifiers). Texts, in a list or in columns,
         are encoded twice: the logistic regression gets all words (TF-IDF), the forest
         their 50 main components. Images, an array of shape (n_samples, height, width)
-        or (n_samples, height, width, 3), are their pixels without an embedding.
+        or (n_samples, height, width, 3), are their pixels without an embedding; so are
+        the pictures of a folder with one folder for each label, made small: of 16
+        pixels a side, or 64 for an embedding.
     y : array-like of shape (n_samples,), default=None
         Their labels, or targets. A named series names the target in the report. None
         for a file.
@@ -138,11 +148,21 @@ def audit_table(
     numbers = None
     sentences = {}
     if isinstance(X, str | os.PathLike):
+        if target is None and is_folder(X):
+            target = LABEL
         reading = _read(X, y, target)
-        title = os.path.basename(X) if title is None else title
+        name = os.path.basename(os.path.normpath(X))
+        title = name if title is None else title
         sentences["read"] = _sentences_on(reading)
         numbers = reading.frame.index.to_numpy() + 2
+        folder = X
         X, y = split_target(reading, target)
+        if is_folder(folder):
+            names = X["path"]
+            has_embedding = detector is not None and detector.embedding is not None
+            shown = read_images(folder, names, SHOWN)
+            contents = shown if contents is None else contents
+            X = shown if has_embedding else read_images(folder, names, FOR_MODELS)
     X = pandas_rows(known_rows(X))
     X_val = pandas_rows(known_rows(X_val, "X_val"))
     contents = known_rows(contents, "contents")

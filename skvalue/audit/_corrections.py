@@ -16,7 +16,7 @@ from .reading import check_layout, decode, split
 
 _COLUMNS = ("row", "column", "old", "new", "why", "accept")
 _REMOVE = "remove"
-_FIRST = 2  # number of the first row below the header
+FIRST_ROW = 2  # number of the first row below the header
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def fix_table(
     if text.encode(codec) != raw:
         refuse("encoding", "one that gives the bytes of the file back", encoding)
     fields, _ = split(text, separator, skip_lines, header)
-    row_numbers = (fields.numbers + _FIRST).tolist()
+    row_numbers = (fields.numbers + FIRST_ROW).tolist()
     rows = dict(zip(row_numbers, fields.rows))
 
     # Row -> its corrections, by the number of the column, or None for the whole row.

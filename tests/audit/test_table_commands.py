@@ -418,7 +418,7 @@ def test_a_target_of_one_value_is_refused(line, tmp_path, capsys):
 BAD_FILES = [
     ("bytes.csv", "out.csv", "the encoding is unknown"),
     ("none.csv", "out.csv", "the table must be a file that exists"),
-    ("folder.csv", "out.csv", "the file must be a file. Got a folder"),
+    ("folder.csv", "out.csv", "the folder must hold one folder for each label"),
     ("train.csv", "out.xls", "--output must end in one of .csv,"),
     ("train.csv", "none/out.csv", "--output must be in a folder that can be written"),
     ("train.csv", "train.csv", "--output must be a file that is not used otherwise"),

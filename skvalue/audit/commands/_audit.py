@@ -4,10 +4,11 @@ import json
 import os
 from dataclasses import replace
 
-from ..._utils.output_files import check_outputs
+from ..._utils.output_files import check_outputs, ending_of
 from ..._utils.writing import write_files
 from ...labels import LabelErrorDetector
 from .. import audit_table
+from ..reading import is_folder
 from ._check import exit_code, refuse_corrections, report_findings
 from ._options import (
     CHECKS,
@@ -21,7 +22,9 @@ from ._options import (
 )
 from ._private import audit_privately
 from ._progress import watched
-from ._rows import read_rows
+from ._rows import read_rows, require_target
+
+_SHOWN = 20  # pictures whose paths are printed
 
 
 def add_command(commands):
@@ -32,12 +35,13 @@ def add_command(commands):
         "report which labels are doubtful",
         run=_run,
         options=(*TABLE, "--seed", *REPORT, *CHECKS, "--fail-on", *PRIVACY),
-        required=("--target", "--output"),
+        required=("--output",),
     )
     parser.add_argument("--fdr", type=float, default=0.1, help="false discovery rate")
 
 
 def _run(options):
+    require_target(options)
     if options.epsilon is not None:
         return audit_privately(options)
     refuse_privacy(options)
@@ -55,8 +59,9 @@ def _run(options):
         X_val=rows.X_val,
         y_val=rows.y_val,
         groups=rows.groups,
+        contents=rows.pictures,
         detector=watched(detector),
-        title=os.path.basename(options.table),
+        title=os.path.basename(os.path.normpath(options.table)),
         target=options.target,
         texts=rows.texts,
         checks=options.checks,
@@ -72,16 +77,27 @@ def _run(options):
         findings=rows.all_findings(report.findings),
     )
     findings_code = report_findings(report.findings, rows, options)
+    if rows.pictures is not None:
+        print(*_listed_pictures(report, rows), sep="\n")
     print(f"{report}; {report.about['seconds']:.1f} seconds.")
     write_report(report, options)
     stem = os.path.splitext(options.output)[0]
+    ending = ".csv" if is_folder(options.table) else ending_of(options.table)
     print(
         f"Next: look at the rows of {options.output} and save the corrections; then "
-        f"skvalue fix {options.table} FILE -o {stem}.fixed.csv"
+        f"skvalue fix {options.table} FILE -o {stem}.fixed{ending}"
     )
     what = "the fraction of rows whose suggestion differs, without verdicts,"
     list_code = compare(report.fraction_listed, what, options.fail_on)
     return max(findings_code, list_code)
+
+
+def _listed_pictures(report, rows):
+    """Where the most doubtful pictures are."""
+    paths = rows.reading.frame["path"].to_numpy()
+    for row in report.listed[:_SHOWN].tolist():
+        label = f"{report.labels[row]}, probably {report.suggestions[row]}"
+        yield f"row {report.numbers[row]}: {paths[row]} ({label})"
 
 
 def write_report(report, options):

@@ -8,6 +8,7 @@ from ..._utils.output_files import check_outputs
 from ..._utils.writing import write_files
 from .. import check_table, corrections_to_csv
 from ..checks import SEVERITIES, rows_shown
+from ..reading import is_folder
 from ._options import CHECKS, OF_CHECKS, TABLE, new_command
 from ._rows import read_rows
 
@@ -28,6 +29,11 @@ def add_command(commands):
 def _run(options):
     check_outputs(options, OF_CHECKS, [options.table, options.validation])
     refuse_corrections(options)
+    if is_folder(options.table):
+        raise ValueError(
+            "the table must be a file: pictures have no columns to check, and `skvalue "
+            f"audit` looks for doubtful labels. Got the folder {options.table}."
+        )
     rows = read_rows(options)
     findings = check_table(
         rows.X,

@@ -10,7 +10,9 @@ from ..._utils.output_files import KINDS, check_outputs, ending_of, write_frame
 from ..._utils.untrusted import refuse
 from ..._utils.writing import write_files
 from ...selection import ValueFilter, label_caps
+from ..reading import is_folder
 from ._fix import read_report
+from ._kept import kept_rows
 from ._methods import DETECTOR, METHODS, make_valuer
 from ._options import TABLE, new_command
 from ._progress import watched
@@ -93,7 +95,8 @@ def _run(options):
         named_by = read_report(options.named_by, "--from")
     else:
         _check_valuation(options)
-    options.target = options.target or named_by.about["target"]
+    if options.target is None and named_by is not None:
+        options.target = named_by.about["target"]
     rows = read_rows(options)
     if named_by is None:
         row_filter = _fit_filter(options, rows.encoded())
@@ -151,7 +154,7 @@ def _print_losses(rows, kept, row_filter):
 
 def _check_valuation(options):
     """Refuse options that say too little, or too much, to value the rows."""
-    if options.target is None:
+    if options.target is None and not is_folder(options.table):
         raise ValueError("--target must name a column without --from. Got none.")
     if options.drop == "significant":
         if options.method == DETECTOR:
@@ -228,18 +231,16 @@ def _refuse_loss(y, kept):
 
 
 def _kept_rows(options, rows, kept):
-    """What the output holds: lines of the text file, or a frame to write."""
+    """What the output holds: rows of a file of its kind, or a frame to write."""
     numbers = rows.numbers[kept]
     if ending_of(options.output) == ending_of(options.table):
-        # A report says nothing of rows without a label, whose lines can stay.
+        # A report says nothing of rows without a label, which can stay.
         if options.named_by is not None:
             unlabelled = rows.reading.unlabelled
             lines = np.union1d(numbers, unlabelled).astype(np.intp)
         else:
             lines = np.unique(numbers).astype(np.intp)
-        content = rows.reading.to_bytes(lines)
-        if content is not None:
-            return content
+        return kept_rows(options.table, rows.reading, lines, options)
     return write_frame(rows.reading.frame.loc[numbers], options.output)
 
 

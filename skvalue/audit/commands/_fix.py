@@ -1,9 +1,8 @@
 """``skvalue fix``: the table with its corrections, all other entries as they were."""
 
 import os
-from pathlib import Path
 
-from ..._utils.output_files import check_outputs, ending_of
+from ..._utils.output_files import check_outputs, compressed, ending_of
 from ..._utils.untrusted import read_text, refuse
 from ..._utils.writing import write_files
 from .. import (
@@ -13,11 +12,23 @@ from .. import (
     fix_table,
     read_corrections,
 )
-from ..reading import ARROW
-from ._fix_arrow import fix_arrow, is_arrow, write_arrow
+from ..reading import (
+    ARROW,
+    EXCEL,
+    JSON_LINES,
+    MAX_ROWS,
+    as_csv,
+    decompressed,
+    is_folder,
+)
+from ._fix_arrow import fix_arrow, write_arrow
+from ._fix_excel import fix_excel
+from ._fix_json_lines import fix_json_lines
 from ._options import new_command, reading_of
 
-_KINDS = (".csv", ".tsv", ".txt")
+_TEXT = (".csv", ".tsv", ".txt")
+_COMPRESSED = (".csv.gz", ".tsv.gz", ".txt.gz")
+_KINDS = (*_TEXT, *_COMPRESSED, EXCEL, *JSON_LINES, *ARROW)
 _SHOWN = 20  # changes that are printed
 _LARGEST = 100_000_000  # bytes of a report
 
@@ -35,7 +46,8 @@ def add_command(commands):
     )
     parser.add_argument(
         "table",
-        help="the .csv, .tsv, .parquet, .arrow or .feather file that was audited",
+        help="the file that was audited, or the folder of pictures, of which a .csv "
+        "file of paths and labels is written",
     )
     parser.add_argument(
         "corrections",
@@ -58,23 +70,48 @@ def add_command(commands):
 def _run(options):
     if not options.changes:
         options.changes = os.path.splitext(options.output)[0] + ".changes.csv"
-    if ending_of(options.table) not in (*_KINDS, *ARROW):
-        kinds = ", ".join([*_KINDS, *ARROW])
-        raise ValueError(f"the table must end in one of {kinds}. Got {options.table}.")
-    kinds = ARROW if is_arrow(options.table) else _KINDS
-    endings = {"output": kinds, "changes": (".csv",)}
+    endings = {"output": _output_kinds(options.table), "changes": (".csv",)}
     check_outputs(options, endings, [options.table, options.corrections])
 
     corrections = _read_corrections(options.corrections, options.named)
-    if is_arrow(options.table):
-        table, changes = fix_arrow(options.table, corrections)
-        content = write_arrow(table, options.output)
-    else:
-        raw = Path(options.table).read_bytes()
-        content, changes = fix_table(raw, corrections, **reading_of(options))
+    content, changes = _fixed(options, corrections)
     write_files({options.output: content, options.changes: corrections_to_csv(changes)})
     print(*changes[:_SHOWN], sep="\n")
     print(f"{options.output}: {len(changes)} corrections, listed in {options.changes}.")
+
+
+def _output_kinds(table):
+    """What the name of the output may end in: the kind of the table."""
+    if is_folder(table):
+        return (".csv",)
+    ending = ending_of(table)
+    for kinds in (_TEXT, _COMPRESSED, (EXCEL,), JSON_LINES, ARROW):
+        if ending in kinds:
+            return kinds
+    raise ValueError(f"the table must end in one of {', '.join(_KINDS)}. Got {table}.")
+
+
+def _fixed(options, corrections):
+    """The content of the new file, or the function that writes it, and the changes."""
+    path = options.table
+    ending = ending_of(path)
+    if ending in ARROW:
+        table, changes = fix_arrow(path, corrections)
+        return write_arrow(table, options.output), changes
+    if ending == EXCEL:
+        book, changes = fix_excel(
+            path, corrections, MAX_ROWS, options.skip_lines, options.header
+        )
+        return book.save, changes
+    if ending in JSON_LINES:
+        return fix_json_lines(path, corrections, MAX_ROWS)
+    if is_folder(path):
+        # A list of the pictures, with their labels: no file is moved.
+        raw = as_csv(path, MAX_ROWS).content.encode()
+    else:
+        raw = decompressed(path)
+    content, changes = fix_table(raw, corrections, **reading_of(options))
+    return compressed(content) if ending in _COMPRESSED else content, changes
 
 
 def _read_corrections(path, named):

@@ -5,37 +5,26 @@ from pathlib import Path
 
 from ..._utils.optional import import_optional
 from ..._utils.untrusted import refuse
-from ...exceptions import ParameterError
-from ..reading import ARROW, whole_table
-
-_FIRST = 2  # number of the first row: the names of the columns are row 1
-
-
-def is_arrow(path):
-    """Whether a file has types, by the end of its name."""
-    return Path(path).suffix.lower() in ARROW
+from ..reading import whole_table
+from ._edits import accepted_edits
 
 
 def fix_arrow(path, corrections):
     """The table of a file with its corrections, and what was changed, by row."""
     table = whole_table(path)
-    changes = sorted(
-        (correction for correction in corrections if correction.accept),
-        key=lambda correction: correction.row,
+
+    def text_of(row, column):
+        entry = table[column][row].as_py()
+        return "" if entry is None else str(entry)
+
+    edits, changes = accepted_edits(
+        corrections, table.column_names, len(table), text_of
     )
     removed = set()
-    changed = set()
-    for correction in changes:
-        row = correction.row - _FIRST
-        _check(table, row, correction)
-        if row in removed or (row, correction.column) in changed:
-            raise ParameterError(
-                "corrections", f"must change a field once. Got {correction} as well."
-            )
+    for row, correction in edits:
         if correction.new is None:
             removed.add(row)
         else:
-            changed.add((row, correction.column))
             table = _with_entry(table, row, correction)
     if removed:
         kept = [row for row in range(len(table)) if row not in removed]
@@ -50,24 +39,6 @@ def write_arrow(table, path):
         return partial(parquet.write_table, table)
     feather = import_optional("pyarrow.feather", "an Arrow file")
     return partial(feather.write_feather, table)
-
-
-def _check(table, row, correction):
-    """Refuse a correction of which the table has no field, or another entry in it."""
-    if not 0 <= row < len(table):
-        rule = f"a row from {_FIRST} to {len(table) + 1}, the names being row 1"
-        refuse("row", rule, correction.row)
-    names = table.column_names
-    if correction.column not in names:
-        refuse("column", f"one of {', '.join(names[:20])}", correction.column)
-    entry = table[correction.column][row].as_py()
-    text = "" if entry is None else str(entry)
-    if text.strip() != correction.old.strip():
-        raise ValueError(
-            "old must be what the table holds, or it has changed since. Got row "
-            f"{correction.row}, column {correction.column!r}: expected "
-            f"{correction.old!r}, found {text!r}."
-        )
 
 
 def _with_entry(table, row, correction):

@@ -58,7 +58,7 @@ def seed(text):
 _OPTIONS = {
     "table": dict(
         help="a CSV or TSV file (also .gz), or a .xlsx, .jsonl, .parquet, .arrow or "
-        ".feather file"
+        ".feather file, or a folder of pictures in one folder for each label"
     ),
     "--target": dict(help="name of the column to predict"),
     "--validation": dict(help="a table of the same columns: the validation points"),

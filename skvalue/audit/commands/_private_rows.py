@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from .. import Reading
-from ..reading import read_as_public, split_target
+from ..reading import is_folder, read_as_public, split_target
 from ._options import reading_of
 from ._rows import read_rows
 
@@ -34,6 +34,11 @@ def read_private_rows(options):
         raise ValueError(
             "--epsilon must be used with --validation: public rows. Got none."
         )
+    for path in (options.table, options.validation):
+        if is_folder(path):
+            raise ValueError(
+                f"--epsilon must be used with tables. Got {path}, a folder."
+            )
     public = read_rows(
         Namespace(**{**vars(options), "table": options.validation, "validation": None})
     )

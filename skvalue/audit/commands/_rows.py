@@ -12,7 +12,14 @@ from ...exceptions import ParameterError
 from ...labels import find_duplicates, label_spellings
 from .. import Correction, Finding, Reading, read_table
 from ..checks import SEVERITIES, find_spellings
-from ..reading import split_target
+from ..reading import (
+    FOR_MODELS,
+    LABEL,
+    SHOWN,
+    is_folder,
+    read_images,
+    split_target,
+)
 from ._messages import in_words
 from ._options import reading_of
 
@@ -35,7 +42,8 @@ class Rows:
     `y` has one label for all spellings of it; `labels` are those of the file, and
     `findings` what was found of them. `reading` is what was read, with the row numbers,
     `numbers_val` those of the validation points; `notes` are the sentences on it that
-    were printed; `texts` names columns that are texts whatever they hold.
+    were printed; `texts` names columns that are texts whatever they hold. For a folder
+    of pictures X are small ones, and `pictures` those to show.
     """
 
     X: object
@@ -50,6 +58,7 @@ class Rows:
     notes: list = field(default_factory=list)
     numbers_val: np.ndarray | None = None
     texts: tuple = ()
+    pictures: object = None
 
     @property
     def numbers(self):
@@ -114,12 +123,31 @@ class Rows:
 
         The encoding is learned from the rows, or from the validation points alone.
         """
+        if self.pictures is not None:
+            return self._pixels()
         learned = self.X_val if by_validation else self.X
         encoder, notes = column_encoder(learned, texts=self.texts)
         print(*notes, sep="\n")
         encoder.fit(learned)
         X_val = None if self.X_val is None else encoder.transform(self.X_val)
         return replace(self, X=encoder.transform(self.X), X_val=X_val)
+
+    def _pixels(self):
+        """The same pictures as rows of numbers from 0 to 1."""
+        X = self.X.reshape(len(self.X), -1) / 255
+        X_val = self.X_val
+        if X_val is not None:
+            X_val = X_val.reshape(len(X_val), -1) / 255
+        print(f"pictures: their {X.shape[1]} pixels, of sides made {FOR_MODELS} long.")
+        return replace(self, X=X, X_val=X_val)
+
+
+def require_target(options):
+    """Refuse a table without a target, which a folder of pictures has."""
+    if options.target is None and not is_folder(options.table):
+        raise ValueError(
+            f"--target must name the column to predict of {options.table}. Got none."
+        )
 
 
 def read_rows(options):
@@ -132,7 +160,10 @@ def read_rows(options):
     assumptions = list(reading.said)
     if has_labels:
         assumptions.insert(0, f"target {options.target}")
+    is_table = not is_folder(options.table)
     size = f"{len(X)} rows, {X.shape[1]} columns"
+    if not is_table:
+        size = f"{len(X)} pictures"
     notes = [f"{options.table}: {size}, {'; '.join(assumptions)}."]
     notes += [f"question: {in_words(doubt)}" for doubt in reading.doubts]
 
@@ -160,7 +191,8 @@ def read_rows(options):
         reading=reading,
         findings=findings,
         notes=notes,
-        texts=tuple(name for name in options.text or () if name in X.columns),
+        texts=tuple(name for name in options.text or () if is_table and name in X),
+        pictures=None if is_table else _pictures(reading, options.table, SHOWN),
     )
     return rows if options.validation is None else _with_validation(rows, options)
 
@@ -172,12 +204,19 @@ def _with_validation(rows, options):
     )
     for doubt in reading.doubts:
         print(f"question: {options.validation}: {in_words(doubt)}")
-    check_columns(rows.X, X_val)
+    if (rows.pictures is None) == is_folder(options.validation):
+        raise ValueError(
+            "--validation must be a folder of pictures if the table is one, and a "
+            f"table if not. Got {options.validation}."
+        )
+    if rows.pictures is None:
+        check_columns(rows.X, X_val)
+        X_val = X_val[rows.X.columns]
     if rows.task == "classification":
         y_val = _spelled_alike(y_val, rows)
     return replace(
         rows,
-        X_val=X_val[rows.X.columns],
+        X_val=X_val,
         y_val=y_val,
         numbers_val=reading.frame.index.to_numpy(),
     )
@@ -190,6 +229,8 @@ def read_columns(options, path, name, like=None):
     """
     if not os.path.exists(path):
         raise ValueError(f"{name} must be a file that exists. Got {path}.")
+    if options.target is None and is_folder(path):
+        options.target = LABEL
     target = options.target
     try:
         reading = read_table(
@@ -213,6 +254,8 @@ def read_columns(options, path, name, like=None):
         _check_name("--groups", options.groups, frame, path)
         groups = frame[options.groups].astype(str).to_numpy()
     X, y = split_target(reading, target, {options.groups, *ignored})
+    if is_folder(path):
+        X = _pictures(reading, path, FOR_MODELS)
     if not X.shape[1]:
         raise ValueError(f"{path} must have a column other than the target. Got none.")
     if y is None:
@@ -223,6 +266,11 @@ def read_columns(options, path, name, like=None):
     elif y.dtype.kind not in "biuf":
         y = np.array([str(label) for label in y.tolist()], dtype=object)
     return Table(reading, X, y, groups)
+
+
+def _pictures(reading, path, side):
+    """The pictures of a folder, made as small as a number of pixels."""
+    return read_images(path, reading.frame["path"], side)
 
 
 def _check_name(option, name, frame, path):

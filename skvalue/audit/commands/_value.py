@@ -8,7 +8,7 @@ from ._methods import METHODS, PRIVATE, make_valuer
 from ._options import PRIVACY, TABLE, ledger_of, new_command, refuse_privacy
 from ._private_rows import read_private_rows, silent
 from ._progress import watched
-from ._rows import read_rows
+from ._rows import read_rows, require_target
 
 
 def add_command(commands):
@@ -19,7 +19,7 @@ def add_command(commands):
         "write the value of every row, or group of rows",
         run=_run,
         options=(*TABLE, "--seed", "--output", *PRIVACY),
-        required=("--target", "--output"),
+        required=("--output",),
         helps={
             "--output": "file to write the values to",
             "--epsilon": "above 0: the values, of --method tknn, are (epsilon, delta)-"
@@ -32,6 +32,7 @@ def add_command(commands):
 
 
 def _run(options):
+    require_target(options)
     check_outputs(options, {"output": KINDS}, [options.table, options.validation])
     if options.epsilon is None:
         refuse_privacy(options)
@@ -54,6 +55,8 @@ def _run(options):
 
     if rows.groups is None:
         columns = {"row": rows.numbers + 2}
+        if rows.pictures is not None:
+            columns["path"] = rows.reading.frame["path"].to_numpy()
         what = "rows"
     else:
         columns = {"group": valuer.groups_}

@@ -8,13 +8,27 @@ import json
 import zipfile
 import zlib
 from pathlib import Path
+from typing import NamedTuple
 
 from ..._utils.optional import import_optional
+from ..._utils.output_files import ending_of
 from ..._utils.untrusted import refuse
 from ._arrow import refuse_many_bytes, refuse_many_rows
+from ._images import image_files, is_folder
 
 _BLOCK = 2**24  # bytes that are decompressed at a time
-_JSON_LINES = (".jsonl", ".ndjson")
+EXCEL = ".xlsx"
+JSON_LINES = (".jsonl", ".ndjson")
+
+
+class Converted(NamedTuple):
+    """A file that is no CSV file as one.
+
+    `texts` are the bytes of each row of the file, if it has such.
+    """
+
+    content: str
+    texts: list | None = None
 
 
 def decompressed(path):
@@ -35,25 +49,31 @@ def decompressed(path):
 
 
 def as_csv(path, max_rows):
-    """The text of a CSV file with the table of an Excel file or of JSON lines.
+    """The text of a CSV file with the table of an Excel file, or of JSON lines.
 
-    None for another kind of file.
+    Of a folder of pictures it has the columns path and label. None for another kind.
     """
-    ending = Path(path).suffix.lower()
-    if ending == ".xlsx":
-        rows = _excel_rows(path, max_rows)
-    elif ending in _JSON_LINES:
-        rows = _json_rows(path, max_rows)
-    else:
-        return None
+    ending = ending_of(path)
+    if is_folder(path):
+        return Converted(_csv_text([("path", "label"), *image_files(path, max_rows)]))
+    if ending == EXCEL:
+        return Converted(_csv_text(excel_rows(path, max_rows)))
+    if ending in JSON_LINES:
+        lines, records = json_records(path, max_rows)
+        texts = [line.decode() + "\n" for line in lines]
+        return Converted(_csv_text(_json_rows(records)), texts)
+    return None
+
+
+def _csv_text(rows):
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     for row in rows:
-        writer.writerow([_text(cell) for cell in row])
+        writer.writerow([text_of(cell) for cell in row])
     return out.getvalue()
 
 
-def _excel_rows(path, max_rows):
+def excel_rows(path, max_rows):
     """The rows of the first sheet of an Excel file, the header being the first."""
     openpyxl = import_optional("openpyxl", "an Excel file")
     try:
@@ -70,8 +90,9 @@ def _excel_rows(path, max_rows):
     return rows
 
 
-def _json_rows(path, max_rows):
-    """The rows of a file with one JSON object a line; the header is the first."""
+def json_records(path, max_rows):
+    """The lines of a file with one JSON object a line, as bytes, and as dicts."""
+    lines = []
     records = []
     for line in Path(path).read_bytes().splitlines():
         if not line.strip():
@@ -84,7 +105,13 @@ def _json_rows(path, max_rows):
             record = None
         if not isinstance(record, dict):
             refuse("the file", f"of one JSON object a line, as record {number}", line)
+        lines.append(line)
         records.append(record)
+    return lines, records
+
+
+def _json_rows(records):
+    """The rows of records; the header is the first."""
     names = list(dict.fromkeys(name for record in records for name in record))
     for name in names:
         for record in records:
@@ -93,7 +120,7 @@ def _json_rows(path, max_rows):
     return [names, *([record.get(name) for name in names] for record in records)]
 
 
-def _text(cell):
+def text_of(cell):
     """The text of an entry: 1.0 as 1, midnight as a day, and missing as nothing."""
     if cell is None or cell != cell:
         return ""

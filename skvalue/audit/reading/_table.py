@@ -18,6 +18,7 @@ from ._conventions import Conventions
 from ._encoding import decode
 from ._entries import target_column, typed_entries
 from ._fields import Fields, check_layout, split
+from ._images import is_folder
 from ._other_kinds import as_csv, decompressed
 from ._types import read_column
 
@@ -59,7 +60,7 @@ class Reading:
         Numbers of the rows without a label.
     source : object, default=None
         The text of the file, for `to_bytes`, and how a table of the same columns is to
-        be read; None if it is no text.
+        be read; None for Parquet and Arrow.
 
     Examples
     --------
@@ -94,7 +95,8 @@ class Reading:
         Returns
         -------
         content : bytes or None
-            The header and these rows; None if the file is no text.
+            The header and these rows, not compressed, those of an Excel file, or of a
+            folder of pictures, as CSV; None for Parquet and Arrow.
         """
         if self.source is None:
             return None
@@ -134,7 +136,8 @@ def read_table(
     path : str or path
         File to read: Parquet or Arrow (.parquet, .arrow, .feather), the first sheet of
         an Excel file (.xlsx), JSON lines (.jsonl, .ndjson), or text, such as CSV, which
-        may be compressed (.gz).
+        may be compressed (.gz). Or a folder of pictures in one folder for each label:
+        a table of the columns "path" and "label".
     target : str, default=None
         Column of the labels. They stay the text of the file, without spaces at their
         ends, unless they are numbers with decimals, or `task` is "regression". Rows
@@ -211,7 +214,8 @@ def read_table(
     missing = list(missing or ())
     check_layout(separator, skip_lines)
     _check_options(decimal, dates, task, latest_year, max_rows)
-    refuse_no_file(path, "the file")
+    if not is_folder(path):
+        refuse_no_file(path, "the file")
     if Path(path).suffix.lower() in ARROW:
         frame = read_arrow(path, max_rows)
         return _leave_out_unlabelled(Reading(frame, [], []), target)
@@ -224,10 +228,11 @@ def read_table(
         task = like.source.task if task == "auto" else task
         texts_before = like.source.text
 
-    content = as_csv(path, max_rows)
+    converted = as_csv(path, max_rows)
     codec = "utf-8"
-    if content is not None:
+    if converted is not None:
         # The entries of these files have types of their own.
+        content = converted.content
         separator = ","
         decimal = decimal or "."
     else:
@@ -235,6 +240,8 @@ def read_table(
         refuse_many_rows(raw.count(b"\n") - 1, max_rows)
         content, codec = decode(raw, encoding)
     fields, notes = split(content, separator, skip_lines, header)
+    if converted is not None and converted.texts is not None:
+        fields = replace(fields, before="", texts=converted.texts, after="")
     if codec != "utf-8":
         notes = [f"encoding {codec}", *notes]
     names = fields.names

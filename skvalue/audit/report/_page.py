@@ -10,6 +10,7 @@ from importlib.resources import files as package_files
 import numpy as np
 
 from ..._utils.optional import import_optional
+from ..._utils.output_files import split_ending
 from ..._utils.text import number_text
 from .._overview import bars_path
 from ..checks import rows_shown
@@ -74,13 +75,14 @@ def _hash(text):
 
 def _file_names(report, files):
     """Names of files for the commands of the page; those with a space are quoted."""
-    table = os.path.basename(files.get("table") or "")
-    stem = os.path.splitext(table or report.about["title"])[0]
+    table = os.path.basename(os.path.normpath(files.get("table") or "."))
+    table = "" if table == "." else table
+    stem, ending = split_ending(table or report.about["title"])
     names = {
         "table": table,
         "report": os.path.basename(files.get("report") or ""),
         "corrections": f"{stem}.corrections.csv",
-        "fixed": f"{stem}.fixed.csv",
+        "fixed": f"{stem}.fixed{ending or '.csv'}",
         "page": f"{stem}.html",
     }
     return {name: f'"{file}"' if " " in file else file for name, file in names.items()}

@@ -1,0 +1,277 @@
+"""Every kind of file that a person hands over, in every command on tables."""
+
+import gzip
+import shutil
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from skvalue.audit import AuditReport, audit_table, read_table
+from tests.audit.command_line import command
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("jinja2")
+
+NEEDS = {"xlsx": "openpyxl", "parquet": "pyarrow", "arrow": "pyarrow"}
+NEEDS |= {"feather": "pyarrow", "pictures": "PIL"}
+ENDINGS = [
+    "csv", "tsv", "txt", "csv.gz", "tsv.gz", "xlsx", "jsonl", "ndjson", "parquet",
+    "arrow", "feather",
+]  # fmt: skip
+
+
+def cases(kinds, quick):
+    """The kinds, of which one is in the default tier; those without a library skip."""
+    marked = []
+    for kind in kinds:
+        library = NEEDS.get(kind, "pandas")
+        marks = [pytest.mark.skipif(not find_spec(library), reason=f"no {library}")]
+        if kind != quick:
+            marks.append(pytest.mark.slow)
+        marked.append(pytest.param(kind, marks=marks))
+    return marked
+
+
+def table():
+    """Two numbers, a code with a zero in front, texts with separators, and a label."""
+    rng = np.random.default_rng(0)
+    size = rng.normal(size=80).round(2)
+    label = np.where(size + rng.normal(size=80) / 5 > 0, "large", "small")
+    label[3] = "large" if size[3] < 0 else "small"
+    return pd.DataFrame(
+        {
+            "size": size,
+            "count": rng.integers(0, 9, 80),
+            "place": [f"{'AB'[i % 2]}, {i % 7}; x" for i in range(80)],
+            "label": label.astype(object),
+        }
+    )
+
+
+def write(frame, path):
+    """Write a frame as the path ends."""
+    kind = path.name.partition(".")[2]
+    if kind == "xlsx":
+        frame.to_excel(path, index=False)
+    elif kind in ("jsonl", "ndjson"):
+        frame.to_json(path, orient="records", lines=True)
+    elif kind == "parquet":
+        frame.to_parquet(path, index=False)
+    elif kind in ("arrow", "feather"):
+        frame.to_feather(path)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if kind.startswith("tsv") else ",")
+
+
+def read(path):
+    """The frame of a file, by pandas."""
+    kind = path.name.partition(".")[2]
+    if kind == "xlsx":
+        return pd.read_excel(path)
+    if kind in ("jsonl", "ndjson"):
+        return pd.read_json(path, orient="records", lines=True, precise_float=True)
+    if kind == "parquet":
+        return pd.read_parquet(path)
+    if kind in ("arrow", "feather"):
+        return pd.read_feather(path)
+    return pd.read_csv(path, sep="\t" if kind.startswith("tsv") else ",")
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Write the table as a kind of file; the path of it."""
+
+    def write_kind(kind):
+        path = tmp_path / f"t.{kind}"
+        write(table(), path)
+        return path
+
+    return write_kind
+
+
+@pytest.mark.parametrize("kind", cases(ENDINGS, "jsonl"))
+def test_an_audit_of_any_kind_is_that_of_a_csv_file(kind, written):
+    report = audit_table(written(kind), target="label", checks=None, random_state=0)
+    expected = audit_table(written("csv"), target="label", checks=None, random_state=0)
+    np.testing.assert_allclose(report.values, expected.values)
+    assert report.numbers.tolist() == list(range(2, 82))
+
+
+@pytest.mark.parametrize("kind", cases(ENDINGS, "xlsx"))
+def test_the_command_that_an_audit_prints_next_is_taken(
+    kind, written, tmp_path, capsys
+):
+    path = written(kind)
+    page = tmp_path / "page.html"
+    code = command(f"audit {path} --target label -o {page} --checks fast")
+    assert code == 0
+    [line] = [line for line in capsys.readouterr().out.splitlines() if "Next: " in line]
+    corrections = tmp_path / "c.csv"
+    corrections.write_text("row,column,old,new,accept\n")
+    words = line.partition("skvalue ")[2].replace("FILE", str(corrections)).split()
+    corrections.write_text("row,column,old,new,accept\n2,label,X,Y,false\n")
+    assert command(words) == 0
+    fixed = words[words.index("-o") + 1]
+    assert page.read_text(encoding="utf-8").count(f"t.fixed.{kind}") == 1
+    assert fixed.endswith(f"page.fixed.{kind}")
+
+
+@pytest.mark.parametrize("kind", cases(ENDINGS, "csv.gz"))
+def test_fix_writes_the_kind_that_it_reads(kind, written, tmp_path):
+    path = written(kind)
+    frame = table()
+    corrections = tmp_path / "c.csv"
+    old = frame["label"][3]
+    corrections.write_text(
+        "row,column,old,new,accept\n"
+        f"5,label,{old},=other,true\n"
+        f"6,count,{frame['count'][4]},77,true\n"
+        f"9,label,{frame['label'][7]},,remove\n"
+    )
+    fixed = tmp_path / f"fixed.{kind}"
+    assert command(f"fix {path} {corrections} -o {fixed}") == 0
+    frame.loc[3, "label"] = "=other"
+    frame.loc[4, "count"] = 77
+    expected = frame.drop(index=7).reset_index(drop=True)
+    pd.testing.assert_frame_equal(read(fixed), expected, check_dtype=False)
+
+
+@pytest.mark.parametrize("kind", cases(ENDINGS, "tsv.gz"))
+def test_clean_writes_rows_of_the_kind_that_it_reads(kind, written, tmp_path):
+    if kind in ("txt", "ndjson"):  # are read and fixed; others are written
+        return
+    path = written(kind)
+    kept = tmp_path / f"kept.{kind}"
+    line = f"clean {path} --target label --method knn --drop 8 -o {kept}"
+    assert command(line) == 0
+    rows = read(kept).to_dict("records")
+    assert len(rows) == 72
+    remaining = table().round(2).to_dict("records")
+    assert all(row in remaining for row in rows)
+
+
+@pytest.mark.parametrize("output", cases(ENDINGS, "xlsx"))
+def test_values_are_written_as_any_kind(output, written, tmp_path, capsys):
+    values = tmp_path / f"values.{output}"
+    code = command(f"value {written('csv')} --target label -o {values}")
+    if output in ("txt", "ndjson"):
+        assert code == 2
+        assert "--output must end in one of .csv, .tsv" in capsys.readouterr().err
+        return
+    assert code == 0
+    assert read(values).columns.tolist() == ["row", "value"]
+    assert read(values)["row"].tolist() == list(range(2, 82))
+
+
+def test_texts_of_an_excel_file_are_no_formulas(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    frame = table()
+    frame["place"] = "=1+1"
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    line = f"clean {tmp_path}/t.csv --target label --method knn --drop 0 -o "
+    assert command(f"{line}{tmp_path}/t.xlsx") == 0
+    sheet = openpyxl.load_workbook(tmp_path / "t.xlsx").active
+    assert (sheet["C2"].value, sheet["C2"].data_type) == ("=1+1", "s")
+
+
+def test_compressed_rows_are_the_bytes_of_the_file(written, tmp_path):
+    path = written("csv.gz")
+    reading = read_table(path, "label")
+    content = gzip.decompress(path.read_bytes())
+    assert reading.to_bytes(range(80)) == content
+
+
+def test_fix_leaves_other_lines_of_json_as_they_are(tmp_path):
+    lines = ['{"a" : 1, "y":"u"}', '{"y":"v", "a":2.50}', '{"a":3,"y":"ü"}', ""]
+    path = tmp_path / "t.jsonl"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    (tmp_path / "c.csv").write_text("row,column,old,new,accept\n3,a,2.5,4,true\n")
+    assert command(f"fix {path} {tmp_path}/c.csv -o {tmp_path}/f.jsonl") == 0
+    fixed = (tmp_path / "f.jsonl").read_text(encoding="utf-8").split("\n")
+    assert fixed == [lines[0], '{"y": "v", "a": 4}', lines[2], ""]
+
+
+# Folders of pictures ------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    """A folder of dark and light pictures, one of them in the wrong folder."""
+    image = pytest.importorskip("PIL.Image")
+    rng = np.random.default_rng(0)
+    folder = tmp_path_factory.mktemp("photos")
+    for i in range(40):
+        is_light = i % 2
+        pixels = rng.integers(0, 90, (20, 30, 3)) + 150 * is_light
+        label = "light" if is_light or i == 6 else "dark"
+        (folder / label).mkdir(exist_ok=True)
+        image.fromarray(pixels.astype(np.uint8)).save(folder / label / f"{i:02}.png")
+    (folder / "light" / "notes.txt").write_text("no picture")
+    (folder / ".cache").mkdir()
+    return folder
+
+
+def test_a_folder_of_pictures_is_a_table_of_paths_and_labels(pictures):
+    reading = read_table(pictures, "label")
+    assert reading.frame.columns.tolist() == ["path", "label"]
+    assert reading.frame["path"].tolist()[:2] == ["dark/00.png", "dark/02.png"]
+    assert reading.frame["label"].value_counts().to_dict() == {"dark": 19, "light": 21}
+
+
+def test_an_audit_of_a_folder_lists_the_picture_in_the_wrong_one(pictures):
+    report = audit_table(pictures, random_state=0)
+    paths = read_table(pictures).frame["path"]
+    assert paths[report.listed[0]] == "light/06.png"
+    assert report.about["kind"] == "image"
+    assert report.to_html().count("data:image/jpeg") >= 1
+
+
+@pytest.mark.slow
+def test_commands_on_a_folder_write_tables_of_its_pictures(pictures, tmp_path, capsys):
+    code = command(
+        f"audit {pictures} -o {tmp_path}/p.html --json {tmp_path}/r.json --csv "
+        f"{tmp_path}/l.csv"
+    )
+    assert code == 0
+    assert "row 24: light/06.png" in capsys.readouterr().out
+    report = AuditReport.from_json((tmp_path / "r.json").read_text())
+    row = int(report.numbers[report.listed[0]])
+    (tmp_path / "c.csv").write_text(
+        f"row,column,old,new,accept\n{row},label,light,dark,true\n"
+    )
+    assert command(f"fix {pictures} {tmp_path}/c.csv -o {tmp_path}/f.csv") == 0
+    fixed = pd.read_csv(tmp_path / "f.csv").set_index("path")["label"]
+    assert fixed["light/06.png"] == "dark"
+    assert (pictures / "light" / "06.png").exists()  # nothing is moved
+
+    assert command(f"clean {pictures} --drop 1 -o {tmp_path}/kept.csv") == 0
+    assert "light/06.png" not in set(pd.read_csv(tmp_path / "kept.csv")["path"])
+    line = f"value {pictures} --validation {pictures} -o {tmp_path}/values.csv"
+    assert command(line) == 0
+    values = pd.read_csv(tmp_path / "values.csv")
+    assert values.columns.tolist() == ["row", "path", "value"]
+
+
+REFUSED = {
+    "check FOLDER --target label": "the table must be a file: pictures have no columns",
+    "audit HERE/empty -o HERE/p.html": "must hold one folder for each label",
+    "audit HERE/broken -o HERE/p.html": "'a/x.png' must be a whole picture",
+    "audit FOLDER -o HERE/p.html --max-rows 3": "at most 3 pictures. Got 40.",
+    "value FOLDER --validation HERE/t.csv -o HERE/v.csv": "must be a folder of pic",
+    "audit FOLDER --epsilon 1 --validation FOLDER -o HERE/p.html": "--epsilon must be",
+    "audit HERE/t.csv -o HERE/p.html": "--target must name the column to predict",
+}
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_folders_that_are_no_tables_are_refused(line, pictures, tmp_path, capsys):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "broken" / "a").mkdir(parents=True)
+    (tmp_path / "broken" / "a" / "x.png").write_bytes(b"\x89PNG no picture")
+    table().to_csv(tmp_path / "t.csv", index=False)
+    here = line.replace("FOLDER", str(pictures)).replace("HERE", str(tmp_path))
+    assert command(here) == 2
+    [error] = capsys.readouterr().err.splitlines()
+    assert REFUSED[line] in error
+    shutil.rmtree(tmp_path / "broken")
