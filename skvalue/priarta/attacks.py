@@ -9,8 +9,15 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 from .._utils.sklearn import Interval, validate_params
-from ..privacy import detection_ceiling, svec_index
-from .maps import as_model
+from ..privacy import clip_rows, detection_ceiling
+from .maps import as_model, row_norms
+from .seller import (
+    Moments,
+    exact_moments,
+    isotropic_statistic,
+    own_radii,
+    radius_log_probabilities,
+)
 
 _N_CANDIDATES = 200  # first rows of X, of which two are the candidates
 
@@ -63,9 +70,9 @@ class MembershipAttack:
 def membership_attack(seller, X, *, rows=None, n_runs=200):
     """Attack a seller's release with knowledge of all rows except the last.
 
-    The attacker knows that the last row is one of two candidates, and projects the
-    released moments on the difference between the moments with either candidate: for
-    Gaussian noise this is the optimal test. It is meant for the seller's own machine;
+    The attacker knows that the last row is one of two candidates. Its test is the
+    optimal one, the ratio of the likelihoods of what was released: of the moments, and
+    of the radius if it is the seller's own. It is meant for the seller's own machine;
     its results must not be released.
 
     Parameters
@@ -112,24 +119,16 @@ def membership_attack(seller, X, *, rows=None, n_runs=200):
         rows = _farthest_rows(seller, X[:_N_CANDIDATES])
     datasets = [np.concatenate([X[:-1], np.asarray(row)[None]]) for row in rows]
 
-    # The moments that the attacker knows, and releases of either data set.
-    exact_seller = clone(seller).set_params(epsilon=None, ledger=None)
-    exact_first, exact_second = (
-        _vector(exact_seller.fit(dataset).summary_) for dataset in datasets
-    )
     seller = clone(seller).set_params(ledger=None)
     summaries = [
-        [seller.fit(dataset).summary_ for _ in range(n_runs)] for dataset in datasets
+        seller.fit(dataset).summary_ for dataset in datasets for _ in range(n_runs)
     ]
-    releases = np.array([_vector(summary) for summary in summaries[0] + summaries[1]])
-
-    # Project on the change of the moments, in units of the noise.
-    summary = summaries[0][0]
-    is_mean = np.arange(len(exact_first)) < summary.n_dimensions
-    unit = np.where(is_mean, summary.noise.mean, summary.noise.moment)
-    direction = (exact_first - exact_second) / unit**2
+    model = as_model(seller.model)
+    candidates = [model.private_rows(dataset) for dataset in datasets]
+    ratios = _log_likelihood_ratios(summaries, model, *candidates)
     is_first = np.repeat([1, 0], n_runs)
-    auroc = roc_auc_score(is_first, releases @ direction)
+    auroc = roc_auc_score(is_first, ratios)
+    summary = summaries[0]
     # The error of the area of a test that cannot tell the rows apart.
     error = math.sqrt((2 * n_runs + 1) / (12 * n_runs**2))
     ceiling = detection_ceiling(summary.epsilon, summary.delta, summary.relation)
@@ -151,7 +150,37 @@ def _farthest_rows(seller, candidates):
     return candidates[i], candidates[j]
 
 
-def _vector(summary):
-    """Mean and second moment as one vector, the latter isometric."""
-    weights = svec_index(summary.n_dimensions)[2]
-    return np.concatenate([summary.mean, summary.moment * weights])
+def _log_likelihood_ratios(summaries, model, first, second):
+    """Log-likelihood ratios of summaries, for rows and null rows as `private_rows`."""
+    scale = summaries[0].noise_scale
+    relation = summaries[0].relation
+    radii = np.array([model.max_norm])
+    by_radius = np.zeros(1)
+    if model.has_own_radius:
+        radii = own_radii(model)
+        by_radius = _radius_log_probabilities(first, model, relation, scale)
+        by_radius -= _radius_log_probabilities(second, model, relation, scale)
+
+    ratios = []
+    for summary in summaries:
+        cell = np.abs(radii - summary.max_norm).argmin()
+        vectors = [
+            isotropic_statistic(moments, summary.mean_weight, summary.max_norm)
+            for moments in (
+                exact_moments(clip_rows(first[0], summary.max_norm)),
+                exact_moments(clip_rows(second[0], summary.max_norm)),
+                Moments(summary.mean, summary.moment, summary.n_samples),
+            )
+        ]
+        middle = (vectors[0] + vectors[1]) / 2
+        difference = vectors[0] - vectors[1]
+        ratio = difference @ (vectors[2] - middle) / scale**2
+        ratios.append(by_radius[cell] + ratio)
+    return np.array(ratios)
+
+
+def _radius_log_probabilities(candidate, model, relation, scale):
+    rows, is_null = candidate
+    norms = row_norms(rows)
+    norms[is_null] = np.nan
+    return radius_log_probabilities(norms, model, relation, scale)

@@ -67,7 +67,9 @@ def test_scores_are_those_of_the_scorer_that_made_the_model(market, scores):
 @pytest.mark.parametrize("representation", ["identity", "pca"])
 def test_every_exported_model_scores(representation, market, tmp_path, capsys):
     model = tmp_path / "model"
-    mine = market / "mine.csv"
+    mine = tmp_path / "mine.csv"
+    rows = np.loadtxt(market / "mine.csv", delimiter=",")
+    np.savetxt(mine, rows + 0.1, delimiter=",")
     code = command(
         f"buyer export {mine} --representation {representation} -o {model} "
         "--epsilon 0.5"

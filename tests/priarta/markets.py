@@ -32,3 +32,20 @@ def released(scorer, X, seed=1, **parameters):
     """A seller of the scorer's model that is fitted to X."""
     seller = SellerRelease(scorer.model_, noise_random_state=seed, **parameters)
     return quietly(seller.fit, X)
+
+
+def ten_sellers(rng, n, d):
+    """Rows of ten sellers: shifts from 0 to 20, spreads from 1.5 to 5, two modes."""
+    first = np.eye(d)[0]
+    shifted = [rng.normal(size=(n, d)) + k * first for k in (0, 1, 2, 4, 8, 20)]
+    spread = [k * rng.normal(size=(n, d)) for k in (1.5, 3, 5)]
+    modes = 6 * first * rng.choice([-1, 1], (n, 1))
+    return [*shifted, *spread, rng.normal(size=(n, d)) + modes]
+
+
+def ten_distributions(d):
+    """Means and covariances of the rows of `ten_sellers`."""
+    first = np.eye(d)[0]
+    shifted = [(k * first, np.eye(d)) for k in (0, 1, 2, 4, 8, 20)]
+    spread = [(0 * first, k**2 * np.eye(d)) for k in (1.5, 3, 5)]
+    return [*shifted, *spread, (0 * first, np.eye(d) + 36 * np.outer(first, first))]

@@ -136,9 +136,9 @@ class TestUntrustedConfig:
         ("changes", "message"),
         [
             ({"format": "other"}, "of format"),
-            ({"version": True}, "version 1. Got"),
-            ({"version": 1.0}, "version 1. Got"),
-            ({"version": 2}, "version 1. Got"),
+            ({"version": True}, "version 2. Got"),
+            ({"version": 2.0}, "version 2. Got"),
+            ({"version": 1}, "version 2. Got"),
             ({"max_norm": 10**400}, "max_norm must be"),
             ({"max_norm": -1.0}, "max_norm must be"),
             ({"max_norm": "1"}, "max_norm must be"),

@@ -12,7 +12,7 @@ from skvalue.exceptions import VoidGuaranteeWarning
 from skvalue.priarta import SellerRelease
 from skvalue.priarta.buyer import estimate_summaries
 from skvalue.priarta.seller import COUNT_WEIGHT, moment_statistic, statistic_sensitivity
-from skvalue.privacy import Ledger, get_epsilon, grid_width
+from skvalue.privacy import Ledger, clip_rows, get_epsilon, grid_width
 
 from .markets import fitted, gaussian_rows, quietly, released
 
@@ -28,6 +28,8 @@ class TestSensitivity:
         [
             ("replace", 0.3),
             ("replace", 0.6),
+            ("replace", 0.9),
+            ("replace", 1.2),
             ("replace", 1.4),
             ("replace", 2.0),
             ("null", 0.6),
@@ -128,7 +130,12 @@ class TestNoise:
         assert on_mean.std() == pytest.approx(stated.mean, rel=0.15)
         on_moment = np.array([summary.moment - exact.moment for summary in summaries])
         on_diagonal = on_moment[:, [0, 2, 5]]
-        assert on_diagonal.std() == pytest.approx(stated.moment, rel=0.15)
+        on_trace = on_diagonal.sum(axis=1)
+        assert on_trace.std() == pytest.approx(stated.trace, rel=0.25)
+        without_trace = on_diagonal - on_trace[:, None] / 3
+        # Of three directions two are left.
+        expected = np.sqrt(2 / 3) * stated.moment
+        assert without_trace.std() == pytest.approx(expected, rel=0.15)
         off_diagonal = on_moment[:, [1, 3, 4]]
         assert off_diagonal.std() == pytest.approx(stated.moment / np.sqrt(2), rel=0.15)
 
@@ -143,11 +150,13 @@ class TestNoise:
     def test_covariances_are_unbiased(self, rng, scorer):
         X = gaussian_rows(rng, 4000, 3, 0.2)
         X -= X.mean(axis=0)
-        expected = np.cov(scorer.model_.transform(X).T)
+        expected = np.cov(clip_rows(scorer.model_.transform(X), 1.0).T)
         summaries = [
             released(scorer, X, seed, epsilon=20.0).summary_ for seed in range(100)
         ]
-        estimates = estimate_summaries(scorer._buyer, summaries, shrink=False)
+        buyer = scorer._buyer
+        own = buyer.moments_for(1.0)
+        estimates = estimate_summaries(buyer, own, summaries, shrink=False)
         covariances = estimates.covariance
         error = covariances.std(axis=0) / np.sqrt(len(summaries))
         assert (np.abs(covariances.mean(axis=0) - expected) < 5 * error).all()
@@ -197,16 +206,19 @@ class TestMoments:
     def test_without_noise_are_those_of_the_rows(self, rng, scorer):
         X = gaussian_rows(rng, 60, 3, 0.4)
         summary = SellerRelease(scorer.model_, None).fit(X).summary_
-        estimates = estimate_summaries(scorer._buyer, [summary], shrink=False)
+        buyer = scorer._buyer
+        estimates = estimate_summaries(buyer, buyer.exact, [summary], shrink=False)
         rows = scorer.model_.transform(X)
         assert estimates.mean[0] == pytest.approx(rows.mean(axis=0))
         assert estimates.covariance[0] == pytest.approx(np.cov(rows.T))
-        assert np.linalg.norm(rows, axis=1).max() <= 1 + 1e-12
+        assert summary.max_norm is summary.noise is None
 
     def test_huge_rows_are_clipped_and_do_not_overflow(self, scorer):
         X = np.array([[1e200, 0, 0], [0, -1e160, 0], [0.1, 0, 0]])
-        rows = scorer.model_.transform(X)
-        assert np.linalg.norm(rows, axis=1)[:2] == pytest.approx([1.0, 1.0])
+        seller = released(scorer, X, epsilon=1e3)
+        assert seller.n_clipped_rows_ == 2
+        expected = [1 / 3, -1 / 3, 0] - scorer.model_.centre / 3
+        assert seller.summary_.mean == pytest.approx(expected, abs=0.1)
 
 
 class TestLedger:
@@ -271,13 +283,11 @@ class TestErrors:
             SellerRelease(scorer.model_).fit(X)
 
 
-def test_fitted_seller_has_a_summary_a_report_and_the_number_of_null_rows_alone(
-    rng, scorer
-):
+def test_fitted_seller_has_a_summary_a_report_and_numbers_of_rows_alone(rng, scorer):
     seller = SellerRelease(scorer.model_)
     quietly(seller.fit, gaussian_rows(rng, 100, 3))
     attributes = {name for name in vars(seller) if name.endswith("_")}
-    assert attributes == {"summary_", "privacy_", "n_null_rows_"}
+    assert attributes == {"summary_", "privacy_", "n_null_rows_", "n_clipped_rows_"}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert replace(seller.summary_).to_json() == seller.summary_.to_json()

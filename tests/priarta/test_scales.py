@@ -50,10 +50,21 @@ class TestRowsOfExtremeScale:
         ):
             PriArTaScorer(max_norm=max_norm).fit(buyer * scale)
 
-    def test_of_a_seller_have_finite_scores(self, max_norm, scale):
+    def test_of_a_private_seller_have_finite_scores(self, max_norm, scale):
+        buyer, seller = buyer_and_seller()
+        scorer = PriArTaScorer(max_norm=max_norm, epsilon=0.8).fit(buyer)
+        assert np.isfinite(scorer.transform([seller * scale])).all()
+
+    def test_of_a_seller_without_noise_are_refused_if_they_overflow(
+        self, max_norm, scale
+    ):
         buyer, seller = buyer_and_seller()
         scorer = PriArTaScorer(max_norm=max_norm).fit(buyer)
-        assert np.isfinite(scorer.transform([seller * scale])).all()
+        if scale < 1:
+            assert np.isfinite(scorer.transform([seller * scale])).all()
+            return
+        with pytest.raises(ValueError, match=r"X must give latent rows .*1e\+50 away"):
+            scorer.transform([seller * scale])
 
 
 @pytest.mark.parametrize("axis", [None, 0])

@@ -9,6 +9,7 @@ from unittest.mock import Mock
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.linalg import sqrtm
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.decomposition import TruncatedSVD
@@ -21,7 +22,9 @@ from skvalue.priarta import PriArTaScorer, SellerRelease, Summary, wasserstein
 from skvalue.priarta.buyer import estimate_summaries
 from skvalue.priarta.buyer import scorer as scorer_module
 
-from .markets import fitted, gaussian_rows, quietly, released
+from .markets import fitted, gaussian_rows, quietly, released, ten_sellers
+
+FACTS = ("mean_weight", "centre")  # of a model, in the summaries made with it
 
 # The choice of a weight takes simulations.
 FastScorer = partial(PriArTaScorer, mean_weight=0.6)
@@ -41,21 +44,33 @@ def sellers(rng, buyer):
 # Scores -------------------------------------------------------------------------------
 
 
+def plain_wasserstein(X, Z):
+    """The distance of the moments of two samples, by matrix square roots."""
+    covariances = [np.atleast_2d(np.cov(rows.T)) for rows in (X, Z)]
+    root = sqrtm(covariances[0]).real
+    cross = np.trace(sqrtm(root @ covariances[1] @ root).real)
+    shift = ((X.mean(axis=0) - Z.mean(axis=0)) ** 2).sum()
+    return np.sqrt(shift + sum(map(np.trace, covariances)) - 2 * cross)
+
+
+@pytest.mark.parametrize("d", [2, 8, 64])
+@pytest.mark.parametrize("max_norm", ["auto", 0.5])
+def test_without_noise_scores_are_the_distances_of_the_samples(d, max_norm, rng):
+    buyer = rng.normal(size=(1000, d))
+    sellers = ten_sellers(rng, 500, d)
+    expected = [plain_wasserstein(buyer, X) for X in sellers]
+    scores = FastScorer(max_norm=max_norm).fit(buyer).transform(sellers)[:, 0]
+    np.testing.assert_allclose(scores, expected, rtol=1e-10)
+
+
 class TestExactScores:
     @pytest.fixture
     def scorer(self, buyer):
-        return FastScorer(max_norm=0.5).fit(buyer)
+        return FastScorer().fit(buyer)
 
     def moments(self, scorer, X):
         rows = scorer.model_.transform(X)
         return rows.mean(axis=0), np.cov(rows.T)
-
-    def test_are_distances_of_the_moments_of_clipped_rows(self, scorer, buyer, sellers):
-        of_buyer = self.moments(scorer, buyer)
-        expected = [wasserstein(*of_buyer, *self.moments(scorer, X)) for X in sellers]
-        scores = scorer.transform(sellers)
-        assert scores.shape == (3, 1)
-        assert scores[:, 0] == pytest.approx(expected)
 
     def test_of_the_buyer_is_zero(self, scorer, buyer):
         assert scorer.transform([buyer])[0, 0] == pytest.approx(0, abs=1e-12)
@@ -148,11 +163,14 @@ class TestShrinkage:
         summary = released(scorer, X, epsilon=epsilon).summary_
         first, off_diagonal, last = summary.moment
         second = np.array([[first, off_diagonal], [off_diagonal, last]])
-        # The squared noise of the mean biases the covariance.
-        correction = summary.noise.mean**2 * np.eye(2)
-        covariance = second - np.outer(summary.mean, summary.mean) + correction
+        covariance = second - np.outer(summary.mean, summary.mean)
+        if epsilon is not None:
+            # The squared noise of the mean biases the covariance.
+            covariance += summary.noise.mean**2 * np.eye(2)
         assert np.linalg.eigvalsh(covariance).min() > 0
-        estimates = estimate_summaries(scorer._buyer, [summary], shrink=False)
+        buyer = scorer._buyer
+        own = buyer.moments_for(summary.max_norm)
+        estimates = estimate_summaries(buyer, own, [summary], shrink=False)
         np.testing.assert_allclose(estimates.mean, [summary.mean], rtol=1e-12)
         np.testing.assert_allclose(
             estimates.covariance, [covariance * 3000 / 2999], rtol=1e-9, atol=1e-12
@@ -202,17 +220,17 @@ class TestMeanWeight:
 
 
 # Far from the buyer, where rows are similar, the noise of the mean is the covariance's
-# too.
+# too. Hardly any row is clipped.
 @pytest.mark.parametrize(
     ("n", "epsilon", "shift", "spread"),
-    [(800, None, 0.4, 0.15), (800, 3.0, 0.4, 0.15), (2000, 0.8, 0.9, 0.1)],
+    [(800, None, 0.4, 0.15), (800, 3.0, 0.4, 0.15), (2000, 0.8, 0.5, 0.13)],
     ids=["exact", "private", "far"],
 )
 def test_errors_are_the_deviations_of_fresh_sellers(n, epsilon, shift, spread):
     rng = np.random.default_rng(1)
     scorer = FastScorer(max_norm=1.0).fit(gaussian_rows(rng, 3000, 4))
     summaries = []
-    for seed in range(40):
+    for seed in range(80):
         X = gaussian_rows(rng, n, 4, shift, spread)
         summaries.append(released(scorer, X, seed, epsilon=epsilon).summary_)
     deviation = scorer.score_summaries(summaries).std()
@@ -428,13 +446,10 @@ class TestOtherModels:
         ):
             getattr(scorer, method)([own, foreign])
 
-    @pytest.mark.parametrize("name", ["max_norm", "mean_weight", "centre"])
+    @pytest.mark.parametrize("name", ["mean_weight", "centre"])
     def test_forged_fingerprint_is_refused(self, scorer, own, foreign, name):
         """What a fingerprint identifies is compared, too."""
-        facts = {
-            field: getattr(own, field)
-            for field in ("model", "max_norm", "mean_weight", "centre")
-        }
+        facts = {field: getattr(own, field) for field in ("model", *FACTS)}
         facts[name] = getattr(foreign, name)
         if name == "mean_weight":
             facts[name] = 0.9 * own.mean_weight
@@ -442,6 +457,14 @@ class TestOtherModels:
         with pytest.raises(
             ValueError, match=f"must have the {name} of the buyer's .* at place 0"
         ):
+            scorer.score_summaries([forged])
+
+    @pytest.mark.parametrize("max_norm", ["auto", 1.0])
+    def test_radius_that_the_model_does_not_give_is_refused(self, buyer, max_norm):
+        scorer = FastScorer(max_norm=max_norm, epsilon=0.8).fit(buyer)
+        (summary,) = scorer.summarize([buyer])
+        forged = replace(summary, max_norm=1.01 * summary.max_norm)
+        with pytest.raises(ValueError, match="max_norm that the buyer's model allows"):
             scorer.score_summaries([forged])
 
 

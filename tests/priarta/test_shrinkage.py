@@ -143,11 +143,12 @@ class TestShrinkMoments:
         means, moments = released
         priors = priors_of(rows, seed=0)
         mean_prior, covariance_prior = priors
-        noise = np.array([[0.2, 0.1], [0.02, 0.01]])
+        number_prior = Prior(np.ones((2, 1)))
+        noise = np.array([[0.2, 0.1, 0.08], [0.02, 0.01, 0.009]])
         shrunk_means, shrunk_covariances = shrink_moments(
             (mean, covariance), means, moments, noise, priors, 2.0
         )
-        for i, (a, b) in enumerate(noise):
+        for i, (a, b, t) in enumerate(noise):
             gap = (means[i] - mean)[None] / a
             expected_mean = mean + a * mean_prior.estimate(gap, 2 / a)[0]
             np.testing.assert_allclose(shrunk_means[i], expected_mean)
@@ -155,12 +156,19 @@ class TestShrinkMoments:
             # An entry of m m' changes by m_i e_j + m_j e_i + e_i e_j; on average over
             # the diagonal:
             square = expected_mean @ expected_mean
-            c = np.sqrt(b**2 + 4 * a**2 * square / 3 + 2 * a**4)
-            gap = moments[i] - np.outer(expected_mean, expected_mean) - covariance
-            gap = covariance_prior.estimate(svec(gap)[None] / c, 4 / c)[0]
-            np.testing.assert_allclose(
-                shrunk_covariances[i], covariance + smat(c * gap, 3)
-            )
+            own = 4 * a**2 * square / 3 + 2 * a**4
+            unshrunk = moments[i] - np.outer(expected_mean, expected_mean)
+
+            # The trace, which scales the covariance that gaps are measured from.
+            total = np.sqrt(t**2 + 3 * own)
+            gap = np.trace(unshrunk - covariance) / total
+            gap = number_prior.estimate(np.array([[gap]]), 4 / total)[0, 0]
+            target = (1 + total * gap / np.trace(covariance)) * covariance
+
+            c = np.sqrt(b**2 + own)
+            gap = svec(unshrunk - target)[None] / c
+            gap = covariance_prior.estimate(gap, 4 / c)[0]
+            np.testing.assert_allclose(shrunk_covariances[i], target + smat(c * gap, 3))
 
     def test_moments_with_hardly_any_noise_are_kept(self, rows, released):
         means, moments = released
@@ -168,7 +176,7 @@ class TestShrinkMoments:
             (rows.mean(axis=0), np.cov(rows.T)),
             means,
             moments,
-            noise=np.full((2, 2), 1e-9),
+            noise=np.full((2, 3), 1e-9),
             priors=priors_of(rows, seed=0),
             radius=2.0,
         )
@@ -185,7 +193,7 @@ class TestShrinkMoments:
             (mean, covariance),
             20 * rng.normal(size=(1, 3)),
             20 * np.eye(3)[None],
-            noise=np.full((1, 2), 20.0),
+            noise=np.full((1, 3), 20.0),
             priors=priors_of(rows, seed=0),
             radius=1.0,
         )

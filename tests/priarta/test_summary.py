@@ -67,10 +67,13 @@ INVALID = [
     ("max_norm", 0, "max_norm must be a number"),
     ("max_norm", 1e60, "max_norm must be a number"),
     ("max_norm", None, "max_norm must be a number"),
+    ("n_radius_counts", 3, "n_radius_counts must be 0, or 6 where there is noise"),
+    ("n_radius_counts", 7, "n_radius_counts must be an integer from 0 to 6"),
+    ("n_radius_counts", 6, "epsilon must be no smaller than the noise allows"),
     ("relation", "near", "relation must be one of"),
     ("relation", ["null"], "relation must be one of"),
     ("epsilon", 0, "epsilon must be a number strictly between"),
-    ("epsilon", None, "noise_scale must be a number between 0 and 0"),
+    ("epsilon", None, "max_norm must be None without epsilon"),
     ("delta", 1.0, "delta must be"),
     ("mean_weight", 0, "mean_weight must be"),
     ("noise_scale", 0.0, "noise_scale must be"),
@@ -135,7 +138,7 @@ class TestUntrustedJSON:
                 {"rows": [[1, 2]]},
                 "exactly the fields of a Summary. Got .'rows'. wrong",
             ),
-            ({"version": 2}, "version 1"),
+            ({"version": 1}, "version 2"),
             ({"guarantee": "perfect secrecy"}, "guarantee must be None"),
         ],
         ids=["more", "version", "guarantee"],
@@ -161,11 +164,13 @@ class TestExactSummary:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            ({"epsilon": 0.1}, "noise_scale"),
+            ({"epsilon": 0.1}, "max_norm must be a number"),
+            ({"epsilon": 0.1, "max_norm": 1.0}, "noise_scale"),
+            ({"n_radius_counts": 6}, "n_radius_counts must be 0"),
             ({"delta": 0.1}, "delta must be None"),
             ({"noise_scale": 0.1}, "noise_scale must be a number between 0 and 0"),
         ],
-        ids=["epsilon", "delta", "noise_scale"],
+        ids=["radius", "epsilon", "counts", "delta", "noise_scale"],
     )
     def test_parameters_of_noise_are_refused(self, exact, change, message):
         with pytest.raises(ValueError, match=message):

@@ -6,7 +6,16 @@ from functools import lru_cache
 import numpy as np
 
 from skvalue.priarta import PriArTaScorer, SellerRelease
-from skvalue.priarta.seller import COUNT_WEIGHT, moment_statistic
+from skvalue.priarta.seller import (
+    COUNT_WEIGHT,
+    Moments,
+    exact_moments,
+    isotropic_statistic,
+    moment_statistic,
+    own_radii,
+    radius_log_probabilities,
+)
+from skvalue.privacy import clip_rows
 from skvalue.privacy.audit import search_sensitivity
 
 EPSILON = 8.0
@@ -39,13 +48,20 @@ def rows_with(row):
 
 
 def statistic(summary):
-    """The noisy sums that a summary was made of."""
-    n = summary.n_samples
-    i, j = np.tril_indices(summary.n_dimensions)
-    sums = [WEIGHT * n * summary.mean]
-    sums.append(n * summary.moment * np.where(i == j, 1.0, math.sqrt(2)))
+    """The sums that a summary was made of, with noise of equal scale, for radius 1."""
+    radius = summary.max_norm
+    moments = Moments(summary.mean, summary.moment, summary.n_samples)
+    sums = [isotropic_statistic(moments, WEIGHT, radius)]
     if summary.relation == "add_remove":
-        sums.append([COUNT_WEIGHT * n])
+        sums.append([COUNT_WEIGHT * summary.n_samples])
+    return np.concatenate(sums)
+
+
+def clean_statistic(rows, relation):
+    """The same without noise."""
+    sums = [isotropic_statistic(exact_moments(rows), WEIGHT, 1.0)]
+    if relation == "add_remove":
+        sums.append([COUNT_WEIGHT * len(rows)])
     return np.concatenate(sums)
 
 
@@ -68,10 +84,7 @@ def runs(n, relation="replace", **setting):
 
 def scores(n, relation="replace", short=1.0, **setting):
     """Releases with less noise, along the direction in which the neighbours differ."""
-    clean = [
-        moment_statistic(rows_with(row), WEIGHT, relation)
-        for row in NEIGHBOURS[relation]
-    ]
+    clean = [clean_statistic(rows_with(row), relation) for row in NEIGHBOURS[relation]]
     direction = clean[0] - clean[1]
     return [
         (exact + short * (released - exact)) @ direction
@@ -80,7 +93,7 @@ def scores(n, relation="replace", short=1.0, **setting):
 
 
 def noise(n, relation="replace", short=1.0):
-    clean = moment_statistic(rows_with(NEIGHBOURS[relation][0]), WEIGHT, relation)
+    clean = clean_statistic(rows_with(NEIGHBOURS[relation][0]), relation)
     return short * (runs(n, relation)[0] - clean)
 
 
@@ -89,8 +102,69 @@ def search(event):
     records = [FAR[0], FAR[1], (0.0, 0.0), (30.0, 40.0)]
 
     def clean(rows):
-        rows = np.array(rows)
-        return moment_statistic(MODEL.transform(rows), WEIGHT, event.relation)
+        rows = clip_rows(MODEL.transform(np.array(rows)), 1.0)
+        return moment_statistic(rows, WEIGHT, event.relation)
 
     claim = dict(claimed=event.sensitivity, relation=event.relation)
     return search_sensitivity(clean, records, 3, **claim, blank=(0.0, 0.0))
+
+
+# A radius of the seller's own --------------------------------------------------------
+
+# Half of the other rows are near, half far: one row moves the median past all of them.
+OWN_MODEL = PriArTaScorer(mean_weight=WEIGHT).fit([[1.0, 0.0], [-1.0, 0.0]]).model_
+OTHER_ROWS = [(0.0, 0.0)] * 15 + [(9.0, 0.0)] * 15
+BEYOND = 100.0, 0.0
+INSIDE = {"replace": (0.0, 0.0), "null": (np.nan, 0.0), "add_remove": None}
+
+
+def own_rows(row):
+    """Rows of a seller with one more; None adds none."""
+    if row is None:
+        return np.array(OTHER_ROWS)
+    return np.array([*OTHER_ROWS, row])
+
+
+def own_release(relation, row, epsilon=EPSILON):
+    seller = SellerRelease(OWN_MODEL, epsilon, delta=DELTA, relation=relation)
+    return seller.fit(own_rows(row)).summary_
+
+
+def own_claim(relation):
+    return own_release(relation, BEYOND).event
+
+
+@lru_cache
+def own_ratios(n, relation, epsilon=EPSILON):
+    """Log-likelihood ratios of n releases with a far row, and of n with another.
+
+    They are the strongest test of all that is released: radius and moments.
+    """
+    neighbours = BEYOND, INSIDE[relation]
+    return [
+        np.array(
+            [
+                log_likelihood(summary, BEYOND) - log_likelihood(summary, neighbours[1])
+                for summary in (own_release(relation, row, epsilon) for _ in range(n))
+            ]
+        )
+        for row in neighbours
+    ]
+
+
+def log_likelihood(summary, row):
+    """That of a summary, up to a constant, if the rows had this one more."""
+    rows, is_null = OWN_MODEL.private_rows(own_rows(row))
+    scale = summary.noise_scale
+    cell = np.argmin(np.abs(own_radii(OWN_MODEL) - summary.max_norm))
+    of_radius = radius_probabilities(row, summary.relation, scale)[cell]
+    clipped = clip_rows(rows, summary.max_norm) / summary.max_norm
+    residual = statistic(summary) - clean_statistic(clipped, summary.relation)
+    return of_radius - residual @ residual / scale**2 / 2
+
+
+@lru_cache
+def radius_probabilities(row, relation, scale):
+    rows, is_null = OWN_MODEL.private_rows(own_rows(row))
+    norms = np.where(is_null, np.nan, np.linalg.norm(rows, axis=1))
+    return radius_log_probabilities(norms, OWN_MODEL, relation, scale)

@@ -28,6 +28,7 @@ from skvalue.privacy import (
     calibrate_gaussian,
     calibrate_laplace,
     draw_noise,
+    epsilon_from_mu,
     mu_from_epsilon,
     poisson_sample,
 )
@@ -41,6 +42,7 @@ from . import audited_valuers as valuers
 EPSILON = 8.0
 DELTA = 1e-5
 N_RUNS = 20_000
+HALF_THE_NOISE = epsilon_from_mu(2 * mu_from_epsilon(EPSILON, DELTA), DELTA)
 
 # Noise that is half of what it should be: 600 runs on either side show it in the game,
 # by a lower bound on delta that is at least 0.07 too large (20 seeds); 100 draws show
@@ -324,6 +326,15 @@ def seller(relation="replace", short=1.0):
     )
 
 
+def own_radius(relation, epsilon=EPSILON):
+    """A seller that also releases its radius, and has noise for some epsilon."""
+    return Audited(
+        partial(sellers.own_claim, relation),
+        lambda claim, n: sellers.own_ratios(n, relation, epsilon),
+        n=N_FITS if relation == "replace" else N_FEW_FITS,
+    )
+
+
 def tknn(*setting):
     return Audited(
         partial(valuers.tknn_claim, setting[0]),
@@ -400,6 +411,9 @@ AUDITED = {
     "SellerRelease, replace": seller("replace"),
     "SellerRelease, null": seller("null"),
     "SellerRelease, add_remove": seller("add_remove"),
+    "SellerRelease of its own radius, replace": own_radius("replace"),
+    "SellerRelease of its own radius, null": own_radius("null"),
+    "SellerRelease of its own radius, add_remove": own_radius("add_remove"),
     "TKNNShapleyValuer, a row added or removed": tknn("add_remove"),
     "TKNNShapleyValuer, a row replaced": tknn("replace"),
     f"{GRADIENTS}, local noise": gradients("gradients", valuers.search_gradients),
@@ -443,6 +457,9 @@ BROKEN = {
         WITHOUT_NOISE_FOR_REPLACING, STATED
     ),
     "SellerRelease with half the noise": Broken(seller(short=0.5), NOISE),
+    "SellerRelease of its own radius with half the noise": Broken(
+        own_radius("replace", HALF_THE_NOISE), {"game"}
+    ),
     "TKNNShapleyValuer with noise that forgets M": Broken(
         tknn("add_remove", "M"), NOISE
     ),

@@ -30,6 +30,7 @@ from skvalue.collaborative import GramRelease, LogisticRelease, MeanRelease
 from skvalue.derivatives import LinearGradientModel, TorchGradientModel
 from skvalue.labels import count_improbable_labels
 from skvalue.priarta import PriArTaScorer, SellerRelease
+from skvalue.priarta.seller import COUNT_WEIGHT, Moments, isotropic_statistic
 from skvalue.privacy import DiscreteGaussianEvent, LaplaceEvent, Ledger, Release
 
 N_ROWS = 12
@@ -315,8 +316,14 @@ def summary_of(relation):
         scorer = PriArTaScorer(max_norm=1.0, random_state=0)
         scorer.fit(np.vstack([data.X_val, 2 * data.X_val, -data.X_val]))
         with no_noise() as released:
-            SellerRelease(scorer.model_, relation=relation).fit(data.X)
-        return released[0]
+            seller = SellerRelease(scorer.model_, relation=relation).fit(data.X)
+        ((_, event),) = released
+        sent = seller.summary_
+        moments = Moments(sent.mean, sent.moment, sent.n_samples)
+        statistic = isotropic_statistic(moments, sent.mean_weight, sent.max_norm)
+        if relation == "add_remove":
+            statistic = np.append(statistic, COUNT_WEIGHT * sent.n_samples)
+        return statistic, event
 
     return run
 

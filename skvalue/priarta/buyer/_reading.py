@@ -5,7 +5,7 @@ import os
 import numpy as np
 
 from ..._utils.untrusted import read_text
-from ..seller import Summary, max_file_size
+from ..seller import Summary, max_file_size, n_radius_counts, own_radii
 
 
 def read_summaries(model, sources):
@@ -25,14 +25,29 @@ def read_summaries(model, sources):
                 f"{model.fingerprint[:12]}... Got one of model "
                 f"{summary.model[:12]}... at place {i}."
             )
-        for name in ("max_norm", "mean_weight", "centre"):
+        for name in ("mean_weight", "centre"):
             if not np.array_equal(getattr(summary, name), getattr(model, name)):
                 raise ValueError(
                     f"summaries must have the {name} of the buyer's model that they "
                     f"name. Got another at place {i}."
                 )
+        _check_radius(summary, model, i)
         summaries.append(summary)
     return summaries
+
+
+def _check_radius(summary, model, place):
+    """Refuse a radius that the mechanism of a buyer's model cannot give."""
+    if summary.epsilon is None:
+        return
+    radii = own_radii(model) if model.has_own_radius else model.max_norm
+    is_possible = np.isclose(summary.max_norm, radii, rtol=1e-9, atol=0.0).any()
+    if not is_possible or summary.n_radius_counts != n_radius_counts(model):
+        raise ValueError(
+            "summaries must have a max_norm that the buyer's model allows. Got "
+            f"{summary.max_norm:g} by {summary.n_radius_counts} counts at place "
+            f"{place}."
+        )
 
 
 def _read(source, n_dimensions):

@@ -1,12 +1,15 @@
 """Bayes estimates of sellers' moments, with a prior from the buyer's rows.
 
 In units of the noise, a seller's released mean is the buyer's mean plus a gap plus
-standard normal noise; likewise its covariance. The prior of a gap is normal with
-covariance ``t (C + floor)``, where C is the covariance of the buyer's rows, or of their
-outer products: the directions in which sellers differ from the buyer are those in which
-the buyer's rows vary. The unknown scale t is integrated out over a grid of its
-logarithm and zero, up to gaps of the length of the radius: if the noise is larger than
-that, the estimate is the buyer's moment.
+standard normal noise. The prior of a gap is normal with covariance ``t (C + floor)``,
+where C is the covariance of the buyer's rows: the directions in which sellers differ
+from the buyer are those in which the buyer's rows vary. The unknown scale t is
+integrated out over a grid of its logarithm and zero, up to gaps of the length of the
+radius: if the noise is larger than that, the estimate is the buyer's moment.
+
+Likewise the variance in all, the trace of the covariance, is the buyer's plus a gap.
+The covariance is the buyer's, scaled to this trace, plus a gap, with C the covariance
+of the outer products of the buyer's rows.
 """
 
 import numpy as np
@@ -82,6 +85,10 @@ class Prior:
         return other_fraction * gap + excess @ self.directions.T
 
 
+# Of one number: the prior of the gap of the trace.
+_NUMBER_PRIOR = Prior(np.zeros((1, 1)))
+
+
 def priors_of(rows, seed):
     """Priors of sellers' means and of their covariances (as `svec`).
 
@@ -103,25 +110,36 @@ def shrink_moments(target, means, moments, noise, priors, radius):
 
     They are shrunk towards `target`, the buyer's mean and covariance; `priors` are
     those of the gaps to each, and `radius` bounds the norm of rows. `moments` (k, d, d)
-    are noisy second moments, and ``noise`` (k, 2) are positive standard deviations on
-    an entry of the mean and on the diagonal of the second moment.
+    are noisy second moments, and ``noise`` (k, 3) are positive standard deviations on
+    an entry of the mean, on the diagonal of the second moment and on its trace.
     """
     d = means.shape[1]
     target_mean, target_covariance = target
     mean_prior, covariance_prior = priors
-    mean_noise, moment_noise = noise.T
+    mean_noise, moment_noise, trace_noise = noise.T
     noisy_gap = (means - target_mean) / mean_noise[:, None]
     gap = mean_prior.estimate(noisy_gap, radius / mean_noise)
     means = target_mean + mean_noise[:, None] * gap
 
     # The noise of the second moment, and of the squared mean that is subtracted from
-    # it.
-    covariance_noise = np.sqrt(
-        moment_noise**2
-        + 2 * mean_noise**4
-        + 4 * mean_noise**2 * (means**2).sum(axis=1) / d
-    )
+    # it: of an entry of the diagonal, and of the trace.
+    squares = (means**2).sum(axis=1)
+    entry_noise = 4 * mean_noise**2 * squares / d + 2 * mean_noise**4
+    covariance_noise = np.sqrt(moment_noise**2 + entry_noise)
+    variance_noise = np.sqrt(trace_noise**2 + d * entry_noise)
+
+    # The buyer's covariance, scaled to the estimated trace.
     covariances = moments - means[:, :, None] * means[:, None, :]
-    noisy_gap = svec(covariances - target_covariance) / covariance_noise[:, None]
+    target_trace = np.trace(target_covariance)
+    traces = np.trace(covariances, axis1=1, axis2=2)
+    noisy_gap = (traces - target_trace) / variance_noise
+    gap = _NUMBER_PRIOR.estimate(noisy_gap[:, None], radius**2 / variance_noise)
+    traces = np.maximum(target_trace + variance_noise * gap[:, 0], 0.0)
+    scales = np.ones_like(traces)
+    if target_trace > 0:
+        scales = traces / target_trace
+    targets = scales[:, None, None] * target_covariance
+
+    noisy_gap = svec(covariances - targets) / covariance_noise[:, None]
     gap = covariance_prior.estimate(noisy_gap, radius**2 / covariance_noise)
-    return means, target_covariance + smat(covariance_noise[:, None] * gap, d)
+    return means, targets + smat(covariance_noise[:, None] * gap, d)

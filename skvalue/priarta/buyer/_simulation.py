@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...privacy import clip_rows
 from ..seller import Noise, noise_of, release_event
 from ._estimates import NoisyMoments, estimate
 from .metrics import psd_factor
@@ -11,24 +12,28 @@ from .metrics import psd_factor
 _WEIGHTS = (0.6, 0.3, 0.45, 0.85, 1.2)  # of equally good ones the first is taken
 _FLOOR_QUANTILE = 0.95
 _ERROR_DRAWS = 64
+_CLIPPED_ROWS = 2000  # by which the bias of clipping is simulated
 
 
 class SimulatedSeller(NamedTuple):
     """A seller with normal rows, of this mean (d,) and factor of a covariance (d, d).
 
-    ``n_effective`` is the number of rows that determines the sampling error of the
-    moments.
+    ``noise`` is that of its release, or None. ``n_effective`` is the number of rows
+    that determines the sampling error of the moments.
     """
 
     mean: np.ndarray
     factor: np.ndarray
-    noise: Noise
+    noise: Noise | None
     n_samples: float
     n_effective: float
 
 
-def simulate_scores(buyer, seller, *, shrink, n_draws, rng):
-    """Scores (n_draws,) of simulated releases of a seller."""
+def simulate_scores(buyer, own, seller, *, shrink, n_draws, rng):
+    """Scores (n_draws,) of simulated releases of a seller, compared with moments `own`.
+
+    The mean and factor of the seller are those of rows that are clipped already.
+    """
     mean, factor, noise, n_samples, n_effective = seller
     d = len(mean)
 
@@ -38,55 +43,97 @@ def simulate_scores(buyer, seller, *, shrink, n_draws, rng):
     moments = (1 - 1 / n_samples) * (factor @ wishart @ factor.T)
     moments += means[:, :, None] * means[:, None, :]
 
-    # A noisy number of rows divides the sums; then there is noise on the moments.
-    if noise.count is not None:
-        ratio = 1 + rng.standard_normal((n_draws, 1)) * noise.count / n_samples
-        means = ratio * means
-        moments = ratio[:, :, None] * moments
-    means = means + noise.mean * rng.standard_normal((n_draws, d))
-    moments += noise.moment * _random_symmetric(rng, n_draws, d)
+    deviations = np.zeros(3)
+    if noise is not None:
+        deviations = np.array([noise.mean, noise.moment, noise.trace])
+        # A noisy number of rows divides the sums; then there is noise on the moments.
+        if noise.count is not None:
+            ratio = 1 + rng.standard_normal((n_draws, 1)) * noise.count / n_samples
+            means = ratio * means
+            moments = ratio[:, :, None] * moments
+        means = means + noise.mean * rng.standard_normal((n_draws, d))
+        moments += _moment_noise(noise, rng, n_draws, d)
     released = NoisyMoments(
         means,
         moments,
         n_samples=np.full(n_draws, n_samples),
-        noise=np.tile([noise.mean, noise.moment], (n_draws, 1)),
+        noise=np.tile(deviations, (n_draws, 1)),
     )
-    estimates = estimate(buyer, released, shrink)
-    return buyer.score(estimates.mean, estimates.factor)
+    estimates = estimate(buyer, own, released, shrink)
+    return buyer.score(own, estimates.mean, estimates.factor)
+
+
+def _moment_noise(noise, rng, n_draws, d):
+    """Noise (n_draws, d, d) of second moments, whose trace has its own deviation."""
+    matrices = noise.moment * _random_symmetric(rng, n_draws, d)
+    excess = np.trace(matrices, axis1=1, axis2=2)
+    excess *= 1 - noise.trace / (noise.moment * np.sqrt(d))
+    matrices[:, range(d), range(d)] -= excess[:, None] / d
+    return matrices
 
 
 def score_error(buyer, mean, factor, summary, *, shrink, rng):
-    """Standard deviation of scores of simulated releases that are like a summary.
+    """Standard error of the score of a summary, from simulated releases that are alike.
 
-    The rows have this mean (d,) and factor of the covariance (d, d).
+    The rows have this mean (d,) and factor of the covariance (d, d). Without noise it
+    is the standard deviation of the scores. With noise it is the root mean squared
+    difference from the score of these moments, unclipped, so that it includes the bias
+    of clipping and shrinkage, too.
     """
     n_samples = summary.n_samples
-    seller = SimulatedSeller(mean, factor, summary.noise, n_samples, n_samples - 1)
+    own = buyer.moments_for(summary.max_norm)
+    is_noisy = summary.noise is not None
+    clipped = (mean, factor)
+    if is_noisy:
+        clipped = _clipped_moments(mean, factor, summary.max_norm, rng)
+    seller = SimulatedSeller(*clipped, summary.noise, n_samples, n_samples - 1)
     scores = simulate_scores(
-        buyer, seller, shrink=shrink, n_draws=_ERROR_DRAWS, rng=rng
+        buyer, own, seller, shrink=shrink, n_draws=_ERROR_DRAWS, rng=rng
     )
-    return scores.std(ddof=1)
+    if not is_noisy:
+        return scores.std(ddof=1)
+    true = buyer.score(buyer.exact, mean[None], factor[None])
+    return np.sqrt(np.mean((scores - true) ** 2))
 
 
-def noise_floor(buyer, noise, n_samples, shrink):
+def _clipped_moments(mean, factor, max_norm, rng):
+    """Mean (d,) and factor (d, d) of normal rows, if they are clipped to a radius."""
+    rows = mean + rng.standard_normal((_CLIPPED_ROWS, len(mean))) @ factor.T
+    clipped = clip_rows(rows, max_norm)
+    if np.array_equal(rows, clipped):
+        return mean, factor
+    # The change by clipping has less sampling error than the moments of these rows.
+    change = np.atleast_2d(np.cov(clipped.T) - np.cov(rows.T))
+    covariance = factor @ factor.T + change
+    return mean + (clipped - rows).mean(axis=0), psd_factor(covariance)
+
+
+def noise_floor(buyer, noise, n_samples, max_norm, shrink):
     """The 95 % quantile of scores of sellers with the buyer's distribution."""
+    own = buyer.moments_for(max_norm)
     n_effective = 1 / (1 / n_samples + 1 / buyer.n_samples)
-    n_draws = max(100, min(400, 500_000 // len(buyer.mean) ** 2))
+    n_draws = max(100, min(400, 500_000 // buyer.n_dimensions**2))
     rng = np.random.default_rng(buyer.seed)
-    seller = SimulatedSeller(buyer.mean, buyer.factor, noise, n_samples, n_effective)
-    scores = simulate_scores(buyer, seller, shrink=shrink, n_draws=n_draws, rng=rng)
+    seller = SimulatedSeller(own.mean, own.factor, noise, n_samples, n_effective)
+    scores = simulate_scores(
+        buyer, own, seller, shrink=shrink, n_draws=n_draws, rng=rng
+    )
     return float(np.quantile(scores, _FLOOR_QUANTILE))
 
 
-def choose_weight(buyer, rows, *, epsilon, delta, relation, shrink):
-    """Weight of the mean in a release, tuned on the buyer's rows (n, d) alone.
+def choose_weight(
+    buyer, max_norm, n_radius_counts, *, epsilon, delta, relation, shrink
+):
+    """Weight of the mean in a release, tuned on the buyer's rows alone.
 
-    It minimizes the mean squared error of the scores of simulated sellers, which have
-    all rows or one of the halves along the first principal direction. The rows are
-    centred and clipped.
+    It minimizes the mean squared error of the scores of simulated sellers with the
+    radius `max_norm`, which have all rows or one of the halves along the first
+    principal direction.
     """
+    own = buyer.moments_for(max_norm)
+    rows = clip_rows(buyer.rows, max_norm)
     n, d = rows.shape
-    axis = np.linalg.eigh(buyer.covariance)[1][:, -1]
+    axis = np.linalg.eigh(own.covariance)[1][:, -1]
     projections = rows @ axis
     is_upper = projections > np.median(projections)
     samples = [rows, rows[is_upper], rows[~is_upper]]
@@ -98,17 +145,17 @@ def choose_weight(buyer, rows, *, epsilon, delta, relation, shrink):
     n_draws = max(8, min(64, 100_000 // d**2))
     errors = []
     for weight in _WEIGHTS:
-        event = release_event(epsilon, delta, weight, relation)
-        noise = noise_of(relation, event.scale, weight, n, buyer.max_norm)
+        event = release_event(epsilon, delta, weight, relation, n_radius_counts)
+        noise = noise_of(relation, event.scale, weight, n, d, max_norm)
         rng = np.random.default_rng(buyer.seed)
         gaps = []
         for mean, factor in moments:
             # So many effective rows that there is no sampling error.
             seller = SimulatedSeller(mean, factor, noise, n, n_effective=1e12)
             scores = simulate_scores(
-                buyer, seller, shrink=shrink, n_draws=n_draws, rng=rng
+                buyer, own, seller, shrink=shrink, n_draws=n_draws, rng=rng
             )
-            gaps.append(scores - buyer.score(mean[None], factor[None]))
+            gaps.append(scores - buyer.score(own, mean[None], factor[None]))
         errors.append(np.mean(np.square(gaps)) if gaps else 0.0)
     return _WEIGHTS[int(np.argmin(errors))]
 

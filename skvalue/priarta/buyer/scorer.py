@@ -21,9 +21,11 @@ from ..._utils.sklearn import (
     check_feature_names,
     fit_context,
 )
-from ...privacy import SeededNoiseWarning, clip_rows
+from ...privacy import SeededNoiseWarning
 from ..maps import (
     LATENTS,
+    MAX_REACH,
+    MIN_REACH,
     REPRESENTATIONS,
     BuyerModel,
     FittedMap,
@@ -31,27 +33,33 @@ from ..maps import (
     class_named,
     count_rows,
     name_of,
+    row_norms,
 )
-from ..seller import RELEASE_CONSTRAINTS, SellerRelease, noise_of, release_event
-from ._estimates import METRICS, Buyer, estimate_summaries
+from ..seller import (
+    RELEASE_CONSTRAINTS,
+    SellerRelease,
+    n_radius_counts,
+    noise_of,
+    release_event,
+    typical_radius,
+)
+from ._estimates import METRICS, Buyer, Estimates, by_radius, estimate_summaries
 from ._reading import read_summaries
 from ._simulation import choose_weight, noise_floor, score_error
 from .metrics import factored_wasserstein, principal_contributions
 
 _AUTO_QUANTILE = 0.95  # of the buyer's norms
-_MIN_REACH = 1e-50  # distances of latent rows from their mean
-_MAX_REACH = 1e50
-_BLOCK_SIZE = 50  # sellers per block, so that their matrices fit in the cache
 
 
 class PriArTaScorer(BaseEstimator):
     """Score sellers' data sets by private summaries: distances from the buyer's data.
 
     The buyer fits a representation and a latent map on its own rows and exports them.
-    Each seller returns the noisy moments of its latent rows. The score is the distance
-    between the Gaussian distributions with the seller's and the buyer's moments. A
-    large score means that the data differ from the buyer's: they may have new classes
-    or be pure noise, which no distance can distinguish.
+    Each seller returns the moments of its latent rows, with noise if it has an
+    `epsilon`. The score is the distance between the Gaussian distributions with the
+    seller's and the buyer's moments; without noise it is that of the paper. A large
+    score means that the data differ from the buyer's: they may have new classes or be
+    pure noise, which no distance can distinguish.
 
     Parameters
     ----------
@@ -71,8 +79,10 @@ class PriArTaScorer(BaseEstimator):
     delta : float, default=1e-5
         Delta of the guarantee.
     max_norm : float or "auto", default="auto"
-        Radius around the buyer's mean to which latent rows are clipped. "auto" takes
-        the 95 % quantile of the norms of the buyer's rows.
+        Radius around the buyer's mean to which private sellers clip their latent rows;
+        without noise none is clipped. "auto": each has a radius of its own, by the
+        noisy median of its distances, see `SellerRelease`. A number is the radius of
+        all: it saves a fifth of the budget, if it is known how far rows reach.
     relation : {"replace", "null", "add_remove"}, default="replace"
         Neighbouring relation of the sellers, see `SellerRelease`.
     mean_weight : float or "auto", default="auto"
@@ -96,7 +106,7 @@ class PriArTaScorer(BaseEstimator):
     model_ : BuyerModel
         Model that `export` writes, with the `mean_weight` used.
     max_norm_ : float
-        Radius to which latent rows are clipped.
+        `max_norm`, or the 95 % quantile of the norms of the buyer's rows.
     noise_floor_ : float
         95 % quantile of the score of a seller with the buyer's distribution and number
         of rows, and noise with these parameters. Smaller scores are not significant.
@@ -138,7 +148,7 @@ class PriArTaScorer(BaseEstimator):
         "metric": [StrOptions(set(METRICS))],
         **RELEASE_CONSTRAINTS,
         "max_norm": [
-            Interval(Real, _MIN_REACH, _MAX_REACH, closed="both"),
+            Interval(Real, MIN_REACH, MAX_REACH, closed="both"),
             StrOptions({"auto"}),
         ],
         "mean_weight": [
@@ -212,7 +222,7 @@ class PriArTaScorer(BaseEstimator):
         columns = columns_of(X)
         random_state = check_random_state(self.random_state)
 
-        # Latent rows, around their mean and clipped to a radius.
+        # Latent rows, around their mean.
         if model is None:
             representation = _fit_map(
                 self.representation, REPRESENTATIONS, X, random_state
@@ -221,62 +231,90 @@ class PriArTaScorer(BaseEstimator):
             latent = _fit_map(self.latent, LATENTS, rows, random_state)
             rows = as_rows(latent.transform(rows), n_rows, "latent")
             centre = rows.mean(axis=0)
-            max_norm = self.max_norm
+            rows = rows - centre
+            max_norm, median_norm = self._norms(rows)
         else:
             rows = model.latent_rows(X)
-            centre = model.centre
-            max_norm = model.max_norm
             _check_mean(rows, model)
-        rows = rows - centre
+            rows = rows - model.centre
+            max_norm = model.max_norm
         _check_reach(rows)
-        if isinstance(max_norm, str):
-            # "auto"; rows that are mostly equal give a radius of 0, which is none.
-            norms = np.linalg.norm(rows, axis=1)
-            max_norm = float(np.quantile(norms, _AUTO_QUANTILE)) or 1.0
-        rows = clip_rows(rows, max_norm)
 
         buyer = Buyer(
             rows, max_norm, self.metric, seed=int(random_state.randint(2**31))
         )
         if model is None:
-            weight = self._choose_mean_weight(buyer, rows)
-            model = BuyerModel(representation, latent, centre, max_norm, weight)
+            model = BuyerModel(
+                representation, latent, centre, max_norm, median_norm=median_norm
+            )
+            model = self._with_mean_weight(model, buyer)
         floor = self._own_noise_floor(buyer, model, n_rows)
         set_fitted_state(
             self,
             model_=model,
             max_norm_=max_norm,
             noise_floor_=floor,
-            components_=np.linalg.eigh(buyer.covariance)[1].T[::-1],
+            components_=np.linalg.eigh(buyer.exact.covariance)[1].T[::-1],
             n_samples_=n_rows,
             _buyer=buyer,
             **columns,
         )
         return self
 
-    def _choose_mean_weight(self, buyer, rows):
-        """The weight of the mean in a noisy release; "auto" tunes it on the rows."""
-        if not isinstance(self.mean_weight, str):
-            return self.mean_weight
-        return choose_weight(
-            buyer,
-            rows,
-            epsilon=self.epsilon or 1.0,
-            delta=self.delta,
-            relation=self.relation,
-            shrink=self.shrink,
+    def _norms(self, rows):
+        """`max_norm` and `median_norm` of the model, of centred rows (n, d)."""
+        if not isinstance(self.max_norm, str):
+            return self.max_norm, None
+        norms = row_norms(rows)
+        largest, median = map(float, np.quantile(norms, [_AUTO_QUANTILE, 0.5]))
+        # Rows that are mostly equal have norms of 0, around which there is no search.
+        if median == 0:
+            return largest or 1.0, None
+        return largest, median
+
+    def _with_mean_weight(self, model, buyer):
+        """The model with the weight of the mean; "auto" tunes it on the rows."""
+        weight = self.mean_weight
+        if isinstance(weight, str):
+            weight = choose_weight(
+                buyer,
+                typical_radius(model),
+                n_radius_counts(model),
+                epsilon=self.epsilon or 1.0,
+                delta=self.delta,
+                relation=self.relation,
+                shrink=self.shrink,
+            )
+        return BuyerModel(
+            model.representation,
+            model.latent,
+            model.centre,
+            model.max_norm,
+            weight,
+            model.median_norm,
         )
 
     def _own_noise_floor(self, buyer, model, n_rows):
         """The noise floor of a seller with as many rows as the buyer."""
+        if self.epsilon is None:
+            return noise_floor(buyer, None, n_rows, None, self.shrink)
         event = release_event(
-            self.epsilon, self.delta, model.mean_weight, self.relation
+            self.epsilon,
+            self.delta,
+            model.mean_weight,
+            self.relation,
+            n_radius_counts(model),
         )
-        scale = 0.0 if event is None else event.scale
+        radius = typical_radius(model)
         noise = noise_of(
-            self.relation, scale, model.mean_weight, n_rows, model.max_norm
+            self.relation,
+            event.scale,
+            model.mean_weight,
+            n_rows,
+            model.n_dimensions,
+            radius,
         )
-        return noise_floor(buyer, noise, n_rows, self.shrink)
+        return noise_floor(buyer, noise, n_rows, radius, self.shrink)
 
     # Sellers --------------------------------------------------------------------------
 
@@ -376,19 +414,18 @@ class PriArTaScorer(BaseEstimator):
         check_is_fitted(self, "model_")
         summaries = read_summaries(self.model_, summaries)
         scores = np.empty((len(summaries), 1))
-        for start in range(0, len(summaries), _BLOCK_SIZE):
-            block = slice(start, start + _BLOCK_SIZE)
-            estimates = estimate_summaries(self._buyer, summaries[block], self.shrink)
-            scores[block, 0] = self._buyer.score(estimates.mean, estimates.factor)
+        for places, own, estimates in self._estimates_by_radius(summaries):
+            scores[places, 0] = self._buyer.score(own, estimates.mean, estimates.factor)
         return scores
 
     def score_errors(self, summaries):
         """Standard errors of scores, estimated from the summaries alone.
 
-        Rows are assumed to have a Gaussian distribution with the estimated moments. The
-        error is the standard deviation of the scores of simulated releases: it includes
-        the sampling of rows and the noise, but not the bias of clipping. No further
-        release is needed.
+        Rows are assumed to have a Gaussian distribution with the estimated moments, of
+        which releases are simulated. Without noise, the error is the standard deviation
+        of their scores, by the sampling of rows. With noise, it is the root mean
+        squared difference from the score of these moments: it includes the noise, and
+        the bias of clipping and shrinkage. No further release is needed.
 
         Parameters
         ----------
@@ -436,13 +473,10 @@ class PriArTaScorer(BaseEstimator):
         check_is_fitted(self, "model_")
         # A floor is simulated once for sellers of the same size and noise.
         kinds = [
-            (summary.noise, summary.n_samples)
+            (summary.noise, summary.n_samples, summary.max_norm)
             for summary in read_summaries(self.model_, summaries)
         ]
-        floors = {
-            (noise, n_samples): noise_floor(self._buyer, noise, n_samples, self.shrink)
-            for noise, n_samples in set(kinds)
-        }
+        floors = {kind: noise_floor(self._buyer, *kind, self.shrink) for kind in kinds}
         return np.array([floors[kind] for kind in kinds])
 
     def pairwise_distances(self, summaries):
@@ -492,21 +526,26 @@ class PriArTaScorer(BaseEstimator):
         ValueError
             As in `score_summaries`.
         """
-        _, estimates = self._estimates(summaries)
-        return principal_contributions(
-            self._buyer.mean,
-            self._buyer.covariance,
-            estimates.mean,
-            estimates.covariance,
-            self.components_,
-        )
+        check_is_fitted(self, "model_")
+        summaries = read_summaries(self.model_, summaries)
+        d = self._buyer.n_dimensions
+        contributions = np.empty((len(summaries), 2, d))
+        for places, own, estimates in self._estimates_by_radius(summaries):
+            contributions[places] = principal_contributions(
+                own.mean,
+                own.covariance,
+                estimates.mean,
+                estimates.covariance,
+                self.components_,
+            )
+        return contributions
 
     def export(self, folder):
         """Write the model for sellers to a folder.
 
         It gets a JSON file and an npz file of arrays.
 
-        THE BUYER IS NOT PROTECTED: weights, centre and radius are fitted on its rows
+        THE BUYER IS NOT PROTECTED: weights, centre and norms are fitted on its rows
         without noise, and disclose information on them to anyone with the folder.
 
         Parameters
@@ -526,7 +565,25 @@ class PriArTaScorer(BaseEstimator):
         """Checked summaries, and the moments estimated from them."""
         check_is_fitted(self, "model_")
         summaries = read_summaries(self.model_, summaries)
-        return summaries, estimate_summaries(self._buyer, summaries, self.shrink)
+        d = self._buyer.n_dimensions
+        means = np.empty((len(summaries), d))
+        factors = np.empty((len(summaries), d, d))
+        for places, _, estimates in self._estimates_by_radius(summaries):
+            means[places], factors[places] = estimates
+        return summaries, Estimates(means, factors)
+
+    def _estimates_by_radius(self, summaries):
+        """Yield positions of summaries with one radius, the buyer's moments for it,
+        and the estimates.
+        """
+        for places, radius in by_radius(summaries):
+            own = self._buyer.moments_for(radius)
+            chosen = [summaries[place] for place in places]
+            yield (
+                places,
+                own,
+                estimate_summaries(self._buyer, own, chosen, self.shrink),
+            )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -561,9 +618,9 @@ def _check_mean(rows, model):
 def _check_reach(rows):
     """Refuse centred rows whose moments would overflow or underflow."""
     reach = np.abs(rows).max()
-    if reach != 0 and not _MIN_REACH <= reach <= _MAX_REACH:
+    if reach != 0 and not MIN_REACH <= reach <= MAX_REACH:
         raise ValueError(
-            f"X must give latent rows that reach from {_MIN_REACH:g} to "
-            f"{_MAX_REACH:g} away from their mean. Got {reach:g}: scale its columns, "
+            f"X must give latent rows that reach from {MIN_REACH:g} to "
+            f"{MAX_REACH:g} away from their mean. Got {reach:g}: scale its columns, "
             "or pass representation=Identity(standardize=True)."
         )

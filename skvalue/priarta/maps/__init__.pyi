@@ -17,9 +17,12 @@ from .augmentations import make_augmentations as make_augmentations
 from .linear import FittedMap as FittedMap
 from .linear import Identity as Identity
 from .linear import PrincipalComponents as PrincipalComponents
+from .model import MAX_REACH as MAX_REACH
+from .model import MIN_REACH as MIN_REACH
 from .model import BuyerModel as BuyerModel
 from .model import as_model as as_model
 from .model import map_rows as map_rows
+from .model import row_norms as row_norms
 from .networks import make_backbone as make_backbone
 from .networks import mlp as mlp
 from .networks import resnet18 as resnet18

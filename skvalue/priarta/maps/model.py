@@ -1,4 +1,4 @@
-"""The buyer's model for sellers: fitted maps, a centre and a radius.
+"""The buyer's model for sellers: fitted maps, a centre and norms.
 
 It is exported as a folder without code.
 """
@@ -23,7 +23,6 @@ from ..._utils.untrusted import (
     refuse_no_file,
 )
 from ..._utils.writing import write_files
-from ...privacy import clip_rows
 from ._modules import (
     LATENTS,
     REPRESENTATIONS,
@@ -37,15 +36,18 @@ from ._modules import (
 )
 
 _FORMAT = "skvalue.priarta.BuyerModel"
-_VERSION = 1
+_VERSION = 2
 _CONFIG = "config.json"
 _WEIGHTS = "weights.npz"
 _MAPS = {"representation": REPRESENTATIONS, "latent": LATENTS}
+_NUMBERS = ("max_norm", "mean_weight", "median_norm")
 _MAX_CONFIG_SIZE = 4_000_000  # bytes
+MIN_REACH = 1e-50  # distances of latent rows from the centre
+MAX_REACH = 1e50
 
 
 class BuyerModel:
-    """The buyer's fitted maps, and the ball to which latent rows are clipped.
+    """The buyer's fitted maps, and what the radius of a private seller follows from.
 
     `PriArTaScorer` makes it; a seller reads it from a folder with `load`.
 
@@ -56,10 +58,16 @@ class BuyerModel:
     centre : array-like of shape (n_dimensions,)
         The buyer's mean, around which moments are taken.
     max_norm : float
-        Radius around the centre to which latent rows are clipped.
+        With a `median_norm`, the 95 % quantile of the distances of the buyer's latent
+        rows from the centre. Without one, the radius to which every private seller
+        clips.
     mean_weight : float, default=0.6
         Weight of the mean in a noisy release, in units where rows have norm at most 1.
         A larger weight gives a more accurate mean and a less accurate second moment.
+    median_norm : float, default=None
+        Median of the distances of the buyer's latent rows from the centre, up to
+        `max_norm`. It is where a private seller starts to search for the median of its
+        own.
 
     Attributes
     ----------
@@ -79,17 +87,28 @@ class BuyerModel:
     Examples
     --------
     >>> from skvalue.priarta import PriArTaScorer
-    >>> model = PriArTaScorer(max_norm=1.0).fit([[0.0, 0.0], [2.0, 2.0]]).model_
+    >>> model = PriArTaScorer().fit([[0.0, 0.0], [2.0, 2.0]]).model_
     >>> model.transform([[1.0, 4.0]])
-    array([[0., 1.]])
+    array([[0., 3.]])
     """
 
-    def __init__(self, representation, latent, centre, max_norm, mean_weight=0.6):
+    def __init__(
+        self,
+        representation,
+        latent,
+        centre,
+        max_norm,
+        mean_weight=0.6,
+        median_norm=None,
+    ):
         self.representation = representation
         self.latent = latent
         self.centre = np.array(centre, dtype=np.float64)
-        self.max_norm = _positive(max_norm, "max_norm", 1e50)
+        self.max_norm = _positive(max_norm, "max_norm", MAX_REACH)
         self.mean_weight = _positive(mean_weight, "mean_weight", 1e3)
+        self.median_norm = None
+        if median_norm is not None:
+            self.median_norm = _positive(median_norm, "median_norm", self.max_norm)
         if self.centre.ndim != 1 or self.centre.size == 0:
             raise ValueError(
                 "centre must be a sequence of finite numbers, one per latent "
@@ -100,6 +119,11 @@ class BuyerModel:
                 "centre must be a sequence of finite numbers. Got NaN or infinity."
             )
         self.fingerprint = self._hash()
+
+    @property
+    def has_own_radius(self):
+        """Whether each private seller clips to a radius of its own."""
+        return self.median_norm is not None
 
     @property
     def n_dimensions(self):
@@ -133,7 +157,7 @@ class BuyerModel:
         return rows
 
     def transform(self, X):
-        """Latent rows minus the centre, clipped to the radius.
+        """Latent rows minus the centre.
 
         Parameters
         ----------
@@ -143,14 +167,42 @@ class BuyerModel:
         Returns
         -------
         rows : ndarray of shape (n_samples, n_dimensions)
-            Clipped rows, of Euclidean norm at most `max_norm`.
+            Centred rows.
 
         Raises
         ------
         ValueError
             As in `latent_rows`.
         """
-        return clip_rows(self.latent_rows(X) - self.centre, self.max_norm)
+        return self.latent_rows(X) - self.centre
+
+    def reachable_rows(self, X):
+        """Rows as in `transform`, whose moments neither overflow nor underflow.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, ...)
+            Rows in the shape of the buyer's rows.
+
+        Returns
+        -------
+        rows : ndarray of shape (n_samples, n_dimensions)
+            Centred rows.
+
+        Raises
+        ------
+        ValueError
+            As in `latent_rows`, or if a latent row is more than 1e50 away from the
+            centre.
+        """
+        rows = self.transform(X)
+        reach = np.abs(rows).max()
+        if not reach <= MAX_REACH:
+            raise ValueError(
+                f"X must give latent rows that reach up to {MAX_REACH:g} away from the "
+                f"buyer's mean. Got {reach:g}: scale its columns as the buyer's."
+            )
+        return rows
 
     def private_rows(self, X):
         """Latent rows as in `transform`, of private rows.
@@ -169,7 +221,7 @@ class BuyerModel:
         Returns
         -------
         rows : ndarray of shape (n_samples, n_dimensions)
-            Clipped rows, of Euclidean norm at most `max_norm`.
+            Centred rows of finite numbers; null rows are zero.
         is_null : ndarray of bool of shape (n_samples,)
             Which rows the maps cannot transform. It is private.
 
@@ -193,7 +245,7 @@ class BuyerModel:
             # The centre is finite, but a difference can overflow.
             is_null |= ~np.isfinite(centred).all(axis=1)
             centred[is_null] = 0.0
-            return clip_rows(centred, self.max_norm), is_null
+            return centred, is_null
 
     @property
     def n_entries(self):
@@ -261,7 +313,7 @@ class BuyerModel:
             If a package that a network needs is not installed.
         """
         text = read_text(os.path.join(folder, _CONFIG), _MAX_CONFIG_SIZE, _CONFIG)
-        fields = {"representation", "latent", "max_norm", "mean_weight", "fingerprint"}
+        fields = {"representation", "latent", "fingerprint", *_NUMBERS}
         config = read_record(text, _FORMAT, _VERSION, fields, _MAX_CONFIG_SIZE, _CONFIG)
         arrays = _load_weights(folder)
         for name in arrays:
@@ -272,9 +324,8 @@ class BuyerModel:
         if "centre" not in arrays:
             raise ValueError(f"The weights must hold the centre. Got {sorted(arrays)}.")
         centre = checked_array(arrays["centre"], "centre", (None,))
-        model = cls(
-            representation, latent, centre, config["max_norm"], config["mean_weight"]
-        )
+        numbers = {name: config[name] for name in _NUMBERS}
+        model = cls(representation, latent, centre, **numbers)
         if model.fingerprint != config["fingerprint"]:
             raise ValueError(
                 "fingerprint must be that of the folder's content: the folder was "
@@ -301,8 +352,8 @@ class BuyerModel:
             config[role] = {"name": name, "config": map_config}
             for key, array in weights.items():
                 arrays[f"{role}/{key}"] = np.ascontiguousarray(array)
-        config["max_norm"] = self.max_norm
-        config["mean_weight"] = self.mean_weight
+        for name in _NUMBERS:
+            config[name] = getattr(self, name)
         return config, arrays
 
     def _hash(self):
@@ -317,7 +368,7 @@ class BuyerModel:
             for fitted_map in (self.representation, self.latent):
                 class_name = type(fitted_map).__qualname__
                 config.append(getattr(fitted_map, "import_path", class_name))
-            config += [self.max_norm, self.mean_weight]
+            config += [getattr(self, name) for name in _NUMBERS]
             arrays = {"centre": self.centre}
         text = json.dumps(config, sort_keys=True, allow_nan=False)
         digest = hashlib.sha256(text.encode())
@@ -331,6 +382,14 @@ def map_rows(representation, latent, X):
     """Rows (n, n_dimensions) transformed by both maps, and checked."""
     rows = as_rows(representation.transform(X), count_rows(X), "representation")
     return as_rows(latent.transform(rows), len(rows), "latent")
+
+
+def row_norms(rows):
+    """Euclidean norms (n,) of finite rows (n, d), which may overflow to infinity."""
+    largest = np.abs(rows).max(axis=1, initial=0.0)
+    scaled = rows / np.where(largest > 0, largest, 1.0)[:, None]
+    with np.errstate(over="ignore"):
+        return largest * np.sqrt((scaled**2).sum(axis=1))
 
 
 def _load_weights(folder):

@@ -7,7 +7,7 @@ import numpy as np
 from ..._utils.checks import RELATIONS
 from ..._utils.untrusted import choice, flag, integer, number, refuse
 from ...privacy import get_epsilon
-from .mechanism import symmetric
+from .mechanism import N_RADIUS_COUNTS, symmetric
 
 MAX_DIMENSIONS = 4096
 _MAX_SAMPLES = 10**12
@@ -25,11 +25,32 @@ def checked_parameters(summary):
     flag(summary.seeded, "seeded")
     return {
         "n_samples": integer(summary.n_samples, "n_samples", 2, _MAX_SAMPLES),
-        "max_norm": _number_within(summary, "max_norm", 1e-50, 1e50),
+        **_checked_radius(summary),
         "mean_weight": _number_within(summary, "mean_weight", 1e-3, 1e3),
         **_checked_guarantee(summary),
         "centre": _checked_vector(summary, "centre"),
     }
+
+
+def _checked_radius(summary):
+    """The radius and how it was chosen, which must agree with whether there is noise.
+
+    A radius of a seller is up to 100 times farther off than those of buyers, from 1e-50
+    to 1e50.
+    """
+    n_counts = integer(summary.n_radius_counts, "n_radius_counts", 0, N_RADIUS_COUNTS)
+    if n_counts and (summary.epsilon is None or n_counts != N_RADIUS_COUNTS):
+        refuse(
+            "n_radius_counts",
+            f"0, or {N_RADIUS_COUNTS} where there is noise",
+            summary.n_radius_counts,
+        )
+    if summary.epsilon is not None:
+        radius = _number_within(summary, "max_norm", 1e-52, 1e52)
+        return {"max_norm": radius, "n_radius_counts": n_counts}
+    if summary.max_norm is not None:
+        refuse("max_norm", "None without epsilon", summary.max_norm)
+    return {"n_radius_counts": n_counts}
 
 
 def _checked_guarantee(summary):
@@ -65,11 +86,12 @@ def checked_moments(summary):
     noise = summary.noise
     radius = summary.max_norm
     mean = _checked_vector(summary, "mean", size=d)
-    _check_limit(summary, "mean", mean, radius + 40 * noise.mean)
     moment = _checked_vector(summary, "moment", size=d * (d + 1) // 2)
-    _check_limit(summary, "moment", moment, radius**2 + 40 * noise.moment)
     if summary.epsilon is None:
         _check_exact_moments(mean, moment)
+    else:
+        _check_limit(summary, "mean", mean, radius + 40 * noise.mean)
+        _check_limit(summary, "moment", moment, radius**2 + 40 * noise.moment)
     return {"mean": mean, "moment": moment}
 
 
@@ -114,7 +136,7 @@ def _checked_vector(summary, name, size=None):
             array.shape,
         )
     largest = np.abs(array).max()
-    if not largest <= 1e100:
-        refuse(name, "of finite numbers up to 1e100", largest)
+    if not largest <= 1e110:
+        refuse(name, "of finite numbers up to 1e110", largest)
     array.setflags(write=False)
     return array

@@ -76,7 +76,8 @@ def add_seller_steps(parser):
     summarize.add_argument(
         "--notes",
         help="file for you alone: how many rows could not be read or transformed and "
-        "count as null rows. Nothing that the buyer sees depends on it",
+        "count as null rows, and how many were clipped to the radius. Nothing that the "
+        "buyer sees depends on it",
     )
 
     check = steps.add_parser(
@@ -119,6 +120,8 @@ def _summarize(options):
             {
                 options.notes: f"{seller.n_null_rows_} rows could not be read or "
                 "transformed; they count as null rows.\n"
+                f"{seller.n_clipped_rows_} rows were clipped to the radius "
+                f"{seller.summary_.max_norm:.4g}.\n"
             }
         )
     print(f"{options.output}: {os.path.getsize(options.output)} bytes.")

@@ -2,12 +2,29 @@
 
 from numbers import Integral, Real
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..._utils.sklearn import Interval, StrOptions, fit_context
-from ...privacy import Ledger, Release, make_report, sentences, warn_of_large_delta
-from ..maps import as_model, count_rows
-from .mechanism import moment_statistic, release_event, unpack
+from ...privacy import (
+    Ledger,
+    Release,
+    clip_rows,
+    make_report,
+    on_grid,
+    sentences,
+    warn_of_large_delta,
+)
+from ..maps import as_model, count_rows, row_norms
+from .mechanism import (
+    Moments,
+    exact_moments,
+    moment_statistic,
+    n_radius_counts,
+    own_radius,
+    release_event,
+    unpack,
+)
 from .summary import Summary
 
 RELEASE_CONSTRAINTS = {
@@ -20,11 +37,17 @@ RELEASE_CONSTRAINTS = {
 class SellerRelease(BaseEstimator):
     """A seller's private summary of its rows for a buyer.
 
-    The rows are transformed by the buyer's maps and clipped to the radius around its
-    centre. Gaussian noise, calibrated to the guarantee, is added to their mean and
-    second moment, the only data that leave the machine. The sensitivity of the second
-    moment around a fixed centre is 2.8 times smaller than that of the covariance, and
-    one release of both moments needs less noise than two separate releases.
+    The rows are transformed by the buyer's maps. Without `epsilon`, their mean and
+    second moment around the buyer's mean are the summary, and nothing is clipped.
+
+    With `epsilon` there are two steps. First a radius is chosen for these rows: the
+    median of their distances from the buyer's mean is bisected by six noisy counts, and
+    the radius is to it as the buyer's 95 % quantile is to the buyer's median, and a
+    tenth larger. Then rows are clipped to this radius, and mean, second moment and its
+    trace are released with Gaussian noise. The counts have a fifth of the budget, and
+    all is one release. The sensitivity of the second moment around a fixed centre is
+    2.8 times smaller than that of the covariance, and one release of all moments needs
+    less noise than separate ones.
 
     Parameters
     ----------
@@ -53,6 +76,9 @@ class SellerRelease(BaseEstimator):
         Number of rows that the buyer's maps cannot transform, or with NaN or infinity,
         which count as null rows in a private summary. It is for the seller alone: no
         summary, message or error depends on it. Without noise such rows are refused.
+    n_clipped_rows_ : int
+        Number of rows that were clipped to the radius, for the seller alone. If it is
+        many, the buyer sees less of how the rows differ from its own.
 
     See Also
     --------
@@ -119,7 +145,8 @@ class SellerRelease(BaseEstimator):
         ValueError
             If the rows do not have the shape of the model's, are fewer than 2, or the
             release exceeds the ledger's budget; no noise is drawn then. Without noise
-            also if a row is not finite, or a map gives NaN or infinity for it.
+            also if a row is not finite, or a map gives NaN, infinity or a number beyond
+            1e50 for it.
         """
         model = as_model(self.model)
         n_rows = count_rows(X)
@@ -128,49 +155,75 @@ class SellerRelease(BaseEstimator):
                 f"X must have at least 2 rows, to have a covariance. Got {n_rows}."
             )
 
-        # Rows of norm at most 1 -> sums -> noise -> moments.
-        weight = model.mean_weight
-        radius = model.max_norm
-        event = release_event(self.epsilon, self.delta, weight, self.relation)
+        n_counts = n_radius_counts(model)
+        event = release_event(
+            self.epsilon, self.delta, model.mean_weight, self.relation, n_counts
+        )
         n_null = 0
+        n_clipped = 0
+        radius = None
         if event is None:
-            rows = model.transform(X)
+            moments = exact_moments(model.reachable_rows(X))
         else:
+            warn_of_large_delta(self.delta, n_rows)
             rows, is_null = model.private_rows(X)
             n_null = int(is_null.sum())
-        statistic = moment_statistic(rows / radius, weight, self.relation)
-        if event is not None:
-            warn_of_large_delta(self.delta, n_rows)
-            release = Release(
-                event,
-                self.ledger,
-                label=type(self).__name__,
-                noise_random_state=self.noise_random_state,
-            )
-            statistic = release.of(statistic)
-        public_count = None if self.relation == "add_remove" else n_rows
-        moments = unpack(statistic, model.n_dimensions, weight, public_count)
+            radius, clipped, moments = self._release(event, model, rows, is_null)
+            n_clipped = int((clipped != rows).any(axis=1).sum())
 
         is_noisy = event is not None
         summary = Summary(
             model=model.fingerprint,
             n_samples=moments.n_samples,
             max_norm=radius,
+            n_radius_counts=n_counts if is_noisy else 0,
             centre=model.centre,
             relation=self.relation,
             epsilon=self.epsilon,
             delta=self.delta if is_noisy else None,
-            mean_weight=weight,
+            mean_weight=model.mean_weight,
             noise_scale=event.scale if is_noisy else 0.0,
             seeded=is_noisy and self.noise_random_state is not None,
-            mean=radius * moments.mean,
-            moment=radius**2 * moments.moment,
+            mean=moments.mean,
+            moment=moments.moment,
         )
         report = _report_of(summary)
         self.summary_ = summary
         self.privacy_ = report
         self.n_null_rows_ = n_null
+        self.n_clipped_rows_ = n_clipped
         return self
+
+    def _release(self, event, model, rows, is_null):
+        """The radius, rows that are clipped to it, and their noisy moments.
+
+        Of centred rows (n, d), of which null rows are zero.
+        """
+        release = Release(
+            event,
+            self.ledger,
+            label=type(self).__name__,
+            noise_random_state=self.noise_random_state,
+        )
+        draw = release.source()
+
+        # Noisy counts -> radius.
+        radius = model.max_norm
+        if model.has_own_radius:
+            norms = row_norms(rows)
+            norms[is_null] = np.nan
+            radius = own_radius(norms, model, self.relation, draw)
+
+        # Rows of norm at most 1 -> sums -> noise -> moments.
+        clipped = clip_rows(rows, radius)
+        weight = model.mean_weight
+        statistic = moment_statistic(clipped / radius, weight, self.relation)
+        statistic = on_grid(statistic + draw(statistic.shape, (1,)), draw.scale)
+        public_count = None if self.relation == "add_remove" else len(rows)
+        mean, moment, n_samples = unpack(
+            statistic, model.n_dimensions, weight, public_count
+        )
+        return radius, clipped, Moments(radius * mean, radius**2 * moment, n_samples)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -190,9 +243,10 @@ def _report_of(summary):
     else:
         not_protected.append("the number of rows, which is released exactly")
     not_protected += [
-        "properties of many rows at once, such as which classes the seller has",
+        "properties of many rows at once, such as which classes the seller has, or how "
+        "far its rows are from the buyer's, which the radius tells",
         sentences.RUNNING_TIMES,
-        "the buyer's data: sellers have the weights, centre and radius of its model",
+        "the buyer's data: sellers have the weights, centre and norms of its model",
     ]
     return make_report(
         summary.event,

@@ -8,10 +8,10 @@ import numpy as np
 from ..._utils.untrusted import from_base64, read_record, refuse, to_base64
 from ...privacy import GaussianEvent
 from ._checks import MAX_DIMENSIONS, checked_moments, checked_parameters
-from .mechanism import noise_of, statistic_sensitivity
+from .mechanism import noise_of, release_sensitivity
 
 _FORMAT = "skvalue.priarta.Summary"
-_VERSION = 1
+_VERSION = 2
 _VECTORS = ("centre", "mean", "moment")
 
 
@@ -29,8 +29,11 @@ class Summary:
         Fingerprint of the buyer's model that transforms the rows.
     n_samples : int
         Number of rows in the sums; noisy with ``relation="add_remove"``.
-    max_norm : float
-        Radius R around the centre to which rows are clipped.
+    max_norm : float or None
+        Radius R around the centre to which rows are clipped: the seller's own, which is
+        released, or that of the model. None without noise, where no row is clipped.
+    n_radius_counts : int
+        Number of noisy counts by which the radius was chosen; 0 for that of the model.
     centre : array-like of shape (d,)
         The buyer's mean, around which moments are taken.
     relation : {"null", "add_remove", "replace"}
@@ -40,8 +43,8 @@ class Summary:
     mean_weight : float
         Weight of the mean in the release, see `BuyerModel`.
     noise_scale : float
-        Standard deviation of the noise on the sums of the statistic, in units of
-        `max_norm`.
+        Standard deviation of the noise on the counts, and on the sums of the statistic
+        in units of `max_norm`.
     seeded : bool
         Whether the noise has a seed, which voids the guarantee.
     mean : array-like of shape (d,)
@@ -70,7 +73,8 @@ class Summary:
 
     model: str
     n_samples: int
-    max_norm: float
+    max_norm: float | None
+    n_radius_counts: int
     centre: np.ndarray
     relation: str
     epsilon: float | None
@@ -96,7 +100,9 @@ class Summary:
         """Privacy event of the release, for accounting; None without noise."""
         if self.epsilon is None:
             return None
-        sensitivity = statistic_sensitivity(self.mean_weight, self.relation)
+        sensitivity = release_sensitivity(
+            self.mean_weight, self.relation, self.n_radius_counts
+        )
         return GaussianEvent(self.noise_scale, sensitivity, self.relation)
 
     @property
@@ -116,12 +122,18 @@ class Summary:
 
     @property
     def noise(self):
-        """Standard deviations of the noise on the moments and the number of rows."""
+        """Standard deviations of the noise on the moments and the number of rows.
+
+        None without noise.
+        """
+        if self.epsilon is None:
+            return None
         return noise_of(
             self.relation,
             self.noise_scale,
             self.mean_weight,
             self.n_samples,
+            self.n_dimensions,
             self.max_norm,
         )
 
