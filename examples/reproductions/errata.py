@@ -472,14 +472,25 @@ def S4():
 
 
 def P1():
-    """Noise on rows that is calibrated to their covariance; the mean alone reveals
-    more."""
-    epsilon, radius = 0.8, 1.0
-    for n in (100, 500, 1000, 5000):
+    """Noise on rows that is calibrated to their covariance: what the mean reveals for
+    rows of norm R, and what the variance along one direction does."""
+    epsilon = 0.8
+
+    def noise(n, radius):
         moved = 4 * radius**2 / n + 8 * radius**2 / n**2
-        scale = math.sqrt(2 * math.log(1.25 / DELTA)) * moved / epsilon
-        true = epsilon_from_mu(2 * radius / (scale * math.sqrt(n)), DELTA)
-        yield f"stated epsilon {epsilon:g}, {n} rows: at least {true:.1f}"
+        return math.sqrt(2 * math.log(1.25 / DELTA)) * moved / epsilon
+
+    sizes = [(100, 1), (500, 1), (1000, 1), (5000, 1), (500, 8), (500, 10)]
+    for n, radius in sizes:
+        true = epsilon_from_mu(2 * radius / (noise(n, radius) * math.sqrt(n)), DELTA)
+        yield f"stated {epsilon:g}, {n} rows, R = {radius}: mean at least {true:.2f}"
+
+    # A row of norm R or 0: the sum of squares moves by R^2, and is nearly normal.
+    n, radius = 1000, 8
+    scale = noise(n, radius)
+    deviation = math.sqrt(2 * n * scale**4 + 4 * scale**2 * radius**2)
+    true = epsilon_from_mu(radius**2 / deviation, DELTA)
+    yield f"stated {epsilon:g}, {n} rows, R = {radius}: variance about {true:.1f}"
 
 
 def P2():

@@ -273,8 +273,7 @@ def show(title, draws):
 
 
 def train_maps(X, seed, arguments):
-    """The buyer's representation and latent map, and the radius: the median norm of its
-    rows."""
+    """The buyer's representation and latent map."""
     simclr = SimCLR(
         output=arguments.output,
         temperature=arguments.temperature,
@@ -291,9 +290,7 @@ def train_maps(X, seed, arguments):
         device=arguments.device,
         random_state=seed,
     )
-    maps = make_pipeline(simclr, vae).fit(X)
-    rows = maps.transform(X)
-    return maps, float(np.median(np.linalg.norm(rows - rows.mean(axis=0), axis=1)))
+    return make_pipeline(simclr, vae).fit(X)
 
 
 def run_seed(X, y, name, seed, arguments):
@@ -318,13 +315,13 @@ def run_seed(X, y, name, seed, arguments):
 def run_scores(buyer, sellers, seed, arguments):
     """Scores without noise and with; what holds, by setting."""
     start, cpu = time.perf_counter(), time.process_time()
-    maps, radius = train_maps(buyer[0], seed, arguments)
+    maps = train_maps(buyer[0], seed, arguments)
     wall, cpu = time.perf_counter() - start, time.process_time() - cpu
     print(f"seed {seed}: trained in {wall:.0f} s, {cpu:.0f} s of CPU time", flush=True)
     rows = [
         maps.transform(seller[0]) for seller in sellers
     ]  # once, whatever is released
-    scorer = PriArTaScorer(max_norm=radius).fit(maps.transform(buyer[0]))
+    scorer = PriArTaScorer().fit(maps.transform(buyer[0]))
     said = {"no noise": show("no noise", scorer.transform(rows).T)}
     settings = {f"{n} rows": (n, 1.0) for n in arguments.private_sizes}
     smaller = [n for n in arguments.private_sizes if n < arguments.n_seller]

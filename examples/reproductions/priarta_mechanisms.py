@@ -23,6 +23,7 @@ from skvalue.privacy import (
     GaussianEvent,
     add_noise,
     calibrate_gaussian,
+    clip_rows,
     epsilon_from_mu,
 )
 
@@ -73,7 +74,8 @@ def noisy_rows_score(model, buyer, X, event, excess, noise_random_state=None):
 
     What rows within the radius cannot have is cut off.
     """
-    own, rows, radius = model.transform(buyer), model.transform(X), model.max_norm
+    own, radius = model.transform(buyer), model.max_norm
+    rows = clip_rows(model.transform(X), radius)
     rows = radius * add_noise(
         rows / radius, event, noise_random_state=noise_random_state
     )

@@ -4,6 +4,7 @@ from .attacks import MembershipAttack as MembershipAttack
 from .attacks import membership_attack as membership_attack
 from .buyer import PriArTaScorer as PriArTaScorer
 from .buyer import add_buyer_command as add_buyer_command
+from .buyer import diversity_relevance as diversity_relevance
 from .buyer import principal_contributions as principal_contributions
 from .buyer import symmetric_kl as symmetric_kl
 from .buyer import wasserstein as wasserstein

@@ -6,7 +6,12 @@ import pytest
 from scipy.linalg import sqrtm
 from scipy.stats import multivariate_normal
 
-from skvalue.priarta import principal_contributions, symmetric_kl, wasserstein
+from skvalue.priarta import (
+    diversity_relevance,
+    principal_contributions,
+    symmetric_kl,
+    wasserstein,
+)
 from skvalue.priarta.buyer import psd_factor
 
 
@@ -140,6 +145,27 @@ class TestSymmetricKL:
         assert symmetric_kl(*moments, ridge=0.5) == pytest.approx(expected)
 
 
+class TestDiversityAndRelevance:
+    def test_are_geometric_means_over_the_directions_of_the_buyer(self):
+        own = np.diag([4.0, 1.0, 1e-6])  # the last direction is below the threshold
+        diversity, relevance = diversity_relevance(own, np.diag([1.0, 3.0, 7.0]))
+        assert diversity == pytest.approx(np.sqrt(3 / 4 * 2 / 3))
+        assert relevance == pytest.approx(np.sqrt(1 / 4 * 1 / 3))
+
+    def test_take_the_length_of_an_image_of_a_direction(self):
+        # |S u| = 3 along each, though u' S u = 0.
+        turned = np.array([[0.0, 3.0], [3.0, 0.0]])
+        _, relevance = diversity_relevance(np.diag([3.0, 1.5]), turned)
+        assert relevance == pytest.approx(np.sqrt(0.5))
+
+    def test_are_fractions_that_sum_to_at_most_one(self, rng):
+        sellers = np.array([random_covariance(rng, 3, 4) for _ in range(5)])
+        both = diversity_relevance(random_covariance(rng, 3, 4), sellers)
+        assert np.shape(both) == (2, 5)
+        assert (np.sum(both, axis=0) <= 1 + 1e-12).all()
+        assert np.min(both) >= 0
+
+
 def test_factor_is_of_the_nearest_positive_semidefinite_matrix(rng):
     indefinite = np.diag([2.0, -1.0, 0.0])
     factor = psd_factor(indefinite)
@@ -169,8 +195,29 @@ def test_factor_is_of_the_nearest_positive_semidefinite_matrix(rng):
             lambda: symmetric_kl([0], [[1]], [0], [[1]], ridge=-1),
             "ridge must be a finite number",
         ),
+        (
+            lambda: diversity_relevance([[1]], [[1]], threshold=1),
+            r"threshold must be in \[0, 1\)",
+        ),
+        (
+            lambda: diversity_relevance([[0]], [[1]]),
+            "covariance must have a positive eigenvalue",
+        ),
+        (
+            lambda: diversity_relevance([[1]], np.eye(2)),
+            "covariance_other must hold matrices",
+        ),
     ],
-    ids=["shape", "nan", "length", "infinite", "ridge"],
+    ids=[
+        "shape",
+        "nan",
+        "length",
+        "infinite",
+        "ridge",
+        "threshold",
+        "no variance",
+        "other shape",
+    ],
 )
 def test_invalid_moments_are_refused(call, message):
     with pytest.raises(ValueError, match=message):

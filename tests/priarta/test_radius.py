@@ -58,7 +58,7 @@ class TestOwnRadius:
     def test_without_noise_is_that_of_the_median(self, rng, model, relation, scale):
         norms = scale * model.median_norm * np.linspace(0.9, 1.1, 51)
         radius = own_radius(norms, model, relation, silent)
-        # A cell of the search is 1/64 of its range, 7 octaves; the radius is its middle.
+        # A cell of the search is 1/64 of 7 octaves; the radius is that of its middle.
         median = np.clip(scale, 0.5, 64.0) * model.median_norm
         expected = 1.1 * model.max_norm / model.median_norm * median
         assert abs(np.log2(radius / expected)) <= 7 / 64 / 2 * (1 + 1e-9)

@@ -18,7 +18,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
 from skvalue import priarta
-from skvalue.priarta import PriArTaScorer, SellerRelease, Summary, wasserstein
+from skvalue.priarta import (
+    PriArTaScorer,
+    SellerRelease,
+    Summary,
+    diversity_relevance,
+    wasserstein,
+)
 from skvalue.priarta.buyer import estimate_summaries
 from skvalue.priarta.buyer import scorer as scorer_module
 
@@ -101,6 +107,25 @@ def test_near_seller_has_a_smaller_score_than_a_far_one(
     scores = quietly(scorer.transform, [near, far])[:, 0]
     assert np.isfinite(scores).all()
     assert scores[0] < scores[1]
+
+
+@pytest.mark.parametrize("epsilon", [None, 3.0])
+@pytest.mark.parametrize("place", [0, 1])
+def test_baselines_are_scores(buyer, epsilon, place):
+    name = ("diversity", "relevance")[place]
+    scorer = FastScorer(metric=name, epsilon=epsilon).fit(buyer)
+    near = np.tile(buyer, (5, 1))
+    far = near * np.array([1, 3, 1, 3])
+    summaries = scorer.summarize([near, far])
+    scores = scorer.score_summaries(summaries)[:, 0]
+    assert scores[place] < scores[1 - place]
+    floors = scorer.noise_floor(summaries)
+    is_significant = scores < floors if name == "relevance" else scores > floors
+    assert is_significant.tolist() == [False, True]
+    if epsilon is None:
+        covariances = [np.cov(X.T) for X in (near, far)]
+        expected = diversity_relevance(np.cov(buyer.T), np.array(covariances))
+        assert scores == pytest.approx(expected[place])
 
 
 @pytest.mark.parametrize(("n", "limit"), [(1000, 0.2), (5000, 0.01)])

@@ -154,7 +154,7 @@ def own_ratios(n, relation, epsilon=EPSILON):
 
 def log_likelihood(summary, row):
     """That of a summary, up to a constant, if the rows had this one more."""
-    rows, is_null = OWN_MODEL.private_rows(own_rows(row))
+    rows, _ = OWN_MODEL.private_rows(own_rows(row))
     scale = summary.noise_scale
     cell = np.argmin(np.abs(own_radii(OWN_MODEL) - summary.max_norm))
     of_radius = radius_probabilities(row, summary.relation, scale)[cell]

@@ -3,10 +3,11 @@
 import re
 
 import numpy as np
+import pytest
 
 from skvalue.priarta import PriArTaScorer
 
-from .scripts import of
+from .scripts import ROOT, of
 
 
 @of("priarta_mechanisms")
@@ -31,6 +32,34 @@ def test_noise_on_moments_has_smaller_errors_than_on_rows(run):
     errors = {name: np.array(cells.split(), dtype=float) for name, cells in rows}
     assert len(errors) == 4
     assert (errors["on the moments (default)"] < errors["on every row (local)"]).all()
+
+
+@of("priarta_distances")
+def test_scores_without_noise_are_those_of_equation_2(run):
+    printed = run("--parts exact --dimensions 2 --n 100")
+    (difference,) = re.findall(r"largest relative difference ([\d.e-]+)", printed)
+    assert float(difference) < 1e-10
+
+
+@of("priarta_distances")
+@pytest.mark.slow
+def test_the_cell_of_two_dimensions_is_that_of_the_page(run):
+    page = (ROOT / "doc" / "user_guide" / "priarta.rst").read_text(encoding="utf-8")
+    cells = re.findall(r"^of each seller, shrunk \(the default\) +(\S+)", page, re.M)
+    printed = run("--parts order --dimensions 2")
+    (ours,) = re.findall(r"own radius \(default\) +([\d.]+)", printed)
+    assert abs(float(ours) - float(cells[0])) <= 0.002
+
+
+@of("priarta_distances")
+def test_the_published_noise_tells_who_is_a_member(run):
+    printed = run("--parts membership --n 500")
+    areas = re.findall(r"norm [\d]+: ([\d.]+)", printed)
+    assert areas == ["0.903", "0.565", "0.552"]
+    area, error, ceiling = map(
+        float, re.search(r": ([\d.]+) \(([\d.]+)\), at most ([\d.]+)", printed).groups()
+    )
+    assert 0.5 < area <= ceiling + 5 * error
 
 
 @of("priarta_markets")

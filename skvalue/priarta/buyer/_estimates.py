@@ -7,9 +7,14 @@ import numpy as np
 from ...privacy import clip_rows
 from ..seller import symmetric
 from ._shrinkage import priors_of, shrink_moments
-from .metrics import factored_wasserstein, psd_factor, symmetric_kl
+from .metrics import (
+    diversity_relevance,
+    factored_wasserstein,
+    psd_factor,
+    symmetric_kl,
+)
 
-METRICS = ("wasserstein", "kl")
+METRICS = ("wasserstein", "kl", "diversity", "relevance")
 # Fraction of the buyer's mean variance, for divergences of singular covariances.
 _RIDGE = 0.01
 _MAX_CLIPPED = 2**24  # entries of the covariances that are kept, one per radius
@@ -70,9 +75,12 @@ class Buyer:
         if self.metric == "wasserstein":
             return factored_wasserstein(own.mean, own.factor, mean, factor)
         covariance = factor @ np.swapaxes(factor, -1, -2)
-        return symmetric_kl(
-            own.mean, own.covariance, mean, covariance, ridge=self.ridge
-        )
+        if self.metric == "kl":
+            return symmetric_kl(
+                own.mean, own.covariance, mean, covariance, ridge=self.ridge
+            )
+        diversity, relevance = diversity_relevance(own.covariance, covariance)
+        return diversity if self.metric == "diversity" else relevance
 
 
 def _buyer_moments(rows, max_norm):

@@ -109,7 +109,10 @@ def _clipped_moments(mean, factor, max_norm, rng):
 
 
 def noise_floor(buyer, noise, n_samples, max_norm, shrink):
-    """The 95 % quantile of scores of sellers with the buyer's distribution."""
+    """The 95 % quantile of scores of sellers with the buyer's distribution.
+
+    Relevance is the smaller, the farther a seller is: of it, the 5 % quantile.
+    """
     own = buyer.moments_for(max_norm)
     n_effective = 1 / (1 / n_samples + 1 / buyer.n_samples)
     n_draws = max(100, min(400, 500_000 // buyer.n_dimensions**2))
@@ -118,7 +121,10 @@ def noise_floor(buyer, noise, n_samples, max_norm, shrink):
     scores = simulate_scores(
         buyer, own, seller, shrink=shrink, n_draws=n_draws, rng=rng
     )
-    return float(np.quantile(scores, _FLOOR_QUANTILE))
+    quantile = _FLOOR_QUANTILE
+    if buyer.metric == "relevance":
+        quantile = 1 - _FLOOR_QUANTILE
+    return float(np.quantile(scores, quantile))
 
 
 def choose_weight(

@@ -212,6 +212,77 @@ def _ridged(covariance, ridge):
     return matrix, inverse, is_regular
 
 
+def diversity_relevance(covariance, covariance_other, *, threshold=0.01):
+    """Diversity and relevance of a seller's data for a buyer, by covariances alone.
+
+    Let u be a principal direction of the buyer with variance v, and w the norm of S u,
+    where S is the seller's covariance. Diversity is the geometric mean of ``|v - w| /
+    max(v, w)`` over the directions, relevance that of ``min(v, w) / max(v, w)``. They
+    are the baselines of the paper of PriArTa. A shift of the mean changes neither, and
+    a single direction in which both variances are equal makes diversity zero.
+
+    Parameters
+    ----------
+    covariance : array-like of shape (d, d)
+        Covariance of the buyer's rows.
+    covariance_other : array-like of shape (..., d, d)
+        Covariances of the sellers' rows.
+    threshold : float, default=0.01
+        Directions with a variance below this fraction of the buyer's largest are left
+        out.
+
+    Returns
+    -------
+    diversity, relevance : ndarray of shape (...)
+        Numbers in [0, 1] that sum to at most 1.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not match, `threshold` is outside [0, 1), the buyer's covariance is
+        zero, or there is NaN or infinity.
+
+    References
+    ----------
+    M. Mohammadi Amiri, F. Berdoz, R. Raskar: "Fundamentals of Task-Agnostic Data
+    Valuation", AAAI 2023.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skvalue.priarta import diversity_relevance
+    >>> diversity, relevance = diversity_relevance(np.eye(2), np.diag([0.5, 0.25]))
+    >>> float(diversity.round(3)), float(relevance.round(3))
+    (0.612, 0.354)
+    """
+    if not 0 <= threshold < 1:
+        raise ValueError(
+            "threshold must be in [0, 1), since it is a fraction of the largest "
+            f"variance. Got {threshold!r}."
+        )
+    covariance = _square(covariance)
+    covariance_other = _square(covariance_other)
+    if covariance.shape != covariance_other.shape[-2:]:
+        raise ValueError(
+            "covariance_other must hold matrices of the shape of covariance, "
+            f"{covariance.shape}. Got {covariance_other.shape}."
+        )
+    values, vectors = _eigen(covariance)
+    if values.max() <= 0:
+        raise ValueError(
+            "covariance must have a positive eigenvalue: there is no direction to "
+            "compare. Got none."
+        )
+    is_active = values > threshold * values.max()
+    buyer = values[is_active]
+    seller = np.linalg.norm(covariance_other @ vectors[:, is_active], axis=-2)
+    larger = np.maximum(buyer, seller)
+    with np.errstate(divide="ignore"):
+        log_gaps = np.log(np.abs(buyer - seller) / larger)
+        log_ratios = np.log(np.minimum(buyer, seller) / larger)
+    return np.exp(log_gaps.mean(axis=-1)), np.exp(log_ratios.mean(axis=-1))
+
+
 def _square(matrix):
     """Square matrices (..., d, d) of finite numbers, made symmetric."""
     matrix = np.asarray(matrix, dtype=np.float64)

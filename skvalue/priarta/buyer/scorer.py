@@ -71,8 +71,10 @@ class PriArTaScorer(BaseEstimator):
         Map from representations to latent rows, whose moments are released: "gaussian"
         is the identity, "pca" takes principal components, "vae" the means of a
         variational autoencoder.
-    metric : {"wasserstein", "kl"}, default="wasserstein"
-        2-Wasserstein distance or Jeffreys divergence.
+    metric : {"wasserstein", "kl", "diversity", "relevance"}, default="wasserstein"
+        2-Wasserstein distance, Jeffreys divergence, or one of the baselines of the
+        paper, see `skvalue.priarta.diversity_relevance`. Relevance falls with the
+        distance: for it, larger scores than `noise_floor_` are not significant.
     epsilon : float or None, default=None
         Privacy loss of each seller's rows in `summarize` and `transform`; None adds no
         noise. Sellers that use `SellerRelease` on their own machines choose their own.

@@ -7,9 +7,8 @@ units of R, where rows have norm at most 1. The moments are one vector,
 
 where svec is the lower triangle with off-diagonal entries times sqrt 2 (an isometry), w
 is the weight of the mean, and the count k is released only if the number of rows is
-private. One release of all moments needs less noise than several that split the budget,
-and for the default weight the trace, the sum of |x|^2, costs nothing: it changes most
-where the other moments change least.
+private. One release of all moments needs less noise than several that split the budget;
+if rows are replaced, the trace, the sum of |x|^2, costs nothing.
 
 If the radius is the seller's own, noisy counts of norms come before (`own_radius`).
 They have the same noise, so that all vectors together are one Gaussian release.
@@ -54,26 +53,23 @@ def statistic_sensitivity(mean_weight, relation):
     """L2 sensitivity of the statistic of rows of norm at most 1: exact, rounded up.
 
     Replacing a row of norm 1 by one of norm b, with cosine c, changes the statistic by
-    the squared distance ``w^2 (1 + b^2 - 2 b c) + 1 + b^4 - 2 b^2 c^2 + (1 - b^2)^2``.
-    It is largest at ``c = -min(w^2 / (2 b), 1)``. From ``b = w^2 / 2`` on it is convex
-    in b^2; below, it is ``w^2 (1 + b)^2 + 2 (1 - b^2)^2``, whose one local maximum in
-    the interior has ``4 b (1 - b) = w^2``.
+    the squared distance ``w^2 (1 + b^2 - 2 b c) + 1 + b^4 - 2 b^2 c^2 + (1 - b^2)^2``,
+    which is largest at ``c = -min(w^2 / (2 b), 1)``. From ``b = w^2 / 2`` on, it is
+    then convex in b^2, and larger by ``(1 - b^2) (w^2 + 2 b^2)`` at b = 1. Below, it is
+    ``w^2 (1 + b)^2 + 2 (1 - b^2)^2``; where that is largest, ``w^2 = 4 b (1 - b)``, it
+    is ``2 (1 - b) (1 + b)^3``, less than at b = 1. So rows of norm 1 are farthest
+    apart, and the trace, in which they do not differ, costs nothing.
     """
     w2 = mean_weight**2
-    if relation != "replace":
-        square = w2 + 2
-        if relation == "add_remove":
-            square += COUNT_WEIGHT**2
-        return math.sqrt(square) * (1 + _ROUNDING)
-
-    # Candidates for the largest square: b = 1, b = w^2 / 2, and the local maximum.
-    squares = [2 * (1 + w2 / 2) ** 2 if w2 <= 2 else 4 * w2]
-    limit = min(w2 / 2, 1.0)
-    norms = [limit]
-    if w2 < 1:
-        norms.append(min(limit, (1 - math.sqrt(1 - w2)) / 2))
-    squares += [w2 * (1 + b) ** 2 + 2 * (1 - b**2) ** 2 for b in norms]
-    return math.sqrt(max(squares)) * (1 + _ROUNDING)
+    if relation == "replace" and w2 <= 2:
+        sensitivity = math.sqrt(2) * (1 + w2 / 2)
+    elif relation == "replace":
+        sensitivity = 2 * mean_weight
+    elif relation == "add_remove":
+        sensitivity = math.sqrt(w2 + 2 + COUNT_WEIGHT**2)
+    else:
+        sensitivity = math.sqrt(w2 + 2)
+    return sensitivity * (1 + _ROUNDING)
 
 
 def release_sensitivity(mean_weight, relation, n_radius_counts):
@@ -100,7 +96,7 @@ def release_event(epsilon, delta, mean_weight, relation, n_radius_counts=0):
 
 
 def n_radius_counts(model):
-    """Number of noisy counts by which a seller of a buyer's model chooses its radius."""
+    """Number of noisy counts by which a seller of a model chooses its radius."""
     return N_RADIUS_COUNTS if model.has_own_radius else 0
 
 
