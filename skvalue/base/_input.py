@@ -106,11 +106,11 @@ def make_problem(
         vars(blank).update(column_names, n_features_in_=n_features)
     if X_val is not None or y_val is not None:
         X_val, y_val = check_validation_set(blank, capabilities, X_val, y_val, X)
-        # Sparse rows are compared as they were passed: `Rows` are not.
-        if issparse(given):
-            are_same = given is given_val or _same_rows(given, given_val)
-        else:
-            are_same = given is given_val or _same_rows(X, X_val)
+        are_same = given is given_val
+        if not (are_same or valuer._is_private):  # a warning would tell of private rows
+            # Sparse rows are compared as they were passed: `Rows` are not.
+            pair = (given, given_val) if issparse(given) else (X, X_val)
+            are_same = _same_rows(*pair)
         if are_same:
             problem = (
                 "holds the same rows as those to value: each row evaluates itself, and "

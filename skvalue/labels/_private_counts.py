@@ -227,6 +227,7 @@ def count_improbable_labels(
     y_val = one_column(y_val, "y_val")
     seed = seed_of(random_state)
     check_length(y, "y", len(X))
+    _check_columns(X, X_val)
     if check_task("auto", y_val, "y_val") == "regression" or len(np.unique(y_val)) < 2:
         values = format_values(np.unique(y_val))
         raise ParameterError("y_val", f"must hold two classes or more. Got {values}.")
@@ -282,11 +283,31 @@ def count_improbable_labels(
     )
 
 
+def _check_columns(X, X_val):
+    """Refuse rows that lack a column of the public points, or are not real numbers."""
+    if hasattr(X, "columns") and hasattr(X_val, "columns"):
+        lacking = [name for name in X_val.columns if name not in X.columns]
+        if lacking:
+            raise ValueError(
+                f"X must have the columns of X_val. Got none named {lacking[0]!r}."
+            )
+        return
+    shape = np.shape(X)[1:]
+    expected = np.shape(X_val)[1:]
+    if shape != expected:
+        raise ValueError(
+            f"X must have rows of the shape of those of X_val, {expected}. Got {shape}."
+        )
+    if np.asarray(X).dtype.kind == "c":
+        raise ValueError("X must hold real numbers. Got complex ones.")
+
+
 def _scores_of_rows(model, X):
     """Probabilities (n, n_classes) of private rows, and a mask of rows that have some.
 
-    Rows with numbers that float32 does not hold are passed to the model one by one. One
-    that it refuses has none: an error would reveal it. There may be no row at all.
+    Rows with numbers that float32 does not hold are passed to the model one by one, and
+    so are all rows if it refuses them together. One that it refuses has none: an error
+    would reveal it. There may be no row at all.
     """
     rows = X if hasattr(X, "iloc") else np.asarray(X)
     numbers = rows.select_dtypes("number") if hasattr(rows, "iloc") else rows
@@ -299,10 +320,12 @@ def _scores_of_rows(model, X):
         return rows.iloc[places] if hasattr(rows, "iloc") else rows[places]
 
     scores = np.zeros((len(rows), len(model.classes_)))
-    is_scored = is_usual.copy()
+    is_scored = np.zeros(len(rows), dtype=bool)
     if is_usual.any():
-        scores[is_usual] = model.predict_proba(take(np.flatnonzero(is_usual)))
-    for place in np.flatnonzero(~is_usual):
+        with suppress(ValueError):
+            scores[is_usual] = model.predict_proba(take(np.flatnonzero(is_usual)))
+            is_scored[is_usual] = True
+    for place in np.flatnonzero(~is_scored):
         with suppress(ValueError):
             (scores[place],) = model.predict_proba(take([place]))
             is_scored[place] = True

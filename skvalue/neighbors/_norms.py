@@ -29,16 +29,27 @@ def check_norms(squares, rows, name="X", small=None):
     squares have lost digits.
     """
     limit = np.finfo(rows.dtype).max / 16
-    # Also for NaN.
-    is_bad = not squares.max(initial=0) <= limit
-    if not is_bad and small is not None and small.any():
+    got = ""
+    if not squares.max(initial=0) <= limit:  # also for NaN
+        got = f"too large ones, from column {_largest_column(rows, squares)}"
+    elif small is not None and small.any():
         rows = rows[small]
         is_bad = rows.count_nonzero() if sparse.issparse(rows) else np.any(rows)
-    if is_bad:
+        got = "too small ones" if is_bad else ""
+    if got:
         raise ValueError(
             f"{name} must have squared norms that fit its precision ({rows.dtype}), "
-            "neither too large for it nor too small. Scale it, or pass float64."
+            "neither too large for it nor too small: scale its columns, or pass "
+            f"float64. Got {got}."
         )
+
+
+def _largest_column(rows, squares):
+    """The column that makes the norm of a row too large."""
+    row = rows[[int(np.argmax(squares))]]
+    if sparse.issparse(row):
+        row = row.toarray()
+    return int(np.argmax(np.abs(row[0])))
 
 
 def inverse_norms(squares, rows, name="X"):

@@ -116,15 +116,26 @@ def _sizes(report):
         f"{factor:.3g} times as probable with a {unit} as without it."
     ]
     if report.delta:
-        n_units = int(0.1 / report.delta)
         sentences.append(
-            f"Delta is {report.delta:.6g}, the probability that this fails: small "
-            f"enough for at most {n_units:,} {unit}s, 1 / (10 delta). WARNING: with "
-            "more of them choose a smaller delta; at "
-            f"{10 * n_units:,} a release that shows one {unit} as it is would have the "
-            "same guarantee."
+            f"Delta is {report.delta:.6g}, the probability that this fails: "
+            f"{_what_delta_allows(report.delta, unit)}"
         )
     return sentences
+
+
+def _what_delta_allows(delta, unit):
+    """For how many units a delta is small enough, as the end of a sentence."""
+    n_units = int(0.1 / delta)
+    if n_units < 2:
+        return (
+            f"too large for any number of {unit}s. WARNING: choose a smaller delta, "
+            f"below one over ten times the number of {unit}s."
+        )
+    return (
+        f"small enough for at most {n_units:,} {unit}s, 1 / (10 delta). WARNING: with "
+        f"more of them choose a smaller delta; at {10 * n_units:,} a release that "
+        f"shows one {unit} as it is would have the same guarantee."
+    )
 
 
 def as_text(report):

@@ -180,7 +180,8 @@ def clip_and_noise(vectors, clip, noise=None, noise_std=1.0):
     vectors = np.asarray(vectors, dtype=np.float64)
     if noise is None:
         return clip_rows(vectors, clip)
-    is_finite = np.isfinite(np.linalg.norm(vectors, axis=1, keepdims=True))
+    with np.errstate(over="ignore"):  # a warning would reveal one, too
+        is_finite = np.isfinite(np.linalg.norm(vectors, axis=1, keepdims=True))
     clipped = clip_rows(np.where(is_finite, vectors, 0.0), clip)
     return on_grid(clipped + noise, noise_std)
 

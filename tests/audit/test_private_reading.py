@@ -1,5 +1,6 @@
 """How private rows are read: one changes no other, and nothing is told of it."""
 
+import gzip
 import re
 
 import numpy as np
@@ -138,6 +139,51 @@ def test_few_private_rows_are_counted(n_rows, folder, audit):
     assert sum(n for n, _ in counts.values()) <= n_rows + 1
 
 
+def value_line(folder, name):
+    return (
+        f"value {folder}/{name} --validation {folder}/public.csv --target label "
+        f"--epsilon 1 --method tknn -o {folder}/values.csv"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_rows", [0, 1])
+def test_few_private_rows_have_values(n_rows, folder, capsys):
+    lines = (folder / "private.csv").read_bytes().splitlines()[: n_rows + 1]
+    (folder / "few.csv").write_bytes(b"\n".join([*lines, b""]))
+    said = []
+    for name in ("private.csv", "few.csv"):
+        assert command(value_line(folder, name)) == 0
+        output = capsys.readouterr()
+        said.append((output.out + output.err).replace(name, ""))
+    assert said[0] == said[1]
+    assert len(pd.read_csv(folder / "values.csv")) == n_rows
+
+
+@pytest.mark.slow
+def test_a_compressed_private_file_is_read_as_a_text(folder, audit):
+    content = (folder / "private.csv").read_bytes() + ODD_ROWS["encoding"]
+    (folder / "text.csv").write_bytes(content)
+    (folder / "text.csv.gz").write_bytes(gzip.compress(content))
+    codes, counts, messages = zip(audit("text.csv"), audit("text.csv.gz"))
+    assert codes == (0, 0)
+    assert n_moved(*counts) == 0
+    assert messages[0] == messages[1]
+
+
+@pytest.mark.parametrize("content", [b"", b"no file of this kind", None])
+@pytest.mark.parametrize("ending", ["xlsx", "XLSX", "jsonl", "ndjson", "jsonl.gz"])
+def test_a_private_file_of_another_kind_is_refused_by_its_name(
+    ending, content, folder, audit
+):
+    if content is None:
+        content = (folder / "private.csv").read_bytes()
+    (folder / f"other.{ending}").write_bytes(content)
+    code, _, message = audit(f"other.{ending}")
+    assert code == 2
+    assert f"Got one that ends in .{ending.lower()}" in message
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["parquet", "feather"])
 def test_a_private_file_with_types_is_read_as_the_public_one(kind, folder, audit):
@@ -164,11 +210,7 @@ def test_an_odd_row_moves_no_other_value(folder, capsys):
     (folder / "odd.csv").write_bytes(content + b"abc;,;someday;caf\xe9;well\n")
     said = []
     for name in ("private.csv", "odd.csv"):
-        line = (
-            f"value {folder}/{name} --validation {folder}/public.csv --target label "
-            f"--epsilon 1 --method tknn -o {folder}/values.csv"
-        )
-        assert command(line) == 0
+        assert command(value_line(folder, name)) == 0
         output = capsys.readouterr()
         said.append((output.out + output.err).replace(name, ""))
     assert said[0] == said[1]

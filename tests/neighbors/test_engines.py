@@ -381,14 +381,6 @@ def test_an_approximate_engine_of_a_regression_is_refused(rows_in):
         valuer.fit(rows_in["memory"], LABELS + 0.5)
 
 
-@pytest.mark.parametrize("place", ["sparse", "file"])
-def test_private_rows_that_are_read_in_blocks_are_refused(place, rows_in):
-    points = {"X_val": rows_in["memory"], "y_val": LABELS}
-    message = "epsilon must be None for sparse X, rows in a file"
-    with pytest.raises(ValueError, match=message):
-        TKNNShapleyValuer(epsilon=1.0).fit(rows_in[place], LABELS, **points)
-
-
 def test_another_engine_of_private_rows_is_refused(rows_in):
     points = {"X_val": rows_in["memory"], "y_val": LABELS}
     valuer = TKNNShapleyValuer(epsilon=1.0, engine="torch")

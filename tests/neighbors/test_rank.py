@@ -212,6 +212,16 @@ def test_rows_whose_norms_do_not_fit_are_refused(sparsity, metric, scale, dtype)
 
 @SPARSITIES
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("large", [1e160, -1e308])
+def test_the_column_of_too_large_numbers_is_named(sparsity, metric, large):
+    X = np.eye(3)
+    X[1, 2] = large
+    with pytest.raises(ValueError, match="Got too large ones, from column 2"):
+        make_space(as_rows(sparsity(X)), metric)
+
+
+@SPARSITIES
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 @pytest.mark.parametrize(("scale", "dtype"), UNFIT_SCALES)
 def test_points_whose_norms_do_not_fit_are_refused(sparsity, metric, scale, dtype):
     points = sparsity((np.eye(3) * scale).astype(dtype))

@@ -6,8 +6,7 @@ event that is charged, whatever the row is. Nothing is refused, and no number of
 private row is in a message.
 """
 
-import warnings
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import product
 from typing import NamedTuple
 from unittest.mock import patch
@@ -15,99 +14,42 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 import torch
+from scipy import sparse
 from sklearn.base import clone
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
 
 from skvalue import (
     FederatedSemivalueValuer,
     GradientSemivalueValuer,
-    InRunShapleyValuer,
-    LayeredShapleyValuer,
     TKNNShapleyValuer,
 )
-from skvalue.collaborative import GramRelease, LogisticRelease, MeanRelease
-from skvalue.derivatives import LinearGradientModel, TorchGradientModel
-from skvalue.labels import count_improbable_labels
+from skvalue.derivatives import (
+    LinearGradientModel,
+    LinearRowModel,
+    Run,
+    TorchGradientModel,
+    TorchRowModel,
+    Utility,
+)
 from skvalue.priarta import PriArTaScorer, SellerRelease
-from skvalue.priarta.seller import COUNT_WEIGHT, Moments, isotropic_statistic
-from skvalue.privacy import DiscreteGaussianEvent, LaplaceEvent, Ledger, Release
-
-N_ROWS = 12
-N_FEATURES = 3
-CLIP = 0.7
-NO_CLASS = 987654.321  # and a number that no message may have
-
-# Rows by name: what every number of the row is.
-BAD_ROWS = {
-    "nan": np.nan,
-    "inf": np.inf,
-    "-inf": -np.inf,
-    "1e200": 1e200,
-    "1e308": 1e308,
-    "-1e308": -1e308,
-    "1e160, whose score overflows": 1e160,
-    "denormal": 5e-324,
-    "odd": 987654.321,
-    "small": 0.1,
-}
-# Targets by name, for methods of numbers.
-BAD_TARGETS = {
-    "nan": np.nan,
-    "inf": np.inf,
-    "1e200, whose loss overflows": 1e200,
-    "-1e308": -1e308,
-    "odd": 987654.321,
-}
-
-each_row = pytest.mark.parametrize("bad", BAD_ROWS)
-each_target = pytest.mark.parametrize("bad", BAD_TARGETS)
-
-
-class Data(NamedTuple):
-    """Private rows with targets, and public points."""
-
-    X: np.ndarray
-    y: np.ndarray
-    X_val: np.ndarray
-    y_val: np.ndarray
-
-    def fit(self, estimator, **fit_params):
-        return estimator.fit(
-            self.X, self.y, X_val=self.X_val, y_val=self.y_val, **fit_params
-        )
-
-    def with_row(self, number, target=None):
-        """The data with another first row, in which each entry is a number."""
-        X = self.X.copy()
-        y = self.y.astype(np.float64)
-        X[0] = number
-        if target is not None:
-            y[0] = target
-        return self._replace(X=X, y=y)
-
-    def with_target(self, target):
-        """The data with another target of the first row."""
-        y = self.y.astype(np.float64)
-        y[0] = target
-        return self._replace(y=y)
-
-    def without_row(self):
-        return self._replace(X=self.X[1:], y=self.y[1:])
-
-
-def draw_data(n_classes):
-    """Rows on a grid, so that distances are tied; 0 classes are a regression."""
-    rng = np.random.default_rng(n_classes)
-
-    def draw(n):
-        X = np.round(2 * rng.normal(size=(n, N_FEATURES))) / 2
-        if n_classes:
-            return X, np.arange(n) % n_classes
-        return X, X[:, 0] + 0.1 * rng.normal(size=n)
-
-    return Data(*draw(N_ROWS), *draw(9))
-
+from skvalue.privacy import Ledger
+from tests.privacy.one_row import (
+    BAD_ROWS,
+    BAD_TARGETS,
+    CLIP,
+    FITS,
+    N_FEATURES,
+    N_ROWS,
+    NO_CLASS,
+    NULLS,
+    REMOVES,
+    check_statistics,
+    draw_data,
+    each_row,
+    each_target,
+    in_run,
+    linear_module,
+    no_noise,
+)
 
 # Sums of gradients of players ---------------------------------------------------------
 
@@ -249,198 +191,6 @@ def test_a_label_of_no_class_leaves_the_others_of_the_party(engine, kind):
 # Statistics of whole fits -------------------------------------------------------------
 
 
-@contextmanager
-def no_noise():
-    """Releases without noise; yields a list of the statistics and their events."""
-    released = []
-
-    def of(release, statistic):
-        statistic = np.asarray(statistic)
-        released.append((statistic, release.noise))
-        return statistic
-
-    class Zeros:
-        noise_random_state = 0
-        scale = 1e-30
-
-        def __call__(self, size, stream):
-            return np.zeros(size)
-
-    def source(release):
-        released.append((None, release.noise))
-        return Zeros()
-
-    with (
-        patch.object(Release, "of", of),
-        patch.object(Release, "source", source),
-        warnings.catch_warnings(),
-    ):
-        warnings.simplefilter("ignore")
-        yield released
-
-
-def fits_of(estimator):
-    """A function from data to the released vector of a fit, and its event."""
-
-    def run(data):
-        with no_noise() as released:
-            fitted = data.fit(clone(estimator))
-            if getattr(estimator, "release", "") == "query":
-                fitted.values_for(1)
-        ((statistic, event),) = released
-        if isinstance(fitted, InRunShapleyValuer):
-            # The first step is minus the mean of the released sum.
-            start, end = fitted.trajectory_[:2]
-            size = fitted.batch_size or len(data.y)
-            statistic = (start - end) * size / fitted.learning_rate_
-        return statistic, event
-
-    return run
-
-
-def releases_of(party):
-    def run(data):
-        y = data.y
-        with no_noise() as released:
-            if isinstance(party, MeanRelease):
-                clone(party).fit(data.X[:, 0])
-            else:
-                clone(party).fit(data.X, y)
-        return released[0]
-
-    return run
-
-
-def summary_of(relation):
-    def run(data):
-        scorer = PriArTaScorer(max_norm=1.0, random_state=0)
-        scorer.fit(np.vstack([data.X_val, 2 * data.X_val, -data.X_val]))
-        with no_noise() as released:
-            seller = SellerRelease(scorer.model_, relation=relation).fit(data.X)
-        ((_, event),) = released
-        sent = seller.summary_
-        moments = Moments(sent.mean, sent.moment, sent.n_samples)
-        statistic = isotropic_statistic(moments, sent.mean_weight, sent.max_norm)
-        if relation == "add_remove":
-            statistic = np.append(statistic, COUNT_WEIGHT * sent.n_samples)
-        return statistic, event
-
-    return run
-
-
-def counts_of(estimator):
-    def run(data):
-        public = np.vstack([data.X_val] * 6), np.tile(data.y_val, 6)
-        with no_noise() as released:
-            count_improbable_labels(
-                data.X, data.y, *public, epsilon=1.0, estimator=estimator
-            )
-        return released[0]
-
-    return run
-
-
-def in_run(**parameters):
-    return InRunShapleyValuer(
-        **{"epsilon": 1.0, "n_steps": 2, "learning_rate": 0.1, **parameters},
-        random_state=0,
-    )
-
-
-def layered(**parameters):
-    parameters = {"epsilon": 1.0, "l2": 1.0, "n_layers": 2, **parameters}
-    return LayeredShapleyValuer(random_state=0, **parameters)
-
-
-def linear_module():
-    return torch.nn.Linear(N_FEATURES, 2)
-
-
-# Runs by name, the number of classes of their data, and whether a row may be removed.
-FITS = {
-    **{
-        f"counts in balls, {metric}, {relation}, {cap}": (
-            fits_of(
-                TKNNShapleyValuer(
-                    1.5 if metric != "cosine" else 0.4,
-                    metric=metric,
-                    epsilon=1.0,
-                    relation=relation,
-                    max_contributions=cap,
-                )
-            ),
-            2,
-            relation == "add_remove",
-        )
-        for metric, relation, cap in product(
-            ("euclidean", "cosine", "manhattan"),
-            ("null", "add_remove", "replace"),
-            (2, None),
-        )
-    },
-    "in-run": (fits_of(in_run()), 3, False),
-    "in-run, second order": (fits_of(in_run(order=2)), 2, False),
-    "in-run, samples": (fits_of(in_run(batch_size=N_ROWS)), 2, False),
-    "in-run, targets": (fits_of(in_run()), 0, False),
-    "in-run, torch": (fits_of(in_run(model=linear_module())), 2, False),
-    "in-run, torch, second order": (
-        fits_of(in_run(model=linear_module(), order=2)),
-        2,
-        False,
-    ),
-    "layered, query": (fits_of(layered()), 2, False),
-    "layered, all": (fits_of(layered(release="all")), 2, False),
-    "layered, publish": (fits_of(layered(release="publish")), 2, False),
-    "Gram matrix": (releases_of(GramRelease()), 0, False),
-    "Gram matrix with intercept": (
-        releases_of(GramRelease(fit_intercept=True)),
-        0,
-        False,
-    ),
-    "sums of classes": (releases_of(LogisticRelease()), 2, False),
-    "sums of classes with intercept": (
-        releases_of(LogisticRelease(fit_intercept=True)),
-        2,
-        False,
-    ),
-    "mean": (releases_of(MeanRelease()), 0, False),
-    "count of ones": (releases_of(MeanRelease(family="bernoulli")), 0, False),
-    "sum of counts": (releases_of(MeanRelease(family="poisson", upper=5)), 0, False),
-    "summary, replace": (summary_of("replace"), 2, False),
-    "summary, null": (summary_of("null"), 2, False),
-    "summary, add_remove": (summary_of("add_remove"), 2, True),
-    "improbable labels, forest": (
-        counts_of(RandomForestClassifier(5, random_state=0)),
-        2,
-        True,
-    ),
-    "improbable labels, linear": (counts_of(LogisticRegression()), 2, True),
-}
-REMOVES = [name for name, (*_, removes) in FITS.items() if removes]
-
-
-def check_statistics(name, data, other):
-    """Compare the statistics of two data sets with the sensitivity of the event.
-
-    A replaced row is one removed and one added, where these are the neighbours.
-    """
-    run, _, _ = FITS[name]
-    statistic, event = run(data)
-    moved, _ = run(other)
-    is_replaced = len(data.y) == len(other.y)
-    n_changes = 2 if is_replaced and event.relation != "replace" else 1
-    assert np.isfinite(moved).all()
-    change = np.abs(np.subtract(moved, statistic, dtype=float)).ravel()
-    if isinstance(event, DiscreteGaussianEvent):
-        assert change.max() <= n_changes * event.step
-        assert np.count_nonzero(change) <= n_changes * event.contributions
-        return
-    norm = np.linalg.norm(change, 1 if isinstance(event, LaplaceEvent) else 2)
-    # Differences of in-run parameters are rounded.
-    rounding = 1e-5 if "torch" in name else 1e-10
-    assert norm <= n_changes * event.sensitivity * (1 + rounding)
-
-
 @pytest.mark.parametrize("name", FITS)
 @each_row
 def test_a_row_moves_the_statistic_by_its_sensitivity(name, bad):
@@ -462,6 +212,14 @@ def test_a_target_moves_the_statistic_by_its_sensitivity(name, bad):
     check_statistics(name, data, data.with_target(BAD_TARGETS[bad]))
 
 
+@pytest.mark.parametrize("name", NULLS)
+@each_row
+def test_a_null_row_moves_the_statistic_by_its_sensitivity(name, bad):
+    data = draw_data(FITS[name][1])
+    null = data.with_row(np.nan)
+    check_statistics(name, null, data.with_row(BAD_ROWS[bad]), n_changes=1)
+
+
 @pytest.mark.parametrize("name", REMOVES)
 @each_row
 def test_a_row_less_moves_the_statistic_by_its_sensitivity(name, bad):
@@ -470,6 +228,49 @@ def test_a_row_less_moves_the_statistic_by_its_sensitivity(name, bad):
 
 
 # Samples ------------------------------------------------------------------------------
+
+
+def row_model(engine, n_classes):
+    if engine == "compiled":
+        return LinearRowModel(N_FEATURES, n_classes)
+    dtype = torch.float32 if engine.endswith("32") else torch.float64
+    module = torch.nn.Sequential(
+        torch.nn.Linear(N_FEATURES, 4, dtype=dtype),
+        torch.nn.Tanh(),
+        torch.nn.Linear(4, n_classes or 1, dtype=dtype),
+    )
+    X = draw_data(n_classes).X_val
+    return TorchRowModel(module, None, X, n_classes=n_classes, device="cpu")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+@each_row
+def test_a_row_moves_the_sum_of_a_sample_by_at_most_the_bound(engine, n_classes, bad):
+    """Without any allowance: the bound of the gradients leaves room for rounding."""
+    data = draw_data(n_classes)
+    model = row_model(engine, n_classes)
+    utility = Utility(model, model.rows(data.X_val, data.y_val), np.ones(9) / 9)
+    run = Run(utility, N_ROWS, CLIP, 1.0, 1, [])
+    rows = model.rows(data.X, data.y)
+    bad_rows = model.rows(data.with_row(BAD_ROWS[bad]).X, data.y)
+
+    def sum_of(rows, theta, sample):
+        direction = np.ones((1, len(theta)))
+        total, _ = model.gradient_sum_and_products(
+            theta, rows[np.array(sample, dtype=int)], direction, run.max_norm
+        )
+        return total
+
+    for size in (0.1, 10.0):
+        theta = np.linspace(-size, size, model.n_parameters)
+        for others in ([], [5], [1, 2, 4, 11], list(range(1, N_ROWS))):
+            without = sum_of(rows, theta, others)
+            clean = sum_of(rows, theta, [0, *others])
+            unusual = sum_of(bad_rows, theta, [0, *others])
+            assert np.linalg.norm(clean - without) <= CLIP
+            assert np.linalg.norm(unusual - without) <= CLIP
+            assert np.linalg.norm(unusual - clean) <= 2 * CLIP
 
 
 @pytest.mark.parametrize("order", [1, 2])
@@ -486,94 +287,205 @@ def test_an_empty_sample_is_a_step_of_noise(make_model, order):
     assert ledger.n_charges == 1
 
 
-# Messages -----------------------------------------------------------------------------
+# Containers and numbers of rows -------------------------------------------------------
 
-PRIVATE = {
-    "federated": FederatedSemivalueValuer(epsilon=1.0, n_rounds=2),
-    "federated, torch": FederatedSemivalueValuer(
-        linear_module(), epsilon=1.0, n_rounds=2, unit="example"
-    ),
-    "gradient": GradientSemivalueValuer(epsilon=1.0, n_permutations=3, unit="example"),
-    "gradient, torch": GradientSemivalueValuer(
-        linear_module(), epsilon=1.0, n_permutations=3
-    ),
-    "in-run": in_run(),
-    "in-run, torch": in_run(model=linear_module()),
-    "layered": layered(release="publish"),
-    "tknn": TKNNShapleyValuer(0.4, epsilon=1.0),
-    "tknn, euclidean": TKNNShapleyValuer(1.0, metric="euclidean", epsilon=1.0),
-}
-PARTIES = {
-    "gram": GramRelease(),
-    "logistic": LogisticRelease(),
-    "mean": MeanRelease(),
-    "count of ones": MeanRelease(family="bernoulli"),
-    "sum of counts": MeanRelease(family="poisson", upper=5),
-}
-ODD = "987654"
-ODD_ROWS = {
-    "number": lambda X: np.where(X[0] == X, 987654.321, X),
-    "huge": lambda X: np.where(X[0] == X, 9.87654321e200, X),
-    "words": lambda X: np.where(X[0] == X, "987654.321x", X.astype(object)),
-    "complex": lambda X: np.where(X[0] == X, 987654.321j, X),
-}
-ODD_TARGETS = {
-    "number": lambda y: np.r_[987654.321, y[1:]],
-    "huge": lambda y: np.r_[9.87654321e300, y[1:]],
-    "words": lambda y: np.r_[["987654.321x"], y[1:].astype(str)].astype(object),
-    "mixed": lambda y: np.array(["987654.321x", *y[1:]], dtype=object),
-    "missing": lambda y: np.array([None, *y[1:]], dtype=object),
+
+def in_file(X, folder):
+    np.save(folder / "rows.npy", X)
+    return np.load(folder / "rows.npy", mmap_mode="r")
+
+
+def in_dask(X, folder):
+    return pytest.importorskip("dask.array").from_array(X, chunks=(5, N_FEATURES))
+
+
+CONTAINERS = {
+    "list": lambda X, folder: X.tolist(),
+    "frame": lambda X, folder: pytest.importorskip("pandas").DataFrame(X),
+    "file": in_file,
+    "dask": in_dask,
+    "csr": lambda X, folder: sparse.csr_array(X),
+    "csc": lambda X, folder: sparse.csc_array(X),
 }
 
 
-def messages_of(run):
-    """All that a run says: its warnings, its error, and its report."""
-    messages = []
-    with warnings.catch_warnings(record=True) as record:
-        warnings.simplefilter("always")
-        try:
-            fitted = run()
-            messages += [str(fitted.privacy_), fitted.privacy_.to_html(), repr(fitted)]
-        except Exception as error:  # a refusal is allowed for columns of another type
-            while error is not None:
-                messages.append(f"{type(error).__name__}: {error}")
-                error = error.__cause__
-    return [*messages, *[str(warning.message) for warning in record]]
-
-
-def fit_private(name, X, y, data):
-    if name in PARTIES:
-        rows = (X[:, 0],) if name == "mean" else (X, y)
-        return clone(PARTIES[name]).fit(*rows)
-    return clone(PRIVATE[name]).fit(X, y, X_val=data.X_val, y_val=data.y_val)
-
-
-@pytest.mark.parametrize("n_classes", [2, 0])
-@pytest.mark.parametrize("name", [*PRIVATE, *PARTIES])
-@pytest.mark.parametrize("odd", ODD_ROWS)
-def test_no_message_has_a_number_of_a_row(name, odd, n_classes):
-    data = draw_data(n_classes)
-    X = ODD_ROWS[odd](data.X)
-    messages = messages_of(lambda: fit_private(name, X, data.y, data))
-    assert not [message for message in messages if ODD in message]
-
-
-@pytest.mark.parametrize("n_classes", [2, 0])
-@pytest.mark.parametrize("name", [*PRIVATE, *PARTIES])
-@pytest.mark.parametrize("odd", ODD_TARGETS)
-def test_no_message_has_a_target(name, odd, n_classes):
-    data = draw_data(n_classes)
-    y = ODD_TARGETS[odd](data.y)
-    messages = messages_of(lambda: fit_private(name, data.X, y, data))
-    assert not [message for message in messages if ODD in message]
-
-
+@pytest.mark.filterwarnings("ignore::skvalue.privacy.SeededNoiseWarning")
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 @pytest.mark.parametrize("bad", BAD_ROWS)
-@pytest.mark.parametrize("name", [*PRIVATE, *PARTIES])
-def test_no_row_of_numbers_is_refused_or_warned_of(name, bad):
+def test_counts_of_odd_rows_are_those_of_an_array(container, metric, bad, tmp_path):
+    data = draw_data(2).with_row(BAD_ROWS[bad])
+    radius = 0.4 if metric == "cosine" else 1.5
+    valuer = TKNNShapleyValuer(radius, metric=metric, epsilon=1.0, noise_random_state=0)
+    expected = data.fit(clone(valuer)).values_
+    rows = CONTAINERS[container](data.X, tmp_path)
+    values = data._replace(X=rows).fit(valuer).values_
+    np.testing.assert_array_equal(values, expected)
+
+
+def first_rows(data, n):
+    return data._replace(X=data.X[:n], y=data.y[:n])
+
+
+@pytest.mark.parametrize("name", REMOVES)
+def test_no_number_of_rows_is_refused_where_it_is_private(name):
     data = draw_data(2)
-    usual = messages_of(lambda: fit_private(name, data.X, data.y, data))
-    other = data.with_row(BAD_ROWS[bad])
-    unusual = messages_of(lambda: fit_private(name, other.X, other.y, data))
-    assert [m[:40] for m in unusual[3:]] == [m[:40] for m in usual[3:]]
-    assert unusual[:1] == usual[:1]
+    for n in (0, 1):
+        check_statistics(name, first_rows(data, n), first_rows(data, n + 1))
+
+
+def summary_of_few_rows(data):
+    model = PriArTaScorer(max_norm=1.0).fit(data.X_val).model_
+    return SellerRelease(model, relation="replace").fit(data.X)
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        lambda data: data.fit(TKNNShapleyValuer(1.0, epsilon=1.0, relation="replace")),
+        lambda data: data.fit(in_run()),
+        summary_of_few_rows,
+    ],
+    ids=["tknn", "in-run", "summary"],
+)
+def test_few_rows_are_refused_where_their_number_is_public(fit):
+    with pytest.raises(ValueError, match="minimum of 2|at least 2 rows"):
+        fit(first_rows(draw_data(2), 1))
+
+
+# Whole trainings ----------------------------------------------------------------------
+
+
+@contextmanager
+def recorded(name, replay=None):
+    """Record what a method of both models returns; with `replay`, return that instead.
+
+    So two trainings release the same in every step, although their statistics differ:
+    what a row changes in a step is compared at the same parameters.
+    """
+    records = []
+    with ExitStack() as stack:
+        for model in (LinearGradientModel, TorchGradientModel):
+            method = getattr(model, name)
+
+            def call(self, *args, method=method, **options):
+                past = options.get("past")
+                before = None if past is None else past.copy()
+                returned = method(self, *args, **options)
+                after = None if past is None else past.copy()
+                record = Step(self, args, options, before, after, returned)
+                records.append(record)
+                if replay is None:
+                    return returned
+                former = replay[len(records) - 1]
+                if past is not None:
+                    past[:] = former.after
+                return former.returned
+
+            stack.enter_context(patch.object(model, name, call))
+        yield records
+
+
+class Step(NamedTuple):
+    """One call of a method of a model; `before` and `after`: past releases."""
+
+    model: object
+    args: tuple
+    options: dict
+    before: np.ndarray | None
+    after: np.ndarray | None
+    returned: object
+
+    def releases(self):
+        """What the players of a walk release, (n_players, p).
+
+        Those after player 0, who take their steps at other parameters, are left out.
+        """
+        (order,), _ = self.args[:2]
+        # The means of their releases so far, of which there have been t.
+        releases = self.before + self.options["t"] * (self.after - self.before)
+        releases[order[np.argmin(order) + 1 :]] = 0.0
+        return releases
+
+
+def train(valuer, data, name, replay=None):
+    """The steps of a training without noise, and the event of its noise."""
+    with no_noise() as released, recorded(name, replay) as steps:
+        data.fit(clone(valuer), groups=PLAYERS)
+    ((_, event),) = released
+    return steps, event
+
+
+each_training = pytest.mark.parametrize(
+    ("make_model", "unit", "trust", "parameters"),
+    [
+        *product(
+            [lambda: "auto", linear_module],
+            ["party", "example"],
+            ["local", "server"],
+            [{}, {"n_components": 2, "clip": "median"}],
+        )
+    ],
+)
+
+
+def check_training(valuer, name, releases_of, bad):
+    """Compare what the parties release in each step of two trainings."""
+    data = draw_data(2)
+    # The unit that is replaced: a row of party 0, or all of its rows.
+    unit = PLAYERS == 0 if valuer.unit == "party" else np.arange(N_ROWS) == 0
+    X = data.X.copy()
+    X[unit] = BAD_ROWS[bad]
+    other = data._replace(X=X)
+    if valuer.trust == "server":  # the relation is that to rows that count as zero
+        X = data.X.copy()
+        X[unit] = np.nan
+        data = data._replace(X=X)
+
+    steps, event = train(valuer, data, name)
+    others, _ = train(valuer, other, name, replay=steps)
+    assert len(steps) == len(others) > 1
+    # Means are released of rows, with the noise of their sums.
+    n_summed = N_ROWS // 3 if valuer.unit == "example" else 1
+    for step, changed in zip(steps, others):
+        change = releases_of(changed) - releases_of(step)
+        assert not change[1:].any()
+        norm = n_summed * np.linalg.norm(change[0])
+        assert norm <= event.sensitivity * (1 + 1e-12)
+
+
+@each_training
+@each_row
+def test_all_updates_of_a_federated_fit_move_by_their_sensitivity(
+    make_model, unit, trust, parameters, bad
+):
+    valuer = FederatedSemivalueValuer(
+        make_model(),
+        epsilon=1.0,
+        n_rounds=3,
+        n_permutations=2,
+        unit=unit,
+        trust=trust,
+        learning_rate=1.0,
+        random_state=0,
+        **parameters,
+    )
+    check_training(valuer, "gradients", lambda step: step.returned, bad)
+
+
+@each_training
+@each_row
+def test_all_steps_of_a_gradient_fit_move_by_their_sensitivity(
+    make_model, unit, trust, parameters, bad
+):
+    valuer = GradientSemivalueValuer(
+        make_model(),
+        epsilon=1.0,
+        n_permutations=3,
+        unit=unit,
+        trust=trust,
+        learning_rate=1.0,
+        random_state=0,
+        **parameters,
+    )
+    check_training(valuer, "walk", Step.releases, bad)

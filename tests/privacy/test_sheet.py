@@ -87,6 +87,12 @@ def test_delta_is_compared_with_the_number_of_rows():
     assert "WARNING" not in report_of(delta=0.0).to_text()
 
 
+@pytest.mark.parametrize("delta", [0.06, 0.1, 0.9])
+def test_a_delta_that_is_too_large_for_two_rows_is_called_so(delta):
+    text = report_of(delta=delta).to_text()
+    assert "too large for any number of rows. WARNING" in text
+
+
 @pytest.mark.parametrize("notion", ["central", "joint", "local"])
 def test_page_and_text_have_the_same_facts(notion):
     options = {

@@ -783,7 +783,7 @@ def test_updates_of_another_shape_are_refused():
 def test_missing_updates_are_refused():
     valuer = make().start(bowl, 3)
     with pytest.raises(
-        ValueError, match=r"in shape \(3, 2\), zeros for parties without an update:"
+        ValueError, match=r"in shape \(3, 2\), zeros for parties without an update\."
     ):
         valuer.add_round(np.zeros(2), [np.zeros(2), None, np.zeros(2)])
 

@@ -130,6 +130,8 @@ class Rows:
         print(*notes, sep="\n")
         encoder.fit(learned)
         X_val = None if self.X_val is None else encoder.transform(self.X_val)
+        if by_validation and not len(self.X):
+            return replace(self, X=X_val[:0], X_val=X_val)  # an encoder refuses no rows
         return replace(self, X=encoder.transform(self.X), X_val=X_val)
 
     def _pixels(self):

@@ -8,6 +8,7 @@ and the header, and name columns of the public table alone.
 
 import csv
 import datetime
+import math
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -15,13 +16,17 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._utils.optional import import_optional
+from ..._utils.output_files import ending_of
 from ..._utils.untrusted import refuse_no_file
 from ._arrow import ARROW, arrow_table
 from ._fields import wide_fields
+from ._other_kinds import EXCEL, JSON_LINES, decompressed
 from ._types import DateForm, dates_by, numbers_by
 
 _LARGEST = 1e150  # size of a number whose square a float still holds
 _ISO = DateForm("%Y-%m-%d")
+# Kinds of files whose rows cannot be read one by one.
+_OTHER_KINDS = (EXCEL, *JSON_LINES)
 
 
 class Convention(NamedTuple):
@@ -42,7 +47,14 @@ def read_as_public(path, public, *, separator=None, encoding=None, skip_lines=0)
     """
     refuse_no_file(path, "the table")
     conventions = _conventions_of(public)
-    if Path(path).suffix.lower() in ARROW:
+    ending = ending_of(path)
+    if ending.removesuffix(".gz") in _OTHER_KINDS:
+        raise ValueError(
+            "a private table must be a text file, such as .csv or .csv.gz, a Parquet "
+            f"or an Arrow file. Got one that ends in {ending}: write it as a .csv file "
+            "in the form of --validation."
+        )
+    if ending in ARROW:
         columns = _typed_columns(path)
         numbers = None
     else:
@@ -108,7 +120,7 @@ def _text_columns(path, public, separator, encoding, skip_lines, names):
             f"a private table must be in an encoding such as UTF-8, in which a line "
             f"ends with one byte: --validation has {codec}. Write both in UTF-8."
         )
-    raw = Path(path).read_bytes().removeprefix(b"\xef\xbb\xbf")
+    raw = decompressed(path).removeprefix(b"\xef\xbb\xbf")
     end = b"\n"
     if source is not None and "\n" not in source.fields.texts[0]:
         end = b"\r" if source.fields.texts[0].endswith("\r") else end
@@ -147,8 +159,11 @@ def _cells(line, codec, separator):
 
 
 def _typed_columns(path):
-    """Column -> cells of a file with types, as Python objects."""
-    table = arrow_table(path)
+    """Column -> cells of a file with types, as Python objects.
+
+    It is not refused for its number of rows, which may be private.
+    """
+    table = arrow_table(path, max_rows=math.inf)
     return {name: _objects(table[name]) for name in table.column_names}
 
 

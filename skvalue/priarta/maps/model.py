@@ -231,6 +231,8 @@ class BuyerModel:
             If the maps do not accept rows of the shape of `X`.
         """
         is_null = np.zeros(count_rows(X), dtype=bool)
+        if not len(is_null):  # their number can be private
+            return np.zeros((0, self.n_dimensions)), is_null
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a warning can tell of a row, too
             X = without_null_rows(X, is_null)

@@ -143,22 +143,24 @@ class SellerRelease(BaseEstimator):
         Raises
         ------
         ValueError
-            If the rows do not have the shape of the model's, are fewer than 2, or the
-            release exceeds the ledger's budget; no noise is drawn then. Without noise
-            also if a row is not finite, or a map gives NaN, infinity or a number beyond
-            1e50 for it.
+            If the rows do not have the shape of the model's, are fewer than 2 and
+            their number is not private, or the release exceeds the ledger's budget; no
+            noise is drawn then. Without noise also if a row is not finite, or a map
+            gives NaN, infinity or a number beyond 1e50 for it.
         """
         model = as_model(self.model)
         n_rows = count_rows(X)
-        if n_rows < 2:
-            raise ValueError(
-                f"X must have at least 2 rows, to have a covariance. Got {n_rows}."
-            )
-
         n_counts = n_radius_counts(model)
         event = release_event(
             self.epsilon, self.delta, model.mean_weight, self.relation, n_counts
         )
+        has_private_number = event is not None and self.relation == "add_remove"
+        if n_rows < 2 and not has_private_number:
+            raise ValueError(
+                "X must have at least 2 rows, to have a covariance, unless their "
+                f"number is private (relation 'add_remove'). Got {n_rows}."
+            )
+
         n_null = 0
         n_clipped = 0
         radius = None

@@ -44,8 +44,13 @@ def read_private_rows(path, n_columns=None):
     """
     if os.path.splitext(path)[1].lower() != ".csv":
         return read_rows(path)
-    with open(path, encoding="utf-8", errors="replace") as file:
-        lines = [line.split(",") for line in file.read().splitlines() if line.strip()]
+    with open(path, "rb") as file:
+        # Other characters that end lines would make two rows of one.
+        lines = [
+            line.decode("utf-8", errors="replace").split(",")
+            for line in file.read().split(b"\n")
+            if line.strip()
+        ]
     if n_columns is None:
         lengths = [len(line) for line in lines]
         n_columns = max(set(lengths), key=lengths.count, default=0)

@@ -36,6 +36,8 @@ class NoisyGame:
         """The balls around points, for rows X of classes y (None: one class)."""
         engine = get_engine("auto")
         n_labels = 1 if y is None else self.n_classes + 1
+        if not len(X):  # the number of rows is private, so that none is refused
+            return NoRows(np.zeros((n_labels, len(points)), dtype=np.int64))
         space = make_space(X, self.metric, y, n_labels)
         if self.cap is None:
             return balls(engine, space, points, self.radius, n_jobs=n_jobs)
@@ -141,6 +143,17 @@ class NoisyGame:
         """
         drawn_values = size_draws(posterior, self.n_classes, self.semivalue, joins)
         return np.array(value_sizes(posterior, drawn_values)), drawn_values
+
+
+@dataclass(frozen=True, eq=False)
+class NoRows:
+    """As `skvalue.neighbors.balls`, of no rows; `counts` are zeros."""
+
+    counts: np.ndarray
+
+    def sum(self, weights):
+        """Of no rows, (0,)."""
+        return np.zeros(0)
 
 
 def standard_errors(errors, sum_over_balls, sum_by_group):

@@ -486,12 +486,6 @@ class TKNNShapleyValuer(BaseValuer):
 
     def _check_private_parameters(self, problem):
         """Refuse, with its reason, the first parameter that epsilon rules out."""
-        if isinstance(problem.X, Rows):
-            raise ValueError(
-                "epsilon must be None for sparse X, rows in a file or a Dask array: "
-                "private counts need dense rows in memory. Got "
-                f"{self.epsilon!r}."
-            )
         if self.duplicates is not None:
             raise ValueError(
                 "duplicates must be None with epsilon: private rows decide which rows "

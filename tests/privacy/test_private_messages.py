@@ -1,0 +1,154 @@
+"""What private fits and commands say: no number of a private row, and no refusal."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+from skvalue import (
+    FederatedSemivalueValuer,
+    GradientSemivalueValuer,
+    TKNNShapleyValuer,
+)
+from skvalue.collaborative import GramRelease, LogisticRelease, MeanRelease
+from skvalue.labels import count_improbable_labels
+from skvalue.priarta import PriArTaScorer, SellerRelease
+from tests.privacy.one_row import BAD_ROWS, draw_data, in_run, layered, linear_module
+
+MODEL = PriArTaScorer(max_norm=1.0).fit(draw_data(2).X_val).model_
+
+
+def of_valuer(valuer):
+    def fit(X, y, data):
+        return clone(valuer).fit(X, y, X_val=data.X_val, y_val=data.y_val)
+
+    return type(valuer).__name__, fit
+
+
+def of_party(party):
+    def fit(X, y, data):
+        rows = (X[:, 0],) if isinstance(party, MeanRelease) else (X, y)
+        return clone(party).fit(*rows)
+
+    return type(party).__name__, fit
+
+
+def of_updates(valuer):
+    """A training that runs elsewhere, whose updates are the rows."""
+
+    def fit(X, y, data):
+        training = clone(valuer).start(lambda thetas: -thetas[:, 0], len(X))
+        training.add_round(np.zeros(X.shape[1]), X)
+        training.release(X[0])
+        return training
+
+    return type(valuer).__name__, fit
+
+
+def counts(X, y, data):
+    public = np.vstack([data.X_val] * 6), np.tile(data.y_val, 6)
+    return count_improbable_labels(
+        X, y, *public, epsilon=1.0, estimator=LogisticRegression()
+    )
+
+
+# Case -> the public name, and a function of rows, targets and data with public points.
+FITS = {
+    "federated": of_valuer(FederatedSemivalueValuer(epsilon=1.0, n_rounds=2)),
+    "federated, torch": of_valuer(
+        FederatedSemivalueValuer(
+            linear_module(), epsilon=1.0, n_rounds=2, unit="example"
+        )
+    ),
+    "federated, elsewhere": of_updates(
+        FederatedSemivalueValuer(epsilon=1.0, n_rounds=2, clip=1.0)
+    ),
+    "gradient": of_valuer(
+        GradientSemivalueValuer(epsilon=1.0, n_permutations=3, unit="example")
+    ),
+    "gradient, torch": of_valuer(
+        GradientSemivalueValuer(linear_module(), epsilon=1.0, n_permutations=3)
+    ),
+    "in-run": of_valuer(in_run()),
+    "in-run, torch": of_valuer(in_run(model=linear_module())),
+    "layered": of_valuer(layered(release="publish")),
+    "tknn": of_valuer(TKNNShapleyValuer(0.4, epsilon=1.0)),
+    "tknn, euclidean": of_valuer(
+        TKNNShapleyValuer(1.0, metric="euclidean", epsilon=1.0)
+    ),
+    "gram": of_party(GramRelease()),
+    "logistic": of_party(LogisticRelease()),
+    "mean": of_party(MeanRelease()),
+    "mean of ones": of_party(MeanRelease(family="bernoulli")),
+    "mean of counts": of_party(MeanRelease(family="poisson", upper=5)),
+    "seller": ("SellerRelease", lambda X, y, data: SellerRelease(MODEL).fit(X)),
+    "improbable labels": ("count_improbable_labels", counts),
+}
+ODD = "987654"
+ODD_ROWS = {
+    "number": lambda X: np.where(X[0] == X, 987654.321, X),
+    "huge": lambda X: np.where(X[0] == X, 9.87654321e200, X),
+    "words": lambda X: np.where(X[0] == X, "987654.321x", X.astype(object)),
+    "complex": lambda X: np.where(X[0] == X, 987654.321j, X),
+}
+ODD_TARGETS = {
+    "number": lambda y: np.r_[987654.321, y[1:]],
+    "huge": lambda y: np.r_[9.87654321e300, y[1:]],
+    "words": lambda y: np.r_[["987654.321x"], y[1:].astype(str)].astype(object),
+    "mixed": lambda y: np.array(["987654.321x", *y[1:]], dtype=object),
+    "missing": lambda y: np.array([None, *y[1:]], dtype=object),
+}
+
+
+def messages_of(run):
+    """All that a run says: its warnings, its error, and its report."""
+    messages = []
+    with warnings.catch_warnings(record=True) as record:
+        warnings.simplefilter("always")
+        try:
+            fitted = run()
+            privacy = getattr(fitted, "privacy_", None) or fitted.privacy
+            messages += [str(privacy), privacy.to_html(), repr(fitted)]
+        except Exception as error:  # a refusal is allowed for columns of another type
+            while error is not None:
+                messages.append(f"{type(error).__name__}: {error}")
+                error = error.__cause__
+    return [*messages, *[str(warning.message) for warning in record]]
+
+
+def fit_private(name, X, y, data):
+    _, fit = FITS[name]
+    return fit(X, y, data)
+
+
+@pytest.mark.parametrize("n_classes", [2, 0])
+@pytest.mark.parametrize("name", FITS)
+@pytest.mark.parametrize("odd", ODD_ROWS)
+def test_no_message_has_a_number_of_a_row(name, odd, n_classes):
+    data = draw_data(n_classes)
+    X = ODD_ROWS[odd](data.X)
+    messages = messages_of(lambda: fit_private(name, X, data.y, data))
+    assert not [message for message in messages if ODD in message]
+
+
+@pytest.mark.parametrize("n_classes", [2, 0])
+@pytest.mark.parametrize("name", FITS)
+@pytest.mark.parametrize("odd", ODD_TARGETS)
+def test_no_message_has_a_target(name, odd, n_classes):
+    data = draw_data(n_classes)
+    y = ODD_TARGETS[odd](data.y)
+    messages = messages_of(lambda: fit_private(name, data.X, y, data))
+    assert not [message for message in messages if ODD in message]
+
+
+@pytest.mark.parametrize("bad", BAD_ROWS)
+@pytest.mark.parametrize("name", FITS)
+def test_no_row_of_numbers_is_refused_or_warned_of(name, bad):
+    data = draw_data(2)
+    usual = messages_of(lambda: fit_private(name, data.X, data.y, data))
+    other = data.with_row(BAD_ROWS[bad])
+    unusual = messages_of(lambda: fit_private(name, other.X, other.y, data))
+    assert [m[:40] for m in unusual[3:]] == [m[:40] for m in usual[3:]]
+    assert unusual[:1] == usual[:1]
