@@ -22,8 +22,23 @@ from skvalue import (
 from skvalue.collaborative import GramRelease, LogisticRelease, MeanRelease
 from skvalue.labels import count_improbable_labels
 from skvalue.priarta import PriArTaScorer, SellerRelease
-from skvalue.priarta.seller import COUNT_WEIGHT, Moments, isotropic_statistic
-from skvalue.privacy import DiscreteGaussianEvent, LaplaceEvent, Release
+from skvalue.priarta.seller import (
+    COUNT_WEIGHT,
+    Moments,
+    half_surplus,
+    isotropic_statistic,
+    moment_statistic,
+    n_radius_counts,
+    own_radii,
+    release_event,
+    surplus_weight,
+)
+from skvalue.privacy import (
+    DiscreteGaussianEvent,
+    LaplaceEvent,
+    Release,
+    clip_rows,
+)
 
 N_ROWS = 12
 N_FEATURES = 3
@@ -217,6 +232,27 @@ def summary_of(relation):
     return run
 
 
+def own_radius_of(relation, cell):
+    """As `fits_of`, of a seller's counts of norms and moments with one of its radii."""
+
+    def run(data):
+        model = PriArTaScorer(random_state=0).fit(data.X_val).model_
+        rows, is_null = model.private_rows(data.X)
+        with np.errstate(over="ignore"):
+            norms = np.where(is_null, np.nan, np.linalg.norm(rows, axis=1))
+        radii = own_radii(model)
+        n_counts = n_radius_counts(model)
+        thresholds = radii[:: len(radii) // n_counts][:n_counts]
+        weight = surplus_weight(model.mean_weight, relation)
+        counts = [weight * half_surplus(norms, threshold) for threshold in thresholds]
+        unit_rows = clip_rows(rows, radii[cell]) / radii[cell]
+        moments = moment_statistic(unit_rows, model.mean_weight, relation)
+        event = release_event(1.0, 1e-5, model.mean_weight, relation, n_counts)
+        return np.concatenate([counts, moments]), event
+
+    return run
+
+
 def counts_of(estimator):
     def run(data):
         public = np.vstack([data.X_val] * 6), np.tile(data.y_val, 6)
@@ -333,6 +369,14 @@ FITS = {
     "summary, replace": (summary_of("replace"), 2, False),
     "summary, null": (summary_of("null"), 2, False),
     "summary, add_remove": (summary_of("add_remove"), 2, True),
+    **{
+        f"summary, radius {cell}, {relation}": (
+            own_radius_of(relation, cell),
+            2,
+            relation == "add_remove",
+        )
+        for cell, relation in product((0, 20, 63), ("replace", "null", "add_remove"))
+    },
     "improbable labels, forest": (
         counts_of(RandomForestClassifier(5, random_state=0)),
         2,

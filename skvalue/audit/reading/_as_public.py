@@ -10,7 +10,6 @@ import csv
 import datetime
 import math
 import re
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
