@@ -162,6 +162,12 @@ def add_dense_neighbour_lines():
                 f"TKNN {metric}, d={d}", fit, "TKNNShapley", data, radius, metric=metric
             )
             line(f"KNN {metric}, d={d}", fit, "KNNShapley", data, metric=metric)
+    for d, dtype in ((8, np.float32), (8, np.float64), (512, np.float64)):
+        data = (rows, 20_000, 100, d, 2, dtype)
+        name = f"d={d}, {np.dtype(dtype)}"
+        radius = np.sqrt(1.6 * d)
+        line(f"TKNN, {name}", fit, "TKNNShapley", data, radius, metric="euclidean")
+        line(f"KNN, {name}", fit, "KNNShapley", data, metric="euclidean")
     data = (rows, 10_000, 200, 32, 2, np.float64)
     line("KNN float64", fit, "KNNShapley", data)
     line("TKNN float64", fit, "TKNNShapley", data, 7.0, metric="euclidean")
@@ -303,6 +309,14 @@ def add_retraining_lines():
         "the loop": {"batch": "never", "sampler": "stratified", "max_evaluations": 150},
     }
     defaults = {"max_evaluations": 1600, "n_jobs": 1, "random_state": 0}
+    many_evaluations = {"max_evaluations": 6000, "sampler": "marginals"}
+    for name, options in {
+        "marginals": many_evaluations,
+        "marginals of log loss": many_evaluations | {"scoring": "neg_log_loss"},
+        "controls": {"adjust": True, "sampler": "stratified"},
+    }.items():
+        data = (learnable, 100, 10)
+        line(f"semivalues, {name}", fit, "Semivalue", data, **defaults | options)
     data = (learnable, 200, 10)
     for name, options in designs.items():
         line(f"semivalues, {name}", fit, "Semivalue", data, **defaults | options)
@@ -355,6 +369,10 @@ def add_gradient_lines():
         unit="example",
         learning_rate=0.1,
     )
+    for model in ("softmax", "linear"):
+        line(f"in-run, {model}", fit, "InRunShapley", diabetes, model, random_state=0)
+    line("unrolled", fit, "Unrolled", diabetes, random_state=0)
+    line("influence", fit, "Influence", (learnable, 300, 20))
     line("gradients, convolution", fit_convolution)
     for name, options in (("federated", {}), ("private federated", {"epsilon": 1.0})):
         line(
