@@ -452,6 +452,9 @@ def rank_tile(
     cdef Point point
     point.max_rank = max_rank
     point.head = head
+    if n == 0:
+        n_ranked[:product.shape[0]] = 0
+        return
     if rows.size:
         first_row = &rows[0, 0]
     with nogil:
