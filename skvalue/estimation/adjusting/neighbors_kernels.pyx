@@ -187,6 +187,8 @@ def add_over_points(
     cdef double match
     cdef double *line
     cdef double[::1] sums = np.zeros(width)
+    if width == 0:
+        return
     with nogil:
         for v in range(n_points):
             for q in range(width):
