@@ -440,6 +440,10 @@ def rank_tile(
     Near-ties from rank ``head`` on become ties: swapping them would change a value by
     less than 1 / head**2.
     """
+    cdef Py_ssize_t n = product.shape[1]
+    if n == 0:
+        n_ranked[:product.shape[0]] = 0
+        return
     cdef const floating[::1] half = params.half
     cdef const floating[::1] scale = params.scale
     cdef const floating[:, ::1] rows = params.rows
@@ -448,13 +452,10 @@ def rank_tile(
     cdef Scratch scratch = scratch_of(work)
     cdef const floating *first_row = NULL
     cdef const floating *query = NULL
-    cdef Py_ssize_t v, d = rows.shape[1], n = product.shape[1]
+    cdef Py_ssize_t v, d = rows.shape[1]
     cdef Point point
     point.max_rank = max_rank
     point.head = head
-    if n == 0:
-        n_ranked[:product.shape[0]] = 0
-        return
     if rows.size:
         first_row = &rows[0, 0]
     with nogil:
