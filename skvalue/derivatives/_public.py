@@ -102,19 +102,20 @@ def smallest_rate(rates, gains, fraction):
     return rates[int((gains >= fraction * best).argmax())]
 
 
-def utilities_of_rates(model, players, rng, noise_std=0.0):
-    """Utilities before, and after a step of each of a few players at each of `RATES`.
+def utilities_of_rates(model, players, rng, noise_std=0.0, rates=RATES):
+    """Utilities before, and after a step of each of a few players at each rate.
 
     They are -inf where parameters or utilities are not finite.
     """
+    all_rates = rates
     start = model.start(rng)
     p = model.n_parameters
     seed = rng.integers(2**63)
-    n_walks, n_steps = model.batch_size(len(RATES))
+    n_walks, n_steps = model.batch_size(len(all_rates))
     stds = np.full(model.n_players, noise_std or 1.0)
     ends = []
-    for tile in tiles(len(RATES), n_walks):
-        rates = RATES[tile]
+    for tile in tiles(len(all_rates), n_walks):
+        rates = all_rates[tile]
         noise_rng = np.random.default_rng(seed)  # the same noise for all rates
         thetas = np.repeat(start[None], len(rates), axis=0)
         for block in tiles(len(players), min(n_steps, _BLOCK)):

@@ -16,14 +16,19 @@ from ._release import RationedNoise
 _MIN_PERMUTATIONS = 4  # two antithetic pairs, so that there are standard errors
 
 
-def coalition_parameters(theta, updates, masks, rate):
+def coalition_parameters(theta, updates, masks, rate, coalition_step="mean"):
     """Parameters (m, p) after a round in which only a coalition takes part.
 
     From parameters ``theta`` (p,) before the round, updates (n_players, p) and masks
-    (m, n_players). The step is along the mean of the updates of the coalition.
+    (m, n_players). The step is along the mean of the updates of the coalition, or their
+    sum: the path of G-Shapley, a step of each party after the other, whose order does
+    not matter since the updates are those at ``theta``.
     """
+    sums = masks @ updates
+    if coalition_step == "sum":
+        return theta + rate * sums
     sizes = masks.sum(axis=1, keepdims=True)
-    return theta + (masks @ updates) * (rate / np.maximum(sizes, 1))
+    return theta + sums * (rate / np.maximum(sizes, 1))
 
 
 class RoundValues(NamedTuple):
@@ -57,16 +62,17 @@ def round_values(
     seed,
     number,
     codes=None,
+    coalition_step="mean",
 ):
     """The `RoundValues` of a round, from utilities along `n_permutations` permutations.
 
     Permutations come in antithetic pairs, of which there are at least two; the values
     of the sampler "subsets" use as many coalitions. If there are fewer coalitions, all
     are evaluated. With `codes`, players are rows, in random subsets, and values those
-    of their groups.
+    of their groups. `coalition_step` is that of `coalition_parameters`.
     """
     n_players = len(updates)
-    utility = _coalition_utility(utilities, theta, updates, rate)
+    utility = _coalition_utility(utilities, theta, updates, rate, coalition_step)
     game = FunctionGame(utility, n_players, cache_size=0)
     is_leave_one_out = size_weights(semivalue, n_players)[-1] == 1.0
     if is_leave_one_out:
@@ -105,7 +111,7 @@ def round_values(
     return RoundValues(values, variances, ends, game.n_evaluations + 1)
 
 
-def _coalition_utility(utilities, theta, updates, rate):
+def _coalition_utility(utilities, theta, updates, rate, coalition_step):
     """The function from masks (m, n_players) to utilities (m,), in blocks of memory."""
     n_parameters = updates.shape[1]
     block = max(1, get_config()["working_memory"] * 2**20 // (4 * 8 * n_parameters))
@@ -113,7 +119,9 @@ def _coalition_utility(utilities, theta, updates, rate):
     def utility(masks):
         by_coalition = np.empty(len(masks))
         for tile in tiles(len(masks), block):
-            thetas = coalition_parameters(theta, updates, masks[tile], rate)
+            thetas = coalition_parameters(
+                theta, updates, masks[tile], rate, coalition_step
+            )
             in_tile = np.asarray(utilities(thetas), dtype=np.float64)
             if in_tile.shape != (len(thetas),):
                 raise ValueError(
@@ -148,7 +156,7 @@ class Rounds:
     weights : ndarray of shape (n_rounds,)
         Weight of the newest update in the averages of each round.
     options : dict
-        Of `round_values`: semivalue, n_permutations, seed and codes.
+        Of `round_values`: semivalue, n_permutations, seed, codes and coalition_step.
     rate : float
         Length of the server's step.
     n_skipped : int
