@@ -19,6 +19,7 @@ from sklearn.base import clone
 from sklearn.utils import Bunch, check_random_state
 from tknn_tables import print_table
 
+from skvalue.derivatives import newest_weights, optimal_weights
 from skvalue.inspection import mean_adjusted_variance
 
 NOISES = ("iid", "correlated", "optimal")
@@ -26,20 +27,10 @@ COLORS = ("#30638e", "#d1495b", "#edae49", "#8d8d8d", "#00798c")
 
 
 def own_weights(noise, n_permutations, noise_variance=None, gradient_variance=None):
-    """Weight of a party's newest release in what is stepped along, for every
-    permutation.
-
-    "iid": one. "correlated": 1 / t, the running mean. "optimal": Proposition C.10,
-    whose printed denominators are garbled: (S + t s) / (t (S + s)), with the variances
-    S of a release's noise and s of a gradient over permutations.
-    """
-    t = np.arange(1, n_permutations + 1.0)
-    if noise == "iid":
-        return np.ones(n_permutations)
-    if noise == "correlated":
-        return 1 / t
-    total = noise_variance + gradient_variance
-    return (noise_variance + t * gradient_variance) / (t * total)
+    """Weight of a party's newest release in what is stepped along, by permutation."""
+    if noise == "optimal":
+        return optimal_weights(n_permutations, noise_variance, gradient_variance)
+    return newest_weights(noise, n_permutations)
 
 
 def release_closeness(

@@ -27,6 +27,7 @@ from ._noise import (
     gradient_report,
     is_named,
     newest_weights,
+    optimal_weights,
     step_noise_std,
 )
 from ._players import GradientModel, LinearGradientModel, gradients_at

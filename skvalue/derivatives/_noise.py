@@ -121,6 +121,25 @@ def newest_weights(schedule, n_permutations):
     return weights
 
 
+def optimal_weights(n_permutations, noise_variance, gradient_variance):
+    """Weights (k,) of the newest release, as `newest_weights`, of least squared error.
+
+    ``(S + t s) / (t (S + s))`` for noise of variance S per coordinate of a release and
+    gradients whose coordinates vary over permutations with variance s: the minimum of
+    the expected squared distance of ``W_t`` from the gradient of permutation t.
+    Proposition 5.3 and C.10 of the paper, whose printed denominators are garbled. It
+    is the running mean for s = 0, and the newest release alone for large s.
+
+    >>> optimal_weights(4, noise_variance=1.0, gradient_variance=0.0).tolist()
+    [1.0, 0.5, 0.3333333333333333, 0.25]
+    """
+    t = np.arange(1, n_permutations + 1.0)
+    total = noise_variance + gradient_variance
+    weights = (noise_variance + t * gradient_variance) / (t * total)
+    weights[0] = 1.0
+    return weights
+
+
 def step_noise_std(schedule, noise_std, n_permutations, skip):
     """Root mean square noise in the steps of the permutations after the first `skip`.
 

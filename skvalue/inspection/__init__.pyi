@@ -2,6 +2,7 @@
 
 from ._compare import ComparisonDisplay as ComparisonDisplay
 from ._compare import compare as compare
+from ._curves import value_addition_curve as value_addition_curve
 from ._curves import value_removal_curve as value_removal_curve
 from ._datamodeling import LinearDatamodelingDisplay as LinearDatamodelingDisplay
 from ._datamodeling import linear_datamodeling_score as linear_datamodeling_score

@@ -1,4 +1,4 @@
-"""Test scores of a model as rows are removed in the order of their values."""
+"""Test scores of a model as rows are removed or added in the order of their values."""
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -81,7 +81,8 @@ def value_removal_curve(
         ``fractions`` and ``n_rows`` (number of training rows; with groups, its mean
         over the repeats in the order by value), each of shape (n_points,); ``n_groups``
         (number of training groups, or None); ``scores`` and ``random_scores`` of shape
-        (n_repeats, n_points), the latter None without baseline; and ``first``.
+        (n_repeats, n_points), the latter None without baseline; ``first``; and
+        ``kind``, which is "removal".
 
     Raises
     ------
@@ -91,6 +92,7 @@ def value_removal_curve(
 
     See Also
     --------
+    value_addition_curve : Scores as rows are added.
     ValueRemovalDisplay : Plot of the curves.
 
     Examples
@@ -115,6 +117,150 @@ def value_removal_curve(
     >>> curve.n_rows.tolist(), curve.scores.tolist()
     ([4, 3], [[0.5, 1.0]])
     """
+    return _curve(
+        "removal",
+        (estimator, X, y, values, X_test, y_test),
+        first=first,
+        fractions=fractions,
+        scoring=scoring,
+        n_repeats=n_repeats,
+        baseline=baseline,
+        groups=groups,
+        n_jobs=n_jobs,
+        random_state=random_state,
+    )
+
+
+@validate_params(CONSTRAINTS, prefer_skip_nested_validation=True)
+def value_addition_curve(
+    estimator,
+    X,
+    y,
+    values,
+    X_test,
+    y_test,
+    *,
+    first="highest",
+    fractions=None,
+    scoring=None,
+    n_repeats=5,
+    baseline=True,
+    groups=None,
+    n_jobs=None,
+    random_state=None,
+):
+    """Test scores of a model fitted on few rows, added in the order of their values.
+
+    Few rows of low value train a worse model than as many random rows. Those of the
+    highest value need not train a better one: values are of rows among many others, and
+    the highest may be much alike, or of one class. Use this curve to choose a few rows
+    of many, and `value_removal_curve` to drop a few.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Any classifier or regressor, as in `value_removal_curve`.
+    X : array-like of shape (n_samples, n_features)
+        Training rows.
+    y : array-like of shape (n_samples,)
+        Labels or targets of the training rows.
+    values : array-like of shape (n_samples,) or (n_groups,)
+        Values of the training rows, or of the groups if `groups` is passed; higher is
+        better.
+    X_test : array-like of shape (n_test, n_features)
+        Test rows, which must not have been used to compute the values.
+    y_test : array-like of shape (n_test,)
+        Labels or targets of the test rows.
+    first : {"lowest", "highest"}, default="highest"
+        Whether the rows of the lowest or of the highest value are added first.
+    fractions : array-like, default=None
+        Fractions of the rows added, in (0, 1]; None means 0.05, 0.1, ..., 0.5. At least
+        one row is added.
+    scoring : str or callable, default=None
+        The score; None means the `score` method of the estimator.
+    n_repeats : int, default=5
+        Number of repeats, as in `value_removal_curve`.
+    baseline : bool, default=True
+        Whether to add rows, or groups, at random for comparison.
+    groups : array-like of shape (n_samples,), default=None
+        Group of every row. Whole groups are then added, as in `value_removal_curve`.
+    n_jobs : int, default=None
+        Number of joblib jobs for the refits.
+    random_state : int, RandomState instance or None, default=None
+        Controls the orders and the seeds of the estimator.
+
+    Returns
+    -------
+    curve : Bunch
+        As in `value_removal_curve`; ``kind`` is "addition".
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ, values contain NaN or infinity, or fractions are out of
+        range.
+
+    See Also
+    --------
+    value_removal_curve : Scores as rows are removed.
+    ValueRemovalDisplay : Plot of the curves.
+
+    References
+    ----------
+    A. Ghorbani, J. Zou: "Data Shapley: Equitable Valuation of Data for Machine
+    Learning", ICML 2019; "Data Value Estimation on Private Gradients", Figure 6.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from skvalue.inspection import value_addition_curve
+    >>> X = np.array([[0.0], [0.1], [1.0], [1.1]])
+    >>> y = np.array([0, 1, 1, 1])
+    >>> values = [0.3, -0.2, 0.2, 0.1]
+    >>> curve = value_addition_curve(
+    ...     KNeighborsClassifier(1),
+    ...     X,
+    ...     y,
+    ...     values,
+    ...     X_test=[[0.08], [1.0]],
+    ...     y_test=[0, 1],
+    ...     fractions=[0.5, 1],
+    ...     n_repeats=1,
+    ...     baseline=False,
+    ... )
+    >>> curve.n_rows.tolist(), curve.scores.tolist()
+    ([2, 4], [[1.0, 0.5]])
+    """
+    return _curve(
+        "addition",
+        (estimator, X, y, values, X_test, y_test),
+        first=first,
+        fractions=fractions,
+        scoring=scoring,
+        n_repeats=n_repeats,
+        baseline=baseline,
+        groups=groups,
+        n_jobs=n_jobs,
+        random_state=random_state,
+    )
+
+
+def _curve(
+    kind,
+    data,
+    *,
+    first,
+    fractions,
+    scoring,
+    n_repeats,
+    baseline,
+    groups,
+    n_jobs,
+    random_state,
+):
+    """The curve of rows removed or added; `data` are the arguments by place."""
+    estimator, X, y, values, X_test, y_test = data
     X, y = indexable(X, y)
     y = column_or_1d(exact_integers(y), warn=True)
     values = check_numbers(values, "values")
@@ -126,14 +272,19 @@ def value_removal_curve(
         n_players = len(group_names)
     _check_n_values(len(values), n_players, group_names)
 
-    fractions = _check_fractions(fractions)
+    fractions = _check_fractions(kind, fractions)
     # Rounded down, but for 0.29 * 100, which is just below 29.
-    n_removed = (fractions * n_players + 1e-9).astype(np.int64)
-    n_kept = np.maximum(n_players - n_removed, 1)
+    n_kept = (fractions * n_players + 1e-9).astype(np.int64)
+    highest_first = first == "highest"
+    if kind == "removal":
+        n_kept = n_players - n_kept
+        highest_first = not highest_first  # what is removed last stays longest
+    n_kept = np.maximum(n_kept, 1)
 
-    # In an order, the players that stay longest come first. Ties are in random order.
+    # In an order, the players that a model is fitted on come first. Ties are in random
+    # order.
     rng = check_random_state(random_state)
-    sort_keys = -values if first == "lowest" else values
+    sort_keys = -values if highest_first else values
     orders_by_value = np.array(
         [np.lexsort((rng.permutation(n_players), sort_keys)) for _ in range(n_repeats)]
     )
@@ -164,6 +315,7 @@ def value_removal_curve(
         fractions=fractions,
         n_rows=n_rows,
         n_groups=None if group_names is None else n_kept,
+        kind=kind,
         first=first,
         scores=scores[0],
         random_scores=scores[1] if baseline else None,
@@ -183,14 +335,22 @@ def _check_n_values(n_values, n_players, group_names):
     )
 
 
-def _check_fractions(fractions):
+def _check_fractions(kind, fractions):
     """The fractions in ascending order, as float64."""
     if fractions is None:
-        fractions = np.linspace(0, 0.5, 11)
+        if kind == "addition":
+            return np.linspace(0.05, 0.5, 10)
+        return np.linspace(0, 0.5, 11)
     fractions = np.sort(check_numbers(fractions, "fractions"))
-    if fractions[0] < 0 or fractions[-1] >= 1:
+    if kind == "addition":
+        rule = "(0, 1]"
+        is_valid = fractions[0] > 0 and fractions[-1] <= 1
+    else:
+        rule = "[0, 1)"
+        is_valid = fractions[0] >= 0 and fractions[-1] < 1
+    if not is_valid:
         raise ValueError(
-            f"fractions must lie in [0, 1). Got {fractions[0]} to {fractions[-1]}."
+            f"fractions must lie in {rule}. Got {fractions[0]} to {fractions[-1]}."
         )
     return fractions
 

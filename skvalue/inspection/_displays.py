@@ -31,9 +31,9 @@ class ValueRemovalDisplay:
     Parameters
     ----------
     curves : Bunch or dict of str to Bunch
-        Results of `value_removal_curve`, by the name in the legend, such as the method
-        whose values they are for. The random baseline is that of the first curve that
-        has one.
+        Results of `value_removal_curve`, or of `value_addition_curve`, by the name in
+        the legend, such as the method whose values they are for. The random baseline is
+        that of the first curve that has one.
     score_name : str, default="score"
         Label of the vertical axis.
 
@@ -51,6 +51,7 @@ class ValueRemovalDisplay:
     See Also
     --------
     value_removal_curve : Compute the curves.
+    value_addition_curve : Compute the curves of rows that are added.
     ValueDistributionDisplay : Histogram of values.
 
     Examples
@@ -167,7 +168,8 @@ class ValueRemovalDisplay:
             self._draw(ax, fractions, scores, "at random", color=GREY, linestyle="--")
 
         unit = "rows" if curves[0].n_groups is None else "groups"
-        xlabel = f"fraction of {unit} removed"
+        action = "added" if curves[0].kind == "addition" else "removed"
+        xlabel = f"fraction of {unit} {action}"
         if len({curve.first for curve in curves}) == 1:
             xlabel += f", {curves[0].first} value first"
         ax.set(xlabel=xlabel, ylabel=self.score_name)

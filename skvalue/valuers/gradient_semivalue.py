@@ -18,6 +18,7 @@ from ..derivatives import (
     joining_values,
     needed_positions,
     newest_weights,
+    optimal_weights,
     pooled_variances,
     public_learning_rate,
     recorded_positions,
@@ -155,11 +156,17 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         Instead of epsilon, to reproduce experiments: noise of standard deviation
         ``sqrt(n_permutations) * clip * noise_multiplier`` on every release. `privacy_`
         has the resulting guarantee.
-    noise : {"iid", "correlated"}, callable or array-like, default="correlated"
+    noise : {"iid", "correlated", "optimal"}, callable or array-like, \
+            default="correlated"
         Direction of the steps of private fits. "iid": the current release of the party.
-        "correlated": the running mean of its releases. A callable of (t,
-        n_permutations) or an array gives the weight of the current release; the rest is
-        the weight of the mean of the previous releases.
+        "correlated": the running mean of its releases. "optimal": the average of least
+        squared error, for gradients that vary over permutations by `gradient_variance`.
+        A callable of (t, n_permutations) or an array gives the weight of the current
+        release; the rest is the weight of the mean of the previous releases.
+    gradient_variance : float or None, default=None
+        For ``noise="optimal"``: variance of each coordinate of a party's clipped
+        gradient over permutations. It must be known without looking at the rows, for
+        instance from public rows.
     burn_in : float or None, default=None
         Fraction of permutations at the start whose utilities are not computed. None is
         0.9 if noise is averaged, else 0.
@@ -235,7 +242,8 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
     A. Ghorbani, J. Zou: "Data Shapley: Equitable Valuation of Data for Machine
     Learning", ICML 2019, Algorithm 2 (G-Shapley).
 
-    "Data Valuation using Private Gradients", Algorithm 1, Propositions 5.1 to 5.4 (here
+    "Data Value Estimation on Private Gradients", Algorithm 1, Propositions 5.1 to 5.4,
+    C.10 ("optimal"; here
     releases are averaged, noise is for replacing the data of a party, and permutations
     are weighted).
 
@@ -259,7 +267,8 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
 
     _parameter_constraints: dict = {
         **BaseGradientValuer._parameter_constraints,
-        "noise": [StrOptions(set(SCHEDULES)), callable, "array-like"],
+        "noise": [StrOptions({*SCHEDULES, "optimal"}), callable, "array-like"],
+        "gradient_variance": [Interval(Real, 0, None, closed="left"), None],
         "burn_in": [Interval(Real, 0, 1, closed="left"), None],
         "n_jobs": [Integral, None],
     }
@@ -281,6 +290,7 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         delta=1e-5,
         noise_multiplier=None,
         noise: object = "correlated",
+        gradient_variance=None,
         burn_in=None,
         trust="local",
         unit="party",
@@ -306,6 +316,7 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         self.delta = delta
         self.noise_multiplier = noise_multiplier
         self.noise = noise
+        self.gradient_variance = gradient_variance
         self.burn_in = burn_in
         self.trust = trust
         self.unit = unit
@@ -322,7 +333,6 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
     def _value(self, problem, run):
         self._check_model(problem)
         self._check_noise()
-        newest = newest_weights(self.noise, self.n_permutations)
         n_skipped = self._n_skipped()
         game = problem
         if self.group_values == "faithful":
@@ -331,11 +341,13 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         # What depends on validation points alone.
         clip, bases = self._public_bounds(game)
         event = self._event(clip, self.n_permutations) if self._is_private else None
+        schedule = self._schedule(game, event)
+        newest = newest_weights(schedule, self.n_permutations)
         seeds = np.random.SeedSequence(seed_of(self.random_state))
         rate_seed, *split_seeds = seeds.spawn(len(problem.splits) + 1)
         rate = self.learning_rate
         if rate == "auto":
-            rate = self._public_rate(game, clip, bases[0], rate_seed, event)
+            rate = self._public_rate(game, clip, bases[0], rate_seed, event, schedule)
         rate = float(rate)
 
         # The ledger is charged before the first gradient of a party is computed.
@@ -357,7 +369,7 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
                     names = problem.group_names[present]
                 noise = None
                 if release is not None:
-                    noise = GradientNoise(draw, factors, self.noise)
+                    noise = GradientNoise(draw, factors, schedule)
                 weights = self._weights(len(present))
                 n_utilities = int(needed_positions(weights).sum())
                 valued, codes = problem.players_in(split)
@@ -420,6 +432,30 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
             n_evaluations_=n_evaluations,
         )
 
+    def _schedule(self, problem, event):
+        """The weights of releases as `newest_weights` takes them."""
+        if not is_named(self.noise, "optimal"):
+            if self.gradient_variance is not None:
+                raise ValueError(
+                    "gradient_variance must be None unless noise='optimal', which "
+                    f"alone uses it. Got {self.gradient_variance!r}."
+                )
+            return self.noise
+        if self.gradient_variance is None:
+            raise ValueError(
+                "gradient_variance must be a number for noise='optimal': the weights "
+                "of past releases depend on how much gradients vary. Got None."
+            )
+        if event is None:
+            return "iid"
+        # Parties of several sizes have noise of several sizes: its mean variance.
+        _, players = problem.players_in(problem.splits[0])
+        noise_std = event.event.scale * noise_factors(self.unit, players)
+        noise_variance = np.mean(noise_std**2)
+        return optimal_weights(
+            self.n_permutations, noise_variance, self.gradient_variance
+        )
+
     def _averages_releases(self):
         """Whether the steps of private fits are along averages of releases."""
         return not is_named(self.noise, "iid")
@@ -436,7 +472,7 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         """Weights (n,) of the marginal utilities at each position."""
         return n * without_tails(size_weights(self.semivalue, n))
 
-    def _public_rate(self, problem, clip, basis, seed, event):
+    def _public_rate(self, problem, clip, basis, seed, event, schedule):
         """Learning rate, chosen on the validation points of the first split."""
         split = problem.splits[0]
         points = split.points
@@ -445,7 +481,7 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         if event is not None:
             factor = noise_factors(self.unit, players).mean()
             noise_std = factor * step_noise_std(
-                self.noise, event.event.scale, self.n_permutations, self._n_skipped()
+                schedule, event.event.scale, self.n_permutations, self._n_skipped()
             )
 
         make_model = self._model_maker(problem, points, clip, basis)

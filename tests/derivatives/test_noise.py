@@ -8,6 +8,7 @@ from skvalue.derivatives import (
     GradientNoise,
     gradient_event,
     newest_weights,
+    optimal_weights,
     step_noise_std,
     walk_permutations,
 )
@@ -165,3 +166,50 @@ def test_an_array_of_weights_is_copied_before_a_gradient_is_computed():
     steps = released_steps(weights, Changes(4, 2), 3)
     assert not weights.any()
     np.testing.assert_array_equal(steps, released_steps(WEIGHTS, Still(4, 2), 3))
+
+
+@pytest.mark.parametrize(
+    ("noise_variance", "gradient_variance"), [(3.0, 2.0), (1.0, 0.0), (0.1, 5.0)]
+)
+def test_optimal_weights_have_the_least_squared_error(
+    noise_variance, gradient_variance
+):
+    """Proposition C.10, by a search over the weight of the newest of t releases."""
+    weights = optimal_weights(8, noise_variance, gradient_variance)
+    for t in range(2, 9):
+
+        def error(weight, t=t):
+            past = np.full(t - 1, (1 - weight) / (t - 1))
+            of_noise = noise_variance * (past @ past + weight**2)
+            of_gradients = gradient_variance * (past @ past + (1 - weight) ** 2)
+            return of_noise + of_gradients
+
+        candidates = np.linspace(0, 1, 10_001)
+        best = candidates[np.argmin([error(weight) for weight in candidates])]
+        assert weights[t - 1] == pytest.approx(best, abs=1e-4)
+
+
+def test_optimal_weights_of_equal_gradients_are_those_of_the_mean():
+    weights = optimal_weights(9, 2.0, 0.0)
+    np.testing.assert_allclose(weights, newest_weights("correlated", 9))
+
+
+def test_optimal_steps_are_nearest_to_gradients_that_vary(rng):
+    """Over 4,000 coordinates, nearer than independent noise and than the mean."""
+    k = 20
+    gradients = rng.normal(scale=0.5**0.5, size=(k, 4000))  # variance .5 over t
+    releases = gradients + rng.normal(scale=2.0**0.5, size=gradients.shape)
+    distances = {}
+    for name, weights in {
+        "iid": newest_weights("iid", k),
+        "correlated": newest_weights("correlated", k),
+        "optimal": optimal_weights(k, 2.0, 0.5),
+    }.items():
+        past = np.zeros(4000)
+        total = 0.0
+        for t in range(k):
+            step = weights[t] * releases[t] + (1 - weights[t]) * past
+            past = past + (releases[t] - past) / (t + 1)
+            total += ((step - gradients[t]) ** 2).mean()
+        distances[name] = total / k
+    assert distances["optimal"] < 0.97 * min(distances["iid"], distances["correlated"])

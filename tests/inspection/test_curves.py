@@ -10,7 +10,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from skvalue import KNNShapleyValuer
 from skvalue.datasets import flip_labels
 from skvalue.games import ModelGame
-from skvalue.inspection import value_removal_curve
+from skvalue.inspection import value_addition_curve, value_removal_curve
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +57,70 @@ def test_scores_are_those_of_fits_on_the_remaining_rows(rows, first):
     assert curve.random_scores.shape == (2, 3)
     assert curve.random_scores[:, 0].tolist() == [expected[0]] * 2
     assert curve.random_scores[0].tolist() != curve.random_scores[1].tolist()
+
+
+@pytest.mark.parametrize("first", ["lowest", "highest"])
+def test_scores_of_added_rows_are_those_of_fits_on_them(rows, first):
+    X, y, values, X_test, y_test = rows
+    order = np.argsort(values if first == "lowest" else -values)
+    curve = value_addition_curve(
+        MODEL,
+        *rows,
+        first=first,
+        fractions=[0.4, 1.0, 0.25],
+        n_repeats=2,
+        random_state=0,
+    )
+    assert curve.fractions.tolist() == [0.25, 0.4, 1.0]
+    assert curve.n_rows.tolist() == [37, 60, 150]
+    assert (curve.kind, curve.first) == ("addition", first)
+    rows_by_fit = [np.sort(order[:n_added]) for n_added in (37, 60, 150)]
+    expected = scores_of_fits(X, y, X_test, y_test, rows_by_fit)
+    np.testing.assert_array_equal(curve.scores, [expected, expected])
+    assert curve.random_scores[:, -1].tolist() == [expected[-1]] * 2
+
+
+def test_rows_added_last_are_those_removed_first(rows):
+    options = {"n_repeats": 1, "random_state": 0, "baseline": False}
+    added = value_addition_curve(
+        MODEL, *rows, first="highest", fractions=[0.6, 0.8], **options
+    )
+    removed = value_removal_curve(
+        MODEL, *rows, first="lowest", fractions=[0.2, 0.4], **options
+    )
+    np.testing.assert_array_equal(added.n_rows, removed.n_rows[::-1])
+    np.testing.assert_array_equal(added.scores, removed.scores[:, ::-1])
+
+
+def test_added_rows_of_low_values_are_worse_than_random_ones(rows):
+    curve = value_addition_curve(
+        MODEL, *rows, first="lowest", fractions=[0.2], n_repeats=3, random_state=0
+    )
+    assert curve.scores.mean() < curve.random_scores.mean() - 0.1
+
+
+def test_at_least_one_group_is_added(rows):
+    X, y, _, X_test, y_test = rows
+    curve = value_addition_curve(
+        MODEL,
+        X,
+        y,
+        np.arange(9.0),
+        X_test,
+        y_test,
+        groups=GROUPS,
+        fractions=[1e-6, 1],
+        n_repeats=1,
+        baseline=False,
+    )
+    assert curve.n_groups.tolist() == [1, 9]
+    assert curve.n_rows[1] == len(y)
+
+
+@pytest.mark.parametrize("fraction", [0.0, 1.1])
+def test_fractions_of_added_rows_outside_their_range_are_refused(rows, fraction):
+    with pytest.raises(ValueError, match=r"fractions must lie in \(0, 1\]"):
+        value_addition_curve(MODEL, *rows, fractions=[0.5, fraction])
 
 
 def test_values_beat_random_orders(rows):

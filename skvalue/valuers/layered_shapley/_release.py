@@ -159,12 +159,31 @@ class Queries:
 
     def answer(self, i):
         """The value of row i, released at the first call."""
+        return self._answer(i, self._release_value)
+
+    def answer_group(self, rows):
+        """The sum of the values of several rows, released at the first call.
+
+        It is one query: the sum of w values changes by at most w times as much as one
+        of them, and its noise is w times that of one.
+        """
+        if len(rows) == 1:
+            return self.answer(rows[0])
+        if self.plan.design == "iid":
+            raise ValueError(
+                "value_of_group needs design='blocks' with release='query': a row is "
+                "in the secret coalitions of several values more often than in those "
+                "of one, for which the noise of 'iid' is. Got 'iid'."
+            )
+        return self._answer(tuple(rows), self._release_sum)
+
+    def _answer(self, asked, release):
         plan = self.plan
         # A forked child has a copy of the answers and of their number.
         self.release.check_process()
         # Two threads must not release the same value twice.
         with self.lock:
-            if i not in self.answers:
+            if asked not in self.answers:
                 if len(self.answers) >= plan.max_queries:
                     raise ValueError(
                         "max_queries must be larger to query more rows: "
@@ -172,8 +191,8 @@ class Queries:
                         "queries, and that many rows have been queried. Another fit "
                         "is another release."
                     )
-                self.answers[i] = self._release_value(i)
-            return self.answers[i]
+                self.answers[asked] = release(asked)
+            return self.answers[asked]
 
     def _release_value(self, i):
         """Value, noise and shrinkage of row i."""
@@ -189,6 +208,27 @@ class Queries:
         release = replace(self.release, noise_random_state=noise_seed)
         noisy = release.of(exact)
         return float(self.shrinkage.of(noisy, self.predict([i])[0]))
+
+    def _release_sum(self, rows):
+        """Sum of the values of rows, with noise, and shrunk as their mean."""
+        n_rows = len(rows)
+        values = block_values(self.utilities, self.plan.n_shuffles, rows, self.streams)
+        event = self.release.event
+        event = replace(
+            event,
+            scale=n_rows * event.scale,
+            sensitivity=n_rows * event.sensitivity,
+        )
+        seed = self.release.noise_random_state
+        if seed is not None:
+            seed = int(np.random.SeedSequence([seed, *rows]).generate_state(1)[0])
+        label = f"{self.release.label.split(':')[0]}: the sum of {n_rows} values"
+        release = replace(
+            self.release, event=event, label=label, noise_random_state=seed
+        )
+        noisy_mean = release.of(values.sum()) / n_rows
+        predicted = self.predict(np.array(rows)).mean()
+        return n_rows * float(self.shrinkage.of(noisy_mean, predicted))
 
     def __getstate__(self):
         raise TypeError(

@@ -5,8 +5,9 @@ from numbers import Integral, Real
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
+from sklearn.utils import Bunch
 
-from ..._utils.checks import seed_of
+from ..._utils.checks import check_positive, seed_of
 from ..._utils.sklearn import Interval, StrOptions
 from ...base import (
     PRIVACY_CONSTRAINTS,
@@ -32,6 +33,7 @@ from .._retraining._valuer import BaseSemivalueValuer
 from ._bounds import marginal_bounds
 from ._core import core_set, joining_values
 from ._games import cost_of, game_of, plan_of, players_of, random_streams
+from ._groups import value_of_players
 from ._private import RELEASES, layered_report
 from ._release import Queries, check_private_fit, planned, predicted_values
 from ._tuning import MIN_POINTS, Shrinkage, play_public, shrinkage
@@ -649,6 +651,91 @@ class LayeredShapleyValuer(BaseScoringValuer):
             self.design, plan.n, plan.counts, np.zeros(len(plan.counts), bool)
         )
         return cost_of(valuer, problem, layers, plan.cost)
+
+    def value_of_group(self, indices, *, tol=None, confidence=None):
+        """Value of several rows together: the sum of their values.
+
+        For somebody who submits several rows to the holder of the others. With
+        probability `confidence` the errors of all their values, and that of their mean,
+        are at most `tol`: each may fail with 1 - `confidence` over their number, so
+        that the number of coalitions grows with its logarithm. Coalitions are drawn
+        anew, independently of those of `fit`.
+
+        After a private fit with `release="query"`, this is the release of one number to
+        the owner of these rows, and one of the `max_queries`: replacing another row
+        moves the sum of w values by at most w times as much as one value, and the noise
+        is w times that of one. That is less by a factor of the root of w than the sum
+        of w answers with the same epsilon in total. After other private fits it is the
+        sum of the values that were released, at no cost.
+
+        Parameters
+        ----------
+        indices : sequence of int or str
+            Positions of rows of `fit`, or of groups in `groups_`, or names of groups.
+            Repeated ones count once.
+        tol, confidence : float, default=None
+            None takes the parameter of the valuer. Both must be None after a private
+            fit, whose error is that of the noise.
+
+        Returns
+        -------
+        group : Bunch
+            ``value``, ``mean``, ``row_values`` of shape (w,), in the order of the
+            positions (None for a private query), and ``n_evaluations``, the number of
+            coalitions evaluated.
+
+        Raises
+        ------
+        ValueError
+            If there is no such row, `tol` is not set, or a private query exceeds the
+            budget or is of another design than "blocks".
+
+        References
+        ----------
+        L. Watson, R. Andreeva, H.-T. Yang, R. Sarkar: "Differentially Private Shapley
+        Values for Data Evaluation", 2022; Section 3.4.
+        """
+        fitted = self._record("value_of_group")
+        n = len(fitted.values)
+        positions = {fitted.problem.position(i, n) for i in indices}
+        if not positions:
+            raise ValueError("indices must name at least one row. Got none.")
+        players = np.array(sorted(positions))
+        if fitted.is_private:
+            return self._private_group(fitted, players, tol, confidence)
+
+        tol = self.tol if tol is None else check_positive(tol, "tol")
+        if tol is None:
+            raise ValueError(
+                "tol must be a number, here or in the parameters of the valuer: it "
+                "determines the number of coalitions. Got None."
+            )
+        confidence = self.confidence if confidence is None else confidence
+        if not 0 < confidence < 1:
+            raise ValueError(f"confidence must be in (0, 1). Got {confidence!r}.")
+        self._record("value_of_group", needs_rows=True)
+        rng = np.random.default_rng(seed_of(self.random_state))
+        return value_of_players(self, fitted, players, tol, confidence, rng)
+
+    def _private_group(self, fitted, players, tol, confidence):
+        """As `value_of_group`, after a private fit."""
+        if tol is not None or confidence is not None:
+            raise ValueError(
+                "tol and confidence must be None after a private fit, whose error is "
+                f"that of the noise. Got {tol!r} and {confidence!r}."
+            )
+        row_values = None
+        if fitted.answers is not None:
+            value = fitted.answers.answer_group(players.tolist())
+        else:
+            row_values = self.values_[players]
+            value = float(row_values.sum())
+        return Bunch(
+            value=value,
+            mean=value / len(players),
+            row_values=row_values,
+            n_evaluations=0,
+        )
 
     def core_sets(self):
         """Core sets of the fit, on which `transform` values new rows.

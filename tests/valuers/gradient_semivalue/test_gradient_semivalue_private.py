@@ -12,7 +12,11 @@ from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 
 from skvalue import FederatedSemivalueValuer, GradientSemivalueValuer
-from skvalue.derivatives import LinearGradientModel, gradient_event
+from skvalue.derivatives import (
+    LinearGradientModel,
+    gradient_event,
+    optimal_weights,
+)
 from skvalue.inspection import noisy_label_auc
 from skvalue.privacy import (
     Ledger,
@@ -88,6 +92,63 @@ def test_weights_that_are_no_schedule_are_refused(rng, noise, message):
         GradientSemivalueValuer(n_permutations=4, epsilon=1.0, noise=noise).fit(
             X, y, X_val=X_val, y_val=y_val
         )
+
+
+@seeded
+@pytest.mark.parametrize("unit", ["party", "example"])
+def test_optimal_noise_has_the_weights_of_least_error(rng, unit):
+    X, y, X_val, y_val = problem(rng, 2)
+    groups = np.arange(len(y)) // 4
+    options = {
+        "n_permutations": 6,
+        "noise_multiplier": 0.5,
+        "burn_in": 0.0,
+        "clip": 0.8,
+        "unit": unit,
+        "learning_rate": 0.3,
+        "noise_random_state": 1,
+        "random_state": 0,
+    }
+    scale = 0.5 * 0.8 * np.sqrt(6)
+    if unit == "example":
+        scale = scale / 4  # the mean of four rows
+    weights = optimal_weights(6, scale**2, 0.02)
+    data = {"groups": groups, "X_val": X_val, "y_val": y_val}
+    named = GradientSemivalueValuer(noise="optimal", gradient_variance=0.02, **options)
+    given = GradientSemivalueValuer(noise=weights, **options)
+    np.testing.assert_allclose(
+        named.fit(X, y, **data).values_, given.fit(X, y, **data).values_, rtol=1e-9
+    )
+    assert 1 / 3 < weights[2] < 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"noise": "optimal"},
+            "gradient_variance must be a number for noise='optimal'",
+        ),
+        ({"gradient_variance": 0.1}, "gradient_variance must be None unless noise='op"),
+    ],
+)
+def test_variance_of_gradients_goes_with_optimal_noise(rng, options, message):
+    X, y, X_val, y_val = problem(rng, 2)
+    with pytest.raises(ValueError, match=message):
+        GradientSemivalueValuer(epsilon=1.0, **options).fit(
+            X, y, X_val=X_val, y_val=y_val
+        )
+
+
+def test_optimal_noise_without_noise_is_no_noise(rng):
+    X, y, X_val, y_val = problem(rng, 2)
+    options = {"n_permutations": 4, "learning_rate": 0.3, "random_state": 0}
+    named = GradientSemivalueValuer(noise="optimal", gradient_variance=0.02, **options)
+    plain = GradientSemivalueValuer(**options)
+    points = {"X_val": X_val, "y_val": y_val}
+    np.testing.assert_array_equal(
+        named.fit(X, y, **points).values_, plain.fit(X, y, **points).values_
+    )
 
 
 # What leaves --------------------------------------------------------------------------

@@ -648,3 +648,92 @@ def test_a_large_budget_allows_for_many_layers(rng):
 def test_layers_are_chosen_on_public_rows(public_problem):
     valuer = fit(public_problem, n_layers="auto", tol=None)
     assert len(valuer.counts_) == valuer.n_layers_ + 1
+
+
+# The value of several rows ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", [[3], [3, 8], [1, 4, 9, 11]])
+def test_the_sum_of_several_values_has_as_many_times_the_noise(public_problem, rows):
+    ledger = Ledger(None, "rows", epsilon=1.0, delta=1e-5)
+    valuer = fit(public_problem, ledger=ledger, max_queries=2)
+    group = valuer.value_of_group(rows)
+    (charge,) = ledger.charges
+    plan_noise = valuer._fitted.answers.plan.noise
+    assert charge.event.scale == pytest.approx(len(rows) * plan_noise.scale)
+    assert charge.event.sensitivity == pytest.approx(len(rows) * plan_noise.sensitivity)
+    assert valuer.value_of_group(rows[::-1]) == group  # asking again is free
+    assert ledger.n_charges == 1
+    assert group.mean == pytest.approx(group.value / len(rows))
+    assert group.row_values is None
+
+
+def test_a_group_is_one_of_the_queries(problem):
+    valuer = fit(problem, max_queries=2)
+    valuer.value_of_group([0, 1])
+    valuer.values_for(2)
+    with pytest.raises(ValueError, match="max_queries must be larger"):
+        valuer.value_of_group([0, 2])
+
+
+def test_with_next_to_no_noise_a_group_is_worth_the_sum_of_its_values(public_problem):
+    options = {"epsilon": 1e9, "random_state": 0, "max_queries": 4}
+    alone = fit(public_problem, **options)
+    values = [alone.values_for(row) for row in (2, 5, 6)]
+    together = fit(public_problem, **options).value_of_group([2, 5, 6])
+    assert together.value == pytest.approx(sum(values), abs=1e-6)
+
+
+def test_another_row_moves_a_sum_by_no_more_than_its_sensitivity(rng):
+    """The exact sum of three values, as one of the other rows takes other contents."""
+    problem = two_classes(rng, 12, names=None)
+    rows = [0, 4, 9]
+    other, _ = change_bounds(3, 1.0, 1.0)
+    bound = 3 * value_sensitivity(12, other)
+
+    def exact_sum(X, y):
+        game = StableLogisticGame(
+            X, y, problem.X_val, problem.y_val, l2=1.0, max_norm=1.0
+        )
+        seeds = np.random.default_rng
+        values = block_values(
+            Utilities(game),
+            np.r_[0, 2, 2, 2],
+            rows,
+            lambda k, shuffle: seeds([k, shuffle]),
+        )
+        return values.sum()
+
+    before = exact_sum(problem.X, problem.y)
+    moves = []
+    for row in (1, 5, 11):
+        for direction in (np.full(3, 50.0), np.full(3, -50.0), np.zeros(3)):
+            X = problem.X.copy()
+            X[row] = direction
+            for label in (0, 1):
+                y = problem.y.copy()
+                y[row] = label
+                moves.append(abs(exact_sum(X, y) - before))
+    assert 0 < max(moves) <= bound
+
+
+@pytest.mark.parametrize("release", ["all", "publish"])
+def test_the_value_of_a_group_of_released_values_is_their_sum(problem, release):
+    ledger = Ledger(None, "rows", epsilon=1.0, delta=1e-5)
+    valuer = fit(problem, release=release, ledger=ledger)
+    group = valuer.value_of_group([3, 1])
+    assert group.value == pytest.approx(valuer.values_[[1, 3]].sum())
+    np.testing.assert_array_equal(group.row_values, valuer.values_[[1, 3]])
+    assert ledger.n_charges == 1
+
+
+def test_a_group_of_secret_coalitions_is_refused(problem):
+    valuer = fit(problem, design="iid", max_queries=3)
+    with pytest.raises(ValueError, match="value_of_group needs design='blocks'"):
+        valuer.value_of_group([0, 1])
+    assert np.isfinite(valuer.value_of_group([0]).value)
+
+
+def test_an_error_of_a_private_group_cannot_be_chosen(problem):
+    with pytest.raises(ValueError, match="tol and confidence must be None after a pr"):
+        fit(problem).value_of_group([0, 1], tol=0.1)

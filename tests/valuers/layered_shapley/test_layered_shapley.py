@@ -13,7 +13,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from skvalue import DataShapleyValuer, LayeredShapleyValuer
 from skvalue.estimation import LAYER_DESIGNS
 from skvalue.games import StableLogisticGame
-from skvalue.samplers import ALLOCATIONS
+from skvalue.samplers import ALLOCATIONS, layer_counts
+from skvalue.valuers.layered_shapley import contribution_bounds
 
 # Enough coalitions that all are enumerated.
 ALL = {"tol": 1e-4, "random_state": 0}
@@ -54,6 +55,70 @@ def test_an_estimator_that_is_trained_alone_has_the_shapley_value(rng):
     valuer = problem.fit(LayeredShapleyValuer(estimator, batch="never", **ALL))
     exact = problem.fit(DataShapleyValuer(estimator, sampler="exact"))
     np.testing.assert_allclose(valuer.values_, exact.values_, **CLOSE)
+
+
+@pytest.mark.parametrize("cv", [None, 2])
+def test_value_of_a_group_is_the_sum_of_its_exact_values(rng, cv):
+    problem = two_classes(rng, 12)
+    data = problem.points if cv is None else {}
+    valuer = LayeredShapleyValuer(cv=cv or 5, **ALL).fit(problem.X, problem.y, **data)
+    group = valuer.value_of_group([5, 2, -1, 2])
+    expected = valuer.values_[[2, 5, 11]]
+    np.testing.assert_allclose(group.row_values, expected, **CLOSE)
+    assert group.value == pytest.approx(expected.sum())
+    assert group.mean == pytest.approx(expected.mean())
+
+
+def test_groups_may_be_valued_together_by_name(rng):
+    problem = two_classes(rng, 16)
+    owners = np.array([f"owner {i}" for i in np.arange(16) % 6])
+    valuer = LayeredShapleyValuer(**ALL)
+    valuer.fit(problem.X, problem.y, groups=owners, **problem.points)
+    together = valuer.value_of_group(["owner 1", "owner 4"])
+    assert together.value == pytest.approx(valuer.values_[[1, 4]].sum())
+
+
+def test_values_of_a_group_are_within_tol_of_the_exact_ones(rng):
+    problem = two_classes(rng, 20)
+    options = {"l2": 1.0, "n_layers": 3, "random_state": 0}
+    exact = problem.fit(LayeredShapleyValuer(tol=1e-3, **options)).values_[[3, 7]]
+    rough = problem.fit(LayeredShapleyValuer(max_evaluations=100, **options))
+    for tol in (0.05, 0.01):
+        group = rough.value_of_group([3, 7], tol=tol, confidence=0.99)
+        assert np.abs(group.row_values - exact).max() <= tol
+        assert abs(group.mean - exact.mean()) <= tol
+
+
+def test_coalitions_of_a_group_grow_with_the_logarithm_of_its_size(rng):
+    """Section 3.4: each value may fail with (1 - confidence) / w."""
+    problem = two_classes(rng, 40)
+    options = {"l2": 1.0, "n_layers": 4, "allocation": "bound", "random_state": 0}
+    valuer = problem.fit(LayeredShapleyValuer(max_evaluations=100, **options))
+    bounds = contribution_bounds(4, 1.0, 1.0, True)
+    for w in (1, 5, 40):
+        group = valuer.value_of_group(range(w), tol=0.05)
+        counts = layer_counts(bounds, 0.05, 1 - 0.05 / w)[1:]
+        n_subsets = [comb(39, k) for k in range(1, 5)]
+        drawn = np.minimum(np.ceil(counts), n_subsets)
+        assert group.n_evaluations <= 2 * w * drawn.sum() + w
+        assert group.n_evaluations > 0.5 * w * drawn.sum()
+
+
+@pytest.mark.parametrize(
+    ("indices", "options", "message"),
+    [
+        ([], {"tol": 0.1}, "indices must name at least one row"),
+        ([8], {"tol": 0.1}, "Got 8"),
+        ([0], {}, "tol must be a number, here or in the parameters"),
+        ([0], {"tol": -1.0}, "tol must be"),
+        ([0], {"tol": 0.1, "confidence": 1.5}, r"confidence must be in \(0, 1\)"),
+    ],
+    ids=["none", "unknown", "no tol", "negative", "confidence"],
+)
+def test_groups_that_cannot_be_valued_are_refused(rng, indices, options, message):
+    valuer = two_classes(rng, 8).fit(LayeredShapleyValuer(max_evaluations=60))
+    with pytest.raises(ValueError, match=message):
+        valuer.value_of_group(indices, **options)
 
 
 @pytest.fixture(params=["points", "splits"])
