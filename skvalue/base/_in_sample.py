@@ -12,7 +12,7 @@ from sklearn.base import (
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._utils.fits import set_fitted_state
+from .._utils.fits import follows_interrupt, set_fitted_state
 from .._utils.sklearn import fit_context
 from ._capabilities import Capabilities
 from ._input import make_problem
@@ -239,7 +239,12 @@ class BaseInSampleValuer(
         the result is merged with the former.
         """
         run = Run(self)
-        result = self._value(problem, run)
+        try:
+            result = self._value(problem, run)
+        except Exception as error:
+            if follows_interrupt(error):
+                raise KeyboardInterrupt from error
+            raise
         if result is None and run.interrupted:
             raise KeyboardInterrupt
         if result is None:

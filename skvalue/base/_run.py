@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 import numpy as np
 
 from .._utils.duration import LONG, duration
+from .._utils.fits import follows_interrupt
 from .._utils.parallel import ordered_map
 from .._utils.sklearn import callback_context, has_callbacks
 from .._utils.warned import counted_map, summaries, warn_all
@@ -100,6 +101,11 @@ class Run:
         except _Stopped:
             pass
         except KeyboardInterrupt:
+            self.interrupted = True
+        except Exception as error:
+            # Libraries that are interrupted can fail with an error of their own.
+            if not follows_interrupt(error):
+                raise
             self.interrupted = True
 
     @contextmanager
