@@ -115,12 +115,7 @@ def install(environment, python, wheel, extra, resolution):
 
 def attempt(environment, extra, folder):
     """Name -> version of what is installed in an environment, after a trial of it."""
-    # The environment of each extra has the same path, so that loops are compiled once.
-    cache = f"{environment}-cache"
-    options = {
-        "cwd": folder,
-        "env": {**os.environ, "NUMBA_CACHE_DIR": cache, "PYTHONPATH": ""},
-    }
+    options = {"cwd": folder, "env": {**os.environ, "PYTHONPATH": ""}}
     run(environment / "bin" / "skvalue", "--help", **options)
     code = f"{ALWAYS}\n{FEATURES[extra]}"
     printed = run(environment / "bin" / "python", "-c", code, **options)
