@@ -159,6 +159,9 @@ class _Module(_DummyBackendModule):
     def is_bf16_supported(self, including_emulation=True):
         return True
 
+    def get_device_capability(self):
+        return 9, 0
+
     def mem_get_info(self):
         return FREE, 2 * FREE
 

@@ -58,6 +58,17 @@ def gains_from_bfloat16(device):
     return gpu.is_bf16_supported(including_emulation=False)
 
 
+def compute_capability():
+    """Compute capability of the current GPU, such as (9, 0)."""
+    return torch.get_device_module(GPU).get_device_capability()
+
+
+def is_out_of_memory(error):
+    """Whether an error says that the memory of the GPU is full."""
+    is_torch = isinstance(error, torch.OutOfMemoryError)
+    return is_torch or "out of memory" in str(error).lower()
+
+
 def free_memory():
     """Bytes that torch can still allocate on the GPU, its own unused cache included."""
     gpu = torch.get_device_module(GPU)

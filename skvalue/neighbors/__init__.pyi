@@ -12,6 +12,7 @@ from ._engines import DEVICES as DEVICES
 from ._engines import ENGINES as ENGINES
 from ._engines import check_engine as check_engine
 from ._engines import get_engine as get_engine
+from ._engines import release_gpu_memory as release_gpu_memory
 from ._make_space import make_space as make_space
 from ._ranks import Order as Order
 from ._ranks import rank_tiles as rank_tiles

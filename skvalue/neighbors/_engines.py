@@ -1,5 +1,6 @@
 """The engines by name; each is imported at its first use, for it may need a library."""
 
+import sys
 from importlib import import_module
 
 from ._rows import Rows
@@ -91,7 +92,8 @@ def check_engine(name, device, X, metric):
     >>> from skvalue.neighbors import check_engine
     >>> check_engine("native", "cpu", np.zeros((3, 2)), "euclidean")
     """
-    name = get_engine(name, device).name
+    engine = get_engine(name, device)
+    name = engine.name
     if name.startswith("faiss") and metric not in ("cosine", "euclidean"):
         raise ValueError(
             f"metric must be 'cosine' or 'euclidean' for engine={name!r}, which has no "
@@ -103,8 +105,25 @@ def check_engine(name, device, X, metric):
         raise ValueError(
             f"engine={name!r} does not take sparse X: pass engine='native'."
         )
-    if name.startswith("faiss"):
+    if name.startswith("faiss") and not engine.keeps_on_device:
         raise ValueError(
             f"engine={name!r} takes X in memory. Got rows in a file or a Dask array: "
             "pass engine='native' or 'torch'."
         )
+
+
+def release_gpu_memory():
+    """Free what FAISS has allocated on a GPU; the next search allocates it again.
+
+    FAISS keeps memory of the size of scikit-learn's `working_memory` on each card that
+    it has used, until the process ends. Rows that are on a card are freed with the fit
+    that uses them.
+
+    Examples
+    --------
+    >>> from skvalue.neighbors import release_gpu_memory
+    >>> release_gpu_memory()
+    """
+    module = sys.modules.get("skvalue.neighbors._faiss_gpu")
+    if module is not None:
+        module.forget_resources()

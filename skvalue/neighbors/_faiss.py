@@ -1,4 +1,4 @@
-"""The FAISS engines: k-nearest and range search. Importing this imports faiss.
+"""The FAISS engines on a CPU, and the approximate one. Importing this imports faiss.
 
 FAISS computes in float32, whatever the dtype of X; near-ties are resolved from the rows
 in float64. A k-nearest search is meant for few ranks: it is fast with `max_rank` and
@@ -38,30 +38,39 @@ _ROWS_PER_GROUP = 39
 _EPS = float(np.finfo(np.float32).eps)
 
 
-def check_device(device):
-    """Return "cuda" or "cpu"; "auto" is "cuda" if faiss finds a GPU."""
-    # Looking for a GPU starts CUDA, which then fails in forked processes.
-    if device == "cpu":
-        return "cpu"
-    has_gpu = hasattr(faiss, "get_num_gpus") and faiss.get_num_gpus() > 0
-    if device == "cuda" and not has_gpu:
-        raise ValueError(
-            "device='cuda' needs a GPU that faiss sees (pip install 'skvalue[gpu]'). "
-            "Got none: pass device='cpu'."
-        )
-    return "cuda" if has_gpu else "cpu"
-
-
 def make_engine(name, device):
-    """Return the engine "faiss" or "faiss-ivf" on a device, see `check_device`."""
-    return FaissEngine(name, check_device(device))
+    """Return the engine "faiss" or "faiss-ivf" on a device.
+
+    "auto" is the GPU if FAISS is built for GPUs and finds one.
+    """
+    # Looking for a GPU starts CUDA, which then fails in forked processes.
+    if device == "auto":
+        has_gpu = hasattr(faiss, "get_num_gpus") and faiss.get_num_gpus() > 0
+        device = "cuda" if has_gpu else "cpu"
+    if device == "cpu":
+        return FaissEngine(name, "cpu")
+
+    try:
+        from ._faiss_gpu import check_card, make_gpu_engine
+    except ImportError as error:
+        if error.name != "torch":
+            raise
+        raise ImportError(
+            f"engine={name!r} with device='cuda' needs torch, which is not installed: "
+            "pip install 'skvalue[gpu]'",
+            name="torch",
+        ) from error
+    if name == "faiss":
+        return make_gpu_engine()
+    check_card()
+    return FaissEngine(name, "cuda")
 
 
 class FaissEngine:
-    """Ranks and balls by a FAISS index.
+    """Ranks and balls by a FAISS index on the CPU; approximate ranks also on a GPU."""
 
-    K-nearest searches run on ``device``, range searches on the CPU.
-    """
+    # Whether ranks and balls stay on a device.
+    keeps_on_device = False
 
     # Memory of the result of `balls`.
     bytes_per_pair = 1 / 8
@@ -97,7 +106,7 @@ class FaissEngine:
             f"engine={self.name!r}. Scale it, or pass engine='native'."
         )
 
-    def _make_index(self, space, on_gpu):
+    def _make_index(self, space):
         """The index of the rows of a space."""
         rows = space.work
         if space.kind == COSINE:
@@ -113,8 +122,10 @@ class FaissEngine:
         index.add(vectors)
         if self.name != "faiss":
             index.nprobe = min(n_groups, max(16, n_groups // _PROBED))
-        if on_gpu:
-            index = faiss.index_cpu_to_gpu(faiss.StandardGpuResources(), 0, index)
+        if self.device == "cuda":
+            from ._faiss_gpu import resources, working_bytes
+
+            index = faiss.index_cpu_to_gpu(resources(0, working_bytes()), 0, index)
         return index
 
     def _n_groups(self, n):
@@ -124,19 +135,25 @@ class FaissEngine:
             n_groups = min(n_groups, self.max_gpu_groups)
         return int(max(1, n_groups))
 
-    def _index(self, space, on_gpu=False):
-        """The index of a space, which is made once for the CPU or the GPU."""
+    def _index(self, space):
+        """The index of a space, which is made once."""
         cached = space.buffers.cached
-        key = f"{self.name} {'gpu' if on_gpu else 'cpu'}"
+        key = f"{self.name} {self.device}"
         with space.buffers.lock:
             if key not in cached:
-                cached[key] = self._make_index(space, on_gpu)
+                cached[key] = self._make_index(space)
         return cached[key]
 
     def search(self, space, queries, k):
         """Keys, which increase with the distance, and rows, both (n_points, k)."""
-        on_gpu = self.device == "cuda" and k <= _GPU_RANKS
-        index = self._index(space, on_gpu)
+        if self.device == "cuda" and k > _GPU_RANKS:
+            raise ValueError(
+                f"max_rank must be at most {_GPU_RANKS - 2} for "
+                f"engine={self.name!r} on a GPU, whose searches return "
+                f"{_GPU_RANKS} rows, or more rows are tied. Got a search of {k}: pass "
+                "a smaller max_rank, or device='cpu'."
+            )
+        index = self._index(space)
         queries = self._vectors(queries, POINTS)
         scores, order = index.search(queries, k)
 

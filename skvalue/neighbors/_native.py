@@ -40,6 +40,9 @@ class NativeEngine:
 
     name = "native"
 
+    # Whether ranks and balls stay on a device.
+    keeps_on_device = False
+
     # Memory of the result of `balls`.
     bytes_per_pair = 1 / 8
 

@@ -1,0 +1,348 @@
+"""The FAISS engine on a GPU: on a real one where there is one, and simulated."""
+
+import os
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+
+faiss = pytest.importorskip("faiss")
+pytest.importorskip("torch")
+
+from skvalue import KNNShapleyValuer, TKNNShapleyValuer
+from skvalue.neighbors import (
+    get_engine,
+    make_space,
+    ranks,
+    release_gpu_memory,
+)
+
+from ..conftest import simulate_a_gpu
+from ..problems import Problem
+
+METRICS = pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+pytestmark = pytest.mark.filterwarnings("ignore::skvalue.exceptions.RadiusWarning")
+
+
+@pytest.fixture
+def card(monkeypatch):
+    """What FAISS does on the simulated card."""
+    simulate_a_gpu(monkeypatch)
+    from .. import simulated_faiss
+
+    release_gpu_memory()
+    yield simulated_faiss.install(monkeypatch)
+    release_gpu_memory()
+
+
+@pytest.fixture(params=[pytest.param("cuda", marks=pytest.mark.gpu), "simulated"])
+def any_card(request):
+    """A real card, or the simulated one."""
+    if request.param == "simulated":
+        return request.getfixturevalue("card")
+    if getattr(faiss, "get_num_gpus", lambda: 0)() == 0:
+        pytest.skip("faiss sees no GPU")
+    return None
+
+
+@pytest.fixture
+def many_rows(rng):
+    X = rng.normal(size=(1500, 16)).astype(np.float32).round(1)
+    # Copies, and rows at equal distances.
+    X[700:900] = X[:200]
+    y = rng.integers(0, 3, len(X))
+    return Problem(X, y, X[:60] + np.float32(0.05), y[:60])
+
+
+def check_close(values, expected):
+    np.testing.assert_allclose(values, expected, rtol=0, atol=1e-9)
+
+
+def fit_on_card(valuer, problem):
+    return problem.fit(clone(valuer).set_params(engine="faiss", device="cuda"))
+
+
+# Values -------------------------------------------------------------------------------
+
+VALUERS = {
+    "all ranks": KNNShapleyValuer(5),
+    "few ranks": KNNShapleyValuer(5, max_rank=50),
+    "more ranks than a search returns": KNNShapleyValuer(5, max_rank=1400),
+    "balls": TKNNShapleyValuer(3.0),
+    "balls of the rule": TKNNShapleyValuer("auto"),
+}
+
+
+@METRICS
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", VALUERS)
+def test_values_are_those_of_the_cpu(name, dtype, metric, many_rows, any_card):
+    valuer = clone(VALUERS[name]).set_params(metric=metric)
+    if metric == "cosine" and name == "balls":
+        valuer.set_params(radius=0.6)
+    problem = many_rows._replace(
+        X=many_rows.X.astype(dtype), X_val=many_rows.X_val.astype(dtype)
+    )
+    expected = problem.fit(clone(valuer).set_params(device="cpu")).values_
+    check_close(fit_on_card(valuer, problem).values_, expected)
+
+
+@pytest.mark.parametrize("name", VALUERS)
+def test_values_without_validation_points_are_those_of_the_cpu(
+    name, many_rows, any_card
+):
+    """Each row is left out at itself."""
+    X = many_rows.X[:400]
+    y = many_rows.y[:400]
+    valuer = clone(VALUERS[name])
+    if valuer.get_params().get("max_rank") == 1400:
+        valuer.set_params(max_rank=300)
+    expected = clone(valuer).fit(X, y).values_
+    on_card = clone(valuer).set_params(engine="faiss", device="cuda").fit(X, y)
+    check_close(on_card.values_, expected)
+
+
+@pytest.mark.parametrize("name", ["all ranks", "balls"])
+def test_groups_and_new_rows_are_valued_as_on_the_cpu(name, many_rows, any_card):
+    valuer = clone(VALUERS[name])
+    groups = np.arange(len(many_rows.y)) % 7
+    new = many_rows.X[:20] + np.float32(0.3)
+    expected = many_rows.fit(clone(valuer), groups=groups)
+    on_card = many_rows.fit(
+        clone(valuer).set_params(engine="faiss", device="cuda"), groups=groups
+    )
+    check_close(on_card.values_, expected.values_)
+    check_close(on_card.score_samples(new), expected.score_samples(new))
+
+
+@METRICS
+@pytest.mark.parametrize("d", [64, pytest.param(4096, marks=pytest.mark.slow)])
+def test_near_ties_of_many_columns_are_resolved(d, metric, rng, card):
+    """Where the sums of a card round most: columns that are never negative."""
+    n_rows = 300
+    X = np.maximum(rng.normal(size=(n_rows, d)), 0).astype(np.float32)
+    # Rows that differ in the last digit of one column.
+    X[1::2] = X[::2]
+    X[1::2, 0] = np.nextafter(X[::2, 0], np.float32(9))
+    points = np.maximum(rng.normal(size=(12, d)), 0).astype(np.float32)
+    space = make_space(X, metric)
+
+    orders = {}
+    for engine in (get_engine("native"), get_engine("faiss", "cuda")):
+        order = np.empty((len(points), n_rows), dtype=int)
+        for places, block in ranks(engine, make_space(X, metric), points):
+            order[places] = np.where(block.rows < 0, ~block.rows, block.rows)
+        orders[engine.name] = order
+
+    exact = X.astype(np.float64)
+    q = points.astype(np.float64)
+    if space.metric == "cosine":
+        keys = (
+            -(q / np.linalg.norm(q, axis=1)[:, None])
+            @ (exact / np.linalg.norm(exact, axis=1)[:, None]).T
+        )
+    else:
+        keys = ((q[:, None] - exact) ** 2).sum(axis=2)
+    for order in orders.values():
+        sorted_keys = np.take_along_axis(keys, order, axis=1)
+        # Of float64, not of float32.
+        assert (np.diff(sorted_keys, axis=1) >= -1e-12 * np.abs(keys).max()).all()
+
+
+def test_the_tolerance_covers_the_sums_of_a_card(rng, card):
+    """Of products of all sizes, against float64."""
+    from ..simulated_faiss import card_products
+
+    engine = get_engine("faiss", "cuda")
+    for d in (8, 128, 1024, 4096):
+        X = np.maximum(rng.normal(size=(100, d)), 0).astype(np.float32)
+        X /= np.linalg.norm(X, axis=1)[:, None]
+        space = make_space(X, "cosine")
+        exact = X[:20].astype(np.float64) @ X.T.astype(np.float64)
+        error = np.abs(card_products(X[:20], X) - exact).max()
+        assert error < engine._rank_tolerance(space) / 2
+
+
+# What is done on the card -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", VALUERS)
+def test_the_work_is_done_on_the_card(name, many_rows, card):
+    fit_on_card(VALUERS[name], many_rows)
+    n_rows = len(many_rows.X)
+    n_points = len(many_rows.X_val)
+
+    assert len(card.temporary) == 1
+    n_pairs = sum(n * m for n, m in card.products)
+    if name == "few ranks":
+        # But for points whose last rank is tied with many rows.
+        assert sum(n for n, _ in card.searches) >= n_points
+        assert n_pairs < n_rows * n_points / 4
+    else:
+        assert n_pairs >= n_rows * n_points
+
+
+def test_resources_are_made_once_for_all_splits_and_calls(many_rows, card):
+    with config_context(working_memory=64):
+        valuer = KNNShapleyValuer(5, cv=3, engine="faiss", device="cuda")
+        valuer.fit(many_rows.X, many_rows.y)
+        valuer.score_samples(many_rows.X[:3] + 1)
+        fit_on_card(TKNNShapleyValuer(3.0), many_rows)
+
+    assert card.temporary == [64 * 2**20]
+
+
+def test_released_memory_is_allocated_again(many_rows, card):
+    fit_on_card(KNNShapleyValuer(5), many_rows)
+    release_gpu_memory()
+    fit_on_card(KNNShapleyValuer(5), many_rows)
+
+    assert len(card.temporary) == 2
+
+
+@pytest.mark.parametrize("name", ["all ranks", "balls"])
+def test_rows_are_copied_to_the_card_once(name, many_rows, card, monkeypatch):
+    from skvalue.neighbors import _device
+
+    sizes = []
+    to_device = _device.DeviceEngine.to_device
+
+    def watched(self, array):
+        sizes.append(np.asarray(array).size)
+        return to_device(self, array)
+
+    monkeypatch.setattr(_device.DeviceEngine, "to_device", watched)
+    fit_on_card(VALUERS[name], many_rows)
+    assert sizes.count(many_rows.X.size) == 1
+
+
+@pytest.mark.parametrize("name", VALUERS)
+def test_tiles_are_halved_where_memory_is_short(name, many_rows, card):
+    expected = many_rows.fit(clone(VALUERS[name])).values_
+    valuer = clone(VALUERS[name]).set_params(engine="faiss", device="cuda")
+    get_engine("faiss", "cuda")
+    card.out_of_memory = 2
+    check_close(many_rows.fit(valuer).values_, expected)
+    assert card.out_of_memory == 0
+
+
+@pytest.mark.parametrize("name", ["all ranks", "few ranks", "balls"])
+def test_too_little_memory_is_refused(name, many_rows, card):
+    card.out_of_memory = 1000
+    with pytest.raises(MemoryError, match="device='cuda' has too little free memory"):
+        fit_on_card(VALUERS[name], many_rows)
+
+
+def test_a_forked_process_is_refused(many_rows, card, monkeypatch):
+    fit_on_card(KNNShapleyValuer(5), many_rows)
+    pid = os.getpid()
+    monkeypatch.setattr(os, "getpid", lambda: pid + 1)
+    with pytest.raises(RuntimeError, match="forked process cannot use the GPU"):
+        fit_on_card(KNNShapleyValuer(5), many_rows)
+
+
+# Refusals -----------------------------------------------------------------------------
+
+
+def set_wheels(monkeypatch, *names):
+    """Let these packages be the ones that install faiss."""
+    from skvalue.neighbors import _faiss_gpu
+
+    monkeypatch.setattr(_faiss_gpu, "installed_wheels", lambda: list(names))
+
+
+@pytest.mark.parametrize(
+    ("wheel", "capability", "is_refused"),
+    [
+        ("faiss-gpu-cu12", (9, 0), True),
+        ("faiss-gpu-cu12", (12, 0), True),
+        ("faiss-gpu-cu12", (8, 9), False),
+        ("faiss-gpu-cu12", (6, 1), True),
+        ("faiss-gpu", (9, 0), False),
+        ("faiss-gpu", (12, 0), False),
+        ("faiss-gpu", (6, 1), True),
+    ],
+)
+def test_a_card_that_the_wheel_has_no_code_for_is_refused(
+    wheel, capability, is_refused, many_rows, card, monkeypatch
+):
+    import torch
+
+    set_wheels(monkeypatch, wheel)
+    module = type(torch.get_device_module("simulated"))
+    monkeypatch.setattr(module, "get_device_capability", lambda self: capability)
+    if not is_refused:
+        fit_on_card(KNNShapleyValuer(5), many_rows)
+        return
+    major, minor = capability
+    with pytest.raises(ValueError, match=rf"{wheel} has code .* Got {major}\.{minor}"):
+        fit_on_card(KNNShapleyValuer(5), many_rows)
+
+
+def test_two_packages_of_faiss_are_refused(many_rows, card, monkeypatch):
+    set_wheels(monkeypatch, "faiss-cpu", "faiss-gpu")
+    with pytest.raises(ImportError, match="Got faiss-cpu and faiss-gpu"):
+        fit_on_card(KNNShapleyValuer(5), many_rows)
+
+
+def test_an_unknown_build_that_ends_its_process_is_refused(
+    many_rows, card, monkeypatch
+):
+    """The trial is a process of its own, which has no card here."""
+    set_wheels(monkeypatch)
+    with pytest.raises(ValueError, match="build of FAISS does not run on this card"):
+        fit_on_card(KNNShapleyValuer(5), many_rows)
+
+
+def test_a_build_for_cpus_is_refused(many_rows, monkeypatch):
+    simulate_a_gpu(monkeypatch)
+    if hasattr(faiss, "StandardGpuResources"):
+        pytest.skip("this faiss is built for GPUs")
+    with pytest.raises(ValueError, match="needs a build of FAISS for GPUs"):
+        fit_on_card(KNNShapleyValuer(5), many_rows)
+
+
+def test_tensor_float_32_is_refused(many_rows, card, monkeypatch):
+    monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "1")
+    with pytest.raises(ValueError, match="NVIDIA_TF32_OVERRIDE must not be 1"):
+        fit_on_card(KNNShapleyValuer(5), many_rows)
+
+
+# The approximate engine ---------------------------------------------------------------
+
+
+@pytest.fixture
+def of_two_classes(rng):
+    X = rng.normal(size=(2300, 4)).astype(np.float32)
+    y = rng.integers(0, 2, 2300)
+    return Problem(X, y, X[:200] + 0.1, y[:200])
+
+
+def test_a_gpu_can_search_all_groups(of_two_classes, card, monkeypatch):
+    """Where the groups nearest to a point hold fewer than `max_rank` rows."""
+    from .. import simulated_faiss
+
+    # In place of 2048, for few rows.
+    engine = type(get_engine("faiss-ivf", "cuda"))
+    monkeypatch.setattr(engine, "max_gpu_groups", 20)
+    monkeypatch.setattr(simulated_faiss.StrictIndex, "max_groups", 20)
+    valuer = KNNShapleyValuer(5, max_rank=2000)
+    expected = of_two_classes.fit(clone(valuer)).values_
+    valuer.set_params(engine="faiss-ivf", device="cuda")
+    check_close(of_two_classes.fit(valuer).values_, expected)
+    assert [index.nlist for index in card.indices] == [20]
+
+
+def test_an_approximate_search_on_a_gpu_is_that_on_the_cpu(of_two_classes, any_card):
+    valuer = KNNShapleyValuer(5, max_rank=20, engine="faiss-ivf")
+    on_cpu = of_two_classes.fit(clone(valuer).set_params(device="cpu")).values_
+    on_gpu = of_two_classes.fit(clone(valuer).set_params(device="cuda")).values_
+    np.testing.assert_allclose(on_gpu, on_cpu, atol=1e-6)
+
+
+def test_more_approximate_ranks_than_a_gpu_gives_are_refused(of_two_classes, card):
+    """They do not go to the CPU."""
+    valuer = KNNShapleyValuer(5, max_rank=2100, engine="faiss-ivf", device="cuda")
+    with pytest.raises(ValueError, match="max_rank must be at most 2046"):
+        of_two_classes.fit(valuer)
