@@ -39,6 +39,7 @@ class NativeEngine:
     """Exact ranks and balls on the CPU."""
 
     name = "native"
+    device = "cpu"
 
     # Whether ranks and balls stay on a device.
     keeps_on_device = False

@@ -183,6 +183,18 @@ def test_the_work_is_done_on_the_card(name, many_rows, card):
         assert n_pairs >= n_rows * n_points
 
 
+@pytest.mark.parametrize("name", VALUERS)
+def test_the_engine_and_the_device_are_said(name, many_rows, card):
+    on_card = fit_on_card(VALUERS[name], many_rows)
+    on_cpu = many_rows.fit(clone(VALUERS[name]))
+
+    assert (on_card.engine_, on_card.device_) == (
+        "faiss",
+        get_engine("torch", "cuda").device,
+    )
+    assert (on_cpu.engine_, on_cpu.device_) == ("native", "cpu")
+
+
 def test_resources_are_made_once_for_all_splits_and_calls(many_rows, card):
     with config_context(working_memory=64):
         valuer = KNNShapleyValuer(5, cv=3, engine="faiss", device="cuda")

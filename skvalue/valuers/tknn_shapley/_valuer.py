@@ -231,6 +231,10 @@ class TKNNShapleyValuer(BaseValuer):
         What is protected, from whom, and what is not. Only with epsilon.
     radius_ : float
         The radius used.
+    engine_ : str
+        The engine that found the balls.
+    device_ : {"cpu", "cuda"}
+        Where it did.
     approximate_ : bool
         False, since all engines of this method are exact.
     clusters_ : ndarray of int of shape (n_samples,)
@@ -482,7 +486,13 @@ class TKNNShapleyValuer(BaseValuer):
         check_engine(self.engine, self.device, problem.X, self.metric)
         if self._is_private:
             self._check_private_parameters(problem)
-        return {"radius_": self._choose_radius(problem), "approximate_": False}
+        engine = get_engine(self.engine, self.device)
+        return {
+            "radius_": self._choose_radius(problem),
+            "approximate_": False,
+            "engine_": engine.name,
+            "device_": engine.device,
+        }
 
     def _check_private_parameters(self, problem):
         """Refuse, with its reason, the first parameter that epsilon rules out."""
