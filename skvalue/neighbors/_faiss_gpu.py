@@ -9,7 +9,7 @@ sorted or compared there.
 import os
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError, version
+from importlib import metadata
 
 import faiss
 import numpy as np
@@ -51,8 +51,8 @@ def installed_wheels():
     names = []
     for name in WHEELS:
         try:
-            version(name)
-        except PackageNotFoundError:
+            metadata.version(name)
+        except metadata.PackageNotFoundError:
             continue
         names.append(name)
     return names
