@@ -8,6 +8,7 @@ import numpy as np
 from ..privacy import (
     GaussianEvent,
     SelfComposedEvent,
+    clipping_margin,
     make_report,
     mu_from_epsilon,
     sentences,
@@ -51,6 +52,23 @@ def gradient_event(
         math.sqrt(n_permutations) * noise_std, sensitivity, relation
     )
     return SelfComposedEvent(release, n_permutations)
+
+
+def summed_bound(clip, n_rows, n_parameters):
+    """Clipping bound with which a computed sum of rows changes by at most ``2 clip``.
+
+    If a row is replaced; by at most ``clip``, if the row becomes zero. The relative
+    rounding error of a sum of n numbers, in any order, is at most n times the machine
+    epsilon, so that of the sum of n vectors of norm ``clip`` is at most ``n^2`` times.
+    """
+    eps = np.finfo(np.float64).eps
+    max_rows = int(np.sqrt(0.5 / eps))
+    if n_rows > max_rows:
+        raise ValueError(
+            f"X must have at most {max_rows:,} rows with clip: the rounding of a sum "
+            f"of more gradients is not covered by any noise. Got {n_rows:,}."
+        )
+    return clip * (1 - clipping_margin(n_parameters) - n_rows**2 * eps)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from sklearn import get_config
 from .._utils.parallel import tiles
 from ..privacy import grid_width
 from . import _kernels
+from ._noise import summed_bound
 
 _TILE = 2**15  # outputs evaluated at a time: they stay in the cache of a core
 
@@ -80,6 +81,16 @@ def steps_in_memory(p):
     return max(1, int(n_bytes // (5 * 8 * p)))
 
 
+def released_bound(clip, unit, counts, n_parameters):
+    """The bound to which gradients of private players are clipped.
+
+    With it, what is computed of a player changes by at most twice ``clip``, rounding
+    included; ``counts`` are the numbers of rows of the players.
+    """
+    n_summed = counts.max(initial=1) if unit == "example" else 1
+    return summed_bound(float(clip), int(n_summed), n_parameters)
+
+
 def gradients_at(model, theta):
     """Gradients of all players at the same parameters."""
     n = model.n_players
@@ -142,6 +153,8 @@ class LinearGradientModel(GradientModel):
             points = np.moveaxis(_projected(points, basis, self._n_outputs), 0, 1)
             points = points.reshape(-1, self.n_parameters)
         self._point_columns = np.ascontiguousarray(points.T)
+        if private and clip is not None:
+            self._clip = released_bound(clip, unit, counts, self.n_parameters)
         self._y_val = y_val.astype(np.float64)
         self._weights = np.asarray(weights, dtype=np.float64)
         self._are_equal = bool((self._weights == self._weights[0]).all())

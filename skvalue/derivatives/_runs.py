@@ -14,7 +14,8 @@ from itertools import repeat
 import numpy as np
 
 from .._utils.parallel import tiles
-from ..privacy import clip_and_noise, clipping_margin
+from ..privacy import clip_and_noise
+from ._noise import summed_bound
 from ._public import smallest_rate
 from ._row_models import Utility
 
@@ -59,23 +60,10 @@ class Run:
 
     @property
     def max_norm(self):
-        """Clipping bound with which the computed sum changes by at most ``2 clip``.
-
-        The relative rounding error of a sum of n numbers, in any order, is at most n
-        times the machine epsilon, so that of the sum of n vectors of norm ``clip`` is
-        at most ``n^2`` times.
-        """
+        """Bound to which gradients are clipped, see `summed_bound`."""
         if self.clip is None:
             return None
-        eps = np.finfo(np.float64).eps
-        max_n = int(np.sqrt(0.5 / eps))
-        if self.n > max_n:
-            raise ValueError(
-                f"X must have at most {max_n:,} rows with clip: the rounding of a sum "
-                f"of more gradients is not covered by any noise. Got {self.n:,}."
-            )
-        margin = clipping_margin(self.utility.model.n_parameters)
-        return self.clip * (1 - margin - self.n**2 * eps)
+        return summed_bound(self.clip, self.n, self.utility.model.n_parameters)
 
     def direction(self, t):
         """The step t if it enters values, which it does to second order."""

@@ -9,7 +9,7 @@ from torch.func import grad, vmap
 from .._utils.parallel import tiles
 from .._utils.torch_device import default_settings
 from ..privacy import grid_width
-from ._players import GradientModel
+from ._players import GradientModel, released_bound
 from ._torch_rows import TorchRowModel
 
 # Rows of a large network per batch on a CPU: smaller batches are slower.
@@ -97,6 +97,8 @@ class TorchGradientModel(GradientModel):
         if basis is not None:
             self._basis = rows.tensor(basis)
             self.n_parameters = basis.shape[1]
+        if private and clip is not None:
+            self.clip = released_bound(clip, unit, counts, self.n_parameters)
 
     def start(self, rng):
         """Initial parameters (p,) of a permutation, from its generator."""

@@ -32,10 +32,9 @@ def clip_rows(X, max_norm):
     """Scale rows whose norm exceeds a bound down to the bound.
 
     **The bound holds for the returned numbers, in exact arithmetic**, so sensitivities
-    need no margin for rounding errors of norms. Kernels that clip the gradients of rows
-    as they add them up have no such margin: their norms can exceed the bound by a
-    relative rounding error of a few 1e-16. Noise that is made from an epsilon for their
-    sums is larger by a factor 1 + 1e-12.
+    need no margin for rounding errors of norms. Kernels that clip the gradients of
+    private rows as they add them up clip to a bound that is smaller by the rounding of
+    the norms and of the sum.
 
     In float64, of unit roundoff u, the norm of d numbers is computed with a relative
     error of at most (d/2 + 5) u, for any order of summation; scaling adds at most (d/2
