@@ -167,20 +167,22 @@ def test_a_direction_that_is_retaken_finds_bad_parties_too(script, rng, retaken)
     assert values[:3].max() < values[3:].min()
 
 
-@of("gradient_parties", pytest.mark.slow)  # trains a network for each of ten settings
+@of("gradient_parties", pytest.mark.slow)  # trains a network for each of 25 settings
 def test_gradient_parties_print_published_and_measured_figures(run, tmp_path):
     save_images(tmp_path, "mnist", 1, 28, 400)
     small = "--parties 10 --size 5 --permutations 4 --repeats 1 --round-permutations 4"
     printed = run(f"--data . --parts sets federated --sets mnist {small}")
-    sets, accuracy, loss = table_rows(printed, "| mnist")
+    sets, by_sums, by_means, loss = table_rows(printed, "| mnist")
     assert sets[:4] == ["mnist", "10", "5", "4"]
-    assert accuracy[:5] == ["mnist", "accuracy", "10", "5", "4"]
+    assert by_sums[:6] == ["mnist", "accuracy", "sum", "10", "5", "4"]
+    assert by_means[1:3] == ["accuracy", "mean"]
+    assert loss[1:3] == ["neg_loss", "mean"]
     assert sets[-1] == "0.290, 0.170 (B=8)"
-    assert accuracy[-1] == loss[-1] == "0.195, 0.081"
-    for cells in (sets[4:8], accuracy[5:9], loss[5:9]):
+    assert by_sums[-1] == loss[-1] == "0.195, 0.081"
+    for cells in (sets[4:8], by_sums[6:13], by_means[6:13], loss[6:13]):
         aurocs = np.array(cells, dtype=float)
         assert ((aurocs >= 0) & (aurocs <= 1)).all()
-    assert float(loss[5]) > 0.8  # no noise
+    assert float(loss[6]) > 0.8  # no noise
 
 
 @of("gradient_parties")

@@ -11,7 +11,7 @@ from oracles import (
     grid_game,
     knn_utility,
 )
-from scipy.stats import hypergeom
+from scipy.stats import hypergeom, wasserstein_distance
 from sklearn.base import clone
 
 from skvalue import KNNShapleyValuer
@@ -145,3 +145,30 @@ def test_the_farthest_row_has_no_calibrated_value():
     valuer = KNNShapleyValuer(2, min_coalition=2)
     valuer.fit(X, [0, 1, 0], X_val=[[0]], y_val=[0])
     assert valuer.values_[2] == 0
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 7])
+def test_banzhaf_values_at_a_point_are_wasserstein_distances_of_losses(rng, k):
+    """WaKA (Mesana et al., 2025): of losses of all models with a row, and without."""
+    n = 7
+    X = rng.normal(size=(n, 2))
+    y = rng.integers(0, 2, size=n)
+    x = rng.normal(size=(1, 2))
+    y_point = np.array([1])
+    distances = ((X - x) ** 2).sum(axis=1)
+
+    def loss(players):
+        return 1 - knn_utility(players, distances, y, 1, k, "original", 2, None)
+
+    valuer = KNNShapleyValuer(k, utility="original", semivalue="banzhaf")
+    valuer.fit(X, y, X_val=x, y_val=y_point)
+    for i in range(n):
+        others = [j for j in range(n) if j != i]
+        subsets = [
+            [j for bit, j in enumerate(others) if number >> bit & 1]
+            for number in range(2 ** (n - 1))
+        ]
+        without = [loss(players) for players in subsets]
+        joined = [loss([*players, i]) for players in subsets]
+        distance = wasserstein_distance(without, joined)
+        assert distance == pytest.approx(abs(valuer.values_[i]), abs=1e-12)
