@@ -196,6 +196,13 @@ ODD_LINES = {
     "overflow": "1e999,98765",
     "bytes": "\udcff,98765",
     "comment": "# 98765,2",
+    "vertical tab": "98765,1\x0b2,3",
+    "carriage return": "98765,1\r2,3",
+    "next line": "98765,1\x852,3",
+    "line separator": "98765,1\u20282,3",
+    "file separator": "98765,1\x1c2,3",
+    "zero byte": "98765,1\x002",
+    "quotes": '"98765,1',
 }
 
 
@@ -219,6 +226,18 @@ def test_the_command_answers_whatever_a_private_line_is(line, tmp_path, capsys, 
     notes = (tmp_path / "notes.txt").read_text()
     assert notes.startswith(f"{n_null} rows could not be read")
     assert f"\n{1 - n_null} rows were clipped to the radius 1.\n" in notes
+
+
+def test_a_mark_of_the_byte_order_is_no_part_of_a_row(tmp_path, rng):
+    from skvalue.priarta.__main__ import main
+
+    PriArTaScorer(max_norm=1.0).fit(rng.normal(size=(50, 2))).export(tmp_path / "model")
+    (tmp_path / "rows.csv").write_bytes(b"\xef\xbb\xbf0.1,0.2\r\n0.3,0.4\r\n")
+    arguments = ["summarize", tmp_path / "model", tmp_path / "rows.csv"]
+    arguments += ["--epsilon", 1, "--delta", 1e-5, "-o", tmp_path / "out.json"]
+    arguments += ["--notes", tmp_path / "notes.txt"]
+    assert not main([str(argument) for argument in arguments])
+    assert (tmp_path / "notes.txt").read_text().startswith("0 rows could not be read")
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Reads rows of numbers from a file."""
 
+import codecs
 import os
 
 import numpy as np
@@ -45,12 +46,13 @@ def read_private_rows(path, n_columns=None):
     if os.path.splitext(path)[1].lower() != ".csv":
         return read_rows(path)
     with open(path, "rb") as file:
-        # Other characters that end lines would make two rows of one.
-        lines = [
-            line.decode("utf-8", errors="replace").split(",")
-            for line in file.read().split(b"\n")
-            if line.strip()
-        ]
+        content = file.read().removeprefix(codecs.BOM_UTF8)
+    # Other characters that end lines would make two rows of one.
+    lines = [
+        line.decode("utf-8", errors="replace").split(",")
+        for line in content.split(b"\n")
+        if line.strip()
+    ]
     if n_columns is None:
         lengths = [len(line) for line in lines]
         n_columns = max(set(lengths), key=lengths.count, default=0)
