@@ -25,6 +25,7 @@ from ._contents import contents_of, kind_of, plain_labels, telling_columns
 from ._overview import overview_of
 from .checks import LARGEST, WIDEST, check_table, rows_shown
 from .reading import (
+    FIRST_ROW,
     FOR_MODELS,
     LABEL,
     SHOWN,
@@ -32,6 +33,7 @@ from .reading import (
     read_images,
     read_table,
     split_target,
+    target_entries,
 )
 from .report import AuditReport
 
@@ -146,6 +148,7 @@ def audit_table(
     """
     start = perf_counter()
     numbers = None
+    entries = None
     sentences = {}
     if isinstance(X, str | os.PathLike):
         if target is None and is_folder(X):
@@ -154,7 +157,8 @@ def audit_table(
         name = os.path.basename(os.path.normpath(X))
         title = name if title is None else title
         sentences["read"] = _sentences_on(reading)
-        numbers = reading.frame.index.to_numpy() + 2
+        numbers = reading.frame.index.to_numpy() + FIRST_ROW
+        entries = target_entries(reading, target)
         folder = X
         X, y = split_target(reading, target)
         if is_folder(folder):
@@ -237,6 +241,7 @@ def audit_table(
             "n_features": getattr(detector, "n_features_in_", 1),
             "score": _score(detector),
             "id": _id_column(contents, columns),
+            "rows": "python" if numbers is None else "file",
             "duplicates": detector.duplicates_.verdict,
             "fdr": detector.fdr,
             "confidence": detector.confidence,
@@ -254,7 +259,8 @@ def audit_table(
         duplicates=detector.duplicates_.groups,
         similar=list(detector.duplicates_.similar),
         worth=worth,
-        numbers=np.arange(2, len(y) + 2) if numbers is None else numbers,
+        numbers=np.arange(len(y)) + FIRST_ROW if numbers is None else numbers,
+        entries=entries,
         said=sentences,
         findings=findings,
         overview=overview_of(columns),

@@ -15,8 +15,7 @@ _SIDE = 64  # pixels of the longer side of a picture
 _COLUMNS = 40  # columns of a row that are shown
 _COMPARED = 500  # columns among which these are chosen
 _LEVELS = 20  # of a category
-_LETTERS = 300  # of an entry of a column
-_TEXT = 2000  # letters of a text
+_TEXT = 2000  # letters of a text, or of an entry of a column
 _LABEL = 1000  # letters of a label
 
 
@@ -122,7 +121,7 @@ def _cell(entry):
         return number_text(entry, grouped=False)
     if isinstance(entry, np.datetime64):
         return np.datetime_as_string(entry, unit="auto")
-    return _cut(entry, _LETTERS)
+    return _cut(entry, _TEXT)
 
 
 def _cut(text, length):

@@ -12,11 +12,10 @@ import numpy as np
 from .._utils.untrusted import refuse, refuse_no_file
 from ..exceptions import ParameterError
 from ._spreadsheets import WORDS, guarded, read_lines, row_of, unguarded
-from .reading import check_layout, decode, split
+from .reading import FIRST_ROW, check_layout, decode, split
 
 _COLUMNS = ("row", "column", "old", "new", "why", "accept")
 _REMOVE = "remove"
-FIRST_ROW = 2  # number of the first row below the header
 
 
 @dataclass(frozen=True)
@@ -237,7 +236,9 @@ def read_corrections(path):
     path : str or path
         The file, as the page of an audit or a spreadsheet writes it: separated by
         commas, semicolons or tabs, with the columns row, column, old, new, why and
-        accept. ``why`` may be absent.
+        accept. ``why`` may be absent. ``row`` counts as a spreadsheet does; a column
+        ``index`` in its place counts from 0, the first row below the header, as Python
+        does.
 
     Returns
     -------
@@ -275,6 +276,13 @@ def read_corrections(path):
     return [_correction(line) for line in read_lines(content, "corrections", columns)]
 
 
+def _row(line):
+    """The row as a spreadsheet counts; an index is that of Python, from 0."""
+    if "index" in line:
+        return row_of(line["index"], "index") + FIRST_ROW
+    return row_of(line["row"])
+
+
 def _correction(line):
     """The correction of a line of a file."""
     word = line["accept"].strip().lower()
@@ -282,7 +290,7 @@ def _correction(line):
     if word and not removes_row and word not in WORDS:
         refuse("accept", "true, false or remove", word)
     return Correction(
-        row=row_of(line["row"]),
+        row=_row(line),
         column=unguarded(line["column"]),
         old=unguarded(line["old"]),
         new=None if removes_row else unguarded(line["new"]),

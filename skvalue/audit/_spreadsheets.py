@@ -37,20 +37,24 @@ def _is_formula(entry):
 
 
 def read_lines(content, name, columns):
-    """The lines of a CSV file, given its bytes, as dicts with these columns or more."""
+    """The lines of a CSV file, given its bytes, as dicts with these columns or more.
+
+    A column index, from 0, may take the place of the column row.
+    """
     try:
         fields, _ = split(decode(content)[0], header=True)
     except ValueError as error:
         raise ParameterError(
             name, f"must be a CSV file. Got one that is none: {error}"
         ) from None
-    if not set(columns) <= set(fields.names):
+    names = {*fields.names, "row"} if "index" in fields.names else {*fields.names}
+    if not set(columns) <= names:
         refuse(name, f"a CSV file with the columns {', '.join(columns)}", fields.names)
     return [dict(zip(fields.names, row)) for row in fields.rows]
 
 
-def row_of(text):
+def row_of(text, name="row"):
     """The row number that a text is, or an error."""
     if not str(text).strip().isdecimal():
-        refuse("row", "a row number", text)
+        refuse(name, "a row number", text)
     return int(text)

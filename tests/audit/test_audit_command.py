@@ -51,7 +51,7 @@ def verdicts(audited, tmp_path):
     """A file of right verdicts on the rows to review, and the verdicts."""
     folder, wrong, _ = audited
     verdicts = pd.read_csv(folder / "list.csv").query("to_review")
-    verdicts["is_error"] = wrong[verdicts["row"]]
+    verdicts["is_error"] = wrong[verdicts["row"] - 2]
     verdicts.to_csv(tmp_path / "verdicts.csv", index=False)
     return tmp_path / "verdicts.csv", verdicts
 
@@ -86,7 +86,7 @@ def test_an_audit_notes_what_was_done_and_what_the_validation_points_say(audited
 def test_an_audit_writes_the_list_and_tasks_for_label_studio(audited):
     folder, wrong, _ = audited
     listed = pd.read_csv(folder / "list.csv")
-    assert wrong[listed["row"]].mean() > 0.5
+    assert wrong[listed["row"] - 2].mean() > 0.5
     tasks = json.loads((folder / "tasks.json").read_text())
     assert {task["data"]["row"] for task in tasks} <= set(listed["row"])
 
@@ -99,7 +99,7 @@ def test_a_review_says_what_the_verdicts_say(audited, verdicts, tmp_path, capsys
     path, frame = verdicts
     assert command(f"review {folder}/report.json {path} -o {tmp_path}/new.html") == 0
     out = capsys.readouterr().out
-    n_wrong = wrong[frame["row"]].sum()
+    n_wrong = wrong[frame["row"] - 2].sum()
     assert f"{len(frame)} rows were looked at; the label of {n_wrong}" in out
     assert re.search(r"\d+ of \d+ listed rows are named: on average, at most 10 %", out)
     rate = float(re.search(r"([\d.]+) % of 120 rows are listed and wrong", out)[1])
@@ -148,7 +148,7 @@ BAD = {
     ),
     "audit FOLDER/train.csv --target label -o HERE/page.html --fdr 2": "--fdr must be",
     "review FOLDER/report.json HERE/verdicts.csv -o HERE/page.html": (
-        "rows must be row numbers from 0 to 119"
+        "row must be a row of the report"
     ),
     "review HERE/other.json HERE/verdicts.csv": "report must be of format",
     "review HERE/none.json HERE/verdicts.csv": "report must be a file that exists",

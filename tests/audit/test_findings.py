@@ -100,14 +100,14 @@ def test_the_page_shows_all_findings(report):
     html = report.to_html()
     for finding in report.findings:
         assert finding.sentence.replace("'", "&#39;") in html
-    entry = r"row&nbsp;7 \(1005\): <b>weight = \d+ where about \d+ is expected</b>"
+    entry = r"row&nbsp;5 \(1005\): <b>weight = \d+ where about \d+ is expected</b>"
     assert re.search(entry, html)
     assert len(html) < 100_000
 
 
 def test_the_page_has_a_button_for_the_rows_of_a_spelling(report):
     html = report.to_html()
-    button = 'data-row="9 10" data-id="" data-old="{}" data-new="{}"'
+    button = 'data-row="7 8" data-id="" data-old="{}" data-new="{}"'
     assert (
         button.format("PAID", "paid") in html or button.format("OPEN", "open") in html
     )
@@ -172,7 +172,7 @@ def test_a_file_is_read_and_audited(folder):
     assert report.about["title"] == "bills.csv"
     assert report.about["n_samples"] == N_ROWS - 2
     assert report.numbers[[29, 30]].tolist() == [31, 33]
-    assert "fields separated by ;" in report.said["read"]
+    assert "fields separated by semicolons" in report.said["read"]
     assert "2 rows without a label are left out." in report.said["read"]
 
 
@@ -262,7 +262,7 @@ def test_check_without_a_target_looks_at_columns_and_rows(folder, tmp_path, caps
     line = f"check {table} --checks fast --validation {table}"
     assert command(f"{line} --findings {tmp_path}/findings.json") == 0
     out = capsys.readouterr().out
-    assert f"{N_ROWS} rows, 7 columns, fields separated by ;" in out
+    assert f"{N_ROWS} rows, 7 columns, fields separated by semicolons" in out
     assert f"error copies in validation: {N_ROWS} of {N_ROWS}" in out
     assert "leak" not in out
     assert command(f"{line} --fail-on-findings question") == 1

@@ -51,7 +51,7 @@ def fixed(audited, tmp_path, capsys):
     rows = json.loads((folder / "report.json").read_text())["to_review"]
     lines = [f"{row},{str(bool(wrong[row])).lower()}" for row in rows]
     verdicts = tmp_path / "verdicts.csv"
-    verdicts.write_text("\n".join(["row,is_error", *lines]))
+    verdicts.write_text("\n".join(["index,is_error", *lines]))
     report = tmp_path / "reviewed.json"
     assert command(f"review {folder}/report.json {verdicts} --json {report}") == 0
     assert command(f"fix {folder}/train.csv {report} -o {tmp_path}/new.csv") == 0
@@ -247,7 +247,7 @@ def reviewed(tmp_path_factory):
     )
     assert code == 0
     rows = [*range(0, 118, 2), *np.flatnonzero(wrong[LABELLED])]
-    verdicts = pd.DataFrame({"row": rows, "is_error": wrong[LABELLED[rows]]})
+    verdicts = pd.DataFrame({"index": rows, "is_error": wrong[LABELLED[rows]]})
     verdicts.drop_duplicates().to_csv(folder / "verdicts.csv", index=False)
     assert command(f"review {report} {folder}/verdicts.csv --json {report}") == 0
     return folder, raw, np.flatnonzero(wrong)

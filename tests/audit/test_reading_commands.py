@@ -59,7 +59,7 @@ EXCEL = text_of(day_first(decimal_comma(people_table())), ";", "\r\n")
 # Kind of file -> its bytes or text, and what the audit says about it.
 KINDS = {
     "latin-1": (text_of(people_table()).encode("latin-1"), "encoding cp1252"),
-    "semicolons": (text_of(people_table(), ";"), "fields separated by ;"),
+    "semicolons": (text_of(people_table(), ";"), "fields separated by semicolons"),
     "tabs, UTF-16": (
         text_of(people_table(), "\t").encode("utf-16"),
         "fields separated by tabs",
@@ -170,7 +170,7 @@ def review_every_other_row(record, folder):
     if not rows:
         return False
     lines = [f"{row},{str(i % 2 == 0).lower()}" for i, row in enumerate(rows)]
-    (folder / "v.csv").write_text("\n".join(["row,is_error", *lines, ""]))
+    (folder / "v.csv").write_text("\n".join(["index,is_error", *lines, ""]))
     code = command(
         f"review {folder}/r.json {folder}/v.csv -o {folder}/page.html "
         f"--json {folder}/v.json"

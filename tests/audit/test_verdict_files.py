@@ -19,7 +19,7 @@ def test_a_list_that_is_filled_in_gives_verdicts(iris, iris_report, tmp_path):
     wrong = iris[2]
     iris_report.to_csv(tmp_path / "list.csv")
     frame = pd.read_csv(tmp_path / "list.csv")
-    frame["is_error"] = np.where(wrong[frame["row"]], "yes", "No")
+    frame["is_error"] = np.where(wrong[frame["index"]], "yes", "No")
     frame.loc[0, "is_error"] = ""
     frame.to_csv(tmp_path / "verdicts.csv", index=False)
     verdicts = iris_report.read_verdicts(tmp_path / "verdicts.csv").verdicts
@@ -34,7 +34,8 @@ REFUSED = {
     "row,is_error\n1,maybe\n": "is_error must be true, false or nothing",
     "row,is_error\nx,true\n": "row must be a row number",
     "row,is_error\n,true\n": "row must be a row number",
-    "row,is_error\n150,true\n": "rows must be row numbers",
+    "row,is_error\n152,true\n": "row must be a row of the report",
+    "index,is_error\n150,true\n": "index must be a row number from 0 to 149",
 }
 
 
@@ -99,7 +100,7 @@ def read_tasks(report, tasks, folder):
 
 def test_tasks_hold_the_rows_to_review_and_their_suggestion(iris_report):
     tasks = iris_report.to_label_studio()
-    assert [task["data"]["row"] for task in tasks] == iris_report.to_review.tolist()
+    assert [task["data"]["index"] for task in tasks] == iris_report.to_review.tolist()
     prediction = tasks[0]["predictions"][0]["result"][0]
     row = iris_report.to_review[0]
     assert prediction["value"]["choices"] == [iris_report.suggestions[row]]
@@ -112,7 +113,7 @@ def test_what_annotators_choose_comes_back_as_verdicts(iris, iris_report, tmp_pa
     cancelled = {"was_cancelled": True, "result": []}
     for task in tasks:
         chosen = dict(task["predictions"][0]["result"][0])
-        is_wrong = wrong[task["data"]["row"]]
+        is_wrong = wrong[task["data"]["index"]]
         label = "another" if is_wrong else task["data"]["given"]
         chosen["value"] = {"choices": [label]}
         task["annotations"] = [{"was_cancelled": False, "result": [chosen]}, cancelled]
@@ -173,7 +174,7 @@ def test_annotators_who_skip_or_contradict_give_no_verdict(iris_report, tmp_path
             annotation(*choices, completed_by=annotator)
             for annotator, choices in enumerate(choices_of)
         ]
-        tasks.append({"data": {"row": row}, "annotations": annotations})
+        tasks.append({"data": {"index": row}, "annotations": annotations})
         if verdict is not None:
             expected[row] = verdict
     # Of one annotator, the last choice counts.
@@ -186,7 +187,7 @@ def test_annotators_who_skip_or_contradict_give_no_verdict(iris_report, tmp_path
 
 
 @pytest.mark.parametrize(
-    "tasks", [{}, [{"data": {}}], [{"data": {"row": 0}, "annotations": [{}]}]]
+    "tasks", [{}, [{"data": {}}], [{"data": {"row": 2}, "annotations": [{}]}]]
 )
 def test_json_of_something_else_is_refused(iris_report, tmp_path, tasks):
     message = "tasks with annotations, as Label Studio exports"

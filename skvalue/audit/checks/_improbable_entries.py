@@ -54,7 +54,7 @@ def find_improbable_cells(columns, labels, seed):
         if len(rows) > max(3, 0.01 * len(labels)):
             continue
         for row in rows.tolist():
-            entry = _text(column.entries[row])
+            entry = _text(column.entries[row], column.kind)
             sentence = (
                 f"{column.name} = {entry} where {scored.expected(row)} is expected"
             )
@@ -63,10 +63,13 @@ def find_improbable_cells(columns, labels, seed):
         return
     entries.sort(key=lambda entry: -entry[0])
     scores, rows, names, sentences = zip(*entries)
+    is_one = len(entries) == 1
+    entries_are = "entry does" if is_one else "entries do"
+    its = "its" if is_one else "their"
     yield Finding(
         "improbable entries",
         "question",
-        f"{len(entries)} entries do not fit the rest of their row: "
+        f"{len(entries)} {entries_are} not fit the rest of {its} row: "
         f"{'; '.join(sentences[:_SHOWN])}.",
         rows=tuple(sorted(set(rows))),
         cells=tuple(zip(rows, names)),
@@ -88,8 +91,13 @@ def score_columns(columns, labels, seed):
             yield _score_categories(column, values, seed)
 
 
-def _text(entry):
-    return repr(entry) if isinstance(entry, str) else number_text(entry, grouped=False)
+def _text(entry, kind):
+    """An entry of a column in words; dates are seconds."""
+    if kind == "date":
+        moment = np.datetime64(round(float(entry)), "s")
+        day = moment.astype("datetime64[D]")
+        return str(day if day == moment else moment)
+    return repr(entry) if kind == "category" else number_text(float(entry), False)
 
 
 def _forest(kind, n_rows, seed):
@@ -133,7 +141,10 @@ def _score_numbers(column, values, seed):
     expected = middle + scale * np.sinh(predicted)
 
     def phrase(row):
-        return f"about {_text(float(f'{expected[row]:.2g}'))}"
+        if column.kind == "date":
+            day = np.datetime64(round(expected[row]), "s").astype("datetime64[D]")
+            return f"about {day}"
+        return f"about {_text(float(f'{expected[row]:.2g}'), column.kind)}"
 
     return ColumnScores(np.maximum(residuals / typical, from_median), _TYPICAL, phrase)
 
@@ -158,6 +169,6 @@ def _score_categories(column, values, seed):
     scores = np.sqrt(-2 * np.log(np.maximum(of_entries, _LEAST_PROBABLE)))
 
     def phrase(row):
-        return repr(str(levels[probabilities[row].argmax()]))
+        return _text(str(levels[probabilities[row].argmax()]), column.kind)
 
     return ColumnScores(scores, _CATEGORY, phrase)

@@ -8,7 +8,7 @@ from ..._utils.output_files import check_outputs, ending_of
 from ..._utils.writing import write_files
 from ...labels import LabelErrorDetector
 from .. import audit_table
-from ..reading import is_folder
+from ..reading import is_folder, target_entries
 from ._check import exit_code, refuse_corrections, report_findings
 from ._options import (
     CHECKS,
@@ -71,8 +71,10 @@ def _run(options):
     # With rows and labels as in the file.
     report = replace(
         report,
+        about={**report.about, "rows": "file"},
         labels=rows.labels,
         numbers=rows.numbers + 2,
+        entries=target_entries(rows.reading, options.target),
         said={**report.said, "read": rows.notes},
         findings=rows.all_findings(report.findings),
     )

@@ -1,7 +1,7 @@
 """Corrections of files whose entries have types: which rows and entries change."""
 
 from ...exceptions import ParameterError
-from .._corrections import FIRST_ROW
+from ..reading import FIRST_ROW
 
 
 def accepted_edits(corrections, names, n_rows, text_of):

@@ -3,6 +3,7 @@
 import os
 
 from ..._utils.output_files import check_outputs, compressed, ending_of
+from ..._utils.text import plural
 from ..._utils.untrusted import read_text, refuse
 from ..._utils.writing import write_files
 from .. import (
@@ -78,6 +79,12 @@ def _run(options):
     write_files({options.output: content, options.changes: corrections_to_csv(changes)})
     print(*changes[:_SHOWN], sep="\n")
     print(f"{options.output}: {len(changes)} corrections, listed in {options.changes}.")
+    n_other = sum(not correction.accept for correction in corrections)
+    if n_other and ending_of(options.corrections) != ".json":
+        print(
+            f"{plural(n_other, 'correction')} not accepted, which change nothing: "
+            "accept must be true or remove, and a wrong entry needs a new one."
+        )
 
 
 def _output_kinds(table):

@@ -166,7 +166,9 @@ def read_rows(options):
     size = f"{len(X)} rows, {X.shape[1]} columns"
     if not is_table:
         size = f"{len(X)} pictures"
-    notes = [f"{options.table}: {size}, {'; '.join(assumptions)}."]
+    if assumptions:
+        size = f"{size}, {'; '.join(assumptions)}"
+    notes = [f"{options.table}: {size}."]
     notes += [f"question: {in_words(doubt)}" for doubt in reading.doubts]
 
     findings = []

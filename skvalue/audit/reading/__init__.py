@@ -14,4 +14,4 @@ from ._other_kinds import (
     json_records,
     text_of,
 )
-from ._table import Reading, read_table, split_target
+from ._table import FIRST_ROW, Reading, read_table, split_target, target_entries

@@ -19,6 +19,10 @@ from ..._utils.untrusted import integer, refuse
 from ...exceptions import ParameterError
 
 _SEPARATORS = ",;\t|"
+_NAMES = {
+    ",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars",
+    " ": "spaces",
+}  # fmt: skip
 _PLAIN = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
 _NUMERIC = 0.8  # fraction of plain numbers, above which a column is one of numbers
 _TITLES = 5  # lines at the start that may be a title
@@ -84,7 +88,7 @@ def split(text, separator=None, skip_lines=0, header=None):
         )
     notes = []
     if best != "," or any(widths[char] for char in others):
-        name = {"\t": "tabs", " ": "spaces"}.get(best, best)
+        name = _NAMES.get(best, repr(best))
         notes.append(f"fields separated by {name}")
 
     records = parsed[best]

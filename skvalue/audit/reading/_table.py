@@ -204,7 +204,7 @@ def read_table(
     >>> reading.frame["preis"].tolist(), reading.frame["sorte"].tolist()
     ([1.5, 2.25], ['01', '1'])
     >>> print(*reading.said, sep="\\n")
-    fields separated by ;
+    fields separated by semicolons
     decimal comma in preis
     dates of day, month, year in am
     'k.A.' missing in am
@@ -321,6 +321,15 @@ def split_target(reading, target, left_out=()):
         name for name in frame.columns if name != target and name not in left_out
     ]
     return frame[columns], None if target is None else frame[target]
+
+
+def target_entries(reading, target):
+    """The entries of the target as the file has them, of the rows with a label."""
+    if reading.source is None:
+        return [str(entry) for entry in reading.frame[target].tolist()]
+    cells = reading.source.columns[target].cells
+    entry_of = dict(zip(reading.source.fields.numbers.tolist(), cells))
+    return [entry_of[number] for number in reading.frame.index.tolist()]
 
 
 def _listed(names):

@@ -9,11 +9,13 @@ from importlib.resources import files as package_files
 
 import numpy as np
 
+from ..._utils.duration import duration
 from ..._utils.optional import import_optional
 from ..._utils.output_files import split_ending
 from ..._utils.text import number_text
 from .._overview import bars_path
 from ..checks import rows_shown
+from ._verdict_files import shown_number
 
 _MOST_CONFUSED = 8  # pairs of label and suggestion that the page counts
 _MOST_GROUPS = 50  # groups of equal or nearly equal rows that the page shows
@@ -140,6 +142,7 @@ def _context(report):
         "bars_path": bars_path,
         "most_wrong": most_wrong(report.fraction_listed),
         "number_text": number_text,
+        "duration": duration(report.about["seconds"]),
     }
 
 
@@ -163,7 +166,7 @@ def _sections(report):
         # One button changes the labels of a finding.
         if 0 < len(finding.fix) <= _MOST_FIXED:
             first_row, _, new = finding.fix[0]
-            entry["numbers"] = [int(report.numbers[row]) for row, _, _ in finding.fix]
+            entry["numbers"] = [shown_number(report, row) for row, _, _ in finding.fix]
             entry["old"] = str(report.labels[first_row])
             entry["new"] = new
         sections[name].append(entry)
@@ -235,18 +238,29 @@ def _mention(report, row):
         content = {name: cell for name, cell in content.items() if name != id_column}
     return {
         "row": row,
-        "number": int(report.numbers[row]),
+        "number": shown_number(report, row),
         "id": row_id,
         "label": _text(report.labels[row]),
-        "old": str(report.labels[row]),
+        "old": _entry(report, row),
         "new": str(report.suggestions[row]),
         "verdict": report.verdicts.get(row),
         "content": content,
     }
 
 
+def _entry(report, row):
+    """What a correction changes: the entry of the file, or the label as a text."""
+    is_regression = report.about["task"] == "regression"
+    if is_regression and report.entries is not None:
+        return report.entries[row]
+    return str(report.labels[row])
+
+
 def _text(label):
-    return number_text(label) if isinstance(label, (float, np.floating)) else str(label)
+    """A label, or a number without marks of thousands: a target and its prediction."""
+    if isinstance(label, (float, np.floating)):
+        return number_text(label, grouped=False)
+    return str(label)
 
 
 def most_wrong(fraction_listed, error_rate=0.05):

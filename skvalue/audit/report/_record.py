@@ -123,6 +123,14 @@ def _labels(entries, name, n_samples):
     return plain_labels(np.array(labels, dtype=object if n_texts else None))
 
 
+def _entries(entries, name, n_samples):
+    """Entries of the target in the file."""
+    entries = _check(entries, [_string], name)
+    if len(entries) != n_samples:
+        refuse(name, f"{n_samples} entries", entries)
+    return entries
+
+
 def _rows(entries, name, row, most=None):
     """Different row numbers; ``row``: a check of one."""
     rows = np.array(_check(entries, [row], name), dtype=np.intp)
@@ -251,6 +259,7 @@ def _about(n_samples):
         "confidence": _or_none(partial(number, lowest=0.499999, highest=1)),
         "n_verdicts": partial(integer, lowest=1, highest=10**9),
         "id": _or_none(_string),
+        "rows": partial(choice, among=("file", "python")),
         "duplicates": partial(choice, among=("none", "copies", "perhaps coincidence")),
     }
 
@@ -284,6 +293,7 @@ def check_record(record):
         "said": _dict_of([_string], partial(choice, among=("read", "unchecked"))),
         "findings": [partial(_finding, row=row)],
         "overview": [_OVERVIEW],
+        "entries": _or_none(partial(_entries, n_samples=n_samples)),
     }
     fields = {
         field: _check(record[field], pattern, field)

@@ -1,6 +1,7 @@
 """The report of an audit: arrays, and what they are written to."""
 
 import json
+import os
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from html import escape
@@ -10,7 +11,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from ..._utils.optional import import_optional
-from ..._utils.untrusted import read_record
+from ..._utils.untrusted import read_record, read_text
 from ..._utils.writing import write_files
 from ...labels import check_verdicts, make_statement
 from .._spreadsheets import guarded
@@ -21,6 +22,7 @@ from ._verdict_files import label_studio_tasks, read_verdicts
 _FORMAT = "skvalue.AuditReport"
 _VERSION = 1
 _LIMIT = 100_000_000  # characters of a report that is read
+_LONGEST_PATH = 4096  # characters
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +38,8 @@ class AuditReport:
         "table", "text" or "image"; ``n_samples``; ``n_features``; ``score``, what
         `values` are; ``id``, the column that numbers the rows, or None; ``duplicates``,
         the verdict on equal rows; ``seconds`` of the fit; ``fdr``, ``confidence`` and
-        ``n_verdicts`` of the detector.
+        ``n_verdicts`` of the detector; ``rows``, "file" or "python": how the page and
+        files that the report writes count rows.
     notes : list of str
         What was done to the columns.
     values : ndarray of shape (n_samples,)
@@ -62,7 +65,7 @@ class AuditReport:
         that the page shows.
     numbers : ndarray of shape (n_samples,)
         The place of each row in its file as a spreadsheet counts: the header is row 1.
-        Without a file, 2, 3, ... for rows 0, 1, ...
+        Without a file, 2, 3, ... for rows 0, 1, ..., as of a file of these rows.
     verdicts : dict of int to bool
         Row -> whether its label is wrong.
     duplicates, similar : list of ndarray
@@ -84,6 +87,8 @@ class AuditReport:
         ``column``, ``kind``, ``missing``, ``distinct``, ``said`` (the range or the
         commonest entry) and ``bars`` (the counts of a histogram) of each column, of at
         most 200.
+    entries : list of str or None
+        The targets as the file has them, for corrections; None without a file.
 
     Attributes
     ----------
@@ -134,6 +139,7 @@ class AuditReport:
     said: dict = field(default_factory=dict)
     findings: list = field(default_factory=list)
     overview: list = field(default_factory=list)
+    entries: list | None = None
 
     @property
     def fraction_listed(self):
@@ -184,9 +190,10 @@ class AuditReport:
         Parameters
         ----------
         path : str or path
-            A CSV file with the columns ``row`` and ``is_error``, as `to_csv` writes it:
-            true or false, or nothing where there is no verdict. Or the corrections that
-            the page saves, in which rows are counted as in a spreadsheet. Or JSON that
+            A CSV file with the columns ``row`` and ``is_error``, as `to_csv` or the
+            page writes it: true or false, or nothing where there is no verdict. Rows
+            are counted as in a spreadsheet, whose header is row 1; or there is a column
+            ``index`` in place of ``row``, in which the first is 0. Or JSON that
             Label Studio exported from the tasks of `to_label_studio`: a label is wrong
             where another one was chosen.
 
@@ -237,7 +244,9 @@ class AuditReport:
     def to_csv(self, path=None):
         """Write the list as a CSV file.
 
-        Verdicts are filled in in its column ``is_error``, see `read_verdicts`.
+        Of the rows of a file it has the column ``row``, which counts as a spreadsheet
+        does: the header is row 1. Else it has the column ``index``, which counts from
+        0. Verdicts are filled in in its column ``is_error``, see `read_verdicts`.
         A label that a spreadsheet would take for a formula, such as ``=A1``, has an
         apostrophe before it; numbers, such as -1, have none.
 
@@ -252,6 +261,10 @@ class AuditReport:
             The CSV text, if there is no path.
         """
         frame = self.to_frame()
+        if self.about["rows"] == "file":
+            frame["row"] = self.numbers[self.listed]
+        else:
+            frame = frame.rename(columns={"row": "index"})
         for name in ("label", "suggestion"):
             if frame[name].dtype.kind == "O":
                 frame[name] = list(map(guarded, frame[name]))
@@ -303,8 +316,8 @@ class AuditReport:
 
         Parameters
         ----------
-        text : str
-            The JSON text.
+        text : str or path
+            The JSON text, or the path of its file.
 
         Returns
         -------
@@ -316,6 +329,11 @@ class AuditReport:
         ValueError
             If the text is no such report.
         """
+        is_path = isinstance(text, os.PathLike)
+        if isinstance(text, str) and len(text) < _LONGEST_PATH:
+            is_path = is_path or os.path.isfile(text)
+        if is_path:
+            text = read_text(text, _LIMIT, "report")
         names = [attribute.name for attribute in fields(cls)]
         record = read_record(text, _FORMAT, _VERSION, names, _LIMIT, "report")
         return cls(**check_record(record))

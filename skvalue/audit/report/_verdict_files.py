@@ -30,8 +30,9 @@ def label_studio_tasks(report):
         prediction = {"model_version": "skvalue", "result": [choice]}
         if row in probabilities:
             prediction["score"] = float(probabilities[row])
+        is_of_file = report.about["rows"] == "file"
         data = {
-            "row": row,
+            "row" if is_of_file else "index": shown_number(report, row),
             "content": content,
             "given": str(report.labels[row]),
             "suggestion": suggestion,
@@ -55,7 +56,7 @@ def read_verdicts(path, labels, numbers):
             raise ParameterError(
                 "verdicts", f"must be CSV or JSON text. Got {path}: {error}."
             ) from None
-        verdicts = _verdicts_of_tasks(tasks, labels)
+        verdicts = _verdicts_of_tasks(tasks, labels, numbers)
     else:
         lines = read_lines(content, "verdicts", ("row", "is_error"))
         verdicts = _verdicts_of_lines(lines, numbers)
@@ -67,11 +68,7 @@ def read_verdicts(path, labels, numbers):
 
 
 def _verdicts_of_lines(lines, numbers):
-    """Row -> verdict of the lines of a file.
-
-    The list of a report counts rows from 0, and corrections count them as people do.
-    """
-    are_corrections = "accept" in lines[0]
+    """Row -> verdict of the lines of a file."""
     places = {number: place for place, number in enumerate(numbers.tolist())}
     verdicts = {}
     for line in lines:
@@ -80,16 +77,32 @@ def _verdicts_of_lines(lines, numbers):
             continue
         if word not in WORDS:
             refuse("is_error", "true, false or nothing", line["is_error"])
-        row = row_of(line["row"])
-        if are_corrections:
-            if row not in places:
-                refuse("row", "a row of the report", row)
-            row = places[row]
-        verdicts[row] = WORDS[word]
+        verdicts[_place(line, places)] = WORDS[word]
     return verdicts
 
 
-def _verdicts_of_tasks(tasks, labels):
+def shown_number(report, row):
+    """The number of a row on the page, and in files that a report writes."""
+    return int(report.numbers[row]) if report.about["rows"] == "file" else row
+
+
+def _place(record, places):
+    """The row, from 0, of a record with a row of the file, or an index from 0.
+
+    places : dict, number of a row in the file -> the row
+    """
+    if "index" in record:
+        row = row_of(record["index"], "index")
+        if row >= len(places):
+            refuse("index", f"a row number from 0 to {len(places) - 1}", row)
+        return row
+    number = row_of(record["row"])
+    if number not in places:
+        refuse("row", "a row of the report", number)
+    return places[number]
+
+
+def _verdicts_of_tasks(tasks, labels, numbers):
     """Row -> verdict of annotated tasks: the label is wrong if another one was chosen.
 
     Rows on which annotators contradict each other, or one chose several labels, have no
@@ -100,16 +113,15 @@ def _verdicts_of_tasks(tasks, labels):
         refuse("verdicts", rule, tasks)
     given = list(map(str, labels.tolist()))
     classes = set(given)
+    places = {number: place for place, number in enumerate(numbers.tolist())}
     verdicts = {}
     unclear = []
     for task in tasks:
         try:
-            row = row_of(task["data"]["row"])
+            row = _place(task["data"], places)
             choices = _choices(task["annotations"])
         except (TypeError, KeyError, IndexError, AttributeError):
             refuse("verdicts", rule, task)
-        if row >= len(labels):
-            refuse("row", f"a row number from 0 to {len(labels) - 1}", row)
 
         # A choice such as "unsure" is none, unless it is a class.
         choices = [_without_skips(chosen, classes) for chosen in choices]

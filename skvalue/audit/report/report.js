@@ -77,13 +77,14 @@ const guard = (text) => /^'*[=+\-@\t\r]/.test(text)
 const field = (text) => /[",\n\r]/.test(guard(text))
   ? '"' + guard(text).replaceAll('"', '""') + '"' : guard(text);
 function corrections() {
-  const lines = [["row", "column", "old", "new", "why", "accept", "is_error", "id"]];
+  const lines = [[page.column, "column", "old", "new", "why", "accept", "is_error", "id"]];
   for (const [row, { say, label }] of verdicts) {
     const { old, id } = ofRow.get(row)[0].dataset, changed = label !== "" && label !== old;
     const accept = say === "remove" ? say
       : String((say === "wrong" || say === "merge") && changed);
     const error = { wrong: "true", right: "false" }[say] || "";
-    const why = { wrong: "the label is wrong", right: "the label is right",
+    const what = $("label") ? "label" : "target";
+    const why = { wrong: `the ${what} is wrong`, right: `the ${what} is right`,
       remove: "the row is entered twice", keep: "the row is no copy",
       merge: "another spelling of the label", apart: "another label" }[say];
     const entry = say === "wrong" || say === "merge" ? label : old;
