@@ -35,13 +35,15 @@ def of_party(party):
     return type(party).__name__, fit
 
 
-def of_updates(valuer):
+def of_updates(valuer, method):
     """A training that runs elsewhere, whose updates are the rows."""
 
     def fit(X, y, data):
         training = clone(valuer).start(lambda thetas: -thetas[:, 0], len(X))
-        training.add_round(np.zeros(X.shape[1]), X)
-        training.release(X[0])
+        if method == "release":
+            training.release(X[0])
+        else:
+            training.add_round(np.zeros(X.shape[1]), X)
         return training
 
     return type(valuer).__name__, fit
@@ -62,9 +64,12 @@ FITS = {
             linear_module(), epsilon=1.0, n_rounds=2, unit="example"
         )
     ),
-    "federated, elsewhere": of_updates(
-        FederatedSemivalueValuer(epsilon=1.0, n_rounds=2, clip=1.0)
-    ),
+    **{
+        f"federated, {method}": of_updates(
+            FederatedSemivalueValuer(epsilon=1.0, n_rounds=2, clip=1.0), method
+        )
+        for method in ("add_round", "release")
+    },
     "gradient": of_valuer(
         GradientSemivalueValuer(epsilon=1.0, n_permutations=3, unit="example")
     ),
