@@ -82,6 +82,21 @@ class ExactDesign(Design):
         design.q = q
         return design, 0.0, 0.0
 
+    def interactions(self, q):
+        """Interactions of pairs of players, (n, n), with zeros on the diagonal.
+
+        ``q``, (n - 1,), are the probabilities of the sizes that a pair joins.
+        """
+        n = self.n
+        interactions = np.zeros((n, n))
+        for j in range(n):
+            # What player j adds is a game of the others.
+            by_player = self.moments.utilities.reshape(2 ** (n - 1 - j), 2, 2**j)
+            added = (by_player[:, 1] - by_player[:, 0]).ravel()
+            others = np.delete(np.arange(n), j)
+            interactions[others, j] = tabulated_semivalue(added, lambda _n: q)
+        return interactions
+
     @property
     def has_reliable_errors(self):
         return self.moments.count == self.total

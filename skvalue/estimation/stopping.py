@@ -29,21 +29,49 @@ class Stopping:
         n_needed = n_games * (1 + n_blocks * cost)
         self.max_evaluations = max(self.max_evaluations, n_needed)
 
-    def refuse_few(self, designs, sampler):
-        """Raise ValueError if the limit does not allow a replicate in every game."""
-        n_needed = max(
-            design.total if design.exact else 1 + design.cost for design in designs
-        )
+    def refuse_few(self, designs, sampler, n_more=0):
+        """Raise ValueError if the limit does not allow a replicate in every game.
+
+        ``n_more`` are further coalitions of the limit that designs do not evaluate.
+        """
+        n_needed = max(map(_fewest_coalitions, designs)) + n_more
         n_games = len(designs)
         if self.max_evaluations >= n_games * n_needed:
             return
         n_players = max(design.n for design in designs)
         games = f", {n_needed} in each of {n_games} splits" if n_games > 1 else ""
+        reason = "only complete replicates are evaluated"
+        if sampler == "process":
+            reason = "its process has a hyperparameter for each player"
         raise ValueError(
             f"max_evaluations must be at least {n_games * n_needed} for "
-            f"sampler={sampler!r} and {n_players} players{games}, since only complete "
-            f"replicates are evaluated. Got {self.max_evaluations}."
+            f"sampler={sampler!r} and {n_players} players{games}, since {reason}. Got "
+            f"{self.max_evaluations}."
         )
+
+    def refuse_many(self, designs, most):
+        """Raise ValueError if the limit allows more coalitions than a design can take.
+
+        Of few players there are not as many coalitions.
+        """
+        limit = self.limit(len(designs))
+        n_players = max(design.n for design in designs)
+        if limit is None or limit <= most or 2**n_players <= most:
+            return
+        n_games = len(designs)
+        splits = f" in each of {n_games} splits" if n_games > 1 else ""
+        raise ValueError(
+            f"max_evaluations must be at most {most:,}{splits} for sampler='process', "
+            "whose time and memory grow faster than the number of coalitions. Got "
+            f"{self.max_evaluations:,}: set another sampler."
+        )
+
+
+def _fewest_coalitions(design):
+    """Number of coalitions that a design needs for values, with that of all players."""
+    if design.exact:
+        return design.total
+    return 1 + max(design.cost, design.fewest)
 
 
 def default_evaluations(n_players, n_rows, n_features):

@@ -14,5 +14,6 @@ from .permutations import draw_orders as draw_orders
 from .permutations import prefix_marginals as prefix_marginals
 from .permutations import prefix_masks as prefix_masks
 from .subsets import SizeStrata as SizeStrata
+from .subsets import draw_distinct as draw_distinct
 from .subsets import draw_subsets as draw_subsets
 from .subsets import neyman_allocation as neyman_allocation

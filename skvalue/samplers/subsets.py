@@ -13,6 +13,8 @@ weights within a stratum make its two means unbiased for the semivalue.
 """
 
 from dataclasses import dataclass
+from itertools import combinations
+from math import comb
 
 import numpy as np
 
@@ -257,6 +259,100 @@ def draw_subsets(rng, strata, labels):
     thresholds = rng.random(len(labels))[:, None] * edges[:, -1:]
     sizes = (thresholds >= edges).sum(axis=1)
     return rng.permuted(np.arange(n) < sizes[:, None], axis=1)
+
+
+def draw_distinct(rng, counts, taken=None):
+    """Draw different coalitions, numbers of which are given for each size.
+
+    Of the coalitions of a size those are drawn that were not taken before, uniformly
+    if they are at least half of what is left. Fewer are consecutive pieces of random
+    permutations, so that all players are members about equally often.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Source of random numbers.
+    counts : array-like of int of shape (n + 1,)
+        Number of coalitions of each size 0..n.
+    taken : ndarray of bool of shape (m, n), default=None
+        Coalitions that are not drawn again.
+
+    Returns
+    -------
+    masks : ndarray of bool of shape (sum(counts), n)
+        The coalitions, in the order of their sizes.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer coalitions of a size than `counts` asks for.
+
+    Examples
+    --------
+    >>> counts = [0, 4, 2, 0, 0]
+    >>> masks = draw_distinct(np.random.default_rng(0), counts)
+    >>> masks.sum(axis=1).tolist(), masks[4:].sum(axis=0).tolist()
+    ([1, 1, 1, 1, 2, 2], [1, 1, 1, 1])
+    """
+    counts = np.asarray(counts)
+    n = len(counts) - 1
+    if taken is None:
+        taken = np.zeros((0, n), dtype=bool)
+    taken_sizes = taken.sum(axis=1)
+    masks = [np.zeros((0, n), dtype=bool)]
+    for size in np.flatnonzero(counts):
+        taken_of_size = taken[taken_sizes == size]
+        keys = {mask.tobytes() for mask in taken_of_size}
+        n_left = comb(n, size) - len(keys)
+        count = int(counts[size])
+        if count > n_left:
+            raise ValueError(
+                f"counts must be at most {n_left} for the size {size}, since so many "
+                f"coalitions of {size} of {n} players are left. Got {count}."
+            )
+        if 2 * (len(keys) + count) >= comb(n, size):
+            masks.append(_draw_listed(rng, n, size, count, keys))
+        else:
+            n_before = taken_of_size.sum(axis=0)
+            masks.append(_draw_balanced(rng, size, count, keys, n_before))
+    return np.concatenate(masks)
+
+
+def _draw_listed(rng, n, size, count, keys):
+    """Coalitions of a size, from a list of all but those whose bytes are in a set."""
+    members = np.array(list(combinations(range(n), size)), dtype=np.int64)
+    masks = np.zeros((len(members), n), dtype=bool)
+    np.put_along_axis(masks, members, True, axis=1)
+    is_left = [mask.tobytes() not in keys for mask in masks]
+    masks = masks[is_left]
+    return masks[rng.permutation(len(masks))[:count]]
+
+
+def _draw_balanced(rng, size, count, keys, n_before):
+    """Coalitions of a size, pieces of permutations; their bytes are added to a set.
+
+    ``n_before``, (n,), are the numbers of coalitions taken before that have a player.
+    """
+    n = len(n_before)
+    masks = np.zeros((count, n), dtype=bool)
+    # Players that are members less often than others come first.
+    queue = rng.permutation(np.flatnonzero(n_before < n_before.max()))
+    n_drawn = 0
+    while n_drawn < count:
+        if len(queue) < size:
+            # Those left of the last permutation come first, then the others.
+            order = rng.permutation(n)
+            is_waiting = np.isin(order, queue)
+            queue = np.concatenate([queue, order[~is_waiting], order[is_waiting]])
+        mask = np.zeros(n, dtype=bool)
+        mask[queue[:size]] = True
+        queue = queue[size:]
+        key = mask.tobytes()
+        if key not in keys:
+            keys.add(key)
+            masks[n_drawn] = mask
+            n_drawn += 1
+    return masks
 
 
 def neyman_allocation(std, count, floor=0.25):

@@ -8,7 +8,7 @@ import pytest
 from skvalue import DataShapleyValuer
 from skvalue.estimation import Checkpoint, read_arrays
 
-SAMPLERS = ["exact", "stratified", "permutation"]
+SAMPLERS = ["exact", "stratified", "permutation", "process"]
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
@@ -16,9 +16,12 @@ def fit(path, sampler):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 2))
     y = (X[:, 0] > 0).astype(int)
-    n = 8 if sampler == "exact" else 20
+    n = {"exact": 8, "process": 12}.get(sampler, 20)
     valuer = DataShapleyValuer(
-        sampler=sampler, max_evaluations=400, random_state=0, checkpoint=path
+        sampler=sampler,
+        max_evaluations=100 if sampler == "process" else 400,
+        random_state=0,
+        checkpoint=path,
     )
     return valuer.fit(X[:n], y[:n], X_val=X[n:], y_val=y[n:])
 

@@ -5,7 +5,12 @@ from math import comb
 import numpy as np
 import pytest
 
-from skvalue.samplers import SizeStrata, draw_subsets, neyman_allocation
+from skvalue.samplers import (
+    SizeStrata,
+    draw_distinct,
+    draw_subsets,
+    neyman_allocation,
+)
 from skvalue.semivalues import size_weights, tabulated_semivalue
 
 SEMIVALUES = ["shapley", "banzhaf", "leave-one-out", (4, 1), (1, 16), (0.5, 2.5)]
@@ -83,3 +88,61 @@ def test_neyman_allocation_by_hand(std, count, floor, counts):
 
 def test_neyman_allocation_gives_all_draws():
     assert neyman_allocation(np.ones(7), 32).sum() == 32
+
+
+# Different coalitions -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n", "counts"),
+    [
+        (6, [0, 2, 5, 7, 5, 2, 0]),
+        (6, [1, 6, 15, 20, 15, 6, 1]),  # all
+        (30, [0, 30, 100, *[40] * 25, 100, 30, 0]),
+        (3, [0, 0, 0, 0]),
+    ],
+)
+def test_distinct_subsets_are_different_and_of_the_sizes_asked_for(n, counts):
+    masks = draw_distinct(np.random.default_rng(0), counts)
+    assert len(np.unique(masks, axis=0)) == len(masks) == sum(counts)
+    np.testing.assert_array_equal(np.repeat(np.arange(n + 1), counts), masks.sum(1))
+
+
+@pytest.mark.parametrize("count", [2, 9, 10])  # of 20, of which 10 are taken
+def test_subsets_that_are_taken_are_not_drawn_again(count):
+    rng = np.random.default_rng(0)
+    taken = draw_distinct(rng, [0, 0, 0, 10, 0, 0, 0])
+    masks = draw_distinct(rng, [0, 0, 0, count, 0, 0, 0], taken)
+    assert len(np.unique(np.concatenate([taken, masks]), axis=0)) == 10 + count
+
+
+def test_players_are_members_about_equally_often_over_several_draws():
+    rng = np.random.default_rng(0)
+    counts = np.zeros(21, dtype=int)
+    counts[7] = 10
+    masks = draw_distinct(rng, counts)
+    for _ in range(3):
+        masks = np.concatenate([masks, draw_distinct(rng, counts, masks)])
+    n_memberships = masks.sum(axis=0)
+    assert np.ptp(n_memberships) <= 1  # 280 memberships of 20 players
+
+
+def test_subsets_of_a_size_are_drawn_with_equal_probabilities():
+    rng = np.random.default_rng(0)
+    counts = np.zeros(6 + 1, dtype=int)
+    counts[2] = 3
+    total = np.zeros((6, 6))
+    for _ in range(2000):
+        masks = draw_distinct(rng, counts).astype(float)
+        total += masks.T @ masks
+    pairs = total[np.triu_indices(6, 1)]
+    np.testing.assert_allclose(pairs, 2000 * 3 / 15, rtol=0.2)
+
+
+def test_more_subsets_than_there_are_left_are_refused():
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match="at most 4 for the size 1.*Got 5"):
+        draw_distinct(rng, [0, 5, 0, 0, 0])
+    taken = np.eye(4, dtype=bool)[:3]
+    with pytest.raises(ValueError, match="at most 1 for the size 1.*Got 2"):
+        draw_distinct(rng, [0, 2, 0, 0, 0], taken)

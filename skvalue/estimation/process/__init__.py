@@ -1,0 +1,11 @@
+"""A Gaussian process over the coalitions of few players, with closed forms.
+
+Its posterior mean and variance of a semivalue are sums over all 2^n coalitions in
+closed form, so that each of few evaluations is used for all players and for any
+semivalue.
+"""
+
+from .closed_forms import pair_covariances, prior_variances, utility_covariances
+from .design import MAX_COALITIONS, MAX_PLAYERS, ProcessDesign, allocate, size_masses
+from .fit import condition, fit_process, pair_posterior, semivalue_posterior
+from .kernel import Hyper, HyperPrior, covariance, negative_log_posterior
