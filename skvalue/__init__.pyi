@@ -42,5 +42,6 @@ from .valuers import ScoresValuer as ScoresValuer
 from .valuers import SemivalueValuer as SemivalueValuer
 from .valuers import TKNNShapleyValuer as TKNNShapleyValuer
 from .valuers import UnrolledValuer as UnrolledValuer
+from .valuers import game_values as game_values
 
 __version__: str

@@ -54,7 +54,14 @@ def check_influence(printed):
 
 
 # What an example must show, beyond running.
+def check_game_values(printed):
+    rows = re.findall(r"^(\w+) +root mean squared error ([\d.]+)$", printed, re.M)
+    errors = {name: float(error) for name, error in rows}
+    assert errors["process"] < 0.3 * errors["stratified"]
+
+
 CHECKS = {
+    "retraining/plot_game_values.py": check_game_values,
     "inspection/plot_influence_of_rows.py": check_influence,
     "priarta/plot_market.py": check_market,
     "cleaning/plot_mislabelled_digits.py": check_mislabelled_digits,

@@ -1,5 +1,7 @@
 """Valuers of rows, one file or folder per method."""
 
+from .any_game import GameValues as GameValues
+from .any_game import game_values as game_values
 from .beta_shapley import BetaShapleyValuer as BetaShapleyValuer
 from .data_banzhaf import DataBanzhafValuer as DataBanzhafValuer
 from .data_oob import DataOOBValuer as DataOOBValuer

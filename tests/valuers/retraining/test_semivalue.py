@@ -415,7 +415,8 @@ def test_weights_are_routed_through_a_pipeline():
 
 def test_errors_are_those_of_other_random_numbers():
     fits = [
-        fit(quick(random_state=seed, max_evaluations=200), 20) for seed in range(10)
+        fit(quick(sampler="stratified", random_state=seed, max_evaluations=200), 20)
+        for seed in range(10)
     ]
     errors = np.mean([valuer.values_error_ for valuer in fits], axis=0)
     deviations = np.std([valuer.values_ for valuer in fits], axis=0, ddof=1)
@@ -471,7 +472,7 @@ def test_signs_are_decided_where_the_interval_excludes_zero(antithetic):
     ],
 )
 def test_bad_intervals_are_refused(method, args, message):
-    valuer = fit(quick(max_evaluations=100))
+    valuer = fit(quick(sampler="stratified", max_evaluations=100))
     with pytest.raises(ValueError, match=message):
         getattr(valuer, method)(*args)
 
@@ -610,7 +611,7 @@ def test_the_bits_are_the_same_for_any_number_of_threads_of_a_batched_solver(n_j
 
 
 def test_values_in_batches_agree_with_those_one_by_one():
-    options = {"max_evaluations": 100, "random_state": 0}
+    options = {"sampler": "stratified", "max_evaluations": 100, "random_state": 0}
     batched = fit(DataShapleyValuer(TIGHT, **options))
     single = fit(DataShapleyValuer(TIGHT, batch="never", **options))
     np.testing.assert_allclose(batched.values_, single.values_, atol=1e-6)
@@ -662,8 +663,9 @@ class TestRefusedWarmStarts:
 
 
 def test_merged_fits_are_based_on_the_coalitions_of_both():
-    first = fit(quick(max_evaluations=600, random_state=1))
-    second = fit(quick(max_evaluations=600, random_state=2))
+    options = {"sampler": "stratified", "max_evaluations": 600}
+    first = fit(quick(**options, random_state=1))
+    second = fit(quick(**options, random_state=2))
     mean = (first.values_ + second.values_) / 2
     error = first.values_error_.mean()
     count = first.n_evaluations_
@@ -674,8 +676,9 @@ def test_merged_fits_are_based_on_the_coalitions_of_both():
 
 
 def test_a_fit_cannot_be_merged_twice():
-    first = fit(quick(max_evaluations=600, random_state=1))
-    second = fit(quick(max_evaluations=600, random_state=2))
+    options = {"sampler": "stratified", "max_evaluations": 600}
+    first = fit(quick(**options, random_state=1))
+    second = fit(quick(**options, random_state=2))
     first.merge(second)
     with pytest.raises(ValueError, match="other random numbers.* same seed 2 in both"):
         first.merge(second)
