@@ -111,6 +111,28 @@ def test_the_best_mean_is_best_where_gradients_vary(script):
 
 
 @of("gradient_figures")
+def test_closeness_is_that_of_the_page(script):
+    """Of 200 releases the distance of the running mean falls from 6.3 to 0.49."""
+    closeness = script.release_closeness(
+        200, noise="correlated", noise_multiplier=0.1, random_state=0
+    )
+    assert closeness.distance[0] == pytest.approx(6.303, abs=5e-4)
+    assert closeness.distance[-1] == pytest.approx(0.488, abs=5e-4)
+
+
+@of("rank_fidelity")
+@pytest.mark.slow
+def test_ranks_of_private_values_are_those_of_the_page(run):
+    printed = run("--draws 4 --methods TKNN 'Layered, all values'")
+    tknn, layered = table_rows(printed, "| TKNN") + table_rows(printed, "| Layered")
+    assert tknn[-1] == "0.817, 0.90"
+    assert layered[-1] == "0.991, 0.93"
+    for cells, published in ((tknn, 0.986), (layered, 0.992)):
+        correlation = float(cells[2].split(",")[0])
+        assert correlation == pytest.approx(published, abs=0.03)
+
+
+@of("gradient_figures")
 def test_the_table_of_figures_is_printed(script, run):
     printed = run("--permutations 20")
     assert [printed.count(f"\n| {name} ") for name in script.NOISES] == [2, 2, 2]
@@ -171,7 +193,7 @@ def test_a_direction_that_is_retaken_finds_bad_parties_too(script, rng, retaken)
 def test_gradient_parties_print_published_and_measured_figures(run, tmp_path):
     save_images(tmp_path, "mnist", 1, 28, 400)
     small = "--parties 10 --size 5 --permutations 4 --repeats 1 --round-permutations 4"
-    printed = run(f"--data . --parts sets federated --sets mnist {small}")
+    printed = run(f"--data . --parts sets federated --sets mnist --rate 1 {small}")
     sets, by_sums, by_means, loss = table_rows(printed, "| mnist")
     assert sets[:4] == ["mnist", "10", "5", "4"]
     assert by_sums[:6] == ["mnist", "accuracy", "sum", "10", "5", "4"]
