@@ -102,7 +102,8 @@ def test_a_filter_encodes_for_its_valuer_and_its_estimator(container, frame):
     X_kept, y_kept = (
         ValueFilter(KNNShapleyValuer(3), embedding="auto").fit(X, y).fit_resample(X, y)
     )
-    assert type(X_kept) is type(X)
+    is_kept_as_it_is = container != "arrow"  # a table becomes a frame of pandas
+    assert not is_kept_as_it_is or type(X_kept) is type(X)
     assert len(y_kept) == 108
 
 
