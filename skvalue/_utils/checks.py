@@ -21,6 +21,14 @@ def redact_errors(name):
         yield
     except ValueError as error:
         first_line = str(error).partition("\n")[0]
+        # What scikit-learn says below shows rows.
+        if first_line.startswith("Expected 2D array, got"):
+            raise ParameterError(
+                name,
+                f"must have two dimensions. {first_line.rstrip(':')}. Reshape your "
+                f"data using {name}.reshape(-1, 1) if it has a single feature, or "
+                f"{name}.reshape(1, -1) if it contains a single sample.",
+            ) from None
         if first_line == "Complex data not supported":
             raise ValueError(f"{first_line}: {name} must hold real numbers.") from None
         if "could not convert string" in first_line:

@@ -584,6 +584,8 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
                 refuse("estimator", rule, self.estimator)
 
         folds = make_folds(self.cv, y, groups, is_classifier, seed)
+        if is_classifier and self.estimator is None:
+            _check_two_classes(y, folds)
         tasks = []
         for model, X in zip(models.values(), inputs):
             tasks += [(model, X, y, train, test, classes) for train, test in folds]
@@ -763,6 +765,19 @@ def _group_duplicates(duplicates, y):
         "columns do not tell rows apart, so that equal rows do not count as duplicates"
     )
     return every_row_alone, every_row_alone, [note]
+
+
+def _check_two_classes(y, folds):
+    """Refuse folds that are trained on one class, which the default models are not."""
+    for train, _ in folds:
+        if len(np.unique(y[train])) < 2:
+            raise ParameterError(
+                "y",
+                "must have two rows of at least two classes, which are no duplicates, "
+                "so that models are trained on both. Got "
+                f"{len(y)} rows, of which a fold without {len(y) - len(train)} has one "
+                "class.",
+            )
 
 
 def _merge_groups(held_together, group_codes):

@@ -190,14 +190,17 @@ def row_steps(optimum, rows, signs):
     return steps_of(factors.rho), steps_of(factors.first_order), factors.lengths
 
 
-def third_derivatives(rows, z, loss):
-    """Third derivatives of the losses of rows with decisions z, (K p, K p, K p)."""
+def third_derivatives(X, weights, z, loss):
+    """Third derivatives of the losses of rows with decisions z, (K p, K p, K p).
+
+    They do not depend on the labels.
+    """
     k = z.shape[1]
     derivatives = []
     for unit in np.eye(k):
-        for column in rows.X.T:
+        for column in X.T:
             curvature = loss.curvature_derivative(z, column[:, None] * unit)
-            derivatives.append(gram(rows.X, rows.weights[:, None, None] * curvature))
+            derivatives.append(gram(X, weights[:, None, None] * curvature))
     return np.array(derivatives)
 
 

@@ -78,6 +78,38 @@ def test_steps_of_squared_losses_are_exact(estimator, scoring, players):
     assert has_step.mean() > 0.9  # of nearly all players
 
 
+DEPENDENT = {
+    "a column twice": lambda X: np.c_[X, X[:, :1]],
+    "a constant": lambda X: np.c_[X, np.ones(len(X))],
+    "zeros": np.zeros_like,
+    "more columns than rows": lambda X: np.c_[X, X**2, X**3, np.sin(5 * X)],
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("columns", DEPENDENT)
+@pytest.mark.parametrize("size", [1, 2, 3, 6])
+@pytest.mark.parametrize(
+    "estimator",
+    [LinearRegression(), Ridge(1e-300), Ridge(1e-13), Ridge(1e-11), Ridge(1e-3)],
+    ids=str,
+)
+def test_steps_of_dependent_columns_are_finite(estimator, columns, size, rng):
+    """With hardly any penalty, contributions are those of trained models."""
+    X = rng.normal(size=(12, 2))
+    y = X[:, 0] + 0.1 * rng.normal(size=12)
+    X = DEPENDENT[columns](X)
+    model_game = ModelGame(
+        estimator, X, y, X[:7] + 0.1, y[:7], scoring="neg_mean_squared_error"
+    )
+    game = MarginalGame(model_game)
+    mask = np.arange(12) < size
+    contributions, lengths = game.steps(mask)
+    assert np.isfinite(contributions).all()
+    assert (lengths == 0).all()
+    np.testing.assert_allclose(contributions, game.trained(mask), rtol=1e-5, atol=1e-6)
+
+
 @each_kind_of_players
 @pytest.mark.parametrize(("n_classes", "scoring"), LOGISTIC)
 def test_steps_of_log_losses_are_of_second_order(n_classes, scoring, players):

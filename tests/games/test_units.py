@@ -1,11 +1,14 @@
 """Linear games where columns have any offset and unit: against models in 60 digits."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 
 from skvalue import LeaveOneOutValuer
+from skvalue.exceptions import ImpreciseValuesWarning
 from skvalue.games import MarginalGame, ModelGame
 
 from ..cases import one_of_each
@@ -81,6 +84,41 @@ def test_few_rows_in_the_dual_have_the_optimum(offset, units, C, fit_intercept):
     game, exact = logistic_game(2, offset, units, C, fit_intercept, n_columns=9)
     expected = [exact(mask) for mask in FEW]
     np.testing.assert_allclose(game.utility(FEW), expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "C", "offset", "unit"),
+    one_of_each([2, 3], [1e-2, 1.0, 100.0], [0.0, 1e4], [1e4, 1e6]),
+)
+def test_few_rows_of_a_large_unit_are_imprecise(n_classes, C, offset, unit):
+    """They are separable, and the penalty nearly vanishes: a warning says so, once."""
+    unit = unit / np.sqrt(C)
+    game, _ = logistic_game(n_classes, offset, (unit,), C, n_columns=9)
+    with pytest.warns(ImpreciseValuesWarning, match="few right digits.*Scale the col"):
+        game.utility(FEW)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        game.utility(FEW)
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "C", "unit"),
+    [(2, 1.0, 1.0), (3, 1.0, 1.0), (2, 1e-2, 10.0), (2, 1.0, 1e-6), (3, 100.0, 10.0)],
+)
+def test_few_rows_of_an_ordinary_unit_are_precise(n_classes, C, unit):
+    game, exact = logistic_game(n_classes, 0.0, (unit,), C, n_columns=9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        utilities = game.utility(FEW)
+    np.testing.assert_allclose(utilities, [exact(mask) for mask in FEW], rtol=1e-5)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_many_rows_of_a_large_unit_are_precise(n_classes):
+    game, _ = logistic_game(n_classes, 0.0, (1e6,), 1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        game.utility(LARGE)
 
 
 @pytest.mark.parametrize(

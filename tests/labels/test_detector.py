@@ -50,6 +50,32 @@ def test_entries_too_large_to_be_squared_are_refused(factor, container):
         detector().fit(container(factor * X), y)
 
 
+@pytest.mark.parametrize("estimator", [None, GaussianNB()])
+@pytest.mark.parametrize("container", [list, np.array])
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_rows_of_one_dimension_are_refused_without_their_values(
+    task, container, estimator
+):
+    if task == "regression" and estimator is not None:
+        estimator = LinearRegression()
+    X = container([0.0, 1.25, 2.5, 3.75] * 3)
+    message = r"^X must have two dimensions\. .*X\.reshape\(-1, 1\)"
+    with pytest.raises(ValueError, match=message) as info:
+        detector(estimator, task=task).fit(X, [0, 1] * 6)
+    assert "1.25" not in str(info.value)
+
+
+@pytest.mark.parametrize("n_rows", [3, 4, 9])
+def test_a_class_of_one_row_beside_another_is_refused(n_rows):
+    """The fold that holds it out is trained on one class."""
+    X = np.arange(float(n_rows))[:, None]
+    y = ["a"] * (n_rows - 1) + ["b"]
+    with pytest.raises(ValueError, match=f"y must have two rows .* Got {n_rows} rows"):
+        detector().fit(X, y)
+    # An estimator may be trained on one class.
+    assert detector(GaussianNB()).fit(X, y).values_.shape == (n_rows,)
+
+
 # Probabilities of columns with names --------------------------------------------------
 
 LABELS = {

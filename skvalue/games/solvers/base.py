@@ -9,6 +9,8 @@ from sklearn.utils import check_array
 from ..._utils.checks import refuse_large
 from ..._utils.parallel import ordered_map, tiles
 from ..._utils.sklearn import check_parameters
+from ..._utils.warned import warn
+from ...exceptions import ImpreciseValuesWarning
 from ...linear import FAILED, ONE_CLASS, UNSOLVED
 from .loop import fit_and_score
 from .scores import Scores
@@ -40,6 +42,7 @@ class BatchedSolver(ABC):
         self.X = X
         self.X_val = X_val
         self.scores = Scores(training)
+        self.has_warned = False
         self.weights = training.sample_weight
         if self.weights is None:
             self.weights = np.ones(len(X))
@@ -99,6 +102,10 @@ class BatchedSolver(ABC):
         """Precompute what all tiles use."""
         return
 
+    def notice(self, sizes):
+        """A warning if digits of coalitions of these sizes are lost, or None."""
+        return None
+
     @abstractmethod
     def tile_scores(self, masks, sizes):
         """Scores of a tile of nonempty coalitions, and the status of each."""
@@ -110,6 +117,10 @@ class BatchedSolver(ABC):
         of workers.
         """
         self.prepare()
+        message = self.notice(masks.sum(axis=1))
+        if message is not None and not self.has_warned:
+            self.has_warned = True
+            warn(message, ImpreciseValuesWarning)
         tasks = [
             (masks[tile], masks[tile].sum(axis=1))
             for tile in tiles(len(masks), self.tile)

@@ -116,6 +116,10 @@ class LogisticSolver(BatchedSolver):
         self._max_dual_rows = 0
         self._is_prepared = False
 
+        # Largest squared norm of a row, in units in which the penalty is 1.
+        squares = np.square(self.X * self.unit) @ (self.penalty > 0)
+        self._largest_norm = self.C * squares.max()
+
     def fits(self):
         if self.n_classes == 2:
             return True
@@ -133,11 +137,28 @@ class LogisticSolver(BatchedSolver):
         is_compiled = type(self.engine) is CompiledNewton
         if n_penalised >= 4 and is_compiled and self.training.sample_weight is None:
             self._dual_X = self.X * self.unit
-            largest = self.C * np.einsum("ij,ij->i", self._dual_X, self._dual_X).max()
-            if largest <= _MAX_DUAL_NORM:
+            if self._largest_norm <= _MAX_DUAL_NORM:
                 self._max_dual_rows = n_penalised // 2
         self.start = coefs[0, 0]
         self._is_prepared = True
+
+    def notice(self, sizes):
+        """See `BatchedSolver`: rows as few as columns are separable.
+
+        Their coefficients are limited by the penalty alone, whose digits are lost if it
+        nearly vanishes beside the rows.
+        """
+        n_penalised = np.count_nonzero(self.penalty)
+        are_few = (sizes > 1) & (sizes <= n_penalised)
+        if self._largest_norm <= _MAX_DUAL_NORM or not are_few.any():
+            return None
+        return (
+            f"Models of as few rows as columns ({n_penalised}) have few right digits: "
+            f"C={self.C:g} hardly penalises coefficients of columns of this size, of "
+            "which rows have squared norms of up to "
+            f"{self._largest_norm / self.C:.0e}. Scale the columns, for example by "
+            "StandardScaler."
+        )
 
     def tile_scores(self, masks, sizes):
         counts = self.counts(masks)

@@ -32,6 +32,9 @@ _MAX_LENGTH = 1.0
 # Condition number of a Gram matrix from which steps may be wrong.
 _WIDEST = 1e10
 
+# Penalty whose inverse is as good as infinite.
+_TINY = 1e-100
+
 _MIN_TRAINED = 16  # players trained for real
 _MAX_MASK_ENTRIES = 2**24  # of the masks in memory at once
 MOST_PREDICTIONS = 2_000_000  # most predictions at once
@@ -306,6 +309,13 @@ class LinearMarginals:
         self.solver = solver
         self.scores = solver.scores
 
+        # A penalty that nearly vanishes beside the rows is none to a Gram matrix.
+        is_penalised = solver.penalty > 0
+        total = np.square(solver.X[:, is_penalised]).sum()
+        smallest = solver.penalty[is_penalised].min(initial=np.inf)
+        has_penalty = type(solver) is not LeastSquaresSolver and smallest > _TINY
+        self._may_be_singular = not has_penalty or smallest * _WIDEST < total
+
     def n_drawn(self, n_rows, n_players):
         """Number of players to train for real with a coalition of a given size."""
         return n_players if n_rows <= self.n_needed + 1 else 0
@@ -343,7 +353,7 @@ class LinearMarginals:
 
     def has_unique_model(self, S):
         """Whether columns of the rows S are far from dependent, or penalised."""
-        if type(self.solver) is not LeastSquaresSolver:
+        if not self._may_be_singular:
             return True
         mask = _mask_of(S, len(self.solver.X))
         _, solved = self.solver.engine.coefs(mask, _WIDEST)
@@ -672,9 +682,9 @@ class LogisticMarginals:
         signs, codes = players
         third = None
         if n_coefs <= MOST_COEFFICIENTS:
-            S = coalition.rows
-            members = WeightedRows(solver.X[S], solver.y[S], solver.weights[S])
-            third = third_derivatives(members, members.X @ coefs.T, optimum.loss)
+            X = solver.X[coalition.rows]
+            weights = solver.weights[coalition.rows]
+            third = third_derivatives(X, weights, X @ coefs.T, optimum.loss)
 
         def utilities_after(steps):
             moved = coefs + steps.reshape(-1, *coefs.shape)
