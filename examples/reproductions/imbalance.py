@@ -7,7 +7,8 @@ rows, so that its value is low although nothing is wrong with it: a filter that 
 the lowest values drops the minority. This script measures the cost, and that of the two
 remedies of skvalue:
 
-- ``stratify=True`` of the filters: the same fraction of every class is dropped;
+- ``stratify=True`` of the filters, a cap: of a class at most as many rows are dropped
+  as labels can be wrong in it, by held-out probabilities;
 - ``class_weight="balanced"`` of the valuer: both classes have the same weight in the
   utility.
 
@@ -26,7 +27,9 @@ seeds: the fraction of the rows with the minority label that is dropped, and the
 of balanced accuracy by cleaning, with its standard error. The last lines are the
 largest costs of the remedies on clean labels.
 
-What the figures show (2,000 rows, 10 seeds). Without a remedy, cleaning drops nearly
+What the figures show (2,000 rows, 10 seeds; they were measured when ``stratify=True``
+still dropped the same fraction of every class, and no run of the cap has replaced
+them). Without a remedy, cleaning drops nearly
 all of the minority. On clean labels, at most this much balanced accuracy is lost with
 the remedies:
 
@@ -92,7 +95,7 @@ class RandomValuer(BaseEstimator):
 
 
 def remedies(seed):
-    """Name -> valuer, and whether the filter is stratified."""
+    """Name -> valuer, and whether the filter caps what a class can lose."""
     out_of_bag = DataOOBValuer(n_estimators=100, random_state=seed)
     return {
         "KNN": (KNNShapleyValuer(), False),

@@ -163,10 +163,16 @@ def check_validation_weights(weights, n_points):
 
 
 def check_length(values, name, n, of="X"):
-    """Refuse values whose length is not ``n``."""
+    """Refuse values whose length is not ``n``, the number of rows of another input.
+
+    ``of``: its name; "rows" are row numbers, of which each has an entry.
+    """
     if len(values) != n:
+        each = "each of the rows" if of == "rows" else f"row of {of}"
+        preposition = "for" if of == "rows" else "per"
         raise ParameterError(
-            name, f"must have one entry per row of {of} ({n}). Got {len(values)}."
+            name,
+            f"must have one entry {preposition} {each} ({n}). Got {len(values)}.",
         )
 
 

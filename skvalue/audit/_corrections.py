@@ -243,7 +243,8 @@ def read_corrections(path):
     Returns
     -------
     corrections : list of Correction
-        All of them, those that are not accepted included.
+        All of them, those that are not accepted included; none if there is a header
+        alone, as an audit that has nothing to correct writes it.
 
     Raises
     ------
@@ -266,13 +267,11 @@ def read_corrections(path):
     """
     refuse_no_file(path, "corrections")
     content = Path(path).read_bytes()
-    # An audit that has nothing to correct writes a header alone.
-    if len(content.splitlines()) == 1:
-        raise ParameterError(
-            "corrections",
-            "must have a row below the header. Got none: there is nothing to correct.",
-        )
     columns = [name for name in _COLUMNS if name != "why"]
+    # An audit that has nothing to correct writes a header alone.
+    lines = content.decode("utf-8-sig", errors="replace").splitlines()
+    if len(lines) == 1 and set(columns) <= set(re.split("[,;\t]", lines[0])):
+        return []
     return [_correction(line) for line in read_lines(content, "corrections", columns)]
 
 

@@ -189,7 +189,6 @@ BAD = {
     "FOLDER/train.csv FOLDER/report.json -o HERE/n.csv": (
         "report must be one with verdicts"
     ),
-    "FOLDER/train.csv HERE/none.csv -o HERE/n.csv": "there is nothing to correct",
     "HERE/table.ods HERE/ok.csv -o HERE/n.csv": "the table must end in one of",
     "FOLDER/train.csv HERE/no.json -o HERE/n.csv": "report must be a file that exists",
     "FOLDER/train.csv HERE/no.csv -o HERE/n.csv": "No such file",
@@ -201,7 +200,6 @@ def test_bad_input_is_one_sentence_and_leaves_no_file(line, audited, tmp_path, c
     folder, raw, _ = audited
     header = "row,column,old,new,why,accept\n"
     (tmp_path / "ok.csv").write_text(f"{header}5,label,high,low,,\n")
-    (tmp_path / "none.csv").write_text(corrections_to_csv([]))
     (tmp_path / "table.ods").write_bytes(b"")
     before = sorted(tmp_path.iterdir())
     words = line.replace("FOLDER", str(folder)).replace("HERE", str(tmp_path))
@@ -483,3 +481,12 @@ def test_the_lines_of_the_readme_run_one_after_the_other(tmp_path, monkeypatch, 
         "yes",
     ]
     assert "Next: look at the rows of train.html" in capsys.readouterr().out
+
+
+def test_a_table_with_nothing_to_correct_stays_as_it_is(tmp_path, capsys):
+    table = tmp_path / "t.csv"
+    table.write_bytes(b"a;y\r\n1;u\r\n2;v\r\n")
+    (tmp_path / "c.csv").write_text(corrections_to_csv([]))
+    assert command(f"fix {table} {tmp_path}/c.csv -o {tmp_path}/f.csv") == 0
+    assert "nothing to correct" in capsys.readouterr().out
+    assert (tmp_path / "f.csv").read_bytes() == table.read_bytes()

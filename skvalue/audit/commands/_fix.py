@@ -79,6 +79,8 @@ def _run(options):
     write_files({options.output: content, options.changes: corrections_to_csv(changes)})
     print(*changes[:_SHOWN], sep="\n")
     print(f"{options.output}: {len(changes)} corrections, listed in {options.changes}.")
+    if not corrections:
+        print("There is nothing to correct: the table is as it was.")
     n_other = sum(not correction.accept for correction in corrections)
     if n_other and ending_of(options.corrections) != ".json":
         print(
