@@ -139,6 +139,42 @@ def search_one(claim, clean=one_clean, rows=with_canary, records=RECORDS):
     )
 
 
+# The sum of two values ----------------------------------------------------------------
+
+GROUP = (QUERY, 1)
+
+
+@lru_cache
+def sum_claim(single=False):
+    """What a query of two rows charges to its ledger; or what one of a row charges."""
+    ledger = Ledger(None, "audit", epsilon=10.0, delta=1e-5)
+    valuer = fit(ROWS, n_layers=1, ledger=ledger)
+    valuer.value_of_group(GROUP[:1] if single else GROUP)
+    return ledger.charges[0].event
+
+
+def sum_clean(rows):
+    """The sum of both values, without noise: noise is too small to see."""
+    with playing(rows, together):
+        return fit(rows, epsilon=1e12, n_layers=1).value_of_group(GROUP).value
+
+
+def sum_scores(n, single=False):
+    """Sums of both neighbours, the larger first, with the noise of n queries each."""
+    clean = sorted(map(sum_clean, NEIGHBOURS), reverse=True)
+    return [value + draw_noise(sum_claim(single), n) for value in clean]
+
+
+@lru_cache
+def sum_noise(n):
+    """Noise of n queries of two rows, each on a fit of its own."""
+    values = [fit(ROWS, n_layers=1).value_of_group(GROUP).value for _ in range(n)]
+    return (
+        np.array(values)
+        - fit(ROWS, epsilon=1e12, n_layers=1).value_of_group(GROUP).value
+    )
+
+
 # A number of blocks that is random ----------------------------------------------------
 
 

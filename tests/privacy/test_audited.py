@@ -373,6 +373,15 @@ def layered_value(
     )
 
 
+def layered_sum(single=False):
+    return Audited(
+        partial(layered.sum_claim, single),
+        lambda claim, n: layered.sum_scores(n, single),
+        None if single else lambda claim, n: layered.sum_noise(250),
+        partial(layered.search_one, clean=layered.sum_clean),
+    )
+
+
 def layered_secret(n, public=False):
     return Audited(
         layered.secret_claim, lambda claim, n: layered.secret_scores(n, public), n=n
@@ -428,6 +437,7 @@ AUDITED = {
     f"{IN_RUN}, the parameters of a run": trajectory(),
     # Of Laplace noise more draws are needed.
     f"{LAYERED}, one value": layered_value(lambda claim, n: layered.one_noise(250)),
+    f"{LAYERED}, the sum of two values": layered_sum(),
     f"{LAYERED}, one value on secret coalitions": layered_secret(150),
     f"{LAYERED}, all values": layered_values("all", N_FEW_FITS),
     f"{LAYERED}, the vector of all values": layered_values("publish", N_FEW_FITS),
@@ -508,6 +518,9 @@ BROKEN = {
             layered.search_intercept,
         ),
         STATED,
+    ),
+    f"{LAYERED} with the noise of one value on the sum of two": Broken(
+        layered_sum(single=True), STATED
     ),
     f"{LAYERED} with coalitions that are known, claimed secret": Broken(
         layered_secret(N_RUNS, public=True), {"game"}
