@@ -1,5 +1,6 @@
 """Tables from files: right, asked or refused, and never wrong in silence."""
 
+import re
 from collections import Counter
 from contextlib import suppress
 from time import perf_counter
@@ -414,6 +415,33 @@ def test_files_of_other_kinds_that_are_not_whole_are_refused(kind, tmp_path):
     path.write_bytes(b"\x1f\x8bnothing of the kind")
     with pytest.raises(ValueError, match="the file must be"):
         read_table(path, "y")
+
+
+# Encodings ----------------------------------------------------------------------------
+
+WORDS = {
+    "cp1253": "Αθήνα νερό θάλασσα μικρός μεγάλος σπίτι",
+    "shift_jis": "東京 大阪 日本語 カタカナ ひらがな 電車",
+    "gbk": "北京 上海 中文 房间 干净 服务 很好",
+}
+
+
+@pytest.mark.parametrize("codec", WORDS)
+def test_an_unknown_encoding_is_asked_with_one_that_is_probable(codec, tmp_path):
+    pytest.importorskip("charset_normalizer")
+    words = WORDS[codec].split() * 10
+    rows = [f"{i};{word};{i % 7}" for i, word in enumerate(words)]
+    text = "\n".join(["a;name;x", *rows])
+    path = tmp_path / "t.csv"
+    path.write_bytes(text.encode(codec))
+    with pytest.raises(
+        ValueError, match="encoding is unknown; by .* a text is"
+    ) as error:
+        read_table(path)
+    assert error.value.parameter == "encoding"
+    name = re.search(r"Pass encoding='(\w+)' if", str(error.value))[1]
+    frame = read_table(path, encoding=name).frame
+    assert frame["name"].tolist() == words
 
 
 # Time ---------------------------------------------------------------------------------

@@ -1,13 +1,18 @@
 """From the bytes of a file to its text: the encoding, or why it is unknown.
 
-Refusals name the parameter of `read_table` that decides.
+Refusals name the parameter of `read_table` that decides. charset-normalizer is asked
+for a suggestion alone: it has an answer for every file, and takes "garçon" for Baltic
+and a few degree signs for Japanese, without a word. So an encoding is read by its signs
+or as Western European words, and a person decides on all others.
 """
 
 import codecs
 import re
+from contextlib import suppress
 
 import numpy as np
 
+from ..._utils.optional import import_optional
 from ...exceptions import ParameterError
 
 _NO_TEXT = {
@@ -25,7 +30,8 @@ _MARKS = {
     codecs.BOM_UTF16_BE: "utf-16-be",
     codecs.BOM_UTF8: "utf-8",
 }
-_HEAD = 100_000  # bytes among which zeros are counted
+_HEAD = 100_000  # bytes among which zeros are counted, or an encoding is looked for
+_ASKED = 1000  # lines of which a suggestion is made
 _TWO_BYTES = 0.3  # fraction of non-ASCII bytes in UTF-8 pairs, from which it is UTF-8
 
 # Fraction of the non-ASCII characters that must stand as in Western European words.
@@ -61,7 +67,7 @@ def decode(raw, encoding=None):
     text = raw.decode("cp1252", errors="replace")
     if "\ufffd" not in text and _fraction_western(text) >= _WESTERN:
         return text, "cp1252"
-    raise _unknown("the encoding is unknown.")
+    raise _unknown_encoding(raw)
 
 
 def _unknown(problem):
@@ -69,6 +75,24 @@ def _unknown(problem):
     return ParameterError(
         "encoding", problem, "Pass {}.", [("encoding", ...)], subject=""
     )
+
+
+def _unknown_encoding(raw):
+    """The error of a file without signs of its encoding, with one that is probable."""
+    with suppress(ImportError):
+        normalizer = import_optional("charset_normalizer", "a suggestion")
+        lines = [line for line in raw.splitlines() if not line.isascii()]
+        best = normalizer.from_bytes(b"\n".join(lines[:_ASKED])[:_HEAD]).best()
+        match = re.search(r".{0,10}[^\x00-\x7f].{0,10}", str(best or ""))
+        if match is not None:
+            return ParameterError(
+                "encoding",
+                f"the encoding is unknown; by {best.encoding} a text is {match[0]!r}.",
+                "Pass {} if that is right, else another.",
+                [("encoding", best.encoding)],
+                subject="",
+            )
+    return _unknown("the encoding is unknown.")
 
 
 def _codec_by_mark(raw):

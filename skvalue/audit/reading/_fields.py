@@ -1,6 +1,10 @@
 """From the text of a file to its fields: separator and header, or why they are unknown.
 
-Refusals name the parameter of `read_table` that decides.
+Refusals name the parameter of `read_table` that decides. The module `csv` splits the
+lines, and not pandas: that pads short rows, names a second column "a.1", takes a first
+column for names of rows, and reads letters behind a closing quote, all without a word;
+its errors do not say where a quote was opened; and it does not tell which bytes are of
+which row, which `to_bytes` and `fix_table` need.
 """
 
 import csv

@@ -4,6 +4,12 @@ A pattern says what an entry must be. It is a check, a function that takes an en
 its name and returns the entry to use or raises ValueError; or it is made of patterns:
 ``[pattern]`` for all entries of a list, ``(pattern, ...)`` for each place of a list, or
 ``{field: pattern}``.
+
+A library of schemas does not take their place: types are the smaller part of what is
+checked. Rows must be rows of the report, different, and in groups apart from each
+other, pictures must load nothing, and what one field must hold depends on others; a
+field that is there twice is refused; and messages name the field, the rule and the
+value, as all others do.
 """
 
 import re
