@@ -25,7 +25,7 @@ from scipy.special import expit
 from scipy.stats import binom
 from sklearn.linear_model import LogisticRegression
 
-from skvalue import KNNShapleyValuer
+from skvalue import KNNShapleyValuer, TKNNShapleyValuer
 from skvalue.collaborative import GramRelease
 from skvalue.privacy import (
     GaussianEvent,
@@ -39,6 +39,7 @@ from skvalue.privacy import (
 )
 from skvalue.rewards import largest_rho, rho_targets
 from skvalue.semivalues import enumerate_semivalue
+from skvalue.valuers import public_baseline
 from skvalue.valuers.tknn_shapley import neighbour_values
 
 DELTA = 1e-5
@@ -121,8 +122,8 @@ def T5():
 
 
 def T6():
-    """Error at epsilon 1 of a count of 50 rows, which is the sampled one over the
-    rate."""
+    """What a sample does: to the error at epsilon 1 of a count of 50 rows, if it is
+    rescaled (which the paper does not do), and to values without any noise."""
     for n_points in (100, 1000):
         exact = calibrate_gaussian(1.0, DELTA, math.sqrt(n_points), "add_remove").scale
         found = [f"{exact:.1f} without samples"]
@@ -138,6 +139,36 @@ def T6():
             error = math.hypot(scale / rate, math.sqrt(50 * (1 - rate) / rate))
             found.append(f"{error:.1f} at rate {rate:g}")
         yield f"{n_points} points: standard error {', '.join(found)}"
+
+    # Values of rows that join samples of these counts, on average over the samples.
+    rng = np.random.default_rng(0)
+    X, X_val = rng.normal(size=(2000, 4)), rng.normal(size=(100, 4))
+    y, y_val = (rows[:, 0] + rng.normal(size=len(rows)) > 0 for rows in (X, X_val))
+    valuer = TKNNShapleyValuer(1.0, metric="euclidean")
+    exact = valuer.fit(X, y.astype(int), X_val=X_val, y_val=y_val.astype(int)).values_
+    baseline = public_baseline(
+        X, y.astype(int), X_val, y_val.astype(int), 1.0, "euclidean"
+    )
+    inside = np.linalg.norm(X[:, None] - X_val, axis=2) <= 1.0
+    is_same = y[:, None] == y_val
+    same = (inside & is_same).sum(axis=0)
+    other = (inside & ~is_same).sum(axis=0)
+    for rate in (0.1, 0.01):
+        samples = (
+            rng.binomial(same, rate, (200, 100)),
+            rng.binomial(other, rate, (200, 100)),
+        )
+        worth = neighbour_values(*samples, 2, joins=True)
+        of_same, of_other = (part.mean(axis=0) for part in worth)
+        values = (inside * np.where(is_same, of_same, of_other)).mean(axis=1)
+        errors = [
+            np.abs(values / np.abs(values).sum() - part / np.abs(part).sum()).sum()
+            for part in (exact, baseline)
+        ]
+        yield (
+            f"rate {rate:g}, no noise: L1 distance from exact values {errors[0]:.2f}, "
+            f"from the row against public points {errors[1]:.2f}, each scaled to norm 1"
+        )
 
 
 def T7():

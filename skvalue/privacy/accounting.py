@@ -9,7 +9,7 @@ events are refused.
 
 import math
 from collections import Counter
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from .._utils.checks import check_delta, check_epsilon
@@ -179,12 +179,20 @@ def _raw_epsilon(events, delta):
     event = _closed_form_event(events)
     if event is not None:
         return _epsilon(event, delta)
-    pld = compose_plds(frozenset(events.items()))
-    epsilon = float(pld.get_epsilon_for_delta(delta))
+    epsilon = _composed_epsilon(frozenset(events.items()), delta)
     bound = _summed_bound(events)
     if bound is not None and bound.delta <= delta:
         epsilon = min(epsilon, bound.epsilon)
     return epsilon
+
+
+@lru_cache(maxsize=64)
+def _composed_epsilon(events, delta):
+    """Epsilon of a frozen set of (event, count), by their privacy loss distribution.
+
+    Fits of one setting ask for it each time, for their report.
+    """
+    return float(compose_plds(events).get_epsilon_for_delta(delta))
 
 
 # Simplification of events -------------------------------------------------------------

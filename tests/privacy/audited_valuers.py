@@ -128,6 +128,56 @@ def search_tknn(claim):
     )
 
 
+# Fresh samples of rows for all balls. The canary is in all balls, and alone in them.
+SAMPLED_EPSILON = 4.0
+SAMPLING_RATE = 0.2
+N_SAMPLED_BALLS = 20
+FAR_ROWS = [(50.0, 0), (50.0, 1)]
+SAMPLED_CANARY = (0.3, 0)
+
+
+def sampled_fit(rows, epsilon=SAMPLED_EPSILON, **parameters):
+    x, y = np.array(rows).T
+    valuer = TKNNShapleyValuer(
+        0.5,
+        metric="euclidean",
+        epsilon=epsilon,
+        delta=DELTA,
+        sampling_rate=SAMPLING_RATE,
+        denoise=False,
+        max_contributions=None,
+        **parameters,
+    )
+    return valuer.fit(
+        x[:, None],
+        y.astype(int),
+        X_val=np.zeros((N_SAMPLED_BALLS, 1)),
+        y_val=np.arange(N_SAMPLED_BALLS) % 2,
+    )
+
+
+def sampled_claim():
+    return charged(lambda **ledger: sampled_fit(FAR_ROWS, **ledger))
+
+
+@lru_cache
+def sampled_scores(n, epsilon=SAMPLED_EPSILON):
+    """Log-likelihood ratios of n fits with the canary, and of n without it.
+
+    It adds one to the first count of a ball of its label, and to the second of others.
+    """
+    is_own = np.arange(N_SAMPLED_BALLS) % 2 == 0
+    scores = []
+    for rows in ([*FAR_ROWS, SAMPLED_CANARY], FAR_ROWS):
+        counts = np.array([sampled_fit(rows, epsilon).counts_ for _ in range(n)])
+        counts = np.where(is_own, counts[:, 0], counts[:, 1])
+        scale = sampled_claim().event.event.scale
+        ratio = np.exp((counts - 0.5) / scale**2)
+        mixture = 1 - SAMPLING_RATE + SAMPLING_RATE * ratio
+        scores.append(np.log(mixture).sum(axis=1))
+    return scores
+
+
 # Gradients of a linear regression -----------------------------------------------------
 
 # Gradients of canaries are as long as can be, one way or the other. Steps are so short

@@ -44,11 +44,14 @@ DELTA = 1e-5
 N_RUNS = 20_000
 HALF_THE_NOISE = epsilon_from_mu(2 * mu_from_epsilon(EPSILON, DELTA), DELTA)
 
+LARGE_EPSILON = 30.0  # at which noise on sampled counts is a third of that at 4
+
 # Noise that is half of what it should be: 600 runs on either side show it in the game,
 # by a lower bound on delta that is at least 0.07 too large (20 seeds); 100 draws show
 # it in the variance.
 N_FITS = 600
 N_FEW_FITS = 100
+N_SAMPLED_FITS = 400
 
 
 @dataclass(frozen=True)
@@ -344,6 +347,15 @@ def tknn(*setting):
     )
 
 
+def sampled_tknn(epsilon=valuers.SAMPLED_EPSILON):
+    """Counts of fresh samples, with noise for some epsilon."""
+    return Audited(
+        valuers.sampled_claim,
+        lambda claim, n: valuers.sampled_scores(n, epsilon),
+        n=N_SAMPLED_FITS,
+    )
+
+
 def gradients(kind, search=None, short=1.0):
     return Audited(
         partial(valuers.gradient_claim, kind),
@@ -425,6 +437,7 @@ AUDITED = {
     "SellerRelease of its own radius, add_remove": own_radius("add_remove"),
     "TKNNShapleyValuer, a row added or removed": tknn("add_remove"),
     "TKNNShapleyValuer, a row replaced": tknn("replace"),
+    "TKNNShapleyValuer, fresh samples": sampled_tknn(),
     f"{GRADIENTS}, local noise": gradients("gradients", valuers.search_gradients),
     f"{GRADIENTS}, along a public direction": gradients(
         "projected", valuers.search_projected
@@ -472,6 +485,9 @@ BROKEN = {
     ),
     "TKNNShapleyValuer with noise that forgets M": Broken(
         tknn("add_remove", "M"), NOISE
+    ),
+    "TKNNShapleyValuer, fresh samples with a third of the noise": Broken(
+        sampled_tknn(LARGE_EPSILON), {"game"}
     ),
     # Noise of one round, for all rounds, is short by the same factor.
     f"{GRADIENTS} with noise for C in place of 2 C, gradients": Broken(

@@ -6,6 +6,9 @@ tries to tell two neighbours apart from results of the mechanism and compares it
 success with the whole profile delta(epsilon). It has most power at epsilon = 8; the
 constants of a mechanism do not depend on epsilon. A passed audit proves nothing; a
 failed one disproves the guarantee, except with probability `fail`.
+
+`membership_inference` is no test of a guarantee: it measures how well the known attack
+of the TKNN-Shapley paper tells members from others by values, on average.
 """
 
 from ..._utils.lazy import attach_stub

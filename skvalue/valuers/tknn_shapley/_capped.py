@@ -16,6 +16,19 @@ def capped_balls(X, X_val, radius, metric, cap):
     These are at most the ``cap`` nearest to each row, (n_rows, n_points). They depend
     on the distances of the row to public points; of tied points the first is nearer.
     """
+    for rows, distances, inside in all_balls(X, X_val, radius, metric):
+        distances[~inside] = np.inf
+        nearest = np.argsort(distances, axis=1, kind="stable")[:, :cap]
+        is_near = np.zeros_like(inside)
+        np.put_along_axis(is_near, nearest, True, axis=1)
+        yield rows, is_near & inside
+
+
+def all_balls(X, X_val, radius, metric):
+    """Yield slices of rows, their distances from all points, and masks of their balls.
+
+    Both are of shape (n_rows, n_points), and depend on each row and point alone.
+    """
     X_val = X_val.astype(np.float64)
     closed = radius + 1e-12 if metric == "cosine" else radius * (1 + 1e-12)
     room = int(get_config()["working_memory"] * 2**20 // (64 * len(X_val)))
@@ -23,12 +36,7 @@ def capped_balls(X, X_val, radius, metric, cap):
     for start in range(0, len(X), step):
         rows = slice(start, min(start + step, len(X)))
         distances = _distances(X[rows].astype(np.float64), X_val, metric)
-        inside = distances <= closed
-        distances[~inside] = np.inf
-        nearest = np.argsort(distances, axis=1, kind="stable")[:, :cap]
-        is_near = np.zeros_like(inside)
-        np.put_along_axis(is_near, nearest, True, axis=1)
-        yield rows, is_near & inside
+        yield rows, distances, distances <= closed
 
 
 def _distances(X, X_val, metric):

@@ -31,6 +31,8 @@ class NoisyGame:
     denoise: bool
     # Largest number of balls in which a row is counted; None: all.
     cap: int | None
+    # Probability of a row to be in the sample of a ball; None: all rows are counted.
+    sampling_rate: float | None = None
 
     def balls(self, X, y, points, n_jobs):
         """The balls around points, for rows X of classes y (None: one class)."""
@@ -86,11 +88,13 @@ class NoisyGame:
     def errors(self, counts, model):
         """Draws of the errors of the values of both kinds of neighbours.
 
-        Without a model, the counts get new noise, and the error is the change of the
-        values. With a model, counts are drawn from the posterior, and there are two
-        ways. In the first, the error is the difference between the values and those of
-        the drawn counts: it shows what the noise leaves unknown. In the second, values
-        are estimated from the drawn counts with new noise, and the error is their
+        Without a model, the counts get new noise, and that of new samples where rows
+        are sampled, and the error is the change of the values.
+
+        With a model, counts are drawn from the posterior, and there are two ways. In
+        the first, the error is the difference between the values and those of the drawn
+        counts: it shows what the noise leaves unknown. In the second, values are
+        estimated from the drawn counts with new noise, and the error is their
         difference from the values of the drawn counts: it includes the bias of the
         estimate.
 
@@ -111,8 +115,10 @@ class NoisyGame:
         if model is None:
             values = np.array(self.estimate(counts, None)[:2])
             noise = rng.standard_normal((2 * _N_ERROR_DRAWS, *counts.shape))
-            redrawn = counts + self.noise * noise
-            errors = [self.estimate(noisy, None)[:2] - values for noisy in redrawn]
+            redrawn = counts + self._deviations(counts) * noise
+            errors = [
+                np.subtract(self.estimate(noisy, None)[:2], values) for noisy in redrawn
+            ]
             return np.array([errors])
 
         posterior = model.draws(counts, rng)
@@ -127,6 +133,14 @@ class NoisyGame:
             posterior_errors.append(values - drawn_values[:, i])
             estimation_errors.append(estimated - drawn_values[:, i])
         return np.array([posterior_errors, estimation_errors])
+
+    def _deviations(self, counts):
+        """Standard deviations of noisy counts: of the noise, and of the samples."""
+        if self.sampling_rate is None:
+            return self.noise
+        # Of a binomial number whose mean is about the count.
+        of_sample = (1 - self.sampling_rate) * np.maximum(counts, 0)
+        return np.sqrt(self.noise**2 + of_sample)
 
     def by_label(self, value_same, value_other, points):
         """Value of a neighbour of each label at each point, times the point's weight.

@@ -6,11 +6,18 @@ from ...privacy import make_report, sentences
 
 
 def ball_report(
-    event, delta, *, auto_radius=False, groups=False, noise_random_state=None
+    event,
+    delta,
+    *,
+    auto_radius=False,
+    groups=False,
+    sampled=False,
+    noise_random_state=None,
 ):
     """The report of a private fit.
 
-    ``auto_radius``: whether `fit` chose the radius by the public points.
+    ``auto_radius``: whether `fit` chose the radius by the public points. ``sampled``:
+    whether each count is of a sample of the rows.
     """
     protects = (
         "whether a row is in the data and what it contains, in counts_, in the values "
@@ -27,6 +34,13 @@ def ball_report(
     if groups:
         not_protected.append(sentences.GROUPS)
 
+    assumptions = [sentences.NOT_A_POINT]
+    if sampled:
+        assumptions.append(
+            "the samples stay secret: a fresh one is drawn for each validation point, "
+            "noise is composed over all points, and the value of a row tells its owner "
+            "at most which samples it was in"
+        )
     chosen = "metric and all other parameters"
     if not auto_radius:
         chosen = f"radius, {chosen}"
@@ -39,7 +53,7 @@ def ball_report(
         against="all other owners together, and every reader of what is released",
         not_protected=not_protected,
         assumptions=(
-            sentences.NOT_A_POINT,
+            *assumptions,
             f"{chosen} were chosen without looking at the rows",
             sentences.PREPARATION,
             sentences.OTHER_RELEASES,

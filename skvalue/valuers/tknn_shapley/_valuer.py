@@ -41,6 +41,7 @@ from ._noisy import NoisyGame, standard_errors
 from ._overlap import counted_balls
 from ._radius import choose_radius
 from ._report import ball_report
+from ._sampled import SampledBalls, sampled_event
 from ._targets import TargetGame
 
 # The event of counts in balls, of which a number can contain one row.
@@ -191,6 +192,14 @@ class TKNNShapleyValuer(BaseValuer):
         Whether to estimate the values from counts that are smoothed over the validation
         points. It costs no privacy. Otherwise the released counts are rounded and
         clipped at zero.
+    sampling_rate : float, default=None
+        With None, all rows are counted. A number is the algorithm of the paper, which
+        has 0.01: in each ball, the rows of a fresh secret sample are counted, in which
+        each row is with this probability; noise is composed exactly over all points.
+        Counts are not rescaled, so that values are those of a row that joins a sample
+        and are larger than those of all rows. It needs ``denoise=False``,
+        ``max_contributions=None`` and another relation than "replace". See the user
+        guide for when it is worth using.
     reader : {"curator"}, default=None
         Who reads the result of `fit_transform`: the values of all rows together are for
         a curator, who has the rows anyway. With None, `fit_transform` raises an error
@@ -288,6 +297,7 @@ class TKNNShapleyValuer(BaseValuer):
             None,
         ],
         "denoise": ["boolean"],
+        "sampling_rate": [Interval(Real, 0, 1, closed="right"), None],
     }
 
     def __init__(
@@ -311,6 +321,7 @@ class TKNNShapleyValuer(BaseValuer):
         relation="add_remove",
         max_contributions: int | str | None = "auto",
         denoise=True,
+        sampling_rate: float | None = None,
         reader=None,
         ledger=None,
         noise_random_state=None,
@@ -333,6 +344,7 @@ class TKNNShapleyValuer(BaseValuer):
         self.relation = relation
         self.max_contributions = max_contributions
         self.denoise = denoise
+        self.sampling_rate = sampling_rate
         self.reader = reader
         self.ledger = ledger
         self.noise_random_state = noise_random_state
@@ -373,15 +385,27 @@ class TKNNShapleyValuer(BaseValuer):
         """As `_value`, with noise: counts -> release -> values at points -> sum."""
         points = problem.splits[0].points
         radius = attributes["radius_"]
-        contributions, cap = counted_balls(
-            points.X, radius, self.metric, self.max_contributions
-        )
-        event = ball_event(self.epsilon, self.delta, contributions, self.relation)
+        is_sampled = self.sampling_rate is not None
+        cap = None
+        if is_sampled:
+            event = sampled_event(
+                self.epsilon,
+                self.delta,
+                len(points),
+                self.relation,
+                self.sampling_rate,
+            )
+        else:
+            contributions, cap = counted_balls(
+                points.X, radius, self.metric, self.max_contributions
+            )
+            event = ball_event(self.epsilon, self.delta, contributions, self.relation)
         report = ball_report(
             event,
             self.delta,
             auto_radius=self.radius == "auto",
             groups=problem.groups is not None,
+            sampled=is_sampled,
             noise_random_state=self.noise_random_state,
         )
         label = "TKNNShapleyValuer: counts in balls"
@@ -391,16 +415,25 @@ class TKNNShapleyValuer(BaseValuer):
             semivalue=self.semivalue,
             radius=radius,
             metric=self.metric,
-            noise=event.scale,
+            noise=release.noise.scale,
             denoise=self.denoise,
             cap=cap,
+            sampling_rate=self.sampling_rate,
         )
 
         workers = n_workers(self.n_jobs)
         result = None
         with run.steps(1, "validation points evaluated") as done, one_blas_thread():
             neighbours = game.balls(problem.X, problem.y, points.X, workers)
-            counts = same_and_other(neighbours.counts, points.y)
+            counted = neighbours
+            if is_sampled:
+                space = make_space(
+                    problem.X, self.metric, problem.y, problem.n_classes + 1
+                )
+                counted = SampledBalls(
+                    space, points.X, radius, self.sampling_rate, self.noise_random_state
+                )
+            counts = same_and_other(counted.counts, points.y)
 
             # The release: what follows is a function of it and of each row.
             counts = release.of(counts)
@@ -410,8 +443,18 @@ class TKNNShapleyValuer(BaseValuer):
                 return neighbours.sum(weights)
 
             model = game.model(counts, points)
-            value_same, value_other, utility = game.estimate(counts, model)
+            value_same, value_other, utility = game.estimate(
+                counts, model, joins=is_sampled
+            )
             values = sum_over_balls(value_same, value_other)
+            if is_sampled:
+                # A row that is in a sample does not join it.
+                own_same, own_other, _ = game.estimate(counts, model)
+                values += counted.sum(
+                    game.by_label(
+                        own_same - value_same, own_other - value_other, points
+                    )
+                )
             half = np.full(len(points), 0.5)
             baseline = sum_over_balls(half, -half)
             errors = standard_errors(
@@ -486,6 +529,11 @@ class TKNNShapleyValuer(BaseValuer):
         check_engine(self.engine, self.device, problem.X, self.metric)
         if self._is_private:
             self._check_private_parameters(problem)
+        elif self.sampling_rate is not None:
+            raise ValueError(
+                "sampling_rate must be None without epsilon: a secret sample amplifies "
+                f"noise, and there is none. Got {self.sampling_rate!r}."
+            )
         engine = get_engine(self.engine, self.device)
         return {
             "radius_": self._choose_radius(problem),
@@ -521,6 +569,28 @@ class TKNNShapleyValuer(BaseValuer):
                 "metric must not be 'precomputed' with epsilon: the noise depends on "
                 "the distances between the validation points. Got "
                 f"{self.metric!r}."
+            )
+        if self.sampling_rate is not None:
+            self._check_sampling_parameters()
+
+    def _check_sampling_parameters(self):
+        """Refuse the first parameter that samples of the rows rule out."""
+        if self.denoise:
+            raise ValueError(
+                "denoise must be False with sampling_rate: counts of fresh samples are "
+                "not smooth over the points. Got True."
+            )
+        if self.max_contributions is not None:
+            raise ValueError(
+                "max_contributions must be None with sampling_rate: noise is composed "
+                "over all validation points, whatever number of balls can contain a "
+                f"row. Got {self.max_contributions!r}."
+            )
+        if self.relation == "replace":
+            raise ValueError(
+                "relation must be 'add_remove' or 'null' with sampling_rate: the "
+                "composition over samples is exact for a row that is there or not. Got "
+                "'replace'."
             )
 
     def _choose_radius(self, problem):
