@@ -137,7 +137,7 @@ class PriArTaScorer(BaseEstimator):
     >>> X_buyer, X_near, X_far = rng.normal(size=(3, 500, 2))
     >>> PriArTaScorer().fit(X_buyer).transform([X_near, X_far + 2]).round(1)
     array([[0.1],
-           [2.2]])
+           [2.8]])
     """
 
     _parameter_constraints: dict = {

@@ -704,7 +704,7 @@ def test_fit_transform_is_for_the_curator(data):
         ({"epsilon": -1.0}, "epsilon must be a finite number above 0"),
         (
             {"delta": 1e-30},
-            "epsilon must be smaller: samplers of integer noise are exact",
+            "delta must be larger: samplers of integer noise are exact",
         ),
         ({"delta": 0.0}, "delta must be strictly between 0 and 1"),
         ({"delta": 1.0}, "delta must be strictly between 0 and 1"),
