@@ -7,6 +7,11 @@ import sys
 import numpy as np
 import pytest
 from public_estimators import VALUERS, build_quick, each_valuer, each_with_one_of
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
+
+import skvalue
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::skvalue.exceptions.FailedCoalitionsWarning"),
@@ -62,3 +67,56 @@ def test_values_do_not_depend_on_the_layout_of_rows(cls, layout, dtype, rng):
     expected = build_quick(cls).fit(X, y).values_
     values = build_quick(cls).fit(LAYOUTS[layout](X), y).values_
     np.testing.assert_array_equal(values, expected)
+
+
+# Models whose coalitions compiled loops fit.
+MODELS = [
+    LinearRegression(),
+    Ridge(),
+    LogisticRegression(),
+    GaussianNB(),
+    KNeighborsClassifier(3),
+    NearestCentroid(),
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_values_by_models_do_not_depend_on_the_layout_of_rows(
+    model, layout, dtype, rng
+):
+    X = rng.normal(size=(30, 3)).astype(dtype)
+    y = (X[:, 0] > 0).astype(int)
+    options = {"max_evaluations": 120, "random_state": 0}
+    expected = skvalue.DataShapleyValuer(model, **options).fit(X, y)
+    valuer = skvalue.DataShapleyValuer(model, **options).fit(LAYOUTS[layout](X), y)
+    np.testing.assert_array_equal(valuer.values_, expected.values_)
+
+
+# One byte, two and four hold the codes of so many classes.
+@pytest.mark.parametrize("n_classes", [3, 300, 70_000])
+@pytest.mark.parametrize(
+    "valuer",
+    [
+        skvalue.KNNShapleyValuer(3, utility="original", task="classification"),
+        skvalue.KNNShapleyValuer(
+            3, utility="original", task="classification", semivalue="banzhaf"
+        ),
+        skvalue.KNNShapleyValuer(
+            3, utility="original", task="classification", max_rank=20
+        ),
+    ],
+    ids=["Shapley", "Banzhaf", "nearest ranks"],
+)
+def test_values_do_not_depend_on_the_type_of_codes(valuer, n_classes, rng):
+    n = n_classes + 50
+    X = rng.normal(size=(n, 2)).astype(np.float32)
+    y = np.concatenate([np.arange(n_classes), rng.integers(0, 2, 50)])
+    X_val = rng.normal(size=(4, 2)).astype(np.float32)
+    y_val = np.zeros(4, dtype=int)
+    values = valuer.fit(X, y, X_val=X_val, y_val=y_val).values_
+    # Classes that no validation point has are one.
+    merged = np.minimum(y, 1)
+    expected = valuer.fit(X, merged, X_val=X_val, y_val=y_val).values_
+    np.testing.assert_allclose(values, expected, rtol=1e-9, atol=1e-15)
