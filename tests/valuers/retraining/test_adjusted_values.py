@@ -83,7 +83,8 @@ def test_the_attribute_states_the_ratio_of_errors_and_the_fits_saved(plain, adju
 
 
 def test_auto_adjusts_where_fits_one_by_one_are_explained():
-    assert fit(quick(max_evaluations=1100)).adjustment_.used
+    valuer = quick(sampler="stratified", max_evaluations=1100)
+    assert fit(valuer).adjustment_.used
 
 
 @pytest.mark.parametrize(

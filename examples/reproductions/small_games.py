@@ -1,0 +1,218 @@
+"""
+Few players, few evaluations: game_values and every estimator of shapiq
+=======================================================================
+
+Root mean squared errors of Shapley values of 33 games of 13 to 20 players, all of whose
+coalitions were evaluated once (small_games_made.py), at equal numbers of evaluations:
+
+    python small_games_made.py GAMES
+    SHAPIQ_PYTHON small_games_peers.py GAMES RESULTS --seeds 4 --budgets 0 100 200
+    python small_games.py GAMES RESULTS --seeds 4 --budgets 0 100 200
+    python small_games.py GAMES RESULTS --table
+
+The last line prints the tables: for each game the error of the best of the estimators
+of shapiq, chosen in hindsight for this game and budget, over that of game_values (above
+1: skvalue is better), with the standard error of the ratio over seeds; geometric means
+over data games (parties and rows); the same for each estimator of shapiq; coverage of
+two standard errors; and CPU time. A budget of 0 is 2n + 2. Fewer seeds are run above
+200 evaluations, see `n_seeds` of small_games_peers.py. An error below 1e-5 of the
+standard deviation of the exact values counts as that: both are exact.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+from small_games_peers import Lookup, budgets_of, load, n_seeds, shapley_values
+
+from skvalue import game_values
+
+BUDGETS = (0, 100, 200, 500, 1000, 2000, 4000)
+EXACT = 1e-5  # of the standard deviation of the values
+
+
+def run(folder, results, seeds, budgets, names):
+    """Squared errors, coverage and seconds of game_values, kept in RESULTS."""
+    results.mkdir(exist_ok=True)
+    for name in names or sorted(path.stem for path in folder.glob("*.npz")):
+        v, n, _ = load(folder, name)
+        exact = shapley_values(v, n)
+        path = results / f"{name}.skvalue.json"
+        kept = {"errors": {}, "covered": {}, "seconds": {}}
+        if path.exists():
+            kept = json.loads(path.read_text())
+        for budget in budgets_of(n, budgets):
+            n_repeats = n_seeds(budget, seeds)
+            if len(kept["errors"].get(str(budget), [])) >= n_repeats:
+                continue
+            errors = []
+            is_covered = []
+            start = time.process_time()
+            for seed in range(n_repeats):
+                lookup = Lookup(v, n)
+                estimated = game_values(
+                    lookup,
+                    n,
+                    sampler="process",
+                    max_evaluations=budget,
+                    random_state=seed,
+                )
+                if lookup.count != budget:
+                    raise RuntimeError(f"{lookup.count} evaluations, not {budget}")
+                misses = estimated.values - exact
+                errors.append(float(np.mean(misses**2)))
+                tiny = 1e-9 * max(1.0, np.abs(exact).max())
+                within = np.abs(misses) <= 2 * estimated.errors + tiny
+                is_covered.append(float(within.mean()))
+            seconds = (time.process_time() - start) / n_repeats
+            kept["errors"][str(budget)] = errors
+            kept["covered"][str(budget)] = is_covered
+            kept["seconds"][str(budget)] = seconds
+            path.write_text(json.dumps(kept))
+        print(name, flush=True)
+
+
+def log_rmse(squares, spread):
+    """Log of the root mean squared error of seeds, and its standard error."""
+    mean = np.mean(squares)
+    rmse = max(np.sqrt(mean), EXACT * spread)
+    error = 0.0
+    if mean > 0:
+        error = 0.5 * np.std(squares, ddof=1) / mean / np.sqrt(len(squares))
+    return np.log(rmse), error
+
+
+def log_ratios(results, name):
+    """(estimator of shapiq, budget) -> log ratio of errors and its standard error."""
+    ours = json.loads((results / f"{name}.skvalue.json").read_text())
+    peers = json.loads((results / f"{name}.shapiq.json").read_text())
+    ratios = {}
+    for key, squares in peers["errors"].items():
+        label, budget = key.split("|")
+        if budget not in ours["errors"]:
+            continue
+        log_peer, peer_error = log_rmse(squares, peers["spread"])
+        log_ours, own_error = log_rmse(ours["errors"][budget], peers["spread"])
+        is_first = int(budget) == 2 * peers["n"] + 2
+        column = 0 if is_first else int(budget)
+        error = np.hypot(peer_error, own_error)
+        ratios[label, column] = (log_peer - log_ours, error)
+    return ratios, peers["kind"], ours
+
+
+def best_of(ratios, budget):
+    """The least log ratio at a budget, its error and its estimator; None if none."""
+    at_budget = [
+        (*ratio, label) for (label, column), ratio in ratios.items() if column == budget
+    ]
+    return min(at_budget, default=None)
+
+
+def heading(columns):
+    names = ["2n+2" if column == 0 else str(column) for column in columns]
+    print(f"{'':32s}" + "".join(f"{name:>16s}" for name in names))
+
+
+def mean_ratio(ratios):
+    """Geometric mean of (log ratio, error) pairs, with its standard error, as text."""
+    if not ratios:
+        return ""
+    logs, errors = np.array([ratio[:2] for ratio in ratios], dtype=float).T
+    mean = np.exp(logs.mean())
+    error = mean * np.sqrt((errors**2).sum()) / len(errors)
+    return f"{mean:.2f} +- {error:.2f}"
+
+
+def table(results):
+    """Print the tables of all games that have both results."""
+    games = {}
+    for path in sorted(results.glob("*.skvalue.json")):
+        name = path.name.split(".")[0]
+        if (results / f"{name}.shapiq.json").exists():
+            games[name] = log_ratios(results, name)
+    budgets_run = {budget for ratios, _, _ in games.values() for _, budget in ratios}
+    columns = [budget for budget in BUDGETS if budget in budgets_run]
+
+    print("Error of the best estimator of shapiq in hindsight over that of game_values")
+    heading(columns)
+    best = {}
+    for name, (ratios, _, _) in games.items():
+        cells = []
+        for budget in columns:
+            best[name, budget] = best_of(ratios, budget)
+            of_game = best[name, budget]
+            cells.append(mean_ratio([] if of_game is None else [of_game]))
+        print(f"{name:32s}" + "".join(f"{cell:>16s}" for cell in cells))
+
+    def is_data(name):
+        return games[name][1] in ("parties", "rows")
+
+    groups = {
+        "tuned, data games": [g for g in games if is_data(g) and g[:4] != "new_"],
+        "new, data games": [g for g in games if is_data(g) and g[:4] == "new_"],
+        "explanations": [g for g in games if games[g][1] == "features"],
+        "known": [g for g in games if games[g][1] == "known"],
+        "all but explanations": [g for g in games if games[g][1] != "features"],
+    }
+    for group, names in groups.items():
+        cells = []
+        for budget in columns:
+            present = [best[name, budget] for name in names if best[name, budget]]
+            cells.append(mean_ratio(present))
+        print(f"{group:32s}" + "".join(f"{cell:>16s}" for cell in cells))
+    cells = []
+    for budget in columns:
+        present = [best[g, budget] for g in groups["all but explanations"]]
+        present = [ratio for ratio in present if ratio]
+        cells.append(f"{sum(ratio[0] < 0 for ratio in present)} of {len(present)}")
+    print(f"{'games lost, no explanations':32s}" + "".join(f"{c:>16s}" for c in cells))
+
+    print("\nError of each estimator of shapiq over that of game_values, data games")
+    heading(columns)
+    labels = sorted({label for ratios, _, _ in games.values() for label, _ in ratios})
+    for label in labels:
+        cells = []
+        for budget in columns:
+            ratios = [
+                games[name][0].get((label, budget)) for name in filter(is_data, games)
+            ]
+            cells.append(mean_ratio([ratio for ratio in ratios if ratio]))
+        print(f"{label:32s}" + "".join(f"{cell:>16s}" for cell in cells))
+
+    for field, title in (("covered", "Coverage of two errors"), ("seconds", "CPU s")):
+        print(f"\n{title}: mean over games, least and largest")
+        heading(columns)
+        cells = []
+        for budget in columns:
+            figures = []
+            for _, _, ours in games.values():
+                # 2n + 2 is a budget of no column.
+                keys = [key for key in ours[field] if int(key) == budget]
+                if budget == 0:
+                    keys = [key for key in ours[field] if int(key) < 50]
+                figures.extend(float(np.mean(ours[field][key])) for key in keys)
+            cells.append(
+                f"{np.mean(figures):.2f} ({min(figures):.2f}-{max(figures):.2f})"
+            )
+        print(f"{'':32s}" + "".join(f"{cell:>17s}" for cell in cells))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("results", type=Path)
+    parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--budgets", type=int, nargs="+", default=(0, 100, 200))
+    parser.add_argument("--games", nargs="+")
+    parser.add_argument("--table", action="store_true")
+    options = parser.parse_args()
+    if options.table:
+        table(options.results)
+        return
+    run(options.folder, options.results, options.seeds, options.budgets, options.games)
+
+
+if __name__ == "__main__":
+    main()
