@@ -80,10 +80,24 @@ def test_equal_rows_have_no_slope(n_equal, rng):
 
 def test_least_squares_cuts_small_singular_values(rng):
     X, y, X_val, y_val = targets()
-    scale = np.array([1, 1, 1, 1, 1e-8])  # `tol` leaves the last column out
     y = y + 3 * X[:, 4]
+    for rows in (X, X_val):  # `tol` leaves the difference of two columns out
+        rows[:, 4] = rows[:, 0] + 1e-8 * rows[:, 4]
     masks = coalitions(rng, 40, "permutation")
-    check_equal(LinearRegression(), (X * scale, y, X_val * scale, y_val), masks)
+    check_equal(LinearRegression(), (X, y, X_val, y_val), masks)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-8, 1e8])
+def test_least_squares_keeps_a_column_of_another_unit(scale, rng):
+    """The estimator itself leaves out a column of a small unit, by its `tol`."""
+    X, y, X_val, y_val = targets()
+    y = y + 3 * X[:, 4]
+    units = np.array([1, 1, 1, 1, scale])
+    masks = coalitions(rng, 40, "permutation")
+    masks = masks[masks.sum(axis=1) > 7]  # of fewer rows the least norm has a unit
+    game = ModelGame(LinearRegression(), X * units, y, X_val * units, y_val)
+    expected = ModelGame(LinearRegression(), X, y, X_val, y_val).utility(masks)
+    np.testing.assert_allclose(game.utility(masks), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

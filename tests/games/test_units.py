@@ -211,8 +211,10 @@ def test_leave_one_out_has_the_optimum(method, n_classes, offset, units, C):
         model = ExactLogistic(X[:N][mask], y[:N][mask], n_classes, C)
         return -model.losses(*points).mean()
 
+    # The estimator adds columns times coefficients and the intercept, which cancel.
+    rtol = 1e-8 if offset < 1e8 else 1e-7
     utility = exact(np.ones(N, bool))
-    assert valuer.utility_ == pytest.approx(utility, rel=1e-8)
+    assert valuer.utility_ == pytest.approx(utility, rel=rtol)
     for i in (2, 11):
         expected = utility - exact(np.arange(N) != i)
         assert valuer.values_[i] == pytest.approx(expected, rel=1e-6, abs=1e-8)

@@ -157,4 +157,17 @@ class LeastSquaresSolver(LinearSolver):
         return np.r_[coef, y_mean - mean @ coef]
 
     def _lstsq(self, X, y):
-        return lstsq(X, y, cond=self.training.estimator.tol, check_finite=False)[0]
+        """Coefficients (p,) of least norm.
+
+        The estimator drops a column of a small unit beside one of a large unit, as if
+        it depended on it. If columns are independent in units of their own, the
+        coefficients are those of all of them.
+        """
+        tol = self.training.estimator.tol
+        coef, _, rank, _ = lstsq(X, y, cond=tol, check_finite=False)
+        n_rows, n_columns = X.shape
+        sizes = np.sqrt(np.square(X).sum(axis=0))
+        if rank == n_columns or n_rows < n_columns or not sizes.all():
+            return coef
+        scaled, _, rank, _ = lstsq(X / sizes, y, cond=tol, check_finite=False)
+        return scaled / sizes if rank == n_columns else coef
