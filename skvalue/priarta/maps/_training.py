@@ -217,9 +217,7 @@ class TrainedTransformer(
         network, device, dtype = self._network_for_rows()
         rows = np.empty((len(X), self._n_features_out))
         with torch.no_grad():
-            for tile in tiles(len(X), _BATCH_SIZE):
-                batch = self._examples.tensor(X[tile]).to(device)
-                batch = self._examples.unit(batch).to(dtype)
+            for tile, batch in self._batches(X, device, dtype):
                 rows[tile] = self._outputs(network, batch).cpu().numpy()
         return rows
 
@@ -253,13 +251,17 @@ class TrainedTransformer(
         # One array for all rows: instructions can depend on its alignment.
         alone = torch.empty((1, *self._examples.shape), dtype=dtype, device=device)
         with torch.no_grad():
-            for tile in tiles(len(X), _BATCH_SIZE):
-                batch = self._examples.tensor(X[tile]).to(device)
-                batch = self._examples.unit(batch).to(dtype)
+            for tile, batch in self._batches(X, device, dtype):
                 for place, row in zip(range(tile.start, tile.stop), batch):
                     alone[0] = row
                     rows[place] = self._outputs(network, alone)[0].cpu().numpy()
         return rows
+
+    def _batches(self, X, device, dtype):
+        """Slices of the rows, and a tensor of scaled examples for each."""
+        for tile in tiles(len(X), _BATCH_SIZE):
+            batch = self._examples.tensor(X[tile]).to(device)
+            yield tile, self._examples.unit(batch).to(dtype)
 
     def _network_for_rows(self):
         """A copy of the network, its device and its dtype.
