@@ -74,11 +74,13 @@ class LinearRowModel(RowModel):
         slopes = self._slopes(theta, rows, step)
         return (rows.X[:, :, None] * slopes[:, None]).reshape(len(rows), -1)
 
-    def gradient_sum_and_products(self, theta, rows, directions, max_norm=None):
+    def gradient_sum_and_products(
+        self, theta, rows, directions, max_norm=None, is_secret=False
+    ):
         """Sum of the clipped gradients, and their products with directions."""
         X = rows.X
         with np.errstate(over="ignore", invalid="ignore"):
-            slopes = self._slopes(theta, rows, by_row=max_norm is not None)
+            slopes = self._slopes(theta, rows, by_row=is_secret)
             if max_norm is not None:
                 norms = rows.norms * np.linalg.norm(slopes, axis=1)
                 scaled = slopes / np.maximum(norms / max_norm, 1.0)[:, None]

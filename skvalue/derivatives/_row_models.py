@@ -42,8 +42,14 @@ class RowModel(metaclass=ABCMeta):
         """The same of each row, (b, p)."""
 
     @abstractmethod
-    def gradient_sum_and_products(self, theta, rows, directions, max_norm=None):
-        """Sum (p,) of clipped gradients, and their products (k, b) with directions."""
+    def gradient_sum_and_products(
+        self, theta, rows, directions, max_norm=None, is_secret=False
+    ):
+        """Sum (p,) of clipped gradients, and their products (k, b) with directions.
+
+        If the rows are a secret sample, the gradient of a row has the same bits
+        whatever other rows are in it.
+        """
 
     @abstractmethod
     def linearized(self, theta, rows):

@@ -86,8 +86,9 @@ def descend(run, rows, batches, n_steps, draw=None):
         theta = run.thetas[t]
         batch_rows = rows if batch is None else rows[batch]
         direction = utility.gradient(theta)[None]
+        is_secret = draw is not None and batch is not None
         total, products = model.gradient_sum_and_products(
-            theta, batch_rows, direction, max_norm
+            theta, batch_rows, direction, max_norm, is_secret
         )
         if draw is not None:
             noise = draw((1, len(total)), (t,))

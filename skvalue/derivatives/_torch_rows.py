@@ -24,8 +24,8 @@ from ._torch_modules import (
 
 _PROBED = 8  # rows on which a module is tested
 
-# Rows whose clipped gradients are computed together.
-_TILE = {"cpu": 128, "cuda": 1024}
+# Rows of a secret sample whose gradients are computed together.
+_TILE = {"cpu": 64, "cuda": 1024}
 
 
 @dataclass(frozen=True)
@@ -175,21 +175,24 @@ class TorchRowModel(RowModel):
         return vmap(of_row)(rows.X, rows.y).double().cpu().numpy()
 
     @default_settings()
-    def gradient_sum_and_products(self, theta, rows, directions, max_norm=None):
+    def gradient_sum_and_products(
+        self, theta, rows, directions, max_norm=None, is_secret=False
+    ):
         """Sum of the clipped gradients, and their products with directions."""
         theta = self.tensor(theta)
         directions = self.tensor(directions)
         float64 = {"dtype": torch.float64, "device": self.device}
         total = torch.zeros(self.n_parameters, **float64)
         products = torch.zeros((len(directions), len(rows)), **float64)
-        if max_norm is not None:
-            for places, gradients in self._clipped_tiles(theta, rows, max_norm):
-                total += gradients.sum(0)
-                products[:, places] = directions.double() @ gradients.T
+        if is_secret:
+            for places, gradients in self._sampled_gradients(theta, rows):
+                clipped = self._clipped(gradients, rows.counted[places], max_norm)
+                total += clipped.sum(0)
+                products[:, places] = directions.double() @ clipped.T
             return total.cpu().numpy(), products.cpu().numpy()
 
-        # Sums and products with one direction need no gradient of a single row.
-        is_summed = len(directions) <= 1
+        # Without a bound, sums and products need no gradient of a single row.
+        is_summed = max_norm is None and len(directions) <= 1
         n_bytes = self.row_bytes * 4
         if not is_summed:
             n_bytes += self._gradient_bytes
@@ -198,9 +201,9 @@ class TorchRowModel(RowModel):
                 gradient, changes = self._summed(theta, rows[tile], directions)
             else:
                 gradients = self._gradients(theta, rows.X[tile], rows.y[tile])
-                gradients = torch.where(rows.counted[tile][:, None], gradients, 0.0)
-                gradient = gradients.sum(0)
-                changes = directions.double() @ gradients.T
+                clipped = self._clipped(gradients, rows.counted[tile], max_norm)
+                gradient = clipped.sum(0)
+                changes = directions.double() @ clipped.T
             total += gradient
             products[:, tile] = changes
         return total.cpu().numpy(), products.cpu().numpy()
@@ -222,12 +225,21 @@ class TorchRowModel(RowModel):
         by_row = vmap(grad(self.row_loss), in_dims=(None, 0, 0))
         return by_row(theta, X, y).double()
 
-    def _clipped_tiles(self, theta, rows, max_norm):
-        """Yield places of rows, and their clipped gradients (b, p); 0 if not finite.
+    def _clipped(self, gradients, counted, max_norm):
+        """Gradients (b, p), 0 if not counted, or if clipped and not finite."""
+        norms = torch.linalg.vector_norm(gradients, dim=1)
+        scale = torch.ones_like(norms)
+        if max_norm is not None:
+            counted = counted & torch.isfinite(norms)
+            scale = 1.0 / torch.clamp(norms / max_norm, min=1.0)
+        return torch.where(counted[:, None], gradients * scale[:, None], 0.0)
+
+    def _sampled_gradients(self, theta, rows):
+        """Yield places in a secret sample, and the gradients (b, p) of their rows.
 
         Tiles have one size, and a row has the same slot in whichever tile it is: the
-        rounding of its gradient depends on both. Else the rounding of the others of a
-        secret sample would tell whether a row is in it, and a module can amplify that.
+        rounding of its gradient depends on both. Else the rounding of the others would
+        tell whether a row is in the sample, and a module can amplify that.
         """
         size = min(self._tile_size, rows.n_all)
         slots = rows.numbers % size
@@ -237,21 +249,15 @@ class TorchRowModel(RowModel):
         )
         for places in _tiles_of_slots(slots, size):
             filled = torch.as_tensor(slots[places], device=self.device)
-            in_tile = rows[places]
+            places = torch.as_tensor(places, device=self.device)
             # Slots that no row has hold zeros.
-            X.zero_()[filled] = in_tile.X
-            y.zero_()[filled] = in_tile.y
-            gradients = self._gradients(theta, X, y)[filled]
-
-            norms = torch.linalg.vector_norm(gradients, dim=1)
-            is_added = in_tile.counted & torch.isfinite(norms)
-            scale = 1.0 / torch.clamp(norms / max_norm, min=1.0)
-            clipped = torch.where(is_added[:, None], gradients * scale[:, None], 0.0)
-            yield torch.as_tensor(places, device=self.device), clipped
+            X.zero_()[filled] = rows.X[places]
+            y.zero_()[filled] = rows.y[places]
+            yield places, self._gradients(theta, X, y)[filled]
 
     @cached_property
     def _tile_size(self):
-        """Number of rows of each tile of clipped gradients."""
+        """Number of rows of each tile of a secret sample."""
         n_bytes = 4 * self.row_bytes + self._gradient_bytes
         return int(max(1, min(_TILE[self.device], self.memory() // n_bytes)))
 

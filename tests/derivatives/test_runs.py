@@ -311,7 +311,9 @@ def test_a_clipped_gradient_has_the_same_bits_in_any_sample(make_model, n_classe
     for size in (0, 1, 2, 3, 7, 40, 128, 200, n - 1):
         others = rng.choice(np.delete(np.arange(n), row), size, replace=False)
         sample = np.sort(np.append(others, row))
-        total, _ = model.gradient_sum_and_products(theta, rows[sample], directions, 1e3)
+        total, _ = model.gradient_sum_and_products(
+            theta, rows[sample], directions, 1e3, is_secret=True
+        )
         totals.append(total)
     assert totals[0].any()
     np.testing.assert_array_equal(totals, totals[:1] * len(totals))

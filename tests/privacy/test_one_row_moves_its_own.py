@@ -258,7 +258,11 @@ def test_a_row_moves_the_sum_of_a_sample_by_at_most_the_bound(engine, n_classes,
     def sum_of(rows, theta, sample):
         direction = np.ones((1, len(theta)))
         total, _ = model.gradient_sum_and_products(
-            theta, rows[np.array(sample, dtype=int)], direction, run.max_norm
+            theta,
+            rows[np.array(sample, dtype=int)],
+            direction,
+            run.max_norm,
+            is_secret=True,
         )
         return total
 
