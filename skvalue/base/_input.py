@@ -119,7 +119,7 @@ def make_problem(
             warn(Message("X_val", problem), SameRowsWarning)
     columns = {name: value for name, value in vars(blank).items() if name.endswith("_")}
     is_unusable = None
-    if valuer._is_private and isinstance(X, np.ndarray):
+    if valuer._is_private and isinstance(X, (np.ndarray, Rows)):
         X, is_unusable = blank_unusable_rows(X, capabilities)
     return build_problem(
         valuer,

@@ -19,6 +19,7 @@ from ._ranks import rank_tiles as rank_tiles
 from ._ranks import ranks as ranks
 from ._rows import Rows as Rows
 from ._rows import as_rows as as_rows
+from ._rows import blank_rows as blank_rows
 from ._rows import concatenate_rows as concatenate_rows
 from ._rows import read_rows as read_rows
 from ._space import Space as Space

@@ -120,6 +120,55 @@ def concatenate_rows(first, second):
     return Rows(_StackedRows(first, second), first.dtype)
 
 
+def blank_rows(rows, is_blank):
+    """Replace some rows by zeros, when they are read.
+
+    Parameters
+    ----------
+    rows : Rows of shape (n, d)
+        The rows.
+    is_blank : ndarray of bool of shape (n,)
+        The rows to replace.
+
+    Returns
+    -------
+    rows : Rows
+        The rows. Those of a file or a Dask array are still read only on request.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from skvalue.neighbors import as_rows, blank_rows
+    >>> rows = as_rows(sparse.csr_array([[1.0, 2.0], [3.0, 0.0]]))
+    >>> blank_rows(rows, np.array([True, False])).read().toarray().tolist()
+    [[0.0, 0.0], [3.0, 0.0]]
+    """
+    if not is_blank.any():
+        return rows
+    if rows.is_sparse:
+        kept = sparse.csr_array(rows.read())
+        kept.data = np.where(np.repeat(is_blank, np.diff(kept.indptr)), 0, kept.data)
+        kept.eliminate_zeros()
+        return Rows(kept, rows.dtype)
+    return Rows(_BlankedRows(rows, is_blank), rows.dtype)
+
+
+class _BlankedRows:
+    """Rows of which some are zeros."""
+
+    def __init__(self, rows, is_blank):
+        self._rows = rows
+        self._is_blank = is_blank
+        self.shape = rows.shape
+        self.dtype = rows.dtype
+
+    def __getitem__(self, index):
+        rows = self._rows[index].read()
+        rows[self._is_blank[index]] = 0
+        return rows
+
+
 class _StackedRows:
     """Two sources, stacked vertically."""
 

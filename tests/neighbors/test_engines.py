@@ -381,14 +381,6 @@ def test_an_approximate_engine_of_a_regression_is_refused(rows_in):
         valuer.fit(rows_in["memory"], LABELS + 0.5)
 
 
-def test_another_engine_of_private_rows_is_refused(rows_in):
-    points = {"X_val": rows_in["memory"], "y_val": LABELS}
-    valuer = TKNNShapleyValuer(epsilon=1.0, engine="torch")
-    message = "engine must be 'native' or 'auto' with epsilon"
-    with pytest.raises(ValueError, match=message):
-        valuer.fit(rows_in["memory"], LABELS, **points)
-
-
 def test_counts_of_an_approximate_engine_are_refused(rows_in):
     with pytest.raises(ValueError, match="'engine' parameter"):
         TKNNShapleyValuer(engine="faiss-ivf").fit(rows_in["memory"], LABELS)

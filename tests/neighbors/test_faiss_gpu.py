@@ -18,6 +18,7 @@ from skvalue.neighbors import (
     ranks,
     release_gpu_memory,
 )
+from skvalue.privacy import SeededNoiseWarning
 
 from ..conftest import simulate_a_gpu
 from ..problems import Problem
@@ -162,6 +163,34 @@ def test_the_tolerance_covers_the_sums_of_a_card(rng, card):
         exact = X[:20].astype(np.float64) @ X.T.astype(np.float64)
         error = np.abs(card_products(X[:20], X) - exact).max()
         assert error < eps * (8 + np.sqrt(d)) / 2
+
+
+@pytest.mark.parametrize("engine", ["torch", "faiss"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"max_contributions": 3}, {"sampling_rate": 0.2, "denoise": False}],
+    ids=["all balls", "capped", "sampled"],
+)
+def test_private_counts_are_those_of_the_cpu(engine, options, many_rows, card):
+    """To the bit, with equal noise."""
+    options = {"denoise": True, "max_contributions": None, **options}
+    valuer = TKNNShapleyValuer(
+        3.0,
+        metric="euclidean",
+        epsilon=1.0,
+        delta=1e-5,
+        noise_random_state=0,
+        **options,
+    )
+    with pytest.warns(SeededNoiseWarning):
+        on_cpu = many_rows.fit(clone(valuer).set_params(engine="native"))
+    with pytest.warns(SeededNoiseWarning):
+        on_card = many_rows.fit(clone(valuer).set_params(engine=engine, device="cuda"))
+
+    np.testing.assert_array_equal(on_card.counts_, on_cpu.counts_)
+    assert on_card.engine_ == engine
+    new = many_rows.X[:5] + np.float32(0.2)
+    check_close(on_card.score_samples(new), on_cpu.score_samples(new))
 
 
 # What is done on the card -------------------------------------------------------------

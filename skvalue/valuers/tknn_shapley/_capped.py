@@ -3,11 +3,12 @@
 from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn import get_config
 from sklearn.metrics import pairwise_distances
 
-from ...neighbors import balls, make_space
+from ...neighbors import balls, make_space, read_rows
 
 
 def capped_balls(X, X_val, radius, metric, cap):
@@ -31,11 +32,15 @@ def all_balls(X, X_val, radius, metric):
     """
     X_val = X_val.astype(np.float64)
     closed = radius + 1e-12 if metric == "cosine" else radius * (1 + 1e-12)
-    room = int(get_config()["working_memory"] * 2**20 // (64 * len(X_val)))
+    n_bytes = 64 * len(X_val) + 16 * X_val.shape[1]
+    room = int(get_config()["working_memory"] * 2**20 // n_bytes)
     step = max(1, room)
     for start in range(0, len(X), step):
         rows = slice(start, min(start + step, len(X)))
-        distances = _distances(X[rows].astype(np.float64), X_val, metric)
+        block = read_rows(X[rows])
+        if sparse.issparse(block):
+            block = block.toarray()
+        distances = _distances(block.astype(np.float64), X_val, metric)
         yield rows, distances, distances <= closed
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...neighbors import balls, get_engine, make_space
+from ...neighbors import balls, make_space
 from ._capped import CappedBalls
 from ._count_model import CountModel
 from ._game import by_label, neighbour_values, threshold_utility
@@ -34,9 +34,8 @@ class NoisyGame:
     # Probability of a row to be in the sample of a ball; None: all rows are counted.
     sampling_rate: float | None = None
 
-    def balls(self, X, y, points, n_jobs):
+    def balls(self, engine, X, y, points, n_jobs):
         """The balls around points, for rows X of classes y (None: one class)."""
-        engine = get_engine("auto")
         n_labels = 1 if y is None else self.n_classes + 1
         if not len(X):  # the number of rows is private, so that none is refused
             return NoRows(np.zeros((n_labels, len(points)), dtype=np.int64))

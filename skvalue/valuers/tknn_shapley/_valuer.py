@@ -424,7 +424,8 @@ class TKNNShapleyValuer(BaseValuer):
         workers = n_workers(self.n_jobs)
         result = None
         with run.steps(1, "validation points evaluated") as done, one_blas_thread():
-            neighbours = game.balls(problem.X, problem.y, points.X, workers)
+            engine = get_engine(self.engine, self.device)
+            neighbours = game.balls(engine, problem.X, problem.y, points.X, workers)
             counted = neighbours
             if is_sampled:
                 space = make_space(
@@ -553,16 +554,6 @@ class TKNNShapleyValuer(BaseValuer):
             raise ValueError(
                 "task must not be 'regression' with epsilon: sums of targets have no "
                 f"bound. Got {self.task!r}."
-            )
-        if self.engine not in ("auto", "native"):
-            raise ValueError(
-                "engine must be 'native' or 'auto' with epsilon: no other engine "
-                f"counts private rows. Got {self.engine!r}."
-            )
-        if self.device == "cuda":
-            raise ValueError(
-                "device must not be 'cuda' with epsilon: private rows are counted on "
-                f"the CPU. Got {self.device!r}."
             )
         if self.metric == "precomputed":
             raise ValueError(
@@ -715,7 +706,8 @@ class TKNNShapleyValuer(BaseValuer):
         value_same, value_other = fitted.cache["joining"]
 
         weights = game.by_label(value_same, value_other, points)
-        in_balls = game.balls(X, y, points.X, self.n_jobs)
+        engine = get_engine(self.engine, self.device)
+        in_balls = game.balls(engine, X, y, points.X, self.n_jobs)
         if y is not None:
             return in_balls.sum(weights)
         public = LabelGame(game.n_classes, game.semivalue)
