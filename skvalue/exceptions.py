@@ -75,11 +75,7 @@ class ParameterError(ValueError):
         self, parameter, problem, advice="", settings=(), subject=None, alias=None
     ):
         super().__init__(Message(parameter, problem, advice, settings, subject, alias))
-
-    @property
-    def parameter(self):
-        """Name of the parameter."""
-        return self.args[0].parameter
+        self.parameter = parameter
 
     def __reduce__(self):
         return type(self), self.args[0].__getnewargs__()

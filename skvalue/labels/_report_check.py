@@ -34,7 +34,7 @@ class LabelErrorCheck:
 
     See Also
     --------
-    LabelErrorDetector : The list of all rows, verdicts, and how many are wrong.
+    skvalue.LabelErrorDetector : The list of all rows, verdicts, and how many are wrong.
 
     Notes
     -----
