@@ -11,6 +11,7 @@ import numpy as np
 from ._ball_rule import ball_rule
 from ._block_balls import BlockBalls
 from ._exact import block_keys, ranked
+from .kernels import rank as rank_kernels
 from .kernels.kinds import GENERIC
 
 
@@ -21,7 +22,9 @@ def ranks(space, points, self_index, max_rank):
     n = len(space)
     n_points = points.shape[0]
     dtype = np.float64 if space.kind == GENERIC else space.X.dtype
-    keys = np.empty((n_points, n), dtype=dtype)
+    n_lines = max(1, int(space.budget) // (32 * n))
+    buffers = _sort_buffers(space, n_points, min(n_lines, n_points), dtype)
+    keys = buffers.keys[: n_points * n].reshape(n_points, n)
     for rows, block in space.blocks(n_points):
         products = space.products(queries, block, rows)
         np.subtract(space.half[rows], products.T, out=keys[:, rows])
@@ -34,18 +37,50 @@ def ranks(space, points, self_index, max_rank):
         space,
         points,
         query_half,
-        search=KeySearch(keys, int(space.budget) // (32 * n)),
+        search=KeySearch(keys, buffers, n_lines),
         absent=absent,
         max_rank=max_rank,
         tolerance=space.rank_tolerance,
     )
+    space.buffers.give("sort", buffers)
+
+
+class SortBuffers(NamedTuple):
+    """Memory that ranks of tiles use again."""
+
+    # (n_points * n_rows,)
+    keys: np.ndarray
+    scratch: object
+    # (n_points at a time * n_rows,)
+    order: np.ndarray
+    sorted_keys: np.ndarray
+
+
+def _sort_buffers(space, n_points, n_lines, dtype):
+    """The `SortBuffers` of a tile: those of a former one if they are large enough."""
+    n = len(space)
+    buffers = space.buffers.take("sort")
+    if buffers is not None:
+        has_keys = buffers.keys.size >= n_points * n
+        if has_keys and buffers.order.size >= n_lines * n:
+            return buffers
+    return SortBuffers(
+        keys=np.empty(n_points * n, dtype),
+        scratch=rank_kernels.workspace(n, dtype),
+        order=np.empty(n_lines * n, np.int32),
+        sorted_keys=np.empty(n_lines * n, dtype),
+    )
 
 
 class KeySearch(NamedTuple):
-    """The nearest rows of points, by all of their keys."""
+    """The nearest rows of points, by all of their keys; equal ones by number.
+
+    What it finds is overwritten by the next search.
+    """
 
     # (n_points, n_rows)
     keys: np.ndarray
+    buffers: SortBuffers
     # Number of points at a time.
     n_lines: int
 
@@ -55,14 +90,11 @@ class KeySearch(NamedTuple):
 
     def nearest(self, lines, k):
         """Sorted keys and rows, (n_lines, k)."""
-        keys = self.keys[lines]
-        if k >= keys.shape[1] // 2:
-            order = np.argsort(keys, axis=1)[:, :k]
-        else:
-            order = np.argpartition(keys, k - 1, axis=1)[:, :k]
-            ranks = np.argsort(np.take_along_axis(keys, order, axis=1), axis=1)
-            order = np.take_along_axis(order, ranks, axis=1)
-        return np.take_along_axis(keys, order, axis=1), order
+        size = len(lines) * k
+        order = self.buffers.order[:size].reshape(-1, k)
+        keys = self.buffers.sorted_keys[:size].reshape(-1, k)
+        rank_kernels.sort_lines(self.keys, lines, self.buffers.scratch, order, keys)
+        return keys, order
 
 
 def balls(space, points, radius, self_index):

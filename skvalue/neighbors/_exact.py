@@ -10,7 +10,7 @@ from .._utils.parallel import ordered_map, tiles
 from ._ranks import Order
 from ._rows import Rows, read_rows
 from .kernels.kinds import COSINE, EUCLIDEAN, GENERIC
-from .kernels.ties import EQUAL, dense_keys, sort_runs, sparse_keys
+from .kernels.ties import EQUAL, dense_keys, near_ties, sort_runs, sparse_keys
 
 # Ranks below this are resolved exactly; beyond, a swap changes a value by less than 1 /
 # 4096^2.
@@ -31,8 +31,8 @@ def block_keys(kind, rows, i, points, v):
 
     Rows and points are both dense or both CSR.
     """
-    i = np.ascontiguousarray(i)
-    v = np.ascontiguousarray(v)
+    i = np.ascontiguousarray(i, np.int64)
+    v = np.ascontiguousarray(v, np.int64)
     if not sparse.issparse(rows):
         # Read-only views, as in `NativeEngine.ranks`.
         rows = np.broadcast_to(rows, rows.shape)
@@ -200,6 +200,7 @@ def ranked(
             continue
 
         keys, order = search.nearest(lines, k)
+        order = order.astype(np.int32, copy=False)
         if k < n:
             # The last row only shows whether the run of near-ties before it ends. If it
             # does not, the point waits for a search of twice as many rows.
@@ -224,7 +225,9 @@ def ranked(
         )
         n_ranked = count_ranked(tied, min(max_rank, tied.shape[1]))
         n_ranked = np.minimum(n_ranked, n - absent[lines])
-        yield lines, Order(np.where(tied, ~order, order).astype(np.int32), n_ranked)
+        # ``i ^ -1`` is ``~i``.
+        np.bitwise_xor(order, np.negative(tied.view(np.int8)), out=order)
+        yield lines, Order(order, n_ranked)
 
 
 def count_ranked(tied, max_rank):
@@ -246,16 +249,24 @@ def _resolve(space, points, query_half, keys, order, tolerance, head):
     Runs that begin at rank ``head`` or later become ties. Returns a mask of ties with
     the row before.
     """
-    near = np.zeros(keys.shape, dtype=bool)
-    # Keys of rows that do not play are infinite.
-    with np.errstate(invalid="ignore"):
-        gaps = keys[:, 1:] - keys[:, :-1]
-    near[:, 1:] = gaps <= _rounding(space, order[:, 1:], query_half, tolerance)
+    near = np.empty(keys.shape, dtype=bool)
+    near_ties(
+        space.kind,
+        np.ascontiguousarray(keys),
+        np.ascontiguousarray(order),
+        half=space.half,
+        query_half=query_half,
+        tolerance=tolerance,
+        smallest_half=space.smallest_half,
+        largest_half=space.largest_half,
+        near=near.view(np.uint8),
+    )
     if space.kind == GENERIC:
         return near
 
     apart = _without_shared_columns(space, keys, near)
-    near[apart] = False
+    if apart is not None:
+        near[apart] = False
     front = near[:, : head + 1]
     lines = long_runs(front, head)
     v, p = run_positions(front, lines, near[lines, head:], head)
@@ -263,7 +274,8 @@ def _resolve(space, points, query_half, keys, order, tolerance, head):
         rows, tied = resolve_pairs(space, points, v, order[v, p], near[v, p])
         order[v, p] = rows
         near[v, p] = tied
-    near[apart] = True
+    if apart is not None:
+        near[apart] = True
     return near
 
 
@@ -283,13 +295,13 @@ def _without_shared_columns(space, keys, near):
     """Mask of ties of sparse rows that share no column with the point: cosine 0.
 
     There may be thousands. Where another row is within rounding of them, they are
-    compared exactly.
+    compared exactly. None for other rows and metrics.
     """
-    apart = np.zeros(near.shape, dtype=bool)
     is_sparse = isinstance(space.X, Rows) and space.X.is_sparse
     if space.kind != COSINE or not is_sparse:
-        return apart
+        return None
 
+    apart = np.zeros(near.shape, dtype=bool)
     is_zero = keys == 0
     apart[:, 1:] = is_zero[:, 1:] & is_zero[:, :-1]
     n = keys.shape[1]

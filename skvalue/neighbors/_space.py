@@ -60,6 +60,7 @@ class Space(ABC):
         # setting.
         self.budget = get_config()["working_memory"] * 2**20 / 32
         n_terms = self._measure()
+        self.smallest_half = float(self.half.min())
         self.largest_half = float(self.half.max())
         self.mean_half = float(self.half.mean(dtype=np.float64))
 

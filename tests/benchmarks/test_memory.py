@@ -62,6 +62,37 @@ for valuer in (
 peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print(int(peak.split()[1]) / 1024)
 """
+CODE_OF_MANY_ROWS = """
+import numpy as np
+from sklearn import get_config
+from skvalue import KNNShapleyValuer
+
+rng = np.random.default_rng(0)
+n, n_val, d = 10_000_000, 12, 16
+X = np.lib.format.open_memmap({path!r}, "w+", np.float32, (n, d))
+for start in range(0, n, 100_000):
+    X[start : start + 100_000] = rng.standard_normal((100_000, d), np.float32)
+X.flush()
+y = rng.integers(0, 2, n)
+y_val = rng.integers(0, 2, n_val)
+X_val = rng.standard_normal((n_val, d), np.float32)
+X = np.load({path!r}, mmap_mode="r")
+valuer = KNNShapleyValuer(5, n_jobs=1)
+valuer.fit(X[:2000], y[:2000], X_val=X_val, y_val=y_val)
+
+
+def bytes_in_memory(name):
+    for line in open("/proc/self/status"):
+        if line.startswith(name):
+            return 1024 * int(line.split()[1])
+
+
+# Pages of the file are not counted before, and are during the fit: a few MB at a time.
+before = bytes_in_memory("RssAnon")
+open("/proc/self/clear_refs", "w").write("5")  # the peak starts again
+valuer.fit(X, y, X_val=X_val, y_val=y_val)
+print((bytes_in_memory("VmHWM") - before - 2**20 * get_config()["working_memory"]) / n)
+"""
 TKNN = "TKNNShapleyValuer(6.8, metric='euclidean', n_jobs=2)"
 KNN = "KNNShapleyValuer(n_jobs=2)"
 
@@ -90,6 +121,16 @@ def test_file_of_20_gb_is_valued_within_2_gb(tmp_path):
         "the peak"
     )
     assert peak < 2000
+
+
+def test_many_rows_take_40_bytes_each_beyond_the_working_memory(tmp_path):
+    """One thread; each further one has memory of its own."""
+    peak = run(CODE_OF_MANY_ROWS.format(path=str(tmp_path / "rows.npy")))
+    print(
+        f"10,000,000 rows in a file, KNN, one thread: {peak:.0f} bytes a row beyond "
+        "the working memory"
+    )
+    assert peak <= 40
 
 
 def test_tknn_of_a_million_rows_takes_less_than_512_mb():

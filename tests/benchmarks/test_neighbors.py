@@ -98,6 +98,49 @@ def test_pair_of_a_million_rows_costs_little_more_than_one_of_few(dtype, limit, 
     assert np.median(ratios) <= limit
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_pair_of_ten_million_rows_costs_at_most_twice_one_of_few(
+    task, tmp_path, capsys
+):
+    """Rows of 16 columns in float32, in a file; 12 validation points, one thread."""
+    n_val = 12
+
+    def fit_in_a_file(n):
+        rng = np.random.default_rng(0)
+        path = tmp_path / f"{n}.npy"
+        X = np.lib.format.open_memmap(path, "w+", np.float32, (n, 16))
+        for start in range(0, n, 100_000):
+            X[start : start + 100_000] = rng.standard_normal((100_000, 16), np.float32)
+        X.flush()
+        y, y_val = rng.integers(0, 2, n), rng.integers(0, 2, n_val)
+        if task == "regression":
+            y, y_val = rng.standard_normal(n), rng.standard_normal(n_val)
+        X_val = rng.standard_normal((n_val, 16), np.float32)
+        X = np.load(path, mmap_mode="r")
+        valuer = KNNShapleyValuer(5, n_jobs=1, task=task)
+        return partial(valuer.fit, X, y, X_val=X_val, y_val=y_val)
+
+    def nanoseconds_of_a_pair(fit, n):
+        start = process_time()
+        fit()
+        return 1e9 * (process_time() - start) / (n * n_val)
+
+    fits = {n: fit_in_a_file(n) for n in (100_000, 1_000_000, 10_000_000)}
+    costs = {n: [] for n in fits}
+    for _ in range(4):
+        for n, fit in fits.items():
+            costs[n].append(nanoseconds_of_a_pair(fit, n))
+    # The first round touches memory for the first time.
+    of_few, of_many, of_most = (np.median(costs[n][1:]) for n in fits)
+    with capsys.disabled():
+        print(
+            f"\nKNN {task} in a file, a pair at 1e5, 1e6 and 1e7 rows: {of_few:.0f}, "
+            f"{of_many:.0f} and {of_most:.0f} ns"
+        )
+    assert of_most <= 2 * of_few
+
+
 @pytest.mark.parametrize(
     "parameters",
     [{"semivalue": "banzhaf"}, {"semivalue": (4, 1)}, {"min_coalition": N // 2}],

@@ -1,5 +1,6 @@
 """Ranks of neighbours against a full sort of exact distances."""
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -288,6 +289,75 @@ def test_buckets_of_many_rows_are_sorted(engine, kind, dtype, rng):
     assert len(order) >= (max_rank or n - 1)
     assert 7 not in order
     assert tied[1:][np.diff(ranked) == 0].all()
+
+
+def numbers(kind, n, rng):
+    """Rows of one column that are hard to sort, each in another way."""
+    normal = rng.normal(size=n)
+    return {
+        "normal": normal,
+        "copies": normal[rng.integers(0, max(1, n // 10), n)],
+        "rounded": np.round(4 * normal),
+        "equal": np.ones(n),
+        "zeros": np.where(abs(normal) > 1, normal, np.copysign(0, normal)),
+        "far": np.append(1e4, normal[1:]),
+        "crowded": np.exp(4 * normal),
+        "all sizes": np.exp(rng.uniform(-40, 40, n)),
+        "last bits": rng.choice([-1, 1], n) * (1 + rng.permutation(n) * 2.0**-40),
+    }[kind]
+
+
+def rank_by_plain_sort(x, q, tolerance):
+    """`PointRanks` of numbers x around q, for rows in a file, by stable sorts."""
+    half = x * x / x.dtype.type(2)
+    sizes = half.astype(np.float64) + q * q / 2
+    keys = half - x * x.dtype.type(q)
+    exact = (x.astype(np.float64) - q) ** 2
+    order = np.argsort(keys, kind="stable")
+    tied = np.zeros(len(x), dtype=bool)
+    tied[1:] = np.diff(keys[order]) <= tolerance * sizes[order][1:]
+    # Near-ties that begin at a rank below 4096 are sorted by exact keys.
+    starts = np.append(np.flatnonzero(~tied), len(x))
+    for start, stop in pairwise(starts):
+        if start < 4096 and stop - start > 1:
+            run = order[start:stop]
+            run = run[np.argsort(exact[run], kind="stable")]
+            order[start:stop] = run
+            gaps = np.diff(exact[run])
+            tied[start + 1 : stop] = gaps <= 1e-14 * exact[run][1:]
+    return PointRanks(order, tied)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "normal",
+        "copies",
+        "rounded",
+        "equal",
+        "zeros",
+        "far",
+        "crowded",
+        "all sizes",
+        "last bits",
+    ],
+)
+# A bucket of the sort has up to 8,192 rows, or those of one bin.
+@pytest.mark.parametrize("n", [1, 2, 500, 8192, 8193, 131_073])
+def test_rows_in_a_file_are_in_the_order_of_a_plain_sort(kind, n, dtype, rng, tmp_path):
+    x = numbers(kind, n, rng).astype(dtype)
+    np.save(tmp_path / "rows.npy", x[:, None])
+    rows = as_rows(np.load(tmp_path / "rows.npy", mmap_mode="r"))
+    tolerance = make_space(rows, "euclidean").rank_tolerance
+    for q, max_rank in ((0, None), (0, 1), (1, n // 3), (1, None)):
+        expected = rank_by_plain_sort(x, q, tolerance)
+        (point,) = rank("native", rows, np.full((1, 1), q, dtype), max_rank=max_rank)
+        n_ranked = len(point.order)
+        assert n_ranked == n or not expected.tied[n_ranked]
+        assert expected.tied[max_rank or n : n_ranked].all()
+        np.testing.assert_array_equal(point.order, expected.order[:n_ranked])
+        np.testing.assert_array_equal(point.tied, expected.tied[:n_ranked])
 
 
 @pytest.mark.parametrize("engine", ["native"], indirect=True)

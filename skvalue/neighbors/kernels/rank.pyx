@@ -20,7 +20,7 @@ import numpy as np
 from ..._utils.loops cimport cloned
 from .sort cimport (
     N_BINS, N_COUNTS, Codes, Scratch, Sorted, count_codes, sort_by_bits, sort_by_codes,
-    sort_many,
+    sort_keys, sort_many,
 )
 from .ties cimport (
     GENERIC, Tolerances, real, resolve_head, slack, tolerances_of
@@ -60,12 +60,9 @@ class Workspace(NamedTuple):
 
 def workspace(n, dtype):
     """Allocate memory for ``n`` players; what is never written takes none."""
-    if n > MANY:
-        few = 0
-        many = n
-    else:
-        few = n
-        many = 0
+    few = 0 if n > MANY else n
+    # Rows of a bucket that is sorted in the cache.
+    n_spare = max(n // 8, min(n, 1 << 14))
     return Workspace(
         keys=np.empty(n, dtype),
         rel=np.empty(few + 1, np.float32),
@@ -75,8 +72,8 @@ def workspace(n, dtype):
         high=np.empty(N_BINS, np.uint32),
         records=np.empty(n, np.uint64),
         other=np.empty(n, np.uint64),
-        spare=np.empty(many // 8 + 1, np.uint64),
-        places=np.empty(many // 8 + 1, np.int32),
+        spare=np.empty(n_spare + 1, np.uint64),
+        places=np.empty(n_spare + 1, np.int32),
         counts=np.empty(N_COUNTS, np.uint32),
         buckets=np.empty((3, N_BINS + 1), np.int64),
         run=np.empty(n, np.int32),
@@ -308,6 +305,14 @@ cdef void order_records(
         )
 
 
+cdef int bits_of_rows(Py_ssize_t n) noexcept nogil:
+    """Number of bits that the number of a row takes."""
+    cdef int row_bits = 1
+    while n > <Py_ssize_t> 1 << row_bits:
+        row_bits += 1
+    return row_bits
+
+
 # One point ----------------------------------------------------------------------------
 
 
@@ -326,14 +331,12 @@ cdef Py_ssize_t rank_many(
     floating unit, float far, float near, int32_t *order,
 ) noexcept nogil:
     """Fill ``order`` for more than `MANY` rows; return the number of rows in it."""
-    cdef int row_bits = 1
+    cdef int row_bits = bits_of_rows(n)
     cdef Py_ssize_t n_in = n - point.n_absent
     cdef uint64_t low
     cdef const double *rel = <const double *> scratch.records
     cdef double blur
     cdef Sorted found
-    while n > <Py_ssize_t> 1 << row_bits:
-        row_bits += 1
     low = (<uint64_t> 1 << row_bits) - 1
     found = sort_many(scratch, keys, n, lowest, unit, span, point.max_rank, row_bits)
     order_records(scratch.records, found.n, low, far, order)
@@ -470,4 +473,61 @@ def rank_tile(
             n_ranked[v] = rank_point(
                 &tolerances, &half[0], &scale[0], first_row, query, d, &product[v, 0],
                 n, &point, &scratch, &keys[0], &order[v, 0],
+            )
+
+
+# Sorted keys --------------------------------------------------------------------------
+
+
+cdef cloned find_finite_range(
+    const floating *keys, Py_ssize_t n, double *lowest, double *highest
+) noexcept nogil:
+    """The smallest and the largest finite key, of 16 at a time."""
+    cdef floating low[16]
+    cdef floating high[16]
+    cdef floating key, infinity = INFINITY
+    cdef Py_ssize_t i, j, whole = n & ~15
+    for j in range(16):
+        low[j] = infinity
+        high[j] = -infinity
+    for i in range(0, whole, 16):
+        for j in range(16):
+            key = keys[i + j]
+            low[j] = key if key < low[j] else low[j]
+            key = key if key < infinity else -infinity
+            high[j] = key if key > high[j] else high[j]
+    for i in range(whole, n):
+        key = keys[i]
+        low[0] = key if key < low[0] else low[0]
+        key = key if key < infinity else -infinity
+        high[0] = key if key > high[0] else high[0]
+    for j in range(1, 16):
+        low[0] = low[j] if low[j] < low[0] else low[0]
+        high[0] = high[j] if high[j] > high[0] else high[0]
+    lowest[0] = low[0]
+    highest[0] = high[0]
+
+
+def sort_lines(
+    const floating[:, ::1] keys, const int64_t[::1] lines, work,
+    int32_t[:, ::1] order, floating[:, ::1] sorted_keys,
+):
+    """Sort the keys of some points; keys of rows that do not play are infinite.
+
+    ``order`` and ``sorted_keys`` (n_lines, n_sorted) become the rows of the smallest
+    keys, and these keys. Equal keys are in the order of the rows.
+    """
+    cdef Scratch scratch = scratch_of(work)
+    cdef Py_ssize_t n = keys.shape[1], n_sorted = order.shape[1], p, v
+    cdef int row_bits = bits_of_rows(n)
+    cdef double lowest, highest
+    if n_sorted == 0:
+        return
+    with nogil:
+        for p in range(lines.shape[0]):
+            v = lines[p]
+            find_finite_range(&keys[v, 0], n, &lowest, &highest)
+            sort_keys(
+                &scratch, &keys[v, 0], n, lowest, highest, n_sorted, row_bits,
+                &order[p, 0], &sorted_keys[p, 0],
             )

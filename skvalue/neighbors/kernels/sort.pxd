@@ -51,6 +51,11 @@ cdef Sorted sort_many(
     const Scratch *scratch, const floating *keys, Py_ssize_t n, floating lowest,
     floating unit, double span, Py_ssize_t max_rank, int row_bits,
 ) noexcept nogil
+cdef void sort_keys(
+    const Scratch *scratch, const floating *keys, Py_ssize_t n, double lowest,
+    double highest, Py_ssize_t n_sorted, int row_bits, int32_t *order,
+    floating *sorted_keys,
+) noexcept nogil
 cdef void sort_run(
     int32_t *order, const floating *keys, Py_ssize_t start, Py_ssize_t stop,
     int32_t *merged

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from cython cimport floating
 from libc.math cimport fabs, sqrt
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 import numpy as np
 
-from ..._utils.loops cimport cloned, sum_of_eight
+from ..._utils.loops cimport bytes_alone, cloned, sum_of_eight
 from .sort cimport Scratch, sort_run
 
 EQUAL = 1e-14  # exact keys that differ by less, relative to their size, are tied
@@ -322,6 +322,52 @@ cdef void resolve_head(
             params, half, rows, query, d, query_half, keys, order, start, n, head,
             scratch
         )
+
+
+cdef cloned compare_gaps(
+    const floating *keys, Py_ssize_t n, double low, double high, bytes_alone near
+) noexcept nogil:
+    """Number of bounds, of two, that the gap before each sorted key does not exceed."""
+    cdef Py_ssize_t p
+    cdef floating gap
+    for p in range(1, n):
+        gap = keys[p] - keys[p - 1]
+        near[p] = <uint8_t> (gap <= low) + <uint8_t> (gap <= high)
+
+
+def near_ties(
+    int kind, const floating[:, ::1] keys, const int32_t[:, ::1] order,
+    const real[::1] half, const double[::1] query_half, double tolerance,
+    double smallest_half, double largest_half, uint8_t[:, ::1] near,
+):
+    """Whether sorted keys differ from the one before by no more than rounding may do.
+
+    For keys (n_points, n_sorted) of the rows ``order``; the first one of a point does
+    not.
+    """
+    cdef Py_ssize_t v, p, n = keys.shape[1]
+    cdef double low, high
+    cdef floating gap
+    if n == 0:
+        return
+    with nogil:
+        for v in range(keys.shape[0]):
+            low = slack(kind, tolerance, smallest_half, query_half[v])
+            high = slack(kind, tolerance, largest_half, query_half[v])
+            if kind == COSINE:
+                low = high = <floating> tolerance
+            near[v, 0] = False
+            compare_gaps(&keys[v, 0], n, low, high, &near[v, 0])
+            # Most gaps are within both bounds, or beyond both; the others need the size
+            # of a row, which is anywhere in memory.
+            for p in range(1, n):
+                if near[v, p] == 1:
+                    gap = keys[v, p] - keys[v, p - 1]
+                    near[v, p] = gap <= slack(
+                        kind, tolerance, half[order[v, p]], query_half[v]
+                    )
+                else:
+                    near[v, p] >>= 1
 
 
 def sort_runs(const int64_t[::1] starts, const double[::1] keys):

@@ -79,11 +79,17 @@ def near_rows(n, n_neighbors, semivalue="shapley", min_coalition=0):
 
 def _shapley_tables(n, k):
     """`near_rows` for the Shapley value, in closed form."""
-    r = np.maximum(np.arange(n + 1), 1)
-    u = np.minimum(k - 1, r - 1)
-    joint = np.zeros(n + 1)
-    np.divide(u * (u + 1) / 2, r * (r - 1), out=joint, where=r > 1)
-    return SizeTables(np.ones(min(k, n)), 1.0 / np.maximum(r, k), joint)
+    r = np.arange(n + 1, dtype=np.float64)
+    # With u = min(K, r) - 1, ``joint[r] = u (u + 1) / 2 / (r (r - 1))``.
+    joint = r - 1
+    joint *= r
+    np.divide(k * (k - 1) / 2, joint, out=joint, where=r > 1)
+    joint[: k + 1] = 0.5
+    # There is no nearer row.
+    joint[:2] = 0.0
+    near = np.maximum(r, k, out=r)
+    np.divide(1.0, near, out=near)
+    return SizeTables(np.ones(min(k, n)), near, joint)
 
 
 def _add_later_steps(table, steps, k, n):

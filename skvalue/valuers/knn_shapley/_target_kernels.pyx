@@ -11,6 +11,8 @@ from libc.stdint cimport int32_t, int64_t
 
 import numpy as np
 
+from ..._utils.loops cimport fetch
+
 
 cdef struct Tables:  # the numbers of `TargetTables`
     Py_ssize_t n
@@ -35,6 +37,10 @@ cdef Tables tables_of(game):
         game.n, game.votes, game.weight, game.soft, &a[0], &b[0], &q[0], game.d1,
         game.e1, game.e2, game.alone,
     )
+
+
+cdef enum:
+    AHEAD = 64  # ranks after which what is fetched is there
 
 
 cdef inline Py_ssize_t row_of(int32_t i) noexcept nogil:
@@ -97,6 +103,10 @@ cdef Sums sums_of(
     cdef Py_ssize_t p, i
     cdef double z
     for p in range(start, stop):
+        if p + AHEAD < stop:
+            i = row_of(row[p + AHEAD])
+            if i < n_players:
+                fetch(&targets[i])
         i = row_of(row[p])
         if i < n_players:
             z = targets[i] - shift
@@ -190,6 +200,8 @@ cdef double add_point(
         shift = point.target
         u = 0.0
     for p in range(n):
+        if p + AHEAD < n:  # rows are anywhere in memory
+            fetch(&targets[row_of(row[p + AHEAD])])
         before[p] = total
         z = targets[row_of(row[p])] - shift
         total += z
@@ -205,6 +217,10 @@ cdef double add_point(
         prefix = before[p]
         t = stop - p
         if t == 1:
+            if p >= AHEAD:
+                i = row_of(row[p - AHEAD])
+                fetch(&targets[i])
+                fetch(&values[i])
             r = p + 1
             i = row[p]
             z = targets[i] - shift
@@ -226,6 +242,10 @@ cdef double add_point(
         block = block_tables(game, p, stop)
         sums = sums_of(row, p, stop, n_rows, targets, shift)
         for s in range(p, stop):
+            if s + AHEAD < stop:
+                i = row_of(row[s + AHEAD])
+                fetch(&targets[i])
+                fetch(&values[i])
             i = row_of(row[s])
             z = targets[i] - shift
             o1 = (sums.first - z) / (t - 1)
