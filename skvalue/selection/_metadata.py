@@ -65,7 +65,7 @@ class TrainingData:
                 if is_of_rows(name, self.row_metadata):
                     if not _is_number(value):
                         check_length(value, name, n_rows)
-                elif name not in _OF_VALIDATION_POINTS and _is_column(value, n_rows):
+                elif not _is_of_points(name) and _is_column(value, n_rows):
                     ambiguous_names.add(name)
         for name in sorted(ambiguous_names):
             warn(
@@ -89,6 +89,12 @@ def is_of_rows(name, row_metadata=()):
     return (
         name_in_step in _OF_ROWS or name in row_metadata or name_in_step in row_metadata
     )
+
+
+def _is_of_points(name):
+    """Whether metadata are of validation points, by their name, as ``eval_y``."""
+    name_in_step = name.rpartition("__")[2]
+    return name_in_step in _OF_VALIDATION_POINTS or name_in_step.startswith("eval_")
 
 
 def take_rows(params, rows, row_metadata=()):

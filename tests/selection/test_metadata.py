@@ -218,9 +218,11 @@ def test_a_column_that_may_be_one_of_rows_is_named(container, rows, first_column
     assert seen["price"] is column
 
 
-@pytest.mark.parametrize("kind", ["eval_set", "X_val"])
+@pytest.mark.parametrize("kind", ["eval_set", "eval_names", "X_val"])
 def test_validation_points_are_no_column_of_rows(kind, rows, first_column, recwarn):
     metadata = {"eval_set": [rows] * 6}
+    if kind == "eval_names":
+        metadata = {"eval_names": list("abcdef")}
     if kind == "X_val":
         metadata = {"X_val": rows[0], "y_val": rows[1]}
     seen_by_fit("classifier", rows, first_column(), False, **metadata)
