@@ -167,6 +167,20 @@ def test_private_tknn_costs_little_more_than_the_exact_one(n_classes, ratio):
     )
 
 
+def test_private_tknn_of_a_file_costs_at_most_twice_the_exact_one(ratio, tmp_path):
+    """A million rows of a file, read in blocks by both."""
+    data = rows(1_000_000, 200, 16, 2)
+    path = tmp_path / "rows.npy"
+    np.save(path, data["X"].astype(np.float32))
+    data = {**data, "X": np.load(path, mmap_mode="r")}
+    ratio(
+        "private TKNN of a file over exact, N=1,000,000, V=200, d=16",
+        partial(TKNNShapleyValuer(0.5, epsilon=1.0, delta=1e-7).fit, **data),
+        partial(TKNNShapleyValuer(0.5).fit, **data),
+        2.3,
+    )
+
+
 # The fit of TKNN takes a tenth of a second: from 1.1 to 1.6 times as fast with two
 # threads.
 @pytest.mark.parametrize(
