@@ -189,9 +189,10 @@ def private_market(d, n_draws, n=500, errors=False):
     own = buyer.mean(axis=0), np.cov(buyer.T)
     distances = [wasserstein(*own, *moments) for moments in ten_distributions(d)]
     scores, of_samples, stated = [], [], []
-    for _ in range(n_draws):
+    for draw in range(n_draws):
         sellers = ten_sellers(rng, n, d)
-        summaries = scorer.summarize(sellers)
+        scorer.set_params(noise_random_state=100 * draw)
+        summaries = quietly(scorer.summarize, sellers)
         scores.append(scorer.score_summaries(summaries)[:, 0])
         of_samples.append(
             [wasserstein(*own, X.mean(axis=0), np.cov(X.T)) for X in sellers]
