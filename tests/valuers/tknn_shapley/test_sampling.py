@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution
+from scipy.sparse import csr_array
 
 from skvalue import TKNNShapleyValuer
 from skvalue.privacy import Ledger, Release, SeededNoiseWarning, get_epsilon
@@ -162,6 +163,17 @@ def test_stated_errors_are_those_of_fresh_fits(problem):
     has_value = deviation > 0
     ratio = np.median(deviation[has_value] / stated[has_value])
     assert 1 / 1.3 < ratio < 1.3
+
+
+@pytest.mark.parametrize("engine", ["auto", "native"])
+def test_sparse_rows_have_the_values_of_dense_ones(problem, engine):
+    def values(X):
+        valuer = sampled(1.0, 0.1, noise_random_state=0, engine=engine)
+        with pytest.warns(SeededNoiseWarning):
+            return valuer.fit(**{**problem, "X": X}).values_
+
+    dense = values(problem["X"])
+    np.testing.assert_allclose(values(csr_array(problem["X"])), dense)
 
 
 def test_groups_are_sums_of_rows(problem):
