@@ -250,5 +250,7 @@ def _with_constant(X):
 def _projected(X, basis, n_outputs):
     """Rows (n, n_outputs, r) whose products with the r coordinates are the outputs."""
     by_output = basis.reshape(n_outputs, X.shape[1], -1)
-    rows = np.einsum("ia,car->icr", X, by_output, optimize=True)
+    # A warning would tell of a private row. What is not finite counts as zero later.
+    with np.errstate(over="ignore", invalid="ignore"):
+        rows = np.einsum("ia,car->icr", X, by_output, optimize=True)
     return np.ascontiguousarray(rows)  # as compiled loops take them

@@ -73,6 +73,11 @@ FITS = {
     "gradient": of_valuer(
         GradientSemivalueValuer(epsilon=1.0, n_permutations=3, unit="example")
     ),
+    "gradient, directions": of_valuer(
+        GradientSemivalueValuer(
+            epsilon=1.0, n_permutations=3, n_components=2, clip="median"
+        )
+    ),
     "gradient, torch": of_valuer(
         GradientSemivalueValuer(linear_module(), epsilon=1.0, n_permutations=3)
     ),
