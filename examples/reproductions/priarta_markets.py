@@ -89,11 +89,15 @@ def report(title, market, representation, model, n_releases):
     """Print a table of the market."""
     (X, y), sellers, (X_test, y_test) = market
     latent = PrincipalComponents(8)
-    scorer = PriArTaScorer(
-        representation, latent=latent, epsilon=EPSILON, delta=DELTA
-    ).fit(X)
-    without_noise = PriArTaScorer(representation, latent=latent).fit(X)
     rows = [part[0] for part in sellers.values()]
+    own_rows = X
+    if not isinstance(representation, str):
+        # Once, whatever is released: a private release maps each row by itself.
+        representation.fit(X)
+        own_rows = representation.transform(X)
+        rows = [representation.transform(X_more) for X_more in rows]
+    scorer = PriArTaScorer(latent=latent, epsilon=EPSILON, delta=DELTA).fit(own_rows)
+    without_noise = PriArTaScorer(latent=latent).fit(own_rows)
     exact = without_noise.transform(rows)[:, 0]
     releases = [scorer.summarize(rows) for _ in range(n_releases)]
     private = np.array(

@@ -258,6 +258,15 @@ def test_a_seller_whose_rows_are_like_the_buyers_does_not_feel_clipping(name, d)
     assert np.median(scores / scorer.noise_floor(summaries)) <= limit
 
 
+def test_error_of_a_copy_with_heavy_tails_is_not_that_of_clipping_the_buyer():
+    rng = np.random.default_rng(4)
+    X = rng.standard_t(3, (2000, 4))
+    scorer = fitted(rng, rows=X, epsilon=0.8)
+    summaries = scorer.summarize([X] * 5)
+    floors = scorer.noise_floor(summaries)
+    assert (scorer.score_errors(summaries) < floors).all()
+
+
 def test_scores_tend_to_the_exact_ones_with_epsilon(rng):
     """For sellers of any spread: clipping takes little of their distance."""
     buyer = rng.normal(size=(2000, 4))

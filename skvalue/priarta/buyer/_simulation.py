@@ -78,7 +78,8 @@ def score_error(buyer, mean, factor, summary, *, shrink, rng):
     The rows have this mean (d,) and factor of the covariance (d, d). Without noise it
     is the standard deviation of the scores. With noise it is the root mean squared
     difference from the score of these moments, unclipped, so that it includes the bias
-    of clipping and shrinkage, too.
+    of clipping and shrinkage, too. Both are compared with the same moments of the
+    buyer: what clipping does to the buyer's rows is done to a seller's like them.
     """
     n_samples = summary.n_samples
     own = buyer.moments_for(summary.max_norm)
@@ -92,7 +93,7 @@ def score_error(buyer, mean, factor, summary, *, shrink, rng):
     )
     if not is_noisy:
         return scores.std(ddof=1)
-    true = buyer.score(buyer.exact, mean[None], factor[None])
+    true = buyer.score(own, mean[None], factor[None])
     return np.sqrt(np.mean((scores - true) ** 2))
 
 

@@ -427,7 +427,8 @@ class PriArTaScorer(BaseEstimator):
         which releases are simulated. Without noise, the error is the standard deviation
         of their scores, by the sampling of rows. With noise, it is the root mean
         squared difference from the score of these moments: it includes the noise, and
-        the bias of clipping and shrinkage. No further release is needed.
+        the bias of clipping and shrinkage, but not what few rows far out, which are
+        clipped, add to a score without noise. No further release is needed.
 
         Parameters
         ----------
