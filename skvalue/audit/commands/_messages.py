@@ -29,7 +29,7 @@ _OPTIONS = {
     "relation": "--relation",
 }
 _NOUNS = {
-    "X": "the table",
+    "X": "the rows",
     "y": "the target",
     "y_val": "the target of --validation",
     "estimator": "the model",

@@ -21,6 +21,7 @@ from ..._utils.sklearn import (
     check_feature_names,
     fit_context,
 )
+from ...exceptions import ParameterError
 from ...privacy import SeededNoiseWarning
 from ..maps import (
     LATENTS,
@@ -220,7 +221,7 @@ class PriArTaScorer(BaseEstimator):
         """
         n_rows = count_rows(X)
         if n_rows < 2:
-            raise ValueError(f"X must have at least 2 rows. Got {n_rows}.")
+            raise ParameterError("X", f"must have at least 2 rows. Got {n_rows}.")
         columns = columns_of(X)
         random_state = check_random_state(self.random_state)
 
@@ -612,9 +613,10 @@ def _check_mean(rows, model):
     """Refuse latent rows whose mean is not the centre of a model."""
     tolerance = 1e-4 * (np.abs(model.centre) + model.max_norm)
     if (np.abs(rows.mean(axis=0) - model.centre) > tolerance).any():
-        raise ValueError(
-            "X must have the rows that the model was fitted on, whose mean is its "
-            f"centre. Got {len(rows)} rows with another mean."
+        raise ParameterError(
+            "X",
+            "must have the rows that the model was fitted on, whose mean is its "
+            f"centre. Got {len(rows)} rows with another mean.",
         )
 
 
@@ -622,8 +624,9 @@ def _check_reach(rows):
     """Refuse centred rows whose moments would overflow or underflow."""
     reach = np.abs(rows).max()
     if reach != 0 and not MIN_REACH <= reach <= MAX_REACH:
-        raise ValueError(
-            f"X must give latent rows that reach from {MIN_REACH:g} to "
+        raise ParameterError(
+            "X",
+            f"must give latent rows that reach from {MIN_REACH:g} to "
             f"{MAX_REACH:g} away from their mean. Got {reach:g}: scale its columns, "
-            "or pass representation=Identity(standardize=True)."
+            "or pass representation=Identity(standardize=True).",
         )

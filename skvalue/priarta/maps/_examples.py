@@ -5,6 +5,7 @@ import torch
 from sklearn.utils.validation import validate_data
 
 from ..._utils.checks import redact_errors
+from ...exceptions import ParameterError
 from ._modules import unit_of
 
 
@@ -27,9 +28,10 @@ def example_shape(shape, image_shape):
         )
     flat_shape = (int(np.prod(image_shape)),)
     if own_shape not in (image_shape, flat_shape):
-        raise ValueError(
-            f"X must hold images of image_shape {image_shape}, flattened or not. Got "
-            f"examples of shape {own_shape}."
+        raise ParameterError(
+            "X",
+            f"must hold images of image_shape {image_shape}, flattened or not. Got "
+            f"examples of shape {own_shape}.",
         )
     if len(image_shape) == 2:
         return (1, *image_shape)
@@ -83,12 +85,12 @@ class Examples:
 
         has_bytes = X.dtype == np.uint8
         if self.is_bytes and not has_bytes:
-            raise ValueError(
-                f"X must hold uint8 images, as those of fit. Got {X.dtype}."
+            raise ParameterError(
+                "X", f"must hold uint8 images, as those of fit. Got {X.dtype}."
             )
         if has_bytes and not self.is_bytes:
-            raise ValueError(
-                "X must hold floating-point images, as those of fit. Got uint8."
+            raise ParameterError(
+                "X", "must hold floating-point images, as those of fit. Got uint8."
             )
         if not has_bytes:
             X = self._scaled(X, 0.0, 1.0)

@@ -23,6 +23,7 @@ from ..._utils.untrusted import (
     refuse_no_file,
 )
 from ..._utils.writing import write_files
+from ...exceptions import ParameterError
 from ._modules import (
     LATENTS,
     REPRESENTATIONS,
@@ -150,9 +151,10 @@ class BuyerModel:
         """
         rows = map_rows(self.representation, self.latent, X)
         if rows.shape[1] != self.n_dimensions:
-            raise ValueError(
-                f"X must give latent rows of {self.n_dimensions} entries. Got "
-                f"{rows.shape[1]}."
+            raise ParameterError(
+                "X",
+                f"must give latent rows of {self.n_dimensions} entries. Got "
+                f"{rows.shape[1]}.",
             )
         return rows
 
@@ -198,9 +200,10 @@ class BuyerModel:
         rows = self.transform(X)
         reach = np.abs(rows).max()
         if not reach <= MAX_REACH:
-            raise ValueError(
-                f"X must give latent rows that reach up to {MAX_REACH:g} away from the "
-                f"buyer's mean. Got {reach:g}: scale its columns as the buyer's."
+            raise ParameterError(
+                "X",
+                f"must give latent rows that reach up to {MAX_REACH:g} away from the "
+                f"buyer's mean. Got {reach:g}: scale its columns as the buyer's.",
             )
         return rows
 
@@ -239,9 +242,10 @@ class BuyerModel:
             values = map_alone(self.representation, X, is_null, "representation")
             rows = map_alone(self.latent, values, is_null, "latent")
             if rows.shape[1] != self.n_dimensions:
-                raise ValueError(
-                    f"X must give latent rows of {self.n_dimensions} entries. Got "
-                    f"{rows.shape[1]}."
+                raise ParameterError(
+                    "X",
+                    f"must give latent rows of {self.n_dimensions} entries. Got "
+                    f"{rows.shape[1]}.",
                 )
             centred = rows - self.centre
             # The centre is finite, but a difference can overflow.

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..._utils.sklearn import Interval, StrOptions, fit_context
+from ...exceptions import ParameterError
 from ...privacy import (
     Ledger,
     Release,
@@ -156,9 +157,10 @@ class SellerRelease(BaseEstimator):
         )
         has_private_number = event is not None and self.relation == "add_remove"
         if n_rows < 2 and not has_private_number:
-            raise ValueError(
-                "X must have at least 2 rows, to have a covariance, unless their "
-                f"number is private (relation 'add_remove'). Got {n_rows}."
+            raise ParameterError(
+                "X",
+                "must have at least 2 rows, to have a covariance, unless their "
+                f"number is private (relation 'add_remove'). Got {n_rows}.",
             )
 
         n_null = 0
