@@ -75,7 +75,7 @@ class ParameterError(ValueError):
         self, parameter, problem, advice="", settings=(), subject=None, alias=None
     ):
         super().__init__(Message(parameter, problem, advice, settings, subject, alias))
-        self.parameter = parameter
+        self.parameter = str(parameter)
 
     def __reduce__(self):
         return type(self), self.args[0].__getnewargs__()

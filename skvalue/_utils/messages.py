@@ -38,6 +38,7 @@ class Message(str):
     def __new__(
         cls, parameter, problem, advice="", settings=(), subject=None, alias=None
     ):
+        parameter = str(parameter)  # it may be the path of a file
         start = (alias or parameter) if subject is None else subject
         ending = advice.format(*(_in_python(*setting) for setting in settings))
         message = super().__new__(cls, joined(start, problem, ending))
