@@ -56,7 +56,7 @@ def _read(source, n_dimensions):
         raise TypeError(
             f"summaries must be paths or Summary objects. Got {type(source).__name__}."
         )
-    text = read_text(source, max_file_size(n_dimensions), source)
+    text = read_text(source, max_file_size(n_dimensions), os.fspath(source))
     try:
         return Summary.from_json(text)
     except ValueError as error:
