@@ -16,6 +16,10 @@ from ..exceptions import ImpreciseValuesWarning, IncompleteFitWarning
 _MAX_STEPS = 100  # in which coalitions are reported
 _COALITIONS_PER_STEP = 64  # the fewest
 _MIN_SECONDS = 1  # of work, before which no time is estimated
+# A fit is announced when this fraction of its steps is done. Of a very long one that
+# may take long: then after some seconds of work.
+_SURE_FRACTION = 0.1
+_SURE_SECONDS = 30
 
 
 class _Stopped(BaseException):
@@ -31,9 +35,9 @@ class Run:
     lines after it make a `Result` of what was done until then, or return None if that
     has no values.
 
-    If the first steps of a known number show that the fit takes more than a minute, a
-    message is logged once. Fits that callbacks watch, with `max_time` or that are
-    private log none.
+    If the first tenth of a known number of steps, or 30 seconds of work, show that the
+    fit takes more than a minute, a message is logged once. Fits that callbacks watch,
+    with `max_time` or that are private log none.
 
     Parameters
     ----------
@@ -120,7 +124,7 @@ class Run:
             What an evaluation does.
         speedup : float, default=None
             How many of the other evaluations are done in the time of the first one. If
-            that one is long, it tells how long the fit takes.
+            that one takes more than 30 seconds, it tells how long the fit takes.
 
         Yields
         ------
@@ -132,15 +136,12 @@ class Run:
             n_steps = max(1, min(_MAX_STEPS, planned // _COALITIONS_PER_STEP))
         n_evaluated = 0
         n_reported = 0
-        start = time.perf_counter()
+        forecast = _Forecast(self, planned, speedup)
         with self.steps(n_steps, what) as step:
 
             def done(n_new):
                 nonlocal n_evaluated, n_reported
-                seconds = time.perf_counter() - start
-                is_first = n_evaluated == 0 and n_new == 1
-                if speedup and planned and is_first and seconds > _MIN_SECONDS:
-                    self._announce(seconds * (1 + (planned - 1) / speedup))
+                forecast.add(n_new)
                 n_evaluated += n_new
                 if n_steps is None:
                     n_due = n_reported + 1
@@ -276,6 +277,48 @@ class Run:
         )
 
 
+class _Forecast:
+    """How long a loop over coalitions takes, by those that are evaluated.
+
+    The first one is that of all rows, and imports what models need: if it takes longer
+    than a forecast waits for, the others are counted by ``speedup`` (see
+    `Run.evaluations`). Else they are measured, without the first.
+    """
+
+    def __init__(self, run, planned, speedup):
+        self._run = run
+        self._planned = planned
+        self._speedup = speedup
+        self._n_evaluated = 0
+        self._start = time.perf_counter()
+        self._first_end = None
+        self._n_first = 0
+
+    def add(self, n_new):
+        """Count evaluations, and announce a long fit once that is sure."""
+        now = time.perf_counter()
+        self._n_evaluated += n_new
+        if not self._planned or not n_new:
+            return
+        if self._first_end is None:
+            self._first_end = now
+            self._n_first = n_new
+            first = now - self._start
+            if self._speedup and n_new == 1 and first > _SURE_SECONDS:
+                self._run._announce(first * (1 + (self._planned - 1) / self._speedup))
+            return
+
+        measured = now - self._first_end
+        is_sure = (
+            self._n_evaluated >= _SURE_FRACTION * self._planned
+            or measured > _SURE_SECONDS
+        )
+        if is_sure and measured > _MIN_SECONDS:
+            seconds = measured / (self._n_evaluated - self._n_first)
+            remaining = seconds * max(self._planned - self._n_evaluated, 0)
+            self._run._announce(now - self._start + remaining)
+
+
 class _Steps:
     """The steps of a loop: each call ends one and begins the next one."""
 
@@ -316,10 +359,13 @@ class _Steps:
             if now - self._start < LONG:
                 self._measured_from = now
                 self._n_not_measured = 1
+        if self._n_steps is None:
+            return
         measured = now - self._measured_from
-        if self._n_steps is not None and measured > _MIN_SECONDS:
-            n_measured = self._n_steps - self._n_left - self._n_not_measured
-            remaining = measured / n_measured * self._n_left
+        n_done = self._n_steps - self._n_left
+        is_sure = n_done >= _SURE_FRACTION * self._n_steps or measured > _SURE_SECONDS
+        if is_sure and measured > _MIN_SECONDS:
+            remaining = measured / (n_done - self._n_not_measured) * self._n_left
             self._run._announce(now - self._start + remaining)
 
 

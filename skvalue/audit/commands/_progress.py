@@ -5,7 +5,10 @@ from time import monotonic
 
 from ..._utils.duration import LONG, duration
 
-_SURE = 3  # seconds of work, before which nothing is said
+# Nothing is said before a tenth of the steps, or, of a long fit, these seconds of work.
+_SURE_FRACTION = 0.1
+_SURE = 30
+_SHORT = 5  # seconds: steps of shorter fits are not shown
 _OFTEN = 0.5  # seconds between two lines on a terminal
 
 
@@ -42,12 +45,14 @@ class _Line:
         seconds_per_step = (now - self._first_end) / (self._n_done - 1)
         remaining = seconds_per_step * max(n_steps - self._n_done, 0)
         elapsed = now - self._start
-        is_long = elapsed > _SURE and elapsed + remaining > LONG
+        is_sure = self._n_done >= _SURE_FRACTION * n_steps or elapsed > _SURE
+        is_long = is_sure and elapsed + remaining > LONG
         if is_long and not self._is_announced:
             self._is_announced = True
             seconds = duration(elapsed + remaining)
             print(f"This takes about {seconds}.", file=sys.stderr)
-        if sys.stderr.isatty() and elapsed - self._last_shown > _OFTEN:
+        is_shown = sys.stderr.isatty() and elapsed + remaining > _SHORT
+        if is_shown and elapsed - self._last_shown > _OFTEN:
             self._last_shown = elapsed
             percentage = 100 * self._n_done // n_steps
             line = f"{percentage} %, about {duration(remaining)} left"
