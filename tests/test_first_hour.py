@@ -132,7 +132,9 @@ KNN_OF_TEXTS = KNNShapleyValuer(embedding=TfidfVectorizer())
 VALUERS_OF_TEXTS = {
     "knn": (KNN_OF_TEXTS, TEXTS),
     "shapley": (
-        clone(SHAPLEY).set_params(estimator=OF_TEXTS, cv=2, max_evaluations=120),
+        clone(SHAPLEY).set_params(
+            estimator=OF_TEXTS, cv=2, max_evaluations=120, random_state=2
+        ),
         TEXTS,
     ),
     "oob": (DataOOBValuer(OF_TEXTS, n_estimators=12, random_state=0), pd.Series(TEXTS)),

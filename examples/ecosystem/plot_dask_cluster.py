@@ -37,3 +37,13 @@ print(f"{rows.numblocks[0]} blocks of rows, the same values: {same}")
 
 client.close()
 cluster.close()
+
+# %%
+# The values
+# ----------
+import matplotlib.pyplot as plt
+
+from skvalue.inspection import ValueDistributionDisplay
+
+ValueDistributionDisplay(of_cluster.values_).plot()
+plt.show()

@@ -54,7 +54,18 @@ for name, of_pipeline in steps.items():
 # %%
 # What was dropped
 # ----------------
+import matplotlib.pyplot as plt
+import numpy as np
+
+from skvalue.inspection import ValueDistributionDisplay
+
+kinds = np.where(flipped, "mislabelled", "right")
+
 dropped = pipeline[0].dropped_indices_
 print(
     f"{len(dropped)} rows are dropped, {flipped[dropped].mean():.0%} are mislabelled."
 )
+
+display = ValueDistributionDisplay(pipeline[0].values_, by=kinds)
+display.plot()
+plt.show()

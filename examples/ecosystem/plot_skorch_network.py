@@ -52,7 +52,7 @@ network = NeuralNetClassifier(
 # %%
 # Values of the groups
 # --------------------
-# Thirty Shapley evaluations cost thirty trainings, and have standard errors.
+# Sixty utilities cost sixty trainings, and the values have standard errors.
 from skvalue import DataShapleyValuer
 
 valuer = DataShapleyValuer(
@@ -63,3 +63,15 @@ for group, value, error in zip(valuer.groups_, valuer.values_, valuer.values_err
     print(f"group {group}: {value:+.3f} +- {error:.3f}")
 worst = valuer.groups_[valuer.values_.argmin()]
 print(f"Lowest value: group {worst}.")
+
+# %%
+# The group with wrong labels stands apart
+# ----------------------------------------
+import matplotlib.pyplot as plt
+
+errors = 2 * valuer.values_error_
+plt.errorbar(valuer.groups_, valuer.values_, errors, fmt="o", capsize=3)
+plt.axhline(0, color="gray", linewidth=0.8)
+plt.xlabel("group")
+plt.ylabel("value, with two standard errors")
+plt.show()

@@ -52,3 +52,17 @@ measured = skore.evaluate(model, X, y_measured, splitter=5)
 measured.checks.add([LabelErrorCheck()])
 summary = measured.checks.summarize(ignore=[f"SKD{i:03}" for i in range(1, 17)])
 print(summary.frame().query("code == 'SKV001'")["section"].item())
+
+# %%
+# The doubtful rows among all
+# ---------------------------
+import matplotlib.pyplot as plt
+import numpy as np
+
+from skvalue.inspection import ValueDistributionDisplay
+
+kinds = np.where(flipped, "mislabelled", "right")
+
+ValueDistributionDisplay(check.detector_.values_, by=kinds).plot()
+plt.xlabel("held-out probability of the given label")
+plt.show()

@@ -54,12 +54,18 @@ print(pd.DataFrame(columns))
 # %%
 # How good the list is
 # --------------------
-from sklearn.metrics import average_precision_score
+import matplotlib.pyplot as plt
+from sklearn.metrics import PrecisionRecallDisplay, average_precision_score
 
 default = LabelErrorDetector(random_state=0).fit(frame, labels)
+axes = plt.gca()
 for name, fitted in {"skrub's pipeline": detector, "default": default}.items():
     precision = average_precision_score(flipped, -fitted.values_)
     print(f"{name}: average precision {precision:.2f}")
+    PrecisionRecallDisplay.from_predictions(
+        flipped, -fitted.values_, name=name, ax=axes
+    )
+plt.show()
 
 # %%
 # The same frame, audited as a whole

@@ -43,7 +43,7 @@ BAD = {
     "y_val alone": ({"y_val": Y0}, f"{TOGETHER} y_val"),
     "empty": ({"X_val": X0[:0], "y_val": Y0[:0]}, "Got an empty validation set"),
     "a number for X_val": (
-        TEN | {"X_val": 3}, "X_val must be like X: Expected 2D array",
+        TEN | {"X_val": 3}, "X_val must be like X: X_val must have two dimensions",
     ),
     "columns": (
         TEN | {"X_val": X0[:, :1]}, "X_val must be like X: X_val has 1 features",

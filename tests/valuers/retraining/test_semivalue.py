@@ -776,7 +776,7 @@ class TestSmallestBudget:
 def test_a_label_of_validation_points_alone_is_refused():
     X, y = data(20).rows
     y = np.where(np.arange(20) == 3, "rare", y)
-    with pytest.raises(ValueError, match="label 'rare' are all among .* Got cv=5"):
+    with pytest.raises(ValueError, match="label 'rare' are all among .* Got 5"):
         quick().fit(X, y, groups=np.arange(20) // 2)
 
 
