@@ -162,11 +162,27 @@ class Growing(GaussianNB):
         return super().fit(X, y)
 
 
+def forecast_of(line):
+    """The seconds that a message says."""
+    number, unit = re.search(r"takes about ([\d.]+) (\w+)", line).groups()
+    return float(number) * {"seconds": 1, "minutes": 60, "hours": 3600}[unit]
+
+
 @pytest.mark.parametrize("case", RETRAINING)
-def test_a_forecast_is_within_a_factor_of_two(case, caplog, monkeypatch):
+def test_a_forecast_of_models_is_within_a_factor_of_two(case, caplog, monkeypatch):
     monkeypatch.setattr(Growing, "n_trained", 0)
     name, options = RETRAINING[case]
     [line] = messages_of_fit(caplog, name, options | {"estimator": Growing()})
-    number, unit = re.search(r"takes about ([\d.]+) (\w+)", line).groups()
-    forecast = float(number) * {"seconds": 1, "minutes": 60, "hours": 3600}[unit]
-    assert clock.now / 2 < forecast < 2 * clock.now
+    assert clock.now / 2 < forecast_of(line) < 2 * clock.now
+
+
+@pytest.mark.parametrize("n_steps", [5, 12])
+@pytest.mark.parametrize("case", OTHERS)
+def test_a_forecast_of_steps_is_within_a_factor_of_two(case, n_steps, caplog):
+    name, options = OTHERS[case]
+    count = next(key for key, value in options.items() if value == 5)
+    options = options | {count: n_steps}
+    clock.step = 15
+    with_points = "cv" not in options
+    [line] = messages_of_fit(caplog, name, options, with_points=with_points)
+    assert clock.now / 2 < forecast_of(line) < 2 * clock.now
