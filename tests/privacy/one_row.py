@@ -303,6 +303,23 @@ FITS = {
             (2, None),
         )
     },
+    **{
+        f"counts in balls, by torch, {metric}, {cap}": (
+            fits_of(
+                TKNNShapleyValuer(
+                    1.5 if metric == "euclidean" else 0.4,
+                    metric=metric,
+                    epsilon=1.0,
+                    relation="replace",
+                    max_contributions=cap,
+                    engine="torch",
+                )
+            ),
+            2,
+            False,
+        )
+        for metric, cap in product(("euclidean", "cosine"), (2, None))
+    },
     "in-run": (fits_of(in_run()), 3, False),
     "in-run, second order": (fits_of(in_run(order=2)), 2, False),
     "in-run, samples": (fits_of(in_run(batch_size=N_ROWS)), 2, False),

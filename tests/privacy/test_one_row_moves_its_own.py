@@ -327,6 +327,32 @@ def test_counts_of_odd_rows_are_those_of_an_array(container, metric, bad, tmp_pa
     np.testing.assert_array_equal(values, expected)
 
 
+@pytest.mark.filterwarnings("ignore::skvalue.privacy.SeededNoiseWarning")
+@pytest.mark.parametrize("engine", ["torch", "faiss"])
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("bad", BAD_ROWS)
+def test_counts_of_odd_rows_are_those_of_the_native_engine(engine, metric, bad):
+    """In float32, in which all engines compute: none refuses a row."""
+    pytest.importorskip(engine)
+    data = draw_data(2).with_row(BAD_ROWS[bad])
+    with np.errstate(over="ignore"):
+        data = data._replace(
+            X=data.X.astype(np.float32), X_val=data.X_val.astype(np.float32)
+        )
+    radius = 0.4 if metric == "cosine" else 1.5
+    valuer = TKNNShapleyValuer(radius, metric=metric, epsilon=1.0, noise_random_state=0)
+    expected = data.fit(clone(valuer)).counts_
+    counts = data.fit(valuer.set_params(engine=engine, device="cpu")).counts_
+    np.testing.assert_array_equal(counts, expected)
+
+
+def test_faiss_takes_no_private_rows_that_it_might_refuse():
+    data = draw_data(2)
+    valuer = TKNNShapleyValuer(1.5, epsilon=1.0, engine="faiss", device="cpu")
+    with pytest.raises(ValueError, match="X must be in float32 for engine='faiss'"):
+        data.fit(valuer)
+
+
 def first_rows(data, n):
     return data._replace(X=data.X[:n], y=data.y[:n])
 

@@ -54,7 +54,7 @@ def _with_entry(table, row, correction):
         new = new.cast(of_entries)
         if of_entries != column.type:
             new = new.dictionary_encode().cast(column.type)
-    except (pyarrow.ArrowException, NotImplementedError):
+    except pyarrow.ArrowException:
         rule = f"an entry of the type {column.type} of its column"
         refuse("new", rule, str(correction))
     chunks = [*column[:row].chunks, new, *column[row + 1 :].chunks]

@@ -555,6 +555,12 @@ class TKNNShapleyValuer(BaseValuer):
                 "task must not be 'regression' with epsilon: sums of targets have no "
                 f"bound. Got {self.task!r}."
             )
+        if self.engine == "faiss" and problem.X.dtype != np.float32:
+            raise ValueError(
+                "X must be in float32 for engine='faiss' with epsilon: FAISS computes "
+                "in float32, and a refusal of rows that do not fit it would tell of "
+                f"private rows. Got {problem.X.dtype}."
+            )
         if self.metric == "precomputed":
             raise ValueError(
                 "metric must not be 'precomputed' with epsilon: the noise depends on "
