@@ -23,6 +23,7 @@ __all__ = [
     "IncompleteFitWarning",
     "ManyClassesWarning",
     "NestedReleasesWarning",
+    "NoiseExceedsSignalWarning",
     "NormalApproximationWarning",
     "ParameterError",
     "PriorOutweighsWarning",
@@ -123,6 +124,10 @@ class VoidGuaranteeWarning(UserWarning):
 
 class NestedReleasesWarning(UserWarning):
     """Releases at several noise levels are made of the same non-private statistic."""
+
+
+class NoiseExceedsSignalWarning(UserWarning):
+    """The noise of private values exceeds what they say of order and size."""
 
 
 class ConstantColumnsWarning(UserWarning):

@@ -17,6 +17,7 @@ from ._problem import Points, Problem, Split
 from ._record import Result
 from ._rows import check_rows
 from ._run import Run
+from ._signal import warn_if_noise_exceeds
 from ._splits import refuse_unseen_labels
 from ._targets import codes_or_other, encode_later, warn_of_numbers
 from ._valuer import BaseScoringValuer, BaseValuer

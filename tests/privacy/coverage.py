@@ -1,0 +1,293 @@
+"""Releases of private values beside the values without noise: a table of coverages.
+
+A method is a function of `Parties` and epsilon that returns `Releases`: the values
+without noise, and a function that makes one release. An error is right if about .95 of
+the released values are within two stated errors of the values without noise.
+
+``python -m tests.privacy.coverage`` prints the table, or the lines of the methods whose
+names begin with an argument.
+"""
+
+import sys
+import warnings
+from collections.abc import Callable
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from skvalue import (
+    GradientSemivalueValuer,
+    InRunShapleyValuer,
+    LayeredShapleyValuer,
+    TKNNShapleyValuer,
+)
+
+N_POINTS = 200
+TINY = np.finfo(float).tiny
+WEIGHTS = np.array([2.0, -1.0, 0.5])
+
+# Rows of each of six parties.
+SIZES = {"equal": (60,) * 6, "unequal": (15, 25, 40, 60, 90, 130)}
+LABELS = ("clean", "noisy", "flipped")
+EPSILONS = (0.5, 1.0, 2.0, 8.0)
+
+
+class Parties(NamedTuple):
+    """Rows of six parties with 0 or 1 as labels, and public validation points.
+
+    Labels are "clean"; "noisy", with 15 % of all of them wrong; or "flipped", with all
+    those of party 0 wrong.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    groups: np.ndarray
+    X_val: np.ndarray
+    y_val: np.ndarray
+
+    def fit(self, valuer, **fit_params):
+        return valuer.fit(
+            self.X, self.y, X_val=self.X_val, y_val=self.y_val, **fit_params
+        )
+
+    def data_sets(self):
+        """Pairs (X, y) of the rows of each party."""
+        return [
+            (self.X[self.groups == party], self.y[self.groups == party])
+            for party in np.unique(self.groups)
+        ]
+
+
+def draw_parties(sizes, labels):
+    """The `Parties` of a name of `SIZES` and one of `LABELS`; always the same."""
+    rng = np.random.default_rng(0)
+
+    def draw(n):
+        X = rng.normal(size=(n, len(WEIGHTS)))
+        y = (X @ WEIGHTS + rng.logistic(size=n) > 0).astype(int)
+        return X, y
+
+    groups = np.repeat(np.arange(len(SIZES[sizes])), SIZES[sizes])
+    X, y = draw(len(groups))
+    X_val, y_val = draw(N_POINTS)
+    is_wrong = np.zeros(len(y), dtype=bool)
+    if labels == "noisy":
+        is_wrong = rng.random(len(y)) < 0.15
+    if labels == "flipped":
+        is_wrong = groups == 0
+    return Parties(X, np.where(is_wrong, 1 - y, y), groups, X_val, y_val)
+
+
+class Releases(NamedTuple):
+    """The values without noise, and a function that makes one release of them.
+
+    `release` takes the seed of its noise and returns two arrays of the shape of
+    `exact`: values and their stated errors.
+    """
+
+    exact: np.ndarray
+    release: Callable
+
+
+class Coverage(NamedTuple):
+    """What is measured of one cell of the table, over all its releases.
+
+    Parameters
+    ----------
+    share : float
+        Fraction of the values that are within two stated errors of those without noise.
+    sampling_error : float
+        Standard error of the fraction, over releases.
+    error_ratio : float
+        Root mean square of the true errors over that of the stated ones.
+    noise_ratio : float
+        Root mean square of the stated errors over that of the values without noise.
+    """
+
+    share: float
+    sampling_error: float
+    error_ratio: float
+    noise_ratio: float
+
+
+def measure(method, sizes, labels, epsilon, n_releases):
+    """The `Coverage` of a method of `METHODS` in one cell."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exact, release = METHODS[method](draw_parties(sizes, labels), epsilon)
+        drawn = [release(seed) for seed in range(n_releases)]
+    values, errors = np.array(drawn).swapaxes(0, 1)
+    differences = values - exact
+    by_release = (np.abs(differences) <= 2 * errors).mean(axis=1)
+    # At least that of independent values of which .95 are within.
+    variance = max(by_release.var(), 0.95 * 0.05 / len(exact))
+    stated = np.sqrt(np.mean(errors**2))
+    return Coverage(
+        share=float(by_release.mean()),
+        sampling_error=float(np.sqrt(variance / n_releases)),
+        error_ratio=float(np.sqrt(np.mean(differences**2)) / max(stated, TINY)),
+        noise_ratio=float(stated / np.sqrt(np.mean(exact**2))),
+    )
+
+
+# Methods ------------------------------------------------------------------------------
+
+
+def releases_of_fits(valuer, parties, exact=None, **fit_params):
+    """The `Releases` of private fits, each with another seed."""
+    if exact is None:
+        exact = without_noise(valuer, parties, **fit_params)
+
+    def release(seed):
+        fitted = clone(valuer).set_params(noise_random_state=seed, random_state=seed)
+        parties.fit(fitted, **fit_params)
+        return fitted.values_, fitted.values_error_
+
+    return Releases(exact, release)
+
+
+def without_noise(valuer, parties, **parameters):
+    """Values of the same training without noise, as long and as clipped."""
+    fit_params = {"groups": parameters.pop("groups", None)}
+    private = clone(valuer).set_params(noise_random_state=0, random_state=0)
+    parties.fit(private, **fit_params)
+    exact = clone(valuer).set_params(
+        epsilon=None,
+        clip=private.clip_,
+        learning_rate=private.learning_rate_,
+        random_state=0,
+        **parameters,
+    )
+    return parties.fit(exact, **fit_params).values_
+
+
+def gradients(unit, **parameters):
+    """Of a step along each party; without noise along many more permutations."""
+
+    def releases(parties, epsilon):
+        valuer = GradientSemivalueValuer(unit=unit, epsilon=epsilon, **parameters)
+        groups = {"groups": parties.groups}
+        exact = without_noise(valuer, parties, n_permutations=2000, **groups)
+        return releases_of_fits(valuer, parties, exact, **groups)
+
+    return releases
+
+
+def in_run(by_party, **parameters):
+    """Of the rows, or of the parties, in one run; without samples, if there are any."""
+
+    def releases(parties, epsilon):
+        valuer = InRunShapleyValuer(epsilon=epsilon, **parameters)
+        groups = {"groups": parties.groups if by_party else None}
+        exact = without_noise(valuer, parties, batch_size=None, **groups)
+        return releases_of_fits(valuer, parties, exact, **groups)
+
+    return releases
+
+
+def threshold(by_party, **parameters):
+    """Of the rows, or of the parties, in balls around the points."""
+
+    def releases(parties, epsilon):
+        groups = parties.groups if by_party else None
+        valuer = TKNNShapleyValuer(epsilon=epsilon, **parameters)
+        exact = parties.fit(TKNNShapleyValuer(), groups=groups).values_
+
+        def release(seed):
+            private = clone(valuer).set_params(noise_random_state=seed)
+            parties.fit(private, groups=groups)
+            return private.values_, private.values_error_
+
+        return Releases(exact, release)
+
+    return releases
+
+
+def layered(kind):
+    """Of every sixth row: of the layers that are released, from many coalitions."""
+
+    def releases(parties, epsilon):
+        few = parties._replace(X=parties.X[::6], y=parties.y[::6])
+        game = {"l2": 1.0, "n_layers": 5}
+        valuer = LayeredShapleyValuer(**game, epsilon=epsilon, release=kind)
+        exact = few.fit(
+            LayeredShapleyValuer(**game, max_evaluations=20_000, random_state=0)
+        ).values_
+        if kind == "query":
+            valuer.set_params(max_queries=len(few.y))
+
+        def release(seed):
+            private = clone(valuer).set_params(
+                noise_random_state=1000 * seed, random_state=seed
+            )
+            few.fit(private)
+            if kind == "query":
+                values = [private.values_for(row) for row in range(len(few.y))]
+                return np.array(values), private.values_error_
+            return private.values_, private.values_error_
+
+        return Releases(exact, release)
+
+    return releases
+
+
+# The first word is the public name of the class.
+METHODS = {
+    "GradientSemivalueValuer, unit='example'": gradients("example"),
+    "GradientSemivalueValuer, unit='party'": gradients("party"),
+    "InRunShapleyValuer, rows": in_run(by_party=False),
+    "InRunShapleyValuer, parties": in_run(by_party=True),
+    "InRunShapleyValuer, samples": in_run(by_party=False, batch_size=60),
+    "TKNNShapleyValuer, rows": threshold(by_party=False),
+    "TKNNShapleyValuer, parties": threshold(by_party=True),
+    "LayeredShapleyValuer, release='all'": layered("all"),
+    "LayeredShapleyValuer, release='publish'": layered("publish"),
+    "LayeredShapleyValuer, release='query'": layered("query"),
+}
+
+
+class KnownLimit(NamedTuple):
+    """Where the errors of a method do not hold, which the docstring of its class says.
+
+    `holds_in` is a function of (sizes, labels, epsilon); there, the share may be from
+    `lowest` to `highest`. `figures` are words of the docstring.
+    """
+
+    holds_in: Callable
+    lowest: float
+    highest: float
+    figures: tuple
+
+
+# Methods whose errors do not hold in all cells.
+EXCEPTIONS: dict[str, KnownLimit] = {}
+
+
+def cells():
+    """All cells of a method, as tuples (sizes, labels, epsilon)."""
+    return list(product(SIZES, LABELS, EPSILONS))
+
+
+def print_table(prefix, n_releases):
+    """Print a line for each method and cell."""
+    for method in METHODS:
+        if not method.startswith(prefix):
+            continue
+        print(method)
+        for sizes, labels, epsilon in cells():
+            line = measure(method, sizes, labels, epsilon, n_releases)
+            print(
+                f"  {sizes:8} {labels:8} epsilon {epsilon:<4g} within two errors "
+                f"{line.share:.2f} +- {line.sampling_error:.2f}, true over stated "
+                f"{line.error_ratio:.2f}, stated over size {line.noise_ratio:.2g}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    print_table(
+        sys.argv[1] if len(sys.argv) > 1 else "",
+        int(sys.argv[2]) if len(sys.argv) > 2 else 50,
+    )
