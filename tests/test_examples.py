@@ -53,14 +53,23 @@ def check_influence(printed):
     assert int(re.search(r"lowest values, (\d+) are wrong", printed).group(1)) >= 8
 
 
-# What an example must show, beyond running.
 def check_game_values(printed):
     rows = re.findall(r"^(\w+) +root mean squared error ([\d.]+)$", printed, re.M)
     errors = {name: float(error) for name, error in rows}
     assert errors["process"] < 0.3 * errors["stratified"]
 
 
+def check_tensors(printed):
+    difference = re.search(r"^Largest difference: (\S+)$", printed, re.MULTILINE)[1]
+    assert float(difference) < 1e-12
+    assert "What the scaler learned: Tensor" in printed
+    auc = re.search(r"^AUROC .*: ([\d.]+)$", printed, re.MULTILINE)
+    assert 0.9 < float(auc[1]) <= 1
+
+
+# What an example must show, beyond running.
 CHECKS = {
+    "ecosystem/plot_torch_tensors.py": check_tensors,
     "retraining/plot_game_values.py": check_game_values,
     "inspection/plot_influence_of_rows.py": check_influence,
     "priarta/plot_market.py": check_market,
