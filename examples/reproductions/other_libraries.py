@@ -10,10 +10,10 @@ games
 balls
     Threshold-KNN-Shapley of many rows against the paper's formula in whole numbers.
 weights
-    KNN-Shapley of a majority vote of weighted neighbours: values and seconds.
+    KNN-Shapley of a majority vote of weighted neighbours: values and CPU seconds.
 speed
-    Seconds and memory for exact KNN-Shapley, how well low values find flipped labels,
-    and how the values compare with the exact ones.
+    CPU seconds and memory for exact KNN-Shapley, how well low values find flipped
+    labels, and how the values compare with the exact ones.
 users
     What users of scikit-learn expect, tried.
 
@@ -25,8 +25,8 @@ environment of its own:
 
 What is not named is taken from this environment, and left out with a line that says so
 if it is not there. Every library runs in a process of its own
-(other_libraries_worker.py) with its documented call; where a setting may make it
-faster, several are measured and the fastest counts. With `--results FOLDER`
+(other_libraries_worker.py) with its documented call and one job; where a setting may
+make it faster, several are measured and the fastest counts. With `--results FOLDER`
 measurements are kept there, and those found there are not repeated.
 """
 
@@ -59,12 +59,7 @@ NEIGHBOURS, RADIUS = [1, 3, 10, 20], 1.5
 WANTED = ["clone", "Pipeline", "GridSearchCV", "pandas, strings", "sparse", "n_jobs"]
 
 # What may make a library's call faster.
-SETTINGS = {
-    "skvalue": [{"n_jobs": 1}, {"n_jobs": 2}],
-    "pydvl": [{"n_jobs": 1}, {"n_jobs": 2}],
-    "shapiq": [{"n_jobs": None}, {"n_jobs": 2}],
-    "opendataval": [{"batch_size": 32}, {"batch_size": 1024}],
-}
+SETTINGS = {"opendataval": [{"batch_size": 32}, {"batch_size": 1024}]}
 
 
 class Notes:
@@ -183,6 +178,12 @@ def print_games(libraries, args, notes):
     print_table(["library", "game", "strings", *(f"K = {k}" for k in NEIGHBOURS)], rows)
 
 
+def time_cells(report):
+    """CPU seconds of the calls: the median, and the quartiles."""
+    low, high = report["quartiles"]
+    return [f"{report['seconds']:.3g}", f"{low:.3g} to {high:.3g}"]
+
+
 def relative_error(report, exact):
     """The largest error over the largest value."""
     return abs(report["values"] - exact).max() / abs(exact).max()
@@ -280,26 +281,27 @@ def print_weights(libraries, args, notes):
         for p, report in zip(problems, libraries.answers(name, jobs)):
             n, cells = (
                 len(p[1]),
-                [missing(report, notes) if "values" not in report else "", "", ""],
+                [missing(report, notes) if "values" not in report else "", *[""] * 3],
             )
             if "values" in report:
                 if name == "skvalue":  # the first of them
                     report["values"] = report["values"] - without_the_empty(*p)
                     ours[n] = report
-                cells = [f"{report['seconds']:.3g}", "", ""]
+                cells = [*time_cells(report), "", ""]
                 if n in ours:
-                    cells[1] = as_ratio(report["seconds"] / ours[n]["seconds"])
-                    cells[2] = f"{relative_error(report, ours[n]['values']):.0e}"
+                    cells[2] = as_ratio(report["seconds"] / ours[n]["seconds"])
+                    cells[3] = f"{relative_error(report, ours[n]['values']):.0e}"
             rows.append([name, f"{n:,}", *cells])
     print(
         f"KNN-Shapley of a majority vote of weighted neighbours, K = {K}, weights of "
         f"3 bits, 3\n"
-        "classes, 4 points: seconds of the call, over skvalue's; largest difference "
-        "of values\n"
-        "from skvalue's, less the part of the empty coalition, over the largest "
-        "value.\n"
+        "classes, 4 points: CPU seconds of the call, median and quartiles; their ratio "
+        "to\n"
+        "skvalue's; largest difference of values from skvalue's, less the part of the "
+        "empty\n"
+        "coalition, over the largest value.\n"
     )
-    print_table(["library", "rows", "seconds", "ratio", "difference"], rows)
+    print_table(["library", "rows", "CPU s", "quartiles", "ratio", "difference"], rows)
 
 
 # Seconds, memory, quality -------------------------------------------------------------
@@ -360,7 +362,7 @@ def print_speed(libraries, args, notes):
                 row = [name, title]
                 expected = exact[title] - null * (name == "datascope")
                 if not done:
-                    rows.append([*row, missing(reports[0], notes), *[""] * 6])
+                    rows.append([*row, missing(reports[0], notes), *[""] * 7])
                     continue
                 best = min(done, key=lambda r: r["seconds"])
                 setting = SETTINGS.get(name, [{}])[reports.index(best)]
@@ -369,7 +371,7 @@ def print_speed(libraries, args, notes):
                 rows.append(
                     [
                         *row,
-                        f"{best['seconds']:.3g}",
+                        *time_cells(best),
                         as_ratio(best["seconds"] / ours[title])
                         if title in ours
                         else "",
@@ -383,17 +385,19 @@ def print_speed(libraries, args, notes):
         print(
             f"KNN-Shapley of {n:,} rows in 20 columns, 3 classes, one label in ten "
             f"flipped;\n"
-            f"{m:,} validation points, or leave-one-out. Seconds of the call, over "
-            f"skvalue's;\n"
-            "MB beyond the data; AUROC of low values for the flipped rows; rank "
-            "correlation with\n"
-            "the exact values of the game, largest error over the largest; the "
-            "fastest setting.\n"
+            f"{m:,} validation points, or leave-one-out. CPU seconds of a call, median "
+            "and\n"
+            "quartiles; their ratio to skvalue's; MB beyond the data; AUROC of low "
+            "values for the\n"
+            "flipped rows; rank correlation with the exact values of the game, largest "
+            "error over\n"
+            "the largest; the fastest setting.\n"
         )
         header = [
             "library",
             "game",
-            "seconds",
+            "CPU s",
+            "quartiles",
             "ratio",
             "MB",
             "AUROC",

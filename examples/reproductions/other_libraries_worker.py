@@ -7,8 +7,9 @@ other_libraries.py runs this file under the interpreter of the library's environ
     PYTHON other_libraries_worker.py LIBRARY jobs.json
 
 A job names a method, a problem (an npz file) and the place for its values (.npy) and
-report (.json): the seconds of the call itself, the median of eleven calls if the first
-took less than a second, of three if less than ten, and the peak memory beyond the data.
+report (.json): the CPU seconds of the call itself, which other programs hardly change,
+the median and the quartiles of eleven calls if the first took less than a second, of
+three if less than ten, and the peak memory beyond the data.
 Imports, containers for the data and a warm-up on a few rows come before the clock
 starts. A job that ends in an exception reports its first line.
 
@@ -212,14 +213,14 @@ def resident(pid, field):
 
 
 def measure(work):
-    """Values, seconds, and the bytes by which memory rose, over all processes."""
+    """Values, CPU seconds of all threads, and the bytes by which memory rose."""
     before = {}
     for pid in processes():
         Path(f"/proc/{pid}/clear_refs").write_text("5")  # the peak starts anew
         before[pid] = resident(pid, "VmRSS")
-    start = time.perf_counter()
+    start = time.process_time()
     values = work()
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     peaks = [resident(pid, "VmHWM") - before.get(pid, 0) for pid in processes()]
     return values, seconds, sum(peaks) if before else None
 
@@ -251,6 +252,7 @@ def run(library, job):
     np.save(Path(job["report"]).with_suffix(".npy"), np.asarray(values, dtype=float))
     return {
         "seconds": float(np.median(times)),
+        "quartiles": np.quantile(times, [0.25, 0.75]).tolist(),
         "calls": len(times),
         "bytes": measured[1],
     }
