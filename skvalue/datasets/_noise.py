@@ -39,7 +39,10 @@ def flip_labels(y, fraction=0.1, random_state=None):
         A float in [0, 1] is the fraction of rows to flip, rounded to the nearest number
         of rows; an int is their number.
     random_state : int, RandomState instance or None, default=None
-        Controls the choice of the rows and their new labels.
+        Controls the choice of the rows and their new labels. A split of
+        the same rows needs another seed: with the same one,
+        :func:`~sklearn.model_selection.train_test_split` draws the same permutation,
+        and the flipped rows are in the test set.
 
     Returns
     -------
@@ -105,7 +108,10 @@ def perturb_features(X, fraction=0.1, scale=1.0, random_state=None, relative_to=
     scale : float, default=1.0
         Standard deviation of the noise, in units of the size of the column.
     random_state : int, RandomState instance or None, default=None
-        Controls the choice of the rows and the noise.
+        Controls the choice of the rows and the noise. A split of
+        the same rows needs another seed: with the same one,
+        :func:`~sklearn.model_selection.train_test_split` draws the same permutation,
+        and the perturbed rows are in the test set.
     relative_to : {"std", "norm"}, default="std"
         The size of a column: its standard deviation over the rows of X (a constant
         column gets no noise), or its L2 norm. The norm grows with the number of rows:
