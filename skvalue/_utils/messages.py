@@ -81,3 +81,14 @@ def joined(*texts):
 def _in_python(name, value):
     """A parameter and its value as an argument; an ellipsis is any value."""
     return f"{name}=" if value is ... else f"{name}={value!r}"
+
+
+def message_of_file(error):
+    """The file of an error of the system, and what is wrong; "" for other errors.
+
+    >>> message_of_file(FileNotFoundError(2, "No such file or directory", "a.csv"))
+    'a.csv could not be used: No such file or directory.'
+    """
+    if not isinstance(error, OSError) or error.filename is None or not error.strerror:
+        return ""
+    return f"{error.filename} could not be used: {error.strerror}."

@@ -3,6 +3,7 @@
 import argparse
 import sys
 
+from .._utils.messages import message_of_file
 from .seller import add_seller_steps
 
 
@@ -16,7 +17,7 @@ def main(arguments=None):
     try:
         options.run(options)
     except (ValueError, TypeError, ImportError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {message_of_file(error) or error}", file=sys.stderr)
         return 2
     return 0
 

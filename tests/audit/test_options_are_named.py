@@ -25,6 +25,11 @@ LINES = {
     "review": "r.json c.csv --output o.html",
     "buyer export": "rows.npy --output m",
     "seller summarize": "m rows.npy --epsilon 1 --delta 1e-5 --output s.json",
+    "party model": "t.csv --target y --ignore g --output m.json",
+    "party release": "p.json t.csv --party a --epsilon 1 --delta 1e-5 --output s.json",
+    "party score": "p.json a.json --validation v.csv",
+    "party reward": "p.json a.json --validation v.csv --output rewards",
+    "party predict": "p.json r.json t.csv --output o.csv",
     "ledger new": "new.db name --epsilon 1 --delta 1e-5",
     "ledger spend": "ledger.db --epsilon 1 --delta 1e-5",
 }
@@ -39,7 +44,8 @@ BAD = {
     "--ledger": "none.db", "--output": "r.npy", "--json": "f.x", "--csv": "f.x",
     "--tasks": "f.x", "--fdr": "7", "--method": "x", "--drop": "x",
     "--from": "none.json", "--report": "f.x", "--changes": "f.x", "--relation": "x",
-    "--representation": "x",
+    "--representation": "x", "--party": "a/b", "--positive": "z", "--value": "x",
+    "--semivalue": "x", "--budget": "-1", "--unit": "-1", "--n-draws": "0",
 }  # fmt: skip
 # Options that have no value, or take any text.
 ANY = {
@@ -63,6 +69,14 @@ OPTIONS = {
     "review": REPORT,
     "buyer export": {"--representation", "--epsilon", "--seed", "--output"},
     "seller summarize": PRIVACY | {"--relation", "--output"},
+    "party model": {
+        *("--target", "--ignore", "--positive", "--value", "--semivalue", "--sep"),
+        *("--decimal", "--output"),
+    },
+    "party release": PRIVACY | {"--party", "--sep", "--decimal", "--output"},
+    "party score": {"--validation", "--seed", "--budget", "--unit", "--output"},
+    "party reward": {"--validation", "--seed", "--n-draws", "--output"},
+    "party predict": {"--sep", "--decimal", "--output"},
     "ledger new": {"--epsilon", "--delta", "--relation"},
     "ledger spend": {"--epsilon", "--delta", "--relation"},
 }
@@ -91,6 +105,10 @@ def folder(tmp_path_factory):
         patch.chdir(folder)
         assert command("ledger new ledger.db name --epsilon 3 --delta 1e-4") == 0
         assert command("buyer export rows.npy --output m") == 0
+        line = "party model t.csv --target y --ignore g --output p.json"
+        assert command(line) == 0
+        line = "party release p.json t.csv --party a --epsilon 9 --delta 1e-5"
+        assert command(f"{line} --output a.json") == 0
     return folder
 
 
@@ -104,6 +122,10 @@ def test_a_bad_value_of_an_option_is_refused_by_its_name(
         words[words.index(option) + 1] = BAD[option]
     else:
         words += [option, BAD[option]]
+    if (name, option) == ("party reward", "--output"):
+        words[-1] = "t.csv"  # no folder
+    if (name, option) == ("party score", "--unit"):
+        words += ["--budget", "9"]
     if name in ("audit", "value") and option in ("--epsilon", "--delta", "--ledger"):
         words += ["--validation", "v.csv", "--equal-rows"]
         words += [] if option == "--epsilon" else ["--epsilon", "1"]

@@ -9,6 +9,8 @@ from contextlib import redirect_stdout
 
 import skvalue
 
+from ..._utils.messages import message_of_file
+from ...collaborative import add_party_command
 from ...priarta import add_buyer_command, add_seller_command
 from ...privacy import add_ledger_command
 from . import (
@@ -125,12 +127,13 @@ def _parser():
         module.add_command(commands)
     add_buyer_command(commands)
     add_ledger_command(commands)
+    add_party_command(commands)
     add_seller_command(commands)
     return parser
 
 
 def _one_line(error):
-    text = in_words(error) or type(error).__name__
+    text = message_of_file(error) or in_words(error) or type(error).__name__
     return text if len(text) < _LONGEST else text[:_LONGEST] + " ..."
 
 

@@ -27,6 +27,7 @@ _OPTIONS = {
     "fdr": "--fdr",
     "drop": "--drop",
     "relation": "--relation",
+    "n_draws": "--n-draws",
 }
 _NOUNS = {
     "X": "the rows",

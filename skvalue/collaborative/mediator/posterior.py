@@ -1,10 +1,26 @@
 """Rewards of the parties: draws from a posterior, as fitted estimators."""
 
+import json
+
 import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_array, column_or_1d
 
+from ..._utils.untrusted import (
+    checked_array,
+    from_base64,
+    integer,
+    read_record,
+    refuse,
+    to_base64,
+)
+from ..models import model_record, stored_model
+
+_FORMAT = "skvalue.collaborative.PosteriorDraws"
+_VERSION = 1
+MAX_POSTERIOR_SIZE = 100_000_000  # characters
+_MAX_DRAWS = 1_000_000
 _BLOCK_SIZE = 2_000_000  # draws times rows
 
 
@@ -106,6 +122,62 @@ class PosteriorDraws(BaseEstimator):
 
     def __sklearn_is_fitted__(self):
         return True
+
+    def to_json(self):
+        """The draws and the model as text, without the releases behind them.
+
+        Returns
+        -------
+        text : str
+            JSON, from which `from_json` reads an object that predicts the same.
+
+        Raises
+        ------
+        TypeError
+            If the model is not one of skvalue's.
+        """
+        samples = self.samples_
+        record = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "model": model_record(self.model),
+            "n_draws": len(samples),
+            "samples": to_base64(samples),
+        }
+        return json.dumps(record, allow_nan=False)
+
+    @staticmethod
+    def from_json(text):
+        """Read from text, which is not trusted; no code in it is run.
+
+        Parameters
+        ----------
+        text : str
+            Text returned by `to_json`.
+
+        Returns
+        -------
+        posterior : PosteriorRegressor, PosteriorClassifier or PosteriorDraws
+            The draws, of the class that suits the model.
+
+        Raises
+        ------
+        ValueError
+            If the text is not JSON, is too long, has missing, unknown or repeated
+            fields, or a field has an invalid value.
+        """
+        names = {"model", "n_draws", "samples"}
+        record = read_record(text, _FORMAT, _VERSION, names, MAX_POSTERIOR_SIZE)
+        model = stored_model(record["model"])
+        n_draws = integer(record["n_draws"], "n_draws", 1, _MAX_DRAWS)
+        numbers = from_base64(record["samples"], "samples")
+        n_parameters = model.sample_prior(1, np.random.default_rng(0)).shape[1]
+        if len(numbers) != n_draws * n_parameters:
+            rule = f"{n_draws} draws of {n_parameters} numbers"
+            refuse("samples", rule, f"{len(numbers)} numbers")
+        shape = (n_draws, n_parameters)
+        samples = checked_array(numbers.reshape(shape), "samples", shape)
+        return make_posterior(model, samples)
 
     def log_density(self, X, y):
         """Log of the predictive density of each target: the mean density over draws.

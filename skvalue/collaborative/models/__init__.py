@@ -8,3 +8,5 @@ from .counts import BetaBernoulli, GammaPoisson
 from .gaussian_mean import GaussianMean
 from .linear import BayesianLinear
 from .logistic import BayesianLogistic, quadratic_coefficients, statistic_moments
+from .mediator_model import MAX_MODEL_SIZE, SEPARATORS, MediatorModel
+from .stored import model_record, stored_model

@@ -8,7 +8,14 @@ from ._statistics import (
     linear_size,
     logistic_sensitivity,
     logistic_vector,
+    size_of_statistic,
     unpack_gram,
+)
+from .named_release import (
+    MAX_RELEASE_SIZE,
+    NamedRelease,
+    check_fingerprint,
+    check_party,
 )
 from .noisy_statistic import NoisyStatistic
 from .parties import GramRelease, LogisticRelease, MeanRelease

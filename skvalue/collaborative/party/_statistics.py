@@ -154,3 +154,8 @@ KINDS = {
 
 # Kinds of sums of numbers: two bounds, no features and no intercept.
 SUMS = ("gaussian", "bernoulli", "poisson")
+
+
+def size_of_statistic(kind, n_features, intercept):
+    """Number of entries of a statistic of a kind."""
+    return KINDS[kind].size(n_features, intercept)

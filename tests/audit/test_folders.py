@@ -1,0 +1,69 @@
+"""The walk-throughs of the pages, each person in a folder and a process of its own."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from tests.audit.folders import People, patients
+
+pd = pytest.importorskip("pandas")
+# A process is a fork of that of the tests, or, in the slow tier, an interpreter.
+processes = pytest.mark.parametrize(
+    "fresh",
+    [
+        pytest.param(
+            False,
+            marks=pytest.mark.skipif(
+                sys.platform in ("win32", "darwin"), reason="a fork is not safe"
+            ),
+            id="forks",
+        ),
+        pytest.param(True, marks=pytest.mark.slow, id="interpreters"),
+    ],
+)
+GUARANTEE = "--epsilon 4 --delta 1e-5"
+
+
+@processes
+def test_parties_and_a_mediator_have_folders_of_their_own(fresh, tmp_path):
+    people = People(tmp_path, ["mediator", "honest", "flipped"], fresh)
+    rng = np.random.default_rng(0)
+    people.write_table("mediator", "public.csv", patients(rng, 200))
+    people.write_table("mediator", "validation.csv", patients(rng, 200))
+    people.write_table("honest", "mine.csv", patients(rng, 400))
+    people.write_table("flipped", "mine.csv", patients(rng, 400, flipped=True))
+
+    people.run(
+        "mediator",
+        "party model public.csv --target cured --positive yes -o model.json",
+    )
+    for name in ("honest", "flipped"):
+        people.send("mediator", "model.json", name)
+        people.run(name, "ledger new budget.db patients --epsilon 5 --delta 1e-5")
+        printed = people.run(
+            name,
+            f"party release model.json mine.csv --party {name} {GUARANTEE} --ledger "
+            f"budget.db --dataset-name patients -o {name}.json --notes notes.txt",
+        )
+        assert "(4, 1e-05)-differential privacy" in printed
+        assert "epsilon=4 of 5 spent" in people.run(name, "ledger show budget.db")
+        people.send(name, f"{name}.json", "mediator")
+
+    files = "model.json honest.json flipped.json --validation validation.csv"
+    people.run("mediator", f"party score {files} -o scores.json")
+    scores = json.loads((tmp_path / "mediator" / "scores.json").read_text())
+    values = {party["party"]: party["value"] for party in scores["parties"]}
+    assert values["honest"] > 0.05 > 0 > values["flipped"]
+
+    # The mediator leaves out the party of negative value, and rewards the other.
+    people.run(
+        "mediator",
+        "party reward model.json honest.json --validation validation.csv -o rewards",
+    )
+    people.send("mediator", "rewards/honest.json", "honest")
+    people.run("honest", "party predict model.json honest.json mine.csv -o out.csv")
+    probabilities = pd.read_csv(tmp_path / "honest" / "out.csv").iloc[:, 0]
+    is_cured = pd.read_csv(tmp_path / "honest" / "mine.csv")["cured"] == "yes"
+    assert ((probabilities > 0.5) == is_cured).mean() > 0.75
