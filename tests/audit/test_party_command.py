@@ -30,7 +30,7 @@ def write(path, columns, separator=","):
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A folder with public rows, points, a model, and two parties' rows and releases."""
+    """A folder with public rows, points, a model, and two parties with releases."""
     folder = tmp_path_factory.mktemp("parties")
     rng = np.random.default_rng(0)
     write(folder / "public.csv", patients(rng, 200))
