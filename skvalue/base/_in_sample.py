@@ -164,7 +164,9 @@ class BaseInSampleValuer(
     def values_(self):
         """Values of the rows, or of the groups; a private fit's are not pickled."""
         check_is_fitted(self, "_fitted")
-        return self._entry_or_error("values_", self._fitted.values)
+        return self._entry_or_error(
+            "values_", self._fitted.values, self._fitted.pending
+        )
 
     @property
     def groups_(self):
@@ -265,8 +267,9 @@ class BaseInSampleValuer(
         attributes = {}
         if problem.classes is not None:
             attributes["classes_"] = problem.classes
-        attributes["utility_"] = result.utility
-        attributes["empty_utility_"] = result.empty_utility
+        if result.values is not None:
+            attributes["utility_"] = result.utility
+            attributes["empty_utility_"] = result.empty_utility
         if release is not None and release.report is not None:
             attributes["privacy_"] = release.report
         attributes |= problem.columns | result.attributes

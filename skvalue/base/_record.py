@@ -16,8 +16,9 @@ class Result:
 
     Parameters
     ----------
-    values : ndarray of shape (n_players,)
-        Values of the players: of the groups, if there are any, or of the rows.
+    values : ndarray of shape (n_players,) or None
+        Values of the players: of the groups, if there are any, or of the rows. None if
+        there are none yet.
     utility : float
         Utility of all rows, the mean over splits.
     empty_utility : float
@@ -38,6 +39,8 @@ class Result:
         Other arrays of players by name, which are hidden as the values are.
     error : Exception, default=None
         An error to raise once the values are set.
+    pending : str, default=""
+        Why there are no values yet, where they are None.
 
     Attributes
     ----------
@@ -66,6 +69,7 @@ class Result:
     answers: object = None
     curator: dict = field(default_factory=dict)
     error: Exception | None = None
+    pending: str = ""
     cache: dict = field(default_factory=dict, init=False)
 
     @property

@@ -24,12 +24,15 @@ class AveragedReleases:
         `newest_weights`.
     skip : int
         Number of permutations before those that count.
+    step_weights : ndarray of shape (n_players,)
+        Factors of the learning rate in the steps of each player.
     """
 
     means: np.ndarray
     noise_std: np.ndarray
     weights: np.ndarray
     skip: int
+    step_weights: np.ndarray
 
 
 def denoised_means(means, variances, start):
@@ -156,6 +159,7 @@ def _redrawn_values(fit, centers, rng):
     # The sum of the noise of all permutations so far; that of the skipped ones is drawn
     # at once.
     total_noise = std * np.sqrt(released.skip) * rng.standard_normal(centers.shape)
+    rates = fit.rate * released.step_weights[:, None]
     values = np.zeros(len(centers))
     for t, weight in enumerate(released.weights, released.skip):
         noise = std * rng.standard_normal(centers.shape)
@@ -164,9 +168,7 @@ def _redrawn_values(fit, centers, rng):
         total_noise += noise
         order = rng.permutation(len(centers))
         theta = fit.model.start(rng)
-        values += marginals_along(
-            fit.model, fit.weights, order, theta, -fit.rate * steps
-        )
+        values += marginals_along(fit.model, fit.weights, order, theta, -rates * steps)
     return values / len(released.weights)
 
 

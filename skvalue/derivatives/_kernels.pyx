@@ -258,13 +258,13 @@ cdef void step(
 
 def walk(
     int kind, X, const double[::1] y, const int64_t[::1] bounds, double clip,
-    bint per_example, const int64_t[::1] order, double rate, const double[:, ::1] noise,
-    const double[::1] grids, double[:, ::1] past, double weight, double t,
-    double[:, ::1] thetas,
+    bint per_example, const int64_t[::1] order, const double[::1] rates,
+    const double[:, ::1] noise, const double[::1] grids, double[:, ::1] past,
+    double weight, double t, double[:, ::1] thetas,
 ):
     """Take one step per player of ``order``, starting from ``thetas[0]``.
 
-    Returns the step at which a gradient is not finite (-1: none; with noise, rows whose
+    ``rates`` are the lengths of the steps of all players. Returns the step at which a gradient is not finite (-1: none; with noise, rows whose
     gradients are not finite count as zero).
     """
     X = np.ascontiguousarray(X)
@@ -288,7 +288,8 @@ def walk(
                 break
             mean = &past[j, 0] if past.shape[0] else NULL
             step(
-                &thetas[s, 0], &gradient[0], rate, mean, weight, t, &thetas[s + 1, 0], p
+                &thetas[s, 0], &gradient[0], rates[j], mean, weight, t,
+                &thetas[s + 1, 0], p
             )
     return lost
 

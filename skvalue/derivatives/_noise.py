@@ -170,9 +170,20 @@ def step_noise_std(schedule, noise_std, n_permutations, skip):
 
 
 def gradient_report(
-    event, delta, *, trust, unit, groups=False, elsewhere=False, noise_random_state=None
+    event,
+    delta,
+    *,
+    trust,
+    unit,
+    groups=False,
+    elsewhere=False,
+    by_rows=False,
+    noise_random_state=None,
 ):
-    """The privacy report of a fit, or of a training that runs elsewhere."""
+    """The privacy report of a fit, or of a training that runs elsewhere.
+
+    ``by_rows`` says that steps are weighted by numbers of rows.
+    """
     protected = "row"
     if groups:
         protected = "party" if unit == "party" else "row of a party"
@@ -199,6 +210,11 @@ def gradient_report(
         "no row is held by two parties",
         sentences.OTHER_RELEASES,
     ]
+    if by_rows and (groups or elsewhere):
+        assumptions.append(
+            "the number of rows of a party, by which its steps are weighted, is "
+            "public: the party declares it, and no noise hides it"
+        )
     if elsewhere:
         assumptions.insert(
             0, "of an update, nothing but the output of this valuer is released"

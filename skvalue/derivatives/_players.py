@@ -19,14 +19,16 @@ _BUNDLE = 2**16
 class GradientModel(metaclass=ABCMeta):
     """A model with the rows of its players and public validation points.
 
-    A walk starts at `start` and takes one step ``theta - learning_rate * g`` per
-    player; the utilities of its parameters are then computed together. Parameters and
-    gradients are flat float64 arrays on the CPU, on any device of the model. A model of
-    classes or targets has `outputs` too, which value rows that join without a label.
+    A walk starts at `start` and takes one step ``theta - learning_rate * w * g`` per
+    player, whose weight w is its entry of ``step_weights`` (n_players,); the utilities
+    of its parameters are then computed together. Parameters and gradients are flat
+    float64 arrays on the CPU, on any device of the model. A model of classes or targets
+    has `outputs` too, which value rows that join without a label.
     """
 
     n_parameters: int
     n_players: int
+    step_weights: np.ndarray
     in_threads: bool  # whether walks run in threads
 
     @abstractmethod
@@ -56,7 +58,8 @@ class GradientModel(metaclass=ABCMeta):
     def walk(self, orders, rates, noise, noise_std, thetas, past=None, weight=1.0, t=1):
         """Take the steps of b walks from ``thetas`` (b, p), along ``orders`` (b, m).
 
-        ``noise`` of each walk (m, p) or (0, p) has the standard deviations
+        A step is as long as the rate of its walk in ``rates`` (b,) times the weight of
+        its player. ``noise`` of each walk (m, p) or (0, p) has the standard deviations
         ``noise_std`` (n_players,). If steps are along averages of releases, ``past``
         (n_players, p) has the means of the t - 1 previous releases and is updated;
         ``weight`` is that of `newest_weights`.
@@ -91,6 +94,13 @@ def released_bound(clip, unit, counts, n_parameters):
     return summed_bound(float(clip), int(n_summed), n_parameters)
 
 
+def checked_step_weights(step_weights, n_players):
+    """Weights (n_players,) of the steps of players: ones if None."""
+    if step_weights is None:
+        return np.ones(n_players)
+    return np.asarray(step_weights, dtype=np.float64)
+
+
 def gradients_at(model, theta):
     """Gradients of all players at the same parameters."""
     n = model.n_players
@@ -105,7 +115,8 @@ class LinearGradientModel(GradientModel):
     ``weights`` sum to one. A constant column is appended. If ``basis`` (n_outputs *
     (n_features + 1), n_components) is given, parameters and gradients are coordinates
     along its orthonormal columns. If ``private``, rows whose gradients are not finite
-    count as zero; in walks they do so with noise.
+    count as zero; in walks they do so with noise. ``step_weights`` (n_players,) are
+    ones by default.
     """
 
     in_threads = True
@@ -126,6 +137,7 @@ class LinearGradientModel(GradientModel):
         utility,
         basis=None,
         private=False,
+        step_weights=None,
     ):
         self._kind = getattr(_kernels, kind.upper())
         self._n_outputs = n_classes if kind == "softmax" else 1
@@ -138,6 +150,7 @@ class LinearGradientModel(GradientModel):
         order = np.argsort(players, kind="stable")
         counts = np.bincount(players)
         self.n_players = len(counts)
+        self.step_weights = checked_step_weights(step_weights, self.n_players)
         self._bounds = np.concatenate([[0], np.cumsum(counts)])
         self._X = _with_constant(X[order])
         self._y = np.asarray(y[order], dtype=np.float64)
@@ -211,7 +224,7 @@ class LinearGradientModel(GradientModel):
                 clip=self._clip,
                 per_example=self._per_example,
                 order=orders[walk],
-                rate=rates[walk],
+                rates=rates[walk] * self.step_weights,
                 noise=noise[walk],
                 grids=grids,
                 past=past,

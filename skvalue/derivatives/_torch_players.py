@@ -9,7 +9,7 @@ from torch.func import grad, vmap
 from .._utils.parallel import tiles
 from .._utils.torch_device import default_settings
 from ..privacy import grid_width
-from ._players import GradientModel, released_bound
+from ._players import GradientModel, checked_step_weights, released_bound
 from ._torch_rows import TorchRowModel
 
 # Rows of a large network per batch on a CPU: smaller batches are slower.
@@ -29,6 +29,7 @@ class TorchGradientModel(GradientModel):
     gradients are coordinates along its orthonormal columns, from the given start. Rows
     of a code of ``n_classes`` (if any) or above have zero gradients. If ``private``, so
     have rows whose gradients are not finite, since an error would depend on the rows.
+    ``step_weights`` (n_players,) are ones by default.
     """
 
     in_threads = False
@@ -52,6 +53,7 @@ class TorchGradientModel(GradientModel):
         basis=None,
         n_classes=0,
         private=False,
+        step_weights=None,
         device="auto",
     ):
         rows = TorchRowModel(module, loss, X_val, start=start, device=device)
@@ -89,6 +91,7 @@ class TorchGradientModel(GradientModel):
         self._counted = torch.as_tensor(has_class[order], device=self.device)
         counts = np.bincount(players)
         self.n_players = len(counts)
+        self.step_weights = checked_step_weights(step_weights, self.n_players)
         self._bounds = np.concatenate([[0], np.cumsum(counts)])
         rows.check_transforms(self._points)
 
@@ -144,7 +147,8 @@ class TorchGradientModel(GradientModel):
         device = self.device
         n_walks, n_steps = orders.shape
         theta = torch.as_tensor(thetas, dtype=torch.float64, device=device)
-        rates = torch.as_tensor(np.reshape(rates, (n_walks, 1)), device=device)
+        rates = np.reshape(rates, (n_walks, 1))
+        rates = torch.as_tensor(rates * self.step_weights[orders], device=device)
         grids = grid_width(noise_std)[:, None]
         path = torch.empty(
             (n_walks, n_steps + 1, theta.shape[1]), dtype=self.dtype, device=device
@@ -166,7 +170,7 @@ class TorchGradientModel(GradientModel):
                 residual = release - mean
                 step = mean + weight * residual
                 past[players] = (mean + residual / t).cpu().numpy()
-            theta = theta - rates * step
+            theta = theta - rates[:, s, None] * step
             path[:, s + 1] = theta
 
         norms = norms.cpu().numpy()

@@ -42,6 +42,7 @@ class BaseGradientValuer(BaseInSampleValuer):
         "group_values": [StrOptions({"players", "faithful"})],
         "loss": [callable, None],
         "utility": [StrOptions({"neg_loss", "accuracy"})],
+        "step_weights": [StrOptions({"rows", "equal"})],
         "n_permutations": [Interval(Integral, 1, None, closed="left")],
         "learning_rate": [
             Interval(Real, 0, None, closed="neither"),
@@ -145,6 +146,7 @@ class BaseGradientValuer(BaseInSampleValuer):
             self.delta,
             trust=self.trust,
             unit=self.unit,
+            by_rows=self.step_weights == "rows",
             noise_random_state=self.noise_random_state,
             **parties,
         )
@@ -204,14 +206,16 @@ class BaseGradientValuer(BaseInSampleValuer):
         """The players of a split, its model, and the factors of their noise."""
         present, players = problem.players_in(split)
         make_model = self._model_maker(problem, split.points, clip, basis)
-        model = make_model(*problem.rows(split), players)
+        weights = party_weights(self.step_weights, players)
+        model = make_model(*problem.rows(split), players, step_weights=weights)
         return present, model, noise_factors(self.unit, players)
 
     def _model_maker(self, problem, points, clip, basis=None, unit=None):
         """A function that makes the model of some rows.
 
         ``make_model(X, y, players, numbers)`` is the model of rows X, y of the players,
-        evaluated at these numbers of the points; at all of them by default.
+        evaluated at these numbers of the points; at all of them by default. The keyword
+        ``step_weights`` has the weights of the steps of the players, ones by default.
         """
         options = {
             "unit": unit or self.unit,
@@ -230,7 +234,7 @@ class BaseGradientValuer(BaseInSampleValuer):
         # Directions of coordinates are those at the given parameters.
         start = "auto" if self.n_components is None else "given"
 
-        def make_model(X, y, players, numbers=slice(None)):
+        def make_model(X, y, players, numbers=slice(None), step_weights=None):
             return TorchGradientModel(
                 self.model,
                 self.loss,
@@ -242,6 +246,7 @@ class BaseGradientValuer(BaseInSampleValuer):
                 weights_val=_normalised(points.weights[numbers]),
                 start=start,
                 private=self._is_private,
+                step_weights=step_weights,
                 device=self.device,
                 **options,
             )
@@ -258,7 +263,7 @@ class BaseGradientValuer(BaseInSampleValuer):
         else:
             kind = "logistic"
 
-        def make_model(X, y, players, numbers=slice(None)):
+        def make_model(X, y, players, numbers=slice(None), step_weights=None):
             X, y = units.standardize(X, y)
             X_val, y_val = units.standardize(points.X[numbers], points.y[numbers])
             # Utilities are in squared units of the target.
@@ -272,6 +277,7 @@ class BaseGradientValuer(BaseInSampleValuer):
                 weights=weights,
                 kind=kind,
                 private=self._is_private,
+                step_weights=step_weights,
                 **options,
             )
 
@@ -308,6 +314,18 @@ def noise_factors(unit, players):
     """
     counts = np.bincount(players).astype(np.float64)
     return 1 / counts if unit == "example" else np.ones(len(counts))
+
+
+def party_weights(step_weights, players):
+    """Weights (n_players,) of the steps of players, from the player of each row.
+
+    With "rows", numbers of rows over their mean, so that the weights have mean one and
+    the steps of all players are together as long as equal ones; with "equal", ones.
+    """
+    counts = np.bincount(players).astype(np.float64)
+    if step_weights == "equal":
+        return np.ones(len(counts))
+    return counts / counts.mean()
 
 
 def refuse_burn_in(run, n, what):

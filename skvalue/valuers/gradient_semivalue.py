@@ -34,6 +34,7 @@ from ._gradients import (
     SplitValues,
     mean_over_splits,
     noise_factors,
+    party_weights,
     public_rows,
     refuse_burn_in,
 )
@@ -53,6 +54,8 @@ class PermutationResults:
         Numbers of the players that have values.
     moments : HalvedMoments
         Of the weighted marginal utilities of these players.
+    weight_of_row : float
+        Weight of the step of a party of one row.
     ends : tuple of ndarray of shape (2,)
         Of each permutation, utilities before the first and after the last step.
     models : tuple of ndarray of shape (n_positions, n_parameters)
@@ -69,6 +72,7 @@ class PermutationResults:
     """
 
     players: np.ndarray
+    weight_of_row: float = 1.0
     moments: HalvedMoments = field(default_factory=HalvedMoments)
     ends: tuple = ()
     models: tuple = ()
@@ -93,10 +97,11 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
     """Values of parties by the utility of one gradient step along each of them.
 
     For every random permutation of the parties a new model takes one step along the
-    clipped gradient of each party, in that order. The value of a party is the change of
-    the utility on the validation points in its step, weighted by a semivalue and
-    averaged over permutations (G-Shapley). It is not an estimate of a value by
-    retraining; each permutation costs one pass through the data.
+    clipped gradient of each party, in that order. The step of a party is as long as its
+    number of rows, as in federated averaging. The value of a party is the change of the
+    utility on the validation points in its step, weighted by a semivalue and averaged
+    over permutations (G-Shapley). It is not an estimate of a value by retraining; each
+    permutation costs one pass through the data.
 
     With `epsilon`, parties add noise to their gradients before sending them: no party
     or server has to be trusted, and the values are public. The releases of each party
@@ -123,6 +128,12 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
     utility : {"neg_loss", "accuracy"}, default="neg_loss"
         Utility of a model: the negated mean loss on the validation points, or the
         accuracy.
+    step_weights : {"rows", "equal"}, default="rows"
+        How long the steps of parties are. "rows": the learning rate times the number of
+        rows of the party over the mean number of rows, so that large data sets count
+        more (the weights of federated averaging). "equal": a step of every party is as
+        long, however few its rows are. Weights are applied to what parties release, and
+        numbers of rows are public: the guarantee is the same.
     n_permutations : int, default=100
         Number of permutations. With `epsilon`, also the number of releases of every
         party: the noise of a release grows with its square root.
@@ -242,6 +253,10 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
     A. Ghorbani, J. Zou: "Data Shapley: Equitable Valuation of Data for Machine
     Learning", ICML 2019, Algorithm 2 (G-Shapley).
 
+    H. B. McMahan, E. Moore, D. Ramage, S. Hampson, B. Aguera y Arcas:
+    "Communication-Efficient Learning of Deep Networks from Decentralized Data", AISTATS
+    2017, Algorithm 1 (weights by numbers of rows).
+
     "Data Value Estimation on Private Gradients", Algorithm 1, Propositions 5.1 to 5.4,
     C.10 ("optimal"; here
     releases are averaged, noise is for replacing the data of a party, and permutations
@@ -281,6 +296,7 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         group_values="players",
         loss=None,
         utility="neg_loss",
+        step_weights="rows",
         n_permutations=100,
         learning_rate: float | str = "auto",
         clip: float | str | None = "auto",
@@ -307,6 +323,7 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         self.group_values = group_values
         self.loss = loss
         self.utility = utility
+        self.step_weights = step_weights
         self.n_permutations = n_permutations
         self.learning_rate = learning_rate
         self.clip = clip
@@ -364,6 +381,7 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         with run.steps(n_steps, "permutations walked") as done:
             for split, basis, seed in zip(problem.splits, bases, split_seeds):
                 present, model, factors = self._players_model(game, split, clip, basis)
+                _, split_players = game.players_in(split)
                 names = present
                 if game.groups is not None:
                     names = problem.group_names[present]
@@ -373,8 +391,13 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
                 weights = self._weights(len(present))
                 n_utilities = int(needed_positions(weights).sum())
                 valued, codes = problem.players_in(split)
+                weight_of_row = 1.0
+                if self.step_weights == "rows":
+                    weight_of_row = len(present) / len(split_players)
                 results = PermutationResults(
-                    valued, noise_std=None if noise is None else noise.noise_std
+                    valued,
+                    weight_of_row,
+                    noise_std=None if noise is None else noise.noise_std,
                 )
                 by_split.append(results)
 
@@ -413,12 +436,14 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         if release is not None and self._averages_releases():
             # A private fit has one split.
             results = by_split[0]
+            _, players = game.players_in(problem.splits[0])
             n_counted = results.moments.count
             released = AveragedReleases(
                 results.release_means,
                 results.noise_std,
                 newest[n_skipped:][:n_counted],
                 n_skipped,
+                party_weights(self.step_weights, players),
             )
             by_split = [replace(results, released=released)]
         return mean_over_splits(
@@ -479,7 +504,10 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         present, players = problem.players_in(split)
         noise_std = 0.0
         if event is not None:
-            factor = noise_factors(self.unit, players).mean()
+            # The root mean square noise in the steps of parties of several sizes.
+            factors = noise_factors(self.unit, players)
+            factors = factors * party_weights(self.step_weights, players)
+            factor = np.sqrt(np.mean(factors**2))
             noise_std = factor * step_noise_std(
                 schedule, event.event.scale, self.n_permutations, self._n_skipped()
             )
@@ -553,7 +581,8 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         def values_of(labels):
             model = self._model_of(fitted, number, X, labels)
             thetas = np.concatenate(results.models)
-            return joining_values(model, thetas, fitted.attributes["learning_rate_"])
+            rate = fitted.attributes["learning_rate_"] * results.weight_of_row
+            return joining_values(model, thetas, rate)
 
         if y is not None:
             return values_of(y)

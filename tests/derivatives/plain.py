@@ -13,6 +13,7 @@ def plain_walk(
     n_steps = orders.shape[1]
     path = np.array([[theta] * (n_steps + 1) for theta in thetas])
     lost = np.full(len(orders), -1)
+    step_weights = getattr(model, "step_weights", np.ones(model.n_players))
     for walk, order in enumerate(orders):
         steps = path[walk]
         for s, j in enumerate(order):
@@ -27,7 +28,8 @@ def plain_walk(
                 mean = past[j].copy()
                 past[j] += (release - mean) / t
                 release = mean + weight * (release - mean)
-            steps[s + 1] = steps[s] - rates[walk] * release
+            rate = rates[walk] * step_weights[j]
+            steps[s + 1] = steps[s] - rate * release
     return path, path[:, -1].copy(), lost
 
 

@@ -43,6 +43,10 @@ def bowl(thetas):
     return -((thetas - np.array([1.0, -0.5])) ** 2).sum(axis=1)
 
 
+def first_parameter(thetas):
+    return thetas[:, 0]
+
+
 def make(**parameters):
     return FederatedSemivalueValuer(
         **{"n_rounds": 4, "burn_in": 0.0, "clip": None, **parameters}
@@ -69,11 +73,13 @@ def test_weights_of_recent_updates_are_those_of_the_paper():
 
 def test_defaults_are_those_of_the_paper():
     valuer = FederatedSemivalueValuer(n_rounds=10, epsilon=1.0).start(bowl, 3)
-    weights = valuer._fitted.statistic.weights
+    weights = valuer._fitted.statistic.newest_weights
     np.testing.assert_array_equal(weights, newest_weights("recent", 10))
-    for _ in range(3):
+    n_counted = []
+    for _ in range(4):
         valuer.add_round(np.zeros(2), np.ones((3, 2)))
-    assert np.isnan(valuer.round_values_).all(axis=1).tolist() == [True, True, False]
+        n_counted.append(len(valuer.round_values_))
+    assert n_counted == [0, 0, 1, 2]
 
 
 def averaging_matrix(fractions):
@@ -117,7 +123,7 @@ def test_parameters_of_a_coalition_take_the_mean_of_its_updates(rng):
     updates = rng.normal(size=(4, 2))
     masks = rng.random((9, 4)) < 0.5
     masks[0] = False
-    thetas = coalition_parameters(theta, updates, masks, 0.3)
+    thetas = coalition_parameters(theta, updates, masks, 0.3, "mean")
     for mask, of_coalition in zip(masks, thetas):
         step = updates[mask].sum(axis=0) / max(mask.sum(), 1)
         np.testing.assert_allclose(of_coalition, theta + 0.3 * step)
@@ -139,6 +145,36 @@ def test_parameters_of_a_coalition_take_the_sum_of_its_updates(rng):
     np.testing.assert_array_equal(thetas[0], theta)
 
 
+@pytest.mark.parametrize("coalition_step", ["part", "mean", "sum"])
+def test_weights_of_a_round_are_copies_of_parties(rng, coalition_step):
+    """A party of weight 3 moves the model as three equal parties do."""
+    theta = rng.normal(size=2)
+    updates = rng.normal(size=(4, 2))
+    weights = np.array([1, 3, 2, 1])
+    owner = np.repeat(np.arange(4), weights)
+    masks = rng.random((9, 4)) < 0.5
+    weighted = coalition_parameters(
+        theta, updates, masks, 0.3, coalition_step, weights.astype(float)
+    )
+    # The sum is in units of an average party: of 7 copies, of which 4 are parties.
+    rate = 0.3 * 4 / 7 if coalition_step == "sum" else 0.3
+    copies = coalition_parameters(
+        theta, updates[owner], masks[:, owner], rate, coalition_step
+    )
+    np.testing.assert_allclose(weighted, copies)
+
+
+def test_parts_of_parties_add_up_to_the_step_of_all(rng):
+    updates = rng.normal(size=(4, 2))
+    weights = rng.uniform(0.1, 9.0, size=4)
+    parts = coalition_parameters(
+        np.zeros(2), updates, np.eye(4, dtype=bool), 0.3, "part", weights
+    )
+    np.testing.assert_allclose(
+        parts.sum(axis=0), 0.3 * np.average(updates, axis=0, weights=weights)
+    )
+
+
 def value_round(updates, semivalue, n_permutations=10_000, **options):
     return round_values(
         bowl,
@@ -152,25 +188,39 @@ def value_round(updates, semivalue, n_permutations=10_000, **options):
 
 
 def by_enumeration(
-    utilities, theta, updates, rate, semivalue="shapley", coalition_step="mean"
+    utilities,
+    theta,
+    updates,
+    rate,
+    semivalue="shapley",
+    coalition_step="part",
+    weights=None,
 ):
-    """Values of a round of five parties, and the utility of a coalition."""
+    """Values of a round by all coalitions, and the utility of one."""
+    n_parties = len(updates)
 
     def utility(players):
-        mask = np.isin(np.arange(5), players)[None]
-        thetas = coalition_parameters(theta, updates, mask, rate, coalition_step)
+        mask = np.isin(np.arange(n_parties), players)[None]
+        thetas = coalition_parameters(
+            theta, updates, mask, rate, coalition_step, weights
+        )
         return utilities(thetas)[0]
 
-    return enumerate_semivalue(utility, 5, semivalue), utility
+    return enumerate_semivalue(utility, n_parties, semivalue), utility
 
 
-@pytest.mark.parametrize("coalition_step", ["mean", "sum"])
+@pytest.mark.parametrize("weights", [None, [8.0, 30.0, 100.0, 300.0, 800.0]])
+@pytest.mark.parametrize("coalition_step", ["part", "mean", "sum"])
 @pytest.mark.parametrize("semivalue", SEMIVALUES)
-def test_values_of_a_round_equal_enumeration(rng, semivalue, coalition_step):
+def test_values_of_a_round_equal_enumeration(rng, semivalue, coalition_step, weights):
     updates = rng.normal(size=(5, 2))
-    result = value_round(updates, semivalue, coalition_step=coalition_step)
+    if weights is not None:
+        weights = np.array(weights)
+    result = value_round(
+        updates, semivalue, coalition_step=coalition_step, weights=weights
+    )
     expected, utility = by_enumeration(
-        bowl, np.zeros(2), updates, 0.7, semivalue, coalition_step
+        bowl, np.zeros(2), updates, 0.7, semivalue, coalition_step, weights
     )
     np.testing.assert_allclose(result.values, expected, atol=1e-12)
     assert not result.variances.any()
@@ -225,15 +275,13 @@ def test_values_of_sums_of_a_linear_utility_are_its_gains(rng):
 def test_values_of_a_training_elsewhere_are_means_over_rounds(rng, semivalue):
     updates = rng.normal(size=(4, 5, 2))
     valuer = make(semivalue=semivalue, learning_rate=0.7, burn_in=0.5).start(bowl, 5)
-    assert np.isnan(valuer.values_).all()
     thetas = train(valuer, updates)
     np.testing.assert_allclose(np.diff(thetas, axis=0), 0.7 * updates.mean(axis=1))
     by_round = [
         by_enumeration(bowl, theta, of_round, 0.7, semivalue)[0]
         for theta, of_round in zip(thetas, updates)
     ]
-    assert np.isnan(valuer.round_values_[:2]).all()
-    np.testing.assert_allclose(valuer.round_values_[2:], by_round[2:], atol=1e-12)
+    np.testing.assert_allclose(valuer.round_values_, by_round[2:], atol=1e-12)
     np.testing.assert_allclose(
         valuer.values_, np.mean(by_round[2:], axis=0), atol=1e-12
     )
@@ -243,14 +291,168 @@ def test_values_of_a_training_elsewhere_are_means_over_rounds(rng, semivalue):
         assert valuer.utility_ - valuer.empty_utility_ == pytest.approx(gain / 2)
 
 
-def test_values_exist_after_every_round(rng):
+def test_values_exist_after_every_round_that_counts(rng):
     valuer = make(burn_in=0.25).start(bowl, 3)
     updates = rng.normal(size=(4, 3, 2))
     for t in range(4):
         valuer.add_round(np.zeros(2), updates[t])
-        assert len(valuer.round_values_) == t + 1
-        assert np.isnan(valuer.values_).all() == (t == 0)
-    np.testing.assert_allclose(valuer.values_, valuer.round_values_[1:].mean(axis=0))
+        assert len(valuer.round_values_) == t
+        assert hasattr(valuer, "values_") == (t > 0)
+    np.testing.assert_allclose(valuer.values_, valuer.round_values_.mean(axis=0))
+
+
+@pytest.mark.parametrize("name", ["values_", "values_error_", "utility_"])
+def test_a_training_has_no_values_while_burning_in(name):
+    valuer = make(burn_in=0.5).start(bowl, 3)
+    valuer.add_round(np.zeros(2), np.ones((3, 2)))
+    assert not hasattr(valuer, name)
+    valuer.add_round(np.zeros(2), np.ones((3, 2)))
+    valuer.add_round(np.zeros(2), np.ones((3, 2)))
+    assert np.isfinite(getattr(valuer, name)).all()
+
+
+def test_an_error_says_how_long_the_burn_in_is():
+    valuer = make(burn_in=0.5).start(bowl, 3)
+    valuer.add_round(np.zeros(2), np.ones((3, 2)))
+    with pytest.raises(
+        AttributeError, match="values from round 3 on.*Got 1 rounds so far"
+    ):
+        _ = valuer.values_
+
+
+@pytest.mark.parametrize("where", ["fit", "elsewhere"])
+def test_values_times_rounds_are_the_gain_of_the_training(rng, parties, where):
+    """Without noise nothing burns in."""
+    valuer = FederatedSemivalueValuer("logistic", n_rounds=4, learning_rate=0.7)
+    if where == "fit":
+        valuer.fit(**parties)
+        gain = 4 * (valuer.utility_ - valuer.empty_utility_)
+        assert len(valuer.round_values_) == 4
+        # The means over rounds of utilities before and after telescope.
+        last = clone(valuer).set_params(n_rounds=8).fit(**parties)
+        gains_by_round = last.round_values_.sum(axis=1)
+        assert gains_by_round[:4].sum() == pytest.approx(gain)
+    else:
+        valuer.start(bowl, 5)
+        thetas = train(valuer, rng.normal(size=(4, 5, 2)))
+        gain = bowl(thetas[-1:])[0] - bowl(thetas[:1])[0]
+    assert 4 * valuer.values_.sum() == pytest.approx(gain)
+
+
+@pytest.mark.parametrize("parameters", [{"epsilon": 1.0}, {"noise_multiplier": 1.0}])
+def test_a_fifth_of_the_rounds_burns_in_with_noise(parameters):
+    valuer = FederatedSemivalueValuer(n_rounds=5, **parameters).start(bowl, 3)
+    for _ in range(5):
+        valuer.add_round(np.zeros(2), np.ones((3, 2)))
+    assert len(valuer.round_values_) == 4
+
+
+# Weights, names and absent parties ----------------------------------------------------
+
+
+@pytest.mark.parametrize("semivalue", SEMIVALUES)
+def test_weighted_rounds_elsewhere_equal_enumeration(rng, semivalue):
+    updates = rng.normal(size=(4, 5, 2))
+    weights = np.array([8, 30, 100, 300, 800])
+    valuer = make(semivalue=semivalue, learning_rate=0.7).start(bowl, 5)
+    theta = np.zeros(2)
+    by_round = []
+    for of_round in updates:
+        values, _ = by_enumeration(
+            bowl, theta, of_round, 0.7, semivalue, weights=weights
+        )
+        by_round.append(values)
+        step = valuer.add_round(theta, of_round, weights=weights)
+        np.testing.assert_allclose(
+            step, 0.7 * np.average(of_round, axis=0, weights=weights)
+        )
+        theta = theta + step
+    np.testing.assert_allclose(valuer.round_values_, by_round, atol=1e-12)
+
+
+@pytest.mark.parametrize("semivalue", SEMIVALUES)
+@pytest.mark.parametrize("absent", [["c"], ["a", "e"], ["a", "b", "c", "d"]])
+def test_an_absent_party_is_worth_zero_in_the_game_of_the_others(
+    rng, semivalue, absent
+):
+    names = ["a", "b", "c", "d", "e"]
+    updates = dict(zip(names, rng.normal(size=(5, 2))))
+    weights = dict(zip(names, [8, 30, 100, 300, 800]))
+    valuer = make(semivalue=semivalue, n_rounds=1, learning_rate=0.7)
+    valuer.start(bowl, names)
+    present = [name for name in names if name not in absent]
+    # The order of a mapping does not matter.
+    shuffled = {name: updates[name] for name in present[::-1]}
+    step = valuer.add_round(np.zeros(2), shuffled, weights=weights)
+    of_present = np.array([updates[name] for name in present])
+    weights_of_present = np.array([weights[name] for name in present])
+    np.testing.assert_allclose(
+        step, 0.7 * np.average(of_present, axis=0, weights=weights_of_present)
+    )
+    if len(present) > 1:
+        expected, _ = by_enumeration(
+            bowl, np.zeros(2), of_present, 0.7, semivalue, weights=weights_of_present
+        )
+    else:
+        expected = bowl(step[None]) - bowl(np.zeros((1, 2)))
+    of_party = dict(zip(valuer.parties_, valuer.values_))
+    np.testing.assert_allclose([of_party[name] for name in present], expected)
+    assert [of_party[name] for name in absent] == [0.0] * len(absent)
+    assert not valuer.values_error_.any()
+
+
+def test_a_party_that_returns_averages_its_own_updates(rng):
+    """The weights of the newest update are those of as many updates of the party."""
+    sent = rng.normal(size=(4, 3, 2))
+    valuer = make(noise="correlated", noise_multiplier=1.0, clip=1.0, n_rounds=4)
+    valuer.start(bowl, 3)
+    for t, of_round in enumerate(sent):
+        updates = dict(enumerate(of_round))
+        if t in (0, 2):
+            del updates[1]
+        step = valuer.add_round(np.zeros(2), updates, released=True)
+    expected = [sent[:, 0].mean(axis=0), sent[[1, 3], 1].mean(axis=0)]
+    expected.append(sent[:, 2].mean(axis=0))
+    np.testing.assert_allclose(step, np.mean(expected, axis=0))
+
+
+@pytest.mark.parametrize("weights", [None, [1, 1, 1], {"a": 4, "b": 4, "c": 4}])
+def test_equal_weights_are_no_weights(rng, weights):
+    updates = rng.normal(size=(4, 3, 2))
+    valuer = make().start(bowl, ["a", "b", "c"])
+    plain = make().start(bowl, 3)
+    for of_round in updates:
+        valuer.add_round(np.zeros(2), of_round, weights=weights)
+        plain.add_round(np.zeros(2), of_round)
+    np.testing.assert_allclose(valuer.values_, plain.values_, rtol=1e-12)
+
+
+def test_updates_are_weighted_after_they_are_clipped(rng):
+    updates = rng.normal(size=(2, 2))
+    updates *= [[50.0], [0.01]]
+    step = make(clip=0.5).start(bowl, 2).add_round(np.zeros(2), updates, weights=[1, 3])
+    clipped = 0.5 * updates[0] / np.linalg.norm(updates[0])
+    np.testing.assert_allclose(step, (clipped + 3 * updates[1]) / 4)
+
+
+def test_noise_is_weighted_as_updates_are():
+    """The step is linear in the weights, which are applied to what was released."""
+    steps = {}
+    for weights in ([1, 1, 1], [1, 2, 1], [1, 1, 5], [1, 2, 5]):
+        valuer = make(epsilon=1.0, clip=1.0, noise_random_state=0)
+        with pytest.warns(SeededNoiseWarning):
+            valuer.start(first_parameter, 3)
+        step = valuer.add_round(np.zeros(50), np.zeros((3, 50)), weights=weights)
+        steps[tuple(weights)] = step * sum(weights)
+    second = steps[1, 2, 1] - steps[1, 1, 1]
+    third = (steps[1, 1, 5] - steps[1, 1, 1]) / 4
+    np.testing.assert_allclose(
+        steps[1, 2, 5] - steps[1, 1, 1], second + 4 * third, rtol=1e-9
+    )
+    scale = 2 * 2 * 1.0 / mu_from_epsilon(1.0, 1e-5)  # of one release of four
+    for noise in (second, third):
+        # 50 draws: 4 standard errors of a standard deviation.
+        assert noise.std() == pytest.approx(scale, rel=0.4)
 
 
 def test_more_rounds_than_announced_are_refused(rng):
@@ -424,6 +626,14 @@ def test_a_training_is_charged_for_all_rounds_at_once():
 # Training here ------------------------------------------------------------------------
 
 
+def unequal(parties):
+    """The same rows, of parties of 4 to 76 rows; the first has wrong labels."""
+    owner = np.repeat(np.arange(5), [28, 4, 8, 24, 76])
+    y = (parties["X"][:, 0] + 0.3 * parties["X"][:, 1] > 0).astype(int)
+    y[owner == 0] ^= 1
+    return {**parties, "groups": owner, "y": y}
+
+
 def logistic_gradients(theta, data):
     """Minus the mean gradients of parties, by hand, of rows with a constant."""
     owner = data["groups"]
@@ -433,11 +643,19 @@ def logistic_gradients(theta, data):
     return -np.array([gradients[owner == party].mean(axis=0) for party in range(5)])
 
 
+@pytest.mark.parametrize("coalition_step", ["part", "mean"])
+@pytest.mark.parametrize("step_weights", ["rows", "equal"])
 @pytest.mark.parametrize("semivalue", SEMIVALUES)
-def test_fit_equals_a_plain_loop(parties, semivalue):
+def test_fit_equals_a_plain_loop(parties, semivalue, step_weights, coalition_step):
+    parties = unequal(parties)
+    weights = np.bincount(parties["groups"])
+    if step_weights == "equal":
+        weights = np.ones(5)
     valuer = make(
         model="logistic",
         semivalue=semivalue,
+        step_weights=step_weights,
+        coalition_step=coalition_step,
         standardize=False,
         learning_rate=2.0,
         clip=0.1,
@@ -454,8 +672,11 @@ def test_fit_equals_a_plain_loop(parties, semivalue):
     for _ in range(4):
         updates = logistic_gradients(theta, parties)
         updates /= np.maximum(np.linalg.norm(updates, axis=1, keepdims=True) / 0.1, 1)
-        by_round.append(by_enumeration(utilities, theta, updates, 2.0, semivalue)[0])
-        theta = theta + 2.0 * updates.mean(axis=0)
+        values, _ = by_enumeration(
+            utilities, theta, updates, 2.0, semivalue, coalition_step, weights
+        )
+        by_round.append(values)
+        theta = theta + 2.0 * np.average(updates, axis=0, weights=weights)
     valuer.fit(**parties)
     np.testing.assert_allclose(
         valuer.values_, np.mean(by_round[1:], axis=0), atol=1e-10
@@ -509,7 +730,7 @@ def test_values_along_public_directions_equal_a_plain_loop(parties, unit):
     ("parameters", "explicit"),
     [
         ({"utility": "accuracy"}, "sum"),
-        ({"utility": "neg_loss"}, "mean"),
+        ({"utility": "neg_loss"}, "part"),
     ],
     ids=["score", "loss"],
 )
@@ -520,14 +741,14 @@ def test_coalitions_move_by_sums_where_the_utility_is_a_score(
     automatic = make(**options).fit(**parties)
     chosen = make(**options, coalition_step=explicit).fit(**parties)
     np.testing.assert_array_equal(automatic.values_, chosen.values_)
-    other = {"sum": "mean", "mean": "sum"}[explicit]
+    other = {"sum": "part", "part": "sum"}[explicit]
     changed = make(**options, coalition_step=other).fit(**parties)
     assert not np.allclose(changed.values_, chosen.values_)
     gain = chosen.utility_ - chosen.empty_utility_
     assert chosen.values_.sum() == pytest.approx(gain)
 
 
-@pytest.mark.parametrize("coalition_step", ["auto", "mean", "sum"])
+@pytest.mark.parametrize("coalition_step", ["auto", "part", "mean", "sum"])
 def test_the_model_moves_along_the_mean_whatever_coalitions_do(rng, coalition_step):
     updates = rng.normal(size=(4, 3, 2))
     valuer = make(coalition_step=coalition_step, learning_rate=0.7).start(bowl, 3)
@@ -903,9 +1124,102 @@ def test_a_utility_that_is_no_function_is_refused():
 
 def test_a_training_of_one_party_is_refused():
     with pytest.raises(
-        ValueError, match="n_parties must be an integer of at least 2. Got 1."
+        ValueError, match="parties must be at least 2, or names. Got 1."
     ):
         make().start(bowl, 1)
+
+
+@pytest.mark.parametrize(
+    ("parties", "message"),
+    [
+        ("north", "parties must be an integer of at least 2, or names. Got 'north'"),
+        (2.0, "parties must be an integer of at least 2, or names. Got 2.0"),
+        (True, "parties must be an integer of at least 2, or names. Got True"),
+        (["a"], "parties must be at least two different names"),
+        (["a", "b", "a"], "parties must be at least two different names"),
+        (["a", 2], "parties must be an integer or strings, their names"),
+    ],
+)
+def test_other_parties_are_refused(parties, message):
+    with pytest.raises(ValueError, match=message):
+        make().start(bowl, parties)
+
+
+@pytest.mark.parametrize(
+    ("updates", "message"),
+    [
+        ({}, "updates must have the update of at least one party"),
+        ({"d": np.zeros(2)}, "updates must name parties of the training.*Got 'd'"),
+        ({"a": np.zeros(2), "b": np.zeros(3)}, "rows of different lengths"),
+        ({"a": np.zeros(3)}, r"updates \(1, 2\). Got \(2,\) and \(1, 3\)"),
+        ({"a": ["x", "y"]}, r"updates must be real numbers in shape \(1, 2\)"),
+        (
+            {"a": None},
+            r"updates must be real numbers in shape \(1, 2\)|updates \(1, 2\)",
+        ),
+    ],
+)
+def test_updates_by_other_names_or_shapes_are_refused(updates, message):
+    valuer = make().start(bowl, ["a", "b", "c"])
+    with pytest.raises(ValueError, match=message):
+        valuer.add_round(np.zeros(2), updates)
+    assert len(valuer.round_values_) == 0
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        [1, 1],
+        [1, 1, 0],
+        [1, 1, -1],
+        [1, 1, np.nan],
+        [1, 1, np.inf],
+        [1, 1, "1"],
+        [[1, 1, 1]],
+        3,
+        {"a": 1, "b": 1},
+        {"a": 1, "b": 1, "c": None},
+    ],
+    ids=str,
+)
+def test_other_weights_are_refused(weights):
+    valuer = make().start(bowl, ["a", "b", "c"])
+    with pytest.raises(ValueError, match="weights must"):
+        valuer.add_round(np.zeros(2), np.zeros((3, 2)), weights=weights)
+    assert len(valuer.round_values_) == 0
+
+
+def test_weights_with_equal_steps_are_refused():
+    valuer = make(step_weights="equal").start(bowl, 2)
+    with pytest.raises(ValueError, match="weights must be None with step_weights"):
+        valuer.add_round(np.zeros(2), np.zeros((2, 2)), weights=[1, 2])
+
+
+@pytest.mark.parametrize("epsilon", [None, 1.0])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e200])
+def test_releases_that_release_cannot_make_are_refused(epsilon, bad):
+    valuer = make(epsilon=epsilon, clip=1.0).start(bowl, ["a", "b"])
+    updates = np.zeros((2, 2))
+    updates[1, 0] = bad
+    with pytest.raises(ValueError, match="updates must .* of party 'b'"):
+        valuer.add_round(np.zeros(2), updates, released=True)
+    # What was refused is no round.
+    valuer.add_round(np.zeros(2), {"a": np.zeros(2)}, released=True)
+
+
+@pytest.mark.parametrize("epsilon", [None, 1.0, 100.0])
+def test_releases_of_a_larger_clip_are_refused(epsilon):
+    server = make(epsilon=epsilon, clip=1.0).start(first_parameter, 2)
+    own = make(epsilon=epsilon, clip=1.0)
+    other = make(epsilon=epsilon, clip=100.0)
+    long = np.full(50, 50.0)
+    server.add_round(
+        np.zeros(50), [own.release(long), own.release(long)], released=True
+    )
+    with pytest.raises(ValueError, match="released with another clip.*of party 1"):
+        server.add_round(
+            np.zeros(50), [own.release(long), other.release(long)], released=True
+        )
 
 
 def test_a_round_before_start_is_refused():
@@ -924,7 +1238,7 @@ def test_updates_of_another_shape_are_refused():
 def test_missing_updates_are_refused():
     valuer = make().start(bowl, 3)
     with pytest.raises(
-        ValueError, match=r"in shape \(3, 2\), zeros for parties without an update\."
+        ValueError, match=r"in shape \(3, 2\), or a mapping from names to updates"
     ):
         valuer.add_round(np.zeros(2), [np.zeros(2), None, np.zeros(2)])
 

@@ -5,20 +5,21 @@ import numpy as np
 from ...privacy import clip_and_noise
 
 
-def release_updates(updates, clip, draw=None, factors=1.0, stream=(0,)):
+def release_updates(updates, clip, draw=None, factors=1.0, stream=(0,), names=None):
     """Clip updates (n_players, p) and add noise ``factors * draw(shape, stream)``.
 
-    Without noise, raises ValueError for updates that are not finite; with noise they
-    are zero, since an error would depend on private rows.
+    Without noise, raises ValueError for updates that are not finite, with the name of
+    the player; with noise they are zero, since an error would depend on private rows.
     """
     updates = np.asarray(updates, dtype=np.float64)
     if draw is None:
         is_finite = np.isfinite(np.linalg.norm(updates, axis=1))
         if not is_finite.all():
+            number = int(np.argmin(is_finite))
+            name = number if names is None else names[number]
             raise ValueError(
-                "updates must be finite. Got one that is not, of party "
-                f"{np.argmin(is_finite)}: its rows are too large, or the learning rate "
-                "is."
+                f"updates must be finite. Got one that is not, of party {name!r}: its "
+                "rows are too large, or the learning rate is."
             )
         return clip_and_noise(updates, clip)
     factors = np.reshape(factors, (-1, 1))

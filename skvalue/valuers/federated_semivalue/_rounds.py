@@ -16,19 +16,29 @@ from ._release import RationedNoise
 _MIN_PERMUTATIONS = 4  # two antithetic pairs, so that there are standard errors
 
 
-def coalition_parameters(theta, updates, masks, rate, coalition_step="mean"):
+def coalition_parameters(
+    theta, updates, masks, rate, coalition_step="mean", weights=None
+):
     """Parameters (m, p) after a round in which only a coalition takes part.
 
-    From parameters ``theta`` (p,) before the round, updates (n_players, p) and masks
-    (m, n_players). The step is along the mean of the updates of the coalition, or their
-    sum: the path of G-Shapley, a step of each party after the other, whose order does
-    not matter since the updates are those at ``theta``.
+    From parameters ``theta`` (p,) before the round, updates (n_players, p), masks (m,
+    n_players) and weights (n_players,), such as numbers of rows; equal ones if None.
+    The step is a sum of weighted updates of the coalition, divided by the weights of
+
+    - all players ("part"): the part of the coalition in the step of all;
+    - the coalition ("mean"): what a server does with these players alone;
+    - an average player ("sum"): the path of G-Shapley, a step of each player after the
+      other, whose order does not matter since the updates are those at ``theta``.
     """
-    sums = masks @ updates
+    if weights is None:
+        weights = np.ones(len(updates))
+    sums = masks @ (weights[:, None] * updates)
     if coalition_step == "sum":
-        return theta + rate * sums
-    sizes = masks.sum(axis=1, keepdims=True)
-    return theta + sums * (rate / np.maximum(sizes, 1))
+        return theta + sums * (rate / weights.mean())
+    if coalition_step == "part":
+        return theta + sums * (rate / weights.sum())
+    totals = (masks @ weights)[:, None]
+    return theta + sums * (rate / np.where(totals > 0, totals, 1.0))
 
 
 class RoundValues(NamedTuple):
@@ -63,16 +73,19 @@ def round_values(
     number,
     codes=None,
     coalition_step="mean",
+    weights=None,
 ):
     """The `RoundValues` of a round, from utilities along `n_permutations` permutations.
 
     Permutations come in antithetic pairs, of which there are at least two; the values
     of the sampler "subsets" use as many coalitions. If there are fewer coalitions, all
     are evaluated. With `codes`, players are rows, in random subsets, and values those
-    of their groups. `coalition_step` is that of `coalition_parameters`.
+    of their groups. `coalition_step` and `weights` are those of `coalition_parameters`.
     """
     n_players = len(updates)
-    utility = _coalition_utility(utilities, theta, updates, rate, coalition_step)
+    utility = _coalition_utility(
+        utilities, theta, updates, rate, coalition_step, weights
+    )
     game = FunctionGame(utility, n_players, cache_size=0)
     is_leave_one_out = size_weights(semivalue, n_players)[-1] == 1.0
     if is_leave_one_out:
@@ -111,7 +124,7 @@ def round_values(
     return RoundValues(values, variances, ends, game.n_evaluations + 1)
 
 
-def _coalition_utility(utilities, theta, updates, rate, coalition_step):
+def _coalition_utility(utilities, theta, updates, rate, coalition_step, weights):
     """The function from masks (m, n_players) to utilities (m,), in blocks of memory."""
     n_parameters = updates.shape[1]
     block = max(1, get_config()["working_memory"] * 2**20 // (4 * 8 * n_parameters))
@@ -120,7 +133,7 @@ def _coalition_utility(utilities, theta, updates, rate, coalition_step):
         by_coalition = np.empty(len(masks))
         for tile in tiles(len(masks), block):
             thetas = coalition_parameters(
-                theta, updates, masks[tile], rate, coalition_step
+                theta, updates, masks[tile], rate, coalition_step, weights
             )
             in_tile = np.asarray(utilities(thetas), dtype=np.float64)
             if in_tile.shape != (len(thetas),):
@@ -153,90 +166,126 @@ class Rounds:
     ----------
     utilities : callable
         Utilities (m,) of parameters (m, p).
-    weights : ndarray of shape (n_rounds,)
-        Weight of the newest update in the averages of each round.
+    newest_weights : ndarray of shape (n_rounds,)
+        Weight of the newest update in the average of a player, by the number of its
+        updates before.
     options : dict
         Of `round_values`: semivalue, n_permutations, seed, codes and coalition_step.
     rate : float
         Length of the server's step.
     n_skipped : int
         Number of rounds of the burn-in.
+    n_players : int
+        Number of players that may send updates.
     n_values : int
         Number of players, or of the groups whose rows are players.
+    names : tuple
+        Names of the players of a training that runs elsewhere.
     draw : RationedNoise or None
         The noise of a private training that runs elsewhere.
+    n_done : int
+        Number of rounds so far.
     averages : ndarray of shape (n_players, p) or None
-        Averages of the updates of each player, in the last round.
+        Averages of the updates of each player, after the last round.
+    n_updates : ndarray of int of shape (n_players,) or None
+        Number of updates of each player so far.
+    step : ndarray of shape (p,) or None
+        The server's step after the last round.
     values, variances, ends : tuple of ndarray
-        Of every round: values and variances (n_values,), and utilities before and after
-        (2,).
+        Of every round after the burn-in: values and variances (n_values,), and
+        utilities before and after (2,).
     n_evaluations : int
         Number of utilities computed.
     """
 
     utilities: Callable
-    weights: np.ndarray
+    newest_weights: np.ndarray
     options: dict
     rate: float
     n_skipped: int
+    n_players: int
     n_values: int
+    names: tuple = ()
     draw: RationedNoise | None = None
+    n_done: int = 0
     averages: np.ndarray | None = None
+    n_updates: np.ndarray | None = None
+    step: np.ndarray | None = None
     values: tuple = ()
     variances: tuple = ()
     ends: tuple = ()
     n_evaluations: int = 0
 
     @property
-    def n_done(self):
-        """Number of rounds so far."""
-        return len(self.values)
-
-    @property
     def n_valued(self):
         """Number of rounds after the burn-in."""
-        return max(self.n_done - self.n_skipped, 0)
+        return len(self.values)
 
-    @property
-    def step(self):
-        """The server's step after the last round."""
-        return self.rate * self.averages.mean(axis=0)
+    def add(self, theta, released, weights, present=None):
+        """The rounds with one more, in which players released these updates.
 
-    def add(self, theta, released):
-        """The rounds with one more, in which the parties released these updates."""
-        # The averages are W = X A of the releases A, for an X that does not depend on
-        # data and has row sums one: row t is the weight of the newest, and the rest
-        # times row t - 1.
-        t = self.n_done
-        averages = np.array(released, dtype=np.float64)
-        if t:
-            averages = self.averages + self.weights[t] * (averages - self.averages)
+        ``released`` (n_present, p) and ``weights`` (n_present,) are of the players with
+        the numbers ``present``, all of them if None. The game of the round is that of
+        these players; the others have the value zero in it.
+        """
+        if present is None:
+            present = np.arange(self.n_players)
+        averages = self.averages
+        n_updates = self.n_updates
+        if averages is None:
+            averages = np.zeros((self.n_players, len(theta)))
+            n_updates = np.zeros(self.n_players, dtype=np.int64)
+        averages = averages.copy()
+        n_updates = n_updates.copy()
 
-        if t >= self.n_skipped:
-            new = round_values(
-                self.utilities, theta, averages, self.rate, number=t, **self.options
-            )
-        else:
-            unknown = np.full(self.n_values, np.nan)
-            new = RoundValues(unknown, unknown, (np.nan, np.nan), 0)
-        return replace(
+        # The averages of a player are W = X A of its releases A, for an X that does not
+        # depend on data and has row sums one: row t is the weight of the newest, and
+        # the rest times row t - 1.
+        newest = self.newest_weights[n_updates[present]][:, None]
+        previous = averages[present]
+        updates = previous + newest * (np.asarray(released, np.float64) - previous)
+        averages[present] = updates
+        n_updates[present] += 1
+
+        rounds = replace(
             self,
+            n_done=self.n_done + 1,
             averages=averages,
-            values=(*self.values, new.values),
-            variances=(*self.variances, new.variances),
+            n_updates=n_updates,
+            step=self.rate * (weights @ updates) / weights.sum(),
+        )
+        if self.n_done < self.n_skipped:
+            return rounds
+        new = round_values(
+            self.utilities,
+            theta,
+            updates,
+            self.rate,
+            weights=weights,
+            number=self.n_done,
+            **self.options,
+        )
+        values = new.values
+        variances = new.variances
+        if len(present) < self.n_players:
+            values = np.zeros(self.n_values)
+            variances = np.zeros(self.n_values)
+            values[present] = new.values
+            variances[present] = new.variances
+        return replace(
+            rounds,
+            values=(*self.values, values),
+            variances=(*self.variances, variances),
             ends=(*self.ends, new.ends),
             n_evaluations=self.n_evaluations + new.n_evaluations,
         )
 
     def result(self):
-        """Values, their variances, and mean utilities before and after.
+        """Means of values and ends over the rounds that count, and variances of values.
 
-        NaN in the burn-in.
+        There must be such a round.
         """
-        if not self.n_valued:
-            unknown = np.full(self.n_values, np.nan)
-            return unknown, unknown, np.full(2, np.nan)
-        values = np.mean(self.values[self.n_skipped :], axis=0)
-        variances = np.mean(self.variances[self.n_skipped :], axis=0) / self.n_valued
-        ends = np.mean(self.ends[self.n_skipped :], axis=0)
+        values = np.mean(self.values, axis=0)
+        variances = np.mean(self.variances, axis=0) / self.n_valued
+        ends = np.mean(self.ends, axis=0)
         return values, variances, ends

@@ -89,11 +89,26 @@ def equal_points(X_val, y_val, utility="neg_loss"):
 
 
 def plain_values(
-    kind, X, y, groups, points, *, rate, clip, orders, semivalue="shapley", unit="party"
+    kind,
+    X,
+    y,
+    groups,
+    points,
+    *,
+    rate,
+    clip,
+    orders,
+    semivalue="shapley",
+    unit="party",
+    step_weights="rows",
 ):
     """The definition, one step after another."""
     n_classes = KINDS[kind]
     n = int(groups.max()) + 1
+    rates = np.full(n, rate)
+    if step_weights == "rows":
+        counts = np.bincount(groups)
+        rates = rate * counts / counts.mean()
     values = np.zeros(n)
     weights = n * size_weights(semivalue, n)
 
@@ -108,7 +123,7 @@ def plain_values(
                 plain_gradient(kind, theta, X[i], y[i], n_classes)
                 for i in np.flatnonzero(groups == player)
             ]
-            theta = theta - rate * released(gradients, clip, unit)
+            theta = theta - rates[player] * released(gradients, clip, unit)
             after = utility_of(theta)
             values[player] += weights[position] * (after - before) / len(orders)
             before = after
@@ -151,9 +166,12 @@ def public_basis(kind, X_val, y_val, n_components):
 @pytest.mark.parametrize("unit", ["party", "example"])
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_values_equal_a_plain_loop(rng, kind, unit, grouped, weighted):
+@pytest.mark.parametrize("step_weights", ["rows", "equal"])
+def test_values_equal_a_plain_loop(rng, kind, unit, grouped, weighted, step_weights):
     X, y, X_val, y_val = problem(rng, KINDS[kind])
-    groups = rng.permutation(np.arange(24) % 7) if grouped else np.arange(24)
+    groups = np.arange(24)
+    if grouped:
+        groups = rng.permutation(np.repeat(np.arange(7), [1, 1, 2, 2, 3, 5, 10]))
     weights = rng.uniform(size=15) if weighted else np.ones(15)
     valuer = GradientSemivalueValuer(
         kind,
@@ -162,6 +180,7 @@ def test_values_equal_a_plain_loop(rng, kind, unit, grouped, weighted):
         learning_rate=0.7,
         clip=0.8,
         unit=unit,
+        step_weights=step_weights,
         standardize=False,
         random_state=5,
     )
@@ -182,6 +201,7 @@ def test_values_equal_a_plain_loop(rng, kind, unit, grouped, weighted):
         rate=0.7,
         clip=0.8,
         unit=unit,
+        step_weights=step_weights,
         orders=drawn_orders(5, groups.max() + 1, 3),
         semivalue=(4, 1),
     )
@@ -286,6 +306,42 @@ def test_values_and_errors_are_means_over_permutations_and_splits(rng):
     assert valuer.n_evaluations_ == 3 * 3 * 17
 
 
+def test_a_row_that_joins_is_a_party_of_one_row(rng):
+    """Beside groups its step has the weight of one row; alone, that of a party."""
+    X, y, X_val, y_val = problem(rng, 2)
+    options = dict(n_permutations=2, learning_rate=1e-6, standardize=False)
+    points = {"X_val": X_val, "y_val": y_val}
+    new = X_val[:3]
+    by_size = {}
+    for size in (1, 4):
+        valuer = GradientSemivalueValuer(random_state=0, **options)
+        valuer.fit(X, y, groups=np.arange(24) // size, **points)
+        by_size[size] = valuer.score_samples(new, y_val[:3])
+    # Steps so small have values in proportion to their lengths.
+    np.testing.assert_allclose(by_size[4], by_size[1] / 4, rtol=1e-3)
+    equal = GradientSemivalueValuer(step_weights="equal", random_state=0, **options)
+    equal.fit(X, y, groups=np.arange(24) // 4, **points)
+    np.testing.assert_allclose(
+        equal.score_samples(new, y_val[:3]), by_size[1], rtol=1e-3
+    )
+
+
+def test_faithful_rows_take_equal_steps(rng):
+    X, y, X_val, y_val = problem(rng, 2)
+    groups = np.repeat(np.arange(3), [2, 6, 16])
+    values = {}
+    for step_weights in ("rows", "equal"):
+        valuer = GradientSemivalueValuer(
+            group_values="faithful",
+            step_weights=step_weights,
+            n_permutations=4,
+            learning_rate=0.7,
+            random_state=0,
+        ).fit(X, y, groups=groups, X_val=X_val, y_val=y_val)
+        values[step_weights] = valuer.values_
+    np.testing.assert_array_equal(values["rows"], values["equal"])
+
+
 # Coordinates --------------------------------------------------------------------------
 
 
@@ -296,7 +352,8 @@ def test_values_along_public_directions_equal_a_plain_loop(rng, kind, unit):
     n_components = 3
     clip = 0.4
     X, y, X_val, y_val = problem(rng, n_classes)
-    groups = rng.permutation(np.arange(24) % 7)
+    groups = rng.permutation(np.repeat(np.arange(7), [1, 1, 2, 2, 3, 5, 10]))
+    rates = 0.7 * np.bincount(groups) * 7 / 24
     n_outputs = n_classes if kind == "softmax" else 1
     _, basis = public_basis(kind, X_val, y_val, n_components)
     points = equal_points(X_val, y_val)
@@ -317,7 +374,8 @@ def test_values_along_public_directions_equal_a_plain_loop(rng, kind, unit):
                 coordinates_of(plain_gradient(kind, theta, X[i], y[i], n_classes))
                 for i in np.flatnonzero(groups == player)
             ]
-            coordinates = coordinates - 0.7 * released(gradients, clip, unit)
+            step = rates[player] * released(gradients, clip, unit)
+            coordinates = coordinates - step
             after = plain_utility(kind, parameters(coordinates), *points)
             expected[player] += (after - before) / 3
             before = after

@@ -242,6 +242,7 @@ class Setting(NamedTuple):
     unit: str
     groups: bool
     elsewhere: bool = False
+    step_weights: str = "rows"
 
 
 SENTENCES = {
@@ -278,6 +279,10 @@ SENTENCES = {
     "of an update, nothing but the output of this valuer is released": (
         lambda setting: setting.elsewhere
     ),
+    "the number of rows of a party, by which its steps are weighted, is public: the "
+    "party declares it, and no noise hides it": (
+        lambda setting: setting.groups and setting.step_weights == "rows"
+    ),
 }
 
 
@@ -295,6 +300,15 @@ def test_the_report_has_the_sentences_that_are_true_of_the_fit(
     )
     valuer.fit(X, y, X_val=X_val, y_val=y_val, groups=parties)
     check_sentences(valuer, Setting(trust, unit, groups))
+
+
+def test_the_report_of_equal_steps_does_not_speak_of_weights(rng):
+    X, y, X_val, y_val = problem(rng, 2)
+    valuer = GradientSemivalueValuer(
+        epsilon=2.0, delta=1e-6, n_permutations=4, clip=0.5, step_weights="equal"
+    )
+    valuer.fit(X, y, X_val=X_val, y_val=y_val, groups=np.arange(24) % 6)
+    check_sentences(valuer, Setting("local", "party", True, step_weights="equal"))
 
 
 @pytest.mark.parametrize("trust", ["local", "server"])
@@ -326,8 +340,10 @@ def check_sentences(valuer, setting):
 
 
 @seeded
-def test_noise_of_a_mean_falls_with_the_rows_of_a_party(rng):
-    # With unit "example" the mean of B gradients has a Bth of the noise.
+@pytest.mark.parametrize("step_weights", ["rows", "equal"])
+def test_noise_of_a_mean_falls_with_the_rows_of_a_party(rng, step_weights):
+    # With unit "example" the mean of B gradients has a Bth of the noise. Steps weighted
+    # by rows weight the noise with the gradient.
     X, y, X_val, y_val = problem(rng, 2, n=40)
     sizes = [2, 6, 32]
     groups = np.repeat([0, 1, 2], sizes)
@@ -339,6 +355,7 @@ def test_noise_of_a_mean_falls_with_the_rows_of_a_party(rng):
             noise_multiplier=50.0,
             noise="iid",
             unit=unit,
+            step_weights=step_weights,
             learning_rate=1.0,
             n_jobs=1,
             noise_random_state=0,
@@ -351,7 +368,9 @@ def test_noise_of_a_mean_falls_with_the_rows_of_a_party(rng):
             [step[np.argsort(order)] for step, order in zip(steps, orders)]
         )
         stds[unit] = by_party.std(axis=(0, 2))
-    expected = 50 * np.sqrt(200)
+    expected = np.full(3, 50 * np.sqrt(200))
+    if step_weights == "rows":
+        expected = expected * sizes / np.mean(sizes)
     np.testing.assert_allclose(stds["party"], expected, rtol=0.1)
     np.testing.assert_allclose(stds["example"] * sizes, expected, rtol=0.1)
 
@@ -454,6 +473,7 @@ def test_errors_of_parties_with_more_rows_are_smaller(rng):
         n_permutations=20,
         noise_multiplier=1.0,
         unit="example",
+        step_weights="equal",
         learning_rate=0.01,
         noise_random_state=0,
         random_state=0,
@@ -461,6 +481,11 @@ def test_errors_of_parties_with_more_rows_are_smaller(rng):
     small_errors, large_errors = np.split(valuer.values_error_, [12])
     assert 4 < small_errors.mean() / large_errors.mean() < 10
     assert np.ptp(small_errors) < 0.5 * small_errors.mean()
+    # With weights a row has the same noise in the step of any party.
+    weighted = clone(valuer).set_params(step_weights="rows")
+    weighted.fit(X, y, groups=groups, X_val=X_val, y_val=y_val)
+    small_errors, large_errors = np.split(weighted.values_error_, [12])
+    assert 0.8 < small_errors.mean() / large_errors.mean() < 1.25
 
 
 @pytest.mark.slow

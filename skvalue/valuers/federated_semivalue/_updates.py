@@ -1,0 +1,162 @@
+"""Updates of the parties of a round, and their weights, as arrays."""
+
+from collections.abc import Mapping
+from numbers import Integral, Real
+
+import numpy as np
+
+from ...exceptions import ParameterError
+
+# Standard deviations by which noise may exceed the norm that is expected of it: the
+# probability of more is exp(-50).
+_NOISE_MARGIN = 10.0
+_SLACK = 1e-9  # relative rounding error allowed in a clipped norm
+
+
+def checked_parties(parties):
+    """Names of the parties of a training: 0, 1, ... if their number is given."""
+    is_number = isinstance(parties, Integral) and not isinstance(parties, bool)
+    if is_number:
+        if parties < 2:
+            raise ParameterError(
+                "parties", f"must be at least 2, or names. Got {parties!r}."
+            )
+        return tuple(range(int(parties)))
+    if isinstance(parties, str | bytes) or not np.iterable(parties):
+        raise ParameterError(
+            "parties", f"must be an integer of at least 2, or names. Got {parties!r}."
+        )
+    names = tuple(parties)
+    if not all(isinstance(name, str) for name in names):
+        raise ParameterError(
+            "parties", f"must be an integer or strings, their names. Got {names!r}."
+        )
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise ParameterError(
+            "parties", f"must be at least two different names. Got {names!r}."
+        )
+    return names
+
+
+def checked_updates(updates, names, theta, n_parameters):
+    """Numbers (n_present,) of the parties that sent updates, and those, an array.
+
+    ``updates`` has a row for every party, or an update by the name of each party that
+    takes part. Messages show no entry of an update.
+    """
+    if isinstance(updates, Mapping):
+        present = _numbers_of(updates, names)
+        rows = [updates[names[number]] for number in present]
+        shape = (len(present), n_parameters)
+        cure = "an update of this shape by the name of each party"
+    else:
+        present = np.arange(len(names))
+        rows = updates
+        shape = (len(names), n_parameters)
+        cure = "or a mapping from names to updates if parties are absent"
+
+    try:
+        array = np.asarray(rows)
+        if array.dtype.kind == "c":
+            raise TypeError("complex numbers")
+        array = array.astype(np.float64)
+    except (TypeError, ValueError):
+        # Not from this error, which may show an entry.
+        raise ParameterError(
+            "updates",
+            f"must be real numbers in shape {shape}, {cure}. Got other entries, or "
+            "rows of different lengths.",
+        ) from None
+    if theta.shape != (n_parameters,) or array.shape != shape:
+        raise ValueError(
+            f"theta must have shape ({n_parameters},), and updates {shape}. Got "
+            f"{theta.shape} and {array.shape}."
+        )
+    return present, array
+
+
+def _numbers_of(updates, names):
+    """Sorted numbers of the parties that are named in a mapping."""
+    number_of = {name: number for number, name in enumerate(names)}
+    for name in updates:
+        if name not in number_of:
+            shown = ", ".join(map(repr, names[:5]))
+            if len(names) > 5:
+                shown += ", ..."
+            raise ParameterError(
+                "updates", f"must name parties of the training: {shown}. Got {name!r}."
+            )
+    if not updates:
+        raise ParameterError(
+            "updates", "must have the update of at least one party. Got none."
+        )
+    return np.array(sorted(number_of[name] for name in updates))
+
+
+def checked_weights(weights, names, present):
+    """Weights (n_present,) of the parties that sent updates; ones if None.
+
+    ``weights`` has a number for every party, or by name for each that takes part.
+    """
+    if weights is None:
+        return np.ones(len(present))
+    if isinstance(weights, Mapping):
+        missing = [names[number] for number in present if names[number] not in weights]
+        if missing:
+            raise ParameterError(
+                "weights",
+                "must have a number for each party with an update. Got none for "
+                f"{missing[0]!r}.",
+            )
+        of_present = [weights[names[number]] for number in present]
+    else:
+        if np.shape(weights) != (len(names),):
+            raise ParameterError(
+                "weights",
+                f"must have shape ({len(names)},), a number for every party. Got shape "
+                f"{np.shape(weights)}.",
+            )
+        numbers = np.asarray(weights).tolist()
+        of_present = [numbers[number] for number in present]
+
+    for number, weight in zip(present, of_present):
+        is_number = isinstance(weight, Real) and not isinstance(weight, bool | np.bool_)
+        if not is_number or not 0 < weight < np.inf:
+            raise ParameterError(
+                "weights",
+                "must be positive numbers, such as numbers of rows: leave parties "
+                f"without an update out of updates. Got {weight!r} for "
+                f"{names[number]!r}.",
+            )
+    return np.array(of_present, dtype=np.float64)
+
+
+def largest_norm(clip, noise_scale, n_parameters):
+    """Largest norm of what a party releases with this clip and noise.
+
+    Infinite without clip; larger norms have a probability below exp(-50).
+    """
+    if clip is None:
+        return np.inf
+    noise_norm = noise_scale * (np.sqrt(n_parameters) + _NOISE_MARGIN)
+    return clip * (1 + _SLACK) + noise_norm
+
+
+def check_released(updates, limit, names):
+    """Refuse releases (n, p) that `release` cannot have made, by the party's name."""
+    with np.errstate(over="ignore"):
+        norms = np.linalg.norm(updates, axis=1)
+    for norm, name in zip(norms, names):
+        if not np.isfinite(norm):
+            raise ParameterError(
+                "updates",
+                "must be finite, as those are that release returns. Got one that is "
+                f"not, of party {name!r}.",
+            )
+        if norm > limit:
+            raise ParameterError(
+                "updates",
+                f"must have norms of at most {limit:.6g}, as the clip and the noise of "
+                f"this training allow: it was released with another clip. Got a norm "
+                f"of {norm:.6g}, of party {name!r}.",
+            )
