@@ -277,6 +277,7 @@ def print_federated(args):
                 delta=DELTA,
                 clip=1.0,
                 coalition_step=step,
+                burn_in=0.2,
                 learning_rate=args.rate or "auto",
                 n_permutations=args.round_permutations,
                 utility=utility,

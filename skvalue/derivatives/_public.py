@@ -73,14 +73,18 @@ def public_directions(gradients, weights, n_components):
     return np.ascontiguousarray(directions[:n_components].T)
 
 
-def public_learning_rate(make_model, n_points, n_players, size, rng, noise_std=0.0):
+def public_learning_rate(
+    make_model, n_points, n_players, size, rng, noise_std=0.0, largest_weight=1.0
+):
     """Learning rate of a walk, from walks on the n_points public validation points.
 
     ``make_model(rows, players, points)`` trains on one half, of `size` rows per party,
     and evaluates on the other. The result is the smallest of `RATES` with at least half
     of the best gain of utility: larger steps help the model, but leave no gain for late
-    steps. Without any gain it is the smallest rate.
+    steps. Without any gain it is the smallest rate. Rates are divided by the largest
+    weight of a step, so that no step is longer than the largest of `RATES`.
     """
+    rates = np.array(RATES) / largest_weight
     gains = np.zeros(len(RATES))
     for _ in range(_REPEATS):
         order = rng.permutation(n_points)
@@ -89,9 +93,11 @@ def public_learning_rate(make_model, n_points, n_players, size, rng, noise_std=0
         rows = rng.choice(train, n_players * size)
         players = np.repeat(np.arange(n_players), size)
         model = make_model(rows, players, np.sort(test))
-        utilities = utilities_of_rates(model, np.arange(n_players), rng, noise_std)
+        utilities = utilities_of_rates(
+            model, np.arange(n_players), rng, noise_std, rates
+        )
         gains += utilities[1:] - utilities[0]
-    return smallest_rate(RATES, gains, 0.5)
+    return smallest_rate(rates, gains, 0.5)
 
 
 def smallest_rate(rates, gains, fraction):

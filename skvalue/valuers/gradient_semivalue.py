@@ -140,9 +140,9 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
     learning_rate : float or "auto", default="auto"
         Length of the steps. "auto" trains on one half of the validation points and
         evaluates on the other half, with as many steps and as much noise. Of eight
-        rates from 0.001 to 3 it takes the smallest with at least half of the gain in
-        utility of the best rate. Validation points are public, so that this has no
-        privacy cost.
+        rates from 0.001 to 3, divided by the largest weight of a party, it takes the
+        smallest with at least half of the gain in utility of the best rate. Validation
+        points are public, so that this has no privacy cost.
     clip : float, "auto", "median" or None, default="auto"
         Bound of the norm of gradients. "auto" is 1 with noise, and does not clip
         without noise. "median" is the median norm of the gradients of the validation
@@ -502,11 +502,11 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         split = problem.splits[0]
         points = split.points
         present, players = problem.players_in(split)
+        weights = party_weights(self.step_weights, players)
         noise_std = 0.0
         if event is not None:
             # The root mean square noise in the steps of parties of several sizes.
-            factors = noise_factors(self.unit, players)
-            factors = factors * party_weights(self.step_weights, players)
+            factors = noise_factors(self.unit, players) * weights
             factor = np.sqrt(np.mean(factors**2))
             noise_std = factor * step_noise_std(
                 schedule, event.event.scale, self.n_permutations, self._n_skipped()
@@ -520,7 +520,13 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         party_size = max(1, round(len(players) / len(present)))
         rng = np.random.default_rng(seed)
         return public_learning_rate(
-            make_public_model, len(points), len(present), party_size, rng, noise_std
+            make_public_model,
+            len(points),
+            len(present),
+            party_size,
+            rng,
+            noise_std,
+            weights.max(),
         )
 
     def _split_values(self, problem, results):

@@ -254,3 +254,25 @@ def test_private_in_run_values_approach_those_without_noise(script, monkeypatch,
     exact, private, *_ = map(float, last_line.replace("|", " ").split()[4:])
     assert exact > 0.6
     assert private == pytest.approx(exact, abs=0.05)
+
+
+@of("party_sizes")
+def test_small_data_sets_are_worth_little_if_steps_are_weighted(run):
+    printed = run("--draws 1 --sets normal")
+    ((_, *cells),) = table_rows(printed, "| gradients, rows   ")[:1]
+    assert float(cells[0]) < 2
+    assert cells[5] == "1"
+
+
+@of("party_sizes", pytest.mark.slow)
+def test_sizes_are_ranked_as_by_retraining(run):
+    printed = run("--draws 10")
+    n_ranked = {}
+    for values in ("gradients, rows ", "gradients, equal", "federated, rows "):
+        rows = table_rows(printed, f"| {values}")
+        n_ranked[values] = [int(cells[6]) for cells in rows if len(cells) > 6]
+    # Normal columns, and digits.
+    assert min(n_ranked["gradients, rows "]) >= 9
+    assert n_ranked["federated, rows "][0] >= 9
+    assert n_ranked["federated, rows "][1] >= 7
+    assert max(n_ranked["gradients, equal"]) <= 5

@@ -67,7 +67,20 @@ def test_shells_gain_nothing(valuer, problem):
 @pytest.mark.parametrize("valuer", ["shapley", "gradient", "federated"])
 def test_shells_change_the_value_of_players(valuer):
     valuer = clone(VALUERS[valuer]).set_params(group_values="players")
+    if "step_weights" in valuer.get_params():
+        valuer.set_params(step_weights="equal")
     assert abs(gain_by_shells(valuer, PROBLEMS["two classes"])) > 1e-4
+
+
+@IGNORE_WARNINGS
+@pytest.mark.parametrize("valuer", ["gradient", "federated"])
+def test_shells_gain_little_if_steps_are_weighted_by_rows(valuer):
+    problem = PROBLEMS["two classes"]
+    by_rows = clone(VALUERS[valuer]).set_params(group_values="players")
+    by_rows.set_params(n_permutations=100, learning_rate=0.1)
+    equal = clone(by_rows).set_params(step_weights="equal")
+    gain = abs(gain_by_shells(by_rows, problem))
+    assert gain < 0.1 * abs(gain_by_shells(equal, problem))
 
 
 @IGNORE_WARNINGS
@@ -200,7 +213,7 @@ def test_faithful_values_of_a_training_elsewhere_are_refused():
     with pytest.raises(
         ValueError, match="group_values must be 'players' in a training"
     ):
-        valuer.start(lambda t: t[:, 0], n_parties=3)
+        valuer.start(lambda t: t[:, 0], parties=3)
 
 
 @pytest.mark.slow
