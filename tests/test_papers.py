@@ -30,6 +30,14 @@ PARTS = {
         *("Figures 2d to 2f, 3d to 3f", "Appendix H.5", "PASS-GLM"),
     ],
     "reproduction_priarta": ["Definition 1", "Theorem 1", "Figure 6", "Figure 7"],
+    "reproduction_tknn": [
+        *("Theorem 1", "Theorems 2, 7 and 8", "Theorems 5 and 13"),
+        *("Theorems 6, 14 and 16", "Definition 15", "Definition 3, 4", "Theorem 9"),
+        *("Theorem 10", "Theorem 11", "Theorem 12", "Algorithm 1", "D.2.3"),
+        *("Figure 1", "Figures 2 and 5", "Figures 3 and 4", "Tables 2 and 8"),
+        *("Table 1", "Tables 3, 9 and 10", "Tables 4, 5 and 6", "Table 7"),
+        "Tables 11 to 14",
+    ],
 }
 NAMES = [
     *("Layered Shapley", "core set", "uniform stability", "Poisson sampling"),
