@@ -6,7 +6,7 @@ from .._utils.warned import warn
 from ..exceptions import NoiseExceedsSignalWarning
 
 
-def warn_if_noise_exceeds(values, errors, advice, warn=warn):
+def warn_if_noise_exceeds(values, errors, advice, warn=warn, what="the values"):
     """Warn, in one sentence, if the noise of values exceeds their signal.
 
     The mean square of noisy values is that of the signal plus that of the noise. The
@@ -25,6 +25,8 @@ def warn_if_noise_exceeds(values, errors, advice, warn=warn):
     warn : callable, default=`warn`
         Takes the message and the class of the warning: the `warn` of a `Run`, whose
         warnings are issued after the values are set.
+    what : str, default="the values"
+        What the values are, in the sentence.
 
     Returns
     -------
@@ -42,7 +44,7 @@ def warn_if_noise_exceeds(values, errors, advice, warn=warn):
     if not noise > size - noise:
         return False
     warn(
-        f"Noise exceeds the signal: the root mean square of the values is "
+        f"Noise exceeds the signal: the root mean square of {what} is "
         f"{np.sqrt(size):.2g} and that of their errors {np.sqrt(noise):.2g}, so that "
         f"they say little of order or size; {advice}.",
         NoiseExceedsSignalWarning,

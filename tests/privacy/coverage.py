@@ -135,32 +135,26 @@ def measure(method, sizes, labels, epsilon, n_releases):
 # Methods ------------------------------------------------------------------------------
 
 
-def releases_of_fits(valuer, parties, exact=None, **fit_params):
-    """The `Releases` of private fits, each with another seed."""
-    if exact is None:
-        exact = without_noise(valuer, parties, **fit_params)
+def releases_of_fits(valuer, parties, groups=None, **exact_parameters):
+    """The `Releases` of private fits, each with another seed.
+
+    They, and the training without noise, have the learning rate and the clip that
+    "auto" is for the first of them; that without noise has `exact_parameters`, too.
+    """
+    first = clone(valuer).set_params(noise_random_state=0, random_state=0)
+    parties.fit(first, groups=groups)
+    valuer = clone(valuer).set_params(
+        clip=first.clip_, learning_rate=first.learning_rate_
+    )
+    exact = clone(valuer).set_params(epsilon=None, random_state=0, **exact_parameters)
+    parties.fit(exact, groups=groups)
 
     def release(seed):
-        fitted = clone(valuer).set_params(noise_random_state=seed, random_state=seed)
-        parties.fit(fitted, **fit_params)
-        return fitted.values_, fitted.values_error_
+        private = clone(valuer).set_params(noise_random_state=seed, random_state=seed)
+        parties.fit(private, groups=groups)
+        return private.values_, private.values_error_
 
-    return Releases(exact, release)
-
-
-def without_noise(valuer, parties, **parameters):
-    """Values of the same training without noise, as long and as clipped."""
-    fit_params = {"groups": parameters.pop("groups", None)}
-    private = clone(valuer).set_params(noise_random_state=0, random_state=0)
-    parties.fit(private, **fit_params)
-    exact = clone(valuer).set_params(
-        epsilon=None,
-        clip=private.clip_,
-        learning_rate=private.learning_rate_,
-        random_state=0,
-        **parameters,
-    )
-    return parties.fit(exact, **fit_params).values_
+    return Releases(exact.values_, release)
 
 
 def gradients(unit, **parameters):
@@ -168,9 +162,7 @@ def gradients(unit, **parameters):
 
     def releases(parties, epsilon):
         valuer = GradientSemivalueValuer(unit=unit, epsilon=epsilon, **parameters)
-        groups = {"groups": parties.groups}
-        exact = without_noise(valuer, parties, n_permutations=2000, **groups)
-        return releases_of_fits(valuer, parties, exact, **groups)
+        return releases_of_fits(valuer, parties, parties.groups, n_permutations=2000)
 
     return releases
 
@@ -180,9 +172,8 @@ def in_run(by_party, **parameters):
 
     def releases(parties, epsilon):
         valuer = InRunShapleyValuer(epsilon=epsilon, **parameters)
-        groups = {"groups": parties.groups if by_party else None}
-        exact = without_noise(valuer, parties, batch_size=None, **groups)
-        return releases_of_fits(valuer, parties, exact, **groups)
+        groups = parties.groups if by_party else None
+        return releases_of_fits(valuer, parties, groups, batch_size=None)
 
     return releases
 
@@ -215,8 +206,10 @@ def layered(kind):
         exact = few.fit(
             LayeredShapleyValuer(**game, max_evaluations=20_000, random_state=0)
         ).values_
+        rows = np.arange(len(few.y))
         if kind == "query":
-            valuer.set_params(max_queries=len(few.y))
+            rows = rows[::5]
+            valuer.set_params(max_queries=len(rows))
 
         def release(seed):
             private = clone(valuer).set_params(
@@ -224,11 +217,11 @@ def layered(kind):
             )
             few.fit(private)
             if kind == "query":
-                values = [private.values_for(row) for row in range(len(few.y))]
-                return np.array(values), private.values_error_
-            return private.values_, private.values_error_
+                for row in rows:
+                    private.values_for(row)
+            return private.values_[rows], private.values_error_[rows]
 
-        return Releases(exact, release)
+        return Releases(exact[rows], release)
 
     return releases
 
@@ -262,7 +255,17 @@ class KnownLimit(NamedTuple):
 
 
 # Methods whose errors do not hold in all cells.
-EXCEPTIONS: dict[str, KnownLimit] = {}
+EXCEPTIONS: dict[str, KnownLimit] = {
+    **{
+        f"LayeredShapleyValuer, release={kind!r}": KnownLimit(
+            lambda sizes, labels, epsilon: True,
+            lowest=0.9,
+            highest=1.0,
+            figures=("between .9 and 1 of the values are within two errors",),
+        )
+        for kind in ("all", "publish", "query")
+    },
+}
 
 
 def cells():

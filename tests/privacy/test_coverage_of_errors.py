@@ -62,7 +62,8 @@ def test_one_cell_of_each_method(method):
     # Of so few releases the size of the errors says more than how many are within two.
     line = measure(method, "equal", "clean", 2.0, n_releases=6)
     assert line.share >= 0.8, line
-    assert 0.4 <= line.error_ratio <= 1.5, line
+    smallest_ratio = 0.1 if method in EXCEPTIONS else 0.4
+    assert smallest_ratio <= line.error_ratio <= 1.5, line
 
 
 @pytest.mark.parametrize("method", EXCEPTIONS)

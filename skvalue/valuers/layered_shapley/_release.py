@@ -5,11 +5,20 @@ from threading import Lock
 
 import numpy as np
 
+from ...base import warn_if_noise_exceeds
 from ...estimation import Utilities, block_values
 from ...privacy import Release
 from ._games import make_game, with_parameters
 from ._private import ReleasePlan, plan_release, secret_value
-from ._tuning import MIN_POINTS, Shrinkage, choose_layers, public_layers
+from ._tuning import (
+    MIN_POINTS,
+    WRONG_FRACTION,
+    Shrinkage,
+    choose_layers,
+    play_public,
+    public_layers,
+    shrinkage,
+)
 
 
 def check_private_fit(valuer, problem):
@@ -121,6 +130,44 @@ def planned(valuer, problem):
     if "auto" in (l2, n_layers):
         l2, n_layers = choose_layers(valuer, problem, noise_of)
     return with_parameters(valuer, l2=l2, n_layers=n_layers), plan_of(l2, n_layers)
+
+
+def public_shrinkage(valuer, problem, plan):
+    """The `Shrinkage` of the values of a plan, from the validation points alone."""
+    if len(problem.splits[0].points) < MIN_POINTS:
+        return Shrinkage(noise=plan.noise_std)
+    right, wrong = (
+        play_public(valuer, problem, plan.n_layers, fraction)
+        for fraction in (0.0, WRONG_FRACTION)
+    )
+    knows_row = plan.kind != "publish"
+    return shrinkage(right, plan.n, plan.n_layers, plan.noise_std, knows_row, wrong)
+
+
+def warn_of_noise(valuer, problem, plan, shrunk, warn):
+    """Warn if the noise of a plan exceeds what its release can say.
+
+    A release says how far values are from their predictions or, with few points, how
+    large they are: of both the size is known from public points.
+    """
+    advice = "more rows, fewer layers, a larger l2 or a larger epsilon have less noise"
+    if plan.kind != "query":
+        advice += ", and so have single values, by release='query'"
+    points = problem.splits[0].points
+    what = "what the release adds to predictions from public points"
+    signal = shrunk.doubt
+    if len(points) < MIN_POINTS:
+        what = "the values"
+        game = make_game(valuer, problem, points.X, points.y, points)
+        alone = Utilities(game).of(np.arange(len(points))[:, None])
+        signal = np.sqrt(np.mean((alone - game.empty_utility) ** 2)) / plan.n
+    warn_if_noise_exceeds(
+        [np.hypot(signal, plan.noise_std)],
+        [plan.noise_std],
+        advice,
+        warn=warn,
+        what=what,
+    )
 
 
 def predicted_values(valuer, problem, plan, shrunk, rows, baseline):

@@ -1,6 +1,6 @@
 """What public rows predict of private values, and how a private fit is tuned."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -17,6 +17,11 @@ MIN_POINTS = 50
 # Validation points that are used, and rows of each third of them that play.
 _MAX_POINTS = 750
 _MAX_PLAYERS = 100
+
+# Labels of private rows may be wrong where those of public points are not. Errors allow
+# for up to three in ten: the mean square of a bias that grows with the fraction of
+# wrong labels, over fractions from 0 to .3, is that of .3 / sqrt(3).
+WRONG_FRACTION = 0.3 / np.sqrt(3)
 
 # Candidates of "auto".
 PENALTIES = (1.0, 0.1, 0.01)
@@ -58,7 +63,8 @@ class Shrinkage:
     This is post-processing. A value x that is its prediction plus an error of variance
     ``spread**2`` is best estimated with the weight spread^2 / (spread^2 + noise^2), and
     no worse than by the prediction with a smaller one. A row is predicted to be worth
-    as much as it is among public rows, or, with `constant`, as much as any row.
+    as much as it is among public rows, or, with `constant`, as much as any row. Where
+    labels of private rows are wrong, the error of the prediction is ``doubt``.
     """
 
     # Of the noisy value; the prediction has the rest.
@@ -67,12 +73,14 @@ class Shrinkage:
     # Standard deviation.
     noise: float = 0.0
     constant: float | None = None
+    # Root mean square error of the prediction of rows with `WRONG_FRACTION`.
+    doubt: float = 0.0
 
     @property
     def error(self):
         """Standard error of a value that is shrunk."""
         of_noise = self.weight * self.noise
-        of_prediction = (1 - self.weight) * self.spread
+        of_prediction = (1 - self.weight) * self.doubt
         return float(np.hypot(of_noise, of_prediction))
 
     def of(self, noisy, predicted):
@@ -123,8 +131,13 @@ def public_layers(valuer, problem, X, y, points, n_layers):
     return layers
 
 
-def play_public(valuer, problem, n_layers):
-    """The `PublicGame` of the validation points; its seed is fixed."""
+def play_public(valuer, problem, n_layers, wrong_fraction=0.0):
+    """The `PublicGame` of the validation points; its seed is fixed.
+
+    In each third, the labels of a fraction of the rows are made wrong, as those of
+    private rows may be. They are valued among these rows, and predicted by the others,
+    whose labels are right.
+    """
     points = problem.splits[0].points
     order = np.random.default_rng(0).permutation(len(points.y))[:_MAX_POINTS]
     thirds = np.array_split(order, 3)
@@ -135,6 +148,10 @@ def play_public(valuer, problem, n_layers):
     full_utilities = []
     for number, third in enumerate(thirds):
         pool = points[third]
+        if wrong_fraction:
+            rng = np.random.default_rng((2, number))
+            is_wrong = rng.random(len(third)) < wrong_fraction
+            pool = replace(pool, y=np.where(is_wrong, 1 - pool.y, pool.y))
         others = [other for other in thirds if other is not third]
         held_out = points[np.concatenate(others)]
         game = make_game(valuer, problem, pool.X, pool.y, held_out)
@@ -157,12 +174,13 @@ def play_public(valuer, problem, n_layers):
     )
 
 
-def shrinkage(public_game, n, n_layers, noise, knows_row=True):
+def shrinkage(public_game, n, n_layers, noise, knows_row=True, wrong_game=None):
     """The `Shrinkage` of values of n rows under noise of a standard deviation.
 
     ``knows_row``: whether a value may be predicted from its own row; else, it is by a
     constant. The weight is at most the best one for the mean squared error, and within
-    that it is the best for the order of the values.
+    that it is the best for the order of the values. ``wrong_game`` is the `PublicGame`
+    with wrong labels, from which the doubt follows.
     """
     values = public_game.values(n_layers) / n
     if knows_row:
@@ -175,7 +193,15 @@ def shrinkage(public_game, n, n_layers, noise, knows_row=True):
     variance = (errors**2).mean()
     best = variance / (variance + noise**2)
     weight = best * _best_fraction(predicted, errors, best, noise)
-    return Shrinkage(float(weight), float(np.sqrt(variance)), noise, constant)
+    spread = float(np.sqrt(variance))
+
+    doubt = spread
+    if wrong_game is not None:
+        wrong_values = wrong_game.values(n_layers) / n
+        if knows_row:
+            predicted = wrong_game.predicted(n_layers) / n
+        doubt = float(np.sqrt(np.mean((wrong_values - predicted) ** 2)))
+    return Shrinkage(float(weight), spread, noise, constant, max(spread, doubt))
 
 
 def _best_fraction(predicted, errors, weight, noise):

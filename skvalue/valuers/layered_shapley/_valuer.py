@@ -35,8 +35,15 @@ from ._core import core_set, joining_values
 from ._games import cost_of, game_of, plan_of, players_of, random_streams
 from ._groups import value_of_players
 from ._private import RELEASES, layered_report
-from ._release import Queries, check_private_fit, planned, predicted_values
-from ._tuning import MIN_POINTS, Shrinkage, play_public, shrinkage
+from ._release import (
+    Queries,
+    check_private_fit,
+    planned,
+    predicted_values,
+    public_shrinkage,
+    warn_of_noise,
+)
+from ._tuning import MIN_POINTS
 
 # Parameters with the constraints of the other retraining methods.
 _RETRAINING_PARAMETERS = (
@@ -192,11 +199,11 @@ class LayeredShapleyValuer(BaseScoringValuer):
         are; none with `release="publish"`.
     values_error_ : ndarray of shape (n_samples,) or (n_groups,)
         Standard error of each value over the draw of coalitions; infinite if there are
-        too few draws to estimate it. With epsilon: of the noise, after shrinkage; for
-        the curator, as the values are. It assumes private rows that are like the public
-        points: with one label in ten wrong among 40 (200) rows of breast cancer, and
-        none among the points, 0 (.31) of the values were within two errors at epsilon 1
-        and `release="all"`, and .93 to 1 without.
+        too few draws to estimate it. With epsilon: of the noise and of the bias of
+        shrinkage; for the curator, as the values are. That bias is measured on public
+        points with wrong labels: it allows for up to three labels in ten that are wrong
+        among the rows, and not among the points, so that between .9 and 1 of the values
+        are within two errors, and all of them if labels are right.
     truncation_bias_ : float
         With `n_layers`: largest contribution of the layers left out to a value, if
         `bound` holds.
@@ -491,12 +498,8 @@ class LayeredShapleyValuer(BaseScoringValuer):
         n = plan.n
         is_query = plan.kind == "query"
         is_published = plan.kind == "publish"
-        shrunk = Shrinkage(noise=plan.noise_std)
-        if len(problem.splits[0].points) >= MIN_POINTS:
-            public_game = play_public(valuer, problem, plan.n_layers)
-            shrunk = shrinkage(
-                public_game, n, plan.n_layers, plan.noise_std, not is_published
-            )
+        shrunk = public_shrinkage(valuer, problem, plan)
+        warn_of_noise(valuer, problem, plan, shrunk, run.warn)
 
         label = f"{type(self).__name__}: {'one value' if is_query else 'all values'}"
         report = layered_report(plan, self.noise_random_state)

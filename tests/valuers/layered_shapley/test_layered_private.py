@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skvalue import LayeredShapleyValuer
 from skvalue.estimation import Utilities, block_values
+from skvalue.exceptions import NoiseExceedsSignalWarning
 from skvalue.games import StableLogisticGame
 from skvalue.privacy import (
     GaussianEvent,
@@ -387,6 +388,41 @@ def test_with_few_points_the_error_is_that_of_the_noise(release, problem):
     expected = np.sqrt(2) * valuer.noise_scale_
     assert valuer.shrinkage_ == 1
     np.testing.assert_allclose(valuer.values_error_, expected)
+
+
+@RELEASES
+@pytest.mark.parametrize("points", ["few", "many"])
+@pytest.mark.parametrize(("epsilon", "is_worthless"), [(0.1, True), (1e6, False)])
+def test_a_release_that_is_worth_nothing_is_warned_of(
+    release, points, epsilon, is_worthless, problem, public_problem
+):
+    data = problem if points == "few" else public_problem
+    with warnings.catch_warnings(record=True) as record:
+        warnings.simplefilter("always")
+        fit(data, release=release, epsilon=epsilon)
+    warned = [w for w in record if w.category is NoiseExceedsSignalWarning]
+    assert len(warned) == is_worthless
+
+
+def test_the_warning_does_not_depend_on_private_rows(public_problem):
+    X, y, *_ = public_problem
+    messages = []
+    for data in (public_problem, public_problem._replace(X=100 * X, y=y[::-1])):
+        with pytest.warns(NoiseExceedsSignalWarning) as record:
+            fit(data, release="all")
+        messages += [str(w.message) for w in record if "signal" in str(w.message)]
+    assert len(set(messages)) == 1
+
+
+def test_errors_allow_for_wrong_labels(public_problem):
+    # The spread of right labels alone was too small by a factor of three to five.
+    game = {"release": "all", "tol": 0.3, "epsilon": 0.1, "random_state": 0}
+    wrong = public_problem._replace(y=public_problem.y.copy())
+    wrong.y[::6] = wrong.y[::6][::-1]
+    exact = fit(wrong, **game | {"epsilon": None}).values_
+    private = fit(wrong, **game)
+    within = np.abs(private.values_ - exact) <= 2 * private.values_error_
+    assert within.mean() >= 0.9
 
 
 def test_an_owner_is_told_its_value_and_error(problem):
