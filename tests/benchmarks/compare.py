@@ -162,7 +162,8 @@ def add_dense_neighbour_lines():
                 f"TKNN {metric}, d={d}", fit, "TKNNShapley", data, radius, metric=metric
             )
             line(f"KNN {metric}, d={d}", fit, "KNNShapley", data, metric=metric)
-    for d, dtype in ((8, np.float32), (8, np.float64), (512, np.float64)):
+    few_columns = ((8, np.float32), (8, np.float64), (16, np.float32), (16, np.float64))
+    for d, dtype in (*few_columns, (512, np.float64)):
         data = (rows, 20_000, 100, d, 2, dtype)
         name = f"d={d}, {np.dtype(dtype)}"
         radius = np.sqrt(1.6 * d)

@@ -11,8 +11,8 @@ import pytest
 from skvalue.neighbors.kernels import ball, rank, ties
 from skvalue.neighbors.kernels.kinds import COSINE, EUCLIDEAN, GENERIC
 
-# Around the numbers of points that a register holds, of float64 and of float32.
-NUMBERS_OF_POINTS = [0, 1, 7, 8, 9, 15, 16, 17]
+# Around the numbers of points that a register holds, of float64, float32 and bytes.
+NUMBERS_OF_POINTS = [0, 1, 7, 8, 9, 15, 16, 17, 65, 131]
 LABEL_TYPES = [np.uint8, np.uint16, np.uint32, np.int64]
 REAL_TYPES = [np.float32, np.float64]
 each_number_of_points = pytest.mark.parametrize("n_points", NUMBERS_OF_POINTS)

@@ -7,12 +7,9 @@ bit per row.
 """
 
 from cython cimport floating
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 
-from ..._utils.loops cimport (
-    add_bits, add_by_bit, bytes_alone, cloned, has_pack, integers_alone, pack_doubles,
-    pack_floats,
-)
+from ..._utils.loops cimport add_bits, add_by_bit, bytes_alone, cloned, integers_alone
 from .ties cimport GENERIC, exact_key
 
 import numpy as np
@@ -23,79 +20,95 @@ ctypedef fused label:
     uint32_t
     int64_t
 
-
-cdef inline void compare_few(
-    const floating *product, const floating *half, floating near,
-    const floating *threshold, const floating *point_slack, Py_ssize_t n_points,
-    uint8_t *line, int64_t *total, uint8_t *doubts, Py_ssize_t *n_doubtful,
-) noexcept nogil:
-    """`compare`, of fewer points than a register holds."""
-    cdef Py_ssize_t v, r
-    cdef int byte, inside, maybe
-    cdef floating high, low, x
-    n_doubtful[0] = 0
-    for v in range(n_points):
-        high = threshold[v] + (point_slack[v] + near)
-        low = threshold[v] - (point_slack[v] + near)
-        byte = 0
-        inside = 0
-        maybe = 0
-        for r in range(8):
-            x = product[r * n_points + v] - half[r]
-            byte |= (x >= high) << r
-            inside += x >= high
-            maybe += x >= low
-        n_doubtful[0] += maybe - inside
-        doubts[v] = <uint8_t> (maybe - inside)
-        total[v] += inside
-        line[v] = <uint8_t> byte
+# Of the width of a key in float32 or float64.
+ctypedef fused word:
+    int32_t
+    int64_t
 
 
 cdef cloned compare(
     const floating *product, const floating *half, floating near,
     const floating *threshold, const floating *point_slack, Py_ssize_t n_points,
-    uint8_t *line, int64_t *total, uint8_t *doubts, Py_ssize_t *n_doubtful,
+    word *words,
 ) noexcept nogil:
-    """Compare, count and pack one block of eight rows.
+    """Compare one block of eight rows with the points.
 
-    ``doubts`` are the numbers of rows too near to a point's threshold.
+    Of a word, bit r says whether row r is in the ball for sure, bit 8 + r whether it is
+    or may be. Words are as wide as keys, so that compilers vectorise the loop for
+    registers of any size.
     """
+    cdef Py_ssize_t v, r
+    cdef floating away, high, low, x
+    cdef word bits
+    for v in range(n_points):
+        away = point_slack[v] + near
+        high = threshold[v] + away
+        low = threshold[v] - away
+        bits = 0
+        for r in range(8):
+            x = product[r * n_points + v] - half[r]
+            bits |= <word> (x >= high) << r
+            bits |= <word> (x >= low) << (8 + r)
+        words[v] = bits
+
+
+cdef cloned split(
+    const word *words, Py_ssize_t n_points, bytes_alone line, bytes_alone doubts,
+) noexcept nogil:
+    """Bits of rows that are in a ball for sure, and of those in doubt."""
+    cdef Py_ssize_t v
+    for v in range(n_points):
+        line[v] = <uint8_t> words[v]
+        doubts[v] = <uint8_t> (words[v] >> 8 ^ words[v])
+
+
+cdef cloned count(
+    const uint8_t *line, const uint8_t *doubts, Py_ssize_t n_points,
+    integers_alone total, uint8_t *any_doubt,
+) noexcept nogil:
+    """Add the number of bits of each byte of a line, and say whether there is a
+    doubt."""
+    cdef Py_ssize_t v
+    cdef uint8_t bits, some = 0
+    for v in range(n_points):
+        some |= doubts[v]
+        # Sums of two, four and eight bits, side by side.
+        bits = line[v]
+        bits = bits - (bits >> 1 & 0x55)
+        bits = (bits & 0x33) + (bits >> 2 & 0x33)
+        total[v] += (bits + (bits >> 4)) & 0x0F
+    any_doubt[0] = some
+
+
+cdef inline void pack_block(
+    const floating *product, const floating *half, floating near,
+    const floating *threshold, const floating *point_slack, Py_ssize_t n_points,
+    int64_t *words, uint8_t *line, uint8_t *doubts,
+) noexcept nogil:
+    """Bits of the rows of one block that are in a ball for sure, and of those in
+    doubt."""
     if floating is float:
-        if has_pack and n_points >= 16:
-            n_doubtful[0] = pack_floats(
-                product, half, near, threshold, point_slack, n_points, line, total,
-                doubts,
-            )
-            return
+        compare(
+            product, half, near, threshold, point_slack, n_points, <int32_t *> words
+        )
+        split(<int32_t *> words, n_points, line, doubts)
     else:
-        if has_pack and n_points >= 8:
-            n_doubtful[0] = pack_doubles(
-                product, half, near, threshold, point_slack, n_points, line, total,
-                doubts,
-            )
-            return
-    compare_few(
-        product, half, near, threshold, point_slack, n_points, line, total, doubts,
-        n_doubtful,
-    )
+        compare(product, half, near, threshold, point_slack, n_points, words)
+        split(words, n_points, line, doubts)
 
 
 cdef int decide(
-    int kind, const floating[:, ::1] product, const floating[::1] half, Py_ssize_t s,
-    Py_ssize_t v, floating low, floating high, const int64_t[::1] order,
-    const floating[:, ::1] rows, const floating[:, ::1] queries, double limit,
+    int kind, int doubts, const int64_t *order, const floating[:, ::1] rows,
+    const floating *query, double limit,
 ) noexcept nogil:
-    """Bits of the rows of one block that are in the ball by their exact keys."""
-    cdef Py_ssize_t j, i
-    cdef floating x
-    cdef int byte = 0
+    """Those of the rows in doubt that are in the ball by their exact keys, as bits."""
+    cdef Py_ssize_t j
+    cdef int inside = 0
     for j in range(8):
-        i = order[8 * s + j]
-        x = product[8 * s + j, v] - half[8 * s + j]
-        if i >= 0 and low <= x and x < high:
-            if exact_key(kind, &rows[i, 0], &queries[v, 0], rows.shape[1]) <= limit:
-                byte |= 1 << j
-    return byte
+        if doubts >> j & 1 and order[j] >= 0:
+            if exact_key(kind, &rows[order[j], 0], query, rows.shape[1]) <= limit:
+                inside |= 1 << j
+    return inside
 
 
 def pack_blocks(
@@ -112,28 +125,30 @@ def pack_blocks(
     threshold[v]``; within ``slack[block] + point_slack[v]`` of the threshold, if its
     exact key is at most ``limit``.
     """
-    cdef Py_ssize_t n_points = product.shape[1], n_doubtful, s, v
+    cdef Py_ssize_t n_points = product.shape[1], s, v
+    cdef int64_t[::1] words = np.empty(n_points, np.int64)
     cdef uint8_t[::1] doubts = np.empty(n_points, np.uint8)
+    cdef uint8_t any_doubt
     cdef int byte
-    cdef floating high, low
     if n_points == 0:
         return
     with nogil:
         for s in range(block_class.shape[0]):
-            compare(
+            pack_block(
                 &product[8 * s, 0], &half[8 * s], slack[s], &threshold[0],
-                &point_slack[0], n_points, &bits[s, 0], &counts[block_class[s], 0],
-                &doubts[0], &n_doubtful,
+                &point_slack[0], n_points, &words[0], &bits[s, 0], &doubts[0],
             )
-            if n_doubtful == 0 or kind == GENERIC:
+            count(
+                &bits[s, 0], &doubts[0], n_points, &counts[block_class[s], 0],
+                &any_doubt,
+            )
+            if any_doubt == 0 or kind == GENERIC:
                 continue
             for v in range(n_points):
                 if doubts[v] == 0:
                     continue
-                high = threshold[v] + (point_slack[v] + slack[s])
-                low = threshold[v] - (point_slack[v] + slack[s])
                 byte = decide(
-                    kind, product, half, s, v, low, high, order, rows, queries, limit
+                    kind, doubts[v], &order[8 * s], rows, &queries[v, 0], limit
                 )
                 bits[s, v] |= byte
                 while byte:
