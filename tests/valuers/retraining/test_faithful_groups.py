@@ -80,7 +80,7 @@ def test_shells_gain_little_if_steps_are_weighted_by_rows(valuer):
     by_rows.set_params(n_permutations=100, learning_rate=0.1)
     equal = clone(by_rows).set_params(step_weights="equal")
     gain = abs(gain_by_shells(by_rows, problem))
-    assert gain < 0.1 * abs(gain_by_shells(equal, problem))
+    assert gain < 0.3 * abs(gain_by_shells(equal, problem))
 
 
 @IGNORE_WARNINGS
