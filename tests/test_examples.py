@@ -67,9 +67,20 @@ def check_tensors(printed):
     assert 0.9 < float(auc[1]) <= 1
 
 
+def check_clients(printed):
+    row = r"^(\w+) +\d+ rows +(-?[\d.]+) without noise"
+    values = dict(re.findall(row, printed, re.MULTILINE))
+    north, south, west, east = (float(value) for value in values.values())
+    assert north > south > west > 0 > east
+    charges = re.findall(r"^\w+ +(\d) charges", printed, re.MULTILINE)
+    assert charges == ["8", "8", "6", "8"]
+    assert "must have the clip of the round, 1.0. Got 50.0, of party 'east'" in printed
+
+
 # What an example must show, beyond running.
 CHECKS = {
     "ecosystem/plot_torch_tensors.py": check_tensors,
+    "gradients/plot_clients_over_files.py": check_clients,
     "retraining/plot_game_values.py": check_game_values,
     "inspection/plot_influence_of_rows.py": check_influence,
     "priarta/plot_market.py": check_market,

@@ -6,7 +6,9 @@ from .beta_shapley import BetaShapleyValuer as BetaShapleyValuer
 from .data_banzhaf import DataBanzhafValuer as DataBanzhafValuer
 from .data_oob import DataOOBValuer as DataOOBValuer
 from .data_shapley import DataShapleyValuer as DataShapleyValuer
+from .federated_semivalue import FederatedRound as FederatedRound
 from .federated_semivalue import FederatedSemivalueValuer as FederatedSemivalueValuer
+from .federated_semivalue import FederatedUpdate as FederatedUpdate
 from .gradient_semivalue import GradientSemivalueValuer as GradientSemivalueValuer
 from .in_run_shapley import InRunShapleyValuer as InRunShapleyValuer
 from .influence import InfluenceValuer as InfluenceValuer

@@ -43,6 +43,7 @@ from skvalue.privacy import (
 N_ROWS = 12
 N_FEATURES = 3
 CLIP = 0.7
+FIRST_WEIGHTS = {"add_round, light": 0.01, "add_round, heavy": 100.0}
 NO_CLASS = 987654.321  # and a number that no message may have
 
 # Rows by name: what every number of the row is.
@@ -196,17 +197,36 @@ def releases_of(party, path=False):
 def rounds_of(valuer, elsewhere):
     """As `fits_of`, of a training that runs elsewhere, whose updates are the rows.
 
-    `elsewhere`: "add_round", which releases the updates of all parties, or "release".
+    `elsewhere`: "add_round", which releases the updates of all parties, "add_round,
+    light" or "add_round, heavy" by the weight of the first, "release" or
+    "answer_round".
     """
+    names = [f"party {i}" for i in range(N_ROWS)]
+    theta = np.zeros(N_FEATURES)
+
+    def utility(thetas):
+        return -thetas[:, 0]
 
     def run(data):
+        asked = None
+        if elsewhere == "answer_round":
+            asked = clone(valuer).start(utility, names).announce_round(theta)
         with no_noise() as released:
             if elsewhere == "release":
                 statistic = clone(valuer).release(data.X[0])
+            elif asked is not None:
+                sent = clone(valuer).answer_round(
+                    asked, data.X[0], party=names[0], n_samples=N_ROWS
+                )
+                statistic = sent.update
             else:
-                training = clone(valuer).start(lambda thetas: -thetas[:, 0], N_ROWS)
-                # The server's step is the mean of the updates.
-                statistic = N_ROWS * training.add_round(np.zeros(N_FEATURES), data.X)
+                # The server's step is the weighted mean of the updates: in units of the
+                # weight of the first, its update and those of the others.
+                weights = np.ones(N_ROWS)
+                weights[0] = FIRST_WEIGHTS.get(elsewhere, 1.0)
+                training = clone(valuer).start(utility, N_ROWS)
+                step = training.add_round(theta, data.X, weights=weights)
+                statistic = step * weights.sum() / weights[0]
         ((_, event),) = released
         return statistic, event
 
@@ -381,7 +401,10 @@ FITS = {
             2,
             False,
         )
-        for elsewhere, trust in product(("add_round", "release"), ("local", "server"))
+        for elsewhere, trust in product(
+            ("add_round", *FIRST_WEIGHTS, "release", "answer_round"),
+            ("local", "server"),
+        )
     },
     "summary, replace": (summary_of("replace"), 2, False),
     "summary, null": (summary_of("null"), 2, False),

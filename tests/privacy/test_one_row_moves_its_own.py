@@ -58,13 +58,14 @@ ENGINES = ("compiled", "torch float32", "torch float64")
 PLAYERS = np.arange(N_ROWS) % 3
 
 
-def gradient_model(engine, kind, unit, data, has_basis):
+def gradient_model(engine, kind, unit, data, has_basis, step_weights=None):
     """The model of three players, as private fits make it."""
     n_classes = KINDS[kind]
     n_outputs = n_classes if kind == "softmax" else 1
     if engine != "compiled" and n_classes:
         n_outputs = n_classes
     options = {"X_val": data.X_val, "y_val": data.y_val, "clip": CLIP, "unit": unit}
+    options["step_weights"] = step_weights
     n_parameters = n_outputs * (N_FEATURES + 1)
     if has_basis:
         square = np.random.default_rng(0).normal(size=(n_parameters, 2))
@@ -118,16 +119,17 @@ def released_gradients(model, unit):
         )
         assert (lost == -1).all()
         steps = np.diff(model.as_array(path), axis=1)[:, 0]
+        steps = steps / model.step_weights[:, None]
         releases.append([n_rows * at_once, -n_rows * steps])
     return np.moveaxis(np.array(releases), 1, 0)
 
 
-def check_gradients(engine, kind, unit, has_basis, data, other):
+def check_gradients(engine, kind, unit, has_basis, data, other, step_weights=None):
     """Compare what the three players release of two data sets."""
-    gradients = [
-        released_gradients(gradient_model(engine, kind, unit, d, has_basis), unit)
-        for d in (data, other)
-    ]
+    gradients = []
+    for one in (data, other):
+        model = gradient_model(engine, kind, unit, one, has_basis, step_weights)
+        gradients.append(released_gradients(model, unit))
     at_once, by_steps = gradients[0] - gradients[1]
 
     # The parties of the other rows release the same bits.
@@ -157,6 +159,20 @@ def test_a_row_moves_the_sum_of_its_party_by_its_own_gradient(
     released = check_gradients(engine, kind, unit, has_basis, data, other)
     # The other rows of the party are still there.
     assert released[:, 0].any()
+
+
+@pytest.mark.parametrize("weight", [0.05, 20.0])
+@pytest.mark.parametrize("unit", ["example", "party"])
+@pytest.mark.parametrize("engine", ENGINES)
+@each_row
+def test_a_row_moves_a_weighted_step_by_the_weight_times_its_gradient(
+    engine, unit, weight, bad
+):
+    """Weights are applied to what was released, not to what is clipped."""
+    data = draw_data(2)
+    other = data.with_row(BAD_ROWS[bad])
+    weights = np.array([weight, 1.0, 1.0])
+    check_gradients(engine, "logistic", unit, False, data, other, weights)
 
 
 @pytest.mark.parametrize("has_basis", [False, True])

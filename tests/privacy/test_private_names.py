@@ -34,6 +34,8 @@ OTHERS = {
     "MembershipAttack": "what an attack measured",
     "NoisyStatistic": "a release",
     "Summary": "a release",
+    "FederatedRound": "what a server asks, without data of parties",
+    "FederatedUpdate": "a release",
     "PrivacyReport": "what a release protects",
     "Ledger": "the budget",
     "OpaqueEvent": "a fact",
@@ -64,6 +66,7 @@ METHODS = {
     "path": "compared",
     "release": "compared",
     "add_round": "compared",
+    "answer_round": "compared",
 }
 DATA = {"X", "update", "updates"}
 

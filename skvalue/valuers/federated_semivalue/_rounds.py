@@ -1,7 +1,7 @@
 """Rounds of a federated training: averages of updates, and values of the parties."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -181,6 +181,10 @@ class Rounds:
         Number of players, or of the groups whose rows are players.
     names : tuple
         Names of the players of a training that runs elsewhere.
+    asks : dict
+        What the parties are told in every round: fields of a `FederatedRound`.
+    n_samples : dict
+        Numbers of rows that parties have stated, by their names.
     draw : RationedNoise or None
         The noise of a private training that runs elsewhere.
     n_done : int
@@ -206,6 +210,8 @@ class Rounds:
     n_players: int
     n_values: int
     names: tuple = ()
+    asks: dict = field(default_factory=dict)
+    n_samples: dict = field(default_factory=dict)
     draw: RationedNoise | None = None
     n_done: int = 0
     averages: np.ndarray | None = None
