@@ -61,7 +61,7 @@ COMMANDS = {
     ),
     "neighbor_costs": script("neighbor_costs"),
     "marginal_contributions": script("marginal_contributions", "--large", "5"),
-    "other_libraries": script("other_libraries", "--limit", "300"),
+    "other_libraries": script("other_libraries", "--limit", "120"),
     "other_libraries_influence": script("other_libraries_influence"),
 }
 
