@@ -65,6 +65,14 @@ def balls(engine, space, points, radius, self_index=None, n_jobs=1):
         weight of its class in that ball. Conversely, ``neighbours.totals(numbers)``,
         with one number per row, are sums over the rows in each ball.
 
+        ``neighbours.parts()`` yields slices of the rows, and the balls of these rows
+        alone: they are computed once for any number of sums, also where those of all
+        rows do not fit in memory. Those of a part also have ``members(rows)``, the mask
+        (n_rows, n_points) of the balls that contain some rows; ``row_blocks()``, which
+        yields a class and a block of its rows at a time; and ``block_sums(block,
+        prepared(weights))``, the rows of a block, and sums (n_rows, n_weights) of many
+        weights (n_weights, n_points) of its class at once, in float32.
+
     Examples
     --------
     >>> import numpy as np
@@ -85,30 +93,26 @@ def balls(engine, space, points, radius, self_index=None, n_jobs=1):
     slices = ball_tiles(engine, len(space), len(points), workers)
     if len(slices) <= 1:
         return engine.balls(space, points, radius, self_index)
-
-    tasks = []
-    for tile in slices:
-        tile_index = None if self_index is None else self_index[tile]
-        tasks.append((space, points[tile], radius, tile_index))
-    n_bytes = engine.bytes_per_pair * n_pairs
-    fits = n_bytes <= get_config()["working_memory"] * 2**20
-    return BallTiles(engine, slices, tasks, keeps_tiles=fits, n_jobs=n_jobs)
+    return BallTiles(engine, space, points, radius, self_index, n_jobs, slices)
 
 
 class BallTiles:
-    """Several tiles with the interface of one.
+    """Several tiles of points with the interface of one.
 
     A private fit needs all counts before any weight: the balls are kept in memory if
-    they fit in the working memory, else computed twice. ``tasks`` are the arguments of
-    the engine's ``balls`` for each of the ``slices`` of the points.
+    they fit in the working memory, else computed twice.
     """
 
-    def __init__(self, engine, slices, tasks, keeps_tiles, n_jobs):
+    def __init__(self, engine, space, points, radius, self_index, n_jobs, slices):
         self._engine = engine
-        self._slices = slices
-        self._tasks = tasks
-        self._keeps_tiles = keeps_tiles
+        self._space = space
+        self._points = points
+        self._radius = radius
+        self._self_index = self_index
         self._n_jobs = n_jobs
+        self._slices = slices
+        n_bytes = engine.bytes_per_pair * len(space) * len(points)
+        self._keeps_tiles = n_bytes <= _working_bytes()
         self._tiles = {}
 
     @cached_property
@@ -120,6 +124,56 @@ class BallTiles:
 
     def totals(self, numbers):
         return np.concatenate(self._map(self._tile_totals, numbers))
+
+    def parts(self):
+        """Yield slices of the rows, and their balls around all points, which are kept.
+
+        That is one part if the balls of all rows fit in the working memory.
+        """
+        if self._keeps_tiles:
+            yield slice(0, len(self._space)), self
+            return
+        n_bytes = self._engine.bytes_per_pair * len(self._points)
+        for rows in tiles(len(self._space), max(8, int(_working_bytes() // n_bytes))):
+            self_index = self._self_index
+            if self_index is not None:
+                is_here = (self_index >= rows.start) & (self_index < rows.stop)
+                self_index = np.where(is_here, self_index - rows.start, -1)
+            part = BallTiles(
+                self._engine,
+                self._space.part(rows),
+                self._points,
+                self._radius,
+                self_index,
+                self._n_jobs,
+                self._slices,
+            )
+            part._keeps_tiles = True
+            yield rows, part
+
+    def members(self, rows):
+        """Mask of the balls that contain some rows, (n_rows, n_points)."""
+        masks = [self._tile(i).members(rows) for i in range(len(self._slices))]
+        return np.concatenate(masks, axis=1)
+
+    def row_blocks(self):
+        """Yield classes, and blocks of their rows for `block_sums`."""
+        # The same for all tiles.
+        yield from self._tile(0).row_blocks()
+
+    def prepared(self, weights):
+        """Weights (n_weights, n_points) of one class, for `block_sums`."""
+        return [
+            self._tile(number).prepared(weights[:, points])
+            for number, points in enumerate(self._slices)
+        ]
+
+    def block_sums(self, block, weights):
+        """Sums of many weights at once for the rows of a block."""
+        rows, totals = self._tile(0).block_sums(block, weights[0])
+        for number in range(1, len(self._slices)):
+            totals += self._tile(number).block_sums(block, weights[number])[1]
+        return rows, totals
 
     def _map(self, function, *arguments):
         """The function of each tile, by its number, in threads; a list."""
@@ -143,7 +197,18 @@ class BallTiles:
         """The balls of one tile, which are kept if all fit in memory."""
         if number in self._tiles:
             return self._tiles[number]
-        tile = self._engine.balls(*self._tasks[number])
+        points = self._slices[number]
+        self_index = self._self_index
+        if self_index is not None:
+            self_index = self_index[points]
+        tile = self._engine.balls(
+            self._space, self._points[points], self._radius, self_index
+        )
         if self._keeps_tiles:
             self._tiles[number] = tile
         return tile
+
+
+def _working_bytes():
+    """Bytes of scikit-learn's `working_memory`."""
+    return get_config()["working_memory"] * 2**20

@@ -2,7 +2,11 @@
 
 import numpy as np
 
+from .._utils.parallel import tiles
 from .kernels import ball as ball_kernels
+
+# Blocks of eight rows whose sums of many weights are computed at a time.
+_BLOCKS_OF_SUMS = 256
 
 
 class ClassBlocks:
@@ -76,6 +80,42 @@ class BlockBalls:
         ball_kernels.add_weights(self.bits, self.blocks.classes, weights, totals)
         return totals[self.blocks.position]
 
+    def parts(self):
+        """These balls, as all of them fit in memory, see `BallTiles.parts`."""
+        yield slice(0, len(self._codes)), self
+
+    def members(self, rows):
+        """Mask of the balls that contain some rows, (n_rows, n_points)."""
+        position = self.blocks.position[rows]
+        bits = self.bits[position >> 3] >> (position & 7)[:, None].astype(np.uint8)
+        return (bits & 1).view(bool)
+
+    def row_blocks(self):
+        """Yield classes, and blocks of their rows for `block_sums`."""
+        classes = self.blocks.classes
+        for code in np.unique(classes):
+            first, last = np.searchsorted(classes, [code, code + 1])
+            for block in tiles(last - first, _BLOCKS_OF_SUMS):
+                yield code, slice(first + block.start, first + block.stop)
+
+    def prepared(self, weights):
+        """Weights (n_weights, n_points) of one class, for `block_sums`."""
+        return len(weights), _tables(weights)
+
+    def block_sums(self, block, weights):
+        """Sums of many weights at once, in float32, for the rows of a block.
+
+        ``weights`` are those of its class, see `prepared`. Returns the rows, and for
+        each the sums, over the balls that contain it, (n_rows, n_weights).
+        """
+        n_weights, tables = weights
+        rows = self.blocks.order[8 * block.start : 8 * block.stop]
+        sums = np.empty((len(rows), 16 * len(tables)), dtype=np.float32)
+        ball_kernels.add_many_weights(self.bits[block], tables, sums)
+        # Padding is at the end of a class.
+        n_rows = np.count_nonzero(rows >= 0)
+        return rows[:n_rows], sums[:n_rows, :n_weights]
+
     def totals(self, numbers):
         """For each point, the sum of a number of each row in its ball."""
         in_blocks = np.zeros(len(self.blocks.order))
@@ -83,3 +123,23 @@ class BlockBalls:
         totals = np.zeros(self.bits.shape[1])
         ball_kernels.add_rows(self.bits, in_blocks, totals)
         return totals
+
+
+def _tables(weights):
+    """Sums of weights (n_weights, n_points) over all sets of four points.
+
+    Of shape (n_weights / 16, n_points / 4, 16, 16): for each 16 weights and each four
+    points, one line of 16 sums for each set. Both numbers are rounded up, that of the
+    points to a multiple of eight.
+    """
+    n_weights, n_points = weights.shape
+    padded = np.zeros((-(-n_weights // 16) * 16, -(-n_points // 8) * 8), np.float32)
+    padded[:n_weights, :n_points] = weights
+    # For each 16 weights and four points: point, weight.
+    fours = padded.reshape(-1, 16, padded.shape[1] // 4, 4).transpose(0, 2, 3, 1)
+    tables = np.zeros((*fours.shape[:2], 16, 16), dtype=np.float32)
+    for i in range(4):
+        # Sets of the first i points, and each with the next one.
+        first = tables[:, :, : 2**i]
+        tables[:, :, 2**i : 2 ** (i + 1)] = first + fours[:, :, i, None]
+    return tables

@@ -36,6 +36,11 @@ class DenseSpace(Space):
             self.scale = inverse_norms(row_map(squared_norms, X), X)
         return X.shape[1]
 
+    def part(self, rows):
+        part = super().part(rows)
+        part.work = self.work[rows]
+        return part
+
     @cached_property
     def far_tolerance(self):
         """Replaces `rank_tolerance` at far ranks, where near-ties are many.

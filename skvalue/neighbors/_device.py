@@ -43,6 +43,9 @@ _LOCK = RLock()
 # With at most that many classes, counts and sums are matrix products.
 _FEW_CLASSES = 32
 
+# Rows whose sums of many weights are computed at a time.
+_ROWS_OF_SUMS = 4096
+
 # Where the memory of the device is not enough, tiles are halved that many times.
 _HALVINGS = 3
 
@@ -492,6 +495,7 @@ class DeviceBalls:
         self._engine = engine
         self._inside = inside
         self._n_classes = space.n_classes
+        self._space = space
         self._codes = engine.to_device(np.asarray(space.codes, dtype=np.int64))
         n, n_points = inside.shape
         # Sums are computed by blocks of rows, in which a pair takes 16 bytes.
@@ -527,6 +531,42 @@ class DeviceBalls:
                 else:
                     totals[rows] = (inside * weights[codes]).sum(dim=1)
             return totals.cpu().numpy()
+
+    def parts(self):
+        """These balls, as all of them fit in memory, see `BallTiles.parts`."""
+        yield slice(0, len(self._inside)), self
+
+    def members(self, rows):
+        """Mask of the balls that contain some rows, (n_rows, n_points)."""
+        with self._engine.device_lock():
+            rows = self._engine.to_device(np.asarray(rows, dtype=np.int64))
+            return self._inside[rows].cpu().numpy()
+
+    def row_blocks(self):
+        """Yield classes, and blocks of their rows for `block_sums`."""
+        codes = np.asarray(self._space.codes)
+        order = np.argsort(codes, kind="stable")
+        starts = np.searchsorted(codes[order], np.arange(self._n_classes + 1))
+        for code in range(self._n_classes):
+            rows = order[starts[code] : starts[code + 1]]
+            if len(rows):
+                for block in tiles(len(rows), _ROWS_OF_SUMS):
+                    yield code, rows[block]
+
+    def prepared(self, weights):
+        """Weights (n_weights, n_points) of one class, for `block_sums`."""
+        with self._engine.device_lock():
+            return self._engine.to_device(np.asarray(weights, dtype=np.float32))
+
+    def block_sums(self, block, weights):
+        """Sums of many weights at once for the rows of a block.
+
+        See `BlockBalls.block_sums`.
+        """
+        with self._engine.device_lock():
+            rows = self._engine.to_device(np.asarray(block, dtype=np.int64))
+            inside = self._inside[rows].to(torch.float32)
+            return block, (inside @ weights.T).cpu().numpy()
 
     def totals(self, numbers):
         """For each point, the sum of a number of each row in its ball."""

@@ -26,6 +26,12 @@ class DistanceSpace(Space):
         self.far_tolerance = 0.0
         return 1
 
+    def part(self, rows):
+        part = super().part(rows)
+        part.columns = self.columns[rows]
+        part.work = part.X
+        return part
+
     def read(self, points, far=None):
         points = read_rows(points)
         if not sparse.issparse(points):

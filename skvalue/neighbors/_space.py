@@ -1,6 +1,7 @@
 """Rows prepared for one metric: what turns inner products into an order by distance."""
 
 from abc import ABC, abstractmethod
+from copy import copy
 
 import numpy as np
 from scipy import sparse
@@ -81,6 +82,27 @@ class Space(ABC):
 
         Returns the number of terms of an inner product.
         """
+
+    def part(self, rows):
+        """Some of the rows as a space, with what was prepared for all of them.
+
+        Parameters
+        ----------
+        rows : slice
+            The rows.
+
+        Returns
+        -------
+        part : Space
+            The space. Its buffers are its own.
+        """
+        part = copy(self)
+        part.X = self.X[rows]
+        part.codes = self.codes[rows]
+        part.half = self.half[rows]
+        part.scale = self.scale[rows]
+        part.buffers = Buffers()
+        return part
 
     @abstractmethod
     def read(self, points, far=None):

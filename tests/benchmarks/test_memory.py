@@ -65,10 +65,10 @@ print(int(peak.split()[1]) / 1024)
 CODE_OF_MANY_ROWS = """
 import numpy as np
 from sklearn import get_config
-from skvalue import KNNShapleyValuer
+from skvalue import KNNShapleyValuer, TKNNShapleyValuer
 
 rng = np.random.default_rng(0)
-n, n_val, d = 10_000_000, 12, 16
+n, n_val, d = 10_000_000, {n_val}, 16
 X = np.lib.format.open_memmap({path!r}, "w+", np.float32, (n, d))
 for start in range(0, n, 100_000):
     X[start : start + 100_000] = rng.standard_normal((100_000, d), np.float32)
@@ -77,7 +77,7 @@ y = rng.integers(0, 2, n)
 y_val = rng.integers(0, 2, n_val)
 X_val = rng.standard_normal((n_val, d), np.float32)
 X = np.load({path!r}, mmap_mode="r")
-valuer = KNNShapleyValuer(5, n_jobs=1)
+valuer = {valuer}
 valuer.fit(X[:2000], y[:2000], X_val=X_val, y_val=y_val)
 
 
@@ -123,12 +123,23 @@ def test_file_of_20_gb_is_valued_within_2_gb(tmp_path):
     assert peak < 2000
 
 
-def test_many_rows_take_40_bytes_each_beyond_the_working_memory(tmp_path):
+@pytest.mark.parametrize(
+    ("valuer", "n_val"),
+    [
+        ("KNNShapleyValuer(5, n_jobs=1)", 12),
+        ("TKNNShapleyValuer(0.9, n_jobs=1)", 200),
+        ("TKNNShapleyValuer(0.9, n_jobs=1, epsilon=1.0, delta=1e-8)", 200),
+    ],
+)
+def test_many_rows_take_40_bytes_each_beyond_the_working_memory(
+    valuer, n_val, tmp_path
+):
     """One thread; each further one has memory of its own."""
-    peak = run(CODE_OF_MANY_ROWS.format(path=str(tmp_path / "rows.npy")))
+    path = str(tmp_path / "rows.npy")
+    peak = run(CODE_OF_MANY_ROWS.format(path=path, valuer=valuer, n_val=n_val))
     print(
-        f"10,000,000 rows in a file, KNN, one thread: {peak:.0f} bytes a row beyond "
-        "the working memory"
+        f"10,000,000 rows in a file, {valuer}: {peak:.0f} bytes a row beyond the "
+        "working memory"
     )
     assert peak <= 40
 

@@ -167,20 +167,50 @@ def test_private_tknn_costs_little_more_than_the_exact_one(n_classes, ratio):
     )
 
 
-def test_private_tknn_of_a_file_costs_at_most_three_times_the_exact_one(
-    ratio, tmp_path
+@pytest.mark.parametrize(
+    "n", [1_000_000, pytest.param(10_000_000, marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize("radius", [0.5, 0.9])
+def test_private_tknn_of_a_file_costs_little_more_than_the_exact_one(
+    n, radius, tmp_path, capsys
 ):
-    """A million rows of a file, read in blocks by both."""
-    data = rows(1_000_000, 200, 16, 2)
+    """Rows of 16 columns in float32, in a file; 200 validation points, one thread.
+
+    Of normal rows, balls of radius 0.5 contain 2 %, and those of radius 0.9 a third.
+    """
+    rng = np.random.default_rng(0)
     path = tmp_path / "rows.npy"
-    np.save(path, data["X"].astype(np.float32))
-    data = {**data, "X": np.load(path, mmap_mode="r")}
-    ratio(
-        "private TKNN of a file over exact, N=1,000,000, V=200, d=16",
-        partial(TKNNShapleyValuer(0.5, epsilon=1.0, delta=1e-7).fit, **data),
-        partial(TKNNShapleyValuer(0.5).fit, **data),
-        3.0,
-    )
+    X = np.lib.format.open_memmap(path, "w+", np.float32, (n, 16))
+    for start in range(0, n, 100_000):
+        X[start : start + 100_000] = rng.standard_normal((100_000, 16), np.float32)
+    X.flush()
+    X = np.load(path, mmap_mode="r")
+    y = rng.integers(0, 2, n)
+    points = {
+        "X_val": rng.standard_normal((200, 16), np.float32),
+        "y_val": rng.integers(0, 2, 200),
+    }
+    exact = TKNNShapleyValuer(radius, n_jobs=1)
+    private = clone(exact).set_params(epsilon=1.0, delta=1e-8)
+
+    def seconds_of(valuer):
+        start = process_time()
+        valuer.fit(X, y, **points)
+        return process_time() - start
+
+    costs = [(seconds_of(exact), seconds_of(private)) for _ in range(4)]
+    # The first round touches memory for the first time.
+    of_exact, of_private = np.array(costs[1:]).T
+    ratios = of_private / of_exact
+    with capsys.disabled():
+        print(
+            f"\nprivate TKNN of a file over exact, N={n:,}, V=200, d=16, radius "
+            f"{radius}: {np.median(ratios):.3g} [{ratios.min():.3g}, "
+            f"{ratios.max():.3g}]; {np.median(of_private):.2f} and "
+            f"{np.median(of_exact):.2f} s"
+        )
+    # Smoothing takes a tenth of a second, whatever the number of rows.
+    assert np.median(ratios) <= (1.2 if n > 1_000_000 else 1.3)
 
 
 # The fit of TKNN takes a tenth of a second: from 1.1 to 1.6 times as fast with two

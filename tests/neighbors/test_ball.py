@@ -92,6 +92,39 @@ def test_all_counts_of_several_tiles_are_there_before_the_first_weight(
     np.testing.assert_allclose(sums, expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("memory", "n_jobs", "n_parts"),
+    [(1024, 3, 1), (0.1, 1, 1), (0.01, 1, 2)],
+    ids=["threads", "tiles in memory", "tiles that do not fit in memory"],
+)
+def test_parts_have_the_balls_of_their_rows(
+    engine, many_points, memory, n_jobs, n_parts, rng
+):
+    X, y, Q = many_points
+    space = make_space(X, "euclidean", y, 2)
+    mask = (cdist(Q, X) <= 1).T
+    # 18 weights of each class, of which 16 are summed at a time.
+    weights = rng.normal(size=(2, 18, len(Q))).astype(np.float32)
+    sums = np.zeros((len(X), 18))
+    n_rows = 0
+    with config_context(working_memory=memory):
+        neighbours = balls(get_engine(engine, "cpu"), space, Q, 1.0, n_jobs=n_jobs)
+        parts = list(neighbours.parts())
+        for rows, part in parts:
+            n_rows += rows.stop - rows.start
+            some = np.array([3, 0, 1])
+            np.testing.assert_array_equal(part.members(some), mask[rows][some])
+            check(part, mask[rows].T, y[rows])
+            for code, block in part.row_blocks():
+                index, of_block = part.block_sums(block, part.prepared(weights[code]))
+                assert (y[rows][index] == code).all()
+                sums[rows.start + index] += of_block
+    assert n_rows == len(X)
+    assert len(parts) >= n_parts
+    expected = np.einsum("iv,ikv->ik", mask, weights[y].astype(np.float64))
+    np.testing.assert_allclose(sums, expected, atol=1e-4)
+
+
 @WAYS_TO_TILES
 def test_the_error_of_a_tile_is_raised(engine, many_points, memory, n_jobs):
     X, y, Q = many_points

@@ -9,7 +9,9 @@ bit per row.
 from cython cimport floating
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 
-from ..._utils.loops cimport add_bits, add_by_bit, bytes_alone, cloned, integers_alone
+from ..._utils.loops cimport (
+    add_bits, add_by_bit, add_tables, bytes_alone, cloned, integers_alone,
+)
 from .ties cimport GENERIC, exact_key
 
 import numpy as np
@@ -243,3 +245,29 @@ def add_weights(
             add_weights_of(
                 &bits[s, 0], &weights[block_class[s], 0], bits.shape[1], &out[8 * s]
             )
+
+
+cdef cloned add_tables_of(
+    const uint8_t *line, Py_ssize_t n_points, const float *tables, float *out,
+    Py_ssize_t stride,
+) noexcept nogil:
+    """Sixteen sums for each of the eight rows of one block."""
+    add_tables(line, n_points, tables, out, stride)
+
+
+def add_many_weights(
+    const uint8_t[:, ::1] bits, const float[:, :, :, ::1] tables, float[:, ::1] out
+):
+    """For each row of the blocks, the sums of many weights of the points whose balls
+    contain it; ``tables`` (n_weights / 16, n_points / 4, 16, 16) has, for 16 weights
+    and four points, the sums of all 16 sets of these points."""
+    cdef Py_ssize_t s, g
+    if bits.shape[1] == 0:
+        return
+    with nogil:
+        for s in range(bits.shape[0]):
+            for g in range(tables.shape[0]):
+                add_tables_of(
+                    &bits[s, 0], bits.shape[1], &tables[g, 0, 0, 0],
+                    &out[8 * s, 16 * g], out.shape[1],
+                )

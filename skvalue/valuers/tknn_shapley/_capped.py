@@ -8,7 +8,8 @@ from scipy.spatial.distance import cdist
 from sklearn import get_config
 from sklearn.metrics import pairwise_distances
 
-from ...neighbors import balls, make_space, read_rows
+from ..._utils.parallel import tiles
+from ...neighbors import balls, read_rows
 
 
 def capped_balls(X, X_val, radius, metric, cap):
@@ -19,10 +20,21 @@ def capped_balls(X, X_val, radius, metric, cap):
     """
     for rows, distances, inside in all_balls(X, X_val, radius, metric):
         distances[~inside] = np.inf
-        nearest = np.argsort(distances, axis=1, kind="stable")[:, :cap]
-        is_near = np.zeros_like(inside)
-        np.put_along_axis(is_near, nearest, True, axis=1)
-        yield rows, is_near & inside
+        yield rows, _nearest(distances, cap) & inside
+
+
+def _nearest(distances, cap):
+    """Mask of the ``cap`` smallest distances of each row; of equal ones the first."""
+    limit = np.partition(distances, cap - 1, axis=1)[:, cap - 1, None]
+    is_near = distances <= limit
+    tied = np.flatnonzero(np.count_nonzero(is_near, axis=1) > cap)
+    if len(tied):
+        is_below = distances[tied] < limit[tied]
+        is_limit = distances[tied] == limit[tied]
+        room = cap - np.count_nonzero(is_below, axis=1)
+        is_first = np.cumsum(is_limit, axis=1) <= room[:, None]
+        is_near[tied] = is_below | (is_limit & is_first)
+    return is_near
 
 
 def all_balls(X, X_val, radius, metric):
@@ -58,45 +70,114 @@ def _distances(X, X_val, metric):
 class CappedBalls:
     """As `skvalue.neighbors.balls`, where a row is in at most ``cap`` balls.
 
-    These are the nearest ones. The engine finds all balls; distances are sorted only
+    These are the nearest ones. The engine finds all balls; distances are computed only
     for rows that are in more than ``cap``.
     """
 
     def __init__(self, engine, space, points, radius, cap, n_jobs=1):
         self._balls = balls(engine, space, points, radius, n_jobs=n_jobs)
-        n_balls = self._balls.sum(np.ones((space.n_classes, len(points))))
-        # Positions, rows and classes of the rows that are in too many balls.
-        self._rows = np.flatnonzero(n_balls > cap + 0.5)
-        self._X = space.X[self._rows]
-        self._codes = space.codes[self._rows]
-        self._engine = engine
+        self._space = space
         self._points = points
         self._radius = radius
-        self._metric = space.metric
         self._cap = cap
+        # The balls of all rows, with their masks, if they fit in memory.
+        self._kept = None
 
     @cached_property
     def counts(self):
-        counts = self._balls.counts.copy()
+        return sum(part.counts for _, part in self.parts())
+
+    def sum(self, weights):
+        return np.concatenate([part.sum(weights) for _, part in self.parts()])
+
+    def parts(self):
+        """Yield slices of the rows, and their balls."""
+        if self._kept is not None:
+            yield self._kept
+            return
+        for rows, part in self._balls.parts():
+            capped = CappedPart(
+                part,
+                self._space.X[rows],
+                self._space.codes[rows],
+                self._points,
+                self._radius,
+                self._space.metric,
+                self._cap,
+            )
+            if part is self._balls:
+                self._kept = rows, capped
+            yield rows, capped
+
+
+class CappedPart:
+    """The balls of some rows, of which some are only in the nearest to them.
+
+    ``part`` are all balls of these rows, by an engine.
+    """
+
+    def __init__(self, part, X, codes, points, radius, metric, cap):
+        self._part = part
+        self._codes = codes
+        n_balls = part.sum(np.ones((len(part.counts), len(points))))
+        # Rows that are in too many balls, and the number of each among these, or -1.
+        self._rows = np.flatnonzero(n_balls > cap + 0.5)
+        self._number = np.full(len(codes), -1, dtype=np.int32)
+        self._number[self._rows] = np.arange(len(self._rows))
+        # The balls in which these are counted, as bits: no more than all balls take.
+        n_bytes = -(-len(points) // 8)
+        self._n_points = len(points)
+        self._bits = np.empty((len(self._rows), n_bytes), dtype=np.uint8)
         if len(self._rows):
-            space = make_space(self._X, self._metric, self._codes, len(counts))
-            all_balls = balls(self._engine, space, self._points, self._radius)
-            counts -= all_balls.counts
-            for rows, inside in self._capped():
-                codes = self._codes[rows]
-                for code in np.unique(codes):
-                    counts[code] += inside[codes == code].sum(axis=0)
+            blocks = capped_balls(X[self._rows], points, radius, metric, cap)
+            for rows, inside in blocks:
+                self._bits[rows] = np.packbits(inside, axis=1)
+
+    @cached_property
+    def counts(self):
+        counts = self._part.counts.copy()
+        for numbers in self._tiles():
+            rows = self._rows[numbers]
+            change = self._inside(numbers).astype(np.int64) - self._part.members(rows)
+            codes = self._codes[rows]
+            for code in np.unique(codes):
+                counts[code] += change[codes == code].sum(axis=0)
         return counts
 
     def sum(self, weights):
-        values = self._balls.sum(weights)
-        for rows, inside in self._capped():
-            capped = np.einsum("iv,iv->i", inside, weights[self._codes[rows]])
-            values[self._rows[rows]] = capped
+        values = self._part.sum(weights)
+        for numbers in self._tiles():
+            rows = self._rows[numbers]
+            inside = self._inside(numbers)
+            values[rows] = np.einsum("iv,iv->i", inside, weights[self._codes[rows]])
         return values
 
-    def _capped(self):
-        """Slices of the rows in too many balls, and masks, see `capped_balls`."""
-        return capped_balls(
-            self._X, self._points, self._radius, self._metric, self._cap
-        )
+    def row_blocks(self):
+        """Yield classes, and blocks of their rows for `block_sums`."""
+        return self._part.row_blocks()
+
+    def prepared(self, weights):
+        """Weights (n_weights, n_points) of one class, for `block_sums`."""
+        return weights, self._part.prepared(weights)
+
+    def block_sums(self, block, weights):
+        """Sums of many weights at once for the rows of a block."""
+        weights, of_part = weights
+        rows, sums = self._part.block_sums(block, of_part)
+        numbers = self._number[rows]
+        places = np.flatnonzero(numbers >= 0)
+        if len(places):
+            inside = self._inside(numbers[places]).astype(np.float32)
+            sums[places] = inside @ weights.T
+        return rows, sums
+
+    def _tiles(self):
+        """Slices of the rows in too many balls; a pair takes up to 32 bytes."""
+        n_bytes = 32 * self._n_points
+        room = int(get_config()["working_memory"] * 2**20 // n_bytes)
+        return tiles(len(self._rows), max(1, room)) if len(self._rows) else []
+
+    def _inside(self, numbers):
+        """Masks of the balls in which rows are counted, (n_rows, n_points)."""
+        bits = np.unpackbits(self._bits[numbers], axis=1, count=self._n_points)
+        return bits.view(bool)

@@ -37,7 +37,7 @@ from .._neighbors import (
     rows_of_players,
 )
 from ._game import LabelGame, same_and_other
-from ._noisy import NoisyGame, standard_errors
+from ._noisy import NoisyGame, StandardErrors
 from ._overlap import counted_balls
 from ._radius import choose_radius
 from ._report import ball_report
@@ -439,15 +439,22 @@ class TKNNShapleyValuer(BaseValuer):
             # The release: what follows is a function of it and of each row.
             counts = release.of(counts)
 
-            def sum_over_balls(value_same, value_other):
-                weights = game.by_label(value_same, value_other, points)
-                return neighbours.sum(weights)
-
             model = game.model(counts, points)
             value_same, value_other, utility = game.estimate(
                 counts, model, joins=is_sampled
             )
-            values = sum_over_balls(value_same, value_other)
+            half = np.full(len(points), 0.5)
+            weights = game.by_label(value_same, value_other, points)
+            baseline_weights = game.by_label(half, -half, points)
+            errors = StandardErrors(
+                game.errors(counts, model), points, problem.groups, problem.n_players
+            )
+            values = np.zeros(len(problem.X))
+            baseline = np.zeros(len(problem.X))
+            for rows, part in neighbours.parts():
+                values[rows] = part.sum(weights)
+                baseline[rows] = part.sum(baseline_weights)
+                errors.add(rows, part, workers)
             if is_sampled:
                 # A row that is in a sample does not join it.
                 own_same, own_other, _ = game.estimate(counts, model)
@@ -456,11 +463,6 @@ class TKNNShapleyValuer(BaseValuer):
                         own_same - value_same, own_other - value_other, points
                     )
                 )
-            half = np.full(len(points), 0.5)
-            baseline = sum_over_balls(half, -half)
-            errors = standard_errors(
-                game.errors(counts, model), sum_over_balls, problem.sum_by_group
-            )
             result = mean_over_points(
                 problem,
                 [(0, values, utility, counts)],
@@ -469,7 +471,7 @@ class TKNNShapleyValuer(BaseValuer):
                 release=release,
                 curator={
                     "baseline_": problem.sum_by_group(baseline),
-                    "values_error_": errors,
+                    "values_error_": errors.values(),
                 },
             )
             done()
