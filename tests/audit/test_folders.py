@@ -67,3 +67,43 @@ def test_parties_and_a_mediator_have_folders_of_their_own(fresh, tmp_path):
     probabilities = pd.read_csv(tmp_path / "honest" / "out.csv").iloc[:, 0]
     is_cured = pd.read_csv(tmp_path / "honest" / "mine.csv")["cured"] == "yes"
     assert ((probabilities > 0.5) == is_cured).mean() > 0.75
+
+
+@processes
+def test_a_buyer_and_sellers_have_folders_of_their_own(fresh, tmp_path):
+    people = People(tmp_path, ["buyer", "alike", "older"], fresh)
+    rng = np.random.default_rng(0)
+    people.write_table("buyer", "mine.csv", people_of(rng, 400, 40))
+    people.write_table("alike", "mine.csv", people_of(rng, 2000, 40))
+    # The columns are in another order, and one is not the buyer's.
+    older = {"name": ["x"] * 2000, **people_of(rng, 2000, 60)}
+    people.write_table("older", "mine.csv", dict(reversed(older.items())))
+
+    people.run("buyer", "buyer export mine.csv -o model")
+    for name in ("alike", "older"):
+        people.send("buyer", "model", name)
+        people.run(name, "ledger new budget.db people --epsilon 2 --delta 1e-5")
+        people.run(
+            name,
+            "seller summarize model mine.csv --epsilon 1 --delta 1e-5 --ledger "
+            f"budget.db --dataset-name people -o {name}.json --notes notes.txt",
+        )
+        notes = (tmp_path / name / "notes.txt").read_text()
+        assert notes.startswith("0 rows could not be read")
+        people.run(name, f"seller check {name}.json")
+        people.send(name, f"{name}.json", "buyer")
+
+    printed = people.run(
+        "buyer", "buyer score model mine.csv alike.json older.json -o scores.csv"
+    )
+    assert "older.json: " in printed
+    scores = pd.read_csv(tmp_path / "buyer" / "scores.csv")
+    assert list(scores["summary"]) == ["older.json", "alike.json"]
+    assert scores["score"][0] > 3 * scores["noise_floor"][0]
+    assert scores["score"][1] < scores["noise_floor"][1]
+
+
+def people_of(rng, n, age):
+    """Columns of n people of about an age, and their lengths in metres."""
+    ages = rng.normal(age, 5, n).round(2)
+    return {"age": ages, "metres": rng.normal(1.7, 0.1, n).round(3)}

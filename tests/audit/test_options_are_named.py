@@ -24,6 +24,7 @@ LINES = {
     "fix": "t.csv c.csv --output o.csv",
     "review": "r.json c.csv --output o.html",
     "buyer export": "rows.npy --output m",
+    "buyer score": "m rows.npy s.json",
     "seller summarize": "m rows.npy --epsilon 1 --delta 1e-5 --output s.json",
     "party model": "t.csv --target y --ignore g --output m.json",
     "party release": "p.json t.csv --party a --epsilon 1 --delta 1e-5 --output s.json",
@@ -45,12 +46,14 @@ BAD = {
     "--tasks": "f.x", "--fdr": "7", "--method": "x", "--drop": "x",
     "--from": "none.json", "--report": "f.x", "--changes": "f.x", "--relation": "x",
     "--representation": "x", "--party": "a/b", "--positive": "z", "--value": "x",
-    "--semivalue": "x", "--budget": "-1", "--unit": "-1", "--n-draws": "0",
+    "--semivalue": "x", "--budget": "-1", "--unit": "-1", "--columns": "x",
+    "--pairs": "f.x", "--n-draws": "0",
 }  # fmt: skip
 # Options that have no value, or take any text.
 ANY = {
     "--help", "--header", "--no-header", "--strict", "--equal-rows", "--keep-classes",
     "--no-keep-classes", "--force", "--named", "--label", "--notes", "--dataset-name",
+    "--standardize", "--no-standardize",
 }  # fmt: skip
 TABLE = {
     "--target", "--validation", "--task", "--ignore", "--groups", "--sep", "--encoding",
@@ -67,8 +70,11 @@ OPTIONS = {
     "clean": TABLE | {"--output", "--method", "--drop", "--from", "--report"},
     "fix": {"--output", "--sep", "--encoding", "--skip-lines", "--changes"},
     "review": REPORT,
-    "buyer export": {"--representation", "--epsilon", "--seed", "--output"},
-    "seller summarize": PRIVACY | {"--relation", "--output"},
+    "buyer export": {
+        *("--representation", "--epsilon", "--seed", "--columns", "--output"),
+    },
+    "buyer score": {"--output", "--pairs"},
+    "seller summarize": PRIVACY | {"--relation", "--columns", "--output"},
     "party model": {
         *("--target", "--ignore", "--positive", "--value", "--semivalue", "--sep"),
         *("--decimal", "--output"),

@@ -9,7 +9,13 @@ import pytest
 from full_disk import full_disk
 from sklearn.preprocessing import StandardScaler
 
-from skvalue.priarta import BuyerModel, Identity, PriArTaScorer, PrincipalComponents
+from skvalue.priarta import (
+    BuyerModel,
+    Identity,
+    PriArTaScorer,
+    PrincipalComponents,
+    SellerRelease,
+)
 
 from .markets import gaussian_rows
 
@@ -136,9 +142,9 @@ class TestUntrustedConfig:
         ("changes", "message"),
         [
             ({"format": "other"}, "of format"),
-            ({"version": True}, "version 2. Got"),
-            ({"version": 2.0}, "version 2. Got"),
-            ({"version": 1}, "version 2. Got"),
+            ({"version": True}, "version 3. Got"),
+            ({"version": 2.0}, "version 3. Got"),
+            ({"version": 2}, "version 3. Got"),
             ({"max_norm": 10**400}, "max_norm must be"),
             ({"max_norm": -1.0}, "max_norm must be"),
             ({"max_norm": "1"}, "max_norm must be"),
@@ -285,3 +291,57 @@ def test_pipe_or_folder_in_place_of_a_file_is_refused(folder, name, make):
     (folder / name).unlink()
     make(folder / name)
     refuses(folder, f"{name} must be a file")
+
+
+class TestColumns:
+    """Names of the buyer's columns travel with the model, and are compared."""
+
+    @pytest.fixture(scope="class")
+    @staticmethod
+    def frame():
+        pd = pytest.importorskip("pandas")
+        rows = np.random.default_rng(0).normal(size=(80, 3))
+        return pd.DataFrame(rows, columns=["age", "dose", "metres"])
+
+    @pytest.fixture(scope="class")
+    @staticmethod
+    def model(frame):
+        return PriArTaScorer().fit(frame).model_
+
+    def test_are_read_from_the_folder(self, model, tmp_path):
+        model.save(tmp_path)
+        read = BuyerModel.load(tmp_path)
+        assert read.columns == ("age", "dose", "metres")
+        assert read.fingerprint == model.fingerprint
+
+    def test_are_part_of_the_fingerprint(self, frame, model):
+        other = frame.rename(columns={"age": "years"})
+        assert PriArTaScorer().fit(other).model_.fingerprint != model.fingerprint
+
+    def test_of_an_array_are_none(self, frame):
+        assert PriArTaScorer().fit(frame.to_numpy()).model_.columns is None
+
+    @pytest.mark.parametrize("epsilon", [None, 1.0])
+    @pytest.mark.parametrize(
+        "columns", [["metres", "dose", "age"], ["age", "dose"]], ids=["order", "fewer"]
+    )
+    def test_of_a_seller_must_be_the_same(self, frame, model, columns, epsilon):
+        seller = SellerRelease(model, epsilon)
+        with pytest.raises(ValueError, match="X must have the 3 columns of the buyer"):
+            seller.fit(frame[columns])
+        seller.fit(frame)
+        seller.fit(frame.to_numpy())
+
+    def test_of_the_buyer_must_be_those_of_its_model(self, frame, model):
+        with pytest.raises(ValueError, match=r"'metres' in place of 'age'"):
+            PriArTaScorer().fit(frame[frame.columns[::-1]], model=model)
+
+    @pytest.mark.parametrize(
+        "columns", ["abc", [], ["a", "a", "b"], ["a", 3, "b"], ["a", "b", "c" * 201]]
+    )
+    def test_that_are_invalid_are_refused(self, model, tmp_path, columns):
+        model.save(tmp_path)
+        config = json.loads((tmp_path / "config.json").read_text())
+        config["columns"] = columns
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        refuses(tmp_path, "columns must be")

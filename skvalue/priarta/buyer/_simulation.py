@@ -7,7 +7,7 @@ import numpy as np
 from ...privacy import clip_rows
 from ..seller import Noise, noise_of, release_event
 from ._estimates import NoisyMoments, estimate
-from .metrics import psd_factor
+from .metrics import factored_wasserstein, psd_factor
 
 _WEIGHTS = (0.6, 0.3, 0.45, 0.85, 1.2)  # of equally good ones the first is taken
 _FLOOR_QUANTILE = 0.95
@@ -34,6 +34,14 @@ def simulate_scores(buyer, own, seller, *, shrink, n_draws, rng):
 
     The mean and factor of the seller are those of rows that are clipped already.
     """
+    estimates = simulate_estimates(
+        buyer, own, seller, shrink=shrink, n_draws=n_draws, rng=rng
+    )
+    return buyer.score(own, estimates.mean, estimates.factor)
+
+
+def simulate_estimates(buyer, own, seller, *, shrink, n_draws, rng):
+    """`Estimates` of n_draws sellers from simulated releases, as `simulate_scores`."""
     mean, factor, noise, n_samples, n_effective = seller
     d = len(mean)
 
@@ -59,8 +67,7 @@ def simulate_scores(buyer, own, seller, *, shrink, n_draws, rng):
         n_samples=np.full(n_draws, n_samples),
         noise=np.tile(deviations, (n_draws, 1)),
     )
-    estimates = estimate(buyer, own, released, shrink)
-    return buyer.score(own, estimates.mean, estimates.factor)
+    return estimate(buyer, own, released, shrink)
 
 
 def _moment_noise(noise, rng, n_draws, d):
@@ -126,6 +133,35 @@ def noise_floor(buyer, noise, n_samples, max_norm, shrink):
     if buyer.metric == "relevance":
         quantile = 1 - _FLOOR_QUANTILE
     return float(np.quantile(scores, quantile))
+
+
+def pair_floor(buyer, estimates, summaries, *, shrink, levels):
+    """Quantiles of the distance of two sellers, if both have their mean moments.
+
+    `estimates` and `summaries` are those of the two.
+    """
+    mean = estimates.mean.mean(axis=0)
+    factor = psd_factor(estimates.covariance.mean(axis=0))
+    n_draws = max(100, min(400, 500_000 // buyer.n_dimensions**2))
+    rng = np.random.default_rng(buyer.seed)
+    simulated = []
+    for summary in summaries:
+        n_samples = summary.n_samples
+        own = buyer.moments_for(summary.max_norm)
+        clipped = (mean, factor)
+        if summary.noise is not None:
+            clipped = _clipped_moments(mean, factor, summary.max_norm, rng)
+        seller = SimulatedSeller(*clipped, summary.noise, n_samples, n_samples - 1)
+        simulated.append(
+            simulate_estimates(
+                buyer, own, seller, shrink=shrink, n_draws=n_draws, rng=rng
+            )
+        )
+    first, second = simulated
+    distances = factored_wasserstein(
+        first.mean, first.factor, second.mean, second.factor
+    )
+    return np.quantile(distances, levels)
 
 
 def choose_weight(

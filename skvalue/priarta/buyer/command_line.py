@@ -1,14 +1,26 @@
 """The command ``buyer``: a buyer's side of PriArTa."""
 
+import argparse
 import os
+
+import numpy as np
 
 from ..._utils.output_files import KINDS, check_outputs, pandas, write_frame
 from ..._utils.writing import write_files
-from ..maps import BuyerModel
-from ..seller import read_rows
+from ...exceptions import ParameterError
+from ..maps import BuyerModel, Identity
+from ..seller import read_names, read_rows
 from .scorer import PriArTaScorer
 
 _REPRESENTATIONS = ("identity", "pca", "simclr")
+_MAX_PAIRS = 20  # that are printed, the nearest ones
+_COPY_LEVEL = 0.01
+_ALIKE_LEVEL = 0.95
+_CAUTION = (
+    "A large score says that rows differ from yours, not that they are of use: rows of "
+    "random numbers have the largest scores of all. Test what is delivered before you "
+    "pay for it."
+)
 
 
 def add_buyer_command(commands):
@@ -43,8 +55,22 @@ def add_buyer_command(commands):
     export.set_defaults(run=_export)
     export.add_argument(
         "rows",
-        help="an .npz, .npy or .csv (no header) file of your rows, which are not "
+        help="a .csv file of your rows, with a header of the names that sellers' files "
+        "must have, or without one; or an .npz or .npy file of an array. They are not "
         "protected",
+    )
+    export.add_argument(
+        "--columns",
+        help="names of the columns of a file without a header, in its order, such as "
+        "age,dose",
+    )
+    export.add_argument(
+        "--standardize",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="whether columns are divided by their standard deviations among your "
+        "rows, which the model tells, so that a column in a smaller unit does not "
+        "decide all scores; not for simclr, which does its own. Default: yes",
     )
     export.add_argument(
         "--representation",
@@ -66,6 +92,9 @@ def add_buyer_command(commands):
     score.add_argument("rows", help="the file of rows that export had")
     score.add_argument("summaries", nargs="+", help="files of the sellers")
     score.add_argument("-o", "--output", help="file to write the scores to")
+    score.add_argument(
+        "--pairs", help="file to write the distances of all pairs of sellers to"
+    )
 
 
 def _export(options):
@@ -73,10 +102,22 @@ def _export(options):
         raise ValueError(
             f"--output must be a folder. Got {options.output}, which is none."
         )
+    names = _names_of(options)
+    rows = read_rows(options.rows, None if options.columns else names)
+    if names is not None:
+        rows = _named(rows, names)
+    representation = options.representation
+    latent = "gaussian"
+    if options.standardize and representation != "simclr":
+        latent = {"identity": "gaussian", "pca": "pca"}[representation]
+        representation = Identity(standardize=True)
     scorer = PriArTaScorer(
-        options.representation, epsilon=options.epsilon, random_state=options.seed
+        representation,
+        latent=latent,
+        epsilon=options.epsilon,
+        random_state=options.seed,
     )
-    scorer.fit(read_rows(options.rows)).export(options.output)
+    scorer.fit(rows).export(options.output)
     print(
         f"{options.output}: a model of {scorer.model_.n_dimensions} dimensions for "
         "sellers."
@@ -86,11 +127,46 @@ def _export(options):
     )
 
 
+def _names_of(options):
+    """Names of the columns of the buyer's file, or None."""
+    names = read_names(options.rows)
+    if options.columns is None:
+        return names
+    if names is not None:
+        raise ParameterError(
+            "--columns",
+            f"must be used with a file without a header. Got {options.rows}, which has "
+            "one.",
+        )
+    return options.columns.split(",")
+
+
+def _named(rows, names):
+    """Rows as a frame with names of columns."""
+    if rows.ndim != 2 or rows.shape[1] != len(names):
+        raise ParameterError(
+            "--columns",
+            f"must have a name for each column. Got {len(names)} names for rows of "
+            f"shape {rows.shape}.",
+        )
+    if len(set(names)) < len(names):
+        raise ParameterError("rows", f"must have names that differ. Got {names}.")
+    return pandas().DataFrame(rows, columns=names)
+
+
+def _read_buyer(path, model):
+    """The buyer's rows, with the columns of the model if the file has a header."""
+    if model.columns is not None and read_names(path) is not None:
+        return _named(read_rows(path, model.columns), model.columns)
+    return read_rows(path)
+
+
 def _score(options):
     summaries = options.summaries
-    check_outputs(options, {"output": KINDS}, [options.rows, *summaries])
+    inputs = [options.rows, *summaries]
+    check_outputs(options, {"output": KINDS, "pairs": KINDS}, inputs)
     model = BuyerModel.load(options.model)
-    scorer = PriArTaScorer().fit(read_rows(options.rows), model=model)
+    scorer = PriArTaScorer().fit(_read_buyer(options.rows, model), model=model)
     scores = {
         "summary": summaries,
         "score": scorer.score_summaries(summaries)[:, 0],
@@ -98,7 +174,86 @@ def _score(options):
         "noise_floor": scorer.noise_floor(summaries),
     }
     frame = pandas().DataFrame(scores).sort_values("score", ascending=False)
-    print(frame.to_string(index=False, float_format="{:.4g}".format))
+    pairs = _pairs(scorer, summaries)
+    print(_CAUTION)
+    print()
+    print(_as_text(frame))
     print("A score below the noise floor does not differ significantly from your rows.")
+    print()
+    for line in _explanations(scorer, summaries, model):
+        print(line)
+    if len(pairs):
+        print()
+        print(_as_text(pairs.head(_MAX_PAIRS)))
+        if len(pairs) > _MAX_PAIRS:
+            print(f"These are the {_MAX_PAIRS} nearest of {len(pairs)} pairs.")
+        print(
+            "'copies?': nearer than other rows of one population are in 99 of 100 "
+            "cases, so look whether one has the other's rows. 'alike': below the "
+            "floor, which two sellers of one population exceed in 5 of 100 cases: "
+            "copies and other rows cannot be told apart."
+        )
+    files = {}
     if options.output is not None:
-        write_files({options.output: write_frame(frame, options.output)})
+        files[options.output] = write_frame(frame, options.output)
+    if options.pairs is not None:
+        files[options.pairs] = write_frame(pairs, options.pairs)
+    if files:
+        write_files(files)
+
+
+def _as_text(frame):
+    return frame.to_string(index=False, float_format="{:.4g}".format)
+
+
+def _pairs(scorer, summaries):
+    """Distances of all pairs of sellers, the nearest first, with what they say."""
+    distances = scorer.pairwise_distances(summaries)
+    lower, upper = scorer.pairwise_floor(summaries, (_COPY_LEVEL, _ALIKE_LEVEL))
+    lines = []
+    for i in range(len(summaries)):
+        for j in range(i + 1, len(summaries)):
+            verdict = "differ"
+            if distances[i, j] < lower[i, j]:
+                verdict = "copies?"
+            elif distances[i, j] < upper[i, j]:
+                verdict = "alike"
+            lines.append(
+                {
+                    "first": summaries[i],
+                    "second": summaries[j],
+                    "distance": distances[i, j],
+                    "floor": upper[i, j],
+                    "below_are_copies": lower[i, j],
+                    "says": verdict,
+                }
+            )
+    frame = pandas().DataFrame(lines)
+    return frame.sort_values("distance", kind="stable") if lines else frame
+
+
+def _explanations(scorer, summaries, model):
+    """For each seller, along which direction its rows differ most from the buyer's."""
+    for summary, contributions in zip(summaries, scorer.explain(summaries)):
+        total = contributions.sum()
+        if total == 0:
+            yield f"{summary}: no difference."
+            continue
+        by_mean = contributions[0].sum() / total
+        direction = int(contributions.sum(axis=0).argmax())
+        part = contributions[:, direction].sum() / total
+        yield (
+            f"{summary}: {by_mean:.0%} of the squared distance is by the mean, the "
+            f"rest by the spread; {part:.0%} is along "
+            f"{_direction(scorer.components_[direction], direction, model)}."
+        )
+
+
+def _direction(loadings, number, model):
+    """A principal direction in words: its largest columns, or its number."""
+    is_by_column = isinstance(model.representation, Identity)
+    is_by_column &= isinstance(model.latent, Identity)
+    if model.columns is None or not is_by_column:
+        return f"your principal direction {number + 1}"
+    largest = np.argsort(-np.abs(loadings), kind="stable")[:2]
+    return " ".join(f"{loadings[i]:+.2f} {model.columns[i]}" for i in largest)

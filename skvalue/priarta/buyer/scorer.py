@@ -46,7 +46,7 @@ from ..seller import (
 )
 from ._estimates import METRICS, Buyer, Estimates, by_radius, estimate_summaries
 from ._reading import read_summaries
-from ._simulation import choose_weight, noise_floor, score_error
+from ._simulation import choose_weight, noise_floor, pair_floor, score_error
 from .metrics import factored_wasserstein, principal_contributions
 
 _AUTO_QUANTILE = 0.95  # of the buyer's norms
@@ -237,6 +237,7 @@ class PriArTaScorer(BaseEstimator):
             rows = rows - centre
             max_norm, median_norm = self._norms(rows)
         else:
+            model.check_columns(X)
             rows = model.latent_rows(X)
             _check_mean(rows, model)
             rows = rows - model.centre
@@ -248,7 +249,12 @@ class PriArTaScorer(BaseEstimator):
         )
         if model is None:
             model = BuyerModel(
-                representation, latent, centre, max_norm, median_norm=median_norm
+                representation,
+                latent,
+                centre,
+                max_norm,
+                median_norm=median_norm,
+                columns=columns.get("feature_names_in_"),
             )
             model = self._with_mean_weight(model, buyer)
         floor = self._own_noise_floor(buyer, model, n_rows)
@@ -295,6 +301,7 @@ class PriArTaScorer(BaseEstimator):
             model.max_norm,
             weight,
             model.median_norm,
+            model.columns,
         )
 
     def _own_noise_floor(self, buyer, model, n_rows):
@@ -509,6 +516,53 @@ class PriArTaScorer(BaseEstimator):
                 means[i], factors[i], means[i + 1 :], factors[i + 1 :]
             )
         return distances + distances.T
+
+    def pairwise_floor(self, summaries, level=0.95):
+        """Quantiles of the distance of two sellers that have one distribution.
+
+        Two sellers whose distance is below the floor do not differ significantly: they
+        may have copies, or other rows of the same population. A distance below a small
+        quantile, such as that of level 0.01, is one that other rows rarely have: look
+        whether they are copies. Releases are simulated of independent normal rows with
+        the mean moments of the two sellers, their numbers of rows and their noise.
+
+        Parameters
+        ----------
+        summaries : sequence of Summary, str or path-like
+            As in `score_summaries`.
+        level : float or sequence of float, default=0.95
+            Probabilities of the quantiles.
+
+        Returns
+        -------
+        floors : ndarray of shape (n_sellers, n_sellers) or \
+                (n_levels, n_sellers, n_sellers)
+            Quantiles of `pairwise_distances`: symmetric, with zeros on the diagonal.
+
+        Raises
+        ------
+        ValueError
+            As in `score_summaries`, or if a level is not in (0, 1).
+        """
+        levels = np.asarray(level, dtype=np.float64)
+        if not ((levels > 0) & (levels < 1)).all():
+            raise ParameterError("level", f"must be in (0, 1). Got {level!r}.")
+        summaries, estimates = self._estimates(summaries)
+        n_sellers = len(summaries)
+        floors = np.zeros((*levels.shape, n_sellers, n_sellers))
+        for i in range(n_sellers):
+            for j in range(i):
+                pair = [i, j]
+                floor = pair_floor(
+                    self._buyer,
+                    Estimates(estimates.mean[pair], estimates.factor[pair]),
+                    [summaries[i], summaries[j]],
+                    shrink=self.shrink,
+                    levels=levels,
+                )
+                floors[..., i, j] = floor
+                floors[..., j, i] = floor
+        return floors
 
     def explain(self, summaries):
         """Squared 2-Wasserstein distance from the buyer, by principal direction.

@@ -13,6 +13,7 @@ from numbers import Real
 import numpy as np
 from numpy.lib.npyio import NpzFile
 
+from ..._utils.fits import columns_of
 from ..._utils.untrusted import (
     checked_array,
     choice,
@@ -37,12 +38,14 @@ from ._modules import (
 )
 
 _FORMAT = "skvalue.priarta.BuyerModel"
-_VERSION = 2
+_VERSION = 3
 _CONFIG = "config.json"
 _WEIGHTS = "weights.npz"
 _MAPS = {"representation": REPRESENTATIONS, "latent": LATENTS}
 _NUMBERS = ("max_norm", "mean_weight", "median_norm")
 _MAX_CONFIG_SIZE = 4_000_000  # bytes
+_MAX_COLUMNS = 10_000
+_MAX_NAME = 200  # characters
 MIN_REACH = 1e-50  # distances of latent rows from the centre
 MAX_REACH = 1e50
 
@@ -69,6 +72,9 @@ class BuyerModel:
         Median of the distances of the buyer's latent rows from the centre, up to
         `max_norm`. It is where a private seller starts to search for the median of its
         own.
+    columns : sequence of str, default=None
+        Names of the columns of the buyer's rows, which those of a seller must have. If
+        None, no names are compared.
 
     Attributes
     ----------
@@ -101,6 +107,7 @@ class BuyerModel:
         max_norm,
         mean_weight=0.6,
         median_norm=None,
+        columns=None,
     ):
         self.representation = representation
         self.latent = latent
@@ -119,6 +126,7 @@ class BuyerModel:
             raise ValueError(
                 "centre must be a sequence of finite numbers. Got NaN or infinity."
             )
+        self.columns = _checked_columns(columns)
         self.fingerprint = self._hash()
 
     @property
@@ -253,6 +261,36 @@ class BuyerModel:
             centred[is_null] = 0.0
             return centred, is_null
 
+    def check_columns(self, X):
+        """Refuse a frame whose columns are not the buyer's, in their order.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, ...)
+            Rows. An array has no names and is not refused.
+
+        Raises
+        ------
+        ValueError
+            If the names differ.
+        """
+        names = columns_of(X).get("feature_names_in_")
+        if names is None or self.columns is None or tuple(names) == self.columns:
+            return
+        differing = [
+            f"{name!r} in place of {expected!r}"
+            for name, expected in zip(names, self.columns)
+            if name != expected
+        ]
+        got = f"{len(names)} columns"
+        if len(names) == len(self.columns):
+            got = ", ".join(differing[:3])
+        raise ParameterError(
+            "X",
+            f"must have the {len(self.columns)} columns of the buyer's rows, in their "
+            f"order. Got {got}.",
+        )
+
     @property
     def n_entries(self):
         """Number of entries of a row, or None if the representation does not say it."""
@@ -319,7 +357,7 @@ class BuyerModel:
             If a package that a network needs is not installed.
         """
         text = read_text(os.path.join(folder, _CONFIG), _MAX_CONFIG_SIZE, _CONFIG)
-        fields = {"representation", "latent", "fingerprint", *_NUMBERS}
+        fields = {"representation", "latent", "fingerprint", "columns", *_NUMBERS}
         config = read_record(text, _FORMAT, _VERSION, fields, _MAX_CONFIG_SIZE, _CONFIG)
         arrays = _load_weights(folder)
         for name in arrays:
@@ -331,7 +369,8 @@ class BuyerModel:
             raise ValueError(f"The weights must hold the centre. Got {sorted(arrays)}.")
         centre = checked_array(arrays["centre"], "centre", (None,))
         numbers = {name: config[name] for name in _NUMBERS}
-        model = cls(representation, latent, centre, **numbers)
+        columns = config["columns"]
+        model = cls(representation, latent, centre, **numbers, columns=columns)
         if model.fingerprint != config["fingerprint"]:
             raise ValueError(
                 "fingerprint must be that of the folder's content: the folder was "
@@ -360,6 +399,7 @@ class BuyerModel:
                 arrays[f"{role}/{key}"] = np.ascontiguousarray(array)
         for name in _NUMBERS:
             config[name] = getattr(self, name)
+        config["columns"] = None if self.columns is None else list(self.columns)
         return config, arrays
 
     def _hash(self):
@@ -375,6 +415,7 @@ class BuyerModel:
                 class_name = type(fitted_map).__qualname__
                 config.append(getattr(fitted_map, "import_path", class_name))
             config += [getattr(self, name) for name in _NUMBERS]
+            config.append(self.columns)
             arrays = {"centre": self.centre}
         text = json.dumps(config, sort_keys=True, allow_nan=False)
         digest = hashlib.sha256(text.encode())
@@ -441,6 +482,21 @@ def _positive(value, name, largest):
     if not is_number or not 0 < value <= largest:
         refuse(name, f"a number above 0, up to {largest:g}", value)
     return float(value)
+
+
+def _checked_columns(columns):
+    """Names of columns, each of them once, as a tuple; or None."""
+    if columns is None:
+        return None
+    is_sequence = isinstance(columns, list | tuple | np.ndarray)
+    if not is_sequence or not 1 <= len(columns) <= _MAX_COLUMNS:
+        refuse("columns", f"None or 1 to {_MAX_COLUMNS} names", columns)
+    for name in columns:
+        if not isinstance(name, str) or not 0 < len(name) <= _MAX_NAME:
+            refuse("columns", f"names of 1 to {_MAX_NAME} characters", name)
+    if len(set(columns)) < len(columns):
+        refuse("columns", "names that differ", list(columns))
+    return tuple(map(str, columns))
 
 
 def as_model(model):

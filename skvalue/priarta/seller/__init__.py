@@ -24,5 +24,5 @@ from .mechanism import (
     typical_radius,
 )
 from .release import RELEASE_CONSTRAINTS, SellerRelease
-from .rows_file import read_rows
+from .rows_file import read_names, read_rows
 from .summary import Summary, max_file_size

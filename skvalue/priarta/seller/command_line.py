@@ -8,6 +8,7 @@ import os
 
 from ..._utils.untrusted import read_text
 from ..._utils.writing import replaced, write_files
+from ...exceptions import ParameterError
 from ...privacy import Ledger
 from ..maps import BuyerModel
 from .release import SellerRelease
@@ -53,7 +54,14 @@ def add_seller_steps(parser):
     summarize.set_defaults(run=_summarize)
     summarize.add_argument("model", help="folder that the buyer exported")
     summarize.add_argument(
-        "rows", help="an .npz, .npy or .csv (no header) file of your rows"
+        "rows",
+        help="a .csv file of your rows, with a header if the buyer's model has names "
+        "of columns, which are taken in any order; or an .npz or .npy file of an array",
+    )
+    summarize.add_argument(
+        "--columns",
+        help="names of the columns of a file without a header, in its order, such as "
+        "age,dose",
     )
     summarize.add_argument(
         "--epsilon",
@@ -95,7 +103,7 @@ def _summarize(options):
             f"--output must be a new file. Got {options.output}, which exists."
         )
     seller = _make_seller(options)
-    rows = read_private_rows(options.rows, seller.model.n_entries)
+    rows = _read(options, seller.model)
     text = None
     try:
         with replaced([options.output]) as [file]:
@@ -126,6 +134,21 @@ def _summarize(options):
         )
     print(f"{options.output}: {os.path.getsize(options.output)} bytes.")
     print(seller.privacy_)
+
+
+def _read(options, model):
+    """The private rows, by the names of the public model or an option alone."""
+    if options.columns is None:
+        return read_private_rows(options.rows, model.n_entries, columns=model.columns)
+    if model.columns is None:
+        raise ParameterError(
+            "--columns",
+            "must not be used with a model without names of columns. Got "
+            f"{options.columns!r}.",
+        )
+    return read_private_rows(
+        options.rows, columns=model.columns, order=options.columns.split(",")
+    )
 
 
 def _make_seller(options):

@@ -144,12 +144,13 @@ class SellerRelease(BaseEstimator):
         Raises
         ------
         ValueError
-            If the rows do not have the shape of the model's, are fewer than 2 and
-            their number is not private, or the release exceeds the ledger's budget; no
-            noise is drawn then. Without noise also if a row is not finite, or a map
-            gives NaN, infinity or a number beyond 1e50 for it.
+            If the rows do not have the shape or the columns of the model's, are fewer
+            than 2 and their number is not private, or the release exceeds the ledger's
+            budget; no noise is drawn then. Without noise also if a row is not finite,
+            or a map gives NaN, infinity or a number beyond 1e50 for it.
         """
         model = as_model(self.model)
+        model.check_columns(X)
         n_rows = count_rows(X)
         n_counts = n_radius_counts(model)
         event = release_event(

@@ -5,6 +5,14 @@ import os
 
 import numpy as np
 
+from ..._utils.csv_columns import (
+    private_numbers,
+    public_numbers,
+    read_columns,
+    read_header,
+)
+from ...exceptions import ParameterError
+
 _CONTENTS = {
     ".npz": "whole .npz file of one array of numbers",
     ".npy": "whole .npy file of one array of numbers",
@@ -12,39 +20,103 @@ _CONTENTS = {
 }
 
 
-def read_rows(path):
-    """Rows from an .npz file of one array, an .npy or a .csv file.
+def read_names(path):
+    """The names in the header of a .csv file of public rows.
 
-    No code in the file is executed.
+    None if its first line holds numbers alone, and for a file of another kind.
+    """
+    if not _is_csv(path):
+        return None
+    header = read_header(path)
+    if all(map(_is_number, header)):
+        return None
+    if "" in header:
+        raise ParameterError(
+            str(path),
+            "must have a header without empty names, or numbers alone in its first "
+            f"line. Got {header}.",
+        )
+    return header
+
+
+def _is_number(text):
+    """Whether a cell of a first line is a number, which may be NaN or infinite."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def read_rows(path, columns=None):
+    """Rows from an .npz file of one array, an .npy or a .csv file, which are public.
+
+    With `columns`, these columns of a .csv file with a header, in this order. No code
+    in the file is executed. Rows with NaN or infinity are refused by their place.
     """
     extension = os.path.splitext(path)[1].lower()
     if extension not in _CONTENTS:
         raise ValueError(f"rows must be an .npz, .npy or .csv file. Got {path}.")
-    try:
-        rows = _load(path, extension)
-    except OSError:
-        raise
-    except Exception as error:  # a damaged file can raise anything
-        raise ValueError(
-            f"rows must be a {_CONTENTS[extension]}. Got {path}: {error}"
-        ) from None
-    if rows.ndim == 0 or rows.dtype.kind not in "buif":
-        raise ValueError(
-            f"rows must be an array of real numbers. Got {path}, which holds "
-            f"{rows.dtype}."
-        )
+    if columns is not None:
+        return public_numbers(read_columns(path, columns), len(columns))
+    rows = _read_array(path, extension)
+    if rows.dtype.kind == "f":
+        is_finite = np.isfinite(rows.reshape(len(rows), -1)).all(axis=1)
+        if not is_finite.all():
+            raise ParameterError(
+                str(path),
+                "must hold finite numbers. Got NaN or infinity in row "
+                f"{int(np.argmin(is_finite)) + 1}.",
+            )
     return rows
 
 
-def read_private_rows(path, n_columns=None):
+def read_private_rows(path, n_columns=None, *, columns=None, order=None):
     """Rows as by `read_rows`, of a private file: no row decides how others are read.
 
     A line of a .csv file with a cell that is no number, or with another number of cells
-    than `n_columns`, is a row of NaN: an error would tell that there is such a row.
-    Without `n_columns`, it is the most frequent number of cells.
+    than expected, is a row of NaN: an error would tell that there is such a row.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    n_columns : int, default=None
+        Number of columns of a .csv file without a header. None is the most frequent
+        number of cells.
+    columns : sequence of str, default=None
+        Names of the columns to return. A .csv file has them in its header.
+    order : sequence of str, default=None
+        Names of the columns of a file without a header, in the order of the file.
     """
-    if os.path.splitext(path)[1].lower() != ".csv":
-        return read_rows(path)
+    extension = os.path.splitext(path)[1].lower()
+    if columns is not None and order is None:
+        if not _is_csv(path):
+            raise ParameterError(
+                "--columns",
+                "must name the columns of an array, since the buyer's model has names. "
+                f"Got {path}, which has none.",
+            )
+        return private_numbers(read_columns(path, columns), len(columns))
+
+    places = None
+    if columns is not None:
+        places = _places_of(columns, order)
+        n_columns = len(order)
+    if extension != ".csv":
+        if extension not in _CONTENTS:
+            raise ValueError(f"rows must be an .npz, .npy or .csv file. Got {path}.")
+        rows = _read_array(path, extension)
+        if places is None:
+            return rows
+        if rows.ndim != 2 or rows.shape[1] != n_columns:
+            raise ParameterError(
+                "--columns",
+                f"must have a name for each column of {path}. Got {n_columns} names "
+                f"and shape {rows.shape}.",
+            )
+        return rows[:, places]
+
     with open(path, "rb") as file:
         content = file.read().removeprefix(codecs.BOM_UTF8)
     # Other characters that end lines would make two rows of one.
@@ -59,7 +131,23 @@ def read_private_rows(path, n_columns=None):
     rows = np.full((len(lines), n_columns), np.nan)
     for row, line in zip(rows, lines):
         row[:] = _numbers(line, n_columns)
-    return rows
+    return rows if places is None else rows[:, places]
+
+
+def _places_of(columns, order):
+    """The place of each column in an order, which must have all of them once."""
+    for name in columns:
+        if list(order).count(name) != 1:
+            raise ParameterError(
+                "--columns",
+                f"must have each column of the buyer's model once. Got {name!r} "
+                f"{list(order).count(name)} times.",
+            )
+    return [list(order).index(name) for name in columns]
+
+
+def _is_csv(path):
+    return os.path.splitext(path)[1].lower() == ".csv"
 
 
 def _numbers(cells, n_columns):
@@ -70,6 +158,24 @@ def _numbers(cells, n_columns):
         return [float(cell) for cell in cells]
     except ValueError:
         return np.nan
+
+
+def _read_array(path, extension):
+    """The one array of a file, of real numbers."""
+    try:
+        rows = _load(path, extension)
+    except OSError:
+        raise
+    except Exception as error:  # a damaged file can raise anything
+        raise ValueError(
+            f"rows must be a {_CONTENTS[extension]}. Got {path}: {error}"
+        ) from None
+    if rows.ndim == 0 or rows.dtype.kind not in "buif":
+        raise ValueError(
+            f"rows must be an array of real numbers. Got {path}, which holds "
+            f"{rows.dtype}."
+        )
+    return rows
 
 
 def _load(path, extension):
