@@ -6,7 +6,7 @@ import numpy as np
 
 from ...privacy import clip_rows
 from ..seller import symmetric
-from ._shrinkage import priors_of, shrink_moments
+from ._shrinkage import draw_moments, priors_of, shrink_moments
 from .metrics import (
     diversity_relevance,
     factored_wasserstein,
@@ -133,6 +133,11 @@ def estimate(buyer, own, released, shrink):
         # The squared noise of the mean biases the covariance.
         covariances[:, range(d), range(d)] += noise[:, :1] ** 2
 
+    return _bounded(means, covariances, n_samples, radius)
+
+
+def _bounded(means, covariances, n_samples, radius):
+    """`Estimates` with unbiased covariances, bounded as for rows within the radius."""
     factor = psd_factor(covariances * (n_samples / (n_samples - 1))[:, None, None])
     if radius is None:
         return Estimates(means, factor)
@@ -141,6 +146,26 @@ def estimate(buyer, own, released, shrink):
     means = means * _shrink_to(means, radius, 1)[:, None]
     shrinkage = _shrink_to(factor, 2**0.5 * radius, (1, 2))
     return Estimates(means, factor * shrinkage[:, None, None])
+
+
+def draw_estimates(buyer, own, summary, n_draws, rng):
+    """`Estimates` of n_draws sellers that could have sent a private summary.
+
+    They are draws from the posterior of the moments of its clipped rows, of which
+    `estimate` returns means.
+    """
+    means, covariances = draw_moments(
+        (own.mean, own.covariance),
+        np.array(summary.mean),
+        symmetric(np.array([summary.moment]), buyer.n_dimensions)[0],
+        np.array(summary.noise[:3]),
+        buyer.priors,
+        own.max_norm,
+        n_draws,
+        rng,
+    )
+    n_samples = np.full(n_draws, float(summary.n_samples))
+    return _bounded(means, covariances, n_samples, own.max_norm)
 
 
 def _shrink_to(array, radius, axis):

@@ -55,6 +55,41 @@ class Prior:
         ``max_length`` (k,) bounds the root mean square length of a gap under the prior.
         """
         p, n = self.directions.shape
+        coordinates, weights, kept = self._posterior(gap, max_length)
+
+        # (k, n + 1): the fraction of a gap that its posterior mean keeps.
+        fractions = weights.T @ kept
+        other_fraction = fractions[:, -1:] if n < p else 0.0
+        excess = (fractions[:, :-1] - other_fraction) * coordinates
+        return other_fraction * gap + excess @ self.directions.T
+
+    def draw(self, gap, max_length, rng):
+        """A draw from the posterior of each of k gaps, as `estimate` takes them."""
+        p, n = self.directions.shape
+        coordinates, weights, kept = self._posterior(gap, max_length)
+
+        # Of each gap a scale, and then a normal draw, whose variance in units of the
+        # noise is the fraction that its mean keeps.
+        totals = weights.cumsum(axis=0)
+        scales = (rng.random(len(gap)) * totals[-1] > totals).sum(axis=0)
+        fractions = kept[np.minimum(scales, len(kept) - 1)]
+        noise = rng.standard_normal(gap.shape)
+        noise_coordinates = noise @ self.directions
+        other_fraction = fractions[:, -1:] if n < p else np.zeros((len(gap), 1))
+        draws = other_fraction * gap + np.sqrt(other_fraction) * noise
+        excess = (fractions[:, :-1] - other_fraction) * coordinates
+        deviations = np.sqrt(fractions[:, :-1]) - np.sqrt(other_fraction)
+        excess += deviations * noise_coordinates
+        return draws + excess @ self.directions.T
+
+    def _posterior(self, gap, max_length):
+        """What the posterior of k gaps is computed from.
+
+        Coordinates (k, n) of the gaps along the directions, the posterior
+        probabilities (n_scales, k) of the scales, and the fraction (n_scales, n + 1)
+        of a coordinate that its posterior mean keeps, for each scale.
+        """
+        p, n = self.directions.shape
         coordinates = gap @ self.directions
         other_squares = 0.0
         if n < p:
@@ -76,13 +111,8 @@ class Prior:
         # length t p.
         is_too_long = _SCALES[:, None] * p > max_length**2
         loglik = np.where(is_too_long, -np.inf, loglik)
-
-        # (k, n + 1): the fraction of a gap that its posterior mean keeps.
         weights = np.exp(loglik - loglik.max(axis=0))
-        fractions = (weights / weights.sum(axis=0)).T @ (1 - 1 / variances)
-        other_fraction = fractions[:, -1:] if n < p else 0.0
-        excess = (fractions[:, :-1] - other_fraction) * coordinates
-        return other_fraction * gap + excess @ self.directions.T
+        return coordinates, weights / weights.sum(axis=0), 1 - 1 / variances
 
 
 # Of one number: the prior of the gap of the trace.
@@ -143,3 +173,37 @@ def shrink_moments(target, means, moments, noise, priors, radius):
     noisy_gap = svec(covariances - targets) / covariance_noise[:, None]
     gap = covariance_prior.estimate(noisy_gap, radius**2 / covariance_noise)
     return means, targets + smat(covariance_noise[:, None] * gap, d)
+
+
+def draw_moments(target, mean, moment, noise, priors, radius, n_draws, rng):
+    """Draws from the posterior of the mean and the covariance of one seller.
+
+    Arguments are as those of `shrink_moments`, of one seller: ``mean`` (d,), ``moment``
+    (d, d) and ``noise`` (3,). Returns means (n_draws, d) and covariances (n_draws, d,
+    d). Given a mean, the noise of the second moment is that of the covariance.
+    """
+    target_mean, target_covariance = target
+    mean_prior, covariance_prior = priors
+    mean_noise, moment_noise, trace_noise = noise
+
+    def tiled(number):
+        return np.full(n_draws, number)
+
+    noisy_gap = np.tile((mean - target_mean) / mean_noise, (n_draws, 1))
+    gap = mean_prior.draw(noisy_gap, tiled(radius / mean_noise), rng)
+    means = target_mean + mean_noise * gap
+
+    covariances = moment - means[:, :, None] * means[:, None, :]
+    target_trace = np.trace(target_covariance)
+    traces = np.trace(covariances, axis1=1, axis2=2)
+    noisy_gap = (traces - target_trace) / trace_noise
+    gap = _NUMBER_PRIOR.draw(noisy_gap[:, None], tiled(radius**2 / trace_noise), rng)
+    traces = np.maximum(target_trace + trace_noise * gap[:, 0], 0.0)
+    scales = np.ones_like(traces)
+    if target_trace > 0:
+        scales = traces / target_trace
+    targets = scales[:, None, None] * target_covariance
+
+    noisy_gap = svec(covariances - targets) / moment_noise
+    gap = covariance_prior.draw(noisy_gap, tiled(radius**2 / moment_noise), rng)
+    return means, targets + smat(moment_noise * gap, len(mean))

@@ -6,20 +6,24 @@ import numpy as np
 
 from ...privacy import clip_rows
 from ..seller import Noise, noise_of, release_event
-from ._estimates import NoisyMoments, estimate
+from ._estimates import NoisyMoments, draw_estimates, estimate
 from .metrics import factored_wasserstein, psd_factor
 
 _WEIGHTS = (0.6, 0.3, 0.45, 0.85, 1.2)  # of equally good ones the first is taken
 _FLOOR_QUANTILE = 0.95
 _ERROR_DRAWS = 64
+_POSTERIOR_DRAWS = 128
+_WITHIN_TWO_ERRORS = 0.92  # of the posterior
 _CLIPPED_ROWS = 2000  # by which the bias of clipping is simulated
+_UNCLIPPING_STEPS = 3
 
 
 class SimulatedSeller(NamedTuple):
     """A seller with normal rows, of this mean (d,) and factor of a covariance (d, d).
 
-    ``noise`` is that of its release, or None. ``n_effective`` is the number of rows
-    that determines the sampling error of the moments.
+    Or one for each draw: means (n_draws, d) and factors (n_draws, d, d). ``noise`` is
+    that of its release, or None. ``n_effective`` is the number of rows that determines
+    the sampling error of the moments.
     """
 
     mean: np.ndarray
@@ -43,12 +47,18 @@ def simulate_scores(buyer, own, seller, *, shrink, n_draws, rng):
 def simulate_estimates(buyer, own, seller, *, shrink, n_draws, rng):
     """`Estimates` of n_draws sellers from simulated releases, as `simulate_scores`."""
     mean, factor, noise, n_samples, n_effective = seller
-    d = len(mean)
+    d = mean.shape[-1]
 
     # Moments of samples of rows; Wishart matrices by their normal approximation.
-    means = mean + rng.standard_normal((n_draws, d)) @ factor.T / np.sqrt(n_effective)
+    transposed = np.swapaxes(factor, -1, -2)
+    gaps = rng.standard_normal((n_draws, d))
+    if factor.ndim == 2:
+        gaps = gaps @ transposed
+    else:
+        gaps = (gaps[:, None, :] @ transposed)[:, 0]
+    means = mean + gaps / np.sqrt(n_effective)
     wishart = np.eye(d) + _random_symmetric(rng, n_draws, d) * np.sqrt(2 / n_effective)
-    moments = (1 - 1 / n_samples) * (factor @ wishart @ factor.T)
+    moments = (1 - 1 / n_samples) * (factor @ wishart @ transposed)
     moments += means[:, :, None] * means[:, None, :]
 
     deviations = np.zeros(3)
@@ -87,33 +97,68 @@ def score_error(buyer, mean, factor, summary, *, shrink, rng):
     difference from the score of these moments, unclipped, so that it includes the bias
     of clipping and shrinkage, too. Both are compared with the same moments of the
     buyer: what clipping does to the buyer's rows is done to a seller's like them.
+
+    Where noise hides the moments, releases that are alike do not tell how far off they
+    are: a small seller may have chosen a radius that is far too large, by noise. So
+    the error is at least half of the difference which the score has with probability
+    0.95 from that of the seller, by the posterior on which shrinkage is based.
     """
     n_samples = summary.n_samples
     own = buyer.moments_for(summary.max_norm)
-    is_noisy = summary.noise is not None
-    clipped = (mean, factor)
-    if is_noisy:
-        clipped = _clipped_moments(mean, factor, summary.max_norm, rng)
-    seller = SimulatedSeller(*clipped, summary.noise, n_samples, n_samples - 1)
+    seller = SimulatedSeller(mean, factor, summary.noise, n_samples, n_samples - 1)
     scores = simulate_scores(
         buyer, own, seller, shrink=shrink, n_draws=_ERROR_DRAWS, rng=rng
     )
-    if not is_noisy:
+    if summary.noise is None:
         return scores.std(ddof=1)
-    true = buyer.score(own, mean[None], factor[None])
-    return np.sqrt(np.mean((scores - true) ** 2))
+    unclipped_mean, unclipped_factor = _unclipped_moments(
+        mean, factor, summary.max_norm, rng
+    )
+    true = buyer.score(own, unclipped_mean[None], unclipped_factor[None])
+    error = np.sqrt(np.mean((scores - true) ** 2))
+    if not shrink:
+        return error
+    possible = _possible_scores(buyer, own, summary, rng)
+    score = buyer.score(own, mean[None], factor[None])
+    gap = np.quantile(np.abs(possible - score), _WITHIN_TWO_ERRORS)
+    return max(error, 0.5 * gap)
 
 
-def _clipped_moments(mean, factor, max_norm, rng):
-    """Mean (d,) and factor (d, d) of normal rows, if they are clipped to a radius."""
-    rows = mean + rng.standard_normal((_CLIPPED_ROWS, len(mean))) @ factor.T
-    clipped = clip_rows(rows, max_norm)
-    if np.array_equal(rows, clipped):
-        return mean, factor
-    # The change by clipping has less sampling error than the moments of these rows.
-    change = np.atleast_2d(np.cov(clipped.T) - np.cov(rows.T))
-    covariance = factor @ factor.T + change
-    return mean + (clipped - rows).mean(axis=0), psd_factor(covariance)
+def _possible_scores(buyer, own, summary, rng):
+    """Scores of populations that could be behind a private summary."""
+    n_draws = _POSTERIOR_DRAWS
+    drawn = draw_estimates(buyer, own, summary, n_draws, rng)
+    # From the moments of the rows to those of their population.
+    exact = SimulatedSeller(
+        drawn.mean, drawn.factor, None, summary.n_samples, summary.n_samples - 1
+    )
+    populations = simulate_estimates(
+        buyer, buyer.exact, exact, shrink=False, n_draws=n_draws, rng=rng
+    )
+    return buyer.score(own, populations.mean, populations.factor)
+
+
+def _unclipped_moments(mean, factor, max_norm, rng):
+    """Moments of normal rows that have this mean and factor after they are clipped.
+
+    They are approached by a few steps, since moments near the radius may be those of no
+    normal rows.
+    """
+    draws = rng.standard_normal((_CLIPPED_ROWS, len(mean)))
+    covariance = factor @ factor.T
+    unclipped_mean = mean
+    unclipped_factor = factor
+    for _ in range(_UNCLIPPING_STEPS):
+        rows = unclipped_mean + draws @ unclipped_factor.T
+        clipped = clip_rows(rows, max_norm)
+        if np.array_equal(rows, clipped):
+            break
+        # The change by clipping has less sampling error than the moments of the rows.
+        change = np.atleast_2d(np.cov(clipped.T) - np.cov(rows.T))
+        mean_change = (clipped - rows).mean(axis=0)
+        unclipped_mean = mean - mean_change
+        unclipped_factor = psd_factor(covariance - change)
+    return unclipped_mean, unclipped_factor
 
 
 def noise_floor(buyer, noise, n_samples, max_norm, shrink):
@@ -136,22 +181,32 @@ def noise_floor(buyer, noise, n_samples, max_norm, shrink):
 
 
 def pair_floor(buyer, estimates, summaries, *, shrink, levels):
-    """Quantiles of the distance of two sellers, if both have their mean moments.
+    """Quantiles of the distance of two sellers, if both have one distribution.
 
-    `estimates` and `summaries` are those of the two.
+    `estimates` and `summaries` are those of the two. It has their mean moments; where
+    noise hides these, it is drawn for each release from the posterior of one seller or
+    the other.
     """
-    mean = estimates.mean.mean(axis=0)
-    factor = psd_factor(estimates.covariance.mean(axis=0))
     n_draws = max(100, min(400, 500_000 // buyer.n_dimensions**2))
     rng = np.random.default_rng(buyer.seed)
+    mean = estimates.mean.mean(axis=0)
+    factor = psd_factor(estimates.covariance.mean(axis=0))
+    is_noisy = [summary.noise is not None for summary in summaries]
+    if shrink and all(is_noisy):
+        halves = [
+            draw_estimates(
+                buyer, buyer.moments_for(summary.max_norm), summary, n_half, rng
+            )
+            for summary, n_half in zip(summaries, (n_draws // 2, (n_draws + 1) // 2))
+        ]
+        mean = np.concatenate([half.mean for half in halves])
+        factor = np.concatenate([half.factor for half in halves])
+
     simulated = []
     for summary in summaries:
         n_samples = summary.n_samples
         own = buyer.moments_for(summary.max_norm)
-        clipped = (mean, factor)
-        if summary.noise is not None:
-            clipped = _clipped_moments(mean, factor, summary.max_norm, rng)
-        seller = SimulatedSeller(*clipped, summary.noise, n_samples, n_samples - 1)
+        seller = SimulatedSeller(mean, factor, summary.noise, n_samples, n_samples - 1)
         simulated.append(
             simulate_estimates(
                 buyer, own, seller, shrink=shrink, n_draws=n_draws, rng=rng
