@@ -11,6 +11,7 @@ names begin with an argument.
 import sys
 import warnings
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from skvalue import (
     GradientSemivalueValuer,
     InRunShapleyValuer,
     LayeredShapleyValuer,
+    PriArTaScorer,
     TKNNShapleyValuer,
 )
 
@@ -226,8 +228,64 @@ def layered(kind):
     return releases
 
 
+def sellers(*kinds):
+    """Of sellers of these kinds, with fresh rows for each release.
+
+    A seller has eight times as many rows as its party, and 20 if that is the smallest;
+    the scores without noise are those of populations.
+    """
+
+    def releases(parties, epsilon):
+        buyer = PriArTaScorer().fit(parties.X)
+        private = PriArTaScorer(epsilon=epsilon).fit(parties.X)
+        counts = 8 * np.bincount(parties.groups)
+        if np.ptp(counts):
+            counts[0] = 20
+        named = [SELLERS[kind] for kind in kinds]
+        rng = np.random.default_rng(0)
+        populations = [make(rng, 100_000) for make in named]
+        exact = buyer.transform(populations)[:, 0]
+
+        def release(seed):
+            rng = np.random.default_rng(seed)
+            rows = [make(rng, count) for make, count in zip(named, counts)]
+            private.set_params(noise_random_state=1000 * seed)
+            summaries = private.summarize(rows)
+            scores = private.score_summaries(summaries)[:, 0]
+            return scores, private.score_errors(summaries)
+
+        return Releases(exact, release)
+
+    return releases
+
+
+def normal_rows(rng, n, shift=0.0, spread=1.0):
+    """Rows of a seller whose mean is shifted along the first column."""
+    rows = spread * rng.normal(size=(n, len(WEIGHTS)))
+    rows[:, 0] += shift
+    return rows
+
+
+def two_modes(rng, n):
+    """Rows of which half are like the buyer's, and half are far from them."""
+    rows = normal_rows(rng, n)
+    rows[: n // 2, 1] += 4
+    return rows
+
+
+# Kind of seller -> a function of a generator and a number of rows.
+SELLERS = {
+    "alike": normal_rows,
+    "near": partial(normal_rows, shift=1.0),
+    "far": partial(normal_rows, shift=3.0),
+    "wide": partial(normal_rows, spread=2.0),
+    "narrow": partial(normal_rows, spread=0.6),
+    "two modes": two_modes,
+}
 # The first word is the public name of the class.
 METHODS = {
+    "PriArTaScorer": sellers("near", "alike", "far", "wide", "narrow", "near"),
+    "PriArTaScorer, two modes": sellers(*["two modes"] * 6),
     "GradientSemivalueValuer, unit='example'": gradients("example"),
     "GradientSemivalueValuer, unit='party'": gradients("party"),
     "InRunShapleyValuer, rows": in_run(by_party=False),
@@ -256,6 +314,12 @@ class KnownLimit(NamedTuple):
 
 # Methods whose errors do not hold in all cells.
 EXCEPTIONS: dict[str, KnownLimit] = {
+    "PriArTaScorer, two modes": KnownLimit(
+        lambda sizes, labels, epsilon: True,
+        lowest=0.6,
+        highest=1.0,
+        figures=("of two modes far apart at least .6 are",),
+    ),
     **{
         f"LayeredShapleyValuer, release={kind!r}": KnownLimit(
             lambda sizes, labels, epsilon: True,

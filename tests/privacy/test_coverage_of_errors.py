@@ -25,7 +25,6 @@ OTHERS = {
     "FederatedSemivalueValuer": "errors of coalitions, for the updates as they were",
     "BayesianSurpriseScorer": "errors of its coalitions and posterior draws alone",
     "PredictiveValueScorer": "errors of its coalitions and points alone",
-    "PriArTaScorer": "an error of the distance, not of shrinkage",
     "RhoShapleyReward": "a reward from a scorer's values",
     "GramRelease": "a release, not a value",
     "LogisticRelease": "a release, not a value",

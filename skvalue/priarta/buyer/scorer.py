@@ -21,7 +21,8 @@ from ..._utils.sklearn import (
     check_feature_names,
     fit_context,
 )
-from ...exceptions import ParameterError
+from ..._utils.warned import warn
+from ...exceptions import NoiseExceedsSignalWarning, ParameterError
 from ...privacy import SeededNoiseWarning
 from ..maps import (
     LATENTS,
@@ -61,6 +62,10 @@ class PriArTaScorer(BaseEstimator):
     seller's and the buyer's moments; without noise it is that of the paper. A large
     score means that the data differ from the buyer's: they may have new classes or be
     pure noise, which no distance can distinguish.
+
+    Of private scores between .9 and 1 are within two of the errors of `score_errors`,
+    which are up to three times too large for sellers like the buyer and for those of 20
+    rows; of two modes far apart at least .6 are, since rows far out are clipped.
 
     Parameters
     ----------
@@ -435,8 +440,16 @@ class PriArTaScorer(BaseEstimator):
         which releases are simulated. Without noise, the error is the standard deviation
         of their scores, by the sampling of rows. With noise, it is the root mean
         squared difference from the score of these moments: it includes the noise, and
-        the bias of clipping and shrinkage, but not what few rows far out, which are
-        clipped, add to a score without noise. No further release is needed.
+        the bias of clipping and shrinkage. It is at least half of the difference that
+        the score has with probability 0.92 from that of the seller, by the posterior on
+        which shrinkage is based. No further release is needed.
+
+        Of sellers of 500 rows with another mean or another spread, in 2 and 6
+        dimensions at epsilon 0.5 to 8, .90 to 1.00 were within two errors of the score
+        of their population, over 60 releases each. Sellers like the buyer, and those of
+        20 rows, have errors up to three times as large as needed. An error that is too
+        small is that of two modes far apart in 2 dimensions at epsilon 1, .70: of rows
+        that are clipped nobody can tell how far out they are.
 
         Parameters
         ----------
@@ -461,7 +474,22 @@ class PriArTaScorer(BaseEstimator):
                 estimates.mean, estimates.factor, summaries
             )
         ]
-        return np.array(errors)
+        errors = np.array(errors)
+        self._warn_of_noise(summaries, errors)
+        return errors
+
+    def _warn_of_noise(self, summaries, errors):
+        """Warn of private scores that are smaller than their errors."""
+        scores = self.score_summaries(summaries)[:, 0]
+        is_private = np.array([summary.noise is not None for summary in summaries])
+        n_hidden = int((is_private & (errors > np.abs(scores))).sum())
+        if n_hidden:
+            warn(
+                f"The scores of {n_hidden} of {len(summaries)} sellers are smaller "
+                "than their errors: their rows are like the buyer's, or noise hides "
+                "the difference.",
+                NoiseExceedsSignalWarning,
+            )
 
     def noise_floor(self, summaries):
         """Scores below which a seller does not differ significantly from the buyer.
