@@ -8,7 +8,8 @@ Functions return statistics and take no callbacks:
 - ``ranks(engine, space, points)`` yields rows in order of distance, for a few points at
   a time.
 
-`ball_tiles` and `rank_tiles` cut the points into tiles, one for each task. `make_space`
+`ball_tiles` and `rank_tiles` cut the points into tiles, one for each task, and
+`most_rank_workers` says how many tasks on rows of a file have room. `make_space`
 prepares rows for a metric; `get_engine` returns the engine that computes. Each engine
 is in a separate file, with ``balls`` and ``ranks`` of one tile of points,
 ``ball_tile_size``, ``rank_tile_size``, and ``device_lock``, the context manager of a

@@ -15,6 +15,7 @@ from ._engines import get_engine as get_engine
 from ._engines import release_gpu_memory as release_gpu_memory
 from ._make_space import make_space as make_space
 from ._ranks import Order as Order
+from ._ranks import most_rank_workers as most_rank_workers
 from ._ranks import rank_tiles as rank_tiles
 from ._ranks import ranks as ranks
 from ._rows import Rows as Rows

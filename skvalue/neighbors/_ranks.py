@@ -3,8 +3,13 @@
 from typing import NamedTuple
 
 import numpy as np
+from sklearn import get_config
 
 from .._utils.parallel import tiles
+
+# Memory of a task on rows that are read block by block: bytes of a row for its records,
+# places and values, beside one key for each point, and one that is sorted.
+_TASK_BYTES = 45
 
 
 class Order(NamedTuple):
@@ -36,7 +41,39 @@ class Order(NamedTuple):
     n_ranked: np.ndarray
 
 
-def rank_tiles(engine, n_rows, n_points, n_features, max_rank=None, workers=1):
+def most_rank_workers(n_rows, itemsize):
+    """Number of tasks that have room in the working memory, for rows in blocks.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+    itemsize : int
+        Number of bytes of a key, which has the dtype of the rows.
+
+    Returns
+    -------
+    most : int
+        The number; at least 1.
+
+    Examples
+    --------
+    >>> from skvalue.neighbors import most_rank_workers
+    >>> most_rank_workers(n_rows=10_000_000, itemsize=4)
+    2
+    """
+    return max(1, int(_working_memory() // (n_rows * (_TASK_BYTES + 2 * itemsize))))
+
+
+def rank_tiles(
+    engine,
+    n_rows,
+    n_points,
+    n_features,
+    max_rank=None,
+    workers=1,
+    block_itemsize=None,
+):
     """Cut the points into tiles, one for each task.
 
     Parameters
@@ -49,6 +86,9 @@ def rank_tiles(engine, n_rows, n_points, n_features, max_rank=None, workers=1):
         Number of ranks needed; all by default.
     workers : int, default=1
         Number of tasks that run at the same time.
+    block_itemsize : int, default=None
+        Number of bytes of a key, for rows that are read block by block: the keys of all
+        tasks have to fit in the working memory.
 
     Returns
     -------
@@ -63,7 +103,15 @@ def rank_tiles(engine, n_rows, n_points, n_features, max_rank=None, workers=1):
     """
     max_rank = max_rank or n_rows
     size = engine.rank_tile_size(n_rows, n_points, n_features, workers, max_rank)
+    if block_itemsize is not None:
+        room = _working_memory() / workers / n_rows - _TASK_BYTES
+        size = min(size, max(1, int(room // block_itemsize) - 1))
     return tiles(n_points, size)
+
+
+def _working_memory():
+    """Scikit-learn's working memory, in bytes."""
+    return get_config()["working_memory"] * 2**20
 
 
 def ranks(engine, space, points, self_index=None, max_rank=None):

@@ -2,12 +2,16 @@
 
 import time
 import tracemalloc
+from threading import Lock
 
 import numpy as np
 import pytest
 from problems import Problem
+from scipy import sparse
+from sklearn import config_context
 
 from skvalue import KNNShapleyValuer, TKNNShapleyValuer
+from skvalue.neighbors import get_engine, most_rank_workers, rank_tiles
 from skvalue.privacy import Ledger
 
 KEYS = {"seconds", "n_points", "seconds_per_point", "memory", "n_players", "solver"}
@@ -149,6 +153,74 @@ def test_memory_is_that_of_a_fit(valuer, n_points, is_traced, rng):
     finally:
         tracemalloc.stop()
     assert cost.memory == pytest.approx(peak - before, rel=0.3)
+
+
+def in_a_file(X, tmp_path):
+    np.save(tmp_path / "rows.npy", X)
+    return np.load(tmp_path / "rows.npy", mmap_mode="r")
+
+
+class Tasks:
+    """Tasks of an engine, each of which takes a while; how many run at a time."""
+
+    def __init__(self, engine, monkeypatch):
+        self.most = 0
+        self._n_running = 0
+        self._lock = Lock()
+        rank_one_tile = type(engine).ranks
+
+        def watched(engine, *args):
+            with self._lock:
+                self._n_running += 1
+                self.most = max(self.most, self._n_running)
+            time.sleep(0.02)
+            yield from rank_one_tile(engine, *args)
+            with self._lock:
+                self._n_running -= 1
+
+        monkeypatch.setattr(type(engine), "ranks", watched)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("container", ["file", "sparse"])
+def test_threads_on_rows_in_blocks_are_as_many_as_have_memory(
+    container, dtype, rng, tmp_path, monkeypatch
+):
+    """Of eight threads two, in fits and in what is asked of them later."""
+    tasks = Tasks(get_engine("native"), monkeypatch)
+    n = 2000
+    problem = make_problem(rng, n, 16)
+    X = problem.X.astype(dtype)
+    X = in_a_file(X, tmp_path) if container == "file" else sparse.csr_array(X)
+    itemsize = X.dtype.itemsize
+    memory_of_two_tasks = 2 * n * (45 + 2 * itemsize)
+    valuer = KNNShapleyValuer(n_jobs=8)
+    with config_context(working_memory=1.2 * memory_of_two_tasks / 2**20):
+        assert most_rank_workers(n, itemsize) == 2
+        valuer.fit(X, problem.y, **problem.points)
+        assert tasks.most == 2
+        tasks.most = 0
+        assert (valuer.validation_error_ > 0).any()
+        assert tasks.most == 2
+
+
+@pytest.mark.parametrize("itemsize", [4, 8])
+@pytest.mark.parametrize("n_rows", [1000, 10**6, 10**7, 10**8])
+@pytest.mark.parametrize("n_jobs", [1, 2, 16, 64])
+def test_keys_of_rows_in_blocks_fit_in_the_working_memory(n_jobs, n_rows, itemsize):
+    workers = min(n_jobs, most_rank_workers(n_rows, itemsize))
+    slices = rank_tiles(
+        get_engine("native"),
+        n_rows,
+        500,
+        n_features=16,
+        workers=workers,
+        block_itemsize=itemsize,
+    )
+    n_points = max(tile.stop - tile.start for tile in slices)
+    memory = workers * n_rows * (45 + (n_points + 1) * itemsize)
+    # One thread with one point works in any memory.
+    assert memory <= 2**30 or workers == n_points == 1
 
 
 # What is refused ----------------------------------------------------------------------
