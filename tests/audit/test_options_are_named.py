@@ -47,7 +47,7 @@ BAD = {
     "--from": "none.json", "--report": "f.x", "--changes": "f.x", "--relation": "x",
     "--representation": "x", "--party": "a/b", "--positive": "z", "--value": "x",
     "--semivalue": "x", "--budget": "-1", "--unit": "-1", "--columns": "x",
-    "--pairs": "f.x", "--n-draws": "0",
+    "--pairs": "f.x", "--scoring": "x", "--empty-utility": "x", "--n-draws": "0",
 }  # fmt: skip
 # Options that have no value, or take any text.
 ANY = {
@@ -66,7 +66,7 @@ REPORT = {"--output", "--json", "--csv", "--tasks", "--fail-on"}
 OPTIONS = {
     "audit": TABLE | REPORT | CHECKS | PRIVACY | {"--fdr"},
     "check": TABLE | CHECKS,
-    "value": TABLE | PRIVACY | {"--output", "--method"},
+    "value": TABLE | PRIVACY | {"--output", "--method", "--scoring", "--empty-utility"},
     "clean": TABLE | {"--output", "--method", "--drop", "--from", "--report"},
     "fix": {"--output", "--sep", "--encoding", "--skip-lines", "--changes"},
     "review": REPORT,
@@ -136,6 +136,8 @@ def test_a_bad_value_of_an_option_is_refused_by_its_name(
         words += ["--validation", "v.csv", "--equal-rows"]
         words += [] if option == "--epsilon" else ["--epsilon", "1"]
         words += ["--method", "tknn"] if name == "value" else []
+    if option == "--scoring":
+        words += ["--method", "data-shapley"]
     try:
         code = command(words)
     except SystemExit as ended:  # of the parser

@@ -68,6 +68,113 @@ def train(people, tmp_path):
 # Values -------------------------------------------------------------------------------
 
 
+class TestGroups:
+    """Organisations sell rows to a buyer, whose validation points have no owner."""
+
+    @pytest.fixture
+    def market(self, people, tmp_path):
+        """A folder with rows of three owners, and points without owners."""
+        frame, _ = people
+        rows = frame[:80].assign(org=np.arange(80) % 3, note="x")
+        rows["org"] = rows["org"].map({0: "Ann", 1: "Ben", 2: "Eve"})
+        rows.to_csv(tmp_path / "rows.csv", index=False)
+        frame[80:].to_csv(tmp_path / "points.csv", index=False)
+        return tmp_path
+
+    def value(self, market, options):
+        """The values that a command writes."""
+        code = command(
+            f"value {market}/rows.csv --target label --groups org --ignore note "
+            f"--validation {market}/points.csv -o {market}/out.csv {options}"
+        )
+        assert code == 0
+        return pd.read_csv(market / "out.csv")
+
+    @pytest.mark.parametrize(
+        "options",
+        ["--method knn", "--method data-shapley", "--method tknn --epsilon 3"],
+    )
+    def test_points_need_no_owners(self, market, options):
+        values = self.value(market, options)
+        assert list(values["group"]) == ["Ann", "Ben", "Eve"]
+
+    def test_owners_of_points_are_no_features(self, market):
+        without = self.value(market, "--method knn")
+        frame = pd.read_csv(market / "points.csv").assign(org="Ann", note="y")
+        frame.to_csv(market / "points.csv", index=False)
+        pd.testing.assert_frame_equal(self.value(market, "--method knn"), without)
+
+    def test_rows_without_owners_are_refused(self, market, capsys):
+        frame = pd.read_csv(market / "rows.csv").drop(columns="org")
+        frame.to_csv(market / "rows.csv", index=False)
+        code = command(
+            f"value {market}/rows.csv --target label --groups org "
+            f"--validation {market}/points.csv -o {market}/out.csv"
+        )
+        assert code == 2
+        assert "--groups must be a column of" in capsys.readouterr().err
+
+    def test_errors_of_points_are_beside_those_of_the_computation(self, market):
+        values = self.value(market, "--method data-shapley")
+        assert (values["error"] == 0).all()  # all coalitions are trained
+        assert values["validation_error"].between(0.002, 0.05).all()
+
+    @pytest.mark.slow
+    def test_error_over_points_is_the_deviation_over_samples_of_points(self, tmp_path):
+        rng = np.random.default_rng(0)
+
+        def draw(n):
+            x = rng.normal(size=n)
+            label = np.where(x + rng.normal(size=n) > 0, "u", "v")
+            return pd.DataFrame({"x": x, "label": label, "org": np.arange(n) % 3})
+
+        rows = draw(60)
+        wrong = rows["org"] == 0
+        rows.loc[wrong, "label"] = rows["label"].map({"u": "v", "v": "u"})
+        rows.to_csv(tmp_path / "rows.csv", index=False)
+        samples = []
+        for _ in range(12):
+            draw(200).drop(columns="org").to_csv(tmp_path / "points.csv", index=False)
+            code = command(
+                f"value {tmp_path}/rows.csv --target label --groups org --validation "
+                f"{tmp_path}/points.csv --method data-shapley -o {tmp_path}/out.csv"
+            )
+            assert code == 0
+            samples.append(pd.read_csv(tmp_path / "out.csv"))
+        deviation = np.std([sample["value"] for sample in samples], axis=0, ddof=1)
+        stated = np.mean([sample["validation_error"] for sample in samples], axis=0)
+        assert 0.5 < np.mean(stated) / np.mean(deviation) < 2
+
+    def test_empty_utility_takes_away_what_frequencies_earn(self, market):
+        default = self.value(market, "--method data-shapley")["value"]
+        prior = self.value(market, "--method data-shapley --empty-utility prior")
+        frequencies = pd.read_csv(market / "points.csv")["label"].value_counts()
+        expected = 0.5 - frequencies.max() / frequencies.sum()
+        change = prior["value"].sum() - default.sum()
+        assert change == pytest.approx(expected)
+        number = self.value(market, "--method data-shapley --empty-utility 0.25")
+        assert number["value"].sum() - default.sum() == pytest.approx(0.25)
+
+    def test_scoring_is_that_of_the_values(self, market):
+        default = self.value(market, "--method data-shapley")["value"]
+        loss = self.value(market, "--method data-shapley --scoring neg_log_loss")
+        assert np.abs(loss["value"] - default).max() > 0.01
+
+    @pytest.mark.parametrize("option", ["--scoring accuracy", "--empty-utility prior"])
+    def test_a_method_that_does_not_take_an_option_is_refused(
+        self, market, option, capsys
+    ):
+        name = option.split()[0]
+        code = command(
+            f"value {market}/rows.csv --target label --groups org --method data-oob "
+            f"--ignore note -o {market}/out.csv {option}"
+        )
+        assert code == 2
+        err = capsys.readouterr().err
+        assert f"{name} must be used with --method" in err
+        assert "data-shapley" in err
+
+
 @pytest.mark.parametrize("kind", FORMATS)
 def test_values_are_written_in_the_format_of_the_output(kind, people, tmp_path, capsys):
     frame, wrong = people

@@ -28,6 +28,8 @@ _OPTIONS = {
     "drop": "--drop",
     "relation": "--relation",
     "n_draws": "--n-draws",
+    "scoring": "--scoring",
+    "empty_utility": "--empty-utility",
 }
 _NOUNS = {
     "X": "the rows",

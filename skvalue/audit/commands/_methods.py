@@ -6,6 +6,7 @@ from sklearn.linear_model import Ridge
 
 import skvalue
 
+from ...exceptions import ParameterError
 from ._options import new_command
 
 METHODS = {
@@ -27,6 +28,13 @@ def make_valuer(name, *, random_state, task, **parameters):
     """The valuer of a method, with the random state and the task, if it takes them."""
     valuer = getattr(skvalue, METHODS.get(name, "LabelErrorDetector"))()
     accepted = valuer.get_params()
+    for option in ("scoring", "empty_utility"):
+        if option in parameters and option not in accepted:
+            methods = [other for other in METHODS if _takes(other, option)]
+            raise ParameterError(
+                option,
+                f"must be used with --method {', '.join(methods)}. Got {name}.",
+            )
     if "random_state" in accepted:
         parameters["random_state"] = random_state
     if "task" in accepted:
@@ -34,6 +42,11 @@ def make_valuer(name, *, random_state, task, **parameters):
     elif task == "regression":
         parameters["estimator"] = Ridge()
     return valuer.set_params(**parameters)
+
+
+def _takes(name, parameter):
+    """Whether the valuer of a method has a parameter."""
+    return parameter in getattr(skvalue, METHODS[name])().get_params()
 
 
 def add_command(commands):

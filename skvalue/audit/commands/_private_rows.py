@@ -40,7 +40,8 @@ def read_private_rows(options):
                 f"--epsilon must be used with tables. Got {path}, a folder."
             )
     public = read_rows(
-        Namespace(**{**vars(options), "table": options.validation, "validation": None})
+        Namespace(**{**vars(options), "table": options.validation, "validation": None}),
+        are_points=True,
     )
     print(_HOW + ("" if options.equal_rows else _EQUAL))
     how = reading_of(options)
@@ -50,6 +51,7 @@ def read_private_rows(options):
         separator=how["separator"],
         encoding=how["encoding"],
         skip_lines=how["skip_lines"],
+        texts=() if options.groups is None else (options.groups,),
     )
     frame = frame[frame[options.target].notna()]
     reading = Reading(frame, [], [])

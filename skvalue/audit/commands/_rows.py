@@ -152,9 +152,14 @@ def require_target(options):
         )
 
 
-def read_rows(options):
-    """The rows of the table, and the validation points; prints what was read."""
-    reading, X, labels, groups = read_columns(options, options.table, "the table")
+def read_rows(options, are_points=False):
+    """The rows of the table, and the validation points; prints what was read.
+
+    are_points : as in `read_columns`
+    """
+    reading, X, labels, groups = read_columns(
+        options, options.table, "the table", are_points=are_points
+    )
     has_labels = labels is not None
     are_classes = (
         has_labels and labels.dtype.kind != "f" and options.task != "regression"
@@ -204,7 +209,7 @@ def read_rows(options):
 def _with_validation(rows, options):
     """The rows with the validation points, read as they were."""
     reading, X_val, y_val, _ = read_columns(
-        options, options.validation, "--validation", rows.reading
+        options, options.validation, "--validation", rows.reading, are_points=True
     )
     for doubt in reading.doubts:
         print(f"question: {options.validation}: {in_words(doubt)}")
@@ -226,10 +231,12 @@ def _with_validation(rows, options):
     )
 
 
-def read_columns(options, path, name, like=None):
+def read_columns(options, path, name, like=None, are_points=False):
     """The table of a file, which messages call by a name.
 
     like : Reading, which decides in place of doubts, or None
+    are_points : whether they are validation points, which may lack the columns of
+        --groups and --ignore: those of a buyer have no owner
     """
     if not os.path.exists(path):
         raise ValueError(f"{name} must be a file that exists. Got {path}.")
@@ -251,10 +258,11 @@ def read_columns(options, path, name, like=None):
         raise ValueError(f"--strict refuses {path}: {doubts}")
     frame = reading.frame
     ignored = list(options.ignore or ())
-    for name in ignored:
-        _check_name("--ignore", name, frame, path)
     groups = None
-    if options.groups is not None:
+    if not are_points:
+        for name in ignored:
+            _check_name("--ignore", name, frame, path)
+    if options.groups is not None and not are_points:
         _check_name("--groups", options.groups, frame, path)
         groups = frame[options.groups].astype(str).to_numpy()
     X, y = split_target(reading, target, {options.groups, *ignored})

@@ -1,14 +1,25 @@
 """``skvalue value``: the values of the rows of a table."""
 
+import argparse
 from contextlib import nullcontext
 
+import numpy as np
+from sklearn.base import clone
+from sklearn.metrics import get_scorer_names
+
 from ..._utils.output_files import KINDS, check_outputs, pandas, write_frame
+from ..._utils.sklearn import safe_indexing
 from ..._utils.writing import write_files
 from ._methods import METHODS, PRIVATE, make_valuer
 from ._options import PRIVACY, TABLE, ledger_of, new_command, refuse_privacy
 from ._private_rows import read_private_rows, silent
 from ._progress import watched
 from ._rows import read_rows, require_target
+
+# Errors over validation points of methods that train models.
+_N_PARTS = 10
+_FEWEST_POINTS = 5 * _N_PARTS
+_MOST_EVALUATIONS = 2**12
 
 
 def add_command(commands):
@@ -29,6 +40,41 @@ def add_command(commands):
     parser.add_argument(
         "--method", choices=METHODS, default="knn", help="default: %(default)s"
     )
+    parser.add_argument(
+        "--scoring",
+        type=_scoring,
+        metavar="NAME",
+        help="score of methods that train a model, such as neg_log_loss, by its name "
+        "in scikit-learn",
+    )
+    parser.add_argument(
+        "--empty-utility",
+        type=_empty_utility,
+        help="score without any rows: a number, or 'prior', that of the constant "
+        "prediction of the class frequencies, which are then not paid",
+    )
+
+
+def _scoring(text):
+    """The name of a scorer of scikit-learn."""
+    if text not in get_scorer_names():
+        raise argparse.ArgumentTypeError(
+            "must be a name of sklearn.metrics.get_scorer_names(), such as accuracy or "
+            f"neg_log_loss. Got {text!r}."
+        )
+    return text
+
+
+def _empty_utility(text):
+    """A number, or "prior"."""
+    if text == "prior":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"must be a number or 'prior'. Got {text!r}."
+        ) from None
 
 
 def _run(options):
@@ -46,6 +92,9 @@ def _run(options):
             "ledger": ledger_of(options),
         }
         rows = rows.encoded(by_validation=True)
+    for name in ("scoring", "empty_utility"):
+        if getattr(options, name) is not None:
+            parameters[name] = getattr(options, name)
     valuer = make_valuer(
         options.method, random_state=options.seed, task=rows.task, **parameters
     )
@@ -64,6 +113,10 @@ def _run(options):
     columns["value"] = valuer.values_
     if getattr(valuer, "values_error_", None) is not None:
         columns["error"] = valuer.values_error_
+    if options.epsilon is None and options.validation is not None:
+        errors = _validation_errors(valuer, rows)
+        if errors is not None:
+            columns["validation_error"] = errors
     frame = pandas().DataFrame(columns)
     write_files({options.output: write_frame(frame, options.output)})
     if options.epsilon is not None:
@@ -74,6 +127,36 @@ def _run(options):
         f"{options.output}: the values of {len(valuer.values_)} {what} by "
         f"{options.method}."
     )
+
+
+def _validation_errors(valuer, rows):
+    """Standard errors of values over the validation points; None if not known.
+
+    Methods that train models do not have them. Groups are valued again by each of ten
+    parts of the points: a utility is a mean over points, and so is a value.
+    """
+    errors = getattr(valuer, "validation_error_", None)
+    if errors is not None:
+        return errors
+    n_points = len(rows.y_val)
+    n_evaluations = getattr(valuer, "n_evaluations_", None)
+    if rows.groups is None or n_evaluations is None or n_points < _FEWEST_POINTS:
+        return None
+    if n_evaluations > _MOST_EVALUATIONS:
+        return None
+    order = np.random.default_rng(0).permutation(n_points)
+    values = []
+    with silent():
+        for part in np.array_split(order, _N_PARTS):
+            by_part = clone(valuer).fit(
+                rows.X,
+                rows.y,
+                groups=rows.groups,
+                X_val=safe_indexing(rows.X_val, part),
+                y_val=rows.y_val[part],
+            )
+            values.append(by_part.values_)
+    return np.std(values, axis=0, ddof=1) / np.sqrt(_N_PARTS)
 
 
 def _read_privately(options):

@@ -38,14 +38,19 @@ class Convention(NamedTuple):
     missing: frozenset = frozenset({""})
 
 
-def read_as_public(path, public, *, separator=None, encoding=None, skip_lines=0):
+def read_as_public(
+    path, public, *, separator=None, encoding=None, skip_lines=0, texts=()
+):
     """The frame of a private file, whose columns are those of a public reading.
+
+    Columns of `texts` are read, too, as texts if the public reading lacks them.
 
     Its index are the row numbers of the file. Raises ValueError if the header lacks a
     column of the public table.
     """
     refuse_no_file(path, "the table")
-    conventions = _conventions_of(public)
+    conventions = {name: Convention("text") for name in texts}
+    conventions |= _conventions_of(public)
     ending = ending_of(path)
     if ending.removesuffix(".gz") in _OTHER_KINDS:
         raise ValueError(
