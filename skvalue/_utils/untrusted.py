@@ -8,11 +8,14 @@ import base64
 import binascii
 import json
 import os
+import re
 from numbers import Integral, Real
 
 import numpy as np
 
 from ..exceptions import ParameterError
+
+_MAX_NAME = 64  # characters of the name of a party
 
 
 def refuse(name, rule, value):
@@ -46,6 +49,25 @@ def choice(value, name, among):
     """One of the given strings."""
     if not isinstance(value, str) or value not in among:
         refuse(name, f"one of {', '.join(among)}", value)
+    return value
+
+
+def party_name(value, name):
+    """The name of a party or a training, of which the name of a file can be made."""
+    is_text = isinstance(value, str) and 0 < len(value) <= _MAX_NAME
+    if not is_text or not re.fullmatch(r"[\w\-][\w\-. ]*", value):
+        refuse(
+            name,
+            f"a name of 1 to {_MAX_NAME} letters, digits, spaces, '.', '-' and '_'",
+            value,
+        )
+    return value
+
+
+def fingerprint(value, name):
+    """A hash of 64 hexadecimal digits."""
+    if not isinstance(value, str) or not re.fullmatch("[0-9a-f]{64}", value):
+        refuse(name, "a fingerprint of 64 hexadecimal digits", value)
     return value
 
 

@@ -1,16 +1,14 @@
 """What a party sends to a mediator: its release, with names."""
 
 import json
-import re
 from dataclasses import asdict, dataclass
 
-from ..._utils.untrusted import read_record, refuse
+from ..._utils.untrusted import fingerprint, party_name, read_record, refuse
 from .noisy_statistic import NoisyStatistic
 
 _FORMAT = "skvalue.collaborative.NamedRelease"
 _VERSION = 1
 MAX_RELEASE_SIZE = 50_000_000  # characters
-_MAX_NAME = 64
 _MAX_COLUMN = 200
 _MAX_COLUMNS = 1001
 
@@ -106,21 +104,12 @@ class NamedRelease:
 
 def check_party(name):
     """The name of a party, of which the name of a file can be made."""
-    is_text = isinstance(name, str) and 0 < len(name) <= _MAX_NAME
-    if not is_text or not re.fullmatch(r"[\w\-][\w\-. ]*", name):
-        refuse(
-            "party",
-            f"a name of 1 to {_MAX_NAME} letters, digits, spaces, '.', '-' and '_'",
-            name,
-        )
-    return name
+    return party_name(name, "party")
 
 
 def check_fingerprint(text):
     """The fingerprint of a model."""
-    if not isinstance(text, str) or not re.fullmatch("[0-9a-f]{64}", text):
-        refuse("model", "a fingerprint of 64 hexadecimal digits", text)
-    return text
+    return fingerprint(text, "model")
 
 
 def _checked_columns(columns):

@@ -4,7 +4,6 @@ import hashlib
 import json
 import math
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 
@@ -12,10 +11,12 @@ import numpy as np
 
 from ..._utils.untrusted import (
     choice,
+    fingerprint,
     flag,
     from_base64,
     integer,
     number,
+    party_name,
     read_record,
     read_text,
     refuse,
@@ -24,7 +25,7 @@ from ..._utils.untrusted import (
 from ...derivatives import gradient_event
 from ...exceptions import ParameterError
 from ...privacy import get_epsilon
-from ._updates import checked_name, largest_norm
+from ._updates import largest_norm
 
 _ROUND_FORMAT = "skvalue.valuers.FederatedRound"
 _UPDATE_FORMAT = "skvalue.valuers.FederatedUpdate"
@@ -112,8 +113,8 @@ class FederatedRound:
     parameters: np.ndarray
 
     def __post_init__(self):
-        _set(self, "training", checked_name)
-        _set(self, "parties", _checked_names, _MAX_PARTIES)
+        _set(self, "training", party_name)
+        _set(self, "parties", _party_names, _MAX_PARTIES)
         _check_agreed(self)
         _set(self, "parameters", _checked_vector)
 
@@ -239,8 +240,8 @@ class FederatedUpdate:
     update: np.ndarray
 
     def __post_init__(self):
-        _set(self, "party", checked_name)
-        _set(self, "asked", _checked_fingerprint)
+        _set(self, "party", party_name)
+        _set(self, "asked", fingerprint)
         _set(self, "n_samples", integer, 1, MAX_SAMPLES)
         _set(self, "seeded", flag)
         _check_agreed(self)
@@ -487,12 +488,12 @@ def _noise_scale(record):
     return 0.0 if event is None else event.event.scale
 
 
-def _checked_names(value, name, most):
+def _party_names(value, name, most):
     """At least two different names."""
     is_sequence = isinstance(value, list | tuple)
     if not is_sequence or not 2 <= len(value) <= most:
         refuse(name, f"a sequence of 2 to {most} names", value)
-    names = tuple(checked_name(entry, name) for entry in value)
+    names = tuple(party_name(entry, name) for entry in value)
     if len(set(names)) < len(names):
         refuse(name, "different names", value)
     return names
@@ -509,12 +510,6 @@ def checked_columns(value, name):
         if not isinstance(entry, str) or not 0 < len(entry) <= _MAX_COLUMN:
             refuse(name, f"names of 1 to {_MAX_COLUMN} characters", entry)
     return tuple(value)
-
-
-def _checked_fingerprint(value, name):
-    if not isinstance(value, str) or not re.fullmatch("[0-9a-f]{64}", value):
-        refuse(name, "a fingerprint of 64 hexadecimal digits", value)
-    return value
 
 
 def _number_or_none(value, name, highest=_MAX_NUMBER):

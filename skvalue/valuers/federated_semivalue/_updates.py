@@ -1,18 +1,16 @@
 """Updates of the parties of a round, and their weights, as arrays."""
 
-import re
 from collections.abc import Mapping
 from numbers import Integral, Real
 
 import numpy as np
 
-from ..._utils.untrusted import refuse
+from ..._utils.untrusted import party_name
 from ...exceptions import ParameterError
 
 # Standard deviations by which noise may exceed the norm that is expected of it: the
 # probability of more is exp(-50).
 _NOISE_MARGIN = 10.0
-_MAX_NAME = 64  # characters
 _SLACK = 1e-9  # relative rounding error allowed in a clipped norm
 
 
@@ -35,24 +33,12 @@ def checked_parties(parties):
             "parties", f"must be an integer or strings, their names. Got {names!r}."
         )
     for name in names:
-        checked_name(name, "parties")
+        party_name(name, "parties")
     if len(names) < 2 or len(set(names)) < len(names):
         raise ParameterError(
             "parties", f"must be at least two different names. Got {names!r}."
         )
     return names
-
-
-def checked_name(value, name):
-    """The name of a party or a training, of which the name of a file can be made."""
-    is_text = isinstance(value, str) and 0 < len(value) <= _MAX_NAME
-    if not is_text or not re.fullmatch(r"[\w\-][\w\-. ]*", value):
-        refuse(
-            name,
-            f"a name of 1 to {_MAX_NAME} letters, digits, spaces, '.', '-' and '_'",
-            value,
-        )
-    return value
 
 
 def checked_updates(updates, names, theta, n_parameters):
