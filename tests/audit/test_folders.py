@@ -69,6 +69,59 @@ def test_parties_and_a_mediator_have_folders_of_their_own(fresh, tmp_path):
     assert ((probabilities > 0.5) == is_cured).mean() > 0.75
 
 
+# Party -> its number of rows, the fraction of its labels that are wrong, and whether
+# its features are of other patients.
+SIX = {
+    "big": (1000, 0.0, False),
+    "small": (150, 0.0, False),
+    "wrong": (500, 0.35, False),
+    "irrelevant": (500, 0.0, True),
+    "flipped": (500, 1.0, False),
+    "copy": None,
+}
+
+
+@pytest.mark.slow
+def test_six_parties_are_valued_in_the_order_of_their_rows(tmp_path):
+    people = People(tmp_path, ["mediator", *SIX], fresh=True)
+    rng = np.random.default_rng(0)
+    people.write_table("mediator", "public.csv", patients(rng, 300))
+    people.write_table("mediator", "validation.csv", patients(rng, 500))
+    people.run(
+        "mediator",
+        "party model public.csv --target cured --positive yes -o model.json",
+    )
+    for name, kind in SIX.items():
+        people.send("mediator", "model.json", name)
+        if kind is None:
+            people.send("big", "mine.csv", name)
+        else:
+            n_rows, wrong, is_irrelevant = kind
+            rows = patients(rng, n_rows, flipped=rng.random(n_rows) < wrong)
+            if is_irrelevant:
+                rows["age"] = patients(rng, n_rows)["age"]
+            people.write_table(name, "mine.csv", rows)
+        people.run(
+            name,
+            f"party release model.json mine.csv --party {name} --epsilon 2 "
+            f"--delta 1e-5 -o {name}.json",
+        )
+        people.send(name, f"{name}.json", "mediator")
+
+    files = " ".join(f"{name}.json" for name in SIX)
+    people.run(
+        "mediator",
+        f"party score model.json {files} --validation validation.csv -o scores.json",
+    )
+    scores = json.loads((tmp_path / "mediator" / "scores.json").read_text())
+    values = {party["party"]: party["value"] for party in scores["parties"]}
+    assert min(values, key=values.get) == "flipped"
+    assert values["flipped"] < 0
+    for name in ("big", "copy"):
+        assert values[name] > max(values["wrong"], values["irrelevant"]) + 0.02
+    assert values["irrelevant"] < 0.3 * values["big"]
+
+
 @processes
 def test_a_buyer_and_sellers_have_folders_of_their_own(fresh, tmp_path):
     people = People(tmp_path, ["buyer", "alike", "older"], fresh)

@@ -93,7 +93,9 @@ def add_buyer_command(commands):
     score.add_argument("summaries", nargs="+", help="files of the sellers")
     score.add_argument("-o", "--output", help="file to write the scores to")
     score.add_argument(
-        "--pairs", help="file to write the distances of all pairs of sellers to"
+        "--pairs",
+        help="file to write the distances of all pairs of sellers to, with the floor "
+        "of each, which is simulated",
     )
 
 
@@ -174,7 +176,8 @@ def _score(options):
         "noise_floor": scorer.noise_floor(summaries),
     }
     frame = pandas().DataFrame(scores).sort_values("score", ascending=False)
-    pairs = _pairs(scorer, summaries)
+    n_pairs = _MAX_PAIRS if options.pairs is None else None
+    pairs = _pairs(scorer, summaries, n_pairs)
     print(_CAUTION)
     print()
     print(_as_text(frame))
@@ -185,8 +188,9 @@ def _score(options):
     if len(pairs):
         print()
         print(_as_text(pairs.head(_MAX_PAIRS)))
-        if len(pairs) > _MAX_PAIRS:
-            print(f"These are the {_MAX_PAIRS} nearest of {len(pairs)} pairs.")
+        n_all = len(summaries) * (len(summaries) - 1) // 2
+        if n_all > _MAX_PAIRS:
+            print(f"These are the {_MAX_PAIRS} nearest of {n_all} pairs.")
         print(
             "'copies?': nearer than other rows of one population are in 99 of 100 "
             "cases, so look whether one has the other's rows. 'alike': below the "
@@ -206,30 +210,35 @@ def _as_text(frame):
     return frame.to_string(index=False, float_format="{:.4g}".format)
 
 
-def _pairs(scorer, summaries):
-    """Distances of all pairs of sellers, the nearest first, with what they say."""
+def _pairs(scorer, summaries, n_pairs):
+    """The nearest pairs of sellers, at most a number of them, with what they say.
+
+    None is all. A floor is simulated for each of them.
+    """
     distances = scorer.pairwise_distances(summaries)
-    lower, upper = scorer.pairwise_floor(summaries, (_COPY_LEVEL, _ALIKE_LEVEL))
+    first, second = np.triu_indices(len(summaries), 1)
+    nearest = np.argsort(distances[first, second], kind="stable")[:n_pairs]
     lines = []
-    for i in range(len(summaries)):
-        for j in range(i + 1, len(summaries)):
-            verdict = "differ"
-            if distances[i, j] < lower[i, j]:
-                verdict = "copies?"
-            elif distances[i, j] < upper[i, j]:
-                verdict = "alike"
-            lines.append(
-                {
-                    "first": summaries[i],
-                    "second": summaries[j],
-                    "distance": distances[i, j],
-                    "floor": upper[i, j],
-                    "below_are_copies": lower[i, j],
-                    "says": verdict,
-                }
-            )
-    frame = pandas().DataFrame(lines)
-    return frame.sort_values("distance", kind="stable") if lines else frame
+    for i, j in zip(first[nearest], second[nearest]):
+        pair = [summaries[i], summaries[j]]
+        lower, upper = scorer.pairwise_floor(pair, (_COPY_LEVEL, _ALIKE_LEVEL))
+        distance = distances[i, j]
+        verdict = "differ"
+        if distance < lower[0, 1]:
+            verdict = "copies?"
+        elif distance < upper[0, 1]:
+            verdict = "alike"
+        lines.append(
+            {
+                "first": summaries[i],
+                "second": summaries[j],
+                "distance": distance,
+                "floor": upper[0, 1],
+                "below_are_copies": lower[0, 1],
+                "says": verdict,
+            }
+        )
+    return pandas().DataFrame(lines)
 
 
 def _explanations(scorer, summaries, model):
