@@ -34,6 +34,7 @@ from .mediator import (
     PartyScores,
     PredictiveValueScorer,
     RhoShapleyReward,
+    reward_gain,
 )
 from .models import MAX_MODEL_SIZE, SEPARATORS, MediatorModel
 from .party import MAX_RELEASE_SIZE, NamedRelease, check_party
@@ -42,13 +43,14 @@ _SEPARATORS = {"tab": "\t", "\\t": "\t"}
 _BYTES_PER_ENTRY = 26  # of a statistic as text
 _BYTES_OF_NAMES = 300_000
 _JSON = (".json",)
+_FEWEST_ROWS = 20  # in the folds of a gain
 
 
 def add_party_command(commands):
     """Add the command ``party`` to a command line.
 
-    Its steps are ``model``, ``release``, ``score``, ``reward``, ``predict`` and
-    ``check``.
+    Its steps are ``model``, ``release``, ``score``, ``reward``, ``gain``, ``predict``
+    and ``check``.
 
     Parameters
     ----------
@@ -68,14 +70,15 @@ def add_party_command(commands):
     """
     party = commands.add_parser(
         "party",
-        help="collaborative learning by files: model, release, score, reward, predict, "
-        "check",
+        help="collaborative learning by files: model, release, score, reward, gain, "
+        "predict, check",
     )
     steps = party.add_subparsers(required=True, metavar="STEP")
     _add_model_step(steps)
     _add_release_step(steps)
     _add_score_step(steps)
     _add_reward_step(steps)
+    _add_gain_step(steps)
     _add_predict_step(steps)
 
     check = steps.add_parser("check", help="print what a file of these steps states")
@@ -194,6 +197,19 @@ def _add_mediator_files(parser):
     parser.add_argument("--seed", type=int, default=0, help="default: %(default)s")
 
 
+def _add_gain_step(steps):
+    gain = steps.add_parser(
+        "gain",
+        help="of a party: how much better its reward predicts its rows than a model "
+        "of its other rows",
+    )
+    gain.set_defaults(run=_gain)
+    gain.add_argument("model", help="the mediator's file")
+    gain.add_argument("reward", help="your reward")
+    gain.add_argument("rows", help="the .csv file of your rows")
+    _add_reading(gain)
+
+
 def _add_predict_step(steps):
     predict = steps.add_parser(
         "predict", help="of a party: predictions of its reward for rows"
@@ -275,6 +291,8 @@ def _read_private(path, model, separator, decimal):
     """`Rows` of a party: what cannot be read is NaN or None, and no error."""
     names = (*model.columns, model.target)
     columns = read_columns(path, names, separator)
+    if not columns.cells:  # their number is public
+        raise ParameterError(str(path), "must have rows. Got a header alone.")
     d = len(model.columns)
     if model.kind == "linear":
         numbers = private_numbers(columns, d + 1, decimal)
@@ -371,6 +389,8 @@ def _write_model(options):
         f"{options.output}: the model of {len(features)} columns for the parties, "
         f"{model.fingerprint[:12]}..."
     )
+    if classes:
+        print(f"{classes[0]!r} is the negative class, {classes[1]!r} the positive one.")
     print(f"It tells means and scales of {options.points} to whoever has it.")
 
 
@@ -468,13 +488,18 @@ def _write_release(options):
     print(party.privacy_)
 
 
-def _notes(model, rows):
-    """What the party alone is told of its rows."""
+def _are_usable(model, rows):
+    """Which rows of a party could be read."""
     if model.kind == "linear":
         is_usable = np.isfinite(rows.y)
     else:
         is_usable = np.array([label is not None for label in rows.y], dtype=bool)
-    is_usable &= np.isfinite(rows.X).all(axis=1)
+    return is_usable & np.isfinite(rows.X).all(axis=1)
+
+
+def _notes(model, rows):
+    """What the party alone is told of its rows."""
+    is_usable = _are_usable(model, rows)
     X = rows.X[is_usable]
     with np.errstate(over="ignore"):
         n_clipped = np.count_nonzero(np.linalg.norm(X, axis=1) > model.x_bound)
@@ -614,29 +639,56 @@ def _reward(options):
             print(f"  {party} has {alone:.4g} by its release alone, which is more.")
 
 
+def _read_reward(path, model):
+    """The posterior of a reward, which must be of a model."""
+    named = _read(path, NamedReward, MAX_REWARD_SIZE)
+    try:
+        model.check_fingerprint(named.model)
+    except ValueError as error:
+        raise ValueError(
+            f"{path} must be a reward of the mediator's model. Got one in which {error}"
+        ) from None
+    return named.posterior
+
+
+def _gain(options):
+    model = _read_model(options.model)
+    separator, decimal = _reading(options, model)
+    posterior = _read_reward(options.reward, model)
+    rows = _read_private(options.rows, model, separator, decimal)
+    is_usable = _are_usable(model, rows)
+    y = rows.y[is_usable]
+    if model.kind == "logistic":
+        y = np.array(y.tolist())
+    if len(y) < _FEWEST_ROWS:
+        raise ParameterError(
+            options.rows,
+            f"must have at least {_FEWEST_ROWS} rows that can be read. Got {len(y)}.",
+        )
+    party = model.make_party(None)
+    gain, error = reward_gain(posterior, party, rows.X[is_usable], y)
+    print(
+        f"Your reward predicts your rows by {gain:.4g} nats per row better than a "
+        f"model of your other rows without noise (error {error:.2g})."
+    )
+
+
 def _predict(options):
     check_outputs(
         options, {"output": (".csv",)}, [options.model, options.reward, options.rows]
     )
     model = _read_model(options.model)
     separator, decimal = _reading(options, model)
-    named = _read(options.reward, NamedReward, MAX_REWARD_SIZE)
-    try:
-        model.check_fingerprint(named.model)
-    except ValueError as error:
-        raise ValueError(
-            f"{options.reward} must be a reward of the mediator's model. Got one in "
-            f"which {error}"
-        ) from None
+    posterior = _read_reward(options.reward, model)
     columns = read_columns(options.rows, model.columns, separator)
     refuse_broken_lines(columns)
     X = model.transform(public_numbers(columns, len(model.columns), decimal))
     if model.kind == "linear":
-        predictions = named.posterior.predict(X)
+        predictions = posterior.predict(X)
         predictions = model.target_centre + model.target_scale * predictions
         lines = [model.target, *map(repr, predictions.tolist())]
     else:
-        probabilities = named.posterior.predict_proba(X)[:, 1]
+        probabilities = posterior.predict_proba(X)[:, 1]
         title = f"probability of {model.classes[1]}"
         lines = [f'"{title}"', *map(repr, probabilities.tolist())]
     write_files({options.output: "\n".join(lines) + "\n"})

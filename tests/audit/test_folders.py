@@ -31,7 +31,7 @@ def test_parties_and_a_mediator_have_folders_of_their_own(fresh, tmp_path):
     people = People(tmp_path, ["mediator", "honest", "flipped"], fresh)
     rng = np.random.default_rng(0)
     people.write_table("mediator", "public.csv", patients(rng, 200))
-    people.write_table("mediator", "validation.csv", patients(rng, 200))
+    people.write_table("mediator", "validation.csv", patients(rng, 100))
     people.write_table("honest", "mine.csv", patients(rng, 400))
     people.write_table("flipped", "mine.csv", patients(rng, 400, flipped=True))
 
