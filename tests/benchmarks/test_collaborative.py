@@ -9,12 +9,17 @@ SKVALUE_NUMPYRO_PYTHON, after ``pip install numpyro`` there.
 import json
 import os
 import subprocess
-from time import perf_counter
+from time import perf_counter, process_time
 
 import numpy as np
 import pytest
 
-from skvalue.collaborative import BayesianLinear, BayesianSurpriseScorer
+from skvalue.collaborative import (
+    BayesianLinear,
+    BayesianSurpriseScorer,
+    GramRelease,
+    PredictiveValueScorer,
+)
 
 from .compare import parties, releases
 
@@ -35,6 +40,40 @@ def eigenvalue_problems():
     A = rng.standard_normal((100_000, 3, 3))
     A += np.swapaxes(A, 1, 2)
     return lambda: np.linalg.eigh(A)
+
+
+def bad_parties(n, n_flipped):
+    """Releases of parties of 1,000 rows, of which the first have targets of wrong sign.
+
+    Also validation points of the others' distribution.
+    """
+    rng = np.random.default_rng(0)
+    w = np.array([0.8, 0.2, -0.4])
+
+    def draw(n_rows):
+        X = rng.standard_normal((n_rows, 3)) / 2.6
+        return X, X @ w + 0.2 * rng.standard_normal(n_rows)
+
+    released = []
+    for i in range(n):
+        X, y = draw(1000)
+        sign = -1 if i < n_flipped else 1
+        party = GramRelease(1.0, noise_random_state=i).fit(X, sign * y)
+        released.append(party.release_)
+    return released, draw(500)
+
+
+# At most 20 CPU seconds with any number of BLAS threads.
+@pytest.mark.parametrize("n_flipped", [0, 1, 3])
+def test_twelve_parties_are_valued_in_20_cpu_seconds(n_flipped, capsys):
+    released, (X_val, y_val) = bad_parties(12, n_flipped)
+    start = process_time()
+    scorer = PredictiveValueScorer(BayesianLinear(), random_state=0)
+    scorer.fit(released, X_val=X_val, y_val=y_val)
+    seconds = process_time() - start
+    with capsys.disabled():
+        print(f"\n12 parties, {n_flipped} of them flipped: {seconds:.1f} CPU s")
+    assert seconds < 20
 
 
 # On the two cores these were set on, the problems took 0.15 to 0.25 s, and 3, 10, 12

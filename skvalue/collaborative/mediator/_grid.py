@@ -25,7 +25,7 @@ def grid_particles(model, logliks, design):
     """
     particles = _nodes(model, logliks, _first_nodes(model, logliks))
     for refinement in range(_MAX_REFINEMENTS + 1):
-        surprises = evaluate(Surprise().bind(particles), particles, design.masks)
+        surprises = evaluate(Surprise(), particles, design.masks)
         is_weak = surprises.ess < _MIN_NODES
         if not is_weak.any():
             return particles, surprises, None

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..._utils.fits import set_fitted_state
+from ..._utils.parallel import one_blas_thread
 from ..._utils.sklearn import HasMethods, Interval
 from ..._utils.warned import warn
 from ...semivalues import check_semivalue
@@ -124,10 +125,7 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
         values, replicates, ess = surprises
         points = None
         if not isinstance(utility, Surprise):
-            bound_utility = utility.bind(particles)
-            values, replicates, points = evaluate(
-                bound_utility, particles, design.masks
-            )
+            values, replicates, points = evaluate(utility, particles, design.masks)
         is_empty = ~design.masks.any(axis=1)
         values[is_empty] = 0.0
         replicates[is_empty] = 0.0
@@ -179,17 +177,18 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
             return grid_particles(bound.model, logliks, design)
         n_particles = self.n_particles
         if n_particles is None:
-            # Above `EXACT_PARTIES` fewer, so that their total number does not grow.
-            fewer = 600 * (EXACT_PARTIES + 1) // (len(logliks) + 1)
-            n_particles = max(160, min(600, fewer))
-        return sample_particles(
-            bound.model,
-            logliks,
-            design,
-            n_particles=n_particles,
-            min_ess=self.min_ess,
-            rng=rng,
-        )
+            # Fewer for more parties, so that their total number does not grow.
+            n_particles = 800 * (EXACT_PARTIES + 1) // (len(logliks) + 1)
+            n_particles = max(200, min(2000, n_particles))
+        with one_blas_thread():
+            return sample_particles(
+                bound.model,
+                logliks,
+                design,
+                n_particles=n_particles,
+                min_ess=self.min_ess,
+                rng=rng,
+            )
 
     # Posteriors -----------------------------------------------------------------------
 

@@ -12,7 +12,10 @@ from scipy.special import logsumexp
 from sklearn import get_config
 from sklearn.utils import gen_batches
 
+from ..._utils.parallel import one_blas_thread
+
 _BLOCK_SIZE = 4_000_000  # log-likelihoods in a block of coalitions
+_MIN_LOG_WEIGHT = -37.0  # relative to the largest; smaller ones are below rounding
 _MIN_DENSITY = 1e-280  # smaller means of densities are computed from their logarithms
 
 
@@ -33,13 +36,23 @@ class PredictiveValues(NamedTuple):
 
 
 def evaluate(utility, particles, masks):
-    """The records of a bound utility for all coalitions (masks of parties), as one."""
-    batches = gen_batches(len(masks), max(1, _BLOCK_SIZE // len(particles.loglik)))
-    blocks = [
-        utility(masks[batch].astype(float) @ particles.loglik.T) for batch in batches
-    ]
-    record = type(blocks[0])
-    return record(*(np.concatenate(column) for column in zip(*blocks)))
+    """The record of a utility for all coalitions (masks of parties).
+
+    The loop over blocks of validation points is the outer one, so that what is computed
+    of a block is computed once.
+    """
+    batch_size = max(1, _BLOCK_SIZE // len(particles.loglik))
+    by_points = []
+    with one_blas_thread():
+        for block in utility.blocks(particles):
+            value_of = block.bind(particles)
+            records = [
+                value_of(masks[batch].astype(float) @ particles.loglik.T)
+                for batch in gen_batches(len(masks), batch_size)
+            ]
+            record = type(records[0])
+            by_points.append(record(*map(np.concatenate, zip(*records))))
+    return utility.merge(by_points)
 
 
 def surprise(particles, rows):
@@ -73,6 +86,14 @@ class Surprise:
 
     power_grid = (1.0,)
 
+    def blocks(self, particles):
+        """The utility alone: it has no validation points."""
+        return [self]
+
+    def merge(self, records):
+        """The record of the only block."""
+        return records[0]
+
     def bind(self, particles):
         """The function that gives `SurpriseValues` of rows (R, J)."""
         return partial(surprise, particles)
@@ -93,11 +114,33 @@ class PredictiveGain:
         self.X = X
         self.y = y
 
-    def bind(self, particles):
-        """The function that gives `PredictiveValues` of rows (R, J)."""
+    def blocks(self, particles):
+        """The gains on blocks of points, whose densities fit into memory."""
+        return [self._of_points(block) for block in self._slices(particles)]
+
+    def _of_points(self, points):
+        """The gain on a slice of the points."""
+        X = None if self.X is None else self.X[points]
+        return PredictiveGain(self.model, X, self.y[points])
+
+    def _slices(self, particles):
+        """Slices of points, whose densities at all particles fit into memory."""
         bytes_per_point = 32 * len(particles.phi)
         block_size = int(get_config()["working_memory"] * 2**20 / bytes_per_point)
-        blocks = list(gen_batches(len(self.y), max(1, block_size)))
+        return list(gen_batches(len(self.y), max(1, block_size)))
+
+    def merge(self, records):
+        """The record of all points, from those of blocks of points."""
+        points = np.concatenate([record.points for record in records], axis=1)
+        replicates = sum(
+            record.replicates * record.points.shape[1] for record in records
+        )
+        n_points = points.shape[1]
+        return PredictiveValues(points.mean(axis=1), replicates / n_points, points)
+
+    def bind(self, particles):
+        """The function that gives `PredictiveValues` of rows (R, J)."""
+        blocks = self._slices(particles)
 
         @lru_cache(maxsize=1)
         def densities(number):
@@ -113,17 +156,29 @@ class PredictiveGain:
         # The first row is the prior.
         log_weights = np.concatenate([np.zeros((1, len(particles.phi))), rows])
         log_weights += particles.log_base
-        weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
-        replicate_weights = weights
-        if particles.n_replicates > 1:
-            replicate_weights = weights * np.exp(particles.log_ratio)
-        replicate_size = len(particles.phi) // particles.n_replicates
+        log_weights -= log_weights.max(axis=1, keepdims=True)
+
+        # Particles of no weight in any row are left out: most of them, where rows are
+        # of parties that agree, and others do not.
+        is_used = log_weights.max(axis=0) > _MIN_LOG_WEIGHT
+        n_replicates = particles.n_replicates
+        members = [
+            group[is_used[group]]
+            for group in np.split(np.arange(len(is_used)), n_replicates)
+        ]
+        weights = [np.exp(log_weights[:, group]) for group in members]
+        masses = np.array([replicate.sum(axis=1) for replicate in weights])
 
         points = np.empty((len(rows), len(self.y)))
-        replicates = np.zeros((len(rows), particles.n_replicates))
+        replicates = np.zeros((len(rows), n_replicates))
         for number, block in enumerate(blocks):
             table, top = densities(number)
-            log_means = _log_means(weights, table)
+
+            # The sum over all particles is that of the sums over replicates.
+            sums = [
+                replicate @ table[group] for replicate, group in zip(weights, members)
+            ]
+            log_means = _log_quotients(sum(sums), masses.sum(axis=0))
 
             # Where the mean of a point underflows, it is computed from logarithms.
             for k in np.flatnonzero(np.isneginf(log_means).any(axis=0)):
@@ -133,9 +188,8 @@ class PredictiveGain:
                 log_means[:, k] -= logsumexp(log_weights, axis=1)
 
             points[:, block] = log_means[1:] - log_means[0]
-            for g in range(particles.n_replicates):
-                members = slice(g * replicate_size, (g + 1) * replicate_size)
-                in_replicate = _log_means(replicate_weights[:, members], table[members])
+            for g in range(n_replicates):
+                in_replicate = _log_quotients(sums[g], masses[g])
                 in_replicate = np.where(
                     np.isfinite(in_replicate), in_replicate, log_means
                 )
@@ -154,8 +208,8 @@ class PredictiveGain:
         return self.model.predict_logpdf(phi, X, self.y[points])
 
 
-def _log_means(weights, densities):
-    """Logarithms of weighted means of densities; -inf where they underflow."""
+def _log_quotients(sums, masses):
+    """Logarithms of sums (R, V) of densities over masses (R,); -inf where too small."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        means = (weights @ densities) / weights.sum(axis=1, keepdims=True)
+        means = sums / masses[:, None]
         return np.log(np.where(means > _MIN_DENSITY, means, 0.0))

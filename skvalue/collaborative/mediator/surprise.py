@@ -42,10 +42,10 @@ class BayesianSurpriseScorer(PartyScorer):
         by splitting up under two names: in any game their values sum to that of the
         party. Pay such values with `skvalue.rewards.payments`.
     n_particles : int, default=None
-        Number of particles of each sampled posterior. None takes 600, and fewer above
-        12 parties, such that their total number does not grow. A model of one parameter
-        with a method ``prior_quantile(u)``, such as `GaussianMean`, is integrated on a
-        grid.
+        Number of particles of each sampled posterior. None takes 2,000, and fewer above
+        4 parties, such that their total number does not grow: 800 of 12. A model of one
+        parameter with a method ``prior_quantile(u)``, such as `GaussianMean`, is
+        integrated on a grid.
     n_permutations : int, default=400
         Number of permutations of the parties, in pairs of reversed ones, above 12
         parties. Up to 12, all coalitions are evaluated.
