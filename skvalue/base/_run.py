@@ -35,9 +35,9 @@ class Run:
     lines after it make a `Result` of what was done until then, or return None if that
     has no values.
 
-    If the first tenth of a known number of steps, or 30 seconds of work, show that the
-    fit takes more than a minute, a message is logged once. Fits that callbacks watch,
-    with `max_time` or that are private log none.
+    If the first tenth of a known number of steps or of a preparation, or 30 seconds of
+    work, show that the fit takes more than a minute, a message is logged once. Fits
+    that callbacks watch, with `max_time` or that are private log none.
 
     Parameters
     ----------
@@ -74,6 +74,9 @@ class Run:
         self._what = ""
         self._warnings = []
         self._is_announced = False
+        self._start = time.perf_counter()
+        # When the preparation of the loop began, see `prepared`.
+        self._prepares_from = None
 
     @contextmanager
     def steps(self, n, what):
@@ -186,6 +189,27 @@ class Run:
                 yield result
                 del result  # it may be large, and the next one is being made
                 done()
+
+    def prepared(self, n_done, n_parts, loop_seconds):
+        """Count parts of a preparation that may take longer than the loop after it.
+
+        Parameters
+        ----------
+        n_done : int
+            Number of parts that are done: 0 where the preparation begins.
+        n_parts : int
+            Number of all parts.
+        loop_seconds : float
+            How long the loop takes, about.
+        """
+        now = time.perf_counter()
+        if n_done == 0:
+            self._prepares_from = now
+            return
+        measured = now - self._prepares_from
+        if n_done >= _SURE_FRACTION * n_parts and measured > _MIN_SECONDS:
+            remaining = measured / n_done * (n_parts - n_done)
+            self._announce(now - self._start + remaining + loop_seconds)
 
     def fits(self, function, tasks, n_jobs):
         """Results of tasks that train models, in order; their warnings are counted.
@@ -316,7 +340,7 @@ class _Forecast:
         if is_sure and measured > _MIN_SECONDS:
             seconds = measured / (self._n_evaluated - self._n_first)
             remaining = seconds * max(self._planned - self._n_evaluated, 0)
-            self._run._announce(now - self._start + remaining)
+            self._run._announce(now - self._run._start + remaining)
 
 
 class _Steps:
@@ -366,7 +390,7 @@ class _Steps:
         is_sure = n_done >= _SURE_FRACTION * self._n_steps or measured > _SURE_SECONDS
         if is_sure and measured > _MIN_SECONDS:
             remaining = measured / (n_done - self._n_not_measured) * self._n_left
-            self._run._announce(now - self._start + remaining)
+            self._run._announce(now - self._run._start + remaining)
 
 
 def _noise_warnings(result):

@@ -153,7 +153,17 @@ def shuffled_batches(n, size, rng):
             yield np.sort(order[start : start + size]), size
 
 
-def public_run_rate(make_utility, X, y, rng, *, n_steps, clip, noise_std):
+def public_run_rate(
+    make_utility,
+    X,
+    y,
+    rng,
+    *,
+    n_steps,
+    clip,
+    noise_std,
+    rehearsed=lambda n_done, n_runs: None,
+):
     """Learning rate of a run, from runs on validation points (X, y), which are public.
 
     ``make_utility(points)`` evaluates on those points; the run is on the others, with
@@ -161,12 +171,16 @@ def public_run_rate(make_utility, X, y, rng, *, n_steps, clip, noise_std):
     smallest of `RUN_RATES` with at least nine tenths of the best gain of utility, among
     those at which values to first order sum to at most 1.25 times the gain: of larger
     rates values say little.
+
+    ``rehearsed(n_done, n_runs)`` is called before the first run and after each.
     """
     n_rates = len(RUN_RATES)
     gains = np.zeros(n_rates)
     sums = np.zeros(n_rates)
     n = len(y)
-    for _ in range(_REPEATS):
+    n_runs = _REPEATS * n_rates
+    rehearsed(0, n_runs)
+    for part in range(_REPEATS):
         order = rng.permutation(n)
         train = np.sort(order[: (n + 1) // 2])
         test = np.sort(order[n // 2 :])
@@ -180,6 +194,7 @@ def public_run_rate(make_utility, X, y, rng, *, n_steps, clip, noise_std):
                 gain, total = _rehearsal(run, rows, noise)
             gains[number] += gain
             sums[number] += total
+            rehearsed(part * n_rates + number + 1, n_runs)
     usable = np.isfinite(gains) & (sums <= _MAX_RATIO * gains)
     return smallest_rate(RUN_RATES, np.where(usable, gains, -np.inf), 0.9)
 

@@ -3,6 +3,7 @@
 Wang, Mittal, Song and Jia, "Data Shapley in One Training Run" (ICLR 2025).
 """
 
+import time
 from dataclasses import replace
 from functools import lru_cache
 from itertools import count
@@ -42,6 +43,7 @@ from ._gradient_models import PublicUnits, check_model, public_units
 # The task of each built-in model; None if it depends on the target.
 _TASKS = {"auto": None, "softmax": "classification", "linear": "regression"}
 
+_N_TIMED = 4  # steps that are timed
 _N_ERROR_DRAWS = 16  # of noise, for standard errors: each costs as much as a run
 
 
@@ -359,7 +361,7 @@ class InRunShapleyValuer(BaseValuer):
             noise_std = release.noise.scale
         rate = self.learning_rate
         if rate == "auto":
-            rate = self._public_rate(problem, clip, noise_std)
+            rate = self._public_rate(problem, clip, noise_std, run)
         rate = float(rate)
         n_splits = len(problem.splits)
         seeds = np.random.SeedSequence(seed_of(self.random_state)).spawn(n_splits)
@@ -475,7 +477,7 @@ class InRunShapleyValuer(BaseValuer):
         model.check_transforms(rows)
         return Utility(model, rows, weights)
 
-    def _public_rate(self, problem, clip, noise_std):
+    def _public_rate(self, problem, clip, noise_std, run):
         """The rate, from runs on the validation points with as much noise."""
         split = problem.splits[0]
         points = split.points
@@ -486,6 +488,12 @@ class InRunShapleyValuer(BaseValuer):
         def make_utility(numbers):
             return self._utility_on(points[numbers], units, problem.n_classes)
 
+        # It may take longer than the run. Private fits and those of modules are not
+        # announced before their loop.
+        options = {}
+        if self._is_built_in and not self._is_private:
+            seconds = self._seconds_of_runs(problem, clip)
+            options["rehearsed"] = lambda *numbers: run.prepared(*numbers, seconds)
         return public_run_rate(
             make_utility,
             X,
@@ -494,7 +502,27 @@ class InRunShapleyValuer(BaseValuer):
             n_steps=self.n_steps,
             clip=clip,
             noise_std=noise_std / n_summed,
+            **options,
         )
+
+    def _seconds_of_runs(self, problem, clip):
+        """How long the steps of all splits take, by those of a short run."""
+        split = problem.splits[0]
+        n_rows = problem.n_rows(split)
+        units = self._units(problem, split.points)
+        utility = self._utility_on(split.points, units, problem.n_classes)
+        rows = utility.model.rows(*units.standardize(*problem.rows(split)))
+        rng = np.random.default_rng(0)
+        start = utility.model.start(rng)
+        training = Run(utility, n_rows, clip, 0.0, self.order, thetas=[start])
+        batches = shuffled_batches(n_rows, self.batch_size, rng)
+        steps = descend(training, rows, batches, 1 + _N_TIMED)
+        next(steps)  # touches memory for the first time
+        start = time.perf_counter()
+        for _ in steps:
+            pass
+        seconds = (time.perf_counter() - start) / _N_TIMED
+        return len(problem.splits) * self.n_steps * seconds
 
     # Privacy --------------------------------------------------------------------------
 
