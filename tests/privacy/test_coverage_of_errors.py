@@ -60,7 +60,8 @@ def test_two_errors_cover_the_values_without_noise(method, sizes, labels, epsilo
 def test_one_cell_of_each_method(method):
     # Of so few releases the size of the errors says more than how many are within two.
     line = measure(method, "equal", "noisy", 2.0, n_releases=6)
-    assert line.share >= 0.8, line
+    lowest = EXCEPTIONS[method].lowest if method in EXCEPTIONS else LOWEST
+    assert line.share >= lowest - 0.1, line
     smallest_ratio = 0.1 if method in EXCEPTIONS else 0.4
     assert smallest_ratio <= line.error_ratio <= 1.5, line
 
