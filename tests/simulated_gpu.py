@@ -26,7 +26,18 @@ _CROSSING = {_ATEN.copy_.default, _ATEN._to_copy.default}
 # Places, the second argument, may be named by tensors of the CPU.
 _INDEXING = {_ATEN.index.Tensor, _ATEN.index_put_.default, _ATEN.index_put.default}
 _SCANS = {_ATEN.cumsum.default, _ATEN.cumsum.out}
+# What waits for the device: its numbers decide what the CPU does.
+_WAITING = {
+    _ATEN._local_scalar_dense.default,
+    _ATEN.nonzero.default,
+    _ATEN.masked_select.default,
+    _ATEN.equal.default,
+    _ATEN.is_nonzero.default,
+}
 _CURRENT = local()
+
+# Operations at which the CPU waits for the device, while `count_waits` counts them.
+_WAITS = []
 
 
 class OnDevice(torch.Tensor):
@@ -60,6 +71,8 @@ def _run(operation, args, kwargs):
     """An operation of which a tensor, or the result, is on the device."""
     leaves = tree_leaves((args, kwargs))
     wrappers = {id(leaf.inner): leaf for leaf in leaves if isinstance(leaf, OnDevice)}
+    if _WAITS:
+        _note_wait(operation, args, kwargs, leaves)
     _refuse_two_devices(operation, args, leaves)
     if wrappers and torch.get_deterministic_debug_mode() == 2:
         _refuse_without_an_order(operation, args)
@@ -90,6 +103,40 @@ def _run(operation, args, kwargs):
         if wrapper.shape != inner.shape or wrapper.stride() != inner.stride():
             _reshape(wrapper)
     return tree_map(wrap, result)
+
+
+@contextmanager
+def count_waits():
+    """Context that yields a list, to which each wait for the device is added.
+
+    The CPU waits when it copies to the device or from it, as from memory that is not
+    pinned, and when it reads a number.
+    """
+    waits = []
+    _WAITS.append(waits)
+    try:
+        yield waits
+    finally:
+        _WAITS.remove(waits)
+
+
+def _note_wait(operation, args, kwargs, leaves):
+    """Add an operation to the lists of `count_waits` if the CPU waits for it."""
+    on_device = {
+        type(leaf) is OnDevice for leaf in leaves if isinstance(leaf, torch.Tensor)
+    }
+    if kwargs.get("device") is not None:
+        on_device.add(torch.device(kwargs["device"]).type == NAME)
+    crosses = operation in _CROSSING and len(on_device) > 1
+    if operation in _INDEXING:
+        # Places of the CPU are copied; those of a mask are counted first.
+        places = [leaf for leaf in tree_leaves(args[1]) if leaf is not None]
+        crosses = any(type(place) is not OnDevice for place in places) or any(
+            place.dtype == torch.bool for place in places
+        )
+    if crosses or operation in _WAITING:
+        for waits in _WAITS:
+            waits.append(str(operation))
 
 
 def _refuse_two_devices(operation, args, leaves):

@@ -1,18 +1,22 @@
 """The protocol of models with losses of rows, and a utility at validation points."""
 
 from abc import ABCMeta, abstractmethod
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+
+from ..privacy import clip_and_noise, clip_rows
 
 
 class RowModel(metaclass=ABCMeta):
     """The losses of rows under a model, with derivatives by its parameters.
 
-    Parameters are a flat float64 array (p,). Rows are in a form of the model: see
-    `rows`; they have a length, and are indexed. `numerics_context` is the context of a
-    training.
+    Parameters are a flat float64 array (p,), or one of `vectors` on the device of the
+    model; derivatives are in the library of the parameters. Rows are in a form of the
+    model: see `rows`; they have a length, and are indexed. `numerics_context` is the
+    context of a training.
     """
 
     n_parameters: int
@@ -56,7 +60,8 @@ class RowModel(metaclass=ABCMeta):
         """The mean gradient of rows, and a function of a direction c of parameters.
 
         It returns the derivatives of the product of the gradient and c by the
-        parameters, and by the weights of the rows, and may be called once.
+        parameters, and by the weights of the rows, as `vectors`, and may be called
+        once.
         """
 
     @abstractmethod
@@ -71,6 +76,45 @@ class RowModel(metaclass=ABCMeta):
         """Parameters in the model's library, in which long trainings step."""
         return theta
 
+    # Runs of steps on a device, which do not wait for it after each step -------------
+
+    def taking_steps(self):
+        """Context of some steps."""
+        return nullcontext()
+
+    def steps_at_a_time(self, n_rows):
+        """Number of steps that a run takes before their results are read."""
+        return 1
+
+    def vectors(self, array):
+        """Numbers in float64, in the library and on the device of the model."""
+        return np.asarray(array, dtype=np.float64)
+
+    def vectors_of(self, arrays):
+        """Several arrays (k_i,) as `vectors`, copied to the device at once; a list."""
+        return arrays
+
+    def arrays(self, vectors):
+        """Several `vectors` as arrays, copied from the device at once; a list."""
+        return vectors
+
+    def batches(self, rows, batches, is_secret=False):
+        """Yield the rows of each batch: an index of rows, or None for all.
+
+        All indices go to the device together. ``is_secret`` as in
+        `gradient_sum_and_products`.
+        """
+        for batch in batches:
+            yield rows if batch is None else rows[batch]
+
+    def clipped(self, gradients, max_norm):
+        """Gradients (b, p), clipped as by `clip_rows`."""
+        return clip_rows(gradients, max_norm)
+
+    def noisy(self, vector, noise, scale):
+        """A vector (p,) with noise of this scale, see `clip_and_noise`."""
+        return clip_and_noise(vector[None], None, noise[None], scale)[0]
+
 
 @dataclass(frozen=True, eq=False)
 class Utility:
@@ -80,6 +124,10 @@ class Utility:
     points: Any  # rows of the model
     weights: np.ndarray
     scale: float = 1.0
+
+    def on_device(self):
+        """The same, with weights on the device, for many gradients."""
+        return replace(self, weights=self.model.vectors(self.weights))
 
     def value(self, theta):
         """The utility."""

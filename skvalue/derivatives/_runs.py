@@ -9,12 +9,11 @@ Run", ICLR 2025, Theorems 3 and 4).
 """
 
 from dataclasses import dataclass, field
-from itertools import repeat
+from itertools import count, islice, repeat
 
 import numpy as np
 
 from .._utils.parallel import tiles
-from ..privacy import clip_and_noise
 from ._noise import summed_bound
 from ._public import smallest_rate
 from ._row_models import Utility
@@ -77,51 +76,86 @@ def descend(run, rows, batches, n_steps, draw=None):
 
     ``rows`` are those of the model. ``batches`` yields indices of rows, or None for
     all. With ``draw``, noise is added to the sum of clipped gradients of each step,
-    which is divided by the public size of `batches`.
+    which is divided by the public size of `batches`. On a GPU some steps are taken
+    before the first of them is yielded.
     """
-    utility = run.utility
-    model = utility.model
+    n_at_a_time = run.utility.model.steps_at_a_time(len(rows))
+    for steps in tiles(n_steps, n_at_a_time) if n_steps else []:
+        drawn = list(islice(batches, steps.stop - steps.start))
+        with run.utility.model.taking_steps():
+            taken = _take_steps(run, rows, drawn, range(steps.start, steps.stop), draw)
+        for t, (batch, size), theta, products in zip(count(steps.start), drawn, *taken):
+            if not np.isfinite(theta).all():
+                raise ValueError(
+                    "learning_rate must be smaller: the parameters diverged in step "
+                    f"{t}. Got {run.learning_rate:g}."
+                )
+            run.thetas.append(theta)
+            # Samples of a private run are secret.
+            run.batches.append(batch if draw is None else None)
+            yield batch, -run.learning_rate / size * products[0]
+
+
+def _take_steps(run, rows, batches, steps, draw):
+    """The steps of a run with some numbers, without an end in between.
+
+    ``batches`` has an index of rows, or None, and a size for each. Returns the
+    parameters after each step, and the products of the rows of each batch, as arrays.
+    """
+    model = run.utility.model
+    utility = run.utility.on_device()
     max_norm = run.max_norm
-    for t, (batch, size) in zip(range(n_steps), batches):
-        theta = run.thetas[t]
-        batch_rows = rows if batch is None else rows[batch]
+    theta = model.vectors(run.thetas[-1])
+    noise = None
+    if draw is not None:
+        noise = np.stack([draw((1, model.n_parameters), (t,))[0] for t in steps])
+        noise = model.vectors(noise)
+    is_secret = draw is not None and batches[0][0] is not None
+
+    thetas = []
+    products = []
+    indices = [batch for batch, _ in batches]
+    for number, batch_rows in enumerate(model.batches(rows, indices, is_secret)):
+        _, size = batches[number]
         direction = utility.gradient(theta)[None]
-        is_secret = draw is not None and batch is not None
-        total, products = model.gradient_sum_and_products(
+        total, of_batch = model.gradient_sum_and_products(
             theta, batch_rows, direction, max_norm, is_secret
         )
         if draw is not None:
-            noise = draw((1, len(total)), (t,))
-            total = clip_and_noise(total[None], None, noise, draw.scale)[0]
+            total = model.noisy(total, noise[number], draw.scale)
         step = -run.learning_rate / size * total
-        if not np.isfinite(step).all():
-            raise ValueError(
-                "learning_rate must be smaller: the parameters diverged in step "
-                f"{t}. Got {run.learning_rate:g}."
-            )
         if run.order == 2:
             # To second order, products are with the gradient in the middle of the step.
             direction = utility.gradient(theta, step)[None]
-            _, products = model.gradient_sum_and_products(
+            _, of_batch = model.gradient_sum_and_products(
                 theta, batch_rows, direction, max_norm
             )
-        run.thetas.append(theta + step)
-        # Samples of a private run are secret.
-        run.batches.append(batch if draw is None else None)
-        yield batch, -run.learning_rate / size * products[0]
+        theta = theta + step
+        thetas.append(theta)
+        products.append(of_batch)
+    n_steps = len(thetas)
+    results = model.arrays(thetas + products)
+    return results[:n_steps], results[n_steps:]
 
 
 def value_rows(run, rows):
     """Values of rows along a run; each is in every step, with weight ``1 / run.n``."""
-    values = np.zeros(len(rows))
+    model = run.utility.model
+    utility = run.utility.on_device()
+    values = model.vectors(np.zeros(len(rows)))
     max_norm = run.max_norm
-    for t, theta in enumerate(run.thetas[:-1]):
-        direction = run.utility.gradient(theta, run.direction(t))[None]
-        _, products = run.utility.model.gradient_sum_and_products(
-            theta, rows, direction, max_norm
-        )
-        values -= run.learning_rate / run.n * products[0]
-    return values
+    n_steps = len(run.thetas) - 1
+    for steps in tiles(n_steps, model.steps_at_a_time(0)) if n_steps else []:
+        thetas = model.vectors(np.stack(run.thetas[steps.start : steps.stop + 1]))
+        with model.taking_steps():
+            for t in range(steps.stop - steps.start):
+                step = None if run.order == 1 else thetas[t + 1] - thetas[t]
+                direction = utility.gradient(thetas[t], step)[None]
+                _, products = model.gradient_sum_and_products(
+                    thetas[t], rows, direction, max_norm
+                )
+                values = values - run.learning_rate / run.n * products[0]
+    return model.arrays([values])[0]
 
 
 def point_values(run, rows):
@@ -201,17 +235,20 @@ def public_run_rate(
 
 def _rehearsal(run, rows, noise):
     """Gain of utility in a run on public rows, and the sum of first-order values."""
-    utility = run.utility
+    model = run.utility.model
+    utility = run.utility.on_device()
     max_norm = run.max_norm
-    (theta,) = run.thetas
-    no_directions = np.zeros((0, len(theta)))
-    before = utility.value(theta)
-    total = 0.0
-    for of_step in noise:
-        gradient, _ = utility.model.gradient_sum_and_products(
-            theta, rows, no_directions, max_norm
-        )
-        step = -run.learning_rate * (gradient / run.n + of_step)
-        total += utility.gradient(theta) @ step
-        theta = theta + step
-    return utility.value(theta) - before, total
+    (start,) = run.thetas
+    no_directions = model.vectors(np.zeros((0, len(start))))
+    theta = model.vectors(start)
+    total = model.vectors(np.zeros(1))
+    for steps in tiles(len(noise), model.steps_at_a_time(0)):
+        for of_step in model.vectors(noise[steps]):
+            gradient, _ = model.gradient_sum_and_products(
+                theta, rows, no_directions, max_norm
+            )
+            step = -run.learning_rate * (gradient / run.n + of_step)
+            total = total + utility.gradient(theta) @ step
+            theta = theta + step
+    end, total = model.arrays([theta, total])
+    return run.utility.value(end) - run.utility.value(start), float(total[0])

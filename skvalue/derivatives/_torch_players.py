@@ -1,6 +1,7 @@
 """Players that train a module by clipped gradients. Importing this imports torch."""
 
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -10,7 +11,7 @@ from .._utils.parallel import tiles
 from .._utils.torch_device import default_settings
 from ..privacy import grid_width
 from ._players import GradientModel, checked_step_weights, released_bound
-from ._torch_rows import TorchRowModel
+from ._torch_rows import TorchRowModel, with_noise
 
 # Rows of a large network per batch on a CPU: smaller batches are slower.
 _MIN_ROWS = 16
@@ -19,6 +20,70 @@ _LARGEST_NORM = 1e140  # of rows whose sum has a finite norm
 
 # Bytes of a CPU's cache for the steps of many walks, or for validation points.
 _CACHE = 2**24
+
+
+class Players(NamedTuple):
+    """Numbers (b,) of players; those on the CPU decide the sizes of arrays."""
+
+    numbers: np.ndarray
+    on_device: torch.Tensor
+
+    @classmethod
+    def of(cls, numbers, device):
+        """Those of an array."""
+        numbers = np.asarray(numbers)
+        return cls(numbers, torch.as_tensor(numbers, device=device))
+
+    def at(self, places):
+        """Those at a slice of places."""
+        return Players(self.numbers[places], self.on_device[places])
+
+
+class _Inputs(NamedTuple):
+    """What the steps of b walks along m players need, on the device.
+
+    Parameters
+    ----------
+    theta : tensor of shape (b, p)
+        Parameters at the start.
+    players, rates : tensors of shape (b, m)
+        The players, and the lengths of their steps.
+    noise, grids : tensors of shape (b, m, p) and (b, m, 1), or None
+        Noise, and the widths of the grids to which sums with it are rounded.
+    past : tensor of shape (b, m, p) or None
+        Means of the releases before.
+    """
+
+    theta: torch.Tensor
+    players: torch.Tensor
+    rates: torch.Tensor
+    noise: torch.Tensor | None
+    grids: torch.Tensor | None
+    past: torch.Tensor | None
+
+
+class _Steps(NamedTuple):
+    """Steps of b walks along m players, on the device.
+
+    Parameters
+    ----------
+    path : tensor of shape (b, m + 1, p)
+        Parameters.
+    theta : tensor of shape (b, p)
+        The last of them, in float64.
+    norms : tensor of shape (b, m)
+        Norms of gradients.
+    past : tensor of shape (b, m, p) or None
+        Means of the releases.
+    are_finite : tensor of shape ()
+        False if a mean was not finite, and was not computed again row by row.
+    """
+
+    path: torch.Tensor
+    theta: torch.Tensor
+    norms: torch.Tensor
+    past: torch.Tensor | None
+    are_finite: torch.Tensor
 
 
 class TorchGradientModel(GradientModel):
@@ -93,6 +158,8 @@ class TorchGradientModel(GradientModel):
         self.n_players = len(counts)
         self.step_weights = checked_step_weights(step_weights, self.n_players)
         self._bounds = np.concatenate([[0], np.cumsum(counts)])
+        self._n_rows = counts
+        self._bounds_on_device = self._to_device(self._bounds)
         rows.check_transforms(self._points)
 
         self._basis = None
@@ -118,8 +185,9 @@ class TorchGradientModel(GradientModel):
         size, _ = self.batch_size(len(players))
         gradients = []
         for tile in tiles(len(players), size):
+            of_players = Players.of(players[tile], self.device)
             of_tile = self._gradients_together(
-                self.rows.tensor(thetas[tile]), players[tile]
+                self.rows.tensor(thetas[tile]), of_players
             )
             gradients.append(of_tile.cpu().numpy())
         return np.concatenate(gradients)
@@ -130,7 +198,7 @@ class TorchGradientModel(GradientModel):
         On a CPU, as many walks as fit into its cache, since more are not faster; for
         large parties or networks that is one.
         """
-        longest = int(np.diff(self._bounds).max(initial=1))
+        longest = int(self._n_rows.max(initial=1))
         n_bytes = (
             longest * self._bytes_of_a_row(self.unit == "example")
             + 40 * self.rows.n_parameters
@@ -138,47 +206,85 @@ class TorchGradientModel(GradientModel):
         room = self._memory() // 2
         room_of_walks = min(room, _CACHE) if self.device == "cpu" else room
         n_together = int(max(1, min(n_walks, room_of_walks // n_bytes)))
-        n_steps = room // (n_together * 20 * self.n_parameters)
+        n_steps = room // (n_together * 32 * self.n_parameters)
         return n_together, int(max(1, n_steps))
 
     @default_settings()
     def walk(self, orders, rates, noise, noise_std, thetas, past=None, weight=1.0, t=1):
-        """One step of all walks at a time."""
-        device = self.device
-        n_walks, n_steps = orders.shape
-        theta = torch.as_tensor(thetas, dtype=torch.float64, device=device)
-        rates = np.reshape(rates, (n_walks, 1))
-        rates = torch.as_tensor(rates * self.step_weights[orders], device=device)
-        grids = grid_width(noise_std)[:, None]
-        path = torch.empty(
-            (n_walks, n_steps + 1, theta.shape[1]), dtype=self.dtype, device=device
+        """One step of all walks at a time.
+
+        What the steps need goes to the device before the first, and comes back after
+        the last: a step does not wait for the device.
+        """
+        rates = np.reshape(rates, (len(orders), 1)) * self.step_weights[orders]
+        inputs = _Inputs(
+            theta=self._to_device(np.asarray(thetas, dtype=np.float64)),
+            players=self._to_device(orders),
+            rates=self._to_device(rates),
+            noise=None,
+            grids=None,
+            past=None if past is None else self._to_device(past[orders]),
         )
-        path[:, 0] = theta
-        norms = torch.empty((n_walks, n_steps), dtype=torch.float64, device=device)
-        for s in range(n_steps):
-            players = orders[:, s]
-            release = self._gradients_together(theta.to(self.dtype), players)
-            norms[:, s] = torch.linalg.vector_norm(release, dim=1)
-            if len(noise[0]):
-                of_step = np.array([of_walk[s] for of_walk in noise])
-                release = _with_noise(release, of_step, grids[players])
+        if len(noise[0]):
+            grids = grid_width(noise_std)[orders]
+            inputs = inputs._replace(
+                noise=self._to_device(np.array(noise)),
+                grids=self._to_device(grids[:, :, None]),
+            )
+        # Means that are not finite are rare. If there are some, the steps are taken
+        # again, now row by row where a mean is not finite.
+        looks = self.device == "cpu"
+        steps = self._walk(orders, inputs, weight, t, looks)
+        are_finite = steps.are_finite.cpu().numpy()
+        if not are_finite.all():
+            steps = self._walk(orders, inputs, weight, t, looks=True)
 
-            # The step is along the release, or along its average with those before.
-            step = release
-            if past is not None:
-                mean = torch.as_tensor(past[players], device=device)
-                residual = release - mean
-                step = mean + weight * residual
-                past[players] = (mean + residual / t).cpu().numpy()
-            theta = theta - rates[:, s, None] * step
-            path[:, s + 1] = theta
-
-        norms = norms.cpu().numpy()
+        if past is not None:
+            past[orders] = steps.past.cpu().numpy()
+        norms = steps.norms.cpu().numpy()
         is_finite = np.isfinite(norms)
         self._check_norms(norms[is_finite])
         first_failed = np.argmin(is_finite, axis=1)
         failed_steps = np.where(is_finite.all(axis=1), -1, first_failed)
-        return path, theta.cpu().numpy(), failed_steps
+        return steps.path, steps.theta.cpu().numpy(), failed_steps
+
+    def _walk(self, orders, inputs, weight, t, looks):
+        """The `_Steps` of `walk`; ``looks`` as in `_gradients_together`."""
+        n_walks, n_steps = orders.shape
+        theta = inputs.theta
+        path = torch.empty(
+            (n_walks, n_steps + 1, theta.shape[1]), dtype=self.dtype, device=self.device
+        )
+        path[:, 0] = theta
+        norms = torch.empty((n_walks, n_steps), dtype=torch.float64, device=self.device)
+        are_finite = torch.ones((), dtype=torch.bool, device=self.device)
+        past = inputs.past
+        if past is not None and not looks:
+            # The steps may have to be taken again.
+            past = past.clone()
+        for s in range(n_steps):
+            players = Players(orders[:, s], inputs.players[:, s])
+            release = self._gradients_together(
+                theta.to(self.dtype), players, looks, are_finite
+            )
+            norms[:, s] = torch.linalg.vector_norm(release, dim=1)
+            if inputs.noise is not None:
+                release = with_noise(release, inputs.noise[:, s], inputs.grids[:, s])
+
+            # The step is along the release, or along its average with those before.
+            step = release
+            if past is not None:
+                mean = past[:, s]
+                residual = release - mean
+                step = mean + weight * residual
+                past[:, s] = mean + residual / t
+            theta = theta - inputs.rates[:, s, None] * step
+            path[:, s + 1] = theta
+        return _Steps(path, theta, norms, past, are_finite)
+
+    def _to_device(self, array):
+        """An array as a tensor of its dtype on the device."""
+        return torch.as_tensor(np.ascontiguousarray(array), device=self.device)
 
     def _check_norms(self, norms):
         """Raise RuntimeError if gradients are not clipped, on which privacy relies."""
@@ -229,46 +335,52 @@ class TorchGradientModel(GradientModel):
 
     # Gradients ------------------------------------------------------------------------
 
-    def _gradients_together(self, thetas, players):
+    def _gradients_together(self, thetas, players, looks=True, are_finite=None):
         """Clipped gradients (b, p) of b players, float64 on the device.
 
-        Player i has the parameters in row i of ``thetas`` (b, p).
+        Player i has the parameters in row i of ``thetas`` (b, p). In a private fit,
+        means that are not finite are computed once more, row by row. To find them is to
+        wait for the device: unless the caller ``looks`` for them, ``are_finite``, one
+        number on the device, becomes False if there are some.
         """
         if self.unit == "example":
             return self._means(thetas, players, self.clip)
         means = self._means(thetas, players)
-        if self.private:
-            # Once more row by row, so that rows that are not finite count as zero.
-            norms = torch.linalg.vector_norm(means, dim=1).cpu().numpy()
-            not_finite = np.flatnonzero(~np.isfinite(norms))
+        norms = torch.linalg.vector_norm(means, dim=1)
+        if self.private and not looks:
+            are_finite.logical_and_(torch.isfinite(norms).all())
+        elif self.private:
+            # Rows that are not finite count as zero.
+            not_finite = np.flatnonzero(~np.isfinite(norms.cpu().numpy()))
             for player in not_finite:
                 one = slice(player, player + 1)
-                means[one] = self._means(thetas[one], players[one], _LARGEST_NORM)
-        norms = torch.linalg.vector_norm(means, dim=1)
+                means[one] = self._means(thetas[one], players.at(one), _LARGEST_NORM)
+            if len(not_finite):
+                norms = torch.linalg.vector_norm(means, dim=1)
         divisors, is_added = self._divisors(norms, self.clip)
         return torch.where(is_added[:, None], means / divisors[:, None], 0.0)
 
     def _means(self, thetas, players, clip=None):
         """Mean gradients (b, p) of players' rows, each clipped if a bound is given."""
         by_example = clip is not None or self.unit == "example"
-        first = self._bounds[players]
-        n_rows = np.diff(self._bounds)[players]
+        first = self._bounds_on_device[players.on_device]
+        n_rows = self._bounds_on_device[players.on_device + 1] - first
+        most_rows = int(self._n_rows[players.numbers].max(initial=0))
         total = torch.zeros(thetas.shape, dtype=torch.float64, device=self.device)
         thetas = self._full(thetas)
-        lift = vmap if len(players) > 1 else _alone
+        lift = vmap if len(players.numbers) > 1 else _alone
 
         room = self._memory()
         if self.device == "cpu" and by_example:
             room = min(room, _CACHE)
-        size = max(1, room // (len(players) * self._bytes_of_a_row(by_example)))
-        for tile in tiles(int(n_rows.max(initial=0)), size):
+        n_players = len(players.numbers)
+        size = max(1, room // (n_players * self._bytes_of_a_row(by_example)))
+        for tile in tiles(most_rows, size):
             # The rows of a player are padded with its first row, which is not counted.
-            places = np.arange(tile.start, tile.stop)
+            places = torch.arange(tile.start, tile.stop, device=self.device)
             in_player = places < n_rows[:, None]
-            rows = first[:, None] + np.where(in_player, places, 0)
-            rows = torch.as_tensor(rows, device=self.device)
-            counts = torch.as_tensor(in_player, device=self.device)
-            counts = counts & self._counted[rows]
+            rows = first[:, None] + torch.where(in_player, places, 0)
+            counts = in_player & self._counted[rows]
             x = self._X[rows]
             y = self._y[rows]
             if by_example:
@@ -278,7 +390,7 @@ class TorchGradientModel(GradientModel):
             else:
                 sums = lift(grad(self.rows.sum_loss))(thetas, x, y, counts)
                 total += self._project(sums).double()
-        return total / torch.as_tensor(n_rows, device=self.device)[:, None]
+        return total / n_rows[:, None]
 
     def _scores(self, theta, x, y):
         """Utility at each validation point."""
@@ -351,12 +463,3 @@ def _alone(function):
         return function(*(array[0] for array in batch))[None]
 
     return call
-
-
-def _with_noise(gradients, noise, grid):
-    """Add noise to clipped gradients on their device, bitwise as `clip_and_noise`."""
-    noise = torch.as_tensor(noise, device=gradients.device)
-    grid = torch.as_tensor(grid, device=gradients.device)
-    noisy = gradients + noise
-    rounded = torch.round(noisy / grid) * grid
-    return torch.where(noisy.abs() < 2.0**52 * grid, rounded, noisy)

@@ -1,8 +1,10 @@
 """A torch module as a `RowModel`. Importing this imports torch."""
 
 import copy
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import repeat
 from threading import get_ident
 
 import numpy as np
@@ -13,6 +15,7 @@ from torch.nn import functional
 from .._utils.parallel import tiles
 from .._utils.torch_device import block_bytes, default_settings, find_device
 from ..linear import probabilities
+from ..privacy import clipping_margin, grid_width
 from ._row_models import RowModel
 from ._torch_modules import (
     as_targets,
@@ -25,14 +28,19 @@ from ._torch_modules import (
 _PROBED = 8  # rows on which a module is tested
 
 # Rows of a secret sample whose gradients are computed together.
-_TILE = {"cpu": 64, "cuda": 1024}
+_TILE_ON_CPU = 64
+_TILE_ON_GPU = 1024
+
+# Steps of a run that are taken before the device is asked for the results.
+_STEPS_ON_GPU = 64
 
 
 @dataclass(frozen=True)
 class TorchRows:
     """Rows and targets on the device; rows of no class are not counted.
 
-    `numbers` (n_rows,) are those of the rows among all `n_all` rows.
+    `numbers` (n_rows,) are those of the rows among all `n_all` rows. Those of a secret
+    sample have `tiles`: places among the rows and slots of each, on the device.
     """
 
     X: torch.Tensor
@@ -40,6 +48,7 @@ class TorchRows:
     counted: torch.Tensor
     numbers: np.ndarray
     n_all: int
+    tiles: list | None = None
 
     def __len__(self):
         return len(self.X)
@@ -72,6 +81,7 @@ class TorchRowModel(RowModel):
         self.n_classes = n_classes
         self.module = checked_copy(module).to(self.device)
         self._copies = {}  # of the module, by thread
+        self._memory_of_steps = None
 
         # Parameters that are trained, as one vector, and the others.
         trained = {}
@@ -157,6 +167,7 @@ class TorchRowModel(RowModel):
     @default_settings()
     def row_gradients(self, theta, rows, step=None):
         """The same of each row."""
+        are_tensors = torch.is_tensor(theta)
         theta = self.tensor(theta)
         if step is not None:
             step = self.tensor(step)
@@ -172,13 +183,15 @@ class TorchRowModel(RowModel):
                 return gradient_at(theta)
             return gradient_at(theta) + 0.5 * grad(along_step)(theta)
 
-        return vmap(of_row)(rows.X, rows.y).double().cpu().numpy()
+        gradients = vmap(of_row)(rows.X, rows.y).double()
+        return gradients if are_tensors else gradients.cpu().numpy()
 
     @default_settings()
     def gradient_sum_and_products(
         self, theta, rows, directions, max_norm=None, is_secret=False
     ):
         """Sum of the clipped gradients, and their products with directions."""
+        are_tensors = torch.is_tensor(theta)
         theta = self.tensor(theta)
         directions = self.tensor(directions)
         float64 = {"dtype": torch.float64, "device": self.device}
@@ -189,6 +202,8 @@ class TorchRowModel(RowModel):
                 clipped = self._clipped(gradients, rows.counted[places], max_norm)
                 total += clipped.sum(0)
                 products[:, places] = directions.double() @ clipped.T
+            if are_tensors:
+                return total, products
             return total.cpu().numpy(), products.cpu().numpy()
 
         # Without a bound, sums and products need no gradient of a single row.
@@ -206,6 +221,8 @@ class TorchRowModel(RowModel):
                 changes = directions.double() @ clipped.T
             total += gradient
             products[:, tile] = changes
+        if are_tensors:
+            return total, products
         return total.cpu().numpy(), products.cpu().numpy()
 
     def _summed(self, theta, rows, directions):
@@ -242,24 +259,52 @@ class TorchRowModel(RowModel):
         tell whether a row is in the sample, and a module can amplify that.
         """
         size = min(self._tile_size, rows.n_all)
-        slots = rows.numbers % size
+        tiles_of_rows = rows.tiles
+        if tiles_of_rows is None:
+            (tiles_of_rows,) = self._tiles_of_samples([rows.numbers], rows.n_all)
         X = torch.zeros((size, *rows.X.shape[1:]), dtype=self.dtype, device=self.device)
         y = torch.zeros(
             (size, *rows.y.shape[1:]), dtype=rows.y.dtype, device=self.device
         )
-        for places in _tiles_of_slots(slots, size):
-            filled = torch.as_tensor(slots[places], device=self.device)
-            places = torch.as_tensor(places, device=self.device)
+        for places, filled in tiles_of_rows:
             # Slots that no row has hold zeros.
             X.zero_()[filled] = rows.X[places]
             y.zero_()[filled] = rows.y[places]
             yield places, self._gradients(theta, X, y)[filled]
 
+    def _tiles_of_samples(self, samples, n_all):
+        """For each secret sample of row numbers, the places and slots of its tiles.
+
+        A list of pairs of tensors for each; all go to the device together.
+        """
+        size = min(self._tile_size, n_all)
+        arrays = []
+        n_tiles = []
+        for numbers in samples:
+            slots = numbers % size
+            of_sample = _tiles_of_slots(slots, size)
+            n_tiles.append(len(of_sample))
+            for places in of_sample:
+                arrays += [places, slots[places]]
+        tensors = iter(self._integers(arrays))
+        return [
+            [(next(tensors), next(tensors)) for _ in range(number)]
+            for number in n_tiles
+        ]
+
+    def _integers(self, arrays):
+        """Arrays of integers as tensors, which go to the device together."""
+        if not arrays:
+            return []
+        together = torch.as_tensor(np.concatenate(arrays), device=self.device)
+        return torch.split(together, list(map(len, arrays)))
+
     @cached_property
     def _tile_size(self):
         """Number of rows of each tile of a secret sample."""
         n_bytes = 4 * self.row_bytes + self._gradient_bytes
-        return int(max(1, min(_TILE[self.device], self.memory() // n_bytes)))
+        largest = _TILE_ON_CPU if self.device == "cpu" else _TILE_ON_GPU
+        return int(max(1, min(largest, self.memory() // n_bytes)))
 
     @property
     def _gradient_bytes(self):
@@ -279,7 +324,7 @@ class TorchRowModel(RowModel):
             by_theta, by_weights = torch.autograd.grad(
                 slope, [leaf, weights], direction, materialize_grads=True
             )
-            return by_theta, by_weights.double().cpu().numpy()
+            return by_theta, by_weights.double()
 
         return slope.detach(), pullback
 
@@ -313,6 +358,73 @@ class TorchRowModel(RowModel):
     def parameters(self, theta):
         """Parameters as a tensor of the device."""
         return self.tensor(theta)
+
+    def steps_at_a_time(self, n_rows):
+        """Some on a GPU, as their parameters, noise and products fit in its memory."""
+        if self.device == "cpu":
+            return 1
+        n_bytes = 32 * self.n_parameters + 8 * n_rows
+        return int(max(1, min(_STEPS_ON_GPU, self.memory() // n_bytes)))
+
+    def vectors(self, array):
+        """As tensors of float64 on the device."""
+        array = np.ascontiguousarray(array, dtype=np.float64)
+        return torch.as_tensor(array, device=self.device)
+
+    def vectors_of(self, arrays):
+        """As tensors of float64, copied to the device at once."""
+        together = self.vectors(np.concatenate(arrays))
+        return torch.split(together, list(map(len, arrays)))
+
+    def clipped(self, gradients, max_norm):
+        """Gradients (b, p), clipped as by `clip_rows`, but for rounding."""
+        if max_norm is None:
+            return gradients
+        margin = clipping_margin(gradients.shape[1])
+        largest = gradients.abs().amax(dim=1, keepdim=True)
+        scaled = gradients / torch.where(largest > 0, largest, 1.0)
+        norms = torch.linalg.vector_norm(scaled, dim=1, keepdim=True)
+        is_within = norms * largest <= max_norm * (1 - margin / 2)
+        factors = max_norm / torch.where(norms > 0, norms, 1.0) * (1 - margin)
+        return torch.where(is_within, gradients, scaled * factors)
+
+    def arrays(self, vectors):
+        """Tensors as arrays, copied from the device at once."""
+        together = torch.cat([vector.reshape(-1) for vector in vectors]).cpu().numpy()
+        ends = np.cumsum([vector.numel() for vector in vectors])[:-1]
+        arrays = np.split(together, ends)
+        return [
+            array.reshape(vector.shape).copy() for array, vector in zip(arrays, vectors)
+        ]
+
+    def batches(self, rows, batches, is_secret=False):
+        """Yield the rows of each batch; all indices go to the device together."""
+        indices = [batch for batch in batches if batch is not None]
+        on_device = iter(self._integers(indices))
+        numbers = [rows.numbers[batch] for batch in indices]
+        tiles_of_all = repeat(None)
+        if is_secret:
+            tiles_of_all = iter(self._tiles_of_samples(numbers, rows.n_all))
+        of_batches = zip(on_device, numbers, tiles_of_all)
+        for batch in batches:
+            if batch is None:
+                yield rows
+                continue
+            index, of_batch, tiles_of_batch = next(of_batches)
+            yield TorchRows(
+                rows.X[index],
+                rows.y[index],
+                rows.counted[index],
+                of_batch,
+                rows.n_all,
+                tiles_of_batch,
+            )
+
+    def noisy(self, vector, noise, scale):
+        """A vector with noise, bitwise as `clip_and_noise`."""
+        norm = torch.linalg.vector_norm(vector)
+        finite = torch.where(torch.isfinite(norm), vector, 0.0)
+        return with_noise(finite, noise, float(grid_width(scale)))
 
     def check_transforms(self, rows):
         """Test loss and gradient on two public rows."""
@@ -397,7 +509,22 @@ class TorchRowModel(RowModel):
 
     def memory(self):
         """Most bytes per block."""
+        if self._memory_of_steps is not None:
+            return self._memory_of_steps
         return block_bytes(self.device, divisor=4)
+
+    @contextmanager
+    def taking_steps(self):
+        """Context in which the free memory of a GPU is asked for once.
+
+        The query may take as long as a step.
+        """
+        if self.device != "cpu":
+            self._memory_of_steps = self.memory()
+        try:
+            yield
+        finally:
+            self._memory_of_steps = None
 
     def _tiles(self, rows):
         """Blocks of rows that fit into memory."""
@@ -420,6 +547,16 @@ def _tiles_of_slots(slots, size):
     by_tile = np.argsort(tile_of_row, kind="stable")
     ends = np.searchsorted(tile_of_row[by_tile], np.arange(1, tile_of_row.max() + 1))
     return np.split(by_tile, ends)
+
+
+def with_noise(vectors, noise, grid):
+    """Add noise to clipped gradients on their device, bitwise as `clip_and_noise`.
+
+    ``grid`` is the width of the cells to which sums are rounded, see `grid_width`.
+    """
+    noisy = vectors + noise
+    rounded = torch.round(noisy / grid) * grid
+    return torch.where(noisy.abs() < 2.0**52 * grid, rounded, noisy)
 
 
 def _along(losses, theta, direction):

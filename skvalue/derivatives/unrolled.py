@@ -5,8 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._utils.parallel import tiles
 from ._row_models import RowModel
 from .optimizers import Optimizer
+
+# Steps whose batches go to the device together.
+_STEPS_AT_A_TIME = 256
 
 
 def draw_batches(n, batch_size, n_epochs, rng):
@@ -47,12 +51,21 @@ class _Training(NamedTuple):
 
     def state_after(self, steps, state, weights):
         """State after steps of the training from a state, for weights of the rows."""
-        for t in steps:
-            batch = self.batches[t]
-            gradient = self.model.gradient_sum(
-                state[0], self.rows[batch], weights[batch] / len(batch)
+        for block in tiles(len(steps), _STEPS_AT_A_TIME) if len(steps) else []:
+            numbers = steps[block]
+            batches = [self.batches[t] for t in numbers]
+            step_weights = [weights[batch] / len(batch) for batch in batches]
+            of_steps = zip(
+                numbers,
+                self.model.batches(self.rows, batches),
+                self.model.vectors_of(step_weights),
             )
-            state = self.optimizer.step(state, gradient, t, len(self.batches))
+            with self.model.taking_steps():
+                for t, batch_rows, batch_weights in of_steps:
+                    gradient = self.model.gradient_sum(
+                        state[0], batch_rows, batch_weights
+                    )
+                    state = self.optimizer.step(state, gradient, t, len(self.batches))
         return state
 
 
@@ -106,13 +119,15 @@ def unrolled_derivatives(model, rows, theta, batches, optimizer, slope):
         state = states.pop()
         first = len(states) * every
         block_steps = []
-        for t in range(first, min(first + every, n_steps)):
-            gradient, pullback = model.linearized(state[0], rows[batches[t]])
+        block = batches[first : first + every]
+        for t, batch_rows in enumerate(model.batches(rows, block), first):
+            gradient, pullback = model.linearized(state[0], batch_rows)
             block_steps.append((t, state, gradient, pullback))
             state = optimizer.step(state, gradient, t, n_steps)
         if end is None:
             end = state[0]
             adjoints = optimizer.start(slope(end))
+        block_derivatives = []
         while block_steps:  # popped, so that memory is freed on the way
             t, before, gradient, pullback = block_steps.pop()
             adjoints, by_gradient = optimizer.adjoint(
@@ -120,5 +135,10 @@ def unrolled_derivatives(model, rows, theta, batches, optimizer, slope):
             )
             by_theta, by_weights = pullback(by_gradient)
             adjoints = (adjoints[0] + by_theta, *adjoints[1:])
+            block_derivatives.append((t, by_weights))
+
+        # Those of all steps of the block come from the device at once.
+        numbers, vectors = zip(*block_derivatives)
+        for t, by_weights in zip(numbers, model.arrays(vectors)):
             derivatives[batches[t]] += by_weights
     return derivatives, end

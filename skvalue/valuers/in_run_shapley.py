@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from .._utils.checks import seed_of
+from .._utils.parallel import tiles
 from .._utils.sklearn import Interval, StrOptions
 from ..base import PRIVACY_CONSTRAINTS, BaseValuer, Capabilities, Result
 from ..derivatives import (
@@ -33,7 +34,6 @@ from ..privacy import (
     Release,
     SelfComposedEvent,
     calibrate,
-    clip_rows,
     make_report,
     poisson_sample,
     sentences,
@@ -77,7 +77,7 @@ def noise_errors(run, rows, points, values, *, noise_std, batch_size, sum_by_gro
     model = run.utility.model
     n_points = len(points)
     rng = np.random.default_rng(0)
-    no_directions = np.zeros((0, model.n_parameters))
+    no_directions = model.vectors(np.zeros((0, model.n_parameters)))
     fraction = 1.0 if batch_size is None else batch_size / run.n
     sample_std = np.sqrt((1 - fraction) / (fraction * run.n * n_points))  # of a mean
 
@@ -87,19 +87,47 @@ def noise_errors(run, rows, points, values, *, noise_std, batch_size, sum_by_gro
         )
         return total / n_points
 
-    public_gradients = [mean_gradient(theta) for theta in run.thetas[:-1]]
+    # On a GPU, what some steps need goes there at once, and so do results come back.
+    n_steps = len(run.thetas) - 1
+    slices = tiles(n_steps, model.steps_at_a_time(n_points)) if n_steps else []
+    public_gradients = []
+    for steps in slices:
+        thetas = model.vectors(np.stack(run.thetas[steps]))
+        public_gradients += model.arrays([mean_gradient(theta) for theta in thetas])
+
     squares = 0.0
     for _ in range(_N_ERROR_DRAWS):
         thetas = run.thetas[:1]
-        for t, gradient in enumerate(public_gradients):
-            change = mean_gradient(thetas[t]) - gradient if t else 0.0
-            noise = noise_std / run.n * rng.standard_normal(model.n_parameters)
+        for steps in slices:
+            # Draws of the noise, and of the sample, in the order of the steps.
+            noises = []
+            samples = []
+            for _ in range(steps.start, steps.stop):
+                normal = rng.standard_normal(model.n_parameters)
+                noises.append(noise_std / run.n * normal)
+                if sample_std:
+                    samples.append(sample_std * rng.standard_normal(n_points))
+            noises = model.vectors(np.stack(noises))
             if sample_std:
-                gradients = clip_rows(model.row_gradients(thetas[t], points), run.clip)
-                noise += (sample_std * rng.standard_normal(n_points)) @ gradients
-            released_step = run.thetas[t + 1] - run.thetas[t]
-            step = released_step - run.learning_rate * (change + noise)
-            thetas.append(thetas[t] + step)
+                samples = model.vectors(np.stack(samples))
+            released = model.vectors(np.stack(run.thetas[steps.start : steps.stop + 1]))
+            publics = model.vectors(np.stack(public_gradients[steps]))
+
+            theta = model.vectors(thetas[-1])
+            redrawn_thetas = []
+            for k in range(steps.stop - steps.start):
+                change = 0.0
+                if steps.start + k:
+                    change = mean_gradient(theta) - publics[k]
+                noise = noises[k]
+                if sample_std:
+                    gradients = model.row_gradients(theta, points)
+                    noise = noise + samples[k] @ model.clipped(gradients, run.clip)
+                released_step = released[k + 1] - released[k]
+                step = released_step - run.learning_rate * (change + noise)
+                theta = theta + step
+                redrawn_thetas.append(theta)
+            thetas = thetas + model.arrays(redrawn_thetas)
         redrawn = value_rows(replace(run, thetas=thetas), rows)
         squares = squares + sum_by_group(redrawn - values) ** 2
     return np.sqrt(squares / _N_ERROR_DRAWS)
