@@ -51,7 +51,8 @@ class Run:
     interrupted : bool
         Whether Ctrl-C ended the loop.
     late : bool
-        Whether `max_time` ended the loop before its announced steps; set by the method.
+        Whether `max_time` ended the loop before its announced steps; set by `steps`, or
+        by a method with a rule of its own.
     warned : dict
         Counts of the warnings of models, to which `fits` adds.
 
@@ -79,7 +80,7 @@ class Run:
         self._prepares_from = None
 
     @contextmanager
-    def steps(self, n, what):
+    def steps(self, n, what, max_time=None, fewest=1):
         """Context of a loop in steps.
 
         Parameters
@@ -88,6 +89,10 @@ class Run:
             The largest number of steps; None if it is not known.
         what : str
             What a step does, such as "models trained".
+        max_time : float, default=None
+            Seconds after which the loop ends.
+        fewest : int, default=1
+            Number of steps before which `max_time` does not end it.
 
         Yields
         ------
@@ -97,7 +102,8 @@ class Run:
         self._what = what
         self._context = callback_context(self._estimator, n)
         self._context.call_on_fit_task_begin(estimator=self._estimator)
-        done = _Steps(self, n, name=what.rsplit(" ", 1)[0])
+        name = what.rsplit(" ", 1)[0]
+        done = _Steps(self, n, name, max_time=max_time, fewest=fewest)
         done()  # begins the first step
         try:
             yield done
@@ -346,10 +352,13 @@ class _Forecast:
 class _Steps:
     """The steps of a loop: each call ends one and begins the next one."""
 
-    def __init__(self, run, n_steps, name):
+    def __init__(self, run, n_steps, name, *, max_time, fewest):
         self._run = run
         self._n_steps = n_steps
         self._name = name
+        self._max_time = np.inf if max_time is None else max_time
+        self._fewest = fewest
+        self._n_ended = 0
         self._n_left = np.inf if n_steps is None else n_steps
         # None before the first step and after the last announced one.
         self._current = None
@@ -365,10 +374,15 @@ class _Steps:
             ended = self._current
             self._current = None
             self._n_left -= 1
+            self._n_ended += 1
             stops = ended.call_on_fit_task_end(estimator=run._estimator)
             run.stopped = bool(stops)
             self._estimate_time()
         if run.stopped and loop:
+            raise _Stopped
+        is_late = time.perf_counter() - self._start > self._max_time
+        if is_late and self._n_ended >= self._fewest and self._n_left and loop:
+            run.late = True
             raise _Stopped
         if self._n_left and loop:
             self._current = run._context.subcontext(task_name=self._name)

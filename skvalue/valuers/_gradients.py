@@ -1,13 +1,25 @@
 """The base of valuers of parties that send clipped gradients."""
 
+import warnings
+from abc import abstractmethod
 from dataclasses import replace
 from numbers import Integral, Real
+from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.utils import Bunch
 
+from .._utils.fits import unfitted_copy
 from .._utils.sklearn import Interval, StrOptions
-from ..base import PRIVACY_CONSTRAINTS, BaseInSampleValuer, Capabilities, Result
+from ..base import (
+    PRIVACY_CONSTRAINTS,
+    BaseInSampleValuer,
+    Capabilities,
+    Result,
+    Run,
+    make_problem,
+)
 from ..derivatives import (
     LinearGradientModel,
     gradient_event,
@@ -28,6 +40,9 @@ BUILT_IN_TASKS = {
 }
 
 _MAX_POINTS = 1000  # validation points whose gradients are computed
+
+# Seconds of steps that are timed, at least.
+_LONG_ENOUGH = 0.2
 
 
 class BaseGradientValuer(BaseInSampleValuer):
@@ -63,11 +78,14 @@ class BaseGradientValuer(BaseInSampleValuer):
         "noise_multiplier": [Interval(Real, 0, None, closed="neither"), None],
         "trust": [StrOptions({"local", "server"})],
         "unit": [StrOptions({"party", "example"})],
+        "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "task": [StrOptions({"auto", "classification", "regression"})],
         "cv": ["cv_object", StrOptions({"leave-one-out"})],
         "device": [str],
         "random_state": ["random_state"],
     }
+
+    _steps_parameter = ""  # the parameter that is the number of steps of a split
 
     @property
     def _capabilities(self):
@@ -85,7 +103,86 @@ class BaseGradientValuer(BaseInSampleValuer):
             protects_groups=self.unit == "party",
         )
 
+    def estimate_cost(self, X, y, *, X_val=None, y_val=None, groups=None):
+        """Estimate the cost of `fit` from the time of a few steps.
+
+        Nothing is released, and no ledger is charged.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            As in `fit`, like the other parameters.
+        y : array-like of shape (n_samples,)
+            Labels or targets.
+        X_val, y_val, groups : array-likes, default=None
+            Validation set, and groups.
+
+        Returns
+        -------
+        cost : Bunch
+            ``seconds`` (approximate, at most `max_time`), ``n_steps`` (of all splits),
+            ``seconds_per_step``, and ``n_players``.
+
+        Raises
+        ------
+        ValueError
+            As in `fit`.
+        """
+        problem = make_problem(self, X, y, X_val, y_val, groups=groups)
+        n_steps = getattr(self, self._steps_parameter)
+        n_skipped = self._n_skipped()
+        self._seconds_of(problem, 1, 0)  # imports, and touches memory
+        first = self._seconds_of(problem, 1, 0)
+        seconds_per_step = self._seconds_per_step(problem, first, n_steps, 0)
+        seconds = first + (n_steps - n_skipped - 1) * seconds_per_step
+        if n_skipped:
+            skipped = self._seconds_per_step(problem, first, n_skipped + 1, 1)
+            seconds += n_skipped * skipped
+        if self.max_time is not None:
+            seconds = min(seconds, float(self.max_time))
+        n_splits = len(problem.splits)
+        return Bunch(
+            seconds=float(seconds),
+            n_steps=n_steps * n_splits,
+            seconds_per_step=float(seconds_per_step / n_splits),
+            n_players=problem.n_players,
+        )
+
+    def _seconds_per_step(self, problem, first, most, n_counted):
+        """Seconds of a step, from more steps, at most `most`, than one in `first`.
+
+        They are so many that their time is more than noise. All of them are counted, or
+        with `n_counted` only so many.
+        """
+        n_steps = 1
+        difference = 0.0
+        while n_steps < most and difference < max(first, _LONG_ENOUGH):
+            n_steps = min(4 * n_steps, most)
+            n_skipped = n_steps - n_counted if n_counted else 0
+            difference = self._seconds_of(problem, n_steps, n_skipped) - first
+        return max(difference, 0.0) / max(n_steps - 1, 1)
+
+    def _seconds_of(self, problem, n_steps, n_skipped):
+        """Seconds of so many steps in each split, without callbacks and ledger."""
+        quiet = unfitted_copy(self)
+        quiet.ledger = None
+        quiet.max_time = None
+        # A schedule may be an array, of all steps.
+        quiet.noise = "iid"
+        quiet.burn_in = (n_skipped + 0.5) / n_steps if n_skipped else 0.0
+        setattr(quiet, self._steps_parameter, n_steps)
+        if hasattr(quiet, "gradient_variance"):
+            quiet.gradient_variance = None
+        start = perf_counter()
+        with warnings.catch_warnings(action="ignore"):
+            quiet._value(problem, Run(quiet))
+        return perf_counter() - start
+
     # Parameters -----------------------------------------------------------------------
+
+    @abstractmethod
+    def _n_skipped(self):
+        """Number of first steps of a split that are not valued (burn-in)."""
 
     @property
     def _bound(self):

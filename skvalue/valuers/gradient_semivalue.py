@@ -204,6 +204,9 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         Number of threads of built-in models. Independent permutations run in parallel;
         otherwise one thread takes the steps while another computes utilities. The
         values do not depend on it.
+    max_time : float, default=None
+        Seconds after which no further permutation is walked, once there are values. They
+        then depend on the machine.
     random_state : int, RandomState or None, default=None
         Seed of permutations, and of the initial parameters of torch modules. It never
         seeds the noise.
@@ -316,6 +319,7 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         cv: object = 5,
         device="auto",
         n_jobs=None,
+        max_time=None,
         random_state=None,
     ):
         self.model = model
@@ -343,7 +347,10 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         self.cv = cv
         self.device = device
         self.n_jobs = n_jobs
+        self.max_time = max_time
         self.random_state = random_state
+
+    _steps_parameter = "n_permutations"
 
     # The fit --------------------------------------------------------------------------
 
@@ -378,7 +385,8 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         by_split = []
         n_evaluations = 0
         n_steps = len(problem.splits) * self.n_permutations
-        with run.steps(n_steps, "permutations walked") as done:
+        fewest = self._n_skipped() + 1
+        with run.steps(n_steps, "permutations walked", self.max_time, fewest) as done:
             for split, basis, seed in zip(problem.splits, bases, split_seeds):
                 present, model, factors = self._players_model(game, split, clip, basis)
                 _, split_players = game.players_in(split)
