@@ -205,8 +205,8 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         otherwise one thread takes the steps while another computes utilities. The
         values do not depend on it.
     max_time : float, default=None
-        Seconds after which no further permutation is walked, once there are values. They
-        then depend on the machine.
+        Seconds after which no further permutation is walked, once there are values.
+        They then depend on the machine.
     random_state : int, RandomState or None, default=None
         Seed of permutations, and of the initial parameters of torch modules. It never
         seeds the noise.
