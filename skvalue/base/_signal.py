@@ -1,17 +1,22 @@
 """Whether the noise of private values exceeds what they say, decided in one place."""
 
 import numpy as np
+from scipy.stats import chi2
 
 from .._utils.warned import warn
 from ..exceptions import NoiseExceedsSignalWarning
+
+_PROBABILITY = 0.01
 
 
 def warn_if_noise_exceeds(values, errors, advice, warn=warn, what="the values"):
     """Warn, in one sentence, if the noise of values exceeds their signal.
 
-    The mean square of noisy values is that of the signal plus that of the noise. The
-    signal is so estimated by what is left of it without the noise, and the fit warns if
-    that is less than the noise. NaN, of values that were not released, is left out.
+    The mean square of noisy values is that of the signal plus that of the noise, on
+    average. There is a warning if what is left of it without the noise is less than the
+    noise, or if noise alone would be as large in one of a hundred releases: for two
+    values that is 4.6 times the noise, for sixty 1.5 times. NaN, of values that were
+    not released, is left out.
 
     Parameters
     ----------
@@ -41,7 +46,10 @@ def warn_if_noise_exceeds(values, errors, advice, warn=warn, what="the values"):
 
     size = np.mean(values[is_known] ** 2)
     noise = np.mean(errors[is_known] ** 2)
-    if not noise > size - noise:
+    # Independent normal noise of equal size would be larger with this probability.
+    n_known = np.count_nonzero(is_known)
+    of_noise_alone = chi2.isf(_PROBABILITY, n_known) / n_known
+    if not size < noise * max(2.0, of_noise_alone):
         return False
     warn(
         f"Noise exceeds the signal: the root mean square of {what} is "

@@ -15,8 +15,10 @@ from ._errors import (
     AveragedReleases,
     HalvedMoments,
     denoised_means,
+    noise_squares,
+    pooled,
     pooled_variances,
-    simulated_variances,
+    simulated_squares,
 )
 from ._joining import class_probabilities, joining_values, recorded_positions
 from ._linear_rows import LinearRowModel
@@ -36,6 +38,7 @@ from ._public import (
     column_scales,
     public_directions,
     public_learning_rate,
+    smallest_rate,
     target_scale,
     utilities_of_rates,
 )

@@ -1,12 +1,15 @@
 """Errors of values of private gradients: fits are simulated with other noise."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from .._utils.parallel import ordered_map
+from ..privacy import clip_rows
 from ._players import GradientModel, gradients_at
 from ._walk import marginals_along
+
+_N_CHANGES = 40  # changes of values by noise, of all players together, for a warning
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +29,8 @@ class AveragedReleases:
         Number of permutations before those that count.
     step_weights : ndarray of shape (n_players,)
         Factors of the learning rate in the steps of each player.
+    clip : float
+        Bound of the norm of gradients.
     """
 
     means: np.ndarray
@@ -33,6 +38,7 @@ class AveragedReleases:
     weights: np.ndarray
     skip: int
     step_weights: np.ndarray
+    clip: float
 
 
 def denoised_means(means, variances, start):
@@ -172,23 +178,81 @@ def _redrawn_values(fit, centers, rng):
     return values / len(released.weights)
 
 
-def simulated_variances(
+def simulated_squares(
     model, weights, rate, released, point_weights, n_draws, n_jobs=None
 ):
-    """Variances (n_players,) of values over permutations and noise, from simulations.
+    """Mean squared errors (n_players,) of values, from simulated fits.
 
+    The error of a fit is its distance from a fit without noise along all permutations:
+    it contains the bias of the noise, where utilities are not linear in steps. The
     ``model`` has public rows as its players, of the weights ``point_weights``.
     """
+    centers = _expected_gradients(model, released, point_weights)
+    fit = _Fit(model, weights, rate, released)
+    n_pairs = max(2, n_draws // 5)
+    noisy = HalvedMoments()
+    changes = HalvedMoments()
+    for number, (values, without_noise) in enumerate(
+        _simulated_pairs(fit, centers, n_draws, n_pairs, n_jobs)
+    ):
+        noisy = noisy.plus(values)
+        if number < n_pairs:
+            changes = changes.plus(values - without_noise)
+
+    # Parties of one size have noise of one size in their steps.
+    variances = pooled_variances(noisy, released.noise_std * released.step_weights)
+    squared_bias = changes.mean() ** 2 - changes.variances() / n_pairs
+    return variances + np.maximum(squared_bias, 0.0)
+
+
+def noise_squares(model, weights, rate, released, point_weights, n_jobs=None):
+    """Mean squares (n_players,) of what noise changes in values, from a few walks.
+
+    A rough estimate of the errors that costs little: walks with and without noise, each
+    along one permutation; the squares of parties of one size are pooled.
+    """
+    centers = _expected_gradients(model, released, point_weights)
+    one_walk = replace(released, weights=released.weights[:1])
+    fit = _Fit(model, weights, rate, one_walk)
+    n_draws = int(np.clip(_N_CHANGES // len(centers), 2, 8))
+    squares = np.zeros(len(centers))
+    for values, without_noise in _simulated_pairs(
+        fit, centers, n_draws, n_draws, n_jobs
+    ):
+        squares += (values - without_noise) ** 2 / n_draws
+    return pooled(squares, released.noise_std * released.step_weights)
+
+
+def pooled(squares, kinds):
+    """Squares (n,), each the mean over the entries of its kind."""
+    _, codes = np.unique(kinds, return_inverse=True)
+    means = np.bincount(codes, squares) / np.bincount(codes)
+    return means[codes]
+
+
+def _expected_gradients(model, released, point_weights):
+    """Gradients (n_players, p) of the players, from the means of their releases."""
     theta = model.start(np.random.default_rng(0))
     start = point_weights @ gradients_at(model, theta)
     n_releases = released.skip + len(released.weights)
     variances = released.noise_std**2 / n_releases
     centers = denoised_means(released.means, variances, start)
+    return clip_rows(centers, released.clip)
 
-    fit = _Fit(model, weights, rate, released)
+
+def _simulated_pairs(fit, centers, n_draws, n_pairs, n_jobs):
+    """Yield values of simulated fits, and of the same ones without noise.
+
+    The latter, along the same permutations, are None after the first ``n_pairs``.
+    """
+    no_noise = np.zeros_like(fit.released.noise_std)
+    silent = replace(fit, released=replace(fit.released, noise_std=no_noise))
+    fits = [fit] * n_draws + [silent] * n_pairs
     seeds = np.random.SeedSequence(0).spawn(n_draws)
-    tasks = [(fit, centers, np.random.default_rng(seed)) for seed in seeds]
-    moments = HalvedMoments()
-    for values in ordered_map(_redrawn_values, tasks, n_jobs, shared=True):
-        moments = moments.plus(values)
-    return pooled_variances(moments, released.noise_std)
+    tasks = [
+        (simulated, centers, np.random.default_rng(seed))
+        for simulated, seed in zip(fits, seeds + seeds[:n_pairs])
+    ]
+    values = list(ordered_map(_redrawn_values, tasks, n_jobs, shared=True))
+    without_noise = values[n_draws:] + [None] * (n_draws - n_pairs)
+    yield from zip(values[:n_draws], without_noise)

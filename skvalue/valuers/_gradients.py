@@ -223,6 +223,21 @@ class BaseGradientValuer(BaseInSampleValuer):
                 "this bound of their norms. Got None."
             )
 
+    @property
+    def _noise_advice(self):
+        """What to do if noise exceeds the signal, for `warn_if_noise_exceeds`."""
+        if self.unit == "party":
+            return (
+                "with unit='party' the noise is that of a party as a whole, however "
+                "many rows it has: a few parties cannot be told apart at usual "
+                "epsilons, many may be, and unit='example' protects a row of a party "
+                "with far less noise"
+            )
+        return (
+            "parties of more rows, fewer parameters (n_components) or a larger epsilon "
+            "have less noise"
+        )
+
     # The release ----------------------------------------------------------------------
 
     def _event(self, clip, n_releases):

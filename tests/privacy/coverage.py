@@ -16,9 +16,11 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import expit
 from sklearn.base import clone
 
 from skvalue import (
+    FederatedSemivalueValuer,
     GradientSemivalueValuer,
     InRunShapleyValuer,
     LayeredShapleyValuer,
@@ -119,7 +121,9 @@ def measure(method, sizes, labels, epsilon, n_releases):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exact, release = METHODS[method](draw_parties(sizes, labels), epsilon)
-        drawn = [release(seed) for seed in range(n_releases)]
+        # The noise of each cell is another one.
+        first = 1000 * cells().index((sizes, labels, epsilon))
+        drawn = [release(seed) for seed in range(first, first + n_releases)]
     values, errors = np.array(drawn).swapaxes(0, 1)
     differences = values - exact
     by_release = (np.abs(differences) <= 2 * errors).mean(axis=1)
@@ -157,6 +161,48 @@ def releases_of_fits(valuer, parties, groups=None, **exact_parameters):
         return private.values_, private.values_error_
 
     return Releases(exact.values_, release)
+
+
+def federated(unit, **parameters):
+    """Of a training in rounds; all coalitions of six parties are evaluated."""
+
+    def releases(parties, epsilon):
+        valuer = FederatedSemivalueValuer(
+            unit=unit, epsilon=epsilon, n_rounds=20, burn_in=0.2, **parameters
+        )
+        return releases_of_fits(valuer, parties, parties.groups)
+
+    return releases
+
+
+def federated_elsewhere(parties, epsilon):
+    """As `federated`, of logistic regressions that are trained by the caller."""
+    signs = 2 * parties.y_val - 1
+
+    def utility(thetas):
+        margins = signs * (thetas @ parties.X_val.T)
+        return -np.logaddexp(0.0, -margins).mean(axis=1)
+
+    def train(epsilon, seed):
+        valuer = FederatedSemivalueValuer(
+            epsilon=epsilon, n_rounds=20, burn_in=0.2, clip=1.0, random_state=seed
+        )
+        if epsilon is not None:
+            valuer.set_params(noise_random_state=seed)
+        data_sets = parties.data_sets()
+        n_rows = [len(y) for _, y in data_sets]
+        valuer.start(utility, len(data_sets))
+        theta = np.zeros(len(WEIGHTS))
+        for _ in range(20):
+            updates = [(y - expit(X @ theta)) @ X / len(y) for X, y in data_sets]
+            theta = theta + valuer.add_round(theta, updates, weights=n_rows)
+        return valuer
+
+    def release(seed):
+        private = train(epsilon, seed)
+        return private.values_, private.values_error_
+
+    return Releases(train(None, 0).values_, release)
 
 
 def gradients(unit, **parameters):
@@ -206,7 +252,7 @@ def layered(kind):
         game = {"l2": 1.0, "n_layers": 5}
         valuer = LayeredShapleyValuer(**game, epsilon=epsilon, release=kind)
         exact = few.fit(
-            LayeredShapleyValuer(**game, max_evaluations=20_000, random_state=0)
+            LayeredShapleyValuer(**game, max_evaluations=6_000, random_state=0)
         ).values_
         rows = np.arange(len(few.y))
         if kind == "query":
@@ -293,6 +339,9 @@ SELLERS = {
 METHODS = {
     "PriArTaScorer": sellers("near", "alike", "far", "wide", "narrow", "near"),
     "PriArTaScorer, two modes": sellers(*["two modes"] * 6, scales=(1.5, 0.5)),
+    "FederatedSemivalueValuer, unit='example'": federated("example"),
+    "FederatedSemivalueValuer, unit='party'": federated("party"),
+    "FederatedSemivalueValuer, add_round": federated_elsewhere,
     "GradientSemivalueValuer, unit='example'": gradients("example"),
     "GradientSemivalueValuer, unit='party'": gradients("party"),
     "InRunShapleyValuer, rows": in_run(by_party=False),

@@ -22,7 +22,6 @@ HIGHEST = 0.98
 
 # Classes that are fitted, and state no error of a private value.
 OTHERS = {
-    "FederatedSemivalueValuer": "errors of coalitions, for the updates as they were",
     "BayesianSurpriseScorer": "errors of its coalitions and posterior draws alone",
     "PredictiveValueScorer": "errors of its coalitions and points alone",
     "RhoShapleyReward": "a reward from a scorer's values",

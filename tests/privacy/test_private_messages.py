@@ -160,5 +160,10 @@ def test_no_row_of_numbers_is_refused_or_warned_of(name, bad):
     usual = messages_of(lambda: fit_private(name, data.X, data.y, data))
     other = data.with_row(BAD_ROWS[bad])
     unusual = messages_of(lambda: fit_private(name, other.X, other.y, data))
+    # Whether noise exceeds the signal is a function of what was released.
+    usual, unusual = (
+        [message for message in messages if not message.startswith("Noise exceeds")]
+        for messages in (usual, unusual)
+    )
     assert [m[:40] for m in unusual[3:]] == [m[:40] for m in usual[3:]]
     assert unusual[:1] == usual[:1]

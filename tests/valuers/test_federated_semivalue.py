@@ -1,6 +1,7 @@
 import copy
 import pickle
 import tracemalloc
+import warnings
 
 import numpy as np
 import pytest
@@ -8,9 +9,10 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 
-from skvalue import FederatedSemivalueValuer
+from skvalue import FederatedSemivalueValuer, GradientSemivalueValuer
 from skvalue.datasets import flip_labels
 from skvalue.derivatives import LinearGradientModel, newest_weights
+from skvalue.exceptions import NoiseExceedsSignalWarning
 from skvalue.inspection import noisy_label_auc
 from skvalue.privacy import Ledger, SeededNoiseWarning, mu_from_epsilon
 from skvalue.semivalues import enumerate_semivalue
@@ -1249,3 +1251,116 @@ def test_a_utility_of_one_number_for_all_parameters_is_refused():
         ValueError, match="utility must return one number for every row"
     ):
         valuer.add_round(np.zeros(2), np.zeros((3, 2)))
+
+
+# Errors of private values -------------------------------------------------------------
+
+
+def private_values_error(schedule, weights, **parameters):
+    """Stated errors of a linear utility, and those that follow from the noise."""
+    n_rounds = 12
+    valuer = make(
+        noise=schedule, n_rounds=n_rounds, epsilon=50.0, clip=1.0, **parameters
+    ).start(first_parameter, len(weights))
+    theta = np.zeros(2)
+    updates = np.tile([0.3, -0.1], (len(weights), 1))
+    for _ in range(n_rounds):
+        theta = theta + valuer.add_round(theta, updates, weights=weights)
+
+    # A value is the mean over rounds of the averages, times the part in the step.
+    newest = newest_weights(schedule, n_rounds)
+    averages = np.zeros((n_rounds, n_rounds))
+    averages[0, 0] = 1.0
+    for t in range(1, n_rounds):
+        averages[t] = (1 - newest[t]) * averages[t - 1]
+        averages[t, t] += newest[t]
+    n_skipped = n_rounds - len(valuer.round_values_)
+    of_mean = np.linalg.norm(averages[n_skipped:].mean(axis=0))
+    scale = np.sqrt(n_rounds) * 2.0 / mu_from_epsilon(50.0, 1e-5)
+    part = np.array(weights) / np.sum(weights)
+    return valuer.values_error_, part * of_mean * scale
+
+
+@pytest.mark.parametrize("burn_in", [0.0, 0.5])
+@pytest.mark.parametrize("schedule", ["iid", "correlated", "recent"])
+@pytest.mark.parametrize("weights", [[1.0] * 6, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]])
+def test_errors_of_linear_values_are_those_of_the_noise(weights, schedule, burn_in):
+    stated, expected = private_values_error(schedule, weights, burn_in=burn_in)
+    np.testing.assert_allclose(stated, expected, rtol=0.45)
+    assert np.sqrt(np.mean((stated / expected) ** 2)) == pytest.approx(1, abs=0.2)
+
+
+def test_errors_without_noise_are_those_of_coalitions():
+    valuer = make().start(first_parameter, 3)
+    valuer.add_round(np.zeros(2), np.eye(3)[:, :2])
+    assert not valuer.values_error_.any()
+
+
+def test_there_is_no_error_before_there_are_values():
+    valuer = make(epsilon=1.0, clip=1.0, burn_in=0.5).start(first_parameter, 2)
+    valuer.add_round(np.zeros(2), np.eye(2))
+    with pytest.raises(AttributeError, match="after the burn-in"):
+        _ = valuer.values_error_
+
+
+def test_a_pickled_fit_has_the_same_errors(parties):
+    valuer = make(epsilon=1.0, unit="example", clip=1.0).fit(**parties)
+    kept = pickle.loads(pickle.dumps(valuer))
+    np.testing.assert_array_equal(kept.values_error_, valuer.values_error_)
+
+
+def noise_warnings(run):
+    """The warnings of noise that a run issues."""
+    with warnings.catch_warnings(record=True) as record:
+        warnings.simplefilter("always")
+        run()
+    return [w for w in record if w.category is NoiseExceedsSignalWarning]
+
+
+@pytest.mark.parametrize("cls", [FederatedSemivalueValuer, GradientSemivalueValuer])
+@pytest.mark.parametrize(
+    ("unit", "epsilon", "is_noise"),
+    [
+        ("party", 1.0, True),
+        ("party", 8.0, True),
+        ("party", 1e5, False),
+        ("example", 0.05, True),
+        ("example", 100.0, False),
+        ("party", None, False),
+    ],
+)
+def test_noise_that_exceeds_the_signal_is_warned_of(
+    cls, unit, epsilon, is_noise, parties
+):
+    valuer = cls(unit=unit, epsilon=epsilon, random_state=0)
+    if epsilon is not None:
+        valuer.set_params(noise_random_state=0)
+    assert len(noise_warnings(lambda: valuer.fit(**parties))) == is_noise
+
+
+@pytest.mark.parametrize(("epsilon", "n_warnings"), [(0.1, 2), (1e6, 0), (None, 0)])
+def test_a_training_elsewhere_warns_in_its_first_round_and_its_last(
+    epsilon, n_warnings
+):
+    valuer = make(epsilon=epsilon, clip=1.0, burn_in=0.25).start(first_parameter, 3)
+    updates = np.array([[0.9, 0.0], [0.5, 0.0], [-0.5, 0.0]])
+    rounds = []
+    for number in range(4):
+        issued = noise_warnings(lambda: valuer.add_round(np.zeros(2), updates))
+        rounds += [number] * len(issued)
+    assert rounds == [1, 3][:n_warnings]
+
+
+def test_the_automatic_rate_reckons_with_noise(parties):
+    def fit(epsilon):
+        valuer = FederatedSemivalueValuer(epsilon=epsilon, random_state=0, clip=1.0)
+        return valuer.fit(**parties)
+
+    rates = [fit(epsilon).learning_rate_ for epsilon in (0.5, 8.0, 1e6)]
+    assert rates[0] < rates[1] < rates[2] <= 3 * fit(None).learning_rate_
+    # At the rate without noise, the model is carried away.
+    assert fit(8.0).utility_ > -2
+    carried = FederatedSemivalueValuer(
+        epsilon=8.0, random_state=0, clip=1.0, learning_rate=fit(None).learning_rate_
+    )
+    assert carried.fit(**parties).utility_ < -2

@@ -11,6 +11,7 @@ from ..._utils.parallel import tiles
 from ...estimation import choose_sampler, group_values, make_design
 from ...games import FunctionGame
 from ...semivalues import size_weights
+from ._errors import ReleasedRounds
 from ._release import RationedNoise
 
 _MIN_PERMUTATIONS = 4  # two antithetic pairs, so that there are standard errors
@@ -187,6 +188,8 @@ class Rounds:
         Numbers of rows that parties have stated, by their names.
     draw : RationedNoise or None
         The noise of a private training that runs elsewhere.
+    released : ReleasedRounds or None
+        What a private training made public so far.
     n_done : int
         Number of rounds so far.
     averages : ndarray of shape (n_players, p) or None
@@ -213,6 +216,7 @@ class Rounds:
     asks: dict = field(default_factory=dict)
     n_samples: dict = field(default_factory=dict)
     draw: RationedNoise | None = None
+    released: ReleasedRounds | None = None
     n_done: int = 0
     averages: np.ndarray | None = None
     n_updates: np.ndarray | None = None
@@ -221,6 +225,18 @@ class Rounds:
     variances: tuple = ()
     ends: tuple = ()
     n_evaluations: int = 0
+
+    def restarted(self, options):
+        """The rounds before the first one, with these options, of a simulation."""
+        return Rounds(
+            self.utilities,
+            self.newest_weights,
+            options,
+            self.rate,
+            self.n_skipped,
+            self.n_players,
+            self.n_values,
+        )
 
     @property
     def n_valued(self):
@@ -253,8 +269,13 @@ class Rounds:
         averages[present] = updates
         n_updates[present] += 1
 
+        if self.released is not None:
+            noted = self.released.plus(theta, released, weights, present)
+        else:
+            noted = None
         rounds = replace(
             self,
+            released=noted,
             n_done=self.n_done + 1,
             averages=averages,
             n_updates=n_updates,

@@ -162,8 +162,8 @@ def warn_of_noise(valuer, problem, plan, shrunk, warn):
         alone = Utilities(game).of(np.arange(len(points))[:, None])
         signal = np.sqrt(np.mean((alone - game.empty_utility) ** 2)) / plan.n
     warn_if_noise_exceeds(
-        [np.hypot(signal, plan.noise_std)],
-        [plan.noise_std],
+        np.full(plan.n, np.hypot(signal, plan.noise_std)),
+        np.full(plan.n, plan.noise_std),
         advice,
         warn=warn,
         what=what,
