@@ -1260,7 +1260,12 @@ def private_values_error(schedule, weights, **parameters):
     """Stated errors of a linear utility, and those that follow from the noise."""
     n_rounds = 12
     valuer = make(
-        noise=schedule, n_rounds=n_rounds, epsilon=50.0, clip=1.0, **parameters
+        noise=schedule,
+        n_rounds=n_rounds,
+        epsilon=50.0,
+        clip=1.0,
+        noise_random_state=0,
+        **parameters,
     ).start(first_parameter, len(weights))
     theta = np.zeros(2)
     updates = np.tile([0.3, -0.1], (len(weights), 1))
@@ -1342,7 +1347,9 @@ def test_noise_that_exceeds_the_signal_is_warned_of(
 def test_a_training_elsewhere_warns_in_its_first_round_and_its_last(
     epsilon, n_warnings
 ):
-    valuer = make(epsilon=epsilon, clip=1.0, burn_in=0.25).start(first_parameter, 3)
+    seed = None if epsilon is None else 0
+    valuer = make(epsilon=epsilon, clip=1.0, burn_in=0.25, noise_random_state=seed)
+    valuer.start(first_parameter, 3)
     updates = np.array([[0.9, 0.0], [0.5, 0.0], [-0.5, 0.0]])
     rounds = []
     for number in range(4):
@@ -1353,7 +1360,12 @@ def test_a_training_elsewhere_warns_in_its_first_round_and_its_last(
 
 def test_the_automatic_rate_reckons_with_noise(parties):
     def fit(epsilon):
-        valuer = FederatedSemivalueValuer(epsilon=epsilon, random_state=0, clip=1.0)
+        valuer = FederatedSemivalueValuer(
+            epsilon=epsilon,
+            random_state=0,
+            clip=1.0,
+            noise_random_state=None if epsilon is None else 0,
+        )
         return valuer.fit(**parties)
 
     rates = [fit(epsilon).learning_rate_ for epsilon in (0.5, 8.0, 1e6)]
@@ -1361,6 +1373,10 @@ def test_the_automatic_rate_reckons_with_noise(parties):
     # At the rate without noise, the model is carried away.
     assert fit(8.0).utility_ > -2
     carried = FederatedSemivalueValuer(
-        epsilon=8.0, random_state=0, clip=1.0, learning_rate=fit(None).learning_rate_
+        epsilon=8.0,
+        random_state=0,
+        clip=1.0,
+        learning_rate=fit(None).learning_rate_,
+        noise_random_state=0,
     )
     assert carried.fit(**parties).utility_ < -2
