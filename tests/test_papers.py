@@ -48,6 +48,23 @@ NAMES = [
     *("privacy-valuation trade-off", "individual rationality", "group welfare"),
     *("Renyi differential privacy", "MNLP", "PASS-GLM", "conjugate prior"),
     *("PriArTa", "WaKA", "rank fidelity", "time-aware rewards"),
+    *("TKNN-Shapley", "threshold-based nearest neighbor classifier", "KNN-Shapley"),
+    *("DP-TKNN-Shapley", "DP-KNN-Shapley", "soft-label KNN-Shapley"),
+    *("joint differential privacy", "collusion resistance", "global sensitivity"),
+    *("privacy amplification by subsampling", "mislabeled data detection"),
+    *("noisy data detection", "noisy label detection", "data selection task"),
+    *("task-agnostic data valuation", "augmentation-robust valuation", "SimCLR"),
+    *("data marketplace", "contrastive learning", "NT-Xent loss", "projection head"),
+    *("variational autoencoder", "evidence lower bound", "2-Wasserstein distance"),
+    *("diversity", "relevance", "Gaussian mechanism", "Laplace mechanism"),
+    *("semivalue", "Banzhaf value", "Beta Shapley", "leave-one-out", "i.i.d. noise"),
+    *("mean-adjusted variance", "perturbed gradient", "matrix factorization"),
+    *("marginal contribution", "Monte Carlo sampling", "neighbouring databases"),
+    *("sensitivity", "diminishing marginal gains", "regularized ERM", "mediator"),
+    *("party monotonicity", "efficiency", "fairness", "information gain"),
+    *("normal inverse-gamma prior", "Bayesian linear regression", "DP-feasibility"),
+    *("Bayesian logistic regression", "Markov chain Monte Carlo", "grand coalition"),
+    *("perturbed sufficient statistic", "noise-aware inference", "truthfulness"),
 ]
 
 

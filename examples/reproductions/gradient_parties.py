@@ -13,7 +13,8 @@ FOLDER holds covertype.npz, mnist.npz and cifar10.npz with arrays X and y; witho
 they come from OpenML. Noise is what (1, 5e-5)-local differential privacy of every row
 takes (ResNet-34: epsilon 10, as in the paper). `--networks paper` takes the paper's
 networks and sizes, which ask for a GPU and `--device cuda`; `--parties`, `--size` and
-`--permutations` (or rounds) make them smaller.
+`--permutations` (or rounds) make them smaller. All parties have as many rows and take
+equal steps, as in the paper.
 """
 
 import argparse
@@ -107,6 +108,7 @@ def print_sets(args):
                 GradientSemivalueValuer,
                 given.network(name),
                 unit="example",
+                step_weights="equal",
                 n_permutations=k,
                 delta=DELTA,
                 clip=1.0,
@@ -154,6 +156,7 @@ def print_directions(args):
                 valuer = GradientSemivalueValuer(
                     "softmax",
                     unit="example",
+                    step_weights="equal",
                     epsilon=EPSILON,
                     delta=DELTA,
                     n_permutations=k,
@@ -234,6 +237,7 @@ def print_retaken(args):
                 unit="example",
                 epsilon=EPSILON,
                 delta=DELTA,
+                step_weights="equal",
                 n_permutations=100,
                 n_components=1,
                 clip="median",
@@ -273,6 +277,7 @@ def print_federated(args):
                 FederatedSemivalueValuer,
                 given.network(name),
                 unit="example",
+                step_weights="equal",
                 n_rounds=k,
                 delta=DELTA,
                 clip=1.0,
