@@ -201,9 +201,11 @@ def test_ten_goals_are_at_most_three_clicks_away(pages):
 def test_reproductions_are_listed():
     listed = (DOC / "reproductions.rst").read_text(encoding="utf-8")
     for script in (EXAMPLES / "reproductions").glob("*.py"):
+        assert f"<../examples/reproductions/{script.name}>" in listed
         docstring = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8")))
         if re.search("^    python ", docstring, re.MULTILINE):
-            assert f"<../examples/reproductions/{script.name}>" in listed
+            command = rf"^ +(python|PYTHON) examples/reproductions/{script.name}\b"
+            assert re.search(command, listed, re.MULTILINE), script.name
 
 
 def test_nothing_is_loaded_from_the_network(pages):

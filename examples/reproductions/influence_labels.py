@@ -5,7 +5,9 @@ Influence with clean validation points, with noisy ones, and with none
 Prints the table of the user guide's page on influence: how well values find wrong
 labels. In five tables 20 % of the labels are wrong. Rows are evaluated on themselves
 (`cv=None`, the default), by folds of the same noisy rows, or by 100 validation points
-with right labels.
+with right labels. All tables come with scikit-learn:
+
+    python examples/reproductions/influence_labels.py
 """
 
 import argparse
