@@ -212,6 +212,104 @@ def test_the_work_is_done_on_the_card(name, many_rows, card):
         assert n_pairs >= n_rows * n_points
 
 
+def value_without_points(valuer, problem):
+    """By the valuer's `cv`."""
+    return valuer.fit(problem.X, problem.y)
+
+
+def value_groups(valuer, problem):
+    return problem.fit(valuer, groups=np.arange(len(problem.y)) % 7)
+
+
+# A valuer, how it is called, and whether the values of new rows are looked at.
+CALLS = {
+    "TKNN": (TKNNShapleyValuer("auto"), None),
+    "TKNN, leave-one-out": (TKNNShapleyValuer("auto"), value_without_points),
+    "TKNN, cv": (TKNNShapleyValuer("auto", cv=2), value_without_points),
+    "TKNN, groups": (TKNNShapleyValuer("auto"), value_groups),
+    "private TKNN": (TKNNShapleyValuer("auto", epsilon=1.0), None),
+    "private TKNN, groups": (TKNNShapleyValuer("auto", epsilon=1.0), value_groups),
+    "KNN": (KNNShapleyValuer(5), None),
+    "KNN, leave-one-out": (KNNShapleyValuer(5), value_without_points),
+    "KNN, cv": (KNNShapleyValuer(5, cv=2), value_without_points),
+    "KNN, groups": (KNNShapleyValuer(5), value_groups),
+    "KNN, max_rank": (KNNShapleyValuer(5, max_rank=20), None),
+    "KNN, max_rank, cv": (KNNShapleyValuer(5, max_rank=20, cv=2), value_without_points),
+    "KNN, max_rank, groups": (KNNShapleyValuer(5, max_rank=20), value_groups),
+}
+
+
+@METRICS
+@pytest.mark.filterwarnings("ignore::skvalue.privacy.SeededNoiseWarning")
+@pytest.mark.filterwarnings("ignore::skvalue.exceptions.ImpreciseValuesWarning")
+@pytest.mark.parametrize("d", [24, pytest.param(4096, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", CALLS)
+def test_every_call_goes_to_the_card(name, d, metric, rng, card):
+    """Fits and values of new rows, with ties, copies and rows that differ in a digit.
+
+    Counts are those of the CPU to the bit, and so are ranks: values are sums of the
+    same terms.
+    """
+    X = np.maximum(rng.normal(size=(240, d)), 0).astype(np.float32)
+    X[100:140] = X[:40]
+    X[140:180] = X[:40]
+    X[140:180, 0] = np.nextafter(X[:40, 0], np.float32(9))
+    y = rng.integers(0, 3, len(X))
+    problem = Problem(X, y, X[:30] + np.float32(0.01), y[:30])
+    new = X[:6] * np.float32(1.25)
+    valuer, call = CALLS[name]
+    valuer = clone(valuer).set_params(metric=metric)
+    if valuer.get_params().get("epsilon"):
+        valuer.set_params(noise_random_state=0)
+
+    def fitted(**engine):
+        valuer_there = clone(valuer).set_params(**engine)
+        if call is None:
+            return problem.fit(valuer_there)
+        return call(valuer_there, problem)
+
+    on_cpu = fitted()
+    on_card = fitted(engine="faiss", device="cuda")
+    n_of_fit = len(card.products) + len(card.searches)
+    assert n_of_fit > 0
+    values_of_new = on_card.score_samples(new)
+    assert len(card.products) + len(card.searches) > n_of_fit
+    assert len(card.temporary) == 1
+
+    if isinstance(valuer, TKNNShapleyValuer):
+        np.testing.assert_array_equal(on_card.counts_, on_cpu.counts_)
+    scale = np.abs(on_cpu.values_).max()
+    np.testing.assert_allclose(on_card.values_, on_cpu.values_, atol=1e-14 * scale)
+    np.testing.assert_allclose(
+        values_of_new, on_cpu.score_samples(new), rtol=1e-12, atol=1e-14 * scale
+    )
+
+
+@METRICS
+@pytest.mark.parametrize("max_rank", [None, 20])
+@pytest.mark.parametrize("d", [24, 512, pytest.param(4096, marks=pytest.mark.slow)])
+def test_ranks_are_those_of_the_cpu_to_the_bit(d, max_rank, metric, rng, card):
+    """With ties between copies, and rows that differ in one digit."""
+    X = np.maximum(rng.normal(size=(240, d)), 0).astype(np.float32)
+    X[100:140] = X[:40]
+    X[140:180] = X[:40]
+    X[140:180, 0] = np.nextafter(X[:40, 0], np.float32(9))
+    points = X[:30] + np.float32(0.01)
+    sets = []
+    for engine in (get_engine("native"), get_engine("faiss", "cuda")):
+        of_engine = {}
+        blocks = ranks(engine, make_space(X, metric), points, max_rank=max_rank)
+        for places, order in blocks:
+            for place, rows, n_ranked in zip(places, order.rows, order.n_ranked):
+                # Tied rows are in any order: the first of a run is not negative.
+                run = np.cumsum(rows[:n_ranked] >= 0)
+                numbers = np.where(rows < 0, ~rows, rows)[:n_ranked]
+                of_engine[place] = sorted(zip(run.tolist(), numbers.tolist()))
+        sets.append(of_engine)
+    assert sets[0] == sets[1]
+    assert len(sets[0]) == len(points)
+
+
 @pytest.mark.parametrize("name", VALUERS)
 def test_the_engine_and_the_device_are_said(name, many_rows, card):
     on_card = fit_on_card(VALUERS[name], many_rows)
