@@ -1,16 +1,21 @@
 """The design of the process: its plan, its values, and that nothing changes them."""
 
+from time import thread_time
+
 import numpy as np
 import pytest
 
-from skvalue.estimation import make_design
+from skvalue.estimation import RunState, Stopping, make_design
 from skvalue.estimation.process import (
     MAX_PLAYERS,
     Hyper,
     HyperPrior,
+    ProcessDesign,
     allocate,
     condition,
     fit_process,
+    fit_seconds,
+    plan_masses,
     semivalue_posterior,
     size_masses,
 )
@@ -224,6 +229,43 @@ def test_masses_of_the_shapley_value_by_hand():
 
 
 @pytest.mark.parametrize(
+    ("semivalue", "is_first", "power"),
+    [
+        ("shapley", True, 4),
+        ("shapley", False, 1),
+        ("banzhaf", True, 0.5),
+        ((1, 16), True, 0.5),
+        ((1, 16), False, 0.7),
+    ],
+)
+def test_plans_draw_sizes_by_a_power_of_their_masses(semivalue, is_first, power):
+    q = size_weights(semivalue, 8)
+    expected = size_masses(q) ** power
+    np.testing.assert_array_equal(plan_masses(q, is_first), expected)
+
+
+def n_of_sizes(semivalue, limit, n=10):
+    """Numbers of coalitions of each size in a run, without that of all players."""
+    game = FunctionGame(lambda masks: masks.sum(axis=1) ** 0.5, n)
+    codes = drawn(play(game, "process", semivalue, limit))
+    sizes = ((codes[:, None] >> np.arange(n)) % 2).sum(axis=1)
+    return np.bincount(sizes, minlength=n + 1)
+
+
+def test_first_coalitions_for_shapley_values_are_small_or_large():
+    counts = n_of_sizes("shapley", 22)
+    assert counts[1] + counts[-2] >= 12
+    assert counts[5] <= 2
+
+
+@pytest.mark.parametrize("semivalue", [(1, 16), (16, 1)])
+def test_sizes_of_little_weight_are_seen_too(semivalue):
+    # Seven sizes hold less than a thousandth of the weight of the others.
+    counts = n_of_sizes(semivalue, 60)
+    assert (counts > 0).sum() >= 6
+
+
+@pytest.mark.parametrize(
     ("masses", "count", "capacity", "counts"),
     [
         ([0, 1, 1, 0], 6, [9, 9, 9, 9], [0, 3, 3, 0]),
@@ -237,6 +279,62 @@ def test_masses_of_the_shapley_value_by_hand():
 def test_allocations_by_hand(masses, count, capacity, counts):
     allocated = allocate(np.array(masses, float), count, np.array(capacity))
     assert allocated.tolist() == counts
+
+
+# Time ---------------------------------------------------------------------------------
+
+
+class SlowFits(ProcessDesign):
+    """A process whose fits are expected to take a minute."""
+
+    closing_seconds = 60.0
+
+
+@pytest.mark.parametrize(
+    ("cls", "max_time", "reason"),
+    [
+        (SlowFits, 50.0, "max_time"),
+        (SlowFits, 110.0, None),
+        (ProcessDesign, 50.0, None),
+    ],
+)
+def test_the_last_fit_counts_in_the_time_of_a_run(cls, max_time, reason):
+    game = GAMES["votes"]
+    design = cls(size_weights("shapley", 10), empty_utility=game.empty_utility)
+    stopping = Stopping(max_evaluations=100, max_time=max_time)
+    state = RunState([design], [np.arange(10)], 10, stopping)
+    while (masks := state.ask()) is not None:
+        state.tell(game.utility(masks))
+    assert state.reason == reason
+    assert design.has_values
+    assert (design.n_evaluations < 100) == (reason is not None)
+
+
+def test_there_is_nothing_left_to_fit_after_an_estimate():
+    design = play(GAMES["votes"], "process", "shapley", 100)
+    assert design.closing_seconds > 0
+    design.values()
+    assert design.closing_seconds == 0
+
+
+def test_expected_seconds_grow_with_the_number_of_coalitions():
+    assert 0 < fit_seconds(100, 14) < fit_seconds(1000, 14) < fit_seconds(4000, 14)
+    design = play(GAMES["votes"], "process", "shapley", 12)
+    # Before 100 coalitions there are plans, of fits, at 30 and 60.
+    assert design.expected_seconds(100) > fit_seconds(100, 10)
+    other = play(GAMES["votes"], "stratified", "shapley", 40)
+    assert other.expected_seconds(100) == other.closing_seconds == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_coalitions", [100, 400, 1000])
+def test_a_fit_takes_about_the_expected_time(n_coalitions):
+    design = play(GAMES["votes"], "process", "shapley", n_coalitions)
+    start = thread_time()
+    design.values()
+    design.variances()
+    seconds = thread_time() - start
+    assert seconds / 5 < fit_seconds(n_coalitions, 10) < 5 * seconds
 
 
 # Nothing changes the bits -------------------------------------------------------------

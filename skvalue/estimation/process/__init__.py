@@ -6,6 +6,19 @@ semivalue.
 """
 
 from .closed_forms import pair_covariances, prior_variances, utility_covariances
-from .design import MAX_COALITIONS, MAX_PLAYERS, ProcessDesign, allocate, size_masses
-from .fit import condition, fit_process, pair_posterior, semivalue_posterior
+from .design import (
+    MAX_COALITIONS,
+    MAX_PLAYERS,
+    ProcessDesign,
+    allocate,
+    plan_masses,
+    size_masses,
+)
+from .fit import (
+    condition,
+    fit_process,
+    fit_seconds,
+    pair_posterior,
+    semivalue_posterior,
+)
 from .kernel import Hyper, HyperPrior, covariance, negative_log_posterior

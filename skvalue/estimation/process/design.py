@@ -1,6 +1,6 @@
 """The design of the process: which coalitions, and the values of the players.
 
-Sizes are drawn in proportion to the root mean square of the weights of their
+Sizes are drawn in proportion to a power of the root mean square of the weights of their
 coalitions in the semivalue. After 3n coalitions, and whenever their number has doubled,
 a fit shows how far utilities of each size are from their predictions, and the next ones
 are allocated by the weights times that. The coalitions that are planned do not depend
@@ -23,8 +23,10 @@ from .fit import (
     condition,
     fit_best_process,
     fit_process,
+    fit_seconds,
     is_constant,
     pair_posterior,
+    plan_seconds,
     semivalue_posterior,
     unexplained_by_size,
 )
@@ -35,6 +37,11 @@ MAX_COALITIONS = 4096  # whose covariance matrix is factorised
 _FEWEST_FOR_ERRORS = 4  # coalitions for each player, before `tol` is checked
 _FIRST_PLAN = 3  # coalitions for each player, before there is a fit
 _ROUNDS = 3  # checks of `tol` while the number of coalitions doubles
+
+# Powers of the weights of sizes, see `plan_masses`.
+_FIRST_SHAPLEY_POWER = 4.0
+_FIRST_POWER = 0.5
+_POWER = 0.7
 
 
 @dataclass(frozen=True)
@@ -134,6 +141,23 @@ def allocate(masses, count, capacity):
     return counts
 
 
+def plan_masses(q, is_first):
+    """Weights of the sizes 0..n in the first plan, or a later one: (n + 1,).
+
+    Those of `size_masses` to a power. Shapley values have more of the smallest and the
+    largest sizes first, in proportion to ``(s (n - s))^-2``, since one player more or
+    less of a few, or of nearly all, changes utilities by more than of half of them.
+    Other semivalues may weight a few sizes much more than all others: these are drawn
+    too, so that errors allow for how much utilities vary there. The powers were chosen
+    on games of data, with 30 and 100 evaluations.
+    """
+    if is_shapley(q):
+        power = _FIRST_SHAPLEY_POWER if is_first else 1.0
+    else:
+        power = _FIRST_POWER if is_first else _POWER
+    return size_masses(q) ** power
+
+
 class ProcessDesign(Design):
     """Different coalitions of at most 32 players, from which a process predicts all.
 
@@ -146,9 +170,8 @@ class ProcessDesign(Design):
     def __init__(self, q, **options):
         n = len(q)
         self.q = q
-        self._masses = size_masses(q)
         n_coalitions = [comb(n, size) for size in range(n + 1)]
-        self._capacity = np.where(self._masses > 0, n_coalitions, 0)
+        self._capacity = np.where(size_masses(q) > 0, n_coalitions, 0)
         # The coalition of all players is one more.
         self.n_blocks = int(min(self._capacity.sum(), MAX_COALITIONS - 1))
         self.fewest = min(n, self.n_blocks)
@@ -200,7 +223,7 @@ class ProcessDesign(Design):
         masks, utilities = self._known()
         is_drawn = ~masks.all(axis=1)
         n_drawn = np.bincount(masks[is_drawn].sum(axis=1), minlength=self.n + 1)
-        masses = self._masses
+        masses = plan_masses(self.q, is_first=first == 0)
         if first > 0 and not is_constant(utilities):
             with one_thread():
                 process = fit_process(masks, utilities, steps=STEPS // 2)
@@ -248,6 +271,29 @@ class ProcessDesign(Design):
             utilities = np.append(utilities, drawn_utilities)
         codes, first = np.unique(codes, return_index=True)
         return self._masks_of(codes), utilities[first]
+
+    # Time of fits ---------------------------------------------------------------------
+
+    def expected_seconds(self, n_coalitions):
+        seconds = fit_seconds(n_coalitions, self.n)
+        _, start_of_plan = self._plan_of(0)
+        while start_of_plan < n_coalitions:
+            seconds += plan_seconds(start_of_plan, self.n)
+            start_of_plan = 2 * start_of_plan
+        return seconds
+
+    @property
+    def closing_seconds(self):
+        count = self.moments.count
+        is_estimated = self._estimate is not None and self._estimate.count == count
+        seconds = 0.0
+        if count > 0 and not is_estimated:
+            seconds = fit_seconds(count, self.n)
+        # A fit precedes the next coalition if that is the first of a plan.
+        start_of_plan, _ = self._plan_of(self.block)
+        if self.block == start_of_plan and self.block > 0 and self.blocks_left:
+            seconds += plan_seconds(count, self.n)
+        return seconds
 
     # Values and their errors ----------------------------------------------------------
 

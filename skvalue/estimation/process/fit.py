@@ -5,11 +5,14 @@ same coalitions, in one run or after a resumption or a merge, are the same to th
 """
 
 from dataclasses import dataclass, replace
+from functools import cache
+from time import thread_time
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
 
+from ..._utils.parallel import one_thread
 from .closed_forms import pair_covariances, prior_variances, utility_covariances
 from .kernel import (
     JITTER,
@@ -38,6 +41,14 @@ _RELEVANCE_SD = 0.8
 _SMALL_RELEVANCE_SD = 0.3
 _CLEARLY_SMALLER = 0.8
 _MANY_COALITIONS = 999
+
+# Work of a fit in forecasts of its time, relative to one evaluation of the log posterior
+# of as many coalitions as hyperparameters are fitted to: of conditioning as many on
+# their utilities, which grows with the cube of their number, and of closed forms for a
+# coalition and each triple of players.
+_N_CONDITIONS = 4  # those that raise the noise included
+_CONDITION_WORK = 0.3
+_CLOSED_FORM_WORK = 1.5e-6
 
 _CONSTANT = 1e-12  # range of utilities, relative to the largest, that is rounding
 _JITTER_STEPS = 6
@@ -130,6 +141,50 @@ def fit_best_process(masks, utilities):
     if cautious_error < _CLEARLY_SMALLER * error:
         return cautious
     return process
+
+
+def fit_seconds(m, n):
+    """Seconds that `fit_best_process` and its posterior are expected to take here.
+
+    From the measured time of an evaluation of the log posterior, for m coalitions of n
+    players. On games of data, within a factor of three.
+    """
+    n_fits = 1 if m < _MANY_COALITIONS else 2
+    closed_forms = _CLOSED_FORM_WORK * m * n**3 * _step_seconds(_MOST_FITTED, n)
+    return n_fits * _one_fit_seconds(m, n, STEPS) + closed_forms
+
+
+def plan_seconds(m, n):
+    """Seconds that the fit before a plan is expected to take, see `fit_seconds`."""
+    return _one_fit_seconds(m, n, STEPS // 2)
+
+
+def _one_fit_seconds(m, n, steps):
+    """As `fit_seconds`, of one fit with a number of steps of L-BFGS."""
+    # Times of few coalitions are measured on the next power of two.
+    n_timed = min(_MOST_FITTED, 2 ** (m - 1).bit_length())
+    seconds = steps * _step_seconds(n_timed, n)
+    condition_work = _N_CONDITIONS * _CONDITION_WORK * (m / _MOST_FITTED) ** 3
+    return seconds + condition_work * _step_seconds(_MOST_FITTED, n)
+
+
+@cache
+def _step_seconds(m, n):
+    """Time of an evaluation of the log posterior, of m coalitions at random.
+
+    That of the thread, so that what else the machine does counts little.
+    """
+    rng = np.random.default_rng(0)
+    masks = rng.random((m, n)) < 0.5
+    z = rng.normal(size=m)
+    prior = HyperPrior.of(n, _RELEVANCE_SD)
+    seconds = []
+    with one_thread():
+        for _ in range(3):
+            start = thread_time()
+            negative_log_posterior(prior.mean, masks, z, prior)
+            seconds.append(thread_time() - start)
+    return min(seconds)
 
 
 def near_subset(masks, count=_MOST_FITTED):

@@ -80,7 +80,8 @@ max_evaluations : int, default=None
     and four replicates of "marginals", whose small subsets count a fit per row.
 max_time : float, default=None
     Seconds after which to stop. Values then depend on the machine. The first replicate
-    of every split is always finished. An enumeration that would take longer, as
+    of every split is always finished. With sampler="process" the run stops as much
+    earlier as its last fit is expected to take. An enumeration that would take longer, as
     measured on a few coalitions, is not started: "exact" raises an error, "auto" uses
     "stratified" or "permutation" instead.
 tol : float, default=None

@@ -124,6 +124,17 @@ def test_a_time_limit_ends_the_fit():
     assert N <= valuer.n_evaluations_ < 1000
 
 
+def test_an_estimate_of_the_cost_counts_the_fits_of_the_process():
+    rows = data(N)
+    cost = process().estimate_cost(rows.X, rows.y, **rows.points)
+    assert cost.n_evaluations == 100
+    assert cost.seconds > 100 * cost.seconds_per_evaluation
+    stratified = process(sampler="stratified")
+    cost = stratified.estimate_cost(rows.X, rows.y, **rows.points)
+    seconds = cost.n_evaluations * cost.seconds_per_evaluation
+    assert cost.seconds == pytest.approx(seconds)
+
+
 # The choice of the sampler ------------------------------------------------------------
 
 
