@@ -4,11 +4,14 @@ Squared errors of the estimators of shapiq on games of few players
 
     python small_games_peers.py GAMES RESULTS --seeds 8 --budgets 100 200 [--games ...]
 
-GAMES holds the files of small_games_made.py; RESULTS/NAME.shapiq.json then has, for
+GAMES holds the files of small_games_made.py; the name "votes_30" is one more game, of
+30 players, whose values have a closed form. RESULTS/NAME.shapiq.json then has, for
 every estimator and budget, the mean squared error over players of each seed. What is
-there is not computed again. Needs shapiq, xgboost and lightgbm, in an environment that
-need not have skvalue. Left out, after a first run: ProxySPEX, whose search takes a
-minute and which was behind; SHAPIQ and PolySHAP of order 2, equal to others here.
+there is not computed again. With --semivalue banzhaf, and a folder RESULTS of its own,
+the estimators are those of Banzhaf values. Needs shapiq, xgboost and lightgbm, in an
+environment that need not have skvalue. Left out, after a first run: ProxySPEX, whose
+search takes a minute and which was behind; SHAPIQ and PolySHAP of order 2, equal to
+others here.
 """
 
 import argparse
@@ -19,8 +22,12 @@ import warnings
 from functools import partial
 from math import comb
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+
+SEMIVALUES = ("shapley", "banzhaf")
+THIRTY = "votes_30"
 
 
 class Lookup:
@@ -37,17 +44,78 @@ class Lookup:
         return self.v[masks @ 2 ** np.arange(self.n_players)]
 
 
+class Votes:
+    """Mean fraction of right votes of the nearest of 30 rows; counts evaluations."""
+
+    n_players = 30
+    n_neighbors = 5
+
+    def __init__(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(self.n_players, 4))
+        X_val = rng.normal(size=(100, 4))
+        y = (X[:, 0] > 0) ^ (rng.random(self.n_players) < 0.2)
+        distances = ((X_val[:, None] - X) ** 2).sum(axis=2)
+        self.order = np.argsort(distances, axis=1)
+        is_right = y[self.order] == (X_val[:, :1] > 0)
+        self.is_right = is_right.astype(float)
+        self.count = 0
+
+    def __call__(self, masks):
+        masks = np.atleast_2d(np.asarray(masks)).astype(bool)
+        self.count += len(masks)
+        total = np.zeros(len(masks))
+        for order, is_right in zip(self.order, self.is_right):
+            members = masks[:, order]
+            is_near = members & (np.cumsum(members, axis=1) <= self.n_neighbors)
+            total += is_near @ is_right / self.n_neighbors
+        return total / len(self.order)
+
+    def shapley_values(self):
+        """The recursion of Jia et al. (2019), from the farthest row on."""
+        n = self.n_players
+        k = self.n_neighbors
+        values = np.zeros(n)
+        for order, is_right in zip(self.order, self.is_right):
+            current = is_right[-1] * min(k, n) / (n * k)
+            values[order[-1]] += current
+            for i in range(n - 1, 0, -1):
+                current += (is_right[i - 1] - is_right[i]) / k * min(k, i) / i
+                values[order[i - 1]] += current
+        return values / len(self.order)
+
+
+class Game(NamedTuple):
+    """A game: a function that makes it anew, players, kind, and its exact values."""
+
+    make: object
+    n: int
+    kind: str
+    exact: np.ndarray
+
+
 def load(folder, name):
     """Utilities of all coalitions, the number of players and the kind of a game."""
     with np.load(Path(folder) / f"{name}.npz") as file:
         return file["v"], int(file["n"]), str(file["kind"])
 
 
-def shapley_values(v, n):
+def game_of(folder, name, semivalue="shapley"):
+    """A game by name, with its exact values."""
+    if name == THIRTY:
+        return Game(Votes, Votes.n_players, "thirty", Votes().shapley_values())
+    v, n, kind = load(folder, name)
+    return Game(partial(Lookup, v, n), n, kind, exact_values(v, n, semivalue))
+
+
+def exact_values(v, n, semivalue="shapley"):
     """Exact values from the utilities of all coalitions."""
     codes = np.arange(2**n)
     sizes = ((codes[:, None] >> np.arange(n)) & 1).sum(axis=1)
-    weights = np.array([1 / (n * comb(n - 1, k)) for k in range(n)])
+    if semivalue == "banzhaf":
+        weights = np.full(n, 1 / 2 ** (n - 1))
+    else:
+        weights = np.array([1 / (n * comb(n - 1, k)) for k in range(n)])
     values = np.zeros(n)
     for i in range(n):
         member = (codes >> i) & 1 == 1
@@ -69,9 +137,22 @@ def n_seeds(budget, seeds):
     return max(2, seeds // divisor)
 
 
-def estimators(n):
-    """Name -> approximator of Shapley values of n players, a function of the seed."""
+def estimators(n, semivalue="shapley"):
+    """Name -> approximator of the values of n players, a function of the seed."""
     from shapiq import approximator as a
+
+    if semivalue == "banzhaf":
+        regression = partial(a.RegressionMSR, n, "BV")
+        kernel = partial(a.RegressionFBII, n, max_order=1, pairing_trick=True)
+        return {
+            "RegressionMSR xgboost": regression,
+            "RegressionMSR lightgbm": partial(regression, proxy_model="lightgbm"),
+            "RegressionMSR linear": partial(regression, proxy_model="linear"),
+            "RegressionMSR 5 folds": partial(regression, k_folds=5),
+            "ProxySHAP": partial(a.ProxySHAP, n, max_order=1, index="BV"),
+            "SVARM": partial(a.SVARMIQ, n, max_order=1, index="BV"),
+            "Kernel Banzhaf": kernel,
+        }
 
     regression = partial(a.RegressionMSR, n, "SV")
     makers = {
@@ -104,16 +185,16 @@ def first_order(interactions, n):
     return values
 
 
-def squared_errors(make, game, exact, budget, n_repeats):
+def squared_errors(make, game, budget, n_repeats):
     """Mean squared error over players of every seed."""
-    v, n = game
     errors = []
     for seed in range(n_repeats):
-        lookup = Lookup(v, n)
-        estimated = make(random_state=1000 + seed).approximate(budget, lookup)
-        if lookup.count > budget:
-            raise RuntimeError(f"{lookup.count} evaluations, not {budget}")
-        errors.append(float(np.mean((first_order(estimated, n) - exact) ** 2)))
+        counted = game.make()
+        estimated = make(random_state=1000 + seed).approximate(budget, counted)
+        if counted.count > budget:
+            raise RuntimeError(f"{counted.count} evaluations, not {budget}")
+        misses = first_order(estimated, game.n) - game.exact
+        errors.append(float(np.mean(misses**2)))
     return errors
 
 
@@ -124,6 +205,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--budgets", type=int, nargs="+", required=True)
     parser.add_argument("--games", nargs="+")
+    parser.add_argument("--semivalue", choices=SEMIVALUES, default="shapley")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
     logging.disable(logging.CRITICAL)
@@ -131,23 +213,21 @@ def main():
     names = options.games or sorted(path.stem for path in options.folder.glob("*.npz"))
     options.results.mkdir(exist_ok=True)
     for name in names:
-        v, n, kind = load(options.folder, name)
-        exact = shapley_values(v, n)
+        game = game_of(options.folder, name, options.semivalue)
         path = options.results / f"{name}.shapiq.json"
-        kept = {"n": n, "kind": kind, "spread": float(exact.std()), "errors": {}}
+        spread = float(game.exact.std())
+        kept = {"n": game.n, "kind": game.kind, "spread": spread, "errors": {}}
         if path.exists():
             kept = json.loads(path.read_text())
         start = time.process_time()
-        for budget in budgets_of(n, options.budgets):
+        for budget in budgets_of(game.n, options.budgets):
             n_repeats = n_seeds(budget, options.seeds)
-            for label, make in estimators(n).items():
+            for label, make in estimators(game.n, options.semivalue).items():
                 key = f"{label}|{budget}"
                 if len(kept["errors"].get(key, [])) >= n_repeats:
                     continue
                 try:
-                    kept["errors"][key] = squared_errors(
-                        make, (v, n), exact, budget, n_repeats
-                    )
+                    kept["errors"][key] = squared_errors(make, game, budget, n_repeats)
                 except Exception as error:  # too few evaluations for some estimators
                     print(name, label, budget, repr(error)[:80])
         path.write_text(json.dumps(kept))

@@ -95,6 +95,23 @@ def test_values_are_within_their_errors(name, semivalue):
     assert (misses <= factor * errors + 1e-9).all()
 
 
+@pytest.mark.parametrize("n_coalitions", [22, 60])
+@pytest.mark.parametrize(
+    "semivalue", ["shapley", "banzhaf", (4, 1), (1, 4), (16, 1), (1, 16)]
+)
+def test_errors_have_the_size_of_misses(semivalue, n_coalitions):
+    # Sizes that a Beta value hardly weights are seen too, or errors were too small.
+    standardised = []
+    for game in GAMES.values():
+        exact = exact_values(game, semivalue)
+        for seed in range(5):
+            estimate = estimate_of(play(game, "process", semivalue, n_coalitions, seed))
+            misses = np.abs(estimate.values - exact)
+            standardised.append(misses / (estimate.errors + 1e-9))
+    assert np.mean(np.array(standardised) <= 2) > 0.8
+    assert np.mean(np.array(standardised) <= 0.5) < 0.75
+
+
 @ALL_GAMES
 def test_errors_are_smaller_than_those_of_stratified_subsets(name):
     game = GAMES[name]

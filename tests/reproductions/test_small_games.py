@@ -43,10 +43,52 @@ def test_new_games_are_others_than_those_of_tuning(script):
 
 
 @of("small_games_peers")
-def test_exact_values_are_those_of_an_enumeration(script, rng):
+@pytest.mark.parametrize("semivalue", ["shapley", "banzhaf"])
+def test_exact_values_are_those_of_an_enumeration(script, rng, semivalue):
     utilities = rng.normal(size=2**7)
-    values = script.shapley_values(utilities, 7)
-    np.testing.assert_allclose(values, tabulated_semivalue(utilities), atol=1e-12)
+    values = script.exact_values(utilities, 7, semivalue)
+    expected = tabulated_semivalue(utilities, semivalue)
+    np.testing.assert_allclose(values, expected, atol=1e-12)
+
+
+@of("small_games_peers")
+def test_votes_of_many_rows_have_closed_form_values(script):
+    game = script.Votes()
+    # The same votes, of the first nine rows alone.
+    n = 9
+    game.n_players = n
+    is_first = game.order < n
+    game.order = game.order[is_first].reshape(-1, n)
+    game.is_right = game.is_right[is_first].reshape(-1, n)
+    masks = (np.arange(2**n)[:, None] >> np.arange(n)) % 2
+    expected = tabulated_semivalue(game(masks), "shapley")
+    np.testing.assert_allclose(game.shapley_values(), expected, atol=1e-12)
+    assert game.count == 2**n
+
+
+@of("small_games_auto")
+@pytest.mark.parametrize("game", ["Votes", "Towns"])
+def test_games_of_many_players_have_closed_form_values(script, game):
+    played = getattr(script, game)(8)
+    masks = (np.arange(2**8)[:, None] >> np.arange(8)) % 2 == 1
+    expected = tabulated_semivalue(played(masks), "shapley")
+    np.testing.assert_allclose(played.values(), expected, atol=1e-9)
+
+
+@of("small_games_auto")
+def test_the_process_pays_from_a_cost_of_a_fit_on(script, monkeypatch, run, tmp_path):
+    cell = {"ratio": 3.0, "seconds": 0.8}
+    cost = script.cost_of_a_fit(cell, 100)
+    # In the time of the process there are as many more coalitions.
+    n_more = cell["seconds"] / cost
+    assert 3.0 / np.sqrt((100 + n_more) / 100) == pytest.approx(1.0)
+    assert script.cost_of_a_fit({"ratio": 0.9, "seconds": 0.8}, 100) == np.inf
+
+    monkeypatch.setattr(script, "PLAYERS", (5, 6))
+    printed = run(f"--seeds 1 --most 14 --save {tmp_path / 'auto.json'}")
+    assert "exact" in printed
+    kept = json.loads((tmp_path / "auto.json").read_text())
+    assert set(kept) == {"5|7", "5|12", "6|8", "6|14"}
 
 
 @pytest.fixture
@@ -83,3 +125,28 @@ def test_the_tables_have_ratios_of_errors(script, folders, run):
     assert float(error) > 0
     assert "games lost, no explanations" in printed
     assert printed.count("SVARM") == 1
+
+
+@of("small_games")
+def test_coverage_is_printed_for_each_semivalue(script, folders, run, monkeypatch):
+    games, results = folders
+    monkeypatch.setattr(script, "COVERED", ("banzhaf", (4, 1)))
+    printed = run(f"{games} {results} --seeds 1 --budgets 40 --coverage")
+    first, second = printed.splitlines()
+    assert first.startswith("banzhaf")
+    assert second.startswith("(4, 1)")
+    assert 0.5 < float(first.split()[2].rstrip(",")) <= 1
+
+
+@of("small_games")
+def test_estimators_are_chosen_on_other_seeds(script, tmp_path):
+    errors = {"a|16": [1.0, 9.0, 4.0], "b|16": [4.0, 4.0, 4.0]}
+    peers = {"n": 7, "spread": 0.1, "errors": errors}
+    (tmp_path / "game.shapiq.json").write_text(json.dumps(peers))
+    ours = {"errors": {"16": [1.0, 1.0]}}
+    (tmp_path / "game.skvalue.json").write_text(json.dumps(ours))
+    # On the other seeds b, a and b are best.
+    ratio, error = script.ratio_out_of_seed(tmp_path, "game", 0)
+    assert ratio == pytest.approx(0.5 * np.log((4 + 9 + 4) / 3))
+    assert error > 0
+    assert script.ratio_out_of_seed(tmp_path, "game", 100) is None

@@ -42,10 +42,10 @@ _SMALL_RELEVANCE_SD = 0.3
 _CLEARLY_SMALLER = 0.8
 _MANY_COALITIONS = 999
 
-# Work of a fit in forecasts of its time, relative to one evaluation of the log posterior
-# of as many coalitions as hyperparameters are fitted to: of conditioning as many on
-# their utilities, which grows with the cube of their number, and of closed forms for a
-# coalition and each triple of players.
+# Work of a fit, for forecasts of its time, relative to one evaluation of the log
+# posterior of as many coalitions as hyperparameters are fitted to: of conditioning as
+# many on their utilities, which grows with the cube of their number, and of the closed
+# forms of a coalition, which grow with that of the number of players.
 _N_CONDITIONS = 4  # those that raise the noise included
 _CONDITION_WORK = 0.3
 _CLOSED_FORM_WORK = 1.5e-6
