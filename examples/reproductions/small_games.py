@@ -248,6 +248,13 @@ def table(results):
         present = [ratio for ratio in present if ratio]
         cells.append(f"{sum(ratio[0] < 0 for ratio in present)} of {len(present)}")
     print(f"{'games lost, no explanations':32s}" + "".join(f"{c:>16s}" for c in cells))
+    cells = []
+    for budget in columns:
+        names = groups["all but explanations"]
+        chosen = [ratio_out_of_seed(results, name, budget) for name in names]
+        logs = [ratio[0] for ratio in chosen if ratio]
+        cells.append(f"{sum(log < 0 for log in logs)} of {len(logs)}")
+    print(f"{'  chosen on other seeds':32s}" + "".join(f"{c:>16s}" for c in cells))
 
     print("\nError of each estimator of shapiq over that of game_values, data games")
     heading(columns)

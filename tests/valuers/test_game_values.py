@@ -4,8 +4,9 @@ from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, RegressorMixin
 
-from skvalue import game_values
+from skvalue import SemivalueValuer, game_values
 from skvalue.estimation import choose_sampler
 from skvalue.games import airport_game
 from skvalue.semivalues import tabulated_semivalue
@@ -116,6 +117,49 @@ def test_equal_seeds_have_equal_bits():
     np.testing.assert_array_equal(one.values, other.values)
     np.testing.assert_array_equal(one.errors, other.errors)
     assert (one.values != different.values).any()
+
+
+UTILITIES = prompt_quality(all_masks(9))
+
+
+class PromptModel(RegressorMixin, BaseEstimator):
+    """Rows are players of 9, by number; a "score" is the quality of those in a fit."""
+
+    def fit(self, X, y):
+        self.code_ = int((2 ** X[:, 0]).sum())
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+    def score(self, X, y):
+        return float(UTILITIES[self.code_])
+
+
+@pytest.mark.filterwarnings("ignore::skvalue.exceptions.SameRowsWarning")
+@pytest.mark.parametrize("semivalue", ["shapley", "banzhaf", (4, 1)])
+def test_a_valuer_of_the_same_game_has_the_same_bits(semivalue):
+    result = game_values(
+        lambda masks: UTILITIES[masks @ 2 ** np.arange(9)],
+        9,
+        semivalue,
+        sampler="process",
+        max_evaluations=81,
+        random_state=0,
+    )
+    rows = np.arange(9.0)[:, None]
+    # The limit of a valuer does not count the empty coalition.
+    valuer = SemivalueValuer(
+        PromptModel(),
+        semivalue=semivalue,
+        sampler="process",
+        max_evaluations=80,
+        empty_utility=UTILITIES[0],
+        random_state=0,
+    ).fit(rows, rows[:, 0], X_val=rows, y_val=rows[:, 0])
+    assert valuer.n_evaluations_ == result.n_evaluations - 1
+    np.testing.assert_array_equal(valuer.values_, result.values)
+    np.testing.assert_array_equal(valuer.values_error_, result.errors)
 
 
 def test_interactions_of_pairs_are_those_of_the_game():

@@ -136,7 +136,7 @@ values_ : ndarray of shape (n_samples,) or (n_groups,)
 values_error_ : ndarray of shape (n_samples,) or (n_groups,)
     Standard error of every value over the draw of coalitions; infinite if there is only
     one replicate, 0 if values are exact. With sampler="process" the posterior standard
-    deviation, which is too small for asymmetric Beta values.
+    deviation, which may be too small for very asymmetric Beta values.
 values_covariance_ : ndarray of shape (n_groups, n_groups)
     With ``group_values="faithful"`` and `groups`: covariance of the values over the
     draw of coalitions.
