@@ -81,9 +81,9 @@ max_evaluations : int, default=None
 max_time : float, default=None
     Seconds after which to stop. Values then depend on the machine. The first replicate
     of every split is always finished. With sampler="process" the run stops as much
-    earlier as its last fit is expected to take. An enumeration that would take longer, as
-    measured on a few coalitions, is not started: "exact" raises an error, "auto" uses
-    "stratified" or "permutation" instead.
+    earlier as its last fit is expected to take. An enumeration that would take longer,
+    as measured on a few coalitions, is not started: "exact" raises an error, "auto"
+    uses "stratified" or "permutation" instead.
 tol : float, default=None
     Stop when no standard error is larger than `tol`. With sampler="process" it is
     checked from about 5 coalitions a player on, at growths of their number by a
