@@ -114,6 +114,10 @@ class NormalApproximationWarning(UserWarning):
     """A party has few rows: the normal approximation of its statistic is rough."""
 
 
+class ClippedRowsWarning(UserWarning):
+    """Many validation points are clipped, and so are the rows of parties like them."""
+
+
 class PriorOutweighsWarning(UserWarning):
     """A prior outweighs the releases of some parties, so that it sets their values."""
 

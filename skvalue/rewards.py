@@ -226,8 +226,8 @@ def payments(values, price, *, errors=None, undecided="pay"):
     price : float
         Money per unit of value, above 0.
     errors : array-like of shape (n_parties,), default=None
-        Standard errors of the values, such as `validation_error_`; needed by "reserve"
-        only.
+        Standard errors of the values, such as `validation_error_`, with
+        `values_error_` of private values; needed by "reserve" only.
     undecided : {"pay", "reserve"}, default="pay"
         "reserve" pays 0 to a party whose value is not distinguished from 0 by `errors`:
         the normal interval of 95 % around it contains 0. Its payment under "pay"

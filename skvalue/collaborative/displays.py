@@ -9,6 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._utils.plotting import BLUE, GREEN, GREY, RED, open_axes
+from .mediator import PredictiveValueScorer
 
 _CURVE_COLORS = (GREY, RED, GREEN, BLUE, "#b07aa1", "#edae49")
 _MARGINAL_COLORS = (GREY, GREEN, BLUE, RED)
@@ -162,6 +163,8 @@ class CoalitionValueDisplay:
         Values of the coalitions; bit i of the index is party i.
     errors : array-like of shape (2**n_parties,), default=None
         Standard errors.
+    value_name : str, default="value (nats)"
+        What the values are, for the axis label.
 
     Attributes
     ----------
@@ -175,6 +178,7 @@ class CoalitionValueDisplay:
     See Also
     --------
     skvalue.BayesianSurpriseScorer : Computes the values.
+    skvalue.PredictiveValueScorer : Computes them from validation points.
 
     Examples
     --------
@@ -184,10 +188,11 @@ class CoalitionValueDisplay:
     ['a', 'b', 'a, b']
     """
 
-    def __init__(self, parties, values, errors=None):
+    def __init__(self, parties, values, errors=None, *, value_name="value (nats)"):
         self.parties = parties
         self.values = values
         self.errors = errors
+        self.value_name = value_name
 
     @classmethod
     def from_scorer(cls, scorer, *, ax=None):
@@ -195,8 +200,9 @@ class CoalitionValueDisplay:
 
         Parameters
         ----------
-        scorer : BayesianSurpriseScorer
-            Scorer fitted on at most 6 parties.
+        scorer : BayesianSurpriseScorer or PredictiveValueScorer
+            Scorer fitted on at most 6 parties. Where it states no errors of the noise,
+            those of the computation are plotted.
         ax : matplotlib Axes, default=None
             Axes to plot on; if None, a new figure is created.
 
@@ -212,8 +218,14 @@ class CoalitionValueDisplay:
                 f"scorer must have at most {_MAX_PARTIES} parties, since every "
                 f"coalition has a bar. Got {n_parties}."
             )
+        errors = scorer.coalition_computation_error_
+        if hasattr(scorer, "coalition_values_error_"):
+            errors = scorer.coalition_values_error_
+        value_name = "Bayesian surprise (nats)"
+        if isinstance(scorer, PredictiveValueScorer):
+            value_name = "predictive value (nats per validation point)"
         display = cls(
-            scorer.parties_, scorer.coalition_values_, scorer.coalition_values_error_
+            scorer.parties_, scorer.coalition_values_, errors, value_name=value_name
         )
         return display.plot(ax=ax)
 
@@ -254,7 +266,7 @@ class CoalitionValueDisplay:
         self.bars_ = ax.barh(positions, values, xerr=errors, color=colors, height=0.7)
         ax.set_yticks(positions, labels)
         ax.invert_yaxis()
-        ax.set(xlabel="Bayesian surprise (nats)")
+        ax.set(xlabel=self.value_name)
         return self
 
 

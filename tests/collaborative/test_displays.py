@@ -8,15 +8,24 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 
+from skvalue import BayesianSurpriseScorer, PredictiveValueScorer
 from skvalue.collaborative import (
     CoalitionValueDisplay,
+    GaussianMean,
     GramRelease,
     PosteriorMarginalsDisplay,
     PrivacyTradeOffDisplay,
     RhoShapleyReward,
 )
 
-from .parties import quietly, release_all, simulate, surprise_of
+from .parties import (
+    Sampled,
+    noisy_sum,
+    quietly,
+    release_all,
+    simulate,
+    surprise_of,
+)
 
 
 @pytest.fixture
@@ -98,6 +107,33 @@ class TestCoalitionValues:
         widths = [bar.get_width() for bar in display.bars_]
         numbers = [1, 2, 4, 3, 5, 6, 7]
         np.testing.assert_allclose(widths, scorer.coalition_values_[numbers])
+
+    @pytest.mark.parametrize("is_predictive", [False, True])
+    def test_the_axis_says_what_the_values_are(self, is_predictive):
+        releases = [noisy_sum(100, 40.0, 0.5), noisy_sum(80, 20.0, 0.1)]
+        if is_predictive:
+            name = "predictive value (nats per validation point)"
+            scorer = PredictiveValueScorer(GaussianMean(0.1))
+            scorer.fit(releases, y_val=[0.3, 0.5])
+        else:
+            name = "Bayesian surprise (nats)"
+            scorer = BayesianSurpriseScorer(GaussianMean(0.1)).fit(releases)
+        display = CoalitionValueDisplay.from_scorer(scorer)
+        assert display.ax_.get_xlabel() == name
+        lengths = [
+            np.ptp(path.vertices[:, 0]) / 2
+            for path in display.bars_.errorbar.lines[2][0].get_paths()
+        ]
+        errors = scorer.coalition_values_error_[[1, 2, 3]]
+        np.testing.assert_allclose(lengths, errors)
+
+    def test_without_errors_of_the_noise_those_of_the_computation_are_drawn(self):
+        model = Sampled(GaussianMean(0.1))
+        scorer = surprise_of([noisy_sum(100, 40.0, 0.5)], model, n_particles=40)
+        display = CoalitionValueDisplay.from_scorer(scorer)
+        (path,) = display.bars_.errorbar.lines[2][0].get_paths()
+        error = scorer.coalition_computation_error_[1]
+        assert np.ptp(path.vertices[:, 0]) / 2 == pytest.approx(error)
 
     def test_labels_of_many_coalitions_do_not_touch(self):
         display = CoalitionValueDisplay(list("abcde"), np.arange(32.0)).plot()

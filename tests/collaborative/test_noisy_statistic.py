@@ -228,9 +228,9 @@ class TestText:
             NoisyStatistic.from_json(json.dumps(record))
 
     @pytest.mark.parametrize(
-        "version", [2, True, 1.0, 10**400], ids=lambda v: str(v)[:5]
+        "version", [1, True, 2.0, 10**400], ids=lambda v: str(v)[:5]
     )
     def test_other_version_is_refused(self, version):
         record = {**record_of(LINEAR), "version": version}
-        with pytest.raises(ValueError, match="version 1"):
+        with pytest.raises(ValueError, match="version 2"):
             NoisyStatistic.from_json(json.dumps(record))

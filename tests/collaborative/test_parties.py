@@ -1,5 +1,6 @@
 """A party's side: the statistic, its noise, its guarantee and its errors."""
 
+import json
 import pickle
 import warnings
 
@@ -15,6 +16,8 @@ from skvalue.exceptions import (
     VoidGuaranteeWarning,
 )
 from skvalue.privacy import Ledger, SeededNoiseWarning, epsilon_from_mu
+
+from .parties import quietly
 
 
 @pytest.fixture
@@ -46,6 +49,76 @@ class TestStatistics:
             release.statistic[-4:-1], 2**0.5 * clipped_y @ clipped_X
         )
         assert release.statistic[-1] == pytest.approx(clipped_y @ clipped_y)
+
+    @pytest.mark.parametrize("epsilon", [None, 1.0])
+    def test_the_party_is_told_how_many_rows_are_clipped(self, rows, epsilon):
+        X, y = rows
+        party = GramRelease(epsilon, x_bound=2, y_bound=0.5).fit(X, y)
+        assert party.n_clipped_rows_ == (np.linalg.norm(X, axis=1) > 2).sum() > 0
+        assert party.n_clipped_targets_ == (np.abs(y) > 0.5).sum() > 0
+        party = LogisticRelease(epsilon, x_bound=2).fit(X, y > 0)
+        assert party.n_clipped_rows_ == (np.linalg.norm(X, axis=1) > 2).sum()
+        party = MeanRelease(epsilon).fit(y)
+        assert party.n_clipped_rows_ == (np.abs(y) > 1).sum()
+
+    def test_nothing_that_leaves_the_party_says_how_many_rows_are_clipped(self, rows):
+        X, y = rows
+        party = GramRelease(noise_random_state=0)
+        texts = []
+        for factor in (1e-3, 1e3):
+            quietly(party.fit, factor * X, y)
+            record = json.loads(party.release_.to_json())
+            del record["statistic"]
+            texts.append([record, str(party.privacy_)])
+        assert texts[0] == texts[1]
+
+    @pytest.mark.parametrize("party_class", [GramRelease, LogisticRelease])
+    def test_a_public_map_comes_before_clipping(self, rows, party_class):
+        X, y = rows
+        y = y if party_class is GramRelease else y > 0
+        center = np.array([1.0, 0.0, -2.0])
+        scale = np.array([2.0, 100.0, 0.5])
+        mapped = party_class(None, x_centre=center, x_scale=scale)
+        mapped = mapped.fit(center + scale * X, y).release_
+        direct = party_class(None).fit(X, y).release_
+        np.testing.assert_allclose(mapped.statistic, direct.statistic)
+        assert mapped.x_centre == tuple(center)
+        assert mapped.x_scale == tuple(scale)
+        assert direct.x_scale == ()
+
+    def test_one_number_maps_all_features(self, rows):
+        X, y = rows
+        release = GramRelease(None, x_scale=2).fit(2 * X, y).release_
+        assert release.x_centre == (0.0, 0.0, 0.0)
+        assert release.x_scale == (2.0, 2.0, 2.0)
+        direct = GramRelease(None).fit(X, y).release_
+        np.testing.assert_allclose(release.statistic, direct.statistic)
+
+    @pytest.mark.parametrize(
+        ("parameter", "value", "message"),
+        [
+            ("x_scale", [1.0, 2.0], "x_scale must be a number or have one for each"),
+            ("x_scale", [1.0, 0.0, 2.0], "x_scale must be a number strictly between"),
+            ("x_scale", -1.0, "x_scale must be a number strictly between"),
+            ("x_centre", [1.0, np.nan, 0.0], "x_centre must be a number strictly"),
+        ],
+    )
+    def test_invalid_maps_are_refused(self, rows, parameter, value, message):
+        with pytest.raises(ValueError, match=message):
+            GramRelease(None, **{parameter: value}).fit(*rows)
+
+    def test_rows_that_a_map_makes_infinite_are_null_rows(self, rows):
+        X, y = rows
+        X = X.copy()
+        X[3] = 1e300
+        party = GramRelease(x_scale=1e-40, noise_random_state=0)
+        infinite = quietly(party.fit, X, y).release_
+        X[3] = np.nan
+        missing = quietly(party.fit, X, y).release_
+        assert infinite == missing
+        X[3] = 1e300
+        with pytest.raises(ValueError, match="X must be finite after"):
+            clone(party).set_params(epsilon=None).fit(X, y)
 
     def test_logistic_statistic_is_of_clipped_rows_and_signs(self, rows):
         X, y = rows

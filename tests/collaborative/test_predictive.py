@@ -12,14 +12,17 @@ from skvalue import BayesianSurpriseScorer, PredictiveValueScorer
 from skvalue.collaborative import (
     BayesianLinear,
     BayesianLogistic,
+    BetaBernoulli,
     GaussianMean,
     GramRelease,
     LogisticRelease,
+    NoisyStatistic,
     PosteriorRegressor,
     RhoShapleyReward,
     reward_gain,
 )
-from skvalue.exceptions import PriorOutweighsWarning
+from skvalue.exceptions import ClippedRowsWarning, PriorOutweighsWarning
+from skvalue.privacy import clip_rows
 from skvalue.semivalues import tabulated_semivalue
 
 from .parties import every_coalition, noisy_posterior, noisy_sum, release_all
@@ -134,7 +137,7 @@ class TestValues:
         table = exact_gains(scorer, every_coalition(13)).mean(axis=1)
         assert scorer.grand_value_ == pytest.approx(table[-1], abs=1e-4)
         gaps = np.abs(scorer.values_ - tabulated_semivalue(table, semivalue))
-        assert (gaps < 4.5 * scorer.values_error_ + 1e-5).all()
+        assert (gaps < 4.5 * scorer.computation_error_ + 1e-5).all()
 
     @pytest.mark.parametrize("pair", [(0, 1), (0, 2), (1, 3)])
     def test_two_names_of_a_party_gain_nothing_under_banzhaf(self, pair):
@@ -189,7 +192,7 @@ class TestValues:
             for seed in range(8)
         ]
         deviations = np.std([run.values_ for run in runs], axis=0, ddof=1)
-        stated = np.mean([run.values_error_ for run in runs], axis=0)
+        stated = np.mean([run.computation_error_ for run in runs], axis=0)
         assert 0.4 < (deviations / stated).mean() < 2.5
 
     def test_clone_is_not_fitted(self):
@@ -285,12 +288,29 @@ class TestPriorOutweighsWarning:
         ) as caught:
             scorer.fit(releases)
         assert caught[0].filename == __file__
+        assert "of BayesianLinear, a smaller a0" in str(caught[0].message)
         assert scorer.values_[2] > 5 * scorer.values_[:2].max()
 
     def test_prior_that_is_worth_more_rows_warns(self, releases):
         scorer = BayesianSurpriseScorer(BayesianLinear(a0=101, b0=2.6), **FAST)
         with pytest.warns(PriorOutweighsWarning, match=r"releases of \[0, 1, 2\]"):
             scorer.fit(releases)
+
+    @pytest.mark.parametrize(
+        ("model", "advice"),
+        [
+            (GaussianMean(0.1, prior_mean=-9.0), "GaussianMean, a larger prior_var"),
+            (BetaBernoulli(900, 1), "smaller a and b"),
+        ],
+    )
+    def test_the_advice_is_about_the_model(self, model, advice):
+        release = noisy_sum(100, 40.0, 0.5)
+        if isinstance(model, BetaBernoulli):
+            release = NoisyStatistic("bernoulli", 100, (9.0,), 0.5, 2.0, (0.0, 1.0))
+        with pytest.warns(PriorOutweighsWarning) as caught:
+            BayesianSurpriseScorer(model).fit([release])
+        assert advice in str(caught[0].message)
+        assert "a0" not in str(caught[0].message)
 
 
 class TestRewards:
@@ -382,3 +402,126 @@ def test_invalid_validation_points_are_refused(points, message):
     scorer = PredictiveValueScorer(BayesianLinear(), **FAST)
     with pytest.raises(ValueError, match=message):
         scorer.fit([release], **points)
+
+
+class TestPublicMaps:
+    """Validation points and rows to predict are mapped and clipped as parties' are."""
+
+    MAP = {"x_centre": [5.0, -3.0], "x_scale": [100.0, 0.01]}
+
+    @pytest.fixture(scope="class")
+    def scorers(self):
+        """Fitted to mapped features, and to features in odd units with a map."""
+        parties, points = five_parties()
+        direct = PredictiveValueScorer(BayesianLinear(), **FAST)
+        direct.fit(exact_releases(parties), **points)
+        releases = [
+            GramRelease(None, **self.MAP).fit(self.odd(X), y).release_
+            for X, y in parties
+        ]
+        mapped = PredictiveValueScorer(BayesianLinear(), **FAST)
+        mapped.fit(releases, X_val=self.odd(points["X_val"]), y_val=points["y_val"])
+        return direct, mapped
+
+    def odd(self, X):
+        return self.MAP["x_centre"] + X * self.MAP["x_scale"]
+
+    def test_values_are_those_of_mapped_features(self, scorers):
+        direct, mapped = scorers
+        np.testing.assert_allclose(mapped.values_, direct.values_, rtol=1e-6)
+
+    def test_rewards_predict_rows_in_units_of_the_parties(self, scorers):
+        X = np.array([[0.2, -0.1], [3.0, 4.0]])
+        rewards = [
+            RhoShapleyReward(0.5, n_draws=50, random_state=0).fit(scorer).rewards_[0]
+            for scorer in scorers
+        ]
+        expected = rewards[0].predict(X)
+        np.testing.assert_allclose(rewards[1].predict(self.odd(X)), expected, rtol=1e-6)
+        assert rewards[0].predict(X / 5)[1] == pytest.approx(expected[1])
+
+    def test_probabilities_are_of_rows_that_are_mapped_once(self):
+        X, y = logistic_rows(200)
+        release = LogisticRelease(None, x_scale=2.0).fit(2 * X, y).release_
+        scorer = PredictiveValueScorer(BayesianLogistic(), **FAST)
+        scorer.fit([release], X_val=2 * X, y_val=y)
+        reward = RhoShapleyReward(n_draws=50, random_state=0).fit(scorer).rewards_[0]
+        logits = reward.samples_ @ clip_rows(X, 1.0).T
+        expected = (1 / (1 + np.exp(-logits))).mean(axis=0)
+        np.testing.assert_allclose(reward.predict_proba(2 * X)[:, 1], expected)
+
+    def test_rewards_in_files_have_the_map(self, scorers):
+        X = self.odd(np.array([[0.2, -0.1], [3.0, 4.0]]))
+        scheme = RhoShapleyReward(0.5, n_draws=50, random_state=0).fit(scorers[1])
+        reward = scheme.rewards_[0]
+        read = PosteriorRegressor.from_json(reward.to_json())
+        np.testing.assert_array_equal(read.predict(X), reward.predict(X))
+
+    def test_releases_of_different_maps_are_refused(self):
+        parties, points = five_parties()
+        releases = [
+            GramRelease(None, x_scale=scale).fit(X, y).release_
+            for scale, (X, y) in zip((1.0, 2.0), parties)
+        ]
+        scorer = PredictiveValueScorer(BayesianLinear(), **FAST)
+        with pytest.raises(ValueError, match="releases must agree in x_scale"):
+            scorer.fit(releases, **points)
+
+    def test_points_that_are_clipped_are_said(self, scorers):
+        parties, points = five_parties()
+        releases = exact_releases(parties[:2])
+        scorer = PredictiveValueScorer(BayesianLinear(), **FAST)
+        with pytest.warns(
+            ClippedRowsWarning, match="200 of 200 validation points are longer than x_b"
+        ):
+            scorer.fit(releases, X_val=100 * points["X_val"], y_val=points["y_val"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ClippedRowsWarning)
+            scorer.fit(releases, **points)
+
+
+def logistic_rows(n, kind="honest", seed=0):
+    """Rows with features of positive means, and labels of which 0.86 are 1."""
+    rng = np.random.default_rng(seed)
+    X = 0.3 + 0.3 * rng.normal(size=(n, 2))
+    y = rng.random(n) < 1 / (1 + np.exp(-(1.5 + X @ [3.0, -2.0])))
+    if kind == "irrelevant":
+        X = rng.permutation(X)
+    return X, y.astype(int)
+
+
+class TestBaseRates:
+    """Of features that say nothing, the frequencies of the classes are not paid."""
+
+    @pytest.mark.parametrize(
+        ("base_rate", "is_paid"), [(None, True), (0.86, False)], ids=str
+    )
+    def test_only_a_prior_at_one_half_pays_irrelevant_rows(self, base_rate, is_paid):
+        kinds = ("honest", "irrelevant")
+        rows = [logistic_rows(400, kind, seed) for seed, kind in enumerate(kinds)]
+        party = LogisticRelease(None, fit_intercept=base_rate is not None)
+        releases = [party.fit(X, y).release_ for X, y in rows]
+        X_val, y_val = logistic_rows(400, seed=2)
+        scorer = PredictiveValueScorer(BayesianLogistic(base_rate=base_rate), **FAST)
+        values = scorer.fit(releases, X_val=X_val, y_val=y_val).values_
+        assert values[0] > values[1]
+        assert (values[1] > 0.01) == is_paid
+
+    def test_the_intercept_has_its_logit_as_prior_mean(self):
+        X, y = logistic_rows(100)
+        release = LogisticRelease(None, fit_intercept=True).fit(X, y).release_
+        model = BayesianLogistic(mean=0.5, base_rate=0.8).bind([release])
+        np.testing.assert_allclose(model.prior_mean_, [np.log(4), 0.5, 0.5])
+
+    def test_releases_without_an_intercept_are_refused(self):
+        release = LogisticRelease(None).fit(*logistic_rows(100)).release_
+        with pytest.raises(ValueError, match="base_rate must be None for releases"):
+            BayesianLogistic(base_rate=0.8).bind([release])
+
+    def test_it_is_part_of_the_prior_that_parties_state(self):
+        statements = [
+            BayesianLogistic(base_rate=rate).prior_statement()
+            for rate in (None, 0.8, 0.7)
+        ]
+        assert len(set(statements)) == 3
+        assert "base_rate" not in statements[0]

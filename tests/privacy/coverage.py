@@ -20,17 +20,23 @@ from scipy.special import expit
 from sklearn.base import clone
 
 from skvalue import (
+    BayesianSurpriseScorer,
     FederatedSemivalueValuer,
     GradientSemivalueValuer,
     InRunShapleyValuer,
     LayeredShapleyValuer,
+    PredictiveValueScorer,
     PriArTaScorer,
     TKNNShapleyValuer,
 )
+from skvalue.collaborative import GaussianMean, MeanRelease, RhoShapleyReward
+from skvalue.rewards import rho_targets
+from tests.collaborative.coverage import closed_form_values
 
 N_POINTS = 200
 TINY = np.finfo(float).tiny
 WEIGHTS = np.array([2.0, -1.0, 0.5])
+MODEL_OF_LABELS = GaussianMean(0.25)
 
 # Rows of each of six parties.
 SIZES = {"equal": (60,) * 6, "unequal": (15, 25, 40, 60, 90, 130)}
@@ -335,6 +341,56 @@ SELLERS = {
     "narrow": partial(normal_rows, spread=0.6),
     "two modes": two_modes,
 }
+
+
+def releases_of_parties(parties, epsilon, seed=0):
+    """Releases of the sums of the parties' labels."""
+    releases = []
+    for i, (_, y) in enumerate(parties.data_sets()):
+        party = MeanRelease(epsilon, lower=0, noise_random_state=1000 * seed + i)
+        releases.append(party.fit(y).release_)
+    return releases
+
+
+def collaborative(scorer_class):
+    """Of parties, by the mean of their labels; other models have their own table."""
+
+    def releases(parties, epsilon):
+        scorer = scorer_class(MODEL_OF_LABELS)
+        points = None
+        if scorer_class is PredictiveValueScorer:
+            points = {"X_val": None, "y_val": parties.y_val}
+        exact = closed_form_values(
+            scorer.model, releases_of_parties(parties, None), points
+        )
+
+        def release(seed):
+            fitted = clone(scorer)
+            fitted.fit(releases_of_parties(parties, epsilon, seed), **(points or {}))
+            return fitted.values_, fitted.values_error_
+
+        return Releases(exact, release)
+
+    return releases
+
+
+def rewards(parties, epsilon):
+    """Of parties, the values of the models that they receive."""
+    scheme = RhoShapleyReward(0.5, n_draws=10, random_state=0)
+    points = {"X_val": None, "y_val": parties.y_val}
+    values = closed_form_values(
+        MODEL_OF_LABELS, releases_of_parties(parties, None), points
+    )
+
+    def release(seed):
+        scorer = PredictiveValueScorer(MODEL_OF_LABELS)
+        scorer.fit(releases_of_parties(parties, epsilon, seed), **points)
+        rewarded = clone(scheme).fit(scorer)
+        return rewarded.target_rewards_, rewarded.target_rewards_error_
+
+    return Releases(rho_targets(values, values.sum(), scheme.rho), release)
+
+
 # The first word is the public name of the class.
 METHODS = {
     "PriArTaScorer": sellers("near", "alike", "far", "wide", "narrow", "near"),
@@ -352,6 +408,9 @@ METHODS = {
     "LayeredShapleyValuer, release='all'": layered("all"),
     "LayeredShapleyValuer, release='publish'": layered("publish"),
     "LayeredShapleyValuer, release='query'": layered("query"),
+    "BayesianSurpriseScorer, parties": collaborative(BayesianSurpriseScorer),
+    "PredictiveValueScorer, parties": collaborative(PredictiveValueScorer),
+    "RhoShapleyReward, parties": rewards,
 }
 
 

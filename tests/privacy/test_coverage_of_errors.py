@@ -22,9 +22,6 @@ HIGHEST = 0.98
 
 # Classes that are fitted, and state no error of a private value.
 OTHERS = {
-    "BayesianSurpriseScorer": "errors of its coalitions and posterior draws alone",
-    "PredictiveValueScorer": "errors of its coalitions and points alone",
-    "RhoShapleyReward": "a reward from a scorer's values",
     "GramRelease": "a release, not a value",
     "LogisticRelease": "a release, not a value",
     "MeanRelease": "a release, not a value",

@@ -14,6 +14,7 @@ from ..._utils.fits import set_fitted_state
 from ..._utils.parallel import one_blas_thread
 from ..._utils.sklearn import HasMethods, Interval
 from ..._utils.warned import warn
+from ...base import warn_if_noise_exceeds
 from ...semivalues import check_semivalue
 from ..models import bind, check_prior, check_releases, warn_of_few_rows
 from ._designs import AllCoalitions, PrefixCoalitions
@@ -24,6 +25,7 @@ from ._particles import (
     likelihoods,
     sample_particles,
 )
+from ._release_errors import ExactDraws, covering_error, draw_exact_values
 from ._utilities import Surprise, evaluate
 
 EXACT_PARTIES = 12
@@ -138,6 +140,9 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
         semivalues, design_errors = design.semivalues(values, semivalue)
         errors = np.hypot(design_errors, _standard_error(semivalues_of(replicates).T))
 
+        game = PartyGame(bound.model, bound.ordered, bound.order, utility, particles)
+        coalition_errors = _standard_error(replicates)
+
         # `to_user` takes arrays from the canonical order of parties to the user's.
         to_user = np.argsort(bound.order)
         attributes = {
@@ -145,10 +150,9 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
             "parties_": list(bound.by_party),
             "model_": bound.model,
             "values_": semivalues[to_user],
-            "values_error_": errors[to_user],
+            "computation_error_": errors[to_user],
             "standalone_values_": values[design.singles][to_user],
             "grand_value_": float(values[design.grand]),
-            "grand_value_error_": float(_standard_error(replicates[design.grand])),
             "ess_": ess,
             "n_evaluations_": len(design.masks),
         }
@@ -158,17 +162,46 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
             numbers = design.masks[:, bound.order] @ (1 << np.arange(n_parties))
             attributes["ess_"] = ess[numbers]
             attributes["coalition_values_"] = values[numbers]
-            coalition_errors = _standard_error(replicates)[numbers]
-            attributes["coalition_values_error_"] = coalition_errors
+            attributes["coalition_computation_error_"] = coalition_errors[numbers]
         if points is not None:
             validation_errors = _standard_error(semivalues_of(points).T)
             attributes["validation_error_"] = validation_errors[to_user]
-        game = PartyGame(bound.model, bound.ordered, bound.order, utility, particles)
-        set_fitted_state(self, **attributes, _game=game)
+
+        # Noise has an error of its own, for which what is behind it is drawn.
+        exact_draws = None
+        release_error = None
+        if not any(release.noise_scale for release in bound.ordered):
+            release_error = np.zeros(n_parties)
+            coalition_release_error = np.zeros(len(design.masks))
+        else:
+            draws_rng = np.random.default_rng(np.append(seeds, 1))
+            with one_blas_thread():
+                coalition_draws = draw_exact_values(game, design.masks, draws_rng)
+            if coalition_draws is not None:
+                semivalue_draws = semivalues_of(coalition_draws.T)
+                release_error = covering_error(semivalues, semivalue_draws)
+                coalition_release_error = covering_error(values, coalition_draws)
+                exact_draws = ExactDraws(
+                    semivalue_draws[:, to_user], coalition_draws[:, design.grand]
+                )
+        if release_error is not None:
+            attributes["release_error_"] = release_error[to_user]
+            attributes["values_error_"] = np.hypot(errors, release_error)[to_user]
+            coalition_errors = np.hypot(coalition_errors, coalition_release_error)
+            attributes["grand_value_error_"] = float(coalition_errors[design.grand])
+            if is_enumerated:
+                attributes["coalition_values_error_"] = coalition_errors[numbers]
+        set_fitted_state(self, **attributes, _game=game, _exact_draws=exact_draws)
 
         # The warning is last, since a filter may turn it into an error.
         if warning is not None:
             warn(warning, ConvergenceWarning)
+
+    def _warn_of_noise(self, errors):
+        """Warn if errors (n_parties,), which the noise causes, exceed the values."""
+        warn_if_noise_exceeds(
+            self.values_, errors, "take a larger epsilon, more rows or fewer features"
+        )
 
     def _make_particles(self, bound, design, rng):
         """Particles on a grid or sampled; returns as `sample_particles` does."""

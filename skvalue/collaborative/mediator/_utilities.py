@@ -85,6 +85,7 @@ class Surprise:
     """
 
     power_grid = (1.0,)
+    n_points = 1
 
     def blocks(self, particles):
         """The utility alone: it has no validation points."""
@@ -97,6 +98,14 @@ class Surprise:
     def bind(self, particles):
         """The function that gives `SurpriseValues` of rows (R, J)."""
         return partial(surprise, particles)
+
+    def common_loglik(self, phi):
+        """Log-likelihood (J,) of what the mediator has itself, which is nothing."""
+        return np.zeros(len(phi))
+
+    def exact_values(self, model, counts, statistics):
+        """Values (R,) of R exact statistics, each of so many rows."""
+        return model.exact_posteriors(counts, statistics).divergences()
 
 
 class PredictiveGain:
@@ -150,6 +159,28 @@ class PredictiveGain:
             return np.exp(logs - top), top
 
         return partial(self._gains, particles, blocks, densities)
+
+    @property
+    def n_points(self):
+        """Number of validation points."""
+        return len(self.y)
+
+    def common_loglik(self, phi):
+        """Log-likelihood (J,) of the validation points, which the mediator has."""
+        loglik = np.empty(len(phi))
+        for batch in gen_batches(len(phi), max(1, _BLOCK_SIZE // len(self.y))):
+            logs = self.model.predict_logpdf(phi[batch], self.X, self.y)
+            loglik[batch] = logs.sum(axis=1)
+        return loglik
+
+    def exact_values(self, model, counts, statistics):
+        """Values (R,) of R exact statistics, each of so many rows."""
+        # The first one is the prior.
+        counts = np.append(0.0, counts)
+        statistics = np.insert(statistics, 0, 0.0, axis=0)
+        posteriors = model.exact_posteriors(counts, statistics)
+        means = posteriors.log_densities(self.X, self.y).mean(axis=1)
+        return means[1:] - means[0]
 
     def _gains(self, particles, blocks, densities, rows):
         """`PredictiveValues` of rows (R, J), by blocks of points."""

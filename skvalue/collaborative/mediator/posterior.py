@@ -27,6 +27,7 @@ _BLOCK_SIZE = 2_000_000  # draws times rows
 def check_points(host, model, X, y, suffix=""):
     """Checked rows and targets, as arrays, for a model's `predict_logpdf`.
 
+    Rows are mapped and clipped as those of the parties are.
     The rows may be None for a model without features. `host` is the estimator that
     errors name.
     """
@@ -45,7 +46,7 @@ def check_points(host, model, X, y, suffix=""):
                 f"{', '.join(map(repr, unseen[:5]))}."
             )
     if X is not None:
-        X = _rows(host, model, X)
+        X = _mapped_rows(host, model, X)
         if len(X) != len(y):
             raise ValueError(
                 f"X{suffix} and y{suffix} must have the same length. Got {len(X)} and "
@@ -63,6 +64,14 @@ def _rows(host, model, X):
             f"X has {X.shape[1]} features, but {type(host).__name__} is expecting "
             f"{n_features} features as input."
         )
+    return X
+
+
+def _mapped_rows(host, model, X):
+    """Rows by the public map of the parties' features, if the model has one."""
+    X = _rows(host, model, X)
+    if hasattr(model, "map_features"):
+        return model.map_features(X)
     return X
 
 
@@ -261,8 +270,8 @@ class PosteriorRegressor(RegressorMixin, PosteriorDraws):
     >>> X = np.random.default_rng(0).normal(size=(100, 1)) / 3
     >>> model = BayesianLinear().bind([GramRelease(None).fit(X, X[:, 0]).release_])
     >>> reward = PosteriorRegressor(model, np.array([[1.0, -4.0], [2.0, -4.0]]))
-    >>> reward.predict([[2.0]]).tolist()
-    [3.0]
+    >>> reward.predict([[0.5]]).round(6).tolist()
+    [0.75]
     """
 
     def predict(self, X):
@@ -278,7 +287,7 @@ class PosteriorRegressor(RegressorMixin, PosteriorDraws):
         y : ndarray of shape (n_rows,)
             Predictions.
         """
-        X = _rows(self, self.model, X)
+        X = _mapped_rows(self, self.model, X)
         # A mean over draws of a linear function: no (n_draws, n_rows) array is made.
         mean = self.samples_.mean(axis=0, keepdims=True)
         return self.model.predict_mean(mean, X)[0]

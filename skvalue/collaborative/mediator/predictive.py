@@ -4,10 +4,16 @@ Sim, Fan, Tian, Xu, Jaillet and Low, "Incentivizing Truthfulness and Collaborati
 Fairness in Bayesian Learning" (ICML 2026).
 """
 
+import numpy as np
+
 from ..._utils.sklearn import fit_context
+from ..._utils.warned import warn
+from ...exceptions import ClippedRowsWarning
 from ._scorer import PartyScorer
 from ._utilities import PredictiveGain
 from .posterior import check_points
+
+_MAX_CLIPPED = 0.2  # of the validation points, without a warning
 
 
 class PredictiveValueScorer(PartyScorer):
@@ -55,18 +61,29 @@ class PredictiveValueScorer(PartyScorer):
         Values in the order of `parties_`, in nats per validation point; Shapley values
         sum to `grand_value_`.
     values_error_ : ndarray of shape (n_parties,)
-        Standard errors of the computation.
+        Errors of the values: the square root of the sum of squares of
+        `computation_error_` and `release_error_`. Not set where the latter is not.
+    computation_error_ : ndarray of shape (n_parties,)
+        Standard errors of the computation: of the sampling of posteriors and, above 12
+        parties, of permutations.
+    release_error_ : ndarray of shape (n_parties,)
+        Errors that the noise of the releases causes. The values without noise, of the
+        same clipped rows, are within two of them in 95 % of draws of what is behind the
+        releases, see Notes; 0 if no release has noise. Not set for releases with noise
+        and a model without `exact_posteriors`, such as a user's, or that ignores noise:
+        nothing is then known of it.
     validation_error_ : ndarray of shape (n_parties,)
         Standard errors over the validation points.
     coalition_values_ : ndarray of shape (2**n_parties,)
         Values of all coalitions: bit i of the index is party i of `parties_`. Only up
         to 12 parties.
-    coalition_values_error_ : ndarray of shape (2**n_parties,)
-        Standard errors of the computation of `coalition_values_`.
+    coalition_values_error_, coalition_computation_error_ : ndarray of shape \
+            (2**n_parties,)
+        Errors of `coalition_values_`, as those of `values_`.
     standalone_values_ : ndarray of shape (n_parties,)
         Values of the coalitions of one party.
     grand_value_, grand_value_error_ : float
-        Value of the coalition of all parties, and its standard error.
+        Value of the coalition of all parties, and its error.
     ess_ : ndarray of shape (n_coalitions,)
         Effective sample sizes of the evaluated coalitions, in the order of
         `coalition_values_` if it exists.
@@ -81,6 +98,19 @@ class PredictiveValueScorer(PartyScorer):
     --------
     skvalue.BayesianSurpriseScorer : Needs no validation points, trusts the releases.
     skvalue.collaborative.RhoShapleyReward : Computes rewards from the values.
+
+    Notes
+    -----
+    For `release_error_` the mediator draws statistics that may be behind the releases:
+    a party's parameters from the posterior of its own release or, at the odds that its
+    release agrees with the others and with the
+    validation points, from their common posterior, and the
+    statistic given these and the release. Coalitions are valued by each draw without
+    noise, in closed form or, for `BayesianLogistic`, by a normal approximation. The
+    error is half the distance from `values_` within which 95 % of these values are: the
+    standard deviation where they are normal around `values_`. It contains what noise
+    takes from a value on average, and nothing of clipping, of which a mediator does not
+    learn. Measured coverages are in the user guide (:ref:`release_errors`).
 
     References
     ----------
@@ -131,6 +161,23 @@ class PredictiveValueScorer(PartyScorer):
             missing or do not suit them.
         """
         bound = self._bind(releases)
-        X_val, y_val = check_points(self, bound.model, X_val, y_val, "_val")
-        self._value(bound, PredictiveGain(bound.model, X_val, y_val))
+        points, targets = check_points(self, bound.model, X_val, y_val, "_val")
+        self._value(bound, PredictiveGain(bound.model, points, targets))
+        if self._exact_draws is not None:
+            self._warn_of_noise(self.release_error_)
+        if hasattr(bound.model, "x_bound_"):
+            _warn_of_clipped_points(bound.model, points)
         return self
+
+
+def _warn_of_clipped_points(model, points):
+    """Warn if many validation points were clipped, as rows of the parties then are."""
+    # Points that were clipped are as long as the bound, to rounding.
+    is_clipped = np.linalg.norm(points, axis=1) >= (1 - 1e-9) * model.x_bound_
+    if is_clipped.mean() > _MAX_CLIPPED:
+        warn(
+            f"{is_clipped.sum()} of {len(points)} validation points are longer than "
+            f"x_bound={model.x_bound_:g} and are clipped, as such rows of the parties "
+            "are: agree on a public x_centre and x_scale of the features.",
+            ClippedRowsWarning,
+        )

@@ -17,6 +17,7 @@ from ..._utils.sklearn import Interval, StrOptions, fit_context
 from ..._utils.warned import warn
 from ...rewards import largest_rho, rho_targets
 from ._controls import NoiseControl, ScaledControl, TemperingControl
+from ._release_errors import covering_error
 from ._scorer import PartyScorer
 from .posterior import make_posterior
 
@@ -62,6 +63,10 @@ class RhoShapleyReward(BaseEstimator):
         value alone.
     target_rewards_, attained_rewards_ : ndarray of shape (n_parties,)
         Target values of the rewards, and values of the posteriors made.
+    target_rewards_error_ : ndarray of shape (n_parties,)
+        Errors of the targets that the noise of the releases causes, at the exponent
+        `rho_`: 95 % of the targets that the statistics without noise may have are
+        within two of them. Not set if the scorer has no `release_error_`.
     individually_rational_ : ndarray of bool of shape (n_parties,)
         Whether the party's target is at least the value of its release alone. Its rows
         without noise may be worth more: see `reward_gain`.
@@ -195,6 +200,12 @@ class RhoShapleyReward(BaseEstimator):
             settings.append(setting)
             attained.append(value)
             divergences.append(divergence)
+        attributes = {setting_name: np.array(settings)}
+        if scorer._exact_draws is not None:
+            target_draws = _targets_of(scorer._exact_draws, rho)
+            attributes["target_rewards_error_"] = covering_error(targets, target_draws)
+        elif hasattr(scorer, "release_error_"):
+            attributes["target_rewards_error_"] = np.zeros(len(targets))
         set_fitted_state(
             self,
             parties_=list(scorer.parties_),
@@ -208,7 +219,7 @@ class RhoShapleyReward(BaseEstimator):
             attained_rewards_=np.array(attained),
             similarity_=0.0 - np.array(divergences),
             rewards_=rewards,
-            **{setting_name: np.array(settings)},
+            **attributes,
         )
         self._warn(weak_parties)
         return self
@@ -263,3 +274,12 @@ class RhoShapleyReward(BaseEstimator):
                 "increase the scorer's n_particles.",
                 ConvergenceWarning,
             )
+
+
+def _targets_of(exact_draws, rho):
+    """Targets (n_draws, n_parties) of `ExactDraws`; 0 where no value is above 0."""
+    values = np.maximum(exact_draws.semivalues, 0.0)
+    largest = values.max(axis=1, keepdims=True)
+    fractions = np.divide(values, largest, out=np.zeros_like(values), where=largest > 0)
+    grand_values = np.maximum(exact_draws.grand_values, 0.0)
+    return grand_values[:, None] * fractions**rho

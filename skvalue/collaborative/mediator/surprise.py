@@ -63,16 +63,27 @@ class BayesianSurpriseScorer(PartyScorer):
         Values in the order of `parties_`, in nats; Shapley values sum to
         `grand_value_`.
     values_error_ : ndarray of shape (n_parties,)
-        Standard errors of the computation.
+        Errors of the values: the square root of the sum of squares of
+        `computation_error_` and `release_error_`. Not set where the latter is not.
+    computation_error_ : ndarray of shape (n_parties,)
+        Standard errors of the computation: of the sampling of posteriors and, above 12
+        parties, of permutations.
+    release_error_ : ndarray of shape (n_parties,)
+        Errors that the noise of the releases causes. The values without noise, of the
+        same clipped rows, are within two of them in 95 % of draws of what is behind the
+        releases, see Notes; 0 if no release has noise. Not set for releases with noise
+        and a model without `exact_posteriors`, such as a user's, or that ignores noise:
+        nothing is then known of it.
     coalition_values_ : ndarray of shape (2**n_parties,)
         Values of all coalitions: bit i of the index is party i of `parties_`. Only up
         to 12 parties.
-    coalition_values_error_ : ndarray of shape (2**n_parties,)
-        Standard errors of `coalition_values_`.
+    coalition_values_error_, coalition_computation_error_ : ndarray of shape \
+            (2**n_parties,)
+        Errors of `coalition_values_`, as those of `values_`.
     standalone_values_ : ndarray of shape (n_parties,)
         Values of the coalitions of one party.
     grand_value_, grand_value_error_ : float
-        Value of the coalition of all parties, and its standard error.
+        Value of the coalition of all parties, and its error.
     ess_ : ndarray of shape (n_coalitions,)
         Effective sample sizes of the evaluated coalitions, in the order of
         `coalition_values_` if it exists.
@@ -88,6 +99,18 @@ class BayesianSurpriseScorer(PartyScorer):
     skvalue.PredictiveValueScorer : Values parties by what they add to predictions.
     skvalue.collaborative.RhoShapleyReward : Computes rewards from the values.
     skvalue.collaborative.GramRelease : Makes the release of a party.
+
+    Notes
+    -----
+    For `release_error_` the mediator draws statistics that may be behind the releases:
+    a party's parameters from the posterior of its own release or, at the odds that its
+    release agrees with the others, from their common posterior, and the
+    statistic given these and the release. Coalitions are valued by each draw without
+    noise, in closed form or, for `BayesianLogistic`, by a normal approximation. The
+    error is half the distance from `values_` within which 95 % of these values are: the
+    standard deviation where they are normal around `values_`. It contains what noise
+    takes from a value on average, and nothing of clipping, of which a mediator does not
+    learn. Measured coverages are in the user guide (:ref:`release_errors`).
 
     References
     ----------
@@ -139,6 +162,9 @@ class BayesianSurpriseScorer(PartyScorer):
         """
         self._value(self._bind(releases), Surprise())
         self._warn_of_the_prior()
+        if self._exact_draws is not None:
+            # That noise makes values smaller is meant; what it leaves open is not.
+            self._warn_of_noise(self._exact_draws.semivalues.std(axis=0))
         return self
 
     def _warn_of_the_prior(self):
@@ -157,11 +183,13 @@ class BayesianSurpriseScorer(PartyScorer):
                 outweighed.append(self.parties_[i])
         outweighed.sort(key=self.parties_.index)
         if outweighed:
+            weaker_prior = getattr(game.model, "weaker_prior", None)
+            advice = "" if weaker_prior is None else f" ({weaker_prior})"
             warn(
                 f"The prior outweighs the releases of {outweighed!r}: their values are "
                 "large because they contradict it, or small because it is worth more "
-                "rows, whatever they contribute. Use a weaker prior, such as a0=1 of "
-                "BayesianLinear, or PredictiveValueScorer.",
+                f"rows, whatever they contribute. Use a weaker prior{advice}, or "
+                "PredictiveValueScorer.",
                 PriorOutweighsWarning,
             )
 

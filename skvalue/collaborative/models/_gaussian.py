@@ -80,6 +80,19 @@ def covariance_of_products(second_moments, rows, columns, intercept):
     return covariance
 
 
+def products_of_row(moments, intercept):
+    """Means (n, m) and covariances (n, m, m) of svec(u u') of one normal row u.
+
+    `moments` (n, p, p) are the second moments of u. With an intercept the first
+    product, which is 1, is left out.
+    """
+    first = int(intercept)
+    rows, columns, weights = (i[first:] for i in svec_index(moments.shape[-1]))
+    covariance = covariance_of_products(moments, rows, columns, intercept)
+    covariance *= weights[:, None] * weights
+    return weights * moments[:, rows, columns], covariance
+
+
 def noisy_gram_loglik(moments, gram, count, variance, intercept, scale=1.0):
     """Log density (n,) of the noisy Gram matrix (p, p) of `count` rows u.
 

@@ -13,8 +13,12 @@ from sklearn.base import BaseEstimator, clone
 from ..._utils.sklearn import Interval, StrOptions, check_parameters
 from ..._utils.warned import warn
 from ...exceptions import NormalApproximationWarning
+from ...privacy import clip_rows
 from ..party import MIN_NORMAL_ROWS, SUMS, NoisyStatistic
+from ._draws import draw_behind_noise
 from ._moments import plugin_second_moments, posterior_second_moments
+
+_N_MOMENT_DRAWS = 64  # of the second moments behind a release
 
 
 class PriorModel(BaseEstimator):
@@ -44,7 +48,9 @@ class PriorModel(BaseEstimator):
         check_parameters(self)
         facts = {"model": type(self).__name__}
         for name in self._prior_parameters:
-            facts[name] = _statement_of(getattr(self, name))
+            value = getattr(self, name)
+            if value is not None:
+                facts[name] = _statement_of(value)
         return json.dumps(facts)
 
     def bind(self, releases):
@@ -140,6 +146,52 @@ class PriorModel(BaseEstimator):
     def _bind(self, releases, facts):
         """Set what the likelihood needs, from releases of the common `facts`."""
 
+    def exact_statistics(self, phi, release, rng):
+        """Draws of the exact statistic behind a release, one for each draw of phi.
+
+        Parameters
+        ----------
+        phi : ndarray of shape (n_draws, n_parameters)
+            Draws of the parameters.
+        release : NoisyStatistic
+            The release, one of those that the model is bound to.
+        rng : numpy Generator
+            Random number generator.
+
+        Returns
+        -------
+        statistics : ndarray of shape (n_draws, n_entries)
+            Statistics without noise; those of the release if it has none.
+        """
+        if release.n_samples == 0:
+            return np.zeros((len(phi), len(release.statistic)))
+        if release.noise_scale == 0:
+            return np.tile(release.vector, (len(phi), 1))
+        return self._exact_statistics(phi, release, rng)
+
+    @abstractmethod
+    def _exact_statistics(self, phi, release, rng):
+        """The draws of `exact_statistics` for a release of rows with noise."""
+
+    @abstractmethod
+    def exact_posteriors(self, counts, statistics):
+        """Posteriors of exact statistics, each of one coalition.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (n_posteriors,)
+            Numbers of rows.
+        statistics : ndarray of shape (n_posteriors, n_entries)
+            Statistics of these rows, without noise.
+
+        Returns
+        -------
+        posteriors : object
+            Its methods ``divergences()`` and ``log_densities(X, y)`` return the
+            divergences (n_posteriors,) from the prior, and the log predictive densities
+            (n_posteriors, n_points) of points.
+        """
+
 
 class PartyMoments(NamedTuple):
     """What the likelihood needs of a party's release.
@@ -159,7 +211,14 @@ class PartyMoments(NamedTuple):
 class RegressionModel(PriorModel):
     """Base class of models of regression, which need second moments of the features."""
 
-    _common_fields = ("n_features", "intercept", "bounds", "classes")
+    _common_fields = (
+        "n_features",
+        "intercept",
+        "bounds",
+        "classes",
+        "x_centre",
+        "x_scale",
+    )
 
     _parameter_constraints: dict = {
         "mean": [Real, "array-like"],
@@ -172,6 +231,9 @@ class RegressionModel(PriorModel):
     def _bind(self, releases, facts):
         self.n_features_in_ = facts["n_features"]
         self.intercept_ = facts["intercept"]
+        self.x_bound_ = facts["bounds"][0]
+        self.x_centre_ = np.array(facts["x_centre"])
+        self.x_scale_ = np.array(facts["x_scale"])
         size = self.n_features_in_ + self.intercept_
         self.prior_mean_ = np.broadcast_to(np.asarray(self.mean, float), size)
         self.prior_precision_ = positive_definite(self.precision, size, "precision")
@@ -179,6 +241,23 @@ class RegressionModel(PriorModel):
         self._party_moments = {
             release: self._learn(release) for release in releases if release.n_samples
         }
+
+    def map_features(self, X):
+        """Features as parties map theirs: scaled by public numbers, and clipped.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        mapped : ndarray of shape (n_rows, n_features)
+            Rows of norm at most the bound of the releases.
+        """
+        if len(self.x_scale_):
+            X = (X - self.x_centre_) / self.x_scale_
+        return clip_rows(X, self.x_bound_)
 
     def _bind_classes(self, classes):
         """Check the classes of the releases, and set those of a classifier."""
@@ -206,16 +285,51 @@ class RegressionModel(PriorModel):
             features = slice(int(release.intercept), None)
             second_moments[features, features] = covariance
             return [second_moments], [0.0]
-        facts = {
-            "gram": gram,
-            "count": float(release.n_samples),
-            "variance": release.noise_scale**2,
-            "bound": release.bounds[0],
-            "intercept": release.intercept,
-        }
+        facts = _facts_of_moments(gram, release)
         if self.moments == "hierarchical":
             return posterior_second_moments(**facts, n_draws=self.moment_draws)
         return [plugin_second_moments(**facts)], [0.0]
+
+    def _possible_moments(self, release):
+        """Second moments of u that a party may have, (p, p) each, given its release.
+
+        Those of `moments="plugin"` are one estimate, which does not say how wrong it
+        may be: they are drawn here.
+        """
+        gram, second_moments, _ = self._party_moments[release]
+        if self.x_covariance is not None or self.moments == "hierarchical":
+            return second_moments
+        size = release.n_features + release.intercept
+        facts = _facts_of_moments(gram[:size, :size], release)
+        draws, _ = posterior_second_moments(**facts, n_draws=_N_MOMENT_DRAWS)
+        return draws
+
+    def _exact_statistics(self, phi, release, rng):
+        # Each draw takes one of the second moments of the features, at random.
+        second_moments = self._possible_moments(release)
+        numbers = rng.integers(len(second_moments), size=len(phi))
+        statistics = np.empty((len(phi), len(release.statistic)))
+        for number in np.unique(numbers):
+            rows = numbers == number
+            mean, covariance = self._row_moments(
+                phi[rows], second_moments[number], release.intercept
+            )
+            statistics[rows] = draw_behind_noise(
+                release.vector,
+                release.noise_scale**2,
+                release.n_samples * mean,
+                release.n_samples * covariance,
+                rng,
+            )
+        return self._possible_statistics(statistics, release)
+
+    @abstractmethod
+    def _row_moments(self, phi, second_moments, intercept):
+        """Means (n, m) and covariances (n, m, m) of the statistic of one row."""
+
+    @abstractmethod
+    def _possible_statistics(self, statistics, release):
+        """Statistics (n, m), changed to what rows within the bounds can have."""
 
     def scaled_loglik(self, phi, release, scale):
         """Log-likelihood of a release whose statistic is scaled.
@@ -245,6 +359,17 @@ class RegressionModel(PriorModel):
             loglik = self._loglik(phi, release, gram, second, scale)
             total = np.logaddexp(total, loglik - log_density)
         return total
+
+
+def _facts_of_moments(gram, release):
+    """Arguments of `plugin_second_moments`: the noisy sums of u u', and the release."""
+    return {
+        "gram": gram,
+        "count": float(release.n_samples),
+        "variance": release.noise_scale**2,
+        "bound": release.bounds[0],
+        "intercept": release.intercept,
+    }
 
 
 def bind(model, releases):

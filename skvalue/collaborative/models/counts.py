@@ -5,9 +5,11 @@ from numbers import Real
 
 import numpy as np
 from scipy import stats
-from scipy.special import betaln, gammaln, log_expit, logsumexp
+from scipy.special import betaln, expit, gammaln, log_expit, logsumexp
 
 from ..._utils.sklearn import Interval
+from ._draws import draw_behind_noise
+from ._exact import BetaProbabilities, GammaRates
 from ._models import PriorModel
 
 _N_TERMS = 60  # on each side of the largest term of a sum over counts
@@ -29,6 +31,7 @@ class CountModel(PriorModel):
     }
     _common_fields = ("bounds",)
     task = "density"
+    weaker_prior = "smaller a and b"
     _prior_parameters = ("a", "b")
 
     def __init__(self, a=1.0, b=1.0):
@@ -130,6 +133,23 @@ class CountModel(PriorModel):
         terms -= 0.5 * ((released - sums) / noise_scale) ** 2
         return logsumexp(terms, b=n_sums, axis=1)
 
+    def _exact_statistics(self, phi, release, rng):
+        # The distribution of the exact sum is approximated as normal.
+        count = release.n_samples
+        means, variances = self._row_mean_and_variance(phi[:, 0])
+        sums = draw_behind_noise(
+            release.vector,
+            release.noise_scale**2,
+            count * means[:, None],
+            count * variances[:, None, None],
+            rng,
+        )
+        return np.round(np.clip(sums, 0, count * release.bounds[1]))
+
+    @abstractmethod
+    def _row_mean_and_variance(self, phi):
+        """Mean and variance of one number, for phi of shape (n,)."""
+
 
 class BetaBernoulli(CountModel):
     """Model of the probability of ones among zeros and ones, with a Beta prior.
@@ -213,6 +233,29 @@ class BetaBernoulli(CountModel):
 
     def _largest_sums(self, phi, release):
         return np.full(len(phi), float(release.n_samples))
+
+    def _row_mean_and_variance(self, phi):
+        probability = expit(phi)
+        return probability, probability * (1 - probability)
+
+    def exact_posteriors(self, counts, statistics):
+        """Posteriors of exact numbers of ones, which are Beta distributions.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (n_posteriors,)
+            Numbers of rows.
+        statistics : ndarray of shape (n_posteriors, 1)
+            Sums of these rows, without noise.
+
+        Returns
+        -------
+        posteriors : object
+            Its methods ``divergences()`` and ``log_densities(X, y)`` return the
+            divergences (n_posteriors,) from the prior, and the log predictive densities
+            (n_posteriors, n_points) of points.
+        """
+        return BetaProbabilities(self, counts, statistics[:, 0])
 
     def predict_logpdf(self, phi, X, y):
         """Log probability of zeros and ones at every draw.
@@ -320,6 +363,29 @@ class GammaPoisson(CountModel):
         mean = np.exp(np.minimum(log_mean, _MAX_LOG_MEAN))
         far_sum = release.statistic[0] + 40 * release.noise_scale
         return 100 + 20 * np.maximum(mean, far_sum)
+
+    def _row_mean_and_variance(self, phi):
+        mean = np.exp(np.minimum(phi, _MAX_LOG_MEAN))
+        return mean, mean
+
+    def exact_posteriors(self, counts, statistics):
+        """Posteriors of exact sums of counts, which are Gamma distributions.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (n_posteriors,)
+            Numbers of rows.
+        statistics : ndarray of shape (n_posteriors, 1)
+            Sums of these rows, without noise.
+
+        Returns
+        -------
+        posteriors : object
+            Its methods ``divergences()`` and ``log_densities(X, y)`` return the
+            divergences (n_posteriors,) from the prior, and the log predictive densities
+            (n_posteriors, n_points) of points.
+        """
+        return GammaRates(self, counts, statistics[:, 0])
 
     def predict_logpdf(self, phi, X, y):
         """Log probability of counts at every draw.

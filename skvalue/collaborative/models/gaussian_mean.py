@@ -6,6 +6,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from ..._utils.sklearn import Interval
+from ._draws import draw_behind_noise
+from ._exact import NormalMeans
 from ._models import PriorModel
 
 
@@ -49,6 +51,7 @@ class GaussianMean(PriorModel):
     _kind = "gaussian"
     _common_fields = ("bounds",)
     task = "density"
+    weaker_prior = "of GaussianMean, a larger prior_variance"
     _prior_parameters = ("variance", "prior_mean", "prior_variance")
 
     def __init__(self, variance=1.0, *, prior_mean=0.0, prior_variance=1.0):
@@ -128,6 +131,36 @@ class GaussianMean(PriorModel):
             return np.zeros(len(phi))
         variance = count * self.variance / scale + release.noise_scale**2
         return -0.5 * (release.statistic[0] - count * phi[:, 0]) ** 2 / variance
+
+    def _exact_statistics(self, phi, release, rng):
+        count = release.n_samples
+        sums = draw_behind_noise(
+            release.vector,
+            release.noise_scale**2,
+            count * phi,
+            np.full((len(phi), 1, 1), count * self.variance),
+            rng,
+        )
+        return np.clip(sums, count * release.bounds[0], count * release.bounds[1])
+
+    def exact_posteriors(self, counts, statistics):
+        """Posteriors of exact sums, which are normal.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (n_posteriors,)
+            Numbers of rows.
+        statistics : ndarray of shape (n_posteriors, 1)
+            Sums of these rows, without noise.
+
+        Returns
+        -------
+        posteriors : object
+            Its methods ``divergences()`` and ``log_densities(X, y)`` return the
+            divergences (n_posteriors,) from the prior, and the log predictive densities
+            (n_posteriors, n_points) of points.
+        """
+        return NormalMeans(self, counts, statistics[:, 0])
 
     def predict_logpdf(self, phi, X, y):
         """Log density of numbers at every draw.

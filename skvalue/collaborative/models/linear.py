@@ -6,8 +6,11 @@ import numpy as np
 from scipy.special import gammaln
 
 from ..._utils.sklearn import Interval
-from ..party import unpack_gram
-from ._gaussian import joint_moments, noisy_gram_loglik
+from ...privacy import smat, svec
+from ..party import unpack_gram, unpack_grams
+from ._draws import nearest_positive, shrink_squares
+from ._exact import NormalInverseGammas
+from ._gaussian import joint_moments, noisy_gram_loglik, products_of_row
 from ._models import PartyMoments, RegressionModel
 
 
@@ -76,6 +79,7 @@ class BayesianLinear(RegressionModel):
     }
     _kind = "linear"
     task = "regression"
+    weaker_prior = "of BayesianLinear, a smaller a0, with b0 in proportion"
     _prior_parameters = ("precision", "a0", "b0", "mean")
 
     def __init__(
@@ -180,6 +184,44 @@ class BayesianLinear(RegressionModel):
             intercept=release.intercept,
             scale=scale,
         )
+
+    def _row_moments(self, phi, second_moments, intercept):
+        w, log_s2 = _split(phi)
+        moments = joint_moments(w, np.exp(log_s2), second_moments)
+        return products_of_row(moments, intercept)
+
+    def _possible_statistics(self, statistics, release):
+        x_bound, y_bound = release.bounds
+        size = release.n_features + release.intercept + 1
+        grams = nearest_positive(unpack_grams(statistics, size, release))
+        first_feature = int(release.intercept)
+        features = slice(first_feature, size - 1)
+        targets = slice(size - 1, size)
+        for columns, bound in ((features, x_bound), (targets, y_bound)):
+            shrink_squares(grams, columns, release.n_samples * bound**2)
+        return svec(grams)[:, first_feature:]
+
+    def exact_posteriors(self, counts, statistics):
+        """Posteriors of exact statistics, which are normal-inverse-gamma.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (n_posteriors,)
+            Numbers of rows.
+        statistics : ndarray of shape (n_posteriors, n_entries)
+            Statistics of these rows, without noise.
+
+        Returns
+        -------
+        posteriors : object
+            Its methods ``divergences()`` and ``log_densities(X, y)`` return the
+            divergences (n_posteriors,) from the prior, and the log predictive densities
+            (n_posteriors, n_points) of points.
+        """
+        if self.intercept_:
+            statistics = np.column_stack([counts, statistics])
+        size = len(self.prior_mean_) + 1
+        return NormalInverseGammas(self, counts, smat(statistics, size))
 
     def predict_logpdf(self, phi, X, y):
         """Log density of targets at every draw.

@@ -3,11 +3,13 @@
 from numbers import Real
 
 import numpy as np
-from scipy.special import log_expit
+from scipy.special import log_expit, logit
 
 from ..._utils.sklearn import Interval, StrOptions
-from ...privacy import svec_index
-from ..party import unpack_gram
+from ...privacy import smat, svec, svec_index
+from ..party import unpack_gram, unpack_grams
+from ._draws import nearest_positive, shrink_squares
+from ._exact import NormalLogistics
 from ._gaussian import covariance_of_products, scaled_log_normal
 from ._models import PartyMoments, RegressionModel
 
@@ -107,6 +109,11 @@ class BayesianLogistic(RegressionModel):
         Prior precision; a number is multiplied by the identity.
     mean : float or array-like of shape (n_weights,), default=0
         Prior mean.
+    base_rate : float, default=None
+        Public probability of the positive class, in (0, 1); the releases must have an
+        intercept. Its logit is the prior mean of the intercept, in place of that of
+        `mean`. Without it the prior predicts 1/2, and parties whose features are
+        irrelevant are paid for the frequencies of the classes.
     classes : tuple of two labels, default=(0, 1)
         The negative and the positive class, the same as in the releases.
     x_covariance : array-like of shape (n_features, n_features), default=None
@@ -150,19 +157,22 @@ class BayesianLogistic(RegressionModel):
 
     _parameter_constraints: dict = {
         **RegressionModel._parameter_constraints,
+        "base_rate": [Interval(Real, 0, 1, closed="neither"), None],
         "classes": [tuple, list],
         "approximation": [StrOptions({"normal", "quadratic"})],
         "radius": [Interval(Real, 0, None, closed="neither")],
     }
     _kind = "logistic"
     task = "classification"
-    _prior_parameters = ("precision", "mean")
+    weaker_prior = "of BayesianLogistic, a smaller precision"
+    _prior_parameters = ("precision", "mean", "base_rate")
 
     def __init__(
         self,
         precision: object = 1.0,
         *,
         mean: object = 0.0,
+        base_rate: float | None = None,
         classes: object = (0, 1),
         x_covariance=None,
         moments="plugin",
@@ -172,6 +182,7 @@ class BayesianLogistic(RegressionModel):
     ):
         self.precision = precision
         self.mean = mean
+        self.base_rate = base_rate
         self.classes = classes
         self.x_covariance = x_covariance
         self.moments = moments
@@ -186,6 +197,17 @@ class BayesianLogistic(RegressionModel):
                 f"{self.classes!r}."
             )
         self.classes_ = np.asarray(self.classes)
+
+        if self.base_rate is None:
+            return
+        if not self.intercept_:
+            raise ValueError(
+                "base_rate must be None for releases without an intercept, since it is "
+                "the prior mean of the intercept: release with fit_intercept=True. Got "
+                f"{self.base_rate!r}."
+            )
+        self.prior_mean_ = self.prior_mean_.copy()
+        self.prior_mean_[0] = logit(self.base_rate)
 
     def sample_prior(self, size, rng):
         """Draws from the prior.
@@ -250,6 +272,41 @@ class BayesianLogistic(RegressionModel):
         residuals = release.vector - count * mean
         noise_variance = release.noise_scale**2
         return scaled_log_normal(residuals, covariance, noise_variance, scale)
+
+    def _row_moments(self, phi, second_moments, intercept):
+        return statistic_moments(phi, second_moments, intercept)
+
+    def _possible_statistics(self, statistics, release):
+        size = release.n_features + release.intercept
+        grams = nearest_positive(unpack_grams(statistics[:, size:], size, release))
+        first_feature = int(release.intercept)
+        features = slice(first_feature, size)
+        shrink_squares(grams, features, release.n_samples * release.bounds[0] ** 2)
+        return np.column_stack([statistics[:, :size], svec(grams)[:, first_feature:]])
+
+    def exact_posteriors(self, counts, statistics):
+        """Posteriors of exact statistics, approximated as normal.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (n_posteriors,)
+            Numbers of rows.
+        statistics : ndarray of shape (n_posteriors, n_entries)
+            Statistics of these rows, without noise.
+
+        Returns
+        -------
+        posteriors : object
+            Its methods ``divergences()`` and ``log_densities(X, y)`` return the
+            divergences (n_posteriors,) from the prior, and the log predictive densities
+            (n_posteriors, n_points) of points.
+        """
+        size = len(self.prior_mean_)
+        products = statistics[:, size:]
+        if self.intercept_:
+            products = np.column_stack([counts, products])
+        sums_uu = smat(products, size)
+        return NormalLogistics(self, counts, statistics[:, :size], sums_uu)
 
     def predict_logpdf(self, phi, X, y):
         """Log probability of labels at every draw.

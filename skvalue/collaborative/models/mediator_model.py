@@ -333,6 +333,9 @@ class MediatorModel:
             bounds = (self.x_bound, self.y_bound)
         _refuse_other("kind", release.kind, self.kind)
         _refuse_other("bounds", release.bounds, bounds)
+        # Rows of this model are scaled before the release.
+        _refuse_other("x_centre", release.x_centre, ())
+        _refuse_other("x_scale", release.x_scale, ())
         _refuse_other("intercept", release.intercept, self.intercept)
         _refuse_other("classes", release.classes, self.classes)
         _refuse_other("prior", release.prior, self.make_model().prior_statement())

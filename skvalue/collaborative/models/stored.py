@@ -5,7 +5,7 @@ from inspect import signature
 
 import numpy as np
 
-from ..._utils.untrusted import choice, flag, integer, named_fields, refuse
+from ..._utils.untrusted import choice, flag, integer, named_fields, number, refuse
 from ..party import SUMS, NoisyStatistic, size_of_statistic
 from .counts import BetaBernoulli, GammaPoisson
 from .gaussian_mean import GaussianMean
@@ -19,10 +19,11 @@ _MODELS = {
     "BetaBernoulli": BetaBernoulli,
     "GammaPoisson": GammaPoisson,
 }
-# Bounds of a release of each kind, of which predictions do not depend.
+# Bounds of a release of each kind, of which predictions do not depend; that of the
+# features, on which they do, comes first.
 _BOUNDS = {
-    "linear": (1.0, 1.0),
-    "logistic": (1.0,),
+    "linear": (1.0,),
+    "logistic": (),
     "gaussian": (-1.0, 1.0),
     "bernoulli": (0.0, 1.0),
     "poisson": (0.0, 2.0),
@@ -45,18 +46,24 @@ def model_record(model):
         "parameters": {name: _plain(value) for name, value in parameters.items()},
         "n_features": getattr(model, "n_features_in_", 0),
         "intercept": bool(getattr(model, "intercept_", False)),
+        "x_bound": float(getattr(model, "x_bound_", 1.0)),
+        "x_centre": _plain(getattr(model, "x_centre_", ())),
+        "x_scale": _plain(getattr(model, "x_scale_", ())),
     }
 
 
 def stored_model(record):
     """A bound model from an untrusted record, as `model_record` makes it."""
-    name, parameters, n_features, intercept = named_fields(
+    name, parameters, n_features, intercept, x_bound, x_centre, x_scale = named_fields(
         record,
         "model",
         name=lambda value, field: choice(value, field, _MODELS),
         parameters=_checked_parameters,
         n_features=lambda value, field: integer(value, field, 0, _MAX_FEATURES),
         intercept=flag,
+        x_bound=lambda value, field: number(value, field, 1e-50, 1e50),
+        x_centre=_checked_list,
+        x_scale=_checked_list,
     )
     model_class = _MODELS[name]
     expected = set(signature(model_class).parameters)
@@ -67,16 +74,21 @@ def stored_model(record):
     # A release of no rows has all that predictions need.
     kind = model._kind
     n_features = 0 if kind in SUMS else n_features
+    bounds = _BOUNDS[kind]
+    if kind not in SUMS:
+        bounds = (x_bound, *bounds)
     empty = NoisyStatistic(
         kind=kind,
         n_samples=0,
         statistic=(0.0,) * size_of_statistic(kind, n_features, intercept),
         renyi_epsilon=None,
         renyi_order=2.0,
-        bounds=_BOUNDS[kind],
+        bounds=bounds,
         n_features=n_features,
         intercept=intercept,
         classes=parameters["classes"] if kind == "logistic" else (),
+        x_centre=x_centre,
+        x_scale=x_scale,
     )
     return model.bind([empty])
 
@@ -87,6 +99,13 @@ def _plain(value):
         return value.tolist()
     if isinstance(value, list | tuple):
         return [_plain(entry) for entry in value]
+    return value
+
+
+def _checked_list(value, field):
+    """A list, whose content `NoisyStatistic` checks."""
+    if not isinstance(value, list):
+        refuse(field, "a list of numbers", value)
     return value
 
 

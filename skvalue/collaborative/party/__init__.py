@@ -10,6 +10,7 @@ from ._statistics import (
     logistic_vector,
     size_of_statistic,
     unpack_gram,
+    unpack_grams,
 )
 from .named_release import (
     MAX_RELEASE_SIZE,

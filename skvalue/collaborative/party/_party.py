@@ -27,9 +27,13 @@ from ...privacy import (
     sentences,
     warn_of_large_delta,
 )
-from .noisy_statistic import NoisyStatistic
+from .noisy_statistic import NoisyStatistic, check_scaling
 
 BOUND = [Interval(Real, 0, None, closed="neither"), StrOptions({"data"})]
+SCALING = {
+    "x_centre": [Real, "array-like", None],
+    "x_scale": [Real, "array-like", None],
+}
 MIN_NORMAL_ROWS = 50  # with fewer rows, sums are far from normal
 _STATEMENT = {
     "not_protected": (
@@ -51,12 +55,13 @@ class ExactRelease:
     """A party's statistic before noise is added, and what a release must state.
 
     `void_reason` says why a release has no guarantee, and is empty if it has one;
-    `columns` are the fitted attributes of the columns of X.
+    `attributes` are further fitted attributes: of the columns of X, and how many rows
+    were clipped.
     """
 
     statistic: NoisyStatistic
     void_reason: str
-    columns: dict
+    attributes: dict
 
 
 class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
@@ -105,8 +110,8 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
             The fields that the rows and their bounds determine.
         void_reason : str
             Why a release has no guarantee.
-        columns : dict
-            Fitted attributes of the columns of X.
+        attributes : dict
+            Fitted attributes: of the columns of X, and how many rows were clipped.
         """
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -141,7 +146,7 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
             noisy = release.of(exact.statistic.vector)
             statistic = replace(statistic, statistic=tuple(noisy))
             report = release.report
-        set_fitted_state(self, release_=statistic, privacy_=report, **exact.columns)
+        set_fitted_state(self, release_=statistic, privacy_=report, **exact.attributes)
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -227,7 +232,7 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
 
     def _exact_release(self, X, y):
         """The `ExactRelease` of rows, with a warning if they are few."""
-        fields, void_reason, columns = self._summarize(X, y)
+        fields, void_reason, attributes = self._summarize(X, y)
         prior = self.prior
         if hasattr(prior, "prior_statement"):
             prior = prior.prior_statement()
@@ -241,7 +246,7 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
                 "accurate.",
                 NormalApproximationWarning,
             )
-        return ExactRelease(statistic, void_reason, columns)
+        return ExactRelease(statistic, void_reason, attributes)
 
     def _release(self, stated, void_reason):
         """The release of a statistic with the noise that its parameters state."""
@@ -287,6 +292,36 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
             # The first release of the path has warned.
             warnings.simplefilter("ignore", SeededNoiseWarning)
             return Release(event, noise_random_state=seed).of(vector)
+
+    def _scaling(self, n_features):
+        """The public map of the features, as fields of a statistic."""
+        if self.x_centre is None and self.x_scale is None:
+            return {}
+        fields = {}
+        for name, neutral in (("x_centre", 0.0), ("x_scale", 1.0)):
+            value = getattr(self, name)
+            numbers = np.asarray(neutral if value is None else value, dtype=np.float64)
+            if numbers.shape not in ((), (n_features,)):
+                raise ValueError(
+                    f"{name} must be a number or have one for each of the "
+                    f"{n_features} features. Got shape {numbers.shape}."
+                )
+            fields[name] = check_scaling(
+                tuple(np.broadcast_to(numbers, n_features).tolist()), name, n_features
+            )
+        return fields
+
+    def _scaled(self, X, scaling):
+        """Rows by the public map; what is not finite is refused without noise."""
+        if not scaling:
+            return X
+        with np.errstate(over="ignore", invalid="ignore"):
+            X = (X - np.array(scaling["x_centre"])) / np.array(scaling["x_scale"])
+        if not self._has_noise and not np.isfinite(X).all():
+            raise ValueError(
+                "X must be finite after it is divided by x_scale. Got an overflow."
+            )
+        return X
 
     def _bound(self, name, rows):
         """The bound of a parameter, and why it voids the guarantee ("" if not).

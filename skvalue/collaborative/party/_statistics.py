@@ -31,6 +31,13 @@ def unpack_gram(vector, size, release):
     return smat(vector, size)
 
 
+def unpack_grams(vectors, size, release):
+    """The sums of u u', (n, size, size), of n statistics of a release's rows."""
+    if release.intercept:
+        vectors = np.insert(vectors, 0, release.n_samples, axis=1)
+    return smat(vectors, size)
+
+
 def linear_size(n_features, intercept):
     """Number of entries of the linear statistic."""
     size = n_features + intercept + 1

@@ -14,7 +14,7 @@ from ...privacy import GaussianEvent
 from ._statistics import KINDS, SUMS
 
 _FORMAT = "skvalue.collaborative.NoisyStatistic"
-_VERSION = 1
+_VERSION = 2
 _MAX_JSON_LENGTH = 50_000_000
 _MAX_TEXT_LENGTH = 2000
 _MAX_FEATURES = 1000
@@ -60,6 +60,10 @@ class NoisyStatistic:
     prior : str or None, default=None
         The prior that the party agreed to, as a model's `prior_statement` returns it.
         If None, the mediator does not compare it.
+    x_centre, x_scale : tuple of float, default=()
+        Public numbers, one for each feature, that were subtracted from the features and
+        by which the differences were divided, before rows were clipped. Both are empty
+        if features were not mapped.
 
     Raises
     ------
@@ -87,6 +91,8 @@ class NoisyStatistic:
     intercept: bool = False
     classes: tuple = ()
     prior: str | None = None
+    x_centre: tuple = ()
+    x_scale: tuple = ()
 
     def __post_init__(self):
         self._check("kind", choice, KINDS)
@@ -109,6 +115,14 @@ class NoisyStatistic:
         self._check("classes", _checked_labels, self.kind)
         self._check("prior", _checked_prior)
         self._check("bounds", _checked_bounds, self.kind)
+        self._check("x_centre", check_scaling, self.n_features)
+        self._check("x_scale", check_scaling, self.n_features)
+        if bool(self.x_centre) != bool(self.x_scale):
+            refuse(
+                "x_scale",
+                "given if and only if x_centre is",
+                (self.x_centre, self.x_scale),
+            )
         if not self.noise_scale < 1e100:
             refuse(
                 "renyi_epsilon",
@@ -282,6 +296,14 @@ def _checked_bounds(bounds, name, kind):
     if kind == "poisson" and bounds[0] != 0:
         refuse(name, "(0, upper) for kind='poisson'", bounds)
     return bounds
+
+
+def check_scaling(numbers, name, n_features):
+    """The numbers of a public map of features as a tuple; none is allowed."""
+    if not isinstance(numbers, list | tuple) or len(numbers) not in (0, n_features):
+        refuse(name, f"a sequence of {n_features} numbers, or empty", numbers)
+    lowest = 1e-50 if name == "x_scale" else -1e50
+    return tuple(number(value, name, lowest, 1e50) for value in numbers)
 
 
 def _checked_entries(entries, name, release):

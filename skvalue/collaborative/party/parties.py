@@ -15,7 +15,7 @@ from ..._utils.fits import columns_on, unfitted_copy
 from ..._utils.sklearn import StrOptions
 from ..._utils.targets import check_target
 from ...privacy import clip_rows
-from ._party import BOUND, BasePartyRelease
+from ._party import BOUND, SCALING, BasePartyRelease
 from ._statistics import SUMS, gram_vector, logistic_vector
 
 
@@ -38,6 +38,12 @@ class GramRelease(BasePartyRelease):
     x_bound : float or "data", default=1
         Public bound on the Euclidean norm, to which longer rows are scaled down. "data"
         takes the largest norm of the rows, which voids the guarantee.
+    x_centre, x_scale : float or array-like of shape (n_features,), default=None
+        Public map of the features, which comes before clipping: `x_centre` is
+        subtracted, and the difference divided by `x_scale`. They must be chosen without
+        looking at private rows, are the same at every party, and are stated in the
+        release, so that the mediator maps its validation points alike. None are 0
+        and 1.
     y_bound : float or "data", default=1
         Public bound on the targets, which are clipped to [-y_bound, y_bound]. "data" as
         in `x_bound`.
@@ -60,6 +66,10 @@ class GramRelease(BasePartyRelease):
         The only object that may leave the party, as ``release_.to_json()``.
     privacy_ : PrivacyReport
         Guarantee of the release; None without noise.
+    n_clipped_rows_, n_clipped_targets_ : int
+        Numbers of rows and of targets that were clipped to the bounds, for the party
+        alone: no release, message or report depends on them. If they are many, the
+        release says little of what the rows say, see `x_scale`.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -91,6 +101,7 @@ class GramRelease(BasePartyRelease):
     _parameter_constraints: dict = {
         **BasePartyRelease._parameter_constraints,
         "x_bound": BOUND,
+        **SCALING,
         "y_bound": BOUND,
         "fit_intercept": [bool],
     }
@@ -102,6 +113,8 @@ class GramRelease(BasePartyRelease):
         renyi_epsilon=None,
         renyi_order: float = 2,
         x_bound: float | str = 1.0,
+        x_centre=None,
+        x_scale=None,
         y_bound: float | str = 1.0,
         fit_intercept=False,
         prior=None,
@@ -119,6 +132,8 @@ class GramRelease(BasePartyRelease):
             noise_random_state=noise_random_state,
         )
         self.x_bound = x_bound
+        self.x_centre = x_centre
+        self.x_scale = x_scale
         self.y_bound = y_bound
         self.fit_intercept = fit_intercept
 
@@ -126,16 +141,23 @@ class GramRelease(BasePartyRelease):
         columns_host = unfitted_copy(self)
         with redact_errors("X and y"):
             if self._has_noise:
-                X, y = self._null_rows(columns_host, X, y)
+                X, y, scaling = self._null_rows(columns_host, X, y)
             else:
                 X, y = validate_data(
                     columns_host, X, y, dtype=np.float64, y_numeric=True
                 )
+                scaling = self._scaling(X.shape[1])
+                X = self._scaled(X, scaling)
         y = check_target(y, "y", squares=False)
 
         x_bound, x_reason = self._bound("x_bound", X)
         y_bound, y_reason = self._bound("y_bound", y[:, None])
-        X = clip_rows(X, x_bound)
+        clipped = clip_rows(X, x_bound)
+        counts = {
+            "n_clipped_rows_": int((clipped != X).any(axis=1).sum()),
+            "n_clipped_targets_": int((np.abs(y) > y_bound).sum()),
+        }
+        X = clipped
         y = np.clip(y, -y_bound, y_bound)
         fields = {
             "kind": "linear",
@@ -144,12 +166,13 @@ class GramRelease(BasePartyRelease):
             "bounds": (x_bound, y_bound),
             "n_features": X.shape[1],
             "intercept": self.fit_intercept,
+            **scaling,
         }
         void_reason = "; ".join(filter(None, [x_reason, y_reason]))
-        return fields, void_reason, columns_on(columns_host)
+        return fields, void_reason, {**columns_on(columns_host), **counts}
 
     def _null_rows(self, columns_host, X, y):
-        """Rows and targets; zeros for those with numbers that are not finite."""
+        """Scaled rows and targets, zeros for those that are not finite; the scaling."""
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is "
@@ -158,8 +181,11 @@ class GramRelease(BasePartyRelease):
         X = validate_data(columns_host, X, dtype=np.float64, ensure_all_finite=False)
         y = check_numbers(y, "y", ensure_all_finite=False)
         check_consistent_length(X, y)
+        scaling = self._scaling(X.shape[1])
+        X = self._scaled(X, scaling)
         is_finite = np.isfinite(X).all(axis=1) & np.isfinite(y)
-        return np.where(is_finite[:, None], X, 0.0), np.where(is_finite, y, 0.0)
+        X = np.where(is_finite[:, None], X, 0.0)
+        return X, np.where(is_finite, y, 0.0), scaling
 
 
 class LogisticRelease(BasePartyRelease):
@@ -182,6 +208,12 @@ class LogisticRelease(BasePartyRelease):
     x_bound : float or "data", default=1
         Public bound on the Euclidean norm, to which longer rows are scaled down. "data"
         takes the largest norm of the rows, which voids the guarantee.
+    x_centre, x_scale : float or array-like of shape (n_features,), default=None
+        Public map of the features, which comes before clipping: `x_centre` is
+        subtracted, and the difference divided by `x_scale`. They must be chosen without
+        looking at private rows, are the same at every party, and are stated in the
+        release, so that the mediator maps its validation points alike. None are 0
+        and 1.
     classes : tuple of two labels, default=(0, 1)
         The negative and the positive class. They are public and the same at every
         party.
@@ -205,6 +237,10 @@ class LogisticRelease(BasePartyRelease):
         The only object that may leave the party, as ``release_.to_json()``.
     privacy_ : PrivacyReport
         Guarantee of the release; None without noise.
+    n_clipped_rows_ : int
+        Number of rows that were clipped to the bound, for the party alone: no release,
+        message or report depends on it. If it is large, the release says little of what
+        the rows say, see `x_scale`.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -232,6 +268,7 @@ class LogisticRelease(BasePartyRelease):
     _parameter_constraints: dict = {
         **BasePartyRelease._parameter_constraints,
         "x_bound": BOUND,
+        **SCALING,
         "classes": [tuple, list],
         "fit_intercept": [bool],
     }
@@ -243,6 +280,8 @@ class LogisticRelease(BasePartyRelease):
         renyi_epsilon=None,
         renyi_order: float = 2,
         x_bound: float | str = 1.0,
+        x_centre=None,
+        x_scale=None,
         classes: object = (0, 1),
         fit_intercept=False,
         prior=None,
@@ -260,6 +299,8 @@ class LogisticRelease(BasePartyRelease):
             noise_random_state=noise_random_state,
         )
         self.x_bound = x_bound
+        self.x_centre = x_centre
+        self.x_scale = x_scale
         self.classes = classes
         self.fit_intercept = fit_intercept
 
@@ -280,6 +321,8 @@ class LogisticRelease(BasePartyRelease):
                 check_consistent_length(X, y)
             else:
                 X, y = validate_data(columns_host, X, y, dtype=np.float64)
+            scaling = self._scaling(X.shape[1])
+            X = self._scaled(X, scaling)
         y = column_or_1d(y)
         is_positive = np.asarray(y == self.classes[1])
         is_usable = is_positive | (y == self.classes[0])
@@ -294,7 +337,9 @@ class LogisticRelease(BasePartyRelease):
             )
 
         x_bound, void_reason = self._bound("x_bound", X)
-        X = clip_rows(X, x_bound)
+        clipped = clip_rows(X, x_bound)
+        n_clipped = int((clipped != X).any(axis=1).sum())
+        X = clipped
         signs = np.where(is_positive, 1.0, -1.0)
         fields = {
             "kind": "logistic",
@@ -304,8 +349,10 @@ class LogisticRelease(BasePartyRelease):
             "n_features": X.shape[1],
             "intercept": self.fit_intercept,
             "classes": tuple(_python_scalar(label) for label in self.classes),
+            **scaling,
         }
-        return fields, void_reason, columns_on(columns_host)
+        attributes = {**columns_on(columns_host), "n_clipped_rows_": n_clipped}
+        return fields, void_reason, attributes
 
 
 class MeanRelease(BasePartyRelease):
@@ -348,6 +395,9 @@ class MeanRelease(BasePartyRelease):
         The only object that may leave the party, as ``release_.to_json()``.
     privacy_ : PrivacyReport
         Guarantee of the release; None without noise.
+    n_clipped_rows_ : int
+        Number of numbers that were clipped to the range, for the party alone: no
+        release, message or report depends on it.
 
     See Also
     --------
@@ -417,14 +467,14 @@ class MeanRelease(BasePartyRelease):
             raise ValueError(f"X must hold {content} for family={self.family!r}.")
 
         numbers = np.where(is_valid, numbers, 0.0)
-        total = float(np.clip(numbers, lower, upper).sum())
+        clipped = np.clip(numbers, lower, upper)
         fields = {
             "kind": self.family,
             "n_samples": len(numbers),
-            "statistic": (total,),
+            "statistic": (float(clipped.sum()),),
             "bounds": (lower, upper),
         }
-        return fields, "", {}
+        return fields, "", {"n_clipped_rows_": int((clipped != numbers).sum())}
 
     def _range(self):
         """The public range to which numbers are clipped."""
