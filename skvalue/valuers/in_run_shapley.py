@@ -16,7 +16,13 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from .._utils.checks import seed_of
 from .._utils.parallel import tiles
 from .._utils.sklearn import Interval, StrOptions
-from ..base import PRIVACY_CONSTRAINTS, BaseValuer, Capabilities, Result
+from ..base import (
+    PRIVACY_CONSTRAINTS,
+    BaseValuer,
+    Capabilities,
+    Result,
+    warn_if_noise_exceeds,
+)
 from ..derivatives import (
     LinearRowModel,
     Run,
@@ -44,7 +50,8 @@ from ._gradient_models import PublicUnits, check_model, public_units
 _TASKS = {"auto": None, "softmax": "classification", "linear": "regression"}
 
 _N_TIMED = 4  # steps that are timed
-_N_ERROR_DRAWS = 16  # of noise, for standard errors: each costs as much as a run
+_N_ERROR_DRAWS = 24  # of noise, for standard errors: each costs as much as a run
+_N_ROUGH_DRAWS = 4  # of noise, for a warning
 
 
 @lru_cache(maxsize=32)  # of samples it takes seconds
@@ -65,7 +72,36 @@ def run_event(n_steps, clip, probability, epsilon, delta):
     return calibrate(event, epsilon, delta)
 
 
-def noise_errors(run, rows, points, values, *, noise_std, batch_size, sum_by_group):
+def matched_noise(rng, n_draws, n_steps, n_parameters):
+    """Standard normal noise (n_draws, n_steps, n_parameters) of an exact covariance.
+
+    Values depend on the mean of the parameters over steps above all, in which the noise
+    of step s counts ``n_steps - 1 - s`` times. Over the draws, this sum has its exact
+    covariance, so that few draws give precise errors. None if there are fewer draws
+    than parameters.
+    """
+    if n_draws <= n_parameters or n_steps < 2:
+        return None
+    noise = rng.standard_normal((n_draws, n_steps, n_parameters))
+    counts = np.arange(n_steps - 1.0, -1.0, -1.0)
+    total = counts @ counts
+    sums = np.einsum("s,dsp->dp", counts, noise)
+    sizes, directions = np.linalg.eigh(sums.T @ sums / (n_draws * total))
+    matched = (sums @ directions / np.sqrt(sizes)) @ directions.T
+    return noise + counts[:, None] * (matched - sums)[:, None] / total
+
+
+def noise_errors(
+    run,
+    rows,
+    points,
+    values,
+    *,
+    noise_std,
+    batch_size,
+    sum_by_group,
+    n_draws=_N_ERROR_DRAWS,
+):
     """Standard errors of the private values of players, over noise and samples.
 
     Runs are repeated with other noise. The gradient of the rows is that of the released
@@ -96,14 +132,18 @@ def noise_errors(run, rows, points, values, *, noise_std, batch_size, sum_by_gro
         public_gradients += model.arrays([mean_gradient(theta) for theta in thetas])
 
     squares = 0.0
-    for _ in range(_N_ERROR_DRAWS):
+    matched = matched_noise(rng, n_draws, n_steps, model.n_parameters)
+    for draw in range(n_draws):
         thetas = run.thetas[:1]
         for steps in slices:
             # Draws of the noise, and of the sample, in the order of the steps.
             noises = []
             samples = []
-            for _ in range(steps.start, steps.stop):
-                normal = rng.standard_normal(model.n_parameters)
+            for step in range(steps.start, steps.stop):
+                if matched is None:
+                    normal = rng.standard_normal(model.n_parameters)
+                else:
+                    normal = matched[draw, step]
                 noises.append(noise_std / run.n * normal)
                 if sample_std:
                     samples.append(sample_std * rng.standard_normal(n_points))
@@ -130,7 +170,7 @@ def noise_errors(run, rows, points, values, *, noise_std, batch_size, sum_by_gro
             thetas = thetas + model.arrays(redrawn_thetas)
         redrawn = value_rows(replace(run, thetas=thetas), rows)
         squares = squares + sum_by_group(redrawn - values) ** 2
-    return np.sqrt(squares / _N_ERROR_DRAWS)
+    return np.sqrt(squares / n_draws)
 
 
 class SplitRun(NamedTuple):
@@ -240,7 +280,8 @@ class InRunShapleyValuer(BaseValuer):
         With epsilon: values along a run on the validation points, which cost nothing.
         The first step is the same. For the curator only.
     values_error_ : ndarray, as `values_`
-        With epsilon: standard errors over the noise. For the curator only.
+        With epsilon: standard errors over the noise. For the curator only. If noise
+        exceeds the signal in values of validation points in this run, `fit` warns.
     privacy_ : skvalue.privacy.PrivacyReport
         With epsilon: the guarantee.
     validation_error_ : ndarray, as `values_`
@@ -438,7 +479,7 @@ class InRunShapleyValuer(BaseValuer):
         curator = {}
         if release is not None:
             row_values[0], curator = self._private_values(
-                problem, split_runs[0], noise_std
+                problem, split_runs[0], noise_std, run
             )
         values = np.zeros(len(problem.y))
         ends = np.zeros(2)
@@ -594,7 +635,7 @@ class InRunShapleyValuer(BaseValuer):
         label = "InRunShapleyValuer: gradients of a run"
         return Release(event, self.ledger, label, self.noise_random_state, report)
 
-    def _private_values(self, problem, split_run, noise_std):
+    def _private_values(self, problem, split_run, noise_std, run):
         """Values of the rows, and a dict of what else only the curator sees.
 
         A value depends on what is public and on its own row alone.
@@ -623,14 +664,37 @@ class InRunShapleyValuer(BaseValuer):
             pass
         baseline = value_rows(replace(training, thetas=public_run.thetas), rows)
 
+        options = {
+            "noise_std": noise_std * training.n / (self.batch_size or training.n),
+            "batch_size": self.batch_size,
+        }
         errors = noise_errors(
             training,
             rows,
             public,
             values,
-            noise_std=noise_std * training.n / (self.batch_size or training.n),
-            batch_size=self.batch_size,
             sum_by_group=problem.sum_by_group,
+            **options,
+        )
+
+        # Values of public rows along the run, which is public, say as much of its noise
+        # as those of the private rows.
+        public_values = value_rows(training, public)
+        public_errors = noise_errors(
+            training,
+            public,
+            public,
+            public_values,
+            sum_by_group=np.asarray,
+            n_draws=_N_ROUGH_DRAWS,
+            **options,
+        )
+        warn_if_noise_exceeds(
+            public_values,
+            public_errors,
+            "more rows, fewer steps or a larger epsilon have less noise",
+            run.warn,
+            what="the values of public points in this run",
         )
         curator = {"baseline_": problem.sum_by_group(baseline), "values_error_": errors}
         return values, curator

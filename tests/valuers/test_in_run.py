@@ -1,6 +1,7 @@
 """In-Run Shapley values, exact and private."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skvalue import InRunShapleyValuer, ValueFilter
-from skvalue.exceptions import FewValidationPointsWarning
+from skvalue.exceptions import FewValidationPointsWarning, NoiseExceedsSignalWarning
 from skvalue.privacy import Ledger, SeededNoiseWarning
 
 SEEDED = pytest.mark.filterwarnings("ignore::skvalue.privacy.SeededNoiseWarning")
@@ -391,3 +392,19 @@ def test_the_rate_does_not_depend_on_the_rows():
     other = clone(valuer).fit(X[100:200], 1 - y[100:200], **points)
     assert other.learning_rate_ == valuer.learning_rate_
     assert valuer.utility_ > valuer.empty_utility_
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "batch_size", "is_noise"),
+    [(0.02, None, True), (100.0, None, False), (100.0, 40, False)],
+)
+def test_noise_that_exceeds_the_signal_is_warned_of(epsilon, is_noise, batch_size):
+    X, y, points = problem()
+    valuer = InRunShapleyValuer(
+        epsilon=epsilon, noise_random_state=0, learning_rate=1.0, batch_size=batch_size
+    )
+    with warnings.catch_warnings(record=True) as record:
+        warnings.simplefilter("always")
+        valuer.fit(X, y, **points)
+    issued = [w for w in record if w.category is NoiseExceedsSignalWarning]
+    assert len(issued) == is_noise

@@ -1,6 +1,7 @@
 """Private threshold-KNN-Shapley: values, counts, what is kept, and what is refused."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from sklearn.metrics import pairwise_distances, roc_auc_score
 from sklearn.model_selection import GridSearchCV, train_test_split
 
 from skvalue import TKNNShapleyValuer, ValueFilteredClassifier
+from skvalue.exceptions import NoiseExceedsSignalWarning
 from skvalue.neighbors import get_engine
 from skvalue.privacy import Ledger, calibrate_counts
 from skvalue.valuers import public_baseline, suggest_radius
@@ -883,3 +885,24 @@ def test_private_values_are_never_worse_than_baseline_and_exact(name, epsilon):
     assert np.mean(areas) >= min(baseline, exact) - 0.004 - 3 * error
     if epsilon >= 1:
         assert np.mean(areas) >= exact - 0.01
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "sampling_rate", "is_noise"),
+    [(0.02, None, True), (100.0, None, False), (100.0, 0.5, False)],
+)
+def test_noise_that_exceeds_the_signal_is_warned_of(
+    epsilon, is_noise, sampling_rate, data
+):
+    valuer = TKNNShapleyValuer(
+        epsilon=epsilon,
+        noise_random_state=0,
+        sampling_rate=sampling_rate,
+        denoise=sampling_rate is None,
+        max_contributions="auto" if sampling_rate is None else None,
+    )
+    with warnings.catch_warnings(record=True) as record:
+        warnings.simplefilter("always")
+        data.fit(valuer)
+    issued = [w for w in record if w.category is NoiseExceedsSignalWarning]
+    assert len(issued) == is_noise
