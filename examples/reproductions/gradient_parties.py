@@ -32,7 +32,7 @@ from tknn_tables import print_table
 from skvalue import FederatedSemivalueValuer, GradientSemivalueValuer
 from skvalue.datasets import flip_labels
 from skvalue.derivatives import column_scales
-from skvalue.exceptions import ConstantColumnsWarning
+from skvalue.exceptions import ConstantColumnsWarning, NoiseExceedsSignalWarning
 from skvalue.inspection import noisy_label_auc
 
 # Sizes of Table 3, top: parties, their rows, permutations; and what is published.
@@ -393,9 +393,9 @@ def main():
         "--round-permutations", type=int, default=100, help="of a federated round"
     )
     args = parser.parse_args()
-    warnings.simplefilter(
-        "ignore", ConstantColumnsWarning
-    )  # one-hot columns of Covertype
+    # One-hot columns of Covertype; and noise is what the tables are about.
+    warnings.simplefilter("ignore", ConstantColumnsWarning)
+    warnings.simplefilter("ignore", NoiseExceedsSignalWarning)
     for part in args.parts:
         PARTS[part](args)
 
