@@ -186,8 +186,10 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         "local": every party adds the noise and trusts no other party or server;
         "server": a server sees clipped gradients and adds the noise, half as much.
     unit : {"party", "example"}, default="party"
-        Protected unit: all rows of a party, or one of its rows. "example" clips the
-        gradient of every row, and divides the noise by the number of rows of the party.
+        Protected unit: all rows of a party, or one of its rows. "party" has as much
+        noise for many rows as for one: it exceeds the values of a few parties at all
+        usual epsilons. "example" clips the gradient of every row, and divides the noise
+        by the number of rows of the party.
     ledger : skvalue.privacy.Ledger, default=None
         Charged for all permutations before the first gradient is computed.
     noise_random_state : int, default=None
