@@ -87,7 +87,30 @@ def median_time(function, synchronize):
     return sorted(seconds)[len(seconds) // 2]
 
 
-def neighbour_lines(sizes, device, synchronize):
+def n_transfers(function, has_card):
+    """Copies to the card and from it, and waits for it, in a call.
+
+    Of a real card these are those that its profiler sees.
+    """
+    if not has_card:
+        from tests import simulated_gpu
+
+        with simulated_gpu.count_waits() as waits:
+            function()
+        return len(waits)
+
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiled:
+        function()
+    return sum(
+        event.count
+        for event in profiled.key_averages()
+        if event.key.startswith("Memcpy") or event.key == "cudaStreamSynchronize"
+    )
+
+
+def neighbour_lines(sizes, device, synchronize, has_card):
     """Times and errors of the neighbour methods, a dict a line."""
     import numpy as np
     import torch
@@ -137,6 +160,8 @@ def neighbour_lines(sizes, device, synchronize):
                 seconds = median_time(fit, synchronize)
                 line["pairs_per_second"] = n_rows * n_points / seconds
                 line["times_product_and_sort"] = seconds / floor
+                if on == "cuda":
+                    line["transfers"] = n_transfers(fit, has_card)
                 # A private fit draws other noise each time.
                 if "private" not in name:
                     exact = fitted.values_ if exact is None else exact
@@ -144,13 +169,14 @@ def neighbour_lines(sizes, device, synchronize):
                 yield line
 
 
-def network_lines(is_quick, synchronize):
+def network_lines(is_quick, synchronize, has_card):
     """Times of the methods that train on a card, a dict a line."""
     import numpy as np
     import torch
     from torch import nn
 
     from skvalue import GradientSemivalueValuer, InRunShapleyValuer, UnrolledValuer
+    from skvalue.priarta import SimCLR
 
     rng = np.random.default_rng(0)
     n_rows = 60 if is_quick else 5000
@@ -163,20 +189,28 @@ def network_lines(is_quick, synchronize):
         GradientSemivalueValuer(network, n_permutations=2, random_state=0),
         InRunShapleyValuer(network, random_state=0),
         UnrolledValuer(network, random_state=0),
+        SimCLR(n_epochs=1, random_state=0),
     ]
+    images = rng.random((n_rows, 32, 32, 3), dtype=np.float32)
     for valuer in valuers:
         for device in ("cpu", "cuda"):
             valuer.set_params(device=device)
 
             def fit(valuer=valuer):
-                valuer.fit(X, y, **points)
+                if isinstance(valuer, SimCLR):
+                    valuer.fit(images)
+                else:
+                    valuer.fit(X, y, **points)
 
             line = {"method": type(valuer).__name__, "device": device}
             line |= {"n_rows": n_rows}
             try:
-                yield line | {"seconds": median_time(fit, synchronize)}
+                line["seconds"] = median_time(fit, synchronize)
+                if device == "cuda":
+                    line["transfers"] = n_transfers(fit, has_card)
             except (ValueError, ImportError) as error:
-                yield line | {"refused": str(error)}
+                line["refused"] = str(error)
+            yield line
 
 
 def shown(cell):
@@ -247,8 +281,8 @@ def main(arguments=None):
         is_quick = options.quick or not has_card
         sizes = SMALL_SIZES if is_quick else SIZES
         tables = {
-            "Neighbours": [*neighbour_lines(sizes, device, synchronize)],
-            "Networks": [*network_lines(is_quick, synchronize)],
+            "Neighbours": [*neighbour_lines(sizes, device, synchronize, has_card)],
+            "Networks": [*network_lines(is_quick, synchronize, has_card)],
         }
 
     report = {
