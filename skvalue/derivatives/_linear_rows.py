@@ -1,5 +1,6 @@
 """Softmax and linear regression as a `RowModel`."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +9,7 @@ from sklearn import get_config
 
 from .._utils.parallel import one_blas_thread
 from ..linear import SOFTMAX, SQUARED
+from ..privacy import clip_and_noise, clip_rows
 from ._row_models import RowModel
 
 _BLOCK = 2**21  # numbers in a block
@@ -128,6 +130,41 @@ class LinearRowModel(RowModel):
         """Probabilities of the classes, or predicted targets."""
         z = np.column_stack([X, np.ones(len(X))]) @ theta.reshape(self._shape)
         return softmax(z, axis=1) if self.n_classes else z[:, 0]
+
+    # Runs of steps, all in memory of the CPU ------------------------------------------
+
+    def taking_steps(self):
+        """No context."""
+        return nullcontext()
+
+    def steps_at_a_time(self, n_rows):
+        """One: nothing waits for its result."""
+        return 1
+
+    def vectors(self, array):
+        """Arrays of float64."""
+        return np.asarray(array, dtype=np.float64)
+
+    def vectors_of(self, arrays):
+        """The same."""
+        return arrays
+
+    def arrays(self, vectors):
+        """The same."""
+        return vectors
+
+    def batches(self, rows, batches, is_secret=False):
+        """Yield the rows of each batch."""
+        for batch in batches:
+            yield rows if batch is None else rows[batch]
+
+    def clipped(self, gradients, max_norm):
+        """By `clip_rows`."""
+        return clip_rows(gradients, max_norm)
+
+    def noisy(self, vector, noise, scale):
+        """By `clip_and_noise`."""
+        return clip_and_noise(vector[None], None, noise[None], scale)[0]
 
     def _slopes(self, theta, rows, step=None, by_row=False):
         """Derivatives of losses by outputs; with ``step``, plus half their change.

@@ -1,13 +1,10 @@
 """The protocol of models with losses of rows, and a utility at validation points."""
 
 from abc import ABCMeta, abstractmethod
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-
-from ..privacy import clip_and_noise, clip_rows
 
 
 class RowModel(metaclass=ABCMeta):
@@ -78,42 +75,41 @@ class RowModel(metaclass=ABCMeta):
 
     # Runs of steps on a device, which do not wait for it after each step -------------
 
+    @abstractmethod
     def taking_steps(self):
         """Context of some steps."""
-        return nullcontext()
 
+    @abstractmethod
     def steps_at_a_time(self, n_rows):
         """Number of steps that a run takes before their results are read."""
-        return 1
 
+    @abstractmethod
     def vectors(self, array):
         """Numbers in float64, in the library and on the device of the model."""
-        return np.asarray(array, dtype=np.float64)
 
+    @abstractmethod
     def vectors_of(self, arrays):
         """Several arrays (k_i,) as `vectors`, copied to the device at once; a list."""
-        return arrays
 
+    @abstractmethod
     def arrays(self, vectors):
         """Several `vectors` as arrays, copied from the device at once; a list."""
-        return vectors
 
+    @abstractmethod
     def batches(self, rows, batches, is_secret=False):
         """Yield the rows of each batch: an index of rows, or None for all.
 
         All indices go to the device together. ``is_secret`` as in
         `gradient_sum_and_products`.
         """
-        for batch in batches:
-            yield rows if batch is None else rows[batch]
 
+    @abstractmethod
     def clipped(self, gradients, max_norm):
         """Gradients (b, p), clipped as by `clip_rows`."""
-        return clip_rows(gradients, max_norm)
 
+    @abstractmethod
     def noisy(self, vector, noise, scale):
         """A vector (p,) with noise of this scale, see `clip_and_noise`."""
-        return clip_and_noise(vector[None], None, noise[None], scale)[0]
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,6 +44,9 @@ class BlockSpace(Space):
             return max(1, int(np.diff(X.source.indptr).max(initial=0)))
         return d
 
+    def _cut(self, rows):
+        """Nothing is kept of the rows but what all spaces have."""
+
     def _sample(self):
         """Evenly spaced rows that fit in memory."""
         n, d = self.X.shape

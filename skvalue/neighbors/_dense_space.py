@@ -36,10 +36,8 @@ class DenseSpace(Space):
             self.scale = inverse_norms(row_map(squared_norms, X), X)
         return X.shape[1]
 
-    def part(self, rows):
-        part = super().part(rows)
-        part.work = self.work[rows]
-        return part
+    def _cut(self, rows):
+        self.work = self.work[rows]
 
     @cached_property
     def far_tolerance(self):

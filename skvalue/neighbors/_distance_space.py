@@ -26,11 +26,9 @@ class DistanceSpace(Space):
         self.far_tolerance = 0.0
         return 1
 
-    def part(self, rows):
-        part = super().part(rows)
-        part.columns = self.columns[rows]
-        part.work = part.X
-        return part
+    def _cut(self, rows):
+        self.columns = self.columns[rows]
+        self.work = self.X
 
     def read(self, points, far=None):
         points = read_rows(points)

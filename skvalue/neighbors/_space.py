@@ -102,7 +102,12 @@ class Space(ABC):
         part.half = self.half[rows]
         part.scale = self.scale[rows]
         part.buffers = Buffers()
+        part._cut(rows)
         return part
+
+    @abstractmethod
+    def _cut(self, rows):
+        """Leave what belongs to some rows of what a subclass adds; see `part`."""
 
     @abstractmethod
     def read(self, points, far=None):
