@@ -80,7 +80,7 @@ class Run:
         self._prepares_from = None
 
     @contextmanager
-    def steps(self, n, what, max_time=None, fewest=1):
+    def steps(self, n, what, max_time=None, fewest=1, n_unequal=0):
         """Context of a loop in steps.
 
         Parameters
@@ -93,6 +93,8 @@ class Run:
             Seconds after which the loop ends.
         fewest : int, default=1
             Number of steps before which `max_time` does not end it.
+        n_unequal : int, default=0
+            Number of first steps whose time says nothing of that of the others.
 
         Yields
         ------
@@ -103,7 +105,9 @@ class Run:
         self._context = callback_context(self._estimator, n)
         self._context.call_on_fit_task_begin(estimator=self._estimator)
         name = what.rsplit(" ", 1)[0]
-        done = _Steps(self, n, name, max_time=max_time, fewest=fewest)
+        done = _Steps(
+            self, n, name, max_time=max_time, fewest=fewest, n_unequal=n_unequal
+        )
         done()  # begins the first step
         try:
             yield done
@@ -352,12 +356,13 @@ class _Forecast:
 class _Steps:
     """The steps of a loop: each call ends one and begins the next one."""
 
-    def __init__(self, run, n_steps, name, *, max_time, fewest):
+    def __init__(self, run, n_steps, name, *, max_time, fewest, n_unequal):
         self._run = run
         self._n_steps = n_steps
         self._name = name
         self._max_time = np.inf if max_time is None else max_time
         self._fewest = fewest
+        self._n_unequal = n_unequal
         self._n_ended = 0
         self._n_left = np.inf if n_steps is None else n_steps
         # None before the first step and after the last announced one.
@@ -391,6 +396,10 @@ class _Steps:
     def _estimate_time(self):
         """Announce a long fit, after its first steps."""
         now = time.perf_counter()
+        if 0 < self._n_ended <= self._n_unequal:
+            self._measured_from = now
+            self._n_not_measured = self._n_ended
+            return
         if self._measured_from is None:
             self._measured_from = self._start
             # A short first step may be that of compiling and importing.

@@ -20,11 +20,12 @@ from ..models import PriorModel, loglik_table, metropolis
 from ._proposals import fit_proposal, log_mixture
 from ._utilities import Surprise, evaluate
 
-_N_REPLICATES = 8
+N_REPLICATES = 8
 _MAX_STEPS = 30
 _MAX_ROUNDS = 3  # of checks of all coalitions
 _MAX_POWER_RATIO = 2.0  # of the likelihood of a step's proposals and of the sample
 _MIN_POWER = 1e-12
+_N_BETWEEN = 2.5  # powers on the way to a posterior, of usual releases
 _N_BISECTIONS = 14
 # Coalitions of a small effective sample size: many are sampled a little in each step.
 _MAX_NEW_ANCHORS = 64
@@ -112,11 +113,11 @@ def likelihoods(model, releases):
     return [lambda phi, r=release: model.party_loglik(phi, r) for release in releases]
 
 
-def sample_particles(model, logliks, design, *, n_particles, min_ess, rng):
+def sample_particles(model, logliks, design, *, n_particles, min_ess, rng, progress):
     """Sample the prior and posteriors, until those of all coalitions are represented.
 
     The posteriors of each party and of all parties are sampled first, then those of
-    coalitions with an effective sample size below `min_ess`.
+    coalitions with an effective sample size below `min_ess`, unless `progress` is late.
 
     Returns
     -------
@@ -128,7 +129,7 @@ def sample_particles(model, logliks, design, *, n_particles, min_ess, rng):
         A warning about effective sample sizes that remain small.
     """
     n_parties = len(logliks)
-    sample = MixtureSample(model, logliks, 2 * n_particles, rng)
+    sample = MixtureSample(model, logliks, 2 * n_particles, rng, progress)
     singles = np.eye(n_parties)
     anchors = np.unique(np.concatenate([singles, np.ones((1, n_parties))]), axis=0)
     sample.reach(anchors, n_particles)
@@ -145,6 +146,8 @@ def sample_particles(model, logliks, design, *, n_particles, min_ess, rng):
         is_weak = ess < min_ess
         if not is_weak.any():
             return particles, surprises, None
+        if progress.is_late:
+            break
         coalitions = design.masks[is_weak]
     warning = (
         f"{is_weak.sum()} of {len(ess)} coalitions have an effective sample size below "
@@ -174,9 +177,12 @@ class MixtureSample:
         Number of draws from the prior.
     rng : numpy Generator
         Random number generator.
+    progress : FitProgress
+        What steps are reported to.
     """
 
-    def __init__(self, model, logliks, n_prior, rng):
+    def __init__(self, model, logliks, n_prior, rng, progress):
+        self._progress = progress
         self._model = model
         self._logliks = logliks
         self._is_normalized = isinstance(model, PriorModel)
@@ -188,16 +194,15 @@ class MixtureSample:
         self._loglik = loglik_table(logliks, self._phi)
         # Log of the sum of the densities of proposals, times their numbers of draws.
         self._log_proposed = np.full(self._n_prior, -np.inf)
-        self._replicate = np.arange(self._n_prior) % _N_REPLICATES
-        # Effective draws from which a mean and a covariance are estimated.
-        self._n_enough = 40 + 6 * self._phi.shape[1]
+        self._replicate = np.arange(self._n_prior) % N_REPLICATES
+        self._n_enough = _enough(self._phi.shape[1])
 
     def reach(self, anchors, n_draws):
         """Draw `n_draws` from each posterior of coalitions, anchors (A, n), at least.
 
         Those of powers of the likelihood on the way are fewer.
         """
-        n_between = max(n_draws // 2, 2 * self._n_enough)
+        n_between = _draws_between(n_draws, self._phi.shape[1])
         for _ in range(_MAX_STEPS):
             powers = self._step(anchors, n_draws, n_between)
             anchors = anchors[powers < 1]
@@ -219,7 +224,7 @@ class MixtureSample:
                 ess = self._effective_sizes(weak, fraction)
                 weak = weak[np.argsort(ess)]
                 weak = weak[: np.sum(ess < _MARGIN * min_ess)]
-                if len(weak) == 0:
+                if len(weak) == 0 or self._progress.is_late:
                     break
                 self._step(_dissimilar(weak, _MAX_NEW_ANCHORS), _N_NEW, _N_NEW)
 
@@ -229,10 +234,10 @@ class MixtureSample:
         loglik = self._loglik[order]
         loglik -= loglik.max(axis=0)
         log_base = self._log_base()[order]
-        by_replicate = log_base.reshape(_N_REPLICATES, -1)
+        by_replicate = log_base.reshape(N_REPLICATES, -1)
         log_sums = logsumexp(by_replicate, axis=1, keepdims=True)
         log_ratio = np.broadcast_to(-log_sums, by_replicate.shape).ravel()
-        return Particles(self._phi[order], loglik, log_base, _N_REPLICATES, log_ratio)
+        return Particles(self._phi[order], loglik, log_base, N_REPLICATES, log_ratio)
 
     def _log_base(self):
         """Log weights (J,) of the draws with respect to the prior; they sum to 1."""
@@ -266,7 +271,7 @@ class MixtureSample:
     def _add(self, proposals):
         """Draw from proposals, and weight all draws by the larger mixture."""
         phi = np.concatenate([proposal.draw(self._rng) for proposal in proposals])
-        replicates = [np.arange(p.n_draws) % _N_REPLICATES for p in proposals]
+        replicates = [np.arange(p.n_draws) % N_REPLICATES for p in proposals]
         log_proposed = log_mixture(proposals, self._phi)
         self._log_proposed = np.logaddexp(self._log_proposed, log_proposed)
         self._proposals += proposals
@@ -277,6 +282,7 @@ class MixtureSample:
         self._loglik = np.concatenate([self._loglik, loglik])
         self._replicate = np.concatenate([self._replicate, *replicates])
         self._phi = np.concatenate([self._phi, phi])
+        self._progress.sampled()
 
     def _log_prior_of(self, phi):
         log_prior = self._model.log_prior(phi)
@@ -284,7 +290,7 @@ class MixtureSample:
 
     def _effective_sizes(self, coalitions, fraction):
         """Effective sample sizes (m,) of coalitions, from a fraction of the draws."""
-        is_part = self._replicate < fraction * _N_REPLICATES
+        is_part = self._replicate < fraction * N_REPLICATES
         log_base = self._log_base()
         log_base = log_base[is_part]
         loglik = self._loglik[is_part].T
@@ -298,9 +304,27 @@ class MixtureSample:
         return np.concatenate(sizes) / fraction
 
 
+def expected_size(n_particles, n_parties, n_parameters, min_ess):
+    """Number of particles that a fit takes, nearly."""
+    n_between = _draws_between(n_particles, n_parameters)
+    of_anchor = n_particles + _N_BETWEEN * n_between
+    of_weak = _N_NEW * _MAX_NEW_ANCHORS if min_ess > 0 and n_parties > 2 else 0
+    return int(2 * n_particles + (n_parties + 1) * of_anchor + of_weak)
+
+
+def _draws_between(n_draws, n_parameters):
+    """Draws from each power of a likelihood on the way to the posterior."""
+    return max(n_draws // 2, 2 * _enough(n_parameters))
+
+
+def _enough(n_parameters):
+    """Effective draws from which a mean and a covariance are estimated."""
+    return 40 + 6 * n_parameters
+
+
 def _in_replicates(n):
     """The number of draws, rounded up to a multiple of the number of replicates."""
-    return -(-int(n) // _N_REPLICATES) * _N_REPLICATES
+    return -(-int(n) // N_REPLICATES) * N_REPLICATES
 
 
 def _estimate_log_constant(log_ratios, n_prior):

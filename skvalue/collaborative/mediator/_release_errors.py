@@ -36,15 +36,21 @@ class ExactDraws(NamedTuple):
     grand_values: np.ndarray
 
 
-def draw_exact_values(game, masks, rng):
+def n_exact_draws(n_coalitions):
+    """Number of draws, by which so many coalitions are valued."""
+    return int(np.clip(_MAX_POSTERIORS // n_coalitions, _MIN_DRAWS, _MAX_DRAWS))
+
+
+def draw_exact_values(game, masks, rng, drawn=None):
     """Values (n_draws, n_coalitions) of coalitions by draws of exact statistics.
 
-    None if the model cannot value exact statistics.
+    None if the model cannot value exact statistics. `drawn` is called with the fraction
+    of them that is done.
     """
     is_possible = hasattr(game.model, "exact_statistics")
     if not is_possible or not getattr(game.model, "noise_aware", True):
         return None
-    n_draws = int(np.clip(_MAX_POSTERIORS // len(masks), _MIN_DRAWS, _MAX_DRAWS))
+    n_draws = n_exact_draws(len(masks))
     common_loglik = game.utility.common_loglik(game.particles.phi)
     phi = _draw_parameters(game.particles, common_loglik, n_draws, rng)
     statistics = [
@@ -62,6 +68,9 @@ def draw_exact_values(game, masks, rng):
             values[k, batch] = game.utility.exact_values(
                 game.model, weights @ counts, weights @ statistics[k]
             )
+            if drawn is not None:
+                n_valued = batch.start + len(weights) * (k + 1) / n_draws
+                drawn(n_valued / len(masks))
     values[:, ~masks.any(axis=1)] = 0.0
     return values
 

@@ -6,6 +6,7 @@ from numbers import Integral, Real
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -14,9 +15,10 @@ from ..._utils.fits import set_fitted_state
 from ..._utils.parallel import one_blas_thread
 from ..._utils.sklearn import HasMethods, Interval
 from ..._utils.warned import warn
-from ...base import warn_if_noise_exceeds
+from ...base import Run, warn_if_noise_exceeds
 from ...semivalues import check_semivalue
 from ..models import bind, check_prior, check_releases, warn_of_few_rows
+from ._cost import expected_cost
 from ._designs import AllCoalitions, PrefixCoalitions
 from ._grid import grid_particles
 from ._particles import (
@@ -25,6 +27,7 @@ from ._particles import (
     likelihoods,
     sample_particles,
 )
+from ._progress import N_STEPS, FitProgress
 from ._release_errors import ExactDraws, covering_error, draw_exact_values
 from ._utilities import Surprise, evaluate
 
@@ -61,7 +64,7 @@ class PartyGame:
     particles: Particles
 
 
-class PartyScorer(BaseEstimator, metaclass=ABCMeta):
+class PartyScorer(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
     """Base class of scorers of parties by the posteriors of their coalitions."""
 
     _parameter_constraints: dict = {
@@ -72,6 +75,7 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
         "n_particles": [Interval(Integral, 40, None, closed="left"), None],
         "n_permutations": [Interval(Integral, 2, None, closed="left")],
         "min_ess": [Interval(Real, 0, None, closed="left")],
+        "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "random_state": ["random_state"],
     }
 
@@ -83,6 +87,7 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
         n_particles=None,
         n_permutations=400,
         min_ess: float = 100,
+        max_time=None,
         random_state=None,
     ):
         self.model = model
@@ -90,6 +95,7 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
         self.n_particles = n_particles
         self.n_permutations = n_permutations
         self.min_ess = min_ess
+        self.max_time = max_time
         self.random_state = random_state
 
     @abstractmethod
@@ -116,18 +122,48 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
         seeds = random_state.randint(2**32, size=4, dtype=np.uint32)
         rng = np.random.default_rng(seeds)
         is_enumerated = n_parties <= EXACT_PARTIES
-        if is_enumerated:
-            design = AllCoalitions(n_parties)
-        else:
-            design = PrefixCoalitions(n_parties, self.n_permutations, rng.spawn(1)[0])
+        design = self._design(n_parties, rng)
 
         # One matrix has the log-likelihood of every party at every particle. Its
-        # columns, added up for coalitions, give their utilities.
-        particles, surprises, warning = self._make_particles(bound, design, rng)
-        values, replicates, ess = surprises
+        # columns, added up for coalitions, give their utilities. An interrupted fit
+        # leaves the former one: values need all coalitions. Steps differ, so that no
+        # time is forecast from the first of them: `estimate_cost` does it.
+        run = Run(self)
         points = None
-        if not isinstance(utility, Surprise):
-            values, replicates, points = evaluate(utility, particles, design.masks)
+        is_complete = False
+        with run.steps(N_STEPS, "steps made", n_unequal=N_STEPS) as done:
+            progress = FitProgress(done, self.max_time)
+            particles, surprises, warning = self._make_particles(
+                bound, design, rng, progress
+            )
+            values, replicates, ess = surprises
+            if not isinstance(utility, Surprise):
+                values, replicates, points = evaluate(
+                    utility, particles, design.masks, progress.evaluated
+                )
+            progress.evaluated(1.0)
+
+            # Noise has an error of its own, for which what is behind it is drawn.
+            game = PartyGame(
+                bound.model, bound.ordered, bound.order, utility, particles
+            )
+            has_noise = any(release.noise_scale for release in bound.ordered)
+            coalition_draws = None
+            if has_noise:
+                draws_rng = np.random.default_rng(np.append(seeds, 1))
+                with one_blas_thread():
+                    coalition_draws = draw_exact_values(
+                        game, design.masks, draws_rng, progress.drawn
+                    )
+            progress.drawn(1.0)
+            is_complete = True
+        if run.interrupted:
+            raise KeyboardInterrupt
+        if not is_complete:
+            raise RuntimeError(
+                "The fit was stopped by a callback before all coalitions were valued: "
+                "max_time ends the sampling alone."
+            )
         is_empty = ~design.masks.any(axis=1)
         values[is_empty] = 0.0
         replicates[is_empty] = 0.0
@@ -140,7 +176,6 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
         semivalues, design_errors = design.semivalues(values, semivalue)
         errors = np.hypot(design_errors, _standard_error(semivalues_of(replicates).T))
 
-        game = PartyGame(bound.model, bound.ordered, bound.order, utility, particles)
         coalition_errors = _standard_error(replicates)
 
         # `to_user` takes arrays from the canonical order of parties to the user's.
@@ -167,23 +202,18 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
             validation_errors = _standard_error(semivalues_of(points).T)
             attributes["validation_error_"] = validation_errors[to_user]
 
-        # Noise has an error of its own, for which what is behind it is drawn.
         exact_draws = None
         release_error = None
-        if not any(release.noise_scale for release in bound.ordered):
+        if not has_noise:
             release_error = np.zeros(n_parties)
             coalition_release_error = np.zeros(len(design.masks))
-        else:
-            draws_rng = np.random.default_rng(np.append(seeds, 1))
-            with one_blas_thread():
-                coalition_draws = draw_exact_values(game, design.masks, draws_rng)
-            if coalition_draws is not None:
-                semivalue_draws = semivalues_of(coalition_draws.T)
-                release_error = covering_error(semivalues, semivalue_draws)
-                coalition_release_error = covering_error(values, coalition_draws)
-                exact_draws = ExactDraws(
-                    semivalue_draws[:, to_user], coalition_draws[:, design.grand]
-                )
+        if coalition_draws is not None:
+            semivalue_draws = semivalues_of(coalition_draws.T)
+            release_error = covering_error(semivalues, semivalue_draws)
+            coalition_release_error = covering_error(values, coalition_draws)
+            exact_draws = ExactDraws(
+                semivalue_draws[:, to_user], coalition_draws[:, design.grand]
+            )
         if release_error is not None:
             attributes["release_error_"] = release_error[to_user]
             attributes["values_error_"] = np.hypot(errors, release_error)[to_user]
@@ -192,6 +222,7 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
             if is_enumerated:
                 attributes["coalition_values_error_"] = coalition_errors[numbers]
         set_fitted_state(self, **attributes, _game=game, _exact_draws=exact_draws)
+        run.close()
 
         # The warning is last, since a filter may turn it into an error.
         if warning is not None:
@@ -203,25 +234,47 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
             self.values_, errors, "take a larger epsilon, more rows or fewer features"
         )
 
-    def _make_particles(self, bound, design, rng):
+    def _make_particles(self, bound, design, rng, progress):
         """Particles on a grid or sampled; returns as `sample_particles` does."""
         logliks = likelihoods(bound.model, bound.ordered)
         if hasattr(bound.model, "prior_quantile"):
             return grid_particles(bound.model, logliks, design)
-        n_particles = self.n_particles
-        if n_particles is None:
-            # Fewer for more parties, so that their total number does not grow.
-            n_particles = 800 * (EXACT_PARTIES + 1) // (len(logliks) + 1)
-            n_particles = max(200, min(2000, n_particles))
         with one_blas_thread():
             return sample_particles(
                 bound.model,
                 logliks,
                 design,
-                n_particles=n_particles,
+                n_particles=self._n_particles_of(len(logliks)),
                 min_ess=self.min_ess,
                 rng=rng,
+                progress=progress,
             )
+
+    def _n_particles_of(self, n_parties):
+        """Number of particles of each sampled posterior."""
+        if self.n_particles is not None:
+            return self.n_particles
+        # Fewer for more parties, so that their total number does not grow.
+        n_particles = 800 * (EXACT_PARTIES + 1) // (n_parties + 1)
+        return max(200, min(2000, n_particles))
+
+    def _design(self, n_parties, rng):
+        """The coalitions to evaluate."""
+        if n_parties <= EXACT_PARTIES:
+            return AllCoalitions(n_parties)
+        return PrefixCoalitions(n_parties, self.n_permutations, rng.spawn(1)[0])
+
+    def _cost(self, bound, utility):
+        """What `estimate_cost` returns for a utility."""
+        check_semivalue(self.semivalue, custom=True)
+        n_parties = len(bound.ordered)
+        return expected_cost(
+            bound,
+            self._design(n_parties, np.random.default_rng(0)),
+            utility,
+            n_particles=self._n_particles_of(n_parties),
+            min_ess=self.min_ess,
+        )
 
     # Posteriors -----------------------------------------------------------------------
 

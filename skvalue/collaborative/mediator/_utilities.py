@@ -15,6 +15,7 @@ from sklearn.utils import gen_batches
 from ..._utils.parallel import one_blas_thread
 
 _BLOCK_SIZE = 4_000_000  # log-likelihoods in a block of coalitions
+_N_REPORTS = 16  # at least, of an evaluation that is watched
 _MIN_LOG_WEIGHT = -37.0  # relative to the largest; smaller ones are below rounding
 _MIN_DENSITY = 1e-280  # smaller means of densities are computed from their logarithms
 
@@ -35,21 +36,31 @@ class PredictiveValues(NamedTuple):
     points: np.ndarray
 
 
-def evaluate(utility, particles, masks):
+def evaluate(utility, particles, masks, evaluated=None):
     """The record of a utility for all coalitions (masks of parties).
+
+    `evaluated` is called with the fraction of the work that is done, a few times.
 
     The loop over blocks of validation points is the outer one, so that what is computed
     of a block is computed once.
     """
     batch_size = max(1, _BLOCK_SIZE // len(particles.loglik))
+    if evaluated is not None:
+        batch_size = min(batch_size, max(1, len(masks) // _N_REPORTS))
+    batches = list(gen_batches(len(masks), batch_size))
     by_points = []
     with one_blas_thread():
-        for block in utility.blocks(particles):
+        blocks = utility.blocks(particles)
+        for number, block in enumerate(blocks):
             value_of = block.bind(particles)
-            records = [
-                value_of(masks[batch].astype(float) @ particles.loglik.T)
-                for batch in gen_batches(len(masks), batch_size)
-            ]
+            records = []
+            for batch in batches:
+                records.append(
+                    value_of(masks[batch].astype(float) @ particles.loglik.T)
+                )
+                fraction = (number + len(records) / len(batches)) / len(blocks)
+                if evaluated is not None:
+                    evaluated(fraction)
             record = type(records[0])
             by_points.append(record(*map(np.concatenate, zip(*records))))
     return utility.merge(by_points)

@@ -6,7 +6,7 @@ Fairness in Bayesian Learning" (ICML 2026).
 
 import numpy as np
 
-from ..._utils.sklearn import fit_context
+from ..._utils.sklearn import check_parameters, fit_context
 from ..._utils.warned import warn
 from ...exceptions import ClippedRowsWarning
 from ._scorer import PartyScorer
@@ -50,6 +50,10 @@ class PredictiveValueScorer(PartyScorer):
     min_ess : float, default=100
         Posteriors of coalitions with a smaller effective sample size are sampled as
         well.
+    max_time : float, default=None
+        Seconds after which posteriors of coalitions with a small effective sample size
+        are no longer sampled; values then depend on the machine. Those of each party
+        and of all parties are, and the coalitions are evaluated, in any case.
     random_state : int, RandomState instance or None, default=None
         Controls the sampling.
 
@@ -168,6 +172,34 @@ class PredictiveValueScorer(PartyScorer):
         if hasattr(bound.model, "x_bound_"):
             _warn_of_clipped_points(bound.model, points)
         return self
+
+    def estimate_cost(self, releases, *, X_val=None, y_val=None):
+        """Estimate the cost of `fit` from the time of some likelihoods and coalitions.
+
+        Parties that contradict each other take up to twice as long.
+
+        Parameters
+        ----------
+        releases : mapping of party to NoisyStatistic, or sequence of NoisyStatistic
+            Releases of the parties.
+        X_val, y_val : array-likes
+            The mediator's validation points, as in `fit`.
+
+        Returns
+        -------
+        cost : Bunch
+            ``seconds`` (approximate), ``n_evaluations``, the number of coalitions,
+            ``seconds_per_evaluation``, and ``n_players``, the number of parties.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As in `fit`.
+        """
+        check_parameters(self)
+        bound = self._bind(releases)
+        X_val, y_val = check_points(self, bound.model, X_val, y_val, "_val")
+        return self._cost(bound, PredictiveGain(bound.model, X_val, y_val))
 
 
 def _warn_of_clipped_points(model, points):

@@ -8,13 +8,16 @@ from numbers import Integral, Real
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..._utils.fits import set_fitted_state
+from ..._utils.parallel import one_blas_thread
 from ..._utils.sklearn import Interval, StrOptions, fit_context
 from ..._utils.warned import warn
+from ...base import Run
 from ...rewards import largest_rho, rho_targets
 from ._controls import NoiseControl, ScaledControl, TemperingControl
 from ._release_errors import covering_error
@@ -22,7 +25,7 @@ from ._scorer import PartyScorer
 from .posterior import make_posterior
 
 
-class RhoShapleyReward(BaseEstimator):
+class RhoShapleyReward(CallbackSupportMixin, BaseEstimator):
     """Reward of each party: draws from a posterior, by its Shapley value.
 
     Party i receives a posterior of value ``v_N (phi_i / max phi)^rho``: the party with
@@ -184,22 +187,33 @@ class RhoShapleyReward(BaseEstimator):
         divergences = []
         rewards = {}
         weak_parties = []
-        for party, target in zip(scorer.parties_, targets):
-            setting, posterior = control.control(target)
-            value = grand_value
-            divergence = 0.0
-            if target < grand_value:
-                row = posterior.row
-                value = value_of(row[None]).values[0] if target > 0 else 0.0
-                divergence = particles.divergence_between(grand_row, row)
-                weights = particles.weights(row)
-                if target > 0 and 1 / (weights @ weights) < min_ess:
-                    weak_parties.append(party)
-            draws = particles.draw(game.model, posterior, self.n_draws, rng)
-            rewards[party] = make_posterior(game.model, draws)
-            settings.append(setting)
-            attained.append(value)
-            divergences.append(divergence)
+        # An interrupted fit leaves the former one: each party needs its reward.
+        run = Run(self)
+        with one_blas_thread(), run.steps(len(targets), "rewards made") as done:
+            for party, target in zip(scorer.parties_, targets):
+                setting, posterior = control.control(target)
+                value = grand_value
+                divergence = 0.0
+                if target < grand_value:
+                    row = posterior.row
+                    value = value_of(row[None]).values[0] if target > 0 else 0.0
+                    divergence = particles.divergence_between(grand_row, row)
+                    weights = particles.weights(row)
+                    if target > 0 and 1 / (weights @ weights) < min_ess:
+                        weak_parties.append(party)
+                draws = particles.draw(game.model, posterior, self.n_draws, rng)
+                rewards[party] = make_posterior(game.model, draws)
+                settings.append(setting)
+                attained.append(value)
+                divergences.append(divergence)
+                done()
+        if run.interrupted:
+            raise KeyboardInterrupt
+        if len(rewards) < len(targets):
+            raise RuntimeError(
+                "The fit was stopped by a callback before all rewards were made."
+            )
+
         attributes = {setting_name: np.array(settings)}
         if scorer._exact_draws is not None:
             target_draws = _targets_of(scorer._exact_draws, rho)
@@ -221,6 +235,7 @@ class RhoShapleyReward(BaseEstimator):
             rewards_=rewards,
             **attributes,
         )
+        run.close()
         self._warn(weak_parties)
         return self
 

@@ -4,7 +4,7 @@ Sim, Zhang, Hoang, Xu, Low and Jaillet, "Incentives in Private Collaborative Mac
 Learning" (NeurIPS 2023), Section 3.
 """
 
-from ..._utils.sklearn import fit_context
+from ..._utils.sklearn import check_parameters, fit_context
 from ..._utils.warned import warn
 from ...exceptions import PriorOutweighsWarning
 from ._scorer import PartyScorer
@@ -52,6 +52,10 @@ class BayesianSurpriseScorer(PartyScorer):
     min_ess : float, default=100
         Posteriors of coalitions with a smaller effective sample size are sampled as
         well.
+    max_time : float, default=None
+        Seconds after which posteriors of coalitions with a small effective sample size
+        are no longer sampled; values then depend on the machine. Those of each party
+        and of all parties are, and the coalitions are evaluated, in any case.
     random_state : int, RandomState instance or None, default=None
         Controls the sampling.
 
@@ -166,6 +170,30 @@ class BayesianSurpriseScorer(PartyScorer):
             # That noise makes values smaller is meant; what it leaves open is not.
             self._warn_of_noise(self._exact_draws.semivalues.std(axis=0))
         return self
+
+    def estimate_cost(self, releases):
+        """Estimate the cost of `fit` from the time of some likelihoods and coalitions.
+
+        Parties that contradict each other take up to twice as long.
+
+        Parameters
+        ----------
+        releases : mapping of party to NoisyStatistic, or sequence of NoisyStatistic
+            Releases of the parties.
+
+        Returns
+        -------
+        cost : Bunch
+            ``seconds`` (approximate), ``n_evaluations``, the number of coalitions,
+            ``seconds_per_evaluation``, and ``n_players``, the number of parties.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As in `fit`.
+        """
+        check_parameters(self)
+        return self._cost(self._bind(releases), Surprise())
 
     def _warn_of_the_prior(self):
         """Warn of parties whose releases contradict the prior or weigh less than it."""
