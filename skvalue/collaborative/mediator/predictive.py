@@ -114,7 +114,10 @@ class PredictiveValueScorer(PartyScorer):
     error is half the distance from `values_` within which 95 % of these values are: the
     standard deviation where they are normal around `values_`. It contains what noise
     takes from a value on average, and nothing of clipping, of which a mediator does not
-    learn. Measured coverages are in the user guide (:ref:`release_errors`).
+    learn. The errors hold on average over what may be behind the releases: for one set
+    of parties they can be too small. Of six organisations of which one has flipped
+    labels, under `BayesianLogistic` at epsilon 1, .61 of the values were within two
+    errors of those without noise, over 50 releases (:ref:`release_errors`).
 
     References
     ----------

@@ -10,6 +10,8 @@ from abc import ABC, abstractmethod
 import numpy as np
 from scipy.special import betaln, digamma, expit, gammaln
 
+from ...privacy import svec_index
+
 _NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
 _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
 _PREDICTION_NODES, _PREDICTION_WEIGHTS = np.polynomial.hermite_e.hermegauss(5)
@@ -156,8 +158,7 @@ class NormalInverseGammas(ExactPosteriors):
     def log_densities(self, X, y):
         # Student's t distributions with 2 a degrees of freedom.
         u = _with_constant(X, self.model.intercept_)
-        factors = np.linalg.cholesky(np.linalg.inv(self.precisions))
-        spread = np.sum((u @ factors) ** 2, axis=2)
+        spread = _quadratic_forms(np.linalg.inv(self.precisions), u)
         squares = (self.b / self.a)[:, None] * (1 + spread)
         residuals = y - self.means @ u.T
         a = self.a[:, None]
@@ -251,8 +252,8 @@ class NormalLogistics(ExactPosteriors):
     def log_densities(self, X, y):
         u = _with_constant(X, self.model.intercept_)
         signs = np.where(np.asarray(y) == self.model.classes_[1], 1.0, -1.0)
-        factors = np.linalg.cholesky(np.linalg.inv(self.precisions))
-        deviations = np.sqrt(np.sum((u @ factors) ** 2, axis=2))
+        variances = _quadratic_forms(np.linalg.inv(self.precisions), u)
+        deviations = np.sqrt(np.maximum(variances, 0.0))
         means = signs * (self.weights @ u.T)
         probabilities = np.zeros(means.shape)
         for node, weight in zip(_PREDICTION_NODES, _PREDICTION_WEIGHTS):
@@ -265,3 +266,10 @@ def _with_constant(X, intercept):
     if not intercept:
         return X
     return np.column_stack([np.ones(len(X)), X])
+
+
+def _quadratic_forms(matrices, rows):
+    """The numbers u' M u (B, V) of symmetric matrices (B, p, p) and rows u (V, p)."""
+    i, j, weights = svec_index(rows.shape[1])
+    products = weights**2 * rows[:, i] * rows[:, j]
+    return matrices[:, i, j] @ products.T

@@ -301,7 +301,9 @@ class RegressionModel(PriorModel):
             return second_moments
         size = release.n_features + release.intercept
         facts = _facts_of_moments(gram[:size, :size], release)
-        draws, _ = posterior_second_moments(**facts, n_draws=_N_MOMENT_DRAWS)
+        draws, _ = posterior_second_moments(
+            **facts, n_draws=_N_MOMENT_DRAWS, n_particles=_N_MOMENT_DRAWS
+        )
         return draws
 
     def _exact_statistics(self, phi, release, rng):

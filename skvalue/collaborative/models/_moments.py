@@ -134,7 +134,9 @@ class SecondMoments:
         )
 
 
-def posterior_second_moments(gram, count, variance, bound, intercept, n_draws):
+def posterior_second_moments(
+    gram, count, variance, bound, intercept, n_draws, n_particles=_N_PARTICLES
+):
     """Draws of a party's second moments given its noisy sums of u u', u = ([1,] x).
 
     Returns the draws (n_draws, size, size) and the log density of the sums under each.
@@ -145,7 +147,7 @@ def posterior_second_moments(gram, count, variance, bound, intercept, n_draws):
         model,
         [model.loglik],
         anchors=np.ones((1, 1)),
-        n_particles=_N_PARTICLES,
+        n_particles=n_particles,
         n_replicates=_N_REPLICATES,
         n_moves=_N_MOVES,
         rng=np.random.default_rng(0),
