@@ -409,7 +409,7 @@ class TestPublicMaps:
 
     MAP = {"x_centre": [5.0, -3.0], "x_scale": [100.0, 0.01]}
 
-    @pytest.fixture(scope="class")
+    @pytest.fixture
     def scorers(self):
         """Fitted to mapped features, and to features in odd units with a map."""
         parties, points = five_parties()
