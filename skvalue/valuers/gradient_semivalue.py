@@ -229,8 +229,10 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         utilities take 60 times as long as in `fit`. Gradients of a party are constants
         in them: where steps are larger than those of the rate "auto", or with two or
         three parties and little noise, these errors were down to .69 of the true ones.
-        If noise exceeds the signal, `fit` warns: with few parties and unit="party" it
-        does so at all usual epsilons.
+        With noise="iid" they leave out the bias of the noise: .69 to .97 of the values
+        were within two errors, where it is .90 to 1 otherwise. If noise exceeds the
+        signal, `fit` warns: with few parties and unit="party" it does so at all usual
+        epsilons.
     privacy_ : skvalue.privacy.PrivacyReport
         With noise: the guarantee, and the best possible AUROC of detecting wrong labels
         under it.

@@ -453,6 +453,15 @@ EXCEPTIONS: dict[str, KnownLimit] = {
         for what in ("denoise=False", "sampling_rate")
     },
     **{
+        f"TKNNShapleyValuer, {what}": KnownLimit(
+            lambda sizes, labels, epsilon: True,
+            lowest=0.9,
+            highest=1.0,
+            figures=("Most errors are too large",),
+        )
+        for what in ("rows", "parties")
+    },
+    **{
         f"LayeredShapleyValuer, release={kind!r}": KnownLimit(
             lambda sizes, labels, epsilon: True,
             lowest=0.9,
