@@ -1,5 +1,9 @@
 """Figures and tables of values from gradients, private and in-run."""
 
+import os
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from problems import two_classes
@@ -7,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from skvalue import GradientSemivalueValuer
 
-from .scripts import of, save_images, table_rows
+from .scripts import ROOT, of, save_images, table_rows
 
 # Figures ------------------------------------------------------------------------------
 
@@ -205,6 +209,22 @@ def test_gradient_parties_print_published_and_measured_figures(run, tmp_path):
         aurocs = np.array(cells, dtype=float)
         assert ((aurocs >= 0) & (aurocs <= 1)).all()
     assert float(loss[6]) > 0.8  # no noise
+
+
+@of("gradient_parties", pytest.mark.slow)
+def test_sums_of_updates_find_bad_parties_as_on_the_page(run):
+    data = Path(os.environ.get("SKVALUE_DATA", "."))
+    if not (data / "mnist.npz").is_file():
+        pytest.skip("needs mnist.npz in the folder SKVALUE_DATA")
+    page = ROOT / "doc" / "user_guide" / "reproduction_gradients.rst"
+    (cell,) = re.findall(
+        r"^accuracy, sum +([\d.]+)", page.read_text(encoding="utf-8"), re.M
+    )
+    options = "--sets mnist --networks linear --round-permutations 16"
+    options += " --utilities accuracy --steps sum --noises 'no DP' --draws 0"
+    printed = run(f"--data {data} --parts federated {options}")
+    (found,) = re.findall(r"no DP, rate [\d.]+: ([\d.]+)", printed)
+    assert float(found) == pytest.approx(float(cell), abs=0.01)
 
 
 @of("gradient_parties")
