@@ -7,6 +7,8 @@ without noise are those of the same rows. Prints the table of
 ``doc/user_guide/collaborative.rst``:
 
     python examples/reproductions/party_contract.py --releases 50
+
+With ``--precision 0.05`` the prior of the weights is weak.
 """
 
 import argparse
@@ -68,13 +70,16 @@ def count_clear_pairs(values, errors, exact):
     return is_clear.sum(), (is_clear & is_right).sum()
 
 
-def main(n_releases):
+def main(n_releases, precision):
     rng = np.random.default_rng(0)
     public = rows_of(rng, 300)
     points = rows_of(rng, 500)
     parties = draw_parties(rng)
     model = MediatorModel.from_points(
-        *public, columns=["age", "metres", "dose"], target="cured"
+        *public,
+        columns=["age", "metres", "dose"],
+        target="cured",
+        precision=(precision,) * (1 + len(WEIGHTS)),
     )
     exact = fit(model, parties, points, None, 0).values_
     values = []
@@ -109,6 +114,8 @@ def main(n_releases):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--releases", type=int, default=50)
+    parser.add_argument("--precision", type=float, default=1.0)
+    options = parser.parse_args()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of noise with seeds
-        main(parser.parse_args().releases)
+        main(options.releases, options.precision)
