@@ -1,6 +1,6 @@
 """Durations in words."""
 
-LONG = 60  # seconds, from which on the time of a fit is announced
+LONG = 10  # seconds, from which on the time of a fit is announced
 
 
 def duration(seconds):

@@ -36,7 +36,7 @@ class Run:
     has no values.
 
     If the first tenth of a known number of steps or of a preparation, or 30 seconds of
-    work, show that the fit takes more than a minute, a message is logged once. Fits
+    work, show that the fit takes more than ten seconds, a message is logged once. Fits
     that callbacks watch, with `max_time` or that are private log none.
 
     Parameters
@@ -402,7 +402,7 @@ class _Steps:
             return
         if self._measured_from is None:
             self._measured_from = self._start
-            # A short first step may be that of compiling and importing.
+            # A short first step may be that of importing.
             if now - self._start < LONG:
                 self._measured_from = now
                 self._n_not_measured = 1

@@ -1,4 +1,4 @@
-"""Fits that take more than a minute say so after their first steps, by a fake clock."""
+"""Fits of more than ten seconds say so after their first steps, by a fake clock."""
 
 import logging
 import re
@@ -105,7 +105,7 @@ def test_fits_of_slow_steps_are_announced(case, caplog):
     [line] = messages_of_fit(caplog, name, options, with_points=with_points)
     assert line.startswith(f"{name}.fit takes about ")
     caplog.clear()
-    clock.step = 1
+    clock.step = 0.1
     assert not messages_of_fit(caplog, name, options, with_points=with_points)
 
 

@@ -13,7 +13,7 @@ _OFTEN = 0.5  # seconds between two lines on a terminal
 
 
 class _Line:
-    """A callback that announces fits of more than a minute, and shows their steps.
+    """A callback that announces fits of more than ten seconds, and shows their steps.
 
     Steps are shown on a terminal alone.
     """
@@ -38,7 +38,7 @@ class _Line:
         now = monotonic()
         self._n_done += 1
 
-        # The first step may compile loops: it says nothing about the others.
+        # The first step may import modules: it says nothing about the others.
         if self._n_done == 1:
             self._first_end = now
             return
