@@ -58,7 +58,8 @@ class NativeEngine:
 
     def ball_tile_size(self, n_rows, n_points, workers):
         """Number of points in one call of `balls`."""
-        room = int(get_config()["working_memory"] * 2**20 // n_rows)
+        # A quarter of the working memory holds the bits of a tile.
+        room = int(get_config()["working_memory"] * 2**21 // n_rows)
         largest = max(1, min(512, room))
         return min(largest, max(64, _even_size(n_points, largest, workers)))
 
