@@ -73,6 +73,13 @@ class TestNoise:
         exact = NoisyStatistic(**MEAN | {"renyi_epsilon": None})
         assert exact.with_noise(2.0, np.zeros(1)).renyi_epsilon == 0.5
 
+    def test_an_exact_statistic_is_clipped_to_what_rows_can_have(self):
+        release = NoisyStatistic(**MEAN)
+        exact = release.without_noise([1e9])
+        assert exact.statistic == (45.0,)
+        assert exact.noise_scale == 0
+        assert exact.n_samples == release.n_samples
+
 
 @pytest.mark.parametrize(
     "party",

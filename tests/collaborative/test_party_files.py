@@ -60,6 +60,13 @@ class TestScaling:
         norms = np.linalg.norm(model.transform(X), axis=1)
         assert np.mean(norms <= model.x_bound) == pytest.approx(0.95)
 
+    def test_weights_have_a_weak_prior_in_the_units_of_the_columns(self):
+        model = logistic_model()
+        weights = 1 / np.sqrt(model.precision[1:])
+        np.testing.assert_allclose(weights * X.std(axis=0) / model.scale, 2.5)
+        assert model.precision[0] == 1
+        assert logistic_model(precision=(1.0, 2.0, 3.0)).precision == (1.0, 2.0, 3.0)
+
     def test_units_of_columns_do_not_matter(self):
         other = MediatorModel.from_points(
             X / [1.0, 1e6], LABELS, columns=COLUMNS, target="t"

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import expit
 
 from skvalue import BayesianSurpriseScorer, PredictiveValueScorer
 from skvalue.collaborative import (
@@ -245,6 +246,28 @@ class TestAttributes:
         assert (scorer.computation_error_ > 0).any()
         scheme = RhoShapleyReward(random_state=0).fit(scorer)
         assert not hasattr(scheme, "target_rewards_error_")
+
+    def test_what_an_approximation_misses_is_no_error_of_noise(self):
+        """Normal approximations are worst where parties contradict each other."""
+
+        def draw(n, seed):
+            rng = np.random.default_rng(seed)
+            X = rng.normal(size=(n, 2)) / 3
+            return X, (rng.random(n) < expit(X @ [5.0, -3.0])).astype(int)
+
+        # With hardly any noise there is hardly an error; the closed form alone is off
+        # by .06 for the first party.
+        releases = []
+        for seed, (n, is_flipped) in enumerate([(800, 0), (200, 0), (400, 1)]):
+            X, y = draw(n, seed)
+            party = LogisticRelease(1e5, noise_random_state=seed)
+            releases.append(party.fit(X, y ^ is_flipped).release_)
+        X_val, y_val = draw(100, 9)
+        model = BayesianLogistic(0.04)
+        scorer = PredictiveValueScorer(model, n_particles=300, random_state=0)
+        scorer.fit(releases, X_val=X_val, y_val=y_val)
+        assert np.abs(scorer.values_).min() > 0.1
+        assert scorer.release_error_.max() < 0.002
 
     def test_more_than_12_parties_have_errors(self):
         facts = [(50, 15.0 + i, 0.1) for i in range(13)]

@@ -44,8 +44,8 @@ def n_exact_draws(n_coalitions):
 def draw_exact_values(game, masks, rng, drawn=None):
     """Values (n_draws, n_coalitions) of coalitions by draws of exact statistics.
 
-    None if the model cannot value exact statistics. `drawn` is called with the fraction
-    of them that is done.
+    Also returns the mean (n_parties, m) of the statistics. None if the model cannot
+    value exact statistics. `drawn` is called with the fraction of them that is done.
     """
     is_possible = hasattr(game.model, "exact_statistics")
     if not is_possible or not getattr(game.model, "noise_aware", True):
@@ -58,20 +58,25 @@ def draw_exact_values(game, masks, rng, drawn=None):
         for i, release in enumerate(game.releases)
     ]
     statistics = np.stack(statistics, axis=1)
-    counts = np.array([release.n_samples for release in game.releases], dtype=float)
-
     values = np.empty((n_draws, len(masks)))
+    for k in range(n_draws):
+        values[k] = exact_coalition_values(game, masks, statistics[k])
+        if drawn is not None:
+            drawn((k + 1) / n_draws)
+    return values, statistics.mean(axis=0)
+
+
+def exact_coalition_values(game, masks, statistics):
+    """Values (n_coalitions,) of exact statistics (n_parties, m), in closed form."""
+    counts = np.array([release.n_samples for release in game.releases], dtype=float)
+    values = np.empty(len(masks))
     batch_size = max(1, _BLOCK_SIZE // game.utility.n_points)
     for batch in gen_batches(len(masks), batch_size):
         weights = masks[batch].astype(float)
-        for k in range(n_draws):
-            values[k, batch] = game.utility.exact_values(
-                game.model, weights @ counts, weights @ statistics[k]
-            )
-            if drawn is not None:
-                n_valued = batch.start + len(weights) * (k + 1) / n_draws
-                drawn(n_valued / len(masks))
-    values[:, ~masks.any(axis=1)] = 0.0
+        values[batch] = game.utility.exact_values(
+            game.model, weights @ counts, weights @ statistics
+        )
+    values[~masks.any(axis=1)] = 0.0
     return values
 
 

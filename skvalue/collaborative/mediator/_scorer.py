@@ -28,7 +28,12 @@ from ._particles import (
     sample_particles,
 )
 from ._progress import N_STEPS, FitProgress
-from ._release_errors import ExactDraws, covering_error, draw_exact_values
+from ._release_errors import (
+    ExactDraws,
+    covering_error,
+    draw_exact_values,
+    exact_coalition_values,
+)
 from ._utilities import Surprise, evaluate
 
 EXACT_PARTIES = 12
@@ -152,9 +157,15 @@ class PartyScorer(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
             if has_noise:
                 draws_rng = np.random.default_rng(np.append(seeds, 1))
                 with one_blas_thread():
-                    coalition_draws = draw_exact_values(
+                    drawn = draw_exact_values(
                         game, design.masks, draws_rng, progress.drawn
                     )
+                if drawn is not None:
+                    coalition_draws, statistics = drawn
+                    gaps = self._gaps_of_approximation(
+                        bound, game, design, statistics, draws_rng
+                    )
+                    coalition_draws += gaps
             progress.drawn(1.0)
             is_complete = True
         if run.interrupted:
@@ -227,6 +238,34 @@ class PartyScorer(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         # The warning is last, since a filter may turn it into an error.
         if warning is not None:
             warn(warning, ConvergenceWarning)
+
+    def _gaps_of_approximation(self, bound, game, design, statistics, rng):
+        """What the closed form of the draws misses, for each coalition.
+
+        A model whose posteriors of exact statistics are approximations has other values
+        than those that are sampled. The difference is measured once, for the mean
+        (n_parties, m) of the statistics that may be behind the releases. It is 0 for
+        all other models.
+        """
+        if not getattr(bound.model, "has_approximate_posteriors", False):
+            return 0.0
+        releases = [
+            release.without_noise(statistic)
+            for release, statistic in zip(bound.ordered, statistics)
+        ]
+        exact = BoundReleases(
+            bound.by_party, bound.order, releases, bind(self.model, releases)
+        )
+        particles, surprises, _ = self._make_particles(
+            exact, design, rng, FitProgress(max_time=self.max_time)
+        )
+        values = surprises[0]
+        if not isinstance(game.utility, Surprise):
+            values, _, _ = evaluate(game.utility, particles, design.masks)
+        values[~design.masks.any(axis=1)] = 0.0
+        statistics = np.stack([release.vector for release in releases])
+        with one_blas_thread():
+            return values - exact_coalition_values(game, design.masks, statistics)
 
     def _warn_of_noise(self, errors):
         """Warn if errors (n_parties,), which the noise causes, exceed the values."""

@@ -110,13 +110,12 @@ class BayesianSurpriseScorer(PartyScorer):
     a party's parameters from the posterior of its own release or, at the odds that its
     release agrees with the others, from their common posterior, and the
     statistic given these and the release. Coalitions are valued by each draw without
-    noise, in closed form or, for `BayesianLogistic`, by a normal approximation. The
-    error is half the distance from `values_` within which 95 % of these values are: the
-    standard deviation where they are normal around `values_`. It contains what noise
-    takes from a value on average, and nothing of clipping, of which a mediator does not
-    learn. The errors hold on average over what may be behind the releases: for one set
-    of parties they can be too small, as for predictive values, of which .61 were within
-    two errors under `BayesianLogistic` beside a party of flipped labels
+    noise, in closed form or, for `BayesianLogistic`, by a normal approximation that is
+    corrected by one sampled game. The error is half the distance from `values_` within
+    which 95 % of these values are: the standard deviation where they are normal around
+    `values_`. It contains what noise takes from a value on average, and nothing of
+    clipping, of which a mediator does not learn. The errors hold on average over what
+    may be behind the releases: for one set of parties they can be too small
     (:ref:`release_errors`).
 
     References

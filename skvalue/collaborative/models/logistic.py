@@ -165,6 +165,8 @@ class BayesianLogistic(RegressionModel):
     _kind = "logistic"
     task = "classification"
     weaker_prior = "of BayesianLogistic, a smaller precision"
+    # Those of exact statistics differ from the sampled ones, see `NormalLogistics`.
+    has_approximate_posteriors = True
     _prior_parameters = ("precision", "mean", "base_rate")
 
     def __init__(

@@ -25,6 +25,8 @@ SEPARATORS = (",", ";", "\t", "|")
 # Public rows within the bound, after they were scaled.
 _WITHIN = 0.95
 _TARGETS_WITHIN = 0.99
+# Prior standard deviation of the log odds by one standard deviation of a feature.
+_WEIGHT_DEVIATION = 2.5
 
 
 @dataclass(frozen=True)
@@ -168,7 +170,10 @@ class MediatorModel:
         norm of at most 1, to which rows are clipped. Targets that are numbers are
         scaled such that 99 % of them are in [-1, 1]. Two classes have a prior at their
         frequencies: a model without features, which knows no more than these, then has
-        a predictive value of 0.
+        a predictive value of 0. The weights of their features have a weak prior: a
+        standard deviation of a feature changes the log odds by 2.5, one standard
+        deviation of the prior. A stronger one would make a bad party look less bad, and
+        errors too small.
 
         Parameters
         ----------
@@ -215,7 +220,8 @@ class MediatorModel:
         centre = X.mean(axis=0)
         deviations = X.std(axis=0)
         norms = np.linalg.norm((X - centre) / deviations, axis=1)
-        scale = deviations * np.quantile(norms, _WITHIN)
+        radius = np.quantile(norms, _WITHIN)
+        scale = deviations * radius
         labels = np.unique(y)
         kind = fields.get("kind")
         if kind is None:
@@ -224,7 +230,7 @@ class MediatorModel:
         if kind == "linear":
             by_points |= _scaling_of_targets(y)
         else:
-            by_points |= _prior_of_classes(y, labels, fields, X.shape[1])
+            by_points |= _prior_of_classes(y, labels, fields, X.shape[1], radius)
         return cls(columns=columns, target=target, **{**by_points, **fields})
 
     def transform(self, X):
@@ -417,11 +423,20 @@ def _scaling_of_targets(y):
     return {"target_centre": centre, "target_scale": scale or float(np.ptp(y))}
 
 
-def _prior_of_classes(y, labels, fields, n_features):
-    """Classes of public points, and a prior with their frequencies."""
+def _prior_of_classes(y, labels, fields, n_features, radius):
+    """Classes of public points, and a prior with their frequencies.
+
+    A column of variance 1 has been divided by the radius, so that its weight is as many
+    times larger.
+    """
     classes = tuple(fields.get("classes", labels.tolist()))
     by_points = {"classes": classes}
-    if len(classes) != 2 or not fields.get("intercept", True):
+    has_intercept = fields.get("intercept", True)
+    if "precision" not in fields:
+        of_features = (_WEIGHT_DEVIATION * radius) ** -2 * np.ones(n_features)
+        of_intercept = np.ones(int(has_intercept))
+        by_points["precision"] = (*of_intercept, *of_features)
+    if len(classes) != 2 or not has_intercept:
         return by_points
     # As if there were half a point more of each class.
     n_positive = np.count_nonzero(y == classes[1]) + 0.5

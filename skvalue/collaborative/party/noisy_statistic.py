@@ -204,6 +204,24 @@ class NoisyStatistic:
             renyi_epsilon=renyi_epsilon,
         )
 
+    def without_noise(self, statistic):
+        """A release of as many rows, with an exact statistic.
+
+        Parameters
+        ----------
+        statistic : array-like of shape (n_entries,)
+            The statistic; entries are clipped to what rows within the bounds can have.
+
+        Returns
+        -------
+        release : NoisyStatistic
+            The release, which has no guarantee.
+        """
+        bound = KINDS[self.kind].entry_bound(self.bounds, self.intercept)
+        limit = self.n_samples * bound
+        clipped = np.clip(statistic, -limit, limit)
+        return replace(self, statistic=tuple(clipped), renyi_epsilon=None)
+
     @property
     def vector(self):
         """The statistic as an array."""
