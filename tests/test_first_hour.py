@@ -133,7 +133,7 @@ VALUERS_OF_TEXTS = {
     "knn": (KNN_OF_TEXTS, TEXTS),
     "shapley": (
         clone(SHAPLEY).set_params(
-            estimator=OF_TEXTS, cv=2, max_evaluations=120, random_state=2
+            estimator=OF_TEXTS, cv=2, max_evaluations=200, random_state=2
         ),
         TEXTS,
     ),

@@ -197,4 +197,5 @@ def test_a_delta_of_one_row_is_warned_of(valuer):
     valuer.set_params(epsilon=1.0, delta=1 / 24)
     with pytest.warns(VoidGuaranteeWarning, match="delta=0.0416667 and n=24"):
         fit(valuer)
-    assert warnings_of(valuer.set_params(delta=1e-3)) == []
+    others = warnings_of(valuer.set_params(delta=1e-3))
+    assert VoidGuaranteeWarning not in [warning.category for warning in others]
