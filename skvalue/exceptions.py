@@ -134,6 +134,10 @@ class NoiseExceedsSignalWarning(UserWarning):
     """The noise of private values exceeds what they say of order and size."""
 
 
+class ErrorsTooSmallWarning(UserWarning):
+    """Stated errors of private values hold less often than they should."""
+
+
 class ConstantColumnsWarning(UserWarning):
     """Columns are (nearly) constant on public data, so that their scale is unknown."""
 

@@ -29,6 +29,7 @@ from ..derivatives import (
     walk_permutations,
     without_tails,
 )
+from ..exceptions import ErrorsTooSmallWarning
 from ..semivalues import size_weights
 from ._gradients import (
     BaseGradientValuer,
@@ -474,6 +475,13 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
             warn_if_noise_exceeds(
                 values[0].values, np.sqrt(squares), self._noise_advice, run.warn
             )
+            if released is None:
+                run.warn(
+                    "values_error_ leaves out the bias of the noise with noise='iid': "
+                    ".69 to .97 of the values were within two errors, where it is .90 "
+                    "to 1 with averaged noise.",
+                    ErrorsTooSmallWarning,
+                )
         return mean_over_splits(
             problem,
             values,

@@ -1,10 +1,15 @@
 """The stated errors of all private classes, over releases with fresh noise."""
 
 import inspect
+import warnings
 
 import numpy as np
 import pytest
+from problems import two_classes
+from sklearn.base import clone
 
+from skvalue import GradientSemivalueValuer, TKNNShapleyValuer
+from skvalue.exceptions import ErrorsTooSmallWarning
 from tests.privacy.coverage import (
     EXCEPTIONS,
     LABELS,
@@ -68,6 +73,30 @@ def test_the_docstring_states_where_errors_do_not_hold(method):
     doc = " ".join(inspect.getdoc(cls).split())
     for figure in EXCEPTIONS[method].figures:
         assert figure in doc
+
+
+PRIVATE = {"epsilon": 2.0, "delta": 1e-5, "random_state": 0}
+GRADIENTS = GradientSemivalueValuer(n_permutations=10, unit="example", **PRIVATE)
+COUNTS = TKNNShapleyValuer(radius=0.5, epsilon=2.0, delta=1e-5)
+SAMPLED = {"denoise": False, "sampling_rate": 0.5, "max_contributions": None}
+
+
+@pytest.mark.parametrize(
+    ("valuer", "options"),
+    [
+        (GRADIENTS, {"noise": "iid"}),
+        (COUNTS, {"denoise": False}),
+        (COUNTS, SAMPLED),
+    ],
+    ids=["steps along one release", "raw counts", "counts of samples"],
+)
+def test_a_fit_whose_errors_are_too_small_says_so(valuer, options):
+    data = two_classes(0)
+    with pytest.warns(ErrorsTooSmallWarning, match=r"\.\d\d to \.\d\d"):
+        clone(valuer).set_params(**options).fit(*data.rows, **data.points)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ErrorsTooSmallWarning)
+        clone(valuer).fit(*data.rows, **data.points)
 
 
 def test_private_classes_are_in_the_table():
