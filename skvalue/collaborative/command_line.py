@@ -610,6 +610,7 @@ def _refuse_harm(scorer):
 
 
 def _reward(options):
+    check_positive(options.n_draws, "--n-draws")
     if os.path.exists(options.output) and not os.path.isdir(options.output):
         raise ParameterError(
             "--output", f"must be a folder. Got {options.output}, which is none."
