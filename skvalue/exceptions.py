@@ -17,6 +17,7 @@ from ._utils.messages import Message
 
 __all__ = [
     "ConstantColumnsWarning",
+    "ErrorsTooSmallWarning",
     "FailedCoalitionsWarning",
     "FewValidationPointsWarning",
     "ImpreciseValuesWarning",

@@ -140,12 +140,10 @@ class TestExactPosteriors:
 
 
 class TestExactStatistics:
-    RNG = np.random.default_rng(0)
-
-    def test_the_sum_behind_a_noisy_one_is_normal(self):
+    def test_the_sum_behind_a_noisy_one_is_normal(self, rng):
         release = noisy_sum(100, 40.0, 0.05)
         phi = np.full((20_000, 1), 0.2)
-        sums = GaussianMean(0.3).exact_statistics(phi, release, self.RNG)[:, 0]
+        sums = GaussianMean(0.3).exact_statistics(phi, release, rng)[:, 0]
         gain = 30 / (30 + release.noise_scale**2)
         assert sums.mean() == pytest.approx(20 + gain * 20, abs=0.2)
         assert sums.std() == pytest.approx(
@@ -153,33 +151,33 @@ class TestExactStatistics:
         )
 
     @pytest.mark.parametrize("name", MODELS)
-    def test_a_release_without_noise_is_the_statistic(self, name):
+    def test_a_release_without_noise_is_the_statistic(self, rng, name):
         rows, party, model, _ = draw_parties(name, "equal")
         (release,) = release_rows(party, rows[:1], None, 0)
         model = model.bind([release])
-        phi = model.sample_prior(3, self.RNG)
-        statistics = model.exact_statistics(phi, release, self.RNG)
+        phi = model.sample_prior(3, rng)
+        statistics = model.exact_statistics(phi, release, rng)
         assert (statistics == release.vector).all()
 
     @pytest.mark.parametrize("name", MODELS)
-    def test_with_little_noise_statistics_are_those_of_the_rows(self, name):
+    def test_with_little_noise_statistics_are_those_of_the_rows(self, rng, name):
         rows, party, model, _ = draw_parties(name, "equal")
         exact, noisy = (
             release_rows(party, rows[:1], epsilon, 0)[0] for epsilon in (None, 2000.0)
         )
         model = model.bind([noisy])
-        phi = model.sample_prior(3, self.RNG)
-        statistics = model.exact_statistics(phi, noisy, self.RNG)
+        phi = model.sample_prior(3, rng)
+        statistics = model.exact_statistics(phi, noisy, rng)
         gaps = np.abs(statistics - exact.vector)
         assert gaps.max() < 10 * noisy.noise_scale + 1
 
     @pytest.mark.parametrize("name", MODELS)
-    def test_statistics_are_within_the_bounds_of_rows(self, name):
+    def test_statistics_are_within_the_bounds_of_rows(self, rng, name):
         rows, party, model, _ = draw_parties(name, "equal")
         (release,) = release_rows(party, rows[:1], 0.05, 0)
         model = model.bind([release])
-        phi = model.sample_prior(50, self.RNG)
-        statistics = model.exact_statistics(phi, release, self.RNG)
+        phi = model.sample_prior(50, rng)
+        statistics = model.exact_statistics(phi, release, rng)
         if name in ("linear", "logistic"):
             # The sums of squares of the three features, in a lower triangle.
             first = 0 if name == "linear" else 3

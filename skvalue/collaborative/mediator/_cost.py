@@ -63,6 +63,10 @@ def expected_cost(bound, design, utility, *, n_particles, min_ess):
         seconds += max(few - _N_COALITIONS * slope, 0.0)
         per_coalition += slope
     if any(release.noise_scale for release in bound.ordered):
+        if getattr(model, "has_approximate_posteriors", False):
+            # A second game is sampled, to correct the approximation.
+            seconds *= 2
+            per_coalition *= 2
         game = TimedGame(model, bound.ordered, utility, particles)
         seconds_of_error, per_error = _cost_of_errors(game, n_coalitions)
         seconds += seconds_of_error
