@@ -16,6 +16,7 @@ class names one kind of warning, to be turned off or into an error:
 from ._utils.messages import Message
 
 __all__ = [
+    "ClippedRowsWarning",
     "ConstantColumnsWarning",
     "ErrorsTooSmallWarning",
     "FailedCoalitionsWarning",
