@@ -163,7 +163,7 @@ class PartyScorer(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
                 if drawn is not None:
                     coalition_draws, statistics = drawn
                     gaps = self._gaps_of_approximation(
-                        bound, game, design, statistics, draws_rng
+                        bound, game, design, statistics, draws_rng, progress
                     )
                     coalition_draws += gaps
             progress.drawn(1.0)
@@ -239,7 +239,7 @@ class PartyScorer(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         if warning is not None:
             warn(warning, ConvergenceWarning)
 
-    def _gaps_of_approximation(self, bound, game, design, statistics, rng):
+    def _gaps_of_approximation(self, bound, game, design, statistics, rng, progress):
         """What the closed form of the draws misses, for each coalition.
 
         A model whose posteriors of exact statistics are approximations has other values
@@ -256,9 +256,8 @@ class PartyScorer(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         exact = BoundReleases(
             bound.by_party, bound.order, releases, bind(self.model, releases)
         )
-        particles, surprises, _ = self._make_particles(
-            exact, design, rng, FitProgress(max_time=self.max_time)
-        )
+        # `progress` ends this sampling, too, at the time that the fit was given.
+        particles, surprises, _ = self._make_particles(exact, design, rng, progress)
         values = surprises[0]
         if not isinstance(game.utility, Surprise):
             values, _, _ = evaluate(game.utility, particles, design.masks)
