@@ -306,30 +306,47 @@ def _scores_of_rows(model, X):
     """Probabilities (n, n_classes) of private rows, and a mask of rows that have some.
 
     Rows with numbers that float32 does not hold are passed to the model one by one, and
-    so are all rows if it refuses them together. One that it refuses has none: an error
-    would reveal it. There may be no row at all.
+    so are all rows if it refuses them together. One that it refuses has none, whatever
+    the error: to raise it would reveal the row. There may be no row at all.
     """
     rows = X if hasattr(X, "iloc") else np.asarray(X)
-    numbers = rows.select_dtypes("number") if hasattr(rows, "iloc") else rows
-    is_usual = np.ones(len(rows), dtype=bool)
-    if hasattr(rows, "iloc") or rows.dtype.kind == "f":
-        numbers = np.abs(np.asarray(numbers, dtype=np.float64))
-        is_usual = (numbers <= np.finfo(np.float32).max).all(axis=1)  # False for NaN
 
     def take(places):
         return rows.iloc[places] if hasattr(rows, "iloc") else rows[places]
 
     scores = np.zeros((len(rows), len(model.classes_)))
     is_scored = np.zeros(len(rows), dtype=bool)
+    is_usual = _fit_float32(rows)
     if is_usual.any():
-        with suppress(ValueError):
+        with suppress(Exception):
             scores[is_usual] = model.predict_proba(take(np.flatnonzero(is_usual)))
             is_scored[is_usual] = True
     for place in np.flatnonzero(~is_scored):
-        with suppress(ValueError):
+        with suppress(Exception):
             (scores[place],) = model.predict_proba(take([place]))
             is_scored[place] = True
     return scores, is_scored
+
+
+def _fit_float32(rows):
+    """Which rows of a frame, or an array, have no number that float32 does not hold.
+
+    Columns, or arrays, of other entries than numbers are not looked at.
+    """
+    if hasattr(rows, "iloc"):
+        columns = [rows.iloc[:, place] for place in range(rows.shape[1])]
+    else:
+        columns = [rows]
+    fits = np.ones(len(rows), dtype=bool)
+    for column in columns:
+        if getattr(column.dtype, "kind", "O") not in "iuf":
+            continue
+        numbers = column
+        if hasattr(column, "to_numpy"):  # of nullable columns, too
+            numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        is_within = np.abs(numbers) <= np.finfo(np.float32).max  # False for NaN
+        fits &= is_within.all(axis=tuple(range(1, is_within.ndim)))
+    return fits
 
 
 def _default_model(X_val, seed):

@@ -155,6 +155,37 @@ def test_rows_of_a_frame_are_encoded_by_the_public_points():
     assert sum(n_rows for n_rows, _ in by_class.values()) == 100
 
 
+REFUSED_ENTRIES = {
+    "text": "a",
+    "dict": {},
+    "complex": 1j,
+    "more than a float": 10**400,
+    "None": None,
+}
+
+
+@seeded
+@pytest.mark.parametrize("name", REFUSED_ENTRIES)
+def test_a_row_that_the_model_refuses_is_counted_with_other_labels(name):
+    X = np.array([[0.1], [4.0], [4.1]], dtype=object)
+    X[1, 0] = REFUSED_ENTRIES[name]
+    y = np.array(["low", "high", "high"], dtype=object)
+    assert count_exactly(X, y) == ({"low": (1, 0), "high": (1, 0)}, 1)
+
+
+@seeded
+@pytest.mark.parametrize("dtype", ["Int64", "float64", "timedelta64[s]", "object"])
+def test_a_missing_entry_of_a_frame_is_no_error(dtype):
+    pd = pytest.importorskip("pandas")
+    numbers = pd.Series([0, 4, 4], dtype="timedelta64[s]" if "time" in dtype else None)
+    X = pd.DataFrame({"x": numbers.astype(dtype)})
+    X.loc[1, "x"] = pd.NA if dtype in ("Int64", "object") else None
+    y = np.array(["low", "high", "high"], dtype=object)
+    X_val = pd.DataFrame({"x": X_VAL[:, 0]})
+    by_class, n_other = count_exactly(X, y, X_val)
+    assert sum(n_rows for n_rows, _ in by_class.values()) + n_other == 3
+
+
 class TestRelease:
     X = np.array([[0.0], [4.0]] * 20)
     y = np.array(["low", "low"] * 20, dtype=object)
