@@ -395,6 +395,20 @@ class TestPath:
         assert ledger.n_charges == 1
         assert ledger.charges[0].event == releases[1].event
 
+    @pytest.mark.filterwarnings("ignore::skvalue.exceptions.NestedReleasesWarning")
+    @pytest.mark.parametrize("party", [GramRelease, LogisticRelease, MeanRelease])
+    @pytest.mark.parametrize("entry", [np.nan, np.inf])
+    def test_no_row_is_refused_whatever_epsilon_is(self, rows, party, entry):
+        X, y = rows
+        X = X.copy()
+        X[3, 0] = entry
+        y = y > 0
+        if party is MeanRelease:
+            X = X[:, 0]
+            y = None
+        (release,) = party(epsilon=None).path(X, y, renyi_epsilons=[0.1])
+        assert release.n_samples == len(X)
+
     @pytest.mark.parametrize(
         "epsilons", [[], [0.1, 0], [np.inf], ["a"], [None]], ids=str
     )

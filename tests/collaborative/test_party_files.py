@@ -385,6 +385,14 @@ class TestScores:
         assert sum(shared.values()) == pytest.approx(1)
         assert shared["a"] > shared["b"] > 0
 
+    @pytest.mark.filterwarnings("ignore:The prior outweighs")
+    def test_scores_without_errors_of_the_noise_are_refused(self, rng):
+        X = rng.normal(size=(60, 2)) / 3
+        release = GramRelease(1.0).fit(X, X[:, 0]).release_
+        unaware = BayesianSurpriseScorer(BayesianLinear(noise_aware=False))
+        with pytest.raises(ValueError, match="scorer must state the errors.* Got Baye"):
+            PartyScores.from_scorer(unaware.fit([release]), "0" * 64)
+
     def test_scores_of_surprise_have_no_validation_error(self):
         release = NoisyStatistic("gaussian", 100, (40.0,), 0.5, 2.0, (-1.0, 1.0))
         scorer = BayesianSurpriseScorer(GaussianMean()).fit({"a": release})

@@ -390,12 +390,13 @@ class TestRewardGain:
         ({"y_val": [1.0]}, "X_val and y_val must hold points"),
         ({"X_val": [[1.0]], "y_val": [1.0]}, "X has 1 features"),
         ({"X_val": [[1.0, 2]] * 2, "y_val": [1]}, "must have the same length"),
+        ({"X_val": [[1.0, 2]], "y_val": []}, "y_val must hold at least one point"),
         (
             {"X_val": [[1.0, 2]], "y_val": [np.nan]},
             "y_val must have a finite.* Got nan",
         ),
     ],
-    ids=["none", "no X", "columns", "length", "nan"],
+    ids=["none", "no X", "columns", "length", "empty", "nan"],
 )
 def test_invalid_validation_points_are_refused(points, message):
     (release,) = exact_releases(five_parties()[0][:1])

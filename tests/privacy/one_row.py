@@ -387,7 +387,12 @@ FITS = {
                 ("mean of counts", MeanRelease(family="poisson", upper=5), 0),
                 ("mean, bounds", MeanRelease(lower=-0.5, upper=4.0), 0),
             ],
-            [("epsilon", {}), ("renyi_epsilon", {"renyi_epsilon": 0.5}), ("path", {})],
+            [
+                ("epsilon", {}),
+                ("renyi_epsilon", {"renyi_epsilon": 0.5}),
+                # A path has noise whatever `epsilon` is.
+                ("path", {"epsilon": None}),
+            ],
         )
     },
     **{

@@ -101,7 +101,19 @@ class PartyScores:
         -------
         scores : PartyScores
             The scores, in the order of the parties.
+
+        Raises
+        ------
+        ValueError
+            If the scorer has no `values_error_`, since nothing is known of the errors
+            that noise causes.
         """
+        if not hasattr(scorer, "values_error_"):
+            raise ValueError(
+                "scorer must state the errors that the noise of the releases causes, "
+                "as scorers do with a model that takes noise into account and has "
+                f"exact_posteriors. Got {type(scorer.model).__name__}."
+            )
         values = scorer.values_
         validation_errors = getattr(scorer, "validation_error_", None)
         is_predictive = validation_errors is not None

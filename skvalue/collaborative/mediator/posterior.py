@@ -36,6 +36,8 @@ def check_points(host, model, X, y, suffix=""):
             f"X{suffix} and y{suffix} must hold points. Got {X!r} and {y!r}."
         )
     y = column_or_1d(y)
+    if len(y) == 0:
+        raise ValueError(f"y{suffix} must hold at least one point. Got none.")
     classes = getattr(model, "classes_", None)
     if classes is not None:
         unseen = np.setdiff1d(y, classes).tolist()

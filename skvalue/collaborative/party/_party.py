@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
 from ..._utils.checks import check_positive
 from ..._utils.fits import set_fitted_state
@@ -188,7 +188,9 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
             "one.",
             NestedReleasesWarning,
         )
-        exact = self._exact_release(X, y)
+        # All of these releases have noise, so that no row may be refused.
+        private_party = clone(self).set_params(epsilon="auto")
+        exact = private_party._exact_release(X, y)
         stated = [
             replace(exact.statistic, renyi_epsilon=epsilon) for epsilon in epsilons
         ]
