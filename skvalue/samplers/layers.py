@@ -212,13 +212,15 @@ def subset_ranks(subsets):
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
     """
     n_subsets, size = subsets.shape
+    n = int(subsets.max(initial=-1)) + 1
     ranks = np.zeros(n_subsets, dtype=np.int64)
+    # The k-th player c adds binom(c, k + 1), the sum of binom(b, k) over all b below c.
+    # Sums that overflow do so modulo 2^64: those that are looked up are below the number
+    # of subsets, and exact.
+    binomials = np.ones(n, dtype=np.int64)
     for k in range(size):
-        # binom(c, k + 1) of the k-th player c, exact at every step.
-        binomials = np.ones(n_subsets, dtype=np.int64)
-        for step in range(k + 1):
-            binomials = binomials * (subsets[:, k] - step) // (step + 1)
-        ranks += binomials
+        binomials = np.cumsum(binomials) - binomials
+        ranks += binomials[subsets[:, k]]
     return ranks
 
 

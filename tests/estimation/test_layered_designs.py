@@ -214,6 +214,19 @@ def test_neyman_counts_are_those_of_hoeffding_for_the_sum_of_draws():
     assert counts[9] / counts[0] == pytest.approx(0.1)
 
 
+@ALL_DESIGNS
+def test_contributions_to_large_coalitions_are_those_of_an_additive_game(design, rng):
+    # All coalitions that lack at most two of 70 players are evaluated.
+    n = 70
+    numbers = rng.normal(size=n)
+    game = FunctionGame(lambda masks: masks @ numbers, n, cache_size=0)
+    counts = np.r_[np.inf, np.zeros(n - 3), np.inf, np.inf]
+    plan = plan_layers(design, n, counts)
+    assert plan.enumerated[-2:].all()
+    estimate, _ = play(plan, game)
+    np.testing.assert_allclose(estimate.layers[-2:], [numbers, numbers], atol=1e-12)
+
+
 class TestCoverage:
     """The worst case of Hoeffding's inequality: player 0 adds c / k, or minus that."""
 
