@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 from scipy.sparse import csr_array
+from sklearn import config_context, get_config
 from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
@@ -58,6 +59,15 @@ def test_results_come_in_order(n_jobs):
 def test_tasks_run_beside_each_other():
     # A deadlock if they ran one after the other.
     list(ordered_map(threading.Barrier(2, timeout=10).wait, [(), ()], 2))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_tasks_have_the_settings_of_the_caller(n_jobs):
+    with config_context(working_memory=7, assume_finite=True):
+        expected = get_config()
+        settings = list(ordered_map(get_config, [()] * 4, n_jobs))
+        settings += background_map(get_config, [()] * 4, n_jobs)
+    assert settings == [expected] * 8
 
 
 def blas_threads():

@@ -474,6 +474,14 @@ def test_two_threads_have_the_bits_of_one(name, order):
     np.testing.assert_array_equal(values, expected)
 
 
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_threads_have_the_working_memory_of_the_fit(n_jobs):
+    problem = many_zeros("binary")
+    valuer = InfluenceValuer(cv=3, n_jobs=n_jobs)
+    with config_context(working_memory=0):
+        assert valuer.fit(*problem.rows).solver_ == "cg"
+
+
 # Other utilities ----------------------------------------------------------------------
 
 
@@ -583,6 +591,18 @@ def test_other_estimators_are_refused():
     problem = problem_of("binary", n=40)
     with pytest.raises(ValueError, match="estimator must be LogisticRegression, Ridge"):
         InfluenceValuer(RandomForestClassifier()).fit(*problem.rows)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("cv", [None, 3])
+@pytest.mark.parametrize(
+    "estimator", [LogisticRegression(C=-1.0), LogisticRegression(tol=-1.0)]
+)
+def test_parameters_of_the_estimator_are_checked(estimator, cv, n_jobs):
+    problem = problem_of("binary", n=40)
+    valuer = InfluenceValuer(estimator, cv=cv, n_jobs=n_jobs)
+    with pytest.raises(ValueError, match="parameter of LogisticRegression must be"):
+        valuer.fit(*problem.rows)
 
 
 def test_a_torch_module_is_told_of_the_class_for_it():

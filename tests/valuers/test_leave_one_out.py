@@ -253,6 +253,17 @@ def test_newton_refuses_models_without_a_unique_optimum(parameters, options, mes
         valuer.fit(X, X[:, 0] > 0, X_val=X_val, y_val=X_val[:, 0] > 0, **options)
 
 
+@pytest.mark.parametrize(
+    "estimator", [LogisticRegression(C=-1.0), Ridge(-1.0), KernelRidge(-1.0)]
+)
+def test_newton_checks_the_parameters_of_the_estimator(estimator):
+    X, X_val = np.random.default_rng(0).normal(size=(2, 20, 2))
+    y, y_val = (np.sign(rows[:, 0]).astype(int) for rows in (X, X_val))
+    valuer = LeaveOneOutValuer(estimator, method="newton")
+    with pytest.raises(ValueError, match="parameter of .* must be"):
+        valuer.fit(X, y, X_val=X_val, y_val=y_val)
+
+
 # Scores that cannot tell --------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..._utils.checks import refuse_large
 from ..._utils.parallel import tiles
+from ..._utils.sklearn import validated
 from ...derivatives import (
     Hessian,
     LinearModel,
@@ -74,7 +75,8 @@ def train(estimator, X, labels, points, utility):
 
     The y of the points are codes or targets.
     """
-    with warnings.catch_warnings():  # the steps below converge, or raise an error
+    # The steps below converge, or raise an error.
+    with warnings.catch_warnings(), validated():
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted = clone(estimator).fit(X, labels)
     model = polish_optimum(linear_model(fitted, X, labels))
