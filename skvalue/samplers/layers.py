@@ -215,8 +215,8 @@ def subset_ranks(subsets):
     n = int(subsets.max(initial=-1)) + 1
     ranks = np.zeros(n_subsets, dtype=np.int64)
     # The k-th player c adds binom(c, k + 1), the sum of binom(b, k) over all b below c.
-    # Sums that overflow do so modulo 2^64: those that are looked up are below the number
-    # of subsets, and exact.
+    # Sums that overflow do so modulo 2^64: those that are looked up are exact, because
+    # they are below the number of subsets.
     binomials = np.ones(n, dtype=np.int64)
     for k in range(size):
         binomials = np.cumsum(binomials) - binomials
