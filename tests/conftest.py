@@ -123,6 +123,7 @@ def simulate_a_gpu(monkeypatch):
         "tests.simulated_gpu", reason=reason, exc_type=ImportError
     )
     monkeypatch.setattr(torch_device, "GPU", simulated_gpu.NAME)
+    monkeypatch.setattr(torch_device, "pinned", simulated_gpu.pinned)
     return simulated_gpu
 
 

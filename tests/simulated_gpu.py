@@ -105,12 +105,19 @@ def _run(operation, args, kwargs):
     return tree_map(wrap, result)
 
 
+def pinned(tensor):
+    """A copy in memory that is pinned, from which the device copies by itself."""
+    copied = tensor.clone()
+    copied.is_pinned_here = True
+    return copied
+
+
 @contextmanager
 def count_waits():
     """Context that yields a list, to which each wait for the device is added.
 
-    The CPU waits when it copies to the device or from it, as from memory that is not
-    pinned, and when it reads a number.
+    The CPU waits when it copies to the device or from it, unless by a copy from pinned
+    memory that is not to block, and when it reads a number.
     """
     waits = []
     _WAITS.append(waits)
@@ -128,6 +135,8 @@ def _note_wait(operation, args, kwargs, leaves):
     if kwargs.get("device") is not None:
         on_device.add(torch.device(kwargs["device"]).type == NAME)
     crosses = operation in _CROSSING and len(on_device) > 1
+    if operation == _ATEN.copy_.default and getattr(args[1], "is_pinned_here", False):
+        crosses = not (len(args) > 2 and args[2])
     if operation in _INDEXING:
         # Places of the CPU are copied; those of a mask are counted first.
         places = [leaf for leaf in tree_leaves(args[1]) if leaf is not None]

@@ -86,6 +86,27 @@ def block_bytes(device, divisor=8):
     return free_memory() // 3
 
 
+def pinned(tensor):
+    """A copy of a tensor of the CPU, from which a GPU copies while the CPU goes on."""
+    return tensor.pin_memory()
+
+
+def send(tensors, device):
+    """Copies of tensors of the CPU on a GPU, for which the CPU does not wait; a list.
+
+    All tensors of one dtype go there together.
+    """
+    sent = [None] * len(tensors)
+    for dtype in {tensor.dtype for tensor in tensors}:
+        places = [k for k, tensor in enumerate(tensors) if tensor.dtype == dtype]
+        together = torch.cat([tensors[k].reshape(-1) for k in places])
+        on_device = pinned(together).to(device, non_blocking=True)
+        parts = on_device.split([tensors[k].numel() for k in places])
+        for k, part in zip(places, parts):
+            sent[k] = part.reshape(tensors[k].shape)
+    return sent
+
+
 @contextmanager
 def seeded(seed, device="cpu"):
     """Context in which torch's global generators start from a seed.

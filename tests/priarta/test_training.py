@@ -1,5 +1,6 @@
 """The training loop that the representation and the latent map share."""
 
+from importlib.metadata import version
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,8 +8,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from skvalue._utils.torch_device import seeded
-from skvalue.priarta.maps import learning_rate_factor, train
+from skvalue._utils.torch_device import find_device, seeded
+from skvalue.priarta import GaussianVAE, SimCLR
+from skvalue.priarta.maps import Training, learning_rate_factor, train
+
+from ..conftest import simulate_a_gpu
 
 
 class LineFit:
@@ -32,11 +36,10 @@ class LineFit:
             "mixed_precision": False,
             **options,
         }
-        self.losses = train(
-            SimpleNamespace(**options), self.network, self.loss_of, n, rng, "cpu"
-        )
+        training = Training(self.network, None, torch.arange(n), self.loss_of)
+        self.losses = train(SimpleNamespace(**options), training, rng, "cpu")
 
-    def loss_of(self, rows):
+    def loss_of(self, rows, _):
         self.batches.append(rows)
         x = self.x[rows]
         return (self.network(x) - 3 * x - 1).square().mean()
@@ -106,3 +109,85 @@ def test_learning_rate_rises_for_a_tenth_of_the_steps_and_falls_to_zero():
 @pytest.mark.parametrize("n_steps", [1, 2])
 def test_learning_rate_of_few_steps_starts_at_its_maximum(n_steps):
     assert learning_rate_factor(0, n_steps) == 1
+
+
+# On a GPU ----------------------------------------------------------------------------
+
+N_ROWS = 48
+
+# What is trained, and on which rows; views of images need kornia.
+TRAININGS = {
+    "table": (SimCLR, (5,)),
+    "digits": (SimCLR, (8, 8)),
+    "bytes": (SimCLR, (8, 8)),
+    "colour": (SimCLR, (8, 8, 3)),
+    "latent map": (GaussianVAE, (5,)),
+}
+EACH_TRAINING = pytest.mark.parametrize("name", TRAININGS)
+ROOM = pytest.mark.parametrize(
+    "has_room", [True, False], ids=["all rows on the GPU", "batches on the GPU"]
+)
+
+
+def fit_training(name, device, batch_size):
+    cls, shape = TRAININGS[name]
+    if len(shape) > 1:
+        pytest.importorskip("kornia")
+    X = np.random.default_rng(0).random((N_ROWS, *shape), dtype=np.float32)
+    if name == "bytes":
+        X = (255 * X).astype(np.uint8)
+    network = cls(
+        n_epochs=1,
+        batch_size=batch_size,
+        mixed_precision=False,
+        random_state=0,
+        device=device,
+    )
+    return network.fit(X), X
+
+
+def take_memory(monkeypatch):
+    """Let the GPU have no free memory that torch knows of."""
+    gpu = torch.get_device_module(find_device("cuda"))
+    monkeypatch.setattr(gpu, "mem_get_info", lambda: (0, 2**30))
+    monkeypatch.setattr(gpu, "memory_reserved", lambda: 0)
+    monkeypatch.setattr(gpu, "memory_allocated", lambda: 0)
+
+
+@ROOM
+@EACH_TRAINING
+def test_no_step_waits_for_the_gpu(name, has_room, monkeypatch):
+    simulated_gpu = simulate_a_gpu(monkeypatch)
+    if not has_room:
+        take_memory(monkeypatch)
+    n_waits = []
+    for batch_size in (N_ROWS // 2, N_ROWS // 4):
+        with simulated_gpu.count_waits() as waits:
+            fit_training(name, "cuda", batch_size)
+        n_waits.append(len(waits))
+    assert 0 < n_waits[1] == n_waits[0]
+
+
+@ROOM
+@EACH_TRAINING
+def test_a_gpu_trains_as_the_cpu(name, has_room, monkeypatch):
+    """On the same batches and views."""
+    if name == "digits" and version("kornia").startswith("0.8."):
+        pytest.skip("kornia 0.8 warps by half a pixel more")
+    on_cpu, X = fit_training(name, "cpu", 16)
+    simulate_a_gpu(monkeypatch)
+    if not has_room:
+        take_memory(monkeypatch)
+    on_gpu, _ = fit_training(name, "cuda", 16)
+    np.testing.assert_allclose(on_gpu.loss_curve_, on_cpu.loss_curve_, rtol=1e-3)
+    on_gpu.set_params(device="cpu")
+    np.testing.assert_allclose(on_gpu.transform(X), on_cpu.transform(X), atol=0.02)
+
+
+def test_a_gpu_trains_as_the_cpu_in_more_steps_than_a_block_has(monkeypatch):
+    simulate_a_gpu(monkeypatch)
+    X = np.random.default_rng(0).random((140, 3), dtype=np.float32)
+    parameters = {"n_epochs": 1, "batch_size": 2, "random_state": 0}
+    on_gpu = SimCLR(device="cuda", mixed_precision=False, **parameters).fit(X)
+    on_cpu = SimCLR(device="cpu", mixed_precision=False, **parameters).fit(X)
+    np.testing.assert_allclose(on_gpu.loss_curve_, on_cpu.loss_curve_, rtol=1e-3)

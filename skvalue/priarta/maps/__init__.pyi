@@ -1,5 +1,6 @@
 """Names of maps; those of networks need torch."""
 
+from ._batches import Training as Training
 from ._examples import Examples as Examples
 from ._examples import example_shape as example_shape
 from ._modules import LATENTS as LATENTS

@@ -31,6 +31,7 @@ from ..._utils.torch_device import (
 from ..._utils.warned import warn
 from ...base import Run
 from ...exceptions import IncompleteFitWarning
+from ._batches import Batches
 
 _BATCH_SIZE = 512  # of `transform`
 
@@ -47,14 +48,15 @@ def learning_rate_factor(step, n_steps):
     return 0.5 * (1.0 + math.cos(math.pi * (step - n_warm) / max(n_steps - n_warm, 1)))
 
 
-def train(options, network, loss_of, n_rows, rng, device):
+def train(options, training, rng, device):
     """Train a network by AdamW, and yield the mean loss of each epoch.
 
-    ``options`` has the parameters of a `TrainedTransformer`. ``loss_of`` maps indices
-    of rows, a tensor on the CPU, to the mean loss over them, which must be finite;
-    ``rng`` gives the seed of each epoch. A smaller last batch is left out; its rows
-    differ between epochs.
+    ``options`` has the parameters of a `TrainedTransformer`; losses of the `Training`
+    must be finite; ``rng`` gives the seed of each epoch. A smaller last batch is left
+    out; its rows differ between epochs.
     """
+    network = training.network
+    n_rows = len(training.inputs)
     mixed_precision = options.mixed_precision
     if mixed_precision == "auto":
         mixed_precision = gains_from_bfloat16(device)
@@ -73,14 +75,15 @@ def train(options, network, loss_of, n_rows, rng, device):
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: learning_rate_factor(step, n_steps)
     )
+    batches = Batches(training, device)
     for epoch in range(options.n_epochs):
         network.train()
         total = 0.0
         with seeded(rng.randint(2**31), device):
             epoch_rows = order[torch.randperm(n_rows)][: n_batches * batch_size]
-            for rows in epoch_rows.split(batch_size):
+            for batch, drawn in batches(epoch_rows, batch_size):
                 with torch.autocast(device, torch.bfloat16, enabled=mixed_precision):
-                    loss = loss_of(rows)
+                    loss = training.loss_of(batch, drawn)
                 optimizer.zero_grad(set_to_none=True)
                 loss.backward()
                 optimizer.step()
@@ -120,7 +123,7 @@ class TrainedTransformer(
 
     @abstractmethod
     def _prepare(self, X, rng, device):
-        """The network, its loss as a function of row indices, and the `Examples`."""
+        """The `Training` of a network, which is on the device."""
 
     @abstractmethod
     def _outputs(self, network, batch):
@@ -160,17 +163,19 @@ class TrainedTransformer(
         rng = check_random_state(self.random_state)
         columns_host = unfitted_copy(self)
         X = self._checked(X, columns_host, reset=True)
-        network, loss_of, examples = self._prepare(X, rng, device)
+        training = self._prepare(X, rng, device)
 
         losses = []
         run = Run(self)
         with run.steps(self.n_epochs, "epochs trained") as done:
-            for loss in train(self, network, loss_of, len(X), rng, device):
+            for loss in train(self, training, rng, device):
                 losses.append(loss)
                 done()
         if run.interrupted and not losses:
             raise KeyboardInterrupt
-        self._set_fitted(network, losses, examples, columns_on(columns_host))
+        self._set_fitted(
+            training.network, losses, training.examples, columns_on(columns_host)
+        )
         run.close()
         if run.interrupted:
             raise KeyboardInterrupt

@@ -4,10 +4,13 @@ Importing this imports torch; kornia is imported only for images.
 """
 
 from functools import partial
+from typing import Any, NamedTuple
 
 import torch
+from torch import nn
 
 from ..._utils.optional import import_optional
+from ._image_views import apply_step, numbers_of_step
 
 _CORRUPTION_RATE = 0.3  # of the entries of a table
 _TAKES = {
@@ -16,6 +19,82 @@ _TAKES = {
     "table": "rows of a table",
 }
 AUGMENTATIONS = tuple(_TAKES)
+
+
+class Draw(NamedTuple):
+    """The random numbers of the views of a batch, drawn before there is the batch."""
+
+    # Tensors on the CPU, or on the device of the batch.
+    numbers: list
+    # The views of a batch, from these numbers on its device.
+    view: Any
+
+    def __call__(self, batch):
+        return self.view(batch, *self.numbers)
+
+
+class TableViews:
+    """Views of rows of a table, in which entries are replaced, see `corrupt_features`.
+
+    Parameters
+    ----------
+    pool : tensor of shape (n_pool, n_features)
+        Rows on the CPU from which replacements are drawn.
+    rate : float
+        Probability that an entry is replaced.
+    """
+
+    def __init__(self, pool, rate):
+        self.pool = pool
+        self.rate = rate
+
+    def __call__(self, X):
+        return corrupt_features(X, self.pool, self.rate)
+
+    def draw(self, shape):
+        """The random numbers of the views of a batch of a shape."""
+        return Draw(_draw_replacements(shape, self.pool, self.rate), _replace)
+
+
+class ImageViews(nn.Module):
+    """Views of images, by transformations of kornia.
+
+    Parameters
+    ----------
+    augment : kornia.augmentation.AugmentationSequential
+        The transformations of `image_augmentations`.
+    """
+
+    def __init__(self, augment):
+        super().__init__()
+        self.augment = augment
+
+    def forward(self, images):
+        return self.augment(images)
+
+    def draw(self, shape):
+        """The random numbers of the views of a batch of a shape.
+
+        The transformations of such views are those of `_image_views`, whatever the
+        device.
+        """
+        modules = dict(self.augment.named_children())
+        steps = []
+        numbers = []
+        for name, drawn in self.augment.forward_parameters(torch.Size(shape)):
+            of_step = numbers_of_step(modules[name], drawn, shape)
+            steps.append((modules[name], drawn, len(of_step)))
+            numbers += of_step
+        return Draw(numbers, partial(_view, steps))
+
+
+def _view(steps, images, *numbers):
+    """Views of images by transformations, with some numbers of each on the device."""
+    numbers = iter(numbers)
+    for module, drawn, n_numbers in steps:
+        of_step = [next(numbers) for _ in range(n_numbers)]
+        images = apply_step(module, drawn, images, *of_step)
+    return images
 
 
 def image_augmentations(name, size):
@@ -108,12 +187,25 @@ def corrupt_features(X, pool, rate):
     tensor([[1., 1., 1.],
             [1., 1., 1.]])
     """
-    # Drawn on the CPU, so that views are the same on every device.
-    is_replaced = torch.rand(X.shape) < rate
-    rows = torch.randint(len(pool), X.shape)
-    columns = torch.arange(X.shape[1]).expand_as(rows)
-    replacements = pool[rows.to(pool.device), columns.to(pool.device)].to(X.device)
-    return torch.where(is_replaced.to(X.device), replacements, X)
+    is_replaced, replacements = _draw_replacements(X.shape, pool, rate)
+    return _replace(X, is_replaced.to(X.device), replacements.to(X.device))
+
+
+def _draw_replacements(shape, pool, rate):
+    """Which entries of rows are replaced, and by what, both of the shape of the rows.
+
+    They are drawn on the CPU, so that views are the same on every device.
+    """
+    is_replaced = torch.rand(shape) < rate
+    rows = torch.randint(len(pool), shape)
+    columns = torch.arange(shape[1]).expand_as(rows)
+    replacements = pool[rows.to(pool.device), columns.to(pool.device)]
+    return [is_replaced, replacements]
+
+
+def _replace(X, is_replaced, replacements):
+    """Rows with replaced entries."""
+    return torch.where(is_replaced, replacements, X)
 
 
 def make_augmentations(name, shape, pool):
@@ -131,8 +223,8 @@ def make_augmentations(name, shape, pool):
             f"{tuple(shape)}."
         )
     if is_table:
-        return partial(corrupt_features, pool=pool, rate=_CORRUPTION_RATE)
-    return image_augmentations(name, shape[1:])
+        return TableViews(pool, _CORRUPTION_RATE)
+    return ImageViews(image_augmentations(name, shape[1:]))
 
 
 def _default_augmentation(shape):

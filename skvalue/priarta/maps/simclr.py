@@ -15,6 +15,7 @@ from ..._utils.sklearn import Interval, StrOptions
 from ..._utils.torch_device import seeded
 from ..._utils.untrusted import choice, flag, integer, named_fields, refuse
 from ._arrays import load_arrays, read_scale, state_arrays
+from ._batches import Training
 from ._examples import Examples, read_examples
 from ._training import TrainedTransformer
 from .augmentations import AUGMENTATIONS, make_augmentations
@@ -202,21 +203,27 @@ class SimCLR(TrainedTransformer):
         examples = Examples.of(X, self.image_shape)
         inputs = examples.tensor(X)
         augment = self.augmentations
+        draw = None
         if isinstance(augment, str):
             augment = make_augmentations(augment, examples.shape, inputs)
+
+            def draw(n_examples):
+                return augment.draw((2 * n_examples, *examples.shape))
+
         with seeded(rng.randint(2**31)):
             network = make_network(examples.shape, self.projection_dim)
         network = network.to(device)
 
-        def loss_of(rows):
-            batch = examples.unit(inputs[rows].to(device))
+        def loss_of(batch, drawn):
+            batch = examples.unit(batch)
+            make_views = augment if drawn is None else drawn
             with torch.no_grad(), torch.autocast(device, enabled=False):
-                views = augment(torch.cat([batch, batch]))
+                views = make_views(torch.cat([batch, batch]))
             projections = network.head(network.backbone(views))
             first, second = projections.chunk(2)
             return nt_xent_loss(first, second, self.temperature)
 
-        return network, loss_of, examples
+        return Training(network, examples, inputs, loss_of, draw)
 
     def _outputs(self, network, batch):
         outputs = network.backbone(batch)

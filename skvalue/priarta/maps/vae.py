@@ -16,6 +16,7 @@ from ..._utils.sklearn import Interval
 from ..._utils.torch_device import seeded
 from ..._utils.untrusted import integer, named_fields
 from ._arrays import load_arrays, read_scale, state_arrays
+from ._batches import Training
 from ._examples import Examples
 from ._modules import unit_of
 from ._training import TrainedTransformer
@@ -176,15 +177,14 @@ class GaussianVAE(TrainedTransformer):
         examples = Examples(X.shape[1:], False, centre, [scale], _LIMIT)
         inputs = examples.tensor(X)
 
-        def loss_of(rows):
-            x = inputs[rows].to(device)
+        def loss_of(x, _):
             mean, log_variance = network.encoder(x).float().chunk(2, dim=1)
             noise = torch.randn_like(mean)
             latent = mean + noise * torch.exp(0.5 * log_variance)
             reconstruction = network.decoder(latent).float()
             return negative_elbo(x, reconstruction, mean, log_variance, self.beta)
 
-        return network, loss_of, examples
+        return Training(network, examples, inputs, loss_of)
 
     def _outputs(self, network, batch):
         mean, _ = network.encoder(batch).chunk(2, dim=1)
