@@ -64,12 +64,6 @@ class Run:
             return None
         return summed_bound(self.clip, self.n, self.utility.model.n_parameters)
 
-    def direction(self, t):
-        """The step t if it enters values, which it does to second order."""
-        if self.order == 1:
-            return None
-        return self.thetas[t + 1] - self.thetas[t]
-
 
 def descend(run, rows, batches, n_steps, draw=None):
     """Make the steps of a run; after each, yield the batch and its rows' products.
@@ -163,17 +157,27 @@ def point_values(run, rows):
     utility = run.utility
     model = utility.model
     max_norm = run.max_norm
+    n_steps = len(run.batches)
     size = max(1, _BLOCK // max(model.n_parameters, run.n))
     for points in tiles(len(utility.points), size):
-        values = np.zeros((points.stop - points.start, run.n))
-        for t, (theta, batch) in enumerate(zip(run.thetas, run.batches)):
-            directions = utility.point_gradients(theta, points, run.direction(t))
-            batch_rows = rows if batch is None else rows[batch]
-            _, products = model.gradient_sum_and_products(
-                theta, batch_rows, directions, max_norm
-            )
-            places = slice(None) if batch is None else batch
-            values[:, places] -= run.learning_rate / products.shape[1] * products
+        n_points = points.stop - points.start
+        values = np.zeros((n_points, run.n))
+        n_at_a_time = model.steps_at_a_time(n_points * run.n)
+        for steps in tiles(n_steps, n_at_a_time) if n_steps else []:
+            thetas = model.vectors(np.stack(run.thetas[steps.start : steps.stop + 1]))
+            batches = run.batches[steps]
+            products = []
+            with model.taking_steps():
+                for t, batch_rows in enumerate(model.batches(rows, batches)):
+                    step = None if run.order == 1 else thetas[t + 1] - thetas[t]
+                    directions = utility.point_gradients(thetas[t], points, step)
+                    _, of_step = model.gradient_sum_and_products(
+                        thetas[t], batch_rows, directions, max_norm
+                    )
+                    products.append(of_step)
+            for batch, of_step in zip(batches, model.arrays(products)):
+                places = slice(None) if batch is None else batch
+                values[:, places] -= run.learning_rate / of_step.shape[1] * of_step
         yield points, values
 
 

@@ -92,6 +92,35 @@ def test_waits_do_not_grow_with_the_steps(name, network, monkeypatch):
     assert 0 < n_waits[1] <= n_waits[0]
 
 
+# What a fitted valuer is asked for.
+QUESTIONS = {
+    "values of new rows": lambda valuer, X, y: valuer.score_samples(X[:5] * 1.5, y[:5]),
+    "contributions of points": lambda valuer, X, y: valuer.contributions(1),
+    "errors of the points": lambda valuer, X, y: valuer.validation_error_,
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize(
+    "name",
+    ["run", pytest.param("run, second order of batches", marks=pytest.mark.slow)],
+)
+def test_waits_after_a_fit_do_not_grow_with_its_steps(
+    name, question, network, monkeypatch
+):
+    simulated_gpu = simulate_a_gpu(monkeypatch)
+    n_waits = []
+    for n_steps in (3, 6):
+        valuer = fit(name, n_steps, network, "cuda")
+        # The same rows, whatever the number of steps.
+        rng = np.random.default_rng(1)
+        X = rng.normal(size=(9, 5)).astype(np.float32)
+        with simulated_gpu.count_waits() as waits:
+            QUESTIONS[question](valuer, X, rng.integers(0, 3, 9))
+        n_waits.append(len(waits))
+    assert n_waits[1] == n_waits[0]
+
+
 @EACH_CASE
 def test_values_are_those_of_the_cpu(name, network, gpu):
     on_gpu = fit(name, 3, network, "cuda")
