@@ -5,6 +5,7 @@ i of ``p[|S|] * (v(S + i) - v(S))``, where the weights p, one for each size 0..n
 satisfy ``sum_k binom(n - 1, k) p[k] = 1`` (Dubey, Neyman and Weber 1981).
 """
 
+from collections.abc import Mapping, Set
 from numbers import Integral
 
 import numpy as np
@@ -58,6 +59,9 @@ def check_semivalue(semivalue, custom=False):
     if custom and callable(semivalue):
         return semivalue
     try:
+        # They can be iterated over, and have no first and second number.
+        if isinstance(semivalue, (str, bytes, Set, Mapping)):
+            raise TypeError
         alpha, beta = map(float, semivalue)
     except (TypeError, ValueError):
         alpha = beta = np.nan

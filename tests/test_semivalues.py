@@ -56,7 +56,20 @@ def test_large_alpha_weights_small_coalitions():
 
 @pytest.mark.parametrize(
     "semivalue",
-    ["shapely", (1,), (1, 2, 3), (0, 1), (-1, 2), (1, np.nan), 3, (1e-320, 1)],
+    [
+        "shapely",
+        (1,),
+        (1, 2, 3),
+        (0, 1),
+        (-1, 2),
+        (1, np.nan),
+        3,
+        (1e-320, 1),
+        "12",
+        b"12",
+        {1, 2},
+        {1: 2, 3: 4},
+    ],
     ids=str,
 )
 def test_unknown_semivalues_are_refused(semivalue):

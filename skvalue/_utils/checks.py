@@ -205,9 +205,8 @@ def check_groups(groups, n_rows):
     check_length(groups, "groups", n_rows)
     names, codes = check_names(groups, "groups")
     if len(names) < 2:
-        raise ParameterError(
-            "groups", f"must name at least 2 groups. Got one: {names.tolist()[0]!r}."
-        )
+        got = f"one: {names.item()!r}" if len(names) else "none"
+        raise ParameterError("groups", f"must name at least 2 groups. Got {got}.")
     return names, codes
 
 

@@ -118,7 +118,9 @@ def through_module(module, X, floats=False):
             )
         if vectors.dtype != torch.float64:
             vectors = vectors.float()
-        return vectors.cpu().numpy().reshape(len(batch), -1)
+        vectors = torch.atleast_1d(vectors)
+        n_components = math.prod(vectors.shape[1:])
+        return vectors.cpu().numpy().reshape(len(vectors), n_components)
 
     modes = [(submodule, submodule.training) for submodule in module.modules()]
     module.eval()
@@ -129,12 +131,13 @@ def through_module(module, X, floats=False):
     vectors = []
     try:
         with default_settings(), torch.no_grad():
-            while start < n:
+            # No rows are one batch, which tells the number of components.
+            while start < n or not vectors:
                 try:
                     vectors.append(vectors_of(X[start : start + size]))
                     start += size
                 except torch.OutOfMemoryError:
-                    if size == 1:
+                    if size <= 1:
                         raise
                     size = math.ceil(size / 2)
     finally:

@@ -71,10 +71,11 @@ def evaluate(utility, model, z, y, weights):
             )
         points, gradient = _neg_squared_errors(model.loss, z, y)
         if utility == "r2":
-            if np.ptp(y) == 0:
+            counted = y[weights > 0]
+            if np.ptp(counted) == 0:
                 raise ValueError(
-                    "utility='r2' needs y_val of at least two values: it divides by "
-                    f"their variance. Got {y[0]} only."
+                    "utility='r2' needs y_val of at least two values at points with "
+                    f"weight: it divides by their variance. Got {counted[0]} only."
                 )
             variance = weights @ (y - weights @ y) ** 2
             points = 1 + points / variance

@@ -12,6 +12,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import is_regressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.utils import column_or_1d
 
 from .._utils.checks import seed_of
 from .._utils.parallel import one_thread
@@ -145,7 +146,8 @@ def out_of_bag_scores(estimator, problem, seed, numbers):
             model = seeded(estimator, model_seed, every=True)
             with validated(number == numbers[0]):
                 model, _ = train(model, problem.X, y, weights, problem.classes, rows)
-            predictions = model.predict(safe_indexing(problem.X, tested))
+            # Some estimators predict a column.
+            predictions = column_or_1d(model.predict(safe_indexing(problem.X, tested)))
 
             if problem.n_classes:
                 scores = (predictions == y[tested]).astype(np.float64)

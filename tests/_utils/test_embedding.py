@@ -1,5 +1,6 @@
 """The parameter embedding: texts, images and columns become vectors."""
 
+import math
 import pickle
 
 import numpy as np
@@ -94,6 +95,26 @@ def test_batches_are_halved_where_memory_runs_out(rng):
     room = 0
     with pytest.raises(torch.OutOfMemoryError, match="no room"):
         through_module(module, X)
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 5])
+@pytest.mark.parametrize("shape", [(), (2,), (2, 3)])
+def test_outputs_of_a_module_are_flattened(n_rows, shape):
+    torch = pytest.importorskip("torch")
+    module = torch.nn.Identity()
+    module.forward = lambda x: torch.ones(len(x), *shape)
+    vectors = through_module(module, np.zeros((n_rows, 4)))
+    np.testing.assert_array_equal(vectors, np.ones((n_rows, math.prod(shape))))
+
+
+@pytest.mark.parametrize("shape", [(), (2,), (2, 5)])
+def test_a_module_that_returns_other_rows_is_refused(shape):
+    torch = pytest.importorskip("torch")
+    module = torch.nn.Identity()
+    module.forward = lambda x: torch.ones(shape)
+    X, y = np.zeros((5, 4)), np.arange(5) % 2
+    with pytest.raises(ValueError, match="embedding must return one vector for every"):
+        KNNShapleyValuer(embedding=module).fit(X, y, X_val=X, y_val=y)
 
 
 def test_rows_go_where_the_module_is(rng, gpu):

@@ -65,6 +65,9 @@ BAD = {
     "one group": (
         {"groups": [1] * 10}, "groups must name at least 2 groups. Got one: 1",
     ),
+    "one named group": (
+        {"groups": ["a"] * 10}, "groups must name at least 2 groups. Got one: 'a'",
+    ),
     "groups of two columns": (
         {"groups": np.c_[Y0, Y0]}, "groups must be one column",
     ),

@@ -93,6 +93,36 @@ def test_values_of_targets_are_negative_squared_errors(data):
     assert valuer.empty_utility_ == pytest.approx(-y.var())
 
 
+class ColumnClassifier(DecisionTreeClassifier):
+    """It predicts a column, as some estimators do."""
+
+    def predict(self, X):
+        return super().predict(X)[:, None]
+
+
+class ColumnRegressor(LinearRegression):
+    """It predicts a column, as some estimators do."""
+
+    def predict(self, X):
+        return super().predict(X)[:, None]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "of_columns"),
+    [
+        (DecisionTreeClassifier(), ColumnClassifier()),
+        (LinearRegression(), ColumnRegressor()),
+    ],
+)
+def test_predicted_columns_have_the_values_of_arrays(data, estimator, of_columns):
+    X, y = data
+    if isinstance(estimator, LinearRegression):
+        y = X[:, 0]
+    valuer = DataOOBValuer(estimator, 20, random_state=3).fit(X, y)
+    other = DataOOBValuer(of_columns, 20, random_state=3).fit(X, y)
+    np.testing.assert_array_equal(other.values_, valuer.values_)
+
+
 class TestGroups:
     groups = np.repeat(["b", "a", "c", "d", "e"], 6)
 

@@ -633,6 +633,23 @@ def test_the_area_under_the_curve_of_one_label_is_refused():
         one_point.fit(InfluenceValuer(utility="roc_auc"))
 
 
+@pytest.mark.parametrize(
+    ("y_val", "weights"), [([2.0, 2.0, 2.0], None), ([2.0, 2.0, 3.0], [1, 1, 0])]
+)
+def test_r2_of_equal_targets_is_refused(y_val, weights):
+    problem = problem_of("ridge", n=40)
+    valuer = InfluenceValuer(utility="r2")
+    message = "utility='r2' needs y_val of at least two values.* Got 2.0 only"
+    with pytest.raises(ValueError, match=message):
+        valuer.fit(
+            problem.X,
+            problem.y,
+            X_val=problem.X[:3],
+            y_val=y_val,
+            sample_weight_val=weights,
+        )
+
+
 def test_a_gradient_of_another_shape_is_refused():
     problem = problem_of("binary", n=40)
     message = "utility must return a finite number and a finite"

@@ -11,6 +11,7 @@ from ._capped import CappedBalls
 from ._count_model import CountModel
 from ._game import by_label, neighbour_values, threshold_utility
 from ._overlap import public_geometry
+from ._sampled import SampledBalls
 from ._value_draws import size_draws, value_sizes
 
 # Draws for standard errors: each costs a sum over the rows in both ways.
@@ -42,12 +43,22 @@ class NoisyGame:
     def balls(self, engine, X, y, points, n_jobs):
         """The balls around points, for rows X of classes y (None: one class)."""
         n_labels = 1 if y is None else self.n_classes + 1
-        if not len(X):  # the number of rows is private, so that none is refused
+        if not len(X):  # the number of rows is private: no rows are not refused
             return NoRows(np.zeros((n_labels, len(points)), dtype=np.int64))
         space = make_space(X, self.metric, y, n_labels)
         if self.cap is None:
             return balls(engine, space, points, self.radius, n_jobs=n_jobs)
         return CappedBalls(engine, space, points, self.radius, self.cap, n_jobs)
+
+    def sampled_balls(self, X, y, points, noise_random_state=None):
+        """As `balls`, of the rows in a secret sample for each point."""
+        n_labels = self.n_classes + 1
+        if not len(X):
+            return NoRows(np.zeros((n_labels, len(points)), dtype=np.int64))
+        space = make_space(X, self.metric, y, n_labels)
+        return SampledBalls(
+            space, points, self.radius, self.sampling_rate, noise_random_state
+        )
 
     def model(self, counts, points):
         """The model that smooths counts over the points; None without denoising."""

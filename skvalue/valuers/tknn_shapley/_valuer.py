@@ -42,7 +42,7 @@ from ._noisy import NoisyGame, StandardErrors
 from ._overlap import counted_balls
 from ._radius import choose_radius
 from ._report import ball_report
-from ._sampled import SampledBalls, sampled_event
+from ._sampled import sampled_event
 from ._targets import TargetGame
 
 # The event of counts in balls, of which a number can contain one row.
@@ -435,11 +435,8 @@ class TKNNShapleyValuer(BaseValuer):
             neighbours = game.balls(engine, problem.X, problem.y, points.X, workers)
             counted = neighbours
             if is_sampled:
-                space = make_space(
-                    problem.X, self.metric, problem.y, problem.n_classes + 1
-                )
-                counted = SampledBalls(
-                    space, points.X, radius, self.sampling_rate, self.noise_random_state
+                counted = game.sampled_balls(
+                    problem.X, problem.y, points.X, self.noise_random_state
                 )
             counts = same_and_other(counted.counts, points.y)
 

@@ -195,6 +195,19 @@ def test_a_row_that_joins_has_the_value_of_one_in_no_sample(no_noise):
     )
 
 
+@pytest.mark.parametrize("sampling_rate", [None, 0.3])
+def test_no_rows_are_not_refused(sampling_rate):
+    """The number of rows is private."""
+    valuer = sampled(sampling_rate=sampling_rate, max_contributions=None)
+    valuer.fit(X[:0], Y[:0], X_val=X_VAL, y_val=Y_VAL)
+    assert valuer.values_.shape == (0,)
+
+
+def test_no_groups_of_no_rows_are_refused():
+    with pytest.raises(ValueError, match="groups must name at least 2.* Got none"):
+        sampled().fit(X[:0], Y[:0], X_val=X_VAL, y_val=Y_VAL, groups=[])
+
+
 def test_pickle_has_no_sample(problem):
     valuer = pickle.loads(pickle.dumps(sampled(1.0, 0.1).fit(**problem)))
     assert valuer.counts_.shape == (2, 30)
