@@ -219,13 +219,35 @@ BANZHAF_PEERS = {
 SHAPIQ = {
     "KernelSHAP": of_shapiq("KernelSHAP", pairing_trick=True),
     "UnbiasedKernelSHAP": of_shapiq("UnbiasedKernelSHAP", pairing_trick=True),
+    "LeverageSHAP": of_shapiq("LeverageSHAP"),
     "SVARM": of_shapiq("SVARM"),
+    "SHAPIQ": of_shapiq("SHAPIQ", index="SV", max_order=1, pairing_trick=True),
     "PermutationSamplingSV": of_shapiq("PermutationSamplingSV"),
     "StratifiedSamplingSV": of_shapiq("StratifiedSamplingSV"),
     "OwenSamplingSV": of_shapiq("OwenSamplingSV", n_anchor_points=10),
+    "PolySHAP": of_shapiq("PolySHAP", max_terms=1000, pairing_trick=True),
+    "OddSHAP": of_shapiq("OddSHAP"),
+    "ProxySHAP": of_shapiq("ProxySHAP", index="SV", max_order=1),
+    "RegressionMSR xgboost": of_shapiq("RegressionMSR", index="SV"),
+    "RegressionMSR lightgbm": of_shapiq(
+        "RegressionMSR", index="SV", proxy_model="lightgbm"
+    ),
+    "RegressionMSR linear": of_shapiq(
+        "RegressionMSR", index="SV", proxy_model="linear"
+    ),
+    "RegressionMSR 5 folds": of_shapiq("RegressionMSR", index="SV", k_folds=5),
 }
 BANZHAF_SHAPIQ = {
     "SVARM": of_shapiq("SVARM", index="BV"),
     "SHAPIQ": of_shapiq("SHAPIQ", index="BV", max_order=1, pairing_trick=True),
     "RegressionFBII": of_shapiq("RegressionFBII", max_order=1, pairing_trick=True),
+    "ProxySHAP": of_shapiq("ProxySHAP", index="BV", max_order=1),
+    "RegressionMSR xgboost": of_shapiq("RegressionMSR", index="BV"),
+    "RegressionMSR lightgbm": of_shapiq(
+        "RegressionMSR", index="BV", proxy_model="lightgbm"
+    ),
+    "RegressionMSR linear": of_shapiq(
+        "RegressionMSR", index="BV", proxy_model="linear"
+    ),
+    "RegressionMSR 5 folds": of_shapiq("RegressionMSR", index="BV", k_folds=5),
 }

@@ -22,7 +22,9 @@ values counts as that: both are exact.
 A budget of 0 is 2n + 2. Fewer seeds are run above 200 evaluations, see `n_seeds` of
 small_games_peers.py. The name "votes_30" after --games is one more game, of 30 players;
 --semivalue banzhaf, with a folder RESULTS of its own, compares Banzhaf values;
---coverage prints that of the errors of several semivalues.
+--coverage prints that of the errors of several semivalues. --valuer computes values of
+the games with DataShapleyValuer, too, and fails if they are not those of game_values to
+the bit.
 """
 
 import argparse
@@ -31,9 +33,10 @@ import time
 from pathlib import Path
 
 import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
 from small_games_peers import SEMIVALUES, Lookup, budgets_of, game_of, load, n_seeds
 
-from skvalue import game_values
+from skvalue import DataShapleyValuer, game_values
 from skvalue.semivalues import tabulated_semivalue
 
 BUDGETS = (0, 100, 200, 500, 1000, 2000, 4000)
@@ -78,6 +81,56 @@ def run(folder, results, seeds, budgets, names, semivalue="shapley"):
             kept["seconds"][str(budget)] = seconds
             path.write_text(json.dumps(kept))
         print(name, flush=True)
+
+
+class LookupModel(RegressorMixin, BaseEstimator):
+    """A model whose rows are players, by number; its score is a utility of a table."""
+
+    def __init__(self, v):
+        self.v = v
+
+    def fit(self, X, y):
+        self.code_ = int((2 ** X[:, 0]).sum())
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+    def score(self, X, y):
+        return float(self.v[self.code_])
+
+
+def check_valuer(folder, seeds, budgets, names):
+    """Print that values of DataShapleyValuer are those of game_values, to the bit."""
+    for name in names or sorted(path.stem for path in folder.glob("*.npz")):
+        v, n, _ = load(folder, name)
+        rows = np.arange(float(n))[:, None]
+        for budget in budgets_of(n, budgets):
+            for seed in range(seeds):
+                expected = game_values(
+                    Lookup(v, n),
+                    n,
+                    sampler="process",
+                    max_evaluations=budget,
+                    random_state=seed,
+                )
+                # Its limit does not count the empty coalition, whose utility is given.
+                valuer = DataShapleyValuer(
+                    LookupModel(v),
+                    sampler="process",
+                    max_evaluations=budget - 1,
+                    empty_utility=v[0],
+                    random_state=seed,
+                )
+                valuer.fit(rows, rows[:, 0], X_val=rows + 0.5, y_val=rows[:, 0])
+                if not (
+                    np.array_equal(valuer.values_, expected.values)
+                    and np.array_equal(valuer.values_error_, expected.errors)
+                ):
+                    raise RuntimeError(f"other values: {name}, {budget}, seed {seed}")
+            print(
+                f"{name:32s}{budget:5d} evaluations, {seeds} seeds: equal", flush=True
+            )
 
 
 def coverage(folder, seeds, budgets, names):
@@ -296,12 +349,16 @@ def main():
     parser.add_argument("--semivalue", choices=SEMIVALUES, default="shapley")
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--coverage", action="store_true")
+    parser.add_argument("--valuer", action="store_true")
     options = parser.parse_args()
     if options.table:
         table(options.results)
         return
     if options.coverage:
         coverage(options.folder, options.seeds, options.budgets, options.games)
+        return
+    if options.valuer:
+        check_valuer(options.folder, options.seeds, options.budgets, options.games)
         return
     run(
         options.folder,

@@ -1,10 +1,12 @@
 """Games of few players: what the scripts make, run and print."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from skvalue import game_values
 from skvalue.semivalues import tabulated_semivalue
 
 from .scripts import of
@@ -136,6 +138,23 @@ def test_coverage_is_printed_for_each_semivalue(script, folders, run, monkeypatc
     assert first.startswith("banzhaf")
     assert second.startswith("(4, 1)")
     assert 0.5 < float(first.split()[2].rstrip(",")) <= 1
+
+
+@of("small_games")
+def test_a_valuer_of_a_game_is_compared_to_the_bit(script, folders, run, monkeypatch):
+    games, results = folders
+    command = f"{games} {results} --seeds 2 --budgets 40 --valuer"
+    lines = run(command).splitlines()
+    assert [line.split()[0] for line in lines] == ["new_two", "one"]
+    assert all(line.endswith("40 evaluations, 2 seeds: equal") for line in lines)
+
+    def nearly(*arguments, **options):
+        result = game_values(*arguments, **options)
+        return replace(result, values=np.nextafter(result.values, np.inf))
+
+    monkeypatch.setattr(script, "game_values", nearly)
+    with pytest.raises(RuntimeError, match="other values: new_two, 40, seed 0"):
+        run(command)
 
 
 @of("small_games")
