@@ -309,6 +309,17 @@ def table(results):
         cells.append(f"{sum(log < 0 for log in logs)} of {len(logs)}")
     print(f"{'  chosen on other seeds':32s}" + "".join(f"{c:>16s}" for c in cells))
 
+    print("\nGames lost, no explanations: the ratio and the estimator of shapiq")
+    for budget in columns:
+        lost = [
+            (*best[name, budget], name)
+            for name in groups["all but explanations"]
+            if best[name, budget] and best[name, budget][0] < 0
+        ]
+        print(f"{budget or '2n+2'}:")
+        for log, error, label, name in sorted(lost):
+            print(f"    {name:32s}{mean_ratio([(log, error)]):>16s}  {label}")
+
     print("\nError of each estimator of shapiq over that of game_values, data games")
     heading(columns)
     labels = sorted({label for ratios, _, _ in games.values() for label, _ in ratios})

@@ -71,6 +71,29 @@ def test_leverage_scores_are_exact_with_all_coalitions(script, rng):
     np.testing.assert_allclose(values, game.exact("shapley"), atol=1e-10)
 
 
+@of("fewer_fits")
+def test_the_best_estimator_of_shapiq_has_the_least_error(script):
+    squares = {
+        "True": np.array([1.0]),
+        "shapiq SVARM": np.array([1.0, 9.0]),
+        "shapiq OddSHAP": np.array([4.0, 4.0]),
+        "leverage": np.array([2.0]),
+    }
+    assert script.best_of_shapiq(squares) == "shapiq OddSHAP"
+    assert script.best_of_shapiq({"True": np.array([1.0])}) is None
+
+
+@of("fewer_fits")
+@pytest.mark.parametrize("semivalue", ["shapley", "banzhaf"])
+def test_svarm_of_shapiq_runs_for_few_rows_only(script, semivalue):
+    few, many = (
+        script.peers_of(script.Case("wine", "logistic", semivalue, n=n), True)
+        for n in (100, 200)
+    )
+    assert few.keys() - many.keys() == {"SVARM"}
+    assert "RegressionMSR lightgbm" in many
+
+
 @of("fewer_fits", pytest.mark.slow)
 @pytest.mark.filterwarnings("ignore")
 def test_adjusted_values_are_printed_beside_others(script, monkeypatch, run):

@@ -126,7 +126,21 @@ def test_the_tables_have_ratios_of_errors(script, folders, run):
     assert float(ratio) == pytest.approx(expected, abs=0.006)
     assert float(error) > 0
     assert "games lost, no explanations" in printed
-    assert printed.count("SVARM") == 1
+    *_, after = printed.partition("Games lost")
+    assert "SVARM" not in after.partition("Error of each")[0]
+    assert after.count("SVARM") == 1
+
+    # An estimator that is better than the process is named with its ratio.
+    peers = json.loads((results / "one.shapiq.json").read_text())
+    peers["errors"]["SVARM|16"] = [kept["errors"]["16"][0] / 4] * 2
+    (results / "one.shapiq.json").write_text(json.dumps(peers))
+    printed = run(f"{games} {results} --table")
+    *_, after = printed.partition("Games lost")
+    lost = after.partition("Error of each")[0].splitlines()
+    (line,) = [line for line in lost if line.endswith("SVARM")]
+    name, ratio, _, _, _ = line.split()
+    assert name == "one"
+    assert float(ratio) < 1
 
 
 @of("small_games")
