@@ -2,7 +2,9 @@
 
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 from time import perf_counter
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
@@ -12,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from .._utils.columns import column_encoder, split_texts
 from .._utils.containers import known_rows, pandas_rows
-from .._utils.embedding import embed
+from .._utils.embedding import embed, fit_embedding
 from .._utils.sklearn import StrOptions, validate_params
 from .._utils.table_columns import columns_of, identifies
 from .._utils.targets import check_target, encode_labels
@@ -41,6 +43,7 @@ _TO_MODELS = (
     "by TF-IDF, for the linear model, and their 50 main components for the forest"
 )
 _TREES = 100
+_LARGEST = 1e30  # entry of the vectors of a forest, which are float32
 _N_REASONS = 3  # rows for a label, and rows against it
 _GROUPS = 50  # groups of equal rows that a page shows
 _OF_GROUP = 10  # rows of such a group
@@ -127,7 +130,8 @@ def audit_table(
     ------
     ValueError
         As of :meth:`skvalue.LabelErrorDetector.fit`, and of `read_table` for a file; if
-        contents have another length than y, or y is given for a file.
+        contents have another length than y, y is given for a file, or one of X_val and
+        y_val without the other or without X.
 
     See Also
     --------
@@ -147,32 +151,17 @@ def audit_table(
     [3, 9, 15, 21, 27]
     """
     start = perf_counter()
-    numbers = None
-    entries = None
-    sentences = {}
+    _check_points(X, X_val, y_val)
     if isinstance(X, str | os.PathLike):
-        if target is None and is_folder(X):
-            target = LABEL
-        reading = _read(X, y, target)
-        name = os.path.basename(os.path.normpath(X))
-        title = name if title is None else title
-        sentences["read"] = _sentences_on(reading)
-        numbers = reading.frame.index.to_numpy() + FIRST_ROW
-        entries = target_entries(reading, target)
-        folder = X
-        X, y = split_target(reading, target)
-        if is_folder(folder):
-            names = X["path"]
-            has_embedding = detector is not None and detector.embedding is not None
-            shown = read_images(folder, names, SHOWN)
-            contents = shown if contents is None else contents
-            X = shown if has_embedding else read_images(folder, names, FOR_MODELS)
-    X = pandas_rows(known_rows(X))
+        has_embedding = detector is not None and detector.embedding is not None
+        table = _read_file(X, y, target, has_embedding)
+    else:
+        table = _Table(X, y, getattr(y, "name", None) if target is None else target)
+    X = pandas_rows(known_rows(table.X))
     X_val = pandas_rows(known_rows(X_val, "X_val"))
-    contents = known_rows(contents, "contents")
-    target = getattr(y, "name", None) if target is None else str(target)
-    given_labels = y
-    y = np.asarray(y).reshape(-1)
+    contents = known_rows(table.contents if contents is None else contents, "contents")
+    target = None if table.target is None else str(table.target)
+    y = np.asarray(table.y).reshape(-1)
     labels = plain_labels(y)
 
     # What is shown, and checked, are the rows themselves or what the user has of them,
@@ -186,6 +175,7 @@ def audit_table(
         contents_kind = kind_of(contents)
         points = (None, None)
 
+    # Rows -> a fitted detector -> labels and suggestions that are compared.
     if detector is None:
         detector = LabelErrorDetector(random_state=random_state)
     detector = clone(detector)
@@ -198,50 +188,50 @@ def audit_table(
         detector.embedding is None and detector.estimator is None and pred_probs is None
     ):
         detector.embedding, notes = _embedding(X, kind, texts)
-    detector.fit(X, given_labels, groups=groups, pred_probs=pred_probs)
+    detector.fit(X, table.y, groups=groups, pred_probs=pred_probs)
+    compared = _compare(detector, table.y)
 
-    has_classes = hasattr(detector, "classes_")
-    if has_classes:
-        codes, suggested = _label_codes(detector, given_labels)
-        class_names = plain_labels(detector.classes_).astype(str).tolist()
-        worth = model_skill(suggested, codes, class_names)
-    else:
-        codes, suggested = _target_codes(detector, given_labels)
-        worth = None
-    task = "classification" if has_classes else "regression"
-    findings, sentences["unchecked"] = _findings(
+    findings, unchecked = _findings(
         contents,
         contents_kind,
         labels,
         points,
         checks=checks,
         target=target or "target",
-        task=task,
-        worth=worth,
+        task=compared.task,
+        worth=compared.worth,
         random_state=detector.random_state,
     )
+    sentences = {"unchecked": unchecked}
+    if table.sentences is not None:
+        sentences["read"] = table.sentences
+    notes += detector.preparation_
+    if X_val is not None:
+        notes += _validation_notes(detector, (X, y), (X_val, y_val), kind, texts)
 
     # The rows of the list that the page shows, and all rows that it mentions.
     columns_of_list = _columns_of_list(detector, n_rows)
     mentioned = _mentioned_rows(detector, columns_of_list)
     shown = sorted(mentioned.union(*map(rows_shown, findings)))
     columns = _columns(contents)
-    order = telling_columns(columns, shown, codes, suggested) if columns else {}
-    notes += detector.preparation_
-    if X_val is not None:
-        notes += _validation_notes(detector, X, y, X_val, y_val)
+    order = {}
+    if columns:
+        order = telling_columns(columns, shown, compared.codes, compared.suggested)
+    numbers = table.numbers
+    if numbers is None:
+        numbers = np.arange(len(y)) + FIRST_ROW
     return AuditReport(
         about={
-            "title": "Table" if title is None else title,
+            "title": table.title if title is None else title,
             "target": target,
             "n_samples": len(y),
             "seconds": perf_counter() - start,
-            "task": task,
+            "task": compared.task,
             "kind": contents_kind,
             "n_features": getattr(detector, "n_features_in_", 1),
             "score": _score(detector),
             "id": _id_column(contents, columns),
-            "rows": "python" if numbers is None else "file",
+            "rows": "python" if table.numbers is None else "file",
             "duplicates": detector.duplicates_.verdict,
             "fdr": detector.fdr,
             "confidence": detector.confidence,
@@ -258,9 +248,9 @@ def audit_table(
         contents=contents_of(contents, contents_kind, shown, order),
         duplicates=detector.duplicates_.groups,
         similar=list(detector.duplicates_.similar),
-        worth=worth,
-        numbers=np.arange(len(y)) + FIRST_ROW if numbers is None else numbers,
-        entries=entries,
+        worth=compared.worth,
+        numbers=numbers,
+        entries=table.entries,
         said=sentences,
         findings=findings,
         overview=overview_of(columns),
@@ -270,27 +260,87 @@ def audit_table(
 # Rows and their encoding --------------------------------------------------------------
 
 
-def _read(path, y, target):
-    """The reading of a file, one of whose columns is the target."""
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """The rows of an audit, and what a report says of where they come from.
+
+    Parameters
+    ----------
+    X, y : rows of shape (n_samples, ...) and labels of shape (n_samples,)
+        As they were passed, or read.
+    target : str or None
+        Name of the target.
+    title : str
+        Title of the report by default.
+    contents : array of shape (n_samples, ...) or None
+        What to show of the rows, if not X.
+    numbers : ndarray of int of shape (n_samples,) or None
+        The place of each row in its file; None without a file.
+    entries : list of str or None
+        The labels as the file has them.
+    sentences : list of str or None
+        How the file was read.
+    """
+
+    X: Any
+    y: Any
+    target: str | None
+    title: str = "Table"
+    contents: Any = None
+    numbers: np.ndarray | None = None
+    entries: list | None = None
+    sentences: list | None = None
+
+
+def _check_points(X, X_val, y_val):
+    """Refuse validation points without labels, or labels without points or rows."""
+    if (X_val is None) != (y_val is None):
+        given = "X_val and no y_val" if y_val is None else "y_val and no X_val"
+        raise ValueError(f"X_val and y_val must be passed together. Got {given}.")
+    if X is None and X_val is not None:
+        raise ParameterError(
+            "X_val", "must be None without X, to whose rows points are compared."
+        )
+
+
+def _read_file(path, y, target, has_embedding):
+    """The table of a file, or of a folder of pictures; the target is a column of it.
+
+    With an embedding, pictures are larger.
+    """
     if y is not None:
         raise ParameterError(
             "y",
             "must be None if X is a file, of which target names a column. Got both.",
         )
+    if target is None and is_folder(path):
+        target = LABEL
     if target is None:
         raise ParameterError(
             "target", f"must name a column of the file. Got None for {path}."
         )
-    return read_table(path, target)
-
-
-def _sentences_on(reading):
-    """Sentences on how a file was read."""
+    reading = read_table(path, target)
     sentences = [*reading.said, *reading.doubts]
     n_lost = len(reading.unlabelled)
     if n_lost:
         sentences.append(f"{n_lost} rows without a label are left out.")
-    return sentences
+
+    X, y = split_target(reading, target)
+    pictures = None
+    if is_folder(path):
+        names = X["path"]
+        pictures = read_images(path, names, SHOWN)
+        X = pictures if has_embedding else read_images(path, names, FOR_MODELS)
+    return _Table(
+        X,
+        y,
+        target,
+        title=os.path.basename(os.path.normpath(path)),
+        contents=pictures,
+        numbers=reading.frame.index.to_numpy() + FIRST_ROW,
+        entries=target_entries(reading, target),
+        sentences=sentences,
+    )
 
 
 def _pixels(images):
@@ -332,18 +382,42 @@ def _words(texts):
 # What was found -----------------------------------------------------------------------
 
 
-def _label_codes(detector, y):
-    """Codes of the labels and of the suggestions, arrays of shape (n_samples,)."""
+class _Comparison(NamedTuple):
+    """Labels and suggestions, both as codes.
+
+    Parameters
+    ----------
+    task : {"classification", "regression"}
+        What the labels are for.
+    codes, suggested : ndarray of int of shape (n_samples,)
+        Codes of the labels and of the suggestions; for a regression, the fifths of the
+        targets to which these belong.
+    worth : dict or None
+        For classes, what the suggestions are worth, see `model_skill`.
+    """
+
+    task: str
+    codes: np.ndarray
+    suggested: np.ndarray
+    worth: dict | None
+
+
+def _compare(detector, y):
+    """The comparison of the labels with the suggestions of a fitted detector."""
+    if not hasattr(detector, "classes_"):
+        targets = check_target(np.asarray(y).reshape(-1), "y")
+        fifths = np.quantile(targets, [0.2, 0.4, 0.6, 0.8])
+        return _Comparison(
+            "regression",
+            codes=np.searchsorted(fifths, targets),
+            suggested=np.searchsorted(fifths, detector.suggested_label_),
+            worth=None,
+        )
     codes = encode_labels(np.asarray(y).reshape(-1))[1].astype(np.intp)
-    return codes, detector.label_scores_.argmax(axis=1)
-
-
-def _target_codes(detector, y):
-    """Fifths of the targets and of the predictions, arrays of shape (n_samples,)."""
-    targets = check_target(np.asarray(y).reshape(-1), "y")
-    fifths = np.quantile(targets, [0.2, 0.4, 0.6, 0.8])
-    suggested = np.searchsorted(fifths, detector.suggested_label_)
-    return np.searchsorted(fifths, targets), suggested
+    suggested = detector.label_scores_.argmax(axis=1)
+    class_names = plain_labels(detector.classes_).astype(str).tolist()
+    worth = model_skill(suggested, codes, class_names)
+    return _Comparison("classification", codes, suggested, worth)
 
 
 def _findings(
@@ -392,22 +466,23 @@ def _as_column(texts):
     return np.array(texts, dtype=object)[:, None]
 
 
-def _validation_notes(detector, X, y, X_val, y_val):
-    """Sentences: what validation points say about the rows and the list."""
+def _validation_notes(detector, rows, points, kind, texts):
+    """Sentences: what validation points say about the rows and the list.
+
+    rows, points : tuples of X and y, and of X_val and y_val
+    kind, texts : as in `_embedding`
+    """
+    X, y = rows
+    X_val, y_val = points
     codes, codes_val, _ = match_rows(X, X_val)
     n_equal = np.isin(codes_val, codes).sum()
     yield f"validation: {n_equal} of {len(y_val)} rows are equal to a row of the table."
 
-    if detector.embedding is not None:
-        encoder = detector.embedding_
-        X = embed(encoder, X)
-        X_val = embed(encoder, X_val, "X_val")
-        if isinstance(encoder, TextEncoder):
-            X = encoder.split(X)[0]
-            X_val = encoder.split(X_val)[0]
     kept = np.delete(np.arange(len(y)), detector.report_.row)
-    if len(np.unique(y[kept])) < 2:
+    vectors = _vectors(detector, X, X_val, kind, texts)
+    if vectors is None or len(np.unique(y[kept])) < 2:
         return
+    X, X_val = vectors
     forest_class = RandomForestRegressor
     score = "R2"
     if hasattr(detector, "classes_"):
@@ -420,6 +495,34 @@ def _validation_notes(detector, X, y, X_val, y_val):
         f"validation: the {score} of a forest is {with_all:.4f} with all rows, "
         f"{without_list:.4f} without the {len(y) - len(kept)} listed rows."
     )
+
+
+def _vectors(detector, X, X_val, kind, texts):
+    """Vectors of the rows and of validation points for a forest; None without any.
+
+    They are those of the detector. One with an estimator, or with probabilities, may
+    have none: its rows are encoded as those of the default detector.
+    """
+    encoder = getattr(detector, "embedding_", None)
+    if encoder is None and (kind == "text" or hasattr(X, "columns")):
+        try:
+            embedding, _ = _embedding(X, kind, texts)
+        except ValueError:
+            return None  # all columns are constant, or identify rows
+        encoder = fit_embedding(embedding, X, None, all_words=True)
+    if encoder is not None:
+        X = embed(encoder, X)
+        X_val = embed(encoder, X_val, "X_val")
+        if isinstance(encoder, TextEncoder):
+            X = encoder.split(X)[0]
+            X_val = encoder.split(X_val)[0]
+    if issparse(X):
+        return X, X_val
+    X = np.asarray(X)
+    X_val = np.asarray(X_val)
+    if X.dtype.kind not in "biuf" or X_val.dtype.kind not in "biuf":
+        return None
+    return np.clip(X, -_LARGEST, _LARGEST), np.clip(X_val, -_LARGEST, _LARGEST)
 
 
 # What a page shows --------------------------------------------------------------------

@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_iris, make_regression
 from sklearn.metrics import average_precision_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from skvalue import KNNShapleyValuer, LabelErrorDetector
 from skvalue.audit import AuditReport, audit_table, check_table, read_table
@@ -37,6 +40,50 @@ def test_validation_points_equal_rows_whatever_the_type_of_their_numbers(gap):
     X_val["a"] = X_val["a"].astype(float)
     report = audit(X, y, X_val=X_val, y_val=y[:31], detector=QUICK)
     assert "validation: 30 of 31 rows are equal to a row of the table." in report.notes
+
+
+def rows_of_words(kind):
+    """Forty rows that forests do not take as they are."""
+    words = [("red", "green", "blue")[i % 3] for i in range(40)]
+    sizes = np.arange(40) * 7 % 31
+    if kind == "texts":
+        return [f"a {word} house of {size}" for word, size in zip(words, sizes)]
+    frame = pd.DataFrame({"colour": words, "size": sizes})
+    if kind == "infinite":
+        return frame[["size"]].where(frame["size"] != 7, np.inf).to_numpy()
+    return frame.to_numpy(dtype=object) if kind == "objects" else frame
+
+
+def lengths(X):
+    """The number of letters of each row, of shape (n_samples, 1)."""
+    return np.array([[len(str(row))] for row in np.asarray(X)])
+
+
+@pytest.mark.parametrize("kind", ["frame", "texts", "objects", "infinite"])
+def test_validation_points_need_no_embedding_of_the_detector(kind):
+    X = rows_of_words(kind)
+    y = np.arange(40) % 31 < 15
+    model = make_pipeline(FunctionTransformer(lengths), GaussianNB())
+    detector = LabelErrorDetector(model, cv=2, random_state=0)
+    report = audit(X, y, X_val=X[:20], y_val=y[:20], detector=detector)
+    notes = [note for note in report.notes if note.startswith("validation")]
+    assert notes[0] == "validation: 20 of 20 rows are equal to a row of the table."
+    assert len(notes) == (1 if kind == "objects" else 2)
+
+
+@pytest.mark.parametrize(
+    ("points", "message"),
+    [
+        ({"X_val": [[1.0]]}, "passed together. Got X_val and no y_val"),
+        ({"y_val": [1]}, "passed together. Got y_val and no X_val"),
+        ({"X": None, "X_val": [[1.0]], "y_val": [1]}, "X_val must be None without X"),
+    ],
+    ids=["no labels", "no points", "no rows"],
+)
+def test_points_alone_are_refused(points, message):
+    X = points.pop("X", np.arange(40.0)[:, None])
+    with pytest.raises(ValueError, match=message):
+        audit(X, np.arange(40) % 2, **points)
 
 
 # Pictures -----------------------------------------------------------------------------
