@@ -38,6 +38,15 @@ class Convention(NamedTuple):
     missing: frozenset = frozenset({""})
 
 
+class _Format(NamedTuple):
+    """How the lines of a text file are read."""
+
+    codec: str
+    separator: str
+    has_header: bool
+    line_end: bytes
+
+
 def read_as_public(
     path, public, *, separator=None, encoding=None, skip_lines=0, texts=()
 ):
@@ -62,9 +71,10 @@ def read_as_public(
         columns = _typed_columns(path)
         numbers = None
     else:
-        columns, numbers = _text_columns(
-            path, public, separator, encoding, skip_lines, list(conventions)
-        )
+        form = _format_of(public.source, separator, encoding)
+        lines = _lines(path, form.line_end, skip_lines)
+        columns, numbers = _text_columns(lines, form, list(conventions))
+
     for name in conventions:
         if name not in columns:
             raise ValueError(
@@ -79,23 +89,29 @@ def read_as_public(
     return pandas.DataFrame(entries, index=numbers)
 
 
+# Conventions --------------------------------------------------------------------------
+
+
 def _conventions_of(public):
     """Column -> its convention, by a public reading."""
-    if public.source is not None and public.source.columns:
+    source = public.source
+    if source is None or not source.columns:
         return {
-            name: Convention(
-                kind=column.kind,
-                decimal=public.source.keys.get(name) or public.source.decimal or ".",
-                affix=column.affix,
-                form=column.forms.get(public.source.keys.get(name), _ISO),
-                missing=frozenset({"", *column.missing}),
-            )
-            for name, column in public.source.columns.items()
+            str(name): Convention(_kind_of(public.frame[name]))
+            for name in public.frame.columns
         }
-    return {
-        str(name): Convention(_kind_of(public.frame[name]))
-        for name in public.frame.columns
-    }
+    conventions = {}
+    for name, column in source.columns.items():
+        # The reading that was chosen: a decimal mark, or an order of dates.
+        key = source.keys.get(name)
+        conventions[name] = Convention(
+            kind=column.kind,
+            decimal=key or source.decimal or ".",
+            affix=column.affix,
+            form=column.forms.get(key, _ISO),
+            missing=frozenset({"", *column.missing}),
+        )
+    return conventions
 
 
 def _kind_of(column):
@@ -110,29 +126,47 @@ def _kind_of(column):
     return "date" if kind == "M" or are_dates else "text"
 
 
-# Cells --------------------------------------------------------------------------------
-
-
-def _text_columns(path, public, separator, encoding, skip_lines, names):
-    """Column -> cells of a text file; and the row numbers."""
-    source = public.source
-    codec = encoding or (source.codec if source else "utf-8")
-    separator = separator or (source.fields.separator if source else ",")
-    has_header = source is None or source.has_header
+def _format_of(source, separator, encoding):
+    """The format of a private text file: that of a public one, or of options."""
+    codec = "utf-8"
+    has_header = True
+    line_end = b"\n"
+    if source is not None:
+        codec = source.codec
+        has_header = source.has_header
+        separator = separator or source.fields.separator
+        first_row = source.fields.texts[0]
+        if first_row.endswith("\r") and "\n" not in first_row:
+            line_end = b"\r"
+    codec = encoding or codec
     if not "\n,".encode(codec).endswith(b"\n,"):
         raise ValueError(
             f"a private table must be in an encoding such as UTF-8, in which a line "
             f"ends with one byte: --validation has {codec}. Write both in UTF-8."
         )
+    return _Format(codec, separator or ",", has_header, line_end)
+
+
+# Cells --------------------------------------------------------------------------------
+
+
+def _lines(path, line_end, skip_lines):
+    """The lines of a text file as bytes, without those above the header."""
     raw = decompressed(path).removeprefix(b"\xef\xbb\xbf")
-    end = b"\n"
-    if source is not None and "\n" not in source.fields.texts[0]:
-        end = b"\r" if source.fields.texts[0].endswith("\r") else end
-    lines = raw.split(end)[skip_lines:]
+    lines = raw.split(line_end)[skip_lines:]
+    # Excel names the separator in a line above the header.
     if lines and re.fullmatch(rb"(?i)sep=.\s*", lines[0]):
-        lines = lines[1:]
-    if has_header:
-        header = _cells(lines[0], codec, separator) if lines else []
+        return lines[1:]
+    return lines
+
+
+def _text_columns(lines, form, names):
+    """Column -> cells of lines; and the row numbers.
+
+    names : list of str, of the columns of a file without a header
+    """
+    if form.has_header:
+        header = _cells(lines[0], form) if lines else None
         names = [
             name.strip() or f"column {i + 1}" for i, name in enumerate(header or ())
         ]
@@ -143,20 +177,22 @@ def _text_columns(path, public, separator, encoding, skip_lines, names):
         for number, line in enumerate(lines):
             if not line.strip():
                 continue
-            cells = _cells(line, codec, separator)
+            cells = _cells(line, form)
             if cells is None or len(cells) != len(names):
                 cells = [""] * len(names)
             rows.append(cells)
             numbers.append(number)
-    columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}
+    columns = {}
+    for i, name in enumerate(names):
+        columns[name] = [row[i] for row in rows]
     return columns, np.array(numbers, dtype=np.intp)
 
 
-def _cells(line, codec, separator):
+def _cells(line, form):
     """The cells of a line; None if it is none of a table. A lost letter is missing."""
-    text = line.decode(codec, errors="replace").rstrip("\r\n")
+    text = line.decode(form.codec, errors="replace").rstrip("\r\n")
     try:
-        [cells] = csv.reader([text], delimiter=separator, strict=True)
+        [cells] = csv.reader([text], delimiter=form.separator, strict=True)
     except (csv.Error, ValueError):
         return None
     return ["" if "\ufffd" in cell else cell for cell in cells]
@@ -189,26 +225,35 @@ def _object(entry):
 def _entries(cells, convention):
     """The cells of a column as numbers, dates or texts, each read by itself."""
     if convention.kind == "date":
-        texts = [_text(cell) for cell in cells]
-        dates = dates_by(texts, convention.form)
-        others = np.isnat(dates)
-        # A file with types has dates as such.
-        for i in np.flatnonzero(others):
-            if isinstance(cells[i], datetime.date):
-                [dates[i]] = dates_by([_text(cells[i])], _ISO)
-        return dates
-    texts = [_text(cell).strip() for cell in cells]
+        return _dates(cells, convention)
     if convention.kind == "number":
-        numbers = numbers_by(texts, convention.decimal, convention.affix)
-        for i, cell in enumerate(cells):
-            if isinstance(cell, int | float):
-                numbers[i] = cell
-        is_missing = [text in convention.missing for text in texts]
-        numbers[np.array(is_missing, dtype=bool)] = np.nan
-        numbers[~(np.abs(numbers) < _LARGEST)] = np.nan
-        return numbers
+        return _numbers(cells, convention)
+    texts = [_text(cell).strip() for cell in cells]
     entries = [None if text in convention.missing else text for text in texts]
     return np.array(entries, dtype=object)
+
+
+def _dates(cells, convention):
+    """Cells as dates; NaT for one that is none such."""
+    dates = dates_by([_text(cell) for cell in cells], convention.form)
+    # A file with types has dates as such.
+    for i in np.flatnonzero(np.isnat(dates)):
+        if isinstance(cells[i], datetime.date):
+            [dates[i]] = dates_by([_text(cells[i])], _ISO)
+    return dates
+
+
+def _numbers(cells, convention):
+    """Cells as numbers; NaN for one that is none such, missing or too large."""
+    texts = [_text(cell).strip() for cell in cells]
+    numbers = numbers_by(texts, convention.decimal, convention.affix)
+    for i, cell in enumerate(cells):
+        if isinstance(cell, int | float):
+            numbers[i] = cell
+        if texts[i] in convention.missing:
+            numbers[i] = np.nan
+    numbers[~(np.abs(numbers) < _LARGEST)] = np.nan
+    return numbers
 
 
 def _text(cell):
