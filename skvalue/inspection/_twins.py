@@ -2,17 +2,22 @@
 
 import numpy as np
 from scipy.spatial.distance import cdist
+from sklearn import get_config
 from sklearn.utils import (
     Bunch,
     check_array,
     check_consistent_length,
     check_random_state,
+    gen_batches,
 )
 
 from .._utils.checks import check_names, check_positive
 
 # Rows of a label that a party must have besides the row itself.
 _MIN_OTHER_ROWS = 3
+
+# Arrays of distances that are there at one time.
+_N_ARRAYS = 6
 
 
 def twin_parties(X, y, groups, *, threshold=5.0, random_state=0):
@@ -108,9 +113,6 @@ def _count_wins(X, labels, codes, rng):
         of_label = labels == label
         parties = [X[of_label & (codes == i)] for i in range(n_parties)]
         for i, rows in enumerate(parties):
-            # A row is not its own neighbour.
-            distances = cdist(rows, rows)
-            np.fill_diagonal(distances, np.inf)
             for j, other_rows in enumerate(parties):
                 # Ratios depend on the number of rows that are searched, so it is the
                 # same in both parties.
@@ -118,13 +120,30 @@ def _count_wins(X, labels, codes, rng):
                 if i == j or n_searched < _MIN_OTHER_ROWS:
                     continue
                 searched = rng.permutation(other_rows)[:n_searched]
-                ratios = _neighbor_ratios(cdist(rows, searched))
-                own_distances = _draw_columns(distances, n_searched, rng)
-                own_ratios = _neighbor_ratios(own_distances)
-                n_ties = (ratios == own_ratios).sum()
-                wins[i, j] += (ratios < own_ratios).sum() + 0.5 * n_ties
+                wins[i, j] += _count_smaller_ratios(rows, searched, rng)
                 n_trials[i, j] += len(rows)
     return wins, n_trials
+
+
+def _count_smaller_ratios(rows, searched, rng):
+    """Number of rows whose ratio is smaller among the rows that are searched.
+
+    It is compared with the ratio among as many of the other rows of the party itself.
+    """
+    n_smaller = 0.0
+    bytes_per_row = 8 * _N_ARRAYS * len(rows)
+    batch_size = int(get_config()["working_memory"] * 2**20 // bytes_per_row)
+    for batch in gen_batches(len(rows), max(1, batch_size)):
+        ratios = _neighbor_ratios(cdist(rows[batch], searched))
+
+        # A row is not its own neighbour.
+        distances = cdist(rows[batch], rows)
+        own_columns = np.arange(batch.start, batch.stop)
+        distances[np.arange(len(distances)), own_columns] = np.inf
+        own_ratios = _neighbor_ratios(_draw_columns(distances, len(searched), rng))
+        n_ties = (ratios == own_ratios).sum()
+        n_smaller += (ratios < own_ratios).sum() + 0.5 * n_ties
+    return n_smaller
 
 
 def _neighbor_ratios(distances):

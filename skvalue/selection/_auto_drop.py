@@ -1,6 +1,7 @@
 """drop="auto": the fraction to drop by cross-validation, with rows valued per fold."""
 
 from dataclasses import replace
+from numbers import Integral
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -52,7 +53,7 @@ def choose_drop(row_filter, valuer, data, rule):
     """
     groups = data.valuer_params.get("groups")
     cv = row_filter.cv
-    if groups is not None and isinstance(cv, int):
+    if groups is not None and isinstance(cv, Integral):
         cv = GroupKFold(cv)
     splitter = check_cv(cv, data.y, classifier=rule.has_classes)
     scorer = check_scoring(row_filter.estimator, scoring=row_filter.scoring)

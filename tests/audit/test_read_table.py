@@ -1,9 +1,11 @@
 """Tables from files: right, asked or refused, and never wrong in silence."""
 
+import csv
 import re
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from time import perf_counter
+from time import perf_counter, sleep
 
 import numpy as np
 import pytest
@@ -352,6 +354,23 @@ def test_a_field_of_any_length_is_read(cell, read):
     lines = [f"{i % 7},{cell if i == 5 else 'short'},v{i % 2}" for i in range(60)]
     text = read("\n".join(["i,doc,y", *lines])).frame["doc"][5]
     assert len(text) == len(cell.strip('"').strip())
+
+
+def test_threads_that_read_leave_the_limit_of_fields_as_it_was(tmp_path, monkeypatch):
+    path = tmp_path / "table.csv"
+    path.write_text("a,b\n1,2\n")
+    set_limit = csv.field_size_limit
+    limit = set_limit()
+
+    def set_slowly(*arguments):
+        former = set_limit(*arguments)
+        sleep(0.002)  # so that other threads run
+        return former
+
+    monkeypatch.setattr(csv, "field_size_limit", set_slowly)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(read_table, [path] * 8))
+    assert set_limit() == limit
 
 
 WIDE = ",".join(f"c{i}" for i in range(10_001)) + "\n" + "1," * 10_000

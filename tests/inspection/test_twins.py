@@ -4,6 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 from skvalue.inspection import twin_parties
@@ -83,6 +84,13 @@ def test_exact_copies_are_found_between_all_names_of_a_party():
     expected = {frozenset(pair) for pair in combinations(own_names, 2)}
     assert {frozenset(pair[:2]) for pair in pairs} == expected
     assert all(np.diff([z for *_, z in pairs]) <= 0)
+
+
+def test_blocks_of_rows_give_the_same_bits():
+    rows = theft(*honest_rows("digits", 0), np.random.default_rng(0))
+    expected = twin_parties(*rows).z
+    with config_context(working_memory=0.02):  # about ten rows in a block
+        np.testing.assert_array_equal(twin_parties(*rows).z, expected)
 
 
 def test_few_rows_are_not_tested():

@@ -157,7 +157,8 @@ class TestRowsAndMetadata:
         model.fit(X, y, X_val=X, y_val=y, sample_weight=X[:, 1] + 0.5)
         assert lengths == [(24, 24, 24)] + [(16, 24, 24)] * 3
 
-    def test_auto_keeps_groups_together(self, first_column, rows):
+    @pytest.mark.parametrize("cv", [4, np.int64(4)], ids=["int", "numpy"])
+    def test_auto_keeps_groups_together(self, cv, first_column, rows):
         X, y = repeated(rows, 4)
         groups = np.arange(24) % 8
         seen_groups = []
@@ -167,9 +168,8 @@ class TestRowsAndMetadata:
                 seen_groups.append(groups)
                 return super().fit(X, y, groups=groups)
 
-        ValueFilteredClassifier(Recorder(), Valuer(), drop="auto", cv=4).fit(
-            X, y, groups=groups
-        )
+        model = ValueFilteredClassifier(Recorder(), Valuer(), drop="auto", cv=cv)
+        model.fit(X, y, groups=groups)
         assert [len(set(groups)) for groups in seen_groups] == [8, 6, 6, 6, 6]
         # All three rows of a group, or none.
         for groups in seen_groups:

@@ -8,7 +8,7 @@ from ..._utils.output_files import check_outputs
 from ..._utils.writing import write_files
 from .. import check_table, corrections_to_csv
 from ..checks import SEVERITIES, rows_shown
-from ..reading import is_folder
+from ..reading import FIRST_ROW, is_folder
 from ._options import CHECKS, OF_CHECKS, TABLE, new_command
 from ._rows import read_rows
 
@@ -59,7 +59,7 @@ def report_findings(findings, rows, options):
     for finding in findings:
         # Those of the labels of the file were printed with the table.
         if finding not in rows.findings:
-            print(_line(finding, rows.numbers + 2))
+            print(_line(finding, rows.numbers + FIRST_ROW))
     counts = Counter(finding.severity for finding in findings)
     print(f"checks: {_summary(counts)}.")
 
@@ -105,13 +105,13 @@ def _to_json(findings, rows):
     entries = []
     for finding in findings:
         of_file = rows.numbers_val if finding.of_validation else rows.numbers
-        numbers = (2 + of_file).tolist()
+        numbers = (of_file + FIRST_ROW).tolist()
         entry = asdict(finding)
         entry["rows"] = [numbers[row] for row in finding.rows]
         entry["cells"] = [(numbers[row], column) for row, column in finding.cells]
         entry["fix"] = [(numbers[row], column, new) for row, column, new in finding.fix]
         if finding.kind == "missing labels":
-            entry["rows"] = (rows.reading.unlabelled + 2).tolist()
+            entry["rows"] = (rows.reading.unlabelled + FIRST_ROW).tolist()
         entries.append(entry)
     record = {"format": "skvalue.findings", "version": 1, "findings": entries}
     return json.dumps(record, indent=1, default=float)

@@ -10,7 +10,7 @@ from ..._utils.output_files import KINDS, check_outputs, ending_of, write_frame
 from ..._utils.untrusted import refuse
 from ..._utils.writing import write_files
 from ...selection import ValueFilter, label_caps
-from ..reading import is_folder
+from ..reading import FIRST_ROW, is_folder
 from ._fix import read_report
 from ._kept import kept_rows
 from ._methods import DETECTOR, METHODS, make_valuer
@@ -201,7 +201,8 @@ def _wrong_rows(report, rows):
         refuse("--from", rule, report)
     labels = list(map(str, rows.labels.tolist()))
     labels_before = list(map(str, report.labels.tolist()))
-    if labels != labels_before or (rows.numbers + 2 != report.numbers).any():
+    numbers = rows.numbers + FIRST_ROW
+    if labels != labels_before or (numbers != report.numbers).any():
         raise ValueError(
             "--from must be the report of this table, which has not changed since. Got "
             "other labels, or other rows."
@@ -248,7 +249,7 @@ def _with_reasons(dropped, table):
     """The dropped rows, lowest value first, after their number, value and reason."""
     rows = table.iloc[dropped["row"]]
     columns = {
-        "dropped_row": rows.index + 2,
+        "dropped_row": rows.index + FIRST_ROW,
         "dropped_value": dropped["value"],
         "dropped_reason": dropped["reason"],
     }

@@ -13,6 +13,7 @@ from ...labels import find_duplicates, label_spellings
 from .. import Correction, Finding, Reading, read_table
 from ..checks import SEVERITIES, find_spellings
 from ..reading import (
+    FIRST_ROW,
     FOR_MODELS,
     LABEL,
     SHOWN,
@@ -88,7 +89,9 @@ class Rows:
             if finding.kind == "missing labels":
                 for number in self.reading.unlabelled.tolist():
                     corrections.append(
-                        Correction(number + 2, target, "", "", "no label", False)
+                        Correction(
+                            number + FIRST_ROW, target, "", "", "no label", False
+                        )
                     )
             if finding.kind == "equal rows" and finding.severity == "warning":
                 corrections += self._removals_of_copies(target)
@@ -100,12 +103,12 @@ class Rows:
         for row, code in enumerate(find_duplicates(self.X).codes.tolist()):
             earlier = first_rows.setdefault(code, row)
             if earlier < row and self.y[earlier] == self.y[row]:
-                number = self.numbers[earlier] + 2
+                number = self.numbers[earlier] + FIRST_ROW
                 why = f"equals row {number}: accept = remove leaves it out"
                 yield self._correction(row, target, None, why, False)
 
     def _correction(self, row, target, new, why, accept):
-        number = int(self.numbers[row]) + 2
+        number = int(self.numbers[row]) + FIRST_ROW
         return Correction(number, target, str(self.labels[row]), new, why, accept)
 
     def fit_arguments(self):
@@ -295,7 +298,7 @@ def _missing_labels(reading, target):
     """The finding of rows that were left out, since they have no label."""
     n_lost = len(reading.unlabelled)
     n_rows = len(reading.frame) + n_lost
-    numbers = format_values((reading.unlabelled + 2).tolist(), _SHOWN)
+    numbers = format_values((reading.unlabelled + FIRST_ROW).tolist(), _SHOWN)
     sentence = (
         f"{n_lost} of {n_rows} rows have no label and are left out: rows {numbers}."
     )

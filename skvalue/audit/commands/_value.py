@@ -10,6 +10,7 @@ from sklearn.metrics import get_scorer_names
 from ..._utils.output_files import KINDS, check_outputs, pandas, write_frame
 from ..._utils.sklearn import safe_indexing
 from ..._utils.writing import write_files
+from ..reading import FIRST_ROW
 from ._methods import METHODS, PRIVATE, make_valuer
 from ._options import PRIVACY, TABLE, ledger_of, new_command, refuse_privacy
 from ._private_rows import read_private_rows, silent
@@ -103,7 +104,7 @@ def _run(options):
         watched(valuer).fit(rows.X, rows.y, **rows.fit_arguments())
 
     if rows.groups is None:
-        columns = {"row": rows.numbers + 2}
+        columns = {"row": rows.numbers + FIRST_ROW}
         if rows.pictures is not None:
             columns["path"] = rows.reading.frame["path"].to_numpy()
         what = "rows"

@@ -11,6 +11,7 @@ import csv
 import io
 import re
 import sys
+import threading
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ _PLAIN = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
 _NUMERIC = 0.8  # fraction of plain numbers, above which a column is one of numbers
 _TITLES = 5  # lines at the start that may be a title
 _TRIED = 100  # rows that are looked at for a reason
+_LIMIT_LOCK = threading.RLock()  # while the limit of the fields of `csv` is another one
 
 
 @dataclass(frozen=True)
@@ -116,12 +118,16 @@ def split(text, separator=None, skip_lines=0, header=None):
 
 @contextmanager
 def wide_fields():
-    """Context in which fields of any length are read: a long text is one."""
-    former = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
-    try:
-        yield
-    finally:
-        csv.field_size_limit(former)
+    """Context in which fields of any length are read: a long text is one.
+
+    The limit is that of the process: a thread waits for another one in this context.
+    """
+    with _LIMIT_LOCK:
+        former = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
+        try:
+            yield
+        finally:
+            csv.field_size_limit(former)
 
 
 def _parse(lines, start, separator):
