@@ -1,14 +1,19 @@
 """Copies of rows: clusters of rows of one label within a radius."""
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
+from sklearn import get_config
 from sklearn.neighbors import NearestNeighbors
+
+from .._utils.row_groups import merge_pairs
 
 # Fraction of honest rows that have an honest neighbour within the radius.
 _MERGED = 0.01
 
 # Distances up to this are those of equal rows.
 _ZERO = 1e-9
+
+# Bytes that a pair of neighbours takes in `copy_clusters`.
+_PAIR_BYTES = 128
 
 
 def copy_radius(X_val, y_val, n, metric="euclidean"):
@@ -58,6 +63,9 @@ def copy_radius(X_val, y_val, n, metric="euclidean"):
 def copy_clusters(X, y, radius, metric="euclidean"):
     """Cluster rows: those of one label that are at most `radius` apart are connected.
 
+    The pairs of neighbours in memory fit into scikit-learn's `working_memory`, also
+    where all rows are equal.
+
     Parameters
     ----------
     X : ndarray of shape (n, n_features)
@@ -72,7 +80,7 @@ def copy_clusters(X, y, radius, metric="euclidean"):
     Returns
     -------
     clusters : ndarray of int of shape (n,)
-        Cluster of each row.
+        Cluster of each row, numbered in the order of their first rows.
 
     Examples
     --------
@@ -82,8 +90,32 @@ def copy_clusters(X, y, radius, metric="euclidean"):
     [0, 0, 1]
     """
     neighbors = NearestNeighbors(radius=max(radius, _ZERO), metric=metric).fit(X)
-    graph = neighbors.radius_neighbors_graph(X).tocoo()
-    graph.data = (y[graph.row] == y[graph.col]).astype(np.int8)
-    graph.eliminate_zeros()
-    _, clusters = connected_components(graph, directed=False)
-    return clusters
+    n = len(X)
+    most_pairs = get_config()["working_memory"] * 2**20 / _PAIR_BYTES
+    # Blocks of random rows have about the same numbers of neighbours. In the first one
+    # all rows may be.
+    order = np.random.default_rng(0).permutation(n)
+    size = max(1, int(most_pairs / n))
+
+    clusters = np.arange(n)
+    pairs = [np.zeros((0, 2), dtype=np.int64)]
+    n_pairs = 0
+    start = 0
+    while start < n:
+        block = order[start : start + size]
+        start += size
+        graph = neighbors.radius_neighbors_graph(X[block]).tocoo()
+        rows = block[graph.row]
+        others = graph.col
+        is_new = (y[rows] == y[others]) & (clusters[rows] != clusters[others])
+        pairs.append(np.column_stack([rows[is_new], others[is_new]]))
+        n_pairs += len(pairs[-1])
+        # Merging takes time in proportion to n: it waits until there is much to merge.
+        if n_pairs >= n:
+            clusters = merge_pairs(clusters, np.concatenate(pairs))
+            pairs = pairs[:1]
+            n_pairs = 0
+        mean_neighbors = graph.nnz / len(block)
+        fitting = most_pairs / max(1.0, 2 * mean_neighbors)
+        size = max(1, int(min(4 * size, fitting)))
+    return merge_pairs(clusters, np.concatenate(pairs))

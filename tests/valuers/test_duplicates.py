@@ -1,7 +1,10 @@
 """`duplicates="quotient"`: copies within a radius are not paid; others are."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import (
     load_breast_cancer,
@@ -219,6 +222,28 @@ def test_equal_points_give_the_radius_zero():
 def test_rows_of_one_label_within_the_radius_are_connected(y, radius, expected):
     chain = np.arange(4.0)[:, None]
     assert copy_clusters(chain, np.array(y), radius).tolist() == expected
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_clusters_are_the_same_in_little_memory(metric):
+    X = np.round(two_classes(4, 300, 2).X) + 0.5
+    y = np.arange(300) % 2
+    expected = copy_clusters(X, y, 0.01, metric)
+    assert 2 < len(np.unique(expected)) < 200
+    with config_context(working_memory=0):
+        np.testing.assert_array_equal(copy_clusters(X, y, 0.01, metric), expected)
+
+
+def test_memory_for_equal_rows_is_bounded():
+    """All pairs of 1,000 rows are a million, of at least 16 bytes."""
+    X, y = np.ones((1000, 2)), np.zeros(1000)
+    tracemalloc.start()
+    with config_context(working_memory=2):
+        clusters = copy_clusters(X, y, 0.1)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert not clusters.any()
+    assert peak < 4 * 2**20
 
 
 def gain_of_copies(problem, step, valuer):
