@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
-from ..neighbors import Rows, read_rows
+from ..neighbors import Rows, as_rows, read_rows
 from ._containers import is_frame, is_numeric
 
 _BLOCK = 2**22  # numbers in a block that is read at a time
@@ -82,10 +82,10 @@ def row_hashes(X):
 
 def _row_contents(X):
     """Yield each row of sparse rows, a frame or an array of objects, as bytes."""
+    if sparse.issparse(X):
+        X = as_rows(X)  # without stored zeros and repeated entries
     X = read_rows(X)
     if sparse.issparse(X):
-        X = sparse.csr_array(X)
-        X.sum_duplicates()
         columns = X.indices.astype(np.int64)
         for start, stop in pairwise(X.indptr):
             yield columns[start:stop].tobytes() + X.data[start:stop].tobytes()

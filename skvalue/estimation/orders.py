@@ -224,7 +224,7 @@ class OrderDesign(Design):
             moments = moments.add(contributions, bias)
         pending.n_added += len(starts) * self.n_orders
         n_coalitions = len(starts) * self.cost
-        if self.truncation:
+        if self.truncation is not None:
             n_coalitions = pending.n_evaluated
         self._advance(moments, len(starts), n_coalitions)
 

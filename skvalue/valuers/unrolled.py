@@ -1,5 +1,6 @@
 """Unrolled values: derivatives of a utility by the rows' weights, through training."""
 
+from itertools import chain
 from numbers import Integral, Real
 from typing import NamedTuple
 
@@ -8,7 +9,6 @@ from sklearn.preprocessing import StandardScaler
 
 from .._utils.checks import seed_of
 from .._utils.sklearn import Interval, StrOptions
-from .._utils.warned import warn
 from ..base import BaseInSampleValuer, Capabilities, Result
 from ..derivatives import LinearRowModel, Utility
 from ..derivatives.optimizers import OPTIMIZERS, SCHEDULES, Optimizer
@@ -283,7 +283,7 @@ class UnrolledValuer(BaseInSampleValuer):
         if not results:
             return None
 
-        self._warn_of_far_values(results, optimizer)
+        self._warn_of_far_values(results, optimizer, run)
         values = np.array([result.values for result in results])
         attributes = {}
         if len(results) > 1:
@@ -320,14 +320,10 @@ class UnrolledValuer(BaseInSampleValuer):
             float(eps),
         )
 
-    def _warn_of_far_values(self, results, optimizer):
+    def _warn_of_far_values(self, results, optimizer, run):
         """Warn if the largest value of a training is far from what a removal does."""
-        far = [
-            largest
-            for result in results
-            for largest in result.largest
-            if largest.is_far
-        ]
+        largest_values = chain.from_iterable(result.largest for result in results)
+        far = [largest for largest in largest_values if largest.is_far]
         if not far:
             return
         worst = max(far, key=lambda largest: abs(largest.value))
@@ -337,7 +333,7 @@ class UnrolledValuer(BaseInSampleValuer):
                 f", or a larger eps than {optimizer.eps:g}: AdamW amplifies small mean "
                 "gradients"
             )
-        warn(
+        run.warn(
             f"The value of row {worst.row} is {worst.value:.3g}, but training without "
             f"it lowers the utility by {worst.effect:.3g}: what removals do is not of "
             f"first order here. Use {cure}.",

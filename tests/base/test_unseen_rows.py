@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 from exact_valuers import each_exact_and_engine, problem
+from scipy import sparse
 from sklearn.base import clone
 
 from skvalue import DataShapleyValuer, KNNShapleyValuer
+from skvalue.base import row_hashes
 
 
 @each_exact_and_engine
@@ -104,3 +106,16 @@ def test_float32_rows_are_found_again(rng):
     valuer = KNNShapleyValuer().fit(X, y)
     values = valuer.transform(X.astype(np.float64))[:, 0]
     np.testing.assert_allclose(values, valuer.values_)
+
+
+@pytest.mark.parametrize("from_csr", [sparse.csr_array, sparse.csc_array])
+def test_sparse_rows_are_equal_however_they_are_stored(from_csr):
+    """A repeated entry is a sum, and stored zeros are none."""
+    data, columns = [1.0, 2.0, 0.0, 5.0], [0, 0, 2, 1]
+    X = from_csr(sparse.csr_array((data, columns, [0, 2, 4]), shape=(2, 3)))
+    stored = X.data.copy(), X.indices.copy()
+    expected = row_hashes(sparse.csr_array([[3.0, 0.0, 0.0], [0.0, 5.0, 0.0]]))
+    np.testing.assert_array_equal(row_hashes(X), expected)
+    # The array of the user is the same as before.
+    np.testing.assert_array_equal(X.data, stored[0])
+    np.testing.assert_array_equal(X.indices, stored[1])

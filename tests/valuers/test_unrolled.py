@@ -444,3 +444,15 @@ def test_values_far_from_what_removals_do_are_reported(name, n, eps, learning_ra
         assert f"a larger eps than {eps:g}" in messages[0]
     assert is_far <= bool(messages)
     assert is_far or eps > 1e-8 or name not in ("diabetes", "iris")
+
+
+def test_the_report_comes_after_the_values():
+    X, y, X_val, y_val = rows_of("iris", 39)
+    valuer = UnrolledValuer(
+        optimizer="adamw", eps=1e-8, learning_rate=0.05, random_state=0
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ImpreciseValuesWarning)
+        with pytest.raises(ImpreciseValuesWarning):
+            valuer.fit(X, y, X_val=X_val, y_val=y_val)
+    assert valuer.values_.shape == (39,)
