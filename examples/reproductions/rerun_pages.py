@@ -80,6 +80,8 @@ def run(name, command, folder):
     if path.exists():
         return "is there already"
 
+    # Before the run: a package that is missing is found out at once.
+    heading = f"{stamp(*PACKAGES)}\n$ {shlex.join(command)}\n\n"
     start = time.perf_counter()
     done = subprocess.run(
         command,
@@ -90,7 +92,6 @@ def run(name, command, folder):
     )
     seconds = time.perf_counter() - start
 
-    heading = f"{stamp(*PACKAGES)}\n$ {shlex.join(command)}\n\n"
     if done.returncode:
         path.with_suffix(".failed.txt").write_text(heading + done.stdout)
         return f"failed with code {done.returncode} after {seconds:.0f} s"
