@@ -12,9 +12,9 @@ from skvalue.estimation.process import (
     HyperPrior,
     ProcessDesign,
     allocate,
+    blend_seconds,
     condition,
     fit_process,
-    fit_seconds,
     plan_masses,
     semivalue_posterior,
     size_masses,
@@ -335,10 +335,11 @@ def test_there_is_nothing_left_to_fit_after_an_estimate():
 
 
 def test_expected_seconds_grow_with_the_number_of_coalitions():
-    assert 0 < fit_seconds(100, 14) < fit_seconds(1000, 14) < fit_seconds(4000, 14)
+    seconds = [blend_seconds(m, 14) for m in (100, 1000, 4000)]
+    assert 0 < seconds[0] < seconds[1] < seconds[2]
     design = play(GAMES["votes"], "process", "shapley", 12)
     # Before 100 coalitions there are plans, of fits, at 30 and 60.
-    assert design.expected_seconds(100) > fit_seconds(100, 10)
+    assert design.expected_seconds(100) > blend_seconds(100, 10)
     other = play(GAMES["votes"], "stratified", "shapley", 40)
     assert other.expected_seconds(100) == other.closing_seconds == 0
 
@@ -351,7 +352,7 @@ def test_a_fit_takes_about_the_expected_time(n_coalitions):
     design.values()
     design.variances()
     seconds = thread_time() - start
-    assert seconds / 5 < fit_seconds(n_coalitions, 10) < 5 * seconds
+    assert seconds / 5 < blend_seconds(n_coalitions, 10) < 5 * seconds
 
 
 # Nothing changes the bits -------------------------------------------------------------

@@ -5,6 +5,16 @@ closed form, so that each of few evaluations is used for all players and for any
 semivalue.
 """
 
+from .blend import (
+    MANY_COALITIONS,
+    Blend,
+    blend_pair_posterior,
+    blend_posterior,
+    blend_seconds,
+    fit_blend,
+    left_out_errors,
+    rest_weight,
+)
 from .closed_forms import pair_covariances, prior_variances, utility_covariances
 from .design import (
     MAX_COALITIONS,
@@ -17,8 +27,8 @@ from .design import (
 from .fit import (
     condition,
     fit_process,
-    fit_seconds,
     pair_posterior,
     semivalue_posterior,
 )
 from .kernel import Hyper, HyperPrior, covariance, negative_log_posterior
+from .trees import Leaves, cross_fit

@@ -51,6 +51,22 @@ def pair_weights(q):
     return both, one, none
 
 
+def utility_weights(masks, q):
+    """Weights of the utilities of coalitions in the semivalues, both (m, n)."""
+    joined, left = semivalue_weights(q)
+    sizes = masks.sum(axis=1)
+    return np.where(masks, joined[sizes][:, None], -left[sizes][:, None])
+
+
+def utility_pair_weights(masks, q):
+    """As `utility_weights`, in the interactions of pairs, (m, n (n - 1) / 2)."""
+    both, one, none = pair_weights(q)
+    first, second = np.array(list(combinations(range(masks.shape[1]), 2))).T
+    n_members = masks[:, first].astype(np.int64) + masks[:, second]
+    sizes = masks.sum(axis=1)
+    return np.stack([none, -one, both])[n_members, sizes[:, None]]
+
+
 # Semivalues ---------------------------------------------------------------------------
 
 
@@ -89,8 +105,7 @@ def utility_covariances(masks, hyper, q):
     covariances += hyper.main_variance / (n / 4) * scales[:, None] * values
 
     # White noise: of the coalition itself.
-    weights = np.where(masks, joined[sizes][:, None], -left[sizes][:, None])
-    covariances += hyper.noise(sizes)[:, None] * weights
+    covariances += hyper.noise(sizes)[:, None] * utility_weights(masks, q)
 
     # Interactions, in tiles of coalitions.
     for tile in _tiles(len(masks), n):
@@ -325,9 +340,7 @@ def pair_covariances(masks, hyper, q):
     covariances += hyper.main_variance / (n / 4) * scales[:, None] * values
 
     # White noise: of the coalition itself.
-    n_members = masks[:, first].astype(np.int64) + masks[:, second]
-    weights = np.stack([none, -one, both])[n_members, sizes[:, None]]
-    covariances += hyper.noise(sizes)[:, None] * weights
+    covariances += hyper.noise(sizes)[:, None] * utility_pair_weights(masks, q)
 
     for tile in _tiles(len(masks), n):
         covariances[tile] += _pair_products(masks[tile], hyper, (both, one, none))

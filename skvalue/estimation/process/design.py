@@ -17,20 +17,22 @@ import numpy as np
 from ..._utils.parallel import one_thread
 from ...samplers import draw_distinct
 from ..design import Design, Moments, is_shapley
+from .blend import (
+    BlendHyper,
+    blend_pair_posterior,
+    blend_posterior,
+    blend_seconds,
+    condition_blend,
+    fit_blend,
+)
 from .closed_forms import semivalue_weights
 from .fit import (
     STEPS,
-    condition,
-    fit_best_process,
     fit_process,
-    fit_seconds,
     is_constant,
-    pair_posterior,
     plan_seconds,
-    semivalue_posterior,
     unexplained_by_size,
 )
-from .kernel import Hyper
 
 MAX_PLAYERS = 32
 MAX_COALITIONS = 4096  # whose covariance matrix is factorised
@@ -56,10 +58,10 @@ class Count(Moments):
 
 @dataclass(frozen=True)
 class _Fitted:
-    """Hyperparameters fitted to a number of coalitions; None for equal utilities."""
+    """What was fitted to a number of coalitions."""
 
     count: int
-    hyper: Hyper | None
+    hyper: BlendHyper
 
 
 @dataclass(frozen=True)
@@ -275,7 +277,7 @@ class ProcessDesign(Design):
     # Time of fits ---------------------------------------------------------------------
 
     def expected_seconds(self, n_coalitions):
-        seconds = fit_seconds(n_coalitions, self.n)
+        seconds = blend_seconds(n_coalitions, self.n)
         _, start_of_plan = self._plan_of(0)
         while start_of_plan < n_coalitions:
             seconds += plan_seconds(start_of_plan, self.n)
@@ -288,7 +290,7 @@ class ProcessDesign(Design):
         is_estimated = self._estimate is not None and self._estimate.count == count
         seconds = 0.0
         if count > 0 and not is_estimated:
-            seconds = fit_seconds(count, self.n)
+            seconds = blend_seconds(count, self.n)
         # A fit precedes the next coalition if that is the first of a plan.
         start_of_plan, _ = self._plan_of(self.block)
         if self.block == start_of_plan and self.block > 0 and self.blocks_left:
@@ -302,34 +304,32 @@ class ProcessDesign(Design):
         n_needed = min(_FEWEST_FOR_ERRORS * self.n, self.n_blocks)
         return self.moments.count >= n_needed
 
-    def _process(self):
-        """The process given all coalitions so far; None if utilities are equal."""
+    def _blend(self):
+        """The blend given all coalitions so far; None if utilities are equal."""
         count = self.moments.count
         masks, utilities = self._known()
         if is_constant(utilities):
             return None
         with one_thread():
             if self._fitted is not None and self._fitted.count == count:
-                return condition(self._fitted.hyper, masks, utilities)
-            process = fit_best_process(masks, utilities)
-        self._fitted = _Fitted(count, process.hyper)
-        return process
+                return condition_blend(self._fitted.hyper, masks, utilities)
+            hyper, blend = fit_blend(masks, utilities)
+        self._fitted = _Fitted(count, hyper)
+        return blend
 
     def _estimated(self):
         """Values and errors from all coalitions so far."""
         count = self.moments.count
         if self._estimate is not None and self._estimate.count == count:
             return self._estimate
-        process = self._process()
-        if process is None:
+        blend = self._blend()
+        if blend is None:
             value = self.q[0] * (self.full - self.empty_utility)
             values = np.full(self.n, value)
             errors = np.zeros(self.n)
         else:
             with one_thread():
-                values, errors = semivalue_posterior(
-                    process, self.q, self.empty_utility
-                )
+                values, errors = blend_posterior(blend, self.q, self.empty_utility)
         self._estimate = _Estimate(count, values, errors)
         return self._estimate
 
@@ -358,12 +358,12 @@ class ProcessDesign(Design):
         ``q``, (n - 1,), are the probabilities of the sizes that a pair joins.
         """
         first, second = np.array(list(combinations(range(self.n), 2))).T
-        process = self._process()
-        if process is None:
+        blend = self._blend()
+        if blend is None:
             of_pairs = q[0] * (self.empty_utility - self.full)
         else:
             with one_thread():
-                of_pairs = pair_posterior(process, q, self.empty_utility)
+                of_pairs = blend_pair_posterior(blend, q, self.empty_utility)
         interactions = np.zeros((self.n, self.n))
         interactions[first, second] = of_pairs
         interactions[second, first] = of_pairs

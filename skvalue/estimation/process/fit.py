@@ -44,11 +44,13 @@ _MANY_COALITIONS = 999
 
 # Work of a fit, for forecasts of its time, relative to one evaluation of the log
 # posterior of as many coalitions as hyperparameters are fitted to: of conditioning as
-# many on their utilities, which grows with the cube of their number, and of the closed
-# forms of a coalition, which grow with that of the number of players.
+# many on their utilities, which grows with the cube of their number, of the closed
+# forms of a coalition, which grow with that of the number of players, and of boosted
+# trees, for each coalition.
 _N_CONDITIONS = 4  # those that raise the noise included
 _CONDITION_WORK = 0.3
 _CLOSED_FORM_WORK = 1.5e-6
+_TREES_WORK = 0.035
 
 _CONSTANT = 1e-12  # range of utilities, relative to the largest, that is rounding
 _JITTER_STEPS = 6
@@ -143,15 +145,23 @@ def fit_best_process(masks, utilities):
     return process
 
 
-def fit_seconds(m, n):
+def fit_seconds(m, n, with_trees):
     """Seconds that `fit_best_process` and its posterior are expected to take here.
 
     From the measured time of an evaluation of the log posterior, for m coalitions of n
-    players. On games of data, within a factor of three.
+    players; `with_trees` adds a process of what boosted trees leave, and these trees.
+    On games of data, within a factor of three.
     """
     n_fits = 1 if m < _MANY_COALITIONS else 2
-    closed_forms = _CLOSED_FORM_WORK * m * n**3 * _step_seconds(_MOST_FITTED, n)
-    return n_fits * _one_fit_seconds(m, n, STEPS) + closed_forms
+    n_processes = 1
+    work = 0.0
+    if with_trees:
+        n_fits += 1
+        n_processes += 1
+        work += _TREES_WORK * m
+    work += n_processes * _CLOSED_FORM_WORK * m * n**3
+    fits = n_fits * _one_fit_seconds(m, n, STEPS)
+    return fits + work * _step_seconds(_MOST_FITTED, n)
 
 
 def plan_seconds(m, n):
