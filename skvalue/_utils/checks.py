@@ -12,6 +12,7 @@ from ..exceptions import ParameterError
 from .containers import as_numpy
 
 RELATIONS = ("null", "add_remove", "replace")  # neighbouring relations
+MAX_EPSILON = 1e12  # above it, rounding decides what noise has an epsilon
 
 
 @contextmanager
@@ -257,7 +258,14 @@ def _is_finite_number(value):
 def check_epsilon(epsilon, name="epsilon"):
     """Return epsilon as a float, or refuse it."""
     hint = " (smaller is more private, 1 is a common choice)"
-    return check_positive(epsilon, name, hint)
+    epsilon = check_positive(epsilon, name, hint)
+    if epsilon > MAX_EPSILON:
+        raise ParameterError(
+            name,
+            f"must be at most {MAX_EPSILON:g}: one that is above 20 protects nothing. "
+            f"Got {epsilon!r}.",
+        )
+    return epsilon
 
 
 def check_delta(delta, name="delta"):

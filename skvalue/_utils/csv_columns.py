@@ -69,15 +69,30 @@ def read_columns(path, names, separator=","):
         content = file.read()
     cells = []
     numbers = []
-    # Other characters that end lines would make two rows of one.
-    for number, line in enumerate(content.split(b"\n"), start=1):
-        if number == 1 or not line.strip():
-            continue
+    lines = content.split(b"\n")[1:]
+    for number, line in numbered_rows(lines, len(header)):
         entries = _split(_text_of(line), separator)
         is_whole = len(entries) == len(header)
         cells.append([entries[place] for place in places] if is_whole else None)
-        numbers.append(number)
+        numbers.append(number + 2)
     return CsvColumns(str(path), tuple(names), cells, numbers)
+
+
+def numbered_rows(lines, n_columns):
+    """Yield the place and the bytes of each line that is a row.
+
+    Lines are what a file is split into at b"\\n": other characters that end lines would
+    make two rows of one. A line without a separator is no row of several columns, if it
+    has only spaces. In a file of one column it is a row without an entry, unless it is
+    what follows the last end of a line; if it were left out, the number of rows would
+    tell of it. Tabs are separators, and no spaces.
+    """
+    last = len(lines) - 1
+    for place, line in enumerate(lines):
+        is_blank = not line.strip(b" \r")
+        is_row = n_columns == 1 and place < last
+        if not is_blank or is_row:
+            yield place, line
 
 
 def _text_of(line):

@@ -41,10 +41,11 @@ def split_ending(path):
 def check_outputs(options, kinds, inputs):
     """Refuse, before any work, files that could not be written, or are used otherwise.
 
-    ``kinds``: option -> what the name of its file may end in; ``inputs``: files that
-    are read.
+    ``kinds``: option -> what the name of its file may end in, or None for any name;
+    ``inputs``: files that are read. A ledger is one of them.
     """
-    used = {os.path.realpath(path) for path in inputs if path is not None}
+    read = [*inputs, getattr(options, "ledger", None)]
+    used = {os.path.realpath(path) for path in read if path is not None}
     for option, endings in kinds.items():
         path = getattr(options, option)
         if path is None:
@@ -53,7 +54,7 @@ def check_outputs(options, kinds, inputs):
         ending = ending_of(path)
         target = os.path.realpath(path)
         folder = os.path.dirname(target)
-        if ending not in endings:
+        if endings is not None and ending not in endings:
             raise ParameterError(
                 name, f"must end in one of {', '.join(endings)}. Got {path}."
             )

@@ -160,6 +160,33 @@ def label_codes(y, classes, name, cure=""):
     return codes.astype(np.min_scalar_type(len(classes) - 1))
 
 
+def codes_or_other(y, classes):
+    """Codes of labels; a label that is no class has the code ``len(classes)``.
+
+    A label that is no label, such as a list or a missing entry, is no class.
+
+    >>> codes_or_other(np.array(["b", "z", "a"]), np.array(["a", "b"])).tolist()
+    [1, 2, 0]
+    """
+    y = one_column(y, "y")
+    # Arrays of objects, and numbers among strings, cannot be searched.
+    if label_kind(y) == label_kind(classes) != "O":
+        codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+        codes = np.where(classes[codes] == y, codes, len(classes))
+    else:
+        code_of = {label: code for code, label in enumerate(classes.tolist())}
+        codes = np.array([_code_or_other(label, code_of) for label in y.tolist()])
+    return codes.astype(np.min_scalar_type(len(classes)))
+
+
+def _code_or_other(label, code_of):
+    """The code of a label, or the number of classes; a list has no hash."""
+    try:
+        return code_of.get(label, len(code_of))
+    except TypeError:
+        return len(code_of)
+
+
 def _look_up(y, classes):
     """Codes of labels, and the labels that are not in ``classes``.
 
@@ -186,6 +213,23 @@ def label_kind(labels):
     """The kind of an array's dtype, with one letter for all numbers."""
     kind = labels.dtype.kind
     return "n" if kind in "biuf" else kind
+
+
+def refuse_other_kind(y, classes, name, of):
+    """Refuse private labels that are strings where classes are numbers, or reversed.
+
+    None of them would be a class. What an array or a column holds is public; objects
+    may be of either kind.
+    """
+    kinds = {"n": "numbers", "U": "strings", "S": "bytes"}
+    kind = label_kind(y)
+    expected = label_kind(classes)
+    if kind != expected and kind in kinds and expected in kinds:
+        raise ParameterError(
+            name,
+            f"must hold labels of the type of {of}, {kinds[expected]}. Got "
+            f"{kinds[kind]}.",
+        )
 
 
 def _unseen_labels_error(unseen, name, cure=""):

@@ -19,7 +19,7 @@ from ._rows import check_rows
 from ._run import Run
 from ._signal import warn_if_noise_exceeds
 from ._splits import refuse_unseen_labels
-from ._targets import codes_or_other, encode_later, warn_of_numbers
+from ._targets import encode_later, warn_of_numbers
 from ._valuer import BaseScoringValuer, BaseValuer
 from .valuer_checks import check_valuer
 

@@ -9,14 +9,16 @@ from .._utils.checks import (
     one_column,
     redact_errors,
 )
+from .._utils.containers import as_numpy, private_entries
 from .._utils.messages import Message
 from .._utils.targets import (
     check_labels,
     check_target,
     check_task,
+    codes_or_other,
     encode_labels,
     label_codes,
-    label_kind,
+    refuse_other_kind,
 )
 from .._utils.warned import warn
 from ..exceptions import ManyClassesWarning, ParameterError, UnseenLabelsWarning
@@ -71,6 +73,8 @@ def _encode_by_public_labels(y, y_val):
             "classes from it, since the labels of the rows are private. Got one class: "
             f"{format_values(classes)}.",
         )
+    y = one_column(y, "y")
+    refuse_other_kind(y, classes, "y", "y_val")
     return classes, codes_or_other(y, classes), codes_val
 
 
@@ -80,6 +84,7 @@ def private_target(y):
     An error would reveal them; their gradients count as zero.
     """
     with redact_errors("y"):
+        y = private_entries(as_numpy(y))
         y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False)
     return np.where(np.isfinite(y), y, np.nan)
 
@@ -134,23 +139,6 @@ def warn_of_numbers(y, name="y", has_regression=True):
         advice = "For a regression use a valuer with {}, such as KNNShapleyValuer."
         message = Message(name, problem, advice, tasks[:1])
     warn(message, ManyClassesWarning)
-
-
-def codes_or_other(y, classes):
-    """Codes of labels; a label that is no class has the code ``len(classes)``.
-
-    >>> codes_or_other(np.array(["b", "z", "a"]), np.array(["a", "b"])).tolist()
-    [1, 2, 0]
-    """
-    y = one_column(y, "y")
-    # Arrays of objects, and numbers among strings, cannot be searched.
-    if label_kind(y) == label_kind(classes) != "O":
-        codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-        codes = np.where(classes[codes] == y, codes, len(classes))
-    else:
-        code_of = {label: code for code, label in enumerate(classes.tolist())}
-        codes = np.array([code_of.get(label, len(classes)) for label in y.tolist()])
-    return codes.astype(np.min_scalar_type(len(classes)))
 
 
 def encode_later(problem, y, is_private):

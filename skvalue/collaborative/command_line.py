@@ -5,13 +5,15 @@ the mediator scores and rewards the releases (``score``, ``reward``). Everything
 sent is JSON, and is checked as a whole when it is read.
 """
 
+import csv
+import io
 import math
 import os
 from typing import NamedTuple
 
 import numpy as np
 
-from .._utils.checks import check_positive
+from .._utils.checks import check_positive, format_values
 from .._utils.csv_columns import (
     parse_number,
     private_numbers,
@@ -274,17 +276,27 @@ def _reading(options, model):
     return separator, decimal
 
 
-def _label_of(cell, classes):
-    """The class that a cell holds, as its text or its number; None if it has none."""
-    text = cell.strip()
-    for label in classes:
-        if text == str(label):
-            return label
-    number = parse_number(text)
-    for label in classes:
-        if not isinstance(label, str) and number == label:
-            return label
-    return None
+class _Labels:
+    """The classes of a model, by their texts and by their numbers.
+
+    A class "1" is also 1.0, as programs write it in a column with missing entries.
+    """
+
+    def __init__(self, model, decimal):
+        self._decimal = decimal
+        self._by_text = {str(label): label for label in model.classes}
+        self._by_number = {}
+        numbers = [parse_number(text, model.decimal) for text in self._by_text]
+        if len(set(numbers)) == len(numbers):
+            self._by_number = dict(zip(numbers, model.classes))
+
+    def of(self, cell):
+        """The class that a cell holds; None if it has none."""
+        text = cell.strip()
+        if text in self._by_text:
+            return self._by_text[text]
+        number = parse_number(text, self._decimal)
+        return None if math.isnan(number) else self._by_number.get(number)
 
 
 def _read_private(path, model, separator, decimal):
@@ -300,9 +312,10 @@ def _read_private(path, model, separator, decimal):
             model.transform(numbers[:, :d]), model.transform_target(numbers[:, d])
         )
     labels = np.full(len(columns.cells), None, dtype=object)
+    classes = _Labels(model, decimal)
     for i, cells in enumerate(columns.cells):
         if cells is not None:
-            labels[i] = _label_of(cells[d], model.classes)
+            labels[i] = classes.of(cells[d])
     return Rows(model.transform(private_numbers(columns, d, decimal)), labels)
 
 
@@ -317,7 +330,8 @@ def _read_public(path, model):
             model.transform(numbers[:, :d]), model.transform_target(numbers[:, d])
         )
     X = public_numbers(columns, d, model.decimal)
-    labels = [_label_of(cells[d], model.classes) for cells in columns.cells]
+    classes = _Labels(model, model.decimal)
+    labels = [classes.of(cells[d]) for cells in columns.cells]
     if None in labels:
         line = columns.lines[labels.index(None)]
         raise ParameterError(
@@ -368,10 +382,17 @@ def _write_model(options):
                 f"{name!r}.",
             )
     features = [name for name in header if name not in (options.target, *ignored)]
+    if not features:
+        raise ParameterError(
+            str(options.points),
+            f"must have a column besides --target {options.target} and those of "
+            "--ignore. Got none.",
+        )
     columns = read_columns(options.points, (*features, options.target), separator)
     X = public_numbers(columns, len(features), options.decimal)
     cells = [row[-1].strip() for row in columns.cells]
-    y, classes = _targets_of(cells, options)
+    _refuse_constant(options.points, features, X)
+    y, classes = _targets_of(cells, columns.lines, options)
     fields = {"classes": classes} if classes else {"kind": "linear"}
     model = MediatorModel.from_points(
         X,
@@ -394,12 +415,34 @@ def _write_model(options):
     print(f"It tells means and scales of {options.points} to whoever has it.")
 
 
-def _targets_of(cells, options):
+def _refuse_constant(path, features, X):
+    """Refuse a column of public rows that has no scale."""
+    constant = np.flatnonzero(np.ptp(X, axis=0) == 0)
+    if len(constant):
+        name = features[constant[0]]
+        raise ParameterError(
+            str(path),
+            f"must not have a constant column: leave it out by --ignore {name}. Got "
+            f"{name!r}.",
+        )
+
+
+def _targets_of(cells, lines, options):
     """Targets of public rows, and the two classes, or none of a regression."""
-    labels = sorted(set(cells))
+    if "" in cells:
+        raise ParameterError(
+            str(options.points),
+            f"must have an entry in column {options.target!r} of each line. Got none "
+            f"in line {lines[cells.index('')]}.",
+        )
     numbers = np.array([parse_number(cell, options.decimal) for cell in cells])
     are_numbers = bool(np.isfinite(numbers).all())
+    if are_numbers and len(set(numbers)) == 2:
+        cells = _with_one_spelling(cells, numbers)
+    labels = sorted(set(cells))
     if len(labels) == 2:
+        if are_numbers:
+            labels.sort(key=lambda label: parse_number(label, options.decimal))
         if options.positive is not None:
             if options.positive not in labels:
                 raise ParameterError(
@@ -407,16 +450,30 @@ def _targets_of(cells, options):
                     f"must be one of {', '.join(labels)}. Got {options.positive!r}.",
                 )
             labels.sort(key=lambda label: label == options.positive)
-        elif are_numbers:
-            labels.sort(key=parse_number)
         return np.array(cells), tuple(labels)
-    if not are_numbers:
+    if not are_numbers or len(labels) == 1:
         raise ParameterError(
             "--target",
-            "must be a column of numbers, or of two labels. Got "
-            f"{len(labels)} labels in {options.target!r}.",
+            f"must be a column of numbers that differ, or of two labels. Got "
+            f"{len(labels)} in {options.target!r}: {format_values(labels)}.",
+        )
+    if options.positive is not None:
+        raise ParameterError(
+            "--positive",
+            f"must be used with a target of two labels. Got {len(labels)} numbers in "
+            f"{options.target!r}.",
         )
     return numbers, ()
+
+
+def _with_one_spelling(cells, numbers):
+    """Cells of equal numbers, such as 1 and 1.0, with the first shortest of them."""
+    spellings = {}
+    for cell, number in zip(cells, numbers):
+        spelling = spellings.setdefault(number, cell)
+        if len(cell) < len(spelling):
+            spellings[number] = cell
+    return [spellings[number] for number in numbers]
 
 
 def _refuse_existing(path):
@@ -442,7 +499,9 @@ def _ledger_of(options):
 
 
 def _write_release(options):
-    check_outputs(options, {"output": _JSON}, [options.rows, options.model])
+    check_outputs(
+        options, {"output": _JSON, "notes": None}, [options.rows, options.model]
+    )
     _refuse_existing(options.output)
     try:
         check_party(options.party)
@@ -458,13 +517,18 @@ def _write_release(options):
     n_entries = (len(model.columns) + 2) ** 2
     size = _BYTES_OF_NAMES + _BYTES_PER_ENTRY * n_entries
     text = None
+    paths = [options.output]
+    if options.notes is not None:
+        paths.append(options.notes)
     try:
-        with replaced([options.output]) as [file]:
+        with replaced(paths) as [file, *notes_files]:
             # The space is taken before the ledger is charged: a full disk costs
             # nothing.
             file.write(bytes(size))
             file.flush()
             os.fsync(file.fileno())
+            for notes_file in notes_files:
+                notes_file.write(_notes(model, rows).encode())
 
             party.fit(rows.X, rows.y)
             text = NamedRelease(
@@ -482,8 +546,6 @@ def _write_release(options):
             outcome = "the release was made and is printed: keep it"
             print(text)
         raise OSError(f"--output could not be written ({error}); {outcome}.") from error
-    if options.notes is not None:
-        write_files({options.notes: _notes(model, rows)})
     print(f"{options.output}: {os.path.getsize(options.output)} bytes.")
     print(party.privacy_)
 
@@ -687,12 +749,15 @@ def _predict(options):
     if model.kind == "linear":
         predictions = posterior.predict(X)
         predictions = model.target_centre + model.target_scale * predictions
-        lines = [model.target, *map(repr, predictions.tolist())]
+        title = model.target
     else:
-        probabilities = posterior.predict_proba(X)[:, 1]
+        predictions = posterior.predict_proba(X)[:, 1]
         title = f"probability of {model.classes[1]}"
-        lines = [f'"{title}"', *map(repr, probabilities.tolist())]
-    write_files({options.output: "\n".join(lines) + "\n"})
+    # Names of columns may have quotes and commas.
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows([[title], *([repr(number)] for number in predictions.tolist())])
+    write_files({options.output: text.getvalue()})
     print(f"{options.output}: {len(X)} predictions.")
 
 

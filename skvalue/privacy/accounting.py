@@ -12,7 +12,7 @@ from collections import Counter
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from .._utils.checks import check_delta, check_epsilon
+from .._utils.checks import check_delta, check_positive
 from ._lattice import lattice_delta
 from ._pld import compose_plds
 from .events import (
@@ -87,7 +87,7 @@ def get_delta(event, epsilon, relation=None):
     >>> f"{get_delta(DiscreteGaussianEvent(scale=3.73063), 1.0):.3e}"
     '1.035e-05'
     """
-    return delta_of(simplify(event, relation), check_epsilon(epsilon))
+    return delta_of(simplify(event, relation), check_positive(epsilon, "epsilon"))
 
 
 def delta_of(events, epsilon, **grid):

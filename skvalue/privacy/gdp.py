@@ -9,11 +9,20 @@ import math
 from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr, ndtr, roots_legendre
 
-from .._utils.checks import check_delta, check_epsilon, check_positive, check_relation
+from .._utils.checks import (
+    MAX_EPSILON,
+    check_delta,
+    check_epsilon,
+    check_positive,
+    check_relation,
+)
+from ..exceptions import ParameterError
 
 # Relative margin on delta, larger than the rounding errors of `_log_delta` and of D /
 # (D / mu). It changes a noise scale by a relative 1e-11 at most.
 _MARGIN = 1e-10
+
+_MAX_MU = 1e150  # the epsilon of a larger one overflows
 
 _MAX_START = 38  # from here on, no double holds the delta of small mu
 
@@ -29,6 +38,10 @@ def _log_delta(epsilon, mu):
     if mu < 0.01:
         return _log_delta_at_small_mu(epsilon, mu)
     log_first = log_ndtr(mu / 2 - epsilon / mu)
+    if epsilon > MAX_EPSILON:
+        # The second term, less than 1 / mu of the first, would be a difference of large
+        # numbers. Without it delta is larger.
+        return log_first
     log_second = epsilon + log_ndtr(-mu / 2 - epsilon / mu)
     if log_second >= log_first:
         return -math.inf
@@ -89,7 +102,7 @@ def delta_from_mu(epsilon, mu):
     """
     mu = check_positive(mu, "mu")
     if epsilon != 0:
-        epsilon = check_epsilon(epsilon)
+        epsilon = check_positive(epsilon, "epsilon")
     return math.exp(_log_delta(epsilon, mu))
 
 
@@ -111,7 +124,7 @@ def epsilon_from_mu(mu, delta):
     Raises
     ------
     ValueError
-        If mu is not positive or delta is outside (0, 1).
+        If mu is not positive or above 1e150, or delta is outside (0, 1).
 
     References
     ----------
@@ -123,6 +136,10 @@ def epsilon_from_mu(mu, delta):
     1.0
     """
     mu = check_positive(mu, "mu")
+    if mu > _MAX_MU:
+        raise ParameterError(
+            "mu", f"must be at most {_MAX_MU:g}, for a finite epsilon. Got {mu!r}."
+        )
     delta = check_delta(delta)
     return smallest_epsilon(lambda epsilon: math.exp(_log_delta(epsilon, mu)), delta)
 
@@ -163,7 +180,7 @@ def mu_from_epsilon(epsilon, delta):
     Raises
     ------
     ValueError
-        If epsilon is not positive or delta is outside (0, 1).
+        If epsilon is not positive or above 1e12, or delta is outside (0, 1).
 
     References
     ----------
@@ -242,4 +259,6 @@ def detection_ceiling(epsilon, delta, relation="replace"):
     0.663
     """
     steps = 1 if check_relation(relation) == "replace" else 2
+    if check_positive(epsilon, "epsilon") > MAX_EPSILON:
+        return 1.0
     return float(ndtr(steps * mu_from_epsilon(epsilon, delta) / math.sqrt(2)))

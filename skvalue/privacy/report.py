@@ -3,7 +3,7 @@
 import textwrap
 from dataclasses import dataclass
 
-from .._utils.checks import check_delta, check_epsilon, check_relation
+from .._utils.checks import check_delta, check_positive, check_relation
 from .._utils.warned import warn
 from ..exceptions import VoidGuaranteeWarning
 from ._sheet import as_html, as_text
@@ -120,7 +120,7 @@ class PrivacyReport:
             )
         check_relation(self.relation)
         if self.epsilon != 0:
-            check_epsilon(self.epsilon)
+            check_positive(self.epsilon, "epsilon")
         if self.delta != 0:
             check_delta(self.delta)
         for name in ("not_protected", "assumptions"):

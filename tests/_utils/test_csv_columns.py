@@ -36,6 +36,7 @@ FILES = {
     "quoted separators": ('a,"x,y",b\n1,"p,q",2\n', ",", [[1, 2]]),
     "semicolons": ("a;b\n1;2\n", ";", [[1, 2]]),
     "tabs": ("a\tb\n1\t2\n", "\t", [[1, 2]]),
+    "tabs alone": ("a\tb\n\t\n1\t2\n", "\t", [[np.nan, np.nan], [1, 2]]),
     "spaces": (" a , b \n 1 , 2 \n", ",", [[1, 2]]),
     "other bytes": (b"a,\xff,b\n1,\xff,2\n", ",", [[1, 2]]),
     "an open quote": ('a,b\n"1,2\n3,4\n', ",", [[np.nan, np.nan], [3, 4]]),
@@ -64,6 +65,20 @@ def test_public_rows_are_the_same_or_refused_by_their_line(what, write):
     place = "a header alone" if what == "header alone" else "in line 2"
     with pytest.raises(ValueError, match=f"rows.csv must have.*{place}|.*{place}"):
         public_numbers(columns, 2)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("a\n1\n\n3\n", [[1], [np.nan], [3]]),
+        ("a\r\n1\r\n \r\n3\r\n", [[1], [np.nan], [3]]),
+        ("a\n1\n\n", [[1], [np.nan]]),
+        ("a\n\n3", [[np.nan], [3]]),
+    ],
+)
+def test_an_empty_line_is_a_row_of_a_single_column(content, expected, write):
+    columns = read_columns(write(content), ["a"])
+    np.testing.assert_array_equal(private_numbers(columns, 1), expected)
 
 
 @pytest.mark.parametrize(

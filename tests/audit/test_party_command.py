@@ -192,15 +192,79 @@ class TestRowsOfAParty:
         assert command(line) == 0
         assert (tmp_path / "notes.txt").read_text().startswith("0 of 60")
 
-    def test_labels_that_are_numbers_are_read_by_their_number(self, tmp_path):
-        for name, one in (("public", "1"), ("rows", "1")):
+    # Spellings of the two classes in the public file -> in the party's, and classes.
+    @pytest.mark.parametrize(
+        ("public", "private", "classes"),
+        [
+            (("0", "1"), ("0", "1"), ("0", "1")),
+            (("0", "1"), ("0.0", "1.0"), ("0", "1")),
+            (("0.0", "1.0"), ("0", "1"), ("0.0", "1.0")),
+            (("1", "10"), ("1e0", "1e1"), ("1", "10")),
+            (("no", "1"), ("no", "1.0"), ("1", "no")),
+        ],
+    )
+    def test_labels_that_are_numbers_are_read_by_their_number(
+        self, tmp_path, public, private, classes
+    ):
+        for name, (negative, positive) in (("public", public), ("rows", private)):
             columns = patients(np.random.default_rng(3), 60)
-            columns["cured"] = [one if c == "yes" else "0" for c in columns["cured"]]
+            columns["cured"] = [
+                positive if label == "yes" else negative for label in columns["cured"]
+            ]
             write(tmp_path / f"{name}.csv", columns)
         line = f"party model {tmp_path}/public.csv --target cured -o {tmp_path}/m.json"
         assert command(line) == 0
         model = MediatorModel.from_json((tmp_path / "m.json").read_text())
+        assert model.classes == classes
+        line = (
+            f"party release {tmp_path}/m.json {tmp_path}/rows.csv --party c {GUARANTEE}"
+            f" -o {tmp_path}/c.json --notes {tmp_path}/notes.txt"
+        )
+        assert command(line) == 0
+        assert (tmp_path / "notes.txt").read_text().startswith("0 of 60")
+
+    def test_two_spellings_of_a_public_number_are_one_class(self, tmp_path):
+        columns = patients(np.random.default_rng(3), 60)
+        columns["cured"] = ["1" if c == "yes" else "0" for c in columns["cured"]]
+        columns["cured"][columns["cured"].index("1")] = "1.0"
+        write(tmp_path / "public.csv", columns)
+        line = f"party model {tmp_path}/public.csv --target cured -o {tmp_path}/m.json"
+        assert command(f"{line} --positive 1") == 0
+        model = MediatorModel.from_json((tmp_path / "m.json").read_text())
         assert model.classes == ("0", "1")
+
+    @pytest.mark.parametrize("separator", [",", "\t"])
+    def test_a_row_of_missing_cells_is_a_row(self, tmp_path, release, separator):
+        write(tmp_path / "rows.csv", patients(np.random.default_rng(3), 60), separator)
+        lines = (tmp_path / "rows.csv").read_text().splitlines()
+        lines[5] = 2 * separator
+        (tmp_path / "rows.csv").write_text("\n".join(lines) + "\n")
+        sep = "tab" if separator == "\t" else separator
+        line = f"{release} --sep {sep} --notes {tmp_path}/notes.txt"
+        assert command(line) == 0
+        assert (tmp_path / "notes.txt").read_text().startswith("1 of 60")
+
+
+class TestNotes:
+    """Notes are written with the release or not at all, and over no other file."""
+
+    @pytest.mark.parametrize("path", ["rows.csv", "c.json", "l.db", "none/notes.txt"])
+    def test_are_refused_before_the_charge(self, path, tmp_path, release, capsys):
+        write(tmp_path / "rows.csv", patients(np.random.default_rng(3), 60))
+        before = (tmp_path / "rows.csv").read_bytes()
+        ledger = Ledger(tmp_path / "l.db", "rows", epsilon=5.0, delta=1e-5)
+        line = f"{release} --ledger {tmp_path}/l.db --dataset-name rows"
+        assert command(f"{line} --notes {tmp_path}/{path}") == 2
+        assert "--notes must be" in capsys.readouterr().err
+        assert ledger.n_charges == 0
+        assert (tmp_path / "rows.csv").read_bytes() == before
+        assert not (tmp_path / "c.json").exists()
+
+    def test_replace_those_of_an_earlier_release(self, tmp_path, release):
+        write(tmp_path / "rows.csv", patients(np.random.default_rng(3), 60))
+        (tmp_path / "notes.txt").write_text("earlier " * 100)
+        assert command(f"{release} --notes {tmp_path}/notes.txt") == 0
+        assert (tmp_path / "notes.txt").read_text().startswith("0 of 60")
 
 
 class TestLinear:
@@ -285,6 +349,16 @@ BAD = {
     "model MADE/public.csv --target cured -o HERE/m.txt": "--output must end in",
     "model MADE/public.csv --target cured -o MADE/a.json": "--output must be a new",
     "model MADE/public.csv --target cured --positive z -o HERE/m.json": "--positive",
+    "model MADE/public.csv --target cured --ignore age --ignore metres "
+    "-o HERE/m.json": "public.csv must have a column besides --target cured",
+    "model HERE/constant.csv --target cured -o HERE/m.json": "leave it out by --ignore "
+    "metres",
+    "model HERE/unlabelled.csv --target cured -o HERE/m.json": "must have an entry in "
+    "column 'cured' of each line. Got none in line 3",
+    "model HERE/three.csv --target cured -o HERE/m.json": "--target must be a column "
+    "of numbers that differ, or of two labels. Got 3 in 'cured': 'maybe', 'no', 'yes'",
+    "model HERE/numbers.csv --target cured --positive 1 -o HERE/m.json": "--positive "
+    "must be used with a target of two labels",
     "model HERE/none.csv --target cured -o HERE/m.json": "No such file",
     "model HERE/holes.csv --target cured -o HERE/m.json": "holes.csv must hold finite "
     "numbers with the decimal mark '.' in column 'metres'. Got '' in line 3",
@@ -297,6 +371,7 @@ BAD = {
     "release MADE/model.json HERE/header.csv --party c --epsilon 1 --delta 1e-5 "
     "-o HERE/c.json": "header.csv must have rows",
     f"release MADE/model.json {RELEASE} --epsilon -1": "--epsilon",
+    f"release MADE/model.json {RELEASE} --epsilon 1e300": "--epsilon must be at most",
     f"release MADE/model.json {RELEASE} --delta 2": "--delta",
     f"release MADE/model.json {RELEASE} --party a/b": "--party must be a name",
     f"release MADE/model.json {RELEASE} --ledger x": "must be given together",
@@ -338,6 +413,10 @@ def bad_files(made, tmp_path):
         "holes.csv": "age,metres,cured\n50,1.7,yes\n50,,no\n",
         "broken.csv": "age,metres,cured\n50,1.7,yes\n50,no\n",
         "header.csv": "age,metres,cured\n",
+        "constant.csv": "age,metres,cured\n50,1.7,yes\n51,1.7,no\n",
+        "unlabelled.csv": "age,metres,cured\n50,1.7,yes\n51,1.8,\n",
+        "three.csv": "age,metres,cured\n50,1.7,yes\n51,1.8,no\n52,1,maybe\n",
+        "numbers.csv": "age,metres,cured\n50,1.7,1\n51,1.8,2\n52,1,3\n",
         "labels.csv": "age,metres,cured\n50,1.7,maybe\n",
     }
     for name, text in texts.items():

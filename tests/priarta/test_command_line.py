@@ -61,6 +61,18 @@ def test_summary_of_the_command_has_nearly_the_exact_score(
     assert not Summary.from_json(output.read_text()).seeded
 
 
+def test_an_empty_line_of_a_single_column_is_a_null_row(tmp_path):
+    PriArTaScorer().fit(np.arange(10.0)[:, None]).export(tmp_path / "model")
+    for name, line in (("whole", "4"), ("empty", "")):
+        (tmp_path / f"{name}.csv").write_text(f"1\n2\n{line}\n3\n")
+        output = tmp_path / f"{name}.json"
+        options = ["--epsilon", 1, "--delta", 1e-5, "--notes", tmp_path / "notes.txt"]
+        path = tmp_path / f"{name}.csv"
+        assert run("summarize", tmp_path / "model", path, *options, "-o", output) == 0
+        assert Summary.from_json(output.read_text()).n_samples == 4
+    assert (tmp_path / "notes.txt").read_text().startswith("1 rows could not be read")
+
+
 class TestErrors:
     @pytest.fixture
     def output(self, tmp_path):
@@ -140,8 +152,22 @@ class TestLedger:
         self, arguments, ledger, tmp_path, capsys
     ):
         assert run(*arguments, tmp_path / "no folder" / "a.json") == 2
-        assert "No such file or directory" in capsys.readouterr().err
+        assert "must be in a folder that can be written" in capsys.readouterr().err
         assert ledger.spent == 0
+
+    @pytest.mark.parametrize(
+        "path",
+        ["rows.csv", "a.json", "ledger.db", "model/config.json", "none/notes.txt"],
+    )
+    def test_is_not_charged_for_notes_over_another_file(
+        self, arguments, ledger, rows, tmp_path, path, capsys
+    ):
+        before = rows.read_bytes()
+        notes = ["--notes", tmp_path / path]
+        assert run(*arguments, tmp_path / "a.json", *notes) == 2
+        assert "--notes must be" in capsys.readouterr().err
+        assert ledger.spent == 0
+        assert rows.read_bytes() == before
 
     def test_is_charged_for_a_summary(self, arguments, ledger, tmp_path):
         assert run(*arguments, tmp_path / "a.json") == 0

@@ -6,7 +6,14 @@ import time
 import numpy as np
 import pytest
 
+from skvalue.collaborative import GramRelease
 from skvalue.privacy import (
+    GaussianEvent,
+    Ledger,
+    calibrate,
+    calibrate_counts,
+    calibrate_gaussian,
+    calibrate_laplace,
     delta_from_mu,
     detection_ceiling,
     epsilon_from_mu,
@@ -47,6 +54,44 @@ def test_mu_is_safe_in_exact_arithmetic(epsilon, delta):
     mu = mp.mpf(mu_from_epsilon(epsilon, delta))
     exact = mp.ncdf(mu / 2 - e / mu) - mp.exp(e) * mp.ncdf(-mu / 2 - e / mu)
     assert delta * (1 - 1e-6) < exact <= delta
+
+
+@pytest.mark.parametrize("epsilon", [1e13, 1e20, 1e100, 1e308])
+@pytest.mark.parametrize(
+    "calibrate",
+    [
+        lambda epsilon: mu_from_epsilon(epsilon, 1e-5),
+        lambda epsilon: calibrate_gaussian(epsilon, 1e-5),
+        lambda epsilon: calibrate_counts(epsilon, 1e-5),
+        calibrate_laplace,
+        lambda epsilon: calibrate(GaussianEvent, epsilon, 1e-5),
+        lambda epsilon: Ledger(None, "rows", epsilon=epsilon, delta=1e-5),
+        lambda epsilon: GramRelease(epsilon).fit(np.ones((60, 1)), np.ones(60)),
+    ],
+    ids=["mu", "gaussian", "counts", "laplace", "calibrate", "ledger", "release"],
+)
+def test_an_epsilon_that_rounding_would_decide_is_refused(calibrate, epsilon):
+    with pytest.raises(ValueError, match="epsilon must be at most 1e\\+12"):
+        calibrate(epsilon)
+
+
+@pytest.mark.parametrize("mu", [1e3, 1e6, 1e8, 1e20, 1e150])
+def test_the_epsilon_of_little_noise_is_at_least_its_median(mu):
+    # The loss of Gaussian noise is normal, with mean mu^2 / 2 and deviation mu.
+    epsilon = epsilon_from_mu(mu, 1e-5)
+    assert epsilon >= (mu / 2) * mu
+    assert epsilon <= (mu / 2 + 4.3) * mu * (1 + 1e-12)
+    assert delta_from_mu(epsilon, mu) <= 1e-5
+
+
+def test_a_mu_of_infinite_epsilon_is_refused():
+    with pytest.raises(ValueError, match="mu must be at most 1e\\+150"):
+        epsilon_from_mu(1e200, 1e-5)
+
+
+def test_a_release_with_hardly_any_noise_states_its_epsilon():
+    release = GramRelease(renyi_epsilon=1e13).fit(np.ones((60, 1)), np.ones(60))
+    assert release.privacy_.epsilon > 1e12
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.01, 0.05])

@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -151,6 +152,89 @@ def test_no_message_has_a_target(name, odd, n_classes):
     y = ODD_TARGETS[odd](data.y)
     messages = messages_of(lambda: fit_private(name, data.X, y, data))
     assert not [message for message in messages if ODD in message]
+
+
+def strings(y):
+    return np.array(["no", "yes"], dtype=object)[y]
+
+
+# Case -> private labels, the first of which is none, and public ones.
+ODD_LABELS = {
+    "a list": lambda y: (objects([[1, 2], *strings(y)[1:]]), strings),
+    "a dict": lambda y: (objects([{}, *strings(y)[1:]]), strings),
+    "a number": lambda y: (objects([0.5, *strings(y)[1:]]), strings),
+    "None": lambda y: (objects([None, *strings(y)[1:]]), strings),
+    "NA": lambda y: (objects([pd.NA, *strings(y)[1:]]), strings),
+    "NA of strings": lambda y: (
+        pd.Series([pd.NA, *strings(y)[1:]], dtype="string"),
+        strings,
+    ),
+    "NA of integers": lambda y: (pd.Series([pd.NA, *y[1:]], dtype="Int64"), np.asarray),
+    "NA of categories": lambda y: (
+        pd.Series([None, *strings(y)[1:]], dtype="category"),
+        strings,
+    ),
+}
+
+
+def objects(entries):
+    array = np.empty(len(entries), dtype=object)
+    array[:] = entries
+    return array
+
+
+@pytest.mark.parametrize("odd", ODD_LABELS)
+@pytest.mark.parametrize("name", ["federated", "gradient", "in-run", "layered", "tknn"])
+def test_no_label_of_a_private_row_is_refused(name, odd):
+    data = draw_data(2)
+    y, public = ODD_LABELS[odd](data.y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = fit_private(name, data.X, y, data._replace(y_val=public(data.y_val)))
+    assert len(fitted.values_) == len(data.y)
+
+
+@pytest.mark.parametrize("odd", ODD_LABELS)
+def test_no_label_of_a_party_is_refused(odd):
+    data = draw_data(2)
+    y, public = ODD_LABELS[odd](data.y)
+    classes = tuple(np.unique(public(data.y)).tolist())
+    for order in (classes, classes[::-1]):
+        party = LogisticRelease(1e9, classes=order)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            statistic = np.array(party.fit(data.X, y).release_.statistic)
+            others = party.fit(data.X[1:], public(data.y[1:])).release_.statistic
+        # A row of zeros adds nothing.
+        np.testing.assert_allclose(statistic, others, atol=1e-2)
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        lambda data, y: data._replace(y=y).fit(TKNNShapleyValuer(epsilon=1.0)),
+        lambda data, y: LogisticRelease().fit(data.X, y),
+    ],
+    ids=["valuer", "party"],
+)
+def test_private_strings_are_no_labels_of_numbers(fit):
+    data = draw_data(2)
+    with pytest.raises(ValueError, match="y must hold labels of the type of .*numbers"):
+        fit(data, data.y.astype(str))
+
+
+@pytest.mark.parametrize("entry", [pd.NA, None, 10**400, -(10**400)])
+@pytest.mark.parametrize("container", ["frame", "array"])
+@pytest.mark.parametrize("name", ["gradient", "tknn", "gram", "logistic"])
+def test_an_object_that_is_no_number_is_a_row_of_zeros(name, container, entry):
+    data = draw_data(2)
+    X = data.X.astype(object)
+    X[0, 1] = entry
+    if container == "frame":
+        X = pd.DataFrame(X)
+        data = data._replace(X_val=pd.DataFrame(data.X_val))
+    messages = messages_of(lambda: fit_private(name, X, data.y, data))
+    assert not [message for message in messages if "Error" in message]
 
 
 @pytest.mark.parametrize("bad", BAD_ROWS)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..._utils.csv_columns import numbered_rows
 from ..._utils.optional import import_optional
 from ..._utils.output_files import ending_of
 from ..._utils.untrusted import refuse_no_file
@@ -174,9 +175,7 @@ def _text_columns(lines, form, names):
     rows = []
     numbers = []
     with wide_fields():
-        for number, line in enumerate(lines):
-            if not line.strip():
-                continue
+        for number, line in numbered_rows(lines, len(names)):
             cells = _cells(line, form)
             if cells is None or len(cells) != len(names):
                 cells = [""] * len(names)

@@ -10,10 +10,16 @@ import numpy as np
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import validate_data
 
-from ..._utils.checks import check_numbers, exact_integers, redact_errors
+from ..._utils.checks import (
+    check_numbers,
+    exact_integers,
+    one_column,
+    redact_errors,
+)
+from ..._utils.containers import as_numpy, private_entries
 from ..._utils.fits import columns_on, unfitted_copy
 from ..._utils.sklearn import StrOptions
-from ..._utils.targets import check_target
+from ..._utils.targets import check_target, codes_or_other, refuse_other_kind
 from ...privacy import clip_rows
 from ._party import BOUND, SCALING, BasePartyRelease
 from ._statistics import SUMS, gram_vector, logistic_vector
@@ -178,7 +184,13 @@ class GramRelease(BasePartyRelease):
                 f"{type(self).__name__} requires y to be passed, but the target y is "
                 "None."
             )
-        X = validate_data(columns_host, X, dtype=np.float64, ensure_all_finite=False)
+        X = validate_data(
+            columns_host,
+            private_entries(as_numpy(X)),
+            dtype=np.float64,
+            ensure_all_finite=False,
+        )
+        y = private_entries(as_numpy(y))
         y = check_numbers(y, "y", ensure_all_finite=False)
         check_consistent_length(X, y)
         scaling = self._scaling(X.shape[1])
@@ -315,7 +327,10 @@ class LogisticRelease(BasePartyRelease):
             y = exact_integers(y)
             if self._has_noise:
                 X = validate_data(
-                    columns_host, X, dtype=np.float64, ensure_all_finite=False
+                    columns_host,
+                    private_entries(as_numpy(X)),
+                    dtype=np.float64,
+                    ensure_all_finite=False,
                 )
                 y = column_or_1d(y)
                 check_consistent_length(X, y)
@@ -323,9 +338,15 @@ class LogisticRelease(BasePartyRelease):
                 X, y = validate_data(columns_host, X, y, dtype=np.float64)
             scaling = self._scaling(X.shape[1])
             X = self._scaled(X, scaling)
-        y = column_or_1d(y)
-        is_positive = np.asarray(y == self.classes[1])
-        is_usable = is_positive | (y == self.classes[0])
+        y = one_column(y, "y")
+        are_strings = [isinstance(label, str) for label in self.classes]
+        if len(set(are_strings)) == 1:
+            classes = np.asarray(self.classes)
+            refuse_other_kind(y, classes, "y", f"classes={self.classes!r}")
+        # Objects, since the classes are in no order.
+        codes = codes_or_other(y, np.array(self.classes, dtype=object))
+        is_positive = codes == 1
+        is_usable = codes < 2
         if self._has_noise:
             # A row that cannot be used is a row of zeros of the negative class.
             is_usable &= np.isfinite(X).all(axis=1)
@@ -359,7 +380,8 @@ class MeanRelease(BasePartyRelease):
     """A party's release for the mean of numbers: their noisy sum.
 
     The numbers are clipped to a public range first. With noise, what is not finite, no
-    zero or one, or no count contributes zero; without noise it is refused.
+    zero or one, or no count counts as zero, or as the end of the range that is nearest
+    to it; without noise it is refused.
 
     Parameters
     ----------
@@ -455,6 +477,8 @@ class MeanRelease(BasePartyRelease):
         self.upper = upper
 
     def _summarize(self, X, y):
+        if self._has_noise:
+            X = private_entries(as_numpy(X))
         numbers = check_numbers(X, "X", ensure_all_finite=not self._has_noise)
         lower, upper = self._range()
         is_valid = np.isfinite(numbers)
@@ -474,7 +498,8 @@ class MeanRelease(BasePartyRelease):
             "statistic": (float(clipped.sum()),),
             "bounds": (lower, upper),
         }
-        return fields, "", {"n_clipped_rows_": int((clipped != numbers).sum())}
+        is_clipped = is_valid & (clipped != numbers)
+        return fields, "", {"n_clipped_rows_": int(is_clipped.sum())}
 
     def _range(self):
         """The public range to which numbers are clipped."""

@@ -6,8 +6,9 @@ folder that the buyer exported.
 
 import os
 
+from ..._utils.output_files import check_outputs
 from ..._utils.untrusted import read_text
-from ..._utils.writing import replaced, write_files
+from ..._utils.writing import replaced
 from ...exceptions import ParameterError
 from ...privacy import Ledger
 from ..maps import BuyerModel
@@ -15,6 +16,7 @@ from .release import SellerRelease
 from .rows_file import read_private_rows
 from .summary import Summary, max_file_size
 
+_NOTES_SIZE = 300  # more than notes have
 _MAX_TEXT_LENGTH = 200_000_000  # of a summary
 
 
@@ -98,6 +100,7 @@ def add_seller_steps(parser):
 def _summarize(options):
     if (options.ledger is None) != (options.dataset_name is None):
         raise ValueError("--ledger and --dataset-name must be given together.")
+    check_outputs(options, {"output": None, "notes": None}, _inputs(options))
     if os.path.exists(options.output) and os.path.getsize(options.output):
         raise ValueError(
             f"--output must be a new file. Got {options.output}, which exists."
@@ -105,35 +108,52 @@ def _summarize(options):
     seller = _make_seller(options)
     rows = _read(options, seller.model)
     text = None
+    paths = [options.output]
+    if options.notes is not None:
+        paths.append(options.notes)
     try:
-        with replaced([options.output]) as [file]:
+        with replaced(paths) as [file, *notes_files]:
             # The space is taken before the ledger is charged: a full disk costs
             # nothing.
             file.write(bytes(max_file_size(seller.model.n_dimensions)))
             file.flush()
             os.fsync(file.fileno())
 
+            for notes_file in notes_files:
+                notes_file.write(bytes(_NOTES_SIZE))
+                notes_file.flush()
+
             text = seller.fit(rows).summary_.to_json()
             file.seek(0)
             file.write(text.encode("ascii"))
             file.truncate()
+            for notes_file in notes_files:
+                notes_file.seek(0)
+                notes_file.write(_notes(seller).encode())
+                notes_file.truncate()
     except OSError as error:
         outcome = "nothing was released"
         if text is not None:
             outcome = "the summary was released and is printed: keep it"
             print(text)
         raise OSError(f"--output could not be written ({error}); {outcome}.") from error
-    if options.notes is not None:
-        write_files(
-            {
-                options.notes: f"{seller.n_null_rows_} rows could not be read or "
-                "transformed; they count as null rows.\n"
-                f"{seller.n_clipped_rows_} rows were clipped to the radius "
-                f"{seller.summary_.max_norm:.4g}.\n"
-            }
-        )
     print(f"{options.output}: {os.path.getsize(options.output)} bytes.")
     print(seller.privacy_)
+
+
+def _inputs(options):
+    """Files that are read: the rows, and those of the buyer's folder."""
+    names = os.listdir(options.model) if os.path.isdir(options.model) else []
+    return [options.rows, *(os.path.join(options.model, name) for name in names)]
+
+
+def _notes(seller):
+    """What the seller alone is told of its rows."""
+    return (
+        f"{seller.n_null_rows_} rows could not be read or transformed; they count as "
+        f"null rows.\n{seller.n_clipped_rows_} rows were clipped to the radius "
+        f"{seller.summary_.max_norm:.4g}.\n"
+    )
 
 
 def _read(options, model):

@@ -6,6 +6,7 @@ import os
 import numpy as np
 
 from ..._utils.csv_columns import (
+    numbered_rows,
     private_numbers,
     public_numbers,
     read_columns,
@@ -119,15 +120,14 @@ def read_private_rows(path, n_columns=None, *, columns=None, order=None):
 
     with open(path, "rb") as file:
         content = file.read().removeprefix(codecs.BOM_UTF8)
-    # Other characters that end lines would make two rows of one.
+    raw_lines = content.split(b"\n")
+    if n_columns is None:
+        lengths = [line.count(b",") + 1 for line in raw_lines if line.strip()]
+        n_columns = max(set(lengths), key=lengths.count, default=0)
     lines = [
         line.decode("utf-8", errors="replace").split(",")
-        for line in content.split(b"\n")
-        if line.strip()
+        for _, line in numbered_rows(raw_lines, n_columns)
     ]
-    if n_columns is None:
-        lengths = [len(line) for line in lines]
-        n_columns = max(set(lengths), key=lengths.count, default=0)
     rows = np.full((len(lines), n_columns), np.nan)
     for row, line in zip(rows, lines):
         row[:] = _numbers(line, n_columns)

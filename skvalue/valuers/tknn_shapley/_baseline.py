@@ -5,7 +5,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import column_or_1d
 
 from ..._utils.checks import check_length, check_validation_weights, exact_integers
-from ...base import codes_or_other
+from ..._utils.targets import codes_or_other
 from ...neighbors import balls, get_engine, make_space
 from ._game import by_label
 
