@@ -1,12 +1,14 @@
 """The columns of any table: numbers, dates or categories, with missing entries."""
 
 import datetime
+import math
 import numbers
 from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
+from ..exceptions import ParameterError
 from .columns import are_counted, refuse_repeated_names
 from .sklearn import is_pandas_na, is_scalar_nan
 from .text import count_gaps
@@ -89,7 +91,7 @@ def entries_of(column):
     if not is_declared_category:
         if all(isinstance(entry, numbers.Real) for entry in present):
             entries = np.full(len(objects), np.nan)
-            entries[~is_missing] = present
+            entries[~is_missing] = [_float_of(entry) for entry in present]
             return "number", entries
         if all(isinstance(entry, datetime.date) for entry in present):
             dates = np.where(is_missing, None, objects).astype("datetime64[us]")
@@ -109,6 +111,24 @@ def entries_as_array(column):
             missing = np.datetime64("NaT", "us")
             return column.to_numpy(dtype="datetime64[us]", na_value=missing)
     return np.asarray(column)
+
+
+def _float_of(number):
+    """A number as a float; infinity for a whole number beyond the largest float."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
+def refuse_infinite(entries, column_name):
+    """Refuse infinite entries of a column of numbers of X."""
+    if np.isinf(entries).any():
+        raise ParameterError(
+            "X",
+            "must hold finite numbers, or missing ones. Got infinity in the column "
+            f"{column_name!r}.",
+        )
 
 
 def _is_missing(entry):

@@ -16,7 +16,13 @@ from .._utils.columns import column_encoder, split_texts
 from .._utils.containers import known_rows, pandas_rows
 from .._utils.embedding import embed, fit_embedding
 from .._utils.sklearn import StrOptions, validate_params
-from .._utils.table_columns import columns_of, identifies
+from .._utils.table_columns import (
+    columns_of,
+    entries_as_array,
+    identifies,
+    named_columns,
+    refuse_infinite,
+)
 from .._utils.targets import check_target, encode_labels
 from .._utils.text import lacks_spaces
 from .._utils.text_encoder import TextEncoder
@@ -360,6 +366,10 @@ def _embedding(X, kind, texts):
     for name in texts:
         if name not in X.columns:
             refuse("texts", "columns of X", name)
+    for name, column in named_columns(X):
+        entries = entries_as_array(column)
+        if entries.dtype.kind == "f":
+            refuse_infinite(entries, name)
     encoder, notes = column_encoder(X, texts=texts)
     names = split_texts(X, texts)[0]
     if not names:

@@ -137,4 +137,7 @@ def _wilson_interval(fraction, n):
     center = (fraction + ratio / 2) / (1 + ratio)
     variance = fraction * (1 - fraction) / n + ratio / (4 * n)
     margin = _Z * np.sqrt(variance) / (1 + ratio)
-    return center - margin, center + margin
+    # Rounding may leave the range.
+    low = np.clip(center - margin, 0.0, fraction)
+    high = np.clip(center + margin, fraction, 1.0)
+    return low, high

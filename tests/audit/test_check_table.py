@@ -73,6 +73,9 @@ def plant(kind, X, y, rows, rng):
             return set(), set()
         case "id":
             X[kind] = rng.permutation(N) + 1000
+        case "infinite entries":
+            X[kind] = np.where(np.arange(N) == 7, np.inf, rng.normal(size=N) * 1e200)
+            return {7}, {kind}
         case "constant":
             X[kind] = "a"
         case "nearly constant":
@@ -107,7 +110,8 @@ def plant(kind, X, y, rows, rng):
 
 # Kind of finding -> its severity.
 KINDS = {
-    "missing labels": "error", "spelling": "warning", "rare labels": "note",
+    "infinite entries": "warning", "missing labels": "error",
+    "spelling": "warning", "rare labels": "note",
     "equal rows": "warning", "conflicts": "error", "id": "warning", "constant": "note",
     "nearly constant": "note", "mostly missing": "note", "leak": "question",
     "missing by label": "question", "order of labels": "note",
@@ -123,7 +127,10 @@ TOGETHER = [
         "order of rows",
     ],
     ["nearly equal rows", "equal rows"],
-    ["constant", "nearly constant", "mostly missing", "conflicts", "id"],
+    [
+        "infinite entries", "constant", "nearly constant", "mostly missing",
+        "conflicts", "id",
+    ],
     ["empty rows", "far rows", "improbable entries", "weak model", "order of labels"],
 ]  # fmt: skip
 OF_CLASSES = {"spelling", "rare labels"}

@@ -74,7 +74,11 @@ def test_categories_that_are_numbers_are_categories():
     [
         (np.array(["a text", "another"], dtype=object), "pass embedding="),
         (np.zeros((3, 4, 4)), "pass embedding="),
-        (np.array([[np.inf], [1.0]]), "infinity"),
+        (np.array([[np.inf], [1.0]]), "Got infinity in the column 'x0'"),
+        (
+            np.array([["a", 10**400], ["b", 1]], dtype=object),
+            "Got infinity in the column 'x1'",
+        ),
         (
             np.array([[f"name {i}"] for i in range(50)], dtype=object),
             "X must have a column",

@@ -8,6 +8,7 @@ from ..._utils.table_columns import Column, columns_of, entries_of
 from ..._utils.targets import check_task
 from ...exceptions import ParameterError
 from ...labels import find_duplicates, label_spellings, match_rows
+from ._encoding import within_limits
 from ._equal_rows import find_common_rows, find_equal_rows
 from ._finding import SEVERITIES
 from ._improbable_entries import find_improbable_cells
@@ -15,7 +16,7 @@ from ._labels import find_missing_labels, find_spellings
 from ._leaks import find_leaks, find_missing_by_label
 from ._model_skill import find_weak_model, skill_of_columns
 from ._order import find_label_order, find_row_order
-from ._single_columns import find_empty, find_ids
+from ._single_columns import find_empty, find_ids, find_infinite
 from ._unusual_rows import find_empty_rows, find_far_rows
 from ._wording import OF_CLASSES, OF_TARGETS
 
@@ -79,9 +80,10 @@ def check_table(
     findings : list of Finding
         Worst first. Kinds: missing labels, spelling, rare labels; equal rows,
         conflicts, nearly equal rows, copies in validation, conflicts in validation; id,
-        constant, nearly constant, mostly missing; leak, missing by label, weak model;
-        order of labels, order of rows; far rows, empty rows; improbable entries. For
-        the kinds in validation, rows are numbers of validation points.
+        infinite entries, constant, nearly constant, mostly missing; leak, missing by
+        label, weak model; order of labels, order of rows; far rows, empty rows;
+        improbable entries. For the kinds in validation, rows are numbers of validation
+        points.
 
     Raises
     ------
@@ -141,6 +143,8 @@ def check_table(
     duplicates = find_duplicates(X)
     first_rows = np.unique(duplicates.codes, return_index=True)[1]
     findings += find_ids([column.take(first_rows) for column in columns])
+    findings += find_infinite(columns)
+    columns = [within_limits(column) for column in columns]
     findings += find_empty(columns)
     unused = set()
     for finding in findings:

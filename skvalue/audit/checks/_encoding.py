@@ -1,8 +1,19 @@
 """Columns of a table, scaled and encoded for the checks."""
 
+from dataclasses import replace
+
 import numpy as np
 
 _LEVELS = 20  # columns of a category
+_LARGEST = 1e30  # number that models get
+
+
+def within_limits(column):
+    """The column with infinite numbers as missing, and others as float32 holds them."""
+    if column.kind == "category":
+        return column
+    entries = np.where(np.isinf(column.entries), np.nan, column.entries)
+    return replace(column, entries=np.clip(entries, -_LARGEST, _LARGEST))
 
 
 def robust(values):

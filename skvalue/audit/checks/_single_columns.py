@@ -1,8 +1,9 @@
-"""Columns that number the rows, are constant, or mostly missing."""
+"""Columns that number the rows, hold infinity, are constant, or mostly missing."""
 
 import numpy as np
 
 from ..._utils.table_columns import identifies
+from ..._utils.text import plural
 from ._finding import Finding
 
 # Fraction of the rows with the commonest entry, in tables of at least 200 rows.
@@ -17,6 +18,26 @@ def find_ids(columns):
         if identifies(column):
             sentence = f"{column.name!r} has another value in every row: not used."
             yield Finding("id", "warning", sentence, columns=(column.name,))
+
+
+def find_infinite(columns):
+    """Columns of numbers with infinite ones."""
+    for column in columns:
+        if column.kind != "number":
+            continue
+        rows = np.flatnonzero(np.isinf(column.entries))
+        if len(rows):
+            sentence = (
+                f"{column.name!r} holds infinity in {plural(len(rows), 'row')}, read "
+                "as missing."
+            )
+            yield Finding(
+                "infinite entries",
+                "warning",
+                sentence,
+                rows=tuple(rows.tolist()),
+                columns=(column.name,),
+            )
 
 
 def find_empty(columns):
