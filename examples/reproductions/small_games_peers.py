@@ -11,7 +11,9 @@ there is not computed again. With --semivalue banzhaf, and a folder RESULTS of i
 the estimators are those of Banzhaf values. Needs shapiq, xgboost and lightgbm, in an
 environment that need not have skvalue. Left out, after a first run: ProxySPEX, whose
 search takes a minute and which was behind; SHAPIQ and PolySHAP of order 2, equal to
-others here.
+others here. ShaplEIG, which chooses one coalition after the other, takes 5 s at 30
+evaluations and more than a minute at 100: --slow runs it alone, with a folder RESULTS
+of its own (it needs gpytorch and botorch).
 """
 
 import argparse
@@ -174,6 +176,14 @@ def estimators(n, semivalue="shapley"):
     return makers
 
 
+def slow_estimators(n):
+    """As `estimators`, of those that take seconds for a few evaluations."""
+    from shapiq.approximator import ShaplEIG
+
+    make = partial(ShaplEIG, n, refit="decaying", show_progress=False)
+    return {"ShaplEIG": make}
+
+
 def first_order(interactions, n):
     """The values of single players in what an approximator returns."""
     values = np.zeros(n)
@@ -206,6 +216,7 @@ def main():
     parser.add_argument("--budgets", type=int, nargs="+", required=True)
     parser.add_argument("--games", nargs="+")
     parser.add_argument("--semivalue", choices=SEMIVALUES, default="shapley")
+    parser.add_argument("--slow", action="store_true", help="ShaplEIG alone")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
     logging.disable(logging.CRITICAL)
@@ -219,10 +230,13 @@ def main():
         kept = {"n": game.n, "kind": game.kind, "spread": spread, "errors": {}}
         if path.exists():
             kept = json.loads(path.read_text())
+        makers = estimators(game.n, options.semivalue)
+        if options.slow:
+            makers = slow_estimators(game.n)
         start = time.process_time()
         for budget in budgets_of(game.n, options.budgets):
             n_repeats = n_seeds(budget, options.seeds)
-            for label, make in estimators(game.n, options.semivalue).items():
+            for label, make in makers.items():
                 key = f"{label}|{budget}"
                 if len(kept["errors"].get(key, [])) >= n_repeats:
                     continue
