@@ -9,6 +9,7 @@ import numpy as np
 
 from ..exceptions import ParameterError
 from .optional import import_optional
+from .writing import replaced
 
 _ARROW_KINDS = (".parquet", ".arrow", ".feather")
 KINDS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".xlsx", ".jsonl", *_ARROW_KINDS)
@@ -73,6 +74,36 @@ def check_outputs(options, kinds, inputs):
         if ending in _LIBRARIES:
             import_optional(_LIBRARIES[ending], f"a {ending} file")
         used.add(target)
+
+
+def write_release(sizes, make):
+    """Write a release, and what is said beside it, to files: all of them or none.
+
+    The space is taken before the release is made, which charges a ledger: a full disk
+    costs nothing. A release that cannot be written afterwards is printed.
+
+    sizes : dict, path -> largest number of bytes of the file; the release comes first
+    make : function that makes the release, and returns the texts of the files
+    """
+    texts = None
+    try:
+        with replaced(sizes) as files:
+            for file, size in zip(files, sizes.values()):
+                file.write(bytes(size))
+                file.flush()
+                os.fsync(file.fileno())
+
+            texts = make()
+            for file, text in zip(files, texts):
+                file.seek(0)
+                file.write(text.encode())
+                file.truncate()
+    except OSError as error:
+        outcome = "nothing was released"
+        if texts is not None:
+            outcome = "the release was made and is printed: keep it"
+            print(texts[0])
+        raise OSError(f"--output could not be written ({error}); {outcome}.") from error
 
 
 def write_frame(frame, path):

@@ -22,11 +22,11 @@ from .._utils.csv_columns import (
     read_header,
     refuse_broken_lines,
 )
-from .._utils.output_files import check_outputs
+from .._utils.output_files import check_outputs, write_release
 from .._utils.untrusted import read_text
-from .._utils.writing import replaced, write_files
+from .._utils.writing import write_files
 from ..exceptions import ParameterError
-from ..privacy import Ledger
+from ..privacy import ledger_of
 from ..rewards import shares
 from .mediator import (
     MAX_REWARD_SIZE,
@@ -483,21 +483,6 @@ def _refuse_existing(path):
         )
 
 
-def _ledger_of(options):
-    """The ledger that a release charges, or None."""
-    if (options.ledger is None) != (options.dataset_name is None):
-        raise ValueError("--ledger and --dataset-name must be given together.")
-    if options.ledger is None:
-        return None
-    if not os.path.isfile(options.ledger):
-        raise ValueError(
-            "--ledger must be the file of a ledger that exists. Got "
-            f"{options.ledger}: create it, with the budget of these rows, by "
-            "`skvalue ledger new FILE NAME --epsilon E --delta D`."
-        )
-    return Ledger(options.ledger, options.dataset_name)
-
-
 def _write_release(options):
     check_outputs(
         options, {"output": _JSON, "notes": None}, [options.rows, options.model]
@@ -511,41 +496,27 @@ def _write_release(options):
     separator, decimal = _reading(options, model)
     rows = _read_private(options.rows, model, separator, decimal)
     party = model.make_party(
-        options.epsilon, delta=options.delta, ledger=_ledger_of(options)
+        options.epsilon, delta=options.delta, ledger=ledger_of(options)
     )
 
     n_entries = (len(model.columns) + 2) ** 2
-    size = _BYTES_OF_NAMES + _BYTES_PER_ENTRY * n_entries
-    text = None
-    paths = [options.output]
+    sizes = {options.output: _BYTES_OF_NAMES + _BYTES_PER_ENTRY * n_entries}
+    notes = []
     if options.notes is not None:
-        paths.append(options.notes)
-    try:
-        with replaced(paths) as [file, *notes_files]:
-            # The space is taken before the ledger is charged: a full disk costs
-            # nothing.
-            file.write(bytes(size))
-            file.flush()
-            os.fsync(file.fileno())
-            for notes_file in notes_files:
-                notes_file.write(_notes(model, rows).encode())
+        notes.append(_notes(model, rows))
+        sizes[options.notes] = len(notes[0])
 
-            party.fit(rows.X, rows.y)
-            text = NamedRelease(
-                party=options.party,
-                model=model.fingerprint,
-                columns=(*model.columns, model.target),
-                release=party.release_,
-            ).to_json()
-            file.seek(0)
-            file.write(text.encode("ascii"))
-            file.truncate()
-    except OSError as error:
-        outcome = "nothing was released"
-        if text is not None:
-            outcome = "the release was made and is printed: keep it"
-            print(text)
-        raise OSError(f"--output could not be written ({error}); {outcome}.") from error
+    def make():
+        party.fit(rows.X, rows.y)
+        named = NamedRelease(
+            party=options.party,
+            model=model.fingerprint,
+            columns=(*model.columns, model.target),
+            release=party.release_,
+        )
+        return [named.to_json(), *notes]
+
+    write_release(sizes, make)
     print(f"{options.output}: {os.path.getsize(options.output)} bytes.")
     print(party.privacy_)
 

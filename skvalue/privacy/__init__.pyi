@@ -12,6 +12,7 @@ from .calibration import calibrate_laplace as calibrate_laplace
 from .clipping import clip_rows as clip_rows
 from .clipping import clipping_margin as clipping_margin
 from .command_line import add_ledger_command as add_ledger_command
+from .command_line import ledger_of
 from .events import ComposedEvent as ComposedEvent
 from .events import DiscreteGaussianEvent as DiscreteGaussianEvent
 from .events import GaussianEvent as GaussianEvent

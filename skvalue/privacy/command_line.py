@@ -52,6 +52,24 @@ def add_ledger_command(commands):
     spend.add_argument("--label", default="", help="what is released")
 
 
+def ledger_of(options):
+    """The ledger that the command of a release charges, or None.
+
+    It is named by the options ``--ledger`` and ``--dataset-name``, both or neither.
+    """
+    if (options.ledger is None) != (options.dataset_name is None):
+        raise ValueError("--ledger and --dataset-name must be given together.")
+    if options.ledger is None:
+        return None
+    if not os.path.isfile(options.ledger):
+        raise ValueError(
+            "--ledger must be the file of a ledger that exists. Got "
+            f"{options.ledger}: create it, with the budget of these rows, by "
+            "`skvalue ledger new FILE NAME --epsilon E --delta D`."
+        )
+    return Ledger(options.ledger, options.dataset_name)
+
+
 def _open(path):
     """The ledger of a file, which must exist."""
     if not os.path.isfile(path):

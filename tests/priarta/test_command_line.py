@@ -229,7 +229,7 @@ class TestFullDisk:
         monkeypatch.setattr(os, "replace", no_space)
         assert run(*arguments, tmp_path / "lost.json") == 2
         printed = capsys.readouterr()
-        message = "No space left on device); the summary was released and is printed"
+        message = "No space left on device); the release was made and is printed"
         assert message in printed.err
         assert Summary.from_json(printed.out).n_samples == 10
         assert ledger.n_charges == 1

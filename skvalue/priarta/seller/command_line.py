@@ -6,11 +6,10 @@ folder that the buyer exported.
 
 import os
 
-from ..._utils.output_files import check_outputs
+from ..._utils.output_files import check_outputs, write_release
 from ..._utils.untrusted import read_text
-from ..._utils.writing import replaced
 from ...exceptions import ParameterError
-from ...privacy import Ledger
+from ...privacy import ledger_of
 from ..maps import BuyerModel
 from .release import SellerRelease
 from .rows_file import read_private_rows
@@ -98,45 +97,30 @@ def add_seller_steps(parser):
 
 
 def _summarize(options):
-    if (options.ledger is None) != (options.dataset_name is None):
-        raise ValueError("--ledger and --dataset-name must be given together.")
     check_outputs(options, {"output": None, "notes": None}, _inputs(options))
     if os.path.exists(options.output) and os.path.getsize(options.output):
         raise ValueError(
             f"--output must be a new file. Got {options.output}, which exists."
         )
-    seller = _make_seller(options)
+    seller = SellerRelease(
+        BuyerModel.load(options.model),
+        options.epsilon,
+        delta=options.delta,
+        relation=options.relation,
+        ledger=ledger_of(options),
+    )
     rows = _read(options, seller.model)
-    text = None
-    paths = [options.output]
+    sizes = {options.output: max_file_size(seller.model.n_dimensions)}
     if options.notes is not None:
-        paths.append(options.notes)
-    try:
-        with replaced(paths) as [file, *notes_files]:
-            # The space is taken before the ledger is charged: a full disk costs
-            # nothing.
-            file.write(bytes(max_file_size(seller.model.n_dimensions)))
-            file.flush()
-            os.fsync(file.fileno())
+        sizes[options.notes] = _NOTES_SIZE
 
-            for notes_file in notes_files:
-                notes_file.write(bytes(_NOTES_SIZE))
-                notes_file.flush()
+    def make():
+        texts = [seller.fit(rows).summary_.to_json()]
+        if options.notes is not None:
+            texts.append(_notes(seller))
+        return texts
 
-            text = seller.fit(rows).summary_.to_json()
-            file.seek(0)
-            file.write(text.encode("ascii"))
-            file.truncate()
-            for notes_file in notes_files:
-                notes_file.seek(0)
-                notes_file.write(_notes(seller).encode())
-                notes_file.truncate()
-    except OSError as error:
-        outcome = "nothing was released"
-        if text is not None:
-            outcome = "the summary was released and is printed: keep it"
-            print(text)
-        raise OSError(f"--output could not be written ({error}); {outcome}.") from error
+    write_release(sizes, make)
     print(f"{options.output}: {os.path.getsize(options.output)} bytes.")
     print(seller.privacy_)
 
@@ -168,27 +152,6 @@ def _read(options, model):
         )
     return read_private_rows(
         options.rows, columns=model.columns, order=options.columns.split(",")
-    )
-
-
-def _make_seller(options):
-    """The `SellerRelease` of the options, with the ledger that they name."""
-    model = BuyerModel.load(options.model)
-    ledger = None
-    if options.ledger is not None:
-        if not os.path.isfile(options.ledger):
-            raise ValueError(
-                "--ledger must be the file of a ledger that exists. Got "
-                f"{options.ledger}: create it, with the budget of these rows, by "
-                "`skvalue ledger new FILE NAME --epsilon E --delta D`."
-            )
-        ledger = Ledger(options.ledger, options.dataset_name)
-    return SellerRelease(
-        model,
-        options.epsilon,
-        delta=options.delta,
-        relation=options.relation,
-        ledger=ledger,
     )
 
 
