@@ -54,13 +54,10 @@ def run(folder, results, seeds, budgets, names, semivalue="shapley"):
         if path.exists():
             kept = json.loads(path.read_text())
         for budget in budgets_of(game.n, budgets):
-            n_repeats = n_seeds(budget, seeds)
-            if len(kept["errors"].get(str(budget), [])) >= n_repeats:
-                continue
-            errors = []
-            is_covered = []
-            start = time.process_time()
-            for seed in range(n_repeats):
+            key = str(budget)
+            n_done = len(kept["errors"].get(key, []))
+            for seed in range(n_done, n_seeds(budget, seeds)):
+                start = time.process_time()
                 counted = game.make()
                 estimated = game_values(
                     counted,
@@ -70,16 +67,17 @@ def run(folder, results, seeds, budgets, names, semivalue="shapley"):
                     max_evaluations=budget,
                     random_state=seed,
                 )
+                seconds = time.process_time() - start
                 if counted.count != budget:
                     raise RuntimeError(f"{counted.count} evaluations, not {budget}")
                 misses = estimated.values - game.exact
-                errors.append(float(np.mean(misses**2)))
-                is_covered.append(within_two_errors(estimated, game.exact))
-            seconds = (time.process_time() - start) / n_repeats
-            kept["errors"][str(budget)] = errors
-            kept["covered"][str(budget)] = is_covered
-            kept["seconds"][str(budget)] = seconds
-            path.write_text(json.dumps(kept))
+                is_covered = within_two_errors(estimated, game.exact)
+                kept["errors"].setdefault(key, []).append(float(np.mean(misses**2)))
+                kept["covered"].setdefault(key, []).append(is_covered)
+                # The mean over seeds.
+                before = kept["seconds"].get(key, 0.0)
+                kept["seconds"][key] = before + (seconds - before) / (seed + 1)
+                path.write_text(json.dumps(kept))
         print(name, flush=True)
 
 
@@ -170,12 +168,17 @@ def within_two_errors(estimated, exact):
 
 
 def log_rmse(squares, spread):
-    """Log of the root mean squared error of seeds, and its standard error."""
+    """Log of the root mean squared error of seeds, and its standard error.
+
+    The error of one seed is not known: it is NaN.
+    """
     mean = np.mean(squares)
     rmse = max(np.sqrt(mean), EXACT * spread)
-    error = 0.0
-    if mean > 0:
-        error = 0.5 * np.std(squares, ddof=1) / mean / np.sqrt(len(squares))
+    if mean == 0:
+        return np.log(rmse), 0.0
+    if len(squares) == 1:
+        return np.log(rmse), np.nan
+    error = 0.5 * np.std(squares, ddof=1) / mean / np.sqrt(len(squares))
     return np.log(rmse), error
 
 
@@ -238,12 +241,18 @@ def heading(columns):
 
 
 def mean_ratio(ratios):
-    """Geometric mean of (log ratio, error) pairs, with its standard error, as text."""
+    """Geometric mean of (log ratio, error) pairs, with its standard error, as text.
+
+    Ratios without an error count as the mean of those that have one.
+    """
     if not ratios:
         return ""
     logs, errors = np.array([ratio[:2] for ratio in ratios], dtype=float).T
     mean = np.exp(logs.mean())
-    error = mean * np.sqrt((errors**2).sum()) / len(errors)
+    is_known = np.isfinite(errors)
+    if not is_known.any():
+        return f"{mean:.2f}"
+    error = mean * np.sqrt((errors[is_known] ** 2).mean() / len(errors))
     return f"{mean:.2f} +- {error:.2f}"
 
 

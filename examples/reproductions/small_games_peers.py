@@ -136,7 +136,7 @@ def n_seeds(budget, seeds):
     if budget <= 200:
         return seeds
     divisor = {500: 2, 1000: 4, 2000: 5, 4000: 8}[budget]
-    return max(2, seeds // divisor)
+    return min(seeds, max(2, seeds // divisor))
 
 
 def estimators(n, semivalue="shapley"):

@@ -144,6 +144,29 @@ def test_the_tables_have_ratios_of_errors(script, folders, run):
 
 
 @of("small_games")
+def test_more_seeds_are_added_to_those_that_were_run(folders, run, script):
+    games, results = folders
+    kept = []
+    for seeds in (1, 3):
+        run(f"{games} {results} --seeds {seeds} --budgets 40 --games one")
+        kept.append(json.loads((results / "one.skvalue.json").read_text()))
+    first, more = kept
+    assert [len(x["errors"]["40"]) for x in kept] == [1, 3]
+    assert more["errors"]["40"][0] == first["errors"]["40"][0]
+    assert more["covered"]["40"][0] == first["covered"]["40"][0]
+    assert more["seconds"]["40"] > 0
+
+
+@of("small_games")
+def test_ratios_of_one_seed_have_the_mean_error_of_the_others(script):
+    assert np.isnan(script.log_rmse([1.0], 1.0)[1])
+    assert script.log_rmse([0.0], 1.0) == (np.log(script.EXACT), 0.0)
+    one_of_four = [(0.0, np.nan), (0.0, 0.1), (0.0, 0.1), (0.0, 0.1)]
+    assert script.mean_ratio(one_of_four) == "1.00 +- 0.05"
+    assert script.mean_ratio([(np.log(2.0), np.nan)]) == "2.00"
+
+
+@of("small_games")
 def test_coverage_is_printed_for_each_semivalue(script, folders, run, monkeypatch):
     games, results = folders
     monkeypatch.setattr(script, "COVERED", ("banzhaf", (4, 1)))
