@@ -16,7 +16,6 @@ from ._errors import (
     HalvedMoments,
     denoised_means,
     noise_squares,
-    pooled,
     pooled_variances,
     simulated_squares,
 )

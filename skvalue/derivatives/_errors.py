@@ -4,12 +4,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .._utils.parallel import ordered_map
+from .._utils.parallel import ordered_map, tiles
 from ..privacy import clip_rows
-from ._players import GradientModel, gradients_at
+from ..samplers import marginal_masks
+from ._players import GradientModel, gradients_at, steps_in_memory
 from ._walk import marginals_along
 
-_N_CHANGES = 40  # changes of values by noise, of all players together, for a warning
+# A warning is based on so many changes of values by noise, of some players, or of few
+# players in several draws.
+_N_CHANGES = 40
+_MAX_DRAWS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,29 +209,59 @@ def simulated_squares(
     return variances + np.maximum(squared_bias, 0.0)
 
 
-def noise_squares(model, weights, rate, released, point_weights, n_jobs=None):
-    """Mean squares (n_players,) of what noise changes in values, from a few walks.
+def noise_squares(model, weights, rate, released, point_weights):
+    """Mean squares (n_players,) of what noise changes in values, roughly.
 
-    A rough estimate of the errors that costs little: walks with and without noise, each
-    along one permutation; the squares of parties of one size are pooled.
+    They cost little: a few marginal contributions of some players, without noise, with
+    noise, and with its negative. Half the difference of the latter two averages out
+    over permutations as the noise does; the distance of their mean from the former is
+    the bias of the noise, which does not.
     """
     centers = _expected_gradients(model, released, point_weights)
-    one_walk = replace(released, weights=released.weights[:1])
-    fit = _Fit(model, weights, rate, one_walk)
-    n_draws = int(np.clip(_N_CHANGES // len(centers), 2, 8))
-    squares = np.zeros(len(centers))
-    for values, without_noise in _simulated_pairs(
-        fit, centers, n_draws, n_draws, n_jobs
-    ):
-        squares += (values - without_noise) ** 2 / n_draws
-    return pooled(squares, released.noise_std * released.step_weights)
+    n, p = centers.shape
+    rng = np.random.default_rng(0)
+    n_draws = int(np.clip(_N_CHANGES // n, 1, _MAX_DRAWS))
+    players = np.sort(rng.choice(n, min(n, _N_CHANGES), replace=False))
+    thetas = np.array([model.start(rng) for _ in range(n_draws)])
+    masks = marginal_masks(rng, weights / n, players, n_draws).astype(float)
+
+    of_step, of_mean = _noise_of_steps(released)
+    noise = rng.standard_normal((n_draws, n, p))
+    noise *= of_step * released.noise_std[:, None]
+    signs = np.array([1.0, -1.0, 0.0])[:, None, None, None]
+    steps = centers + signs * noise
+    steps *= -rate * released.step_weights[:, None]
+
+    changes = np.empty((3, n_draws, len(players)))
+    n_together = max(1, steps_in_memory(p) // (6 * n_draws))
+    for tile in tiles(len(players), n_together):
+        ends = thetas[:, None] + masks[:, None, :, tile] @ steps
+        utilities = model.utilities(ends.reshape(-1, p)).reshape(ends.shape[:-1])
+        changes[:, :, tile] = utilities[1] - utilities[0]
+    plus, minus, without = changes
+    odd = of_mean / of_step * (plus - minus) / 2
+    bias = (plus + minus) / 2 - without
+    squares = np.mean(odd**2 + bias**2, axis=0)
+
+    # The errors of other players are as much larger as the noise in their steps is.
+    kinds = released.noise_std * released.step_weights
+    return squares.mean() * kinds**2 / np.mean(kinds[players] ** 2)
 
 
-def pooled(squares, kinds):
-    """Squares (n,), each the mean over the entries of its kind."""
-    _, codes = np.unique(kinds, return_inverse=True)
-    means = np.bincount(codes, squares) / np.bincount(codes)
-    return means[codes]
+def _noise_of_steps(released):
+    """Noise in the steps of the permutations that count, and in their mean step.
+
+    The former is the root mean square; both are in units of the noise of one release.
+    """
+    newest = released.weights
+    n_previous = released.skip + np.arange(len(newest))
+    previous = (1 - newest) / np.maximum(n_previous, 1)
+    of_steps = newest**2 + n_previous * previous**2
+
+    # The mean step is a sum of all releases, with these weights.
+    after = np.append(np.cumsum(previous[::-1])[::-1], 0.0)
+    in_mean = np.append(newest + after[1:], np.repeat(after[0], released.skip))
+    return np.sqrt(of_steps.mean()), np.linalg.norm(in_mean) / len(newest)
 
 
 def _expected_gradients(model, released, point_weights):

@@ -11,6 +11,7 @@ from .layers import systematic_counts as systematic_counts
 from .layers import uniform_subsets as uniform_subsets
 from .permutations import ORDERS as ORDERS
 from .permutations import draw_orders as draw_orders
+from .permutations import marginal_masks as marginal_masks
 from .permutations import prefix_marginals as prefix_marginals
 from .permutations import prefix_masks as prefix_masks
 from .subsets import SizeStrata as SizeStrata

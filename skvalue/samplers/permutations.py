@@ -67,6 +67,48 @@ def prefix_masks(positions, sizes):
     return positions < np.asarray(sizes)[:, None]
 
 
+def marginal_masks(rng, probabilities, players, n_orders):
+    """Draw coalitions without and with some players, for their marginal contributions.
+
+    The others of a coalition are those that come first in a permutation. Over many
+    draws, a player's mean contribution is its semivalue, without weights.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Source of random numbers.
+    probabilities : ndarray of shape (n,)
+        Probabilities of the sizes of the coalitions that a player joins, as
+        `skvalue.semivalues.size_weights`.
+    players : ndarray of int of shape (m,)
+        The players.
+    n_orders : int
+        Number of permutations, each of which has a coalition for every player.
+
+    Returns
+    -------
+    masks : ndarray of bool of shape (2, n_orders, m, n)
+        Coalitions without the players, and with them.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> without, joined = marginal_masks(rng, np.array([0, 1, 0]), np.arange(3), 1)
+    >>> without.sum(axis=2).tolist(), joined.sum(axis=2).tolist()
+    ([[1, 1, 1]], [[2, 2, 2]])
+    """
+    n = len(probabilities)
+    positions = rng.permuted(np.tile(np.arange(n), (n_orders, 1)), axis=1)
+    own = positions[:, players, None]
+    sizes = rng.choice(n, own.shape, p=probabilities)
+
+    # Positions among the others.
+    positions = positions[:, None, :]
+    is_own = positions == own
+    without = (positions - (positions > own) < sizes) & ~is_own
+    return np.stack([without, without | is_own])
+
+
 def prefix_marginals(orders, utilities, weights):
     """Mean weighted marginal contribution of every player over a few permutations.
 

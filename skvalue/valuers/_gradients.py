@@ -412,9 +412,12 @@ def _means_of_parties(gradients, party_size):
     return np.array([gradients[party].mean(0) for party in parties])
 
 
-def public_rows(points):
-    """Numbers of at most 1,000 validation points, evenly spaced, and their weights."""
-    n_rows = min(len(points), _MAX_POINTS)
+def public_rows(points, limit=None):
+    """Numbers of some validation points, evenly spaced, and their weights.
+
+    There are at most ``limit`` of them; None is 1,000.
+    """
+    n_rows = min(len(points), limit or _MAX_POINTS)
     rows = np.linspace(0, len(points) - 1, n_rows).astype(int)
     return rows, _normalised(points.weights[rows])
 

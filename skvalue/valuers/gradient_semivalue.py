@@ -42,6 +42,7 @@ from ._gradients import (
 )
 
 _N_ERROR_DRAWS = 50  # simulated fits for the errors of averaged noise
+_N_ROUGH_ROWS = 200  # public rows for rough errors, on which a warning depends
 _MAX_MODELS = 100  # recorded models, at which joining rows are valued
 _MAX_FINAL_MODELS = 10  # that predict the labels of joining rows
 
@@ -469,8 +470,8 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         if release is not None:
             squares = values[0].variances
             if released is not None:
-                squares = noise_squares(
-                    **self._simulation(problem, attributes, released)
+                squares = squares + noise_squares(
+                    **self._simulation(problem, attributes, released, _N_ROUGH_ROWS)
                 )
             warn_if_noise_exceeds(
                 values[0].values, np.sqrt(squares), self._noise_advice, run.warn
@@ -588,15 +589,20 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
             return fitted.attributes["values_error_"]
         if "error" not in fitted.cache:
             simulation = self._simulation(fitted.problem, fitted.attributes, released)
-            squares = simulated_squares(**simulation, n_draws=_N_ERROR_DRAWS)
+            squares = simulated_squares(
+                **simulation, n_draws=_N_ERROR_DRAWS, n_jobs=self.n_jobs
+            )
             fitted.cache["error"] = np.sqrt(squares)
         return fitted.cache["error"]
 
-    def _simulation(self, problem, attributes, released):
-        """Keywords of `simulated_squares` and `noise_squares`: nothing is private."""
+    def _simulation(self, problem, attributes, released, n_rows=None):
+        """Keywords of `simulated_squares` and `noise_squares`: nothing is private.
+
+        ``n_rows`` limits the number of public rows.
+        """
         # A private fit has one split.
         points = problem.splits[0].points
-        rows, point_weights = public_rows(points)
+        rows, point_weights = public_rows(points, n_rows)
         return {
             "model": self._model_of(
                 problem, attributes, 0, points.X[rows], points.y[rows]
@@ -605,7 +611,6 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
             "rate": attributes["learning_rate_"],
             "released": released,
             "point_weights": point_weights,
-            "n_jobs": self.n_jobs,
         }
 
     def _model_of(self, problem, attributes, number, X, y):

@@ -383,6 +383,7 @@ def add_gradient_lines():
             (learnable_groups, 1000, 20),
             n_rounds=100,
             learning_rate=0.1,
+            burn_in=0.2,  # whatever the default of a tree
             random_state=0,
             **options,
         )

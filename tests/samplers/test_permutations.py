@@ -5,8 +5,14 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from skvalue.samplers import ORDERS, draw_orders, prefix_marginals, prefix_masks
-from skvalue.semivalues import tabulated_semivalue
+from skvalue.samplers import (
+    ORDERS,
+    draw_orders,
+    marginal_masks,
+    prefix_marginals,
+    prefix_masks,
+)
+from skvalue.semivalues import size_weights, tabulated_semivalue
 
 
 @pytest.mark.parametrize("kind", ORDERS)
@@ -71,3 +77,32 @@ def test_an_unknown_kind_is_refused():
     message = "kind must be one of 'permutation'.* Got 'sobol'"
     with pytest.raises(ValueError, match=message):
         draw_orders(np.random.default_rng(0), 3, "sobol")
+
+
+SEMIVALUES = ["shapley", "banzhaf", "leave-one-out", (4, 1)]
+
+
+@pytest.mark.parametrize("semivalue", SEMIVALUES)
+def test_the_mean_marginal_contribution_is_the_semivalue(semivalue):
+    n = 5
+    table = np.random.default_rng(1).normal(size=2**n)
+    players = np.array([0, 2, 3])
+    exact = tabulated_semivalue(table, semivalue)[players]
+    masks = marginal_masks(
+        np.random.default_rng(2), size_weights(semivalue, n), players, 4000
+    )
+    # The coalition of the players i has index sum_i 2^i in the table.
+    without, joined = table[masks @ 2 ** np.arange(n)]
+    contributions = joined - without
+    errors = contributions.std(axis=0) / np.sqrt(len(contributions))
+    assert (np.abs(contributions.mean(axis=0) - exact) < 4.5 * errors + 1e-12).all()
+
+
+@pytest.mark.parametrize("semivalue", SEMIVALUES)
+def test_a_pair_of_masks_differs_in_its_player(semivalue):
+    rng = np.random.default_rng(3)
+    players = np.array([3, 0])
+    without, joined = marginal_masks(rng, size_weights(semivalue, 4), players, 50)
+    difference = np.eye(4, dtype=bool)[players]
+    np.testing.assert_array_equal(joined & ~without, np.tile(difference, (50, 1, 1)))
+    assert not (without & ~joined).any()

@@ -1,5 +1,6 @@
 import copy
 import pickle
+import re
 import tracemalloc
 import warnings
 
@@ -1343,19 +1344,150 @@ def test_noise_that_exceeds_the_signal_is_warned_of(
     assert len(noise_warnings(lambda: valuer.fit(**parties))) == is_noise
 
 
+def many_parties(n_parties, rng):
+    """Rows of parties of several sizes, a quarter of which have wrong labels."""
+    X = rng.normal(size=(500, 3))
+    y = (X[:, 0] + 0.3 * X[:, 1] > 0).astype(int)
+    owner = n_parties * np.arange(400) ** 2 // 400**2
+    y[:400][owner < n_parties / 4] ^= 1
+    return {
+        "X": X[:400],
+        "y": y[:400],
+        "groups": owner,
+        "X_val": X[400:],
+        "y_val": y[400:],
+    }
+
+
+# Parameters of the noise, and of what it changes, of both classes or of one.
+NOISE_CASES = [
+    (cls, n_parties, parameters)
+    for cls in (FederatedSemivalueValuer, GradientSemivalueValuer)
+    for n_parties, parameters in [
+        (2, {}),
+        (8, {}),
+        (60, {}),
+        (8, {"noise": "correlated", "burn_in": 0.0}),
+        (8, {"noise": lambda t, k: 1.0 if t == 1 else 0.3}),
+        (8, {"semivalue": "banzhaf"}),
+        (8, {"semivalue": "leave-one-out"}),
+        (8, {"semivalue": (8, 1)}),
+        (8, {"utility": "accuracy"}),
+        (8, {"step_weights": "equal"}),
+        (8, {"trust": "server", "n_components": 2}),
+    ]
+] + [
+    (FederatedSemivalueValuer, 8, {"noise": "iid"}),
+    (FederatedSemivalueValuer, 8, {"coalition_step": "mean"}),
+    (FederatedSemivalueValuer, 8, {"coalition_step": "sum"}),
+    (GradientSemivalueValuer, 8, {"noise": "optimal", "gradient_variance": 0.1}),
+]
+
+
+def few_steps(cls):
+    if cls is FederatedSemivalueValuer:
+        return {"n_rounds": 15}
+    return {"n_permutations": 30}
+
+
+@pytest.mark.parametrize(("cls", "n_parties", "parameters"), NOISE_CASES)
+@pytest.mark.parametrize(
+    ("unit", "epsilon", "is_noise"), [("party", 0.05, True), ("example", 1e4, False)]
+)
+def test_noise_far_from_the_signal_is_decided_rightly(
+    cls, n_parties, parameters, unit, epsilon, is_noise, rng
+):
+    valuer = cls(
+        unit=unit,
+        epsilon=epsilon,
+        learning_rate=0.3,
+        random_state=0,
+        noise_random_state=0,
+        **few_steps(cls),
+    ).set_params(**parameters)
+    issued = noise_warnings(lambda: valuer.fit(**many_parties(n_parties, rng)))
+    assert len(issued) == is_noise
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("cls", "n_parties", "parameters"), NOISE_CASES)
+def test_errors_in_the_warning_are_about_those_of_the_values(
+    cls, n_parties, parameters, rng
+):
+    valuer = cls(
+        epsilon=30.0,
+        learning_rate=0.1,
+        random_state=0,
+        noise_random_state=0,
+        **few_steps(cls),
+    ).set_params(**parameters)
+    (issued,) = noise_warnings(lambda: valuer.fit(**many_parties(n_parties, rng)))
+    stated = float(re.search("that of their errors ([^,]*),", str(issued.message))[1])
+    size = np.sqrt(np.mean(valuer.values_error_**2))
+    assert size / 2 < stated < 2 * size
+
+
+@pytest.mark.parametrize("n_parties", [3, 20])
+def test_the_decision_takes_few_utilities(n_parties, rng):
+    n_evaluated = []
+
+    def utilities(thetas):
+        n_evaluated.append(len(thetas))
+        return bowl(thetas)
+
+    n_rounds = 100
+    valuer = make(epsilon=1.0, clip=1.0, n_rounds=n_rounds, noise_random_state=0)
+    valuer.start(utilities, n_parties)
+    theta = np.zeros(2)
+    for _ in range(n_rounds):
+        updates = rng.normal(size=(n_parties, 2))
+        theta = theta + valuer.add_round(theta, updates)
+    of_decisions = sum(n_evaluated) - valuer.n_evaluations_
+    assert 0 < of_decisions < valuer.n_evaluations_
+
+
+@pytest.mark.parametrize(("epsilon", "is_noise"), [(0.5, True), (1e6, False)])
+def test_noise_of_parties_that_are_often_absent_is_decided_rightly(epsilon, is_noise):
+    n_rounds = 20
+    names = list("abcdefgh")
+    valuer = make(
+        epsilon=epsilon, clip=1.0, n_rounds=n_rounds, noise_random_state=0
+    ).start(bowl, names)
+    target = np.array([1.0, -0.5])
+    theta = np.zeros(2)
+    last = []
+    for number in range(n_rounds):
+        names_of_round = names[number % 5 : number % 5 + 3]
+        updates = dict.fromkeys(names_of_round, 0.3 * (target - theta))
+        updates[names_of_round[0]] = -updates[names_of_round[0]]
+
+        def add(theta=theta, updates=updates):
+            last.append(valuer.add_round(theta, updates))
+
+        issued = noise_warnings(add)
+        theta = theta + last[-1]
+    assert len(issued) == is_noise
+
+
 @pytest.mark.parametrize(("epsilon", "n_warnings"), [(0.1, 2), (1e6, 0), (None, 0)])
 def test_a_training_elsewhere_warns_in_its_first_round_and_its_last(
     epsilon, n_warnings
 ):
     seed = None if epsilon is None else 0
-    valuer = make(epsilon=epsilon, clip=1.0, burn_in=0.25, noise_random_state=seed)
+    valuer = make(
+        epsilon=epsilon,
+        clip=1.0,
+        n_rounds=3,
+        burn_in=0.4,
+        noise_random_state=seed,
+    )
     valuer.start(first_parameter, 3)
     updates = np.array([[0.9, 0.0], [0.5, 0.0], [-0.5, 0.0]])
     rounds = []
-    for number in range(4):
+    for number in range(3):
         issued = noise_warnings(lambda: valuer.add_round(np.zeros(2), updates))
         rounds += [number] * len(issued)
-    assert rounds == [1, 3][:n_warnings]
+    assert rounds == [1, 2][:n_warnings]
 
 
 def test_the_automatic_rate_reckons_with_noise(parties):

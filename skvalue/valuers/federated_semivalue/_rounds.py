@@ -1,5 +1,6 @@
 """Rounds of a federated training: averages of updates, and values of the parties."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -126,23 +127,29 @@ def round_values(
 
 
 def _coalition_utility(utilities, theta, updates, rate, coalition_step, weights):
-    """The function from masks (m, n_players) to utilities (m,), in blocks of memory."""
-    n_parameters = updates.shape[1]
-    block = max(1, get_config()["working_memory"] * 2**20 // (4 * 8 * n_parameters))
+    """The function from masks (m, n_players) to utilities (m,), in blocks of memory.
+
+    With several updates (b, n_players, p), it returns utilities (b, m).
+    """
+    *shape, _, n_parameters = updates.shape
+    n_bytes = 4 * 8 * n_parameters * math.prod(shape)
+    block = max(1, get_config()["working_memory"] * 2**20 // n_bytes)
 
     def utility(masks):
-        by_coalition = np.empty(len(masks))
+        by_coalition = np.empty((*shape, len(masks)))
         for tile in tiles(len(masks), block):
             thetas = coalition_parameters(
                 theta, updates, masks[tile], rate, coalition_step, weights
             )
-            in_tile = np.asarray(utilities(thetas), dtype=np.float64)
-            if in_tile.shape != (len(thetas),):
+            in_tile = utilities(thetas.reshape(-1, n_parameters))
+            in_tile = np.asarray(in_tile, dtype=np.float64)
+            n_thetas = math.prod(thetas.shape[:-1])
+            if in_tile.shape != (n_thetas,):
                 raise ValueError(
                     "utility must return one number for every row of parameters: shape "
-                    f"({len(thetas)},). Got shape {in_tile.shape}."
+                    f"({n_thetas},). Got shape {in_tile.shape}."
                 )
-            by_coalition[tile] = in_tile
+            by_coalition[..., tile] = in_tile.reshape(thetas.shape[:-1])
         return by_coalition
 
     return utility
@@ -226,12 +233,26 @@ class Rounds:
     ends: tuple = ()
     n_evaluations: int = 0
 
-    def restarted(self, options):
-        """The rounds before the first one, with these options, of a simulation."""
+    def coalition_utility(self, theta, updates, weights):
+        """The function from masks (m, n) to utilities (b, m) of a round of n players.
+
+        The updates have shape (b, n, p).
+        """
+        return _coalition_utility(
+            self.utilities,
+            theta,
+            updates,
+            self.rate,
+            self.options["coalition_step"],
+            weights,
+        )
+
+    def restarted(self):
+        """The rounds before the first one, of a simulation."""
         return Rounds(
             self.utilities,
             self.newest_weights,
-            options,
+            self.options,
             self.rate,
             self.n_skipped,
             self.n_players,
