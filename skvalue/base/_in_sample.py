@@ -16,6 +16,7 @@ from .._utils.fits import follows_interrupt, set_fitted_state
 from .._utils.sklearn import fit_context
 from ._capabilities import Capabilities
 from ._input import make_problem
+from ._parameters import changes_since, parameters_of
 from ._privacy import PrivacyParameters
 from ._run import Run
 from ._updates import merged
@@ -282,12 +283,33 @@ class BaseInSampleValuer(
         }
         if release is not None:  # a private fit keeps no rows
             problem = replace(problem, X=None, y=None, sample_weight=None)
-        fitted = replace(result, problem=problem, error=None)
+        parameters = parameters_of(self)
+        fitted = replace(result, problem=problem, error=None, parameters=parameters)
         set_fitted_state(self, **public, _fitted=fitted, _n_features_out=1)
 
-    def _record(self, what, *, needs_rows=False, needs_points=False, error=ValueError):
-        """The record of the fit; refuses what needs rows or points that it lacks."""
+    def _record(
+        self,
+        what,
+        *,
+        needs_rows=False,
+        needs_points=False,
+        needs_parameters=False,
+        error=ValueError,
+    ):
+        """The record of the fit; refuses what needs rows or points that it lacks.
+
+        What is computed by parameters of the valuer needs those of the fit: with others
+        it would be of another game than the values.
+        """
         check_is_fitted(self, "_fitted")
+        changes = ""
+        if needs_parameters:
+            changes = changes_since(self, self._fitted.parameters)
+        if changes:
+            raise error(
+                f"{what} needs the parameters of fit, or it would not be that of "
+                f"values_. Since then, {changes}. Fit again, or set them back."
+            )
         problem = self._fitted.problem
         if needs_rows and self._fitted.is_private:
             raise error(

@@ -41,6 +41,8 @@ class Result:
         An error to raise once the values are set.
     pending : str, default=""
         Why there are no values yet, where they are None.
+    parameters : dict, default={}
+        The parameters of the valuer on which the values depend. `fit` sets it.
 
     Attributes
     ----------
@@ -70,6 +72,7 @@ class Result:
     curator: dict = field(default_factory=dict)
     error: Exception | None = None
     pending: str = ""
+    parameters: dict = field(default_factory=dict)
     cache: dict = field(default_factory=dict, init=False)
 
     @property

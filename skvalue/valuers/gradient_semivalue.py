@@ -583,7 +583,9 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
     @property
     def values_error_(self):
         """Standard errors of the values, over permutations and noise."""
-        fitted = self._record("values_error_", error=AttributeError)
+        fitted = self._record(
+            "values_error_", needs_parameters=True, error=AttributeError
+        )
         released = fitted.statistic[0].released
         if released is None:
             return fitted.attributes["values_error_"]

@@ -716,7 +716,7 @@ class LayeredShapleyValuer(BaseScoringValuer):
         confidence = self.confidence if confidence is None else confidence
         if not 0 < confidence < 1:
             raise ValueError(f"confidence must be in (0, 1). Got {confidence!r}.")
-        self._record("value_of_group", needs_rows=True)
+        self._record("value_of_group", needs_rows=True, needs_parameters=True)
         rng = np.random.default_rng(seed_of(self.random_state))
         return value_of_players(self, fitted, players, tol, confidence, rng)
 
@@ -753,7 +753,7 @@ class LayeredShapleyValuer(BaseScoringValuer):
         ValueError
             After a private fit.
         """
-        fitted = self._record("core_sets", needs_rows=True)
+        fitted = self._record("core_sets", needs_rows=True, needs_parameters=True)
         return [core_set(self, fitted, i) for i in range(len(fitted.statistic))]
 
 
