@@ -7,6 +7,8 @@ from .._utils.messages import Message
 # Fraction of the selected rows that may be chosen by their position alone, silently.
 _TOLERATED_TIES = 0.05
 
+_MOST_NAMED = 5  # classes that lose rows
+
 
 def notices(choice, weights, y, mode):
     """Messages about a choice that may not be meant."""
@@ -51,26 +53,55 @@ def _cut_through_ties(choice):
 
 
 def _lost_classes(choice, weights, y, mode):
-    """A message about the classes that lose more than half of their rows or weight."""
+    """A message about the classes that lose more than half of their rows or weight.
+
+    Also about those that would have lost their only row, or group.
+    """
     rule = choice.rule
     labels, codes, sizes = np.unique(y, return_inverse=True, return_counts=True)
     lost = sizes - np.bincount(codes, weights=weights)
     # Where more than half of all rows go, a class may lose as much as they do.
     tolerated = max(0.5, lost.sum() / len(y))
     losses = []
+    spared = []
     for label, loss, size in zip(labels.tolist(), lost, sizes):
         if mode == "drop" and label in choice.emptied_classes:
-            losses.append(f"all rows of class {label!r} but that of the highest value")
+            if loss > 0:
+                losses.append(f"all rows of class {label!r} but {_best_of(choice)}")
+            else:
+                spared.append(f"class {label!r}")
         elif loss > tolerated * size:
             losses.append(f"{loss:.6g} of the {size} rows of class {label!r}")
-    if not losses:
-        return
 
-    verb = "drops" if mode == "drop" else "lowers the total weight by"
-    problem = f"{verb} {', and '.join(losses)}."
     advice = ""
     settings = []
-    if not rule.stratify and not rule.is_capped and not choice.has_groups:
+    if losses and not rule.stratify and not rule.is_capped and not choice.has_groups:
         advice = "Pass {}, which drops of a class at most what can be wrong in it."
         settings = [("stratify", True)]
-    yield Message("drop", problem, advice, settings, alias=f"drop={rule.drop!r}")
+    sentences = []
+    if losses:
+        verb = "drops" if mode == "drop" else "lowers the total weight by"
+        sentences.append(f"{verb} {_enumerated(losses, 'of other classes')}.")
+    if spared:
+        unit = "group" if choice.has_groups else "row"
+        names = _enumerated(spared, "classes")
+        sentences.append(f"selects the only {unit} of {names}, which is kept.")
+    if sentences:
+        problem = " It ".join(sentences)
+        yield Message("drop", problem, advice, settings, alias=f"drop={rule.drop!r}")
+
+
+def _best_of(choice):
+    """What stays of a class that would have lost all rows."""
+    if choice.has_groups:
+        return "those of the group of the highest value"
+    return "that of the highest value"
+
+
+def _enumerated(texts, others):
+    """The first texts, and how many there are besides."""
+    first = texts[:_MOST_NAMED]
+    n_more = len(texts) - len(first)
+    if n_more:
+        first.append(f"{n_more} more {others}")
+    return ", and ".join(first)

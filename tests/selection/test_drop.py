@@ -80,7 +80,10 @@ def test_lowest_of_equal_values_are_the_first(dropped):
 def test_every_class_keeps_its_best(dropped):
     values = np.array([-3.0, -2.0, -1.0, 5.0, -4.0])
     labels = np.array(["b", "b", "c", "a", "a"])
-    message = "drops all rows of class 'b' but that of .* and all rows of class 'c' but"
+    message = (
+        "drops all rows of class 'b' but that of the highest value. It selects the "
+        "only row of class 'c', which is kept."
+    )
     with pytest.warns(UserWarning, match=message):
         assert dropped(values, "negative", labels) == [0, 4]
     with warnings.catch_warnings():
@@ -92,7 +95,7 @@ def test_a_class_is_kept_with_its_whole_group(dropped):
     # Values of the groups: -1, 0.5 and -2.
     values = np.array([-0.5, -0.5, 0.5, -1.0, -1.0])
     labels = np.array([1, 2, 1, 2, 2])
-    message = "drops all rows of class 2 but that of the highest"
+    message = "drops all rows of class 2 but those of the group of the highest"
     with pytest.warns(UserWarning, match=message):
         assert dropped(values, "negative", labels, groups=[0, 0, 1, 2, 2]) == [3, 4]
 

@@ -109,6 +109,35 @@ class TestClasses:
         values = np.r_[np.arange(90.0), -np.arange(1.0, 11.0)]
         assert warned(values, 0.05, self.y)[0] == []
 
+    @pytest.mark.parametrize(
+        ("n_classes", "named"),
+        [
+            (1, "of class 0, which is kept."),
+            (3, "of class 0, and class 1, and class 2, which is kept."),
+            (9, ", and class 4, and 4 more classes, which is kept."),
+        ],
+    )
+    def test_classes_of_one_row_lose_nothing(self, warned, n_classes, named):
+        y = np.r_[np.arange(n_classes), np.full(20, 99)]
+        messages, dropped = warned(np.arange(len(y)), n_classes, y)
+        assert dropped == []
+        (message,) = messages
+        assert message.startswith(f"drop={n_classes} selects the only row of class 0")
+        assert message.endswith(named)
+
+    def test_the_only_group_of_a_class_stays(self, warned):
+        y = np.repeat(["a", "b", "c"], 2)
+        groups = np.repeat([0, 1, 2], 2)
+        messages, dropped = warned(groups, 1, y, groups=groups)
+        assert dropped == []
+        assert messages == ["drop=1 selects the only group of class 'a', which is kept."]
+
+    def test_no_more_than_five_classes_are_named(self, warned):
+        y = np.r_[np.repeat(np.arange(9), 3), np.full(60, 99)]
+        (message,), dropped = warned(np.arange(len(y)), 27, y)
+        assert len(dropped) == 18
+        assert "class 4 but that of the highest value, and 4 more of other" in message
+
     def test_targets_have_no_classes_to_lose(self, warned):
         values = np.r_[np.arange(90.0), -np.arange(1.0, 11.0)]
         targets = self.y.astype(float) + values / 1e4
