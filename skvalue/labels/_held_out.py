@@ -16,6 +16,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from .._utils.parallel import ordered_map
 from ..base import rows_at
+from ..exceptions import ParameterError
 
 _N_TREES = 100
 
@@ -59,16 +60,21 @@ def make_folds(cv, y, groups, is_classifier, seed):
     _, first_rows = np.unique(groups, return_index=True)
     n_groups = len(first_rows)
     n_splits = min(int(cv), n_groups)
+    splitter = KFold
     if is_classifier:
+        _refuse_lone_classes(y, groups)
         _, counts = np.unique(y[first_rows], return_counts=True)
-        n_splits = min(n_splits, counts.max())
+        # The first rows may be of as many classes as there are groups.
+        if counts.max() > 1:
+            splitter = StratifiedKFold
+            n_splits = min(n_splits, counts.max())
     if n_splits < 2:
-        raise ValueError(
-            f"cv={cv} needs two rows of a class that are no duplicates, and groups "
-            f"apart. Got {n_groups} groups or different rows."
+        raise ParameterError(
+            "y",
+            "must have two rows that are no copies of each other. Got "
+            f"{len(y)} rows, all alike.",
         )
 
-    splitter = StratifiedKFold if is_classifier else KFold
     splitter = splitter(n_splits, shuffle=True, random_state=seed)
     with warnings.catch_warnings():
         # Of small classes: the detector does not list labels that a fold lacks.
@@ -82,6 +88,21 @@ def make_folds(cv, y, groups, is_classifier, seed):
         (np.flatnonzero(fold_of_row != fold), np.flatnonzero(fold_of_row == fold))
         for fold in range(n_splits)
     ]
+
+
+def _refuse_lone_classes(y, groups):
+    """Refuse labels none of which is in two groups: no model could learn of them."""
+    classes, codes = np.unique(y, return_inverse=True)
+    of_groups = np.unique(np.column_stack([groups, codes]), axis=0)
+    n_groups_of_class = np.bincount(of_groups[:, 1])
+    if n_groups_of_class.max() < 2:
+        raise ParameterError(
+            "y",
+            "must have a class with two rows that are no copies of each other and, if "
+            "there are groups, not of the same: each row is predicted by models that "
+            f"have not seen its group. Got {len(classes)} classes of {len(y)} rows, "
+            "none of them such.",
+        )
 
 
 def predict_fold(model, X, y, train, test, classes):

@@ -553,10 +553,27 @@ def test_equal_rows_of_coarse_columns_may_be_different_cases(rng):
     assert np.isin(rows_of_conflicts, fitted.report_.row).any()
 
 
-def test_too_few_groups_for_folds_are_refused():
+@pytest.mark.parametrize("n_groups", [2, 3, 4])
+def test_as_many_folds_as_groups_that_have_all_classes(n_groups):
     X, y, _, _ = blobs(40)
-    with pytest.raises(ValueError, match="needs two rows of a class .* Got 2 groups"):
-        detector(BAYES).fit(X, y, groups=np.arange(40) % 2)
+    fitted = detector(BAYES).fit(X, y, groups=np.arange(40) % n_groups)
+    assert np.isfinite(fitted.values_).all()
+
+
+@pytest.mark.parametrize(
+    ("y", "groups", "got"),
+    [
+        (np.arange(40) % 2, np.arange(40) % 2, "2 classes of 40 rows"),
+        (np.arange(40) // 10, np.arange(40) // 5 // 2, "4 classes of 40 rows"),
+        ([f"row {i}" for i in range(40)], None, "40 classes of 40 rows"),
+        ([f"row {i}" for i in range(40)], np.arange(40) % 4, "40 classes of 40 rows"),
+    ],
+)
+def test_classes_of_one_group_each_are_refused(y, groups, got):
+    X = blobs(40)[0]
+    message = f"y must have a class with two rows .* Got {got}, none"
+    with pytest.raises(ValueError, match=message):
+        detector(BAYES, task="classification").fit(X, y, groups=groups)
 
 
 def test_a_label_that_no_fold_could_learn_is_not_listed():
